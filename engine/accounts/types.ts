@@ -1,0 +1,110 @@
+/**
+ * What the rest of the house asks of the accounts wing. Each command is answered in bounded time
+ * (MAILROOM_COMMAND_TIMEOUT without progress) or rejects with an AppError: `account_disabled` and `account_unavailable`
+ * (with the reason and when the next try is), `timeout`, `server_refused` (the server's own NO), `not_found`,
+ * `throttled`, `network` … Streams reject or are destroyed with the same errors.
+ */
+import type { Readable } from 'node:stream'
+import type { FailureClass } from '../errors.ts'
+import type { AccountRecord, FolderRecord, MessageRecord, OutboxRecord, Placement, SpecialUse } from '../store/records.ts'
+import type { ChangeDraft, OutboxDraft } from '../store/port.ts'
+
+/** How to reach a mailbox, before there is an account. */
+export interface MailboxSettings {
+  readonly server: string
+  readonly port: number
+  readonly useSsl: boolean
+  readonly username: string
+}
+
+/** In the clear; lives in memory only. */
+export type Credential =
+  | { readonly kind: 'password'; readonly password: string }
+  | { readonly kind: 'oauth2'; readonly refreshToken: string; readonly providerKey: string }
+
+export type ProbeFailure = FailureClass | 'timeout' | 'private_address' | 'connection_refused' | 'host_not_found'
+
+/** The trial login of a new account. `log` holds protocol lines with secrets masked. */
+export type ProbeResult =
+  | { readonly ok: true; readonly log: string; readonly capabilities: readonly string[] }
+  | { readonly ok: false; readonly failure: ProbeFailure; readonly message: string; readonly log: string }
+
+/** One live actor as operators see it. */
+export interface ActorView {
+  readonly id: string
+  readonly tags: readonly string[]
+  /** 'watching', 'waiting' … for people; programs read tags. */
+  readonly state: string
+  /** What happens next, and when (ms since 1970). */
+  readonly next: { readonly what: string; readonly at: number } | null
+  readonly lastError: { readonly class: string; readonly message: string; readonly at: number } | null
+  readonly attempt: number
+  /** The last 100 steps, oldest first, without secrets. */
+  readonly steps: readonly { readonly at: number; readonly event: string; readonly state: string }[]
+}
+
+export interface AccountCommands {
+  /** Tries to log in and lists the folders; within MAILROOM_CREATE_TIMEOUT, also when the host hangs. Never rejects. */
+  probe(developerId: string, settings: MailboxSettings, credential: Credential): Promise<ProbeResult>
+
+  /** Folders as the store has them are enough for most; this asks the server anew and reconciles. */
+  refreshFolders(accountId: string): Promise<FolderRecord[]>
+  createFolder(accountId: string, path: string): Promise<FolderRecord>
+  deleteFolder(accountId: string, path: string): Promise<void>
+  expungeFolder(accountId: string, path: string): Promise<void>
+  /** Reads what is new in the folder now, and answers when the index says the same. */
+  syncFolder(accountId: string, path: string): Promise<void>
+
+  /** Whole parts in memory, undecoded, at most `maxBytes` each (cut there). Key = section. For text bodies. */
+  fetchParts(accountId: string, message: MessageRecord, sections: readonly string[], maxBytes: number): Promise<ReadonlyMap<string, Buffer>>
+  /** One part as decoded bytes (base64, quoted-printable undone), streamed. */
+  streamPart(accountId: string, message: MessageRecord, section: string, encoding: string): Promise<Readable>
+  /** The whole RFC 5322 message as the server has it, streamed. */
+  streamRaw(accountId: string, message: MessageRecord): Promise<Readable>
+  /** The header block as bytes, CRLF kept. */
+  fetchHeaders(accountId: string, message: MessageRecord): Promise<Buffer>
+  /** Asks the server which messages hold the text in their body (case-insensitive). Answers message ids. */
+  searchBody(accountId: string, folder: FolderRecord, text: string): Promise<string[]>
+  /** On the server when it answers, and in the index. Answers the flags now. */
+  setFlags(accountId: string, message: MessageRecord, at: Placement, change: { readonly add: readonly string[]; readonly remove: readonly string[] }): Promise<readonly string[]>
+  /** MOVE, else COPY + STORE \Deleted + EXPUNGE of that UID alone. */
+  move(accountId: string, message: MessageRecord, at: Placement, to: FolderRecord): Promise<void>
+  copy(accountId: string, message: MessageRecord, at: Placement, to: FolderRecord): Promise<void>
+  /** 2.0: APPEND into another account. */
+  append(accountId: string, to: FolderRecord, raw: Buffer, flags: readonly string[], internalDate: number): Promise<void>
+  /** 2.0 DELETE message: \Deleted and expunge this UID. */
+  remove(accountId: string, message: MessageRecord, at: Placement): Promise<void>
+}
+
+/** The wing itself: the supervisor pool of account actors. */
+export interface Accounts extends AccountCommands {
+  /** Starts an actor for every account in the store, paced. Resolves when all are started, not when all are connected. */
+  startAll(): Promise<void>
+  /** Starts (or restarts) one, after creation or change of credentials or settings. */
+  start(account: AccountRecord): void
+  /** Ends the actor and its sockets; for removal and shutdown. */
+  stop(accountId: string): Promise<void>
+  pause(accountId: string): void
+  resume(accountId: string): void
+  /** status=1 or new credentials: forget the back-off and connect now. */
+  wake(accountId: string): void
+  /** force_status_check=1: connect now and answer the true status, within MAILROOM_CREATE_TIMEOUT. */
+  checkNow(accountId: string): Promise<AccountRecord>
+  view(accountId: string): ActorView | null
+  views(): ActorView[]
+  stopAll(): Promise<void>
+}
+
+/** What the accounts wing needs from the webhooks wing. */
+export interface ChangeListener {
+  /** Outbox rows for these changes, from the webhooks in force; pure and quick: runs inside every sync batch. */
+  plan(account: AccountRecord, changes: readonly { readonly change: ChangeDraft; readonly message: MessageRecord }[]): OutboxDraft[]
+  /** A batch was stored: rows to deliver and changes to stream. Must not throw or wait. */
+  stored(accountId: string, outbox: readonly OutboxRecord[], changes: readonly { readonly seq: number }[]): void
+  /** The row to send for a status transition; [] when nobody asked. */
+  planStatus(account: AccountRecord, transition: { readonly status: 'OK' | 'DISABLED'; readonly message: string | null; readonly version: number }): Promise<OutboxRecord[]>
+  /** The initial sync of all folders is complete (2.0 callback_url); told once. */
+  initialSyncDone(account: AccountRecord): Promise<void>
+}
+
+export type { SpecialUse }

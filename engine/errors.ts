@@ -1,0 +1,119 @@
+/**
+ * The one error type of the house. Everything that fails on purpose fails with an AppError, whose code tells a program
+ * what happened and whose message tells a person. Never match on the message.
+ */
+
+/** Who has to act: the caller (bad request), the remote side (mail server, receiver), or us (a bug, our store). */
+export type Fault = 'caller' | 'remote' | 'us'
+
+interface CodeFacts {
+  readonly status: number
+  readonly fault: Fault
+  readonly retryable: boolean
+}
+
+/** Every code with the HTTP status it is answered with, whose fault it is, and whether the same call may succeed later. */
+export const errorCodes = {
+  // the caller
+  bad_request: { status: 400, fault: 'caller', retryable: false },
+  unauthorized: { status: 401, fault: 'caller', retryable: false },
+  bad_signature: { status: 401, fault: 'caller', retryable: false },
+  forbidden: { status: 403, fault: 'caller', retryable: false },
+  not_found: { status: 404, fault: 'caller', retryable: false },
+  method_not_allowed: { status: 405, fault: 'caller', retryable: false },
+  conflict: { status: 409, fault: 'caller', retryable: false },
+  too_large: { status: 413, fault: 'caller', retryable: false },
+  rate_limited: { status: 429, fault: 'caller', retryable: true },
+  private_address: { status: 400, fault: 'caller', retryable: false },
+  // mail servers and receivers; the first block is the failure classes of an IMAP account
+  auth_rejected: { status: 503, fault: 'remote', retryable: false },
+  auth_unavailable: { status: 503, fault: 'remote', retryable: true },
+  consent_lost: { status: 503, fault: 'remote', retryable: false },
+  permission: { status: 503, fault: 'remote', retryable: false },
+  throttled: { status: 503, fault: 'remote', retryable: true },
+  connection_limit: { status: 503, fault: 'remote', retryable: true },
+  network: { status: 503, fault: 'remote', retryable: true },
+  tls: { status: 503, fault: 'remote', retryable: true },
+  protocol: { status: 503, fault: 'remote', retryable: true },
+  account_disabled: { status: 503, fault: 'remote', retryable: true },
+  account_unavailable: { status: 503, fault: 'remote', retryable: true },
+  server_refused: { status: 503, fault: 'remote', retryable: false },
+  timeout: { status: 504, fault: 'remote', retryable: true },
+  // us
+  store_unavailable: { status: 503, fault: 'us', retryable: true },
+  lease_lost: { status: 503, fault: 'us', retryable: true },
+  shutting_down: { status: 503, fault: 'us', retryable: true },
+  internal: { status: 500, fault: 'us', retryable: false },
+} as const satisfies Record<string, CodeFacts>
+
+export type ErrorCode = keyof typeof errorCodes
+
+/** The failure classes that an email account's status and its resume record may carry. */
+export const failureClasses = [
+  'auth_rejected',
+  'auth_unavailable',
+  'consent_lost',
+  'permission',
+  'throttled',
+  'connection_limit',
+  'network',
+  'tls',
+  'protocol',
+] as const satisfies readonly ErrorCode[]
+
+export type FailureClass = (typeof failureClasses)[number]
+
+export interface AppErrorOptions {
+  /** The error underneath, for the log only. */
+  readonly cause?: unknown
+  /** Facts for programs: parameter, kind, id, baseString, connectionLog … Never secrets. */
+  readonly details?: Readonly<Record<string, unknown>>
+  /** How long the caller should wait before it tries again, in milliseconds. */
+  readonly retryAfterMs?: number
+}
+
+export class AppError extends Error {
+  override readonly name = 'AppError'
+  readonly code: ErrorCode
+  readonly details: Readonly<Record<string, unknown>>
+  readonly retryAfterMs: number | null
+
+  constructor(code: ErrorCode, message: string, options: AppErrorOptions = {}) {
+    super(message, { cause: options.cause })
+    this.code = code
+    this.details = options.details ?? {}
+    this.retryAfterMs = options.retryAfterMs ?? null
+  }
+
+  get status(): number {
+    return errorCodes[this.code].status
+  }
+
+  get fault(): Fault {
+    return errorCodes[this.code].fault
+  }
+
+  get retryable(): boolean {
+    return errorCodes[this.code].retryable
+  }
+}
+
+/** `<kind> <id> is invalid`, the answer for every unknown id. */
+export function notFound(kind: string, id: string): AppError {
+  return new AppError('not_found', `${kind} ${id} is invalid`, { details: { kind, id } })
+}
+
+/** A missing or malformed parameter, named. */
+export function badParameter(parameter: string, problem: string): AppError {
+  return new AppError('bad_request', `${parameter}: ${problem}`, { details: { parameter } })
+}
+
+export function isAppError(error: unknown, code?: ErrorCode): error is AppError {
+  return error instanceof AppError && (code === undefined || error.code === code)
+}
+
+/** Any thrown value as an AppError; what is not one already becomes `internal` with the original as its cause. */
+export function toAppError(error: unknown): AppError {
+  if (error instanceof AppError) return error
+  return new AppError('internal', 'internal error', { cause: error })
+}

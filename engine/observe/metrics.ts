@@ -1,0 +1,27 @@
+/** Counters and histograms of the whole house, in Prometheus' text format at GET /metrics. */
+import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client'
+
+const seconds = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
+
+/** One registry per process (and per engine in tests). */
+export function createMetrics(options: { readonly processMetrics?: boolean } = {}) {
+  const registry = new Registry()
+  const registers = [registry]
+  if (options.processMetrics) collectDefaultMetrics({ register: registry })
+  return {
+    registry,
+    apiCalls: new Counter({ name: 'mailroom_api_calls_total', help: 'API calls by method, route and status', labelNames: ['method', 'route', 'status'], registers }),
+    apiSeconds: new Histogram({ name: 'mailroom_api_seconds', help: 'Duration of API calls', labelNames: ['route'], buckets: seconds, registers }),
+    accounts: new Gauge({ name: 'mailroom_accounts', help: 'Account actors by tag', labelNames: ['tag'], registers }),
+    webhooks: new Gauge({ name: 'mailroom_webhooks', help: 'Webhook actors by tag', labelNames: ['tag'], registers }),
+    imapLogins: new Counter({ name: 'mailroom_imap_logins_total', help: 'IMAP logins by outcome', labelNames: ['outcome'], registers }),
+    imapCommands: new Histogram({ name: 'mailroom_imap_command_seconds', help: 'IMAP commands by kind', labelNames: ['kind'], buckets: seconds, registers }),
+    messagesIndexed: new Counter({ name: 'mailroom_messages_indexed_total', help: 'Messages written to the index', labelNames: ['source'], registers }),
+    changes: new Counter({ name: 'mailroom_changes_total', help: 'Rows of the change log by kind', labelNames: ['kind'], registers }),
+    deliveries: new Counter({ name: 'mailroom_deliveries_total', help: 'Callback attempts by kind and outcome', labelNames: ['kind', 'outcome'], registers }),
+    deliverySeconds: new Histogram({ name: 'mailroom_delivery_seconds', help: 'Duration of callback attempts', buckets: seconds, registers }),
+    actorDeaths: new Counter({ name: 'mailroom_actor_deaths_total', help: 'Root actors that died of a bug', labelNames: ['kind'], registers }),
+  }
+}
+
+export type Metrics = ReturnType<typeof createMetrics>

@@ -1,0 +1,67 @@
+/**
+ * Ids. Random where a thing is created by a person (users, accounts, webhooks), deterministic where a thing is found
+ * (folders, messages, changes, outbox rows), so that finding it twice is writing it once. Both stores use these alone.
+ */
+import { createHash, randomBytes, randomInt } from 'node:crypto'
+
+/** 24 hex characters: a second-resolution time and 8 random bytes, so ids sort by age. */
+export function newId(now: number = Date.now()): string {
+  const seconds = Math.floor(now / 1000)
+  return seconds.toString(16).padStart(8, '0') + randomBytes(8).toString('hex')
+}
+
+const tokenAlphabet = 'abcdefghijklmnopqrstuvwxyz0123456789'
+
+/** 16 of [a-z0-9], for connect tokens. */
+export function newToken(): string {
+  return Array.from({ length: 16 }, () => tokenAlphabet[randomInt(tokenAlphabet.length)]).join('')
+}
+
+/** Hash of parts, unambiguous whatever the parts hold. `length` hex characters. */
+function digest(length: number, ...parts: readonly (string | number)[]): string {
+  const hash = createHash('sha256')
+  for (const part of parts) {
+    const text = String(part)
+    hash.update(`${text.length}:${text},`)
+  }
+  return hash.digest('hex').slice(0, length)
+}
+
+export function folderId(accountId: string, path: string): string {
+  return digest(24, 'folder', accountId, path)
+}
+
+/** A message: the account and its identity over folders (accounts/identity.ts). */
+export function messageId(accountId: string, identity: string): string {
+  return digest(24, 'message', accountId, identity)
+}
+
+export function threadId(accountId: string, root: string): string {
+  return digest(16, 'thread', accountId, root)
+}
+
+/** A placement's arrival or departure, or its flag change number `version`. */
+export function changeId(
+  accountId: string,
+  folder: string,
+  uidValidity: string,
+  uid: number,
+  kind: 'added' | 'removed' | 'flags',
+  version: number | string,
+): string {
+  return digest(32, 'change', accountId, folder, uidValidity, uid, kind, version)
+}
+
+/** `event` names what happened: a change's id, `status:<version>`, `failure:<version>`, `historical:<messageId>` … */
+export function outboxId(channelId: string, event: string): string {
+  return digest(32, 'outbox', channelId, event)
+}
+
+/** The channel of callbacks that go to a bare URL (status, failure, sync completed). */
+export function urlChannelId(developerId: string, url: string): string {
+  return `u${digest(23, 'url', developerId, url)}`
+}
+
+export function contactId(userId: string, email: string): string {
+  return digest(24, 'contact', userId, email.toLowerCase())
+}

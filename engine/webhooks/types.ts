@@ -1,0 +1,61 @@
+/** What the rest of the house asks of the webhooks wing. */
+import type { ActorView, ChangeListener } from '../accounts/types.ts'
+import type { AccountRecord, ChangeRecord, MessageRecord, OutboxRecord, WebhookFilters, WebhookRecord } from '../store/records.ts'
+
+/** One filter's word on one message. */
+export interface FilterVerdict {
+  readonly filter: keyof WebhookFilters | 'receive_drafts' | 'receive_all_changes' | 'active'
+  readonly matched: boolean
+  readonly why: string
+}
+
+export interface DryRunRow {
+  readonly message: MessageRecord
+  readonly matched: boolean
+  readonly verdicts: readonly FilterVerdict[]
+}
+
+/** What a create or an edit names; undefined = not named, null or '' = remove. Bad patterns: `bad_request` naming the parameter and the place. */
+export interface WebhookInput {
+  readonly callbackUrl?: string
+  readonly failureNotifUrl?: string | null
+  readonly active?: boolean
+  readonly filters?: { readonly [K in keyof WebhookFilters]?: string | null }
+  readonly includeBody?: boolean
+  readonly bodyType?: string | null
+  readonly includeHeader?: '1' | 'raw' | null
+  readonly receiveAllChanges?: boolean
+  readonly receiveDrafts?: boolean
+  readonly receiveHistorical?: boolean
+}
+
+export interface Webhooks extends ChangeListener {
+  startAll(): Promise<void>
+  stopAll(): Promise<void>
+  /** Checks URL (SSRF guard) and patterns, stores, starts the actor. */
+  create(owner: { readonly developerId: string; readonly userId: string | null; readonly version: 'lite' | '2.0' }, input: WebhookInput): Promise<WebhookRecord>
+  /** active=1 also clears `failure` and tries at once; active=0 drops the backlog. */
+  edit(webhook: WebhookRecord, input: WebhookInput): Promise<WebhookRecord>
+  remove(webhook: WebhookRecord): Promise<void>
+  /** A new secret; the old one signs along for MAILROOM_SECRET_OVERLAP. Answers the new secret (`whsec_…`). */
+  rotateSecret(webhook: WebhookRecord): Promise<string>
+  /** The current secret (`whsec_…`). */
+  secret(webhook: WebhookRecord): string
+  /** Sends a sample now, whatever the filters; answers the row with its attempt. */
+  test(webhook: WebhookRecord): Promise<OutboxRecord>
+  redeliver(webhook: WebhookRecord, which: { readonly ids?: readonly string[]; readonly from?: number; readonly until?: number; readonly failedOnly?: boolean }): Promise<number>
+  /** The last `limit` stored messages of the account, each with every filter's word. */
+  dryRun(webhook: WebhookRecord, account: AccountRecord, limit: number): Promise<DryRunRow[]>
+  /** Why this message was or was not sent. */
+  explain(webhook: WebhookRecord, account: AccountRecord, message: MessageRecord): Promise<{
+    readonly changes: readonly ChangeRecord[]
+    readonly verdicts: readonly FilterVerdict[]
+    readonly deliveries: readonly OutboxRecord[]
+  }>
+  /** A user or account was added, edited or removed: caches of targets are dropped. */
+  forget(userId: string): void
+  /** Live changes as they are stored, for the event stream. Answers the way to stop listening. */
+  subscribe(accountIds: readonly string[], listener: (accountId: string) => void): () => void
+  view(webhookId: string): ActorView | null
+  views(): ActorView[]
+}
