@@ -1,0 +1,160 @@
+/**
+ * A session: one IMAP connection with one owner, in the words of the protocol. session.ts implements it over imapflow; nothing
+ * else knows the client library. Every method has a deadline on progress (MAILROOM_COMMAND_TIMEOUT) and rejects with an AppError
+ * of a failure class, `timeout` or `server_refused` (tagged NO, text in details.response); after any error but `server_refused`
+ * the session is closed. A socket error never escapes as an unhandled event.
+ */
+import type { Readable } from 'node:stream'
+import type { AppError } from '../errors.ts'
+import type { SpecialUse } from '../store/records.ts'
+
+/** BODYSTRUCTURE as a tree; `part` is the IMAP section ('1.2'), absent on the root multipart. */
+export interface BodyNode {
+  readonly part?: string
+  /** 'text/plain', 'multipart/mixed', lower case. */
+  readonly type: string
+  readonly parameters: Readonly<Record<string, string>>
+  readonly id?: string
+  readonly encoding?: string
+  readonly size?: number
+  readonly disposition?: string
+  readonly dispositionParameters: Readonly<Record<string, string>>
+  /** message/rfc822: subject of the envelope within, for a file name. */
+  readonly subject?: string
+  readonly children: readonly BodyNode[]
+}
+
+/** The header fields that the index keeps; asked for with BODY.PEEK[HEADER.FIELDS (…)]. */
+export const indexedHeaders = [
+  'Message-ID', 'Date', 'Subject', 'From', 'Sender', 'Reply-To', 'To', 'Cc', 'Bcc', 'Return-Path', 'In-Reply-To', 'References', 'Received',
+  'List-Id', 'List-Unsubscribe', 'List-Unsubscribe-Post', 'List-Subscribe', 'List-Post', 'List-Help', 'List-Archive', 'List-Owner',
+  'Content-Type', 'Content-Disposition', 'Content-Transfer-Encoding', 'Precedence', 'Auto-Submitted',
+] as const
+
+export interface FetchedMessage {
+  readonly uid: number
+  /** null when the server left them out. */
+  readonly flags: readonly string[] | null
+  readonly modseq: string | null
+  /** ms since 1970; null when left out or unreadable. */
+  readonly internalDate: number | null
+  readonly size: number
+  /** null when the server's BODYSTRUCTURE could not be read. */
+  readonly body: BodyNode | null
+  /** The raw header block of `indexedHeaders`, CRLF kept. */
+  readonly headers: Buffer
+  /** X-GM-MSGID or EMAILID, X-GM-THRID or THREADID, X-GM-LABELS. */
+  readonly emailId: string | null
+  readonly threadId: string | null
+  readonly labels: readonly string[] | null
+}
+
+export interface ListedMailbox {
+  readonly path: string
+  readonly delimiter: string
+  readonly attributes: readonly string[]
+  readonly specialUse: SpecialUse | null
+  readonly selectable: boolean
+  /** From LIST-STATUS when offered and asked for; else null. */
+  readonly status: MailboxStatus | null
+}
+
+/** null = the server did not say, or said 0 where 0 is not allowed (imap-servers.md rows 6-8). */
+export interface MailboxStatus {
+  readonly messages: number | null
+  readonly unseen: number | null
+  readonly uidNext: number | null
+  readonly uidValidity: string | null
+  readonly highestModseq: string | null
+}
+
+export interface SelectedMailbox {
+  readonly path: string
+  readonly exists: number
+  readonly uidNext: number | null
+  readonly uidValidity: string | null
+  readonly highestModseq: string | null
+  readonly readOnly: boolean
+}
+
+export interface SessionCapabilities {
+  readonly idle: boolean
+  readonly condstore: boolean
+  readonly qresync: boolean
+  readonly listStatus: boolean
+  readonly move: boolean
+  readonly uidPlus: boolean
+  readonly notify: boolean
+  /** 'gmail' (X-GM-EXT-1), 'objectid' (RFC 8474) or null. */
+  readonly identity: 'gmail' | 'objectid' | null
+}
+
+/** What a watching session hears of its selected mailbox. */
+export type SessionEvent =
+  | { readonly type: 'exists'; readonly count: number }
+  | { readonly type: 'expunge'; readonly uid: number | null }
+  | { readonly type: 'flags'; readonly uid: number | null; readonly flags: readonly string[]; readonly modseq: string | null }
+  | { readonly type: 'closed'; readonly error: AppError | null }
+
+export interface Session {
+  readonly capabilities: SessionCapabilities
+  /** The selected mailbox as last told, or null. */
+  readonly selected: SelectedMailbox | null
+  readonly closed: boolean
+  /** Events of the selected mailbox; one listener. */
+  listen(listener: (event: SessionEvent) => void): void
+  list(options: { readonly status: boolean }): Promise<ListedMailbox[]>
+  /** `not_found` when it does not exist, `server_refused` when it cannot be selected. Selecting the selected one again costs nothing unless `refresh`. */
+  select(path: string, options?: { readonly refresh?: boolean }): Promise<SelectedMailbox>
+  status(path: string): Promise<MailboxStatus>
+  /**
+   * UID FETCH of what the index needs, as the server answers. `range` is a UID set ('5:9,12', '100:*').
+   * A message the server cannot give (tagged NO, unreadable) is left out: the caller bisects.
+   */
+  fetchIndex(range: string): AsyncIterable<FetchedMessage>
+  /** UID FETCH (UID FLAGS [MODSEQ]); with `changedSince` only what changed since (CONDSTORE). */
+  fetchFlags(range: string, changedSince?: string): Promise<{ readonly uid: number; readonly flags: readonly string[]; readonly modseq: string | null }[]>
+  /** UIDs that exist within the range, by UID SEARCH. */
+  searchUids(range: string): Promise<number[]>
+  /** UID SEARCH BODY text (UTF-8). */
+  searchBody(text: string): Promise<number[]>
+  /** BODY.PEEK[section]<0.maxBytes>; '' = whole message, 'HEADER' = header block, '1.2.MIME' … null when absent. */
+  fetchSection(uid: number, section: string, maxBytes: number): Promise<Buffer | null>
+  /** The same, streamed in chunks; deadline on progress. Undecoded. null when the message is gone. */
+  streamSection(uid: number, section: string): Promise<Readable | null>
+  store(uid: number, change: { readonly add: readonly string[]; readonly remove: readonly string[] }): Promise<{ readonly flags: readonly string[]; readonly modseq: string | null } | null>
+  /** Answers the new UID when the server tells it (UIDPLUS). null newUid = unknown. */
+  move(uid: number, toPath: string): Promise<{ readonly newUid: number | null; readonly uidValidity: string | null }>
+  copy(uid: number, toPath: string): Promise<{ readonly newUid: number | null; readonly uidValidity: string | null }>
+  append(path: string, raw: Buffer, flags: readonly string[], internalDate: number): Promise<{ readonly newUid: number | null; readonly uidValidity: string | null }>
+  /** Expunges only these UIDs where UIDPLUS is offered; null = all that are \Deleted. */
+  expunge(uids: readonly number[] | null): Promise<void>
+  createMailbox(path: string): Promise<void>
+  deleteMailbox(path: string): Promise<void>
+  /**
+   * IDLE until `signal` aborts, the cycle ends (`renewMs`) or another command of this session needs the line; resolves then.
+   * Enters at once. Without IDLE: resolves after `renewMs` or abort.
+   */
+  idle(renewMs: number, signal: AbortSignal): Promise<void>
+  noop(): Promise<void>
+  /** LOGOUT with a short deadline, then the socket is destroyed. Never rejects. */
+  close(): Promise<void>
+}
+
+export interface SessionOptions {
+  readonly server: string
+  readonly port: number
+  readonly useSsl: boolean
+  readonly username: string
+  readonly auth: { readonly password: string } | { readonly accessToken: string }
+  /** Addresses already checked by the guard; connect to one of these with `server` as TLS name. */
+  readonly allowPrivate: boolean
+  readonly connectTimeoutMs: number
+  readonly loginTimeoutMs: number
+  readonly commandTimeoutMs: number
+  /** Protocol lines with secrets masked ('C: …' / 'S: …'), for a connection log; absent = none are kept. */
+  readonly onLine?: (line: string) => void
+}
+
+/** Connects, upgrades (STARTTLS where offered without useSsl), logs in, sends ID. Rejects with AppError of a failure class. */
+export type OpenSession = (options: SessionOptions, signal: AbortSignal) => Promise<Session>
