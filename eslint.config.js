@@ -47,7 +47,10 @@ const areas = [
 
 function wallOf(area) {
   const key = Object.keys(walls).find((wall) => area.startsWith(wall.replace('/**', '')))
-  return (walls[key] ?? []).map((pattern) => ({ group: [pattern], message: 'imports run one way: main → api → engine/index → machines' }))
+  return (walls[key] ?? []).map((pattern) => ({
+    group: [pattern],
+    message: 'imports run one way: main → api → engine/index → machines',
+  }))
 }
 
 const importRules = areas.map((area) => ({
@@ -83,7 +86,11 @@ export default tseslint.config(
       'max-lines-per-function': 'off',
       '@typescript-eslint/no-floating-promises': [
         'error',
-        { allowForKnownSafeCalls: [{ from: 'package', name: ['test', 'suite', 'describe', 'it', 'before', 'after'], package: 'node:test' }] },
+        {
+          allowForKnownSafeCalls: [
+            { from: 'package', name: ['test', 'suite', 'describe', 'it', 'before', 'after'], package: 'node:test' },
+          ],
+        },
       ],
     },
   },

@@ -16,25 +16,31 @@ export function parseDuration(text: string): number {
 }
 
 function durationKey(fallback: string) {
-  return z.string().default(fallback).transform((text, context) => {
-    try {
-      return parseDuration(text)
-    } catch (error) {
-      context.addIssue({ code: 'custom', message: (error as Error).message })
-      return z.NEVER
-    }
-  })
+  return z
+    .string()
+    .default(fallback)
+    .transform((text, context) => {
+      try {
+        return parseDuration(text)
+      } catch (error) {
+        context.addIssue({ code: 'custom', message: (error as Error).message })
+        return z.NEVER
+      }
+    })
 }
 
 function durationsKey(fallback: string) {
-  return z.string().default(fallback).transform((text, context) => {
-    try {
-      return text.split(',').map(parseDuration)
-    } catch (error) {
-      context.addIssue({ code: 'custom', message: (error as Error).message })
-      return z.NEVER
-    }
-  })
+  return z
+    .string()
+    .default(fallback)
+    .transform((text, context) => {
+      try {
+        return text.split(',').map(parseDuration)
+      } catch (error) {
+        context.addIssue({ code: 'custom', message: (error as Error).message })
+        return z.NEVER
+      }
+    })
 }
 
 function integerKey(fallback: number, minimum: number, maximum: number) {
@@ -44,7 +50,10 @@ function integerKey(fallback: number, minimum: number, maximum: number) {
     .transform((text, context) => {
       const value = /^\d+$/.test(text.trim()) ? Number(text) : Number.NaN
       if (value >= minimum && value <= maximum) return value
-      context.addIssue({ code: 'custom', message: `expected a whole number from ${minimum} to ${maximum}, got "${text}"` })
+      context.addIssue({
+        code: 'custom',
+        message: `expected a whole number from ${minimum} to ${maximum}, got "${text}"`,
+      })
       return z.NEVER
     })
 }
@@ -67,20 +76,48 @@ const optionalUrl = optionalText.refine((text) => text === null || /^https?:\/\/
 const keys = {
   MAILROOM_HOST: [z.string().default('127.0.0.1'), 'address the API listens on'],
   MAILROOM_PORT: [integerKey(3000, 0, 65535), 'port the API listens on; 0 = any free one, printed in the log'],
-  MAILROOM_PUBLIC_URL: [optionalUrl, 'base URL that clients use, when a proxy stands in front; signs and builds resource_url'],
+  MAILROOM_PUBLIC_URL: [
+    optionalUrl,
+    'base URL that clients use, when a proxy stands in front; signs and builds resource_url',
+  ],
   MAILROOM_TRUST_PROXY: [flagKey, '1 = believe X-Forwarded-Proto, -Host and -For of the proxy in front'],
   MAILROOM_DATA_DIR: [z.string().min(1).default('./data'), 'directory of the embedded store and the generated secret'],
   MONGODB_URI: [optionalText, 'MongoDB to use instead of the embedded SQLite store'],
   MAILROOM_MONGO_POOL: [integerKey(20, 1, 1000), 'connections to MongoDB at most'],
   MAILROOM_STORE_TIMEOUT: [durationKey('10s'), 'deadline of one operation of the store'],
-  MAILROOM_SQLITE_SYNC: [z.enum(['off', 'normal', 'full']).default('full'), 'durability of the embedded store: full survives power loss, normal survives a crash of the process'],
-  MAILROOM_API_KEY: [optionalText, 'API key of the first developer; generated and shown once at the first start otherwise'],
+  MAILROOM_SQLITE_SYNC: [
+    z.enum(['off', 'normal', 'full']).default('full'),
+    'durability of the embedded store: full survives power loss, normal survives a crash of the process',
+  ],
+  MAILROOM_API_KEY: [
+    optionalText,
+    'API key of the first developer; generated and shown once at the first start otherwise',
+  ],
   MAILROOM_API_SECRET: [optionalText, 'API secret of the first developer'],
-  MAILROOM_SECRET: [optionalText, '32 bytes (hex or base64) or a pass phrase; seals credentials. Generated into the data directory otherwise'],
+  MAILROOM_SECRET: [
+    optionalText,
+    '32 bytes (hex or base64) or a pass phrase; seals credentials. Generated into the data directory otherwise',
+  ],
   MAILROOM_ALLOW_PRIVATE: [flagKey, '1 = callbacks and IMAP hosts may be private or loopback addresses'],
-  MAILROOM_LOG_LEVEL: [z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'], { error: 'expected fatal, error, warn, info, debug, trace or silent' }).default('info'), 'least level that is logged'],
-  MAILROOM_STATUS_HEADER: [z.string().regex(/^[A-Za-z0-9-]+$/, 'expected letters, digits and hyphens').default('X-Service-Email-Account-Status'), 'response header with the status of the email account'],
-  MAILROOM_TOKEN_PARAM: [z.string().regex(/^\w+$/, 'expected letters, digits and underscores').default('service_token'), 'query parameter of the connect callback'],
+  MAILROOM_LOG_LEVEL: [
+    z
+      .enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'], {
+        error: 'expected fatal, error, warn, info, debug, trace or silent',
+      })
+      .default('info'),
+    'least level that is logged',
+  ],
+  MAILROOM_STATUS_HEADER: [
+    z
+      .string()
+      .regex(/^[A-Za-z0-9-]+$/, 'expected letters, digits and hyphens')
+      .default('X-Service-Email-Account-Status'),
+    'response header with the status of the email account',
+  ],
+  MAILROOM_TOKEN_PARAM: [
+    z.string().regex(/^\w+$/, 'expected letters, digits and underscores').default('service_token'),
+    'query parameter of the connect callback',
+  ],
   MAILROOM_METRICS_TOKEN: [optionalText, 'Bearer token that /metrics asks for; unset = open'],
 
   MAILROOM_BODY_LIMIT: [integerKey(1_048_576, 1024, 104_857_600), 'largest request body in bytes'],
@@ -88,11 +125,17 @@ const keys = {
   MAILROOM_OAUTH_WINDOW: [durationKey('5m'), 'allowed distance of oauth_timestamp from our clock'],
   MAILROOM_OAUTH_NONCE_TTL: [durationKey('10m'), 'how long an OAuth nonce is remembered; at least twice the window'],
   MAILROOM_RATE_CALLS_PER_HOUR: [integerKey(5000, 0, 1e9), 'API calls per hour and key; 0 = no limit'],
-  MAILROOM_RATE_IMAP_PER_MINUTE: [integerKey(240, 0, 1e9), 'API calls that touch IMAP per minute and user; 0 = no limit'],
+  MAILROOM_RATE_IMAP_PER_MINUTE: [
+    integerKey(240, 0, 1e9),
+    'API calls that touch IMAP per minute and user; 0 = no limit',
+  ],
   MAILROOM_LINK_TTL: [durationKey('15m'), 'validity of a signed download link'],
   MAILROOM_CALL_LOG_RETENTION: [durationKey('7d'), 'how long API calls are kept for /app/logs/calls'],
 
-  MAILROOM_LOGINS_PER_MINUTE: [integerKey(50, 0, 1e6), 'new IMAP logins per host and minute; 0 = no limit. A login that an API call waits for goes first'],
+  MAILROOM_LOGINS_PER_MINUTE: [
+    integerKey(50, 0, 1e6),
+    'new IMAP logins per host and minute; 0 = no limit. A login that an API call waits for goes first',
+  ],
   MAILROOM_CONNECT_TIMEOUT: [durationKey('15s'), 'IMAP: TCP, TLS and greeting'],
   MAILROOM_LOGIN_TIMEOUT: [durationKey('15s'), 'IMAP: login'],
   MAILROOM_CREATE_TIMEOUT: [durationKey('20s'), 'the whole check of a new email account'],
@@ -100,7 +143,10 @@ const keys = {
   MAILROOM_COMMAND_IDLE_CLOSE: [durationKey('60s'), 'IMAP: the command connection is closed after this idle time'],
   MAILROOM_IDLE_RENEW: [durationKey('9m'), 'IMAP: IDLE is issued anew after this time'],
   MAILROOM_FOLDER_POLL: [durationKey('45s'), 'how often counts of the other folders are asked'],
-  MAILROOM_FOLDER_POLL_COLD: [durationKey('5m'), 'the same for folders that seldom change, where LIST-STATUS is missing'],
+  MAILROOM_FOLDER_POLL_COLD: [
+    durationKey('5m'),
+    'the same for folders that seldom change, where LIST-STATUS is missing',
+  ],
   MAILROOM_FOLDER_LIST: [durationKey('10m'), 'how often the list of folders is read anew'],
   MAILROOM_FLAG_COMPARE: [durationKey('30m'), 'full comparison of flags where CONDSTORE is missing'],
   MAILROOM_GONE_HOLD: [durationKey('90s'), 'how long a disappearance is held before it is told as deleted'],
@@ -113,15 +159,27 @@ const keys = {
   MAILROOM_BACKOFF_AUTH: [durationsKey('1m,5m,30m,2h,6h'), 'waits after a rejected login'],
   MAILROOM_STRIKES: [integerKey(3, 1, 100), 'rejections in a row (login, consent, permission) until DISABLED'],
   MAILROOM_DISABLED_PROBE: [durationKey('6h'), 'how often a DISABLED account is tried'],
-  MAILROOM_UIDVALIDITY_CHANGES: [integerKey(3, 1, 1000), 'UIDVALIDITY changes of a folder per day until it is slowed down'],
+  MAILROOM_UIDVALIDITY_CHANGES: [
+    integerKey(3, 1, 1000),
+    'UIDVALIDITY changes of a folder per day until it is slowed down',
+  ],
 
-  MAILROOM_WEBHOOK_SCHEDULE: [durationsKey('5s,5m,30m,2h,5h,10h,14h,20h,24h'), 'waits between the attempts of a callback; one attempt more than waits'],
+  MAILROOM_WEBHOOK_SCHEDULE: [
+    durationsKey('5s,5m,30m,2h,5h,10h,14h,20h,24h'),
+    'waits between the attempts of a callback; one attempt more than waits',
+  ],
   MAILROOM_WEBHOOK_JITTER: [integerKey(20, 0, 100), 'jitter of these waits in percent'],
   MAILROOM_WEBHOOK_TIMEOUT: [durationKey('15s'), 'connect, headers and body of one callback'],
-  MAILROOM_WEBHOOK_CONCURRENCY: [integerKey(16, 1, 1000), 'callbacks of one webhook under way at once (one per account)'],
+  MAILROOM_WEBHOOK_CONCURRENCY: [
+    integerKey(16, 1, 1000),
+    'callbacks of one webhook under way at once (one per account)',
+  ],
   MAILROOM_WEBHOOK_BATCH: [integerKey(200, 1, 10_000), 'outbox rows that a webhook holds in memory'],
   MAILROOM_WEBHOOK_RETRY_AFTER_MAX: [durationKey('1h'), 'longest Retry-After of a receiver that is obeyed'],
-  MAILROOM_WEBHOOK_PAYLOAD_MAX: [integerKey(262_144, 1024, 104_857_600), 'largest callback in bytes; larger bodies are left out and linked'],
+  MAILROOM_WEBHOOK_PAYLOAD_MAX: [
+    integerKey(262_144, 1024, 104_857_600),
+    'largest callback in bytes; larger bodies are left out and linked',
+  ],
   MAILROOM_WEBHOOK_PROBE: [durationKey('1h'), 'a failing webhook is tried at least this often'],
   MAILROOM_WEBHOOK_ABANDON: [durationKey('5d'), 'after failing this long a webhook is set inactive'],
   MAILROOM_SECRET_OVERLAP: [durationKey('24h'), 'how long a replaced webhook secret still signs'],
@@ -147,7 +205,9 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
     if (result.success) values[name] = result.data
     else problems.push(`${name}: ${result.error.issues.map((issue) => issue.message).join(', ')}`)
   }
-  const strangers = Object.keys(env).filter((name) => name.startsWith('MAILROOM_') && !(name in keys) && name !== 'MAILROOM_REQUIRE')
+  const strangers = Object.keys(env).filter(
+    (name) => name.startsWith('MAILROOM_') && !(name in keys) && name !== 'MAILROOM_REQUIRE',
+  )
   problems.push(...strangers.map((name) => `${name}: unknown setting`))
   const config = Object.freeze(values) as Config
   if (problems.length === 0 && (config.MAILROOM_API_KEY === null) !== (config.MAILROOM_API_SECRET === null)) {
@@ -158,7 +218,11 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
 }
 
 /** One row per key for README: name, default as one would write it, meaning. */
-export function configTable(): readonly { readonly name: string; readonly fallback: string; readonly meaning: string }[] {
+export function configTable(): readonly {
+  readonly name: string
+  readonly fallback: string
+  readonly meaning: string
+}[] {
   return Object.entries(keys).map(([name, [schema, meaning]]) => ({ name, fallback: defaultText(schema), meaning }))
 }
 

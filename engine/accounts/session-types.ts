@@ -26,9 +26,32 @@ export interface BodyNode {
 
 /** The header fields that the index keeps; asked for with BODY.PEEK[HEADER.FIELDS (…)]. */
 export const indexedHeaders = [
-  'Message-ID', 'Date', 'Subject', 'From', 'Sender', 'Reply-To', 'To', 'Cc', 'Bcc', 'Return-Path', 'In-Reply-To', 'References', 'Received',
-  'List-Id', 'List-Unsubscribe', 'List-Unsubscribe-Post', 'List-Subscribe', 'List-Post', 'List-Help', 'List-Archive', 'List-Owner',
-  'Content-Type', 'Content-Disposition', 'Content-Transfer-Encoding', 'Precedence', 'Auto-Submitted',
+  'Message-ID',
+  'Date',
+  'Subject',
+  'From',
+  'Sender',
+  'Reply-To',
+  'To',
+  'Cc',
+  'Bcc',
+  'Return-Path',
+  'In-Reply-To',
+  'References',
+  'Received',
+  'List-Id',
+  'List-Unsubscribe',
+  'List-Unsubscribe-Post',
+  'List-Subscribe',
+  'List-Post',
+  'List-Help',
+  'List-Archive',
+  'List-Owner',
+  'Content-Type',
+  'Content-Disposition',
+  'Content-Transfer-Encoding',
+  'Precedence',
+  'Auto-Submitted',
 ] as const
 
 export interface FetchedMessage {
@@ -93,7 +116,12 @@ export interface SessionCapabilities {
 export type SessionEvent =
   | { readonly type: 'exists'; readonly count: number }
   | { readonly type: 'expunge'; readonly uid: number | null }
-  | { readonly type: 'flags'; readonly uid: number | null; readonly flags: readonly string[]; readonly modseq: string | null }
+  | {
+      readonly type: 'flags'
+      readonly uid: number | null
+      readonly flags: readonly string[]
+      readonly modseq: string | null
+    }
   | { readonly type: 'closed'; readonly error: AppError | null }
 
 export interface Session {
@@ -113,7 +141,10 @@ export interface Session {
    */
   fetchIndex(range: string): AsyncIterable<FetchedMessage>
   /** UID FETCH (UID FLAGS [MODSEQ]); with `changedSince` only what changed since (CONDSTORE). */
-  fetchFlags(range: string, changedSince?: string): Promise<{ readonly uid: number; readonly flags: readonly string[]; readonly modseq: string | null }[]>
+  fetchFlags(
+    range: string,
+    changedSince?: string,
+  ): Promise<{ readonly uid: number; readonly flags: readonly string[]; readonly modseq: string | null }[]>
   /** UIDs that exist within the range, by UID SEARCH. */
   searchUids(range: string): Promise<number[]>
   /** UID SEARCH BODY text (UTF-8). */
@@ -122,11 +153,19 @@ export interface Session {
   fetchSection(uid: number, section: string, maxBytes: number): Promise<Buffer | null>
   /** The same, streamed in chunks; deadline on progress. Undecoded. null when the message is gone. */
   streamSection(uid: number, section: string): Promise<Readable | null>
-  store(uid: number, change: { readonly add: readonly string[]; readonly remove: readonly string[] }): Promise<{ readonly flags: readonly string[]; readonly modseq: string | null } | null>
+  store(
+    uid: number,
+    change: { readonly add: readonly string[]; readonly remove: readonly string[] },
+  ): Promise<{ readonly flags: readonly string[]; readonly modseq: string | null } | null>
   /** Answers the new UID when the server tells it (UIDPLUS). null newUid = unknown. */
   move(uid: number, toPath: string): Promise<{ readonly newUid: number | null; readonly uidValidity: string | null }>
   copy(uid: number, toPath: string): Promise<{ readonly newUid: number | null; readonly uidValidity: string | null }>
-  append(path: string, raw: Buffer, flags: readonly string[], internalDate: number): Promise<{ readonly newUid: number | null; readonly uidValidity: string | null }>
+  append(
+    path: string,
+    raw: Buffer,
+    flags: readonly string[],
+    internalDate: number,
+  ): Promise<{ readonly newUid: number | null; readonly uidValidity: string | null }>
   /** Expunges only these UIDs where UIDPLUS is offered; null = all that are \Deleted. */
   expunge(uids: readonly number[] | null): Promise<void>
   createMailbox(path: string): Promise<void>

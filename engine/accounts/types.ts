@@ -6,7 +6,14 @@
  */
 import type { Readable } from 'node:stream'
 import type { FailureClass } from '../errors.ts'
-import type { AccountRecord, FolderRecord, MessageRecord, OutboxRecord, Placement, SpecialUse } from '../store/records.ts'
+import type {
+  AccountRecord,
+  FolderRecord,
+  MessageRecord,
+  OutboxRecord,
+  Placement,
+  SpecialUse,
+} from '../store/records.ts'
 import type { ChangeDraft, OutboxDraft } from '../store/port.ts'
 
 /** How to reach a mailbox, before there is an account. */
@@ -56,7 +63,12 @@ export interface AccountCommands {
   syncFolder(accountId: string, path: string): Promise<void>
 
   /** Whole parts in memory, undecoded, at most `maxBytes` each (cut there). Key = section. For text bodies. */
-  fetchParts(accountId: string, message: MessageRecord, sections: readonly string[], maxBytes: number): Promise<ReadonlyMap<string, Buffer>>
+  fetchParts(
+    accountId: string,
+    message: MessageRecord,
+    sections: readonly string[],
+    maxBytes: number,
+  ): Promise<ReadonlyMap<string, Buffer>>
   /** One part as decoded bytes (base64, quoted-printable undone), streamed. */
   streamPart(accountId: string, message: MessageRecord, section: string, encoding: string): Promise<Readable>
   /** The whole RFC 5322 message as the server has it, streamed. */
@@ -66,12 +78,23 @@ export interface AccountCommands {
   /** Asks the server which messages hold the text in their body (case-insensitive). Answers message ids. */
   searchBody(accountId: string, folder: FolderRecord, text: string): Promise<string[]>
   /** On the server when it answers, and in the index. Answers the flags now. */
-  setFlags(accountId: string, message: MessageRecord, at: Placement, change: { readonly add: readonly string[]; readonly remove: readonly string[] }): Promise<readonly string[]>
+  setFlags(
+    accountId: string,
+    message: MessageRecord,
+    at: Placement,
+    change: { readonly add: readonly string[]; readonly remove: readonly string[] },
+  ): Promise<readonly string[]>
   /** MOVE, else COPY + STORE \Deleted + EXPUNGE of that UID alone. */
   move(accountId: string, message: MessageRecord, at: Placement, to: FolderRecord): Promise<void>
   copy(accountId: string, message: MessageRecord, at: Placement, to: FolderRecord): Promise<void>
   /** 2.0: APPEND into another account. */
-  append(accountId: string, to: FolderRecord, raw: Buffer, flags: readonly string[], internalDate: number): Promise<void>
+  append(
+    accountId: string,
+    to: FolderRecord,
+    raw: Buffer,
+    flags: readonly string[],
+    internalDate: number,
+  ): Promise<void>
   /** 2.0 DELETE message: \Deleted and expunge this UID. */
   remove(accountId: string, message: MessageRecord, at: Placement): Promise<void>
 }
@@ -98,11 +121,17 @@ export interface Accounts extends AccountCommands {
 /** What the accounts wing needs from the webhooks wing. */
 export interface ChangeListener {
   /** Outbox rows for these changes, from the webhooks in force; pure and quick: runs inside every sync batch. */
-  plan(account: AccountRecord, changes: readonly { readonly change: ChangeDraft; readonly message: MessageRecord }[]): OutboxDraft[]
+  plan(
+    account: AccountRecord,
+    changes: readonly { readonly change: ChangeDraft; readonly message: MessageRecord }[],
+  ): OutboxDraft[]
   /** A batch was stored: rows to deliver and changes to stream. Must not throw or wait. */
   stored(accountId: string, outbox: readonly OutboxRecord[], changes: readonly { readonly seq: number }[]): void
   /** The row to send for a status transition; [] when nobody asked. */
-  planStatus(account: AccountRecord, transition: { readonly status: 'OK' | 'DISABLED'; readonly message: string | null; readonly version: number }): Promise<OutboxRecord[]>
+  planStatus(
+    account: AccountRecord,
+    transition: { readonly status: 'OK' | 'DISABLED'; readonly message: string | null; readonly version: number },
+  ): Promise<OutboxRecord[]>
   /** The initial sync of all folders is complete (2.0 callback_url); told once. */
   initialSyncDone(account: AccountRecord): Promise<void>
 }

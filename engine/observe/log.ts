@@ -6,7 +6,16 @@ export type Logger = Pick<PinoLogger, 'fatal' | 'error' | 'warn' | 'info' | 'deb
   child(bindings: Record<string, unknown>): Logger
 }
 
-const secretKeys = ['password', 'secret', 'token', 'refreshToken', 'accessToken', 'authorization', 'sealedCredential', 'sealedSecret']
+const secretKeys = [
+  'password',
+  'secret',
+  'token',
+  'refreshToken',
+  'accessToken',
+  'authorization',
+  'sealedCredential',
+  'sealedSecret',
+]
 
 export function createLogger(config: Pick<Config, 'MAILROOM_LOG_LEVEL'>): Logger {
   return pino({

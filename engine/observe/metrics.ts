@@ -10,17 +10,64 @@ export function createMetrics(options: { readonly processMetrics?: boolean } = {
   if (options.processMetrics) collectDefaultMetrics({ register: registry })
   return {
     registry,
-    apiCalls: new Counter({ name: 'mailroom_api_calls_total', help: 'API calls by method, route and status', labelNames: ['method', 'route', 'status'], registers }),
-    apiSeconds: new Histogram({ name: 'mailroom_api_seconds', help: 'Duration of API calls', labelNames: ['route'], buckets: seconds, registers }),
+    apiCalls: new Counter({
+      name: 'mailroom_api_calls_total',
+      help: 'API calls by method, route and status',
+      labelNames: ['method', 'route', 'status'],
+      registers,
+    }),
+    apiSeconds: new Histogram({
+      name: 'mailroom_api_seconds',
+      help: 'Duration of API calls',
+      labelNames: ['route'],
+      buckets: seconds,
+      registers,
+    }),
     accounts: new Gauge({ name: 'mailroom_accounts', help: 'Account actors by tag', labelNames: ['tag'], registers }),
     webhooks: new Gauge({ name: 'mailroom_webhooks', help: 'Webhook actors by tag', labelNames: ['tag'], registers }),
-    imapLogins: new Counter({ name: 'mailroom_imap_logins_total', help: 'IMAP logins by outcome', labelNames: ['outcome'], registers }),
-    imapCommands: new Histogram({ name: 'mailroom_imap_command_seconds', help: 'IMAP commands by kind', labelNames: ['kind'], buckets: seconds, registers }),
-    messagesIndexed: new Counter({ name: 'mailroom_messages_indexed_total', help: 'Messages written to the index', labelNames: ['source'], registers }),
-    changes: new Counter({ name: 'mailroom_changes_total', help: 'Rows of the change log by kind', labelNames: ['kind'], registers }),
-    deliveries: new Counter({ name: 'mailroom_deliveries_total', help: 'Callback attempts by kind and outcome', labelNames: ['kind', 'outcome'], registers }),
-    deliverySeconds: new Histogram({ name: 'mailroom_delivery_seconds', help: 'Duration of callback attempts', buckets: seconds, registers }),
-    actorDeaths: new Counter({ name: 'mailroom_actor_deaths_total', help: 'Root actors that died of a bug', labelNames: ['kind'], registers }),
+    imapLogins: new Counter({
+      name: 'mailroom_imap_logins_total',
+      help: 'IMAP logins by outcome',
+      labelNames: ['outcome'],
+      registers,
+    }),
+    imapCommands: new Histogram({
+      name: 'mailroom_imap_command_seconds',
+      help: 'IMAP commands by kind',
+      labelNames: ['kind'],
+      buckets: seconds,
+      registers,
+    }),
+    messagesIndexed: new Counter({
+      name: 'mailroom_messages_indexed_total',
+      help: 'Messages written to the index',
+      labelNames: ['source'],
+      registers,
+    }),
+    changes: new Counter({
+      name: 'mailroom_changes_total',
+      help: 'Rows of the change log by kind',
+      labelNames: ['kind'],
+      registers,
+    }),
+    deliveries: new Counter({
+      name: 'mailroom_deliveries_total',
+      help: 'Callback attempts by kind and outcome',
+      labelNames: ['kind', 'outcome'],
+      registers,
+    }),
+    deliverySeconds: new Histogram({
+      name: 'mailroom_delivery_seconds',
+      help: 'Duration of callback attempts',
+      buckets: seconds,
+      registers,
+    }),
+    actorDeaths: new Counter({
+      name: 'mailroom_actor_deaths_total',
+      help: 'Root actors that died of a bug',
+      labelNames: ['kind'],
+      registers,
+    }),
   }
 }
 

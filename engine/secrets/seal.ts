@@ -20,17 +20,26 @@ export function createSealer(key: Buffer): Sealer {
       const iv = randomBytes(12)
       const cipher = createCipheriv('aes-256-gcm', key, iv).setAAD(Buffer.from(recordId))
       const sealed = Buffer.concat([cipher.update(plain, 'utf8'), cipher.final()])
-      return ['v1', iv, cipher.getAuthTag(), sealed].map((part) => (typeof part === 'string' ? part : part.toString('base64url'))).join('.')
+      return ['v1', iv, cipher.getAuthTag(), sealed]
+        .map((part) => (typeof part === 'string' ? part : part.toString('base64url')))
+        .join('.')
     },
     open(sealed, recordId) {
       try {
         const [version, iv, tag, data] = sealed.split('.')
-        if (version !== 'v1' || iv === undefined || tag === undefined || data === undefined) throw new Error('malformed')
-        const decipher = createDecipheriv('aes-256-gcm', key, Buffer.from(iv, 'base64url')).setAAD(Buffer.from(recordId))
+        if (version !== 'v1' || iv === undefined || tag === undefined || data === undefined)
+          throw new Error('malformed')
+        const decipher = createDecipheriv('aes-256-gcm', key, Buffer.from(iv, 'base64url')).setAAD(
+          Buffer.from(recordId),
+        )
         decipher.setAuthTag(Buffer.from(tag, 'base64url'))
         return decipher.update(Buffer.from(data, 'base64url'), undefined, 'utf8') + decipher.final('utf8')
       } catch (cause) {
-        throw new AppError('internal', 'a sealed value does not open: MAILROOM_SECRET is not the one it was sealed with', { cause })
+        throw new AppError(
+          'internal',
+          'a sealed value does not open: MAILROOM_SECRET is not the one it was sealed with',
+          { cause },
+        )
       }
     },
   }
@@ -53,7 +62,9 @@ export function loadKey(config: Pick<Config, 'MAILROOM_SECRET' | 'MAILROOM_DATA_
     writeFileSync(file, randomBytes(32).toString('hex') + '\n', { mode: 0o600, flag: 'wx' })
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') {
-      throw new AppError('bad_request', `MAILROOM_DATA_DIR: cannot write ${file}: ${(error as Error).message}`, { cause: error })
+      throw new AppError('bad_request', `MAILROOM_DATA_DIR: cannot write ${file}: ${(error as Error).message}`, {
+        cause: error,
+      })
     }
   }
   return keyFrom(readFileSync(file, 'utf8').trim())

@@ -61,7 +61,10 @@ export interface UserStore {
   get(developerId: string, id: string): Promise<UserRecord | null>
   /** Oldest first. */
   list(developerId: string, filter: UserFilter, page: Page): Promise<UserRecord[]>
-  edit(id: string, patch: Partial<Pick<UserRecord, 'firstName' | 'lastName' | 'emailAddresses'>>): Promise<UserRecord | null>
+  edit(
+    id: string,
+    patch: Partial<Pick<UserRecord, 'firstName' | 'lastName' | 'emailAddresses'>>,
+  ): Promise<UserRecord | null>
   /** Removes the user, its accounts and all that hangs on them (cascade, resumable: the user row goes last). */
   remove(id: string): Promise<void>
 }
@@ -133,7 +136,12 @@ export interface FolderStore {
   list(accountId: string): Promise<FolderRecord[]>
   byPath(accountId: string, path: string): Promise<FolderRecord | null>
   /** Upserts what the server lists; folders not listed are removed with their placements only when `complete`. `lease_lost`. */
-  reconcile(accountId: string, epoch: number, listed: readonly ListedFolder[], complete: boolean): Promise<FolderRecord[]>
+  reconcile(
+    accountId: string,
+    epoch: number,
+    listed: readonly ListedFolder[],
+    complete: boolean,
+  ): Promise<FolderRecord[]>
   setCounts(folderId: string, counts: { readonly messages: number; readonly unseen: number }): Promise<void>
   setParked(folderId: string, failures: number, parkedUntil: number | null): Promise<void>
 }
@@ -182,13 +190,32 @@ export interface MessageStore {
   /** Messages whose placement vanished before `before` and was not told yet, oldest first. */
   gone(accountId: string, before: number, limit: number): Promise<MessageRecord[]>
   /** Live messages of the account older in (sentAt, id) order than `after`, newest first: the historical scan. */
-  older(accountId: string, after: { readonly sentAt: number; readonly id: string } | null, limit: number): Promise<MessageRecord[]>
+  older(
+    accountId: string,
+    after: { readonly sentAt: number; readonly id: string } | null,
+    limit: number,
+  ): Promise<MessageRecord[]>
   /** Our own write of flags. Answers the new row; null when the placement is unknown. */
-  setFlags(accountId: string, messageId: string, at: { readonly folderId: string; readonly uid: number }, flags: readonly string[], modseq: string | null): Promise<MessageRecord | null>
+  setFlags(
+    accountId: string,
+    messageId: string,
+    at: { readonly folderId: string; readonly uid: number },
+    flags: readonly string[],
+    modseq: string | null,
+  ): Promise<MessageRecord | null>
   /** Our own move or copy: takes `from` away (null = copy) and puts `to` (null = new UID unknown: the sync will find it). */
-  relocate(accountId: string, messageId: string, from: { readonly folderId: string; readonly uid: number } | null, to: Placement | null): Promise<MessageRecord | null>
+  relocate(
+    accountId: string,
+    messageId: string,
+    from: { readonly folderId: string; readonly uid: number } | null,
+    to: Placement | null,
+  ): Promise<MessageRecord | null>
   /** Attachments of live messages, for 2.0 file lists: newest message first. */
-  attachments(accountId: string, query: MessageQuery, page: Page): Promise<{ readonly message: MessageRecord; readonly attachment: AttachmentRecord }[]>
+  attachments(
+    accountId: string,
+    query: MessageQuery,
+    page: Page,
+  ): Promise<{ readonly message: MessageRecord; readonly attachment: AttachmentRecord }[]>
 }
 
 /** A message as the sync read it: the row to insert when unknown, and the placement to add. */
@@ -232,7 +259,12 @@ export interface SyncBatch {
   readonly vanished: readonly number[]
   readonly vanishedAt: number
   /** Placements whose disappearance these changes tell: taken out of `gone`. */
-  readonly told: readonly { readonly messageId: string; readonly folderId: string; readonly uidValidity: string; readonly uid: number }[]
+  readonly told: readonly {
+    readonly messageId: string
+    readonly folderId: string
+    readonly uidValidity: string
+    readonly uid: number
+  }[]
   readonly changes: readonly ChangeDraft[]
   readonly outbox: readonly OutboxDraft[]
   readonly contacts: readonly ContactDelta[]
@@ -247,7 +279,13 @@ export interface SyncStore {
    * UIDVALIDITY changed: every placement of the folder with another uidValidity loses its place (moves to `gone` without being told,
    * to be matched again by identity), in bounded steps; answers how many are left.
    */
-  forgetPlacements(accountId: string, epoch: number, folderId: string, keepUidValidity: string, limit: number): Promise<number>
+  forgetPlacements(
+    accountId: string,
+    epoch: number,
+    folderId: string,
+    keepUidValidity: string,
+    limit: number,
+  ): Promise<number>
 }
 
 export interface ChangeStore {
@@ -271,7 +309,10 @@ export interface WebhookStore {
   listByDeveloper(developerId: string): Promise<WebhookRecord[]>
   /** Keyset page over all webhooks by id, for the start of the engine. */
   page(afterId: string | null, limit: number): Promise<WebhookRecord[]>
-  edit(id: string, patch: Partial<Omit<WebhookRecord, 'id' | 'developerId' | 'userId' | 'createdAt'>>): Promise<WebhookRecord | null>
+  edit(
+    id: string,
+    patch: Partial<Omit<WebhookRecord, 'id' | 'developerId' | 'userId' | 'createdAt'>>,
+  ): Promise<WebhookRecord | null>
   /** Health and, when a failure is announced, its notification row: the row first, then the health. */
   recordHealth(id: string, health: WebhookHealth, outbox: readonly OutboxRecord[]): Promise<void>
   /** Removes the webhook, its pending rows and scans. */
@@ -340,7 +381,10 @@ export interface TokenStore {
   /** For the public wizard: by token alone. */
   find(token: string): Promise<ConnectTokenRecord | null>
   /** Newest first. */
-  list(developerId: string, filter: { readonly userId?: string; readonly accountId?: string; readonly version?: 'lite' | '2.0' }): Promise<ConnectTokenRecord[]>
+  list(
+    developerId: string,
+    filter: { readonly userId?: string; readonly accountId?: string; readonly version?: 'lite' | '2.0' },
+  ): Promise<ConnectTokenRecord[]>
   /** Marks used, once: answers null when it was used or expired already. */
   use(token: string, usedAt: number, userId: string, accountId: string): Promise<ConnectTokenRecord | null>
   remove(developerId: string, token: string): Promise<boolean>

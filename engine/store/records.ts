@@ -100,7 +100,8 @@ export interface FolderCursor {
   readonly quarantined: readonly number[]
 }
 
-export type SpecialUse = '\\Inbox' | '\\All' | '\\Archive' | '\\Drafts' | '\\Flagged' | '\\Junk' | '\\Sent' | '\\Trash' | '\\Important'
+export type SpecialUse =
+  '\\Inbox' | '\\All' | '\\Archive' | '\\Drafts' | '\\Flagged' | '\\Junk' | '\\Sent' | '\\Trash' | '\\Important'
 
 export interface FolderRecord {
   /** folderId(accountId, path) */

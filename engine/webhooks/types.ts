@@ -1,6 +1,13 @@
 /** What the rest of the house asks of the webhooks wing. */
 import type { ActorView, ChangeListener } from '../accounts/types.ts'
-import type { AccountRecord, ChangeRecord, MessageRecord, OutboxRecord, WebhookFilters, WebhookRecord } from '../store/records.ts'
+import type {
+  AccountRecord,
+  ChangeRecord,
+  MessageRecord,
+  OutboxRecord,
+  WebhookFilters,
+  WebhookRecord,
+} from '../store/records.ts'
 
 /** One filter's word on one message. */
 export interface FilterVerdict {
@@ -33,7 +40,10 @@ export interface Webhooks extends ChangeListener {
   startAll(): Promise<void>
   stopAll(): Promise<void>
   /** Checks URL (SSRF guard) and patterns, stores, starts the actor. */
-  create(owner: { readonly developerId: string; readonly userId: string | null; readonly version: 'lite' | '2.0' }, input: WebhookInput): Promise<WebhookRecord>
+  create(
+    owner: { readonly developerId: string; readonly userId: string | null; readonly version: 'lite' | '2.0' },
+    input: WebhookInput,
+  ): Promise<WebhookRecord>
   /** active=1 also clears `failure` and tries at once; active=0 drops the backlog. */
   edit(webhook: WebhookRecord, input: WebhookInput): Promise<WebhookRecord>
   remove(webhook: WebhookRecord): Promise<void>
@@ -43,11 +53,23 @@ export interface Webhooks extends ChangeListener {
   secret(webhook: WebhookRecord): string
   /** Sends a sample now, whatever the filters; answers the row with its attempt. */
   test(webhook: WebhookRecord): Promise<OutboxRecord>
-  redeliver(webhook: WebhookRecord, which: { readonly ids?: readonly string[]; readonly from?: number; readonly until?: number; readonly failedOnly?: boolean }): Promise<number>
+  redeliver(
+    webhook: WebhookRecord,
+    which: {
+      readonly ids?: readonly string[]
+      readonly from?: number
+      readonly until?: number
+      readonly failedOnly?: boolean
+    },
+  ): Promise<number>
   /** The last `limit` stored messages of the account, each with every filter's word. */
   dryRun(webhook: WebhookRecord, account: AccountRecord, limit: number): Promise<DryRunRow[]>
   /** Why this message was or was not sent. */
-  explain(webhook: WebhookRecord, account: AccountRecord, message: MessageRecord): Promise<{
+  explain(
+    webhook: WebhookRecord,
+    account: AccountRecord,
+    message: MessageRecord,
+  ): Promise<{
     readonly changes: readonly ChangeRecord[]
     readonly verdicts: readonly FilterVerdict[]
     readonly deliveries: readonly OutboxRecord[]
