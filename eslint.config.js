@@ -2,7 +2,7 @@ import tseslint from 'typescript-eslint'
 
 /** Third-party clients with one owner file or folder each; everyone else sees our own interface. */
 const owners = {
-  imapflow: ['engine/accounts/session.ts'],
+  imapflow: ['engine/accounts/session/**'],
   undici: ['engine/net/**'],
   mongodb: ['engine/store/mongo/**'],
   'node:sqlite': ['engine/store/sqlite/**'],
@@ -61,7 +61,7 @@ const importRules = areas.map((area) => ({
 }))
 
 const sessionOwner = {
-  files: ['engine/accounts/session.ts', 'engine/accounts/lanes.ts'],
+  files: ['engine/accounts/session/**', 'engine/accounts/lanes.ts'],
   rules: { 'no-restricted-imports': ['error', { patterns: walls['engine/**'] }] },
 }
 

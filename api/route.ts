@@ -85,5 +85,5 @@ export interface Route<
 export function defineRoute<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, R extends z.ZodType>(
   route: Route<P, Q, B, R>,
 ): Route {
-  return route as unknown as Route
+  return route
 }

@@ -164,6 +164,16 @@ const keys = {
     'UIDVALIDITY changes of a folder per day until it is slowed down',
   ],
 
+  MAILROOM_OAUTH_TOKEN_URL_A: [
+    optionalUrl,
+    'token endpoint of provider A (PROVIDER_A_OAUTH2); unset = the public one',
+  ],
+  MAILROOM_OAUTH_TOKEN_URL_B: [
+    optionalUrl,
+    'token endpoint of provider B (PROVIDER_B_CONNECT); unset = the public one',
+  ],
+  MAILROOM_OAUTH_TIMEOUT: [durationKey('15s'), 'deadline of a call to a token endpoint'],
+
   MAILROOM_WEBHOOK_SCHEDULE: [
     durationsKey('5s,5m,30m,2h,5h,10h,14h,20h,24h'),
     'waits between the attempts of a callback; one attempt more than waits',

@@ -126,6 +126,10 @@ export type SessionEvent =
 
 export interface Session {
   readonly capabilities: SessionCapabilities
+  /** As the server advertises them after the login, for people. */
+  capabilityNames(): readonly string[]
+  /** Of the user's own mailboxes: where new ones have to be ('INBOX.' with some servers, mostly ''). */
+  readonly namespace: { readonly prefix: string; readonly delimiter: string }
   /** The selected mailbox as last told, or null. */
   readonly selected: SelectedMailbox | null
   readonly closed: boolean

@@ -115,6 +115,8 @@ export interface Accounts extends AccountCommands {
   checkNow(accountId: string): Promise<AccountRecord>
   view(accountId: string): ActorView | null
   views(): ActorView[]
+  /** How many actors have each tag. */
+  countTags(): ReadonlyMap<string, number>
   stopAll(): Promise<void>
 }
 

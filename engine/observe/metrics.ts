@@ -3,8 +3,15 @@ import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom
 
 const seconds = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 
+export interface MetricsOptions {
+  readonly processMetrics?: boolean
+  /** Actors by tag, asked at each scrape. */
+  readonly accountTags?: () => ReadonlyMap<string, number>
+  readonly webhookTags?: () => ReadonlyMap<string, number>
+}
+
 /** One registry per process (and per engine in tests). */
-export function createMetrics(options: { readonly processMetrics?: boolean } = {}) {
+export function createMetrics(options: MetricsOptions = {}) {
   const registry = new Registry()
   const registers = [registry]
   if (options.processMetrics) collectDefaultMetrics({ register: registry })
@@ -23,8 +30,8 @@ export function createMetrics(options: { readonly processMetrics?: boolean } = {
       buckets: seconds,
       registers,
     }),
-    accounts: new Gauge({ name: 'mailroom_accounts', help: 'Account actors by tag', labelNames: ['tag'], registers }),
-    webhooks: new Gauge({ name: 'mailroom_webhooks', help: 'Webhook actors by tag', labelNames: ['tag'], registers }),
+    accounts: tagGauge(registry, 'mailroom_accounts', 'Account actors by tag', options.accountTags),
+    webhooks: tagGauge(registry, 'mailroom_webhooks', 'Webhook actors by tag', options.webhookTags),
     imapLogins: new Counter({
       name: 'mailroom_imap_logins_total',
       help: 'IMAP logins by outcome',
@@ -69,6 +76,19 @@ export function createMetrics(options: { readonly processMetrics?: boolean } = {
       registers,
     }),
   }
+}
+
+function tagGauge(registry: Registry, name: string, help: string, count: MetricsOptions['accountTags']): Gauge {
+  return new Gauge({
+    name,
+    help,
+    labelNames: ['tag'],
+    registers: [registry],
+    collect() {
+      this.reset()
+      for (const [tag, value] of count?.() ?? []) this.set({ tag }, value)
+    },
+  })
 }
 
 export type Metrics = ReturnType<typeof createMetrics>

@@ -98,6 +98,12 @@ export interface FolderCursor {
   readonly comparedAt: number
   /** UIDs the server failed to give; retried later. */
   readonly quarantined: readonly number[]
+  /** When this cursor was last written by a catch-up. */
+  readonly syncedAt?: number
+  /** Set while a folder is read anew after a UIDVALIDITY change: unknown messages received since then are told as arrivals. */
+  readonly remapSince?: number
+  /** Times of the last UIDVALIDITY changes (the guard against loops). */
+  readonly resets?: readonly number[]
 }
 
 export type SpecialUse =

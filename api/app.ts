@@ -1,0 +1,85 @@
+/** The front: a Koa application made of route values. */
+import type { RequestListener } from 'node:http'
+import Koa from 'koa'
+import type { Engine } from '../engine/index.ts'
+import { baseUrlReader } from './base-url.ts'
+import { createCallLog } from './call-log.ts'
+import type { FrameState } from './exchange.ts'
+import { authentication } from './middleware/auth.ts'
+import { bodyReader } from './middleware/body.ts'
+import { dispatch } from './middleware/dispatch.ts'
+import { errorAnswers } from './middleware/errors.ts'
+import { createLimits } from './middleware/limits.ts'
+import { requestLog } from './middleware/request-log.ts'
+import { routing } from './middleware/routing.ts'
+import { createOAuthVerifier } from './oauth1.ts'
+import type { Route } from './route.ts'
+import { createRouter } from './router.ts'
+import { resourceRoutes } from './routes.ts'
+import { systemRoutes } from './system/handlers.ts'
+
+export { createServer } from './server.ts'
+
+export interface AppOptions {
+  readonly engine: Engine
+  /** The resources; /healthz, /readyz, /metrics, /openapi.json and /docs are always there. Default: all of Mailroom. */
+  readonly routes?: readonly Route[]
+  /** Parse every JSON answer against its response schema: a wrong one becomes a 500. For tests. Default false. */
+  readonly checkAnswers?: boolean
+  /** Milliseconds since 1970, for signatures and limits. */
+  readonly now?: () => number
+}
+
+export interface App {
+  readonly koa: Koa<FrameState>
+  /** Every route that is served, for documents and tests. */
+  readonly routes: readonly Route[]
+  /** For http.createServer, or better createServer of this file. */
+  callback(): RequestListener
+  /** Writes what is left of the call log. After the server is closed. */
+  close(): Promise<void>
+}
+
+export function createApp(options: AppOptions): App {
+  const { engine, now = Date.now } = options
+  const resources = options.routes ?? resourceRoutes
+  const routes: readonly Route[] = [...resources, ...systemRoutes(resources)]
+  const calls = createCallLog({ store: engine.store.calls, log: engine.log })
+  const koa = new Koa<FrameState>()
+  koa.on('error', (error: unknown) => engine.log.debug({ err: error }, 'connection failed'))
+  koa.use(errorAnswers(engine.log))
+  koa.use(requestLog({ log: engine.log, metrics: engine.metrics, calls, now }))
+  useRoutes(koa, { engine, routes, now, checkAnswers: options.checkAnswers ?? false })
+  return {
+    koa,
+    routes,
+    callback() {
+      const handle = koa.callback()
+      return (request, response) => void handle(request, response)
+    },
+    close: () => calls.close(),
+  }
+}
+
+function useRoutes(koa: Koa<FrameState>, options: Required<AppOptions>): void {
+  const { engine, routes, now, checkAnswers } = options
+  const { config } = engine
+  const limits = createLimits({
+    callsPerHour: config.MAILROOM_RATE_CALLS_PER_HOUR,
+    imapPerMinute: config.MAILROOM_RATE_IMAP_PER_MINUTE,
+    now,
+  })
+  const authenticate = (apiKey: string) => engine.developers.authenticate(apiKey)
+  const oauth = createOAuthVerifier({
+    authenticate,
+    nonces: engine.store.nonces,
+    windowMs: config.MAILROOM_OAUTH_WINDOW,
+    nonceTtlMs: config.MAILROOM_OAUTH_NONCE_TTL,
+    now,
+  })
+  koa.use(routing({ router: createRouter(routes), baseUrl: baseUrlReader(config) }))
+  koa.use(bodyReader(config.MAILROOM_BODY_LIMIT))
+  koa.use(authentication({ authenticate, oauth }))
+  koa.use(limits.calls)
+  koa.use(dispatch({ engine, checkAnswers, touchesImap: limits.touchesImap }))
+}

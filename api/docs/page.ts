@@ -1,0 +1,115 @@
+/** The HTML reference at /docs: the OpenAPI document as one page that needs nothing from the network. */
+import { createHash } from 'node:crypto'
+import type { OpenApi } from '../openapi.ts'
+import { html, Html } from './html.ts'
+import { operationSection, type Shown } from './operation.ts'
+import type { Schemas } from './schema-view.ts'
+import { script, style } from './style.ts'
+
+export const docsHeaders: Readonly<Record<string, string>> = {
+  'Content-Type': 'text/html; charset=utf-8',
+  'Content-Security-Policy': `default-src 'none'; style-src '${hashOf(style)}'; script-src '${hashOf(script)}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
+  'X-Content-Type-Options': 'nosniff',
+  'Referrer-Policy': 'no-referrer',
+}
+
+function hashOf(text: string): string {
+  return `sha256-${createHash('sha256').update(text).digest('base64')}`
+}
+
+/** Whole elements, so that no white space gets between the hash and the text. */
+const styleElement = new Html(`<style>${style}</style>`)
+const scriptElement = new Html(`<script>${script}</script>`)
+
+export function renderDocs(document: OpenApi): string {
+  const groups = groupsOf(document)
+  const page = html`<!doctype html>
+    <html lang="en">
+      <head>
+        <meta charset="utf-8" />
+        <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <title>${document.info.title} API</title>
+        ${styleElement}
+      </head>
+      <body>
+        ${navigation(document, groups)} ${reference(document, groups)} ${scriptElement}
+      </body>
+    </html>`
+  return page.text
+}
+
+function navigation(document: OpenApi, groups: readonly Group[]): Html {
+  const lists = groups.map(
+    ({ tag, shown }) =>
+      html`<div data-group>
+        <h2>${tag}</h2>
+        ${shown.map(link)}
+      </div>`,
+  )
+  return html`<nav aria-label="Operations">
+    <h1>${document.info.title}</h1>
+    <p>
+      API reference · <a href="/openapi.json"><u>openapi.json</u></a>
+    </p>
+    <input type="search" placeholder="Filter" aria-label="Filter operations" />
+    ${lists}
+  </nav>`
+}
+
+function reference(document: OpenApi, groups: readonly Group[]): Html {
+  const baseUrl = document.servers[0]?.url ?? ''
+  const schemas = (document.components.schemas ?? {}) as Schemas
+  const sections = groups.map(
+    ({ tag, shown }) =>
+      html`<div data-group>
+        <h2>${tag}</h2>
+        ${shown.map((one) => operationSection(one, baseUrl, schemas))}
+      </div>`,
+  )
+  return html`<main>
+    <header>
+      <h1>${document.info.title} API</h1>
+      ${introduction(document.info.description)}
+      <p>Base URL: <code class="base">${baseUrl}</code></p>
+      <p>
+        Every call of a developer is signed with OAuth 1.0a (HMAC-SHA1 or HMAC-SHA256, empty token), or carries key and
+        secret by HTTP Basic, or <code>Authorization: Bearer &lt;key&gt;.&lt;secret&gt;</code>.
+      </p>
+    </header>
+    ${sections}
+  </main>`
+}
+
+/** Paragraphs; words in backticks are code. */
+function introduction(text: string): Html[] {
+  return text.split('\n\n').map((paragraph) => {
+    const pieces = paragraph
+      .split('`')
+      .map((piece, index) => (index % 2 === 1 ? html`<code>${piece}</code>` : html`${piece}`))
+    return html`<p>${pieces}</p>`
+  })
+}
+
+interface Group {
+  readonly tag: string
+  readonly shown: readonly Shown[]
+}
+
+function groupsOf(document: OpenApi): Group[] {
+  const all = Object.entries(document.paths).flatMap(([path, operations]) =>
+    Object.entries(operations).map(([method, operation]) => ({ method: method.toUpperCase(), path, operation })),
+  )
+  return document.tags.map(({ name }) => ({
+    tag: name,
+    shown: all.filter(({ operation }) => operation.tags.includes(name)),
+  }))
+}
+
+function link({ method, path, operation }: Shown): Html {
+  return html`<a
+    href="#${operation.operationId}"
+    title="${path}"
+    data-search="${`${method} ${path} ${operation.summary}`.toLowerCase()}"
+    ><span class="method ${method.toLowerCase()}">${method}</span><span>${operation.summary}</span></a
+  >`
+}

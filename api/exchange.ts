@@ -1,0 +1,34 @@
+/** What the frame knows of one request on its way through the middlewares. */
+import type Koa from 'koa'
+import type { AccountRecord, DeveloperRecord, UserRecord } from '../engine/index.ts'
+import type { Match } from './router.ts'
+import type { Pair, Target } from './wire.ts'
+
+export interface Exchange {
+  readonly requestId: string
+  /** Milliseconds of a monotonic clock. */
+  readonly startedAt: number
+  readonly target: Target
+  /** The route's path, or a placeholder: the label of metrics, of which there must be few. */
+  routePath: string
+  /** Set by the route middleware, with all below. */
+  match: Match | null
+  baseUrl: string
+  query: readonly Pair[]
+  /** Pairs of a form-urlencoded body, for signatures. */
+  form: readonly Pair[]
+  /** Query and body, the body's values over the query's, the last value of a name over earlier ones. */
+  values: Readonly<Record<string, unknown>>
+  /** Set by the auth middleware. */
+  developer: DeveloperRecord | null
+  /** Set by Call.concerns. */
+  user: UserRecord | null
+  account: AccountRecord | null
+}
+
+export interface FrameState {
+  exchange: Exchange
+}
+
+export type FrameContext = Koa.ParameterizedContext<FrameState>
+export type Middleware = Koa.Middleware<FrameState>

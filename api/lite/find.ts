@@ -1,0 +1,72 @@
+/** From path parameters to records: unknown ids answer 404 `<kind> <id> is invalid`, and nothing of another developer is ever found. */
+import { badParameter, notFound, type AccountRecord, type FolderRecord, type MessageRecord, type UserRecord } from '../../engine/index.ts'
+import type { Call } from '../route.ts'
+
+/** Notes the user on the call (rate limits, call log). */
+export async function findUser(call: Call, id: string): Promise<UserRecord> {
+  const user = await call.engine.store.users.get(call.developer.id, id)
+  if (user === null) throw notFound('user', id)
+  call.concerns(user)
+  return user
+}
+
+export interface Mailbox {
+  readonly user: UserRecord
+  readonly account: AccountRecord
+}
+
+/** `0` is the first label; a label is compared as it is, then without case. Sets the status header. */
+export async function findAccount(call: Call, userId: string, label: string): Promise<Mailbox> {
+  const { store } = call.engine
+  const user = await store.users.get(call.developer.id, userId)
+  if (user === null) throw notFound('user', userId)
+  const account = label === '0' ? ((await store.accounts.listByUser(user.id))[0] ?? null) : await byLabel(call, user.id, label)
+  if (account === null) throw notFound('email account', label)
+  call.concerns(user, account)
+  return { user, account }
+}
+
+async function byLabel(call: Call, userId: string, label: string): Promise<AccountRecord | null> {
+  const { store } = call.engine
+  const exact = await store.accounts.byLabel(userId, label)
+  if (exact !== null) return exact
+  const wanted = label.toLowerCase()
+  return (await store.accounts.listByUser(userId)).find((account) => account.label.toLowerCase() === wanted) ?? null
+}
+
+/**
+ * A folder by the name that a caller writes: with '/' between its levels, or with `delimiter`. INBOX in any case. The server's own
+ * spelling is found too, so a name that holds the other delimiter can be reached either way.
+ */
+export async function findFolder(call: Call, account: AccountRecord, name: string, delimiter?: string): Promise<FolderRecord> {
+  const folder = await lookUpFolder(call, account, name, delimiter)
+  if (folder === null) throw notFound('folder', name)
+  return folder
+}
+
+export async function lookUpFolder(call: Call, account: AccountRecord, name: string, delimiter?: string): Promise<FolderRecord | null> {
+  const { folders } = call.engine.store
+  if (name.toUpperCase() === 'INBOX') return folders.byPath(account.id, 'INBOX')
+  const all = await folders.list(account.id)
+  const server = all.find((folder) => folder.delimiter !== '')?.delimiter ?? '/'
+  const path = serverPath(name, server, delimiter)
+  return all.find((folder) => folder.path === path) ?? all.find((folder) => folder.path === name) ?? null
+}
+
+/** The caller's name with the server's delimiter. INBOX as the first level in any case. */
+export function serverPath(name: string, serverDelimiter: string, delimiter: string | undefined): string {
+  const spoken = delimiter === undefined || delimiter === '' ? '/' : delimiter
+  const levels = name.split(spoken)
+  if (levels.some((level) => level === '')) throw badParameter('folder', `"${name}" has an empty level`)
+  const [first = '', ...rest] = levels
+  return [first.toUpperCase() === 'INBOX' ? 'INBOX' : first, ...rest].join(serverDelimiter)
+}
+
+/** Ours, an RFC 5322 Message-ID with or without angle brackets, or a hosted provider's id, bare or as `gm-<id>`. */
+export async function findMessage(call: Call, account: AccountRecord, id: string): Promise<MessageRecord> {
+  const { messages } = call.engine.store
+  const bare = id.trim().replace(/^<(.*)>$/, '$1')
+  const found = (await messages.find(account.id, bare)) ?? (bare.startsWith('gm-') ? await messages.find(account.id, bare.slice(3)) : null)
+  if (found === null || found.placements.length === 0) throw notFound('message', id)
+  return found
+}

@@ -1,0 +1,76 @@
+/** EA/folders. The list is the index's; creating is asked of the mail server. */
+import { z } from 'zod'
+import { AppError, type FolderRecord } from '../../../engine/index.ts'
+import { defineRoute, type Call, type Route } from '../../route.ts'
+import { accountPath } from '../email_accounts/schema.ts'
+import { findAccount, findFolder, lookUpFolder, serverPath, type Mailbox } from '../find.ts'
+import { liteUrls } from '../urls.ts'
+import { folderName, presentFolder } from './present.ts'
+import { createAnswer, folderPath, folderQuery, folderView, listQuery, nameOnly } from './schema.ts'
+
+const tag = 'Folders'
+const base = '/lite/users/{id}/email_accounts/{label}/folders'
+
+/** The folders as stored; an account that has not been listed yet is listed now. */
+export async function foldersOf(call: Call, { user, account }: Mailbox): Promise<FolderRecord[]> {
+  const stored = await call.engine.store.folders.list(account.id)
+  if (stored.length > 0) return stored
+  call.touchesImap(user)
+  return call.engine.accounts.refreshFolders(account.id)
+}
+
+const list = defineRoute({
+  method: 'GET',
+  path: base,
+  auth: 'developer',
+  tag,
+  summary: 'List the folders of an email account',
+  request: { path: accountPath, query: listQuery },
+  response: z.array(z.union([folderView, nameOnly])),
+  errors: [503, 504],
+  async handler({ path, query }, call) {
+    const mailbox = await findAccount(call, path.id, path.label)
+    const folders = await foldersOf(call, mailbox)
+    if (query.include_names_only === true) return folders.map((folder) => ({ name: folderName(folder) }))
+    return folders.map((folder) => presentFolder(folder, mailbox.account, liteUrls(call.baseUrl)))
+  },
+})
+
+const get = defineRoute({
+  method: 'GET',
+  path: `${base}/{folder+}`,
+  auth: 'developer',
+  tag,
+  summary: 'Get a folder',
+  request: { path: folderPath, query: folderQuery },
+  response: folderView,
+  async handler({ path, query }, call) {
+    const { account } = await findAccount(call, path.id, path.label)
+    const folder = await findFolder(call, account, path.folder, query.delimiter)
+    return presentFolder(folder, account, liteUrls(call.baseUrl))
+  },
+})
+
+const create = defineRoute({
+  method: 'POST',
+  path: `${base}/{folder+}`,
+  auth: 'developer',
+  tag,
+  summary: 'Create a folder',
+  description: 'A folder that exists already is a 409.',
+  request: { path: folderPath, query: folderQuery },
+  response: createAnswer,
+  errors: [409, 503, 504],
+  async handler({ path, query }, call) {
+    const mailbox = await findAccount(call, path.id, path.label)
+    const { account, user } = mailbox
+    const known = await foldersOf(call, mailbox)
+    if ((await lookUpFolder(call, account, path.folder, query.delimiter)) !== null) throw new AppError('conflict', `folder ${path.folder} exists already`)
+    call.touchesImap(user)
+    const delimiter = known.find((folder) => folder.delimiter !== '')?.delimiter ?? '/'
+    const folder = await call.engine.accounts.createFolder(account.id, serverPath(path.folder, delimiter, query.delimiter))
+    return { success: true, resource_url: liteUrls(call.baseUrl).folder(account, folderName(folder)) }
+  },
+})
+
+export const folderRoutes: readonly Route[] = [list, get, create]

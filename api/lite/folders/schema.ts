@@ -1,0 +1,28 @@
+/** Folders on the wire. */
+import { z } from 'zod'
+import { documented, flag, text } from '../../values.ts'
+
+export const folderView = z
+  .object({
+    name: z.string(),
+    nb_messages: z.int(),
+    nb_unseen_messages: z.int(),
+    delimiter: z.string(),
+    symbolic_name: z.string(),
+    xlist_name: z.string(),
+    resource_url: z.string(),
+  })
+  .meta({ id: 'Folder' })
+
+/** One character that stands between the levels of the name, when that is not '/'. */
+export const delimiter = documented(text.refine((value) => [...value].length <= 1, 'expected one character'), {
+  type: 'string',
+  maxLength: 1,
+  description: "the character between the levels of the folder's name; '/' when absent",
+}).optional()
+
+export const listQuery = z.object({ include_names_only: flag.optional() })
+export const nameOnly = z.object({ name: z.string() })
+export const folderQuery = z.object({ delimiter })
+export const folderPath = z.object({ id: z.string(), label: z.string(), folder: z.string() })
+export const createAnswer = z.object({ success: z.boolean(), resource_url: z.string() })

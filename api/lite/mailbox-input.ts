@@ -1,0 +1,59 @@
+/** The parameters of a mailbox, the same for users and email accounts: settings and a password or an OAuth grant. */
+import { z } from 'zod'
+import { badParameter, type AccountInput, type Credential } from '../../engine/index.ts'
+import { email, filledText, flag, port, urlOrEmpty } from '../values.ts'
+
+const type = z.enum(['imap', 'IMAP'], { error: 'the only supported type is imap' })
+
+export const mailboxParameters = {
+  email: email.optional(),
+  server: filledText.optional(),
+  username: filledText.optional(),
+  use_ssl: flag.optional(),
+  port: port.optional(),
+  type: type.optional(),
+  password: filledText.optional(),
+  provider_refresh_token: filledText.optional(),
+  provider_consumer_key: filledText.optional(),
+  status_callback_url: urlOrEmpty.optional(),
+}
+
+export type MailboxParameters = z.output<z.ZodObject<typeof mailboxParameters>>
+
+/** Parameters that only a mailbox has: one of them means that a mailbox is wanted. */
+const telling = ['server', 'username', 'password', 'provider_refresh_token'] as const
+
+export function wantsMailbox(body: MailboxParameters): boolean {
+  return telling.some((name) => body[name] !== undefined)
+}
+
+function required<T>(name: string, value: T | undefined): T {
+  if (value === undefined) throw badParameter(name, 'is required')
+  return value
+}
+
+/** Throws `bad_request` naming what is missing. */
+export function mailboxInput(body: MailboxParameters): AccountInput {
+  return {
+    email: required('email', body.email),
+    server: required('server', body.server).trim().toLowerCase(),
+    username: required('username', body.username),
+    useSsl: required('use_ssl', body.use_ssl),
+    port: required('port', body.port),
+    credential: required('password', credentialOf(body)),
+    ...(body.status_callback_url === undefined ? {} : { statusCallbackUrl: body.status_callback_url || null }),
+  }
+}
+
+/** A password is ignored when provider_* is set. undefined when neither is named. */
+export function credentialOf(body: MailboxParameters): Credential | undefined {
+  const { provider_refresh_token: refreshToken, provider_consumer_key: providerKey, password } = body
+  if (refreshToken !== undefined || providerKey !== undefined) {
+    return {
+      kind: 'oauth2',
+      refreshToken: required('provider_refresh_token', refreshToken),
+      providerKey: required('provider_consumer_key', providerKey),
+    }
+  }
+  return password === undefined ? undefined : { kind: 'password', password }
+}

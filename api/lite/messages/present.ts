@@ -1,0 +1,118 @@
+/** Messages from the index to the wire. */
+import { createHash } from 'node:crypto'
+import type { z } from 'zod'
+import type { AccountRecord, Address, AttachmentRecord, BodyPartRecord, MessageAddresses, MessageRecord } from '../../../engine/index.ts'
+import { seconds, type LiteUrls } from '../urls.ts'
+import type { attachmentView, bodyPartView, flagsView, messageView } from './schema.ts'
+
+export type MessageView = z.input<typeof messageView>
+
+export function presentMessage(message: MessageRecord, account: AccountRecord, urls: LiteUrls, names: ReadonlyMap<string, string>): MessageView {
+  return {
+    sent_at: seconds(message.sentAt),
+    received_at: seconds(message.receivedAt),
+    addresses: presentAddresses(message.addresses),
+    person_info: personInfo(message.addresses),
+    subject: message.subject,
+    message_id: message.id,
+    email_message_id: bracketed(message.emailMessageId) ?? '',
+    ...hostedIds(message),
+    list_headers: emptyAsList(message.listHeaders),
+    in_reply_to: bracketed(message.inReplyTo),
+    references: message.references.map((reference) => `<${reference}>`),
+    attachments: message.attachments.map(presentAttachment),
+    bodies: message.bodies.map(presentBody),
+    received_headers: [...message.receivedHeaders],
+    folders: foldersOf(message, names),
+    resource_url: urls.message(account, message.id),
+  }
+}
+
+function hostedIds({ hostedMessageId, hostedThreadId }: MessageRecord) {
+  return {
+    ...(hostedMessageId === null ? {} : { mailhost_message_id: hostedMessageId, gmail_message_id: hostedMessageId }),
+    ...(hostedThreadId === null ? {} : { mailhost_thread_id: hostedThreadId, gmail_thread_id: hostedThreadId }),
+  }
+}
+
+/** Message-IDs are written as in the message, with angle brackets. */
+export function bracketed(id: string | null): string | null {
+  return id === null ? null : `<${id}>`
+}
+
+function emptyAsList<T>(map: Readonly<Record<string, T>>): Record<string, T> | never[] {
+  return Object.keys(map).length === 0 ? [] : { ...map }
+}
+
+const addressFields = [
+  ['from', 'from'],
+  ['sender', 'sender'],
+  ['replyTo', 'reply_to'],
+  ['to', 'to'],
+  ['cc', 'cc'],
+  ['bcc', 'bcc'],
+] as const satisfies readonly (readonly [keyof MessageAddresses, string])[]
+
+function presentAddresses(addresses: MessageAddresses): MessageView['addresses'] {
+  const given = addressFields.flatMap(([field, wire]) => (addresses[field].length === 0 ? [] : [[wire, addresses[field].map(presentAddress)] as const]))
+  return emptyAsList(Object.fromEntries(given))
+}
+
+function presentAddress({ name, email }: Address): { name?: string; email: string } {
+  return name === '' ? { email } : { name, email }
+}
+
+/** By address: a picture's URL made of the address's hash, as the original had it; nothing is asked for it. */
+function personInfo(addresses: MessageAddresses): MessageView['person_info'] {
+  const people = addressFields.flatMap(([field]) => addresses[field]).filter(({ email }) => email !== '')
+  return emptyAsList(Object.fromEntries(people.map(({ email }) => [email, { thumbnail: thumbnail(email) }])))
+}
+
+const thumbnails = new Map<string, string>()
+const thumbnailsMax = 50_000
+
+function thumbnail(email: string): string {
+  const known = thumbnails.get(email)
+  if (known !== undefined) return known
+  const made = `https://secure.gravatar.com/avatar/${createHash('md5').update(email.toLowerCase()).digest('hex')}?s=50&d=mm`
+  if (thumbnails.size >= thumbnailsMax) thumbnails.clear()
+  thumbnails.set(email, made)
+  return made
+}
+
+export function presentAttachment(attachment: AttachmentRecord): z.input<typeof attachmentView> {
+  return {
+    size: attachment.size,
+    type: attachment.type,
+    body_section: attachment.section,
+    file_name: attachment.fileName,
+    content_disposition: attachment.disposition,
+    content_id: attachment.contentId,
+    attachment_id: attachment.index,
+    x_attachment_id: attachment.contentId ?? '',
+    encoding: attachment.encoding,
+    is_embedded: attachment.embedded,
+  }
+}
+
+function presentBody(body: BodyPartRecord): z.input<typeof bodyPartView> {
+  return { body_section: body.section, type: body.type, encoding: body.encoding, size: body.size, ...(body.charset === null ? {} : { charset: body.charset }) }
+}
+
+/** Each folder once, under the name that callers use. `names` = path → name. */
+function foldersOf(message: MessageRecord, names: ReadonlyMap<string, string>): string[] {
+  return [...new Set(message.placements.map(({ path }) => names.get(path) ?? path))]
+}
+
+/** Flags in one folder, or in the first where the message lies. */
+export function presentFlags(message: MessageRecord, folderId?: string): z.input<typeof flagsView> {
+  const placement = message.placements.find((one) => one.folderId === folderId) ?? message.placements[0]
+  const raw = placement === undefined ? [] : [...placement.flags]
+  return {
+    read: raw.includes('\\Seen'),
+    answered: raw.includes('\\Answered'),
+    flagged: raw.includes('\\Flagged'),
+    draft: raw.includes('\\Draft'),
+    raw,
+  }
+}

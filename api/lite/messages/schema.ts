@@ -1,0 +1,114 @@
+/** Messages on the wire. */
+import { z } from 'zod'
+import { commaList, documented, filledText, flag, headerMode, limit, offset, sortOrder, text, timestamp } from '../../values.ts'
+import { delimiter } from '../folders/schema.ts'
+
+const address = z.object({ name: z.string().optional(), email: z.string() })
+const addresses = z.array(address)
+
+/** An empty map is `[]` in addresses, person_info and list_headers. */
+const orEmptyList = <T extends z.ZodType>(map: T) => z.union([map, z.array(z.never())])
+
+export const attachmentView = z
+  .object({
+    size: z.int(),
+    type: z.string(),
+    body_section: z.string(),
+    file_name: z.string(),
+    content_disposition: z.string(),
+    content_id: z.string().nullable(),
+    attachment_id: z.int(),
+    x_attachment_id: z.string(),
+    encoding: z.string(),
+    is_embedded: z.boolean(),
+  })
+  .meta({ id: 'Attachment' })
+
+export const bodyPartView = z
+  .object({
+    body_section: z.string(),
+    type: z.string(),
+    encoding: z.string(),
+    size: z.int(),
+    charset: z.string().optional(),
+    content: z.string().optional(),
+  })
+  .meta({ id: 'BodyPart' })
+
+export const flagsView = z.object({
+  read: z.boolean(),
+  answered: z.boolean(),
+  flagged: z.boolean(),
+  draft: z.boolean(),
+  raw: z.array(z.string()),
+})
+
+export const messageView = z
+  .object({
+    sent_at: z.int(),
+    received_at: z.int(),
+    addresses: orEmptyList(
+      z.object({
+        from: addresses.optional(),
+        sender: addresses.optional(),
+        reply_to: addresses.optional(),
+        to: addresses.optional(),
+        cc: addresses.optional(),
+        bcc: addresses.optional(),
+      }),
+    ),
+    person_info: orEmptyList(z.record(z.string(), z.object({ thumbnail: z.string() }))),
+    subject: z.string(),
+    message_id: z.string(),
+    email_message_id: z.string(),
+    mailhost_message_id: z.string().optional(),
+    mailhost_thread_id: z.string().optional(),
+    gmail_message_id: z.string().optional(),
+    gmail_thread_id: z.string().optional(),
+    list_headers: orEmptyList(z.record(z.string(), z.string())),
+    in_reply_to: z.string().nullable(),
+    references: z.array(z.string()),
+    attachments: z.array(attachmentView),
+    bodies: z.array(bodyPartView),
+    received_headers: z.array(z.string()),
+    folders: z.array(z.string()),
+    flags: flagsView.optional(),
+    headers: z.union([z.record(z.string(), z.array(z.string())), z.string()]).optional(),
+    resource_url: z.string(),
+  })
+  .meta({ id: 'Message' })
+
+/** What a message may carry besides its index entry. */
+export const contentParameters = {
+  include_body: flag.optional(),
+  include_headers: headerMode.optional(),
+  include_flags: flag.optional(),
+  body_type: documented(text, { type: 'string', examples: ['text/plain', 'text/html'] }).optional(),
+  body_search_string: filledText.optional(),
+}
+
+export const listQuery = z.object({
+  delimiter,
+  subject: filledText.optional(),
+  email: commaList.optional(),
+  to: commaList.optional(),
+  from: commaList.optional(),
+  cc: commaList.optional(),
+  bcc: commaList.optional(),
+  date_before: timestamp.optional(),
+  date_after: timestamp.optional(),
+  ...contentParameters,
+  sort_order: sortOrder.optional(),
+  limit,
+  offset,
+})
+export type ListParameters = z.output<typeof listQuery>
+
+/** The path without a folder takes it as a parameter. */
+export const accountListQuery = listQuery.extend({ folder: filledText.optional() })
+
+export const messageQuery = z.object({ delimiter, ...contentParameters })
+
+export const accountPath = z.object({ id: z.string(), label: z.string() })
+export const folderPath = accountPath.extend({ folder: z.string() })
+export const messagePath = accountPath.extend({ message_id: z.string(), folder: z.string().optional() })

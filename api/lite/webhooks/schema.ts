@@ -1,0 +1,125 @@
+/** Webhooks and their deliveries on the wire. */
+import { z } from 'zod'
+import { filledText, flag, headerMode, integer, limitOf, offset, text, timestamp, url, urlOrEmpty } from '../../values.ts'
+
+/** Wire name → name in the record. */
+export const filterNames = {
+  filter_to: 'to',
+  filter_from: 'from',
+  filter_cc: 'cc',
+  filter_subject: 'subject',
+  filter_thread: 'thread',
+  filter_file_name: 'fileName',
+  filter_folder_added: 'folderAdded',
+  filter_folder_removed: 'folderRemoved',
+  filter_to_domain: 'toDomain',
+  filter_from_domain: 'fromDomain',
+  body_search: 'bodySearch',
+} as const
+
+type FilterKey = keyof typeof filterNames
+export const filterKeys = Object.keys(filterNames) as FilterKey[]
+
+const filterParameters = Object.fromEntries(filterKeys.map((key) => [key, text.optional()])) as Record<FilterKey, z.ZodOptional<typeof text>>
+const filterViews = Object.fromEntries(filterKeys.map((key) => [key, z.string().optional()])) as Record<FilterKey, z.ZodOptional<z.ZodString>>
+
+const shared = {
+  failure_notif_url: urlOrEmpty.optional(),
+  active: flag.optional(),
+  ...filterParameters,
+  include_body: flag.optional(),
+  body_type: z.enum(['text/plain', 'text/html', ''], { error: 'expected text/plain or text/html' }).optional(),
+  include_header: headerMode.optional(),
+  receive_all_changes: flag.optional(),
+  receive_drafts: flag.optional(),
+  receive_historical: flag.optional(),
+}
+
+export const createBody = z.object({ callback_url: url, ...shared })
+export const editBody = z.object({ callback_url: url.optional(), ...shared })
+export type WebhookParameters = z.output<typeof editBody>
+
+export const webhookView = z
+  .object({
+    webhook_id: z.string(),
+    callback_url: z.string(),
+    failure_notif_url: z.string().optional(),
+    active: z.boolean(),
+    failure: z.boolean(),
+    ...filterViews,
+    include_body: z.boolean(),
+    body_type: z.string().optional(),
+    include_header: z.union([z.boolean(), z.literal('raw')]),
+    receive_all_changes: z.boolean(),
+    receive_drafts: z.boolean(),
+    receive_historical: z.boolean(),
+    developerId: z.string().optional(),
+    version: z.string().optional(),
+    resource_url: z.string(),
+  })
+  .meta({ id: 'Webhook' })
+
+export const userPath = z.object({ id: z.string() })
+export const userWebhookPath = z.object({ id: z.string(), webhook_id: z.string() })
+export const webhookPath = z.object({ webhook_id: z.string() })
+
+export const createAnswer = z.object({ success: z.boolean(), webhook_id: z.string(), resource_url: z.string() })
+export const editAnswer = z.object({ success: z.boolean(), resource_url: z.string() })
+
+export const deliveryView = z
+  .object({
+    delivery_id: z.string(),
+    webhook_id: z.string().nullable(),
+    kind: z.enum(['message', 'status', 'failure', 'sync', 'test']),
+    event: z.string().nullable(),
+    state: z.enum(['pending', 'delivered', 'failed', 'skipped']),
+    reason: z.string().nullable(),
+    account_id: z.string().nullable(),
+    message_id: z.string().nullable(),
+    created: z.number(),
+    due: z.number().nullable(),
+    finished: z.number().nullable(),
+    attempt_count: z.int(),
+    attempts: z.array(
+      z.object({
+        timestamp: z.number(),
+        duration_ms: z.number(),
+        status_code: z.int().nullable(),
+        error: z.string().nullable(),
+        response: z.string().nullable(),
+      }),
+    ),
+  })
+  .meta({ id: 'Delivery' })
+
+const states = z.enum(['pending', 'delivered', 'failed', 'skipped'], { error: 'expected pending, delivered, failed or skipped' })
+
+export const deliveriesQuery = z.object({
+  state: states.optional(),
+  message_id: filledText.optional(),
+  timestamp_after: timestamp.optional(),
+  timestamp_before: timestamp.optional(),
+  limit: limitOf(25),
+  offset,
+})
+
+export const redeliverBody = z.object({ from: timestamp.optional(), to: timestamp.optional(), failed_only: flag.optional() })
+export const redeliverAnswer = z.object({ success: z.boolean(), redelivered: z.int() })
+export const secretAnswer = z.object({ success: z.boolean(), secret: z.string() })
+
+const verdict = z.object({ filter: z.string(), matched: z.boolean(), why: z.string() })
+
+export const dryRunQuery = z.object({ limit: integer(1, 100).default(25), label: text.optional() })
+export const dryRunAnswer = z.array(
+  z.object({ message_id: z.string(), email_message_id: z.string().nullable(), subject: z.string(), matched: z.boolean(), filters: z.array(verdict) }),
+)
+
+export const explainAnswer = z.object({
+  message_id: z.string(),
+  webhook_id: z.string(),
+  indexed: z.number(),
+  events: z.array(z.object({ kind: z.string(), first: z.boolean(), folder: z.string(), seen: z.number(), sequence: z.int() })),
+  matched: z.boolean(),
+  filters: z.array(verdict),
+  deliveries: z.array(deliveryView),
+})

@@ -1,0 +1,76 @@
+/** Who calls: OAuth 1.0a, HTTP Basic (key and secret), or Bearer `<key>.<secret>`. */
+import { AppError, type Authenticated } from '../../engine/index.ts'
+import type { FrameContext, Middleware } from '../exchange.ts'
+import { isSigned, sameText, type OAuthVerifier } from '../oauth1.ts'
+
+interface Deps {
+  readonly authenticate: (apiKey: string) => Promise<Authenticated | null>
+  readonly oauth: OAuthVerifier
+}
+
+/** Dots that a key of one's own choice may hold. */
+const mostDots = 8
+
+export function authentication(deps: Deps): Middleware {
+  return async (ctx, next) => {
+    const { exchange } = ctx.state
+    if (exchange.match?.route.auth === 'developer') exchange.developer = (await identify(ctx, deps)).developer
+    await next()
+  }
+}
+
+async function identify(ctx: FrameContext, deps: Deps): Promise<Authenticated> {
+  const header = ctx.req.headers.authorization ?? ''
+  const [, scheme = '', rest = ''] = /^(\S+)\s*(.*)$/s.exec(header) ?? []
+  if (/^basic$/i.test(scheme)) return byBasic(rest, deps)
+  if (/^bearer$/i.test(scheme)) return byBearer(rest, deps)
+  const { target, baseUrl, query, form } = ctx.state.exchange
+  const call = {
+    method: ctx.method,
+    baseUrl,
+    path: target.path,
+    header: /^oauth$/i.test(scheme) ? header : null,
+    query,
+    form,
+  }
+  if (isSigned(call)) return deps.oauth.verify(call)
+  throw new AppError(
+    'unauthorized',
+    header === ''
+      ? 'Authorization is missing: sign the call with OAuth 1.0a, or send key and secret by HTTP Basic or Bearer'
+      : `Authorization: scheme ${scheme} is not accepted; use OAuth, Basic or Bearer`,
+    { details: { parameter: 'Authorization' } },
+  )
+}
+
+async function byBasic(encoded: string, deps: Deps): Promise<Authenticated> {
+  const text = Buffer.from(encoded.trim(), 'base64').toString('utf8')
+  const colon = text.indexOf(':')
+  const found = colon === -1 ? null : await check(text.slice(0, colon), text.slice(colon + 1), deps)
+  return found ?? refuse()
+}
+
+/** The key ends at a dot; the first one unless a key of one's own choice holds dots. */
+async function byBearer(token: string, deps: Deps): Promise<Authenticated> {
+  const text = token.trim()
+  for (
+    let dot = text.indexOf('.'), tries = 0;
+    dot > 0 && tries < mostDots;
+    dot = text.indexOf('.', dot + 1), tries += 1
+  ) {
+    const found = await check(text.slice(0, dot), text.slice(dot + 1), deps)
+    if (found !== null) return found
+  }
+  return refuse()
+}
+
+async function check(apiKey: string, secret: string, deps: Deps): Promise<Authenticated | null> {
+  const found = await deps.authenticate(apiKey)
+  return found !== null && sameText(found.secret, secret) ? found : null
+}
+
+function refuse(): never {
+  throw new AppError('unauthorized', 'Authorization: the API key or its secret is wrong', {
+    details: { parameter: 'Authorization' },
+  })
+}

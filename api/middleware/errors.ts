@@ -1,0 +1,65 @@
+/** The one error middleware, first in the chain: whatever is thrown below becomes the error answer of decisions.md. */
+import { toAppError, type AppError, type ErrorCode, type Logger } from '../../engine/index.ts'
+import type { FrameContext, Middleware } from '../exchange.ts'
+
+export interface ErrorBody {
+  readonly type: 'error'
+  readonly value: string
+  readonly code?: number
+}
+
+/** The original service's number for a wrong signature. */
+const signatureCode = 105
+
+/** Seconds to wait when nobody knows better. */
+const patience: Readonly<Record<number, number>> = { 429: 60, 503: 30, 504: 10 }
+
+/** Failures of ours are told in these words; what happened is in the log, under the request id. */
+const ownWords: Partial<Readonly<Record<ErrorCode, string>>> = {
+  store_unavailable: 'the service cannot reach its store at the moment',
+  lease_lost: 'the email account is being taken over by another process; try again',
+  shutting_down: 'the service is stopping; try again',
+}
+
+export function errorBody(error: AppError, requestId: string): ErrorBody {
+  if (error.code === 'bad_signature') return { type: 'error', value: error.message, code: signatureCode }
+  if (error.code === 'internal') return { type: 'error', value: `internal error; request id ${requestId}` }
+  return { type: 'error', value: ownWords[error.code] ?? error.message }
+}
+
+export function errorAnswers(log: Logger): Middleware {
+  return async (ctx, next) => {
+    try {
+      await next()
+    } catch (thrown) {
+      const error = toAppError(thrown)
+      report(log, ctx, error)
+      // Too late for an answer: the client must not take half a body for a whole one.
+      if (ctx.headerSent) ctx.res.destroy()
+      else answer(ctx, error)
+    }
+  }
+}
+
+function answer(ctx: FrameContext, error: AppError): void {
+  ctx.status = error.status
+  ctx.remove('Content-Disposition')
+  ctx.remove('Content-Length')
+  ctx.set('Content-Type', 'application/json')
+  const waitSeconds =
+    error.retryAfterMs === null ? patience[error.status] : Math.max(1, Math.ceil(error.retryAfterMs / 1000))
+  if (waitSeconds !== undefined) ctx.set('Retry-After', String(waitSeconds))
+  if (error.status === 401)
+    ctx.set('WWW-Authenticate', 'OAuth realm="mailroom", Basic realm="mailroom", Bearer realm="mailroom"')
+  if (typeof error.details.allow === 'string') ctx.set('Allow', error.details.allow)
+  // The rest of a body that nobody will read is still under way.
+  if (error.status === 413) ctx.set('Connection', 'close')
+  ctx.body = JSON.stringify(errorBody(error, ctx.state.exchange.requestId))
+}
+
+function report(log: Logger, ctx: FrameContext, error: AppError): void {
+  const { requestId, routePath } = ctx.state.exchange
+  const facts = { requestId, method: ctx.method, route: routePath, code: error.code }
+  if (error.fault === 'us') log.error({ ...facts, err: error.cause ?? error }, 'api call failed')
+  else if (error.fault === 'remote') log.warn({ ...facts, reason: error.message }, 'mail server failed an api call')
+}

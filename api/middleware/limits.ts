@@ -1,0 +1,83 @@
+/** Calls per hour and key, and calls that touch IMAP per minute and user. Counted in this process; every answer says what is left. */
+import { LRUCache } from 'lru-cache'
+import { AppError, type UserRecord } from '../../engine/index.ts'
+import type { FrameContext, Middleware } from '../exchange.ts'
+
+interface Window {
+  count: number
+  readonly endsAt: number
+}
+
+interface Rate {
+  /** Counts one call and says what is left, in these headers; throws `rate_limited` over the limit. */
+  count(id: string, ctx: FrameContext): void
+}
+
+interface RateOptions {
+  /** 0 = no limit, and no headers. */
+  readonly limit: number
+  readonly windowMs: number
+  /** 'X-RateLimit' gives X-RateLimit-Limit, -Remaining and -Reset (Unix timestamp in seconds). */
+  readonly header: string
+  /** 'calls an hour for one API key' */
+  readonly words: string
+  readonly now: () => number
+}
+
+/** Keys and users of whom a window is remembered; far more than are active within one. */
+const remembered = 100_000
+
+function createRate({ limit, windowMs, header, words, now }: RateOptions): Rate {
+  const windows = new LRUCache<string, Window>({ max: remembered })
+  return {
+    count(id, ctx) {
+      if (limit === 0) return
+      const at = now()
+      let window = windows.get(id)
+      if (window === undefined || window.endsAt <= at) windows.set(id, (window = { count: 0, endsAt: at + windowMs }))
+      window.count += 1
+      ctx.set(`${header}-Limit`, String(limit))
+      ctx.set(`${header}-Remaining`, String(Math.max(0, limit - window.count)))
+      ctx.set(`${header}-Reset`, String(Math.ceil(window.endsAt / 1000)))
+      if (window.count <= limit) return
+      throw new AppError('rate_limited', `over the limit of ${limit} ${words}`, { retryAfterMs: window.endsAt - at })
+    },
+  }
+}
+
+export interface Limits {
+  /** Counts the developer's call; after auth. */
+  readonly calls: Middleware
+  /** Counts a call against the user's IMAP budget. Throws `rate_limited`. */
+  readonly touchesImap: (ctx: FrameContext, user: UserRecord) => void
+}
+
+export function createLimits(options: {
+  readonly callsPerHour: number
+  readonly imapPerMinute: number
+  readonly now: () => number
+}): Limits {
+  const { now } = options
+  const perKey = createRate({
+    limit: options.callsPerHour,
+    windowMs: 3_600_000,
+    header: 'X-RateLimit',
+    words: 'calls an hour for one API key',
+    now,
+  })
+  const perUser = createRate({
+    limit: options.imapPerMinute,
+    windowMs: 60_000,
+    header: 'X-RateLimit-IMAP',
+    words: 'calls a minute to the mail servers of one user',
+    now,
+  })
+  return {
+    calls: async (ctx, next) => {
+      const { developer } = ctx.state.exchange
+      if (developer !== null) perKey.count(developer.id, ctx)
+      await next()
+    },
+    touchesImap: (ctx, user) => perUser.count(user.id, ctx),
+  }
+}

@@ -1,0 +1,169 @@
+/**
+ * Verification of OAuth 1.0a, two-legged (RFC 5849). Own code: no kept library verifies. Every refusal is a 401; a wrong
+ * signature says the base string that was computed, so that the client's author can compare.
+ */
+import { timingSafeEqual } from 'node:crypto'
+import { AppError, type Authenticated, type NonceStore } from '../engine/index.ts'
+import {
+  baseString,
+  baseUri,
+  isSignatureMethod,
+  parseOAuthHeader,
+  signatureOf,
+  type SignatureMethod,
+} from './oauth1-text.ts'
+import type { Pair } from './wire.ts'
+
+export interface SignedCall {
+  readonly method: string
+  /** Scheme, host and prefix as the client used them. */
+  readonly baseUrl: string
+  /** Exactly as on the wire. */
+  readonly path: string
+  /** The Authorization header when it is OAuth's, else null. */
+  readonly header: string | null
+  readonly query: readonly Pair[]
+  /** Pairs of an application/x-www-form-urlencoded body; empty for any other body. */
+  readonly form: readonly Pair[]
+}
+
+export interface OAuthVerifier {
+  /** The developer who signed. Rejects with `unauthorized` or `bad_signature` (details.baseString). */
+  verify(call: SignedCall): Promise<Authenticated>
+}
+
+interface Deps {
+  readonly authenticate: (apiKey: string) => Promise<Authenticated | null>
+  readonly nonces: NonceStore
+  readonly windowMs: number
+  readonly nonceTtlMs: number
+  /** Milliseconds since 1970. */
+  readonly now: () => number
+}
+
+/** What a client says about its signature, wherever it carried it. */
+interface Claim {
+  readonly key: string
+  readonly method: SignatureMethod
+  readonly signature: string
+  /** null: PLAINTEXT may go without (RFC 5849 section 3.1). */
+  readonly stamp: Stamp | null
+}
+
+interface Stamp {
+  readonly timestamp: string
+  readonly nonce: string
+}
+
+const protocolNames = [
+  'oauth_consumer_key',
+  'oauth_signature_method',
+  'oauth_signature',
+  'oauth_timestamp',
+  'oauth_nonce',
+  'oauth_version',
+  'oauth_token',
+] as const
+
+/** Longer ones are no nonces but an attempt to fill the store. */
+const longestNonce = 512
+
+export function isSigned(call: Pick<SignedCall, 'header' | 'query' | 'form'>): boolean {
+  const carries = ([name]: Pair): boolean => name === 'oauth_consumer_key' || name === 'oauth_signature'
+  return call.header !== null || call.query.some(carries) || call.form.some(carries)
+}
+
+export function createOAuthVerifier(deps: Deps): OAuthVerifier {
+  return {
+    async verify(call) {
+      const pairs = allPairs(call)
+      const claim = readClaim(pairs)
+      if (claim.stamp !== null) checkTime(claim.stamp, deps)
+      const found = await deps.authenticate(claim.key)
+      if (found === null) throw refused('oauth_consumer_key', 'is unknown')
+      checkSignature(call, pairs, claim, found.secret)
+      if (claim.stamp !== null) await checkNonce(claim.key, claim.stamp, deps)
+      return found
+    },
+  }
+}
+
+function allPairs(call: SignedCall): Pair[] {
+  const carried = call.header === null ? [] : parseOAuthHeader(call.header)
+  if (carried === null) throw refused('Authorization', 'is not a well-formed OAuth header')
+  return [...carried, ...call.query, ...call.form]
+}
+
+function readClaim(pairs: readonly Pair[]): Claim {
+  const values = new Map<string, string>()
+  for (const [name, value] of pairs) {
+    if (!(protocolNames as readonly string[]).includes(name)) continue
+    if (values.has(name)) throw refused(name, 'is given more than once')
+    values.set(name, value)
+  }
+  const required = (name: (typeof protocolNames)[number]): string => {
+    const value = values.get(name) ?? ''
+    if (value === '') throw refused(name, 'is required')
+    return value
+  }
+  if ((values.get('oauth_version') ?? '1.0') !== '1.0') throw refused('oauth_version', 'must be 1.0')
+  if ((values.get('oauth_token') ?? '') !== '') throw refused('oauth_token', 'must be empty: calls are two-legged')
+  const method = required('oauth_signature_method')
+  if (!isSignatureMethod(method)) throw refused('oauth_signature_method', 'must be HMAC-SHA1, HMAC-SHA256 or PLAINTEXT')
+  return {
+    key: required('oauth_consumer_key'),
+    method,
+    signature: required('oauth_signature'),
+    stamp:
+      method === 'PLAINTEXT' && !values.has('oauth_timestamp') && !values.has('oauth_nonce')
+        ? null
+        : { timestamp: required('oauth_timestamp'), nonce: required('oauth_nonce') },
+  }
+}
+
+function checkTime(stamp: Stamp, deps: Deps): void {
+  if (!/^\d{1,12}$/.test(stamp.timestamp)) throw refused('oauth_timestamp', 'must be a Unix timestamp in seconds')
+  const offMs = Math.abs(Number(stamp.timestamp) * 1000 - deps.now())
+  if (offMs <= deps.windowMs) return
+  const clock = Math.floor(deps.now() / 1000)
+  throw refused('oauth_timestamp', `is ${Math.round(offMs / 1000)} s away from the server's clock, which says ${clock}`)
+}
+
+function checkSignature(call: SignedCall, pairs: readonly Pair[], claim: Claim, secret: string): void {
+  if (claim.method === 'PLAINTEXT') {
+    if (!/^https:/i.test(call.baseUrl)) throw refused('oauth_signature_method', 'PLAINTEXT is accepted over https only')
+    if (sameText(signatureOf('PLAINTEXT', secret, ''), claim.signature)) return
+    throw new AppError('bad_signature', 'oauth_signature is invalid')
+  }
+  const uri = baseUri(call.baseUrl, call.path)
+  const base = baseString(call.method, uri, pairs)
+  if (sameText(signatureOf(claim.method, secret, base), claim.signature)) return
+  // Some clients sign the host and port as they were written, against section 3.4.1.2.
+  const asWritten = `${call.baseUrl}${call.path}`
+  const second = asWritten === uri ? null : baseString(call.method, asWritten, pairs)
+  if (second !== null && sameText(signatureOf(claim.method, secret, second), claim.signature)) return
+  throw new AppError('bad_signature', `oauth_signature is invalid; the server computed this base string: ${base}`, {
+    details: { baseString: base },
+  })
+}
+
+/** After the signature: nobody but the key's owner may spend nonces. */
+async function checkNonce(key: string, stamp: Stamp, deps: Deps): Promise<void> {
+  if (stamp.nonce.length > longestNonce) throw refused('oauth_nonce', `is longer than ${longestNonce} characters`)
+  const timestamp = Number(stamp.timestamp)
+  // As long as the timestamp stays acceptable, whatever the setting says.
+  const expiresAt = Math.max(deps.now() + deps.nonceTtlMs, timestamp * 1000 + deps.windowMs + 1000)
+  const fresh = await deps.nonces.remember(key, stamp.nonce, timestamp, expiresAt)
+  if (!fresh) throw refused('oauth_nonce', 'was used before: sign every call with a new nonce')
+}
+
+/** Time depends on the length alone. */
+export function sameText(expected: string, given: string): boolean {
+  const a = Buffer.from(expected)
+  const b = Buffer.from(given)
+  return a.length === b.length && timingSafeEqual(a, b)
+}
+
+function refused(parameter: string, problem: string): AppError {
+  return new AppError('unauthorized', `${parameter} ${problem}`, { details: { parameter } })
+}

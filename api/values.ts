@@ -1,0 +1,176 @@
+/**
+ * Parameters as clients spell them: 1/0/"1"/true for flags, comma lists, times in seconds. Each schema takes every spelling
+ * and gives one JavaScript value. `documented` says in the OpenAPI document what a client should send.
+ */
+import { z } from 'zod'
+
+/** JSON Schema of a parameter. */
+export type WireSchema = Readonly<Record<string, unknown>>
+
+/** What openapi.ts shows for a schema instead of zod's own output: the plain spelling, not all that are tolerated. */
+export const wireSchemas = z.registry<{ readonly wire: WireSchema }>()
+
+export function documented<T extends z.ZodType>(schema: T, wire: WireSchema): T {
+  wireSchemas.add(schema, { wire })
+  return schema
+}
+
+/** Numbers and booleans of a JSON body are taken as text; null is the empty text. */
+function toText(value: string | number | boolean | null): string {
+  return value === null ? '' : String(value)
+}
+
+const anyText = z.union([z.string(), z.number(), z.boolean(), z.null()], { error: 'expected text' }).transform(toText)
+
+/** Text that may be empty: an empty one removes the value on an edit. */
+export const text = documented(anyText, { type: 'string' })
+
+/** Text with at least one character. */
+export const filledText = documented(
+  anyText.pipe(z.string().min(1, 'must not be empty')), // zod's own words name no remedy
+  { type: 'string', minLength: 1 },
+)
+
+const flagWords: Readonly<Record<string, boolean>> = { '1': true, true: true, '0': false, false: false, '': false }
+
+/** 1/0, "1"/"0", true/false, "true"/"false" in any case; '' is what PHP makes of false. */
+export const flag = documented(
+  z.union([z.boolean(), z.number(), z.string()], { error: 'expected 1 or 0' }).transform((value, context) => {
+    const word = flagWords[String(value).toLowerCase()]
+    if (word !== undefined) return word
+    context.addIssue({ code: 'custom', message: 'expected 1 or 0' })
+    return z.NEVER
+  }),
+  { type: 'integer', enum: [0, 1] },
+)
+
+/** `include_headers`, `include_header`: false, '1' (parsed) or 'raw'. */
+export const headerMode = documented(
+  z.union([z.boolean(), z.number(), z.string()], { error: 'expected 0, 1 or raw' }).transform((value, context) => {
+    const word = String(value).toLowerCase()
+    if (word === 'raw') return 'raw' as const
+    const on = flagWords[word]
+    if (on !== undefined) return on ? ('1' as const) : false
+    context.addIssue({ code: 'custom', message: 'expected 0, 1 or raw' })
+    return z.NEVER
+  }),
+  { type: 'string', enum: ['0', '1', 'raw'] },
+)
+
+/** A whole number, as a number or as its digits. */
+export function integer(minimum: number, maximum: number = Number.MAX_SAFE_INTEGER) {
+  const problem =
+    maximum === Number.MAX_SAFE_INTEGER
+      ? `expected a whole number, at least ${minimum}`
+      : `expected a whole number from ${minimum} to ${maximum}`
+  const schema = z.union([z.number(), z.string()], { error: problem }).transform((value, context) => {
+    const number = typeof value === 'number' ? value : /^[+-]?\d{1,16}$/.test(value.trim()) ? Number(value) : Number.NaN
+    if (Number.isSafeInteger(number) && number >= minimum && number <= maximum) return number
+    context.addIssue({ code: 'custom', message: problem })
+    return z.NEVER
+  })
+  return documented(schema, { type: 'integer', minimum, ...(maximum < Number.MAX_SAFE_INTEGER ? { maximum } : {}) })
+}
+
+export const port = integer(1, 65_535)
+
+/** Seconds since 1970 as the API has them; gives milliseconds, as records have them. */
+export const timestamp = documented(
+  integer(0, 32_503_680_000).transform((seconds) => seconds * 1000),
+  { type: 'integer', minimum: 0, maximum: 32_503_680_000, description: 'Unix timestamp in seconds' },
+)
+
+const americanDate = /^(\d{1,2})\/(\d{1,2})\/(\d{4})$/
+
+/** 2.0: a timestamp or mm/dd/yyyy (midnight UTC); gives milliseconds. */
+export const timestampOrDate = documented(
+  z
+    .union([z.number(), z.string()], { error: 'expected a Unix timestamp or mm/dd/yyyy' })
+    .transform((value, context) => {
+      const [, month, day, year] = americanDate.exec(String(value).trim()) ?? []
+      if (month === undefined) return parsedSeconds(value, context)
+      const date = new Date(Date.UTC(Number(year), Number(month) - 1, Number(day)))
+      if (date.getUTCMonth() === Number(month) - 1 && date.getUTCDate() === Number(day)) return date.getTime()
+      context.addIssue({ code: 'custom', message: 'expected a Unix timestamp or mm/dd/yyyy' })
+      return z.NEVER
+    }),
+  { type: 'string', description: 'Unix timestamp in seconds, or mm/dd/yyyy' },
+)
+
+function parsedSeconds(value: number | string, context: z.core.$RefinementCtx): number {
+  const parsed = timestamp.safeParse(value)
+  if (parsed.success) return parsed.data
+  context.addIssue({ code: 'custom', message: 'expected a Unix timestamp or mm/dd/yyyy' })
+  return z.NEVER
+}
+
+/** Comma-separated, or an array in a JSON body; trimmed, without empty entries. */
+export const commaList = documented(
+  z
+    .union([z.string(), z.array(z.string())], { error: 'expected a comma-separated list' })
+    .transform((value) =>
+      (typeof value === 'string' ? value.split(',') : value)
+        .map((entry) => entry.trim())
+        .filter((entry) => entry !== ''),
+    ),
+  { type: 'string', description: 'comma-separated list' },
+)
+
+/** Number of entries of a page: at most 100. */
+export const limit = documented(integer(1, 100).default(25), { type: 'integer', minimum: 1, maximum: 100, default: 25 })
+
+/** The same where the interface's default is another one. */
+export function limitOf(fallback: number, maximum = 100) {
+  return documented(integer(1, maximum).default(fallback), { type: 'integer', minimum: 1, maximum, default: fallback })
+}
+
+export const offset = documented(integer(0).default(0), { type: 'integer', minimum: 0, default: 0 })
+
+/** An absolute http or https URL, as it was written. Whether it may be called is for the engine to say. */
+export const url = documented(
+  z
+    .string({ error: 'expected an http:// or https:// URL' })
+    .refine(isHttpUrl, { error: 'expected an http:// or https:// URL' }),
+  { type: 'string', format: 'uri' },
+)
+
+/** The same, where an empty text or null removes the URL. */
+export const urlOrEmpty = documented(
+  anyText.refine((value) => value === '' || isHttpUrl(value), {
+    error: 'expected an http:// or https:// URL, or nothing',
+  }),
+  { type: 'string' },
+)
+
+function isHttpUrl(value: string): boolean {
+  return value.length <= 2048 && /^https?:\/\/[^/?#\s]/i.test(value) && URL.canParse(value)
+}
+
+/** One address; only its outline is checked: mail servers decide. */
+export const email = documented(
+  z
+    .string({ error: 'expected an email address' })
+    .trim()
+    .max(320)
+    .regex(/^[^\s@]+@[^\s@]+$/, 'expected an email address'),
+  { type: 'string', format: 'email' },
+)
+
+export const sortOrder = z.enum(['asc', 'desc'], { error: 'expected asc or desc' })
+
+export const accountStatus = z.enum(['OK', 'DISABLED'], { error: 'expected OK or DISABLED' })
+
+/** `status` and `status_ok` (1 = OK, 0 = DISABLED) of the user and account lists: spread into a query schema. */
+export const statusFilter = { status: accountStatus.optional(), status_ok: flag.optional() }
+
+/** What the two say together; undefined = every status. */
+export function wantedStatus(query: {
+  readonly status?: 'OK' | 'DISABLED' | undefined
+  readonly status_ok?: boolean | undefined
+}): 'OK' | 'DISABLED' | undefined {
+  if (query.status !== undefined || query.status_ok === undefined) return query.status
+  return query.status_ok ? 'OK' : 'DISABLED'
+}
+
+/** The bare `{success: true}`. */
+export const success = z.object({ success: z.boolean() })

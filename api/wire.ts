@@ -1,0 +1,69 @@
+/** Texts exactly as they are on the wire: the request target, percent-encoding, and name=value pairs. */
+import { AppError } from '../engine/index.ts'
+
+export type Pair = readonly [name: string, value: string]
+
+/** Request target, cut in two at the first '?'. Nothing is decoded, lower-cased or stripped. */
+export interface Target {
+  readonly path: string
+  /** Without '?'. */
+  readonly query: string
+}
+
+/** From `req.url`. It is ASCII: Node's parser refuses other bytes. */
+export function parseTarget(url: string): Target {
+  // Absolute form, sent to proxies (RFC 9112 section 3.2.2): the path is what follows the authority.
+  const start = url.startsWith('/') ? 0 : originLength(url)
+  const mark = url.indexOf('?', start)
+  if (mark === -1) return { path: url.slice(start) || '/', query: '' }
+  return { path: url.slice(start, mark) || '/', query: url.slice(mark + 1) }
+}
+
+function originLength(url: string): number {
+  return /^https?:\/\/[^/?#]*/i.exec(url)?.[0].length ?? 0
+}
+
+/** Percent-decodes one path parameter; '+' stays '+'. Throws `bad_request` naming the parameter. */
+export function decodePathValue(name: string, raw: string): string {
+  const value = raw.includes('%') ? decodePercent(raw) : raw
+  if (value === null || value.includes('\0')) throw malformed(name)
+  return value
+}
+
+/** application/x-www-form-urlencoded, also the query string. Throws `bad_request` that says where (`query` or `body`). */
+export function parsePairs(text: string, where: 'query' | 'body'): Pair[] {
+  const pairs: Pair[] = []
+  if (text === '') return pairs
+  for (const piece of text.split('&')) {
+    if (piece === '') continue
+    const mark = piece.indexOf('=')
+    const name = decodeFormText(mark === -1 ? piece : piece.slice(0, mark))
+    const value = mark === -1 ? '' : decodeFormText(piece.slice(mark + 1))
+    if (name === null || value === null) throw malformed(where)
+    pairs.push([name, value])
+  }
+  return pairs
+}
+
+function decodeFormText(text: string): string | null {
+  const spaced = text.includes('+') ? text.replaceAll('+', ' ') : text
+  return spaced.includes('%') ? decodePercent(spaced) : spaced
+}
+
+/** null when a '%' is not followed by two hex digits or the bytes are not UTF-8. */
+export function decodePercent(text: string): string | null {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return null
+  }
+}
+
+function malformed(where: string): AppError {
+  return new AppError('bad_request', `${where}: invalid percent-encoding`, { details: { parameter: where } })
+}
+
+/** Everything but RFC 3986's unreserved characters (RFC 5849 section 3.6). */
+export function percentEncode(text: string): string {
+  return encodeURIComponent(text).replace(/[!'()*]/g, (sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`)
+}

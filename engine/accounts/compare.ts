@@ -1,0 +1,115 @@
+/**
+ * Comparing the index with the server: flags, and UIDs. Omission is not deletion: a UID that a SEARCH leaves out is asked for
+ * once more before it counts as gone (imap-servers.md row 11).
+ */
+import type { KnownUid } from '../store/port.ts'
+import type { FolderCursor } from '../store/records.ts'
+import { planFlags } from './plan.ts'
+import { readUids, uidSet } from './read.ts'
+import { cursorOf, quarantine, rowsById, storeRead, type SyncContext } from './write.ts'
+
+const newestWindow = 500
+const window = 1000
+
+type SeenFlags = Awaited<ReturnType<SyncContext['session']['fetchFlags']>>
+
+/** CONDSTORE: what changed since the cursor's modseq, which then becomes `highest` or the highest seen. */
+export async function flagsSince(context: SyncContext, folderId: string, highest: string | null): Promise<void> {
+  const cursor = cursorOf(context.state, folderId)
+  const seen = await context.session.fetchFlags('1:*', cursor.highestModseq)
+  const modseqs = [cursor.highestModseq, ...(highest === null ? [] : [highest]), ...seen.map((one) => one.modseq ?? '0')]
+  const next = modseqs.reduce((max, one) => (BigInt(one) > BigInt(max) ? one : max))
+  for (let start = 0; start < seen.length; start += window) {
+    await storeFlags(context, folderId, seen.slice(start, start + window))
+  }
+  if (next !== cursor.highestModseq) {
+    await context.state.commit(folderId, () => ({ cursor: { ...cursorOf(context.state, folderId), highestModseq: next } }))
+  }
+}
+
+/** Without CONDSTORE: fetches flags of the newest messages, or of all in windows, and compares. */
+export async function compareFlags(context: SyncContext, folderId: string, which: 'newest' | 'all'): Promise<void> {
+  const cursor = cursorOf(context.state, folderId)
+  const lowest = Math.max(1, cursor.backfillBelow)
+  for (let to = cursor.uidNext - 1; to >= lowest; to -= newestWindow) {
+    const from = Math.max(lowest, to - newestWindow + 1)
+    await storeFlags(context, folderId, await context.session.fetchFlags(`${from}:${to}`))
+    if (which === 'newest') return
+  }
+}
+
+async function storeFlags(context: SyncContext, folderId: string, seen: SeenFlags): Promise<void> {
+  if (seen.length === 0) return
+  const { state, deps } = context
+  const uids = seen.map((one) => one.uid)
+  await state.commit(folderId, async (folder) => {
+    const cursor = cursorOf(state, folderId)
+    const known = await knownWithin(context, folderId, cursor, Math.min(...uids), Math.max(...uids))
+    const changed = seen.flatMap((one) => known.get(one.uid)?.messageId ?? [])
+    const rows = await rowsById(context, changed.length > window ? [] : changed)
+    const plan = { account: state.account, folder, uidValidity: cursor.uidValidity, own: state.own, now: deps.now() }
+    const { updates, changes } = planFlags(plan, seen, known, rows)
+    if (updates.length === 0) return null
+    const read = updates.filter((update) => update.flags.includes('\\Seen') !== known.get(update.uid)?.flags.includes('\\Seen'))
+    const unseen = folder.unseen + read.reduce((sum, update) => sum + (update.flags.includes('\\Seen') ? -1 : 1), 0)
+    const counts = { messages: folder.messages, unseen: Math.max(0, unseen) }
+    return { cursor: { ...cursor, syncedAt: deps.now() }, flagUpdates: updates, changes, counts }
+  })
+}
+
+async function knownWithin(context: SyncContext, folderId: string, cursor: FolderCursor, from: number, to: number): Promise<Map<number, KnownUid>> {
+  const known = await context.deps.store.messages.knownUids(folderId, cursor.uidValidity, from, to)
+  return new Map(known.map((one) => [one.uid, one]))
+}
+
+/**
+ * Compares UIDs in the range that the index claims to know. What vanished is taken out (and told after the hold), what is
+ * missing is read as live mail. `exists` is the server's count that the cursor will hold afterwards.
+ */
+export async function compareUids(context: SyncContext, folderId: string, exists: number): Promise<void> {
+  const { session, state, deps } = context
+  const cursor = cursorOf(state, folderId)
+  const from = Math.max(1, cursor.backfillBelow)
+  const present = new Set(await session.searchUids(`${from}:*`))
+  const known = await knownWithin(context, folderId, cursor, from, cursor.uidNext - 1)
+  const suspects = [...known.keys()].filter((uid) => !present.has(uid) && !state.own.isDeparture(folderId, uid))
+  const vanished = await confirmGone(context, suspects)
+  const unknown = [...present].filter((uid) => uid >= from && uid < cursor.uidNext && !known.has(uid))
+  await takeOut(context, folderId, vanished, known, exists)
+  await readMissing(context, folderId, unknown)
+  deps.log.debug({ folder: folderId, vanished: vanished.length, missing: unknown.length }, 'compared')
+}
+
+async function confirmGone({ session }: SyncContext, suspects: readonly number[]): Promise<number[]> {
+  if (suspects.length === 0) return []
+  await session.noop()
+  const still = new Set(await session.searchUids(uidSet(suspects)))
+  return suspects.filter((uid) => !still.has(uid))
+}
+
+async function takeOut(context: SyncContext, folderId: string, vanished: readonly number[], known: ReadonlyMap<number, KnownUid>, exists: number): Promise<void> {
+  const { state, deps } = context
+  const batch = deps.config.MAILROOM_SYNC_BATCH
+  for (let start = 0; start === 0 || start < vanished.length; start += batch) {
+    const page = vanished.slice(start, start + batch)
+    const unseen = page.filter((uid) => known.get(uid)?.flags.includes('\\Seen') === false).length
+    await state.commit(folderId, (folder) => ({
+      cursor: { ...cursorOf(state, folderId), exists, syncedAt: deps.now() },
+      vanished: page,
+      counts: { messages: exists, unseen: Math.max(0, folder.unseen - unseen) },
+    }))
+  }
+}
+
+async function readMissing(context: SyncContext, folderId: string, uids: readonly number[]): Promise<void> {
+  const batch = context.deps.config.MAILROOM_SYNC_BATCH
+  const ascending = [...uids].sort((a, b) => a - b)
+  for (let start = 0; start < ascending.length; start += batch) {
+    const { messages, poison } = await readUids(context.session, ascending.slice(start, start + batch))
+    const healed = new Set(messages.map((message) => message.uid))
+    await storeRead(context, folderId, messages, 'live', (cursor) => ({
+      ...cursor,
+      quarantined: quarantine({ ...cursor, quarantined: cursor.quarantined.filter((uid) => !healed.has(uid)) }, poison),
+    }))
+  }
+}

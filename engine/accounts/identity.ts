@@ -1,0 +1,75 @@
+/**
+ * The identity of a message over folders: what makes the copy in one folder the same message as the one in another, and the same
+ * after a move or a change of UIDVALIDITY. messageId(accountId, identity) of store/ids.ts is made of it.
+ *
+ *   gm:<X-GM-MSGID>     Gmail's own id
+ *   eid:<EMAILID>       RFC 8474
+ *   mid:<hash>          Message-ID, size, INTERNALDATE to the second, and hash of From, Date, Subject: Message-IDs are repeated by
+ *                       broken senders and by re-sent mail, so the id alone is not believed
+ *   hdr:<hash>          hash of the indexed header block, size and INTERNALDATE, for mail without a Message-ID; weak: two drafts
+ *                       saved in the same second may be one
+ *
+ * Two deliveries of one mail that agree in all of that (same folder, same second) are one message with two places.
+ */
+import { createHash } from 'node:crypto'
+import { headerFields } from '../messages/headers.ts'
+import { ownMessageId } from '../messages/message-ids.ts'
+import type { MessageFacts } from '../store/records.ts'
+import type { FetchedMessage, SessionCapabilities } from './session-types.ts'
+
+/** Unambiguous whatever the parts hold. 40 hex characters. */
+function hashOf(parts: readonly (string | number)[]): string {
+  const hash = createHash('sha256')
+  for (const part of parts) {
+    const text = String(part)
+    hash.update(`${text.length}:${text},`)
+  }
+  return hash.digest('hex').slice(0, 40)
+}
+
+/** INTERNALDATE has seconds on the wire; 0 when the server left it out. */
+function second(internalDate: number | null): number {
+  return Math.floor((internalDate ?? 0) / 1000)
+}
+
+/**
+ * The identity of a fetched message. `kind` = the server's own ids (SessionCapabilities.identity), which are taken when the
+ * message has one. Pure; the same bytes always give the same identity.
+ */
+export function identityOf(fetched: FetchedMessage, kind: SessionCapabilities['identity']): string {
+  if (fetched.emailId !== null && kind !== null) return `${kind === 'gmail' ? 'gm' : 'eid'}:${fetched.emailId}`
+  const fields = headerFields(fetched.headers)
+  const values = (name: string): string[] => fields.filter((field) => field.name === name).map(({ raw }) => raw)
+  const messageId = ownMessageId(values('message-id'))
+  const arrival = second(fetched.internalDate)
+  if (messageId === null) {
+    return `hdr:${hashOf([fetched.headers.toString('latin1'), fetched.size, arrival])}`
+  }
+  const said = hashOf(['from', 'date', 'subject'].flatMap((name) => values(name).slice(0, 1)))
+  return `mid:${hashOf([messageId, fetched.size, arrival, said])}`
+}
+
+/** true for an identity that two different messages may share. */
+export function isWeak(identity: string): boolean {
+  return identity.startsWith('hdr:')
+}
+
+type Compared = Pick<MessageFacts, 'emailMessageId' | 'size' | 'sentAt' | 'receivedAt' | 'subject' | 'addresses'>
+
+/**
+ * The second try: INTERNALDATE dropped, because a move by APPEND, a migration or a restored backup gives messages a new one.
+ * Compares the facts of a fetched message with a stored record: look up the records with its Message-ID, take the one that is the
+ * same mail, and use that record's identity. Always false without a Message-ID. Where the Date header is missing, sentAt is
+ * INTERNALDATE again and does not count.
+ */
+export function isSameMail(one: Compared, other: Compared): boolean {
+  const undated = one.sentAt === one.receivedAt && other.sentAt === other.receivedAt
+  return (
+    one.emailMessageId !== null &&
+    one.emailMessageId === other.emailMessageId &&
+    one.size === other.size &&
+    (undated || one.sentAt === other.sentAt) &&
+    one.subject === other.subject &&
+    one.addresses.from[0]?.email === other.addresses.from[0]?.email
+  )
+}

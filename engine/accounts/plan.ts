@@ -1,0 +1,178 @@
+/**
+ * From what the server says to what the store is told: pure planning of one sync batch. Nothing here waits or writes.
+ *
+ * A message is live when its UID lies at or above the folder's cursor (or when a comparison finds it missing from the index);
+ * live messages make changes. Back-fill makes none. While a folder is read anew after a UIDVALIDITY change, only messages that
+ * the index has never seen and that arrived since make changes.
+ */
+import { changeId, messageId } from '../store/ids.ts'
+import type { AddedMessage, ChangeDraft, FlagUpdate, KnownUid } from '../store/port.ts'
+import type { AccountRecord, ChangeKind, FolderRecord, GonePlacement, MessageFacts, MessageRecord, Placement } from '../store/records.ts'
+import { factsOf } from '../messages/facts.ts'
+import { addPlacement, newMessage } from '../store/rows.ts'
+import { identityOf } from './identity.ts'
+import { normalFlags, type OwnWrites } from './own-writes.ts'
+import type { FetchedMessage, SessionCapabilities } from './session-types.ts'
+
+export interface PlanContext {
+  readonly account: AccountRecord
+  readonly folder: FolderRecord
+  readonly uidValidity: string
+  readonly own: OwnWrites
+  readonly now: number
+}
+
+/** A fetched message with its identity and facts worked out. */
+export interface ReadMessage {
+  readonly id: string
+  readonly identity: string
+  readonly facts: MessageFacts
+  readonly fetched: FetchedMessage
+}
+
+/** A change with the message as it is right after it. */
+export interface PlannedChange {
+  readonly change: ChangeDraft
+  readonly message: MessageRecord
+}
+
+export function readMessage(account: AccountRecord, fetched: FetchedMessage, kind: SessionCapabilities['identity']): ReadMessage {
+  const facts = factsOf(account.id, fetched)
+  const identity = identityOf(fetched, kind)
+  return { id: messageId(account.id, identity), identity, facts, fetched }
+}
+
+export type Source = 'live' | 'backfill'
+
+/** New placements, and the changes that tell of them. `existing` holds the rows that the index has already. */
+export function planAdded(
+  context: PlanContext,
+  read: readonly ReadMessage[],
+  existing: ReadonlyMap<string, MessageRecord>,
+  source: Source,
+): { readonly added: AddedMessage[]; readonly changes: PlannedChange[] } {
+  const added: AddedMessage[] = []
+  const changes: PlannedChange[] = []
+  const current = new Map(existing)
+  for (const message of read) {
+    const before = current.get(message.id) ?? null
+    const id = changeId(context.account.id, context.folder.id, context.uidValidity, message.fetched.uid, 'added', 0)
+    const told = isTold(context, message, before, source)
+    const quiet = context.own.isArrival(context.folder.id, message.id)
+    const one: AddedMessage = {
+      id: message.id,
+      identity: message.identity,
+      facts: message.facts,
+      placement: placementOf(context, message.fetched, quiet),
+      firstChangeId: told && !quiet ? id : null,
+    }
+    const after = addPlacement(before ?? newMessage(context.account.id, one, context.now), one.placement)
+    current.set(message.id, after)
+    added.push(one)
+    if (told && !quiet) changes.push({ change: arrival(context, id, message, before, after), message: after })
+  }
+  return { added, changes }
+}
+
+function isTold(context: PlanContext, message: ReadMessage, before: MessageRecord | null, source: Source): boolean {
+  const { folder, uidValidity } = context
+  const here = before?.placements.find((one) => one.folderId === folder.id && one.uidValidity === uidValidity && one.uid === message.fetched.uid)
+  if (here?.quiet === true) return false
+  if (source === 'live') return true
+  const since = folder.cursor?.remapSince
+  return since !== undefined && before === null && message.facts.receivedAt >= since
+}
+
+function placementOf(context: PlanContext, fetched: FetchedMessage, quiet: boolean): Placement {
+  return {
+    folderId: context.folder.id,
+    path: context.folder.path,
+    uidValidity: context.uidValidity,
+    uid: fetched.uid,
+    flags: normalFlags(fetched.flags ?? []),
+    modseq: fetched.modseq ?? '0',
+    rev: 0,
+    quiet,
+  }
+}
+
+function arrival(context: PlanContext, id: string, message: ReadMessage, before: MessageRecord | null, after: MessageRecord): ChangeDraft {
+  const first = before === null || before.firstChangeId === id
+  return {
+    ...changeBase(context, id, after, message.fetched.uid),
+    kind: first ? firstKind(context.folder, message.fetched.flags ?? []) : 'folder_added',
+    first,
+    flags: normalFlags(message.fetched.flags ?? []),
+  }
+}
+
+/** What a message's first event is called: by the folder it is first seen in. */
+function firstKind(folder: FolderRecord, flags: readonly string[]): ChangeKind {
+  if (folder.specialUse === '\\Drafts' || flags.includes('\\Draft')) return 'draft'
+  return folder.specialUse === '\\Sent' ? 'sent' : 'received'
+}
+
+function changeBase(context: PlanContext, id: string, after: MessageRecord, uid: number) {
+  return {
+    id,
+    accountId: context.account.id,
+    userId: context.account.userId,
+    messageId: after.id,
+    folderId: context.folder.id,
+    path: context.folder.path,
+    uid,
+    uidValidity: context.uidValidity,
+    folders: after.placements.map((one) => one.path),
+    at: context.now,
+  }
+}
+
+/** What the server says of flags against what the index has. Own writes update the row and tell nobody. */
+export function planFlags(
+  context: PlanContext,
+  seen: readonly { readonly uid: number; readonly flags: readonly string[]; readonly modseq: string | null }[],
+  known: ReadonlyMap<number, KnownUid>,
+  rows: ReadonlyMap<string, MessageRecord>,
+): { readonly updates: FlagUpdate[]; readonly changes: PlannedChange[] } {
+  const updates: FlagUpdate[] = []
+  const changes: PlannedChange[] = []
+  for (const { uid, flags, modseq } of seen) {
+    const before = known.get(uid)
+    const now = normalFlags(flags)
+    if (before === undefined || before.flags.join(' ') === now.join(' ')) continue
+    const own = context.own.isFlags(context.folder.id, uid, now)
+    const rev = own ? before.rev : before.rev + 1
+    updates.push({ messageId: before.messageId, uid, flags: now, modseq: modseq ?? before.modseq, rev })
+    const row = rows.get(before.messageId)
+    if (own || row === undefined) continue
+    const id = changeId(context.account.id, context.folder.id, context.uidValidity, uid, 'flags', `${rev}:${now.join(' ')}`)
+    changes.push({ change: { ...changeBase(context, id, row, uid), kind: 'flags_changed', first: false, flags: now }, message: row })
+  }
+  return { updates, changes }
+}
+
+/** The changes that tell of placements gone for longer than the hold: moved out of a folder, or deleted altogether. */
+export function planGone(
+  account: AccountRecord,
+  folders: ReadonlyMap<string, FolderRecord>,
+  message: MessageRecord,
+  entry: GonePlacement,
+  now: number,
+): PlannedChange {
+  const change: ChangeDraft = {
+    id: changeId(account.id, entry.folderId, entry.uidValidity, entry.uid, 'removed', 0),
+    accountId: account.id,
+    userId: account.userId,
+    kind: message.placements.length === 0 ? 'deleted' : 'folder_removed',
+    first: false,
+    messageId: message.id,
+    folderId: entry.folderId,
+    path: folders.get(entry.folderId)?.path ?? entry.path,
+    uid: entry.uid,
+    uidValidity: entry.uidValidity,
+    flags: message.placements[0]?.flags ?? [],
+    folders: message.placements.map((one) => one.path),
+    at: now,
+  }
+  return { change, message }
+}

@@ -1,0 +1,142 @@
+/**
+ * The trial login of a new account: address guard, connection, login, list of folders, all within MAILROOM_CREATE_TIMEOUT.
+ * Nothing is kept; the answer is a result, never an error.
+ */
+import { AppError, failureClasses, isAppError } from '../errors.ts'
+import { resolveGuarded } from '../net/address.ts'
+import type { Config } from '../config.ts'
+import { connectionFailure } from './failures.ts'
+import type { LoginLimiter } from './lanes.ts'
+import type { OpenSession, SessionOptions } from './session-types.ts'
+import type { Credential, MailboxSettings, ProbeFailure, ProbeResult } from './types.ts'
+
+export interface ProbeDeps {
+  readonly config: Pick<
+    Config,
+    | 'MAILROOM_ALLOW_PRIVATE'
+    | 'MAILROOM_CONNECT_TIMEOUT'
+    | 'MAILROOM_LOGIN_TIMEOUT'
+    | 'MAILROOM_COMMAND_TIMEOUT'
+    | 'MAILROOM_CREATE_TIMEOUT'
+  >
+  readonly openSession: OpenSession
+  readonly logins: LoginLimiter
+  /** A fresh access token for a refresh token. Rejects with `consent_lost`, `auth_unavailable` … */
+  readonly accessToken: (
+    developerId: string,
+    credential: Extract<Credential, { readonly kind: 'oauth2' }>,
+    signal: AbortSignal,
+  ) => Promise<string>
+}
+
+export type Probe = (developerId: string, settings: MailboxSettings, credential: Credential) => Promise<ProbeResult>
+
+/** A talkative server must not fill the answer. */
+const mostLines = 200
+const longestLine = 500
+
+interface Log {
+  add(line: string): void
+  text(): string
+}
+
+function createLog(): Log {
+  const lines: string[] = []
+  return {
+    add(line) {
+      if (lines.length < mostLines) lines.push(line.length > longestLine ? `${line.slice(0, longestLine)}…` : line)
+    },
+    text: () => lines.join('\n'),
+  }
+}
+
+const refusedCodes = new Set(['ECONNREFUSED'])
+const unknownHostCodes = new Set(['ENOTFOUND', 'ENODATA', 'EAI_NONAME', 'EAI_NODATA'])
+
+function failureOf(error: AppError): ProbeFailure {
+  const { errno } = error.details
+  if (typeof errno === 'string' && refusedCodes.has(errno)) return 'connection_refused'
+  if (typeof errno === 'string' && unknownHostCodes.has(errno)) return 'host_not_found'
+  if (error.code === 'private_address' || error.code === 'timeout') return error.code
+  return failureClasses.find((name) => name === error.code) ?? 'protocol'
+}
+
+/** Everything that waits gives up at the deadline, also a host that says nothing at all. */
+async function within<T>(ms: number, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const over = new AbortController()
+  const late = Promise.withResolvers<never>()
+  const timer = setTimeout(() => {
+    const error = new AppError('timeout', 'the mail server did not answer in time')
+    over.abort(error)
+    late.reject(error)
+  }, ms)
+  const working = work(over.signal)
+  working.catch(() => undefined)
+  try {
+    return await Promise.race([working, late.promise])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+interface Attempt {
+  readonly developerId: string
+  readonly settings: MailboxSettings
+  readonly credential: Credential
+  readonly log: Log
+}
+
+function sessionOptions(
+  { config }: ProbeDeps,
+  { settings, log }: Attempt,
+  auth: SessionOptions['auth'],
+): SessionOptions {
+  const { server, port, useSsl, username } = settings
+  return {
+    ...{ server, port, useSsl, username, auth },
+    allowPrivate: config.MAILROOM_ALLOW_PRIVATE,
+    connectTimeoutMs: config.MAILROOM_CONNECT_TIMEOUT,
+    loginTimeoutMs: config.MAILROOM_LOGIN_TIMEOUT,
+    commandTimeoutMs: config.MAILROOM_COMMAND_TIMEOUT,
+    onLine: (line) => log.add(line),
+  }
+}
+
+/** Capabilities of the server that let us in and listed its folders. */
+async function attempt(deps: ProbeDeps, given: Attempt, signal: AbortSignal): Promise<readonly string[]> {
+  const { config, openSession, logins, accessToken } = deps
+  const { developerId, settings, credential, log } = given
+  const addresses = await resolveGuarded(settings.server, { allowPrivate: config.MAILROOM_ALLOW_PRIVATE, signal })
+  log.add(`# ${settings.server} is ${addresses.map(({ address }) => address).join(', ')}`)
+  const auth =
+    credential.kind === 'password'
+      ? { password: credential.password }
+      : { accessToken: await accessToken(developerId, credential, signal) }
+  await logins.enter(settings.server, { urgent: true, signal })
+  const session = await openSession(sessionOptions(deps, given, auth), signal)
+  const close = (): void => void session.close()
+  signal.addEventListener('abort', close, { once: true })
+  try {
+    await session.list({ status: false })
+    return session.capabilityNames()
+  } finally {
+    signal.removeEventListener('abort', close)
+    close()
+  }
+}
+
+export function createProbe(deps: ProbeDeps): Probe {
+  return async (developerId, settings, credential) => {
+    const log = createLog()
+    const given = { developerId, settings, credential, log }
+    try {
+      const capabilities = await within(deps.config.MAILROOM_CREATE_TIMEOUT, (signal) => attempt(deps, given, signal))
+      return { ok: true, log: log.text(), capabilities }
+    } catch (error) {
+      const known = connectionFailure(error)
+      if (isAppError(known, 'auth_rejected')) deps.logins.failed(settings.server)
+      log.add(`# ${known.message}`)
+      return { ok: false, failure: failureOf(known), message: known.message, log: log.text() }
+    }
+  }
+}

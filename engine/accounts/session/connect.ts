@@ -1,0 +1,136 @@
+/** Connects, upgrades, logs in: everything up to a session that takes commands, within its two deadlines. */
+import { AppError, isAppError } from '../../errors.ts'
+import { resolveGuarded } from '../../net/address.ts'
+import { connectionFailure, serverFailure } from '../failures.ts'
+import type { SessionOptions } from '../session-types.ts'
+import { createWire, type OnUnparsed, type Wire } from './client.ts'
+
+/** What imapflow hangs on its errors. */
+interface ClientError {
+  readonly responseStatus?: unknown
+  readonly serverResponseCode?: unknown
+  readonly response?: unknown
+  readonly reason?: unknown
+  readonly authenticationFailed?: unknown
+}
+
+function words(value: unknown): string {
+  return typeof value === 'string' ? value : ''
+}
+
+function loginFailure(error: unknown, wire: Wire): AppError {
+  if (isAppError(error)) return error
+  const { responseStatus, serverResponseCode, response, reason, authenticationFailed } = (error ?? {}) as ClientError
+  const said = words(reason) || words(wire.byeReason)
+  const phase = wire.greetingReceived ? 'login' : 'connect'
+  if (responseStatus === 'NO' || responseStatus === 'BAD') {
+    const code = typeof serverResponseCode === 'string' ? serverResponseCode : null
+    return serverFailure({ status: responseStatus, code, text: words(response), phase }, error)
+  }
+  // Exchange: the login was fine, the first command after it was not.
+  if (words(response) !== '') return serverFailure({ status: 'BAD', code: null, text: words(response), phase }, error)
+  if (said !== '') return serverFailure({ status: 'BYE', code: codeIn(said), text: said, phase }, error)
+  if (wire.greetingReceived && !hasCode(error)) return unsupported(error, wire, authenticationFailed === true)
+  return connectionFailure(error)
+}
+
+/** imapflow keeps a BYE's text with its code before it or without; a code in brackets is all that is looked for. */
+function codeIn(text: string): string | null {
+  return /^\[?([A-Z]{4,20})\b\]?/.exec(text)?.[1] ?? null
+}
+
+function hasCode(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string'
+}
+
+/** Nothing was sent: the server offers no way to log in that we could use. */
+function unsupported(error: unknown, wire: Wire, noLogin: boolean): AppError {
+  if (noLogin && wire.capabilities.has('LOGINDISABLED')) {
+    return new AppError('tls', 'the mail server takes no login without encryption', { cause: error })
+  }
+  if (noLogin) return new AppError('auth_rejected', 'no password was given', { cause: error })
+  return new AppError('permission', 'the mail server offers no login method that fits the credentials', {
+    cause: error,
+  })
+}
+
+/** Rejects when the first of these happens: abort, no greeting in time, no login in time. */
+function deadlines(options: SessionOptions, signal: AbortSignal, wire: () => Wire | null) {
+  let timer: NodeJS.Timeout | undefined
+  let onAbort: (() => void) | undefined
+  const late = new Promise<never>((_resolve, reject) => {
+    const giveUp = (message: string): void => reject(new AppError('timeout', message))
+    const noLogin = (): void => giveUp('the mail server did not answer the login in time')
+    const noGreeting = (): void => {
+      if (wire()?.greetingReceived) timer = setTimeout(noLogin, options.loginTimeoutMs)
+      else giveUp('the mail server did not answer in time')
+    }
+    timer = setTimeout(noGreeting, options.connectTimeoutMs)
+    onAbort = () => {
+      const { reason } = signal as { readonly reason: unknown }
+      reject(isAppError(reason) ? reason : new AppError('network', 'the connection was given up', { cause: reason }))
+    }
+    if (signal.aborted) onAbort()
+    else signal.addEventListener('abort', onAbort, { once: true })
+  })
+  late.catch(() => undefined)
+  const stop = (): void => {
+    clearTimeout(timer)
+    if (onAbort) signal.removeEventListener('abort', onAbort)
+  }
+  return { late, stop }
+}
+
+/** An error that comes after everybody has stopped listening must not end the process. */
+function neverThrow(wire: Wire): void {
+  wire.socket?.on('error', () => undefined)
+}
+
+async function start(options: SessionOptions, onUnparsed: OnUnparsed, onWire: (wire: Wire) => void): Promise<Wire> {
+  const addresses = await resolveGuarded(options.server, { allowPrivate: options.allowPrivate })
+  const wire = createWire(options, addresses, onUnparsed)
+  onWire(wire)
+  wire.on('error', () => undefined)
+  const connecting = wire.connect()
+  neverThrow(wire)
+  await connecting
+  neverThrow(wire)
+  return wire
+}
+
+/** A connection that is logged in, with ID sent and CONDSTORE enabled. Rejects with an AppError; nothing is left open then. */
+export async function connect(options: SessionOptions, signal: AbortSignal, onUnparsed: OnUnparsed): Promise<Wire> {
+  let wire: Wire | null = null
+  const { late, stop } = deadlines(options, signal, () => wire)
+  let given = false
+  const starting = start(options, onUnparsed, (made) => {
+    wire = made
+    if (given) made.close()
+  })
+  starting.catch(() => undefined)
+  try {
+    const ready = await Promise.race([starting, late])
+    await Promise.race([enable(ready), late])
+    return ready
+  } catch (error) {
+    given = true
+    const made = wire as Wire | null
+    const failure = made === null ? connectionFailure(error) : loginFailure(error, made)
+    made?.close()
+    throw failure
+  } finally {
+    stop()
+  }
+}
+
+/** Must come before SELECT (RFC 7162 §3.1). What the server answers is of no account: iCloud names nothing and enables it. */
+async function enable(wire: Wire): Promise<void> {
+  if (!wire.capabilities.has('ENABLE') || !wire.capabilities.has('CONDSTORE')) return
+  try {
+    const { next } = await wire.exec('ENABLE', [{ type: 'ATOM', value: 'CONDSTORE' }])
+    next()
+  } catch (error) {
+    const { responseStatus } = error as ClientError
+    if (responseStatus !== 'NO' && responseStatus !== 'BAD') throw error
+  }
+}

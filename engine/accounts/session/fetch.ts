@@ -1,0 +1,204 @@
+/** UID FETCH of what the index needs, and of flags. */
+import { isAppError } from '../../errors.ts'
+import { indexedHeaders, type FetchedMessage } from '../session-types.ts'
+import { readBodyStructure } from './body.ts'
+import type { Argument } from './client.ts'
+import type { Events } from './events.ts'
+import type { Facts } from './facts.ts'
+import { readFetch, type FetchItems } from './fetched.ts'
+import type { Line, Send } from './line.ts'
+import { createPipe, type Pipe } from './pipe.ts'
+import { inSet, singleUid, splitSet, toSet } from './sets.ts'
+
+export interface FlagsOf {
+  readonly uid: number
+  readonly flags: readonly string[]
+  readonly modseq: string | null
+}
+
+export interface Fetcher {
+  fetchIndex(range: string): AsyncIterable<FetchedMessage>
+  fetchFlags(range: string, changedSince?: string): Promise<FlagsOf[]>
+}
+
+export interface FetcherDeps {
+  readonly line: Line
+  readonly facts: Facts
+  readonly events: Events
+  /** Lines of the server that could not be parsed since the last call. */
+  readonly takeUnparsed: () => string[]
+}
+
+const atom = (value: string): Argument => ({ type: 'ATOM', value })
+
+const headerItem: Argument = {
+  type: 'ATOM',
+  value: 'BODY.PEEK',
+  section: [atom('HEADER.FIELDS'), indexedHeaders.map(atom)],
+}
+
+/** `plain` leaves out what only extensions know, `bodyless` also BODYSTRUCTURE. */
+type Form = 'full' | 'plain' | 'bodyless'
+
+function indexItems(facts: Facts, form: Form): Argument[] {
+  const names = ['UID', 'FLAGS', 'INTERNALDATE', 'RFC822.SIZE']
+  if (form !== 'bodyless') names.push('BODYSTRUCTURE')
+  if (form === 'full') names.push(...optionalItems(facts))
+  return [...names.map(atom), headerItem]
+}
+
+function optionalItems(facts: Facts): string[] {
+  const names = facts.modseqs ? ['MODSEQ'] : []
+  if (facts.refused('identity')) return names
+  if (facts.offers('X-GM-EXT-1')) return [...names, 'X-GM-MSGID', 'X-GM-THRID', 'X-GM-LABELS']
+  return facts.offers('OBJECTID') ? [...names, 'EMAILID', 'THREADID'] : names
+}
+
+/** null when it is no answer to our question: it lacks a UID that could be told otherwise, or the header block. */
+function messageOf(items: FetchItems, asked: string): FetchedMessage | null {
+  const uid = items.uid ?? singleUid(asked)
+  const headers = items.sections.get('HEADER.FIELDS')
+  if (uid === null || !headers) return null
+  return {
+    uid,
+    flags: items.flags,
+    modseq: items.modseq,
+    internalDate: items.internalDate,
+    size: items.size ?? 0,
+    body: items.body === undefined ? null : readBodyStructure(items.body),
+    headers: headers.bytes ?? Buffer.alloc(0),
+    emailId: items.emailId,
+    threadId: items.threadId,
+    labels: items.labels,
+  }
+}
+
+/** UIDs named in lines that could not be parsed; null when a line hides its own. */
+function uidsIn(lines: readonly string[]): number[] | null {
+  const fetches = lines.filter((line) => /^\0*\* \d+ FETCH/i.test(line))
+  const uids = fetches.map((line) => Number(/[( ]UID (\d{1,10})\b/i.exec(line)?.[1] ?? 0))
+  return uids.includes(0) ? null : uids
+}
+
+function refusal(error: unknown): 'NO' | 'BAD' | null {
+  if (!isAppError(error, 'server_refused')) return null
+  return error.details['status'] === 'BAD' ? 'BAD' : 'NO'
+}
+
+/** One piece of a range on its way to the consumer. */
+interface Job {
+  readonly send: Send
+  readonly range: string
+  /** UIDs that have been handed on: an answer that comes twice is told once. */
+  readonly seen: Set<number>
+  readonly pipe: Pipe<FetchedMessage>
+}
+
+async function ask({ facts, events }: FetcherDeps, { send, range, seen, pipe }: Job, form: Form): Promise<void> {
+  const within = inSet(range)
+  await send('UID FETCH', [{ type: 'SEQUENCE', value: range }, indexItems(facts, form)], {
+    FETCH: async (response) => {
+      const items = readFetch(response)
+      const message = messageOf(items, range)
+      if (!message) events.flagsTold(items)
+      else if (within(message.uid) && !seen.has(message.uid)) {
+        seen.add(message.uid)
+        await pipe.push(message)
+      }
+    },
+  })
+}
+
+/** true when it was answered; NO and BAD leave out what was not told: the caller asks for less. */
+async function tried(deps: FetcherDeps, job: Job, form: Form): Promise<true | 'NO' | 'BAD'> {
+  try {
+    await ask(deps, job, form)
+    return true
+  } catch (error) {
+    const status = refusal(error)
+    if (status === null) throw error
+    return status
+  }
+}
+
+/** The full form; BAD: the plain form, and that from now on when it was the answer (row 5). */
+async function fetchPiece(deps: FetcherDeps, job: Job): Promise<void> {
+  const { facts, takeUnparsed } = deps
+  takeUnparsed()
+  const outcome = await tried(deps, job, 'full')
+  if (outcome === 'BAD' && optionalItems(facts).length > 0 && (await tried(deps, job, 'plain')) === true) {
+    facts.refuse('modseq')
+    facts.refuse('identity')
+  }
+  await fetchUnparsed(deps, job, takeUnparsed())
+  takeUnparsed()
+}
+
+/** Row 14: an answer that is no IMAP, mostly for its BODYSTRUCTURE: once more without. */
+async function fetchUnparsed(deps: FetcherDeps, job: Job, lines: readonly string[]): Promise<void> {
+  const uids = uidsIn(lines)
+  if (uids?.length === 0) return
+  const pieces = uids === null ? [job.range] : splitSet(toSet(uids))
+  for (const range of pieces) await tried(deps, { ...job, range }, 'bodyless')
+}
+
+async function* fetchIndex(deps: FetcherDeps, range: string): AsyncGenerator<FetchedMessage, void, undefined> {
+  const { line } = deps
+  const pieces = splitSet(range)
+  const pipe = createPipe<FetchedMessage>()
+  const unlisten = line.onWaiting(() => pipe.open())
+  const work = line.run(async (send) => {
+    if (line.waiting > 0) pipe.open()
+    for (const piece of pieces) await fetchPiece(deps, { send, range: piece, seen: new Set(), pipe })
+  })
+  void work.then(
+    () => pipe.end(),
+    (error: unknown) => pipe.end(error),
+  )
+  try {
+    yield* pipe.values()
+  } finally {
+    unlisten()
+  }
+}
+
+async function askFlags(
+  send: Send,
+  { facts, events }: FetcherDeps,
+  range: string,
+  since: string | null,
+): Promise<FlagsOf[]> {
+  const found: FlagsOf[] = []
+  const within = inSet(range)
+  const names = facts.modseqs ? ['UID', 'FLAGS', 'MODSEQ'] : ['UID', 'FLAGS']
+  const modifier: Argument[] = since === null || !facts.modseqs ? [] : [[atom('CHANGEDSINCE'), atom(since)]]
+  await send('UID FETCH', [{ type: 'SEQUENCE', value: range }, names.map(atom), ...modifier], {
+    FETCH: (response) => {
+      const items = readFetch(response)
+      const { uid, flags, modseq } = items
+      if (uid === null || flags === null) events.flagsTold(items)
+      else if (within(uid)) found.push({ uid, flags, modseq })
+    },
+  })
+  return found
+}
+
+async function fetchFlags(send: Send, deps: FetcherDeps, range: string, since: string | null): Promise<FlagsOf[]> {
+  const found = new Map<number, FlagsOf>()
+  for (const piece of splitSet(range)) {
+    const told = await askFlags(send, deps, piece, since).catch(async (error: unknown) => {
+      if (refusal(error) !== 'BAD' || !deps.facts.modseqs) throw error
+      deps.facts.refuse('modseq')
+      return askFlags(send, deps, piece, null)
+    })
+    for (const one of told) found.set(one.uid, one)
+  }
+  return [...found.values()]
+}
+
+export function createFetcher(deps: FetcherDeps): Fetcher {
+  return {
+    fetchIndex: (range) => fetchIndex(deps, range),
+    fetchFlags: (range, changedSince) => deps.line.run((send) => fetchFlags(send, deps, range, changedSince ?? null)),
+  }
+}

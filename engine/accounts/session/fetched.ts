@@ -1,0 +1,98 @@
+/** One FETCH response, item by item, in whatever order and company the server sends them. */
+import { inflateName } from './names.ts'
+import {
+  bytes,
+  decimal,
+  list,
+  number,
+  positive,
+  sequence,
+  text,
+  texts,
+  type ImapResponse,
+  type Token,
+} from './tokens.ts'
+
+export interface FetchItems {
+  readonly sequence: number | null
+  readonly uid: number | null
+  readonly flags: readonly string[] | null
+  readonly modseq: string | null
+  readonly internalDate: number | null
+  readonly size: number | null
+  readonly body: Token | undefined
+  readonly emailId: string | null
+  readonly threadId: string | null
+  readonly labels: readonly string[] | null
+  /** BODY[section] by its name in capitals; null = NIL. `partial`: the server kept to the range that was asked. */
+  readonly sections: ReadonlyMap<string, { readonly bytes: Buffer | null; readonly partial: boolean }>
+}
+
+const months = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec']
+const dateShape = /^\s*(\d{1,2})-([a-z]{3})-(\d{4})\s+(\d\d):(\d\d):(\d\d)(?:\s+([+-])(\d\d)(\d\d))?\s*$/i
+
+/** '17-Jul-1996 02:44:25 -0700' → ms; null when it is no such thing. */
+export function parseInternalDate(value: string | null): number | null {
+  const match = dateShape.exec(value ?? '')
+  if (!match) return null
+  const [, day, month, year, hours, minutes, seconds, sign, zoneHours = '0', zoneMinutes = '0'] = match
+  const index = months.indexOf(month?.toLowerCase() ?? '')
+  if (index < 0) return null
+  const local = Date.UTC(Number(year), index, Number(day), Number(hours), Number(minutes), Number(seconds))
+  const offset = (Number(zoneHours) * 60 + Number(zoneMinutes)) * 60_000
+  return sign === '-' ? local + offset : local - offset
+}
+
+/** ' 5-Mar-2024 09:08:07 +0000', as APPEND takes it. */
+export function formatInternalDate(time: number): string {
+  const [date = '', clock = ''] = new Date(time).toISOString().split('T')
+  const [year = '', month = '', day = ''] = date.split('-')
+  const name = months[Number(month) - 1] ?? 'jan'
+  return `${day}-${name.charAt(0).toUpperCase()}${name.slice(1)}-${year} ${clock.slice(0, 8)} +0000`
+}
+
+function sectionName(section: readonly Token[]): string {
+  return (text(section[0]) ?? '').toUpperCase()
+}
+
+function labelsOf(value: Token): string[] {
+  return texts(value).map(inflateName)
+}
+
+/** Name → value; BODY[…] goes to `sections`. A name that is no atom shifts the pairs by one, so that the rest is still read. */
+export function readFetch(response: ImapResponse): FetchItems {
+  const members = list(response.attributes?.[1])
+  const items = new Map<string, Token>()
+  const sections = new Map<string, { bytes: Buffer | null; partial: boolean }>()
+  for (let at = 0; at + 1 < members.length;) {
+    const name = members[at]
+    const value = members[at + 1] ?? null
+    const word = text(name)?.toUpperCase()
+    if (name === null || name === undefined || Array.isArray(name) || word === undefined) {
+      at += 1
+      continue
+    }
+    if (name.section) {
+      sections.set(sectionName(name.section), { bytes: bytes(value), partial: name.partial !== undefined })
+    } else items.set(word, value)
+    at += 2
+  }
+  const identity = items.get('X-GM-MSGID') ?? list(items.get('EMAILID'))[0]
+  const thread = items.get('X-GM-THRID') ?? list(items.get('THREADID'))[0]
+  const labels = items.get('X-GM-LABELS')
+  const flags = items.get('FLAGS')
+  const modseq = items.get('MODSEQ')
+  return {
+    sequence: sequence(response),
+    uid: positive(items.get('UID')),
+    flags: flags === undefined ? null : texts(flags),
+    modseq: decimal(Array.isArray(modseq) ? modseq[0] : modseq),
+    internalDate: parseInternalDate(text(items.get('INTERNALDATE'))),
+    size: number(items.get('RFC822.SIZE')),
+    body: items.get('BODYSTRUCTURE'),
+    emailId: text(identity),
+    threadId: text(thread),
+    labels: labels === undefined ? null : labelsOf(labels),
+    sections,
+  }
+}

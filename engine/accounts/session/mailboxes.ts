@@ -1,0 +1,266 @@
+/** LIST, STATUS, SELECT, CREATE, DELETE. */
+import { AppError, isAppError } from '../../errors.ts'
+import type { ListedMailbox, MailboxStatus, SelectedMailbox } from '../session-types.ts'
+import type { Argument, Untagged } from './client.ts'
+import { readFetch } from './fetched.ts'
+import { survives, type Line, type Reply, type Send } from './line.ts'
+import type { Names } from './names.ts'
+import type { Facts } from './facts.ts'
+import { assignSpecialUse, type Listed } from './special-use.ts'
+import { decimal, list as listOf, number, positive, sequence, statusText, text, texts, type Token } from './tokens.ts'
+
+export interface Mailboxes {
+  list(options: { readonly status: boolean }): Promise<ListedMailbox[]>
+  select(path: string, refresh: boolean): Promise<SelectedMailbox>
+  status(path: string): Promise<MailboxStatus>
+  create(path: string): Promise<void>
+  delete(path: string): Promise<void>
+}
+
+export interface MailboxesDeps {
+  readonly line: Line
+  readonly names: Names
+  readonly facts: Facts
+}
+
+const atom = (value: string): Argument => ({ type: 'ATOM', value })
+
+export function mailboxArgument(names: Names, path: string): Argument {
+  return { type: 'STRING', value: names.toWire(path) }
+}
+
+const unknownStatus: MailboxStatus = {
+  messages: null,
+  unseen: null,
+  uidNext: null,
+  uidValidity: null,
+  highestModseq: null,
+}
+
+/** (MESSAGES 3 UIDNEXT 5 …) */
+function readStatus(token: Token | undefined): MailboxStatus {
+  const items = listOf(token)
+  const found = new Map<string, Token>()
+  for (let at = 0; at + 1 < items.length; at += 2) {
+    found.set((text(items[at]) ?? '').toUpperCase(), items[at + 1] ?? null)
+  }
+  return {
+    messages: number(found.get('MESSAGES')),
+    unseen: number(found.get('UNSEEN')),
+    uidNext: positive(found.get('UIDNEXT')),
+    uidValidity: decimal(found.get('UIDVALIDITY')),
+    highestModseq: decimal(found.get('HIGHESTMODSEQ')),
+  }
+}
+
+/** Sends with the items of extensions; when that is BAD, once more without, and never again with (imap-servers.md row 5). */
+async function withFallback<T>(
+  facts: Facts,
+  kind: 'modseq' | 'listReturn',
+  rich: () => Promise<T>,
+  plain: () => Promise<T>,
+): Promise<T> {
+  if (facts.refused(kind)) return plain()
+  try {
+    return await rich()
+  } catch (error) {
+    if (!isAppError(error, 'server_refused') || error.details['status'] !== 'BAD') throw error
+    const answer = await plain()
+    facts.refuse(kind)
+    return answer
+  }
+}
+
+function statusItems(modseq: boolean): Argument[] {
+  const items = ['MESSAGES', 'UNSEEN', 'UIDNEXT', 'UIDVALIDITY']
+  return (modseq ? [...items, 'HIGHESTMODSEQ'] : items).map(atom)
+}
+
+function asksModseq(facts: Facts): boolean {
+  return facts.offers('CONDSTORE') && !facts.refused('modseq')
+}
+
+async function readList(
+  send: Send,
+  { names, facts }: MailboxesDeps,
+  pattern: string,
+  options: readonly Argument[] = [],
+): Promise<Listed[]> {
+  const found = new Map<string, Listed>()
+  const statuses = new Map<string, MailboxStatus>()
+  const word = facts.offers('XLIST') && !facts.offers('SPECIAL-USE') ? 'XLIST' : 'LIST'
+  const onList: Untagged = ({ attributes = [] }) => {
+    const wire = text(attributes[2])
+    if (wire === null || wire === '' || /[\r\n\0]/.test(wire)) return
+    const path = names.fromWire(wire)
+    found.set(path, { path, attributes: texts(attributes[0]), delimiter: text(attributes[1]) ?? '' })
+  }
+  const onStatus: Untagged = ({ attributes = [] }) => {
+    const wire = text(attributes[0])
+    if (wire !== null) statuses.set(names.fromWire(wire), readStatus(attributes[1]))
+  }
+  const returned = options.length === 0 ? [] : [atom('RETURN'), options]
+  const args: Argument[] = [{ type: 'STRING', value: '' }, { type: 'STRING', value: pattern }, ...returned]
+  await send(word, args, { LIST: onList, XLIST: onList, STATUS: onStatus })
+  return [...found.values()].map((entry) => {
+    const status = statuses.get(entry.path)
+    return status ? { ...entry, status } : entry
+  })
+}
+
+/** With RETURN options, servers tell only what is asked: so everything is. */
+function returnOptions(facts: Facts, status: boolean): Argument[] {
+  if (!status || !facts.offers('LIST-STATUS')) return []
+  const options: Argument[] = [atom('STATUS'), statusItems(asksModseq(facts))]
+  if (facts.offers('SPECIAL-USE')) options.push(atom('SPECIAL-USE'))
+  if (facts.offers('CHILDREN') || facts.offers('LIST-EXTENDED')) options.push(atom('CHILDREN'))
+  return options
+}
+
+async function listAll(send: Send, deps: MailboxesDeps, status: boolean): Promise<ListedMailbox[]> {
+  const options = returnOptions(deps.facts, status)
+  const plain = (): Promise<Listed[]> => readList(send, deps, '*')
+  const listed = await (options.length === 0
+    ? plain()
+    : withFallback(deps.facts, 'listReturn', () => readList(send, deps, '*', options), plain))
+  // Some servers keep INBOX out of "*" when it lies outside the personal namespace.
+  if (!listed.some(({ path }) => path === 'INBOX')) listed.push(...(await readList(send, deps, 'INBOX')))
+  return assignSpecialUse(listed)
+}
+
+async function exists(send: Send, deps: MailboxesDeps, path: string): Promise<boolean> {
+  const listed = await readList(send, deps, deps.names.toWire(path))
+  return listed.some(
+    (entry) => entry.path === path && !entry.attributes.some((name) => name.toLowerCase() === '\\nonexistent'),
+  )
+}
+
+/** A refusal without a code: does the mailbox exist at all? */
+async function refine(send: Send, deps: MailboxesDeps, path: string, error: unknown): Promise<never> {
+  if (isAppError(error, 'server_refused') && !(await exists(send, deps, path))) throw missing(path, error)
+  throw isAppError(error, 'not_found') ? missing(path, error) : error
+}
+
+async function askStatus(send: Send, { names, facts }: MailboxesDeps, path: string): Promise<MailboxStatus> {
+  const told: MailboxStatus[] = []
+  const ask = (modseq: boolean): Promise<Reply> =>
+    send('STATUS', [mailboxArgument(names, path), statusItems(modseq)], {
+      STATUS: ({ attributes = [] }) => void told.push(readStatus(attributes[1])),
+    })
+  const plain = (): Promise<Reply> => ask(false)
+  await (asksModseq(facts) ? withFallback(facts, 'modseq', () => ask(true), plain) : plain())
+  return told.at(-1) ?? unknownStatus
+}
+
+async function selectIn(send: Send, deps: MailboxesDeps, path: string, refresh: boolean): Promise<SelectedMailbox> {
+  const { facts, names } = deps
+  if (facts.selected?.path === path && !refresh) return facts.selected
+  facts.deselect()
+  const opened = await openMailbox(send, mailboxArgument(names, path), path).catch((error: unknown) =>
+    refine(send, deps, path, error),
+  )
+  facts.select(opened.mailbox, opened.noModseq)
+  if (opened.mailbox.uidNext === null) facts.learnUidNext(await findUidNext(send, deps, opened.mailbox))
+  return facts.selected ?? opened.mailbox
+}
+
+/** null in place of a refusal. */
+async function orNull<T>(work: Promise<T>): Promise<T | null> {
+  return work.catch((error: unknown) => {
+    if (survives(error)) return null
+    throw error
+  })
+}
+
+/** Row 8: UIDNEXT is missing on SELECT with some servers, with 163.com on STATUS too. */
+async function findUidNext(
+  send: Send,
+  deps: MailboxesDeps,
+  { path, exists: count }: SelectedMailbox,
+): Promise<number | null> {
+  const status = await orNull(askStatus(send, deps, path))
+  if (status?.uidNext || count === 0) return status?.uidNext ?? null
+  const uids: number[] = []
+  const ask = send('UID FETCH', [{ type: 'SEQUENCE', value: '*' }, atom('UID')], {
+    FETCH: (response) => {
+      const { uid } = readFetch(response)
+      if (uid !== null) uids.push(uid)
+    },
+  })
+  await orNull(ask)
+  return uids.length === 0 ? null : Math.max(...uids) + 1
+}
+
+async function createMailbox(send: Send, deps: MailboxesDeps, path: string): Promise<void> {
+  const argument = mailboxArgument(deps.names, path)
+  await send('CREATE', [argument]).catch(async (error: unknown) => {
+    const already = isAppError(error, 'conflict') || (survives(error) && (await exists(send, deps, path)))
+    if (!already) throw error
+    throw new AppError('conflict', `folder ${path} exists already`, { details: { path }, cause: error })
+  })
+  // So that mail programs which show subscribed folders only show it too; no matter when it fails.
+  await orNull(send('SUBSCRIBE', [argument]))
+}
+
+/** Without CLOSE, which would expunge. */
+async function leaveMailbox(send: Send, { facts }: MailboxesDeps): Promise<void> {
+  facts.deselect()
+  if (facts.offers('UNSELECT')) await send('UNSELECT')
+  else await openMailbox(send, { type: 'STRING', value: 'INBOX' }, 'INBOX')
+}
+
+async function deleteMailbox(send: Send, deps: MailboxesDeps, path: string): Promise<void> {
+  if (deps.facts.selected?.path === path) await leaveMailbox(send, deps)
+  await send('DELETE', [mailboxArgument(deps.names, path)]).catch((error: unknown) => refine(send, deps, path, error))
+}
+
+export function createMailboxes(deps: MailboxesDeps): Mailboxes {
+  const { line } = deps
+  return {
+    list: ({ status }) => line.run((send) => listAll(send, deps, status)),
+    select: (path, refresh) => line.run((send) => selectIn(send, deps, path, refresh)),
+    status: (path) =>
+      line.run((send) => askStatus(send, deps, path).catch((error: unknown) => refine(send, deps, path, error))),
+    create: (path) => line.run((send) => createMailbox(send, deps, path)),
+    delete: (path) => line.run((send) => deleteMailbox(send, deps, path)),
+  }
+}
+
+function missing(path: string, cause: unknown): AppError {
+  return new AppError('not_found', `folder ${path} is invalid`, { details: { kind: 'folder', id: path }, cause })
+}
+
+interface Opened {
+  readonly mailbox: SelectedMailbox
+  /** The server said that this mailbox has no mod-sequences. */
+  readonly noModseq: boolean
+}
+
+async function openMailbox(send: Send, argument: Argument, path: string): Promise<Opened> {
+  const codes = new Map<string, Token>()
+  let exists = 0
+  const reply = await send('SELECT', [argument], {
+    OK: (response) => {
+      const { code, args } = statusText(response)
+      if (code !== null) codes.set(code, args[0] ?? null)
+    },
+    EXISTS: (response) => {
+      exists = sequence(response) ?? exists
+    },
+    FLAGS: () => undefined,
+    RECENT: () => undefined,
+    // Of the mailbox that was open before.
+    EXPUNGE: () => undefined,
+    FETCH: () => undefined,
+  })
+  const noModseq = codes.has('NOMODSEQ')
+  const mailbox = {
+    path,
+    exists,
+    uidNext: positive(codes.get('UIDNEXT')),
+    uidValidity: decimal(codes.get('UIDVALIDITY')),
+    highestModseq: noModseq ? null : decimal(codes.get('HIGHESTMODSEQ')),
+    readOnly: reply.code === 'READ-ONLY',
+  }
+  return { mailbox, noModseq }
+}

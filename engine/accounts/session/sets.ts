@@ -1,0 +1,54 @@
+/** UID sets: '5:9,12', '100:*'. */
+import { badParameter } from '../../errors.ts'
+
+/** Exchange answers BAD to command lines of 40 kB; 8 kB is safe everywhere. */
+export const longestSet = 8000
+
+const member = /^(?:\d{1,10}|\*)(?::(?:\d{1,10}|\*))?$/
+
+/** The set in pieces of at most `longestSet` characters, in its order. */
+export function splitSet(set: string): string[] {
+  const members = set.split(',')
+  if (!members.every((part) => member.test(part))) throw badParameter('range', 'expected a UID set')
+  const pieces: string[] = []
+  let piece = ''
+  for (const part of members) {
+    if (piece !== '' && piece.length + part.length + 1 > longestSet) {
+      pieces.push(piece)
+      piece = ''
+    }
+    piece = piece === '' ? part : `${piece},${part}`
+  }
+  return [...pieces, piece]
+}
+
+/**
+ * Whether a UID is meant by the set. `100:*` means 100 and above, though by RFC 3501 servers also answer it with the last
+ * message when that is below 100.
+ */
+export function inSet(set: string): (uid: number) => boolean {
+  if (set === '*') return () => true
+  const ranges = set.split(',').map((part) => {
+    const [from = '', to = from] = part.split(':')
+    const ends = [from, to].map((end) => (end === '*' ? Number.POSITIVE_INFINITY : Number(end)))
+    return [Math.min(...ends), Math.max(...ends)] as const
+  })
+  return (uid) => ranges.some(([from, to]) => uid >= from && uid <= to)
+}
+
+/** Ascending UIDs → the shortest set. */
+export function toSet(uids: readonly number[]): string {
+  const sorted = [...new Set(uids)].sort((a, b) => a - b)
+  const ranges: [number, number][] = []
+  for (const uid of sorted) {
+    const last = ranges.at(-1)
+    if (last && last[1] === uid - 1) last[1] = uid
+    else ranges.push([uid, uid])
+  }
+  return ranges.map(([from, to]) => (from === to ? String(from) : `${from}:${to}`)).join(',')
+}
+
+/** The only UID of the set, or null. */
+export function singleUid(set: string): number | null {
+  return /^\d+$/.test(set) ? Number(set) : null
+}

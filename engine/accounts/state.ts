@@ -1,0 +1,131 @@
+/**
+ * What one account's workers share while its actor lives: the account as last claimed, its folders with their cursors, our own
+ * writes, and the one place where batches are written. Writers queue up here, so that cursors and sequence numbers have one owner.
+ */
+import type { Config } from '../config.ts'
+import { AppError } from '../errors.ts'
+import type { Logger } from '../observe/log.ts'
+import type { Metrics } from '../observe/metrics.ts'
+import type { AddedMessage, FlagUpdate, Store, SyncBatch } from '../store/port.ts'
+import type { AccountRecord, ContactDelta, FolderCursor, FolderRecord } from '../store/records.ts'
+import { createOwnWrites, type OwnWrites } from './own-writes.ts'
+import type { PlannedChange } from './plan.ts'
+import type { ChangeListener } from './types.ts'
+
+export interface SyncDeps {
+  readonly config: Config
+  readonly store: Store
+  readonly listener: ChangeListener
+  readonly log: Logger
+  readonly metrics: Metrics
+  readonly now: () => number
+}
+
+/** A batch before the cursor's neighbours are filled in; what is absent is empty. */
+export interface BatchParts {
+  readonly cursor: FolderCursor
+  readonly added?: readonly AddedMessage[]
+  readonly flagUpdates?: readonly FlagUpdate[]
+  readonly vanished?: readonly number[]
+  readonly told?: SyncBatch['told']
+  readonly changes?: readonly PlannedChange[]
+  readonly contacts?: readonly ContactDelta[]
+  readonly counts?: SyncBatch['counts']
+}
+
+export interface AccountState {
+  readonly account: AccountRecord
+  readonly own: OwnWrites
+  /** The user's own addresses, for contacts. */
+  readonly ownAddresses: readonly string[]
+  /** By folder id. */
+  readonly folders: ReadonlyMap<string, FolderRecord>
+  folderByPath(path: string): FolderRecord | null
+  /** After a LIST: replaces the records, keeping cursors that a batch has written meanwhile. */
+  setFolders(folders: readonly FolderRecord[]): void
+  /**
+   * Writes one batch. `build` sees the folder's newest cursor and answers null when there is nothing to write. One at a time
+   * per account. Rejects with `lease_lost` when another owner has taken the account over.
+   */
+  commit(folderId: string, build: (folder: FolderRecord) => Promise<BatchParts | null> | BatchParts | null): Promise<void>
+  /** Hears of every batch written: the sign that work goes on. One listener, the newest. */
+  onWrite(listener: () => void): void
+  /** Runs between two batches. */
+  exclusive<T>(work: () => Promise<T>): Promise<T>
+  /** Put after a change of callback settings or resume record; never older than the claim. */
+  setAccount(account: AccountRecord): void
+}
+
+export function createAccountState(deps: SyncDeps, claimed: AccountRecord, folders: readonly FolderRecord[], ownAddresses: readonly string[]): AccountState {
+  let account = claimed
+  let tail: Promise<unknown> = Promise.resolve()
+  let lastAt = 0
+  let written: () => void = () => undefined
+  const byId = new Map(folders.map((folder) => [folder.id, folder]))
+
+  function exclusive<T>(work: () => Promise<T>): Promise<T> {
+    const run = tail.then(work, work)
+    tail = run.catch(() => undefined)
+    return run
+  }
+
+  /** Change times never run backwards within an account, whatever the clock does: deliveries are ordered by them. */
+  function stamp(): number {
+    lastAt = Math.max(lastAt, deps.now())
+    return lastAt
+  }
+
+  async function write(folderId: string, build: (folder: FolderRecord) => Promise<BatchParts | null> | BatchParts | null): Promise<void> {
+    const folder = byId.get(folderId)
+    if (folder === undefined) throw new AppError('not_found', `folder ${folderId} is gone`)
+    const parts = await build(folder)
+    if (parts === null) return
+    const batch = batchOf(deps, account, folder, parts, stamp())
+    const applied = await deps.store.sync.apply(batch)
+    byId.set(folderId, { ...folder, ...(parts.counts ?? {}), cursor: parts.cursor })
+    written()
+    for (const change of applied.changes) deps.metrics.changes.inc({ kind: change.kind })
+    if (applied.changes.length > 0 || applied.outbox.length > 0) deps.listener.stored(account.id, applied.outbox, applied.changes)
+  }
+
+  return {
+    get account() {
+      return account
+    },
+    own: createOwnWrites(deps.now),
+    ownAddresses,
+    folders: byId,
+    folderByPath: (path) => [...byId.values()].find((folder) => folder.path === path) ?? null,
+    setFolders(listed) {
+      const known = new Map(byId)
+      byId.clear()
+      for (const folder of listed) byId.set(folder.id, { ...folder, cursor: known.get(folder.id)?.cursor ?? folder.cursor })
+    },
+    commit: (folderId, build) => exclusive(() => write(folderId, build)),
+    onWrite: (listener) => void (written = listener),
+    exclusive,
+    setAccount(newer) {
+      account = { ...newer, epoch: account.epoch }
+    },
+  }
+}
+
+function batchOf(deps: SyncDeps, account: AccountRecord, folder: FolderRecord, parts: BatchParts, at: number): SyncBatch {
+  const changes = (parts.changes ?? []).map(({ change, message }) => ({ change: { ...change, at }, message }))
+  return {
+    accountId: account.id,
+    epoch: account.epoch,
+    folderId: folder.id,
+    cursorBefore: folder.cursor,
+    cursorAfter: parts.cursor,
+    added: parts.added ?? [],
+    flagUpdates: parts.flagUpdates ?? [],
+    vanished: parts.vanished ?? [],
+    vanishedAt: at,
+    told: parts.told ?? [],
+    changes: changes.map(({ change }) => change),
+    outbox: deps.listener.plan(account, changes),
+    contacts: parts.contacts ?? [],
+    counts: parts.counts ?? null,
+  }
+}

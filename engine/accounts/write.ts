@@ -1,0 +1,75 @@
+/** Writing what was read: one batch of one folder, planned against the newest cursor and stored in one step. */
+import { AppError } from '../errors.ts'
+import type { FolderCursor, MessageRecord } from '../store/records.ts'
+import { correspondentsOf } from './correspondents.ts'
+import { isSameMail } from './identity.ts'
+import { planAdded, readMessage, type ReadMessage, type Source } from './plan.ts'
+import type { FetchedMessage, Session } from './session-types.ts'
+import type { AccountState, SyncDeps } from './state.ts'
+
+export interface SyncContext {
+  readonly deps: SyncDeps
+  readonly state: AccountState
+  readonly session: Session
+}
+
+export function cursorOf(state: AccountState, folderId: string): FolderCursor {
+  const cursor = state.folders.get(folderId)?.cursor
+  if (cursor === undefined || cursor === null) throw new AppError('internal', `folder ${folderId} has no cursor`)
+  return cursor
+}
+
+const quarantineMax = 1000
+
+export function quarantine(cursor: FolderCursor, poison: readonly number[]): number[] {
+  return [...new Set([...cursor.quarantined, ...poison])].slice(-quarantineMax)
+}
+
+/**
+ * The message under the identity that the index knows it by: a move by APPEND or a migration gives it a new INTERNALDATE, so live
+ * mail that looks new is looked up once more by its Message-ID, and is the known message when that one left its place or lies in
+ * another folder only.
+ */
+async function recognised(context: SyncContext, folderId: string, message: FetchedMessage, source: Source): Promise<ReadMessage> {
+  const { state, deps, session } = context
+  const read = readMessage(state.account, message, session.capabilities.identity)
+  const messageIdHeader = read.facts.emailMessageId
+  if (source !== 'live' || messageIdHeader === null || session.capabilities.identity !== null) return read
+  const row = await deps.store.messages.find(state.account.id, messageIdHeader)
+  if (row === null || row.id === read.id || !isSameMail(read.facts, row)) return read
+  const here = row.placements.filter((placement) => placement.folderId === folderId)
+  const isThatOne = here.length === 0 || row.gone.length > 0 || here.some((placement) => placement.uid === message.uid)
+  return isThatOne ? { ...read, id: row.id, identity: row.identity } : read
+}
+
+/** Stores read messages: rows, contacts, changes with their callbacks, and the cursor as `move` leaves it. */
+export async function storeRead(
+  context: SyncContext,
+  folderId: string,
+  messages: readonly FetchedMessage[],
+  source: Source,
+  move: (cursor: FolderCursor) => FolderCursor,
+): Promise<void> {
+  const { state, deps } = context
+  const read = await Promise.all(messages.map((message) => recognised(context, folderId, message, source)))
+  await state.commit(folderId, async (folder) => {
+    const cursor = cursorOf(state, folderId)
+    const now = deps.now()
+    const existing = await rowsById(context, read.map((message) => message.id))
+    const plan = { account: state.account, folder, uidValidity: cursor.uidValidity, own: state.own, now }
+    const { added, changes } = planAdded(plan, read, existing, source)
+    const contacts = await correspondentsOf(context, folder, read)
+    const unseen = source === 'live' ? read.filter((message) => message.fetched.flags?.includes('\\Seen') === false).length : 0
+    const next = { ...move(cursor), syncedAt: now }
+    const counts = source === 'live' ? { messages: next.exists, unseen: folder.unseen + unseen } : null
+    return { cursor: next, added, changes, contacts, counts }
+  })
+  deps.metrics.messagesIndexed.inc({ source }, messages.length)
+}
+
+export async function rowsById(context: SyncContext, ids: readonly string[]): Promise<Map<string, MessageRecord>> {
+  if (ids.length === 0) return new Map()
+  const rows = await context.deps.store.messages.byIds(context.state.account.id, [...new Set(ids)])
+  return new Map(rows.map((row) => [row.id, row]))
+}
+

@@ -1,0 +1,31 @@
+/** Failure notifications: a webhook's `failure` became true. One per failing period, named by the webhook's failure version. */
+import type { OutboxRecord, WebhookRecord } from '../store/records.ts'
+import { urlRow } from './rows.ts'
+
+export interface FailureNews {
+  readonly version: number
+  /** Why, in words. */
+  readonly message: string
+  readonly at: number
+}
+
+/** `last`: the row whose failure tipped the scale; says whose callbacks wait. null when the webhook has no failure_notif_url. */
+export function failureRow(
+  webhook: WebhookRecord,
+  news: FailureNews,
+  last: { readonly userId: string | null; readonly accountId: string | null },
+): OutboxRecord | null {
+  if (webhook.failureNotifUrl === null) return null
+  return urlRow({
+    kind: 'failure',
+    url: webhook.failureNotifUrl,
+    developerId: webhook.developerId,
+    userId: webhook.userId ?? last.userId,
+    accountId: last.accountId,
+    // Not a delivery of the webhook: redelivering those must not announce the failure again.
+    webhookId: null,
+    event: `failure:${webhook.id}:${news.version}`,
+    data: { webhook_id: webhook.id, data: news.message },
+    at: news.at,
+  })
+}

@@ -1,0 +1,87 @@
+/** Developers: API keys and secrets. The secret is sealed in the store, and opened once per process and key. */
+import { randomBytes } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
+import type { Config } from './config.ts'
+import { AppError } from './errors.ts'
+import type { Sealer } from './secrets/seal.ts'
+import { newId } from './store/ids.ts'
+import type { Store } from './store/port.ts'
+import type { DeveloperRecord } from './store/records.ts'
+
+export interface Authenticated {
+  readonly developer: DeveloperRecord
+  /** In the clear, for signatures; never logged, never returned. */
+  readonly secret: string
+}
+
+export interface Developers {
+  /** null when the key is unknown. Cached for 30 s, so that another process's change is seen soon. */
+  authenticate(apiKey: string): Promise<Authenticated | null>
+  get(id: string): Promise<Authenticated | null>
+  setStatusCallbackUrl(developer: DeveloperRecord, url: string | null): Promise<void>
+  /**
+   * Makes the first developer, or brings its secret up to date with MAILROOM_API_SECRET. Answers key and secret only when
+   * they were generated now: they are shown once.
+   */
+  ensureFirst(): Promise<{ readonly apiKey: string; readonly apiSecret: string } | null>
+}
+
+interface Deps {
+  readonly store: Store
+  readonly sealer: Sealer
+  readonly config: Pick<Config, 'MAILROOM_API_KEY' | 'MAILROOM_API_SECRET'>
+}
+
+export function createDevelopers({ store, sealer, config }: Deps): Developers {
+  const byKey = new LRUCache<string, Authenticated>({ max: 1000, ttl: 30_000 })
+  const byId = new LRUCache<string, Authenticated>({ max: 1000, ttl: 30_000 })
+
+  function opened(developer: DeveloperRecord | null): Authenticated | null {
+    if (developer === null) return null
+    const found = { developer, secret: sealer.open(developer.sealedSecret, developer.id) }
+    byKey.set(developer.apiKey, found)
+    byId.set(developer.id, found)
+    return found
+  }
+
+  async function create(apiKey: string, apiSecret: string): Promise<void> {
+    const id = newId()
+    const sealedSecret = sealer.seal(apiSecret, id)
+    await store.developers.create({ id, apiKey, sealedSecret, statusCallbackUrl: null, createdAt: Date.now() })
+  }
+
+  return {
+    authenticate: async (apiKey) => byKey.get(apiKey) ?? opened(await store.developers.byKey(apiKey)),
+    get: async (id) => byId.get(id) ?? opened(await store.developers.get(id)),
+
+    async setStatusCallbackUrl(developer, url) {
+      await store.developers.setStatusCallbackUrl(developer.id, url)
+      byKey.delete(developer.apiKey)
+      byId.delete(developer.id)
+    },
+
+    async ensureFirst() {
+      const { MAILROOM_API_KEY: key, MAILROOM_API_SECRET: secret } = config
+      if (key === null || secret === null) {
+        if ((await store.developers.count()) > 0) return null
+        const generated = { apiKey: randomBytes(12).toString('hex'), apiSecret: randomBytes(24).toString('base64url') }
+        await create(generated.apiKey, generated.apiSecret)
+        return generated
+      }
+      const known = await store.developers.byKey(key)
+      if (known === null) await create(key, secret)
+      else await refreshSecret(known, secret)
+      return null
+    },
+  }
+
+  async function refreshSecret(known: DeveloperRecord, secret: string): Promise<void> {
+    let current: string | null = null
+    try {
+      current = sealer.open(known.sealedSecret, known.id)
+    } catch (cause) {
+      throw new AppError('bad_request', 'MAILROOM_SECRET: not the one that sealed this data directory', { cause })
+    }
+    if (current !== secret) await store.developers.setSecret(known.id, sealer.seal(secret, known.id))
+  }
+}

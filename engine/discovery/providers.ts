@@ -1,0 +1,72 @@
+/**
+ * Hosted mail providers that are known by name: their IMAP servers and the domains of their addresses. One table serves
+ * discovery (settings from an address) and labels (`<local part>::<provider>`).
+ */
+export interface ProviderFacts {
+  /** The type that discovery answers and the second half of a label. */
+  readonly name: string
+  readonly server: string
+  readonly port: number
+  readonly useSsl: boolean
+  readonly oauth: boolean
+  /** Which part of the address logs in. */
+  readonly username: 'address' | 'local part'
+  /** Domains of its addresses. */
+  readonly domains: readonly string[]
+  /** MX hosts end in one of these: custom domains hosted there. */
+  readonly mxSuffixes: readonly string[]
+  readonly documentation: readonly string[]
+}
+
+function provider(name: string, server: string, domains: readonly string[], more: Partial<ProviderFacts> = {}): ProviderFacts {
+  return { name, server, port: 993, useSsl: true, oauth: false, username: 'address', domains, mxSuffixes: [], documentation: [], ...more }
+}
+
+export const providers: readonly ProviderFacts[] = [
+  provider('gmail', 'imap.gmail.com', ['gmail.com', 'googlemail.com'], { oauth: true, documentation: ['https://support.google.com/mail/answer/7126229'] }),
+  provider('googleapps', 'imap.gmail.com', [], { oauth: true, mxSuffixes: ['.google.com', '.googlemail.com'], documentation: ['https://support.google.com/mail/answer/7126229'] }),
+  provider('outlook', 'outlook.office365.com', ['outlook.com', 'hotmail.com', 'live.com', 'msn.com', 'hotmail.co.uk', 'hotmail.fr', 'hotmail.de', 'live.co.uk', 'live.fr', 'outlook.de', 'outlook.fr'], {
+    oauth: true,
+    documentation: ['https://support.microsoft.com/office/d088b986-291d-42b8-9564-9c414e2aa040'],
+  }),
+  provider('office365', 'outlook.office365.com', [], { oauth: true, mxSuffixes: ['.mail.protection.outlook.com'], documentation: ['https://support.microsoft.com/office/d088b986-291d-42b8-9564-9c414e2aa040'] }),
+  provider('yahoo', 'imap.mail.yahoo.com', ['yahoo.com', 'yahoo.co.uk', 'yahoo.fr', 'yahoo.de', 'yahoo.es', 'yahoo.it', 'yahoo.ca', 'yahoo.co.in', 'yahoo.co.jp', 'yahoo.com.br', 'ymail.com', 'rocketmail.com'], { mxSuffixes: ['.yahoodns.net'] }),
+  provider('icloud', 'imap.mail.me.com', ['icloud.com', 'me.com', 'mac.com'], { mxSuffixes: ['.mail.icloud.com'] }),
+  provider('aol', 'imap.aol.com', ['aol.com', 'aim.com', 'verizon.net']),
+  provider('fastmail', 'imap.fastmail.com', ['fastmail.com', 'fastmail.fm', 'sent.com', 'messagingengine.com'], { mxSuffixes: ['.messagingengine.com'] }),
+  provider('zoho', 'imap.zoho.com', ['zoho.com', 'zohomail.com'], { mxSuffixes: ['.zoho.com', '.zoho.eu'] }),
+  provider('gmx', 'imap.gmx.net', ['gmx.net', 'gmx.de', 'gmx.at', 'gmx.ch']),
+  provider('gmx', 'imap.gmx.com', ['gmx.com', 'gmx.us', 'gmx.co.uk']),
+  provider('webde', 'imap.web.de', ['web.de'], { username: 'local part' }),
+  provider('mailcom', 'imap.mail.com', ['mail.com', 'email.com', 'usa.com']),
+  provider('yandex', 'imap.yandex.com', ['yandex.com', 'yandex.ru', 'ya.ru'], { mxSuffixes: ['.yandex.net', '.yandex.ru'] }),
+  provider('mailru', 'imap.mail.ru', ['mail.ru', 'inbox.ru', 'list.ru', 'bk.ru'], { mxSuffixes: ['.mail.ru'] }),
+  provider('163', 'imap.163.com', ['163.com']),
+  provider('126', 'imap.126.com', ['126.com']),
+  provider('qq', 'imap.qq.com', ['qq.com', 'foxmail.com']),
+  provider('comcast', 'imap.comcast.net', ['comcast.net']),
+  provider('att', 'imap.mail.att.net', ['att.net', 'sbcglobal.net', 'bellsouth.net']),
+  provider('orange', 'imap.orange.fr', ['orange.fr', 'wanadoo.fr']),
+  provider('free', 'imap.free.fr', ['free.fr'], { username: 'local part' }),
+  provider('tonline', 'secureimap.t-online.de', ['t-online.de', 'magenta.de']),
+  provider('libero', 'imapmail.libero.it', ['libero.it']),
+  provider('posteo', 'posteo.de', ['posteo.de', 'posteo.net']),
+  provider('mailbox', 'imap.mailbox.org', ['mailbox.org'], { mxSuffixes: ['.mailbox.org'] }),
+  provider('rambler', 'imap.rambler.ru', ['rambler.ru']),
+]
+
+export function domainOf(email: string): string {
+  return email.slice(email.lastIndexOf('@') + 1).toLowerCase()
+}
+
+/** The provider half of a label: a known provider's name, else the name part of the server's domain, else 'imap'. */
+export function providerName(server: string, email: string): string {
+  const host = server.toLowerCase()
+  const domain = domainOf(email)
+  const known = providers.find((one) => one.domains.includes(domain)) ?? providers.find((one) => one.server === host)
+  if (known !== undefined && known.server === host) return known.name
+  if (/^[\d.]+$|:/.test(host)) return 'imap'
+  const parts = host.split('.').filter((part) => part !== '')
+  const name = parts.length >= 2 ? parts[parts.length - 2] : undefined
+  return name?.replace(/[^a-z0-9-]/g, '') || 'imap'
+}

@@ -1,0 +1,110 @@
+/** Wiring of the engine: store, secrets, accounts, webhooks. Everything gets what it needs from here and nothing else. */
+import { createAccounts } from './accounts/index.ts'
+import type { Accounts } from './accounts/types.ts'
+import type { Config } from './config.ts'
+import { createDevelopers, type Developers } from './developers.ts'
+import { createMailboxes, type Mailboxes } from './mailboxes.ts'
+import { createHttpClient, type HttpClient } from './net/http.ts'
+import { createTokens } from './oauth/tokens.ts'
+import type { Logger } from './observe/log.ts'
+import { createMetrics, type Metrics } from './observe/metrics.ts'
+import { startRetention } from './retention.ts'
+import { createSealer, loadKey, type Sealer } from './secrets/seal.ts'
+import { openStore } from './store/open.ts'
+import type { Store } from './store/port.ts'
+import { createWebhooks } from './webhooks/index.ts'
+import type { Webhooks } from './webhooks/types.ts'
+
+export interface Engine {
+  readonly config: Config
+  readonly log: Logger
+  readonly metrics: Metrics
+  readonly store: Store
+  readonly sealer: Sealer
+  readonly http: HttpClient
+  /** API keys and secrets. */
+  readonly developers: Developers
+  /** Creation, edit and removal of users and email accounts as whole business steps. */
+  readonly mailboxes: Mailboxes
+  readonly accounts: Accounts
+  readonly webhooks: Webhooks
+  /** Where clients reach us, for links in callbacks; set once the port is known. MAILROOM_PUBLIC_URL wins. */
+  setBaseUrl(url: string): void
+  /** Starts every actor. Resolves when all are started. */
+  start(): Promise<void>
+  /** Ends every actor, waits for open work up to MAILROOM_SHUTDOWN_TIMEOUT, closes the store. */
+  stop(): Promise<void>
+  /** true when the store answers and the actors are started. */
+  ready(): Promise<boolean>
+}
+
+export interface EngineDeps {
+  readonly config: Config
+  readonly log: Logger
+  readonly processMetrics?: boolean
+}
+
+/** Opens the store and wires the wings; starts nothing yet. Rejects with `bad_request` for a setting that cannot work. */
+export async function createEngine({ config, log, processMetrics = false }: EngineDeps): Promise<Engine> {
+  const sealer = createSealer(loadKey(config))
+  const store = await openStore(config, log)
+  const metrics = createMetrics({ processMetrics, accountTags: () => accounts.countTags(), webhookTags: () => tagsOf(webhooks.views()) })
+  const http = createHttpClient()
+  const developers = createDevelopers({ store, sealer, config })
+  const tokens = createTokens({ config, store, sealer, http })
+  let baseUrl = config.MAILROOM_PUBLIC_URL ?? `http://${config.MAILROOM_HOST}:${config.MAILROOM_PORT}`
+
+  // The two wings need each other: webhooks ask accounts for bodies, accounts tell webhooks of changes.
+  const mail: Pick<Accounts, 'fetchParts' | 'fetchHeaders'> = {
+    fetchParts: (...request) => accounts.fetchParts(...request),
+    fetchHeaders: (...request) => accounts.fetchHeaders(...request),
+  }
+  const webhooks: Webhooks = createWebhooks({ config, log, metrics, store, sealer, mail, baseUrl: () => baseUrl })
+  const accounts: Accounts = createAccounts({ config, log, metrics, store, sealer, tokens, listener: webhooks })
+  const mailboxes = createMailboxes({ config, store, sealer, developers, accounts, webhooks })
+  const parts = { config, log, metrics, store, sealer, http, developers, mailboxes, accounts, webhooks }
+  return { ...parts, ...lifecycle(parts), setBaseUrl: (url) => void (baseUrl = config.MAILROOM_PUBLIC_URL ?? url) }
+}
+
+function tagsOf(views: readonly { readonly tags: readonly string[] }[]): Map<string, number> {
+  const counts = new Map<string, number>()
+  for (const tag of views.flatMap((view) => view.tags)) counts.set(tag, (counts.get(tag) ?? 0) + 1)
+  return counts
+}
+
+type Parts = Pick<Engine, 'config' | 'log' | 'store' | 'http' | 'accounts' | 'webhooks'>
+
+function lifecycle({ config, log, store, http, accounts, webhooks }: Parts): Pick<Engine, 'start' | 'stop' | 'ready'> {
+  let started = false
+  let stopRetention = (): void => undefined
+  return {
+    async start() {
+      await webhooks.startAll()
+      await accounts.startAll()
+      stopRetention = startRetention({ store, config, log })
+      started = true
+    },
+    async stop() {
+      started = false
+      stopRetention()
+      await withinTime(config.MAILROOM_SHUTDOWN_TIMEOUT, Promise.allSettled([accounts.stopAll(), webhooks.stopAll()]))
+      await Promise.allSettled([http.close(), store.close()])
+    },
+    async ready() {
+      if (!started) return false
+      return store.ping().then(
+        () => true,
+        () => false,
+      )
+    },
+  }
+}
+
+async function withinTime(ms: number, work: Promise<unknown>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, ms)
+  })
+  await Promise.race([work, late])
+  clearTimeout(timer)
+}

@@ -1,0 +1,245 @@
+/**
+ * Users and email accounts as whole business steps: checked first, tried against the mail server, then stored and started.
+ * Nothing is half-created: what fails leaves no record.
+ */
+import type { AccountCommands, Accounts, Credential, ProbeFailure } from './accounts/types.ts'
+import type { Config } from './config.ts'
+import { providerName } from './discovery/providers.ts'
+import { AppError, badParameter, isAppError, notFound } from './errors.ts'
+import { openCredential, sealCredential } from './secrets/credentials.ts'
+import type { Sealer } from './secrets/seal.ts'
+import { newId } from './store/ids.ts'
+import type { AccountPatch, Store } from './store/port.ts'
+import type { AccountRecord, DeveloperRecord, SourceOptions, UserRecord } from './store/records.ts'
+import { checkUrl } from './net/callback-url.ts'
+import type { Webhooks } from './webhooks/types.ts'
+
+export interface AccountInput {
+  readonly email: string
+  readonly server: string
+  readonly port: number
+  readonly useSsl: boolean
+  readonly username: string
+  readonly credential: Credential
+  readonly statusCallbackUrl?: string | null
+  readonly options?: Partial<SourceOptions>
+}
+
+export interface UserInput {
+  readonly email?: string
+  readonly firstName?: string
+  readonly lastName?: string
+  readonly account?: AccountInput
+}
+
+/** The mail server said no: the soft failure of decisions.md. `log` has protocol lines, secrets masked. */
+export interface ConnectFailure {
+  readonly failure: ProbeFailure
+  readonly message: string
+  readonly log: string
+}
+
+export type Created<T> = { readonly ok: true; readonly value: T } | ({ readonly ok: false } & ConnectFailure)
+
+/** null = remove; absent = leave. */
+export interface AccountEdit {
+  readonly statusCallbackUrl?: string | null
+  readonly credential?: Credential
+  readonly server?: string
+  readonly port?: number
+  readonly useSsl?: boolean
+  readonly username?: string
+  readonly options?: Partial<SourceOptions>
+  /** status=1: forget the back-off and the DISABLED state, connect now. */
+  readonly reset?: boolean
+}
+
+export interface Mailboxes {
+  /** Tries the login first. `bad_request` for a bad parameter, `private_address` for a host or URL that is not public. */
+  createUser(developer: DeveloperRecord, input: UserInput): Promise<Created<{ readonly user: UserRecord; readonly account: AccountRecord | null }>>
+  createAccount(developer: DeveloperRecord, user: UserRecord, input: AccountInput): Promise<Created<AccountRecord>>
+  editUser(user: UserRecord, patch: { readonly firstName?: string; readonly lastName?: string }): Promise<UserRecord>
+  /** New credentials or settings are tried first: a soft failure leaves the account as it was. */
+  editAccount(developer: DeveloperRecord, account: AccountRecord, edit: AccountEdit): Promise<Created<AccountRecord>>
+  removeUser(user: UserRecord): Promise<void>
+  removeAccount(account: AccountRecord): Promise<void>
+  setStatusCallbackUrl(developer: DeveloperRecord, url: string | null): Promise<void>
+}
+
+export const defaultSourceOptions: SourceOptions = {
+  syncFlags: true,
+  syncAllFolders: false,
+  expungeOnDeletedFlag: false,
+  rawFileList: false,
+  callbackUrl: null,
+}
+
+interface Deps {
+  readonly config: Config
+  readonly store: Store
+  readonly sealer: Sealer
+  readonly developers: { setStatusCallbackUrl(developer: DeveloperRecord, url: string | null): Promise<void> }
+  readonly accounts: Pick<Accounts, 'start' | 'stop' | 'wake'> & Pick<AccountCommands, 'probe'>
+  readonly webhooks: Pick<Webhooks, 'forget'>
+}
+
+export function createMailboxes(deps: Deps): Mailboxes {
+  const { store, accounts, webhooks } = deps
+  return {
+    async createUser(developer, input) {
+      const email = input.email ?? input.account?.email
+      const userId = newId()
+      const user: UserRecord = {
+        id: userId,
+        developerId: developer.id,
+        firstName: input.firstName ?? '',
+        lastName: input.lastName ?? '',
+        emailAddresses: email === undefined ? [] : [email.toLowerCase()],
+        createdAt: Date.now(),
+      }
+      if (input.account === undefined) {
+        await store.users.create(user)
+        return { ok: true, value: { user, account: null } }
+      }
+      const tried = await tryMailbox(deps, developer, input.account)
+      if (!tried.ok) return tried
+      await store.users.create(user)
+      const account = await storeAccount(deps, user, input.account)
+      return { ok: true, value: { user, account } }
+    },
+
+    async createAccount(developer, user, input) {
+      const tried = await tryMailbox(deps, developer, input)
+      if (!tried.ok) return tried
+      const account = await storeAccount(deps, user, input)
+      const address = input.email.toLowerCase()
+      if (!user.emailAddresses.includes(address)) {
+        await store.users.edit(user.id, { emailAddresses: [...user.emailAddresses, address] })
+      }
+      return { ok: true, value: account }
+    },
+
+    async editUser(user, patch) {
+      const edited = await store.users.edit(user.id, patch)
+      if (edited === null) throw notFound('user', user.id)
+      return edited
+    },
+
+    editAccount: (developer, account, edit) => editAccount(deps, developer, account, edit),
+
+    async removeUser(user) {
+      const owned = await store.accounts.listByUser(user.id)
+      await Promise.all(owned.map((account) => accounts.stop(account.id)))
+      await store.users.remove(user.id)
+      webhooks.forget(user.id)
+    },
+
+    async removeAccount(account) {
+      await accounts.stop(account.id)
+      await store.accounts.remove(account.id)
+      webhooks.forget(account.userId)
+    },
+
+    async setStatusCallbackUrl(developer, url) {
+      if (url !== null) await checkUrl('status_callback_url', url, deps.config.MAILROOM_ALLOW_PRIVATE)
+      await deps.developers.setStatusCallbackUrl(developer, url)
+    },
+  }
+}
+
+async function tryMailbox(deps: Deps, developer: DeveloperRecord, input: AccountInput): Promise<Created<null>> {
+  const allowPrivate = deps.config.MAILROOM_ALLOW_PRIVATE
+  if (input.statusCallbackUrl) await checkUrl('status_callback_url', input.statusCallbackUrl, allowPrivate)
+  if (input.options?.callbackUrl) await checkUrl('callback_url', input.options.callbackUrl, allowPrivate)
+  await checkProvider(deps, developer, input.credential)
+  const probe = await deps.accounts.probe(developer.id, input, input.credential)
+  if (probe.ok) return { ok: true, value: null }
+  if (probe.failure === 'private_address') throw new AppError('private_address', `server: ${probe.message}`, { details: { parameter: 'server' } })
+  return { ok: false, failure: probe.failure, message: probe.message, log: probe.log }
+}
+
+async function checkProvider(deps: Deps, developer: DeveloperRecord, credential: Credential): Promise<void> {
+  if (credential.kind !== 'oauth2') return
+  const provider = await deps.store.providers.get(developer.id, credential.providerKey)
+  if (provider === null) throw badParameter('provider_consumer_key', 'is not registered; add it with POST /lite/oauth_providers first')
+}
+
+async function storeAccount(deps: Deps, user: UserRecord, input: AccountInput): Promise<AccountRecord> {
+  const base = `${input.email.slice(0, input.email.lastIndexOf('@')).toLowerCase() || 'account'}::${providerName(input.server, input.email)}`
+  for (let copy = 1; copy <= 1000; copy += 1) {
+    const account = newAccount(deps, user, input, copy === 1 ? base : `${base}::${copy}`)
+    try {
+      await deps.store.accounts.create(account)
+    } catch (error) {
+      if (isAppError(error, 'conflict')) continue
+      throw error
+    }
+    deps.accounts.start(account)
+    deps.webhooks.forget(user.id)
+    return account
+  }
+  throw new AppError('conflict', `label: ${base} is taken a thousand times`)
+}
+
+function newAccount(deps: Deps, user: UserRecord, input: AccountInput, label: string): AccountRecord {
+  const id = newId()
+  return {
+    id,
+    developerId: user.developerId,
+    userId: user.id,
+    label,
+    email: input.email.toLowerCase(),
+    server: input.server,
+    port: input.port,
+    useSsl: input.useSsl,
+    username: input.username,
+    authType: input.credential.kind,
+    sealedCredential: sealCredential(deps.sealer, id, input.credential),
+    providerKey: input.credential.kind === 'oauth2' ? input.credential.providerKey : null,
+    statusCallbackUrl: input.statusCallbackUrl ?? null,
+    options: { ...defaultSourceOptions, ...input.options },
+    status: 'OK',
+    statusMessage: null,
+    statusVersion: 0,
+    paused: false,
+    resume: { attempt: 0, strikes: 0, retryAt: null, lastError: null, lastConnectedAt: null, initialSyncAt: null },
+    epoch: 0,
+    createdAt: Date.now(),
+  }
+}
+
+async function editAccount(deps: Deps, developer: DeveloperRecord, account: AccountRecord, edit: AccountEdit): Promise<Created<AccountRecord>> {
+  const settings = {
+    server: edit.server ?? account.server,
+    port: edit.port ?? account.port,
+    useSsl: edit.useSsl ?? account.useSsl,
+    username: edit.username ?? account.username,
+  }
+  const reconnects = edit.credential !== undefined || [edit.server, edit.port, edit.useSsl, edit.username].some((value) => value !== undefined)
+  const credential = edit.credential ?? openCredential(deps.sealer, account)
+  const callbacks = { statusCallbackUrl: edit.statusCallbackUrl ?? null, options: edit.options ?? {} }
+  if (reconnects) {
+    const tried = await tryMailbox(deps, developer, { ...settings, email: account.email, credential, ...callbacks })
+    if (!tried.ok) return tried
+  } else if (edit.statusCallbackUrl) {
+    await checkUrl('status_callback_url', edit.statusCallbackUrl, deps.config.MAILROOM_ALLOW_PRIVATE)
+  }
+  const patch: AccountPatch = {
+    ...(reconnects ? settings : {}),
+    ...(edit.credential === undefined ? {} : credentialPatch(deps.sealer, account.id, edit.credential)),
+    ...(edit.statusCallbackUrl === undefined ? {} : { statusCallbackUrl: edit.statusCallbackUrl }),
+    ...(edit.options === undefined ? {} : { options: { ...account.options, ...edit.options } }),
+  }
+  const edited = await deps.store.accounts.edit(account.id, patch)
+  if (edited === null) throw notFound('email account', account.label)
+  if (reconnects || edit.reset === true) deps.accounts.wake(account.id)
+  return { ok: true, value: edited }
+}
+
+function credentialPatch(sealer: Sealer, accountId: string, credential: Credential): AccountPatch {
+  return {
+    sealedCredential: sealCredential(sealer, accountId, credential),
+    authType: credential.kind,
+    providerKey: credential.kind === 'oauth2' ? credential.providerKey : null,
+  }
+}

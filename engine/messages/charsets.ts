@@ -1,0 +1,148 @@
+/**
+ * Bytes in any charset that mail holds → text. Never throws: an unknown charset, or one that lies, still gives text.
+ * libmime's own table is not used because it takes an unknown charset for UTF-8 with losses, and lets names such as `hex`
+ * through to iconv-lite.
+ */
+import { isAscii, isUtf8 } from 'node:buffer'
+import iconv from 'iconv-lite'
+import { decodeShiftingCharset } from './shifting-charsets.ts'
+
+/** Names without punctuation → the decoder that reads them and whatever senders really put under that name. */
+const supersets: Readonly<Record<string, string>> = {
+  // Everybody who writes Latin-1 means windows-1252, and so on (as browsers do).
+  iso88591: 'windows-1252',
+  latin1: 'windows-1252',
+  l1: 'windows-1252',
+  iso88599: 'windows-1254',
+  latin5: 'windows-1254',
+  iso885911: 'windows-874',
+  tis620: 'windows-874',
+  iso88598i: 'iso-8859-8',
+  iso88598e: 'iso-8859-8',
+  iso88596i: 'iso-8859-6',
+  iso88596e: 'iso-8859-6',
+  gb2312: 'gb18030',
+  gb231280: 'gb18030',
+  csgb2312: 'gb18030',
+  euccn: 'gb18030',
+  gbk: 'gb18030',
+  cp936: 'gb18030',
+  windows936: 'gb18030',
+  ansi936: 'gb18030',
+  ksc56011987: 'cp949',
+  utf8: 'utf-8',
+  cp65001: 'utf-8',
+  unicode11utf8: 'utf-8',
+  utf8mb4: 'utf-8',
+  unicode: 'utf-16',
+  unicode11utf7: 'utf-7',
+}
+
+/** Words that say nothing of the charset. ASCII is among them: what is ASCII reads the same, and what is not was mislabelled. */
+const unsaid = new Set([
+  '',
+  'usascii',
+  'ascii',
+  'ansix341968',
+  'iso646us',
+  '7bit',
+  '8bit',
+  'binary',
+  'default',
+  'none',
+  'unknown',
+  'unknown8bit',
+  'charset',
+])
+
+/** Codecs of iconv-lite that are no charsets. */
+const notCharsets = new Set(['base64', 'hex', 'binary', 'internal'])
+
+const utf8 = new TextDecoder('utf-8')
+const shifting = /^(?:cs)?iso2022jp|^jis$|^cp5022[012]$|^iso2022kr$|^csiso2022kr$|^hz(?:gb2312)?$/
+
+/** 'ISO_8859-1:1987' → 'iso88591', 'x-mac-cyrillic' → 'maccyrillic'; RFC 2231 §5's language tag goes. */
+function bareName(charset: string): string {
+  return charset
+    .slice(0, 100)
+    .toLowerCase()
+    .replace(/\*.*$/s, '')
+    .replace(/:\d{4}\s*$/, '')
+    .replace(/[^0-9a-z]/g, '')
+    .replace(/^x(?!x)/, '')
+}
+
+/** The decoder for a charset name: 'utf-8', a name of iconv-lite, 'shift:<name>', or null when the name tells nothing. */
+function decoderOf(charset: string | null): string | null {
+  if (charset === null) return null
+  const bare = bareName(charset)
+  if (unsaid.has(bare) || notCharsets.has(bare)) return null
+  if (shifting.test(bare)) return `shift:${bare.replace(/^cs/, '')}`
+  const name = supersets[bare] ?? bare
+  return name === 'utf-8' || iconv.encodingExists(name) ? name : null
+}
+
+/** true when text in this charset can be read by its name. */
+export function isKnownCharset(charset: string): boolean {
+  return decoderOf(charset) !== null
+}
+
+/** Length without a character that was cut off at the end (bodies are read up to a limit). */
+function wholeLength(bytes: Uint8Array): number {
+  for (let back = 1; back <= Math.min(3, bytes.length); back++) {
+    const byte = bytes[bytes.length - back] ?? 0
+    if (byte >= 0xc0) {
+      const needed = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : 2
+      return needed > back ? bytes.length - back : bytes.length
+    }
+    if (byte < 0x80) break
+  }
+  return bytes.length
+}
+
+/** Text without a (usable) declaration: ISO-2022-JP by its escapes, UTF-8 when it is valid, else windows-1252. */
+function decodeGuessed(bytes: Buffer): string {
+  const escape = bytes.indexOf('\x1b$')
+  if (escape >= 0 && (bytes[escape + 2] === 0x42 || bytes[escape + 2] === 0x40)) {
+    return decodeShiftingCharset(bytes, 'iso2022jp')
+  }
+  const whole = bytes.subarray(0, wholeLength(bytes))
+  // A lone letter of Latin-1 at the end looks like the start of a character that was cut off: only where others came before it.
+  const cutUtf8 = whole.length < bytes.length && isUtf8(whole) && !isAscii(whole)
+  return isUtf8(bytes) || cutUtf8 ? utf8.decode(bytes) : iconv.decode(bytes, 'windows-1252')
+}
+
+/** A byte-order mark outweighs the label, where the rest agrees with it. */
+function markedDecoder(bytes: Buffer, labelled: string | null): string | null {
+  if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) {
+    return isUtf8(bytes.subarray(0, wholeLength(bytes))) ? 'utf-8' : null
+  }
+  const wide = labelled === null || labelled.startsWith('utf')
+  if (wide && bytes[0] === 0xff && bytes[1] === 0xfe) return 'utf-16le'
+  if (wide && bytes[0] === 0xfe && bytes[1] === 0xff) return 'utf-16be'
+  return null
+}
+
+/**
+ * Bytes → text. `charset` as declared, null when nothing was. A byte-order mark goes; what a charset cannot hold becomes U+FFFD.
+ * Text declared as UTF-8 is never read as anything else: a cut at a size limit must not turn it into another charset.
+ */
+export function decodeText(bytes: Uint8Array, charset: string | null): string {
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  const labelled = decoderOf(charset)
+  const decoder = markedDecoder(buffer, labelled) ?? labelled
+  if (decoder === null) return decodeGuessed(buffer).toWellFormed()
+  if (decoder === 'utf-8') return utf8.decode(buffer)
+  if (decoder.startsWith('shift:')) return decodeShiftingCharset(buffer, decoder.slice(6)).toWellFormed()
+  return iconv.decode(buffer, decoder).toWellFormed()
+}
+
+/**
+ * Raw 8-bit header bytes (RFC 6532 allows UTF-8 alone): UTF-8 when valid, else the charset the message declares for its body,
+ * else windows-1252.
+ */
+export function decodeUnlabelled(bytes: Uint8Array, declared: string | null): string {
+  if (isUtf8(bytes)) return utf8.decode(bytes)
+  const decoder = decoderOf(declared)
+  return decodeText(bytes, decoder === 'utf-8' ? 'windows-1252' : declared)
+}

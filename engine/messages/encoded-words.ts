@@ -1,0 +1,116 @@
+/**
+ * RFC 2047 encoded-words. Own code, because libmime decodes the result a second time (a subject that quotes an encoded-word
+ * changes), takes `?` inside a Q word for its end, and joins words by a marker that mail may contain.
+ * Adjacent words of one charset are joined as bytes, so a character split over two words is whole again.
+ */
+import { decodeText } from './charsets.ts'
+
+interface EncodedWord {
+  readonly start: number
+  readonly end: number
+  readonly charset: string
+  readonly encoding: string
+  readonly payload: string
+}
+
+/** The words of a text in order. Linear: each search starts where the last one ended. */
+function wordsOf(text: string): EncodedWord[] {
+  const words: EncodedWord[] = []
+  const head = /=\?([^\s?]{1,80})\?([BbQq])\?/y
+  let close = -1
+  for (let start = text.indexOf('=?'); start >= 0;) {
+    head.lastIndex = start
+    const match = head.exec(text)
+    if (!match) {
+      start = text.indexOf('=?', start + 2)
+      continue
+    }
+    const from = head.lastIndex
+    if (close < from) close = text.indexOf('?=', from)
+    if (close < 0) break
+    // A word that is never closed must not swallow the next one; `=?` may end a padded base64 word.
+    const inner = text.indexOf('=?', from)
+    if (inner >= 0 && inner < close - 1) {
+      start = inner
+      continue
+    }
+    const [, charset = '', encoding = ''] = match
+    const payload = text.slice(from, close)
+    words.push({ start, end: close + 2, charset, encoding: encoding.toLowerCase(), payload })
+    start = text.indexOf('=?', close + 2)
+  }
+  return words
+}
+
+function decodeQ(payload: string): Buffer {
+  const bytes = Buffer.from(payload.replaceAll('_', ' '), 'utf8').toString('latin1')
+  return Buffer.from(
+    bytes.replace(/=([0-9A-Fa-f]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16))),
+    'latin1',
+  )
+}
+
+/**
+ * Base64 of neighbouring words. Some senders split the base64 text itself over words, others pad each word:
+ * a word joins the next one's text only while it is unpadded and not a whole number of quanta.
+ */
+function decodeB(payloads: readonly string[]): Buffer {
+  const decoded: Buffer[] = []
+  let open = ''
+  for (const payload of payloads) {
+    open += payload.replace(/[^A-Za-z0-9+/=]/g, '')
+    if (open.endsWith('=') || open.length % 4 === 0) {
+      decoded.push(...open.split('=').map((piece) => Buffer.from(piece, 'base64')))
+      open = ''
+    }
+  }
+  return Buffer.concat([...decoded, ...open.split('=').map((piece) => Buffer.from(piece, 'base64'))])
+}
+
+/** A run of words in one charset, with nothing but white space between them. */
+function decodeRun(run: readonly EncodedWord[]): string {
+  const pieces: Buffer[] = []
+  for (let at = 0; at < run.length;) {
+    const word = run[at]
+    if (!word) break
+    let next = at + 1
+    if (word.encoding === 'q') {
+      pieces.push(decodeQ(word.payload))
+    } else {
+      while (run[next]?.encoding === 'b') next++
+      pieces.push(decodeB(run.slice(at, next).map((one) => one.payload)))
+    }
+    at = next
+  }
+  return decodeText(Buffer.concat(pieces), run[0]?.charset ?? null)
+}
+
+const onlySpace = /^[ \t\r\n]*$/
+
+/** Decodes every encoded-word of an unfolded text; what is no encoded-word stays as it is. Never throws. */
+export function decodeWords(text: string): string {
+  if (!text.includes('=?')) return text
+  let result = ''
+  let end = 0
+  let run: EncodedWord[] = []
+  const flush = (): void => {
+    if (run.length > 0) result += decodeRun(run)
+    run = []
+  }
+  for (const word of wordsOf(text)) {
+    const between = text.slice(end, word.start)
+    const adjacent = end > 0 && onlySpace.test(between)
+    if (!adjacent || run[0]?.charset.toLowerCase() !== word.charset.toLowerCase()) flush()
+    if (!adjacent) result += between
+    run.push(word)
+    end = word.end
+  }
+  flush()
+  return result + text.slice(end)
+}
+
+/** Decoded words may hold line breaks and other controls, which no one-line value may: they become spaces, doubled ones too. */
+export function oneLine(text: string, maxLength: number): string {
+  const plain = text.replace(/[\u0000-\u001f\u007f\u2028\u2029]+/g, ' ').trim()
+  return plain.length > maxLength ? plain.slice(0, maxLength).toWellFormed() : plain
+}

@@ -1,0 +1,111 @@
+/**
+ * One fetched message → what the index keeps of it. Pure, bounded (limits.ts), never throws: whatever a header says, there are
+ * facts, with '' , null or [] where it says nothing readable.
+ */
+import { createHash } from 'node:crypto'
+import { parseAddresses } from './addresses.ts'
+import { parseDate } from './dates.ts'
+import { decodeWords, oneLine } from './encoded-words.ts'
+import { rawValue, rawValues, readHeaders, type Headers } from './headers.ts'
+import { maxAddresses, maxLineLength, maxReceived } from './limits.ts'
+import { cappedReferences, messageIdsOf, ownMessageId } from './message-ids.ts'
+import { parseStructured } from './parameters.ts'
+import { structureOf } from './structure.ts'
+import { threadIdOf } from './threads.ts'
+import type { Address, MessageAddresses, MessageFacts } from '../store/records.ts'
+import type { BodyNode, FetchedMessage } from '../accounts/session-types.ts'
+
+function addressesIn(values: readonly string[]): Address[] {
+  return values.reduce<Address[]>((all, value) => [...all, ...parseAddresses(value, maxAddresses - all.length)], [])
+}
+
+/** Authors come from the first field alone: a second From must not add a sender. Recipients of repeated fields are all kept. */
+function addressesOf(headers: Headers): MessageAddresses {
+  const first = (name: string): Address[] => parseAddresses(rawValue(headers, name))
+  const all = (name: string): Address[] => addressesIn(rawValues(headers, name).slice(0, 100))
+  return {
+    from: first('from'),
+    sender: first('sender'),
+    replyTo: first('reply-to'),
+    to: all('to'),
+    cc: all('cc'),
+    bcc: all('bcc'),
+    returnPath: first('return-path'),
+  }
+}
+
+function listHeadersOf(headers: Headers): Record<string, string> {
+  const names = [...new Set(headers.fields.map(({ name }) => name))].filter((name) => name.startsWith('list-'))
+  return Object.fromEntries(
+    names.slice(0, 50).map((name) => [name, oneLine(decodeWords(rawValue(headers, name)), maxLineLength)]),
+  )
+}
+
+function receivedOf(headers: Headers): string[] {
+  return rawValues(headers, 'received')
+    .slice(0, maxReceived)
+    .map((value) => oneLine(value, maxLineLength))
+}
+
+/** The time a Received value ends with: `… ; Mon, 21 Nov 2022 07:08:00 +0000`. */
+function receivedTime(values: readonly string[]): number | null {
+  const newest = values[0] ?? ''
+  return parseDate(newest.slice(newest.lastIndexOf(';') + 1))
+}
+
+interface Times {
+  readonly sentAt: number
+  readonly receivedAt: number
+}
+
+/** Each time falls back on the other, then on the newest Received, then on 1970: a message without any date is the oldest. */
+function timesOf(headers: Headers, internalDate: number | null, received: readonly string[]): Times {
+  const date = parseDate(rawValue(headers, 'date'))
+  const arrival = internalDate ?? receivedTime(received)
+  return { sentAt: date ?? arrival ?? 0, receivedAt: arrival ?? date ?? 0 }
+}
+
+/**
+ * The tree when BODYSTRUCTURE could not be read: the one part that the header describes. A multipart's parts cannot be told
+ * from its header; its first is taken for plain text (mime.ts reads them from the whole message).
+ */
+function assumedBody(headers: Headers, size: number): BodyNode {
+  const type = parseStructured(rawValue(headers, 'content-type'))
+  const disposition = parseStructured(rawValue(headers, 'content-disposition'))
+  const known = /^[\w.+-]+\/[\w.+-]+$/.test(type.value) && !type.value.startsWith('multipart/')
+  return {
+    part: '1',
+    type: known ? type.value : 'text/plain',
+    parameters: known ? type.parameters : {},
+    encoding: parseStructured(rawValue(headers, 'content-transfer-encoding')).value,
+    size,
+    ...(disposition.value === '' ? {} : { disposition: disposition.value }),
+    dispositionParameters: disposition.parameters,
+    children: [],
+  }
+}
+
+export function factsOf(accountId: string, fetched: FetchedMessage): MessageFacts {
+  const headers = readHeaders(fetched.headers)
+  const emailMessageId = ownMessageId(rawValues(headers, 'message-id'))
+  const inReplyTo = messageIdsOf(rawValue(headers, 'in-reply-to'))[0] ?? null
+  const references = cappedReferences(messageIdsOf(rawValues(headers, 'references').join(' ')))
+  const receivedHeaders = receivedOf(headers)
+  const hints = { hostedThreadId: fetched.threadId, references, inReplyTo, emailMessageId }
+  const headerHash = createHash('sha256').update(fetched.headers).digest('hex')
+  return {
+    emailMessageId,
+    hostedMessageId: fetched.emailId,
+    hostedThreadId: fetched.threadId,
+    threadId: threadIdOf(accountId, hints, headerHash),
+    ...timesOf(headers, fetched.internalDate, receivedHeaders),
+    size: fetched.size,
+    subject: oneLine(decodeWords(rawValue(headers, 'subject')), maxLineLength),
+    addresses: addressesOf(headers),
+    inReplyTo,
+    references,
+    listHeaders: listHeadersOf(headers),
+    receivedHeaders,
+    ...structureOf(fetched.body ?? assumedBody(headers, fetched.size)),
+  }
+}

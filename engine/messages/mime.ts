@@ -1,0 +1,140 @@
+/**
+ * The BodyNode tree of a whole message, for when a server's BODYSTRUCTURE cannot be read (imap-servers.md row 14). Sections are
+ * numbered as IMAP numbers them (RFC 3501 §6.4.5), so the parts can be fetched from the server. Own code: postal-mime gives decoded
+ * contents without sections, and throws on deep nesting. A range of the message is never copied, only looked at.
+ */
+import { decodeWords, oneLine } from './encoded-words.ts'
+import { rawValue, readHeaders } from './headers.ts'
+import { maxDepth, maxHeaderBytes, maxLineLength, maxParts } from './limits.ts'
+import { parseStructured } from './parameters.ts'
+import type { BodyNode } from '../accounts/session-types.ts'
+
+const [tab, lf, cr, space, hyphen] = [0x09, 0x0a, 0x0d, 0x20, 0x2d]
+
+/** Part of the message: [start, end) of an entity, header and body. */
+interface Range {
+  readonly start: number
+  readonly end: number
+}
+
+/** Where the body starts: after the first empty line. */
+function bodyStart(raw: Buffer, { start, end }: Range): number {
+  let line = start
+  while (line < end) {
+    const next = raw.indexOf(lf, line)
+    if (next < 0 || next >= end) return end
+    if (next === line || (next === line + 1 && raw[line] === cr)) return next + 1
+    line = next + 1
+  }
+  return end
+}
+
+/** The delimiter line at `at`, if it is one (RFC 2046 §5.1.1): at the start of a line, nothing but white space after it. */
+function delimiterAt(
+  raw: Buffer,
+  at: number,
+  length: number,
+  range: Range,
+): { after: number; closing: boolean } | null {
+  if (at > range.start && raw[at - 1] !== lf) return null
+  let next = at + length
+  const closing = raw[next] === hyphen && raw[next + 1] === hyphen
+  if (closing) return { after: next + 2, closing }
+  while (next < range.end && (raw[next] === space || raw[next] === tab)) next++
+  if (raw[next] === cr) next++
+  if (next >= range.end) return { after: range.end, closing }
+  return raw[next] === lf ? { after: next + 1, closing } : null
+}
+
+/** The line end before a delimiter belongs to the delimiter. */
+function beforeLineEnd(raw: Buffer, at: number, start: number): number {
+  if (at <= start || raw[at - 1] !== lf) return at
+  return at - 1 > start && raw[at - 2] === cr ? at - 2 : at - 1
+}
+
+/** The parts of a multipart body. Without a closing delimiter the last one goes to the end. */
+function partsOf(raw: Buffer, body: Range, boundary: string, limit: number): Range[] {
+  const delimiter = Buffer.from(`--${boundary}`, 'utf8')
+  const parts: Range[] = []
+  let open: number | null = null
+  let at = raw.indexOf(delimiter, body.start)
+  while (at >= 0 && at + delimiter.length <= body.end && parts.length < limit) {
+    const found = delimiterAt(raw, at, delimiter.length, body)
+    if (found) {
+      if (open !== null) parts.push({ start: open, end: Math.max(open, beforeLineEnd(raw, at, open)) })
+      open = found.closing ? null : found.after
+      if (found.closing) break
+    }
+    at = raw.indexOf(delimiter, found ? found.after : at + 1)
+  }
+  if (open !== null && parts.length < limit) parts.push({ start: open, end: body.end })
+  return parts
+}
+
+/** What is left to spend on one message. */
+interface Budget {
+  parts: number
+}
+
+interface Context {
+  readonly raw: Buffer
+  readonly budget: Budget
+}
+
+function subjectOf(raw: Buffer, range: Range): string {
+  const headers = readHeaders(raw.subarray(range.start, Math.min(bodyStart(raw, range), range.start + maxHeaderBytes)))
+  return oneLine(decodeWords(rawValue(headers, 'subject')), maxLineLength)
+}
+
+function childrenOf(context: Context, body: Range, type: string, boundary: string, section: string, depth: number) {
+  const { raw, budget } = context
+  const ranges = boundary === '' ? [] : partsOf(raw, body, boundary, budget.parts)
+  budget.parts -= ranges.length
+  const fallback = type === 'multipart/digest' ? 'message/rfc822' : 'text/plain'
+  return ranges.map((range, index) => {
+    const number = section === '' ? String(index + 1) : `${section}.${index + 1}`
+    return entity(context, range, number, fallback, depth + 1)
+  })
+}
+
+function mediaType(value: string, fallback: string): string {
+  return /^[\w.+-]+\/[\w.+-]+$/.test(value) ? value : fallback
+}
+
+function entity(context: Context, range: Range, section: string, fallback: string, depth: number): BodyNode {
+  const { raw } = context
+  const start = bodyStart(raw, range)
+  const body = { start, end: Math.max(start, range.end) }
+  const headers = readHeaders(raw.subarray(range.start, Math.min(start, range.start + maxHeaderBytes)))
+  const content = parseStructured(rawValue(headers, 'content-type'))
+  const type = mediaType(content.value, fallback)
+  const disposition = parseStructured(rawValue(headers, 'content-disposition'))
+  const id = oneLine(rawValue(headers, 'content-id'), maxLineLength)
+  const common = {
+    parameters: content.parameters,
+    ...(id === '' ? {} : { id }),
+    ...(disposition.value === '' ? {} : { disposition: disposition.value }),
+    dispositionParameters: disposition.parameters,
+  }
+  const part = section === '' ? {} : { part: section }
+  if (type.startsWith('multipart/') && depth < maxDepth) {
+    const boundary = content.parameters['boundary'] ?? ''
+    const children = childrenOf(context, body, type, boundary, section, depth)
+    if (children.length > 0) return { ...part, ...common, type, children }
+  }
+  return {
+    ...common,
+    part: section === '' ? '1' : section,
+    // A multipart without a single part is text, as servers take it.
+    type: type.startsWith('multipart/') ? 'text/plain' : type,
+    encoding: parseStructured(rawValue(headers, 'content-transfer-encoding')).value || '7bit',
+    size: body.end - body.start,
+    ...(type === 'message/rfc822' ? { subject: subjectOf(raw, body) } : {}),
+    children: [],
+  }
+}
+
+/** `raw` = the whole message, or as much of it as the caller wants to hold. Never throws. */
+export function bodyNodeOf(raw: Buffer): BodyNode {
+  return entity({ raw, budget: { parts: maxParts } }, { start: 0, end: raw.length }, '', 'text/plain', 0)
+}

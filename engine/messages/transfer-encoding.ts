@@ -1,0 +1,64 @@
+/**
+ * Content-Transfer-Encoding undone (RFC 2045 §6), as a stream and at once; byte exact for what is valid, tolerant of what is not.
+ * One state machine per encoding serves both, so a stream gives the same bytes however it is cut. Own code: libqp and libbase64
+ * decode strings, and their streams differ from their one-shot forms on broken input.
+ */
+import { Transform, type TransformCallback } from 'node:stream'
+import { createQuotedPrintableDecoder } from './quoted-printable.ts'
+
+/** Fed in pieces of any size; `end` gives what was still held back. */
+export interface TransferDecoder {
+  write(chunk: Buffer): Buffer
+  end(): Buffer
+}
+
+const nothing = Buffer.alloc(0)
+const notBase64 = /[^A-Za-z0-9+/=]+/g
+
+/**
+ * Characters outside of the alphabet are skipped (RFC 2045 §6.8). Padding ends a quantum, not the data: concatenated base64
+ * texts are common. A last quantum of one character holds no whole byte and is dropped.
+ */
+export function createBase64Decoder(): TransferDecoder {
+  let open = ''
+  const quanta = (text: string, atEnd: boolean): Buffer => {
+    const pieces = text.split('=')
+    const last = pieces.pop() ?? ''
+    const whole = atEnd ? last.length : last.length - (last.length % 4)
+    open = last.slice(whole)
+    const padded = pieces.filter((piece) => piece !== '').map((piece) => Buffer.from(piece, 'base64'))
+    const rest = Buffer.from(last.slice(0, whole), 'base64')
+    return padded.length === 0 ? rest : Buffer.concat([...padded, rest])
+  }
+  return {
+    write: (chunk) => quanta(open + chunk.toString('latin1').replace(notBase64, ''), false),
+    end: () => quanta(open, true),
+  }
+}
+
+const identity = (): TransferDecoder => ({ write: (chunk) => chunk, end: () => nothing })
+
+/** Decoder of a Content-Transfer-Encoding; 7bit, 8bit, binary and unknown words pass bytes through. */
+export function createTransferDecoder(encoding: string): TransferDecoder {
+  const name = encoding.trim().toLowerCase()
+  if (name === 'base64') return createBase64Decoder()
+  if (name === 'quoted-printable') return createQuotedPrintableDecoder()
+  return identity()
+}
+
+/** All at once. Never throws. */
+export function decodeTransfer(bytes: Uint8Array, encoding: string): Buffer {
+  const decoder = createTransferDecoder(encoding)
+  const first = decoder.write(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength))
+  const last = decoder.end()
+  return last.length === 0 ? first : Buffer.concat([first, last])
+}
+
+/** As a stream, for attachments: encoded bytes in, decoded bytes out, holding back a few bytes at most. */
+export function createTransferStream(encoding: string): Transform {
+  const decoder = createTransferDecoder(encoding)
+  return new Transform({
+    transform: (chunk: Buffer, _, done: TransformCallback) => done(null, decoder.write(chunk)),
+    flush: (done: TransformCallback) => done(null, decoder.end()),
+  })
+}

@@ -1,0 +1,97 @@
+/**
+ * The guard against requests into our own network. A host name is resolved once, every address it has is checked, and the
+ * connection is made to a checked address, so that a name which changes between check and connect gains nothing.
+ */
+import { lookup as systemLookup } from 'node:dns/promises'
+import ipaddr from 'ipaddr.js'
+import { AppError } from '../errors.ts'
+
+export interface CheckedAddress {
+  readonly address: string
+  readonly family: 4 | 6
+}
+
+export interface GuardOptions {
+  /** true = private, loopback and other special addresses are allowed as well (MAILROOM_ALLOW_PRIVATE). */
+  readonly allowPrivate: boolean
+  /** Ends the wait for the name server. */
+  readonly signal?: AbortSignal
+  /** The system's resolver, for tests. */
+  readonly lookup?: (host: string) => Promise<readonly { readonly address: string; readonly family: number }[]>
+}
+
+const globalUnicast = ipaddr.IPv6.parseCIDR('2000::/3')
+
+/**
+ * true for a public unicast address: not private, loopback, link-local, multicast, reserved, and not a transition address
+ * (IPv4-mapped, 6to4, Teredo, NAT64) that could lead to one.
+ */
+export function isPublicAddress(address: string): boolean {
+  if (address.includes('%') || !ipaddr.isValid(address)) return false
+  const parsed = ipaddr.parse(address)
+  if (parsed instanceof ipaddr.IPv4) return parsed.range() === 'unicast'
+  if (parsed.isIPv4MappedAddress()) return parsed.toIPv4Address().range() === 'unicast'
+  return parsed.range() === 'unicast' && parsed.match(globalUnicast)
+}
+
+/** '[::1]' and 'mail.example.com.' without what belongs to the notation only. */
+export function bareHost(host: string): string {
+  const inner = /^\[(.*)\]$/.exec(host.trim())?.[1] ?? host.trim()
+  return inner.replace(/\.$/, '')
+}
+
+/** A literal address in plain notation, or null. Unusual notations (0x7f.1, 2130706433) go to the resolver and are checked then. */
+function literal(host: string): CheckedAddress | null {
+  if (ipaddr.IPv4.isValidFourPartDecimal(host)) return { address: host, family: 4 }
+  return ipaddr.IPv6.isValid(host) ? { address: host, family: 6 } : null
+}
+
+function refuse(host: string): AppError {
+  return new AppError('private_address', `${host} is not a public address`, { details: { host } })
+}
+
+function resolveFailure(host: string, cause: unknown): AppError {
+  const errno = cause instanceof Error && 'code' in cause ? String(cause.code) : 'EUNKNOWN'
+  const known = errno === 'ENOTFOUND' || errno === 'ENODATA'
+  const message = known ? `${host} does not exist` : `${host} could not be resolved`
+  return new AppError('network', message, { cause, details: { host, errno, reason: errno } })
+}
+
+async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (!signal) return work
+  let stop: (() => void) | undefined
+  const aborted = new Promise<never>((_resolve, reject) => {
+    stop = () => reject(new AppError('timeout', 'the name server did not answer in time', { cause: signal.reason }))
+    if (signal.aborted) stop()
+    else signal.addEventListener('abort', stop, { once: true })
+  })
+  // Whichever of the two loses must not be an unhandled rejection.
+  work.catch(() => undefined)
+  try {
+    return await Promise.race([work, aborted])
+  } finally {
+    if (stop) signal.removeEventListener('abort', stop)
+  }
+}
+
+/**
+ * The addresses of a host that may be connected to, in the resolver's order; never empty. Rejects with `private_address` when
+ * there is none that is public, `network` (details.errno, ENOTFOUND …) when the name has none, `timeout` when `signal` aborts.
+ */
+export async function resolveGuarded(host: string, options: GuardOptions): Promise<readonly CheckedAddress[]> {
+  const bare = bareHost(host)
+  const { allowPrivate, signal, lookup = (name: string) => systemLookup(name, { all: true }) } = options
+  const given = literal(bare)
+  if (given) {
+    if (!allowPrivate && !isPublicAddress(given.address)) throw refuse(bare)
+    return [given]
+  }
+  if (bare === '') throw resolveFailure(host, undefined)
+  const found = await unlessAborted(lookup(bare), signal).catch((error: unknown) => {
+    throw error instanceof AppError ? error : resolveFailure(bare, error)
+  })
+  const addresses = found.map(({ address, family }) => ({ address, family: family === 6 ? 6 : 4 }) as const)
+  const allowed = allowPrivate ? addresses : addresses.filter(({ address }) => isPublicAddress(address))
+  if (allowed.length > 0) return allowed
+  throw addresses.length > 0 ? refuse(bare) : resolveFailure(bare, undefined)
+}

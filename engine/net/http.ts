@@ -1,0 +1,182 @@
+/**
+ * The one HTTP client: callbacks, discovery and token endpoints. No redirect is ever followed. Hosts are checked where the
+ * connection is made: a literal address before, a resolved one after the look-up that the socket uses, so that a name which
+ * changes its address between check and connect gains nothing.
+ *
+ * Errors are AppErrors: `timeout` (one deadline over connect, headers and body), `private_address`, `tls`, `network`
+ * (refused, reset, no such host; details.reason has the system's code), `protocol` (an answer that is not HTTP).
+ */
+import type { LookupAddress, LookupOptions } from 'node:dns'
+import { isIP } from 'node:net'
+import { Agent, type Dispatcher, buildConnector, errors, request } from 'undici'
+import { AppError, toAppError } from '../errors.ts'
+import { isPublicAddress, resolveGuarded } from './address.ts'
+
+export interface HttpLimits {
+  readonly timeoutMs: number
+  /** false = only public unicast addresses. */
+  readonly allowPrivate: boolean
+  /** The answer is cut there. */
+  readonly maxResponseBytes: number
+}
+
+export interface HttpAnswer {
+  readonly status: number
+  /** Lower-case names; repeated headers joined with a comma. */
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+}
+
+export interface HttpClient {
+  postJson(
+    url: string,
+    headers: Readonly<Record<string, string>>,
+    body: string,
+    limits: HttpLimits,
+  ): Promise<HttpAnswer>
+  postForm(url: string, form: Readonly<Record<string, string>>, limits: HttpLimits): Promise<HttpAnswer>
+  get(url: string, headers: Readonly<Record<string, string>>, limits: HttpLimits): Promise<HttpAnswer>
+  /** Closes every connection; requests under way fail. */
+  close(): Promise<void>
+}
+
+/** Open connections to one origin at most: callers bound their own share, this bounds the sum. */
+const connectionsPerOrigin = 1024
+/** An answer's rest up to this size is read and thrown away, so that the connection can be used again. */
+const drainBytes = 65_536
+
+export function createHttpClient(options: { readonly connectTimeoutMs?: number } = {}): HttpClient {
+  const agents = new Map<boolean, Agent>()
+
+  function agent(allowPrivate: boolean): Agent {
+    const known = agents.get(allowPrivate)
+    if (known !== undefined) return known
+    const made = new Agent({
+      connect: guardedConnector(allowPrivate, options.connectTimeoutMs ?? 15_000),
+      connections: connectionsPerOrigin,
+      allowH2: false,
+      pipelining: 1,
+      keepAliveTimeout: 15_000,
+      headersTimeout: 0,
+      bodyTimeout: 0,
+    })
+    agents.set(allowPrivate, made)
+    return made
+  }
+
+  return {
+    postJson: (url, headers, body, limits) =>
+      send(agent(limits.allowPrivate), limits, url, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', ...headers },
+        body,
+      }),
+    postForm: (url, form, limits) =>
+      send(agent(limits.allowPrivate), limits, url, {
+        method: 'POST',
+        headers: { 'content-type': 'application/x-www-form-urlencoded', accept: 'application/json' },
+        body: new URLSearchParams(form).toString(),
+      }),
+    get: (url, headers, limits) => send(agent(limits.allowPrivate), limits, url, { method: 'GET', headers }),
+    async close() {
+      await Promise.all([...agents.values()].map((one) => one.destroy()))
+      agents.clear()
+    },
+  }
+}
+
+interface Outgoing {
+  readonly method: 'GET' | 'POST'
+  readonly headers: Record<string, string>
+  readonly body?: string
+}
+
+async function send(dispatcher: Agent, limits: HttpLimits, url: string, outgoing: Outgoing): Promise<HttpAnswer> {
+  const deadline = new AbortController()
+  const timer = setTimeout(() => deadline.abort(), limits.timeoutMs)
+  try {
+    const answer = await request(url, { ...outgoing, dispatcher, signal: deadline.signal })
+    const body = await readBody(answer.body, limits.maxResponseBytes)
+    return { status: answer.statusCode, headers: flat(answer.headers), body }
+  } catch (error) {
+    if (deadline.signal.aborted) {
+      throw new AppError('timeout', `no complete answer within ${limits.timeoutMs} ms`, { cause: error })
+    }
+    throw toNetworkError(error)
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+async function readBody(body: Dispatcher.ResponseData['body'], maxBytes: number): Promise<string> {
+  const kept: Buffer[] = []
+  let keptBytes = 0
+  let seen = 0
+  for await (const chunk of body as AsyncIterable<Buffer>) {
+    seen += chunk.length
+    if (keptBytes < maxBytes) {
+      const part = chunk.subarray(0, maxBytes - keptBytes)
+      kept.push(part)
+      keptBytes += part.length
+    }
+    if (seen > Math.max(maxBytes, drainBytes)) break
+  }
+  return Buffer.concat(kept).toString('utf8')
+}
+
+function flat(headers: Record<string, string | string[] | undefined>): Record<string, string> {
+  const out: Record<string, string> = {}
+  for (const [name, value] of Object.entries(headers)) {
+    if (value !== undefined) out[name] = Array.isArray(value) ? value.join(', ') : value
+  }
+  return out
+}
+
+function guardedConnector(allowPrivate: boolean, timeout: number): buildConnector.connector {
+  const plain = buildConnector({ allowH2: false, timeout })
+  const guarded = buildConnector({ allowH2: false, timeout, lookup: guardedLookup })
+  if (allowPrivate) return plain
+  return (options, callback) => {
+    const { hostname } = options
+    if (isIP(hostname) === 0 || isPublicAddress(hostname)) guarded(options, callback)
+    else callback(notPublic(hostname), null)
+  }
+}
+
+function notPublic(host: string): AppError {
+  return new AppError('private_address', `${host} is not a public address`, { details: { host } })
+}
+
+type LookupCallback = (error: NodeJS.ErrnoException | null, address: string | LookupAddress[], family?: number) => void
+
+/** The socket's own look-up: it gets checked addresses only. */
+function guardedLookup(hostname: string, options: LookupOptions, callback: LookupCallback): void {
+  resolveGuarded(hostname, { allowPrivate: false }).then(
+    (addresses) => {
+      const [first] = addresses
+      if (options.all === true || first === undefined) callback(null, [...addresses])
+      else callback(null, first.address, first.family)
+    },
+    (error: unknown) => callback(toAppError(error), []),
+  )
+}
+
+const tlsCodes = /^(CERT_|ERR_TLS_|ERR_SSL_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|EPROTO$|HOSTNAME_MISMATCH$|INVALID_CA$)/
+const protocolCodes = /^(HPE_|UND_ERR_(RES|HEADERS|BODY|INFO|REQ|NOT_SUPPORTED|INVALID_ARG))/
+
+function toNetworkError(error: unknown): AppError {
+  if (error instanceof AppError) return error
+  const reason = codeOf(error)
+  const message = error instanceof Error ? error.message || reason : reason
+  if (reason === 'UND_ERR_CONNECT_TIMEOUT') return new AppError('timeout', 'no connection in time', { cause: error })
+  if (tlsCodes.test(reason)) return new AppError('tls', message, { cause: error, details: { reason } })
+  const code = error instanceof errors.HTTPParserError || protocolCodes.test(reason) ? 'protocol' : 'network'
+  return new AppError(code, message, { cause: error, details: { reason } })
+}
+
+/** Several addresses tried in vain make an AggregateError: its first error speaks. */
+function codeOf(error: unknown): string {
+  if (error instanceof AggregateError && error.errors.length > 0) return codeOf(error.errors[0])
+  const code = (error as { code?: unknown } | null)?.code
+  return typeof code === 'string' ? code : 'unknown'
+}

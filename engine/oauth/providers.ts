@@ -1,0 +1,40 @@
+/** The OAuth 2.0 providers that a developer may register a consumer key for, under the interface's names and the clients'. */
+import type { Config } from '../config.ts'
+
+export const providerTypes = ['PROVIDER_A_OAUTH2', 'PROVIDER_B_CONNECT', 'GMAIL_OAUTH2', 'MSLIVECONNECT'] as const
+export type ProviderType = (typeof providerTypes)[number]
+
+export interface ProviderEndpoints {
+  readonly issuer: string
+  readonly authorization: string
+  readonly token: string
+  /** Full mail access, and a refresh token. */
+  readonly scope: string
+}
+
+const known = {
+  a: {
+    issuer: 'https://accounts.google.com',
+    authorization: 'https://accounts.google.com/o/oauth2/v2/auth',
+    token: 'https://oauth2.googleapis.com/token',
+    scope: 'https://mail.google.com/ openid email',
+  },
+  b: {
+    issuer: 'https://login.microsoftonline.com/common/v2.0',
+    authorization: 'https://login.microsoftonline.com/common/oauth2/v2.0/authorize',
+    token: 'https://login.microsoftonline.com/common/oauth2/v2.0/token',
+    scope: 'https://outlook.office.com/IMAP.AccessAsUser.All offline_access openid email',
+  },
+} as const satisfies Record<string, ProviderEndpoints>
+
+export function endpointsOf(type: string, config: Pick<Config, 'MAILROOM_OAUTH_TOKEN_URL_A' | 'MAILROOM_OAUTH_TOKEN_URL_B'>): ProviderEndpoints {
+  const isA = type === 'PROVIDER_A_OAUTH2' || type === 'GMAIL_OAUTH2'
+  const facts = isA ? known.a : known.b
+  const override = isA ? config.MAILROOM_OAUTH_TOKEN_URL_A : config.MAILROOM_OAUTH_TOKEN_URL_B
+  return override === null ? facts : { ...facts, token: override }
+}
+
+/** First three characters, `[...]`, last three. */
+export function abbreviated(secret: string): string {
+  return `${secret.slice(0, 3)}[...]${secret.slice(-3)}`
+}

@@ -1,0 +1,48 @@
+/** The log of API calls. */
+import type { Filter } from 'mongodb'
+import type { CallLogQuery, CallLogStore } from '../port.ts'
+import type { CallLogRecord } from '../records.ts'
+import { insertMissing } from './bulk.ts'
+import { between } from './conditions.ts'
+import { toDoc, toRecord, type Doc, type MongoContext } from './documents.ts'
+
+export const callOrder = { at: -1, _id: -1 } as const
+
+const stepRows = 1000
+
+export function callFilter(query: CallLogQuery): Filter<Doc<CallLogRecord>> {
+  const { developerId, userId, method, path } = query
+  const at = between(query.from, query.until)
+  const status = between(query.statusFrom, query.statusTo)
+  return {
+    developerId,
+    ...(userId === undefined ? {} : { userId }),
+    ...(at ? { at } : {}),
+    ...(status ? { status } : {}),
+    ...(method === undefined ? {} : { method }),
+    ...(path === undefined ? {} : { path }),
+  }
+}
+
+export function createCalls({ collections, read }: MongoContext): CallLogStore {
+  const { calls } = collections
+  return {
+    append: async (rows) => {
+      await insertMissing(calls, rows.map(toDoc))
+    },
+    list: async (query, { limit, offset }) => {
+      const rows = calls.find(callFilter(query), read).sort(callOrder).skip(offset).limit(limit)
+      return (await rows.toArray()).map(toRecord<CallLogRecord>)
+    },
+    expire: async (before, limit) => {
+      let removed = 0
+      while (removed < limit) {
+        const rows = calls.find({ at: { $lt: before } }, { ...read, projection: { _id: 1 } }).sort({ at: 1, _id: 1 })
+        const ids = (await rows.limit(Math.min(stepRows, limit - removed)).toArray()).map(({ _id }) => _id)
+        if (ids.length === 0) break
+        removed += (await calls.deleteMany({ _id: { $in: ids } })).deletedCount
+      }
+      return removed
+    },
+  }
+}

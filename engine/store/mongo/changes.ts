@@ -1,0 +1,99 @@
+/** The change log: numbered per account without gaps, by its one owner. */
+import type { ChangeStore } from '../port.ts'
+import type { ChangeRecord } from '../records.ts'
+import { orNull, toDoc, toRecord, type Doc, type MongoContext } from './documents.ts'
+import { isDuplicate } from './errors.ts'
+
+export const bySeq = { seq: 1 } as const
+export const byAge = { at: 1, _id: 1 } as const
+
+type ChangeDoc = Doc<ChangeRecord>
+
+export async function lastSeq({ collections, read }: MongoContext, accountId: string): Promise<number> {
+  const newest = await collections.changes.findOne(
+    { accountId },
+    { ...read, sort: { seq: -1 }, projection: { _id: 0, seq: 1 } },
+  )
+  return newest?.seq ?? 0
+}
+
+/** Of these ids, the changes that are there. */
+export async function knownChanges(
+  { collections, read }: MongoContext,
+  accountId: string,
+  ids: readonly string[],
+): Promise<Map<string, ChangeRecord>> {
+  const docs = await collections.changes.find({ accountId, _id: { $in: [...ids] } }, read).toArray()
+  return new Map(docs.map((doc) => [doc._id, toRecord<ChangeRecord>(doc)]))
+}
+
+/**
+ * Appends in order. false: a row collided, by its id (written before) or its seq (another writer); those before it are there,
+ * none after it, so that the log has no gaps.
+ */
+export async function appendChanges({ collections }: MongoContext, changes: readonly ChangeRecord[]): Promise<boolean> {
+  if (changes.length === 0) return true
+  try {
+    await collections.changes.insertMany(changes.map(toDoc), { ordered: true })
+    return true
+  } catch (error) {
+    if (isDuplicate(error)) return false
+    throw error
+  }
+}
+
+/** Rows looked at together by the retention. */
+const stepRows = 1000
+
+/** Walks the old rows by age; the newest of an account stays, since it carries the number on. */
+async function expire(context: MongoContext, before: number, limit: number): Promise<number> {
+  const { changes } = context.collections
+  let removed = 0
+  let after: { readonly at: number; readonly id: string } | null = null
+  while (removed < limit) {
+    const where = after
+      ? { at: { $gte: after.at, $lt: before }, $or: [{ at: { $gt: after.at } }, { _id: { $gt: after.id } }] }
+      : { at: { $lt: before } }
+    const options = { ...context.read, projection: { accountId: 1, seq: 1, at: 1 } }
+    const rows: Pick<ChangeDoc, '_id' | 'accountId' | 'seq' | 'at'>[] = await changes
+      .find(where, options)
+      .sort(byAge)
+      .limit(stepRows)
+      .toArray()
+    const newest = await newestOf(context, rows)
+    const old = rows.filter((row) => newest.get(row.accountId) !== row.seq).slice(0, limit - removed)
+    if (old.length > 0) {
+      const result = await changes.deleteMany({ _id: { $in: old.map(({ _id }) => _id) } })
+      removed += result.deletedCount
+    }
+    const last = rows.at(-1)
+    if (!last || rows.length < stepRows) break
+    after = { at: last.at, id: last._id }
+  }
+  return removed
+}
+
+async function newestOf(
+  context: MongoContext,
+  rows: readonly Pick<ChangeDoc, 'accountId'>[],
+): Promise<Map<string, number>> {
+  const newest = new Map<string, number>()
+  for (const id of new Set(rows.map((row) => row.accountId))) newest.set(id, await lastSeq(context, id))
+  return newest
+}
+
+export function createChanges(context: MongoContext): ChangeStore {
+  const { collections, read } = context
+  const { changes } = collections
+  return {
+    get: async (accountId, id) => orNull(await changes.findOne({ _id: id, accountId }, read), toRecord<ChangeRecord>),
+    since: async (accountId, after, limit) => {
+      const rows = changes.find({ accountId, seq: { $gt: after } }, read)
+      return (await rows.sort(bySeq).limit(limit).toArray()).map(toRecord<ChangeRecord>)
+    },
+    lastSeq: (accountId) => lastSeq(context, accountId),
+    ofMessage: async (accountId, messageId) =>
+      (await changes.find({ accountId, messageId }, read).sort(bySeq).toArray()).map(toRecord<ChangeRecord>),
+    expire: (before, limit) => expire(context, before, limit),
+  }
+}

@@ -1,0 +1,161 @@
+/**
+ * What the collections hold: the port's records with `id` as `_id`, and beside them the few fields that only indexes and
+ * compare-and-set need. They are taken off again before a record leaves.
+ */
+import type { Collection, Db } from 'mongodb'
+import type {
+  AccountRecord,
+  CallLogRecord,
+  ChangeRecord,
+  ConnectTokenRecord,
+  ContactRecord,
+  DeveloperRecord,
+  FolderRecord,
+  HistoricalScan,
+  MessageRecord,
+  OAuthProviderRecord,
+  OutboxRecord,
+  UserRecord,
+  WebhookRecord,
+} from '../records.ts'
+
+/** A record with its `id` as `_id`. */
+export type Doc<R extends { readonly id: string }> = Omit<R, 'id'> & { readonly _id: string }
+
+export interface UserDoc extends Doc<UserRecord> {
+  /** The user's own addresses to be found by. */
+  readonly addressKeys: readonly string[]
+}
+
+export interface AccountDoc extends Doc<AccountRecord> {
+  /** The address to be found by. */
+  readonly emailKey: string
+}
+
+export interface MessageDoc extends Doc<MessageRecord> {
+  readonly live: boolean
+  /** messageKeys() of rows.ts. */
+  readonly keys: readonly string[]
+  readonly subjectKey: string
+  /** Absent = nothing untold. */
+  readonly goneAt?: number
+  /** Counts the writes of this row: the compare of compare-and-set. */
+  readonly v: number
+  /** Highest epoch of a writer that found or made this row; an older writer may not take it back. */
+  readonly by: number
+}
+
+export interface ContactDoc extends Doc<ContactRecord> {
+  readonly searchKey: string
+  readonly v: number
+  /** Keys of the last deltas that were counted, newest last. */
+  readonly applied: readonly string[]
+}
+
+export interface OutboxDoc extends Doc<OutboxRecord> {
+  /** HTTP status of the last attempt. */
+  readonly lastStatus: number | null
+  readonly v: number
+}
+
+export interface TokenDoc extends Omit<ConnectTokenRecord, 'token'> {
+  readonly _id: string
+}
+
+export interface ScanDoc extends HistoricalScan {
+  readonly _id: string
+}
+
+export interface ProviderDoc extends OAuthProviderRecord {
+  readonly _id: string
+}
+
+export interface NonceDoc {
+  readonly _id: string
+  readonly apiKey: string
+  readonly nonce: string
+  readonly timestamp: number
+  /** A date, for the TTL index. */
+  readonly expiresAt: Date
+}
+
+/** Facts about the database itself: the schema version, a copy under way. */
+export interface MetaDoc {
+  readonly _id: string
+  readonly [fact: string]: unknown
+}
+
+export interface Collections {
+  readonly developers: Collection<Doc<DeveloperRecord>>
+  readonly users: Collection<UserDoc>
+  readonly accounts: Collection<AccountDoc>
+  readonly folders: Collection<Doc<FolderRecord>>
+  readonly messages: Collection<MessageDoc>
+  readonly changes: Collection<Doc<ChangeRecord>>
+  readonly webhooks: Collection<Doc<WebhookRecord>>
+  readonly scans: Collection<ScanDoc>
+  readonly outbox: Collection<OutboxDoc>
+  readonly contacts: Collection<ContactDoc>
+  readonly tokens: Collection<TokenDoc>
+  readonly providers: Collection<ProviderDoc>
+  readonly nonces: Collection<NonceDoc>
+  readonly calls: Collection<Doc<CallLogRecord>>
+  readonly meta: Collection<MetaDoc>
+}
+
+export type CollectionName = keyof Collections
+
+export function openCollections(db: Db): Collections {
+  return {
+    developers: db.collection('developers'),
+    users: db.collection('users'),
+    accounts: db.collection('accounts'),
+    folders: db.collection('folders'),
+    messages: db.collection('messages'),
+    changes: db.collection('changes'),
+    webhooks: db.collection('webhooks'),
+    scans: db.collection('scans'),
+    outbox: db.collection('outbox'),
+    contacts: db.collection('contacts'),
+    tokens: db.collection('tokens'),
+    providers: db.collection('providers'),
+    nonces: db.collection('nonces'),
+    calls: db.collection('calls'),
+    meta: db.collection('meta'),
+  }
+}
+
+/** What every aggregate is made of. */
+export interface MongoContext {
+  readonly collections: Collections
+  readonly now: () => number
+  /** Options of every read: the server gives up when the caller has. */
+  readonly read: { readonly maxTimeMS: number }
+}
+
+export function toDoc<R extends { readonly id: string }>(record: R): Doc<R> {
+  const { id, ...rest } = record
+  return { _id: id, ...rest }
+}
+
+/** The record in a document: without the fields beside it, and with `_id` under its own name ('' = the record has no id). */
+export function recordIn(doc: object, beside: ReadonlySet<string>, id = 'id'): unknown {
+  const record: Record<string, unknown> = {}
+  for (const [name, value] of Object.entries(doc)) {
+    if (name === '_id') {
+      if (id !== '') record[id] = value
+    } else if (!beside.has(name)) record[name] = value
+  }
+  return record
+}
+
+const nothing: ReadonlySet<string> = new Set()
+
+/** The record in a document that has no fields beside it. */
+export function toRecord<R extends { readonly id: string }>(doc: Doc<R>): R {
+  return recordIn(doc, nothing) as R
+}
+
+export function orNull<D, R>(doc: D | null, record: (doc: D) => R): R | null {
+  return doc === null ? null : record(doc)
+}

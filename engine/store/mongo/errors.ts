@@ -1,0 +1,131 @@
+/**
+ * Errors of the driver as the house's own: told apart by class and code. A duplicate key is told apart by the index it
+ * violates, whose name stands in the server's message alone (mongod: `index: NAME dup key`, DocumentDB: `Index 'NAME'`).
+ */
+import {
+  MongoAPIError,
+  MongoBulkWriteError,
+  MongoClientClosedError,
+  MongoError,
+  MongoNetworkError,
+  MongoNotConnectedError,
+  MongoParseError,
+  MongoServerClosedError,
+  MongoServerError,
+  MongoTopologyClosedError,
+  type WriteError,
+} from 'mongodb'
+import { AppError } from '../../errors.ts'
+
+const duplicateKey = 11000
+/** The answer of a server that does not want these credentials: AuthenticationFailed, Unauthorized. */
+const loginRejected = new Set([18, 13])
+/**
+ * The request itself is wrong: BadValue, FailedToParse, TypeMismatch, InvalidNamespace, CommandNotFound, InvalidOptions,
+ * CannotCreateIndex, IndexOptionsConflict, IndexKeySpecsConflict, DocumentValidationFailure, BSONObjectTooLarge … No later
+ * try mends these; every other refusal of a server (stepping down, starting, too slow, out of disk) may pass.
+ */
+const ourMistake = new Set([2, 9, 14, 15, 17, 20, 26, 28, 40, 48, 52, 54, 59, 66, 67, 72, 73, 85, 86, 115, 121, 10334])
+
+const retryAfterMs = 5000
+
+/** What a person reads when an index is violated. */
+const conflicts: Readonly<Record<string, string>> = {
+  developers_by_key: 'the API key exists already',
+  accounts_of_user_by_label: 'the user has an email account with this label already',
+  changes_by_seq: 'another writer has written the change log of this account',
+  _id_: 'exists already',
+}
+
+/** Any error of a step; AppErrors pass through. */
+export function storeError(error: unknown): AppError {
+  if (error instanceof AppError) return error
+  if (isDuplicate(error)) {
+    const index = violatedIndex(error)
+    return new AppError('conflict', conflicts[index] ?? 'exists already', { cause: error, details: { index } })
+  }
+  if (isOurMistake(error)) return new AppError('internal', 'the database refused a request', { cause: error })
+  return unavailable(error)
+}
+
+export function unavailable(cause: unknown): AppError {
+  return new AppError('store_unavailable', 'the database cannot be reached or is too slow', { cause, retryAfterMs })
+}
+
+function isOurMistake(error: unknown): boolean {
+  if (!(error instanceof MongoError)) return !isSystemError(error)
+  if (error instanceof MongoNetworkError) return false
+  if (error instanceof MongoAPIError) return !isClosed(error)
+  return error instanceof MongoServerError && typeof error.code === 'number' && ourMistake.has(error.code)
+}
+
+/** Name look-ups (mongodb+srv) and sockets fail with plain errors of the operating system. */
+function isSystemError(error: unknown): boolean {
+  return error instanceof Error && 'syscall' in error
+}
+
+/** The client was closed, or lost its server while the request was under way. */
+function isClosed(error: MongoAPIError): boolean {
+  return (
+    error instanceof MongoNotConnectedError ||
+    error instanceof MongoTopologyClosedError ||
+    error instanceof MongoClientClosedError ||
+    error instanceof MongoServerClosedError
+  )
+}
+
+/** A unique index said no, to a single write or to all that failed of a bulk. */
+export function isDuplicate(error: unknown): error is MongoServerError {
+  if (error instanceof MongoBulkWriteError) {
+    const failures = writeFailures(error)
+    return failures.length > 0 && failures.every((failure) => failure.code === duplicateKey)
+  }
+  return error instanceof MongoServerError && error.code === duplicateKey
+}
+
+export interface WriteFailure {
+  /** Position in the bulk. */
+  readonly index: number
+  readonly code: number
+}
+
+/** Which operations of a bulk failed; a single failure is an object, several are an array. */
+export function writeFailures(error: MongoBulkWriteError): WriteFailure[] {
+  const failures = [error.writeErrors].flat() as readonly WriteError[]
+  return failures.map(({ index, code }) => ({ index, code }))
+}
+
+/** Name of the index in a duplicate key error; '' when the server does not say. */
+export function violatedIndex(error: MongoServerError): string {
+  const named = /index: (\S+)|Index '([^']+)'/.exec(error.message)
+  return named?.[1] ?? named?.[2] ?? ''
+}
+
+/** No later try with the same settings can succeed: the URI cannot be read, or the login was rejected. One line for the operator. */
+export function startRefusal(error: unknown, host: string): AppError | null {
+  if (error instanceof AppError) return error
+  if (error instanceof MongoParseError || error instanceof MongoAPIError) {
+    if (isClosedApi(error)) return null
+    return new AppError('bad_request', `MONGODB_URI: ${firstLine(error)}`, { cause: error })
+  }
+  const root = rejectedLogin(error)
+  return root ? new AppError('bad_request', `MONGODB_URI: ${host} rejected the login`, { cause: error }) : null
+}
+
+function isClosedApi(error: MongoError): boolean {
+  return error instanceof MongoAPIError && isClosed(error)
+}
+
+/** The rejection may be the cause of a server selection that failed. */
+function rejectedLogin(error: unknown): boolean {
+  for (let at: unknown = error, depth = 0; at instanceof Error && depth < 5; at = at.cause, depth += 1) {
+    if (at instanceof MongoServerError && typeof at.code === 'number' && loginRejected.has(at.code)) return true
+  }
+  return false
+}
+
+/** Words for the log: never with credentials. */
+export function firstLine(error: unknown): string {
+  const text = error instanceof Error ? error.message : String(error)
+  return (text.split('\n')[0] ?? '').replace(/\/\/[^/@\s]*@/g, '//')
+}

@@ -1,0 +1,74 @@
+/** The store on MongoDB: the one with which several engine nodes may run. */
+import type { Logger } from '../../observe/log.ts'
+import type { Store } from '../port.ts'
+import { createAccounts } from './accounts.ts'
+import { createCalls } from './calls.ts'
+import { createChanges } from './changes.ts'
+import { connect, type Connection } from './connect.ts'
+import { createContacts } from './contacts.ts'
+import { createDevelopers } from './developers.ts'
+import { openCollections, type MongoContext } from './documents.ts'
+import { createFolders } from './folders.ts'
+import { guarded, within } from './guard.ts'
+import { createMessages } from './messages.ts'
+import { createNonces } from './nonces.ts'
+import { createOutbox } from './outbox.ts'
+import { createProviders } from './providers.ts'
+import { createSync } from './sync.ts'
+import { createTokens } from './tokens.ts'
+import { createUsers } from './users.ts'
+import { createWebhooks } from './webhooks.ts'
+import { storeError } from './errors.ts'
+
+export interface MongoOptions {
+  readonly uri: string
+  /** Connections at most. */
+  readonly pool: number
+  /** Deadline of one operation in milliseconds. */
+  readonly timeoutMs: number
+  readonly log: Logger
+  /** Milliseconds since 1970. Default: the clock. */
+  readonly now?: () => number
+  /** Ends the wait for a database that is away. */
+  readonly signal?: AbortSignal
+}
+
+/** A ping has to be quick: load balancers ask with it. */
+const pingMs = 5000
+
+/**
+ * Connects, and brings collections, indexes and schema up to date. Waits for a database that is away, with one line in the log,
+ * until it answers or `signal` is aborted. AppError `bad_request` at once, one line, when the URI cannot be read, the login is
+ * rejected, or a newer Mailroom has written the database.
+ */
+export async function createMongoStore(options: MongoOptions): Promise<Store> {
+  return createStore(await connect(options), options)
+}
+
+function createStore({ client, db }: Connection, { timeoutMs, now = Date.now }: MongoOptions): Store {
+  const context: MongoContext = { collections: openCollections(db), now, read: { maxTimeMS: timeoutMs } }
+  return {
+    kind: 'mongodb',
+    developers: guarded(createDevelopers(context), timeoutMs),
+    users: guarded(createUsers(context), timeoutMs, ['remove']),
+    accounts: guarded(createAccounts(context), timeoutMs, ['remove']),
+    folders: guarded(createFolders(context), timeoutMs, ['reconcile']),
+    messages: guarded(createMessages(context), timeoutMs),
+    sync: guarded(createSync(context), timeoutMs, ['apply', 'forgetPlacements']),
+    changes: guarded(createChanges(context), timeoutMs, ['expire']),
+    webhooks: guarded(createWebhooks(context), timeoutMs, ['remove']),
+    outbox: guarded(createOutbox(context), timeoutMs, ['requeue', 'skipPending', 'expire']),
+    contacts: guarded(createContacts(context), timeoutMs),
+    tokens: guarded(createTokens(context), timeoutMs),
+    providers: guarded(createProviders(context), timeoutMs),
+    nonces: guarded(createNonces(context), timeoutMs),
+    calls: guarded(createCalls(context), timeoutMs, ['expire']),
+    ping: async () => {
+      const answer = db.command({ ping: 1 }).catch((error: unknown) => {
+        throw storeError(error)
+      })
+      await within(answer, Math.min(pingMs, timeoutMs))
+    },
+    close: () => client.close(),
+  }
+}

@@ -1,0 +1,125 @@
+/**
+ * Every collection and index, made at start. Idempotent: what is there already costs one round trip per collection. Names
+ * are part of the schema (errors.ts tells duplicate keys apart by them): a changed index gets a new name and a migration.
+ *
+ * A list's index serves its filter and its order. Sharding: `{accountId: 'hashed'}` on folders, messages, changes and
+ * outbox; the rest is small and stays on one shard. `accounts`, `users` … are unsharded, so their unique indexes hold.
+ */
+import type { Db, IndexDescription } from 'mongodb'
+import type { Logger } from '../../observe/log.ts'
+import { beginning } from './conditions.ts'
+import type { CollectionName } from './documents.ts'
+
+function index(name: string, key: Record<string, 1 | -1>, options: Omit<IndexDescription, 'key' | 'name'> = {}) {
+  return { name, key, ...options }
+}
+
+export const indexes: Readonly<Record<CollectionName, readonly IndexDescription[]>> = {
+  developers: [index('developers_by_key', { apiKey: 1 }, { unique: true })],
+  users: [
+    index('users_of_developer', { developerId: 1, createdAt: 1, _id: 1 }),
+    index('users_by_address', { developerId: 1, addressKeys: 1, createdAt: 1, _id: 1 }),
+  ],
+  accounts: [
+    index('accounts_of_user_by_label', { userId: 1, label: 1 }, { unique: true }),
+    index('accounts_of_user', { userId: 1, createdAt: 1, _id: 1 }),
+    index('accounts_by_address', { developerId: 1, emailKey: 1 }),
+  ],
+  folders: [index('folders_of_account', { accountId: 1, path: 1 })],
+  messages: [
+    index('messages_of_account', { accountId: 1, live: 1, sentAt: 1, _id: 1 }),
+    index('messages_by_key', { accountId: 1, keys: 1, live: 1, sentAt: 1, _id: 1 }),
+    index('messages_by_place', { accountId: 1, 'placements.folderId': 1, 'placements.uid': 1 }),
+    index('messages_by_message_id', { accountId: 1, emailMessageId: 1 }),
+    index(
+      'messages_by_hosted_id',
+      { accountId: 1, hostedMessageId: 1 },
+      { partialFilterExpression: { hostedMessageId: { $gte: '' } } },
+    ),
+    index(
+      'messages_gone',
+      { accountId: 1, goneAt: 1, _id: 1 },
+      { partialFilterExpression: { goneAt: { $gte: beginning } } },
+    ),
+  ],
+  changes: [
+    index('changes_by_seq', { accountId: 1, seq: 1 }, { unique: true }),
+    index('changes_of_message', { accountId: 1, messageId: 1, seq: 1 }),
+    index('changes_by_age', { at: 1, _id: 1 }),
+  ],
+  webhooks: [
+    index('webhooks_of_owner', { developerId: 1, userId: 1, createdAt: 1, _id: 1 }),
+    index('webhooks_of_user', { userId: 1, createdAt: 1, _id: 1 }),
+  ],
+  scans: [index('scans_of_account', { accountId: 1 }), index('scans_of_webhook', { webhookId: 1 })],
+  outbox: [
+    index(
+      'outbox_pending',
+      { state: 1, channelId: 1, lane: 1, createdAt: 1, seq: 1, _id: 1, accountId: 1 },
+      { partialFilterExpression: { state: 'pending' } },
+    ),
+    index('outbox_of_developer', { developerId: 1, createdAt: 1, _id: 1 }),
+    index('outbox_of_webhook', { webhookId: 1, state: 1, createdAt: 1, _id: 1 }),
+    index('outbox_of_account', { accountId: 1, createdAt: 1, _id: 1 }),
+    index('outbox_of_message', { messageId: 1, createdAt: 1, _id: 1 }),
+    index('outbox_of_user', { userId: 1 }),
+    index(
+      'outbox_finished',
+      { finishedAt: 1, _id: 1 },
+      { partialFilterExpression: { finishedAt: { $gte: beginning } } },
+    ),
+  ],
+  contacts: [
+    index('contacts_by_total', { userId: 1, totalCount: 1, _id: 1 }),
+    index('contacts_by_direct', { userId: 1, directCount: 1, _id: 1 }),
+    index('contacts_by_indirect', { userId: 1, indirectCount: 1, _id: 1 }),
+  ],
+  tokens: [
+    index('tokens_of_developer', { developerId: 1, createdAt: 1, _id: 1 }),
+    index('tokens_of_user', { developerId: 1, userId: 1, createdAt: 1, _id: 1 }),
+    index('tokens_of_account', { developerId: 1, accountId: 1, createdAt: 1, _id: 1 }),
+    index('tokens_by_user', { userId: 1 }),
+    index('tokens_by_account', { accountId: 1 }),
+  ],
+  providers: [index('providers_of_developer', { developerId: 1, createdAt: 1, consumerKey: 1 })],
+  nonces: [index('nonces_expire', { expiresAt: 1 }, { expireAfterSeconds: 0 })],
+  calls: [
+    index('calls_of_developer', { developerId: 1, at: 1, _id: 1 }),
+    index('calls_of_user', { developerId: 1, userId: 1, at: 1, _id: 1 }),
+    index('calls_by_age', { at: 1, _id: 1 }),
+  ],
+  meta: [],
+}
+
+/** Makes what is missing. Building an index over many rows takes minutes: each collection is told with its time. */
+export async function createIndexes(db: Db, log: Logger): Promise<void> {
+  const names = Object.keys(indexes) as CollectionName[]
+  const started = performance.now()
+  const found = await db.listCollections({}, { nameOnly: true }).toArray()
+  const there = new Set(found.map(({ name }) => name))
+  let made = 0
+  for (const [position, name] of names.entries()) {
+    const begun = performance.now()
+    if (!there.has(name)) await createCollection(db, name)
+    if (indexes[name].length > 0) await db.collection(name).createIndexes([...indexes[name]])
+    made += indexes[name].length
+    const ms = Math.round(performance.now() - begun)
+    const facts = { collection: name, indexes: indexes[name].length, ms, step: `${position + 1}/${names.length}` }
+    if (ms > 2000) log.info(facts, 'indexes made')
+    else log.debug(facts, 'indexes ready')
+  }
+  const ms = Math.round(performance.now() - started)
+  log.info({ collections: names.length, indexes: made, ms }, 'collections and indexes ready')
+}
+
+const namespaceExists = 48
+
+/** Two nodes that start together both try: the second finds it there. */
+async function createCollection(db: Db, name: string): Promise<void> {
+  try {
+    await db.createCollection(name)
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : null
+    if (code !== namespaceExists) throw error
+  }
+}

@@ -1,0 +1,105 @@
+/**
+ * Message documents, and the one way they change after they are inserted: read, a pure step of rows.ts, and a write that
+ * compares the version. A row that somebody else wrote in between is read again and the step repeated.
+ */
+import type { AnyBulkWriteOperation } from 'mongodb'
+import type { MessageRecord } from '../records.ts'
+import { goneAt, isLive, messageKeys, subjectKeyOf } from '../rows.ts'
+import { recordIn, toDoc, type MessageDoc, type MongoContext } from './documents.ts'
+import { unavailable } from './errors.ts'
+
+/** `by`: the epoch of the writer that inserts it. */
+export function messageDoc(record: MessageRecord, by: number): MessageDoc {
+  const at = goneAt(record)
+  return {
+    ...toDoc(record),
+    live: isLive(record),
+    keys: messageKeys(record),
+    subjectKey: subjectKeyOf(record),
+    ...(at === null ? {} : { goneAt: at }),
+    v: 0,
+    by,
+  }
+}
+
+const beside = new Set(['live', 'keys', 'subjectKey', 'goneAt', 'v', 'by'])
+
+export function messageRecord(doc: MessageDoc): MessageRecord {
+  return recordIn(doc, beside) as MessageRecord
+}
+
+/** Fields that the record does not have: left at the server by every read. */
+export const recordOnly = { live: 0, keys: 0, subjectKey: 0, goneAt: 0, v: 0, by: 0 } as const
+
+/** A pure step; the very same record when there is nothing to do. Repeating it on its outcome must do nothing. */
+export type Step = (record: MessageRecord) => MessageRecord
+
+/** A row that is written by others this often in a row is not a busy row but a fault. */
+const tries = 20
+
+function update(doc: MessageDoc, step: Step): AnyBulkWriteOperation<MessageDoc> | null {
+  const record = messageRecord(doc)
+  const next = step(record)
+  if (next === record) return null
+  const at = goneAt(next)
+  const { placements, gone } = next
+  const derived = { live: isLive(next), keys: messageKeys(next), ...(at === null ? {} : { goneAt: at }) }
+  return {
+    updateOne: {
+      filter: { _id: doc._id, accountId: doc.accountId, v: doc.v },
+      update: {
+        $set: { placements, gone, ...derived },
+        $inc: { v: 1 },
+        ...(at === null && doc.goneAt !== undefined ? { $unset: { goneAt: 1 } } : {}),
+      },
+    },
+  }
+}
+
+/**
+ * Changes these documents, each by its own step. All in one bulk; those that somebody else wrote meanwhile
+ * again, until every step has nothing left to do.
+ */
+export async function changeMessages(
+  { collections: { messages } }: MongoContext,
+  accountId: string,
+  docs: readonly MessageDoc[],
+  stepOf: (id: string) => Step,
+): Promise<void> {
+  let pending = docs
+  for (let attempt = 0; attempt < tries; attempt += 1) {
+    const operations = pending.flatMap((doc) => {
+      const operation = update(doc, stepOf(doc._id))
+      return operation ? [{ id: doc._id, operation }] : []
+    })
+    if (operations.length === 0) return
+    const result = await messages.bulkWrite(
+      operations.map(({ operation }) => operation),
+      { ordered: false },
+    )
+    if (result.matchedCount === operations.length) return
+    const ids = operations.map(({ id }) => id)
+    pending = await messages.find({ accountId, _id: { $in: ids } }).toArray()
+  }
+  throw unavailable(new Error(`messages of account ${accountId} are written by others without end`))
+}
+
+/** Changes one message by a step that may refuse (null). Answers the record as it is then. */
+export async function changeMessage(
+  { collections: { messages } }: MongoContext,
+  accountId: string,
+  id: string,
+  step: (record: MessageRecord) => MessageRecord | null,
+): Promise<MessageRecord | null> {
+  for (let attempt = 0; attempt < tries; attempt += 1) {
+    const doc = await messages.findOne({ _id: id, accountId })
+    const next = doc === null ? null : step(messageRecord(doc))
+    if (doc === null || next === null) return null
+    const operation = update(doc, () => next)
+    if (operation === null || !('updateOne' in operation)) return next
+    const { filter, update: change } = operation.updateOne
+    const { matchedCount } = await messages.updateOne(filter, change)
+    if (matchedCount === 1) return next
+  }
+  throw unavailable(new Error(`message ${id} is written by others without end`))
+}

@@ -1,0 +1,144 @@
+/** The index of mail: lookups, lists, and our own writes of flags and places. */
+import { LRUCache } from 'lru-cache'
+import type { Filter, Sort } from 'mongodb'
+import type { KnownUid, MessageQuery, MessageStore, Page } from '../port.ts'
+import type { AttachmentRecord, MessageRecord } from '../records.ts'
+import { relocateMessage, setMessageFlags } from '../rows.ts'
+import { beginning } from './conditions.ts'
+import { orNull, type MessageDoc, type MongoContext } from './documents.ts'
+import { messageFilter, messageOrder } from './message-query.ts'
+import { changeMessage, messageRecord, recordOnly } from './message-rows.ts'
+
+export const newestFirst = { sentAt: -1, _id: -1 } as const
+const liveFirst = { live: -1, sentAt: -1, _id: -1 } as const
+export const goneOrder = { goneAt: 1, _id: 1 } as const
+
+/** Live rows after a keyset position, newest first. */
+export function olderFilter(
+  accountId: string,
+  after: { readonly sentAt: number; readonly id: string } | null,
+): Filter<MessageDoc> {
+  if (after === null) return { accountId, live: true }
+  const { sentAt, id } = after
+  return { accountId, live: true, sentAt: { $lte: sentAt }, $or: [{ sentAt: { $lt: sentAt } }, { _id: { $lt: id } }] }
+}
+
+export function goneFilter(accountId: string, before: number): Filter<MessageDoc> {
+  return { accountId, goneAt: { $gte: beginning, $lt: before } }
+}
+
+/** Rows with a placement within these UIDs; all conditions must hold for the same placement. */
+export function placedFilter(
+  accountId: string,
+  folderId: string,
+  uid: { readonly $gte: number; readonly $lte: number } | { readonly $in: readonly number[] },
+): Filter<MessageDoc> {
+  return { accountId, placements: { $elemMatch: { folderId, uid } } }
+}
+
+export function createMessages(context: MongoContext): MessageStore {
+  return { ...createReads(context), ...createWrites(context), knownUids: createKnownUids(context) }
+}
+
+type Writes = Pick<MessageStore, 'setFlags' | 'relocate'>
+
+function createWrites(context: MongoContext): Writes {
+  return {
+    setFlags: (accountId, id, at, flags, modseq) =>
+      changeMessage(context, accountId, id, (record) => setMessageFlags(record, at, flags, modseq)),
+    relocate: (accountId, id, from, to) =>
+      changeMessage(context, accountId, id, (record) => relocateMessage(record, from, to)),
+  }
+}
+
+/** A folder's id is made of its account's, so what was once looked up stays true. */
+function createKnownUids({ collections, read }: MongoContext): MessageStore['knownUids'] {
+  const accounts = new LRUCache<string, string>({ max: 20_000 })
+  const accountOf = async (folderId: string): Promise<string | null> => {
+    const known = accounts.get(folderId)
+    if (known !== undefined) return known
+    const folder = await collections.folders.findOne({ _id: folderId }, { ...read, projection: { accountId: 1 } })
+    if (!folder) return null
+    accounts.set(folderId, folder.accountId)
+    return folder.accountId
+  }
+  return async (folderId, uidValidity, from, to) => {
+    const accountId = await accountOf(folderId)
+    if (accountId === null) return []
+    const where = placedFilter(accountId, folderId, { $gte: from, $lte: to })
+    const docs = await collections.messages.find(where, { ...read, projection: { placements: 1 } }).toArray()
+    const within = docs.flatMap(({ _id, placements }) =>
+      placements
+        .filter((there) => there.folderId === folderId && there.uidValidity === uidValidity)
+        .filter(({ uid }) => uid >= from && uid <= to)
+        .map(({ uid, flags, modseq, rev }): KnownUid => ({ uid, messageId: _id, flags, modseq, rev })),
+    )
+    return within.sort((left, right) => left.uid - right.uid)
+  }
+}
+
+function createReads(context: MongoContext): Omit<MessageStore, 'knownUids' | keyof Writes> {
+  const { collections, read } = context
+  const { messages } = collections
+  const options = { ...read, projection: recordOnly }
+  const one = async (filter: Filter<MessageDoc>): Promise<MessageRecord | null> =>
+    orNull(await messages.findOne(filter, { ...options, sort: liveFirst }), messageRecord)
+  const list = async (filter: Filter<MessageDoc>, order: Sort, page: Page): Promise<MessageRecord[]> => {
+    const rows = messages.find(filter, options).sort(order).skip(page.offset).limit(page.limit)
+    return (await rows.toArray()).map(messageRecord)
+  }
+  return {
+    get: async (accountId, id) => orNull(await messages.findOne({ _id: id, accountId }, options), messageRecord),
+    byIds: async (accountId, ids) => {
+      const found = await messages.find({ _id: { $in: [...ids] }, accountId }, options).toArray()
+      const byId = new Map(found.map((doc) => [doc._id, messageRecord(doc)]))
+      return [...new Set(ids)].flatMap((id) => byId.get(id) ?? [])
+    },
+    find: async (accountId, reference) =>
+      (await one({ _id: reference, accountId })) ??
+      (await one({ accountId, emailMessageId: reference })) ??
+      (await one({ accountId, hostedMessageId: reference })),
+    list: (accountId, query, page) =>
+      page.limit <= 0 ? Promise.resolve([]) : list(messageFilter(accountId, query), messageOrder(query), page),
+    count: (accountId, query) => messages.countDocuments(messageFilter(accountId, query ?? {}), read),
+    gone: (accountId, before, limit) => list(goneFilter(accountId, before), goneOrder, { limit, offset: 0 }),
+    older: (accountId, after, limit) => list(olderFilter(accountId, after), newestFirst, { limit, offset: 0 }),
+    attachments: (accountId, query, page) => attachments(context, accountId, query, page),
+  }
+}
+
+interface Found {
+  readonly message: MessageRecord
+  readonly attachment: AttachmentRecord
+}
+
+/** Walks the messages in order; those before the page come with nothing but the number of their attachments. */
+async function attachments(
+  { collections, read }: MongoContext,
+  accountId: string,
+  query: MessageQuery,
+  { limit, offset }: Page,
+): Promise<Found[]> {
+  const { messages } = collections
+  const filter = messageFilter(accountId, { ...query, hasAttachments: true })
+  const options = { ...read, projection: { 'attachments.index': 1 } }
+  const rows = messages.find(filter, options).sort(messageOrder(query)).batchSize(500)
+  const wanted: { readonly id: string; readonly index: number }[] = []
+  let position = 0
+  for await (const { _id, attachments: parts } of rows) {
+    for (const index of parts.keys()) {
+      if (position >= offset && wanted.length < limit) wanted.push({ id: _id, index })
+      position += 1
+    }
+    if (wanted.length >= limit) break
+  }
+  await rows.close()
+  const ids = [...new Set(wanted.map(({ id }) => id))]
+  const docs = await messages.find({ _id: { $in: ids }, accountId }, { ...read, projection: recordOnly }).toArray()
+  const byId = new Map(docs.map((doc) => [doc._id, messageRecord(doc)]))
+  return wanted.flatMap(({ id, index }) => {
+    const message = byId.get(id)
+    const attachment = message?.attachments[index]
+    return message && attachment ? [{ message, attachment }] : []
+  })
+}

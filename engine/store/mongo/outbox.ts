@@ -1,0 +1,143 @@
+/** Callbacks to send, and afterwards the record of their delivery. */
+import type { DeliveryQuery, OutboxResult, OutboxStore } from '../port.ts'
+import type { OutboxRecord } from '../records.ts'
+import { lastStatus, recorded, requeued } from '../rows.ts'
+import { insertMissing } from './bulk.ts'
+import { beginning } from './conditions.ts'
+import { orNull, type MongoContext, type OutboxDoc } from './documents.ts'
+import { unavailable } from './errors.ts'
+import {
+  deliveryFilter,
+  finishedStates,
+  newestFirst,
+  oldestFirst,
+  pendingFilter,
+  sendingOrder,
+} from './outbox-query.ts'
+import { outboxDoc, outboxFieldsOnly, outboxRecord } from './outbox-rows.ts'
+
+/** Rows changed by one request. */
+const stepRows = 1000
+const tries = 20
+
+export async function enqueue(
+  { collections: { outbox } }: MongoContext,
+  rows: readonly OutboxRecord[],
+): Promise<OutboxRecord[]> {
+  return (await insertMissing(outbox, rows.map(outboxDoc))).map(outboxRecord)
+}
+
+function update(doc: OutboxDoc, row: OutboxRecord) {
+  const { state, dueAt, finishedAt, reason, attempts, attemptCount } = row
+  const set = { state, dueAt, finishedAt, reason, attempts, attemptCount, lastStatus: lastStatus(row) }
+  return { updateOne: { filter: { _id: doc._id, v: doc.v }, update: { $set: set, $inc: { v: 1 } } } }
+}
+
+/** Whether this attempt stands in the row: then a round before this one has written it. */
+function stands(doc: OutboxDoc, { attempt, state }: OutboxResult): boolean {
+  if (attempt === null) return doc.state === state
+  return doc.attempts.some(({ at, durationMs }) => at === attempt.at && durationMs === attempt.durationMs)
+}
+
+/** Read, change, write with a compare of the version; what somebody else wrote in between (a pause, a requeue) again. */
+async function record({ collections: { outbox } }: MongoContext, results: readonly OutboxResult[]): Promise<void> {
+  let pending = results
+  for (let attempt = 0; attempt < tries; attempt += 1) {
+    const docs = await outbox.find({ _id: { $in: [...new Set(pending.map(({ id }) => id))] } }).toArray()
+    const byId = new Map(docs.map((doc) => [doc._id, doc]))
+    const left = pending.filter((result) => {
+      const doc = byId.get(result.id)
+      return doc !== undefined && !(attempt > 0 && stands(doc, result))
+    })
+    if (left.length === 0) return
+    const operations = [...byId.values()].flatMap((doc) => {
+      const own = left.filter(({ id }) => id === doc._id)
+      return own.length === 0 ? [] : [update(doc, own.reduce(recorded, outboxRecord(doc)))]
+    })
+    const { matchedCount } = await outbox.bulkWrite(operations, { ordered: false })
+    if (matchedCount === operations.length) return
+    pending = left
+  }
+  throw unavailable(new Error('outbox rows are written by others without end'))
+}
+
+async function requeue(
+  { collections: { outbox }, read }: MongoContext,
+  query: DeliveryQuery & { readonly ids?: readonly string[] },
+  now: number,
+  limit: number,
+): Promise<number> {
+  const finished = deliveryFilter(query, finishedStates)
+  const where = query.ids ? { ...finished, _id: { $in: [...query.ids] } } : finished
+  let changed = 0
+  while (changed < limit) {
+    const step = Math.min(stepRows, limit - changed)
+    const docs = await outbox.find(where, read).sort(oldestFirst).limit(step).toArray()
+    if (docs.length === 0) return changed
+    const operations = docs.map((doc) => update(doc, requeued(outboxRecord(doc), now)))
+    changed += (await outbox.bulkWrite(operations, { ordered: false })).matchedCount
+  }
+  return changed
+}
+
+async function skipPending(
+  { collections: { outbox } }: MongoContext,
+  channelId: string,
+  reason: string,
+  now: number,
+): Promise<number> {
+  const result = await outbox.updateMany(
+    { ...pendingFilter(channelId), kind: 'message' },
+    { $set: { state: 'skipped', finishedAt: now, reason }, $inc: { v: 1 } },
+  )
+  return result.matchedCount
+}
+
+async function expire({ collections: { outbox }, read }: MongoContext, before: number, limit: number): Promise<number> {
+  const where = { finishedAt: { $gte: beginning, $lt: before } }
+  let removed = 0
+  while (removed < limit) {
+    const step = Math.min(stepRows, limit - removed)
+    const rows = outbox.find(where, { ...read, projection: { _id: 1 } })
+    const ids = (await rows.sort({ finishedAt: 1, _id: 1 }).limit(step).toArray()).map(({ _id }) => _id)
+    if (ids.length === 0) return removed
+    removed += (await outbox.deleteMany({ ...where, _id: { $in: ids } })).deletedCount
+  }
+  return removed
+}
+
+async function backlog({ collections: { outbox }, read }: MongoContext, channelId: string) {
+  const rows = outbox.aggregate<{ pending: number; oldestAt: number }>(
+    [
+      { $match: pendingFilter(channelId) },
+      { $group: { _id: null, pending: { $sum: 1 }, oldestAt: { $min: '$createdAt' } } },
+    ],
+    read,
+  )
+  const [found] = await rows.toArray()
+  return { pending: found?.pending ?? 0, oldestAt: found?.oldestAt ?? null }
+}
+
+export function createOutbox(context: MongoContext): OutboxStore {
+  const { collections, read } = context
+  const { outbox } = collections
+  const options = { ...read, projection: outboxFieldsOnly }
+  return {
+    enqueue: (rows) => enqueue(context, rows),
+    get: async (id) => orNull(await outbox.findOne({ _id: id }, options), outboxRecord),
+    channels: () => outbox.distinct('channelId', { state: 'pending' }, read),
+    pending: async (channelId, exceptAccounts, limit) => {
+      const rows = outbox.find(pendingFilter(channelId, exceptAccounts), options)
+      return (await rows.sort(sendingOrder).limit(limit).toArray()).map(outboxRecord)
+    },
+    backlog: (channelId) => backlog(context, channelId),
+    record: (results) => record(context, results),
+    list: async (query, { limit, offset }) => {
+      const rows = outbox.find(deliveryFilter(query), options)
+      return (await rows.sort(newestFirst).skip(offset).limit(limit).toArray()).map(outboxRecord)
+    },
+    requeue: (query, now, limit) => requeue(context, query, now, limit),
+    skipPending: (channelId, reason, now) => skipPending(context, channelId, reason, now),
+    expire: (before, limit) => expire(context, before, limit),
+  }
+}

@@ -1,0 +1,40 @@
+/** Which store it is, the configuration says: MongoDB when MONGODB_URI is set, else one SQLite file in the data directory. */
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Config } from '../config.ts'
+import { AppError } from '../errors.ts'
+import type { Logger } from '../observe/log.ts'
+import type { Store } from './port.ts'
+import { createSqliteStore } from './sqlite/index.ts'
+
+export type StoreConfig = Pick<
+  Config,
+  'MONGODB_URI' | 'MAILROOM_MONGO_POOL' | 'MAILROOM_STORE_TIMEOUT' | 'MAILROOM_DATA_DIR' | 'MAILROOM_SQLITE_SYNC'
+>
+
+/**
+ * Opens the store with its schema up to date. AppError `bad_request` (one line) when the configuration is wrong or a newer
+ * Mailroom made the data; `store_unavailable` when the embedded file cannot be opened. Waits for a MongoDB that is away.
+ */
+export async function openStore(config: StoreConfig, log: Logger): Promise<Store> {
+  if (config.MONGODB_URI !== null) return openMongo(config.MONGODB_URI, config, log)
+  const directory = config.MAILROOM_DATA_DIR
+  await mkdir(directory, { recursive: true, mode: 0o700 }).catch((cause: unknown) => {
+    throw new AppError('bad_request', `MAILROOM_DATA_DIR: ${directory} cannot be made`, { cause })
+  })
+  const path = join(directory, 'mailroom.sqlite')
+  const store = await createSqliteStore({ path, sync: config.MAILROOM_SQLITE_SYNC })
+  log.info({ store: 'sqlite', path }, 'store open')
+  return store
+}
+
+/** The driver is loaded only when it is used: it costs memory. */
+async function openMongo(uri: string, config: StoreConfig, log: Logger): Promise<Store> {
+  const { createMongoStore } = await import('./mongo/index.ts')
+  return createMongoStore({
+    uri,
+    pool: config.MAILROOM_MONGO_POOL,
+    timeoutMs: config.MAILROOM_STORE_TIMEOUT,
+    log,
+  })
+}

@@ -1,0 +1,245 @@
+/**
+ * What both adapters share, written once and pure: which index keys a message has and a query means, how a step changes a
+ * record, and the values that records start with. A function that changes nothing answers the very object it was given,
+ * so that an adapter sees by `===` that there is nothing to write.
+ *
+ * Keys of a message (only while it is live): `f:<folderId>` for each folder that holds it, `t:<threadId>`, `a` when it has
+ * attachments, and for each of from, to, cc and bcc `<field>:<address>`, `<field>:@<domain>` and `<field>:@<parent domain>`,
+ * lower-cased. A query over them is a conjunction of disjunctions; subject, dates and ids are compared beside them.
+ */
+import type { AddedMessage, FlagUpdate, MessageQuery } from './port.ts'
+import type { Address, FolderCursor, GonePlacement, MessageFacts, MessageRecord, Placement } from './records.ts'
+
+export * from './steps.ts'
+
+/** What is compared without case, on both sides: composed and lower-cased. */
+export function foldCase(text: string): string {
+  return text.normalize('NFC').toLowerCase()
+}
+
+/** The subject as a subject filter is compared with it. */
+export function subjectKeyOf(facts: Pick<MessageFacts, 'subject'>): string {
+  return foldCase(facts.subject)
+}
+
+/** Parent domains kept per address; more labels than mail has in earnest would only be a way to fill the index. */
+const maxDomains = 8
+
+/** The domain and its parents: 'a.b.c' → ['a.b.c', 'b.c', 'c']. An address literal has no parents. */
+function domainsOf(domain: string): string[] {
+  if (domain.startsWith('[')) return [domain]
+  const labels = domain.split('.').filter((label) => label !== '')
+  const all = labels.map((_, index) => labels.slice(index).join('.'))
+  return all.length > maxDomains ? [...all.slice(0, 1), ...all.slice(1 - maxDomains)] : all
+}
+
+function addressKeys(field: AddressField, addresses: readonly Address[]): string[] {
+  return addresses.flatMap(({ email }) => {
+    const address = foldCase(email.trim())
+    if (address === '') return []
+    const at = address.lastIndexOf('@')
+    const domains = at < 0 ? [address] : domainsOf(address.slice(at + 1))
+    const keys = domains.map((domain) => `${field}:@${domain}`)
+    return at < 0 ? keys : [`${field}:${address}`, ...keys]
+  })
+}
+
+export type AddressField = 'from' | 'to' | 'cc' | 'bcc'
+export const addressFields = ['from', 'to', 'cc', 'bcc'] as const satisfies readonly AddressField[]
+
+/** Key of every live message with at least one attachment. */
+export const attachmentKey = 'a'
+
+export function folderKey(folderId: string): string {
+  return `f:${folderId}`
+}
+
+export function threadKey(threadId: string): string {
+  return `t:${threadId}`
+}
+
+/** The keys that facts alone give: they never change. */
+export function factKeys(facts: MessageFacts): string[] {
+  const keys = new Set([threadKey(facts.threadId)])
+  if (facts.attachments.length > 0) keys.add(attachmentKey)
+  for (const field of addressFields) {
+    for (const key of addressKeys(field, facts.addresses[field])) keys.add(key)
+  }
+  return [...keys]
+}
+
+/** A message lies somewhere; else the row is a tombstone. */
+export function isLive(record: MessageRecord): boolean {
+  return record.placements.length > 0
+}
+
+export function folderKeys(record: MessageRecord): string[] {
+  return [...new Set(record.placements.map((placement) => folderKey(placement.folderId)))]
+}
+
+/** Every key of the message, without repeats; none for a tombstone. */
+export function messageKeys(record: MessageRecord): string[] {
+  return isLive(record) ? [...folderKeys(record), ...factKeys(record)] : []
+}
+
+/** When the oldest untold disappearance was seen; null = nothing to tell. */
+export function goneAt(record: MessageRecord): number | null {
+  return record.gone.length === 0 ? null : Math.min(...record.gone.map((gone) => gone.at))
+}
+
+/** One alternative of an address filter: 'alice@x.com' is an address; 'x.com', '@x.com' and '.com' are domains. */
+function termKey(field: AddressField, term: string): string {
+  const text = foldCase(term.trim())
+  const bare = text.replace(/^[@.]+/, '')
+  return bare.includes('@') ? `${field}:${bare}` : `${field}:@${bare}`
+}
+
+export interface QueryKeys {
+  /** Every inner list must have at least one key on the message. An empty inner list matches nothing. */
+  readonly all: readonly (readonly string[])[]
+  /** None of these may be on the message. */
+  readonly none: readonly string[]
+}
+
+/** The keys a query means. The narrowest kinds come first: addresses, thread, attachments, folder. */
+export function queryKeys(query: MessageQuery): QueryKeys {
+  const all: string[][] = []
+  for (const field of addressFields) {
+    const terms = query[field]
+    if (terms) all.push([...new Set(terms.map((term) => termKey(field, term)))])
+  }
+  if (query.email) {
+    const terms = query.email
+    all.push([...new Set(addressFields.flatMap((field) => terms.map((term) => termKey(field, term))))])
+  }
+  if (query.threadId !== undefined) all.push([threadKey(query.threadId)])
+  if (query.hasAttachments === true) all.push([attachmentKey])
+  if (query.folderId !== undefined) all.push([folderKey(query.folderId)])
+  return { all, none: query.hasAttachments === false ? [attachmentKey] : [] }
+}
+
+/** The folded subject to look for; null = any. */
+export function subjectNeedle(query: MessageQuery): string | null {
+  return query.subject === undefined || query.subject === '' ? null : foldCase(query.subject)
+}
+
+/** Where in a folder; without uidValidity any will do. */
+export interface Place {
+  readonly folderId: string
+  readonly uidValidity?: string
+  readonly uid: number
+}
+
+/** A placement or a gone one lies there. */
+export function liesAt(placement: Placement | GonePlacement, place: Place): boolean {
+  return (
+    placement.uid === place.uid &&
+    placement.folderId === place.folderId &&
+    (place.uidValidity === undefined || placement.uidValidity === place.uidValidity)
+  )
+}
+
+/** The row of a message that the store did not know. */
+export function newMessage(accountId: string, added: AddedMessage, now: number): MessageRecord {
+  return {
+    ...added.facts,
+    id: added.id,
+    accountId,
+    identity: added.identity,
+    firstChangeId: added.firstChangeId,
+    indexedAt: now,
+    placements: [added.placement],
+    gone: [],
+  }
+}
+
+/**
+ * Puts a placement. One that is there already stays as it is (it may be quiet, or have newer flags). What was thought gone
+ * from the very same place is not gone.
+ */
+export function addPlacement(record: MessageRecord, placement: Placement): MessageRecord {
+  if (record.placements.some((there) => liesAt(there, placement))) return record
+  return {
+    ...record,
+    placements: [...record.placements, placement],
+    gone: record.gone.filter((gone) => !liesAt(gone, placement)),
+  }
+}
+
+/** The server's word on flags; an older one (lower rev than stored, because we wrote in between) is left out. */
+export function updateFlags(
+  record: MessageRecord,
+  folder: { readonly folderId: string; readonly uidValidity: string },
+  update: FlagUpdate,
+): MessageRecord {
+  const place = { ...folder, uid: update.uid }
+  const { flags, modseq, rev } = update
+  const there = record.placements.find((placement) => liesAt(placement, place))
+  if (!there || rev < there.rev) return record
+  if (rev === there.rev && modseq === there.modseq && sameList(flags, there.flags)) return record
+  return replacePlacement(record, there, { ...there, flags: [...flags].sort(), modseq, rev })
+}
+
+/** Placements that are no longer there become `gone` with this time, to be told later. */
+export function vanishWhere(record: MessageRecord, lost: (placement: Placement) => boolean, at: number): MessageRecord {
+  const away = record.placements.filter(lost)
+  if (away.length === 0) return record
+  const gone = away.map(({ folderId, path, uidValidity, uid }) => ({ folderId, path, uidValidity, uid, at }))
+  return { ...record, placements: record.placements.filter((there) => !lost(there)), gone: [...record.gone, ...gone] }
+}
+
+export function vanish(record: MessageRecord, place: Place, at: number): MessageRecord {
+  return vanishWhere(record, (placement) => liesAt(placement, place), at)
+}
+
+/** The disappearance from this place has been told. */
+export function tell(record: MessageRecord, place: Place): MessageRecord {
+  if (!record.gone.some((gone) => liesAt(gone, place))) return record
+  return { ...record, gone: record.gone.filter((gone) => !liesAt(gone, place)) }
+}
+
+/** Our own move or copy: `from` goes without being told, `to` comes unless the sync found it first. */
+export function relocateMessage(record: MessageRecord, from: Place | null, to: Placement | null): MessageRecord {
+  let moved = record
+  if (from && [...record.placements, ...record.gone].some((there) => liesAt(there, from))) {
+    const placements = record.placements.filter((there) => !liesAt(there, from))
+    moved = { ...record, placements, gone: record.gone.filter((gone) => !liesAt(gone, from)) }
+  }
+  return to ? addPlacement(moved, to) : moved
+}
+
+/** Our own write of flags: a change counts in `rev`, so that a word of the server from before it is known as older. */
+export function setMessageFlags(
+  record: MessageRecord,
+  at: Place,
+  flags: readonly string[],
+  modseq: string | null,
+): MessageRecord | null {
+  const there = record.placements.find((placement) => liesAt(placement, at))
+  if (!there) return null
+  const sorted = [...new Set(flags)].sort()
+  const rev = sameList(sorted, there.flags) ? there.rev : there.rev + 1
+  return replacePlacement(record, there, { ...there, flags: sorted, modseq: modseq ?? there.modseq, rev })
+}
+
+function replacePlacement(record: MessageRecord, old: Placement, next: Placement): MessageRecord {
+  return { ...record, placements: record.placements.map((placement) => (placement === old ? next : placement)) }
+}
+
+function sameList(left: readonly unknown[], right: readonly unknown[]): boolean {
+  return left.length === right.length && left.every((item, index) => item === right[index])
+}
+
+/** The compare of every compare-and-set on a folder. */
+export function sameCursor(left: FolderCursor | null, right: FolderCursor | null): boolean {
+  if (left === null || right === null) return left === right
+  return (
+    left.uidValidity === right.uidValidity &&
+    left.uidNext === right.uidNext &&
+    left.backfillBelow === right.backfillBelow &&
+    left.highestModseq === right.highestModseq &&
+    left.exists === right.exists &&
+    left.comparedAt === right.comparedAt &&
+    sameList(left.quarantined, right.quarantined)
+  )
+}

@@ -1,0 +1,98 @@
+/** Email accounts: their settings, status and epoch. */
+import type { AccountStore, StatusTransition } from '../port.ts'
+import type { AccountRecord, FolderRecord, UserRecord } from '../records.ts'
+import { transitioned } from '../rows.ts'
+import { checkEpoch, indexAddresses, readAccount, saveAccount } from './account-rows.ts'
+import type { Database } from './database.ts'
+import { insertOutbox } from './outbox-rows.ts'
+import { removeAccount } from './removal.ts'
+import type { Statements } from './statements.ts'
+
+/** The user's age orders its addresses; an account made before its user (a copy under way) is indexed by its own. */
+function indexAccountAddress(sql: Statements, account: AccountRecord): void {
+  const user = sql.doc('SELECT doc FROM users WHERE id = ?', account.userId) as UserRecord | null
+  const { developerId, createdAt } = user ?? account
+  indexAddresses(sql, { id: account.userId, developerId, createdAt }, account.id, [account.email])
+}
+
+function claim(sql: Statements, id: string): AccountRecord | null {
+  const stored = readAccount(sql, id)
+  if (!stored) return null
+  const account = { ...stored, epoch: stored.epoch + 1 }
+  saveAccount(sql, account)
+  for (const folder of sql.docs('SELECT doc FROM folders WHERE account_id = ?', id) as FolderRecord[]) {
+    sql.run('UPDATE folders SET doc = ? WHERE id = ?', JSON.stringify({ ...folder, epoch: account.epoch }), folder.id)
+  }
+  return account
+}
+
+function transition(sql: Statements, step: StatusTransition): AccountRecord | null {
+  const stored = readAccount(sql, step.accountId)
+  if (!stored) return null
+  checkEpoch(sql, step.accountId, step.epoch)
+  if (stored.statusVersion !== step.fromVersion) return null
+  insertOutbox(sql, step.outbox)
+  const account = transitioned(stored, step)
+  saveAccount(sql, account)
+  return account
+}
+
+export function createAccounts(db: Database): AccountStore {
+  const create = (account: AccountRecord): void => {
+    const { id, userId, label, status, epoch, createdAt } = account
+    db.run(
+      'INSERT INTO accounts (id, user_id, label, status, epoch, created_at, doc) VALUES (?, ?, ?, ?, ?, ?, ?)',
+      id,
+      userId,
+      label,
+      status,
+      epoch,
+      createdAt,
+      JSON.stringify(account),
+    )
+    indexAccountAddress(db, account)
+  }
+  const edit = (id: string, patch: Partial<AccountRecord>): AccountRecord | null => {
+    const stored = readAccount(db, id)
+    if (!stored) return null
+    const account = { ...stored, ...patch }
+    saveAccount(db, account)
+    if (account.email !== stored.email) indexAccountAddress(db, account)
+    return account
+  }
+  return {
+    ...createReads(db),
+    create: (account) => db.write(() => create(account)),
+    edit: (id, patch) => db.write(() => edit(id, patch)),
+    claim: (id) => db.write(() => claim(db, id)),
+    transition: (step) => db.write(() => transition(db, step)),
+    remove: (id) => removeAccount(db, id),
+  }
+}
+
+type Reads = Pick<AccountStore, 'get' | 'byLabel' | 'listByUser' | 'listByUsers' | 'page'>
+
+export const accountLists = {
+  ofUser: 'SELECT doc FROM accounts WHERE user_id = ? ORDER BY created_at, id',
+  ofUserByStatus: 'SELECT doc FROM accounts WHERE user_id = ? AND status = ? ORDER BY created_at, id',
+  ofUsers: 'SELECT doc FROM accounts WHERE user_id IN (SELECT value FROM json_each(?)) ORDER BY created_at, id',
+  page: 'SELECT doc FROM accounts WHERE id > ? ORDER BY id LIMIT ?',
+} as const
+
+function createReads(db: Database): Reads {
+  return {
+    get: (id) => db.read(() => readAccount(db, id)),
+    byLabel: (userId, label) =>
+      db.read(
+        () => db.doc('SELECT doc FROM accounts WHERE user_id = ? AND label = ?', userId, label) as AccountRecord | null,
+      ),
+    listByUser: (userId, filter) =>
+      db.read(() => {
+        const { status } = filter ?? {}
+        if (status === undefined) return db.docs(accountLists.ofUser, userId) as AccountRecord[]
+        return db.docs(accountLists.ofUserByStatus, userId, status) as AccountRecord[]
+      }),
+    listByUsers: (userIds) => db.read(() => db.docs(accountLists.ofUsers, JSON.stringify(userIds)) as AccountRecord[]),
+    page: (afterId, limit) => db.read(() => db.docs(accountLists.page, afterId ?? '', limit) as AccountRecord[]),
+  }
+}

@@ -1,0 +1,56 @@
+/** The change log: numbered per account without gaps. */
+import type { ChangeDraft, ChangeStore } from '../port.ts'
+import type { ChangeRecord } from '../records.ts'
+import type { Database } from './database.ts'
+import { deleteWhere } from './deletes.ts'
+import type { Statements } from './statements.ts'
+
+const last = 'SELECT max(seq) FROM changes WHERE account_id = ?'
+
+/** Known ids keep their number, new ones take the next. Answers all of them, in the order given. */
+export function insertChanges(sql: Statements, accountId: string, drafts: readonly ChangeDraft[]): ChangeRecord[] {
+  if (drafts.length === 0) return []
+  let seq = sql.number(last, accountId)
+  return drafts.map((draft) => {
+    const known = sql.doc('SELECT doc FROM changes WHERE id = ?', draft.id) as ChangeRecord | null
+    if (known) return known
+    seq += 1
+    const change = { ...draft, seq }
+    sql.run(
+      'INSERT INTO changes (id, account_id, seq, message_id, at, doc) VALUES (?, ?, ?, ?, ?, ?)',
+      change.id,
+      accountId,
+      seq,
+      change.messageId,
+      change.at,
+      JSON.stringify(change),
+    )
+    return change
+  })
+}
+
+export const changeLists = {
+  since: 'SELECT doc FROM changes WHERE account_id = ? AND seq > ? ORDER BY seq LIMIT ?',
+  ofMessage: 'SELECT doc FROM changes WHERE account_id = ? AND message_id = ? ORDER BY seq',
+  // the newest of an account carries its number on
+  expire: deleteWhere(
+    'changes',
+    `at < ? AND seq < (SELECT max(newest.seq) FROM changes newest WHERE newest.account_id = changes.account_id)`,
+  ),
+} as const
+
+export function createChanges(db: Database): ChangeStore {
+  return {
+    get: (accountId, id) =>
+      db.read(() => {
+        const change = db.doc('SELECT doc FROM changes WHERE id = ?', id) as ChangeRecord | null
+        return change?.accountId === accountId ? change : null
+      }),
+    since: (accountId, after, limit) =>
+      db.read(() => db.docs(changeLists.since, accountId, after, limit) as ChangeRecord[]),
+    lastSeq: (accountId) => db.read(() => db.number(last, accountId)),
+    ofMessage: (accountId, messageId) =>
+      db.read(() => db.docs(changeLists.ofMessage, accountId, messageId) as ChangeRecord[]),
+    expire: (before, limit) => db.write(() => db.run(changeLists.expire, before, limit)),
+  }
+}

@@ -1,0 +1,65 @@
+/** Contacts of a user, counted as mail arrives. */
+import { contactId } from '../ids.ts'
+import type { ContactSort, ContactStore, Page } from '../port.ts'
+import type { ContactDelta, ContactRecord } from '../records.ts'
+import { foldCase, mergeContact } from '../rows.ts'
+import type { Database } from './database.ts'
+import type { Statements } from './statements.ts'
+
+/** Adds each delta once per contact and key: the mark tells whether it was counted. */
+export function countContacts(sql: Statements, accountId: string, deltas: readonly ContactDelta[]): void {
+  const changed = new Map<string, ContactRecord>()
+  const mark = 'INSERT INTO contact_marks (account_id, contact_id, key) VALUES (?, ?, ?) ON CONFLICT DO NOTHING'
+  for (const delta of deltas) {
+    const id = contactId(delta.userId, delta.email)
+    if (sql.run(mark, accountId, id, delta.key) === 0) continue
+    changed.set(id, mergeContact(changed.get(id) ?? readContact(sql, id), delta))
+  }
+  for (const contact of changed.values()) saveContact(sql, contact)
+}
+
+function readContact(sql: Statements, id: string): ContactRecord | null {
+  return sql.doc('SELECT doc FROM contacts WHERE id = ?', id) as ContactRecord | null
+}
+
+function saveContact(sql: Statements, contact: ContactRecord): void {
+  sql.run(
+    `INSERT INTO contacts (id, user_id, total_count, direct_count, indirect_count, search_key, doc)
+     VALUES (?, ?, ?, ?, ?, ?, ?)
+     ON CONFLICT (id) DO UPDATE SET total_count = excluded.total_count, direct_count = excluded.direct_count,
+       indirect_count = excluded.indirect_count, search_key = excluded.search_key, doc = excluded.doc`,
+    contact.id,
+    contact.userId,
+    contact.totalCount,
+    contact.directCount,
+    contact.indirectCount,
+    contactSearchKey(contact),
+    JSON.stringify(contact),
+  )
+}
+
+function contactSearchKey(contact: ContactRecord): string {
+  return foldCase(`${contact.name}\n${contact.email}`)
+}
+
+/** Sort fields are the names of their columns. */
+export function contactList(sortBy: ContactSort, order: 'asc' | 'desc'): string {
+  return `SELECT doc FROM contacts WHERE user_id = ? ORDER BY ${sortBy} ${order}, id ${order} LIMIT ? OFFSET ?`
+}
+
+export const contactSearch = `SELECT doc FROM contacts WHERE user_id = ? AND instr(search_key, ?) > 0
+  ORDER BY total_count DESC, id DESC LIMIT ? OFFSET ?`
+
+export function createContacts(db: Database): ContactStore {
+  const list = (sql: string, { limit, offset }: Page, ...values: string[]) =>
+    db.read(() => db.docs(sql, ...values, limit, offset) as ContactRecord[])
+  return {
+    get: (userId, id) =>
+      db.read(() => {
+        const contact = readContact(db, id)
+        return contact?.userId === userId ? contact : null
+      }),
+    list: (userId, sortBy, order, page) => list(contactList(sortBy, order), page, userId),
+    search: (userId, text, page) => list(contactSearch, page, userId, foldCase(text)),
+  }
+}

@@ -1,0 +1,82 @@
+/** Folders of an account: what the server lists, and how far each has been read. */
+import { folderId } from '../ids.ts'
+import type { FolderStore, ListedFolder } from '../port.ts'
+import type { FolderRecord } from '../records.ts'
+import { folderRank, listedFolder } from '../rows.ts'
+import { checkEpoch } from './account-rows.ts'
+import type { Database } from './database.ts'
+import { forgetFolder } from './forget.ts'
+import type { Statements } from './statements.ts'
+
+export const folderList = 'SELECT doc FROM folders WHERE account_id = ? ORDER BY rank, path'
+
+/** Placements taken away in one transaction when a folder goes. */
+const stepPlacements = 500
+
+export function readFolder(sql: Statements, id: string): FolderRecord | null {
+  return sql.doc('SELECT doc FROM folders WHERE id = ?', id) as FolderRecord | null
+}
+
+export function saveFolder(sql: Statements, folder: FolderRecord): void {
+  sql.run('UPDATE folders SET doc = ? WHERE id = ?', JSON.stringify(folder), folder.id)
+}
+
+/** Answers the stored folders that the server did not list. */
+function upsertListed(
+  sql: Statements,
+  accountId: string,
+  epoch: number,
+  listed: readonly ListedFolder[],
+): FolderRecord[] {
+  checkEpoch(sql, accountId, epoch)
+  const stored = new Map((sql.docs(folderList, accountId) as FolderRecord[]).map((folder) => [folder.id, folder]))
+  const missing = new Map(stored)
+  for (const item of listed) {
+    const id = folderId(accountId, item.path)
+    const folder = listedFolder(accountId, epoch, stored.get(id) ?? null, item)
+    missing.delete(id)
+    sql.run(
+      `INSERT INTO folders (id, account_id, rank, path, doc) VALUES (?, ?, ?, ?, ?)
+       ON CONFLICT (id) DO UPDATE SET doc = excluded.doc`,
+      id,
+      accountId,
+      folderRank(item.path),
+      item.path,
+      JSON.stringify(folder),
+    )
+  }
+  return [...missing.values()]
+}
+
+/** The placements first, in bounded steps, then the folder. */
+async function removeFolder(db: Database, folder: FolderRecord, epoch: number, now: () => number): Promise<void> {
+  for (;;) {
+    const left = await db.write(() => {
+      checkEpoch(db, folder.accountId, epoch)
+      const rest = forgetFolder(db, folder.id, null, stepPlacements, now())
+      if (rest === 0) db.run('DELETE FROM folders WHERE id = ?', folder.id)
+      return rest
+    })
+    if (left === 0) return
+  }
+}
+
+export function createFolders(db: Database, now: () => number): FolderStore {
+  const edit = (id: string, patch: Partial<FolderRecord>) =>
+    db.write(() => {
+      const folder = readFolder(db, id)
+      if (folder) saveFolder(db, { ...folder, ...patch })
+    })
+  const list = (accountId: string) => db.read(() => db.docs(folderList, accountId) as FolderRecord[])
+  return {
+    list,
+    byPath: (accountId, path) => db.read(() => readFolder(db, folderId(accountId, path))),
+    reconcile: async (accountId, epoch, listed, complete) => {
+      const missing = await db.write(() => upsertListed(db, accountId, epoch, listed))
+      for (const folder of complete ? missing : []) await removeFolder(db, folder, epoch, now)
+      return list(accountId)
+    },
+    setCounts: (id, { messages, unseen }) => edit(id, { messages, unseen }),
+    setParked: (id, failures, parkedUntil) => edit(id, { failures, parkedUntil }),
+  }
+}

@@ -1,0 +1,75 @@
+/** The embedded store: one SQLite file. */
+import type { Store } from '../port.ts'
+import { createAccounts } from './accounts.ts'
+import { createCalls } from './calls.ts'
+import { createChanges } from './changes.ts'
+import { createContacts } from './contacts.ts'
+import { openDatabase, type Database, type SyncMode } from './database.ts'
+import { createDevelopers } from './developers.ts'
+import { createFolders } from './folders.ts'
+import { createMessages } from './messages.ts'
+import { migrate } from './migrations.ts'
+import { createNonces } from './nonces.ts'
+import { createOutbox } from './outbox.ts'
+import { createProviders } from './providers.ts'
+import { createSync } from './sync.ts'
+import { createTokens } from './tokens.ts'
+import { createUsers } from './users.ts'
+import { createWebhooks } from './webhooks.ts'
+
+export interface SqliteOptions {
+  /** The database file; made when it does not exist. Its directory must. */
+  readonly path: string
+  /** full: a commit survives a power loss; normal: a crash of the process; off: for tests. */
+  readonly sync: SyncMode
+  /** Milliseconds since 1970. Default: the clock. */
+  readonly now?: () => number
+  /** Longest wait for another process that holds the write lock; blocks the thread. Default 2000. */
+  readonly busyMs?: number
+}
+
+/**
+ * Opens the file and brings its schema up to date. AppError `store_unavailable` when the file cannot be opened,
+ * `bad_request` when a newer Mailroom made it.
+ */
+export async function createSqliteStore({ path, sync, now = Date.now, busyMs = 2000 }: SqliteOptions): Promise<Store> {
+  const db = openDatabase(path, sync, busyMs)
+  try {
+    await migrate(db, path)
+  } catch (error) {
+    db.close()
+    throw error
+  }
+  // nonces and the call log come with every API call and may be lost with the power: they do not wait for the disk
+  const quick = openDatabase(path, sync === 'full' ? 'normal' : sync, busyMs)
+  return createStore(db, quick, now)
+}
+
+function createStore(db: Database, quick: Database, now: () => number): Store {
+  return {
+    kind: 'sqlite',
+    developers: createDevelopers(db),
+    users: createUsers(db),
+    accounts: createAccounts(db),
+    folders: createFolders(db, now),
+    messages: createMessages(db),
+    sync: createSync(db, now),
+    changes: createChanges(db),
+    webhooks: createWebhooks(db),
+    outbox: createOutbox(db),
+    contacts: createContacts(db),
+    tokens: createTokens(db),
+    providers: createProviders(db),
+    nonces: createNonces(quick, now),
+    calls: createCalls(quick),
+    ping: () =>
+      db.read(() => {
+        db.number('SELECT count(*) FROM developers')
+      }),
+    close: () => {
+      quick.close()
+      db.close()
+      return Promise.resolve()
+    },
+  }
+}

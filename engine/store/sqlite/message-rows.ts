@@ -1,0 +1,134 @@
+/**
+ * Message rows and the index rows that follow from them. A step reads records through a unit, changes them with the pure
+ * functions of rows.ts, and writes each changed one once, with the difference of its placements and keys.
+ */
+import type { MessageRecord, Placement } from '../records.ts'
+import { factKeys, folderKeys, goneAt, isLive, liesAt, messageKeys, subjectKeyOf, type Place } from '../rows.ts'
+import type { Statements } from './statements.ts'
+
+export interface Unit {
+  /** As it is now, changes of this unit included. */
+  get(id: string): MessageRecord | null
+  put(record: MessageRecord): void
+  /** Writes what has changed. */
+  flush(): void
+}
+
+export function createUnit(sql: Statements): Unit {
+  const before = new Map<string, MessageRecord | null>()
+  const after = new Map<string, MessageRecord>()
+  const stored = (id: string): MessageRecord | null => {
+    const known = before.get(id)
+    if (known !== undefined) return known
+    const record = sql.doc('SELECT doc FROM messages WHERE id = ?', id) as MessageRecord | null
+    before.set(id, record)
+    return record
+  }
+  return {
+    get: (id) => after.get(id) ?? stored(id),
+    put: (record) => {
+      after.set(record.id, record)
+    },
+    flush: () => {
+      for (const record of after.values()) saveMessage(sql, stored(record.id), record)
+      after.clear()
+      before.clear()
+    },
+  }
+}
+
+/** `before` null = a new row. */
+function saveMessage(sql: Statements, before: MessageRecord | null, after: MessageRecord): void {
+  if (before === after) return
+  if (before) updateRow(sql, after)
+  else insertRow(sql, after)
+  savePlacements(sql, before?.placements ?? [], after)
+  saveKeys(sql, before, after)
+}
+
+function insertRow(sql: Statements, message: MessageRecord): void {
+  sql.run(
+    `INSERT INTO messages (id, account_id, live, sent_at, gone_at, attachments, email_message_id, hosted_message_id,
+       subject_key, doc) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    message.id,
+    message.accountId,
+    isLive(message) ? 1 : 0,
+    message.sentAt,
+    goneAt(message),
+    message.attachments.length,
+    message.emailMessageId,
+    message.hostedMessageId,
+    subjectKeyOf(message),
+    JSON.stringify(message),
+  )
+}
+
+/** Facts never change, and so do their columns. */
+function updateRow(sql: Statements, message: MessageRecord): void {
+  sql.run(
+    'UPDATE messages SET live = ?, gone_at = ?, doc = ? WHERE id = ?',
+    isLive(message) ? 1 : 0,
+    goneAt(message),
+    JSON.stringify(message),
+    message.id,
+  )
+}
+
+function savePlacements(sql: Statements, before: readonly Placement[], after: MessageRecord): void {
+  for (const there of before) {
+    if (!after.placements.some((placement) => liesAt(placement, there))) deletePlacement(sql, there)
+  }
+  for (const there of after.placements) {
+    if (before.includes(there)) continue
+    sql.run(
+      `INSERT OR REPLACE INTO placements (folder_id, uid_validity, uid, message_id, flags, modseq, rev)
+       VALUES (?, ?, ?, ?, ?, ?, ?)`,
+      there.folderId,
+      there.uidValidity,
+      there.uid,
+      after.id,
+      JSON.stringify(there.flags),
+      there.modseq,
+      there.rev,
+    )
+  }
+}
+
+export function deletePlacement(sql: Statements, place: Required<Place>): void {
+  const { folderId, uidValidity, uid } = place
+  sql.run('DELETE FROM placements WHERE folder_id = ? AND uid_validity = ? AND uid = ?', folderId, uidValidity, uid)
+}
+
+/** Only live messages have keys: the facts' keys come and go with life, the folders' keys with the placements. */
+function saveKeys(sql: Statements, before: MessageRecord | null, after: MessageRecord): void {
+  const had = before !== null && isLive(before)
+  if (had && isLive(after)) {
+    const old = folderKeys(before)
+    const now = folderKeys(after)
+    deleteKeys(sql, after, without(old, now))
+    insertKeys(sql, after, without(now, old))
+  } else if (had) deleteKeys(sql, after, [...folderKeys(before), ...factKeys(before)])
+  else insertKeys(sql, after, messageKeys(after))
+}
+
+function without(keys: readonly string[], others: readonly string[]): string[] {
+  return keys.filter((key) => !others.includes(key))
+}
+
+/** One statement for all keys of a message: there may be thousands. */
+export const keyRows = {
+  insert: `INSERT OR IGNORE INTO message_keys (account_id, key, sent_at, message_id)
+    SELECT ?1, value, ?2, ?3 FROM json_each(?4)`,
+  remove: `DELETE FROM message_keys WHERE account_id = ?1 AND sent_at = ?2 AND message_id = ?3
+    AND key IN (SELECT value FROM json_each(?4))`,
+} as const
+
+function insertKeys(sql: Statements, message: MessageRecord, keys: readonly string[]): void {
+  if (keys.length === 0) return
+  sql.run(keyRows.insert, message.accountId, message.sentAt, message.id, JSON.stringify(keys))
+}
+
+function deleteKeys(sql: Statements, message: MessageRecord, keys: readonly string[]): void {
+  if (keys.length === 0) return
+  sql.run(keyRows.remove, message.accountId, message.sentAt, message.id, JSON.stringify(keys))
+}

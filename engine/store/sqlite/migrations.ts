@@ -1,0 +1,133 @@
+/**
+ * The schema, as steps forward: PRAGMA user_version counts the steps that have been taken. A step that has been released is
+ * never edited; a new one is added. Records are whole in `doc` (JSON); the columns beside it are what indexes need.
+ * NULL would not be found by `=`: a missing account, user or webhook is '' in a column.
+ */
+import { AppError } from '../../errors.ts'
+import type { Database } from './database.ts'
+
+const people = `
+CREATE TABLE developers (id TEXT PRIMARY KEY, api_key TEXT NOT NULL UNIQUE, doc TEXT NOT NULL);
+
+CREATE TABLE users (id TEXT PRIMARY KEY, developer_id TEXT NOT NULL, created_at INTEGER NOT NULL, doc TEXT NOT NULL);
+CREATE INDEX users_of_developer ON users (developer_id, created_at, id);
+-- every address a user is found by: its own (account_id '') and those of its accounts
+CREATE TABLE user_addresses (
+  developer_id TEXT NOT NULL, email TEXT NOT NULL, created_at INTEGER NOT NULL, user_id TEXT NOT NULL, account_id TEXT NOT NULL,
+  PRIMARY KEY (developer_id, email, created_at, user_id, account_id)) WITHOUT ROWID;
+CREATE INDEX addresses_of_user ON user_addresses (user_id, account_id);
+
+CREATE TABLE accounts (
+  id TEXT PRIMARY KEY, user_id TEXT NOT NULL, label TEXT NOT NULL, status TEXT NOT NULL, epoch INTEGER NOT NULL,
+  created_at INTEGER NOT NULL, doc TEXT NOT NULL, UNIQUE (user_id, label));
+CREATE INDEX accounts_of_user ON accounts (user_id, created_at, id);
+CREATE INDEX accounts_by_status ON accounts (user_id, status, created_at, id);
+
+CREATE TABLE tokens (
+  token TEXT PRIMARY KEY, developer_id TEXT NOT NULL, user_id TEXT NOT NULL, account_id TEXT NOT NULL,
+  version TEXT NOT NULL, created_at INTEGER NOT NULL, doc TEXT NOT NULL);
+CREATE INDEX tokens_of_developer ON tokens (developer_id, created_at, token);
+CREATE INDEX tokens_of_user ON tokens (user_id, created_at, token);
+CREATE INDEX tokens_of_account ON tokens (account_id, created_at, token);
+
+CREATE TABLE providers (
+  developer_id TEXT NOT NULL, consumer_key TEXT NOT NULL, created_at INTEGER NOT NULL, doc TEXT NOT NULL,
+  PRIMARY KEY (developer_id, consumer_key));
+CREATE INDEX providers_by_age ON providers (developer_id, created_at, consumer_key);
+
+CREATE TABLE nonces (
+  api_key TEXT NOT NULL, nonce TEXT NOT NULL, timestamp INTEGER NOT NULL, expires_at INTEGER NOT NULL,
+  PRIMARY KEY (api_key, nonce, timestamp)) WITHOUT ROWID;
+CREATE INDEX nonces_by_expiry ON nonces (expires_at);
+
+CREATE TABLE calls (
+  id TEXT PRIMARY KEY, developer_id TEXT NOT NULL, user_id TEXT NOT NULL, at INTEGER NOT NULL, method TEXT NOT NULL,
+  path TEXT NOT NULL, status INTEGER NOT NULL, doc TEXT NOT NULL);
+CREATE INDEX calls_of_developer ON calls (developer_id, at, id);
+CREATE INDEX calls_of_user ON calls (developer_id, user_id, at, id);
+CREATE INDEX calls_by_age ON calls (at);
+`
+
+const mail = `
+CREATE TABLE folders (
+  id TEXT PRIMARY KEY, account_id TEXT NOT NULL, rank INTEGER NOT NULL, path TEXT NOT NULL, doc TEXT NOT NULL);
+CREATE INDEX folders_of_account ON folders (account_id, rank, path);
+
+-- doc is last: what stands before it is read without the pages it overflows to
+CREATE TABLE messages (
+  id TEXT PRIMARY KEY, account_id TEXT NOT NULL, live INTEGER NOT NULL, sent_at INTEGER NOT NULL, gone_at INTEGER,
+  attachments INTEGER NOT NULL, email_message_id TEXT, hosted_message_id TEXT, subject_key TEXT NOT NULL, doc TEXT NOT NULL);
+CREATE INDEX messages_of_account ON messages (account_id, live, sent_at, id);
+CREATE INDEX messages_by_message_id ON messages (account_id, email_message_id, live, sent_at, id)
+  WHERE email_message_id IS NOT NULL;
+CREATE INDEX messages_by_hosted_id ON messages (account_id, hosted_message_id, live, sent_at, id)
+  WHERE hosted_message_id IS NOT NULL;
+CREATE INDEX messages_gone ON messages (account_id, gone_at, id) WHERE gone_at IS NOT NULL;
+CREATE TABLE placements (
+  folder_id TEXT NOT NULL, uid_validity TEXT NOT NULL, uid INTEGER NOT NULL, message_id TEXT NOT NULL, flags TEXT NOT NULL,
+  modseq TEXT NOT NULL, rev INTEGER NOT NULL, PRIMARY KEY (folder_id, uid_validity, uid)) WITHOUT ROWID;
+-- the keys of live messages, see rows.ts
+CREATE TABLE message_keys (
+  account_id TEXT NOT NULL, key TEXT NOT NULL, sent_at INTEGER NOT NULL, message_id TEXT NOT NULL,
+  PRIMARY KEY (account_id, key, sent_at, message_id)) WITHOUT ROWID;
+
+CREATE TABLE changes (
+  id TEXT PRIMARY KEY, account_id TEXT NOT NULL, seq INTEGER NOT NULL, message_id TEXT NOT NULL, at INTEGER NOT NULL,
+  doc TEXT NOT NULL, UNIQUE (account_id, seq));
+CREATE INDEX changes_of_message ON changes (account_id, message_id, seq);
+CREATE INDEX changes_by_age ON changes (at);
+
+CREATE TABLE contacts (
+  id TEXT PRIMARY KEY, user_id TEXT NOT NULL, total_count INTEGER NOT NULL, direct_count INTEGER NOT NULL,
+  indirect_count INTEGER NOT NULL, search_key TEXT NOT NULL, doc TEXT NOT NULL);
+CREATE INDEX contacts_by_total ON contacts (user_id, total_count, id);
+CREATE INDEX contacts_by_direct ON contacts (user_id, direct_count, id);
+CREATE INDEX contacts_by_indirect ON contacts (user_id, indirect_count, id);
+-- which deltas have been counted
+CREATE TABLE contact_marks (
+  account_id TEXT NOT NULL, contact_id TEXT NOT NULL, key TEXT NOT NULL,
+  PRIMARY KEY (account_id, contact_id, key)) WITHOUT ROWID;
+`
+
+const callbacks = `
+CREATE TABLE webhooks (
+  id TEXT PRIMARY KEY, developer_id TEXT NOT NULL, user_id TEXT NOT NULL, created_at INTEGER NOT NULL, doc TEXT NOT NULL);
+CREATE INDEX webhooks_of_owner ON webhooks (developer_id, user_id, created_at, id);
+CREATE INDEX webhooks_of_user ON webhooks (user_id, created_at, id);
+CREATE TABLE scans (
+  webhook_id TEXT NOT NULL, account_id TEXT NOT NULL, doc TEXT NOT NULL, PRIMARY KEY (webhook_id, account_id));
+CREATE INDEX scans_of_account ON scans (account_id);
+
+CREATE TABLE outbox (
+  id TEXT PRIMARY KEY, channel_id TEXT NOT NULL, webhook_id TEXT NOT NULL, developer_id TEXT NOT NULL, user_id TEXT NOT NULL,
+  account_id TEXT NOT NULL, message_id TEXT NOT NULL, kind TEXT NOT NULL, state TEXT NOT NULL, lane INTEGER NOT NULL,
+  created_at INTEGER NOT NULL, seq INTEGER NOT NULL, finished_at INTEGER, last_status INTEGER, doc TEXT NOT NULL);
+CREATE INDEX outbox_pending ON outbox (channel_id, lane, created_at, seq, id, account_id) WHERE state = 'pending';
+CREATE INDEX outbox_pending_of_account ON outbox (channel_id, account_id, lane, created_at, seq, id)
+  WHERE state = 'pending';
+CREATE INDEX outbox_of_webhook ON outbox (webhook_id, state, created_at, id);
+CREATE INDEX outbox_of_developer ON outbox (developer_id, created_at, id);
+CREATE INDEX outbox_of_account ON outbox (account_id, created_at, id);
+CREATE INDEX outbox_of_message ON outbox (message_id, created_at, id) WHERE message_id <> '';
+CREATE INDEX outbox_of_user ON outbox (user_id) WHERE account_id = '' AND user_id <> '';
+CREATE INDEX outbox_finished ON outbox (finished_at) WHERE finished_at IS NOT NULL;
+`
+
+/** Step n leads from schema version n to n + 1. */
+export const migrations: readonly string[] = [people + mail + callbacks]
+
+/** Brings the schema up to date. AppError `bad_request`, one line, when a newer Mailroom made the file. */
+export async function migrate(database: Database, path: string): Promise<void> {
+  await database.write(() => {
+    const version = database.number('PRAGMA user_version')
+    if (version > migrations.length) {
+      throw new AppError(
+        'bad_request',
+        `${path} has schema version ${version}, newer than the ${migrations.length} this Mailroom knows: use a newer Mailroom`,
+        { details: { version, known: migrations.length } },
+      )
+    }
+    for (const step of migrations.slice(version)) database.script(step)
+    database.script(`PRAGMA user_version = ${migrations.length}`)
+  })
+}

@@ -1,0 +1,92 @@
+/** Callbacks to send, and afterwards the record of their delivery. */
+import type { OutboxResult, OutboxStore, Page } from '../port.ts'
+import type { OutboxRecord, OutboxState } from '../records.ts'
+import { recorded, requeued, skipped } from '../rows.ts'
+import type { Database } from './database.ts'
+import {
+  allStates,
+  backlog,
+  deliveryPage,
+  finishedStates,
+  pendingAccounts,
+  pendingChannels,
+  pendingOf,
+  pendingOfChannel,
+  type RowQuery,
+} from './outbox-query.ts'
+import { insertOutbox, readOutbox, saveOutbox } from './outbox-rows.ts'
+import { deleteWhere } from './deletes.ts'
+import type { Statements } from './statements.ts'
+
+/** Rows skipped in one transaction. */
+const stepRows = 500
+
+function pending(sql: Statements, channelId: string, exceptAccounts: readonly string[], limit: number): OutboxRecord[] {
+  if (exceptAccounts.length === 0) return sql.docs(pendingOfChannel, channelId, limit) as OutboxRecord[]
+  const except = new Set(exceptAccounts)
+  const accounts = sql.rows(pendingAccounts, channelId).map((row) => String(row['id']))
+  const open = accounts.filter((account) => !except.has(account))
+  if (open.length === 0) return []
+  const statement = pendingOf(channelId, open, limit)
+  return sql.docs(statement.sql, ...statement.values) as OutboxRecord[]
+}
+
+function record(sql: Statements, results: readonly OutboxResult[]): void {
+  for (const result of results) {
+    const row = readOutbox(sql, result.id)
+    if (row) saveOutbox(sql, recorded(row, result))
+  }
+}
+
+function page(
+  sql: Statements,
+  query: RowQuery,
+  of: readonly OutboxState[],
+  direction: 'ASC' | 'DESC',
+  limits: Page,
+): OutboxRecord[] {
+  const statement = deliveryPage(query, of, direction, limits)
+  return statement ? (sql.docs(statement.sql, ...statement.values) as OutboxRecord[]) : []
+}
+
+/** Oldest first, so that several calls with a limit go through all in order. */
+function requeue(sql: Statements, query: RowQuery, now: number, limit: number): number {
+  const rows = page(sql, query, finishedStates, 'ASC', { limit, offset: 0 })
+  for (const row of rows) saveOutbox(sql, requeued(row, now))
+  return rows.length
+}
+
+async function skipPending(db: Database, channelId: string, reason: string, now: number): Promise<number> {
+  const select = `SELECT doc FROM outbox WHERE channel_id = ? AND state = 'pending' AND kind = 'message' LIMIT ?`
+  for (let total = 0; ;) {
+    const step = await db.write(() => {
+      const rows = db.docs(select, channelId, stepRows) as OutboxRecord[]
+      for (const row of rows) saveOutbox(db, skipped(row, reason, now))
+      return rows.length
+    })
+    total += step
+    if (step < stepRows) return total
+  }
+}
+
+export const expireOutbox = deleteWhere('outbox', 'finished_at < ?')
+
+export function createOutbox(db: Database): OutboxStore {
+  return {
+    enqueue: (rows) => db.write(() => insertOutbox(db, rows)),
+    get: (id) => db.read(() => readOutbox(db, id)),
+    channels: () => db.read(() => db.rows(pendingChannels).map((row) => String(row['id']))),
+    pending: (channelId, exceptAccounts, limit) => db.read(() => pending(db, channelId, exceptAccounts, limit)),
+    backlog: (channelId) =>
+      db.read(() => {
+        const row = db.row(backlog, channelId)
+        const oldest = row?.['oldest']
+        return { pending: Number(row?.['pending'] ?? 0), oldestAt: typeof oldest === 'number' ? oldest : null }
+      }),
+    record: (results) => db.write(() => record(db, results)),
+    list: (query, limits) => db.read(() => page(db, query, allStates, 'DESC', limits)),
+    requeue: (query, now, limit) => db.write(() => requeue(db, query, now, limit)),
+    skipPending: (channelId, reason, now) => skipPending(db, channelId, reason, now),
+    expire: (before, limit) => db.write(() => db.run(expireOutbox, before, limit)),
+  }
+}

@@ -1,0 +1,80 @@
+/**
+ * Removal of accounts and users with all that hangs on them: in bounded steps, so that a big mailbox does not hold up the
+ * others, and with the row itself last, so that a removal that was cut short is repeated from the start.
+ */
+import type { AccountRecord, FolderRecord, WebhookRecord } from '../records.ts'
+import { readAccount, saveAccount } from './account-rows.ts'
+import type { Database } from './database.ts'
+import { deleteWhere, drain } from './deletes.ts'
+
+export const accountDeletes: readonly string[] = [
+  deleteWhere('messages', 'account_id = ?'),
+  deleteWhere('changes', 'account_id = ?'),
+  deleteWhere('outbox', 'account_id = ?'),
+  deleteWhere('scans', 'account_id = ?'),
+  deleteWhere('tokens', 'account_id = ?'),
+  deleteWhere('folders', 'account_id = ?'),
+]
+
+/** Of tables without row ids: their own keys take the place. */
+export const keyedDeletes = {
+  placements: `DELETE FROM placements WHERE folder_id = ?1 AND (uid_validity, uid) IN
+    (SELECT uid_validity, uid FROM placements WHERE folder_id = ?1 LIMIT ?2)`,
+  keys: `DELETE FROM message_keys WHERE account_id = ?1 AND (key, sent_at, message_id) IN
+    (SELECT key, sent_at, message_id FROM message_keys WHERE account_id = ?1 LIMIT ?2)`,
+  marks: `DELETE FROM contact_marks WHERE account_id = ?1 AND (contact_id, key) IN
+    (SELECT contact_id, key FROM contact_marks WHERE account_id = ?1 LIMIT ?2)`,
+} as const
+
+export async function removeAccount(db: Database, id: string): Promise<void> {
+  // a new epoch first: a writer that is still at work loses its lease instead of leaving rows behind
+  const folders = await db.write(() => {
+    const account = readAccount(db, id)
+    if (!account) return null
+    saveAccount(db, { ...account, epoch: account.epoch + 1 })
+    return db.docs('SELECT doc FROM folders WHERE account_id = ?', id) as FolderRecord[]
+  })
+  if (!folders) return
+  for (const folder of folders) await drain(db, keyedDeletes.placements, folder.id)
+  await drain(db, keyedDeletes.keys, id)
+  await drain(db, keyedDeletes.marks, id)
+  for (const sql of accountDeletes) await drain(db, sql, id)
+  await db.write(() => {
+    const account = readAccount(db, id)
+    if (!account) return
+    db.run('DELETE FROM user_addresses WHERE user_id = ? AND account_id = ?', account.userId, id)
+    db.run('DELETE FROM accounts WHERE id = ?', id)
+  })
+}
+
+/** The webhook with its pending rows and scans; `wholly` also with the record of its deliveries. */
+export async function removeWebhook(db: Database, id: string, wholly: boolean): Promise<void> {
+  const states = wholly ? `'pending', 'delivered', 'failed', 'skipped'` : `'pending'`
+  await drain(db, deleteWhere('outbox', `webhook_id = ? AND state IN (${states})`), id)
+  await drain(db, deleteWhere('scans', 'webhook_id = ?'), id)
+  await db.write(() => {
+    // what was queued while the others went
+    db.run(`DELETE FROM outbox WHERE webhook_id = ? AND state = 'pending'`, id)
+    db.run('DELETE FROM webhooks WHERE id = ?', id)
+  })
+}
+
+export const userDeletes: readonly string[] = [
+  deleteWhere('contacts', 'user_id = ?'),
+  deleteWhere('tokens', 'user_id = ?'),
+  deleteWhere('outbox', `user_id = ? AND account_id = '' AND user_id <> ''`),
+]
+
+export async function removeUser(db: Database, id: string): Promise<void> {
+  const [accounts, webhooks] = await db.read(() => [
+    db.docs('SELECT doc FROM accounts WHERE user_id = ?', id) as AccountRecord[],
+    db.docs('SELECT doc FROM webhooks WHERE user_id = ?', id) as WebhookRecord[],
+  ])
+  for (const account of accounts) await removeAccount(db, account.id)
+  for (const webhook of webhooks) await removeWebhook(db, webhook.id, true)
+  for (const sql of userDeletes) await drain(db, sql, id)
+  await db.write(() => {
+    db.run('DELETE FROM user_addresses WHERE user_id = ?', id)
+    db.run('DELETE FROM users WHERE id = ?', id)
+  })
+}

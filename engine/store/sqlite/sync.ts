@@ -1,0 +1,93 @@
+/** One batch of one folder as one transaction: all of it or nothing, so that the order inside does not show. */
+import { AppError } from '../../errors.ts'
+import type { SyncBatch, SyncStore } from '../port.ts'
+import type { ChangeRecord, FolderRecord, Placement } from '../records.ts'
+import { addPlacement, liesAt, newMessage, sameCursor, tell, updateFlags, vanish, withSeqOf } from '../rows.ts'
+import { checkEpoch } from './account-rows.ts'
+import { insertChanges } from './changes.ts'
+import { countContacts } from './contacts.ts'
+import type { Database } from './database.ts'
+import { readFolder, saveFolder } from './folders.ts'
+import { forgetFolder } from './forget.ts'
+import { createUnit, type Unit } from './message-rows.ts'
+import { insertOutbox } from './outbox-rows.ts'
+import type { Statements } from './statements.ts'
+
+function leaseLost(why: string, batch: SyncBatch): AppError {
+  const { accountId, folderId, epoch } = batch
+  return new AppError('lease_lost', why, { details: { accountId, folderId, epoch } })
+}
+
+/** The folder as it is stored, when this batch may be applied to it. */
+function checkedFolder(sql: Statements, batch: SyncBatch): FolderRecord {
+  checkEpoch(sql, batch.accountId, batch.epoch)
+  const folder = readFolder(sql, batch.folderId)
+  if (folder?.accountId !== batch.accountId) throw leaseLost('the folder is gone', batch)
+  if (!sameCursor(folder.cursor, batch.cursorBefore)) throw leaseLost('the folder was read by another', batch)
+  return folder
+}
+
+const holder = 'SELECT message_id FROM placements WHERE folder_id = ? AND uid_validity = ? AND uid = ?'
+
+function holderOf(sql: Statements, place: Pick<Placement, 'folderId' | 'uidValidity' | 'uid'>): string | null {
+  const row = sql.row(holder, place.folderId, place.uidValidity, place.uid)
+  return row ? String(row['message_id']) : null
+}
+
+function addMessages(sql: Statements, unit: Unit, batch: SyncBatch, now: number): void {
+  for (const added of batch.added) {
+    // a UID is one message: when its identity was read differently before, the older row gives the place up
+    const other = holderOf(sql, added.placement)
+    const displaced = other !== null && other !== added.id ? unit.get(other) : null
+    if (displaced) {
+      const placements = displaced.placements.filter((there) => !liesAt(there, added.placement))
+      unit.put({ ...displaced, placements })
+      unit.flush()
+    }
+    const known = unit.get(added.id)
+    unit.put(known ? addPlacement(known, added.placement) : newMessage(batch.accountId, added, now))
+  }
+}
+
+/** Flags, disappearances and what was told of them. */
+function updateMessages(sql: Statements, unit: Unit, batch: SyncBatch): void {
+  const folder = { folderId: batch.folderId, uidValidity: batch.cursorAfter.uidValidity }
+  for (const update of batch.flagUpdates) {
+    const record = unit.get(update.messageId)
+    if (record) unit.put(updateFlags(record, folder, update))
+  }
+  for (const uid of batch.vanished) {
+    const id = holderOf(sql, { ...folder, uid })
+    const record = id === null ? null : unit.get(id)
+    if (record) unit.put(vanish(record, { ...folder, uid }, batch.vanishedAt))
+  }
+  for (const told of batch.told) {
+    const record = unit.get(told.messageId)
+    if (record) unit.put(tell(record, told))
+  }
+}
+
+function apply(sql: Statements, batch: SyncBatch, now: number): Awaited<ReturnType<SyncStore['apply']>> {
+  const folder = checkedFolder(sql, batch)
+  const unit = createUnit(sql)
+  addMessages(sql, unit, batch, now)
+  unit.flush()
+  const changes: ChangeRecord[] = insertChanges(sql, batch.accountId, batch.changes)
+  const outbox = insertOutbox(sql, batch.outbox.map(withSeqOf(changes)))
+  updateMessages(sql, unit, batch)
+  unit.flush()
+  countContacts(sql, batch.accountId, batch.contacts)
+  saveFolder(sql, { ...folder, cursor: batch.cursorAfter, ...batch.counts })
+  return { changes, outbox }
+}
+
+export function createSync(db: Database, now: () => number): SyncStore {
+  return {
+    apply: (batch) => db.write(() => apply(db, batch, now())),
+    forgetPlacements: (accountId, epoch, folderId, keepUidValidity, limit) =>
+      db.write(() => {
+        checkEpoch(db, accountId, epoch)
+        return forgetFolder(db, folderId, keepUidValidity, limit, now())
+      }),
+  }
+}

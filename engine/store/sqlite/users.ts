@@ -1,0 +1,63 @@
+/** Users, and the addresses they are found by: their own and those of their accounts. */
+import { foldCase } from '../rows.ts'
+import type { Page, UserFilter, UserStore } from '../port.ts'
+import type { UserRecord } from '../records.ts'
+import { indexAddresses } from './account-rows.ts'
+import type { Database } from './database.ts'
+import { removeUser } from './removal.ts'
+import type { Value } from './statements.ts'
+
+/** The statement of a list; with an email it walks that address's rows, which lie in order of age too. */
+export function userList(
+  developerId: string,
+  filter: UserFilter,
+  page: Page,
+): { readonly sql: string; readonly values: readonly Value[] } {
+  const values: Value[] = [developerId]
+  let from = 'users u WHERE u.developer_id = ?'
+  let order = 'u.created_at, u.id'
+  if (filter.email !== undefined) {
+    from = `(SELECT DISTINCT created_at, user_id FROM user_addresses WHERE developer_id = ? AND email = ?
+      ORDER BY created_at, user_id LIMIT -1) a CROSS JOIN users u ON u.id = a.user_id WHERE 1`
+    order = ''
+    values.push(foldCase(filter.email))
+  }
+  if (filter.status !== undefined) {
+    from += ' AND EXISTS (SELECT 1 FROM accounts x WHERE x.user_id = u.id AND x.status = ?)'
+    values.push(filter.status)
+  }
+  const sql = `SELECT u.doc FROM ${from} ${order && `ORDER BY ${order}`} LIMIT ? OFFSET ?`
+  return { sql, values: [...values, page.limit, page.offset] }
+}
+
+export function createUsers(db: Database): UserStore {
+  const edit = (id: string, patch: Partial<UserRecord>): UserRecord | null => {
+    const stored = db.doc('SELECT doc FROM users WHERE id = ?', id) as UserRecord | null
+    if (!stored) return null
+    const user = { ...stored, ...patch }
+    db.run('UPDATE users SET doc = ? WHERE id = ?', JSON.stringify(user), id)
+    if (patch.emailAddresses) indexAddresses(db, user, '', user.emailAddresses)
+    return user
+  }
+  return {
+    create: (user) =>
+      db.write(() => {
+        const { id, developerId, createdAt } = user
+        const insert = 'INSERT INTO users (id, developer_id, created_at, doc) VALUES (?, ?, ?, ?)'
+        db.run(insert, id, developerId, createdAt, JSON.stringify(user))
+        indexAddresses(db, user, '', user.emailAddresses)
+      }),
+    get: (developerId, id) =>
+      db.read(() => {
+        const user = db.doc('SELECT doc FROM users WHERE id = ?', id) as UserRecord | null
+        return user?.developerId === developerId ? user : null
+      }),
+    list: (developerId, filter, page) =>
+      db.read(() => {
+        const { sql, values } = userList(developerId, filter, page)
+        return db.docs(sql, ...values) as UserRecord[]
+      }),
+    edit: (id, patch) => db.write(() => edit(id, patch)),
+    remove: (id) => removeUser(db, id),
+  }
+}

@@ -1,0 +1,170 @@
+/**
+ * How steps change the records other than messages, and what those records start with. Pure; both adapters use it
+ * through rows.ts, which re-exports it.
+ */
+import { contactId, folderId } from './ids.ts'
+import type { ListedFolder, OutboxResult, StatusTransition } from './port.ts'
+import type {
+  AccountRecord,
+  ChangeRecord,
+  ConnectTokenRecord,
+  ContactDelta,
+  ContactRecord,
+  FolderCursor,
+  FolderRecord,
+  OutboxRecord,
+  ResumeRecord,
+  WebhookHealth,
+} from './records.ts'
+
+/** Of an account that has never been connected. */
+export const freshResume: ResumeRecord = Object.freeze({
+  attempt: 0,
+  strikes: 0,
+  retryAt: null,
+  lastError: null,
+  lastConnectedAt: null,
+  initialSyncAt: null,
+})
+
+/** Of a webhook that has sent nothing yet. */
+export const freshHealth: WebhookHealth = Object.freeze({
+  failure: false,
+  consecutiveFailures: 0,
+  retryAt: null,
+  lastError: null,
+  lastSuccessAt: null,
+  failingSince: null,
+  failureVersion: 0,
+})
+
+/** Of a folder that was opened and of which nothing was read yet. */
+export function freshCursor(uidValidity: string): FolderCursor {
+  return {
+    uidValidity,
+    uidNext: 0,
+    backfillBelow: 0,
+    highestModseq: '0',
+    exists: 0,
+    comparedAt: 0,
+    quarantined: [],
+  }
+}
+
+/** The account after the transition. Whether it may be taken (epoch, fromVersion) the adapter has compared. */
+export function transitioned(account: AccountRecord, step: StatusTransition): AccountRecord {
+  return {
+    ...account,
+    status: step.status,
+    statusMessage: step.statusMessage,
+    statusVersion: step.fromVersion + 1,
+    resume: step.resume,
+  }
+}
+
+/** INBOX sorts before everything else. */
+export function folderRank(path: string): 0 | 1 {
+  return path === 'INBOX' ? 0 : 1
+}
+
+/** What the server lists, over what is stored (null = new): how far it was read and how often it failed stay. */
+export function listedFolder(
+  accountId: string,
+  epoch: number,
+  stored: FolderRecord | null,
+  listed: ListedFolder,
+): FolderRecord {
+  return {
+    id: folderId(accountId, listed.path),
+    accountId,
+    path: listed.path,
+    delimiter: listed.delimiter,
+    attributes: listed.attributes,
+    specialUse: listed.specialUse,
+    selectable: listed.selectable,
+    messages: listed.messages ?? stored?.messages ?? 0,
+    unseen: listed.unseen ?? stored?.unseen ?? 0,
+    cursor: stored?.cursor ?? null,
+    epoch,
+    failures: stored?.failures ?? 0,
+    parkedUntil: stored?.parkedUntil ?? null,
+  }
+}
+
+/** The contact with one more delta; the newest name that is not empty is its name. null = first seen now. */
+export function mergeContact(stored: ContactRecord | null, delta: ContactDelta): ContactRecord {
+  const email = delta.email.toLowerCase()
+  if (!stored) {
+    return {
+      id: contactId(delta.userId, delta.email),
+      userId: delta.userId,
+      email,
+      name: delta.name,
+      totalCount: delta.total,
+      directCount: delta.direct,
+      indirectCount: delta.indirect,
+      lastReceivedAt: delta.receivedAt,
+    }
+  }
+  const newer = delta.receivedAt >= stored.lastReceivedAt
+  return {
+    ...stored,
+    name: delta.name !== '' && (newer || stored.name === '') ? delta.name : stored.name,
+    totalCount: stored.totalCount + delta.total,
+    directCount: stored.directCount + delta.direct,
+    indirectCount: stored.indirectCount + delta.indirect,
+    lastReceivedAt: Math.max(stored.lastReceivedAt, delta.receivedAt),
+  }
+}
+
+/** An outbox row takes the seq of its change; rows of other events keep their own. */
+export function withSeqOf(changes: readonly ChangeRecord[]): (row: OutboxRecord) => OutboxRecord {
+  const seqs = new Map(changes.map((change) => [change.id, change.seq]))
+  return (row) => {
+    const seq = row.changeId === null ? undefined : seqs.get(row.changeId)
+    return seq === undefined || seq === row.seq ? row : { ...row, seq }
+  }
+}
+
+/** Attempts kept per row; only the newest keeps its response. */
+const attemptsKept = 12
+
+/**
+ * The row after an attempt. A row that was finished meanwhile (skipped because the webhook was paused) is not brought back
+ * by the failure of an attempt that was under way: it only keeps the attempt.
+ */
+export function recorded(row: OutboxRecord, result: OutboxResult): OutboxRecord {
+  const older = row.attempts.map((attempt) => ({ ...attempt, response: null }))
+  const tried: OutboxRecord = result.attempt
+    ? { ...row, attemptCount: row.attemptCount + 1, attempts: [...older, result.attempt].slice(-attemptsKept) }
+    : row
+  if (row.state !== 'pending' && result.state === 'pending') return tried
+  const { state, dueAt, finishedAt, reason } = result
+  return { ...tried, state, dueAt, finishedAt, reason }
+}
+
+/** HTTP status of the last attempt; null = none, or no answer. */
+export function lastStatus(row: OutboxRecord): number | null {
+  return row.attempts.at(-1)?.status ?? null
+}
+
+/** Back to pending, as if never tried; the attempts stay to be seen. */
+export function requeued(row: OutboxRecord, now: number): OutboxRecord {
+  return { ...row, state: 'pending', attemptCount: 0, dueAt: now, finishedAt: null, reason: null }
+}
+
+/** A paused webhook keeps no backlog. */
+export function skipped(row: OutboxRecord, reason: string, now: number): OutboxRecord {
+  return { ...row, state: 'skipped', finishedAt: now, reason }
+}
+
+/** The token after its one use; null when it was used or has expired. */
+export function usedToken(
+  token: ConnectTokenRecord,
+  usedAt: number,
+  userId: string,
+  accountId: string,
+): ConnectTokenRecord | null {
+  if (token.usedAt !== null || token.expiresAt <= usedAt) return null
+  return { ...token, usedAt, userId, accountId }
+}

@@ -1,0 +1,223 @@
+/** Webhooks as developers make, edit and remove them; secrets; samples and redelivery. */
+import type { Config } from '../config.ts'
+import { AppError, badParameter, notFound } from '../errors.ts'
+import { checkUrl } from '../net/callback-url.ts'
+import type { Sealer } from '../secrets/seal.ts'
+import { newId, outboxId } from '../store/ids.ts'
+import type { Store } from '../store/port.ts'
+import type { OutboxRecord, WebhookFilters, WebhookRecord } from '../store/records.ts'
+import { freshHealth } from '../store/rows.ts'
+import type { Actors } from './actors.ts'
+import type { Attempts } from './attempts.ts'
+import type { Composer } from './composer.ts'
+import type { History } from './history.ts'
+import { compileMatcher } from './match.ts'
+import { currentSecret, newSecret, openSecrets, rotated, sealSecrets } from './secrets.ts'
+import type { Targets } from './targets.ts'
+import type { WebhookInput, Webhooks } from './types.ts'
+
+export interface AdminDeps {
+  readonly config: Pick<Config, 'MAILROOM_ALLOW_PRIVATE' | 'MAILROOM_SECRET_OVERLAP'>
+  readonly store: Pick<Store, 'webhooks' | 'outbox'>
+  readonly sealer: Sealer
+  readonly targets: Targets
+  readonly actors: Actors
+  readonly attempts: Attempts
+  readonly composer: Composer
+  readonly history: History
+  readonly now: () => number
+}
+
+export type Admin = Pick<Webhooks, 'create' | 'edit' | 'remove' | 'rotateSecret' | 'secret' | 'test' | 'redeliver'>
+
+/** Rows that one call sets back to pending at most; the answer says how many there were. */
+const redeliveredAtOnce = 10_000
+
+export function createAdmin(deps: AdminDeps): Admin {
+  return {
+    create: (owner, input) => create(deps, owner, input),
+    edit: (webhook, input) => edit(deps, webhook, input),
+    async remove(webhook) {
+      deps.targets.remove(webhook.id)
+      await deps.store.webhooks.remove(webhook.id)
+      await deps.actors.remove(webhook.id)
+    },
+    async rotateSecret(webhook) {
+      const now = deps.now()
+      const secrets = rotated(secretsOf(deps, webhook), now, deps.config.MAILROOM_SECRET_OVERLAP)
+      await store(deps, webhook, { sealedSecrets: sealSecrets(deps.sealer, webhook.id, secrets) })
+      return currentSecret(secrets)
+    },
+    secret: (webhook) => currentSecret(secretsOf(deps, webhook)),
+    test: (webhook) => test(deps, webhook),
+    redeliver: (webhook, which) => redeliver(deps, webhook, which),
+  }
+}
+
+/** The cache may know of a newer secret than the record that the caller holds. */
+function secretsOf({ sealer, targets }: AdminDeps, webhook: WebhookRecord) {
+  const current = targets.get(webhook.id)?.webhook ?? webhook
+  return openSecrets(sealer, current.id, current.sealedSecrets)
+}
+
+async function checkUrls({ config }: AdminDeps, input: WebhookInput): Promise<void> {
+  if (input.callbackUrl !== undefined) await checkUrl('callback_url', input.callbackUrl, config.MAILROOM_ALLOW_PRIVATE)
+  if (input.failureNotifUrl) await checkUrl('failure_notif_url', input.failureNotifUrl, config.MAILROOM_ALLOW_PRIVATE)
+}
+
+async function create(
+  deps: AdminDeps,
+  owner: Parameters<Webhooks['create']>[0],
+  input: WebhookInput,
+): Promise<WebhookRecord> {
+  if (!input.callbackUrl) throw badParameter('callback_url', 'is missing')
+  await checkUrls(deps, input)
+  const now = deps.now()
+  const id = newId(now)
+  const secrets = [{ secret: newSecret(), createdAt: now, expiresAt: null }]
+  const blank: WebhookRecord = {
+    id,
+    ...owner,
+    callbackUrl: input.callbackUrl,
+    failureNotifUrl: null,
+    active: true,
+    filters: {},
+    includeBody: false,
+    bodyType: null,
+    includeHeader: null,
+    receiveAllChanges: false,
+    receiveDrafts: false,
+    receiveHistorical: false,
+    sealedSecrets: sealSecrets(deps.sealer, id, secrets),
+    health: freshHealth,
+    createdAt: now,
+  }
+  const webhook = { ...blank, ...patchOf(blank, input) }
+  compileMatcher(webhook)
+  await deps.store.webhooks.create(webhook)
+  deps.targets.put(webhook)
+  deps.actors.start(id, webhook)
+  await deps.history.startFor(webhook)
+  return webhook
+}
+
+type Patch = Partial<Omit<WebhookRecord, 'id' | 'developerId' | 'userId' | 'createdAt'>>
+
+/** Only what is named changes; null and '' remove. */
+function patchOf(webhook: WebhookRecord, input: WebhookInput): Patch {
+  const { filters, bodyType, callbackUrl, failureNotifUrl, ...plain } = input
+  return {
+    ...plain,
+    ...(callbackUrl === undefined ? {} : { callbackUrl }),
+    ...(failureNotifUrl === undefined ? {} : { failureNotifUrl: failureNotifUrl === '' ? null : failureNotifUrl }),
+    ...(bodyType === undefined ? {} : { bodyType: checkedType(bodyType) }),
+    ...(filters === undefined ? {} : { filters: mergedFilters(webhook.filters, filters) }),
+  }
+}
+
+function checkedType(bodyType: string | null): string | null {
+  const type = bodyType?.trim().toLowerCase() ?? ''
+  if (type === '') return null
+  if (!/^text\/[a-z0-9.+-]+$/.test(type))
+    throw badParameter('body_type', 'expected text/plain, text/html or another text type')
+  return type
+}
+
+function mergedFilters(before: WebhookFilters, named: NonNullable<WebhookInput['filters']>): WebhookFilters {
+  const all = { ...before, ...named }
+  return Object.fromEntries(Object.entries(all).filter(([, value]) => typeof value === 'string' && value.trim() !== ''))
+}
+
+async function store(deps: AdminDeps, webhook: WebhookRecord, patch: Patch): Promise<WebhookRecord> {
+  const edited = await deps.store.webhooks.edit(webhook.id, patch)
+  if (edited === null) throw notFound('webhook', webhook.id)
+  deps.targets.put(edited)
+  return edited
+}
+
+async function edit(deps: AdminDeps, webhook: WebhookRecord, input: WebhookInput): Promise<WebhookRecord> {
+  if (input.callbackUrl === '') throw badParameter('callback_url', 'cannot be removed')
+  await checkUrls(deps, input)
+  const current = deps.targets.get(webhook.id)?.webhook ?? webhook
+  const patch = patchOf(current, input)
+  compileMatcher({ ...current, ...patch })
+  if (input.active === true) return activate(deps, current, patch)
+  const edited = await store(deps, webhook, patch)
+  if (input.active === false) {
+    deps.actors.deactivate(webhook.id)
+    await deps.store.outbox.skipPending(webhook.id, 'the webhook was paused', deps.now())
+  }
+  await deps.history.startFor(edited)
+  return edited
+}
+
+/** Ends the failing period. What was planned while the webhook went inactive must not come back to life. */
+async function activate(deps: AdminDeps, current: WebhookRecord, patch: Patch): Promise<WebhookRecord> {
+  if (!current.active) await deps.store.outbox.skipPending(current.id, 'the webhook was paused', deps.now())
+  const { failureVersion, lastSuccessAt } = current.health
+  const edited = await store(deps, current, { ...patch, health: { ...freshHealth, failureVersion, lastSuccessAt } })
+  deps.actors.activate(edited)
+  await deps.history.startFor(edited)
+  return edited
+}
+
+/** A sample now, past queue and schedule; the log keeps it as a finished row. */
+async function test(deps: AdminDeps, webhook: WebhookRecord): Promise<OutboxRecord> {
+  const now = deps.now()
+  const row: OutboxRecord = {
+    id: outboxId(webhook.id, `test:${newId(now)}`),
+    channelId: webhook.id,
+    webhookId: webhook.id,
+    developerId: webhook.developerId,
+    userId: webhook.userId,
+    accountId: null,
+    kind: 'test',
+    lane: 0,
+    seq: 0,
+    changeId: null,
+    messageId: null,
+    event: null,
+    data: {},
+    url: null,
+    state: 'pending',
+    createdAt: now,
+    dueAt: now,
+    attemptCount: 0,
+    attempts: [],
+    finishedAt: null,
+    reason: null,
+  }
+  const composed = await deps.composer.compose(row)
+  if (composed.kind !== 'send') throw notFound('webhook', webhook.id)
+  const tried = await deps.attempts.send(row, composed.url, composed.body)
+  if (tried === null) throw notFound('developer', webhook.developerId)
+  const finished: OutboxRecord = {
+    ...row,
+    state: tried.failure === null ? 'delivered' : 'failed',
+    attemptCount: 1,
+    attempts: [tried.attempt],
+    finishedAt: deps.now(),
+    reason: tried.failure?.message ?? null,
+  }
+  await deps.store.outbox.enqueue([finished])
+  return finished
+}
+
+async function redeliver(
+  deps: AdminDeps,
+  webhook: WebhookRecord,
+  which: Parameters<Webhooks['redeliver']>[1],
+): Promise<number> {
+  const current = deps.targets.get(webhook.id)?.webhook ?? webhook
+  if (!current.active) throw new AppError('conflict', `webhook ${webhook.id} is paused: set active=1 first`)
+  const query = {
+    webhookId: webhook.id,
+    ...(which.ids === undefined ? {} : { ids: which.ids }),
+    ...(which.from === undefined ? {} : { createdFrom: which.from }),
+    ...(which.until === undefined ? {} : { createdUntil: which.until }),
+    ...(which.failedOnly === true ? { states: ['failed' as const] } : {}),
+  }
+  const count = await deps.store.outbox.requeue(query, deps.now(), redeliveredAtOnce)
+  if (count > 0) deps.actors.reread(webhook.id)
+  return count
+}

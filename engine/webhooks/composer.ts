@@ -1,0 +1,99 @@
+/** What a row's callback says and which keys sign it: looks up webhook, account, message and developer, each remembered for a while. */
+import { LRUCache } from 'lru-cache'
+import type { Sealer } from '../secrets/seal.ts'
+import type { Store } from '../store/port.ts'
+import type { AccountRecord, OutboxRecord } from '../store/records.ts'
+import { urlCallbackBody } from '../callbacks/body.ts'
+import { type Composed, type PayloadDeps, composeMessage } from './payload.ts'
+import { sampleBody } from './sample.ts'
+import { openSecrets, validSecrets } from './secrets.ts'
+import type { SigningKeys } from './sign.ts'
+import { type Targets, findThreads } from './targets.ts'
+
+export interface Composer {
+  compose(row: OutboxRecord): Promise<Composed>
+  /** null = the developer is gone. */
+  keysOf(row: Pick<OutboxRecord, 'developerId' | 'webhookId'>): Promise<SigningKeys | null>
+  /** The user's accounts changed or went. */
+  forget(userId: string): void
+}
+
+export interface ComposerDeps {
+  readonly store: Pick<Store, 'accounts' | 'messages' | 'developers'>
+  readonly sealer: Sealer
+  readonly targets: Targets
+  readonly payload: PayloadDeps
+}
+
+const rememberedMs = 30_000
+
+export function createComposer(deps: ComposerDeps): Composer {
+  const accounts = new LRUCache<string, AccountRecord>({ max: 2000, ttl: rememberedMs })
+  const secrets = new LRUCache<string, string>({ max: 1000, ttl: rememberedMs })
+
+  async function accountOf(id: string): Promise<AccountRecord | null> {
+    const known = accounts.get(id)
+    if (known !== undefined) return known
+    const found = await deps.store.accounts.get(id)
+    if (found !== null) accounts.set(id, found)
+    return found
+  }
+
+  async function apiSecretOf(developerId: string): Promise<string | null> {
+    const known = secrets.get(developerId)
+    if (known !== undefined) return known
+    const developer = await deps.store.developers.get(developerId)
+    if (developer === null) return null
+    const secret = deps.sealer.open(developer.sealedSecret, developer.id)
+    secrets.set(developerId, secret)
+    return secret
+  }
+
+  return {
+    async compose(row) {
+      if (row.kind === 'message') return composeRow(deps, row, accountOf)
+      return row.kind === 'test' ? composeTest(deps, row) : composeUrl(row)
+    },
+    async keysOf({ developerId, webhookId }) {
+      const apiSecret = await apiSecretOf(developerId)
+      return apiSecret === null ? null : { apiSecret, webhookSecrets: webhookSecrets(deps, webhookId) }
+    },
+    forget(userId) {
+      for (const [id, account] of accounts.entries()) if (account.userId === userId) accounts.delete(id)
+    },
+  }
+}
+
+function webhookSecrets({ targets, sealer, payload }: ComposerDeps, webhookId: string | null): string[] {
+  const webhook = webhookId === null ? undefined : targets.get(webhookId)?.webhook
+  if (webhook === undefined) return []
+  return validSecrets(openSecrets(sealer, webhook.id, webhook.sealedSecrets), payload.now()).map((one) => one.secret)
+}
+
+function composeUrl(row: OutboxRecord): Composed {
+  if (row.url === null) return { kind: 'skip', reason: 'no URL to call' }
+  return { kind: 'send', url: row.url, body: urlCallbackBody(row) }
+}
+
+function composeTest({ targets, payload }: ComposerDeps, row: OutboxRecord): Composed {
+  const webhook = row.webhookId === null ? undefined : targets.get(row.webhookId)?.webhook
+  if (webhook === undefined) return { kind: 'skip', reason: 'the webhook was removed' }
+  return { kind: 'send', url: webhook.callbackUrl, body: sampleBody(webhook, payload) }
+}
+
+async function composeRow(
+  deps: ComposerDeps,
+  row: OutboxRecord,
+  accountOf: (id: string) => Promise<AccountRecord | null>,
+): Promise<Composed> {
+  const target = row.webhookId === null ? null : deps.targets.get(row.webhookId)
+  if (target === null) return { kind: 'skip', reason: 'the webhook was removed' }
+  if (!target.webhook.active) return { kind: 'skip', reason: 'the webhook is paused' }
+  const account = await accountOf(row.accountId ?? '')
+  if (account === null) return { kind: 'skip', reason: 'the email account was removed' }
+  const message = await deps.store.messages.get(account.id, row.messageId ?? '')
+  if (message === null) return { kind: 'skip', reason: 'the message is no longer in the index' }
+  const { webhook, matcher } = target
+  const threads = () => findThreads(deps.store, target, account.id)
+  return composeMessage(deps.payload, { row, webhook, matcher, account, message, threads })
+}

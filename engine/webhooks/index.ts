@@ -1,0 +1,179 @@
+/** The webhooks wing: from stored changes to signed callbacks. Everything else talks to it through `Webhooks` (types.ts). */
+import type { Config } from '../config.ts'
+import { toAppError } from '../errors.ts'
+import { statusRow } from '../callbacks/status.ts'
+import { syncRow } from '../callbacks/sync.ts'
+import { createHttpClient } from '../net/http.ts'
+import type { Logger } from '../observe/log.ts'
+import type { Metrics } from '../observe/metrics.ts'
+import type { Sealer } from '../secrets/seal.ts'
+import type { Store } from '../store/port.ts'
+import type { OutboxRecord, WebhookRecord } from '../store/records.ts'
+import { type Actors, createActors } from './actors.ts'
+import { createAdmin } from './admin.ts'
+import { createAttempts } from './attempts.ts'
+import { type Composer, createComposer } from './composer.ts'
+import type { Mail } from './contents.ts'
+import { dryRun, explain } from './explain.ts'
+import { type History, createHistory } from './history.ts'
+import { createRecorder } from './recorder.ts'
+import { createStreams } from './streams.ts'
+import { type Target, type Targets, createTargets, newTarget, planRows } from './targets.ts'
+import type { Webhooks } from './types.ts'
+
+export interface WebhooksDeps {
+  readonly config: Config
+  readonly log: Logger
+  readonly metrics: Metrics
+  readonly store: Store
+  readonly sealer: Sealer
+  /** Bodies and headers from the mail server. */
+  readonly mail: Mail
+  /** Base of resource_url in callbacks, without a trailing slash: MAILROOM_PUBLIC_URL or where the API listens. */
+  readonly baseUrl: () => string
+  /** Milliseconds since 1970; the system's clock otherwise. */
+  readonly clock?: () => number
+  /** For jitter, in [0, 1). */
+  readonly random?: () => number
+}
+
+/** How often finished deliveries are looked through for old ones, and gauges are set. */
+const retentionMs = 3_600_000
+const gaugeMs = 10_000
+const expiredAtOnce = 1_000
+
+interface Wing {
+  readonly deps: WebhooksDeps
+  readonly now: () => number
+  readonly targets: Targets
+  readonly composer: Composer
+  readonly actors: Actors
+  readonly history: History
+  readonly stopWork: () => Promise<void>
+  readonly timers: NodeJS.Timeout[]
+}
+
+export function createWebhooks(deps: WebhooksDeps): Webhooks {
+  const { wing, admin } = build(deps)
+  const { targets, actors, composer } = wing
+  const streams = createStreams(deps.log)
+  const explainDeps = { store: deps.store, mail: deps.mail, maxBodyBytes: deps.config.MAILROOM_WEBHOOK_PAYLOAD_MAX * 4 }
+  return {
+    ...admin,
+    startAll: () => startAll(wing),
+    stopAll: () => stopAll(wing),
+    plan: (account, changes) => planRows(targets.of(account), account, changes),
+    stored(accountId, outbox, changes) {
+      if (outbox.length > 0) actors.dispatch(outbox)
+      if (changes.length > 0) streams.tell(accountId)
+    },
+    planStatus: (account, transition) => planStatus(wing, account, transition),
+    initialSyncDone: (account) => initialSyncDone(wing, account),
+    dryRun: (webhook, account, limit) => dryRun(explainDeps, targetOf(wing, webhook), account, limit),
+    explain: (webhook, account, message) => explain(explainDeps, targetOf(wing, webhook), account, message),
+    forget(userId) {
+      composer.forget(userId)
+      dropRemoved(wing, userId).catch((error: unknown) =>
+        deps.log.warn({ userId, err: toAppError(error) }, 'webhooks of a removed user not ended yet'),
+      )
+    },
+    subscribe: (accountIds, listener) => streams.subscribe(accountIds, listener),
+    view: (webhookId) => actors.registry.view(webhookId),
+    views: () => actors.registry.views(),
+  }
+}
+
+function build(deps: WebhooksDeps) {
+  const { config, store, sealer, mail, baseUrl, log, metrics } = deps
+  const now = deps.clock ?? Date.now
+  const random = deps.random ?? Math.random
+  const http = createHttpClient({ connectTimeoutMs: config.MAILROOM_WEBHOOK_TIMEOUT })
+  const targets = createTargets(store, log)
+  const payload = { mail, baseUrl, now, maxBytes: config.MAILROOM_WEBHOOK_PAYLOAD_MAX }
+  const composer = createComposer({ store, sealer, targets, payload })
+  const recorder = createRecorder(store.outbox, log)
+  const allowPrivate = config.MAILROOM_ALLOW_PRIVATE
+  const limits = { timeoutMs: config.MAILROOM_WEBHOOK_TIMEOUT, allowPrivate, maxResponseBytes: 4096 }
+  const attempts = createAttempts({
+    config,
+    composer,
+    recorder,
+    metrics,
+    random,
+    deliver: { http, limits, config, now },
+  })
+  const actors = createActors({ config, log, metrics, store, targets, attempts, now, random })
+  const history = createHistory({ store, targets, config, log, now, reread: (channelId) => actors.reread(channelId) })
+  const admin = createAdmin({ config, store, sealer, targets, actors, attempts, composer, history, now })
+  const stopWork = async () => {
+    await actors.stopAll(config.MAILROOM_SHUTDOWN_TIMEOUT)
+    await recorder.close(config.MAILROOM_SHUTDOWN_TIMEOUT)
+    await http.close()
+  }
+  const wing: Wing = { deps, now, targets, composer, actors, history, stopWork, timers: [] }
+  return { wing, admin }
+}
+
+async function startAll(wing: Wing): Promise<void> {
+  const { targets, actors, deps, timers } = wing
+  await targets.load()
+  for (const { webhook } of targets.all()) actors.start(webhook.id, webhook)
+  for (const channelId of await deps.store.outbox.channels()) actors.reread(channelId)
+  await wing.history.startAll()
+  timers.push(setInterval(() => setGauges(wing), gaugeMs).unref())
+  timers.push(setInterval(() => void expire(wing), retentionMs).unref())
+}
+
+async function stopAll(wing: Wing): Promise<void> {
+  for (const timer of wing.timers.splice(0)) clearInterval(timer)
+  await wing.history.stop()
+  await wing.stopWork()
+}
+
+function setGauges({ deps, actors }: Wing): void {
+  deps.metrics.webhooks.reset()
+  for (const [tag, count] of actors.registry.countTags()) deps.metrics.webhooks.set({ tag }, count)
+}
+
+async function expire({ deps, now }: Wing): Promise<void> {
+  const before = now() - deps.config.MAILROOM_DELIVERY_RETENTION
+  try {
+    while ((await deps.store.outbox.expire(before, expiredAtOnce)) === expiredAtOnce);
+  } catch (error) {
+    deps.log.warn({ err: toAppError(error) }, 'old deliveries not removed yet')
+  }
+}
+
+/** A webhook that is not in the cache (just removed, or unreadable) is judged by its record. */
+function targetOf({ targets }: Wing, webhook: WebhookRecord): Target {
+  return targets.get(webhook.id) ?? newTarget(webhook)
+}
+
+async function planStatus(
+  { deps, now }: Wing,
+  account: Parameters<Webhooks['planStatus']>[0],
+  transition: Parameters<Webhooks['planStatus']>[1],
+): Promise<OutboxRecord[]> {
+  const developer = account.statusCallbackUrl === null ? await deps.store.developers.get(account.developerId) : null
+  const url = account.statusCallbackUrl ?? developer?.statusCallbackUrl ?? null
+  return url === null ? [] : [statusRow(account, transition, url, now())]
+}
+
+async function initialSyncDone(
+  { deps, now, actors, history }: Wing,
+  account: Parameters<Webhooks['initialSyncDone']>[0],
+): Promise<void> {
+  const row = syncRow(account, now())
+  // Its id is the account's: told once, however often this is called.
+  if (row !== null) actors.dispatch(await deps.store.outbox.enqueue([row]))
+  history.accountReady(account)
+}
+
+/** Removing a user removes its webhooks from the store; their actors end here. */
+async function dropRemoved({ deps, targets, actors }: Wing, userId: string): Promise<void> {
+  for (const { webhook } of targets.of({ userId, developerId: '' })) {
+    if ((await deps.store.webhooks.get(webhook.id)) !== null) continue
+    targets.remove(webhook.id)
+    await actors.remove(webhook.id)
+  }
+}

@@ -1,0 +1,211 @@
+/**
+ * Filters of a webhook, compiled once and asked for every event. All filters of a webhook have to match (AND); the items of one
+ * comma list are alternatives (OR). Every filter gives its word and why, so that the dry run and `explain` can show them.
+ *
+ * - to, from, cc: a whole address or a whole display name of that header.
+ * - to_domain, from_domain: the domain itself and its sub-domains: `example.com` matches `a@mail.example.com`.
+ * - subject: part of the subject, or a regular expression. file_name: a whole name of any attachment.
+ * - thread: our thread id, the hosted thread id, or any Message-ID of the thread.
+ * - folder_added, folder_removed: the full name, with the server's delimiter or with /; see events.ts for the events.
+ * - body_search: part of a decoded text body; wildcards and regular expressions may match anywhere in it.
+ *
+ * Two filters may have to wait: a body is only known at delivery, and a thread named by a Message-ID that the message itself
+ * does not carry has to be looked up. Their answer is "undecided" then: the event is queued, and judged again at delivery.
+ */
+import type { Address, MessageRecord, WebhookFilters, WebhookRecord } from '../store/records.ts'
+import { type MessageEvent, judgeEvent, moveOf } from './events.ts'
+import { domainsOf } from '../messages/domains.ts'
+import { type Grammar, type Pattern, compilePatterns, fold } from './patterns.ts'
+import type { FilterVerdict } from './types.ts'
+
+/** What is known at the time of asking, beyond event and message. Absent = not known yet. */
+export interface Known {
+  /** Decoded text bodies. */
+  readonly bodies?: readonly string[]
+  /** Thread ids that the webhook's thread reference leads to in this account. */
+  readonly threads?: ReadonlySet<string>
+}
+
+export interface Judgement {
+  readonly outcome: 'match' | 'no' | 'undecided'
+  readonly verdicts: readonly FilterVerdict[]
+}
+
+export interface Matcher {
+  readonly needsBody: boolean
+  /** The thread filter's text without brackets; null = no such filter. */
+  readonly threadReference: string | null
+  judge(event: MessageEvent, message: MessageRecord, known?: Known): Judgement
+}
+
+/** null = undecided. */
+interface Word {
+  readonly matched: boolean | null
+  readonly why: string
+}
+
+type Check = (event: MessageEvent, message: MessageRecord, known: Known) => Word
+type FilterName = keyof WebhookFilters
+
+const grammars: Readonly<Record<Exclude<FilterName, 'thread'>, Grammar>> = {
+  to: { list: true, wildcards: 'all', anchoring: 'whole' },
+  from: { list: true, wildcards: 'all', anchoring: 'whole' },
+  cc: { list: true, wildcards: 'all', anchoring: 'whole' },
+  subject: { list: false, wildcards: 'none', anchoring: 'within' },
+  fileName: { list: true, wildcards: 'all', anchoring: 'whole' },
+  folderAdded: { list: false, wildcards: 'no brackets', anchoring: 'whole' },
+  folderRemoved: { list: false, wildcards: 'no brackets', anchoring: 'whole' },
+  toDomain: { list: true, wildcards: 'all', anchoring: 'whole' },
+  fromDomain: { list: true, wildcards: 'all', anchoring: 'whole' },
+  bodySearch: { list: false, wildcards: 'all', anchoring: 'within' },
+}
+
+/** The parameter's name on the wire, for errors. */
+export const filterParameters: Readonly<Record<FilterName, string>> = {
+  to: 'filter_to',
+  from: 'filter_from',
+  cc: 'filter_cc',
+  subject: 'filter_subject',
+  thread: 'filter_thread',
+  fileName: 'filter_file_name',
+  folderAdded: 'filter_folder_added',
+  folderRemoved: 'filter_folder_removed',
+  toDomain: 'filter_to_domain',
+  fromDomain: 'filter_from_domain',
+  bodySearch: 'body_search',
+}
+
+/** Throws `bad_request` naming the parameter and the position of a bad pattern. */
+export function compileMatcher(
+  webhook: Pick<WebhookRecord, 'filters' | 'receiveAllChanges' | 'receiveDrafts'>,
+): Matcher {
+  const { filters } = webhook
+  const checks = (Object.keys(filterParameters) as FilterName[]).flatMap((name) => {
+    const text = filters[name]
+    return text === undefined ? [] : [{ name, check: compileCheck(name, text, filters) }]
+  })
+  return {
+    needsBody: filters.bodySearch !== undefined,
+    threadReference: filters.thread === undefined ? null : bareReference(filters.thread),
+    judge(event, message, known = {}) {
+      const verdicts = judgeEvent(webhook, event, message)
+      let refused = verdicts.some((verdict) => !verdict.matched)
+      let undecided = false
+      for (const { name, check } of checks) {
+        const word = check(event, message, known)
+        if (word.matched === null) undecided = true
+        else if (!word.matched) refused = true
+        verdicts.push({ filter: name, matched: word.matched ?? false, why: word.why })
+      }
+      return { outcome: refused ? 'no' : undecided ? 'undecided' : 'match', verdicts }
+    },
+  }
+}
+
+function compileCheck(name: FilterName, text: string, filters: WebhookFilters): Check {
+  if (name === 'thread') return threadCheck(bareReference(text))
+  const patterns = compilePatterns(filterParameters[name], text, grammars[name])
+  if (name === 'folderAdded') return folderCheck(patterns, 'added', filters.folderRemoved !== undefined)
+  if (name === 'folderRemoved') return folderCheck(patterns, 'removed', filters.folderAdded !== undefined)
+  if (name === 'bodySearch') {
+    return (_event, _message, known) =>
+      known.bodies === undefined
+        ? { matched: null, why: 'the body has not been read yet' }
+        : anyOf(patterns, known.bodies, 'a body')
+  }
+  const values = candidates[name]
+  return (_event, message) => anyOf(patterns, values(message), 'it')
+}
+
+const candidates: Readonly<
+  Record<
+    'to' | 'from' | 'cc' | 'toDomain' | 'fromDomain' | 'subject' | 'fileName',
+    (message: MessageRecord) => string[]
+  >
+> = {
+  to: (message) => namesAndAddresses(message.addresses.to),
+  from: (message) => namesAndAddresses(message.addresses.from),
+  cc: (message) => namesAndAddresses(message.addresses.cc),
+  toDomain: (message) => domains(message.addresses.to),
+  fromDomain: (message) => domains(message.addresses.from),
+  subject: (message) => [message.subject],
+  fileName: (message) => message.attachments.map((one) => one.fileName).filter((name) => name !== ''),
+}
+
+function namesAndAddresses(addresses: readonly Address[]): string[] {
+  return addresses.flatMap(({ email, name }) => [email, name]).filter((text) => text !== '')
+}
+
+/** Each domain and its parents, and `@domain` for those who write it so. */
+function domains(addresses: readonly Address[]): string[] {
+  const found = new Set<string>()
+  for (const { email } of addresses) {
+    const own = domainsOf(email)
+    for (const domain of own) found.add(domain)
+    if (own[0] !== undefined) found.add(`@${own[0]}`)
+  }
+  return [...found]
+}
+
+function anyOf(patterns: readonly Pattern[], values: readonly string[], what: 'a body' | 'it'): Word {
+  for (const pattern of patterns) {
+    const hit = values.find((value) => pattern.matches(value))
+    if (hit !== undefined)
+      return { matched: true, why: `${what === 'it' ? shown(hit) : what} matches ${pattern.source}` }
+  }
+  const wanted = patterns.map((pattern) => pattern.source).join(', ')
+  if (what === 'a body') return { matched: false, why: `none of ${values.length} bodies matches ${wanted}` }
+  if (values.length === 0) return { matched: false, why: `nothing there to match ${wanted}` }
+  return {
+    matched: false,
+    why: `${values.slice(0, 5).map(shown).join(', ')} ${values.length > 5 ? '… ' : ''}do not match ${wanted}`,
+  }
+}
+
+function shown(value: string): string {
+  return `"${value.length > 80 ? `${value.slice(0, 79)}…` : value}"`
+}
+
+/** With both folder filters, each speaks on its own direction only. */
+function folderCheck(patterns: readonly Pattern[], direction: 'added' | 'removed', both: boolean): Check {
+  return (event) => {
+    const move = moveOf(event)
+    if (move !== direction) {
+      const other = both && move !== 'none'
+      return { matched: other, why: other ? 'the other folder filter decides' : `${event.kind} is not "${direction}"` }
+    }
+    return anyOf(patterns, folderNames(event.path), 'it')
+  }
+}
+
+/** Delimiters in use are / . and \: names are compared as the server writes them, and with / for each of the others. */
+function folderNames(path: string): string[] {
+  return [...new Set([path, path.replaceAll('.', '/'), path.replaceAll('\\', '/')])]
+}
+
+/** Without angle brackets, and without the gm- that some clients put before hosted ids. */
+export function bareReference(text: string): string {
+  return text
+    .trim()
+    .replace(/^<(.*)>$/, '$1')
+    .replace(/^gm-/i, '')
+}
+
+function threadCheck(reference: string): Check {
+  const wanted = fold(reference)
+  const decimal = /^[0-9a-f]{14,16}$/.test(wanted) ? BigInt(`0x${wanted}`).toString() : wanted
+  return (_event, message, known) => {
+    const ids = [
+      message.threadId,
+      message.hostedThreadId,
+      message.emailMessageId,
+      message.inReplyTo,
+      ...message.references,
+    ]
+    const hit = ids.find((id) => id !== null && (fold(id) === wanted || id === decimal))
+    if (hit !== undefined) return { matched: true, why: `${shown(hit ?? '')} is of the thread` }
+    if (known.threads === undefined) return { matched: null, why: 'the thread has not been looked up yet' }
+    const same = [message.threadId, message.hostedThreadId].some((id) => id !== null && known.threads?.has(id))
+    return { matched: same, why: same ? 'a message of the thread has this id' : `not in the thread of ${reference}` }
+  }
+}

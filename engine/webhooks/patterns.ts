@@ -1,0 +1,178 @@
+/**
+ * The pattern language of webhook filters: plain text, shell wildcards (* ? [a-z] [!a-z], \ escapes), or a regular expression
+ * between slashes. Users' patterns run in linear time (re2js), without case, on text in NFC. A bad pattern is `bad_request` that
+ * names the parameter and the position (from 1) of what is wrong.
+ */
+import { RE2JS, RE2JSException, RE2JSSyntaxException } from 're2js'
+import { badParameter } from '../errors.ts'
+
+/** A compiled pattern: `whole` must cover the value, `within` may lie anywhere in it. */
+export interface Pattern {
+  readonly source: string
+  readonly kind: 'text' | 'wildcard' | 'regex'
+  matches(value: string): boolean
+}
+
+export type Anchoring = 'whole' | 'within'
+
+/** What a filter's text may hold. Folder names hold brackets often ([Gmail]/Sent), so that there only * and ? are wild. */
+export interface Grammar {
+  readonly list: boolean
+  readonly wildcards: 'all' | 'no brackets' | 'none'
+  readonly anchoring: Anchoring
+}
+
+const longest = 2000
+const flags = RE2JS.CASE_INSENSITIVE | RE2JS.DOTALL
+
+/** Lower case, composed: what two equal-looking names have in common. */
+export function fold(text: string): string {
+  return text.normalize('NFC').toLowerCase()
+}
+
+function wrong(parameter: string, position: number, problem: string) {
+  return badParameter(parameter, `${problem} at position ${position + 1}`)
+}
+
+/** Alternatives of a filter: any of them may match. Throws `bad_request`. */
+export function compilePatterns(parameter: string, text: string, grammar: Grammar): readonly Pattern[] {
+  if (text.length > longest) throw badParameter(parameter, `is longer than ${longest} characters`)
+  const items = grammar.list ? splitList(parameter, text) : [trimmed(text)]
+  return items.map((item) => compileItem(parameter, item, grammar))
+}
+
+interface Item {
+  readonly text: string
+  /** Where the item starts in the filter's text. */
+  readonly at: number
+  /** Was in double quotes: plain text, whatever it holds. */
+  readonly quoted?: boolean
+}
+
+function trimmed(text: string): Item {
+  return { text: text.trim(), at: text.length - text.trimStart().length }
+}
+
+/** Comma list whose items may be /regular expressions/ or "quoted, text": commas inside those do not separate. */
+function splitList(parameter: string, text: string): Item[] {
+  const items: Item[] = []
+  let at = 0
+  while (at <= text.length) {
+    while (text[at] === ' ') at += 1
+    const end = itemEnd(parameter, text, at)
+    const raw = text.slice(at, end).trimEnd()
+    if (raw === '') throw wrong(parameter, Math.min(at, text.length), 'empty item')
+    const quoted = raw.length > 1 && raw.startsWith('"') && raw.endsWith('"')
+    items.push(quoted ? { text: raw.slice(1, -1), at: at + 1, quoted } : { text: raw, at })
+    at = end + 1
+  }
+  return items
+}
+
+/** Index of the comma that ends the item starting at `at`, or the text's end. */
+function itemEnd(parameter: string, text: string, at: number): number {
+  const opener = text[at]
+  if (opener !== '/' && opener !== '"') return plainEnd(text, at)
+  for (let index = at + 1; index < text.length; index += 1) {
+    if (text[index] === '\\') index += 1
+    else if (text[index] === opener && /^\s*(,|$)/.test(text.slice(index + 1))) return plainEnd(text, index + 1)
+  }
+  throw wrong(parameter, at, opener === '/' ? 'regular expression without closing /' : 'quoted text without closing "')
+}
+
+function plainEnd(text: string, at: number): number {
+  for (let index = at; index < text.length; index += 1) {
+    if (text[index] === '\\') index += 1
+    else if (text[index] === ',') return index
+  }
+  return text.length
+}
+
+function compileItem(parameter: string, item: Item, grammar: Grammar): Pattern {
+  const { text, at } = item
+  if (item.quoted === true) return plain(text, grammar.anchoring)
+  if (text.length >= 2 && text.startsWith('/') && text.endsWith('/')) return regex(parameter, text, at)
+  if (text === '') throw wrong(parameter, at, 'empty pattern')
+  const wild = grammar.wildcards === 'all' ? /[*?[\\]/ : /[*?]/
+  if (grammar.wildcards === 'none' || !wild.test(text)) return plain(text, grammar.anchoring)
+  return wildcard(parameter, item, grammar)
+}
+
+function plain(source: string, anchoring: Anchoring): Pattern {
+  const wanted = fold(source)
+  const matches =
+    anchoring === 'whole' ? (value: string) => fold(value) === wanted : (value: string) => fold(value).includes(wanted)
+  return { source, kind: 'text', matches }
+}
+
+function regex(parameter: string, source: string, at: number): Pattern {
+  const body = source.slice(1, -1)
+  if (body === '') throw wrong(parameter, at, 'empty regular expression')
+  try {
+    const compiled = RE2JS.compile(body, flags)
+    return { source, kind: 'regex', matches: (value) => compiled.test(value.normalize('NFC')) }
+  } catch (error) {
+    if (!(error instanceof RE2JSException)) throw error
+    throw wrong(parameter, at + 1 + offenceIn(body, error), describe(error))
+  }
+}
+
+/** re2js names the offending piece of the pattern; where the piece is the whole pattern, something is missing at its end. */
+function offenceIn(body: string, error: RE2JSException): number {
+  const piece = error instanceof RE2JSSyntaxException ? (error.getPattern() ?? '') : ''
+  if (piece === '' || piece.endsWith(body)) return body.length
+  return Math.max(0, body.indexOf(piece))
+}
+
+function describe(error: RE2JSException): string {
+  return error instanceof RE2JSSyntaxException ? error.getDescription() : error.message
+}
+
+/** A value that equals the pattern letter by letter matches too: `report[1].pdf` finds the file of that name. */
+function wildcard(parameter: string, { text, at }: Item, grammar: Grammar): Pattern {
+  const source = translate(parameter, text, at, grammar.wildcards === 'all')
+  const compiled = RE2JS.compile(grammar.anchoring === 'whole' ? `^(?:${source})$` : source, flags)
+  const literal = plain(text, grammar.anchoring)
+  return {
+    source: text,
+    kind: 'wildcard',
+    matches: (value) => literal.matches(value) || compiled.test(value.normalize('NFC')),
+  }
+}
+
+function translate(parameter: string, text: string, at: number, brackets: boolean): string {
+  let out = ''
+  for (let index = 0; index < text.length; index += 1) {
+    const character = text.charAt(index)
+    if (character === '*') out += '.*'
+    else if (character === '?') out += '.'
+    else if (character === '\\' && brackets && index + 1 < text.length) out += RE2JS.quote(text.charAt((index += 1)))
+    else if (character === '[' && brackets) {
+      const end = closing(text, index)
+      if (end < 0) throw wrong(parameter, at + index, '[ without closing ]')
+      out += bracket(parameter, text.slice(index + 1, end), at + index)
+      index = end
+    } else out += RE2JS.quote(character.normalize('NFC'))
+  }
+  return out
+}
+
+/** A ] right after [ or [! stands for itself. */
+function closing(text: string, open: number): number {
+  const skip = /^[!^]/.test(text.slice(open + 1)) ? 2 : 1
+  return text.indexOf(']', open + skip + 1)
+}
+
+function bracket(parameter: string, inside: string, at: number): string {
+  const negated = /^[!^]/.test(inside)
+  const members = negated ? inside.slice(1) : inside
+  const escaped = members.replace(/[\\\]^[]/g, '\\$&')
+  const source = `[${negated ? '^' : ''}${escaped}]`
+  try {
+    RE2JS.compile(source, flags)
+  } catch (error) {
+    if (!(error instanceof RE2JSException)) throw error
+    throw wrong(parameter, at, describe(error))
+  }
+  return source
+}

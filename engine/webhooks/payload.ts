@@ -1,0 +1,123 @@
+/**
+ * From an outbox row to what its callback says: looks up message and account, reads bodies and headers from the mail server,
+ * and lets the filters that waited for them (body_search, a thread's Message-ID) have their say.
+ *
+ * When the mail server cannot give the bodies now, the row waits (`postpone`): no attempt is counted, the receiver is not at fault.
+ * After `patience` the callback goes out without them, marked truncated. A filter that needs the body waits on.
+ */
+import { isAppError, toAppError } from '../errors.ts'
+import type { AccountRecord, MessageRecord, OutboxRecord, WebhookRecord } from '../store/records.ts'
+import { type Mail, type ReadContents, namedOnly, readContents, wantsContents } from './contents.ts'
+import type { Body } from './envelope.ts'
+import { type EventFacts, type MessageEvent, readEventFacts } from './events.ts'
+import type { Matcher } from './match.ts'
+import { messageData } from './message-data.ts'
+
+export type Composed =
+  | { readonly kind: 'send'; readonly url: string; readonly body: Body }
+  | { readonly kind: 'skip'; readonly reason: string }
+  | { readonly kind: 'postpone'; readonly until: number; readonly reason: string }
+
+export interface PayloadDeps {
+  readonly mail: Mail
+  readonly baseUrl: () => string
+  readonly maxBytes: number
+  readonly now: () => number
+}
+
+export interface MessageJob {
+  readonly row: OutboxRecord
+  readonly webhook: WebhookRecord
+  readonly matcher: Matcher
+  readonly account: AccountRecord
+  readonly message: MessageRecord
+  /** Threads that the filter's reference leads to; looked up only when the matcher has such a filter. */
+  readonly threads: () => Promise<ReadonlySet<string>>
+}
+
+/** How long a callback waits for bodies that the mail server cannot give. */
+const patienceMs = 10 * 60_000
+/** How long a filter on the body waits for it. */
+const searchPatienceMs = 24 * 3_600_000
+const firstWaitMs = 5_000
+const longestWaitMs = 5 * 60_000
+
+export async function composeMessage(deps: PayloadDeps, job: MessageJob): Promise<Composed> {
+  const { row, webhook, message, matcher } = job
+  const facts = readEventFacts(row.data)
+  const search = matcher.needsBody
+  const gone = message.placements.length === 0
+  if (!search && (!wantsContents(webhook) || gone)) return decide(deps, job, facts, null)
+  if (gone) return { kind: 'skip', reason: 'the message is gone from the mailbox: its body cannot be searched' }
+  try {
+    const read = await readContents(deps.mail, message, webhook, { search, maxBytes: transferBudget(deps.maxBytes) })
+    return await decide(deps, job, facts, read)
+  } catch (error) {
+    return withoutContents(deps, job, facts, error)
+  }
+}
+
+/** Base64 takes four bytes for three, so a body that fits may be longer on its way here. */
+function transferBudget(maxBytes: number): number {
+  return Math.ceil(maxBytes * 1.4)
+}
+
+async function withoutContents(
+  deps: PayloadDeps,
+  job: MessageJob,
+  facts: EventFacts,
+  error: unknown,
+): Promise<Composed> {
+  const { code, message: reason } = toAppError(error)
+  if (isAppError(error, 'shutting_down')) throw error
+  const search = job.matcher.needsBody
+  const age = deps.now() - job.row.createdAt
+  const lost = code === 'not_found'
+  if (search && (lost || age > searchPatienceMs)) {
+    return { kind: 'skip', reason: `body_search: the body could not be read (${reason})` }
+  }
+  if (search || (!lost && age < patienceMs)) {
+    const wait = Math.min(Math.max(firstWaitMs, age), longestWaitMs)
+    return { kind: 'postpone', until: deps.now() + wait, reason: `waiting for the body: ${reason}` }
+  }
+  return decide(deps, job, facts, null)
+}
+
+async function decide(
+  deps: PayloadDeps,
+  job: MessageJob,
+  facts: EventFacts,
+  read: ReadContents | null,
+): Promise<Composed> {
+  const { row, webhook, matcher, message } = job
+  if (row.data['undecided'] === true) {
+    const event: MessageEvent = { ...facts, kind: row.event ?? 'received' }
+    const threads = matcher.threadReference === null ? {} : { threads: await job.threads() }
+    const judged = matcher.judge(event, message, { ...(read === null ? {} : { bodies: read.searchable }), ...threads })
+    const refusal = judged.verdicts.find((verdict) => !verdict.matched)
+    if (refusal !== undefined) return { kind: 'skip', reason: `${refusal.filter}: ${refusal.why}` }
+  }
+  const contents = read?.contents ?? namedOnly(webhook, message)
+  return { kind: 'send', url: webhook.callbackUrl, body: messageBody(deps, job, facts, contents) }
+}
+
+function messageBody(deps: PayloadDeps, job: MessageJob, facts: EventFacts, contents: ReadContents['contents']): Body {
+  const { row, webhook, account, message } = job
+  const folderFilters = webhook.filters.folderAdded !== undefined || webhook.filters.folderRemoved !== undefined
+  return {
+    account_id: account.userId,
+    user_id: account.userId,
+    webhook_id: webhook.id,
+    ...(row.lane === 0 && row.kind === 'message' ? { sequence: row.seq } : {}),
+    ...(webhook.receiveAllChanges || folderFilters ? { event: row.event } : {}),
+    message_data: messageData({
+      dialect: webhook.version,
+      baseUrl: deps.baseUrl(),
+      account,
+      message,
+      facts,
+      contents,
+      messageType: webhook.receiveAllChanges ? (facts.first ? 'created' : 'updated') : null,
+    }),
+  }
+}

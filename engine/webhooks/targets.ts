@@ -1,0 +1,198 @@
+/**
+ * Webhooks in force, by id, user and developer, with their filters compiled once. Loaded at the start and kept current by create,
+ * edit and remove, so that planning a sync batch asks no store.
+ */
+import { LRUCache } from 'lru-cache'
+import { isAppError } from '../errors.ts'
+import type { Logger } from '../observe/log.ts'
+import { outboxId } from '../store/ids.ts'
+import type { ChangeDraft, OutboxDraft, Store } from '../store/port.ts'
+import type { AccountRecord, MessageRecord, WebhookRecord } from '../store/records.ts'
+import { type MessageEvent, eventFacts, isFirst } from './events.ts'
+import { type Known, type Matcher, compileMatcher } from './match.ts'
+
+export interface Target {
+  webhook: WebhookRecord
+  matcher: Matcher
+  /** Account → thread ids that the thread filter's reference leads to; absent = not looked up lately. */
+  readonly threads: LRUCache<string, Set<string>>
+}
+
+export interface Targets {
+  /** Reads every webhook of the store. */
+  load(): Promise<void>
+  /** Adds or replaces. Throws `bad_request` for a bad pattern. */
+  put(webhook: WebhookRecord): Target
+  /** New health of a webhook: nothing to compile. */
+  touch(webhook: WebhookRecord): void
+  remove(webhookId: string): void
+  get(webhookId: string): Target | null
+  all(): Target[]
+  /** User level first, then application level. */
+  of(account: Pick<AccountRecord, 'userId' | 'developerId'>): Target[]
+}
+
+const threadsForgottenMs = 10 * 60_000
+
+/** The cache takes its memory at once: a webhook without a thread filter needs none. */
+function threadsKept(matcher: Matcher): number {
+  return matcher.threadReference === null ? 1 : 2_000
+}
+
+export function newTarget(webhook: WebhookRecord): Target {
+  const matcher = compileMatcher(webhook)
+  const threads = new LRUCache<string, Set<string>>({ max: threadsKept(matcher), ttl: threadsForgottenMs })
+  return { webhook, matcher, threads }
+}
+
+export function createTargets(store: Pick<Store, 'webhooks'>, log: Logger): Targets {
+  const byId = new Map<string, Target>()
+  const byOwner = new Map<string, Set<Target>>()
+
+  function remove(webhookId: string): void {
+    const target = byId.get(webhookId)
+    if (target === undefined) return
+    byId.delete(webhookId)
+    const owned = byOwner.get(ownerOf(target.webhook))
+    owned?.delete(target)
+    if (owned?.size === 0) byOwner.delete(ownerOf(target.webhook))
+  }
+
+  function put(webhook: WebhookRecord): Target {
+    const target = newTarget(webhook)
+    remove(webhook.id)
+    byId.set(webhook.id, target)
+    const owned = byOwner.get(ownerOf(webhook)) ?? new Set()
+    byOwner.set(ownerOf(webhook), owned.add(target))
+    return target
+  }
+
+  return {
+    load: () => eachWebhook(store, (webhook) => loadOne(put, webhook, log)),
+    put,
+    touch(webhook) {
+      const target = byId.get(webhook.id)
+      if (target !== undefined) target.webhook = webhook
+    },
+    remove,
+    get: (webhookId) => byId.get(webhookId) ?? null,
+    all: () => [...byId.values()],
+    of: ({ userId, developerId }) => [...(byOwner.get(`u${userId}`) ?? []), ...(byOwner.get(`d${developerId}`) ?? [])],
+  }
+}
+
+function ownerOf({ userId, developerId }: WebhookRecord): string {
+  return userId === null ? `d${developerId}` : `u${userId}`
+}
+
+/** A pattern that a newer version understood and this one does not must not stop the start. */
+function loadOne(put: (webhook: WebhookRecord) => Target, webhook: WebhookRecord, log: Logger): void {
+  try {
+    put(webhook)
+  } catch (error) {
+    if (!isAppError(error, 'bad_request')) throw error
+    log.error({ webhookId: webhook.id, reason: error.message }, 'webhook left out: its filter cannot be read')
+  }
+}
+
+const pageSize = 500
+
+async function eachWebhook(store: Pick<Store, 'webhooks'>, take: (webhook: WebhookRecord) => void): Promise<void> {
+  for (let after: string | null = null; ;) {
+    const page: WebhookRecord[] = await store.webhooks.page(after, pageSize)
+    for (const webhook of page) take(webhook)
+    after = page.at(-1)?.id ?? null
+    if (page.length < pageSize) return
+  }
+}
+
+/** The outbox rows that these changes make. Pure but for what a target learns of its thread. */
+export function planRows(
+  targets: readonly Target[],
+  account: AccountRecord,
+  changes: readonly { readonly change: ChangeDraft; readonly message: MessageRecord }[],
+): OutboxDraft[] {
+  const rows: OutboxDraft[] = []
+  for (const { change, message } of changes) {
+    for (const target of targets) {
+      if (!target.webhook.active) continue
+      const { outcome } = target.matcher.judge(change, message, knownThreads(target, account.id))
+      if (outcome === 'match' && target.matcher.threadReference !== null) learn(target, message)
+      if (outcome !== 'no') rows.push(rowOf(target.webhook, account, change, message, outcome === 'undecided'))
+    }
+  }
+  return rows
+}
+
+/** What is known of the thread filter without asking the store. */
+export function knownThreads(target: Target, accountId: string): Known {
+  const threads = target.threads.get(accountId)
+  return threads === undefined ? {} : { threads }
+}
+
+/** The message names the thread: those that follow without naming it are known by its ids. */
+function learn(target: Target, message: MessageRecord): void {
+  const threads = target.threads.get(message.accountId)
+  threads?.add(message.threadId)
+  if (message.hostedThreadId !== null) threads?.add(message.hostedThreadId)
+}
+
+/** Looks the reference up in the account: a Message-ID of any of the thread's messages leads to the thread's ids. */
+export async function findThreads(
+  store: Pick<Store, 'messages'>,
+  target: Target,
+  accountId: string,
+): Promise<ReadonlySet<string>> {
+  const known = target.threads.get(accountId)
+  if (known !== undefined) return known
+  const reference = target.matcher.threadReference
+  const found = reference === null ? null : await store.messages.find(accountId, reference)
+  const ids = found === null ? [] : [found.threadId, ...(found.hostedThreadId === null ? [] : [found.hostedThreadId])]
+  const threads = new Set(ids)
+  target.threads.set(accountId, threads)
+  return threads
+}
+
+function rowOf(
+  webhook: WebhookRecord,
+  account: AccountRecord,
+  change: ChangeDraft,
+  message: MessageRecord,
+  undecided: boolean,
+): OutboxDraft {
+  const event: MessageEvent = change
+  return {
+    ...blankRow(webhook, account, message),
+    id: outboxId(webhook.id, change.id),
+    lane: 0,
+    changeId: change.id,
+    event: change.kind,
+    data: { ...eventFacts({ ...change, first: isFirst(event, message) }), ...(undecided ? { undecided: true } : {}) },
+    createdAt: change.at,
+    dueAt: change.at,
+  }
+}
+
+/** What every message row of a webhook has in common. seq is filled in by the store from the change. */
+export function blankRow(
+  webhook: WebhookRecord,
+  account: Pick<AccountRecord, 'id' | 'userId'>,
+  message: Pick<MessageRecord, 'id'>,
+): Omit<OutboxDraft, 'id' | 'lane' | 'changeId' | 'event' | 'data' | 'createdAt' | 'dueAt'> {
+  return {
+    channelId: webhook.id,
+    webhookId: webhook.id,
+    developerId: webhook.developerId,
+    userId: account.userId,
+    accountId: account.id,
+    kind: 'message',
+    seq: 0,
+    messageId: message.id,
+    url: null,
+    state: 'pending',
+    attemptCount: 0,
+    attempts: [],
+    finishedAt: null,
+    reason: null,
+  }
+}

@@ -1,0 +1,266 @@
+/**
+ * One email account. `running` has three regions; `closing` and `stopped` follow them.
+ *
+ * life: what the account's connection does.
+ *   starting    entered at the start; left at once: paused / disabled / throttled / backoff as the resume record says, else connecting.
+ *   connecting  entered at the start, after a wait or a probe's time, by WAKE, RESUME, CHECK_PASSED, by watch.rotate.
+ *     dialing     left by connect's outcome (syncing / deciding), by the deadline (deciding), by connect.queued (queued).
+ *     queued      connect waits for our own login limiter, so no deadline; left by connect.dialing or connect's outcome.
+ *   syncing     entered when the login stands; left when sync is done (watching), fails or is silent for the deadline (deciding).
+ *   watching    entered when INBOX is caught up; left by watch.failed, an error or silence (deciding), by watch.rotate or
+ *               WAKE with reconnect (connecting), by CHECK_FAILED with a rejection (deciding).
+ *   deciding    entered after each failure, with its consequences already in the context; left at once: disabled, throttled or backoff.
+ *   waiting
+ *     backoff     left when retryAt comes, by WAKE or CHECK_PASSED (connecting), CHECK_FAILED (deciding).
+ *     throttled   left when retryAt comes and not before, not even by WAKE; a further throttling only extends it.
+ *   disabled    entered after a rejection that makes or finds the account DISABLED; left when the probe is due, by WAKE, CHECK_PASSED.
+ *   paused      entered by PAUSE from anywhere; left by RESUME (connecting, or throttled while that lasts).
+ * status: ok / disabled, the two values of the account's status; follows the context. An account stays DISABLED while it is
+ *   tried anew, and while it waits after a try that said nothing about its login (network …).
+ * records: clean / writing / retrying: whatever has to survive a restart is given to `report` until it succeeds. It never holds up life.
+ *
+ * closing: entered by STOP, which ends the session's actors; left when the last record is stored, or could not be, within the deadline.
+ * stopped: the end.
+ */
+import type { SnapshotFrom } from 'xstate'
+import { failureOf, lateFailure, reportOf, startContext, type AccountContext } from './account.rules.ts'
+import { accountChart, failing } from './account.setup.ts'
+import type { Failure, Moment } from './events.ts'
+
+interface Told<TEvent> {
+  readonly context: AccountContext
+  readonly event: TEvent
+}
+
+const rejected = failing(({ context, event }: Told<{ readonly error: unknown }>) => failureOf(context, event.error))
+/** A callback actor does not end by itself; if it does, that is a bug of the actor. */
+const ended = failing(({ context }: Told<unknown>) => failureOf(context, null))
+const reported = failing(({ event }: Told<{ readonly failure: Failure }>) => event.failure)
+const connectLate = failing(({ context }: Told<unknown>) =>
+  lateFailure(context, context.settings.connectDeadlineMs, 'the mail server did not complete the login in time'),
+)
+const syncLate = failing(({ context }: Told<unknown>) =>
+  lateFailure(context, context.settings.syncDeadlineMs, 'the mail server stopped answering while the mailbox was read'),
+)
+const watchLate = failing(({ context }: Told<unknown>) =>
+  lateFailure(context, context.settings.watchDeadlineMs, 'the mail server has been silent for too long'),
+)
+
+const at = ({ event }: Told<{ readonly at: number }>) => ({ at: event.at })
+const doneAt = ({ event }: Told<{ readonly output: { readonly at: number } }>) => ({ at: event.output.at })
+const moment = ({ event }: Told<Moment>) => ({ now: event.now, jitter: event.jitter })
+const failure = ({ event }: Told<{ readonly failure: Failure }>) => ({ failure: event.failure })
+const mailbox = ({ context }: { readonly context: AccountContext }) => ({ accountId: context.accountId })
+
+const hear = { type: 'hear', params: at } as const
+const forget = { type: 'forget', params: moment } as const
+const proved = { type: 'proved', params: at } as const
+const connectNow = { target: '#account.running.life.connecting', reenter: true, actions: forget } as const
+const wantsNewSession = ({ event }: { readonly event: { readonly reconnect?: boolean } }) => event.reconnect === true
+
+const connecting = accountChart.createStateConfig({
+  tags: 'connecting',
+  initial: 'dialing',
+  invoke: {
+    id: 'connect',
+    src: 'connect',
+    input: ({ context }) => ({
+      accountId: context.accountId,
+      attempt: context.resume.attempt,
+      handover: context.handover,
+    }),
+    onDone: { target: 'syncing', actions: { type: 'connected', params: doneAt } },
+    onError: rejected,
+  },
+  on: {
+    WAKE: [{ guard: wantsNewSession, ...connectNow }, { actions: forget }],
+  },
+  states: {
+    dialing: {
+      entry: 'startDeadline',
+      after: { connectDeadline: connectLate },
+      on: { 'connect.queued': { target: 'queued', actions: hear } },
+    },
+    queued: {
+      tags: 'queued',
+      on: { 'connect.dialing': { target: 'dialing', actions: hear } },
+    },
+  },
+})
+
+const syncing = accountChart.createStateConfig({
+  tags: 'syncing',
+  initial: 'progressing',
+  invoke: {
+    id: 'sync',
+    src: 'sync',
+    input: mailbox,
+    onDone: { target: 'watching', actions: { type: 'synced', params: doneAt } },
+    onError: rejected,
+  },
+  on: {
+    WAKE: [{ guard: wantsNewSession, ...connectNow }, { actions: forget }],
+  },
+  states: {
+    progressing: {
+      entry: 'startDeadline',
+      after: { syncDeadline: syncLate },
+      on: { 'sync.progress': { target: 'progressing', reenter: true, actions: proved } },
+    },
+  },
+})
+
+const watching = accountChart.createStateConfig({
+  tags: 'watching',
+  initial: 'alive',
+  invoke: { id: 'watch', src: 'watch', input: mailbox, onDone: ended, onError: rejected },
+  on: {
+    'watch.failed': reported,
+    'watch.rotate': { target: 'connecting', actions: [hear, 'handOver'] },
+    WAKE: { guard: wantsNewSession, ...connectNow },
+    // The open session speaks against every other failure of a second login.
+    CHECK_FAILED: { guard: { type: 'isRejection', params: failure }, ...reported },
+  },
+  states: {
+    alive: {
+      entry: 'startDeadline',
+      after: { watchDeadline: watchLate },
+      on: { 'watch.alive': { target: 'alive', reenter: true, actions: hear } },
+    },
+  },
+})
+
+const waiting = accountChart.createStateConfig({
+  tags: 'waiting',
+  initial: 'backoff',
+  after: { wait: { target: 'connecting', actions: 'waited' } },
+  states: {
+    backoff: {
+      on: {
+        WAKE: connectNow,
+        CHECK_PASSED: { target: '#account.running.life.connecting', actions: proved },
+        CHECK_FAILED: reported,
+      },
+    },
+    throttled: {
+      tags: 'throttled',
+      on: {
+        CHECK_FAILED: { guard: { type: 'isThrottling', params: failure }, ...reported },
+      },
+    },
+  },
+})
+
+const disabled = accountChart.createStateConfig({
+  after: { wait: { target: 'connecting', actions: 'waited' } },
+  on: {
+    WAKE: connectNow,
+    CHECK_PASSED: { target: 'connecting', actions: proved },
+    CHECK_FAILED: reported,
+  },
+})
+
+const paused = accountChart.createStateConfig({
+  tags: 'paused',
+  entry: 'keepNoSession',
+  on: {
+    RESUME: [
+      {
+        guard: { type: 'throttledAt', params: moment },
+        target: 'waiting.throttled',
+        actions: { type: 'hear', params: ({ event }) => ({ at: event.now }) },
+      },
+      { target: 'connecting', actions: { type: 'resumed', params: moment } },
+    ],
+  },
+})
+
+const status = accountChart.createStateConfig({
+  initial: 'known',
+  states: {
+    known: { always: [{ guard: 'isDisabled', target: 'disabled' }, { target: 'ok' }] },
+    ok: { tags: 'ok', always: { guard: 'isDisabled', target: 'disabled', actions: 'announceStatus' } },
+    disabled: { tags: 'disabled', always: { guard: 'isOk', target: 'ok', actions: 'announceStatus' } },
+  },
+})
+
+const records = accountChart.createStateConfig({
+  initial: 'clean',
+  states: {
+    clean: { always: { guard: 'dirty', target: 'writing' } },
+    writing: {
+      entry: 'writeBegins',
+      invoke: {
+        id: 'report',
+        src: 'report',
+        input: ({ context }) => reportOf(context),
+        onDone: { target: 'clean', actions: 'writeDone' },
+        onError: { target: 'retrying', actions: 'writeFailed' },
+      },
+      after: { reportDeadline: { target: 'retrying', actions: 'writeFailed' } },
+    },
+    retrying: { after: { reportRetry: 'writing' } },
+  },
+})
+
+export const accountMachine = accountChart.createMachine({
+  id: 'account',
+  context: ({ input }) => startContext(input),
+  initial: 'running',
+  states: {
+    running: {
+      type: 'parallel',
+      on: {
+        STOP: [{ guard: 'dirty', target: 'closing' }, { target: 'stopped' }],
+        'sync.completed': { actions: { type: 'initialSyncDone', params: at } },
+      },
+      states: {
+        life: {
+          initial: 'starting',
+          on: { PAUSE: '.paused' },
+          states: {
+            starting: {
+              always: [
+                { guard: 'startsPaused', target: 'paused' },
+                { guard: 'throttled', target: 'waiting.throttled' },
+                { guard: 'isDisabled', target: 'disabled' },
+                { guard: 'mustWait', target: 'waiting.backoff' },
+                { target: 'connecting' },
+              ],
+            },
+            connecting,
+            syncing,
+            watching,
+            deciding: {
+              always: [
+                { guard: 'rejected', target: 'disabled' },
+                { guard: 'throttled', target: 'waiting.throttled' },
+                { target: 'waiting.backoff' },
+              ],
+            },
+            waiting,
+            disabled,
+            paused,
+          },
+        },
+        status,
+        records,
+      },
+    },
+    closing: {
+      tags: 'stopped',
+      entry: 'writeBegins',
+      invoke: {
+        id: 'report',
+        src: 'report',
+        input: ({ context }) => reportOf(context),
+        onDone: { target: 'stopped', actions: 'writeDone' },
+        onError: 'stopped',
+      },
+      after: { reportDeadline: 'stopped' },
+    },
+    stopped: { tags: 'stopped', type: 'final' },
+  },
+})
+
+export type AccountSnapshot = SnapshotFrom<typeof accountMachine>

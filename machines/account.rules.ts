@@ -1,0 +1,255 @@
+/**
+ * What a failure or a success does to an account: pure functions from context to context. The figures come from
+ * settings; the classes are those of "Figures to start from":
+ * - network, tls, protocol, connection_limit, auth_unavailable: exponential back-off with full jitter;
+ * - auth_rejected, consent_lost, permission ("strikes"): the slow schedule, and DISABLED at the set number in a row;
+ * - throttled: the server's own hint, and nothing before it.
+ * "In a row" means without a success between: a network failure between two rejections neither adds to them nor clears them.
+ */
+import { fullJitterMs, halfJitterMs, hintedMs, scheduleMs, stirred, timerMs } from './backoff.ts'
+import {
+  AttemptFailed,
+  failureClasses,
+  type AccountReport,
+  type AccountResume,
+  type AccountStatus,
+  type Failure,
+  type FailureClass,
+} from './events.ts'
+
+/** All delays in milliseconds. */
+export interface AccountSettings {
+  /** First and longest wait of the exponential back-off. */
+  readonly backoffFirstMs: number
+  readonly backoffMaxMs: number
+  /** Waits after the first, second … strike. */
+  readonly authScheduleMs: readonly number[]
+  /** Strikes in a row until DISABLED. */
+  readonly strikes: number
+  readonly disabledProbeMs: number
+  /** Throttled without a hint, and the longest hint that is believed. */
+  readonly throttleDefaultMs: number
+  readonly throttleMaxMs: number
+  /** From `connect.dialing` (or the start of connect) to its outcome. */
+  readonly connectDeadlineMs: number
+  /** Longest silence of sync, and of watch. */
+  readonly syncDeadlineMs: number
+  readonly watchDeadlineMs: number
+  /** Deadline of one report, and the first wait after a failed one (doubling, up to 64 times). */
+  readonly reportDeadlineMs: number
+  readonly reportRetryMs: number
+}
+
+export interface AccountInput {
+  readonly accountId: string
+  readonly settings: AccountSettings
+  readonly now: number
+  readonly jitter: number
+  readonly status: AccountStatus
+  readonly statusMessage: string | null
+  readonly paused: boolean
+  readonly resume: AccountResume
+}
+
+export interface AccountContext {
+  readonly accountId: string
+  readonly settings: AccountSettings
+  readonly startPaused: boolean
+  readonly status: AccountStatus
+  readonly message: string | null
+  readonly resume: AccountResume
+  /** The latest time that anyone told. */
+  readonly heardAt: number
+  /** When the deadline in force began to count. */
+  readonly since: number
+  readonly jitter: number
+  /** The next connect is a planned hand-over. */
+  readonly handover: boolean
+  /** Counts what has to be stored; `writing` is under way, `recorded` is stored. */
+  readonly revision: number
+  readonly writing: number
+  readonly recorded: number
+  readonly reportFailures: number
+}
+
+type Part = Partial<AccountContext>
+
+const strikeClasses: ReadonlySet<FailureClass> = new Set<FailureClass>(['auth_rejected', 'consent_lost', 'permission'])
+
+/** Whether failures of this class count toward DISABLED. */
+export function isStrike(failureClass: FailureClass): boolean {
+  return strikeClasses.has(failureClass)
+}
+
+export function startContext(input: AccountInput): AccountContext {
+  const probeAt = input.status === 'DISABLED' ? input.now + input.settings.disabledProbeMs : null
+  return {
+    accountId: input.accountId,
+    settings: input.settings,
+    startPaused: input.paused,
+    status: input.status,
+    message: input.statusMessage,
+    resume: { ...input.resume, retryAt: input.resume.retryAt ?? probeAt },
+    heardAt: input.now,
+    since: input.now,
+    jitter: input.jitter,
+    handover: false,
+    revision: 0,
+    writing: 0,
+    recorded: 0,
+    reportFailures: 0,
+  }
+}
+
+/** How long until retryAt. A record from a clock that ran ahead is not believed beyond the longest wait there is. */
+export function waitMs({ resume, heardAt, settings }: AccountContext): number {
+  const longest = Math.max(settings.disabledProbeMs, settings.throttleMaxMs * 1.1, ...settings.authScheduleMs)
+  return timerMs(Math.min((resume.retryAt ?? heardAt) - heardAt, longest))
+}
+
+/** The server asked us to stay away, and that time is not over. */
+export function isThrottled({ resume }: AccountContext, now: number): boolean {
+  return resume.lastError?.class === 'throttled' && resume.retryAt !== null && resume.retryAt > now
+}
+
+/** Time went on. */
+export function heard(context: AccountContext, at: number): Part {
+  return { heardAt: Math.max(context.heardAt, at) }
+}
+
+export function afterFailure(context: AccountContext, failure: Failure): Part {
+  const strike = isStrike(failure.class)
+  const strikes = context.resume.strikes + (strike ? 1 : 0)
+  const attempt = context.resume.attempt + 1
+  const disables = strike && (context.status === 'DISABLED' || strikes >= context.settings.strikes)
+  const delay = disables ? context.settings.disabledProbeMs : retryDelayMs(context, failure, attempt, strikes)
+  const { class: failureClass, message, at } = failure
+  // One hint never shortens another that is still in force.
+  const earliest = isThrottled(context, at) ? (context.resume.retryAt ?? 0) : 0
+  const retryAt = Math.max(at + delay, earliest)
+  return {
+    ...heard(context, at),
+    status: disables ? 'DISABLED' : context.status,
+    message,
+    resume: {
+      ...context.resume,
+      attempt,
+      strikes,
+      retryAt,
+      lastError: { class: failureClass, message, at },
+    },
+    jitter: failure.jitter,
+    handover: false,
+    revision: context.revision + 1,
+  }
+}
+
+function retryDelayMs({ settings }: AccountContext, failure: Failure, attempt: number, strikes: number): number {
+  if (failure.class === 'throttled') {
+    return hintedMs(failure.retryAfterMs ?? settings.throttleDefaultMs, settings.throttleMaxMs, failure.jitter)
+  }
+  const own = isStrike(failure.class)
+    ? scheduleMs(settings.authScheduleMs, strikes)
+    : fullJitterMs(attempt, failure.jitter, settings.backoffFirstMs, settings.backoffMaxMs)
+  // Any other class may bring a hint too (a token endpoint's Retry-After): not sooner than it, and not sooner than we would.
+  return Math.max(own, timerMs(Math.min(failure.retryAfterMs ?? 0, settings.throttleMaxMs)))
+}
+
+/** The login stands. Nothing is stored yet: what follows decides what there is to store. */
+export function afterConnect(context: AccountContext, at: number): Part {
+  return {
+    ...heard(context, at),
+    handover: false,
+    resume: { ...context.resume, lastConnectedAt: at },
+  }
+}
+
+/**
+ * The server obeys commands: strikes, error and DISABLED are cleared. `attempt` stays until the catch-up is
+ * complete, so that a server which lets us in and then drops us is not tried ever faster.
+ */
+export function afterProof(context: AccountContext, at: number): Part {
+  const { resume, status, message } = context
+  const clear = status === 'OK' && message === null && resume.strikes === 0 && resume.lastError === null
+  if (clear) return heard(context, at)
+  return {
+    ...heard(context, at),
+    status: 'OK',
+    message: null,
+    resume: { ...resume, strikes: 0, retryAt: null, lastError: null },
+    revision: context.revision + 1,
+  }
+}
+
+/** Caught up: nothing is left of earlier failures. Always stored, for lastConnectedAt. */
+export function afterSync(context: AccountContext, at: number): Part {
+  return {
+    ...afterProof(context, at),
+    resume: { ...context.resume, attempt: 0, strikes: 0, retryAt: null, lastError: null },
+    revision: context.revision + 1,
+  }
+}
+
+/** All folders are read for the first time. Told again, it changes nothing. */
+export function afterInitialSync(context: AccountContext, at: number): Part {
+  if (context.resume.initialSyncAt !== null) return heard(context, at)
+  return {
+    ...heard(context, at),
+    resume: { ...context.resume, initialSyncAt: at },
+    revision: context.revision + 1,
+  }
+}
+
+/** A person asked for an attempt now: the count starts anew. DISABLED stays until a success. */
+export function afterWake(context: AccountContext, now: number, jitter: number): Part {
+  return {
+    ...heard(context, now),
+    jitter,
+    handover: false,
+    resume: { ...context.resume, attempt: 0, strikes: 0, retryAt: null },
+    revision: context.revision + 1,
+  }
+}
+
+/** Back from a pause: an attempt now, with what is known of earlier failures. */
+export function afterResume(context: AccountContext, now: number, jitter: number): Part {
+  return { ...heard(context, now), jitter, resume: { ...context.resume, retryAt: null } }
+}
+
+/** The wait is over. The stored retryAt lies in the past then, which says the same. */
+export function afterWait(context: AccountContext): Part {
+  const { resume } = context
+  return { ...heard(context, resume.retryAt ?? context.heardAt), resume: { ...resume, retryAt: null } }
+}
+
+/** A deadline passed. It brings neither time nor random number: both follow from what is known. */
+export function lateFailure(context: AccountContext, deadlineMs: number, message: string): Failure {
+  return {
+    class: 'network',
+    message,
+    at: context.since + deadlineMs,
+    retryAfterMs: null,
+    jitter: stirred(context.jitter),
+  }
+}
+
+/** What an actor rejected with. Anything but AttemptFailed is a bug of the actor and shows nothing of itself to developers. */
+export function failureOf(context: AccountContext, error: unknown): Failure {
+  if (error instanceof AttemptFailed && failureClasses.includes(error.failure.class)) return error.failure
+  const jitter = stirred(context.jitter)
+  return {
+    class: 'protocol',
+    message: 'internal error while reading the mailbox',
+    at: context.heardAt,
+    retryAfterMs: null,
+    jitter,
+  }
+}
+
+export function reportOf({ accountId, status, message, resume }: AccountContext): AccountReport {
+  return { accountId, status, message, resume }
+}
+
+export function reportRetryMs({ settings, reportFailures, jitter }: AccountContext): number {
+  return halfJitterMs(reportFailures, jitter, settings.reportRetryMs, settings.reportRetryMs * 64)
+}

@@ -1,0 +1,208 @@
+/**
+ * The charts' vocabulary: events as unions, failures as plain JSON, what the engine's actors take and give.
+ * Commands are in capitals (PAUSE); an actor's news has its name before the dot (watch.failed).
+ * `at` and `now` are milliseconds since 1970: the charts read no clock, every time they know was told to them.
+ * `jitter` is a random number in [0, 1), drawn by whoever sends it.
+ */
+
+/** The same names as failureClasses in engine/errors.ts; a test keeps the two equal. */
+export const failureClasses = [
+  'auth_rejected',
+  'auth_unavailable',
+  'consent_lost',
+  'permission',
+  'throttled',
+  'connection_limit',
+  'network',
+  'tls',
+  'protocol',
+] as const
+
+export type FailureClass = (typeof failureClasses)[number]
+
+/** Why an attempt on a mailbox failed. */
+export interface Failure {
+  readonly class: FailureClass
+  /** In words a person can act on; becomes status_message. No secrets. */
+  readonly message: string
+  readonly at: number
+  /** The server's own hint; null = none. */
+  readonly retryAfterMs: number | null
+  readonly jitter: number
+}
+
+/** What `connect` and `sync` reject with. Anything else that they throw counts as `protocol` with a general message. */
+export class AttemptFailed extends Error {
+  override readonly name = 'AttemptFailed'
+  readonly failure: Failure
+
+  constructor(failure: Failure, cause?: unknown) {
+    super(failure.message, { cause })
+    this.failure = failure
+  }
+}
+
+/** The shape of ResumeRecord in engine/store/records.ts. */
+export interface AccountResume {
+  readonly attempt: number
+  readonly strikes: number
+  readonly retryAt: number | null
+  readonly lastError: { readonly class: FailureClass; readonly message: string; readonly at: number } | null
+  readonly lastConnectedAt: number | null
+  readonly initialSyncAt: number | null
+}
+
+export type AccountStatus = 'OK' | 'DISABLED'
+
+/** `now` and a fresh random number, for everything that may end in a new attempt. */
+export interface Moment {
+  readonly now: number
+  readonly jitter: number
+}
+
+export type AccountEvent =
+  | { readonly type: 'PAUSE' }
+  | ({ readonly type: 'RESUME' } & Moment)
+  /** Forget the back-off and connect now. `reconnect`: credentials or settings changed, so give up an open session too. */
+  | ({ readonly type: 'WAKE'; readonly reconnect?: boolean } & Moment)
+  | { readonly type: 'STOP' }
+  /** A login outside the chart (force_status_check on a second connection) went well, or failed. */
+  | { readonly type: 'CHECK_PASSED'; readonly at: number }
+  | { readonly type: 'CHECK_FAILED'; readonly failure: Failure }
+  /** connect waits for its turn (login limiter): the deadline rests. */
+  | { readonly type: 'connect.queued'; readonly at: number }
+  /** connect has its turn: the deadline counts from here. */
+  | { readonly type: 'connect.dialing'; readonly at: number }
+  /** sync got something from the server. The first one proves the login. */
+  | { readonly type: 'sync.progress'; readonly at: number }
+  /** All folders are read for the first time. */
+  | { readonly type: 'sync.completed'; readonly at: number }
+  /** watch heard from the server (an IDLE cycle ended, a poll was answered). */
+  | { readonly type: 'watch.alive'; readonly at: number }
+  | { readonly type: 'watch.failed'; readonly failure: Failure }
+  /** A planned hand-over to a new session (an access token runs out); no failure. */
+  | { readonly type: 'watch.rotate'; readonly at: number }
+
+export type AccountEmitted =
+  | {
+      readonly type: 'status.changed'
+      readonly accountId: string
+      readonly status: AccountStatus
+      readonly message: string | null
+      readonly at: number
+    }
+  | { readonly type: 'attempt.failed'; readonly accountId: string; readonly failure: Failure }
+
+/** Input of `connect`. */
+export interface ConnectInput {
+  readonly accountId: string
+  /** Failed attempts in a row before this one. */
+  readonly attempt: number
+  /** A planned hand-over: the engine may keep the old session until the new one stands. */
+  readonly handover: boolean
+}
+
+/** Output of `connect` and `sync`: when it was done. The session itself stays with the engine. */
+export interface DoneAt {
+  readonly at: number
+}
+
+/** Input of `sync` and `watch`. */
+export interface MailboxInput {
+  readonly accountId: string
+}
+
+/** Input of the account's `report`: the whole truth to store, later calls replace earlier ones. */
+export interface AccountReport {
+  readonly accountId: string
+  readonly status: AccountStatus
+  /** status_message; null while all is well. */
+  readonly message: string | null
+  readonly resume: AccountResume
+}
+
+/** Why an attempt to deliver failed. */
+export interface DeliveryFailure {
+  readonly message: string
+  /** When it failed. */
+  readonly at: number
+  /** When the attempt began. Attempts that were under way at a counted failure are one round with it; absent = count it. */
+  readonly startedAt?: number
+  /** Retry-After; null = none. */
+  readonly retryAfterMs: number | null
+  readonly jitter: number
+  /** 'gone': 410, the receiver wants no more. 'redirect': 3xx, a mistake in the configuration. */
+  readonly permanent?: 'gone' | 'redirect'
+}
+
+/** The shape of WebhookHealth in engine/store/records.ts. */
+export interface WebhookHealthState {
+  readonly failure: boolean
+  readonly consecutiveFailures: number
+  readonly retryAt: number | null
+  readonly lastError: string | null
+  readonly lastSuccessAt: number | null
+  readonly failingSince: number | null
+  readonly failureVersion: number
+}
+
+export type WebhookEvent =
+  /** active=1: clear `failure` and try at once. */
+  | ({ readonly type: 'ACTIVATE' } & Moment)
+  /** active=0. */
+  | { readonly type: 'DEACTIVATE' }
+  /** New rows in the outbox. */
+  | { readonly type: 'WAKE' }
+  | { readonly type: 'STOP' }
+  | { readonly type: 'delivered'; readonly at: number }
+  /** The receiver as a whole fails (unreachable, timeout, 429, 502 …): nothing more is sent until a probe went well. */
+  | { readonly type: 'delivery.failed'; readonly failure: DeliveryFailure }
+  /** One row failed and waits by itself; the others go on. */
+  | { readonly type: 'row.failed'; readonly failure: DeliveryFailure }
+  /** Nothing is due. */
+  | { readonly type: 'idle'; readonly at: number }
+
+/** What `drain` receives while it runs. */
+export interface DrainEvent {
+  readonly type: 'WAKE'
+}
+
+/** Input of `drain` and `probe`. */
+export interface WebhookInput {
+  readonly webhookId: string
+}
+
+export type ProbeOutput =
+  | { readonly delivered: true; readonly at: number }
+  | { readonly delivered: false; readonly failure: DeliveryFailure }
+  /** There was no row to send. */
+  | { readonly delivered: null; readonly at: number }
+
+/** A failing period that has to be told to failure_notif_url, once. */
+export interface FailureAnnouncement {
+  /** The health's failureVersion: names the notification row. */
+  readonly version: number
+  readonly message: string
+  readonly at: number
+}
+
+/** The chart itself set the webhook inactive. */
+export interface Deactivation {
+  readonly reason: 'gone' | 'abandoned'
+  readonly at: number
+}
+
+export type WebhookEmitted =
+  | ({ readonly type: 'failure.announced'; readonly webhookId: string } & FailureAnnouncement)
+  | ({ readonly type: 'deactivated'; readonly webhookId: string } & Deactivation)
+  | { readonly type: 'recovered'; readonly webhookId: string; readonly at: number }
+
+/** Input of the webhook's `report`. Repeated until it succeeds, so rows and edits made from it need deterministic ids. */
+export interface WebhookReport {
+  readonly webhookId: string
+  readonly health: WebhookHealthState
+  /** Notification rows to write in the same step. */
+  readonly announcements: readonly FailureAnnouncement[]
+  /** Not null: store active = false and drop the backlog. Null: leave `active` alone, it is the developer's. */
+  readonly deactivation: Deactivation | null
+}

@@ -1,0 +1,109 @@
+/** What people and the engine read off a snapshot: words and times derived from tags and context, never from state.value. */
+import type { AccountSnapshot } from './account.machine.ts'
+import type { AccountTag } from './account.setup.ts'
+import type { WebhookSnapshot } from './webhook.machine.ts'
+import type { WebhookTag } from './webhook.setup.ts'
+
+/** What happens next, and when (ms since 1970). */
+export interface NextStep {
+  readonly what: string
+  readonly at: number
+}
+
+/** An ActorView (engine/accounts/types.ts) without its id and steps. */
+export interface ActorFacts {
+  readonly tags: readonly string[]
+  readonly state: string
+  readonly next: NextStep | null
+  readonly lastError: { readonly class: string; readonly message: string; readonly at: number } | null
+  readonly attempt: number
+}
+
+/** The most telling tag first. */
+const accountStates = [
+  'stopped',
+  'paused',
+  'throttled',
+  'waiting',
+  'queued',
+  'connecting',
+  'syncing',
+  'watching',
+  'disabled',
+] as const satisfies readonly AccountTag[]
+
+const webhookStates = [
+  'stopped',
+  'paused',
+  'waiting',
+  'probing',
+  'resting',
+  'recovering',
+  'idle',
+  'draining',
+] as const satisfies readonly WebhookTag[]
+
+/** null when nothing is timed: watching, paused, stopped, or at our own login limiter. */
+export function nextOf(snapshot: AccountSnapshot): NextStep | null {
+  const { resume, since, heardAt, settings } = snapshot.context
+  switch (accountStateOf(snapshot)) {
+    case 'throttled':
+      return { what: 'connects again when the server allows it', at: resume.retryAt ?? heardAt }
+    case 'waiting':
+      return { what: 'connects again', at: resume.retryAt ?? heardAt }
+    case 'disabled':
+      return { what: 'tries the login again', at: resume.retryAt ?? heardAt }
+    case 'connecting':
+      return { what: 'gives up this login', at: since + settings.connectDeadlineMs }
+    case 'syncing':
+      return { what: 'gives up this session unless the server answers', at: since + settings.syncDeadlineMs }
+    default:
+      return null
+  }
+}
+
+function accountStateOf(snapshot: AccountSnapshot) {
+  return accountStates.find((tag) => snapshot.hasTag(tag)) ?? 'connecting'
+}
+
+export function describeAccount(snapshot: AccountSnapshot): ActorFacts {
+  return {
+    tags: [...snapshot.tags].sort(),
+    state: accountStateOf(snapshot),
+    next: nextOf(snapshot),
+    lastError: snapshot.context.resume.lastError,
+    attempt: snapshot.context.resume.attempt,
+  }
+}
+
+/** null when nothing is timed: draining, paused, stopped. */
+export function webhookNextOf(snapshot: WebhookSnapshot): NextStep | null {
+  const { health, heardAt, settings } = snapshot.context
+  switch (webhookStateOf(snapshot)) {
+    case 'waiting':
+    case 'resting':
+      return { what: 'tries one callback', at: health.retryAt ?? heardAt }
+    case 'probing':
+      return { what: 'gives up this try', at: heardAt + settings.probeDeadlineMs }
+    case 'recovering':
+      return { what: 'looks for callbacks again', at: heardAt + settings.stallRetryMs }
+    default:
+      return null
+  }
+}
+
+function webhookStateOf(snapshot: WebhookSnapshot) {
+  return webhookStates.find((tag) => snapshot.hasTag(tag)) ?? 'draining'
+}
+
+export function describeWebhook(snapshot: WebhookSnapshot): ActorFacts {
+  const { health, roundAt } = snapshot.context
+  const failedAt = roundAt ?? health.failingSince ?? 0
+  return {
+    tags: [...snapshot.tags].sort(),
+    state: webhookStateOf(snapshot),
+    next: webhookNextOf(snapshot),
+    lastError: health.lastError === null ? null : { class: 'delivery', message: health.lastError, at: failedAt },
+    attempt: health.consecutiveFailures,
+  }
+}

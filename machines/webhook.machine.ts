@@ -1,0 +1,244 @@
+/**
+ * One webhook: active or paused × healthy, retrying or failed. `running` has three regions; `closing` and `stopped` follow them.
+ *
+ * work: what is done about its outbox.
+ *   active      entered at the start and by ACTIVATE; left by DEACTIVATE, and by the chart itself when the receiver says 410 or
+ *               has failed for abandonMs (paused).
+ *     starting    left at once: waiting when the record says when to try again, else draining.
+ *     draining    rows go out in order. Entered while healthy; left by delivery.failed (deciding), by an error of ours or silence
+ *                 for the deadline (recovering).
+ *       busy        left by idle; every outcome begins it anew, and with it the deadline.
+ *       idle        drain still runs and waits; left by WAKE or an outcome.
+ *     deciding    after a failure of the receiver, its consequences in the context; left at once: paused or waiting.
+ *     waiting     left when retryAt comes (probing).
+ *     probing     exactly one row is tried; left by its outcome: draining, deciding, resting (no row), or waiting after an error
+ *                 of ours or the deadline, which count nothing.
+ *     resting     failing, and nothing to try; left by WAKE or after probeMs (probing).
+ *     recovering  drain broke by an error of ours (the store is away); left after stallRetryMs (draining).
+ *     From waiting, probing, resting and recovering `delivered` (a callback that was under way, or sent by hand) and ACTIVATE
+ *     lead to draining.
+ *   paused      left by ACTIVATE (draining). No rows are kept: that is the engine's part.
+ * health: healthy / retrying / failed; follows the context. Entering failed announces the failure, once per failing period.
+ *   row.failed, the failure of one row while others may succeed, counts as well, but never holds the others up.
+ * records: clean / writing / retrying: health is given to `report` until it succeeds. It never holds up work.
+ *
+ * closing: entered by STOP, which ends drain and probe; left when the last record is stored, or could not be, within the deadline.
+ * stopped: the end.
+ */
+import type { SnapshotFrom } from 'xstate'
+import type { DeliveryFailure, Moment, ProbeOutput } from './events.ts'
+import { startWebhookContext, webhookReportOf, type WebhookContext } from './webhook.rules.ts'
+import { webhookChart } from './webhook.setup.ts'
+
+interface Told<TEvent> {
+  readonly context: WebhookContext
+  readonly event: TEvent
+}
+
+const webhook = ({ context }: { readonly context: WebhookContext }) => ({ webhookId: context.webhookId })
+const at = ({ event }: Told<{ readonly at: number }>) => ({ at: event.at })
+const moment = ({ event }: Told<Moment>) => ({ now: event.now, jitter: event.jitter })
+const failure = ({ event }: Told<{ readonly failure: DeliveryFailure }>) => ({ failure: event.failure })
+
+const delivered = { type: 'delivered', params: at } as const
+const activate = { type: 'activate', params: moment } as const
+const failRow = { type: 'failRow', params: failure } as const
+const stalled = {
+  target: 'waiting',
+  actions: { type: 'stall', params: { lostMs: 0 } },
+} as const
+const deactivated = {
+  guard: 'isInactive',
+  target: '#webhook.running.work.paused',
+  actions: 'announceDeactivation',
+} as const
+
+const draining = webhookChart.createStateConfig({
+  tags: 'draining',
+  initial: 'busy',
+  // A callback actor does not end by itself; if it does, that is an error of ours as any other.
+  invoke: { id: 'drain', src: 'drain', input: webhook, onDone: 'recovering', onError: 'recovering' },
+  always: deactivated,
+  on: {
+    'delivery.failed': { target: 'deciding', actions: { type: 'fail', params: failure } },
+    delivered: { target: '.busy', actions: delivered },
+    'row.failed': { target: '.busy', actions: failRow },
+    ACTIVATE: { target: '.busy', actions: [activate, 'wakeDrain'] },
+  },
+  states: {
+    busy: {
+      after: { drainDeadline: '#webhook.running.work.active.recovering' },
+      on: {
+        idle: { target: 'idle', actions: { type: 'hear', params: at } },
+        WAKE: { actions: 'wakeDrain' },
+      },
+    },
+    idle: {
+      tags: 'idle',
+      on: { WAKE: { target: 'busy', actions: 'wakeDrain' } },
+    },
+  },
+})
+
+interface Probed {
+  readonly context: WebhookContext
+  readonly event: { readonly output: ProbeOutput }
+}
+
+/** The time of an outcome that has one of its own. */
+function outcomeAt({ context, event: { output } }: Probed) {
+  return { at: output.delivered === false ? context.heardAt : output.at }
+}
+
+/** Only called behind `wasRefused`; without a failure there is nothing to count, and the machine must not have come here. */
+function outcomeFailure({ event: { output } }: Probed) {
+  if (output.delivered !== false) throw new TypeError('a probe that did not fail has no failure')
+  return { failure: output.failure }
+}
+
+const probing = webhookChart.createStateConfig({
+  tags: 'probing',
+  entry: 'clearNews',
+  invoke: {
+    id: 'probe',
+    src: 'probe',
+    input: webhook,
+    onDone: [
+      {
+        guard: ({ event }) => event.output.delivered === true,
+        target: 'draining',
+        actions: { type: 'delivered', params: outcomeAt },
+      },
+      {
+        guard: ({ event }) => event.output.delivered === false,
+        target: 'deciding',
+        actions: { type: 'fail', params: outcomeFailure },
+      },
+      { guard: 'hasNews', target: 'probing', reenter: true },
+      { target: 'resting', actions: { type: 'nothingToTry', params: outcomeAt } },
+    ],
+    onError: stalled,
+  },
+  after: {
+    probeDeadline: {
+      target: 'waiting',
+      actions: { type: 'stall', params: ({ context }) => ({ lostMs: context.settings.probeDeadlineMs }) },
+    },
+  },
+  on: { WAKE: { actions: 'noteNews' } },
+})
+
+const active = webhookChart.createStateConfig({
+  tags: 'active',
+  initial: 'starting',
+  on: {
+    DEACTIVATE: { target: 'paused', actions: 'deactivate' },
+    delivered: { target: '.draining', actions: delivered },
+    ACTIVATE: { target: '.draining', actions: activate },
+  },
+  states: {
+    starting: { always: [{ guard: 'mustWait', target: 'waiting' }, { target: 'draining' }] },
+    draining,
+    deciding: { always: [deactivated, { target: 'waiting' }] },
+    waiting: { tags: 'waiting', after: { wait: { target: 'probing', actions: 'waited' } } },
+    probing,
+    resting: {
+      tags: 'resting',
+      after: { wait: { target: 'probing', actions: 'waited' } },
+      on: { WAKE: 'probing' },
+    },
+    recovering: { tags: 'recovering', after: { stallRetry: 'draining' } },
+  },
+})
+
+const health = webhookChart.createStateConfig({
+  initial: 'known',
+  states: {
+    known: {
+      always: [
+        { guard: 'isFailed', target: 'failed' },
+        { guard: 'isRetrying', target: 'retrying' },
+        { target: 'healthy' },
+      ],
+    },
+    healthy: {
+      tags: 'healthy',
+      always: [
+        { guard: 'isFailed', target: 'failed', actions: 'announceFailure' },
+        { guard: 'isRetrying', target: 'retrying' },
+      ],
+    },
+    retrying: {
+      tags: 'retrying',
+      always: [
+        { guard: 'isFailed', target: 'failed', actions: 'announceFailure' },
+        { guard: 'isHealthy', target: 'healthy' },
+      ],
+    },
+    failed: {
+      tags: 'failed',
+      always: { guard: 'isHealthy', target: 'healthy', actions: 'announceRecovery' },
+    },
+  },
+})
+
+const records = webhookChart.createStateConfig({
+  initial: 'clean',
+  states: {
+    clean: { always: { guard: 'dirty', target: 'writing' } },
+    writing: {
+      entry: 'writeBegins',
+      invoke: {
+        id: 'report',
+        src: 'report',
+        input: ({ context }) => webhookReportOf(context),
+        onDone: { target: 'clean', actions: 'writeDone' },
+        onError: { target: 'retrying', actions: 'writeFailed' },
+      },
+      after: { reportDeadline: { target: 'retrying', actions: 'writeFailed' } },
+    },
+    retrying: { after: { reportRetry: 'writing' } },
+  },
+})
+
+export const webhookMachine = webhookChart.createMachine({
+  id: 'webhook',
+  context: ({ input }) => startWebhookContext(input),
+  initial: 'running',
+  states: {
+    running: {
+      type: 'parallel',
+      on: { STOP: [{ guard: 'dirty', target: 'closing' }, { target: 'stopped' }] },
+      states: {
+        work: {
+          initial: 'starting',
+          states: {
+            starting: { always: [{ guard: 'isInactive', target: 'paused' }, { target: 'active' }] },
+            active,
+            paused: {
+              tags: 'paused',
+              on: { ACTIVATE: { target: 'active.draining', actions: activate } },
+            },
+          },
+        },
+        health,
+        records,
+      },
+    },
+    closing: {
+      tags: 'stopped',
+      entry: 'writeBegins',
+      invoke: {
+        id: 'report',
+        src: 'report',
+        input: ({ context }) => webhookReportOf(context),
+        onDone: { target: 'stopped', actions: 'writeDone' },
+        onError: 'stopped',
+      },
+      after: { reportDeadline: 'stopped' },
+    },
+    stopped: { tags: 'stopped', type: 'final' },
+  },
+})
+
+export type WebhookSnapshot = SnapshotFrom<typeof webhookMachine>

@@ -1,0 +1,195 @@
+/** /healthz, /readyz, /metrics, and the documents: made of the routes that are served. */
+import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+import { after, before, suite, test } from 'node:test'
+import { z } from 'zod'
+import { createCallLog } from '../../../api/call-log.ts'
+import { buildOpenApi, type OpenApi } from '../../../api/openapi.ts'
+import { defineRoute } from '../../../api/route.ts'
+import { flag, limit, url } from '../../../api/values.ts'
+import { silentLogger, type CallLogRecord } from '../../../engine/index.ts'
+import { until } from '../../support/until.ts'
+import { checkedRoute, echoRoutes } from './echo.ts'
+import { basic, callRaw, startRig, type Answer, type Rig } from './rig.ts'
+
+const named = z.object({ id: z.string(), label: z.string().describe('<b>bold & "quoted"</b>') }).meta({ id: 'Thing' })
+
+const documented = defineRoute({
+  method: 'POST',
+  path: '/lite/users/{id}/things',
+  auth: 'developer',
+  summary: 'Adds a <thing>',
+  tag: 'things',
+  description: 'With a "description".',
+  request: {
+    path: z.object({ id: z.string().describe('whose') }),
+    query: z.object({ limit, loud: flag.optional().describe('louder') }),
+    body: z.object({ callback_url: url, name: z.string().optional() }),
+  },
+  response: z.array(named),
+  errors: [409, 503],
+  handler: () => Promise.resolve([]),
+})
+
+const routes = [...echoRoutes, checkedRoute, documented]
+
+suite('system routes', () => {
+  let rig: Rig
+  let ready = true
+  before(async () => {
+    rig = await startRig({ routes, ready: () => Promise.resolve(ready), env: { MAILROOM_METRICS_TOKEN: 'measure' } })
+  })
+  after(() => rig.close())
+
+  const open = (path: string, headers: Record<string, string> = {}): Promise<Answer> =>
+    callRaw(rig.port, 'GET', path, { headers })
+
+  test('/healthz and /readyz need no signature; not ready is 503', async () => {
+    assert.deepEqual((await open('/healthz')).json, { status: 'ok' })
+    assert.deepEqual((await open('/readyz/')).json, { status: 'ok' })
+    ready = false
+    const answer = await open('/readyz')
+    assert.equal(answer.status, 503)
+    assert.ok(answer.headers['retry-after'])
+    ready = true
+  })
+
+  test('/metrics wants its token, and counts by route, not by path', async () => {
+    await rig.call('GET', '/lite/users/abc')
+    await rig.call('GET', '/no/such/path')
+    assert.equal((await open('/metrics')).status, 401)
+    assert.equal((await open('/metrics', { authorization: 'Bearer wrong' })).status, 401)
+    assert.equal((await open('/metrics', { authorization: basic })).status, 401)
+    const { status, text, headers } = await open('/metrics', { authorization: 'Bearer measure' })
+    assert.equal(status, 200)
+    assert.match(String(headers['content-type']), /^text\/plain/)
+    assert.match(text, /mailroom_api_calls_total\{method="GET",route="\/lite\/users\/\{id\}",status="200"\} 1/)
+    assert.match(text, /route="\(none\)",status="404"/)
+    assert.ok(!text.includes('/no/such/path'))
+  })
+
+  test('/openapi.json describes every route that is served', async () => {
+    const answer = await open('/openapi.json')
+    assert.equal(answer.headers['content-type'], 'application/json')
+    const document = answer.json as unknown as OpenApi
+    assert.equal(document.openapi, '3.1.0')
+    assert.deepEqual(document.servers, [{ url: rig.url }])
+    for (const { method, path } of rig.app.routes) {
+      const operation = document.paths[path.replaceAll('+}', '}')]?.[method.toLowerCase()]
+      assert.ok(operation, `${method} ${path}`)
+      const inPath = operation.parameters.filter((parameter) => parameter.in === 'path').map(({ name }) => `{${name}}`)
+      assert.deepEqual(inPath, path.replaceAll('+}', '}').match(/\{\w+\}/g) ?? [])
+    }
+    const ids = Object.values(document.paths).flatMap((operations) =>
+      Object.values(operations).map((operation) => operation.operationId),
+    )
+    assert.equal(new Set(ids).size, ids.length)
+  })
+
+  test('an operation says what it takes, answers and refuses', () => {
+    const document = buildOpenApi(routes)
+    const operation = document.paths['/lite/users/{id}/things']?.post
+    assert.ok(operation)
+    assert.deepEqual(operation.security, [{ oauth1: [] }, { basic: [] }, { bearer: [] }])
+    assert.deepEqual(
+      operation.parameters.map(({ name, in: where, required, description, schema }) => ({
+        name,
+        where,
+        required,
+        description,
+        type: schema.type,
+      })),
+      [
+        { name: 'id', where: 'path', required: true, description: 'whose', type: 'string' },
+        { name: 'limit', where: 'query', required: false, description: undefined, type: 'integer' },
+        { name: 'loud', where: 'query', required: false, description: 'louder', type: 'integer' },
+      ],
+    )
+    const types = Object.keys(operation.requestBody?.content ?? {})
+    assert.deepEqual(types, ['application/x-www-form-urlencoded', 'multipart/form-data', 'application/json'])
+    assert.deepEqual(operation.requestBody?.content['application/json']?.schema.required, ['callback_url'])
+    assert.deepEqual(Object.keys(operation.responses), ['200', '400', '401', '404', '409', '413', '429', '500', '503'])
+    const { schemas = {}, responses = {} } = document.components
+    assert.ok('Thing' in schemas && 'Error' in schemas && '503' in responses)
+    assert.ok(!JSON.stringify(document).includes('$defs'))
+  })
+
+  test('every reference in the document leads somewhere', () => {
+    const document = buildOpenApi(routes)
+    const references = [...JSON.stringify(document).matchAll(/"\$ref":"#\/components\/(\w+)\/(\w+)"/g)]
+    assert.ok(references.length > 10)
+    for (const [, group = '', name = ''] of references)
+      assert.ok(name in (document.components[group] ?? {}), `${group}/${name}`)
+  })
+
+  test('/docs shows every operation, escapes what it shows, and needs nothing from the network', async () => {
+    const { text, headers, status } = await open('/docs')
+    assert.equal(status, 200)
+    assert.equal(headers['content-type'], 'text/html; charset=utf-8')
+    for (const { path, method } of rig.app.routes) {
+      const shown = path.replaceAll('+}', '}').replaceAll(/(\{\w+\})/g, '<var>$1</var>')
+      assert.ok(text.includes(`>${method}</span><code>${shown}</code>`), `${method} ${path}`)
+    }
+    assert.ok(text.includes('Adds a &lt;thing&gt;') && !text.includes('<b>bold'))
+    assert.doesNotMatch(text, /(?:src|href)="(?:https?:)?\/\//)
+    assert.doesNotMatch(text, /@import|url\(/)
+    const policy = String(headers['content-security-policy'])
+    for (const tag of ['style', 'script']) {
+      const content = new RegExp(`<${tag}>(.*?)</${tag}>`, 's').exec(text)?.[1] ?? ''
+      assert.ok(policy.includes(`${tag}-src 'sha256-${createHash('sha256').update(content).digest('base64')}'`), tag)
+    }
+  })
+})
+
+suite('call log', () => {
+  const row = (id: string): CallLogRecord => ({
+    id,
+    developerId: 'd',
+    userId: null,
+    at: 1,
+    method: 'GET',
+    path: '/',
+    status: 200,
+    durationMs: 1,
+  })
+
+  test('rows go out in batches, in order, and nobody waits for them', async () => {
+    const batches: string[][] = []
+    const gate = Promise.withResolvers<undefined>()
+    const store = {
+      append: async (rows: readonly CallLogRecord[]) => {
+        await gate.promise
+        batches.push(rows.map(({ id }) => id))
+      },
+    }
+    const log = createCallLog({ store, log: silentLogger, batch: 2, everyMs: 5 })
+    for (const id of ['1', '2', '3']) log.add(row(id))
+    gate.resolve(undefined)
+    await until('written', () => batches.length === 2)
+    log.add(row('4'))
+    await log.close()
+    assert.deepEqual(batches, [['1', '2'], ['3'], ['4']])
+  })
+
+  test('a full buffer and a store that fails lose rows, never calls', async () => {
+    const warnings: unknown[] = []
+    const stored: string[] = []
+    let fails = true
+    const store = {
+      append: (rows: readonly CallLogRecord[]) => {
+        if (fails) return Promise.reject(new Error('away'))
+        stored.push(...rows.map(({ id }) => id))
+        return Promise.resolve()
+      },
+    }
+    const logger = { ...silentLogger, warn: (...words: unknown[]) => void warnings.push(words[0]) }
+    const log = createCallLog({ store, log: logger, capacity: 2, everyMs: 60_000 })
+    for (const id of ['1', '2', '3']) log.add(row(id))
+    await log.flush()
+    fails = false
+    log.add(row('4'))
+    await log.close()
+    assert.deepEqual(stored, ['4'])
+    assert.ok(warnings.some((facts) => (facts as { rows: number }).rows === 3))
+  })
+})

@@ -1,0 +1,11 @@
+/** Reads the service's own metrics. */
+import type { Service } from '../../support/service.ts'
+
+/** Sum over all labels of one counter or gauge of GET /metrics; 0 when it is not there. */
+export async function counterOf(service: Service, name: string): Promise<number> {
+  const text = String((await service.api('GET', '/metrics')).body)
+  return text
+    .split('\n')
+    .filter((line) => line.startsWith(`${name} `) || line.startsWith(`${name}{`))
+    .reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0)
+}

@@ -1,0 +1,68 @@
+/** What every bench can be told on the command line, and where its store comes from. */
+import { execFileSync } from 'node:child_process'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { databaseOn, dropDatabase } from '../../support/store-choice.ts'
+
+export type StoreKind = 'sqlite' | 'mongodb'
+
+export interface BenchOptions {
+  readonly store: StoreKind
+  /** How much of whatever the bench counts; null = its own default. */
+  readonly count: number | null
+  /** How long it may go on where time is what it spends; null = its own default. */
+  readonly seconds: number | null
+  readonly accounts: number | null
+  /** burst: rows that wait for a dead receiver. */
+  readonly rows: number | null
+}
+
+/** Throws with one line that names the wrong option. */
+export function benchOptions(args: readonly string[]): BenchOptions {
+  const text = { type: 'string' } as const
+  const { values } = parseArgs({
+    args: [...args],
+    options: { store: text, count: text, seconds: text, accounts: text, rows: text },
+  })
+  const store = values.store ?? 'sqlite'
+  if (store !== 'sqlite' && store !== 'mongodb') throw new Error(`--store: expected sqlite or mongodb, got "${store}"`)
+  const whole = (name: 'count' | 'seconds' | 'accounts' | 'rows'): number | null => {
+    const value = values[name]
+    if (value === undefined) return null
+    if (/^\d+$/.test(value)) return Number(value)
+    throw new Error(`--${name}: expected a whole number, got "${value}"`)
+  }
+  const numbers = { count: whole('count'), seconds: whole('seconds'), accounts: whole('accounts'), rows: whole('rows') }
+  return { store, ...numbers }
+}
+
+export interface BenchStore {
+  readonly kind: StoreKind
+  /** Extra options of startService. */
+  readonly service: { readonly mongoUri?: string }
+  remove(): Promise<void>
+}
+
+/** A fresh store: a data directory of the service's own, or a database of its own on MONGODB_URI or the test server. */
+export function openBenchStore(kind: StoreKind): BenchStore {
+  if (kind === 'sqlite') return { kind, service: {}, remove: () => Promise.resolve() }
+  const given = process.env['MONGODB_URI']
+  const server = given ?? mongoScript('start')
+  const mongoUri = databaseOn(server, `mailroom_bench_${process.pid}`)
+  return {
+    kind,
+    service: { mongoUri },
+    async remove() {
+      await dropDatabase(mongoUri)
+      if (given === undefined) mongoScript('stop')
+    },
+  }
+}
+
+function mongoScript(verb: 'start' | 'stop'): string {
+  const script = join(import.meta.dirname, '../../support/mongo.sh')
+  return execFileSync('bash', [script, verb, 'bench'], {
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'inherit'],
+  }).trim()
+}

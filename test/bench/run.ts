@@ -1,0 +1,24 @@
+/** `npm run bench -- NAME [--store sqlite|mongodb] [--count N] [--seconds N] [--accounts N]` */
+import { burst } from './burst.ts'
+import { latency } from './latency.ts'
+import { benchOptions, type BenchOptions } from './lib/options.ts'
+import { say } from './lib/report.ts'
+import { memory } from './memory.ts'
+
+const benches: Readonly<Record<string, (options: BenchOptions) => Promise<boolean>>> = { burst, latency, memory }
+
+const [name = '', ...rest] = process.argv.slice(2)
+const bench = benches[name]
+if (bench === undefined) {
+  say(
+    `usage: npm run bench -- ${Object.keys(benches).join('|')} [--store sqlite|mongodb] [--count N] [--seconds N] [--accounts N]`,
+  )
+  process.exitCode = 2
+} else {
+  try {
+    process.exitCode = (await bench(benchOptions(rest))) ? 0 : 1
+  } catch (error) {
+    say(error instanceof Error ? (error.stack ?? error.message) : String(error))
+    process.exitCode = 2
+  }
+}

@@ -1,0 +1,42 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { suite, test, type TestContext } from 'node:test'
+import { until } from '../support/until.ts'
+
+function startDemo(t: TestContext, ...args: string[]) {
+  const child = spawn(process.execPath, [join(import.meta.dirname, 'demo.ts'), ...args], { stdio: 'pipe' })
+  const shown = { text: '' }
+  for (const stream of [child.stdout, child.stderr])
+    stream.on('data', (chunk: Buffer) => (shown.text += chunk.toString()))
+  const ended = once(child, 'exit') as Promise<[number | null, string | null]>
+  t.after(() => child.kill('SIGKILL'))
+  return { child, shown, ended }
+}
+
+suite('demo', () => {
+  test('--once ends with 0 after the first verified callback, and has shown each step with its curl line', async (t) => {
+    const { shown, ended } = startDemo(t, '--once')
+    assert.deepEqual(await ended, [0, null], shown.text)
+    for (const words of [
+      /curl -u demo-key:\S+ http\S+\/lite\/users -d/,
+      /Figures for the meeting/,
+      /webhooks -d callback_url=/,
+    ]) {
+      assert.match(shown.text, words)
+    }
+    assert.match(shown.text, /Callback after \d+ ms/)
+    assert.match(shown.text, /signature in the body: valid/)
+    assert.match(shown.text, /Standard Webhooks signature in the header: valid/)
+  })
+
+  test('without --once it goes on until Ctrl-C, which ends it with 0', async (t) => {
+    const { child, shown, ended } = startDemo(t)
+    const explain = () => shown.text
+    await until('a second callback', () => shown.text.split('Callback after').length > 2, { withinMs: 30_000, explain })
+    child.kill('SIGINT')
+    assert.deepEqual(await ended, [0, null], shown.text)
+    assert.match(shown.text, /The demo ends/)
+  })
+})

@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { decodeBody } from '../../../engine/messages/bodies.ts'
+import { unflow } from '../../../engine/messages/flowed.ts'
+
+const plain = { type: 'text/plain', charset: 'utf-8', encoding: '8bit', flowed: false, delSp: false }
+
+test('decodeBody: transfer encoding, charset, line ends', () => {
+  assert.equal(decodeBody(Buffer.from('a\r\nb\n'), plain), 'a\nb\n')
+  assert.equal(
+    decodeBody(Buffer.from('=E4=\r\n!'), { ...plain, encoding: 'quoted-printable', charset: 'iso-8859-1' }),
+    'ä!',
+  )
+  assert.equal(decodeBody(Buffer.from('w6Q'), { ...plain, encoding: 'base64' }), 'ä')
+  assert.equal(decodeBody(Buffer.alloc(0), plain), '')
+})
+
+test('decodeBody: HTML without a declared charset says it itself', () => {
+  const html = (meta: string): Buffer => Buffer.concat([Buffer.from(`<html><head>${meta}</head>`), Buffer.from([0xcf])])
+  const part = { ...plain, type: 'text/html', charset: null }
+  assert.match(decodeBody(html('<meta charset=windows-1251>'), part), /П$/)
+  assert.match(decodeBody(html('<META http-equiv="x" content="text/html; charset=windows-1251">'), part), /П$/)
+  assert.match(decodeBody(html('<meta charset=utf-16>'), part), /Ï$/)
+  assert.match(decodeBody(html(''), part), /Ï$/)
+  assert.match(decodeBody(html('<meta charset=windows-1251>'), { ...part, charset: 'windows-1252' }), /Ï$/)
+  assert.match(decodeBody(html('<meta charset=windows-1251>'), { ...part, charset: 'us-ascii' }), /П$/)
+})
+
+test('decodeBody: a text cut at a limit is still in its charset', () => {
+  const bytes = Buffer.from('é'.repeat(10))
+  assert.equal(decodeBody(bytes.subarray(0, 19), plain), `${'é'.repeat(9)}\ufffd`)
+  assert.equal(decodeBody(bytes.subarray(0, 19), { ...plain, charset: null }), `${'é'.repeat(9)}\ufffd`)
+})
+
+const flowed: readonly (readonly [why: string, text: string, delSp: boolean, joined: string])[] = [
+  ['joins after a space', 'a \nb\nc', false, 'a b\nc'],
+  ['delsp takes the space', 'a \nb', true, 'ab'],
+  ['signature line', 'a \n-- \nme', false, 'a \n-- \nme'],
+  ['stuffing', ' >not quoted\n From', false, '>not quoted\nFrom'],
+  ['quotes of one depth', '> a \n> b\n', false, '> a b\n'],
+  ['quotes of different depth', '> a \n>> b', false, '> a \n>> b'],
+  ['empty quoted line', '>\n> a', false, '>\n> a'],
+  ['nothing follows', 'a ', false, 'a '],
+  ['empty', '', false, ''],
+]
+
+for (const [why, text, delSp, joined] of flowed) {
+  test(`unflow: ${why}`, () => {
+    assert.equal(unflow(text, delSp), joined)
+  })
+}
+
+test('unflow leaves text without trailing spaces and marks alone', () => {
+  const line = fc.string({ unit: 'grapheme-ascii', maxLength: 20 }).map((text) => text.replace(/^[> ]+/, '').trimEnd())
+  fc.assert(
+    fc.property(fc.array(line), (lines) => {
+      assert.equal(unflow(lines.join('\n'), true), lines.join('\n'))
+    }),
+  )
+})
+
+test('decodeBody never throws', () => {
+  const part = fc.record({
+    type: fc.constantFrom('text/plain', 'text/html'),
+    charset: fc.option(fc.constantFrom('utf-8', 'iso-2022-jp', 'utf-7', 'gb18030', 'nonsense', 'utf-16')),
+    encoding: fc.constantFrom('base64', 'quoted-printable', '8bit', ''),
+    flowed: fc.boolean(),
+    delSp: fc.boolean(),
+  })
+  fc.assert(
+    fc.property(fc.uint8Array({ maxLength: 300 }), part, (bytes, one) => {
+      assert.ok(decodeBody(bytes, one).isWellFormed())
+    }),
+    { numRuns: 1000 },
+  )
+})

@@ -1,0 +1,73 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { decodeText, decodeUnlabelled, isKnownCharset } from '../../../engine/messages/charsets.ts'
+import { charsetSamples } from '../../support/corpus/index.ts'
+
+for (const { charset, text, base64 } of charsetSamples) {
+  test(`decodeText: ${charset}`, () => {
+    assert.equal(decodeText(Buffer.from(base64, 'base64'), charset), text)
+    assert.equal(decodeText(Buffer.from(base64, 'base64'), ` "${charset.toUpperCase()}" `), text)
+    assert.ok(isKnownCharset(charset))
+  })
+}
+
+const table: readonly (readonly [why: string, bytes: Buffer, charset: string | null, text: string])[] = [
+  ['nothing said, UTF-8', Buffer.from('é'), null, 'é'],
+  ['nothing said, not UTF-8', Buffer.from([0xe9, 0x80]), null, 'é€'],
+  ['nothing said, ISO-2022-JP by its escapes', Buffer.from('G3RCJEYbKEI=', 'base64'), null, '\u001btB$F\u001b(B'],
+  ['an unknown charset', Buffer.from('é'), 'x-martian', 'é'],
+  ['us-ascii that is UTF-8', Buffer.from('é'), 'us-ascii', 'é'],
+  ['us-ascii that is not', Buffer.from([0xe9]), 'US-ASCII', 'é'],
+  ['Latin-1 means windows-1252', Buffer.from([0x80]), 'ISO_8859-1:1987', '€'],
+  ['base64 is no charset', Buffer.from('abcd'), 'base64', 'abcd'],
+  ['hex is no charset', Buffer.from('abcd'), 'hex', 'abcd'],
+  ['names of Object.prototype are no charsets', Buffer.from('abcd'), 'constructor', 'abcd'],
+  ['broken UTF-8 is still UTF-8', Buffer.from([0x61, 0xe9, 0x62]), 'utf-8', 'a\ufffdb'],
+  ['UTF-8 cut in a character', Buffer.from('aé').subarray(0, 2), 'utf-8', 'a\ufffd'],
+  ['the same with nothing said', Buffer.from('éé').subarray(0, 3), null, 'é\ufffd'],
+  ['a mark outweighs the label', Buffer.from('\ufeffé'), 'windows-1252', 'é'],
+  ['UTF-16 by its mark', Buffer.from('\ufeffab', 'utf16le'), null, 'ab'],
+  ['half a surrogate pair', Buffer.from([0x3d, 0xd8, 0x61, 0x00]), 'utf-16le', '\ufffda'],
+  ['HZ tilde and line join', Buffer.from('a~~b~\nc'), 'hz-gb-2312', 'a~bc'],
+  ['nothing at all', Buffer.alloc(0), null, ''],
+]
+
+for (const [why, bytes, charset, text] of table) {
+  test(`decodeText: ${why}`, () => {
+    assert.equal(decodeText(bytes, charset), text)
+  })
+}
+
+test('decodeText: undeclared ISO-2022-JP is recognised', () => {
+  const sample = charsetSamples.find(({ charset }) => charset === 'iso-2022-jp')
+  assert.ok(sample)
+  assert.equal(decodeText(Buffer.from(sample.base64, 'base64'), null), sample.text)
+})
+
+test('decodeUnlabelled: UTF-8 first, then the declared charset, then windows-1252', () => {
+  assert.equal(decodeUnlabelled(Buffer.from('Ж'), 'koi8-r'), 'Ж')
+  assert.equal(decodeUnlabelled(Buffer.from([0xf0]), 'koi8-r'), 'П')
+  assert.equal(decodeUnlabelled(Buffer.from([0xe9]), 'utf-8'), 'é')
+  assert.equal(decodeUnlabelled(Buffer.from([0xe9]), null), 'é')
+})
+
+test('decodeText never throws and gives well-formed text, whatever the bytes and the label', () => {
+  const charset = fc.oneof(fc.constantFrom(null, ...charsetSamples.map((sample) => sample.charset)), fc.string())
+  fc.assert(
+    fc.property(fc.uint8Array({ maxLength: 200 }), charset, (bytes, label) => {
+      assert.ok(decodeText(bytes, label).isWellFormed())
+    }),
+    { numRuns: 1000 },
+  )
+})
+
+test('decodeText reads every UTF-8 text back, labelled or not', () => {
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary' }), (text) => {
+      const wanted = text.startsWith('\ufeff') ? text.slice(1) : text
+      assert.equal(decodeText(Buffer.from(text), 'utf-8'), wanted)
+      if (!text.includes('\u001b$')) assert.equal(decodeText(Buffer.from(text), null), wanted)
+    }),
+  )
+})

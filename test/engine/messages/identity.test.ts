@@ -1,0 +1,56 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { identityOf, isSameMail, isWeak } from '../../../engine/accounts/identity.ts'
+import { factsOf } from '../../../engine/messages/facts.ts'
+import { corpus } from '../../support/corpus/index.ts'
+import { fetchedOf } from '../../support/corpus/fetched.ts'
+import type { FetchedMessage } from '../../../engine/accounts/session-types.ts'
+
+const raw = Buffer.from(
+  'Message-ID: <a@b>\r\nFrom: a@b.c\r\nDate: Tue, 05 Mar 2024 12:00:00 +0000\r\nSubject: s\r\n\r\n',
+)
+const base = fetchedOf(raw, { internalDate: 5_000 })
+const changed = (more: Partial<FetchedMessage>): string => identityOf({ ...base, ...more }, null)
+
+test("the server's own id comes first", () => {
+  assert.equal(identityOf({ ...base, emailId: '17' }, 'gmail'), 'gm:17')
+  assert.equal(identityOf({ ...base, emailId: 'M9' }, 'objectid'), 'eid:M9')
+  assert.match(identityOf(base, 'gmail'), /^mid:[0-9a-f]{40}$/)
+  assert.match(identityOf({ ...base, emailId: '17' }, null), /^mid:/)
+})
+
+test('Message-ID, size, second of arrival, From, Date and Subject all count', () => {
+  assert.equal(changed({ uid: 99, flags: ['\\Seen'], internalDate: 5_999 }), changed({}))
+  const others = [
+    changed({ size: 1 }),
+    changed({ internalDate: 6_000 }),
+    ...['<a@b>', 'a@b.c', '12:00', 'Subject: s'].map((old) =>
+      changed({ headers: Buffer.from(raw.toString().replace(old, '<other@12:01>')) }),
+    ),
+  ]
+  assert.equal(new Set([changed({}), ...others]).size, 1 + others.length)
+})
+
+test('without a Message-ID the header block is hashed, and the identity is weak', () => {
+  const bare = { ...base, headers: Buffer.from('Subject: x\r\n\r\n') }
+  assert.match(identityOf(bare, null), /^hdr:/)
+  assert.equal(isWeak(identityOf(bare, null)), true)
+  assert.equal(isWeak(identityOf(base, null)), false)
+  assert.notEqual(identityOf(bare, null), identityOf({ ...bare, internalDate: 9_000 }, null))
+})
+
+test('the second try does not look at INTERNALDATE', () => {
+  const facts = (more: Partial<FetchedMessage>) => factsOf('a', { ...base, ...more })
+  assert.equal(isSameMail(facts({}), facts({ internalDate: 99_000 })), true)
+  assert.equal(isSameMail(facts({}), facts({ internalDate: Date.UTC(2024, 2, 5, 12) })), true)
+  assert.equal(isSameMail(facts({}), facts({ size: 1 })), false)
+  const undated = Buffer.from('Message-ID: <a@b>\r\nSubject: s\r\n\r\n')
+  assert.equal(isSameMail(facts({ headers: undated }), facts({ headers: undated, internalDate: 99_000 })), true)
+  const nameless = Buffer.from('Subject: s\r\n\r\n')
+  assert.equal(isSameMail(facts({ headers: nameless }), facts({ headers: nameless })), false)
+})
+
+test('every message of the corpus has its own identity, the pair that shares a Message-ID too', () => {
+  const identities = corpus.map((message) => identityOf(fetchedOf(message.raw), null))
+  assert.equal(new Set(identities).size, corpus.length)
+})

@@ -1,0 +1,252 @@
+/** Every way that a callback may go, over real HTTP and a real store. */
+import assert from 'node:assert/strict'
+import { after, afterEach, before, beforeEach, suite, test } from 'node:test'
+import type { AccountRecord, OutboxRecord, UserRecord, WebhookRecord } from '../../../engine/store/records.ts'
+import { type Receiver, bodySignatureValid, createReceiver, standardSignatureValid } from '../../support/receiver.ts'
+import { until } from '../../support/until.ts'
+import { type House, type Wing, apiSecret, arrive, createHouse, developerId, facts } from './fixture.ts'
+
+let receiver: Receiver
+let house: House
+let wing: Wing
+let user: UserRecord
+let account: AccountRecord
+
+before(async () => {
+  receiver = await createReceiver()
+})
+after(() => receiver.close())
+beforeEach(async () => {
+  house = await createHouse()
+  wing = await house.wing()
+  user = await house.user()
+  account = await house.account(user)
+})
+afterEach(() => house.close())
+
+let paths = 0
+function freshPath(): string {
+  paths += 1
+  return `/hook${paths}`
+}
+
+function hook(path: string, more = {}): Promise<WebhookRecord> {
+  return wing.webhooks.create(
+    { developerId, userId: user.id, version: 'lite' },
+    { callbackUrl: receiver.url(path), ...more },
+  )
+}
+
+async function send(name: string, to: AccountRecord = account): Promise<OutboxRecord> {
+  const { rows } = await arrive(house.store, wing.webhooks, to, [{ facts: facts(name) }])
+  const [row] = rows
+  assert.ok(row, 'no row was planned')
+  return row
+}
+
+async function finished(row: OutboxRecord): Promise<OutboxRecord> {
+  return until(`${row.id} finished`, async () => {
+    const now = await house.store.outbox.get(row.id)
+    return now !== null && now.state !== 'pending' ? now : null
+  })
+}
+
+suite('delivery', () => {
+  test('a new message is POSTed once, signed in both ways', async () => {
+    const path = freshPath()
+    const webhook = await hook(path)
+    const row = await finished(await send('hello'))
+    assert.equal(row.state, 'delivered')
+    assert.equal(row.attemptCount, 1)
+    const [request, ...more] = receiver.at(path)
+    assert.ok(request)
+    assert.equal(more.length, 0)
+    assert.equal(request.id, row.id)
+    assert.equal(request.headers['content-type'], 'application/json')
+    assert.ok(bodySignatureValid(request, apiSecret))
+    assert.ok(standardSignatureValid(request, wing.webhooks.secret(webhook)))
+    assert.ok(standardSignatureValid(request, Buffer.from(apiSecret)))
+    assert.equal(standardSignatureValid(request, Buffer.from('another secret')), false)
+    assert.equal(request.body['account_id'], user.id)
+    assert.equal(request.body['user_id'], user.id)
+    assert.equal(request.body['webhook_id'], webhook.id)
+    assert.equal(request.body['sequence'], 1)
+    const data = request.body['message_data'] as Record<string, unknown>
+    assert.equal(data['subject'], 'Subject of hello')
+  })
+
+  for (const [name, answer, error] of [
+    ['hang', 'hang', /^timeout/],
+    ['reset', 'reset', /^network/],
+    ['slow body', 'slow body', /^timeout/],
+    ['not HTTP', 'garbage', /^protocol/],
+    ['500', { status: 500, body: 'oops' }, /HTTP 500/],
+    ['406', { status: 406 }, /HTTP 406/],
+    ['503', { status: 503 }, /HTTP 503/],
+  ] as const) {
+    test(`${name}: tried again with the same webhook-id until it goes well`, async () => {
+      const path = freshPath()
+      receiver.script(path, [answer, answer])
+      await hook(path)
+      const row = await finished(await send('again'))
+      assert.equal(row.state, 'delivered')
+      assert.deepEqual([...new Set(receiver.at(path).map((one) => one.id))], [row.id])
+      assert.equal(receiver.at(path).length, 3)
+      assert.equal(row.attempts.length, 3)
+      assert.match(row.attempts[0]?.error ?? '', error)
+      assert.equal(row.attempts[2]?.status, 200)
+    })
+  }
+
+  test('wrong TLS is told as tls and tried again', async () => {
+    const webhook = await wing.webhooks.create(
+      { developerId, userId: user.id, version: 'lite' },
+      { callbackUrl: receiver.url('/tls').replace('http:', 'https:') },
+    )
+    const row = await send('tls')
+    const tried = await until('an attempt', async () => {
+      const now = await house.store.outbox.get(row.id)
+      return now !== null && now.attemptCount > 0 ? now : null
+    })
+    assert.match(tried.attempts[0]?.error ?? '', /^tls: /)
+    assert.equal(tried.state, 'pending')
+    await wing.webhooks.remove(webhook)
+  })
+
+  test('3xx fails at once, is not followed, and counts as failure', async () => {
+    const path = freshPath()
+    receiver.script(path, [{ status: 302, headers: { location: receiver.url('/elsewhere') } }])
+    const webhook = await hook(path)
+    const row = await finished(await send('moved'))
+    assert.equal(row.state, 'failed')
+    assert.match(row.reason ?? '', /302/)
+    assert.equal(receiver.at('/elsewhere').length, 0)
+    await until('failure is stored', async () => (await house.store.webhooks.get(webhook.id))?.health.failure)
+  })
+
+  test('410 makes the webhook inactive, drops what waits and tells failure_notif_url', async () => {
+    const path = freshPath()
+    const notif = freshPath()
+    receiver.script(path, [{ status: 410 }])
+    const webhook = await hook(path, { failureNotifUrl: receiver.url(notif) })
+    const row = await finished(await send('gone'))
+    assert.equal(row.state, 'failed')
+    const stored = await until('inactive', async () => {
+      const now = await house.store.webhooks.get(webhook.id)
+      return now !== null && !now.active && now.health.failure ? now : null
+    })
+    assert.equal(stored.active, false)
+    const [note] = await until('notification', () => (receiver.at(notif).length > 0 ? receiver.at(notif) : null))
+    assert.ok(note && bodySignatureValid(note, apiSecret))
+    assert.equal(note.body['webhook_id'], webhook.id)
+    assert.match(String(note.body['data']), /410/)
+    assert.equal(note.body['message_data'], undefined)
+    const { rows } = await arrive(house.store, wing.webhooks, account, [{ facts: facts('later') }])
+    assert.equal(rows.length, 0)
+  })
+
+  test('429 with Retry-After slows the whole webhook down', async () => {
+    const path = freshPath()
+    receiver.script(path, [{ status: 429, headers: { 'retry-after': '1' } }])
+    await hook(path)
+    const other = await house.account(user)
+    const [first, second] = [await send('a'), await send('b', other)]
+    await until('the first attempt', () => receiver.at(path).length > 0)
+    await finished(first)
+    await finished(second)
+    const times = receiver.at(path).map((one) => one.at)
+    const [refused, next] = [Math.min(...times), times.filter((time) => time > Math.min(...times) + 300)[0] ?? 0]
+    assert.ok(next - refused >= 950, `tried again after ${next - refused} ms`)
+  })
+
+  test('the schedule used up: failed, kept, and redeliverable', async () => {
+    const path = freshPath()
+    receiver.script(path, [], { status: 500 })
+    const webhook = await hook(path)
+    const row = await finished(await send('hopeless'))
+    assert.equal(row.state, 'failed')
+    assert.equal(row.attemptCount, 6)
+    assert.match(row.reason ?? '', /6 attempts/)
+    receiver.script(path, [])
+    assert.equal(await wing.webhooks.redeliver(webhook, { failedOnly: true }), 1)
+    const again = await finished(row)
+    assert.equal(again.state, 'delivered')
+    assert.deepEqual([...new Set(receiver.at(path).map((one) => one.id))], [row.id])
+  })
+
+  test('failure: true at the third failed attempt, told once, false after the next success', async () => {
+    const path = freshPath()
+    const notif = freshPath()
+    receiver.script(path, [{ status: 500 }, { status: 500 }, { status: 500 }, { status: 500 }])
+    const webhook = await hook(path, { failureNotifUrl: receiver.url(notif) })
+    const row = await send('flaky')
+    await until('failure', async () => (await house.store.webhooks.get(webhook.id))?.health.failure)
+    await finished(row)
+    const healthy = await until('healthy again', async () => {
+      const now = await house.store.webhooks.get(webhook.id)
+      return now !== null && !now.health.failure ? now.health : null
+    })
+    assert.equal(healthy.consecutiveFailures, 0)
+    assert.equal(healthy.failureVersion, 1)
+    await until('notification', () => receiver.at(notif).length > 0)
+    assert.equal(receiver.at(notif).length, 1)
+    assert.equal(receiver.at(path).length, 5)
+  })
+
+  test('an edit with active=1 ends the failing period and tries at once', async () => {
+    const path = freshPath()
+    const slow = await house.wing({ MAILROOM_WEBHOOK_SCHEDULE: '1h', MAILROOM_WEBHOOK_PROBE: '1h' })
+    await wing.stop()
+    wing = slow
+    receiver.script(path, ['reset'])
+    const webhook = await hook(path)
+    const row = await send('waiting')
+    await until('a failed attempt', async () => (await house.store.outbox.get(row.id))?.attemptCount)
+    const edited = await wing.webhooks.edit(webhook, { active: true })
+    assert.equal(edited.health.consecutiveFailures, 0)
+    assert.equal((await finished(row)).state, 'delivered')
+  })
+
+  test('a paused webhook keeps no backlog and resumes with new mail', async () => {
+    const path = freshPath()
+    receiver.script(path, ['reset'], { status: 200 })
+    const slow = await house.wing({ MAILROOM_WEBHOOK_SCHEDULE: '1h', MAILROOM_WEBHOOK_PROBE: '1h' })
+    await wing.stop()
+    wing = slow
+    const webhook = await hook(path)
+    const waiting = await send('before')
+    await until('a failed attempt', async () => (await house.store.outbox.get(waiting.id))?.attemptCount)
+    const paused = await wing.webhooks.edit(webhook, { active: false })
+    assert.equal((await finished(waiting)).state, 'skipped')
+    const silent = await arrive(house.store, wing.webhooks, account, [{ facts: facts('meanwhile') }])
+    assert.equal(silent.rows.length, 0)
+    await assert.rejects(wing.webhooks.redeliver(paused, {}), { code: 'conflict' })
+    await wing.webhooks.edit(paused, { active: true })
+    assert.equal((await finished(await send('afterwards'))).state, 'delivered')
+    const subjects = receiver.at(path).map((one) => (one.body['message_data'] as { subject: string }).subject)
+    assert.deepEqual(subjects, ['Subject of before', 'Subject of afterwards'])
+  })
+
+  test('private addresses are refused when the service is not allowed to call them', async () => {
+    const path = freshPath()
+    await hook(path)
+    await wing.stop()
+    wing = await house.wing({ MAILROOM_ALLOW_PRIVATE: '0' })
+    const row = await send('inside')
+    const tried = await until('an attempt', async () => {
+      const now = await house.store.outbox.get(row.id)
+      return now !== null && now.attemptCount > 0 ? now : null
+    })
+    assert.match(tried.attempts[0]?.error ?? '', /^private_address/)
+    assert.equal(receiver.at(path).length, 0)
+    await assert.rejects(hook(path), { code: 'private_address' })
+  })
+
+  test('the answer is kept, cut at 4 kB', async () => {
+    const path = freshPath()
+    receiver.script(path, [{ status: 200, body: 'x'.repeat(10_000) }])
+    await hook(path)
+    const row = await finished(await send('long answer'))
+    assert.equal(row.attempts[0]?.response?.length, 4096)
+  })
+})

@@ -1,0 +1,158 @@
+/** The lanes against a model: whatever happens in whatever order, rows of an account go out in order, each once, none left. */
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import fc from 'fast-check'
+import type { OutboxRecord } from '../../../engine/store/records.ts'
+import { urlRow } from '../../../engine/callbacks/rows.ts'
+import { createLanes } from '../../../engine/webhooks/lanes.ts'
+
+function row(account: string, seq: number, lane: 0 | 1 = 0): OutboxRecord {
+  const base = urlRow({
+    kind: 'sync',
+    url: 'http://x',
+    developerId: 'd',
+    userId: null,
+    accountId: account,
+    webhookId: null,
+    event: `${account}${lane}${seq}`,
+    data: {},
+    at: 1,
+  })
+  return { ...base, seq, lane }
+}
+
+/** What the store answers: pending rows in order, without some accounts. */
+function pending(
+  stored: readonly OutboxRecord[],
+  done: ReadonlySet<string>,
+  except: readonly string[],
+  limit: number,
+): OutboxRecord[] {
+  return stored
+    .filter((one) => !done.has(one.id) && !except.includes(one.accountId ?? ''))
+    .sort((a, b) => a.lane - b.lane || a.seq - b.seq)
+    .slice(0, limit)
+}
+
+type Step =
+  | { readonly do: 'store'; readonly account: string; readonly lane: 0 | 1 }
+  | { readonly do: 'take' | 'finish' | 'fail' | 'read' | 'endRead' | 'reset' | 'tick' }
+
+const steps = fc.array(
+  fc.oneof(
+    {
+      weight: 4,
+      arbitrary: fc.record({
+        do: fc.constant('store' as const),
+        account: fc.constantFrom('a', 'b', 'c'),
+        lane: fc.constantFrom(0 as const, 1 as const),
+      }),
+    },
+    {
+      weight: 6,
+      arbitrary: fc.record({
+        do: fc.constantFrom('take' as const, 'finish' as const, 'read' as const, 'endRead' as const, 'tick' as const),
+      }),
+    },
+    { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('fail' as const, 'reset' as const) }) },
+  ),
+  { maxLength: 120 },
+)
+
+interface World {
+  readonly lanes: ReturnType<typeof createLanes>
+  readonly stored: OutboxRecord[]
+  readonly done: Set<string>
+  readonly underWay: OutboxRecord[]
+  readonly sent: OutboxRecord[]
+  readonly due: Map<string, number>
+  reading: { plan: ReturnType<ReturnType<typeof createLanes>['beginRead']>; rows: OutboxRecord[] } | null
+  now: number
+}
+
+function play(world: World, step: Step): void {
+  const { lanes, underWay, stored, done, due } = world
+  if (step.do === 'store') {
+    const made = row(step.account, stored.length, step.lane)
+    stored.push(made)
+    lanes.offer(made)
+  } else if (step.do === 'take') {
+    const taken = lanes.take({ historical: true })
+    if (taken === null) return
+    assert.ok(!underWay.some((one) => one.accountId === taken.accountId), 'one at a time per account')
+    assert.ok(!done.has(taken.id), 'never twice')
+    const older = stored.filter(
+      (one) => one.accountId === taken.accountId && one.lane === taken.lane && one.seq < taken.seq,
+    )
+    assert.ok(
+      older.every((one) => done.has(one.id)),
+      'in order',
+    )
+    assert.ok((due.get(taken.id) ?? 0) <= world.now, 'not before its time')
+    underWay.push(taken)
+  } else if (step.do === 'finish') {
+    const [first] = underWay.splice(0, 1)
+    if (first === undefined) return
+    done.add(first.id)
+    lanes.finish(first)
+  } else if (step.do === 'fail') {
+    const [first] = underWay.splice(0, 1)
+    if (first === undefined) return
+    due.set(first.id, world.now + 5)
+    lanes.block(first, world.now + 5)
+  } else if (step.do === 'read') {
+    if (world.reading !== null || !lanes.wantsRead()) return
+    const plan = lanes.beginRead()
+    world.reading = {
+      plan,
+      rows: pending(stored, done, plan.exceptAccounts, plan.limit).map((one) => ({
+        ...one,
+        dueAt: due.get(one.id) ?? 1,
+      })),
+    }
+  } else if (step.do === 'endRead') {
+    if (world.reading === null) return
+    lanes.endRead(world.reading.rows, world.reading.plan, world.now)
+    world.reading = null
+  } else if (step.do === 'reset') {
+    lanes.reset()
+    world.reading = null
+  } else {
+    world.now += 3
+    lanes.release(world.now)
+  }
+}
+
+suite('lanes', () => {
+  test('order, once, nothing left, bounded', () => {
+    fc.assert(
+      fc.property(steps, fc.integer({ min: 1, max: 6 }), (script, capacity) => {
+        const world: World = {
+          lanes: createLanes(capacity),
+          stored: [],
+          done: new Set(),
+          underWay: [],
+          sent: [],
+          due: new Map(),
+          reading: null,
+          now: 10,
+        }
+        for (const step of script) play(world, step)
+        for (let turn = 0; turn < 2000 && world.done.size < world.stored.length; turn += 1) {
+          for (const rest of ['tick', 'read', 'endRead', 'take', 'finish'] as const) play(world, { do: rest })
+        }
+        assert.equal(world.done.size, world.stored.length, 'every row went out')
+      }),
+      { numRuns: 3000 },
+    )
+  })
+
+  test('live rows go before historical ones, also when memory is full of those', () => {
+    const lanes = createLanes(4)
+    const old = [0, 1, 2, 3].map((seq) => row(`h${seq}`, seq, 1))
+    lanes.endRead(old, lanes.beginRead(), 10)
+    lanes.endRead([], { exceptAccounts: [], limit: 4 }, 10)
+    lanes.offer(row('live', 9))
+    assert.equal(lanes.take({ historical: true })?.accountId, 'live')
+  })
+})

@@ -1,0 +1,167 @@
+/** Email accounts: lookups, the lease, and status transitions. */
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { newId } from '../../../engine/store/ids.ts'
+import type { StatusTransition } from '../../../engine/store/port.ts'
+import type { AccountRecord, OutboxRecord } from '../../../engine/store/records.ts'
+import { freshResume } from '../../../engine/store/rows.ts'
+import { createMailbox, rejectsWith, type Subject } from './mailbox.ts'
+import { accountRecord, epochStart, outboxRecord, userRecord } from './records.ts'
+
+export function accountsContract({ store }: Subject): void {
+  describe('accounts', () => {
+    test('are found by id and label, and listed oldest first', async () => {
+      const user = userRecord(newId())
+      const [second, first] = [2, 1].map((age) =>
+        accountRecord(user, { createdAt: epochStart + age, status: age === 1 ? 'DISABLED' : 'OK' }),
+      )
+      assert(first && second)
+      await store.accounts.create(second)
+      await store.accounts.create(first)
+      assert.deepEqual(await store.accounts.get(first.id), first)
+      assert.deepEqual(await store.accounts.byLabel(user.id, second.label), second)
+      assert.equal(await store.accounts.byLabel(newId(), second.label), null)
+      assert.equal(await store.accounts.get(newId()), null)
+      assert.deepEqual(await store.accounts.listByUser(user.id), [first, second])
+      assert.deepEqual(await store.accounts.listByUser(user.id, { status: 'DISABLED' }), [first])
+      assert.deepEqual(await store.accounts.listByUser(user.id, { status: 'OK' }), [second])
+    })
+
+    test('of several users are listed at once', async () => {
+      const developerId = newId()
+      const users = [1, 2, 3].map(() => userRecord(developerId))
+      const accounts = users.map((user, index) => accountRecord(user, { createdAt: epochStart - index }))
+      for (const account of accounts) await store.accounts.create(account)
+      const asked = users.slice(0, 2).map((user) => user.id)
+      assert.deepEqual(await store.accounts.listByUsers(asked), [accounts[1], accounts[0]])
+      assert.deepEqual(await store.accounts.listByUsers([]), [])
+    })
+
+    test('a label is had once per user', async () => {
+      const [user, other] = [userRecord(newId()), userRecord(newId())]
+      await store.accounts.create(accountRecord(user, { label: 'ann::x' }))
+      await rejectsWith(store.accounts.create(accountRecord(user, { label: 'ann::x' })), 'conflict')
+      await store.accounts.create(accountRecord(other, { label: 'ann::x' }))
+      assert.equal((await store.accounts.listByUser(user.id)).length, 1)
+    })
+
+    test('pages go over all of them by id, once each', async () => {
+      const made = Array.from({ length: 5 }, () => accountRecord(userRecord(newId())))
+      for (const account of made) await store.accounts.create(account)
+      const seen: string[] = []
+      for (let after: string | null = null; ;) {
+        const page: AccountRecord[] = await store.accounts.page(after, 2)
+        seen.push(...page.map((account) => account.id))
+        if (page.length < 2) break
+        after = page.at(-1)?.id ?? null
+      }
+      assert.deepEqual(seen, [...new Set(seen)].sort())
+      for (const account of made) assert(seen.includes(account.id))
+    })
+
+    test('an edit changes what it names', async () => {
+      const account = accountRecord(userRecord(newId()))
+      await store.accounts.create(account)
+      const resume = { ...freshResume, attempt: 3, retryAt: epochStart }
+      const edited = await store.accounts.edit(account.id, { paused: true, resume, statusMessage: 'slow' })
+      assert.deepEqual(edited, { ...account, paused: true, resume, statusMessage: 'slow' })
+      assert.deepEqual(await store.accounts.get(account.id), edited)
+      assert.equal(await store.accounts.edit(newId(), { paused: true }), null)
+    })
+
+    test('a claim raises the epoch of the account and of its folders', async () => {
+      const mailbox = await createMailbox(store)
+      assert.equal(mailbox.account.epoch, 1)
+      const again = await store.accounts.claim(mailbox.account.id)
+      assert.deepEqual(again, { ...mailbox.account, epoch: 2 })
+      const folders = await store.folders.list(mailbox.account.id)
+      assert.deepEqual(
+        folders.map((folder) => folder.epoch),
+        [2, 2, 2],
+      )
+      assert.equal(await store.accounts.claim(newId()), null)
+    })
+  })
+}
+
+function step(account: AccountRecord, outbox: readonly OutboxRecord[], patch: Partial<StatusTransition> = {}) {
+  return {
+    accountId: account.id,
+    epoch: account.epoch,
+    fromVersion: account.statusVersion,
+    status: 'DISABLED',
+    statusMessage: 'the password was rejected',
+    resume: { ...freshResume, strikes: 3 },
+    outbox,
+    ...patch,
+  } as const
+}
+
+export function transitionsContract({ store }: Subject): void {
+  const callback = (account: AccountRecord) =>
+    outboxRecord({ id: newId(), developerId: account.developerId }, { kind: 'status', accountId: account.id })
+
+  describe('status transitions', () => {
+    test('write the callback and the account, once', async () => {
+      const { account } = await createMailbox(store)
+      const row = callback(account)
+      const taken = step(account, [row])
+      const after = await store.accounts.transition(taken)
+      const expected: AccountRecord = {
+        ...account,
+        status: 'DISABLED',
+        statusMessage: 'the password was rejected',
+        statusVersion: 1,
+        resume: taken.resume,
+      }
+      assert.deepEqual(after, expected)
+      assert.deepEqual(await store.accounts.get(account.id), expected)
+      assert.deepEqual(await store.accounts.listByUser(account.userId, { status: 'DISABLED' }), [expected])
+      assert.deepEqual(await store.outbox.get(row.id), row)
+    })
+
+    test('a repeat answers null and tells nothing', async () => {
+      const { account } = await createMailbox(store)
+      const row = callback(account)
+      await store.accounts.transition(step(account, [row]))
+      const other = callback(account)
+      assert.equal(await store.accounts.transition(step(account, [row])), null)
+      assert.equal(await store.accounts.transition(step(account, [other], { status: 'OK' })), null)
+      assert.equal((await store.accounts.get(account.id))?.statusVersion, 1)
+      assert.equal((await store.accounts.get(account.id))?.status, 'DISABLED')
+      assert.deepEqual(await store.outbox.pending(row.channelId, [], 10), [row])
+      assert.deepEqual(await store.outbox.pending(other.channelId, [], 10), [])
+    })
+
+    test('there and back counts two', async () => {
+      const { account } = await createMailbox(store)
+      await store.accounts.transition(step(account, []))
+      const back = step(account, [callback(account)], { fromVersion: 1, status: 'OK', statusMessage: null })
+      const after = await store.accounts.transition(back)
+      assert.equal(after?.statusVersion, 2)
+      assert.equal(after.status, 'OK')
+    })
+
+    test('of a stale owner are refused and leave nothing', async () => {
+      const { account } = await createMailbox(store)
+      await store.accounts.claim(account.id)
+      const row = callback(account)
+      await rejectsWith(store.accounts.transition(step(account, [row])), 'lease_lost')
+      assert.equal((await store.accounts.get(account.id))?.status, 'OK')
+      assert.deepEqual(await store.outbox.pending(row.channelId, [], 10), [])
+    })
+
+    test('of an account that is gone answer null', async () => {
+      const account = accountRecord(userRecord(newId()))
+      assert.equal(await store.accounts.transition(step(account, [])), null)
+    })
+
+    test('two at once: one happens', async () => {
+      const { account } = await createMailbox(store)
+      const rows = [callback(account), callback(account)]
+      const answers = await Promise.all(rows.map((row) => store.accounts.transition(step(account, [row]))))
+      assert.equal(answers.filter((answer) => answer !== null).length, 1)
+      assert.equal((await store.accounts.get(account.id))?.statusVersion, 1)
+    })
+  })
+}

@@ -1,0 +1,113 @@
+/** Contacts, counted once per message and kind. */
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { contactId } from '../../../engine/store/ids.ts'
+import type { ContactDelta } from '../../../engine/store/records.ts'
+import { createMailbox, type Mailbox, type Subject } from './mailbox.ts'
+import { epochStart } from './records.ts'
+
+function delta(mailbox: Mailbox, email: string, key: string, patch: Partial<ContactDelta> = {}): ContactDelta {
+  return {
+    userId: mailbox.user.id,
+    email,
+    name: '',
+    key,
+    total: 1,
+    direct: 0,
+    indirect: 1,
+    receivedAt: epochStart,
+    ...patch,
+  }
+}
+
+export function contactsContract({ store }: Subject): void {
+  describe('contacts', () => {
+    test('are counted once per key, however often a batch is repeated', async () => {
+      const mailbox = await createMailbox(store)
+      const first = delta(mailbox, 'Ann@X.com', 'm1:r', { name: 'Ann', receivedAt: epochStart + 5 })
+      const direct = delta(mailbox, 'ann@x.com', 'm1:d', { total: 0, direct: 1, indirect: -1, receivedAt: 0 })
+      const second = delta(mailbox, 'ANN@x.com', 'm2:r', { name: 'Old name', receivedAt: epochStart + 1 })
+      await mailbox.apply('INBOX', { contacts: [first, first, direct] })
+      await mailbox.apply('INBOX', { contacts: [direct, first] })
+      await mailbox.apply('INBOX', { contacts: [second, first] })
+      const id = contactId(mailbox.user.id, 'ann@x.com')
+      assert.deepEqual(await store.contacts.get(mailbox.user.id, id), {
+        id,
+        userId: mailbox.user.id,
+        email: 'ann@x.com',
+        name: 'Ann',
+        totalCount: 2,
+        directCount: 1,
+        indirectCount: 1,
+        lastReceivedAt: epochStart + 5,
+      })
+    })
+
+    test('one message counts for each of its people', async () => {
+      const mailbox = await createMailbox(store)
+      const contacts = ['a@x.com', 'b@x.com'].map((email) => delta(mailbox, email, 'm1:r'))
+      await mailbox.apply('INBOX', { contacts })
+      const page = await store.contacts.list(mailbox.user.id, 'total_count', 'desc', { limit: 9, offset: 0 })
+      assert.deepEqual(page.map((contact) => contact.email).sort(), ['a@x.com', 'b@x.com'])
+    })
+
+    test('are sorted by each count, both ways, in pages', async () => {
+      const mailbox = await createMailbox(store)
+      const counts = [
+        ['a@x.com', 5, 1, 4],
+        ['b@x.com', 3, 3, 0],
+        ['c@x.com', 9, 0, 9],
+        ['d@x.com', 3, 2, 1],
+      ] as const
+      const contacts = counts.map(([email, total, direct, indirect]) =>
+        delta(mailbox, email, 'm1:r', { total, direct, indirect }),
+      )
+      await mailbox.apply('INBOX', { contacts })
+      const names = async (sort: 'total_count' | 'direct_count' | 'indirect_count', order: 'asc' | 'desc') => {
+        const pages = await Promise.all(
+          [0, 3].map((offset) => store.contacts.list(mailbox.user.id, sort, order, { limit: 3, offset })),
+        )
+        return pages.flat().map((contact) => contact.email.charAt(0))
+      }
+      assert.deepEqual(await names('direct_count', 'desc'), ['b', 'd', 'a', 'c'])
+      assert.deepEqual(await names('indirect_count', 'asc'), ['b', 'd', 'a', 'c'])
+      const total = await names('total_count', 'desc')
+      assert(['cabd', 'cadb'].includes(total.join('')))
+      assert.deepEqual(await names('total_count', 'asc'), total.toReversed())
+    })
+
+    test('are searched by part of name or address, without case', async () => {
+      const mailbox = await createMailbox(store)
+      const contacts = [
+        delta(mailbox, 'ann@firma.de', 'm1:r', { name: 'Jürgen Müller', total: 2 }),
+        delta(mailbox, 'bob@other.org', 'm1:r', { name: 'Bob 100%' }),
+      ]
+      await mailbox.apply('INBOX', { contacts })
+      const search = async (text: string, offset = 0) =>
+        (await store.contacts.search(mailbox.user.id, text, { limit: 9, offset })).map((contact) => contact.email)
+      assert.deepEqual(await search('MÜLL'), ['ann@firma.de'])
+      assert.deepEqual(await search('firma'), ['ann@firma.de'])
+      assert.deepEqual(await search('o'), ['bob@other.org'])
+      assert.deepEqual(await search('0%'), ['bob@other.org'])
+      assert.deepEqual(await search('.*'), [])
+      assert.deepEqual(await search('r'), ['ann@firma.de', 'bob@other.org'])
+      assert.deepEqual(await search('r', 1), ['bob@other.org'])
+    })
+
+    test('belong to one user', async () => {
+      const [mine, other] = [await createMailbox(store), await createMailbox(store)]
+      await mine.apply('INBOX', { contacts: [delta(mine, 'a@x.com', 'm1:r')] })
+      const id = contactId(mine.user.id, 'a@x.com')
+      assert.equal(await store.contacts.get(other.user.id, id), null)
+      assert.deepEqual(await store.contacts.search(other.user.id, 'a', { limit: 9, offset: 0 }), [])
+      assert.deepEqual(await store.contacts.list(other.user.id, 'total_count', 'desc', { limit: 9, offset: 0 }), [])
+    })
+
+    test('a refused batch counts nothing', async () => {
+      const mailbox = await createMailbox(store)
+      const batch = await mailbox.batch('INBOX', { contacts: [delta(mailbox, 'a@x.com', 'm1:r')], epoch: 99 })
+      await assert.rejects(store.sync.apply(batch))
+      assert.equal(await store.contacts.get(mailbox.user.id, contactId(mailbox.user.id, 'a@x.com')), null)
+    })
+  })
+}

@@ -1,0 +1,112 @@
+/** Folders as the server lists them. */
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { folderId } from '../../../engine/store/ids.ts'
+import { createMailbox, listed, moved, rejectsWith, type Subject } from './mailbox.ts'
+import { messageFacts } from './records.ts'
+
+export function foldersContract({ store, clock }: Subject): void {
+  describe('folders', () => {
+    test('are listed INBOX first, then by path', async () => {
+      const paths = ['Zoo', 'Archive', 'INBOX', 'Archive/2024', 'Ärger']
+      const { account } = await createMailbox(store, { folders: paths })
+      const folders = await store.folders.list(account.id)
+      assert.deepEqual(
+        folders.map((folder) => folder.path),
+        ['INBOX', 'Archive', 'Archive/2024', 'Zoo', 'Ärger'],
+      )
+      const expected = {
+        id: folderId(account.id, 'INBOX'),
+        accountId: account.id,
+        ...listed('INBOX'),
+        cursor: null,
+        epoch: 1,
+        failures: 0,
+        parkedUntil: null,
+      }
+      assert.deepEqual(folders[0], expected)
+      assert.deepEqual(await store.folders.byPath(account.id, 'INBOX'), expected)
+      assert.equal(await store.folders.byPath(account.id, 'Nowhere'), null)
+    })
+
+    test('a new listing keeps how far a folder was read, and counts it does not know', async () => {
+      const mailbox = await createMailbox(store)
+      await mailbox.fill('Archive', [messageFacts()])
+      await mailbox.apply('Archive', { cursorAfter: moved(null, { uidNext: 9 }), counts: { messages: 4, unseen: 2 } })
+      const { id } = await mailbox.folder('Archive')
+      await store.folders.setParked(id, 2, 12_345)
+      const attributes = ['\\HasChildren']
+      const again = [listed('Archive', { attributes, messages: null, unseen: 7, specialUse: '\\Archive' })]
+      const folders = await store.folders.reconcile(mailbox.account.id, 1, again, false)
+      const archive = folders.find((folder) => folder.id === id)
+      assert(archive)
+      const { messages, unseen, failures, parkedUntil, specialUse, cursor } = archive
+      assert.deepEqual(
+        {
+          messages,
+          unseen,
+          failures,
+          parkedUntil,
+          specialUse,
+          uidNext: cursor?.uidNext,
+          attributes: archive.attributes,
+        },
+        { messages: 4, unseen: 7, failures: 2, parkedUntil: 12_345, specialUse: '\\Archive', uidNext: 9, attributes },
+      )
+      assert.equal(folders.length, 3, 'what is not listed stays when the listing is not complete')
+    })
+
+    test('a folder missing from a complete listing goes, and what lay in it is gone', async () => {
+      const mailbox = await createMailbox(store)
+      const ids = await mailbox.fill('Trash', [messageFacts(), messageFacts()])
+      const [kept] = ids
+      assert(kept)
+      const both = mailbox.added('INBOX', 77, { emailMessageId: (await mailbox.message(kept)).emailMessageId })
+      assert.equal(both.id, kept)
+      await mailbox.apply('INBOX', { added: [both] })
+      const trash = await mailbox.folder('Trash')
+      clock.now += 5
+      const left = [listed('INBOX'), listed('Archive')]
+      const folders = await store.folders.reconcile(mailbox.account.id, 1, left, true)
+      assert.deepEqual(
+        folders.map((folder) => folder.path),
+        ['INBOX', 'Archive'],
+      )
+      assert.equal(await store.folders.byPath(mailbox.account.id, 'Trash'), null)
+      assert.deepEqual(await store.messages.knownUids(trash.id, '1', 0, 1000), [])
+      assert.equal(await store.messages.count(mailbox.account.id, { folderId: trash.id }), 0)
+      assert.equal(await store.messages.count(mailbox.account.id), 1)
+      const message = await mailbox.message(kept)
+      assert.deepEqual(
+        message.placements.map((there) => there.path),
+        ['INBOX'],
+      )
+      const gone = await store.messages.gone(mailbox.account.id, clock.now + 1, 10)
+      assert.deepEqual(gone.map((one) => one.id).sort(), [...ids].sort())
+      assert.deepEqual(
+        message.gone.map(({ path, at }) => ({ path, at })),
+        [{ path: 'Trash', at: clock.now }],
+      )
+    })
+
+    test('of another owner are not touched', async () => {
+      const mailbox = await createMailbox(store)
+      await store.accounts.claim(mailbox.account.id)
+      await rejectsWith(store.folders.reconcile(mailbox.account.id, 1, [listed('New')], true), 'lease_lost')
+      assert.equal((await store.folders.list(mailbox.account.id)).length, 3)
+      assert.equal(await store.folders.byPath(mailbox.account.id, 'New'), null)
+    })
+
+    test('counts and parking are set alone', async () => {
+      const mailbox = await createMailbox(store)
+      const inbox = await mailbox.folder('INBOX')
+      await store.folders.setCounts(inbox.id, { messages: 10, unseen: 3 })
+      await store.folders.setParked(inbox.id, 3, 99)
+      const expected = { ...inbox, messages: 10, unseen: 3, failures: 3, parkedUntil: 99 }
+      assert.deepEqual(await mailbox.folder('INBOX'), expected)
+      await store.folders.setParked(inbox.id, 0, null)
+      assert.deepEqual(await mailbox.folder('INBOX'), { ...expected, failures: 0, parkedUntil: null })
+      await store.folders.setCounts('0'.repeat(24), { messages: 1, unseen: 1 })
+    })
+  })
+}

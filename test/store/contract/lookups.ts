@@ -1,0 +1,148 @@
+/** Single messages and known UIDs. */
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { createMailbox, type Subject } from './mailbox.ts'
+import { attachmentRecord, epochStart, messageFacts } from './records.ts'
+
+export function lookupsContract({ store }: Subject): void {
+  describe('single messages', () => {
+    test('are found by our id, Message-ID and hosted id, within the account', async () => {
+      const mailbox = await createMailbox(store)
+      const other = await createMailbox(store)
+      const facts = messageFacts({ emailMessageId: 'Odd/Id+1@x', hostedMessageId: '17c0ffee', hostedThreadId: '17c0' })
+      const [id] = await mailbox.fill('INBOX', [facts])
+      assert(id)
+      const message = await mailbox.message(id)
+      for (const reference of [id, 'Odd/Id+1@x', '17c0ffee']) {
+        assert.deepEqual(await store.messages.find(mailbox.account.id, reference), message)
+        assert.equal(await store.messages.find(other.account.id, reference), null)
+      }
+      for (const reference of ['odd/id+1@x', '17c0', '', '0'.repeat(24)]) {
+        assert.equal(await store.messages.find(mailbox.account.id, reference), null)
+      }
+      assert.equal(await store.messages.get(other.account.id, id), null)
+      assert.equal(await store.messages.get(mailbox.account.id, '0'.repeat(24)), null)
+    })
+
+    test('with one Message-ID: live before gone, newest first', async () => {
+      const mailbox = await createMailbox(store)
+      // one Message-ID, three identities: mail that was sent again in another form
+      const rows = [1, 3, 2].map((age, index) => {
+        const uid = index + 1
+        const added = mailbox.added('INBOX', uid, { emailMessageId: 'twice@x', sentAt: epochStart + age })
+        return { ...added, id: `${mailbox.account.id.slice(0, 23)}${uid}`, identity: `hdr:${uid}` }
+      })
+      await mailbox.apply('INBOX', { added: rows })
+      const found = async () => (await store.messages.find(mailbox.account.id, 'twice@x'))?.placements[0]?.uid
+      assert.equal(await found(), 2)
+      await mailbox.apply('INBOX', { vanished: [2], vanishedAt: epochStart })
+      assert.equal(await found(), 3)
+      await mailbox.apply('INBOX', { vanished: [1, 3], vanishedAt: epochStart })
+      assert.equal((await store.messages.find(mailbox.account.id, 'twice@x'))?.id, rows[1]?.id)
+    })
+
+    test('by ids come in the order asked, known ones only', async () => {
+      const mailbox = await createMailbox(store)
+      const other = await createMailbox(store)
+      const ids = await mailbox.fill('INBOX', [messageFacts(), messageFacts(), messageFacts()])
+      const foreign = await other.fill('INBOX', [messageFacts()])
+      const asked = [ids[2], ids[0], '0'.repeat(24), ...foreign].filter((id) => id !== undefined)
+      const found = await store.messages.byIds(mailbox.account.id, asked)
+      assert.deepEqual(
+        found.map((message) => message.id),
+        [ids[2], ids[0]],
+      )
+      assert.deepEqual(await store.messages.byIds(mailbox.account.id, []), [])
+    })
+
+    test('keep every fact as it was given', async () => {
+      const mailbox = await createMailbox(store)
+      const facts = messageFacts({
+        subject: '🎉 "quotes" \\ $where {"$gt": 1} \u0000 Grüße',
+        listHeaders: { 'list-id': '<a.b.c>', 'list-unsubscribe': '<mailto:x@y>' },
+        references: ['a@b', 'c@d'],
+        attachments: [attachmentRecord(0, 'Füße .pdf'), { ...attachmentRecord(1), contentId: 'cid', embedded: true }],
+        receivedHeaders: ['from x by y; Mon', 'from z'],
+      })
+      const [id] = await mailbox.fill('INBOX', [facts])
+      assert(id)
+      const stored = await mailbox.message(id)
+      const { accountId, identity, firstChangeId, indexedAt, placements, gone } = stored
+      assert.deepEqual(stored, { ...facts, id, accountId, identity, firstChangeId, indexedAt, placements, gone })
+      assert.equal(accountId, mailbox.account.id)
+      assert(identity.startsWith('mid:') && firstChangeId === null && indexedAt > 0)
+      assert.deepEqual([placements.length, gone.length], [1, 0])
+    })
+  })
+
+  describe('known UIDs', () => {
+    test('are those of one folder, UIDVALIDITY and range, ascending', async () => {
+      const mailbox = await createMailbox(store)
+      const added = [9, 2, 30, 11].map((uid) => mailbox.added('INBOX', uid))
+      await mailbox.apply('INBOX', { added: [...added, mailbox.added('INBOX', 10, {}, { uidValidity: '2' })] })
+      await mailbox.apply('Archive', { added: [mailbox.added('Archive', 10)] })
+      const { id } = await mailbox.folder('INBOX')
+      const uids = async (from: number, to: number) =>
+        (await store.messages.knownUids(id, '1', from, to)).map((known) => known.uid)
+      assert.deepEqual(await uids(0, 4_294_967_295), [2, 9, 11, 30])
+      assert.deepEqual(await uids(2, 11), [2, 9, 11])
+      assert.deepEqual(await uids(3, 8), [])
+      assert.deepEqual(await uids(30, 30), [30])
+    })
+  })
+
+  describe('the historical scan', () => {
+    test('goes from newest to oldest, once over each live message', async () => {
+      const mailbox = await createMailbox(store)
+      const same = [3, 1, 2, 2, 2].map((age) => messageFacts({ sentAt: epochStart + age }))
+      const ids = await mailbox.fill('INBOX', same)
+      await mailbox.apply('INBOX', { added: [mailbox.added('INBOX', 99, { sentAt: epochStart + 9 })] })
+      await mailbox.apply('INBOX', { vanished: [99], vanishedAt: epochStart })
+      const seen: { sentAt: number; id: string }[] = []
+      for (let after: { sentAt: number; id: string } | null = null; ;) {
+        const page = await store.messages.older(mailbox.account.id, after, 2)
+        seen.push(...page.map(({ sentAt, id }) => ({ sentAt, id })))
+        const last = seen.at(-1)
+        if (page.length === 0 || !last) break
+        after = last
+      }
+      assert.deepEqual(seen.map((one) => one.id).sort(), [...ids].sort())
+      const sorted = [...seen].sort((a, b) => b.sentAt - a.sentAt || (a.id < b.id ? 1 : -1))
+      assert.deepEqual(seen, sorted)
+    })
+  })
+
+  describe('attachments', () => {
+    test('of live messages, newest message first, in pages over attachments', async () => {
+      const mailbox = await createMailbox(store)
+      const counts = [2, 0, 3, 1]
+      const facts = counts.map((count, age) =>
+        messageFacts({
+          sentAt: epochStart + age,
+          attachments: Array.from({ length: count }, (_, index) => attachmentRecord(index, `${age}-${index}`)),
+        }),
+      )
+      await mailbox.fill('INBOX', facts)
+      await mailbox.apply('Trash', {
+        added: [mailbox.added('Trash', 1, { attachments: [attachmentRecord(0)] })],
+      })
+      await mailbox.apply('Trash', { vanished: [1], vanishedAt: epochStart })
+      const names = async (limit: number, offset: number, query = {}) =>
+        (await store.messages.attachments(mailbox.account.id, query, { limit, offset })).map(
+          ({ message, attachment }) => {
+            assert(message.attachments.some((one) => one.fileName === attachment.fileName))
+            return attachment.fileName
+          },
+        )
+      const whole = ['3-0', '2-0', '2-1', '2-2', '0-0', '0-1']
+      assert.deepEqual(await names(99, 0), whole)
+      for (const limit of [1, 2, 4]) {
+        const pages: string[] = []
+        for (let offset = 0; offset < whole.length; offset += limit) pages.push(...(await names(limit, offset)))
+        assert.deepEqual(pages, whole)
+      }
+      assert.deepEqual(await names(99, 99), [])
+      assert.deepEqual(await names(99, 0, { sentUntil: epochStart }), ['0-0', '0-1'])
+    })
+  })
+}

@@ -1,0 +1,253 @@
+/** The outbox: what is sent next, and what becomes of it. */
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { newId } from '../../../engine/store/ids.ts'
+import type { OutboxResult } from '../../../engine/store/port.ts'
+import type { DeliveryAttempt, OutboxRecord } from '../../../engine/store/records.ts'
+import type { Subject } from './mailbox.ts'
+import { epochStart, outboxRecord, webhookRecord } from './records.ts'
+
+function attempt(patch: Partial<DeliveryAttempt> = {}): DeliveryAttempt {
+  return { at: epochStart, durationMs: 12, status: 500, error: 'status', response: 'no', ...patch }
+}
+
+function result(row: OutboxRecord, patch: Partial<OutboxResult> = {}): OutboxResult {
+  return {
+    id: row.id,
+    attempt: attempt(),
+    state: 'pending',
+    dueAt: row.dueAt,
+    finishedAt: null,
+    reason: null,
+    ...patch,
+  }
+}
+
+export function queueContract({ store }: Subject): void {
+  describe('pending rows', () => {
+    test('are queued once; the answer tells which were new', async () => {
+      const webhook = webhookRecord(newId())
+      const [first, second] = [outboxRecord(webhook), outboxRecord(webhook)]
+      assert.deepEqual(await store.outbox.enqueue([first]), [first])
+      const changed = { ...first, data: { other: 1 } }
+      assert.deepEqual(await store.outbox.enqueue([changed, second, second]), [second])
+      assert.deepEqual(await store.outbox.get(first.id), first)
+      assert.equal(await store.outbox.get('f'.repeat(32)), null)
+      assert.deepEqual(await store.outbox.enqueue([]), [])
+    })
+
+    test('of a channel come by lane, age and number', async () => {
+      const webhook = webhookRecord(newId())
+      const at = (lane: 0 | 1, age: number, seq: number) =>
+        outboxRecord(webhook, { lane, createdAt: epochStart + age, seq, accountId: newId() })
+      const ordered = [at(0, 1, 5), at(0, 1, 6), at(0, 2, 1), at(1, 0, 1), at(1, 0, 2)]
+      await store.outbox.enqueue([...ordered].reverse())
+      await store.outbox.enqueue([outboxRecord(webhookRecord(newId()))])
+      assert.deepEqual(await store.outbox.pending(webhook.id, [], 10), ordered)
+      assert.deepEqual(await store.outbox.pending(webhook.id, [], 2), ordered.slice(0, 2))
+      assert.deepEqual(await store.outbox.pending(newId(), [], 10), [])
+    })
+
+    test('leave out accounts that are blocked, and keep those without an account', async () => {
+      const webhook = webhookRecord(newId())
+      const accounts = [newId(), newId(), newId()]
+      const rows = Array.from({ length: 12 }, (_, index) =>
+        outboxRecord(webhook, { accountId: [...accounts, null][index % 4] ?? null, createdAt: epochStart + index }),
+      )
+      await store.outbox.enqueue(rows)
+      const [first, second] = accounts
+      assert(first && second)
+      const expected = rows.filter((row) => row.accountId !== first && row.accountId !== second)
+      assert.deepEqual(await store.outbox.pending(webhook.id, [first, second], 10), expected)
+      assert.deepEqual(await store.outbox.pending(webhook.id, [first, second], 3), expected.slice(0, 3))
+      assert.deepEqual(await store.outbox.pending(webhook.id, [newId()], 20), rows)
+      const free = rows.filter((row) => row.accountId === null)
+      assert.deepEqual(await store.outbox.pending(webhook.id, accounts, 20), free)
+    })
+
+    test('of many accounts come in one order, whichever are blocked', async () => {
+      const webhook = webhookRecord(newId())
+      const accounts = Array.from({ length: 50 }, () => newId())
+      const rows = [0, 1].flatMap((round) =>
+        accounts.map((accountId, index) =>
+          outboxRecord(webhook, { accountId, createdAt: epochStart + round * 100 + (index % 7) }),
+        ),
+      )
+      await store.outbox.enqueue(rows)
+      const blocked = accounts.slice(0, 3)
+      const expected = rows
+        .filter((row) => !blocked.includes(row.accountId ?? ''))
+        .sort((a, b) => a.createdAt - b.createdAt || a.seq - b.seq)
+      assert.deepEqual(await store.outbox.pending(webhook.id, blocked, 30), expected.slice(0, 30))
+    })
+
+    test('name their channels, and count', async () => {
+      const webhook = webhookRecord(newId())
+      assert.deepEqual(await store.outbox.backlog(webhook.id), { pending: 0, oldestAt: null })
+      assert(!(await store.outbox.channels()).includes(webhook.id))
+      const rows = [7, 3, 5].map((age) => outboxRecord(webhook, { lane: 1, createdAt: epochStart + age }))
+      await store.outbox.enqueue(rows)
+      assert.deepEqual(await store.outbox.backlog(webhook.id), { pending: 3, oldestAt: epochStart + 3 })
+      const channels = await store.outbox.channels()
+      assert.equal(channels.filter((channel) => channel === webhook.id).length, 1)
+      await store.outbox.record(rows.map((row) => result(row, { state: 'delivered', finishedAt: 1 })))
+      assert(!(await store.outbox.channels()).includes(webhook.id))
+      assert.deepEqual(await store.outbox.backlog(webhook.id), { pending: 0, oldestAt: null })
+    })
+  })
+}
+
+export function attemptsContract({ store }: Subject): void {
+  describe('attempts', () => {
+    test('are recorded with the next state, several rows in one step', async () => {
+      const webhook = webhookRecord(newId())
+      const [first, second] = [outboxRecord(webhook), outboxRecord(webhook)]
+      await store.outbox.enqueue([first, second])
+      const ok = attempt({ status: 200, error: null })
+      const dueAt = epochStart + 5000
+      await store.outbox.record([
+        result(first, { dueAt, reason: 'waiting' }),
+        result(second, { attempt: ok, state: 'delivered', finishedAt: epochStart + 9 }),
+        { ...result(first), id: 'f'.repeat(32) },
+      ])
+      const expected = { ...first, attempts: [attempt()], attemptCount: 1, dueAt, reason: 'waiting' }
+      assert.deepEqual(await store.outbox.get(first.id), expected)
+      const delivered = { ...second, attempts: [ok], attemptCount: 1, state: 'delivered', finishedAt: epochStart + 9 }
+      assert.deepEqual(await store.outbox.get(second.id), delivered)
+      assert.deepEqual(await store.outbox.pending(webhook.id, [], 9), [expected])
+    })
+
+    test('the last 12 are kept, the newest with its response', async () => {
+      const row = outboxRecord(webhookRecord(newId()))
+      await store.outbox.enqueue([row])
+      for (let number = 1; number <= 14; number += 1) {
+        await store.outbox.record([result(row, { attempt: attempt({ at: epochStart + number }) })])
+      }
+      const stored = await store.outbox.get(row.id)
+      assert.equal(stored?.attemptCount, 14)
+      assert.deepEqual(
+        stored.attempts.map(({ at, response }) => [at - epochStart, response]),
+        Array.from({ length: 12 }, (_, index) => [index + 3, index === 11 ? 'no' : null]),
+      )
+    })
+
+    test('a state without an attempt counts none', async () => {
+      const row = outboxRecord(webhookRecord(newId()))
+      await store.outbox.enqueue([row])
+      await store.outbox.record([result(row, { attempt: null, state: 'failed', finishedAt: 5, reason: '410' })])
+      assert.deepEqual(await store.outbox.get(row.id), { ...row, state: 'failed', finishedAt: 5, reason: '410' })
+    })
+
+    test('a paused webhook keeps no backlog of messages', async () => {
+      const webhook = webhookRecord(newId())
+      const [first, second] = [outboxRecord(webhook), outboxRecord(webhook, { accountId: newId() })]
+      const trial = outboxRecord(webhook, { kind: 'test' })
+      const sent = outboxRecord(webhook, { state: 'delivered', finishedAt: 1 })
+      const other = outboxRecord(webhookRecord(newId()))
+      await store.outbox.enqueue([first, second, trial, sent, other])
+      assert.equal(await store.outbox.skipPending(webhook.id, 'paused', 77), 2)
+      assert.equal(await store.outbox.skipPending(webhook.id, 'paused', 78), 0)
+      for (const row of [first, second]) {
+        assert.deepEqual(await store.outbox.get(row.id), { ...row, state: 'skipped', finishedAt: 77, reason: 'paused' })
+      }
+      for (const row of [trial, sent, other]) assert.deepEqual(await store.outbox.get(row.id), row)
+      await store.outbox.record([result(first)])
+      const late = await store.outbox.get(first.id)
+      assert.deepEqual([late?.state, late?.finishedAt, late?.attemptCount], ['skipped', 77, 1])
+    })
+  })
+}
+
+export function deliveriesContract({ store }: Subject): void {
+  describe('deliveries', () => {
+    const all = { limit: 100, offset: 0 }
+    /** Four rows of one webhook, oldest first, in each state, and one of another webhook. */
+    const stage = async () => {
+      const webhook = webhookRecord(newId())
+      const other = webhookRecord(webhook.developerId)
+      const [accountId, messageId] = [newId(), newId()]
+      const rows = [
+        outboxRecord(webhook, { state: 'delivered', finishedAt: 5, accountId, attempts: [attempt({ status: 204 })] }),
+        outboxRecord(webhook, { state: 'failed', finishedAt: 6, accountId, messageId, attempts: [attempt()] }),
+        outboxRecord(webhook, { state: 'skipped', finishedAt: 7, messageId }),
+        outboxRecord(webhook, { attempts: [attempt({ status: null }), attempt({ status: 404 })] }),
+        outboxRecord(other, { accountId, messageId, state: 'failed', finishedAt: 8 }),
+      ] as const
+      await store.outbox.enqueue(rows)
+      return { webhook, other, accountId, messageId, rows }
+    }
+
+    test('are listed newest first by whatever is named', async () => {
+      const { webhook, accountId, messageId, rows } = await stage()
+      const [delivered, failed, skipped, pending, others] = rows
+      const webhookId = webhook.id
+      const list = async (query: Parameters<typeof store.outbox.list>[0]) => store.outbox.list(query, all)
+      assert.deepEqual(await list({ webhookId }), [pending, skipped, failed, delivered])
+      assert.deepEqual(await list({ developerId: webhook.developerId }), [...rows].reverse())
+      assert.deepEqual(await list({ accountId }), [others, failed, delivered])
+      assert.deepEqual(await list({ messageId }), [others, skipped, failed])
+      assert.deepEqual(await list({ messageId, webhookId }), [skipped, failed])
+      assert.deepEqual(await list({ webhookId, states: ['failed', 'pending'] }), [pending, failed])
+      assert.deepEqual(await list({ webhookId, states: [] }), [])
+      assert.deepEqual(await list({ accountId, states: ['failed'] }), [others, failed])
+      const { createdAt } = failed
+      assert.deepEqual(await list({ webhookId, createdFrom: createdAt }), [pending, skipped, failed])
+      assert.deepEqual(await list({ webhookId, createdUntil: createdAt }), [failed, delivered])
+      assert.deepEqual(await list({ webhookId, createdFrom: createdAt, createdUntil: createdAt }), [failed])
+      assert.deepEqual(await list({ webhookId, statusFrom: 400 }), [pending, failed])
+      assert.deepEqual(await list({ webhookId, statusFrom: 200, statusTo: 299 }), [delivered])
+      assert.deepEqual(await list({ developerId: newId() }), [])
+    })
+
+    test('come in pages', async () => {
+      const { webhook } = await stage()
+      const whole = await store.outbox.list({ webhookId: webhook.id }, all)
+      for (const query of [{ webhookId: webhook.id }, { webhookId: webhook.id, developerId: webhook.developerId }]) {
+        const pages: OutboxRecord[] = []
+        for (let offset = 0; offset < 6; offset += 3) {
+          pages.push(...(await store.outbox.list(query, { limit: 3, offset })))
+        }
+        assert.deepEqual(pages, whole)
+      }
+    })
+
+    test('are set back to pending, finished ones only', async () => {
+      const { webhook, rows } = await stage()
+      const [delivered, failed, , pending, others] = rows
+      const query = { webhookId: webhook.id, states: ['failed', 'pending'] } as const
+      assert.equal(await store.outbox.requeue(query, epochStart + 99, 10), 1)
+      const expected = { ...failed, state: 'pending', attemptCount: 0, dueAt: epochStart + 99, finishedAt: null }
+      assert.deepEqual(await store.outbox.get(failed.id), expected)
+      assert.deepEqual(await store.outbox.get(pending.id), pending)
+      assert.deepEqual(await store.outbox.get(delivered.id), delivered)
+      assert.deepEqual(await store.outbox.get(others.id), others)
+      assert.deepEqual(await store.outbox.pending(webhook.id, [], 9), [expected, pending])
+    })
+
+    test('are set back by id and up to a limit, oldest first', async () => {
+      const { webhook, rows } = await stage()
+      const [delivered, failed, skipped, pending, others] = rows
+      const webhookId = webhook.id
+      const ids = [others.id, pending.id, skipped.id]
+      assert.equal(await store.outbox.requeue({ webhookId, ids }, epochStart, 10), 1)
+      assert.equal((await store.outbox.get(skipped.id))?.state, 'pending')
+      assert.equal(await store.outbox.requeue({ webhookId }, epochStart, 1), 1)
+      assert.equal((await store.outbox.get(delivered.id))?.state, 'pending')
+      assert.equal((await store.outbox.get(failed.id))?.state, 'failed')
+      assert.equal(await store.outbox.requeue({ webhookId, ids: [] }, epochStart, 9), 0)
+      assert.equal(await store.outbox.requeue({ webhookId }, epochStart, 9), 1)
+    })
+
+    test('expire when they are finished and old, in steps', async () => {
+      const webhook = webhookRecord(newId())
+      const rows = [-30, -20, -10].map((finishedAt) => outboxRecord(webhook, { state: 'failed', finishedAt }))
+      const waiting = outboxRecord(webhook, { createdAt: 1 })
+      await store.outbox.enqueue([...rows, waiting])
+      assert.equal(await store.outbox.expire(-10, 1), 1)
+      assert.equal(await store.outbox.expire(-10, 9), 1)
+      assert.equal(await store.outbox.expire(-10, 9), 0)
+      assert.deepEqual(await store.outbox.get(waiting.id), waiting)
+      assert.deepEqual(await store.outbox.list({ webhookId: webhook.id, states: ['failed'] }, all), rows.slice(2))
+    })
+  })
+}

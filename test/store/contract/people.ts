@@ -1,0 +1,124 @@
+/** Developers, users, and the accounts of users. */
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import type { AccountStatus } from '../../../engine/store/records.ts'
+import { newId } from '../../../engine/store/ids.ts'
+import { rejectsWith, type Subject } from './mailbox.ts'
+import { accountRecord, developerRecord, epochStart, userRecord } from './records.ts'
+
+const all = { limit: 100, offset: 0 }
+
+export function developersContract({ store }: Subject): void {
+  describe('developers', () => {
+    test('are found by id and by API key', async () => {
+      const before = await store.developers.count()
+      const developer = developerRecord()
+      await store.developers.create(developer)
+      assert.deepEqual(await store.developers.get(developer.id), developer)
+      assert.deepEqual(await store.developers.byKey(developer.apiKey), developer)
+      assert.equal(await store.developers.count(), before + 1)
+    })
+
+    test('unknown ones are null, and editing them does nothing', async () => {
+      assert.equal(await store.developers.get(newId()), null)
+      assert.equal(await store.developers.byKey('nobody'), null)
+      await store.developers.setSecret(newId(), 'x')
+    })
+
+    test('an API key is had once', async () => {
+      const developer = developerRecord()
+      await store.developers.create(developer)
+      await rejectsWith(store.developers.create(developerRecord({ apiKey: developer.apiKey })), 'conflict')
+      assert.deepEqual(await store.developers.byKey(developer.apiKey), developer)
+    })
+
+    test('callback URL and secret are set and taken away', async () => {
+      const developer = developerRecord()
+      await store.developers.create(developer)
+      await store.developers.setStatusCallbackUrl(developer.id, 'https://a.example.com/')
+      await store.developers.setSecret(developer.id, 'other')
+      const expected = { ...developer, statusCallbackUrl: 'https://a.example.com/', sealedSecret: 'other' }
+      assert.deepEqual(await store.developers.get(developer.id), expected)
+      await store.developers.setStatusCallbackUrl(developer.id, null)
+      assert.equal((await store.developers.get(developer.id))?.statusCallbackUrl, null)
+    })
+  })
+}
+
+export function usersContract({ store }: Subject): void {
+  describe('users', () => {
+    test('belong to one developer', async () => {
+      const user = userRecord(newId())
+      await store.users.create(user)
+      assert.deepEqual(await store.users.get(user.developerId, user.id), user)
+      assert.equal(await store.users.get(newId(), user.id), null)
+      assert.equal(await store.users.get(user.developerId, newId()), null)
+    })
+
+    test('are listed oldest first, in pages', async () => {
+      const developerId = newId()
+      const [second, third, first] = [5, 7, 3].map((age) => userRecord(developerId, { createdAt: epochStart + age }))
+      assert(first && second && third)
+      for (const user of [second, third, first]) await store.users.create(user)
+      assert.deepEqual(await store.users.list(developerId, {}, all), [first, second, third])
+      assert.deepEqual(await store.users.list(developerId, {}, { limit: 1, offset: 1 }), [second])
+      assert.deepEqual(await store.users.list(developerId, {}, { limit: 5, offset: 3 }), [])
+      assert.deepEqual(await store.users.list(newId(), {}, all), [])
+    })
+
+    test('are found by their own addresses and those of their accounts, without case', async () => {
+      const developerId = newId()
+      const users = [1, 2].map((age) =>
+        userRecord(developerId, { emailAddresses: ['shared@x.com', `own${age}@x.com`], createdAt: epochStart + age }),
+      )
+      for (const user of users) await store.users.create(user)
+      const [first, second] = users
+      assert(first && second)
+      await store.accounts.create(accountRecord(second, { email: 'Account@X.com' }))
+      await store.accounts.create(accountRecord(second, { email: 'shared@x.com' }))
+      const found = async (email: string) => store.users.list(developerId, { email }, all)
+      assert.deepEqual(await found('OWN1@x.COM'), [first])
+      assert.deepEqual(await found('account@x.com'), [second])
+      assert.deepEqual(await found('shared@x.com'), [first, second])
+      assert.deepEqual(await store.users.list(developerId, { email: 'shared@x.com' }, { limit: 1, offset: 1 }), [
+        second,
+      ])
+      assert.deepEqual(await found('wn1@x.com'), [])
+      assert.deepEqual(await store.users.list(newId(), { email: 'shared@x.com' }, all), [])
+    })
+
+    test('are filtered by the status of their accounts', async () => {
+      const developerId = newId()
+      const make = async (age: number, ...statuses: AccountStatus[]) => {
+        const user = userRecord(developerId, { createdAt: epochStart + age, emailAddresses: ['a@x.com'] })
+        await store.users.create(user)
+        for (const status of statuses) await store.accounts.create(accountRecord(user, { status }))
+        return user
+      }
+      const [none, ok, both, disabled] = [
+        await make(1),
+        await make(2, 'OK'),
+        await make(3, 'DISABLED', 'OK'),
+        await make(4, 'DISABLED'),
+      ]
+      const list = async (status: AccountStatus) => store.users.list(developerId, { status }, all)
+      assert.deepEqual(await list('OK'), [ok, both])
+      assert.deepEqual(await list('DISABLED'), [both, disabled])
+      const filter = { status: 'DISABLED', email: 'a@x.com' } as const
+      assert.deepEqual(await store.users.list(developerId, filter, { limit: 1, offset: 1 }), [disabled])
+      assert.deepEqual(await store.users.list(developerId, { email: 'a@x.com' }, all), [none, ok, both, disabled])
+    })
+
+    test('an edit changes what it names, and the addresses they are found by', async () => {
+      const user = userRecord(newId(), { emailAddresses: ['old@x.com'] })
+      await store.users.create(user)
+      const edited = { ...user, firstName: 'Grace', emailAddresses: ['new@x.com'] }
+      const patch = { firstName: 'Grace', emailAddresses: ['new@x.com'] }
+      assert.deepEqual(await store.users.edit(user.id, patch), edited)
+      assert.deepEqual(await store.users.get(user.developerId, user.id), edited)
+      assert.deepEqual(await store.users.list(user.developerId, { email: 'new@x.com' }, all), [edited])
+      assert.deepEqual(await store.users.list(user.developerId, { email: 'old@x.com' }, all), [])
+      assert.equal(await store.users.edit(newId(), { firstName: 'x' }), null)
+    })
+  })
+}

@@ -1,0 +1,252 @@
+/** What becomes of a message: flags, disappearance, return, our own writes. */
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import type { FlagUpdate } from '../../../engine/store/port.ts'
+import { createMailbox, type Mailbox, type Subject } from './mailbox.ts'
+import { epochStart, messageFacts } from './records.ts'
+
+async function oneMessage(mailbox: Mailbox, path = 'INBOX', uid = 5) {
+  const added = mailbox.added(path, uid, { sentAt: epochStart }, { flags: ['\\Seen'], modseq: '10' })
+  await mailbox.apply(path, { added: [added] })
+  return added
+}
+
+export function flagsContract({ store }: Subject): void {
+  describe('flags', () => {
+    test('of the server are stored, and seen among the known UIDs', async () => {
+      const mailbox = await createMailbox(store)
+      const added = await oneMessage(mailbox)
+      const flags = ['\\Flagged', '\\Seen']
+      const update: FlagUpdate = { messageId: added.id, uid: 5, flags, modseq: '11', rev: 1 }
+      await mailbox.apply('INBOX', { flagUpdates: [update] })
+      const placement = { ...added.placement, flags, modseq: '11', rev: 1 }
+      assert.deepEqual((await mailbox.message(added.id)).placements, [placement])
+      const known = await store.messages.knownUids(added.placement.folderId, '1', 5, 5)
+      assert.deepEqual(known, [{ uid: 5, messageId: added.id, flags, modseq: '11', rev: 1 }])
+    })
+
+    test('a repeat of an older word does not undo our own write', async () => {
+      const mailbox = await createMailbox(store)
+      const added = await oneMessage(mailbox)
+      const { folderId } = added.placement
+      const update = { messageId: added.id, uid: 5, flags: ['\\Flagged'], modseq: '11', rev: 1 }
+      await mailbox.apply('INBOX', { flagUpdates: [update] })
+      const written = await store.messages.setFlags(
+        mailbox.account.id,
+        added.id,
+        { folderId, uid: 5 },
+        ['\\Seen'],
+        null,
+      )
+      assert.deepEqual(written?.placements, [{ ...added.placement, flags: ['\\Seen'], modseq: '11', rev: 2 }])
+      await mailbox.apply('INBOX', { flagUpdates: [update] })
+      assert.deepEqual(await mailbox.message(added.id), written)
+    })
+
+    test('our own write answers the new row; the same flags again count no change', async () => {
+      const mailbox = await createMailbox(store)
+      const added = await oneMessage(mailbox)
+      const at = { folderId: added.placement.folderId, uid: 5 }
+      const set = (flags: string[], modseq: string | null) =>
+        store.messages.setFlags(mailbox.account.id, added.id, at, flags, modseq)
+      const first = await set(['\\Seen', '\\Answered'], '12')
+      const placement = { ...added.placement, flags: ['\\Answered', '\\Seen'], modseq: '12', rev: 1 }
+      assert.deepEqual(first?.placements, [placement])
+      assert.deepEqual(await mailbox.message(added.id), first)
+      const known = await store.messages.knownUids(at.folderId, '1', 1, 9)
+      assert.deepEqual(known, [{ uid: 5, messageId: added.id, flags: placement.flags, modseq: '12', rev: 1 }])
+      assert.deepEqual(await set(['\\Answered', '\\Seen'], null), first)
+    })
+
+    test('of an unknown placement or message answer null', async () => {
+      const mailbox = await createMailbox(store)
+      const other = await createMailbox(store)
+      const added = await oneMessage(mailbox)
+      const at = { folderId: added.placement.folderId, uid: 5 }
+      const setFlags: typeof store.messages.setFlags = (...call) => store.messages.setFlags(...call)
+      assert.equal(await setFlags(mailbox.account.id, added.id, { ...at, uid: 6 }, [], null), null)
+      assert.equal(await setFlags(mailbox.account.id, '0'.repeat(24), at, [], null), null)
+      assert.equal(await setFlags(other.account.id, added.id, at, [], null), null)
+      assert.deepEqual((await mailbox.message(added.id)).placements, [added.placement])
+    })
+  })
+}
+
+export function goneContract({ store, clock }: Subject): void {
+  describe('disappearance', () => {
+    test('leaves a tombstone, held until it is told', async () => {
+      const mailbox = await createMailbox(store)
+      const added = await oneMessage(mailbox)
+      const { folderId } = added.placement
+      await mailbox.apply('INBOX', { vanished: [5, 6], vanishedAt: epochStart + 10 })
+      const tombstone = await mailbox.message(added.id)
+      assert.deepEqual(tombstone.placements, [])
+      const gone = { folderId, path: 'INBOX', uidValidity: '1', uid: 5, at: epochStart + 10 }
+      assert.deepEqual(tombstone.gone, [gone])
+      assert.deepEqual(await store.messages.list(mailbox.account.id, {}, { limit: 9, offset: 0 }), [])
+      assert.equal(await store.messages.count(mailbox.account.id), 0)
+      assert.deepEqual(await store.messages.knownUids(folderId, '1', 0, 99), [])
+      assert.deepEqual(await store.messages.find(mailbox.account.id, added.facts.emailMessageId ?? ''), tombstone)
+      assert.deepEqual(await store.messages.gone(mailbox.account.id, epochStart + 10, 9), [])
+      assert.deepEqual(await store.messages.gone(mailbox.account.id, epochStart + 11, 9), [tombstone])
+
+      const event = mailbox.event(added, 'deleted')
+      const told = [{ messageId: added.id, folderId, uidValidity: '1', uid: 5 }]
+      await mailbox.apply('INBOX', { told, ...event })
+      assert.deepEqual((await mailbox.message(added.id)).gone, [])
+      assert.deepEqual(await store.messages.gone(mailbox.account.id, epochStart + 99, 9), [])
+      const again = await mailbox.apply('INBOX', { told, ...event })
+      assert.deepEqual(again.outbox, [])
+    })
+
+    test('is listed oldest first, up to the limit', async () => {
+      const mailbox = await createMailbox(store)
+      const added = [1, 2, 3].map((uid) => mailbox.added('INBOX', uid))
+      await mailbox.apply('INBOX', { added })
+      for (const [uid, at] of [
+        [2, 20],
+        [1, 30],
+        [3, 10],
+      ] as const) {
+        await mailbox.apply('INBOX', { vanished: [uid], vanishedAt: epochStart + at })
+      }
+      const gone = await store.messages.gone(mailbox.account.id, epochStart + 100, 9)
+      assert.deepEqual(
+        gone.map((one) => one.gone[0]?.uid),
+        [3, 2, 1],
+      )
+      assert.equal((await store.messages.gone(mailbox.account.id, epochStart + 25, 9)).length, 2)
+      assert.equal((await store.messages.gone(mailbox.account.id, epochStart + 100, 1)).length, 1)
+    })
+
+    test('one of two places leaves the message alive', async () => {
+      const mailbox = await createMailbox(store)
+      const added = await oneMessage(mailbox)
+      const copy = { ...added, placement: { ...added.placement, ...mailbox.added('Archive', 9).placement } }
+      await mailbox.apply('Archive', { added: [copy] })
+      await mailbox.apply('INBOX', { vanished: [5], vanishedAt: epochStart })
+      const message = await mailbox.message(added.id)
+      assert.deepEqual(
+        message.placements.map((there) => there.path),
+        ['Archive'],
+      )
+      const inbox = added.placement.folderId
+      assert.equal(await store.messages.count(mailbox.account.id, { folderId: inbox }), 0)
+      assert.equal(await store.messages.count(mailbox.account.id, { folderId: copy.placement.folderId }), 1)
+      assert.equal((await store.messages.gone(mailbox.account.id, epochStart + 1, 9)).length, 1)
+    })
+
+    test('a return gives the tombstone life again, with its first facts', async () => {
+      const mailbox = await createMailbox(store)
+      const added = await oneMessage(mailbox)
+      const before = await mailbox.message(added.id)
+      await mailbox.apply('INBOX', { vanished: [5], vanishedAt: epochStart })
+      clock.now += 50
+      const back = {
+        ...added,
+        facts: { ...added.facts, subject: 'read differently' },
+        firstChangeId: 'f'.repeat(32),
+        placement: { ...mailbox.added('Archive', 8).placement },
+      }
+      await mailbox.apply('Archive', { added: [back] })
+      const after = await mailbox.message(added.id)
+      assert.deepEqual({ ...after, placements: [], gone: [] }, { ...before, placements: [], gone: [] })
+      assert.deepEqual(after.placements, [back.placement])
+      assert.equal(after.gone.length, 1, 'leaving INBOX is still to be told')
+      const query = { from: ['sender@example.com'], folderId: back.placement.folderId }
+      assert.deepEqual(await store.messages.list(mailbox.account.id, query, { limit: 9, offset: 0 }), [after])
+    })
+
+    test('a return to the very same place was no disappearance', async () => {
+      const mailbox = await createMailbox(store)
+      const added = await oneMessage(mailbox)
+      await mailbox.apply('INBOX', { vanished: [5], vanishedAt: epochStart })
+      await mailbox.apply('INBOX', { added: [added] })
+      const { placements, gone } = await mailbox.message(added.id)
+      assert.deepEqual([placements, gone], [[added.placement], []])
+    })
+  })
+}
+
+export function forgetContract({ store, clock }: Subject): void {
+  describe('a new UIDVALIDITY', () => {
+    test('takes the old places away in bounded steps, without telling', async () => {
+      const mailbox = await createMailbox(store)
+      const old = [1, 2, 3, 4, 5].map((uid) => mailbox.added('INBOX', uid))
+      await mailbox.apply('INBOX', { added: old })
+      const fresh = mailbox.added('INBOX', 1, {}, { uidValidity: '2' })
+      await mailbox.apply('INBOX', { added: [fresh] })
+      const elsewhere = await oneMessage(mailbox, 'Archive', 3)
+      const { id } = await mailbox.folder('INBOX')
+      const forget = () => store.sync.forgetPlacements(mailbox.account.id, 1, id, '2', 2)
+      clock.now += 7
+      assert.deepEqual([await forget(), await forget(), await forget(), await forget()], [3, 1, 0, 0])
+      assert.deepEqual(await store.messages.knownUids(id, '1', 0, 99), [])
+      assert.equal((await store.messages.knownUids(id, '2', 0, 99)).length, 1)
+      assert.equal(await store.messages.count(mailbox.account.id), 2)
+      assert.equal((await mailbox.message(elsewhere.id)).placements.length, 1)
+      const gone = await store.messages.gone(mailbox.account.id, clock.now + 1, 99)
+      assert.deepEqual(gone.map((one) => one.id).sort(), old.map((one) => one.id).sort())
+      assert.equal(await store.changes.lastSeq(mailbox.account.id), 0)
+    })
+  })
+}
+
+export function relocateContract({ store }: Subject): void {
+  describe('our own moves', () => {
+    test('take one place away untold and put the other quietly', async () => {
+      const mailbox = await createMailbox(store)
+      const added = await oneMessage(mailbox)
+      const from = { folderId: added.placement.folderId, uid: 5 }
+      const to = { ...mailbox.added('Archive', 7).placement, quiet: true }
+      const moved = await store.messages.relocate(mailbox.account.id, added.id, from, to)
+      assert.deepEqual([moved?.placements, moved?.gone], [[to], []])
+      assert.deepEqual(await mailbox.message(added.id), moved)
+      assert.deepEqual(await store.messages.knownUids(from.folderId, '1', 0, 99), [])
+      assert.equal((await store.messages.knownUids(to.folderId, '1', 7, 7))[0]?.messageId, added.id)
+      assert.equal(await store.messages.count(mailbox.account.id, { folderId: to.folderId }), 1)
+      assert.equal(await store.messages.count(mailbox.account.id, { folderId: from.folderId }), 0)
+    })
+
+    test('the sync finds the quiet place and leaves it quiet', async () => {
+      const mailbox = await createMailbox(store)
+      const added = await oneMessage(mailbox)
+      const to = { ...mailbox.added('Archive', 7).placement, quiet: true }
+      await store.messages.relocate(mailbox.account.id, added.id, null, to)
+      const found = { ...added, placement: { ...to, quiet: false, flags: ['\\Draft'] } }
+      await mailbox.apply('Archive', { added: [found] })
+      const { placements } = await mailbox.message(added.id)
+      assert.deepEqual(placements, [added.placement, to])
+    })
+
+    test('to an unknown UID leave a tombstone that the sync revives', async () => {
+      const mailbox = await createMailbox(store)
+      const added = await oneMessage(mailbox)
+      const from = { folderId: added.placement.folderId, uid: 5 }
+      const moved = await store.messages.relocate(mailbox.account.id, added.id, from, null)
+      assert.deepEqual([moved?.placements, moved?.gone], [[], []])
+      assert.equal(await store.messages.count(mailbox.account.id), 0)
+      const found = { ...added, placement: mailbox.added('Archive', 7).placement }
+      await mailbox.apply('Archive', { added: [found] })
+      assert.equal(await store.messages.count(mailbox.account.id), 1)
+    })
+
+    test('a disappearance that the sync saw first is not told either', async () => {
+      const mailbox = await createMailbox(store)
+      const added = await oneMessage(mailbox)
+      await mailbox.apply('INBOX', { vanished: [5], vanishedAt: epochStart })
+      const from = { folderId: added.placement.folderId, uid: 5 }
+      await store.messages.relocate(mailbox.account.id, added.id, from, null)
+      assert.deepEqual(await store.messages.gone(mailbox.account.id, epochStart + 1, 9), [])
+    })
+
+    test('of an unknown message answer null', async () => {
+      const mailbox = await createMailbox(store)
+      const other = await createMailbox(store)
+      const [id] = await mailbox.fill('INBOX', [messageFacts()])
+      assert(id)
+      assert.equal(await store.messages.relocate(other.account.id, id, null, null), null)
+      assert.equal(await store.messages.relocate(mailbox.account.id, '0'.repeat(24), null, null), null)
+    })
+  })
+}

@@ -1,0 +1,140 @@
+/** Removal of accounts and users with all that hangs on them. */
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { contactId } from '../../../engine/store/ids.ts'
+import { createMailbox, listed, type Mailbox, type Subject } from './mailbox.ts'
+import { accountRecord, epochStart, outboxRecord, tokenRecord, webhookRecord } from './records.ts'
+
+/** A mailbox with one of everything that hangs on an account. */
+async function furnish({ store }: Subject, mailbox: Mailbox) {
+  const webhook = webhookRecord(mailbox.developer.id, { userId: mailbox.user.id })
+  await store.webhooks.create(webhook)
+  const added = [1, 2, 3].map((uid) => mailbox.added('INBOX', uid))
+  const events = added.map((one) => mailbox.event(one, 'received', webhook.id))
+  const delta = {
+    userId: mailbox.user.id,
+    email: 'sender@example.com',
+    name: '',
+    key: 'm:r',
+    total: 1,
+    direct: 0,
+    indirect: 1,
+    receivedAt: epochStart,
+  }
+  await mailbox.apply('INBOX', {
+    added,
+    changes: events.flatMap((event) => event.changes),
+    outbox: events.flatMap((event) => event.outbox),
+    contacts: [delta],
+  })
+  await mailbox.apply('INBOX', { vanished: [3], vanishedAt: epochStart })
+  const scan = { webhookId: webhook.id, accountId: mailbox.account.id, after: null, done: false }
+  await store.webhooks.saveScan(scan, [])
+  const token = tokenRecord(mailbox.developer.id, { userId: mailbox.user.id, accountId: mailbox.account.id })
+  await store.tokens.create(token)
+  const { id: inbox } = await mailbox.folder('INBOX')
+  return { webhook, added, rows: events.flatMap((event) => event.outbox), inbox, token }
+}
+
+type Furniture = Awaited<ReturnType<typeof furnish>>
+
+async function assertGone({ store }: Subject, mailbox: Mailbox, things: Furniture): Promise<void> {
+  const { id } = mailbox.account
+  assert.equal(await store.accounts.get(id), null)
+  assert.deepEqual(await store.folders.list(id), [])
+  for (const { id: message } of things.added) assert.equal(await store.messages.get(id, message), null)
+  assert.equal(await store.messages.count(id), 0)
+  assert.deepEqual(await store.messages.list(id, { folderId: things.inbox }, { limit: 9, offset: 0 }), [])
+  assert.deepEqual(await store.messages.gone(id, epochStart * 2, 9), [])
+  assert.deepEqual(await store.messages.knownUids(things.inbox, '1', 0, 99), [])
+  assert.equal(await store.changes.lastSeq(id), 0)
+  for (const row of things.rows) assert.equal(await store.outbox.get(row.id), null)
+  assert.equal(await store.webhooks.scan(things.webhook.id, id), null)
+  assert.equal(await store.tokens.find(things.token.token), null)
+}
+
+export function removalContract(subject: Subject): void {
+  const { store } = subject
+  const page = { limit: 9, offset: 0 }
+
+  describe('removal', () => {
+    test('of an account takes all that hangs on it, and nothing of the others', async () => {
+      const mailbox = await createMailbox(store)
+      const neighbour = await createMailbox(store)
+      const [things, theirs] = [await furnish(subject, mailbox), await furnish(subject, neighbour)]
+      const second = accountRecord(mailbox.user)
+      await store.accounts.create(second)
+      await store.accounts.remove(mailbox.account.id)
+      await assertGone(subject, mailbox, things)
+      assert.deepEqual(await store.accounts.listByUser(mailbox.user.id), [second])
+      assert.deepEqual(await store.webhooks.get(things.webhook.id), things.webhook)
+      const contact = contactId(mailbox.user.id, 'sender@example.com')
+      assert.equal((await store.contacts.get(mailbox.user.id, contact))?.totalCount, 1)
+      const { developerId } = mailbox.user
+      assert.deepEqual(await store.users.list(developerId, { email: mailbox.account.email }, page), [])
+
+      assert.equal(await store.messages.count(neighbour.account.id), 2)
+      assert.equal(await store.changes.lastSeq(neighbour.account.id), 3)
+      for (const row of theirs.rows) assert(await store.outbox.get(row.id))
+      assert(await store.webhooks.scan(theirs.webhook.id, neighbour.account.id))
+      await store.accounts.remove(mailbox.account.id)
+    })
+
+    test('of an account that is made again starts from nothing', async () => {
+      const mailbox = await createMailbox(store)
+      await furnish(subject, mailbox)
+      await store.accounts.remove(mailbox.account.id)
+      await store.accounts.create({ ...mailbox.account, epoch: 0 })
+      await store.accounts.claim(mailbox.account.id)
+      await store.folders.reconcile(mailbox.account.id, 1, [listed('INBOX')], true)
+      const one = mailbox.added('INBOX', 1)
+      const { changes } = await mailbox.apply('INBOX', { added: [one], ...mailbox.event(one) })
+      assert.deepEqual(
+        changes.map((change) => change.seq),
+        [1],
+      )
+      assert.equal(await store.messages.count(mailbox.account.id), 1)
+    })
+
+    test('of a user takes accounts, webhooks, contacts and tokens along', async () => {
+      const mailbox = await createMailbox(store)
+      const neighbour = await createMailbox(store)
+      const [things, theirs] = [await furnish(subject, mailbox), await furnish(subject, neighbour)]
+      const loose = outboxRecord(things.webhook, { kind: 'test', userId: mailbox.user.id })
+      const token = tokenRecord(mailbox.developer.id, { userId: mailbox.user.id })
+      await store.outbox.enqueue([loose])
+      await store.tokens.create(token)
+      await store.users.remove(mailbox.user.id)
+      await assertGone(subject, mailbox, things)
+      assert.equal(await store.users.get(mailbox.user.developerId, mailbox.user.id), null)
+      assert.equal(await store.webhooks.get(things.webhook.id), null)
+      assert.equal(await store.outbox.get(loose.id), null)
+      assert.equal(await store.tokens.find(token.token), null)
+      const contact = contactId(mailbox.user.id, 'sender@example.com')
+      assert.equal(await store.contacts.get(mailbox.user.id, contact), null)
+      assert.deepEqual(await store.users.list(mailbox.user.developerId, {}, page), [])
+      const [email] = mailbox.user.emailAddresses
+      assert(email !== undefined)
+      assert.deepEqual(await store.users.list(mailbox.user.developerId, { email }, page), [])
+
+      assert.deepEqual(await store.users.get(neighbour.user.developerId, neighbour.user.id), neighbour.user)
+      assert.equal(await store.messages.count(neighbour.account.id), 2)
+      assert(await store.webhooks.get(theirs.webhook.id))
+      const other = contactId(neighbour.user.id, 'sender@example.com')
+      assert(await store.contacts.get(neighbour.user.id, other))
+      await store.users.remove(mailbox.user.id)
+    })
+
+    test('of a large mailbox goes in steps, to the end', async () => {
+      const mailbox = await createMailbox(store)
+      const added = Array.from({ length: 2300 }, (_, index) => mailbox.added('INBOX', index + 1))
+      await mailbox.apply('INBOX', { added })
+      assert.equal(await store.messages.count(mailbox.account.id), 2300)
+      const { id } = await mailbox.folder('INBOX')
+      await store.accounts.remove(mailbox.account.id)
+      assert.equal(await store.messages.count(mailbox.account.id), 0)
+      assert.deepEqual(await store.messages.knownUids(id, '1', 0, 9999), [])
+      assert.equal(await store.accounts.get(mailbox.account.id), null)
+    })
+  })
+}

@@ -1,0 +1,184 @@
+/** Connect tokens, OAuth providers, nonces and the call log. */
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { newId, newToken } from '../../../engine/store/ids.ts'
+import type { CallLogRecord, OAuthProviderRecord } from '../../../engine/store/records.ts'
+import { rejectsWith, type Subject } from './mailbox.ts'
+import { epochStart, tokenRecord } from './records.ts'
+
+export function tokensContract({ store }: Subject): void {
+  describe('connect tokens', () => {
+    test('are found by the developer, and by the token alone', async () => {
+      const token = tokenRecord(newId())
+      await store.tokens.create(token)
+      assert.deepEqual(await store.tokens.get(token.developerId, token.token), token)
+      assert.equal(await store.tokens.get(newId(), token.token), null)
+      assert.deepEqual(await store.tokens.find(token.token), token)
+      assert.equal(await store.tokens.find(newToken()), null)
+      await rejectsWith(store.tokens.create(token), 'conflict')
+    })
+
+    test('are listed newest first by owner and version', async () => {
+      const [developerId, userId, accountId] = [newId(), newId(), newId()]
+      const tokens = [
+        tokenRecord(developerId),
+        tokenRecord(developerId, { userId, version: '2.0' }),
+        tokenRecord(developerId, { userId, accountId }),
+      ] as const
+      for (const token of tokens) await store.tokens.create(token)
+      await store.tokens.create(tokenRecord(newId(), { userId, accountId }))
+      const [first, second, third] = tokens
+      assert.deepEqual(await store.tokens.list(developerId, {}), [third, second, first])
+      assert.deepEqual(await store.tokens.list(developerId, { userId }), [third, second])
+      assert.deepEqual(await store.tokens.list(developerId, { accountId }), [third])
+      assert.deepEqual(await store.tokens.list(developerId, { userId, accountId }), [third])
+      assert.deepEqual(await store.tokens.list(developerId, { version: '2.0' }), [second])
+      assert.deepEqual(await store.tokens.list(developerId, { userId, version: 'lite' }), [third])
+    })
+
+    test('are used once', async () => {
+      const token = tokenRecord(newId())
+      await store.tokens.create(token)
+      const [userId, accountId] = [newId(), newId()]
+      const usedAt = token.createdAt + 5
+      const uses = await Promise.all([1, 2, 3].map(() => store.tokens.use(token.token, usedAt, userId, accountId)))
+      const used = { ...token, usedAt, userId, accountId }
+      assert.deepEqual(
+        uses.filter((answer) => answer !== null),
+        [used],
+      )
+      assert.deepEqual(await store.tokens.find(token.token), used)
+      assert.deepEqual(await store.tokens.list(token.developerId, { userId }), [used])
+      assert.deepEqual(await store.tokens.list(token.developerId, { accountId }), [used])
+    })
+
+    test('are not used when they have expired or are unknown', async () => {
+      const token = tokenRecord(newId())
+      await store.tokens.create(token)
+      assert.equal(await store.tokens.use(token.token, token.expiresAt, newId(), newId()), null)
+      assert.equal(await store.tokens.use(newToken(), epochStart, newId(), newId()), null)
+      assert.deepEqual(await store.tokens.find(token.token), token)
+      assert(await store.tokens.use(token.token, token.expiresAt - 1, newId(), newId()))
+    })
+
+    test('are removed by their developer', async () => {
+      const token = tokenRecord(newId())
+      await store.tokens.create(token)
+      assert.equal(await store.tokens.remove(newId(), token.token), false)
+      assert.equal(await store.tokens.remove(token.developerId, token.token), true)
+      assert.equal(await store.tokens.remove(token.developerId, token.token), false)
+      assert.equal(await store.tokens.find(token.token), null)
+    })
+  })
+}
+
+export function providersContract({ store }: Subject): void {
+  describe('OAuth providers', () => {
+    test('are put, replaced, listed and removed', async () => {
+      const developerId = newId()
+      const provider: OAuthProviderRecord = {
+        developerId,
+        consumerKey: '12-ab.apps.example.com',
+        sealedSecret: 'sealed',
+        shownSecret: 'abc[...]xyz',
+        type: 'PROVIDER_A_OAUTH2',
+        createdAt: epochStart,
+      }
+      const second = { ...provider, consumerKey: 'aaa', createdAt: epochStart + 1 }
+      await store.providers.put(provider)
+      await store.providers.put(second)
+      const replaced = { ...provider, sealedSecret: 'other' }
+      await store.providers.put(replaced)
+      assert.deepEqual(await store.providers.get(developerId, provider.consumerKey), replaced)
+      assert.deepEqual(await store.providers.list(developerId), [replaced, second])
+      assert.deepEqual(await store.providers.list(newId()), [])
+      assert.equal(await store.providers.get(newId(), provider.consumerKey), null)
+      assert.equal(await store.providers.remove(newId(), 'aaa'), false)
+      assert.equal(await store.providers.remove(developerId, 'aaa'), true)
+      assert.equal(await store.providers.remove(developerId, 'aaa'), false)
+      assert.deepEqual(await store.providers.list(developerId), [replaced])
+    })
+  })
+}
+
+export function noncesContract({ store, clock }: Subject): void {
+  describe('nonces', () => {
+    test('a replay is known, for that key, nonce and time alone', async () => {
+      const key = newId()
+      const until = clock.now + 1000
+      assert.equal(await store.nonces.remember(key, 'n', 5, until), true)
+      assert.equal(await store.nonces.remember(key, 'n', 5, until), false)
+      assert.equal(await store.nonces.remember(key, 'n', 6, until), true)
+      assert.equal(await store.nonces.remember(key, 'm', 5, until), true)
+      assert.equal(await store.nonces.remember(newId(), 'n', 5, until), true)
+    })
+
+    test('of many at once one is the first', async () => {
+      const key = newId()
+      const answers = await Promise.all(
+        Array.from({ length: 8 }, () => store.nonces.remember(key, 'n', 5, clock.now + 1000)),
+      )
+      assert.equal(answers.filter(Boolean).length, 1)
+    })
+
+    test('are forgotten when they have expired', async () => {
+      const key = newId()
+      assert.equal(await store.nonces.remember(key, 'n', 5, clock.now + 10), true)
+      clock.now += 11
+      assert.equal(await store.nonces.remember(key, 'n', 5, clock.now + 10), true)
+      assert.equal(await store.nonces.remember(key, 'n', 5, clock.now + 10), false)
+    })
+  })
+}
+
+export function callsContract({ store }: Subject): void {
+  describe('the call log', () => {
+    const call = (developerId: string, age: number, patch: Partial<CallLogRecord> = {}): CallLogRecord => ({
+      id: newId(),
+      developerId,
+      userId: null,
+      at: epochStart + age,
+      method: 'GET',
+      path: '/lite/users',
+      status: 200,
+      durationMs: 3,
+      ...patch,
+    })
+
+    test('is listed newest first by every filter', async () => {
+      const [developerId, userId] = [newId(), newId()]
+      const calls = [
+        call(developerId, 1, { userId }),
+        call(developerId, 2, { method: 'POST', status: 404 }),
+        call(developerId, 3, { path: '/lite/users/1', userId }),
+      ] as const
+      await store.calls.append([...calls, call(newId(), 4)])
+      await store.calls.append([calls[0]])
+      const [first, second, third] = calls
+      const list = async (filter: object, limit = 9, offset = 0) =>
+        store.calls.list({ developerId, ...filter }, { limit, offset })
+      assert.deepEqual(await list({}), [third, second, first])
+      assert.deepEqual(await list({}, 1, 1), [second])
+      assert.deepEqual(await list({ userId }), [third, first])
+      assert.deepEqual(await list({ from: epochStart + 2 }), [third, second])
+      assert.deepEqual(await list({ until: epochStart + 2 }), [second, first])
+      assert.deepEqual(await list({ statusFrom: 400, statusTo: 499 }), [second])
+      assert.deepEqual(await list({ method: 'POST' }), [second])
+      assert.deepEqual(await list({ path: '/lite/users/1' }), [third])
+      assert.deepEqual(await list({ path: '/lite', userId }), [])
+    })
+
+    test('expires in steps', async () => {
+      const developerId = newId()
+      // older than anything another test writes
+      const calls = [1, 2, 3, 4].map((at) => call(developerId, 0, { at }))
+      await store.calls.append(calls)
+      assert.equal(await store.calls.expire(4, 2), 2)
+      assert.equal(await store.calls.expire(4, 2), 1)
+      assert.equal(await store.calls.expire(4, 2), 0)
+      const left = await store.calls.list({ developerId }, { limit: 9, offset: 0 })
+      assert.deepEqual(left, calls.slice(3))
+      await store.calls.append([])
+    })
+  })
+}

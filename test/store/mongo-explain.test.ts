@@ -1,0 +1,201 @@
+/** No read of the store scans a collection: each one's own command, caught on its way, is explained by the server. */
+import assert from 'node:assert/strict'
+import { after, before, suite, test } from 'node:test'
+import { MongoClient, type Db, type Document } from 'mongodb'
+import { newId } from '../../engine/store/ids.ts'
+import type { Store } from '../../engine/store/port.ts'
+import { needs } from '../support/require.ts'
+import { createMailbox, moved, type Mailbox } from './contract/mailbox.ts'
+import { addressed, epochStart, messageFacts, outboxRecord, webhookRecord } from './contract/records.ts'
+import { commandName, createProxy, type Proxy } from './mongo-proxy.ts'
+import { testDatabase, type TestDatabase } from './mongo-server.ts'
+
+const page = { limit: 25, offset: 50 }
+/** Enough that a planner would rather use an index than read everything. */
+const messages = 600
+
+/** Every read of the port, with the filters that the API makes of its parameters. */
+function reads(store: Store, mailbox: Mailbox, inbox: string): Record<string, () => Promise<unknown>> {
+  const { developer, user, account } = mailbox
+  const { id } = account
+  const list = (query: Parameters<Store['messages']['list']>[1]) => () => store.messages.list(id, query, page)
+  const webhookId = newId()
+  return {
+    'developers.byKey': () => store.developers.byKey(developer.apiKey),
+    'users.list': () => store.users.list(developer.id, {}, page),
+    'users.list by email': () => store.users.list(developer.id, { email: account.email }, page),
+    'users.list by status': () => store.users.list(developer.id, { status: 'DISABLED' }, page),
+    'accounts.byLabel': () => store.accounts.byLabel(user.id, account.label),
+    'accounts.listByUser': () => store.accounts.listByUser(user.id),
+    'accounts.listByUser by status': () => store.accounts.listByUser(user.id, { status: 'OK' }),
+    'accounts.listByUsers': () => store.accounts.listByUsers([user.id, newId()]),
+    'accounts.page': () => store.accounts.page(newId(0), 100),
+    'folders.list': () => store.folders.list(id),
+    'messages.find by Message-ID': () => store.messages.find(id, 'unknown@example.com'),
+    'messages.list': list({}),
+    'messages.list ascending': list({ order: 'asc' }),
+    'messages.list by folder': list({ folderId: inbox }),
+    'messages.list by folder and date': list({ folderId: inbox, sentFrom: epochStart, sentUntil: epochStart + 1e9 }),
+    'messages.list by from': list({ from: ['a@example.com', 'example.org'] }),
+    'messages.list by any address': list({ email: ['a@example.com'] }),
+    'messages.list by all': list({
+      folderId: inbox,
+      from: ['a@example.com'],
+      to: ['com'],
+      cc: ['x.com'],
+      subject: 'a',
+    }),
+    'messages.list by subject': list({ subject: 'invoice' }),
+    'messages.list by thread': list({ threadId: '0123456789abcdef' }),
+    'messages.list by ids': list({ ids: [newId(), newId()] }),
+    'messages.list with attachments': list({ hasAttachments: true }),
+    'messages.list without attachments': list({ hasAttachments: false }),
+    'messages.count': () => store.messages.count(id),
+    'messages.count by folder': () => store.messages.count(id, { folderId: inbox }),
+    'messages.knownUids': () => store.messages.knownUids(inbox, '1', 10, 30),
+    'messages.gone': () => store.messages.gone(id, epochStart, 100),
+    'messages.older': () => store.messages.older(id, { sentAt: epochStart, id: newId() }, 100),
+    'messages.attachments': () => store.messages.attachments(id, {}, page),
+    'changes.since': () => store.changes.since(id, 3, 100),
+    'changes.lastSeq': () => store.changes.lastSeq(id),
+    'changes.ofMessage': () => store.changes.ofMessage(id, newId()),
+    'changes.expire': () => store.changes.expire(epochStart - 1e9, 100),
+    'webhooks.listByUser': () => store.webhooks.listByUser(user.id),
+    'webhooks.listByDeveloper': () => store.webhooks.listByDeveloper(developer.id),
+    'webhooks.page': () => store.webhooks.page(newId(0), 100),
+    'webhooks.scan': () => store.webhooks.scan(webhookId, id),
+    'outbox.channels': () => store.outbox.channels(),
+    'outbox.pending': () => store.outbox.pending(webhookId, [], 100),
+    'outbox.pending but for some': () => store.outbox.pending(webhookId, [id, newId()], 100),
+    'outbox.backlog': () => store.outbox.backlog(webhookId),
+    'outbox.list by webhook': () => store.outbox.list({ webhookId }, page),
+    'outbox.list by webhook and state': () => store.outbox.list({ webhookId, states: ['failed'] }, page),
+    'outbox.list by developer': () => store.outbox.list({ developerId: developer.id, statusFrom: 500 }, page),
+    'outbox.list by account': () => store.outbox.list({ accountId: id, createdFrom: epochStart }, page),
+    'outbox.list by message': () => store.outbox.list({ messageId: newId(), webhookId }, page),
+    'outbox.requeue': () => store.outbox.requeue({ webhookId, states: ['failed'] }, epochStart, 10),
+    'outbox.expire': () => store.outbox.expire(epochStart - 1e9, 100),
+    'contacts.list': () => store.contacts.list(user.id, 'total_count', 'desc', page),
+    'contacts.list by direct': () => store.contacts.list(user.id, 'direct_count', 'asc', page),
+    'contacts.list by indirect': () => store.contacts.list(user.id, 'indirect_count', 'desc', page),
+    'contacts.search': () => store.contacts.search(user.id, 'ada', page),
+    'tokens.list': () => store.tokens.list(developer.id, {}),
+    'tokens.list by user': () => store.tokens.list(developer.id, { userId: user.id, version: 'lite' }),
+    'tokens.list by account': () => store.tokens.list(developer.id, { accountId: id }),
+    'providers.list': () => store.providers.list(developer.id),
+    'calls.list': () => store.calls.list({ developerId: developer.id, statusFrom: 400, path: '/lite/users' }, page),
+    'calls.list by user': () =>
+      store.calls.list({ developerId: developer.id, userId: user.id, from: epochStart }, page),
+    'calls.expire': () => store.calls.expire(epochStart - 1e9, 100),
+  }
+}
+
+const reading = new Set(['find', 'aggregate', 'distinct'])
+const envelope = new Set(['lsid', '$db', '$clusterTime', '$readPreference', 'txnNumber', 'maxTimeMS', 'readConcern'])
+
+/** As it can be explained: `distinct` as the find over the same rows, which every server explains. */
+function bare(command: Document): Document {
+  if (commandName(command) === 'distinct') {
+    return { find: String(command['distinct']), filter: command['query'] as Document }
+  }
+  return Object.fromEntries(Object.entries(command).filter(([name]) => !envelope.has(name)))
+}
+
+/** All objects of a plan. */
+function nodes(plan: unknown): Document[] {
+  if (Array.isArray(plan)) return plan.flatMap(nodes)
+  if (typeof plan !== 'object' || plan === null) return []
+  return [plan, ...Object.values(plan).flatMap(nodes)]
+}
+
+/**
+ * Whether a plan node reads a whole collection. mongod says so; DocumentDB walks either the table or the whole of the primary
+ * key, which then has a condition on the collection alone.
+ */
+function scansAll(node: Document): boolean {
+  if (node['stage'] === 'COLLSCAN' || node['Node Type'] === 'Seq Scan') return true
+  return node['Index Name'] === '_id_' && !String(node['Index Cond']).includes('object_id')
+}
+
+function isStep(node: Document): boolean {
+  return typeof node['stage'] === 'string' || typeof node['Node Type'] === 'string'
+}
+
+async function fill(store: Store): Promise<Mailbox> {
+  const mailbox = await createMailbox(store)
+  for (let from = 1; from <= messages; from += 200) {
+    const added = Array.from({ length: 200 }, (_, index) =>
+      mailbox.added('INBOX', from + index, {
+        ...addressed({ from: [`p${index}@example.com`], to: ['me@example.org'] }),
+        ...(index % 7 === 0 ? { attachments: messageFacts().attachments } : {}),
+      }),
+    )
+    const events = added.map((one) => mailbox.event(one))
+    const batch = await mailbox.batch('INBOX')
+    await store.sync.apply({
+      ...batch,
+      added,
+      changes: events.flatMap((event) => event.changes),
+      outbox: events.flatMap((event) => event.outbox),
+      cursorAfter: moved(batch.cursorBefore, { uidNext: from + 200 }),
+    })
+  }
+  const webhook = webhookRecord(mailbox.developer.id)
+  const rows = Array.from({ length: 300 }, () => outboxRecord(webhook, { state: 'failed', finishedAt: epochStart }))
+  await store.outbox.enqueue(rows)
+  return mailbox
+}
+
+suite('explain', needs('mongodb'), () => {
+  let database: TestDatabase
+  let proxy: Proxy
+  let client: MongoClient
+  let db: Db
+  let calls: Record<string, () => Promise<unknown>> = {}
+
+  before(async () => {
+    database = testDatabase()
+    proxy = await createProxy(database.uri)
+    client = await MongoClient.connect(database.uri)
+    db = client.db()
+    const store = await database.open({ uri: proxy.uri })
+    const mailbox = await fill(store)
+    calls = reads(store, mailbox, (await mailbox.folder('INBOX')).id)
+  })
+
+  after(async () => {
+    await database.remove()
+    await proxy.close()
+    await client.close()
+  })
+
+  async function explained(command: Document): Promise<{ readonly scans: boolean; readonly plan: string }> {
+    const plan = await db.command({ explain: command, verbosity: 'queryPlanner' })
+    const steps = nodes(plan).filter(isStep)
+    assert(steps.length > 0, `a plan: ${JSON.stringify(plan)}`)
+    return {
+      scans: steps.some(scansAll),
+      plan: JSON.stringify(steps.map((step) => String(step['stage'] ?? step['Node Type']))),
+    }
+  }
+
+  test('a scan is seen', async () => {
+    const { scans } = await explained({ find: 'messages', filter: { subject: 'no index serves this' } })
+    assert.equal(scans, true)
+  })
+
+  test('no read scans a collection', async () => {
+    const scanning: string[] = []
+    for (const [name, call] of Object.entries(calls)) {
+      proxy.seen.length = 0
+      await call()
+      const commands = proxy.seen.filter((command) => reading.has(commandName(command))).map(bare)
+      assert(commands.length > 0, `${name} asks the server`)
+      for (const command of commands) {
+        const { scans, plan } = await explained(command)
+        if (scans) scanning.push(`${name}: ${JSON.stringify(command)} ${plan}`)
+      }
+    }
+    assert.deepEqual(scanning, [])
+  })
+})

@@ -1,0 +1,163 @@
+/**
+ * A TCP proxy in front of the database that reads the commands which pass: it can show them, slow them down, keep them from
+ * ever being answered, and cut every connection at the n-th write, before it or after it, as a crash does.
+ */
+import { createServer, connect, type Socket } from 'node:net'
+import { once } from 'node:events'
+import { BSON, type Document } from 'mongodb'
+
+/** What happens to a command: it is passed on, never answered, or the proxy dies before it or after it (answer lost). */
+export type Verdict = 'pass' | 'hang' | 'die' | 'die-after'
+
+export interface Proxy {
+  /** The same URI, through the proxy. */
+  readonly uri: string
+  /** Commands but for the driver's own (hello, ping, endSessions), in order. */
+  readonly seen: Document[]
+  /** Asked for each of these commands; one that waits for its answer is held. Default: pass. */
+  decide: (command: Document) => Verdict | Promise<Verdict>
+  /** Each command waits this long before it is passed on. */
+  delayMs: number
+  /** Cuts every connection and takes no new ones. */
+  die(): void
+  /** Takes connections again. */
+  revive(): void
+  close(): Promise<void>
+}
+
+const opMsg = 2013
+const own = new Set(['hello', 'ismaster', 'isMaster', 'ping', 'endSessions', 'buildInfo'])
+const writes = new Set(['insert', 'update', 'delete', 'findAndModify'])
+
+export function commandName(command: Document): string {
+  return Object.keys(command)[0] ?? ''
+}
+
+export function isWrite(command: Document): boolean {
+  return writes.has(commandName(command))
+}
+
+/** Lets `count` writes through, then dies: before the next one, or (`answerLost`) after the last of them. */
+export function dieAfterWrites(count: number, answerLost: boolean): (command: Document) => Verdict {
+  let passed = 0
+  return (command) => {
+    if (!isWrite(command)) return 'pass'
+    passed += 1
+    if (answerLost && passed === count) return 'die-after'
+    return passed > count ? 'die' : 'pass'
+  }
+}
+
+/** The command of an OP_MSG frame with its document sequences; null for other frames. */
+function commandOf(frame: Buffer): Document | null {
+  if (frame.readInt32LE(12) !== opMsg) return null
+  const flags = frame.readUInt32LE(16)
+  const end = frame.length - (flags & 1 ? 4 : 0)
+  let command: Document = {}
+  for (let at = 20; at < end;) {
+    const size = frame.readInt32LE(at + 1)
+    if (frame[at] === 0) command = { ...BSON.deserialize(frame.subarray(at + 1, at + 1 + size)), ...command }
+    else command = { ...command, ...sequence(frame.subarray(at + 5, at + 1 + size)) }
+    at += 1 + size
+  }
+  return command
+}
+
+function sequence(section: Buffer): Document {
+  const zero = section.indexOf(0)
+  const documents: Document[] = []
+  for (let at = zero + 1; at < section.length;) {
+    const size = section.readInt32LE(at)
+    documents.push(BSON.deserialize(section.subarray(at, at + size)))
+    at += size
+  }
+  return { [section.toString('utf8', 0, zero)]: documents }
+}
+
+/** Splits a stream into frames; answers what is left over. */
+function eachFrame(data: Buffer, use: (frame: Buffer) => void): Buffer {
+  let rest = data
+  while (rest.length >= 4 && rest.length >= rest.readInt32LE(0)) {
+    const size = rest.readInt32LE(0)
+    use(rest.subarray(0, size))
+    rest = rest.subarray(size)
+  }
+  return rest
+}
+
+export async function createProxy(server: string): Promise<Proxy> {
+  const target = new URL(server)
+  const sockets = new Set<Socket>()
+  let alive = true
+  const listener = createServer((client) => {
+    if (!alive) {
+      client.destroy()
+      return
+    }
+    const upstream = connect(Number(target.port), target.hostname)
+    for (const socket of [client, upstream]) {
+      sockets.add(socket)
+      socket.setNoDelay(true)
+      socket.on('error', () => undefined)
+      socket.on('close', () => {
+        sockets.delete(socket)
+        client.destroy()
+        upstream.destroy()
+      })
+    }
+    upstream.pipe(client)
+    let rest = Buffer.alloc(0)
+    client.on('data', (data: Buffer) => {
+      rest = Buffer.from(
+        eachFrame(Buffer.concat([rest, data]), (frame) => void pass(Buffer.from(frame), client, upstream)),
+      )
+    })
+  })
+
+  async function pass(frame: Buffer, client: Socket, upstream: Socket): Promise<void> {
+    const command = commandOf(frame)
+    if (command === null || own.has(commandName(command))) {
+      upstream.write(frame)
+      return
+    }
+    proxy.seen.push(command)
+    const verdict = alive ? await proxy.decide(command) : 'die'
+    if (verdict === 'hang') return
+    if (verdict === 'die') {
+      proxy.die()
+      return
+    }
+    if (verdict === 'die-after') {
+      upstream.unpipe(client)
+      upstream.once('data', () => proxy.die())
+    }
+    if (proxy.delayMs === 0) upstream.write(frame)
+    else setTimeout(() => upstream.write(frame), proxy.delayMs)
+  }
+
+  listener.listen(0, '127.0.0.1')
+  await once(listener, 'listening')
+  const address = listener.address()
+  const port = typeof address === 'object' && address ? address.port : 0
+  const through = new URL(server)
+  through.host = `127.0.0.1:${port}`
+  const proxy: Proxy = {
+    uri: through.href,
+    seen: [],
+    decide: () => 'pass',
+    delayMs: 0,
+    die: () => {
+      alive = false
+      for (const socket of sockets) socket.destroy()
+    },
+    revive: () => {
+      alive = true
+    },
+    close: async () => {
+      for (const socket of sockets) socket.destroy()
+      listener.close()
+      await once(listener, 'close')
+    },
+  }
+  return proxy
+}

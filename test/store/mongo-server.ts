@@ -1,0 +1,40 @@
+/** The server of the MongoDB tests: MONGODB_URI, with one database per test file that is dropped at the end. */
+import { randomBytes } from 'node:crypto'
+import { silentLogger, type Logger } from '../../engine/observe/log.ts'
+import { createMongoStore } from '../../engine/store/mongo/index.ts'
+import type { Store } from '../../engine/store/port.ts'
+import { databaseOn, dropDatabase } from '../support/store-choice.ts'
+
+/** Milliseconds that one operation may take in the tests that do not say otherwise. */
+const timeoutMs = 10_000
+
+export interface TestDatabase {
+  readonly uri: string
+  /** A store on it, or by another way to it (a proxy). */
+  open(options?: {
+    readonly uri?: string
+    readonly now?: () => number
+    readonly timeoutMs?: number
+    readonly log?: Logger
+  }): Promise<Store>
+  /** Closes the stores and drops the database. */
+  remove(): Promise<void>
+}
+
+/** A database of its own on `server`; MONGODB_URI without one. */
+export function testDatabase(server = process.env['MONGODB_URI'] ?? ''): TestDatabase {
+  const uri = databaseOn(server, `mailroom_test_${randomBytes(4).toString('hex')}`)
+  const stores: Store[] = []
+  return {
+    uri,
+    open: async (options = {}) => {
+      const store = await createMongoStore({ uri, pool: 10, timeoutMs, log: silentLogger, ...options })
+      stores.push(store)
+      return store
+    },
+    remove: async () => {
+      for (const store of stores) await store.close()
+      await dropDatabase(uri)
+    },
+  }
+}

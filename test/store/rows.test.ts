@@ -1,0 +1,85 @@
+/** What both stores share: keys of messages and queries, and the steps that change records. */
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { freshCursor, messageKeys, newMessage, queryKeys, sameCursor, subjectNeedle } from '../../engine/store/rows.ts'
+import type { Placement } from '../../engine/store/records.ts'
+import { addressed, attachmentRecord } from './contract/records.ts'
+
+const placement: Placement = {
+  folderId: 'inbox',
+  path: 'INBOX',
+  uidValidity: '1',
+  uid: 1,
+  flags: [],
+  modseq: '0',
+  rev: 0,
+  quiet: false,
+}
+
+function keysOf(from: readonly string[], to: readonly string[] = [], attached = false): string[] {
+  const attachments = attached ? [attachmentRecord(0)] : []
+  const facts = addressed({ from, to }, { threadId: 'thread', attachments })
+  return messageKeys(newMessage('account', { id: 'm', identity: 'i', facts, placement, firstChangeId: null }, 0)).sort()
+}
+
+describe('keys of a message', () => {
+  test('are its folders, thread, attachments, addresses, and domains with their parents', () => {
+    const expected = ['a', 'f:inbox', 'from:@com', 'from:@x.com', 'from:ann@x.com', 't:thread', 'to:@org', 'to:b@org']
+    assert.deepEqual(keysOf(['Ann@X.com', 'ann@x.com'], ['b@org'], true), expected)
+  })
+
+  test('of odd addresses stay few and findable', () => {
+    const plain = ['f:inbox', 't:thread']
+    assert.deepEqual(keysOf(['', '  ']), plain)
+    assert.deepEqual(keysOf(['postmaster']), ['f:inbox', 'from:@postmaster', 't:thread'])
+    assert.deepEqual(keysOf(['a@[10.0.0.1]']), ['f:inbox', 'from:@[10.0.0.1]', 'from:a@[10.0.0.1]', 't:thread'])
+    const deep = Array.from({ length: 100 }, (_, index) => `l${index}`).join('.')
+    const keys = keysOf([`a@${deep}`])
+    assert.equal(keys.length, plain.length + 9)
+    for (const key of [`from:a@${deep}`, `from:@${deep}`, 'from:@l99', 'from:@l98.l99']) assert(keys.includes(key), key)
+    assert.deepEqual(keysOf(['"a@b"@x']), ['f:inbox', 'from:"a@b"@x', 'from:@x', 't:thread'])
+  })
+
+  test('of a tombstone are none', () => {
+    const facts = addressed({ from: ['a@x.com'] })
+    const message = newMessage('account', { id: 'm', identity: 'i', facts, placement, firstChangeId: null }, 0)
+    assert.deepEqual(messageKeys({ ...message, placements: [] }), [])
+  })
+})
+
+describe('keys of a query', () => {
+  test('are a conjunction of alternatives', () => {
+    const query = { folderId: 'inbox', from: ['Ann@X.com', 'x.com', '@x.com', '.com'], hasAttachments: false }
+    assert.deepEqual(queryKeys(query), {
+      all: [['from:ann@x.com', 'from:@x.com', 'from:@com'], ['f:inbox']],
+      none: ['a'],
+    })
+    const email = ['from', 'to', 'cc', 'bcc'].map((field) => `${field}:@x.com`)
+    assert.deepEqual(queryKeys({ email: ['x.com'] }), { all: [email], none: [] })
+    assert.deepEqual(queryKeys({}), { all: [], none: [] })
+    assert.deepEqual(queryKeys({ to: [] }), { all: [[]], none: [] })
+  })
+
+  test('leave the subject to be compared', () => {
+    assert.equal(subjectNeedle({}), null)
+    assert.equal(subjectNeedle({ subject: '' }), null)
+    assert.equal(subjectNeedle({ subject: 'CAFE\u0301' }), 'caf\u00e9')
+  })
+})
+
+test('cursors are the same when every field is', () => {
+  const cursor = { ...freshCursor('1'), quarantined: [3, 4] }
+  assert(sameCursor(null, null))
+  assert(sameCursor(cursor, { ...cursor, quarantined: [3, 4] }))
+  assert(!sameCursor(cursor, null))
+  const others = [
+    { uidValidity: '2' },
+    { uidNext: 9 },
+    { backfillBelow: 9 },
+    { highestModseq: '9' },
+    { exists: 9 },
+    { comparedAt: 9 },
+    { quarantined: [3] },
+  ]
+  for (const other of others) assert(!sameCursor(cursor, { ...cursor, ...other }), JSON.stringify(other))
+})

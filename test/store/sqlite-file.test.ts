@@ -1,0 +1,242 @@
+/** What only the embedded store promises: its file, its schema version, its errors, and writes that share a commit. */
+import assert from 'node:assert/strict'
+import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { after, before, describe, test } from 'node:test'
+import fc from 'fast-check'
+import { readConfig } from '../../engine/config.ts'
+import { silentLogger } from '../../engine/observe/log.ts'
+import { openStore } from '../../engine/store/open.ts'
+import type { Store } from '../../engine/store/port.ts'
+import type { MessageRecord } from '../../engine/store/records.ts'
+import { messageKeys } from '../../engine/store/rows.ts'
+import { openDatabase } from '../../engine/store/sqlite/database.ts'
+import { createSqliteStore } from '../../engine/store/sqlite/index.ts'
+import { migrations } from '../../engine/store/sqlite/migrations.ts'
+import { createMailbox, rejectsWith } from './contract/mailbox.ts'
+import { accountRecord, developerRecord, epochStart, userRecord } from './contract/records.ts'
+
+let directory = ''
+let number = 0
+const newPath = (): string => join(directory, `${(number += 1)}.sqlite`)
+
+before(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'mailroom-sqlite-'))
+})
+after(() => rm(directory, { recursive: true, force: true }))
+
+async function withStore(path: string, work: (store: Store) => Promise<void>): Promise<void> {
+  const store = await createSqliteStore({ path, sync: 'off', now: () => epochStart, busyMs: 50 })
+  try {
+    await work(store)
+  } finally {
+    await store.close()
+  }
+}
+
+describe('the file', () => {
+  test('keeps what was stored', async () => {
+    const path = newPath()
+    const user = userRecord('d'.repeat(24))
+    await withStore(path, (store) => store.users.create(user))
+    await withStore(path, async (store) => {
+      assert.deepEqual(await store.users.get(user.developerId, user.id), user)
+    })
+  })
+
+  test('of a newer schema is refused with one line, and left as it is', async () => {
+    const path = newPath()
+    await withStore(path, (store) => store.ping())
+    const newer = migrations.length + 1
+    const database = new DatabaseSync(path)
+    database.exec(`PRAGMA user_version = ${newer}`)
+    const opened = createSqliteStore({ path, sync: 'off' })
+    await rejectsWith(opened, 'bad_request')
+    await assert.rejects(opened, (error: Error) => error.message.includes(path) && !error.message.includes('\n'))
+    assert.equal(database.prepare('PRAGMA user_version').get()?.['user_version'], newer)
+    database.close()
+  })
+
+  test('that cannot be opened is store_unavailable', async () => {
+    await rejectsWith(
+      createSqliteStore({ path: join(directory, 'no', 'such', 'x.sqlite'), sync: 'off' }),
+      'store_unavailable',
+    )
+    const folder = join(directory, 'folder.sqlite')
+    await mkdir(folder)
+    await rejectsWith(createSqliteStore({ path: folder, sync: 'off' }), 'store_unavailable')
+  })
+
+  test('locked by another process is store_unavailable, and works again afterwards', async () => {
+    const path = newPath()
+    await withStore(path, async (store) => {
+      const other = new DatabaseSync(path)
+      other.exec('BEGIN IMMEDIATE')
+      const developer = developerRecord()
+      await rejectsWith(store.developers.create(developer), 'store_unavailable')
+      assert.equal(await store.developers.get(developer.id), null, 'reads go on')
+      other.exec('COMMIT')
+      other.close()
+      await store.developers.create(developer)
+      assert.deepEqual(await store.developers.get(developer.id), developer)
+    })
+  })
+
+  test('once closed answers store_unavailable', async () => {
+    const store = await createSqliteStore({ path: newPath(), sync: 'off' })
+    await store.close()
+    await rejectsWith(store.ping(), 'store_unavailable')
+    await rejectsWith(store.developers.create(developerRecord()), 'store_unavailable')
+  })
+
+  test('a close ends the writes that were asked for', async () => {
+    const path = newPath()
+    const developers = Array.from({ length: 20 }, () => developerRecord())
+    const store = await createSqliteStore({ path, sync: 'off' })
+    const writes = developers.map((developer) => store.developers.create(developer))
+    await store.close()
+    await Promise.all(writes)
+    await withStore(path, async (again) => assert.equal(await again.developers.count(), 20))
+  })
+
+  test('is opened by the configuration in the data directory', async () => {
+    const data = join(directory, 'new', 'data')
+    const config = readConfig({ MAILROOM_DATA_DIR: data })
+    const store = await openStore(config, silentLogger)
+    assert.equal(store.kind, 'sqlite')
+    await store.close()
+    assert((await readdir(data)).includes('mailroom.sqlite'))
+  })
+})
+
+describe('writes that share a commit', () => {
+  test('fail alone', async () => {
+    await withStore(newPath(), async (store) => {
+      const user = userRecord('d'.repeat(24))
+      const [first, second, third] = [0, 1, 2].map((label) => accountRecord(user, { label: `l${label % 2}` }))
+      assert(first && second && third)
+      const answers = await Promise.allSettled([first, second, third].map((one) => store.accounts.create(one)))
+      assert.deepEqual(
+        answers.map((answer) => answer.status),
+        ['fulfilled', 'fulfilled', 'rejected'],
+      )
+      assert.deepEqual(await store.accounts.listByUser(user.id), [first, second])
+      assert.equal(await store.accounts.get(third.id), null)
+      assert.deepEqual(await store.users.list(user.developerId, { email: third.email }, { limit: 9, offset: 0 }), [])
+    })
+  })
+
+  test('are all answered when the transaction cannot begin', async () => {
+    const path = newPath()
+    const database = openDatabase(path, 'off', 50)
+    await database.write(() => database.script('CREATE TABLE t (a INTEGER PRIMARY KEY)'))
+    const blocker = new DatabaseSync(path)
+    blocker.exec('BEGIN IMMEDIATE')
+    const writes = [1, 2, 3].map((a) => database.write(() => database.run('INSERT INTO t VALUES (?)', a)))
+    for (const answer of await Promise.allSettled(writes)) assert.equal(answer.status, 'rejected')
+    blocker.exec('COMMIT')
+    blocker.close()
+    assert.equal(await database.write(() => database.run('INSERT INTO t VALUES (9)')), 1)
+    assert.equal(database.number('SELECT count(*) FROM t'), 1)
+    database.close()
+  })
+
+  test('a long queue is done in groups, in order', async () => {
+    const database = openDatabase(newPath(), 'off', 50)
+    await database.write(() => database.script('CREATE TABLE t (a INTEGER PRIMARY KEY)'))
+    const done: number[] = []
+    const writes = Array.from({ length: 30 }, (_, a) =>
+      database.write(() => {
+        const until = performance.now() + 1
+        while (performance.now() < until);
+        done.push(a)
+        return database.run('INSERT INTO t VALUES (?)', a)
+      }),
+    )
+    await Promise.all(writes)
+    assert.deepEqual(
+      done,
+      Array.from({ length: 30 }, (_, a) => a),
+    )
+    assert.equal(database.number('SELECT count(*) FROM t'), 30)
+    database.close()
+  })
+})
+
+describe('index rows', () => {
+  const where = fc.constantFrom('INBOX', 'Archive', 'Trash')
+  const uid = fc.integer({ min: 1, max: 4 })
+  const which = fc.integer({ min: 1, max: 3 })
+  const step = fc.oneof(
+    fc.record({ kind: fc.constant('add' as const), which, where, uid }),
+    fc.record({ kind: fc.constant('vanish' as const), where, uid }),
+    fc.record({ kind: fc.constant('move' as const), which, where, uid, to: where, toUid: uid }),
+    fc.record({ kind: fc.constant('flag' as const), which, where, uid }),
+    fc.record({ kind: fc.constant('forget' as const), where }),
+  )
+
+  test('follow from the records, whatever has happened', async () => {
+    const path = newPath()
+    await withStore(path, async (store) => {
+      const database = new DatabaseSync(path, { readOnly: true })
+      await fc.assert(
+        fc.asyncProperty(fc.array(step, { maxLength: 25 }), async (steps) => {
+          const mailbox = await createMailbox(store)
+          const { id: accountId, epoch } = mailbox.account
+          const facts = [1, 2, 3].map((name) => mailbox.added('INBOX', name))
+          for (const one of steps) {
+            const { id: folderId } = await mailbox.folder(one.where)
+            const chosen = 'which' in one ? facts[one.which - 1] : undefined
+            const { placement } = mailbox.added(one.where, 'uid' in one ? one.uid : 1)
+            if (one.kind === 'add' && chosen) await mailbox.apply(one.where, { added: [{ ...chosen, placement }] })
+            if (one.kind === 'vanish') await mailbox.apply(one.where, { vanished: [one.uid] })
+            if (one.kind === 'forget') await store.sync.forgetPlacements(accountId, epoch, folderId, '2', 2)
+            if (one.kind === 'flag' && chosen) {
+              await store.messages.setFlags(accountId, chosen.id, { folderId, uid: one.uid }, ['\\Seen'], '7')
+            }
+            if (one.kind === 'move' && chosen) {
+              const held = await store.messages.knownUids((await mailbox.folder(one.to)).id, '1', one.toUid, one.toUid)
+              // a server never gives one UID to two messages
+              const to = held.length > 0 ? null : mailbox.added(one.to, one.toUid).placement
+              await store.messages.relocate(accountId, chosen.id, { folderId, uid: one.uid }, to)
+            }
+          }
+          assertIndexed(database, accountId)
+        }),
+        { numRuns: 60 },
+      )
+      database.close()
+    })
+  })
+})
+
+/** Compares every index row of the account with what its records say. */
+function assertIndexed(database: DatabaseSync, accountId: string): void {
+  const rows = database.prepare('SELECT live, doc FROM messages WHERE account_id = ?').all(accountId)
+  const records = rows.map((row) => JSON.parse(String(row['doc'])) as MessageRecord)
+  const keys = database.prepare('SELECT key, sent_at, message_id FROM message_keys WHERE account_id = ?').all(accountId)
+  assert.deepEqual(
+    keys.map((row) => `${String(row['key'])} ${String(row['sent_at'])} ${String(row['message_id'])}`).sort(),
+    records.flatMap((one) => messageKeys(one).map((key) => `${key} ${one.sentAt} ${one.id}`)).sort(),
+  )
+  assert.deepEqual(
+    rows.map((row) => row['live']),
+    records.map((record) => (record.placements.length > 0 ? 1 : 0)),
+  )
+  const places = database
+    .prepare(
+      `SELECT p.folder_id, p.uid, p.message_id, p.flags, p.rev FROM placements p
+       JOIN folders f ON f.id = p.folder_id WHERE f.account_id = ?`,
+    )
+    .all(accountId)
+  assert.deepEqual(
+    places.map((row) => Object.values(row).join(' ')).sort(),
+    records
+      .flatMap((one) =>
+        one.placements.map((at) => [at.folderId, at.uid, one.id, JSON.stringify(at.flags), at.rev].join(' ')),
+      )
+      .sort(),
+  )
+}

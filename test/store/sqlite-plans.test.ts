@@ -1,0 +1,164 @@
+/** No list of the embedded store walks a table, and only lists with several alternatives are sorted. */
+import assert from 'node:assert/strict'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
+import { after, before, describe, test } from 'node:test'
+import type { DeliveryQuery, MessageQuery } from '../../engine/store/port.ts'
+import { accountLists } from '../../engine/store/sqlite/accounts.ts'
+import { callList, expireCalls } from '../../engine/store/sqlite/calls.ts'
+import { changeLists } from '../../engine/store/sqlite/changes.ts'
+import { contactList, contactSearch } from '../../engine/store/sqlite/contacts.ts'
+import { folderList } from '../../engine/store/sqlite/folders.ts'
+import { others } from '../../engine/store/sqlite/forget.ts'
+import { createSqliteStore } from '../../engine/store/sqlite/index.ts'
+import { messageCount, messagePage } from '../../engine/store/sqlite/message-query.ts'
+import { keyRows } from '../../engine/store/sqlite/message-rows.ts'
+import { messageLookups } from '../../engine/store/sqlite/messages.ts'
+import { nonceSweep } from '../../engine/store/sqlite/nonces.ts'
+import * as outbox from '../../engine/store/sqlite/outbox-query.ts'
+import { expireOutbox } from '../../engine/store/sqlite/outbox.ts'
+import { providerList } from '../../engine/store/sqlite/providers.ts'
+import { accountDeletes, keyedDeletes, userDeletes } from '../../engine/store/sqlite/removal.ts'
+import { tokenList } from '../../engine/store/sqlite/tokens.ts'
+import { userList } from '../../engine/store/sqlite/users.ts'
+import { webhookLists } from '../../engine/store/sqlite/webhooks.ts'
+
+const page = { limit: 25, offset: 50 }
+type Statement = { readonly sql: string; readonly values?: readonly SQLInputValue[] } | null
+
+describe('plans of the embedded store', () => {
+  let directory = ''
+  let database: DatabaseSync | null = null
+
+  before(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'mailroom-plans-'))
+    const path = join(directory, 'store.sqlite')
+    await (await createSqliteStore({ path, sync: 'off' })).close()
+    database = new DatabaseSync(path)
+  })
+
+  after(async () => {
+    database?.close()
+    await rm(directory, { recursive: true, force: true })
+  })
+
+  /** Every line of the plan, without the scans of what is not a table: arguments, arms, and the one page inside. */
+  const plan = (statement: Statement): string[] => {
+    assert(database && statement)
+    const { sql } = statement
+    const positions = (sql.match(/\?\d+/g) ?? []).map((place) => Number(place.slice(1)))
+    const count = positions.length > 0 ? Math.max(...positions) : (sql.match(/\?/g) ?? []).length
+    const values = statement.values ?? Array.from({ length: count }, () => '1')
+    const rows = database.prepare(`EXPLAIN QUERY PLAN ${sql}`).all(...values)
+    return rows.map((row) => String(row['detail']))
+  }
+
+  const tables = /^SCAN (?!json_each|CONSTANT ROW|hit\b|p\b|a\b|account\b|channel\b|\(subquery|others)/
+  const served = (name: string, statement: Statement, sorted = false): void => {
+    const lines = plan(statement)
+    const scans = lines.filter((line) => tables.test(line))
+    assert.deepEqual(scans, [], `${name}: ${lines.join(' | ')}`)
+    const sorts = lines.filter((line) => line.includes('TEMP B-TREE FOR ORDER BY'))
+    if (!sorted) assert.deepEqual(sorts, [], `${name}: ${lines.join(' | ')}`)
+  }
+
+  test('the check itself sees a scan and a sort', () => {
+    assert(plan({ sql: 'SELECT doc FROM messages' }).some((line) => tables.test(line)))
+    assert.throws(() => served('scan', { sql: 'SELECT doc FROM outbox WHERE seq = 1' }))
+    const sorting = 'SELECT doc FROM messages WHERE account_id = ? ORDER BY subject_key'
+    assert.throws(() => served('sort', { sql: sorting }))
+  })
+
+  test('messages, by every filter', () => {
+    const from = ['ann@x.com']
+    const queries: readonly MessageQuery[] = [
+      {},
+      { order: 'asc' },
+      { sentFrom: 1, sentUntil: 2 },
+      { subject: 'x' },
+      { folderId: 'f' },
+      { folderId: 'f', order: 'asc', sentFrom: 1 },
+      { folderId: 'f', subject: 'x', from },
+      { from },
+      { from, folderId: 'f', threadId: 't', hasAttachments: true },
+      { to: ['com'], cc: from, bcc: from },
+      { email: from },
+      { email: [...from, 'x.org'], sentFrom: 1, subject: 'x', folderId: 'f' },
+      { threadId: 't' },
+      { hasAttachments: true },
+      { hasAttachments: false },
+    ]
+    for (const query of queries) {
+      served(JSON.stringify(query), messagePage('a', query, page, 'm.doc'))
+      served(`count ${JSON.stringify(query)}`, messageCount('a', query))
+    }
+    served('ids', messagePage('a', { ids: ['1', '2'] }, page, 'm.doc'), true)
+    const many = Array.from({ length: 100 }, (_, index) => `u${index}@x.com`)
+    served('many', messagePage('a', { from: many, folderId: 'f' }, page, 'm.doc'), true)
+    for (const [name, sql] of Object.entries(messageLookups)) served(name, { sql })
+    served('others', { sql: `SELECT message_id FROM ${others} LIMIT ?3` })
+  })
+
+  test('everything else that is listed', () => {
+    const lists: Readonly<Record<string, Statement>> = {
+      users: userList('d', {}, page),
+      usersByEmail: userList('d', { email: 'a@x.com' }, page),
+      usersByStatus: userList('d', { status: 'OK' }, page),
+      usersByBoth: userList('d', { email: 'a@x.com', status: 'DISABLED' }, page),
+      accountsOfUser: { sql: accountLists.ofUser },
+      accountsByStatus: { sql: accountLists.ofUserByStatus },
+      accountPage: { sql: accountLists.page },
+      folders: { sql: folderList },
+      since: { sql: changeLists.since },
+      ofMessage: { sql: changeLists.ofMessage },
+      webhooksOfUser: { sql: webhookLists.ofUser },
+      webhooksOfDeveloper: { sql: webhookLists.ofDeveloper },
+      webhookPage: { sql: webhookLists.page },
+      contacts: { sql: contactList('total_count', 'desc') },
+      contactsAscending: { sql: contactList('indirect_count', 'asc') },
+      contactsDirect: { sql: contactList('direct_count', 'desc') },
+      contactSearch: { sql: contactSearch },
+      tokens: tokenList('d', {}),
+      tokensOfUser: tokenList('d', { userId: 'u', version: 'lite' }),
+      tokensOfAccount: tokenList('d', { userId: 'u', accountId: 'a' }),
+      providers: { sql: providerList },
+      calls: callList({ developerId: 'd', statusFrom: 400 }, page),
+      callsOfUser: callList({ developerId: 'd', userId: 'u', from: 1, until: 2 }, page),
+    }
+    for (const [name, statement] of Object.entries(lists)) served(name, statement)
+    served('accountsOfUsers', { sql: accountLists.ofUsers }, true)
+  })
+
+  test('the outbox', () => {
+    served('channels', { sql: outbox.pendingChannels })
+    served('accounts', { sql: outbox.pendingAccounts })
+    served('pending', { sql: outbox.pendingOfChannel })
+    served('backlog', { sql: outbox.backlog })
+    served('pending of few', outbox.pendingOf('c', ['a', 'b'], 9))
+    served('pending of one', outbox.pendingOf('c', ['a'], 9))
+    served('pending of many', outbox.pendingOf('c', Array.from({ length: 50 }, String), 9))
+    const queries: readonly DeliveryQuery[] = [
+      { webhookId: 'w' },
+      { webhookId: 'w', states: ['failed'], createdFrom: 1, createdUntil: 2 },
+      { webhookId: 'w', developerId: 'd', statusFrom: 400, statusTo: 499 },
+      { developerId: 'd', states: ['failed'] },
+      { accountId: 'a', developerId: 'd' },
+      { messageId: 'm', webhookId: 'w', accountId: 'a' },
+    ]
+    for (const query of queries) {
+      for (const direction of ['ASC', 'DESC'] as const) {
+        served(JSON.stringify(query), outbox.deliveryPage(query, outbox.allStates, direction, page))
+      }
+    }
+    served('ids', outbox.deliveryPage({ ids: ['1'], webhookId: 'w' }, outbox.finishedStates, 'ASC', page), true)
+  })
+
+  test('retention and removal', () => {
+    const deletes = [changeLists.expire, expireCalls, expireOutbox, nonceSweep]
+    for (const sql of [...deletes, ...accountDeletes, ...userDeletes, ...Object.values(keyedDeletes), keyRows.remove]) {
+      served(sql, { sql })
+    }
+  })
+})

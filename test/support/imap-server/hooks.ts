@@ -1,0 +1,37 @@
+/** How a test plays a server that misbehaves. Hooks may be exchanged while the server runs. */
+import type { Folder, User } from './mailbox.ts'
+
+/** What a hook sees of a command. */
+export interface HookCall {
+  readonly connection: number
+  readonly user: User | null
+  readonly folder: Folder | null
+  readonly tag: string
+  /** 'LOGIN', 'UID FETCH', 'SELECT' … */
+  readonly name: string
+  /** The whole command, literals shown by their size. */
+  readonly text: string
+}
+
+/** What the server does instead of running the command; every part is optional. */
+export interface HookAnswer {
+  /** Lines sent first, CRLF is added. */
+  readonly lines?: readonly (string | Buffer)[]
+  /** 'NO [LIMIT] Too many' … sent with the command's tag. */
+  readonly tagged?: string
+  /** The command is run as usual after `lines` (and `tagged` is ignored). */
+  readonly proceed?: boolean
+  /** Waits before anything of this is done. */
+  readonly delayMs?: number
+  /** The socket is closed afterwards: 'end' politely, 'reset' at once. */
+  readonly close?: 'end' | 'reset'
+}
+
+export interface Hooks {
+  /** The greeting line; null = says nothing. */
+  readonly greeting?: (connection: number) => string | null
+  /** undefined = runs as usual; {} = the command is swallowed: no answer ever. */
+  readonly command?: (call: HookCall) => HookAnswer | undefined
+  /** Every response that goes out, with its CRLF and literals: something else instead, or null = it is dropped. */
+  readonly send?: (response: Buffer, call: HookCall | null) => Buffer | string | null
+}

@@ -1,0 +1,271 @@
+#!/usr/bin/env bash
+# A database that speaks MongoDB's protocol, for tests, developers and the bench: Debian sid's postgresql-18-documentdb in a
+# chroot, with FerretDB in front. Everything lives under MAILROOM_MONGO_HOME (/var/tmp/mailroom-mongo), outside the checkout,
+# and is reused when it is there. Needs root, debootstrap (installed when missing) and Go.
+#
+#   mongo.sh [start] [NAME]   installs what is missing, starts instance NAME (default: main), prints its URI; runs already: prints it
+#   mongo.sh uri [NAME]       prints the URI of a running instance
+#   mongo.sh stop [NAME]      ends both processes
+#   mongo.sh kill-db [NAME]   kill -9 of the database and its front, as a crash does
+#   mongo.sh drop [NAME]      stops the instance and removes its data
+#   mongo.sh install          downloads and builds only
+#   mongo.sh remove           stops all instances, unmounts, removes everything
+#
+# The URI is the only line on stdout; progress goes to stderr.
+set -euo pipefail
+
+home=${MAILROOM_MONGO_HOME:-/var/tmp/mailroom-mongo}
+root=$home/root
+ferret=$home/bin/ferretdb
+ferret_version=v2.7.0
+pg=/usr/lib/postgresql/18/bin
+
+say() { echo "mongo.sh: $*" >&2; }
+fail() { say "$*"; exit 1; }
+
+# The network of a shared machine fails now and then: three tries, then the run fails.
+thrice() {
+  local try
+  for try in 1 2 3; do
+    if "$@" >&2; then return 0; fi
+    say "try $try of 3 failed: $1 ${2:-}"
+    sleep $((try * 3))
+  done
+  return 1
+}
+
+in_root() { chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C DEBIAN_FRONTEND=noninteractive "$@"; }
+as_postgres() {
+  chroot --userspec=postgres:postgres "$root" /usr/bin/env -i PATH="$pg:/usr/bin:/bin" LC_ALL=C HOME=/tmp "$@"
+}
+
+mount_root() {
+  mountpoint -q "$root/proc" || mount --bind /proc "$root/proc"
+  mountpoint -q "$root/dev" || mount --bind /dev "$root/dev"
+}
+
+unmount_root() {
+  local dir
+  for dir in "$root/dev" "$root/proc"; do
+    if mountpoint -q "$dir"; then umount "$dir" || fail "cannot unmount $dir"; fi
+  done
+}
+
+# Never into a mounted /proc or /dev: rm would follow them.
+remove_tree() {
+  if grep -q " $1/" /proc/self/mounts; then fail "$1 has mounts in it; not removing"; fi
+  rm -rf --one-file-system "$1"
+}
+
+mirror() {
+  local found
+  found=$(sed -n 's/^URIs: *\([^ ]*\).*/\1/p' /etc/apt/sources.list.d/debian.sources 2>/dev/null | head -1)
+  if [ -z "$found" ]; then
+    found=$(sed -n 's/^deb \(\[[^]]*\] \)\?\(http[^ ]*\).*/\2/p' /etc/apt/sources.list 2>/dev/null | head -1)
+  fi
+  echo "${found:-http://deb.debian.org/debian}"
+}
+
+bootstrap_once() {
+  remove_tree "$root.partial"
+  debootstrap --variant=minbase sid "$root.partial" "$(mirror)"
+}
+
+install_packages() {
+  in_root apt-get update && in_root apt-get install -y --no-install-recommends postgresql-18-documentdb
+}
+
+install_database() {
+  if [ -e "$root/.mailroom-ready" ]; then return 0; fi
+  if ! command -v debootstrap >/dev/null; then
+    thrice apt-get update
+    thrice apt-get install -y --no-install-recommends debootstrap || fail 'cannot install debootstrap'
+  fi
+  if [ ! -d "$root" ]; then
+    say "building the chroot in $root"
+    thrice bootstrap_once || fail 'debootstrap failed three times'
+    mv "$root.partial" "$root"
+  fi
+  cp /etc/resolv.conf /etc/hosts "$root/etc/"
+  cp -r /etc/apt/apt.conf.d/. "$root/etc/apt/apt.conf.d/"
+  # Nothing may start a cluster or a service while packages are set up.
+  printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
+  chmod 755 "$root/usr/sbin/policy-rc.d"
+  mkdir -p "$root/etc/postgresql-common"
+  echo 'create_main_cluster = false' >"$root/etc/postgresql-common/createcluster.conf"
+  mount_root
+  say 'installing postgresql-18-documentdb'
+  thrice install_packages || fail 'the database packages could not be installed'
+  touch "$root/.mailroom-ready"
+}
+
+install_front() {
+  if [ -x "$ferret" ]; then return 0; fi
+  command -v go >/dev/null || fail 'building FerretDB needs Go in the PATH'
+  say "building FerretDB $ferret_version"
+  mkdir -p "$home/build"
+  thrice env GOBIN="$home/build" go install "github.com/FerretDB/FerretDB/v2/cmd/ferretdb@$ferret_version" ||
+    fail 'FerretDB could not be built'
+  mkdir -p "$home/bin"
+  mv "$home/build/ferretdb" "$ferret"
+}
+
+install_all() {
+  [ "$(id -u)" = 0 ] || fail 'needs root: the database runs in a chroot'
+  mkdir -p "$home"
+  exec 9>"$home/install.lock"
+  flock 9
+  install_database & local database=$!
+  install_front & local front=$!
+  wait "$database" || fail 'no database'
+  wait "$front" || fail 'no FerretDB'
+  exec 9>&-
+}
+
+free_port() {
+  node -e "const s=require('net').createServer().listen(0,'127.0.0.1',()=>{console.log(s.address().port);s.close()})"
+}
+
+port_of() { # a port stays the same over restarts, so that clients find their server again
+  local file=$state/$1.port
+  [ -s "$file" ] || free_port >"$file"
+  cat "$file"
+}
+
+alive() { # PID-FILE WORD: that process runs and is what we started
+  local pid
+  pid=$(head -1 "$1" 2>/dev/null || true)
+  [ -n "$pid" ] && tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null | grep -q "$2"
+}
+
+set_instance() {
+  name=$1
+  [[ $name =~ ^[a-z0-9-]+$ ]] || fail "instance name: lower-case letters, digits and hyphens, got \"$name\""
+  state=$home/instances/$name
+  data=/var/lib/mailroom/$name
+  pg_pid=$root$data/postmaster.pid
+  front_pid=$state/ferretdb.pid
+}
+
+uri() { echo "mongodb://127.0.0.1:$(port_of mongo)/?directConnection=true"; }
+
+write_settings() {
+  cat >>"$root$data/postgresql.conf" <<SETTINGS
+listen_addresses = '127.0.0.1'
+port = $1
+unix_socket_directories = '/tmp'
+max_connections = 200
+shared_buffers = 256MB
+dynamic_shared_memory_type = mmap
+max_wal_size = 2GB
+shared_preload_libraries = 'pg_cron,pg_documentdb_core,pg_documentdb'
+cron.database_name = 'postgres'
+SETTINGS
+}
+
+start_database() {
+  if alive "$pg_pid" postgres; then return 0; fi
+  mount_root
+  local port
+  port=$(port_of postgres)
+  if [ ! -e "$root$data/.initialised" ]; then
+    rm -rf "${root:?}$data"
+    install -d -m 755 "$root/var/lib/mailroom"
+    install -d -m 700 -o "$(in_root id -u postgres)" -g "$(in_root id -g postgres)" "$root$data"
+    as_postgres initdb --auth=trust -D "$data" >"$state/initdb.log" 2>&1 || fail "initdb failed: $state/initdb.log"
+    write_settings "$port"
+  fi
+  as_postgres pg_ctl -w -t 60 -D "$data" -l "$data/server.log" start >"$state/pg_ctl.log" 2>&1 9>&- ||
+    fail "the database does not start: $root$data/server.log"
+  if [ ! -e "$root$data/.initialised" ]; then
+    as_postgres psql -h 127.0.0.1 -p "$port" -d postgres -qc 'CREATE EXTENSION documentdb CASCADE' >&2
+    touch "$root$data/.initialised"
+  fi
+}
+
+start_front() {
+  if alive "$front_pid" ferretdb; then return 0; fi
+  FERRETDB_POSTGRESQL_URL="postgres://postgres@127.0.0.1:$(port_of postgres)/postgres" \
+    FERRETDB_LISTEN_ADDR="127.0.0.1:$(port_of mongo)" FERRETDB_DEBUG_ADDR="127.0.0.1:$(port_of debug)" \
+    FERRETDB_AUTH=false FERRETDB_TELEMETRY=disable FERRETDB_STATE_DIR="$state" FERRETDB_LOG_LEVEL=warn \
+    setsid "$ferret" >"$state/ferretdb.log" 2>&1 </dev/null 9>&- &
+  echo $! >"$front_pid"
+}
+
+wait_for_front() {
+  local deadline=$((SECONDS + 60))
+  until (exec 3<>"/dev/tcp/127.0.0.1/$(port_of mongo)") 2>/dev/null; do
+    kill -0 "$(cat "$front_pid")" 2>/dev/null || fail "FerretDB ended: $state/ferretdb.log"
+    [ "$SECONDS" -lt "$deadline" ] || fail "FerretDB does not listen: $state/ferretdb.log"
+    sleep 0.1
+  done
+}
+
+lock_instance() {
+  mkdir -p "$state"
+  exec 9>"$state/lock"
+  flock 9
+}
+
+start() {
+  install_all
+  lock_instance
+  start_database
+  start_front
+  wait_for_front
+  uri
+}
+
+# Ends a process that this script started, by its id; waits until it is gone.
+end_process() { # PID-FILE WORD SIGNAL
+  if ! alive "$1" "$2"; then return 0; fi
+  local pid
+  pid=$(head -1 "$1")
+  kill "-$3" "$pid" 2>/dev/null || true
+  local deadline=$((SECONDS + 30))
+  while kill -0 "$pid" 2>/dev/null && [ "$SECONDS" -lt "$deadline" ]; do sleep 0.05; done
+}
+
+stop() {
+  lock_instance
+  end_process "$front_pid" ferretdb TERM
+  if alive "$pg_pid" postgres; then as_postgres pg_ctl -w -m fast -D "$data" stop >&2; fi
+  rm -f "$front_pid"
+}
+
+kill_db() {
+  lock_instance
+  local children
+  children=$(cat "/proc/$(head -1 "$pg_pid")/task/$(head -1 "$pg_pid")/children" 2>/dev/null || true)
+  end_process "$pg_pid" postgres KILL
+  # Backends of a killed server end by themselves; a crash of the machine would not wait for them.
+  for pid in $children; do kill -KILL "$pid" 2>/dev/null || true; done
+  end_process "$front_pid" ferretdb KILL
+  rm -f "$front_pid"
+}
+
+drop() {
+  stop
+  rm -rf --one-file-system "${root:?}$data" "$state"
+}
+
+remove() {
+  local dir
+  for dir in "$home"/instances/*/; do
+    if [ -d "$dir" ]; then set_instance "$(basename "$dir")"; stop; fi
+  done
+  unmount_root
+  remove_tree "$home"
+}
+
+set_instance "${2:-main}"
+case "${1:-start}" in
+  start) start ;;
+  uri) alive "$front_pid" ferretdb || fail "instance $name does not run"; uri ;;
+  stop) stop ;;
+  kill-db) kill_db ;;
+  drop) drop ;;
+  install) install_all ;;
+  remove) remove ;;
+  *) fail "unknown command \"$1\"; see the head of this file" ;;
+esac

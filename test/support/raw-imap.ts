@@ -1,0 +1,108 @@
+/**
+ * The smallest IMAP client that can put mail into a mailbox: login, APPEND (RFC 9051 6.3.12; several messages at once by
+ * MULTIAPPEND, RFC 3502), any other command as text. For tests only: it knows non-synchronising literals and nothing else.
+ */
+import { connect, type Socket } from 'node:net'
+import { once } from 'node:events'
+
+export interface RawImap {
+  /** Sends one command and answers its untagged lines. Rejects with the server's own words on NO and BAD. */
+  command(text: string | Buffer): Promise<string[]>
+  /** All in one APPEND: they become visible together, in this order. */
+  append(folder: string, messages: readonly (string | Buffer)[], flags?: readonly string[]): Promise<void>
+  close(): Promise<void>
+}
+
+export interface RawImapOptions {
+  readonly host: string
+  readonly port: number
+  readonly user: string
+  readonly password: string
+  readonly timeoutMs?: number
+}
+
+interface Waiter {
+  readonly tag: string
+  readonly lines: string[]
+  readonly resolve: (lines: string[]) => void
+  readonly reject: (error: Error) => void
+}
+
+export function quote(text: string): string {
+  return `"${text.replaceAll(/["\\]/g, '\\$&')}"`
+}
+
+export async function openRawImap(options: RawImapOptions): Promise<RawImap> {
+  const socket = connect({ host: options.host, port: options.port })
+  socket.setTimeout(options.timeoutMs ?? 30_000, () => socket.destroy(new Error('IMAP: no answer in time')))
+  const conversation = converse(socket)
+  await conversation.greeting
+  await conversation.command(`LOGIN ${quote(options.user)} ${quote(options.password)}`)
+  return {
+    command: conversation.command,
+    async append(folder, messages, flags = []) {
+      const parts: Buffer[] = [Buffer.from(`APPEND ${quote(folder)}`)]
+      for (const message of messages) {
+        const bytes = typeof message === 'string' ? Buffer.from(message) : message
+        parts.push(Buffer.from(` (${flags.join(' ')}) {${bytes.length}+}\r\n`), bytes)
+      }
+      await conversation.command(Buffer.concat(parts))
+    },
+    async close() {
+      if (socket.destroyed) return
+      const closed = once(socket, 'close')
+      socket.end('bye LOGOUT\r\n')
+      await closed
+    },
+  }
+}
+
+function converse(socket: Socket) {
+  let waiting: Waiter | null = null
+  let rest = ''
+  let count = 0
+  let failure: Error | null = null
+  const greeting = Promise.withResolvers<undefined>()
+  greeting.promise.catch(() => undefined)
+
+  const fail = (error: Error): void => {
+    failure ??= error
+    greeting.reject(failure)
+    waiting?.reject(failure)
+    waiting = null
+  }
+  const line = (text: string): void => {
+    if (waiting === null) {
+      if (text.startsWith('* ')) greeting.resolve(undefined)
+      return
+    }
+    if (!text.startsWith(`${waiting.tag} `)) {
+      waiting.lines.push(text)
+      return
+    }
+    const { lines, resolve, reject, tag } = waiting
+    waiting = null
+    if (text.startsWith(`${tag} OK`)) resolve(lines)
+    else reject(new Error(`IMAP: ${text.slice(tag.length + 1)}`))
+  }
+  socket.on('data', (chunk: Buffer) => {
+    const lines = (rest + chunk.toString('latin1')).split('\r\n')
+    rest = lines.pop() ?? ''
+    for (const text of lines) line(text)
+  })
+  socket.on('error', fail)
+  socket.on('close', () => fail(new Error('IMAP: connection closed')))
+
+  return {
+    greeting: greeting.promise,
+    command: (text: string | Buffer): Promise<string[]> => {
+      if (failure !== null) return Promise.reject(failure)
+      if (waiting !== null) return Promise.reject(new Error('IMAP: one command at a time'))
+      const tag = `a${++count}`
+      const { promise, resolve, reject } = Promise.withResolvers<string[]>()
+      waiting = { tag, lines: [], resolve, reject }
+      socket.write(Buffer.concat([Buffer.from(`${tag} `), Buffer.from(text), Buffer.from('\r\n')]))
+      return promise
+    },
+  }
+}

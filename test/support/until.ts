@@ -1,0 +1,41 @@
+/** Waiting in tests: ask again until the answer is there, never sleep for a fixed time. */
+import { setTimeout as pause } from 'node:timers/promises'
+
+export interface UntilOptions {
+  /** Give up after this time; 10 s otherwise. */
+  readonly withinMs?: number
+  /** Time between two questions; 20 ms otherwise. */
+  readonly everyMs?: number
+  /** Called when time is up: what to add to the error, such as a log. */
+  readonly explain?: () => string
+}
+
+type Falsy = false | 0 | '' | null | undefined
+
+/**
+ * Asks `probe` until it answers something true, and answers that. A probe that throws counts as "not yet"; its last error
+ * is the cause of the final one. Rejects with `<what>: not within <n> ms`.
+ */
+export async function until<T>(
+  what: string,
+  probe: () => T | Promise<T>,
+  options: UntilOptions = {},
+): Promise<Exclude<T, Falsy>> {
+  const withinMs = options.withinMs ?? 10_000
+  const deadline = performance.now() + withinMs
+  let cause: unknown
+  for (;;) {
+    try {
+      const answer = await probe()
+      if (answer) return answer as Exclude<T, Falsy>
+      cause = undefined
+    } catch (error) {
+      cause = error
+    }
+    if (performance.now() >= deadline) {
+      const note = options.explain?.() ?? (cause instanceof Error ? cause.message : '')
+      throw new Error(`${what}: not within ${withinMs} ms${note === '' ? '' : `\n${note}`}`, { cause })
+    }
+    await pause(options.everyMs ?? 20)
+  }
+}
