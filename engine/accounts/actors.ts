@@ -8,24 +8,25 @@ import type { SyncDeps } from './state.ts'
 
 export interface ActorDeps {
   readonly sync: SyncDeps
-  readonly runtime: Runtime
+  readonly runtimeOf: (accountId: string) => Runtime
   /** Stores the chart's word on the account: status transition with its callback, or the resume record alone. */
   readonly report: (report: AccountReport) => Promise<void>
 }
 
-export function accountLogic({ sync, runtime, report }: ActorDeps) {
+/** One logic for all accounts: `provide` costs 50 KiB each time. */
+export function accountLogic({ sync, runtimeOf, report }: ActorDeps) {
   const { now } = sync
   return accountMachine.provide({
     actors: {
-      connect: fromPromise<DoneAt, ConnectInput>(async ({ signal, self }) => {
-        await attempt(sync, runtime, () => runtime.connect(signal, (stage) => tell(self, { type: `connect.${stage}`, at: now() })))
+      connect: fromPromise<DoneAt, ConnectInput>(async ({ input, signal, self }) => {
+        await attempt(sync, () => runtimeOf(input.accountId).connect(signal, (stage) => tell(self, { type: `connect.${stage}`, at: now() })))
         return { at: now() }
       }),
-      sync: fromPromise<DoneAt, MailboxInput>(async ({ signal, self }) => {
-        await attempt(sync, runtime, () => runtime.sync(signal, () => tell(self, { type: 'sync.progress', at: now() })))
+      sync: fromPromise<DoneAt, MailboxInput>(async ({ input, signal, self }) => {
+        await attempt(sync, () => runtimeOf(input.accountId).sync(signal, () => tell(self, { type: 'sync.progress', at: now() })))
         return { at: now() }
       }),
-      watch: fromCallback<EventObject, MailboxInput>(({ sendBack }) => watchActor(sync, runtime, sendBack)),
+      watch: fromCallback<EventObject, MailboxInput>(({ input, sendBack }) => watchActor(sync, runtimeOf(input.accountId), sendBack)),
       report: fromPromise<unknown, AccountReport>(({ input }) => report(input)),
     },
   })
@@ -48,10 +49,7 @@ function watchActor(sync: SyncDeps, runtime: Runtime, sendBack: (event: AccountE
       },
       (error: unknown) => send({ type: 'watch.failed', failure: failureFrom(sync, error) }),
     )
-  return () => {
-    stop.abort()
-    void runtime.close()
-  }
+  return () => stop.abort()
 }
 
 /** An actor speaks to the chart that invoked it. */
@@ -59,12 +57,10 @@ function tell(self: { readonly _parent?: AnyActorRef | undefined }, event: Accou
   self._parent?.send(event)
 }
 
-/** A failed attempt leaves no socket open. */
-async function attempt(sync: SyncDeps, runtime: Runtime, work: () => Promise<void>): Promise<void> {
+async function attempt(sync: SyncDeps, work: () => Promise<void>): Promise<void> {
   try {
     await work()
   } catch (error) {
-    void runtime.close()
     throw new AttemptFailed(failureFrom(sync, error), error)
   }
 }

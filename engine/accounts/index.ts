@@ -90,13 +90,15 @@ export function createAccounts({ sealer, tokens, now = Date.now, ...rest }: Acco
 
 function createPool(sync: SyncDeps, deps: RuntimeDeps, runtimes: Map<string, Runtime>): Registry {
   const { config, store, log, metrics, now } = sync
+  const runtimeOf = (id: string): Runtime => {
+    const runtime = runtimes.get(id) ?? createRuntime(deps, id)
+    runtimes.set(id, runtime)
+    return runtime
+  }
+  const logic = accountLogic({ sync, runtimeOf, report: (report) => storeReport(sync, report) })
   return createRegistry<AccountInput, AccountEvent, AccountSnapshot>({
     kind: 'account',
     create(input, inspect, id) {
-      void runtimes.get(id)?.close()
-      const runtime = createRuntime(deps, id)
-      runtimes.set(id, runtime)
-      const logic = accountLogic({ sync, runtime, report: (report) => storeReport(sync, report) })
       const actor = createActor(logic, { input, inspect, systemId: 'root' })
       actor.on('attempt.failed', ({ failure }) => log.info({ accountId: id, class: failure.class, reason: failure.message }, 'account attempt failed'))
       actor.on('status.changed', ({ status, message }) => log.warn({ accountId: id, status, reason: message }, 'account status changed'))

@@ -73,14 +73,29 @@ export function createRuntime(deps: RuntimeDeps, accountId: string): Runtime {
   const { store, config } = deps.sync
   let open: Open | null = null
 
-  async function close(): Promise<void> {
-    const old = open
-    open = null
-    await Promise.allSettled([old?.session.close(), old?.link.close()])
+  /** Closes this attempt's connections, and no other's: an old attempt may end after a new one has begun. */
+  async function release(mine: Open | null): Promise<void> {
+    if (open === mine) open = null
+    await Promise.allSettled([mine?.session.close(), mine?.link.close()])
+  }
+
+  /** Work over the open connection, which does not outlive a failure or the signal. */
+  async function owning<T>(signal: AbortSignal, work: (mine: Open) => Promise<T>): Promise<T> {
+    const mine = opened()
+    const drop = () => void release(mine)
+    signal.addEventListener('abort', drop, { once: true })
+    try {
+      return await work(mine)
+    } catch (error) {
+      await release(mine)
+      throw error
+    } finally {
+      signal.removeEventListener('abort', drop)
+    }
   }
 
   async function connect(signal: AbortSignal, stage: ConnectStage): Promise<void> {
-    await close()
+    await release(open)
     const account = await store.accounts.claim(accountId)
     if (account === null) throw new AppError('not_found', 'the account was removed')
     const [folders, user] = await Promise.all([store.folders.list(accountId), store.users.get(account.developerId, account.userId)])
@@ -106,8 +121,7 @@ export function createRuntime(deps: RuntimeDeps, accountId: string): Runtime {
     return open
   }
 
-  async function sync(signal: AbortSignal, progress: () => void): Promise<void> {
-    const { session, state } = opened()
+  async function read({ session, state }: Open, signal: AbortSignal, progress: () => void): Promise<void> {
     const context = { deps: deps.sync, state, session }
     state.onWrite(progress)
     await createFolderPoll(context).list()
@@ -123,8 +137,7 @@ export function createRuntime(deps: RuntimeDeps, accountId: string): Runtime {
     }
   }
 
-  async function watch(signal: AbortSignal, alive: () => void, completed: () => void): Promise<'stopped' | 'rotate'> {
-    const { session, state, link, tokenExpiresAt } = opened()
+  async function attend({ session, state, link, tokenExpiresAt }: Open, signal: AbortSignal, alive: () => void, completed: () => void): Promise<'stopped' | 'rotate'> {
     const stop = new AbortController()
     const both = AbortSignal.any([signal, stop.signal])
     state.onWrite(alive)
@@ -146,7 +159,13 @@ export function createRuntime(deps: RuntimeDeps, accountId: string): Runtime {
     }
   }
 
-  return { connect, sync, watch, live: () => open, close }
+  return {
+    connect,
+    sync: (signal, progress) => owning(signal, (mine) => read(mine, signal, progress)),
+    watch: (signal, alive, completed) => owning(signal, (mine) => attend(mine, signal, alive, completed)),
+    live: () => open,
+    close: () => release(open),
+  }
 }
 
 /** Folders that were never opened: the background reads them after the start. */

@@ -17,6 +17,11 @@ import type { SyncContext } from './write.ts'
 const missedMax = 3
 const renewFloorMs = 55_000
 const rotateBeforeMs = 5 * 60_000
+/**
+ * Servers gather changes before they tell IDLE of them (Dovecot: half a second from the first). What came during our own reading
+ * of the mail before is seen sooner by leaving IDLE once, this long after.
+ */
+const lookAgainMs = 500
 
 export interface WatchOptions {
   /** IDLE cycle of this host. */
@@ -49,11 +54,13 @@ export async function watchInbox(context: SyncContext, options: WatchOptions, si
   const folders = createFolderPoll(context)
   let polledAt = Number.NEGATIVE_INFINITY
   let missed = 0
+  let lookAgainAt = Number.POSITIVE_INFINITY
   try {
     while (!signal.aborted) {
       if (dirt.closed !== null) throw dirt.closed
       if (dirt.news || dirt.flags) {
         await clean(context, dirt)
+        lookAgainAt = deps.now() + lookAgainMs
         continue
       }
       const now = deps.now()
@@ -67,7 +74,9 @@ export async function watchInbox(context: SyncContext, options: WatchOptions, si
       leaveIdle = new AbortController()
       if (hasDirt(dirt) || isAborted(signal)) continue
       const renew = missed >= missedMax ? Math.min(renewFloorMs, options.renewMs) : options.renewMs
-      await session.idle(Math.max(1, Math.min(renew, polledAt + deps.config.MAILROOM_FOLDER_POLL - now)), leaveIdle.signal)
+      const untilPoll = polledAt + deps.config.MAILROOM_FOLDER_POLL - now
+      await session.idle(Math.max(1, Math.min(renew, untilPoll, lookAgainAt - now)), leaveIdle.signal)
+      if (deps.now() >= lookAgainAt) lookAgainAt = Number.POSITIVE_INFINITY
     }
     return 'stopped'
   } finally {

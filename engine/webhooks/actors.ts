@@ -53,12 +53,14 @@ interface House {
   readonly deps: ActorsDeps
   readonly channels: Map<string, Channel>
   readonly registry: Registry
+  /** stopAll was called: rows that are stored from now on wait for the next start. */
+  ended: boolean
 }
 
 export function createActors(deps: ActorsDeps): Actors {
   const channels = new Map<string, Channel>()
   const registry = createPool(deps, channels, (channelId) => reread(house, channelId))
-  const house: House = { deps, channels, registry }
+  const house: House = { deps, channels, registry, ended: false }
   return {
     registry,
     start: (channelId, webhook) => startChannel(house, channelId, webhook),
@@ -74,6 +76,7 @@ export function createActors(deps: ActorsDeps): Actors {
       channels.delete(channelId)
     },
     async stopAll(withinMs) {
+      house.ended = true
       await registry.stopAll()
       const settled = Promise.all([...channels.values()].map((channel) => channel.settled()))
       await Promise.race([settled, new Promise((resolve) => setTimeout(resolve, withinMs).unref())])
@@ -176,7 +179,8 @@ function startChannel(house: House, channelId: string, webhook: WebhookRecord | 
 
 /** Webhook ids are 24 hex characters, those of bare URLs start with u. A removed webhook gets no actor. */
 function ensure(house: House, channelId: string): Channel | null {
-  const { channels, registry, deps } = house
+  const { channels, registry, deps, ended } = house
+  if (ended) return null
   const known = channels.get(channelId)
   const bareUrl = channelId.startsWith('u')
   // A bare URL has no developer's edit that could make it active again: the next row does.

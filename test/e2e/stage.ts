@@ -68,9 +68,9 @@ export async function watchedUser(stage: Stage, server: TestMailServer, name: st
   return { id, email, webhookId }
 }
 
-/** Callbacks of one user's new mail that were answered with 200. */
+/** Callbacks of one user's new mail that were answered with 200; failure notifications are none. */
 export function acceptedFor(stage: Stage, user: WatchedUser): Callback[] {
-  return stage.receiver.accepted().filter((callback) => callback.body['webhook_id'] === user.webhookId)
+  return stage.receiver.accepted().filter(({ body }) => body['webhook_id'] === user.webhookId && 'message_data' in body)
 }
 
 /** Waits until that many were accepted, and then until nothing more has come for a while: repetitions would. */

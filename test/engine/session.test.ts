@@ -1,10 +1,10 @@
 /** Sessions as the engine uses them, against the scripted server and against Dovecot: the same promises from both. */
 import assert from 'node:assert/strict'
 import { createHash, randomBytes } from 'node:crypto'
-import { suite, test, type TestContext } from 'node:test'
+import { after, before, suite, test, type TestContext } from 'node:test'
 import { isAppError, type ErrorCode } from '../../engine/errors.ts'
 import type { SessionOptions } from '../../engine/accounts/session-types.ts'
-import { startDovecot } from '../support/dovecot.ts'
+import { startDovecot, type Dovecot } from '../support/dovecot.ts'
 import { createImapServer, fullCapabilities, plainCapabilities } from '../support/imap-server/index.ts'
 import { collect, openTest, type Target, type TestSession } from '../support/imap-server/session.ts'
 import { freePort } from '../support/port.ts'
@@ -264,23 +264,22 @@ suite('a session with the scripted server', () => promises((t) => scripted(t, fu
 suite('a session with a server without extensions', () => promises((t) => scripted(t, [...plainCapabilities, 'IDLE'])))
 
 suite('a session with Dovecot', needs('dovecot'), () => {
+  let dovecot: Dovecot | null = null
   let count = 0
-  const shared = new WeakMap<object, ReturnType<typeof startDovecot>>()
-  const key = {}
-  promises(async (t) => {
-    const started = shared.get(key) ?? startDovecot()
-    shared.set(key, started)
-    const dovecot = await started
+  before(async () => {
+    dovecot = await startDovecot()
+  })
+  after(() => dovecot?.remove())
+  promises((t) => {
+    assert(dovecot)
+    const server = dovecot
     count += 1
     const username = `ann${count}`
-    return {
-      host: dovecot.host,
-      port: dovecot.port,
-      append: (raw, flags) => dovecot.append(username, 'INBOX', raw, flags),
-      open: (options) => openTest(t, dovecot, { username, auth: { password: dovecot.password }, ...options }),
-    }
-  })
-  test('is stopped', async () => {
-    await (await shared.get(key))?.remove()
+    return Promise.resolve({
+      host: server.host,
+      port: server.port,
+      append: (raw, flags) => server.append(username, 'INBOX', raw, flags),
+      open: (options) => openTest(t, server, { username, auth: { password: server.password }, ...options }),
+    })
   })
 })

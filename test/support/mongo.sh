@@ -135,7 +135,7 @@ port_of() { # a port stays the same over restarts, so that clients find their se
 alive() { # PID-FILE WORD: that process runs and is what we started
   local pid
   pid=$(head -1 "$1" 2>/dev/null || true)
-  [ -n "$pid" ] && tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null | grep -q "$2"
+  [ -n "$pid" ] && { tr '\0' ' ' <"/proc/$pid/cmdline" | grep -q "$2"; } 2>/dev/null
 }
 
 set_instance() {

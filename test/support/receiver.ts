@@ -14,6 +14,8 @@ export interface Received {
   readonly body: Readonly<Record<string, unknown>>
   readonly at: number
   readonly id: string
+  /** The sender's port: the same for requests over one connection. */
+  readonly remotePort: number
 }
 
 export type Answer =
@@ -104,7 +106,15 @@ function readRequest(request: IncomingMessage, raw: string): Received {
     // Not JSON: the test sees it by the empty body.
   }
   const { headers, url = '/' } = request
-  return { path: url, headers, raw, body, at: Date.now(), id: String(headers['webhook-id'] ?? '') }
+  return {
+    path: url,
+    headers,
+    raw,
+    body,
+    at: Date.now(),
+    id: String(headers['webhook-id'] ?? ''),
+    remotePort: request.socket.remotePort ?? 0,
+  }
 }
 
 function answer(response: ServerResponse, how: Answer): void {

@@ -10,7 +10,6 @@ interface ClientError {
   readonly responseStatus?: unknown
   readonly serverResponseCode?: unknown
   readonly response?: unknown
-  readonly reason?: unknown
   readonly authenticationFailed?: unknown
 }
 
@@ -20,8 +19,8 @@ function words(value: unknown): string {
 
 function loginFailure(error: unknown, wire: Wire): AppError {
   if (isAppError(error)) return error
-  const { responseStatus, serverResponseCode, response, reason, authenticationFailed } = (error ?? {}) as ClientError
-  const said = words(reason) || words(wire.byeReason)
+  const { responseStatus, serverResponseCode, response, authenticationFailed } = (error ?? {}) as ClientError
+  const said = words(wire.byeReason)
   const phase = wire.greetingReceived ? 'login' : 'connect'
   if (responseStatus === 'NO' || responseStatus === 'BAD') {
     const code = typeof serverResponseCode === 'string' ? serverResponseCode : null

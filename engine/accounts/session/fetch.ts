@@ -146,11 +146,11 @@ async function* fetchIndex(deps: FetcherDeps, range: string): AsyncGenerator<Fet
   const { line } = deps
   const pieces = splitSet(range)
   const pipe = createPipe<FetchedMessage>()
-  const unlisten = line.onWaiting(() => pipe.open())
   const work = line.run(async (send) => {
     if (line.waiting > 0) pipe.open()
     for (const piece of pieces) await fetchPiece(deps, { send, range: piece, seen: new Set(), pipe })
   })
+  const unlisten = line.onWaiting(() => pipe.open())
   void work.then(
     () => pipe.end(),
     (error: unknown) => pipe.end(error),

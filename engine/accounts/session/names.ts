@@ -15,6 +15,9 @@ export function inflateName(wire: string): string {
   return wire.includes('&') ? decode(Buffer.from(wire, 'latin1'), 'utf-7-imap') : wire
 }
 
+/** Every `&` begins `&-` or a run of at least one UTF-16 unit that ends with `-`. */
+const shiftedWell = /^(?:[^&]|&(?:[A-Za-z0-9+,]{3,})?-)*$/
+
 /**
  * Servers list names that are not valid in that code ("R&D", raw UTF-8): these are shown as they are, and remembered with what
  * has to be sent for them.
@@ -27,7 +30,7 @@ export function createNames(): Names {
       if (wire.toUpperCase() === 'INBOX') return 'INBOX'
       const decoded = inflateName(wire)
       if (encodeName(decoded) === wire) return decoded
-      const shown = decoded.includes('\ufffd') || decoded === '' ? wire : decoded
+      const shown = shiftedWell.test(wire) && !decoded.includes('\ufffd') ? decoded : wire
       odd.set(shown, wire)
       return shown
     },

@@ -101,19 +101,15 @@ export function violatedIndex(error: MongoServerError): string {
   return named?.[1] ?? named?.[2] ?? ''
 }
 
-/** No later try with the same settings can succeed: the URI cannot be read, or the login was rejected. One line for the operator. */
+/** No later try with the same settings can succeed: the options or the login are rejected. One line for the operator. */
 export function startRefusal(error: unknown, host: string): AppError | null {
   if (error instanceof AppError) return error
-  if (error instanceof MongoParseError || error instanceof MongoAPIError) {
-    if (isClosedApi(error)) return null
+  if (rejectedLogin(error))
+    return new AppError('bad_request', `MONGODB_URI: ${host} rejected the login`, { cause: error })
+  if (error instanceof MongoParseError || (error instanceof MongoAPIError && !isClosed(error))) {
     return new AppError('bad_request', `MONGODB_URI: ${firstLine(error)}`, { cause: error })
   }
-  const root = rejectedLogin(error)
-  return root ? new AppError('bad_request', `MONGODB_URI: ${host} rejected the login`, { cause: error }) : null
-}
-
-function isClosedApi(error: MongoError): boolean {
-  return error instanceof MongoAPIError && isClosed(error)
+  return null
 }
 
 /** The rejection may be the cause of a server selection that failed. */

@@ -1,0 +1,60 @@
+/** /lite/users/{id}/contacts: who writes to the user, counted as mail arrives and by the back-fill. */
+import type { z } from 'zod'
+import { contactId, notFound, type ContactRecord } from '../../../engine/index.ts'
+import { defineRoute, type Route } from '../../route.ts'
+import { findUser } from '../find.ts'
+import { seconds } from '../urls.ts'
+import { contactPath, contactView, listAnswer, listQuery, userPath } from './schema.ts'
+
+const tag = 'Contacts'
+const base = '/lite/users/{id}/contacts'
+
+export function presentContact(contact: ContactRecord): z.input<typeof contactView> {
+  return {
+    email: contact.email,
+    name: contact.name,
+    total_count: contact.totalCount,
+    direct_count: contact.directCount,
+    indirect_count: contact.indirectCount,
+    last_received: seconds(contact.lastReceivedAt),
+    service_user_id: contact.userId,
+    contact_id: contact.id,
+  }
+}
+
+const list = defineRoute({
+  method: 'GET',
+  path: base,
+  auth: 'developer',
+  tag,
+  summary: 'List the contacts of a user',
+  description:
+    '`total_count`: messages of the contact that the user has; `indirect_count`: received from the contact; `direct_count`: ' +
+    'received and replied to. The counts do not go down when mail is deleted.',
+  request: { path: userPath, query: listQuery },
+  response: listAnswer,
+  async handler({ path, query }, call) {
+    const user = await findUser(call, path.id)
+    const contacts = await call.engine.store.contacts.list(user.id, query.sort_by, query.sort_order, query)
+    return { contacts: contacts.map(presentContact) }
+  },
+})
+
+const get = defineRoute({
+  method: 'GET',
+  path: `${base}/{contactid}`,
+  auth: 'developer',
+  tag,
+  summary: 'Get a contact by its id or email address',
+  request: { path: contactPath },
+  response: contactView,
+  async handler({ path }, call) {
+    const user = await findUser(call, path.id)
+    const id = path.contactid.includes('@') ? contactId(user.id, path.contactid) : path.contactid
+    const contact = await call.engine.store.contacts.get(user.id, id)
+    if (contact === null) throw notFound('contact', path.contactid)
+    return presentContact(contact)
+  },
+})
+
+export const contactRoutes: readonly Route[] = [list, get]

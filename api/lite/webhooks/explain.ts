@@ -1,0 +1,11 @@
+/** …/messages/{message_id}/explain: what became of one message at one webhook, and why. */
+import { z } from 'zod'
+import { notFound, type AccountRecord, type MessageRecord, type WebhookRecord } from '../../../engine/index.ts'
+import { defineRoute, type Call, type Route } from '../../route.ts'
+import { filledText } from '../../values.ts'
+import { findAccount, findFolder, findMessage, lookUpFolder } from '../find.ts'
+import { delimiter } from '../folders/schema.ts'
+import { folderName } from '../folders/present.ts'
+import { seconds } from '../urls.ts'
+import { presentDelivery, presentVerdict } from './present.ts'
+import { explainAnswer } from './schema.ts'

@@ -1,0 +1,130 @@
+/** The trial login: what it answers for every way it can fail, how long it takes at most, and that its log keeps secrets. */
+import assert from 'node:assert/strict'
+import { createServer, type AddressInfo } from 'node:net'
+import { once } from 'node:events'
+import { suite, test, type TestContext } from 'node:test'
+import { AppError } from '../../engine/errors.ts'
+import { createLoginLimiter } from '../../engine/accounts/lanes.ts'
+import { createProbe, type ProbeDeps } from '../../engine/accounts/probe.ts'
+import { openSession } from '../../engine/accounts/session/index.ts'
+import { createImapServer, type Hooks } from '../support/imap-server/index.ts'
+import { freePort } from '../support/port.ts'
+import { until } from '../support/until.ts'
+
+const config = {
+  MAILROOM_ALLOW_PRIVATE: true,
+  MAILROOM_CONNECT_TIMEOUT: 400,
+  MAILROOM_LOGIN_TIMEOUT: 400,
+  MAILROOM_COMMAND_TIMEOUT: 400,
+  MAILROOM_CREATE_TIMEOUT: 1000,
+}
+const password = 's3cret "word" \\'
+
+function probeWith(change: Partial<ProbeDeps> = {}) {
+  const logins = createLoginLimiter({ perMinute: 0 })
+  return createProbe({ config, openSession, logins, accessToken: () => Promise.resolve('token-1'), ...change })
+}
+
+async function serve(t: TestContext, hooks: Hooks = {}) {
+  const server = await createImapServer({ users: { ann: { password, accessToken: 'token-1' } }, hooks })
+  t.after(() => server.close())
+  return { server, settings: { server: server.host, port: server.port, useSsl: false, username: 'ann' } }
+}
+
+const withPassword = (text = password) => ({ kind: 'password', password: text }) as const
+const withToken = { kind: 'oauth2', refreshToken: 'refresh', providerKey: 'key' } as const
+
+suite('the trial login', () => {
+  test('lets in, tells what the server can do, and leaves no connection behind', async (t) => {
+    const { server, settings } = await serve(t)
+    for (const credential of [withPassword(), withToken]) {
+      const result = await probeWith()('dev', settings, credential)
+      assert(result.ok, JSON.stringify(result))
+      assert(result.capabilities.includes('CONDSTORE'))
+      assert.match(result.log, /^S: \* OK .*ready$/m)
+      assert.match(result.log, /^C: \S+ LIST/m)
+    }
+    await until('closed', () => server.connections.length === 0)
+  })
+
+  test('its log holds no secret, also when the server echoes it', async (t) => {
+    const encoded = Buffer.from(`\0ann\0${password}`).toString('base64')
+    const { settings } = await serve(t, {
+      command: ({ name }) =>
+        name === 'AUTHENTICATE' ? { tagged: `NO [AUTHENTICATIONFAILED] ${password} is wrong, ${encoded}` } : undefined,
+    })
+    const result = await probeWith()('dev', settings, withPassword())
+    assert(!result.ok)
+    assert.equal(result.failure, 'auth_rejected')
+    for (const secret of [password, 's3cret', Buffer.from(password).toString('base64')]) {
+      assert(!result.log.includes(secret), result.log)
+      assert(!result.message.includes(secret), result.message)
+    }
+    const { settings: plain } = await serve(t)
+    assert(!(await probeWith()('dev', plain, withToken)).log.includes('token-1'))
+  })
+
+  test('each failure by its name', async (t) => {
+    const { server, settings } = await serve(t)
+    const failureOf = async (
+      change: Partial<typeof settings>,
+      credential: Parameters<ReturnType<typeof probeWith>>[2] = withPassword(),
+      deps: Partial<ProbeDeps> = {},
+    ) => {
+      const result = await probeWith(deps)('dev', { ...settings, ...change }, credential)
+      assert(!result.ok)
+      assert(result.message !== '' && result.log.includes(result.message))
+      return result.failure
+    }
+    assert.equal(await failureOf({}, withPassword('wrong')), 'auth_rejected')
+    assert.equal(await failureOf({ port: await freePort() }), 'connection_refused')
+    assert.equal(await failureOf({ server: 'no-such-host.invalid' }), 'host_not_found')
+    assert.equal(await failureOf({ useSsl: true }), 'tls')
+    const publicOnly = { config: { ...config, MAILROOM_ALLOW_PRIVATE: false } }
+    assert.equal(await failureOf({}, withPassword(), publicOnly), 'private_address')
+    const revoked = { accessToken: () => Promise.reject(new AppError('consent_lost', 'withdrawn')) }
+    assert.equal(await failureOf({}, withToken, revoked), 'consent_lost')
+    server.hooks = { greeting: () => '* BYE Too many connections' }
+    assert.equal(await failureOf({}), 'connection_limit')
+    server.hooks = { greeting: () => 'HTTP/1.1 400 Bad Request\r\n\r\n' }
+    assert.equal(await failureOf({}), 'timeout')
+  })
+
+  test('ends in time with a host that hangs at any point', async (t) => {
+    const mute = createServer()
+    mute.listen(0, '127.0.0.1')
+    await once(mute, 'listening')
+    t.after(() => mute.close())
+    const moments: Hooks[] = ['AUTHENTICATE', 'NAMESPACE', 'LIST'].map((moment) => ({
+      command: ({ name }) => (name === moment ? {} : undefined),
+    }))
+    const places = await Promise.all(moments.map((hooks) => serve(t, hooks)))
+    const settings = places.map((place) => place.settings)
+    settings.push({ server: '127.0.0.1', port: (mute.address() as AddressInfo).port, useSsl: false, username: 'ann' })
+    const slow = {
+      config: {
+        ...config,
+        MAILROOM_CONNECT_TIMEOUT: 60_000,
+        MAILROOM_LOGIN_TIMEOUT: 60_000,
+        MAILROOM_COMMAND_TIMEOUT: 60_000,
+      },
+    }
+    const started = performance.now()
+    const results = await Promise.all(settings.map((place) => probeWith(slow)('dev', place, withPassword())))
+    assert(performance.now() - started < 2500)
+    for (const result of results) assert(!result.ok && result.failure === 'timeout')
+    const never = { accessToken: () => new Promise<string>(() => undefined) }
+    const token = await probeWith(never)('dev', places[0]?.settings ?? assert.fail(), withToken)
+    assert(!token.ok && token.failure === 'timeout')
+    await until('closed', () => places.every(({ server }) => server.connections.length === 0))
+  })
+
+  test('a rejected login counts against the host, a silent one does not', async (t) => {
+    const { settings } = await serve(t)
+    const failed: string[] = []
+    const logins = { ...createLoginLimiter({ perMinute: 0 }), failed: (host: string) => void failed.push(host) }
+    await probeWith({ logins })('dev', settings, withPassword('wrong'))
+    await probeWith({ logins })('dev', { ...settings, port: await freePort() }, withPassword())
+    assert.deepEqual(failed, ['127.0.0.1'])
+  })
+})

@@ -1,0 +1,223 @@
+/** Servers as they are: connections that stall, break or are not read; TLS. */
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { getCACertificates, setDefaultCACertificates } from 'node:tls'
+import { isAppError } from '../../engine/errors.ts'
+import { selfSigned } from '../support/imap-server/certificate.ts'
+import { createImapServer } from '../support/imap-server/index.ts'
+import { closings, failure, fill, long, on, play } from '../support/imap-server/play.ts'
+import { collect, openTest } from '../support/imap-server/session.ts'
+import { until } from '../support/until.ts'
+
+suite('a connection that fails', () => {
+  test('row 22: no answer: the command and all who wait end in time, once', async (t) => {
+    const { inbox } = await play(t, { command: on('NOOP', {}) })
+    const session = await inbox()
+    const started = performance.now()
+    const results = await Promise.allSettled([
+      session.noop(),
+      session.fetchFlags('1:*'),
+      session.list({ status: true }),
+    ])
+    assert(performance.now() - started < 1500)
+    for (const result of results) {
+      assert(result.status === 'rejected' && isAppError(result.reason, 'timeout'))
+    }
+    assert.equal(closings(session).length, 1)
+  })
+
+  test('row 22: a slow answer is waited for as long as bytes come', async (t) => {
+    const { server, inbox } = await play(t)
+    fill(server, 6)
+    const session = await inbox(200)
+    const text = (n: number): string => `* ${n} FETCH (UID ${n} FLAGS ())`
+    server.hooks = { command: ({ name }) => (name === 'UID FETCH' ? { lines: [text(1)], delayMs: 120 } : undefined) }
+    const answer = session.fetchFlags('1:*')
+    const dripping = (async () => {
+      for (let n = 2; n <= 6; n += 1) {
+        await new Promise((resolve) => setTimeout(resolve, 120))
+        server.say(text(n))
+      }
+      const tag = server.log
+        .map(({ line }) => /^C: (\S+) UID FETCH/.exec(line)?.[1])
+        .findLast((found) => found !== undefined)
+      server.say(`${tag ?? ''} OK done`)
+    })()
+    assert.equal((await answer).length, 6)
+    await dripping
+  })
+
+  test('row 22: a command inside the loop over a FETCH is answered', async (t) => {
+    const { server, inbox } = await play(t)
+    fill(server, 200)
+    const session = await inbox()
+    let count = 0
+    for await (const message of session.fetchIndex('1:*')) {
+      count += 1
+      if (message.uid % 50 === 0) assert.equal((await session.fetchFlags(String(message.uid))).length, 1)
+    }
+    assert.equal(count, 200)
+  })
+
+  test('row 22: a FETCH that is left half-read, and one that is not read at all', async (t) => {
+    const { server, inbox } = await play(t)
+    fill(server, 300)
+    const session = await inbox()
+    for await (const message of session.fetchIndex('1:*')) if (message.uid === 3) break
+    assert.equal((await session.fetchFlags('1')).length, 1)
+    const iterator = session.fetchIndex('1:*')[Symbol.asyncIterator]()
+    await iterator.next()
+    await until('closed', () => session.closed, { withinMs: 3000 })
+    await assert.rejects(
+      async () => {
+        while (!(await iterator.next()).done);
+      },
+      (error) => isAppError(error, 'timeout'),
+    )
+  })
+
+  test('row 22: a part that is streamed and not read blocks nobody, and is cut off', async (t) => {
+    const { server, inbox } = await play(t)
+    server.append('ann', 'INBOX', Buffer.alloc(3_000_000, 'x\r\n'))
+    const session = await inbox()
+    const stream = await session.streamSection(1, '')
+    assert(stream)
+    const errors: unknown[] = []
+    stream.on('error', (error) => errors.push(error))
+    stream.read(0)
+    assert.equal((await session.fetchFlags('1')).length, 1)
+    await until('cut', () => stream.destroyed, { withinMs: 3000 })
+    assert(isAppError(errors[0], 'timeout'))
+    assert.equal(session.closed, false)
+  })
+
+  test('a stream does not read on from another folder', async (t) => {
+    const { server, inbox } = await play(t)
+    server.append('ann', 'INBOX', Buffer.alloc(3_000_000, 'x\r\n'))
+    server.append('ann', 'Archive', Buffer.alloc(3_000_000, 'y\r\n'))
+    const session = await inbox()
+    const stream = await session.streamSection(1, '')
+    assert(stream)
+    await session.select('Archive')
+    await assert.rejects(collectBytes(stream), (error) => isAppError(error, 'account_unavailable'))
+  })
+
+  test('row 23: a reset at any moment is an error of the command, and ends nothing else', async (t) => {
+    const moments = [
+      'CAPABILITY',
+      'AUTHENTICATE',
+      'ID',
+      'NAMESPACE',
+      'ENABLE',
+      'LIST',
+      'SELECT',
+      'UID FETCH',
+      'UID STORE',
+      'IDLE',
+      'LOGOUT',
+    ]
+    for (const close of ['reset', 'end'] as const) {
+      for (const moment of moments) {
+        const { server } = await play(t, { command: on(moment, { close }) })
+        fill(server, 1)
+        const work = (async () => {
+          const session = await openTest(t, server)
+          await session.list({ status: true })
+          await session.select('INBOX')
+          await collect(session.fetchIndex('1:*'))
+          await session.store(1, { add: ['\\Seen'], remove: [] })
+          const idling = session.idle(50, long())
+          await idling
+          await session.close()
+          assert.equal(closings(session).length, 1)
+          throw new Error('went through')
+        })()
+        const error = await work.catch((thrown: unknown) => thrown)
+        // A LOGOUT that fails is no failure, and CAPABILITY is in the greeting.
+        if (moment === 'LOGOUT' || moment === 'CAPABILITY') assert.equal((error as Error).message, 'went through')
+        else assert(isAppError(error, 'network'), `${moment} ${close}: ${String(error)}`)
+      }
+    }
+  })
+
+  test('row 23: everything at once: a server that drops fifty connections in all states', async (t) => {
+    const { server, inbox } = await play(t)
+    fill(server, 50)
+    const sessions = await Promise.all(Array.from({ length: 50 }, () => inbox(2000)))
+    const works = sessions.flatMap((session, index) => [
+      index % 2 === 0 ? session.idle(60_000, long()) : collect(session.fetchIndex('1:*')),
+      session.list({ status: true }),
+    ])
+    server.dropConnections()
+    for (const result of await Promise.allSettled(works)) {
+      if (result.status === 'rejected') assert(isAppError(result.reason, 'network'), String(result.reason))
+    }
+    await until('all closed', () => sessions.every((session) => session.closed && closings(session).length === 1))
+  })
+
+  test('a BYE while nothing is asked ends the session with what it says', async (t) => {
+    const { server, inbox } = await play(t)
+    const session = await inbox()
+    server.say('* BYE [UNAVAILABLE] Server shutting down.')
+    await until('closed', () => session.closed)
+    const [event] = session.events
+    assert(event?.type === 'closed' && event.error?.code === 'network')
+    assert.match(event.error.message, /shutting down/)
+  })
+
+  test('close does not wait for a server that does not answer', async (t) => {
+    const { inbox } = await play(t, { command: on('LOGOUT', {}) })
+    const session = await inbox(20_000)
+    const started = performance.now()
+    await session.close()
+    assert(performance.now() - started < 1500)
+    assert.deepEqual(session.events, [{ type: 'closed', error: null }])
+  })
+})
+
+suite('TLS', () => {
+  const trusted = selfSigned()
+  const before = getCACertificates('default')
+
+  test('implicit and STARTTLS with a certificate that is trusted; the name is checked', async (t) => {
+    setDefaultCACertificates([...before, trusted.cert])
+    t.after(() => setDefaultCACertificates(before))
+    for (const mode of ['implicit', 'starttls'] as const) {
+      const server = await createImapServer({ users: { ann: {} }, tls: { ...trusted, mode } })
+      t.after(() => server.close())
+      const useSsl = mode === 'implicit'
+      const session = await openTest(t, server, { server: 'localhost', useSsl })
+      fill(server, 1)
+      await session.select('INBOX')
+      const idling = session.idle(60_000, long())
+      fill(server, 1)
+      await until('exists', () => session.events.length > 0)
+      assert.equal((await collect(session.fetchIndex('1:*'))).length, 2)
+      await idling
+      await session.close()
+    }
+  })
+
+  test('an unknown certificate, one for another name, and no TLS at all', async (t) => {
+    const foreign = selfSigned('mail.other.example')
+    setDefaultCACertificates([...before, foreign.cert])
+    t.after(() => setDefaultCACertificates(before))
+    for (const mode of ['implicit', 'starttls'] as const) {
+      const useSsl = mode === 'implicit'
+      for (const certificate of [trusted, foreign]) {
+        const server = await createImapServer({ users: { ann: {} }, tls: { ...certificate, mode } })
+        t.after(() => server.close())
+        const error = await failure(openTest(t, server, { server: 'localhost', useSsl }), 'tls')
+        assert.match(String(error.details['errno']), certificate === trusted ? /SELF_SIGNED/ : /ALTNAME/)
+      }
+    }
+    const { server: plain } = await play(t)
+    await failure(openTest(t, plain, { useSsl: true }), 'tls')
+  })
+})
+
+async function collectBytes(stream: AsyncIterable<unknown>): Promise<number> {
+  let length = 0
+  for await (const chunk of stream) length += (chunk as Buffer).length
+  return length
+}

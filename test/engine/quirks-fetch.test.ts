@@ -1,0 +1,198 @@
+/** Servers as they are: answers to FETCH that lack things, cannot be read, or are poisoned. */
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { fullCapabilities } from '../support/imap-server/index.ts'
+import { failure, fill, play, replaced } from '../support/imap-server/play.ts'
+import { collect } from '../support/imap-server/session.ts'
+
+suite('answers to FETCH', () => {
+  test('row 11: without UID, without FLAGS, with UIDs left out', async (t) => {
+    const { server, inbox } = await play(t, {})
+    fill(server, 4)
+    const session = await inbox()
+    server.hooks = {
+      send(response) {
+        const text = response.toString('latin1')
+        if (text.startsWith('* 2 FETCH')) return text.replace(/UID \d+ /, '')
+        if (text.startsWith('* 3 FETCH')) return text.replace(/FLAGS \(\) /, '')
+        return text.startsWith('* 4 FETCH') ? null : response
+      },
+    }
+    const found = await collect(session.fetchIndex('1:*'))
+    assert.deepEqual(
+      found.map(({ uid, flags }) => [uid, flags]),
+      [
+        [1, []],
+        [3, null],
+      ],
+    )
+    assert.deepEqual(
+      (await collect(session.fetchIndex('2'))).map(({ uid }) => uid),
+      [2],
+    )
+    assert.deepEqual(await session.searchUids('1:*'), [1, 2, 3, 4])
+  })
+
+  test('row 12: RFC822 is never asked for, and nothing sets \\Seen', async (t) => {
+    const { server, inbox, sent } = await play(t, {})
+    fill(server, 1)
+    const session = await inbox()
+    await collect(session.fetchIndex('1:*'))
+    await session.fetchSection(1, '', 1000)
+    for await (const chunk of (await session.streamSection(1, '1')) ?? []) assert(chunk)
+    const asked = sent()
+      .filter((line) => line.includes('UID FETCH'))
+      .join('\n')
+    assert.doesNotMatch(asked, /RFC822(?!\.SIZE)|BODY\[/)
+    assert.deepEqual((await session.fetchFlags('1'))[0]?.flags, [])
+  })
+
+  test('row 13: a poisoned message is left out by a NO; the session goes on', async (t) => {
+    const { server, inbox } = await play(t, {})
+    fill(server, 3)
+    const session = await inbox()
+    server.hooks = {
+      command({ name, text }) {
+        if (name !== 'UID FETCH') return undefined
+        return / (1:3|2|2:3) /.test(text) ? { tagged: 'NO [SERVERBUG] System Error (Failure)' } : undefined
+      },
+    }
+    assert.deepEqual(await collect(session.fetchIndex('1:3')), [])
+    assert.deepEqual(
+      (await collect(session.fetchIndex('1'))).map(({ uid }) => uid),
+      [1],
+    )
+    assert.deepEqual(await collect(session.fetchIndex('2')), [])
+    assert.deepEqual(
+      (await collect(session.fetchIndex('3'))).map(({ uid }) => uid),
+      [3],
+    )
+    assert.equal(session.closed, false)
+  })
+
+  test('row 14: a BODYSTRUCTURE that is none: headers stay, the structure is null, the neighbours are whole', async (t) => {
+    const broken = [
+      'BODYSTRUCTURE ("TEXT" "PLAIN" ((',
+      'BODYSTRUCTURE "unfinished',
+      'BODYSTRUCTURE ("MIXED" ("boundary" "x"))',
+      'BODYSTRUCTURE (NIL NIL NIL)',
+      'BODYSTRUCTURE (("TEXT" "PLAIN" NIL NIL NIL "7BIT" 3 1)(NIL) "MIXED")',
+      `BODYSTRUCTURE ${'('.repeat(60)}"TEXT" "PLAIN"${')'.repeat(60)}`,
+      'BODYSTRUCTURE {3}\r\nabc',
+    ]
+    const { server, inbox } = await play(t, {})
+    fill(server, 3)
+    const session = await inbox()
+    for (const structure of broken) {
+      server.hooks = {
+        send(response) {
+          const text = response.toString('latin1')
+          return text.startsWith('* 2 FETCH') ? text.replace(/BODYSTRUCTURE \(.*?\)(?= MODSEQ)/, structure) : response
+        },
+      }
+      const found = (await collect(session.fetchIndex('1:*'))).sort((a, b) => a.uid - b.uid)
+      assert.deepEqual(
+        found.map(({ uid }) => uid),
+        [1, 2, 3],
+        structure,
+      )
+      assert.deepEqual(
+        found.map(({ body }) => body?.type ?? null),
+        ['text/plain', null, 'text/plain'],
+        structure,
+      )
+      assert.match(found[1]?.headers.toString() ?? '', /^Subject: m2\r$/m)
+    }
+    assert.equal(session.closed, false)
+  })
+
+  test('row 14: structures that are merely odd are read by their shape', async (t) => {
+    const { server, inbox } = await play(t, {})
+    fill(server, 1)
+    const session = await inbox()
+    const read = async (structure: string) => {
+      server.hooks = { send: replaced(/BODYSTRUCTURE \(.*?\)(?= MODSEQ)/, `BODYSTRUCTURE ${structure}`) }
+      return (await collect(session.fetchIndex('1')))[0]?.body ?? null
+    }
+    const noLines = await read(
+      '("TEXT" "PLAIN" ("CHARSET" "utf-8") NIL NIL "8BIT" 12 NIL ("attachment" ("FILENAME" "a.txt")) NIL NIL)',
+    )
+    assert.equal(noLines?.dispositionParameters['filename'], 'a.txt')
+    assert.equal(noLines.encoding, '8bit')
+    const nilSize = await read('("IMAGE" "PNG" NIL NIL NIL NIL NIL)')
+    assert.deepEqual([nilSize?.type, nilSize?.size, nilSize?.part], ['image/png', undefined, '1'])
+    const noSpace = await read(
+      '(("TEXT" "PLAIN" NIL NIL NIL "7BIT" 3 1) ("TEXT" "HTML" NIL NIL NIL "7BIT" 3 1) "ALTERNATIVE" NIL NIL)',
+    )
+    assert.deepEqual(
+      noSpace?.children.map(({ part }) => part),
+      ['1', '2'],
+    )
+    const literalName = await read('("APPLICATION" "PDF" ("NAME" {5}\r\na"b".) NIL NIL "BASE64" 3)')
+    assert.equal(literalName?.parameters['name'], 'a"b".')
+    const nested = await read(
+      '(("MESSAGE" "RFC822" NIL NIL NIL "7BIT" 90 ("d" "Re: x" NIL NIL NIL NIL NIL NIL NIL NIL) (("TEXT" "PLAIN" NIL NIL NIL "7BIT" 3 1)("TEXT" "HTML" NIL NIL NIL "7BIT" 3 1) "MIXED") 5) "MIXED")',
+    )
+    const inner = nested?.children[0]
+    assert.equal(inner?.subject, 'Re: x')
+    assert.equal(inner.children[0]?.part, undefined)
+    assert.deepEqual(
+      inner.children[0]?.children.map(({ part }) => part),
+      ['1.1', '1.2'],
+    )
+  })
+
+  test('row 15: noise in the grammar', async (t) => {
+    const { server, inbox } = await play(t, {}, [...fullCapabilities, 'OBJECTID'])
+    fill(server, 2)
+    const session = await inbox()
+    server.hooks = {
+      send(response) {
+        const text = response.toString('latin1')
+        if (!text.startsWith('* ')) return `* OK Still here\r\n* OK [\r\n* OK [NIL] x\r\n*\r\n+ \r\n\r\n${text}`
+        const noisy = text
+          .replace('FLAGS ()', 'FLAGS (\\Seen [odd] $Label1 )')
+          .replace(/THREADID \(.*?\)/, 'THREADID NIL')
+          .replace(/\)\r\n$/, ' )\r\n')
+        return `\0\0\0${noisy}`
+      },
+    }
+    const found = await collect(session.fetchIndex('1:*'))
+    assert.deepEqual(
+      found.map(({ uid, flags, threadId }) => [uid, flags, threadId]),
+      [1, 2].map((uid) => [uid, ['\\Seen', '[odd]', '$Label1'], null]),
+    )
+    assert(found.every(({ emailId }) => /^M\d+$/.test(emailId ?? '')))
+    assert.equal(session.closed, false)
+  })
+
+  test('identities: Gmail’s and OBJECTID’s, labels in any alphabet', async (t) => {
+    const { server, inbox } = await play(t, {}, [...fullCapabilities, 'X-GM-EXT-1'])
+    fill(server, 1)
+    const [message] = server.folder('ann', 'INBOX').messages
+    message?.labels.add('&ZeVnLIqe-').add('\\Inbox')
+    const session = await inbox()
+    const [found] = await collect(session.fetchIndex('1:*'))
+    assert.equal(session.capabilities.identity, 'gmail')
+    assert.equal(found?.emailId, message?.identity)
+    assert.equal(found?.threadId, message?.thread)
+    assert.deepEqual(found?.labels, ['日本語', '\\Inbox'])
+  })
+
+  test('row 25: a long set goes in several commands of 8 kB at most', async (t) => {
+    const { server, inbox, sent } = await play(t, {})
+    fill(server, 3)
+    const session = await inbox()
+    const set = Array.from({ length: 4000 }, (_, index) => String(1_000_000 + index * 2))
+    assert.deepEqual(
+      (await collect(session.fetchIndex(['1', ...set, '3'].join(',')))).map(({ uid }) => uid),
+      [1, 3],
+    )
+    await session.fetchFlags(set.join(','))
+    await session.searchUids(set.join(','))
+    assert(sent().filter((line) => line.includes('UID FETCH')).length >= 8)
+    assert(sent().every((line) => line.length < 8700))
+    await failure(session.searchUids('1 OR ALL'), 'bad_request')
+    assert.equal(session.closed, false)
+  })
+})

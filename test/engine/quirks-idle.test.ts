@@ -1,0 +1,171 @@
+/** Servers as they are: IDLE that is missing, useless, dead or early, and MOVE that says where in every way there is. */
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createConnection, createServer, type AddressInfo, type Socket } from 'node:net'
+import { suite, test, type TestContext } from 'node:test'
+import { fullCapabilities } from '../support/imap-server/index.ts'
+import { closings, failure, fill, long, on, play } from '../support/imap-server/play.ts'
+import { openTest, type Target } from '../support/imap-server/session.ts'
+import { until } from '../support/until.ts'
+
+suite('IDLE', () => {
+  test('row 17: without IDLE it waits for its time; a NOOP brings the news', async (t) => {
+    const { server, inbox } = await play(
+      t,
+      {},
+      fullCapabilities.filter((name) => name !== 'IDLE'),
+    )
+    const session = await inbox()
+    assert.equal(session.capabilities.idle, false)
+    const started = performance.now()
+    const idling = session.idle(120, long())
+    fill(server, 1)
+    await session.noop()
+    assert.deepEqual(session.events, [{ type: 'exists', count: 1 }])
+    await idling
+    assert(performance.now() - started >= 110)
+    const stop = new AbortController()
+    const second = session.idle(60_000, stop.signal)
+    stop.abort()
+    await second
+  })
+
+  test('row 17: IDLE that is refused, or ended as soon as begun, is done without', async (t) => {
+    for (const answer of [
+      { tagged: 'NO not now' },
+      { tagged: 'BAD what' },
+      { lines: ['+ idling'], tagged: 'OK done' },
+    ]) {
+      const { server, inbox } = await play(t, { command: on('IDLE', answer) })
+      const session = await inbox()
+      for (let n = 0; n < 3; n += 1) await session.idle(50, long())
+      assert.equal(session.capabilities.idle, false)
+      const count = server.log.filter(({ line }) => /^C: .* IDLE/.test(line)).length
+      await session.idle(50, long())
+      assert.equal(server.log.filter(({ line }) => /^C: .* IDLE/.test(line)).length, count)
+      assert.equal(session.closed, false)
+    }
+  })
+
+  test('it is renewed on time, and the mailbox is heard in every round', async (t) => {
+    const { server, inbox } = await play(t)
+    const session = await inbox()
+    for (let n = 1; n <= 3; n += 1) {
+      await session.idle(40, long())
+      fill(server, 1)
+    }
+    await session.idle(40, long())
+    assert.deepEqual(session.events.at(-1), { type: 'exists', count: 3 })
+  })
+
+  test('row 18: a connection that died in silence is noticed within the round and the deadline', async (t) => {
+    let dead = false
+    const { server } = await play(t)
+    const proxy = await silentProxy(t, server.port, () => dead)
+    const session = await openTest(t, proxy, { commandTimeoutMs: 200 })
+    await session.select('INBOX')
+    const idling = session.idle(100, long())
+    await until('idle', () => server.connections.some(({ idling: on }) => on))
+    dead = true
+    const started = performance.now()
+    await failure(idling, 'timeout')
+    assert(performance.now() - started < 1000)
+    assert.equal(closings(session).length, 1)
+  })
+
+  test('row 19: news before the "+", flag changes without UID, EXISTS only after NOOP', async (t) => {
+    const { server, inbox } = await play(t, {
+      command: on('IDLE', {
+        lines: ['* 7 EXISTS', '* 2 FETCH (FLAGS (\\Seen))', '* 1 EXPUNGE', '* VANISHED 3:4'],
+        proceed: true,
+      }),
+    })
+    const session = await inbox()
+    const idling = session.idle(60_000, long())
+    await until('idle', () => server.connections.some(({ idling: on }) => on))
+    await session.noop()
+    await idling
+    assert.deepEqual(session.events, [
+      { type: 'exists', count: 7 },
+      { type: 'flags', uid: null, flags: ['\\Seen'], modseq: null },
+      { type: 'expunge', uid: null },
+      { type: 'expunge', uid: 3 },
+      { type: 'expunge', uid: 4 },
+    ])
+    assert.equal(session.selected?.exists, 4)
+  })
+
+  test('many who want the line at once all get it, and IDLE comes back', async (t) => {
+    const { server, inbox } = await play(t)
+    fill(server, 3)
+    const session = await inbox()
+    const stop = new AbortController()
+    const watching = (async () => {
+      while (!stop.signal.aborted) await session.idle(60_000, stop.signal)
+    })()
+    for (let round = 0; round < 5; round += 1) {
+      const answers = await Promise.all(Array.from({ length: 10 }, () => session.fetchFlags('1:*')))
+      assert(answers.every((answer) => answer.length === 3))
+    }
+    await until('idle again', () => server.connections.some(({ idling: on }) => on))
+    stop.abort()
+    await watching
+  })
+})
+
+suite('moving and copying', () => {
+  test('row 24: COPYUID untagged, tagged, or not at all', async (t) => {
+    const { server, inbox } = await play(t)
+    fill(server, 4)
+    const session = await inbox()
+    assert.equal((await session.move(1, 'Archive')).newUid, 1)
+    server.hooks = {
+      send(response) {
+        const text = response.toString('latin1')
+        if (/^\* OK \[COPYUID/.test(text)) return null
+        return text.replace(/OK Moved\./, 'OK [COPYUID 5 2 77] Moved.')
+      },
+    }
+    assert.deepEqual(await session.move(2, 'Archive'), { newUid: 77, uidValidity: '5' })
+    server.hooks = { send: (response) => (/^\* OK \[COPYUID/.test(response.toString()) ? null : response) }
+    assert.deepEqual(await session.move(3, 'Archive'), { newUid: null, uidValidity: null })
+    server.hooks = { send: (response) => response.toString('latin1').replace(/ \[COPYUID .*\]/, '') }
+    assert.deepEqual(await session.copy(4, 'Archive'), { newUid: null, uidValidity: null })
+  })
+
+  test('without MOVE and UIDPLUS only the one message goes; what others marked stays', async (t) => {
+    const { server, inbox } = await play(t, {}, ['IMAP4rev1', 'AUTH=PLAIN'])
+    fill(server, 3)
+    server.setFlags('ann', 'INBOX', 1, ['\\Deleted'])
+    const session = await inbox()
+    await session.move(2, 'Trash')
+    assert.deepEqual(server.folder('ann', 'Trash').messages.length, 1)
+    const left = server.folder('ann', 'INBOX').messages
+    assert.deepEqual(
+      left.map(({ uid, flags }) => [uid, [...flags]]),
+      [
+        [1, ['\\Deleted']],
+        [3, []],
+      ],
+    )
+  })
+})
+
+/** Passes everything on until told that the line is dead; then swallows without a word. */
+async function silentProxy(t: TestContext, port: number, dead: () => boolean): Promise<Target> {
+  const sockets: Socket[] = []
+  const server = createServer((client) => {
+    const upstream = createConnection({ port, host: '127.0.0.1' })
+    sockets.push(client, upstream)
+    for (const socket of [client, upstream]) socket.on('error', () => undefined)
+    client.on('data', (chunk) => dead() || upstream.write(chunk))
+    upstream.on('data', (chunk) => dead() || client.write(chunk))
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.after(() => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  })
+  return { host: '127.0.0.1', port: (server.address() as AddressInfo).port }
+}

@@ -1,0 +1,333 @@
+/** Create, edit, secrets, samples, dry run, explain, redelivery, levels, historical scans, the change stream. */
+import assert from 'node:assert/strict'
+import { after, afterEach, before, beforeEach, suite, test } from 'node:test'
+import fc from 'fast-check'
+import type { AccountRecord, MessageFacts, UserRecord, WebhookFilters } from '../../../engine/store/records.ts'
+import type { WebhookInput } from '../../../engine/webhooks/types.ts'
+import { type Receiver, bodySignatureValid, createReceiver, standardSignatureValid } from '../../support/receiver.ts'
+import { until } from '../../support/until.ts'
+import { type House, type Wing, apiSecret, arrive, createHouse, developerId, facts } from './fixture.ts'
+
+let receiver: Receiver
+let house: House
+let wing: Wing
+let user: UserRecord
+let account: AccountRecord
+
+before(async () => {
+  receiver = await createReceiver()
+})
+after(() => receiver.close())
+beforeEach(async () => {
+  house = await createHouse()
+  wing = await house.wing()
+  user = await house.user()
+  account = await house.account(user)
+})
+afterEach(() => house.close())
+
+let paths = 0
+function freshPath(): string {
+  paths += 1
+  return `/admin${paths}`
+}
+
+function hook(path: string, input: WebhookInput = {}, userId: string | null = user.id) {
+  return wing.webhooks.create({ developerId, userId, version: 'lite' }, { callbackUrl: receiver.url(path), ...input })
+}
+
+function subjects(path: string): string[] {
+  return receiver.at(path).map((one) => (one.body['message_data'] as { subject: string }).subject)
+}
+
+suite('webhooks as developers see them', () => {
+  test('creation checks its input and stores nothing that is wrong', async () => {
+    const owner = { developerId, userId: user.id, version: 'lite' } as const
+    const bad: readonly (readonly [WebhookInput, RegExp])[] = [
+      [{}, /^callback_url/],
+      [{ callbackUrl: 'ftp://x' }, /^callback_url/],
+      [{ callbackUrl: receiver.url('/x'), failureNotifUrl: 'nowhere' }, /^failure_notif_url/],
+      [{ callbackUrl: receiver.url('/x'), filters: { subject: '/(/' } }, /^filter_subject.*position/],
+      [{ callbackUrl: receiver.url('/x'), bodyType: 'pdf' }, /^body_type/],
+    ]
+    for (const [input, message] of bad) {
+      await assert.rejects(
+        wing.webhooks.create(owner, input),
+        (error: Error & { code?: string }) => error.code === 'bad_request' && message.test(error.message),
+      )
+    }
+    assert.equal((await house.store.webhooks.listByUser(user.id)).length, 0)
+  })
+
+  test('an edit changes what it names, and an empty string removes', async () => {
+    const webhook = await hook(freshPath(), {
+      filters: { subject: 'one', from: 'a@b.c' },
+      includeBody: true,
+      bodyType: 'text/plain',
+    })
+    const edited = await wing.webhooks.edit(webhook, { filters: { subject: '', to: 'x@y.z' }, includeBody: false })
+    assert.deepEqual(edited.filters, { from: 'a@b.c', to: 'x@y.z' })
+    assert.equal(edited.includeBody, false)
+    assert.equal(edited.bodyType, 'text/plain')
+    assert.equal(edited.active, true)
+    await assert.rejects(wing.webhooks.edit(edited, { filters: { cc: '[' } }), { code: 'bad_request' })
+    assert.deepEqual((await house.store.webhooks.get(webhook.id))?.filters, edited.filters)
+    await wing.webhooks.remove(edited)
+    assert.equal(await house.store.webhooks.get(webhook.id), null)
+    assert.equal(wing.webhooks.view(webhook.id), null)
+    assert.equal((await arrive(house.store, wing.webhooks, account, [{ facts: facts('nobody') }])).rows.length, 0)
+  })
+
+  test('application level covers users that were there before, and each webhook has its own rows', async () => {
+    const [one, two] = [freshPath(), freshPath()]
+    await hook(one, {}, null)
+    await hook(two)
+    const stranger = await house.account(await house.user())
+    const { rows } = await arrive(house.store, wing.webhooks, account, [{ facts: facts('mine') }])
+    assert.equal(new Set(rows.map((row) => row.id)).size, 2)
+    await arrive(house.store, wing.webhooks, stranger, [{ facts: facts('other') }])
+    await until('all', () => receiver.at(one).length === 2 && receiver.at(two).length === 1)
+    assert.deepEqual(subjects(one).sort(), ['Subject of mine', 'Subject of other'])
+    const kept = await house.store.webhooks.get(rows[0]?.webhookId ?? '')
+    assert.ok(kept)
+  })
+
+  test('a removed user takes its webhooks along', async () => {
+    const webhook = await hook(freshPath())
+    assert.ok(wing.webhooks.view(webhook.id))
+    await house.store.users.remove(user.id)
+    wing.webhooks.forget(user.id)
+    await until('its actor ended', () => wing.webhooks.view(webhook.id) === null)
+    assert.deepEqual(wing.webhooks.views(), [])
+  })
+
+  test('a replaced secret signs along until its overlap ends', async () => {
+    const path = freshPath()
+    const webhook = await hook(path)
+    const old = wing.webhooks.secret(webhook)
+    const fresh = await wing.webhooks.rotateSecret(webhook)
+    assert.notEqual(fresh, old)
+    assert.match(fresh, /^whsec_/)
+    assert.equal(wing.webhooks.secret(webhook), fresh)
+    await wing.webhooks.test(webhook)
+    const [request] = receiver.at(path)
+    assert.ok(request && standardSignatureValid(request, fresh) && standardSignatureValid(request, old))
+    await wing.stop()
+    wing = await house.wing({ MAILROOM_SECRET_OVERLAP: '1ms' })
+    const stored = await house.store.webhooks.get(webhook.id)
+    assert.ok(stored)
+    const last = await wing.webhooks.rotateSecret(stored)
+    await until('the overlap ends', async () => {
+      await wing.webhooks.test(stored)
+      const newest = receiver.at(path).at(-1)
+      return newest !== undefined && standardSignatureValid(newest, last) && !standardSignatureValid(newest, fresh)
+    })
+  })
+
+  test('the sample goes out at once and is kept in the log', async () => {
+    const path = freshPath()
+    receiver.script(path, [{ status: 200, body: 'thanks' }, { status: 500 }])
+    const webhook = await hook(path, { filters: { subject: 'never' } })
+    const good = await wing.webhooks.test(webhook)
+    assert.equal(good.state, 'delivered')
+    assert.equal(good.attempts[0]?.response, 'thanks')
+    const [request] = receiver.at(path)
+    assert.ok(request && bodySignatureValid(request, apiSecret))
+    assert.equal(request.body['test'], true)
+    assert.equal((await wing.webhooks.test(webhook)).state, 'failed')
+    const log = await house.store.outbox.list({ webhookId: webhook.id }, { limit: 10, offset: 0 })
+    assert.equal(log.length, 2)
+  })
+
+  test('redelivery by ids and by time, under the same webhook-id', async () => {
+    const path = freshPath()
+    const webhook = await hook(path)
+    const { rows } = await arrive(house.store, wing.webhooks, account, [{ facts: facts('r1') }, { facts: facts('r2') }])
+    await until('both', () => receiver.at(path).length === 2)
+    const settled = () =>
+      until('recorded', async () => {
+        const log = await house.store.outbox.list({ webhookId: webhook.id }, { limit: 10, offset: 0 })
+        return log.every((row) => row.state === 'delivered')
+      })
+    await settled()
+    assert.equal(await wing.webhooks.redeliver(webhook, { ids: [rows[1]?.id ?? ''] }), 1)
+    await until('the third', () => receiver.at(path).length === 3)
+    assert.equal(receiver.at(path)[2]?.id, rows[1]?.id)
+    await settled()
+    assert.equal(await wing.webhooks.redeliver(webhook, { from: Date.now() - 60_000, until: Date.now() + 1 }), 2)
+    await until('all again', () => receiver.at(path).length === 5)
+    assert.equal(await wing.webhooks.redeliver(webhook, { from: Date.now() + 60_000 }), 0)
+  })
+
+  test('dry run and explain tell which filter said no', async () => {
+    const webhook = await hook(freshPath(), { filters: { subject: 'yes', bodySearch: 'gold' } })
+    const { messages } = await arrive(house.store, wing.webhooks, account, [
+      { facts: facts('yes-with') },
+      { facts: facts('yes-without') },
+      { facts: facts('no') },
+    ])
+    for (const [index, message] of messages.entries())
+      house.mail.bodies.set(message.id, { '1': index === 0 ? 'Gold!' : 'sand' })
+    const rows = await wing.webhooks.dryRun(webhook, account, 10)
+    const matched = new Map(rows.map((row) => [row.message.emailMessageId, row.matched]))
+    assert.deepEqual(
+      matched,
+      new Map([
+        ['yes-with@example.com', true],
+        ['yes-without@example.com', false],
+        ['no@example.com', false],
+      ]),
+    )
+    const [, , third] = messages
+    assert.ok(third)
+    const story = await wing.webhooks.explain(webhook, account, third)
+    assert.equal(story.changes.length, 1)
+    assert.equal(story.deliveries.length, 0)
+    assert.equal(story.verdicts.find((one) => one.filter === 'subject')?.matched, false)
+    assert.equal(story.verdicts.find((one) => one.filter === 'active')?.matched, true)
+  })
+
+  test('a filter that matches on arrival matches in the dry run', async () => {
+    const words = fc.constantFrom('alpha', 'beta', 'gamma', 'delta')
+    const filters: fc.Arbitrary<WebhookFilters> = fc.record(
+      {
+        subject: fc.oneof(
+          words,
+          words.map((word) => `/^${word}/`),
+        ),
+        from: words.map((word) => `${word}@*`),
+        to: fc.tuple(words, words).map(([a, b]) => `${a}@example.com, ${b}*`),
+        fromDomain: fc.constantFrom('example.com', 'example.org', 'com'),
+        fileName: fc.constantFrom('*.pdf', 'a?pha*'),
+        folderAdded: fc.constantFrom('INBOX', 'Work', 'w*'),
+      },
+      { requiredKeys: [] },
+    )
+    const message = fc.record({
+      subject: words,
+      from: words,
+      to: words,
+      domain: fc.constantFrom('example.com', 'mail.example.org'),
+      file: words,
+      folder: fc.constantFrom('INBOX', 'Work'),
+    })
+    let count = 0
+    await fc.assert(
+      fc.asyncProperty(filters, message, async (chosen, mail) => {
+        count += 1
+        const webhook = await hook('/property', { filters: chosen })
+        const base = facts(`p${count}`)
+        const file = {
+          index: 0,
+          section: '2',
+          type: 'application/pdf',
+          encoding: 'base64',
+          size: 1,
+          fileName: `${mail.file}.pdf`,
+          disposition: '',
+          contentId: null,
+          embedded: false,
+        }
+        const made: MessageFacts = {
+          ...base,
+          subject: mail.subject,
+          attachments: [file],
+          addresses: {
+            ...base.addresses,
+            from: [{ name: '', email: `${mail.from}@${mail.domain}` }],
+            to: [{ name: '', email: `${mail.to}@example.com` }],
+          },
+        }
+        const { rows, messages } = await arrive(house.store, wing.webhooks, account, [
+          { facts: made, path: mail.folder },
+        ])
+        const dry = await wing.webhooks.dryRun(webhook, account, 100)
+        const row = dry.find((one) => one.message.id === messages[0]?.id)
+        assert.equal(row?.matched, rows.length > 0, JSON.stringify({ chosen, mail, verdicts: row?.verdicts }))
+        await wing.webhooks.remove(webhook)
+      }),
+      { numRuns: 60 },
+    )
+  })
+
+  test('a thread by any of its Message-IDs', async () => {
+    const path = freshPath()
+    await arrive(house.store, null, account, [{ facts: facts('sibling', { threadId: 'abcdabcdabcdabcd' }) }])
+    await hook(path, { filters: { thread: '<sibling@example.com>' } })
+    await arrive(house.store, wing.webhooks, account, [
+      { facts: facts('t1', { threadId: 'abcdabcdabcdabcd' }) },
+      { facts: facts('t2', { threadId: '0000000000000000' }) },
+      { facts: facts('t3', { threadId: 'abcdabcdabcdabcd' }) },
+    ])
+    await until('both', () => receiver.at(path).length === 2)
+    await until('the other is skipped', async () => {
+      const log = await house.store.outbox.list({ accountId: account.id }, { limit: 10, offset: 0 })
+      return log.every((row) => row.state !== 'pending')
+    })
+    assert.deepEqual(subjects(path), ['Subject of t1', 'Subject of t3'])
+  })
+})
+
+suite('historical scans', () => {
+  const day = 86_400_000
+  const old = (count: number) =>
+    Array.from({ length: count }, (_, index) => ({
+      facts: facts(`old${index}`, { sentAt: 1_600_000_000_000 + index * day }),
+    }))
+
+  async function ready(of: AccountRecord): Promise<AccountRecord> {
+    const edited = await house.store.accounts.edit(of.id, { resume: { ...of.resume, initialSyncAt: Date.now() } })
+    assert.ok(edited)
+    return edited
+  }
+
+  test('newest to oldest, once, resumed by another start', async () => {
+    const path = freshPath()
+    await arrive(house.store, null, account, old(250))
+    await ready(account)
+    await hook(path, { receiveHistorical: true, filters: { subject: '/old/' } })
+    await until('some', () => receiver.at(path).length >= 20)
+    await wing.stop()
+    wing = await house.wing()
+    await until('all', () => new Set(receiver.at(path).map((one) => one.id)).size === 250)
+    await until('done', async () => {
+      const [webhook] = await house.store.webhooks.listByUser(user.id)
+      return (await house.store.webhooks.scan(webhook?.id ?? '', account.id))?.done
+    })
+    const order = [...new Set(subjects(path))]
+    assert.deepEqual(
+      order,
+      old(250)
+        .map((one) => one.facts.subject)
+        .reverse(),
+    )
+  })
+
+  test('application level: accounts added later, when their first sync is complete; live mail is not told twice', async () => {
+    const path = freshPath()
+    const webhook = await hook(path, { receiveHistorical: true }, null)
+    await house.store.webhooks.edit(webhook.id, {})
+    const late = await house.account(user)
+    await arrive(house.store, null, late, old(3))
+    await arrive(house.store, wing.webhooks, late, [{ facts: facts('live', { sentAt: 1_700_000_000_000 }) }])
+    await until('live', () => receiver.at(path).length === 1)
+    await wing.webhooks.initialSyncDone(await ready(late))
+    await until('all', () => receiver.at(path).length === 4)
+    await until('done', async () => (await house.store.webhooks.scan(webhook.id, late.id))?.done)
+    assert.deepEqual(subjects(path), ['Subject of live', 'Subject of old2', 'Subject of old1', 'Subject of old0'])
+  })
+})
+
+suite('the change stream', () => {
+  test('tells who listens, and stops when told', async () => {
+    const heard: string[] = []
+    const stop = wing.webhooks.subscribe([account.id], (id) => heard.push(id))
+    wing.webhooks.subscribe([account.id], () => {
+      throw new Error('a bad listener')
+    })
+    await arrive(house.store, wing.webhooks, account, [{ facts: facts('s1') }])
+    stop()
+    await arrive(house.store, wing.webhooks, account, [{ facts: facts('s2') }])
+    assert.deepEqual(heard, [account.id])
+  })
+})

@@ -1,0 +1,194 @@
+/** Many webhooks and accounts at once: order, isolation, restarts, bounded memory. */
+import assert from 'node:assert/strict'
+import { after, afterEach, before, beforeEach, suite, test } from 'node:test'
+import type { AccountRecord, OutboxRecord, UserRecord } from '../../../engine/store/records.ts'
+import { createChannel } from '../../../engine/webhooks/channel.ts'
+import type { Attempts } from '../../../engine/webhooks/attempts.ts'
+import { silentLogger } from '../../../engine/observe/log.ts'
+import { urlRow } from '../../../engine/callbacks/rows.ts'
+import { type Receiver, type Received, createReceiver } from '../../support/receiver.ts'
+import { until } from '../../support/until.ts'
+import { type House, type Wing, arrive, createHouse, developerId, facts } from './fixture.ts'
+
+let receiver: Receiver
+let house: House
+let wing: Wing
+let user: UserRecord
+
+before(async () => {
+  receiver = await createReceiver()
+})
+after(() => receiver.close())
+beforeEach(async () => {
+  house = await createHouse()
+  wing = await house.wing()
+  user = await house.user()
+})
+afterEach(() => house.close())
+
+function accounts(count: number): Promise<AccountRecord[]> {
+  return Promise.all(Array.from({ length: count }, () => house.account(user)))
+}
+
+function hook(path: string) {
+  return wing.webhooks.create({ developerId, userId: user.id, version: 'lite' }, { callbackUrl: receiver.url(path) })
+}
+
+/** `<account> <sequence>` of each request that was answered well, in order of arrival. */
+function sequences(requests: readonly Received[]): Map<string, number[]> {
+  const byLabel = new Map<string, number[]>()
+  for (const { body } of requests) {
+    const data = body['message_data'] as { sources: { label: string }[] }
+    const label = data.sources[0]?.label ?? ''
+    byLabel.set(label, [...(byLabel.get(label) ?? []), Number(body['sequence'])])
+  }
+  return byLabel
+}
+
+suite('channels', () => {
+  test('order per account is kept while receivers fail now and then', async () => {
+    const good: Received[] = []
+    let count = 0
+    receiver.decide('/order', (request) => {
+      count += 1
+      if (count % 7 === 0) return { status: 500 }
+      good.push(request)
+      return { status: 200 }
+    })
+    await hook('/order')
+    const boxes = await accounts(5)
+    const ids = new Set<string>()
+    for (let round = 0; round < 6; round += 1) {
+      for (const box of boxes) {
+        const { rows } = await arrive(house.store, wing.webhooks, box, [
+          { facts: facts(`${box.id}-${round}-a`) },
+          { facts: facts(`${box.id}-${round}-b`) },
+        ])
+        for (const row of rows) ids.add(row.id)
+      }
+    }
+    assert.equal(ids.size, 60)
+    await until('all arrived', () => new Set(good.map((one) => one.id)).size === 60)
+    for (const [label, seen] of sequences(good)) {
+      assert.deepEqual(seen, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12], label)
+    }
+  })
+
+  test('one hanging, one refusing and one failing receiver among 50 delay nobody', async () => {
+    for (let index = 0; index < 47; index += 1) await hook(`/good${index}`)
+    receiver.script('/hanging', [], 'hang')
+    receiver.script('/failing', [], { status: 500 })
+    await hook('/hanging')
+    await hook('/failing')
+    const dead = await createReceiver()
+    await wing.webhooks.create({ developerId, userId: user.id, version: 'lite' }, { callbackUrl: dead.url('/') })
+    await dead.close()
+    const boxes = await accounts(3)
+    for (let round = 0; round < 3; round += 1) {
+      const since = Date.now()
+      for (const box of boxes) await arrive(house.store, wing.webhooks, box, [{ facts: facts(`${box.id}-${round}`) }])
+      const wanted = (round + 1) * boxes.length
+      for (let index = 0; index < 47; index += 1) {
+        await until(`/good${index}`, () => receiver.at(`/good${index}`).length === wanted, { everyMs: 2 })
+      }
+      // 400 ms is the time-out of the hanging one: had anybody waited for it, this would be longer.
+      assert.ok(Date.now() - since < 390, `round ${round} took ${Date.now() - since} ms`)
+    }
+  })
+
+  test('a crash loses nothing and repeats nothing under another id', async () => {
+    const seen = new Map<string, Set<string>>()
+    receiver.decide('/crash', (request) => {
+      const name = (request.body['message_data'] as { email_message_id: string }).email_message_id
+      seen.set(name, (seen.get(name) ?? new Set()).add(request.id))
+      return { status: 200, delayMs: Math.floor(Math.random() * 5) }
+    })
+    await hook('/crash')
+    const boxes = await accounts(4)
+    for (let round = 0; round < 10; round += 1) {
+      for (const box of boxes) await arrive(house.store, wing.webhooks, box, [{ facts: facts(`${box.id}-${round}`) }])
+      if (round % 3 === 2) {
+        // The old wing is not told to stop: both run for a while, as after a kill -9 with requests still on the wire.
+        wing = await house.wing()
+      }
+    }
+    await until('all arrived', () => seen.size === 40)
+    await until('all recorded', async () => {
+      const rows = await house.store.outbox.list({ accountId: boxes[0]?.id ?? '' }, { limit: 100, offset: 0 })
+      return rows.length === 10 && rows.every((row) => row.state === 'delivered')
+    })
+    for (const [name, ids] of seen) assert.equal(ids.size, 1, `${name} came under ${ids.size} ids`)
+  })
+
+  test('rows that wait at the start go out', async () => {
+    receiver.script('/restart', ['reset', 'reset', 'reset', 'reset', 'reset', 'reset', 'reset', 'reset'])
+    await hook('/restart')
+    const [box] = await accounts(1)
+    assert.ok(box)
+    await wing.stop()
+    const { rows } = await arrive(house.store, wing.webhooks, box, [{ facts: facts('one') }, { facts: facts('two') }])
+    assert.equal(rows.length, 2)
+    receiver.script('/restart', [])
+    wing = await house.wing()
+    await until('both', () => receiver.at('/restart').length === 2)
+    assert.deepEqual(
+      receiver.at('/restart').map((one) => one.id),
+      rows.map((row) => row.id),
+    )
+  })
+
+  test('a channel holds a bounded number of rows, however many wait', async () => {
+    const total = 5_000
+    const waiting = Array.from({ length: total }, (_, seq): OutboxRecord => {
+      const row = urlRow({
+        kind: 'sync',
+        url: 'http://x',
+        developerId,
+        userId: null,
+        accountId: `a${seq % 50}`,
+        webhookId: null,
+        event: String(seq),
+        data: {},
+        at: 1,
+      })
+      return { ...row, seq }
+    })
+    const pending = new Map(waiting.map((row) => [row.id, row]))
+    let largest = 0
+    const order = new Map<string, number>()
+    const attempts: Pick<Attempts, 'handle'> = {
+      handle(row) {
+        assert.ok(row.seq > (order.get(row.accountId ?? '') ?? -1))
+        order.set(row.accountId ?? '', row.seq)
+        pending.delete(row.id)
+        const attempt = { at: 1, durationMs: 1, status: 200, error: null, response: '' }
+        return Promise.resolve({ until: null, attempt, failure: null })
+      },
+    }
+    const channel = createChannel('c', {
+      store: {
+        pending: (_channel, except, limit) => {
+          largest = Math.max(largest, limit)
+          const out: OutboxRecord[] = []
+          for (const row of pending.values()) {
+            if (!except.includes(row.accountId ?? '')) out.push(row)
+            if (out.length === limit) break
+          }
+          return Promise.resolve(out)
+        },
+      },
+      attempts: attempts as Attempts,
+      log: silentLogger,
+      now: () => Date.now(),
+      random: () => 0.5,
+      concurrency: 8,
+      capacity: 100,
+      notify: () => undefined,
+    })
+    channel.start()
+    await until('all sent', () => pending.size === 0)
+    channel.stop()
+    await channel.settled()
+    assert.ok(largest <= 100)
+  })
+})

@@ -1,0 +1,76 @@
+/** The HTTP client by itself: the guard at connect time, limits, and the other two kinds of request. */
+import assert from 'node:assert/strict'
+import { after, before, suite, test } from 'node:test'
+import { createHttpClient } from '../../../engine/net/http.ts'
+import { type Receiver, createReceiver } from '../../support/receiver.ts'
+
+const http = createHttpClient()
+const open = { timeoutMs: 300, allowPrivate: true, maxResponseBytes: 100 }
+const guarded = { ...open, allowPrivate: false }
+let receiver: Receiver
+
+before(async () => {
+  receiver = await createReceiver()
+})
+after(async () => {
+  await http.close()
+  await receiver.close()
+})
+
+suite('the HTTP client', () => {
+  test('literal and resolved private addresses are refused at connect time', async () => {
+    const hosts = ['127.0.0.1', 'localhost', '[::1]', '2130706433', '0x7f.1', '169.254.169.254', '10.1.2.3']
+    for (const host of hosts) {
+      const url = `http://${host}:${receiver.port}/guard`
+      await assert.rejects(http.postJson(url, {}, '{}', guarded), { code: 'private_address' }, host)
+    }
+    assert.equal(receiver.at('/guard').length, 0)
+  })
+
+  test('a guarded client does not use a connection that an open one made', async () => {
+    await http.postJson(receiver.url('/pool'), {}, '{}', open)
+    await assert.rejects(http.postJson(receiver.url('/pool'), {}, '{}', guarded), { code: 'private_address' })
+    assert.equal(receiver.at('/pool').length, 1)
+  })
+
+  test('answers are cut, redirects not followed', async () => {
+    receiver.script('/moved', [{ status: 307, headers: { location: '/target' }, body: 'y'.repeat(500) }])
+    const answer = await http.get(receiver.url('/moved'), { accept: 'application/json' }, open)
+    assert.equal(answer.status, 307)
+    assert.equal(answer.headers['location'], '/target')
+    assert.equal(answer.body.length, 100)
+    assert.equal(receiver.at('/target').length, 0)
+  })
+
+  test('one deadline over headers and body', async () => {
+    for (const [path, how] of [
+      ['/never', 'hang'],
+      ['/drip', 'slow body'],
+    ] as const) {
+      receiver.script(path, [], how)
+      const since = performance.now()
+      await assert.rejects(http.get(receiver.url(path), {}, open), { code: 'timeout' })
+      assert.ok(performance.now() - since < 1000)
+    }
+  })
+
+  test('connections are used again', async () => {
+    const ports = new Set<number>()
+    for (let turn = 0; turn < 5; turn += 1) await http.postForm(receiver.url('/form'), { a: 'b c', d: '&' }, open)
+    for (const request of receiver.at('/form')) {
+      assert.equal(request.raw, 'a=b+c&d=%26')
+      assert.equal(request.headers['content-type'], 'application/x-www-form-urlencoded')
+      ports.add(request.remotePort)
+    }
+    assert.equal(ports.size, 1)
+  })
+
+  test('nobody listens: network, with the system’s code', async () => {
+    const gone = await createReceiver()
+    const url = gone.url('/')
+    await gone.close()
+    await assert.rejects(http.get(url, {}, open), (error: Error & { code?: string; details?: { reason?: string } }) => {
+      return error.code === 'network' && error.details?.reason === 'ECONNREFUSED'
+    })
+  })
+})

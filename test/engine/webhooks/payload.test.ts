@@ -1,0 +1,263 @@
+/** What a callback says: both dialects, bodies and headers, the size cap, and what happens when the mail server cannot give them. */
+import assert from 'node:assert/strict'
+import { after, afterEach, before, beforeEach, suite, test } from 'node:test'
+import { AppError } from '../../../engine/errors.ts'
+import type { AccountRecord, OutboxRecord, UserRecord } from '../../../engine/store/records.ts'
+import type { WebhookInput } from '../../../engine/webhooks/types.ts'
+import { type Receiver, createReceiver } from '../../support/receiver.ts'
+import { until } from '../../support/until.ts'
+import { type House, type Wing, arrive, createHouse, developerId, facts } from './fixture.ts'
+
+let receiver: Receiver
+let house: House
+let wing: Wing
+let user: UserRecord
+let account: AccountRecord
+let paths = 0
+
+before(async () => {
+  receiver = await createReceiver()
+})
+after(() => receiver.close())
+beforeEach(async () => {
+  house = await createHouse()
+  wing = await house.wing()
+  user = await house.user()
+  account = await house.account(user, 'me::example')
+})
+afterEach(() => house.close())
+
+const file = {
+  section: '2',
+  type: 'application/pdf',
+  encoding: 'base64',
+  size: 99,
+  disposition: 'attachment',
+  contentId: null,
+  embedded: false,
+}
+const html = {
+  section: '1.2',
+  type: 'text/html',
+  charset: 'utf-8',
+  encoding: '8bit',
+  size: 40,
+  flowed: false,
+  delSp: false,
+}
+const rich = facts('rich', {
+  hostedMessageId: '111',
+  hostedThreadId: '222',
+  references: ['root@example.com'],
+  attachments: [{ ...file, index: 0, fileName: 'Offer-2024-01-31_v2.pdf' }],
+  bodies: [{ ...html, section: '1.1', type: 'text/plain' }, html],
+})
+
+interface Sent {
+  readonly data: Record<string, unknown>
+  readonly body: Readonly<Record<string, unknown>>
+  readonly row: OutboxRecord
+  readonly raw: string
+}
+
+async function deliver(
+  input: WebhookInput,
+  version: 'lite' | '2.0',
+  texts: Readonly<Record<string, string>> | null,
+  of = rich,
+): Promise<Sent> {
+  paths += 1
+  const path = `/payload${paths}`
+  await wing.webhooks.create({ developerId, userId: user.id, version }, { callbackUrl: receiver.url(path), ...input })
+  const { messages, rows } = await arrive(house.store, null, account, [{ facts: of }]).then(() =>
+    arrive(house.store, wing.webhooks, account, [
+      { facts: { ...of, emailMessageId: `${paths}@x` }, flags: ['\\Flagged', '\\Seen'] },
+    ]),
+  )
+  const [message] = messages
+  assert.ok(message)
+  if (texts !== null) house.mail.bodies.set(message.id, texts)
+  const [request] = await until('a callback', () => (receiver.at(path).length > 0 ? receiver.at(path) : null))
+  assert.ok(request && rows[0])
+  return {
+    data: request.body['message_data'] as Record<string, unknown>,
+    body: request.body,
+    row: rows[0],
+    raw: request.raw,
+  }
+}
+
+suite('payload', () => {
+  test('lite: every field', async () => {
+    const { data, body } = await deliver({}, 'lite', null)
+    assert.deepEqual(Object.keys(body).sort(), [
+      'account_id',
+      'message_data',
+      'sequence',
+      'signature',
+      'timestamp',
+      'token',
+      'user_id',
+      'webhook_id',
+    ])
+    const url = `https://mail.example/lite/users/${user.id}/email_accounts/me%3A%3Aexample`
+    const place = { label: 'me::example', folder: 'INBOX', uid: 2, resource_url: url }
+    const { message_id, person_info, ...rest } = data
+    assert.match(String(message_id), /^[0-9a-f]{24}$/)
+    assert.deepEqual(Object.keys(person_info as object), ['ada@mail.example.org', 'me@example.com'])
+    assert.deepEqual(rest, {
+      email_message_id: `<${paths}@x>`,
+      mailhost_message_id: '111',
+      gmail_message_id: '111',
+      mailhost_thread_id: '222',
+      gmail_thread_id: '222',
+      addresses: { from: { email: 'ada@mail.example.org', name: 'Ada' }, to: [{ email: 'me@example.com' }] },
+      references: ['<root@example.com>'],
+      subject: 'Subject of rich',
+      folders: ['INBOX'],
+      date: 1_700_000_000,
+      date_received: 1_700_000_001,
+      bodies: [
+        { type: 'text/plain', charset: 'utf-8', body_section: '1.1' },
+        { type: 'text/html', charset: 'utf-8', body_section: '1.2' },
+      ],
+      email_accounts: [place],
+      sources: [place],
+      flags: { flagged: true, answered: false, draft: false, seen: true },
+      files: [
+        {
+          size: 99,
+          type: 'application/pdf',
+          file_name: 'Offer-2024-01-31_v2.pdf',
+          file_name_structure: (rest['files'] as { file_name_structure: unknown }[])[0]?.file_name_structure,
+          main_file_name: (rest['files'] as { main_file_name: unknown }[])[0]?.main_file_name,
+          body_section: '2',
+          file_id: `${String(message_id)}-0`,
+          attachment_id: 0,
+          is_embedded: false,
+          content_disposition: 'attachment',
+          content_id: null,
+        },
+      ],
+      resource_url: `${url}/messages/${String(message_id)}`,
+    })
+    const structure = (rest['files'] as { file_name_structure: [string, string][] }[])[0]?.file_name_structure ?? []
+    assert.equal(structure.map(([text]) => text).join(''), 'Offer-2024-01-31_v2.pdf')
+    assert.ok(structure.some(([text, kind]) => text === '2024-01-31' && kind === 'date'))
+  })
+
+  test('2.0: its own names', async () => {
+    const { data } = await deliver({ receiveAllChanges: true }, '2.0', null)
+    for (const key of [
+      'email_message_id',
+      'addresses',
+      'person_info',
+      'message_id',
+      'references',
+      'files',
+      'date',
+      'date_indexed',
+      'subject',
+      'folders',
+      'sources',
+    ]) {
+      assert.ok(key in data, key)
+    }
+    assert.equal(data['message_type'], 'created')
+    assert.equal('bodies' in data, false)
+    const [source] = data['sources'] as { resource_url: string }[]
+    assert.equal(source?.resource_url, `https://mail.example/2.0/accounts/${user.id}/sources/me%3A%3Aexample`)
+  })
+
+  test('include_body with body_type, include_header parsed and raw', async () => {
+    const texts = { '1.1': 'Grüße', '1.2': '<p>Grüße</p>' }
+    const one = await deliver({ includeBody: true, bodyType: 'text/plain', includeHeader: '1' }, 'lite', texts)
+    assert.deepEqual(one.data['bodies'], [
+      { type: 'text/plain', charset: 'utf-8', body_section: '1.1', content: 'Grüße' },
+    ])
+    assert.deepEqual(one.data['headers'], { subject: ['Hello'], 'x-note': ['one', 'two'] })
+    const two = await deliver({ includeBody: true, includeHeader: 'raw' }, '2.0', texts)
+    assert.equal((two.data['bodies'] as unknown[]).length, 2)
+    assert.match(String(two.data['headers']), /^Subject: Hello\r\n/)
+    assert.equal(two.data['truncated'], undefined)
+  })
+
+  test('what is too large is left out and linked', async () => {
+    await wing.stop()
+    wing = await house.wing({ MAILROOM_WEBHOOK_PAYLOAD_MAX: '4096' })
+    const huge = { ...rich, bodies: [{ ...html, section: '1.1', size: 3_000 }] }
+    const grown = await deliver({ includeBody: true }, 'lite', { '1.1': '<'.repeat(5_000) }, huge)
+    assert.equal(grown.data['truncated'], true)
+    assert.deepEqual(grown.data['bodies'], [{ type: 'text/html', charset: 'utf-8', body_section: '1.1' }])
+    assert.ok(Buffer.byteLength(grown.raw) <= 4096)
+    assert.match(String(grown.data['resource_url']), /\/messages\/[0-9a-f]{24}$/)
+    const calls = house.mail.calls
+    const known = await deliver({ includeBody: true }, 'lite', {}, { ...rich, bodies: [{ ...html, size: 1_000_000 }] })
+    assert.equal(known.data['truncated'], true)
+    const crowd = Array.from({ length: 1000 }, (_, index) => ({
+      name: `Person ${index}`,
+      email: `p${index}@example.com`,
+    }))
+    const many = await deliver({}, 'lite', null, { ...rich, addresses: { ...rich.addresses, to: crowd } })
+    assert.equal(many.data['truncated'], true)
+    assert.ok(house.mail.calls > calls, 'the first webhook reads bodies of every message')
+  })
+
+  test('bodies that cannot be read now are waited for, without blaming the receiver', async () => {
+    house.mail.broken = new AppError('account_unavailable', 'connecting')
+    paths += 1
+    const path = `/wait${paths}`
+    const webhook = await wing.webhooks.create(
+      { developerId, userId: user.id, version: 'lite' },
+      { callbackUrl: receiver.url(path), includeBody: true },
+    )
+    const { rows, messages } = await arrive(house.store, wing.webhooks, account, [{ facts: facts('wait') }])
+    const [row, message] = [rows[0], messages[0]]
+    assert.ok(row && message)
+    const waiting = await until('postponed', async () => {
+      const now = await house.store.outbox.get(row.id)
+      return now !== null && now.reason !== null ? now : null
+    })
+    assert.equal(waiting.state, 'pending')
+    assert.equal(waiting.attemptCount, 0)
+    assert.match(waiting.reason ?? '', /connecting/)
+    assert.equal((await house.store.webhooks.get(webhook.id))?.health.consecutiveFailures, 0)
+    house.mail.broken = null
+    house.mail.bodies.set(message.id, { '1': 'here it is' })
+    const [request] = await until('a callback', () => (receiver.at(path).length > 0 ? receiver.at(path) : null), {
+      withinMs: 9_000,
+    })
+    assert.deepEqual((request?.body['message_data'] as { bodies: unknown[] }).bodies, [
+      { type: 'text/plain', charset: 'utf-8', body_section: '1', content: 'here it is' },
+    ])
+  })
+
+  test('a message whose body is gone is told without it', async () => {
+    const { data } = await deliver({ includeBody: true }, 'lite', null, facts('gone'))
+    assert.equal(data['truncated'], true)
+  })
+
+  test('body_search decides at delivery: skipped with the filter’s word, or sent', async () => {
+    paths += 1
+    const path = `/search${paths}`
+    await wing.webhooks.create(
+      { developerId, userId: user.id, version: 'lite' },
+      { callbackUrl: receiver.url(path), filters: { bodySearch: 'needle' } },
+    )
+    const planned = [{ facts: facts('hay') }, { facts: facts('needle') }]
+    // The bodies have to be there before the rows: ids are the same on a dry account.
+    const twin = await arrive(house.store, null, account, planned)
+    for (const [index, message] of twin.messages.entries()) {
+      house.mail.bodies.set(message.id, { '1': index === 0 ? 'only hay' : 'a Needle in it' })
+    }
+    const { rows } = await arrive(house.store, wing.webhooks, account, planned)
+    assert.equal(rows.length, 2)
+    await until('a callback', () => receiver.at(path).length === 1)
+    const hay = await until('skipped', async () => {
+      const now = await house.store.outbox.get(rows[0]?.id ?? '')
+      return now?.state === 'skipped' ? now : null
+    })
+    assert.match(hay.reason ?? '', /^bodySearch: /)
+    assert.equal((receiver.at(path)[0]?.body['message_data'] as { subject: string }).subject, 'Subject of needle')
+  })
+})
