@@ -39,6 +39,8 @@ const areas = [
   'engine/net/**',
   'engine/observe/**',
   'engine/store/*.ts',
+  'engine/store/port/**',
+  'engine/store/records/**',
   'engine/store/sqlite/**',
   'engine/store/mongo/**',
   'api/**',

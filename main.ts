@@ -10,7 +10,10 @@ async function serve(): Promise<void> {
   const engine = await createEngine({ config, log, processMetrics: true })
   const generated = await engine.developers.ensureFirst()
   if (generated !== null) {
-    log.warn({ apiKey: generated.apiKey, shownOnce: generated.apiSecret }, 'first developer made: keep this key and its secret (shownOnce)')
+    log.warn(
+      { apiKey: generated.apiKey, shownOnce: generated.apiSecret },
+      'first developer made: keep this key and its secret (shownOnce)',
+    )
   }
   const server = createServer(createApp({ engine }), config)
   const url = await listen(server, config)
@@ -51,7 +54,8 @@ function endOnSignals(engine: Engine, server: Server, log: Logger): void {
 try {
   await serve()
 } catch (error) {
-  const message = error instanceof AppError ? error.message : error instanceof Error ? (error.stack ?? error.message) : String(error)
+  const message =
+    error instanceof AppError ? error.message : error instanceof Error ? (error.stack ?? error.message) : String(error)
   process.stderr.write(`mailroom: ${message}\n`)
   process.exit(1)
 }

@@ -7,4 +7,11 @@ import { deliveryRoutes } from './lite/webhooks/deliveries.ts'
 import { webhookRoutes } from './lite/webhooks/handlers.ts'
 import type { Route } from './route.ts'
 
-export const resourceRoutes: readonly Route[] = [...userRoutes, ...emailAccountRoutes, ...folderRoutes, ...messageListRoutes, ...webhookRoutes, ...deliveryRoutes]
+export const resourceRoutes: readonly Route[] = [
+  ...userRoutes,
+  ...emailAccountRoutes,
+  ...folderRoutes,
+  ...messageListRoutes,
+  ...webhookRoutes,
+  ...deliveryRoutes,
+]

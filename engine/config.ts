@@ -164,10 +164,7 @@ const keys = {
     'UIDVALIDITY changes of a folder per day until it is slowed down',
   ],
 
-  MAILROOM_OAUTH_TOKEN_URL_A: [
-    optionalUrl,
-    'token endpoint of provider A (PROVIDER_A_OAUTH2); unset = the public one',
-  ],
+  MAILROOM_OAUTH_TOKEN_URL_A: [optionalUrl, 'token endpoint of provider A (PROVIDER_A_OAUTH2); unset = the public one'],
   MAILROOM_OAUTH_TOKEN_URL_B: [
     optionalUrl,
     'token endpoint of provider B (PROVIDER_B_CONNECT); unset = the public one',

@@ -48,7 +48,11 @@ export interface EngineDeps {
 export async function createEngine({ config, log, processMetrics = false }: EngineDeps): Promise<Engine> {
   const sealer = createSealer(loadKey(config))
   const store = await openStore(config, log)
-  const metrics = createMetrics({ processMetrics, accountTags: () => accounts.countTags(), webhookTags: () => tagsOf(webhooks.views()) })
+  const metrics = createMetrics({
+    processMetrics,
+    accountTags: () => accounts.countTags(),
+    webhookTags: () => tagsOf(webhooks.views()),
+  })
   const http = createHttpClient()
   const developers = createDevelopers({ store, sealer, config })
   const tokens = createTokens({ config, store, sealer, http })

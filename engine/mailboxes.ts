@@ -56,7 +56,10 @@ export interface AccountEdit {
 
 export interface Mailboxes {
   /** Tries the login first. `bad_request` for a bad parameter, `private_address` for a host or URL that is not public. */
-  createUser(developer: DeveloperRecord, input: UserInput): Promise<Created<{ readonly user: UserRecord; readonly account: AccountRecord | null }>>
+  createUser(
+    developer: DeveloperRecord,
+    input: UserInput,
+  ): Promise<Created<{ readonly user: UserRecord; readonly account: AccountRecord | null }>>
   createAccount(developer: DeveloperRecord, user: UserRecord, input: AccountInput): Promise<Created<AccountRecord>>
   editUser(user: UserRecord, patch: { readonly firstName?: string; readonly lastName?: string }): Promise<UserRecord>
   /** New credentials or settings are tried first: a soft failure leaves the account as it was. */
@@ -154,14 +157,16 @@ async function tryMailbox(deps: Deps, developer: DeveloperRecord, input: Account
   await checkProvider(deps, developer, input.credential)
   const probe = await deps.accounts.probe(developer.id, input, input.credential)
   if (probe.ok) return { ok: true, value: null }
-  if (probe.failure === 'private_address') throw new AppError('private_address', `server: ${probe.message}`, { details: { parameter: 'server' } })
+  if (probe.failure === 'private_address')
+    throw new AppError('private_address', `server: ${probe.message}`, { details: { parameter: 'server' } })
   return { ok: false, failure: probe.failure, message: probe.message, log: probe.log }
 }
 
 async function checkProvider(deps: Deps, developer: DeveloperRecord, credential: Credential): Promise<void> {
   if (credential.kind !== 'oauth2') return
   const provider = await deps.store.providers.get(developer.id, credential.providerKey)
-  if (provider === null) throw badParameter('provider_consumer_key', 'is not registered; add it with POST /lite/oauth_providers first')
+  if (provider === null)
+    throw badParameter('provider_consumer_key', 'is not registered; add it with POST /lite/oauth_providers first')
 }
 
 async function storeAccount(deps: Deps, user: UserRecord, input: AccountInput): Promise<AccountRecord> {
@@ -208,14 +213,21 @@ function newAccount(deps: Deps, user: UserRecord, input: AccountInput, label: st
   }
 }
 
-async function editAccount(deps: Deps, developer: DeveloperRecord, account: AccountRecord, edit: AccountEdit): Promise<Created<AccountRecord>> {
+async function editAccount(
+  deps: Deps,
+  developer: DeveloperRecord,
+  account: AccountRecord,
+  edit: AccountEdit,
+): Promise<Created<AccountRecord>> {
   const settings = {
     server: edit.server ?? account.server,
     port: edit.port ?? account.port,
     useSsl: edit.useSsl ?? account.useSsl,
     username: edit.username ?? account.username,
   }
-  const reconnects = edit.credential !== undefined || [edit.server, edit.port, edit.useSsl, edit.username].some((value) => value !== undefined)
+  const reconnects =
+    edit.credential !== undefined ||
+    [edit.server, edit.port, edit.useSsl, edit.username].some((value) => value !== undefined)
   const credential = edit.credential ?? openCredential(deps.sealer, account)
   const callbacks = { statusCallbackUrl: edit.statusCallbackUrl ?? null, options: edit.options ?? {} }
   if (reconnects) {

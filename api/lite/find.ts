@@ -1,5 +1,12 @@
 /** From path parameters to records: unknown ids answer 404 `<kind> <id> is invalid`, and nothing of another developer is ever found. */
-import { badParameter, notFound, type AccountRecord, type FolderRecord, type MessageRecord, type UserRecord } from '../../engine/index.ts'
+import {
+  badParameter,
+  notFound,
+  type AccountRecord,
+  type FolderRecord,
+  type MessageRecord,
+  type UserRecord,
+} from '../../engine/index.ts'
 import type { Call } from '../route.ts'
 
 /** Notes the user on the call (rate limits, call log). */
@@ -20,7 +27,8 @@ export async function findAccount(call: Call, userId: string, label: string): Pr
   const { store } = call.engine
   const user = await store.users.get(call.developer.id, userId)
   if (user === null) throw notFound('user', userId)
-  const account = label === '0' ? ((await store.accounts.listByUser(user.id))[0] ?? null) : await byLabel(call, user.id, label)
+  const account =
+    label === '0' ? ((await store.accounts.listByUser(user.id))[0] ?? null) : await byLabel(call, user.id, label)
   if (account === null) throw notFound('email account', label)
   call.concerns(user, account)
   return { user, account }
@@ -38,13 +46,23 @@ async function byLabel(call: Call, userId: string, label: string): Promise<Accou
  * A folder by the name that a caller writes: with '/' between its levels, or with `delimiter`. INBOX in any case. The server's own
  * spelling is found too, so a name that holds the other delimiter can be reached either way.
  */
-export async function findFolder(call: Call, account: AccountRecord, name: string, delimiter?: string): Promise<FolderRecord> {
+export async function findFolder(
+  call: Call,
+  account: AccountRecord,
+  name: string,
+  delimiter?: string,
+): Promise<FolderRecord> {
   const folder = await lookUpFolder(call, account, name, delimiter)
   if (folder === null) throw notFound('folder', name)
   return folder
 }
 
-export async function lookUpFolder(call: Call, account: AccountRecord, name: string, delimiter?: string): Promise<FolderRecord | null> {
+export async function lookUpFolder(
+  call: Call,
+  account: AccountRecord,
+  name: string,
+  delimiter?: string,
+): Promise<FolderRecord | null> {
   const { folders } = call.engine.store
   if (name.toUpperCase() === 'INBOX') return folders.byPath(account.id, 'INBOX')
   const all = await folders.list(account.id)
@@ -64,9 +82,17 @@ export function serverPath(name: string, serverDelimiter: string, delimiter: str
 
 /** Ours, an RFC 5322 Message-ID with or without angle brackets, or a hosted provider's id, bare or as `gm-<id>`. */
 export async function findMessage(call: Call, account: AccountRecord, id: string): Promise<MessageRecord> {
+  const found = await findKnownMessage(call, account, id)
+  if (found.placements.length === 0) throw notFound('message', id)
+  return found
+}
+
+/** The same, and messages that have left every folder but whose identity is remembered. */
+export async function findKnownMessage(call: Call, account: AccountRecord, id: string): Promise<MessageRecord> {
   const { messages } = call.engine.store
   const bare = id.trim().replace(/^<(.*)>$/, '$1')
-  const found = (await messages.find(account.id, bare)) ?? (bare.startsWith('gm-') ? await messages.find(account.id, bare.slice(3)) : null)
-  if (found === null || found.placements.length === 0) throw notFound('message', id)
+  const hosted = bare.startsWith('gm-') ? bare.slice(3) : null
+  const found = (await messages.find(account.id, bare)) ?? (hosted === null ? null : await messages.find(account.id, hosted))
+  if (found === null) throw notFound('message', id)
   return found
 }

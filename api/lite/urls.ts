@@ -18,14 +18,17 @@ export interface LiteUrls {
 
 export function liteUrls(baseUrl: string): LiteUrls {
   const user = (id: string) => `${baseUrl}/lite/users/${id}`
-  const account = (one: Pick<AccountRecord, 'userId' | 'label'>) => `${user(one.userId)}/email_accounts/${segment(one.label)}`
-  const folder = (one: Pick<AccountRecord, 'userId' | 'label'>, name: string) => `${account(one)}/folders/${segment(name)}`
+  const account = (one: Pick<AccountRecord, 'userId' | 'label'>) =>
+    `${user(one.userId)}/email_accounts/${segment(one.label)}`
+  const folder = (one: Pick<AccountRecord, 'userId' | 'label'>, name: string) =>
+    `${account(one)}/folders/${segment(name)}`
   return {
     user: ({ id }) => user(id),
     account,
     folder,
     message: (one, id, name) => `${name === undefined ? account(one) : folder(one, name)}/messages/${segment(id)}`,
-    webhook: ({ userId, id }) => (userId === null ? `${baseUrl}/lite/webhooks/${id}` : `${user(userId)}/webhooks/${id}`),
+    webhook: ({ userId, id }) =>
+      userId === null ? `${baseUrl}/lite/webhooks/${id}` : `${user(userId)}/webhooks/${id}`,
     token: (token) => `${baseUrl}/lite/connect_tokens/${token}`,
     provider: (key) => `${baseUrl}/lite/oauth_providers/${segment(key)}`,
     at: (path) => `${baseUrl}${path}`,

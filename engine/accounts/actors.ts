@@ -1,7 +1,17 @@
 /** The account chart's actors over one runtime: promises and callbacks that speak in the chart's events, failures as plain JSON. */
 import { fromCallback, fromPromise, type AnyActorRef, type EventObject } from 'xstate'
 import { accountMachine } from '../../machines/account.machine.ts'
-import { AttemptFailed, failureClasses, type AccountEvent, type AccountReport, type ConnectInput, type DoneAt, type Failure, type FailureClass, type MailboxInput } from '../../machines/events.ts'
+import {
+  AttemptFailed,
+  failureClasses,
+  type AccountEvent,
+  type AccountReport,
+  type ConnectInput,
+  type DoneAt,
+  type Failure,
+  type FailureClass,
+  type MailboxInput,
+} from '../../machines/events.ts'
 import { type AppError, toAppError } from '../errors.ts'
 import type { Runtime } from './runtime.ts'
 import type { SyncDeps } from './state.ts'
@@ -19,14 +29,20 @@ export function accountLogic({ sync, runtimeOf, report }: ActorDeps) {
   return accountMachine.provide({
     actors: {
       connect: fromPromise<DoneAt, ConnectInput>(async ({ input, signal, self }) => {
-        await attempt(sync, () => runtimeOf(input.accountId).connect(signal, (stage) => tell(self, { type: `connect.${stage}`, at: now() })))
+        await attempt(sync, () =>
+          runtimeOf(input.accountId).connect(signal, (stage) => tell(self, { type: `connect.${stage}`, at: now() })),
+        )
         return { at: now() }
       }),
       sync: fromPromise<DoneAt, MailboxInput>(async ({ input, signal, self }) => {
-        await attempt(sync, () => runtimeOf(input.accountId).sync(signal, () => tell(self, { type: 'sync.progress', at: now() })))
+        await attempt(sync, () =>
+          runtimeOf(input.accountId).sync(signal, () => tell(self, { type: 'sync.progress', at: now() })),
+        )
         return { at: now() }
       }),
-      watch: fromCallback<EventObject, MailboxInput>(({ input, sendBack }) => watchActor(sync, runtimeOf(input.accountId), sendBack)),
+      watch: fromCallback<EventObject, MailboxInput>(({ input, sendBack }) =>
+        watchActor(sync, runtimeOf(input.accountId), sendBack),
+      ),
       report: fromPromise<unknown, AccountReport>(({ input }) => report(input)),
     },
   })
@@ -67,11 +83,21 @@ async function attempt(sync: SyncDeps, work: () => Promise<void>): Promise<void>
 
 const known: ReadonlySet<string> = new Set(failureClasses)
 /** Codes that are no failure class of a mailbox, in the chart's words. */
-const classOf: Partial<Record<AppError['code'], FailureClass>> = { private_address: 'permission', server_refused: 'protocol', internal: 'protocol' }
+const classOf: Partial<Record<AppError['code'], FailureClass>> = {
+  private_address: 'permission',
+  server_refused: 'protocol',
+  internal: 'protocol',
+}
 
 export function failureFrom(sync: SyncDeps, thrown: unknown): Failure {
   const error = toAppError(thrown)
   if (error.code === 'internal') sync.log.error({ err: error.cause ?? error }, 'a bug in an account actor')
   const failureClass = known.has(error.code) ? (error.code as FailureClass) : (classOf[error.code] ?? 'network')
-  return { class: failureClass, message: error.message, at: sync.now(), retryAfterMs: error.retryAfterMs, jitter: Math.random() }
+  return {
+    class: failureClass,
+    message: error.message,
+    at: sync.now(),
+    retryAfterMs: error.retryAfterMs,
+    jitter: Math.random(),
+  }
 }

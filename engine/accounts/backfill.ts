@@ -66,7 +66,11 @@ async function finish(state: AccountState, folderId: string): Promise<void> {
 /** The next folder to back-fill: INBOX first, then Sent, then the others as listed. */
 export function nextToBackfill(state: AccountState, now: number): string | null {
   const open = [...state.folders.values()].filter(
-    (folder) => folder.selectable && (folder.parkedUntil ?? 0) <= now && folder.cursor !== null && folder.cursor.backfillBelow > 1,
+    (folder) =>
+      folder.selectable &&
+      (folder.parkedUntil ?? 0) <= now &&
+      folder.cursor !== null &&
+      folder.cursor.backfillBelow > 1,
   )
   const rank = (path: string, use: string | null) => (path === 'INBOX' ? 0 : use === '\\Sent' ? 1 : 2)
   return open.sort((a, b) => rank(a.path, a.specialUse) - rank(b.path, b.specialUse))[0]?.id ?? null
@@ -75,6 +79,9 @@ export function nextToBackfill(state: AccountState, now: number): string | null 
 /** Every selectable folder has been opened and read to its end (parked ones do not hold this up). */
 export function isComplete(state: AccountState, now: number): boolean {
   return [...state.folders.values()].every(
-    (folder) => !folder.selectable || (folder.parkedUntil ?? 0) > now || (folder.cursor !== null && folder.cursor.backfillBelow <= 1),
+    (folder) =>
+      !folder.selectable ||
+      (folder.parkedUntil ?? 0) > now ||
+      (folder.cursor !== null && folder.cursor.backfillBelow <= 1),
   )
 }

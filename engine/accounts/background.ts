@@ -14,7 +14,14 @@ const parkMs = 6 * 3_600_000
 const retryFirstMs = 2_000
 const retryMaxMs = 5 * 60_000
 /** These concern the account, not one folder: the watching actor has to know. */
-const accountFailures = new Set(['auth_rejected', 'consent_lost', 'permission', 'lease_lost', 'store_unavailable', 'throttled'])
+const accountFailures = new Set([
+  'auth_rejected',
+  'consent_lost',
+  'permission',
+  'lease_lost',
+  'store_unavailable',
+  'throttled',
+])
 /** These concern one folder alone. */
 const folderFailures = new Set(['server_refused', 'not_found'])
 
@@ -104,9 +111,14 @@ export function createBackground(deps: BackgroundDeps): Background {
     if (folder === null) return
     const parked = count >= parkAfter || error.details['slowDown'] === true
     const parkedUntil = sync.now() + (parked ? parkMs : retryFirstMs * 10)
-    sync.log.warn({ accountId: state.account.id, folder: path, failures: count, reason: error.message }, parked ? 'folder parked' : 'folder refused')
+    sync.log.warn(
+      { accountId: state.account.id, folder: path, failures: count, reason: error.message },
+      parked ? 'folder parked' : 'folder refused',
+    )
     await sync.store.folders.setParked(folder.id, count, parkedUntil)
-    state.setFolders([...state.folders.values()].map((one) => (one.id === folder.id ? { ...one, failures: count, parkedUntil } : one)))
+    state.setFolders(
+      [...state.folders.values()].map((one) => (one.id === folder.id ? { ...one, failures: count, parkedUntil } : one)),
+    )
   }
 
   async function run(signal: AbortSignal): Promise<void> {
@@ -120,7 +132,10 @@ export function createBackground(deps: BackgroundDeps): Background {
         if (signal.aborted) return
         if (accountFailures.has(problem.code) || problem.code === 'internal') throw problem
         attempt += 1
-        sync.log.info({ accountId: state.account.id, code: problem.code, reason: problem.message }, 'command connection failed; trying again')
+        sync.log.info(
+          { accountId: state.account.id, code: problem.code, reason: problem.message },
+          'command connection failed; trying again',
+        )
         await pause(Math.min(retryMaxMs, problem.retryAfterMs ?? retryFirstMs * 2 ** attempt), signal)
       }
     }

@@ -102,11 +102,15 @@ function readCommands({ live, sync }: CommandDeps): Pick<AccountCommands, ReadCo
     },
     async fetchHeaders(accountId, message) {
       const { link } = await live(accountId)
-      return link.run('api', (session) => atPlacement(session, message, (uid) => session.fetchSection(uid, 'HEADER', headerMaxBytes)))
+      return link.run('api', (session) =>
+        atPlacement(session, message, (uid) => session.fetchSection(uid, 'HEADER', headerMaxBytes)),
+      )
     },
     async streamPart(accountId, message, section, encoding) {
       const { link } = await live(accountId)
-      const raw = await held(link, sync.config.MAILROOM_COMMAND_TIMEOUT, (session) => atPlacement(session, message, (uid) => session.streamSection(uid, section)))
+      const raw = await held(link, sync.config.MAILROOM_COMMAND_TIMEOUT, (session) =>
+        atPlacement(session, message, (uid) => session.streamSection(uid, section)),
+      )
       const decoder = createTransferStream(encoding)
       raw.on('error', (error) => decoder.destroy(error))
       decoder.on('close', () => raw.destroy())
@@ -114,7 +118,9 @@ function readCommands({ live, sync }: CommandDeps): Pick<AccountCommands, ReadCo
     },
     async streamRaw(accountId, message) {
       const { link } = await live(accountId)
-      return held(link, sync.config.MAILROOM_COMMAND_TIMEOUT, (session) => atPlacement(session, message, (uid) => session.streamSection(uid, '')))
+      return held(link, sync.config.MAILROOM_COMMAND_TIMEOUT, (session) =>
+        atPlacement(session, message, (uid) => session.streamSection(uid, '')),
+      )
     },
   }
 }
@@ -122,7 +128,11 @@ function readCommands({ live, sync }: CommandDeps): Pick<AccountCommands, ReadCo
 const headerMaxBytes = 4 * 1_048_576
 
 /** Tries each place where the message lies until one has it; null from `work` = not there. */
-async function atPlacement<T>(session: Session, message: MessageRecord, work: (uid: number) => Promise<T | null>): Promise<T> {
+async function atPlacement<T>(
+  session: Session,
+  message: MessageRecord,
+  work: (uid: number) => Promise<T | null>,
+): Promise<T> {
   for (const placement of message.placements) {
     const selected = await session.select(placement.path)
     if (selected.uidValidity !== null && selected.uidValidity !== placement.uidValidity) continue
@@ -166,7 +176,13 @@ function writeCommands({ live, sync }: CommandDeps): Pick<AccountCommands, Write
   }
 
   /** MOVE and COPY: the index says the same as the server when this answers, and nobody is told. */
-  async function transfer(accountId: string, message: MessageRecord, at: Placement, to: FolderRecord, kind: 'move' | 'copy'): Promise<void> {
+  async function transfer(
+    accountId: string,
+    message: MessageRecord,
+    at: Placement,
+    to: FolderRecord,
+    kind: 'move' | 'copy',
+  ): Promise<void> {
     const { link, state } = await live(accountId)
     state.own.expectArrival(to.id, message.id)
     if (kind === 'move') state.own.expectDeparture(at.folderId, at.uid)
@@ -176,8 +192,21 @@ function writeCommands({ live, sync }: CommandDeps): Pick<AccountCommands, Write
         const { newUid, uidValidity } = await session[kind](at.uid, to.path)
         const validity = uidValidity ?? to.cursor?.uidValidity
         const known = newUid !== null && validity !== undefined
-        const placement = known ? { ...at, folderId: to.id, path: to.path, uid: newUid, uidValidity: validity, modseq: '0', rev: 0, quiet: true } : null
-        await state.exclusive(() => store.messages.relocate(accountId, message.id, kind === 'move' ? at : null, placement))
+        const placement = known
+          ? {
+              ...at,
+              folderId: to.id,
+              path: to.path,
+              uid: newUid,
+              uidValidity: validity,
+              modseq: '0',
+              rev: 0,
+              quiet: true,
+            }
+          : null
+        await state.exclusive(() =>
+          store.messages.relocate(accountId, message.id, kind === 'move' ? at : null, placement),
+        )
         if (!known) await catchUp({ deps: sync, state, session }, to.path)
       })
     } catch (error) {
@@ -230,5 +259,9 @@ function writeCommands({ live, sync }: CommandDeps): Pick<AccountCommands, Write
 async function expectAppended(state: AccountState, session: Session, to: FolderRecord, uid: number): Promise<void> {
   await session.select(to.path, { refresh: true })
   const { messages } = await readUids(session, [uid])
-  for (const fetched of messages) state.own.expectArrival(to.id, messageId(state.account.id, readMessage(state.account, fetched, session.capabilities.identity).identity))
+  for (const fetched of messages)
+    state.own.expectArrival(
+      to.id,
+      messageId(state.account.id, readMessage(state.account, fetched, session.capabilities.identity).identity),
+    )
 }

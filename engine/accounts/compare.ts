@@ -17,13 +17,19 @@ type SeenFlags = Awaited<ReturnType<SyncContext['session']['fetchFlags']>>
 export async function flagsSince(context: SyncContext, folderId: string, highest: string | null): Promise<void> {
   const cursor = cursorOf(context.state, folderId)
   const seen = await context.session.fetchFlags('1:*', cursor.highestModseq)
-  const modseqs = [cursor.highestModseq, ...(highest === null ? [] : [highest]), ...seen.map((one) => one.modseq ?? '0')]
+  const modseqs = [
+    cursor.highestModseq,
+    ...(highest === null ? [] : [highest]),
+    ...seen.map((one) => one.modseq ?? '0'),
+  ]
   const next = modseqs.reduce((max, one) => (BigInt(one) > BigInt(max) ? one : max))
   for (let start = 0; start < seen.length; start += window) {
     await storeFlags(context, folderId, seen.slice(start, start + window))
   }
   if (next !== cursor.highestModseq) {
-    await context.state.commit(folderId, () => ({ cursor: { ...cursorOf(context.state, folderId), highestModseq: next } }))
+    await context.state.commit(folderId, () => ({
+      cursor: { ...cursorOf(context.state, folderId), highestModseq: next },
+    }))
   }
 }
 
@@ -50,14 +56,22 @@ async function storeFlags(context: SyncContext, folderId: string, seen: SeenFlag
     const plan = { account: state.account, folder, uidValidity: cursor.uidValidity, own: state.own, now: deps.now() }
     const { updates, changes } = planFlags(plan, seen, known, rows)
     if (updates.length === 0) return null
-    const read = updates.filter((update) => update.flags.includes('\\Seen') !== known.get(update.uid)?.flags.includes('\\Seen'))
+    const read = updates.filter(
+      (update) => update.flags.includes('\\Seen') !== known.get(update.uid)?.flags.includes('\\Seen'),
+    )
     const unseen = folder.unseen + read.reduce((sum, update) => sum + (update.flags.includes('\\Seen') ? -1 : 1), 0)
     const counts = { messages: folder.messages, unseen: Math.max(0, unseen) }
     return { cursor: { ...cursor, syncedAt: deps.now() }, flagUpdates: updates, changes, counts }
   })
 }
 
-async function knownWithin(context: SyncContext, folderId: string, cursor: FolderCursor, from: number, to: number): Promise<Map<number, KnownUid>> {
+async function knownWithin(
+  context: SyncContext,
+  folderId: string,
+  cursor: FolderCursor,
+  from: number,
+  to: number,
+): Promise<Map<number, KnownUid>> {
   const known = await context.deps.store.messages.knownUids(folderId, cursor.uidValidity, from, to)
   return new Map(known.map((one) => [one.uid, one]))
 }
@@ -87,7 +101,13 @@ async function confirmGone({ session }: SyncContext, suspects: readonly number[]
   return suspects.filter((uid) => !still.has(uid))
 }
 
-async function takeOut(context: SyncContext, folderId: string, vanished: readonly number[], known: ReadonlyMap<number, KnownUid>, exists: number): Promise<void> {
+async function takeOut(
+  context: SyncContext,
+  folderId: string,
+  vanished: readonly number[],
+  known: ReadonlyMap<number, KnownUid>,
+  exists: number,
+): Promise<void> {
   const { state, deps } = context
   const batch = deps.config.MAILROOM_SYNC_BATCH
   for (let start = 0; start === 0 || start < vanished.length; start += batch) {

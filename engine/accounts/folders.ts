@@ -28,7 +28,9 @@ export function createFolderPoll(context: SyncContext): FolderPoll {
     const listed = await session.list({ status: session.capabilities.listStatus })
     listedAt = deps.now()
     await reconcile(context, listed)
-    return listed.flatMap((mailbox) => (isMoved(state.folderByPath(mailbox.path), mailbox.status, deps.now()) ? [mailbox.path] : []))
+    return listed.flatMap((mailbox) =>
+      isMoved(state.folderByPath(mailbox.path), mailbox.status, deps.now()) ? [mailbox.path] : [],
+    )
   }
 
   async function poll(): Promise<string[]> {
@@ -36,7 +38,12 @@ export function createFolderPoll(context: SyncContext): FolderPoll {
     const moved: string[] = []
     for (const folder of state.folders.values()) {
       const wait = isHot(folder, deps.now()) ? deps.config.MAILROOM_FOLDER_POLL : deps.config.MAILROOM_FOLDER_POLL_COLD
-      if (!folder.selectable || folder.path === session.selected?.path || deps.now() - (asked.get(folder.id) ?? 0) < wait) continue
+      if (
+        !folder.selectable ||
+        folder.path === session.selected?.path ||
+        deps.now() - (asked.get(folder.id) ?? 0) < wait
+      )
+        continue
       asked.set(folder.id, deps.now())
       if (await askStatus(context, folder)) moved.push(folder.path)
     }
@@ -66,7 +73,11 @@ async function askStatus(context: SyncContext, folder: FolderRecord): Promise<bo
  */
 async function reconcile({ deps, state }: SyncContext, listed: readonly ListedMailbox[]): Promise<void> {
   const complete = listed.some((mailbox) => mailbox.path === 'INBOX') && listed.length * 2 >= state.folders.size
-  if (!complete) deps.log.warn({ accountId: state.account.id, listed: listed.length, known: state.folders.size }, 'odd folder list: nothing is removed')
+  if (!complete)
+    deps.log.warn(
+      { accountId: state.account.id, listed: listed.length, known: state.folders.size },
+      'odd folder list: nothing is removed',
+    )
   const rows: ListedFolder[] = listed.map((mailbox) => ({
     path: mailbox.path,
     delimiter: mailbox.delimiter,

@@ -24,7 +24,12 @@ function isRemapping(state: AccountState, entry: GonePlacement): boolean {
   return cursor?.remapSince !== undefined && cursor.backfillBelow > 1
 }
 
-async function tellOne(deps: SyncDeps, state: AccountState, message: MessageRecord, entry: GonePlacement): Promise<void> {
+async function tellOne(
+  deps: SyncDeps,
+  state: AccountState,
+  message: MessageRecord,
+  entry: GonePlacement,
+): Promise<void> {
   const { folderId, uidValidity, uid } = entry
   const carrier = state.folders.has(folderId) ? folderId : state.folderByPath('INBOX')?.id
   if (carrier === undefined) return

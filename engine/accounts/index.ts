@@ -76,7 +76,8 @@ export function createAccounts({ sealer, tokens, now = Date.now, ...rest }: Acco
     },
     pause: (accountId) => void registry.send(accountId, { type: 'PAUSE' }),
     resume: (accountId) => void registry.send(accountId, { type: 'RESUME', now: now(), jitter: Math.random() }),
-    wake: (accountId) => void registry.send(accountId, { type: 'WAKE', reconnect: true, now: now(), jitter: Math.random() }),
+    wake: (accountId) =>
+      void registry.send(accountId, { type: 'WAKE', reconnect: true, now: now(), jitter: Math.random() }),
     checkNow: (accountId) => checkNow({ sync, sealer, probe, registry }, accountId),
     view: (accountId) => registry.view(accountId),
     views: () => registry.views(),
@@ -100,8 +101,12 @@ function createPool(sync: SyncDeps, deps: RuntimeDeps, runtimes: Map<string, Run
     kind: 'account',
     create(input, inspect, id) {
       const actor = createActor(logic, { input, inspect, systemId: 'root' })
-      actor.on('attempt.failed', ({ failure }) => log.info({ accountId: id, class: failure.class, reason: failure.message }, 'account attempt failed'))
-      actor.on('status.changed', ({ status, message }) => log.warn({ accountId: id, status, reason: message }, 'account status changed'))
+      actor.on('attempt.failed', ({ failure }) =>
+        log.info({ accountId: id, class: failure.class, reason: failure.message }, 'account attempt failed'),
+      )
+      actor.on('status.changed', ({ status, message }) =>
+        log.warn({ accountId: id, status, reason: message }, 'account status changed'),
+      )
       return actor
     },
     async load(id) {
@@ -150,7 +155,12 @@ function settingsOf(config: Config): AccountSettings {
 }
 
 /** The account's live connection; one that is just connecting is waited for. */
-async function liveAccount(sync: SyncDeps, registry: Registry, runtimes: ReadonlyMap<string, Runtime>, accountId: string): Promise<LiveAccount> {
+async function liveAccount(
+  sync: SyncDeps,
+  registry: Registry,
+  runtimes: ReadonlyMap<string, Runtime>,
+  accountId: string,
+): Promise<LiveAccount> {
   const until = sync.now() + settleMs
   for (;;) {
     const snapshot = registry.snapshot(accountId)
@@ -163,12 +173,14 @@ async function liveAccount(sync: SyncDeps, registry: Registry, runtimes: Readonl
 }
 
 function unavailable(snapshot: AccountSnapshot | null, now: number, accountId: string): AppError {
-  if (snapshot === null) return new AppError('account_unavailable', `email account ${accountId} is not started yet`, { retryAfterMs: 5000 })
+  if (snapshot === null)
+    return new AppError('account_unavailable', `email account ${accountId} is not started yet`, { retryAfterMs: 5000 })
   const { next, state, lastError } = describeAccount(snapshot)
   const details = { state, next, lastError }
   const wait = next === null ? {} : { retryAfterMs: Math.max(1000, next.at - now) }
   const why = lastError?.message ?? `the email account is ${state}`
-  if (snapshot.hasTag('disabled')) return new AppError('account_disabled', `the email account is DISABLED: ${why}`, { details, ...wait })
+  if (snapshot.hasTag('disabled'))
+    return new AppError('account_disabled', `the email account is DISABLED: ${why}`, { details, ...wait })
   return new AppError('account_unavailable', `the mail server cannot be used now: ${why}`, { details, ...wait })
 }
 
@@ -191,7 +203,8 @@ async function checkNow({ sync, sealer, probe, registry }: CheckDeps, accountId:
 }
 
 function checkError(result: { readonly failure: string; readonly message: string }): AppError {
-  const code = result.failure === 'connection_refused' || result.failure === 'host_not_found' ? 'network' : result.failure
+  const code =
+    result.failure === 'connection_refused' || result.failure === 'host_not_found' ? 'network' : result.failure
   return new AppError(code as AppError['code'], result.message)
 }
 

@@ -29,6 +29,7 @@ export function createLane(concurrency = 1): Lane {
   const queue = new PQueue({ concurrency })
   const waiting: Record<Priority, number> = { api: 0, live: 0, backfill: 0 }
   const ended = new AbortController()
+  let running = 0
 
   async function run<T>(priority: Priority, work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     ended.signal.throwIfAborted()
@@ -50,7 +51,15 @@ export function createLane(concurrency = 1): Lane {
         if (given.aborted && !started) return
         started = true
         leave()
-        await work().then(resolve, reject)
+        running += 1
+        try {
+          const answer = await work()
+          running -= 1
+          resolve(answer)
+        } catch (error) {
+          running -= 1
+          reject(error as Error)
+        }
       }
       // The task settles our own promise and never rejects itself.
       void queue.add(task, { priority: rank[priority] })
@@ -60,7 +69,7 @@ export function createLane(concurrency = 1): Lane {
   return {
     run,
     get pending() {
-      return queue.pending + waiting.api + waiting.live + waiting.backfill
+      return running + waiting.api + waiting.live + waiting.backfill
     },
     wanted: (least) => (Object.keys(rank) as Priority[]).some((p) => rank[p] >= rank[least] && waiting[p] > 0),
     end(reason) {

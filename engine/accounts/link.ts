@@ -93,7 +93,15 @@ export function createLink(deps: LinkDeps): Link {
 async function inTime<T>(work: Promise<T>, waitMs: number): Promise<T> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new AppError('timeout', `the mail server did not answer within ${Math.round(waitMs / 1000)} s`, { retryAfterMs: 5000 })), waitMs)
+    timer = setTimeout(
+      () =>
+        reject(
+          new AppError('timeout', `the mail server did not answer within ${Math.round(waitMs / 1000)} s`, {
+            retryAfterMs: 5000,
+          }),
+        ),
+      waitMs,
+    )
   })
   work.catch(() => undefined)
   return Promise.race([work, late]).finally(() => clearTimeout(timer))

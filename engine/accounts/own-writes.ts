@@ -58,7 +58,10 @@ export function normalFlags(flags: readonly string[]): string[] {
 }
 
 /** The flags after a change, as the server will answer. */
-export function changedFlags(placement: Pick<Placement, 'flags'>, change: { readonly add: readonly string[]; readonly remove: readonly string[] }): string[] {
+export function changedFlags(
+  placement: Pick<Placement, 'flags'>,
+  change: { readonly add: readonly string[]; readonly remove: readonly string[] },
+): string[] {
   const removed = new Set(change.remove.map((flag) => flag.toLowerCase()))
   return normalFlags([...placement.flags.filter((flag) => !removed.has(flag.toLowerCase())), ...change.add])
 }

@@ -7,7 +7,15 @@
  */
 import { changeId, messageId } from '../store/ids.ts'
 import type { AddedMessage, ChangeDraft, FlagUpdate, KnownUid } from '../store/port.ts'
-import type { AccountRecord, ChangeKind, FolderRecord, GonePlacement, MessageFacts, MessageRecord, Placement } from '../store/records.ts'
+import type {
+  AccountRecord,
+  ChangeKind,
+  FolderRecord,
+  GonePlacement,
+  MessageFacts,
+  MessageRecord,
+  Placement,
+} from '../store/records.ts'
 import { factsOf } from '../messages/facts.ts'
 import { addPlacement, newMessage } from '../store/rows.ts'
 import { identityOf } from './identity.ts'
@@ -36,7 +44,11 @@ export interface PlannedChange {
   readonly message: MessageRecord
 }
 
-export function readMessage(account: AccountRecord, fetched: FetchedMessage, kind: SessionCapabilities['identity']): ReadMessage {
+export function readMessage(
+  account: AccountRecord,
+  fetched: FetchedMessage,
+  kind: SessionCapabilities['identity'],
+): ReadMessage {
   const facts = factsOf(account.id, fetched)
   const identity = identityOf(fetched, kind)
   return { id: messageId(account.id, identity), identity, facts, fetched }
@@ -76,7 +88,9 @@ export function planAdded(
 
 function isTold(context: PlanContext, message: ReadMessage, before: MessageRecord | null, source: Source): boolean {
   const { folder, uidValidity } = context
-  const here = before?.placements.find((one) => one.folderId === folder.id && one.uidValidity === uidValidity && one.uid === message.fetched.uid)
+  const here = before?.placements.find(
+    (one) => one.folderId === folder.id && one.uidValidity === uidValidity && one.uid === message.fetched.uid,
+  )
   if (here?.quiet === true) return false
   if (source === 'live') return true
   const since = folder.cursor?.remapSince
@@ -96,7 +110,13 @@ function placementOf(context: PlanContext, fetched: FetchedMessage, quiet: boole
   }
 }
 
-function arrival(context: PlanContext, id: string, message: ReadMessage, before: MessageRecord | null, after: MessageRecord): ChangeDraft {
+function arrival(
+  context: PlanContext,
+  id: string,
+  message: ReadMessage,
+  before: MessageRecord | null,
+  after: MessageRecord,
+): ChangeDraft {
   const first = before === null || before.firstChangeId === id
   return {
     ...changeBase(context, id, after, message.fetched.uid),
@@ -145,8 +165,18 @@ export function planFlags(
     updates.push({ messageId: before.messageId, uid, flags: now, modseq: modseq ?? before.modseq, rev })
     const row = rows.get(before.messageId)
     if (own || row === undefined) continue
-    const id = changeId(context.account.id, context.folder.id, context.uidValidity, uid, 'flags', `${rev}:${now.join(' ')}`)
-    changes.push({ change: { ...changeBase(context, id, row, uid), kind: 'flags_changed', first: false, flags: now }, message: row })
+    const id = changeId(
+      context.account.id,
+      context.folder.id,
+      context.uidValidity,
+      uid,
+      'flags',
+      `${rev}:${now.join(' ')}`,
+    )
+    changes.push({
+      change: { ...changeBase(context, id, row, uid), kind: 'flags_changed', first: false, flags: now },
+      message: row,
+    })
   }
   return { updates, changes }
 }

@@ -16,7 +16,8 @@ export async function readUids(session: Session, uids: readonly number[]): Promi
   const found = new Map<number, FetchedMessage>()
   await readInto(session, uids, found)
   const missing = uids.filter((uid) => !found.has(uid))
-  const poison = missing.length === 0 ? [] : (await session.searchUids(uidSet(missing))).filter((uid) => missing.includes(uid))
+  const poison =
+    missing.length === 0 ? [] : (await session.searchUids(uidSet(missing))).filter((uid) => missing.includes(uid))
   return { messages: uids.flatMap((uid) => found.get(uid) ?? []), poison }
 }
 

@@ -15,7 +15,15 @@ export async function storeReport({ store, listener }: SyncDeps, report: Account
     return
   }
   const outbox = await listener.planStatus(account, { status, message, version: account.statusVersion + 1 })
-  const transition = { accountId: account.id, epoch: account.epoch, fromVersion: account.statusVersion, status, statusMessage: message, resume, outbox }
+  const transition = {
+    accountId: account.id,
+    epoch: account.epoch,
+    fromVersion: account.statusVersion,
+    status,
+    statusMessage: message,
+    resume,
+    outbox,
+  }
   const written = await store.accounts.transition(transition)
   if (written !== null && outbox.length > 0) listener.stored(account.id, outbox, [])
 }

@@ -98,12 +98,16 @@ export function createRuntime(deps: RuntimeDeps, accountId: string): Runtime {
     await release(open)
     const account = await store.accounts.claim(accountId)
     if (account === null) throw new AppError('not_found', 'the account was removed')
-    const [folders, user] = await Promise.all([store.folders.list(accountId), store.users.get(account.developerId, account.userId)])
+    const [folders, user] = await Promise.all([
+      store.folders.list(accountId),
+      store.users.get(account.developerId, account.userId),
+    ])
     const { session, expiresAt } = await login(deps, account, 'live', signal, stage)
     const state = createAccountState(deps.sync, account, folders, user?.emailAddresses ?? [account.email])
     const link = createLink({
       lane: createLane(),
-      open: async (priority, stop) => (await login(deps, await fresh(account), priority, stop, () => undefined)).session,
+      open: async (priority, stop) =>
+        (await login(deps, await fresh(account), priority, stop, () => undefined)).session,
       idleCloseMs: config.MAILROOM_COMMAND_IDLE_CLOSE,
       waitMs: config.MAILROOM_COMMAND_TIMEOUT,
     })
@@ -114,7 +118,8 @@ export function createRuntime(deps: RuntimeDeps, accountId: string): Runtime {
     open = { session, state, link, tokenExpiresAt: expiresAt }
   }
 
-  const fresh = async (account: AccountRecord): Promise<AccountRecord> => (await store.accounts.get(account.id)) ?? account
+  const fresh = async (account: AccountRecord): Promise<AccountRecord> =>
+    (await store.accounts.get(account.id)) ?? account
 
   function opened(): Open {
     if (open === null) throw new AppError('network', 'the connection is closed')
@@ -137,7 +142,12 @@ export function createRuntime(deps: RuntimeDeps, accountId: string): Runtime {
     }
   }
 
-  async function attend({ session, state, link, tokenExpiresAt }: Open, signal: AbortSignal, alive: () => void, completed: () => void): Promise<'stopped' | 'rotate'> {
+  async function attend(
+    { session, state, link, tokenExpiresAt }: Open,
+    signal: AbortSignal,
+    alive: () => void,
+    completed: () => void,
+  ): Promise<'stopped' | 'rotate'> {
     const stop = new AbortController()
     const both = AbortSignal.any([signal, stop.signal])
     state.onWrite(alive)
@@ -170,17 +180,30 @@ export function createRuntime(deps: RuntimeDeps, accountId: string): Runtime {
 
 /** Folders that were never opened: the background reads them after the start. */
 function unopened(state: AccountState): string[] {
-  return [...state.folders.values()].filter((folder) => folder.selectable && folder.cursor === null && folder.path !== 'INBOX').map((folder) => folder.path)
+  return [...state.folders.values()]
+    .filter((folder) => folder.selectable && folder.cursor === null && folder.path !== 'INBOX')
+    .map((folder) => folder.path)
 }
 
 /** One login, through the host's limiter. */
-async function login(deps: RuntimeDeps, account: AccountRecord, priority: Priority, signal: AbortSignal, stage: ConnectStage): Promise<LoggedIn> {
+async function login(
+  deps: RuntimeDeps,
+  account: AccountRecord,
+  priority: Priority,
+  signal: AbortSignal,
+  stage: ConnectStage,
+): Promise<LoggedIn> {
   stage('queued')
   await deps.limiter.enter(account.server, { urgent: priority === 'api', signal })
   return deps.dialing.run(priority, () => dial(deps, account, signal, stage), signal)
 }
 
-async function dial(deps: RuntimeDeps, account: AccountRecord, signal: AbortSignal, stage: ConnectStage): Promise<LoggedIn> {
+async function dial(
+  deps: RuntimeDeps,
+  account: AccountRecord,
+  signal: AbortSignal,
+  stage: ConnectStage,
+): Promise<LoggedIn> {
   const { config, metrics } = deps.sync
   stage('dialing')
   const { auth, expiresAt } = await authOf(deps, account)
@@ -215,7 +238,9 @@ async function authOf(deps: RuntimeDeps, account: AccountRecord): Promise<Auth> 
   const token = await deps.tokens.get(account.developerId, credential)
   if (token.rotated !== null) {
     const rotated = { ...credential, refreshToken: token.rotated }
-    await deps.sync.store.accounts.edit(account.id, { sealedCredential: sealCredential(deps.sealer, account.id, rotated) })
+    await deps.sync.store.accounts.edit(account.id, {
+      sealedCredential: sealCredential(deps.sealer, account.id, rotated),
+    })
   }
   return { auth: { accessToken: token.accessToken }, expiresAt: token.expiresAt }
 }

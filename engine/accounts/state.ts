@@ -47,7 +47,10 @@ export interface AccountState {
    * Writes one batch. `build` sees the folder's newest cursor and answers null when there is nothing to write. One at a time
    * per account. Rejects with `lease_lost` when another owner has taken the account over.
    */
-  commit(folderId: string, build: (folder: FolderRecord) => Promise<BatchParts | null> | BatchParts | null): Promise<void>
+  commit(
+    folderId: string,
+    build: (folder: FolderRecord) => Promise<BatchParts | null> | BatchParts | null,
+  ): Promise<void>
   /** Hears of every batch written: the sign that work goes on. One listener, the newest. */
   onWrite(listener: () => void): void
   /** Runs between two batches. */
@@ -56,7 +59,12 @@ export interface AccountState {
   setAccount(account: AccountRecord): void
 }
 
-export function createAccountState(deps: SyncDeps, claimed: AccountRecord, folders: readonly FolderRecord[], ownAddresses: readonly string[]): AccountState {
+export function createAccountState(
+  deps: SyncDeps,
+  claimed: AccountRecord,
+  folders: readonly FolderRecord[],
+  ownAddresses: readonly string[],
+): AccountState {
   let account = claimed
   let tail: Promise<unknown> = Promise.resolve()
   let lastAt = 0
@@ -75,7 +83,10 @@ export function createAccountState(deps: SyncDeps, claimed: AccountRecord, folde
     return lastAt
   }
 
-  async function write(folderId: string, build: (folder: FolderRecord) => Promise<BatchParts | null> | BatchParts | null): Promise<void> {
+  async function write(
+    folderId: string,
+    build: (folder: FolderRecord) => Promise<BatchParts | null> | BatchParts | null,
+  ): Promise<void> {
     const folder = byId.get(folderId)
     if (folder === undefined) throw new AppError('not_found', `folder ${folderId} is gone`)
     const parts = await build(folder)
@@ -85,7 +96,8 @@ export function createAccountState(deps: SyncDeps, claimed: AccountRecord, folde
     byId.set(folderId, { ...folder, ...(parts.counts ?? {}), cursor: parts.cursor })
     written()
     for (const change of applied.changes) deps.metrics.changes.inc({ kind: change.kind })
-    if (applied.changes.length > 0 || applied.outbox.length > 0) deps.listener.stored(account.id, applied.outbox, applied.changes)
+    if (applied.changes.length > 0 || applied.outbox.length > 0)
+      deps.listener.stored(account.id, applied.outbox, applied.changes)
   }
 
   return {
@@ -99,7 +111,8 @@ export function createAccountState(deps: SyncDeps, claimed: AccountRecord, folde
     setFolders(listed) {
       const known = new Map(byId)
       byId.clear()
-      for (const folder of listed) byId.set(folder.id, { ...folder, cursor: known.get(folder.id)?.cursor ?? folder.cursor })
+      for (const folder of listed)
+        byId.set(folder.id, { ...folder, cursor: known.get(folder.id)?.cursor ?? folder.cursor })
     },
     commit: (folderId, build) => exclusive(() => write(folderId, build)),
     onWrite: (listener) => void (written = listener),
@@ -110,7 +123,13 @@ export function createAccountState(deps: SyncDeps, claimed: AccountRecord, folde
   }
 }
 
-function batchOf(deps: SyncDeps, account: AccountRecord, folder: FolderRecord, parts: BatchParts, at: number): SyncBatch {
+function batchOf(
+  deps: SyncDeps,
+  account: AccountRecord,
+  folder: FolderRecord,
+  parts: BatchParts,
+  at: number,
+): SyncBatch {
   const changes = (parts.changes ?? []).map(({ change, message }) => ({ change: { ...change, at }, message }))
   return {
     accountId: account.id,

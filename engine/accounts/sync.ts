@@ -34,7 +34,11 @@ function requireFolder(state: AccountState, path: string): FolderRecord {
 }
 
 /** Makes the cursor at the first opening; on a UIDVALIDITY change starts the folder anew, matched by identity. */
-async function openCursor(context: SyncContext, folder: FolderRecord, selected: SelectedMailbox): Promise<FolderRecord> {
+async function openCursor(
+  context: SyncContext,
+  folder: FolderRecord,
+  selected: SelectedMailbox,
+): Promise<FolderRecord> {
   const { state, session } = context
   const known = folder.cursor
   if (known !== null && (selected.uidValidity === null || selected.uidValidity === known.uidValidity)) return folder
@@ -61,15 +65,26 @@ async function highestUid(session: Session): Promise<number> {
 }
 
 /** One reset, told in the log; more than the allowed number a day slows the folder down. */
-function remap(context: SyncContext, folder: FolderRecord, known: FolderCursor): Pick<FolderCursor, 'remapSince' | 'resets'> {
+function remap(
+  context: SyncContext,
+  folder: FolderRecord,
+  known: FolderCursor,
+): Pick<FolderCursor, 'remapSince' | 'resets'> {
   const now = context.deps.now()
   const resets = [...(known.resets ?? []).filter((at) => at > now - dayMs), now]
   const { log, config } = context.deps
-  log.warn({ accountId: context.state.account.id, folder: folder.path, resets: resets.length }, 'uidvalidity changed: folder is read anew')
+  log.warn(
+    { accountId: context.state.account.id, folder: folder.path, resets: resets.length },
+    'uidvalidity changed: folder is read anew',
+  )
   if (resets.length > config.MAILROOM_UIDVALIDITY_CHANGES) {
-    throw new AppError('protocol', `${folder.path}: the server changed UIDVALIDITY ${resets.length} times within a day`, {
-      details: { folder: folder.path, slowDown: true },
-    })
+    throw new AppError(
+      'protocol',
+      `${folder.path}: the server changed UIDVALIDITY ${resets.length} times within a day`,
+      {
+        details: { folder: folder.path, slowDown: true },
+      },
+    )
   }
   const complete = known.backfillBelow <= 1
   return { resets, remapSince: (known.syncedAt ?? known.comparedAt) - (complete ? dayMs : remapSlackMs) }
@@ -79,7 +94,9 @@ async function forget(context: SyncContext, folder: FolderRecord, uidValidity: s
   const { state, deps } = context
   let left = 1
   while (left > 0) {
-    left = await state.exclusive(() => deps.store.sync.forgetPlacements(state.account.id, state.account.epoch, folder.id, uidValidity, forgetStep))
+    left = await state.exclusive(() =>
+      deps.store.sync.forgetPlacements(state.account.id, state.account.epoch, folder.id, uidValidity, forgetStep),
+    )
   }
 }
 
@@ -104,16 +121,27 @@ export async function readNew(context: SyncContext, folderId: string): Promise<n
 }
 
 /** Lists the UIDs first; what the direct fetch brought already is not read again. */
-async function readListed(context: SyncContext, folderId: string, from: number, found: ReadonlyMap<number, FetchedMessage> = new Map()): Promise<number> {
+async function readListed(
+  context: SyncContext,
+  folderId: string,
+  from: number,
+  found: ReadonlyMap<number, FetchedMessage> = new Map(),
+): Promise<number> {
   const { session, deps } = context
   const uids = (await session.searchUids(`${from}:*`)).filter((uid) => uid >= from).sort((a, b) => a - b)
   for (let start = 0; start < uids.length; start += deps.config.MAILROOM_SYNC_BATCH) {
     const page = uids.slice(start, start + deps.config.MAILROOM_SYNC_BATCH)
-    const { messages, poison } = await readUids(session, page.filter((uid) => !found.has(uid)))
+    const { messages, poison } = await readUids(
+      session,
+      page.filter((uid) => !found.has(uid)),
+    )
     const all = [...messages, ...page.flatMap((uid) => found.get(uid) ?? [])].sort((a, b) => a.uid - b.uid)
     const last = page.at(-1) ?? from
     const move = advance(last, page.length)
-    await storeRead(context, folderId, all, 'live', (cursor) => ({ ...move(cursor), quarantined: quarantine(cursor, poison) }))
+    await storeRead(context, folderId, all, 'live', (cursor) => ({
+      ...move(cursor),
+      quarantined: quarantine(cursor, poison),
+    }))
   }
   return uids.length
 }
@@ -123,7 +151,11 @@ function advance(highest: number, count: number): (cursor: FolderCursor) => Fold
 }
 
 /** Flags that changed since the cursor: by modseq, else by comparing the newest window. */
-export async function syncFlags(context: SyncContext, folderId: string, selected: SelectedMailbox | null): Promise<void> {
+export async function syncFlags(
+  context: SyncContext,
+  folderId: string,
+  selected: SelectedMailbox | null,
+): Promise<void> {
   const cursor = cursorOf(context.state, folderId)
   if (context.session.capabilities.condstore && cursor.highestModseq !== '0') {
     if (selected !== null && selected.highestModseq === cursor.highestModseq) return
@@ -134,7 +166,11 @@ export async function syncFlags(context: SyncContext, folderId: string, selected
 }
 
 /** Compares UIDs when the counts do not add up or UIDNEXT ran backwards; flags in full where CONDSTORE is missing. */
-export async function compareIfDue(context: SyncContext, folderId: string, selected: SelectedMailbox | null): Promise<void> {
+export async function compareIfDue(
+  context: SyncContext,
+  folderId: string,
+  selected: SelectedMailbox | null,
+): Promise<void> {
   const { deps, state, session } = context
   const cursor = cursorOf(state, folderId)
   const exists = session.selected?.exists ?? selected?.exists ?? cursor.exists

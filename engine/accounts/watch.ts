@@ -41,7 +41,11 @@ interface Dirt {
 }
 
 /** Runs until the signal aborts. Resolves with 'rotate' when it is time for a new access token; rejects when the connection fails. */
-export async function watchInbox(context: SyncContext, options: WatchOptions, signal: AbortSignal): Promise<'stopped' | 'rotate'> {
+export async function watchInbox(
+  context: SyncContext,
+  options: WatchOptions,
+  signal: AbortSignal,
+): Promise<'stopped' | 'rotate'> {
   const { session, deps } = context
   const dirt: Dirt = { news: false, flags: false, closed: null }
   let leaveIdle = new AbortController()
@@ -107,7 +111,11 @@ async function clean(context: SyncContext, dirt: Dirt): Promise<void> {
 }
 
 /** Answers true when INBOX had moved without a push. */
-async function pollOnce(context: SyncContext, folders: ReturnType<typeof createFolderPoll>, options: WatchOptions): Promise<boolean> {
+async function pollOnce(
+  context: SyncContext,
+  folders: ReturnType<typeof createFolderPoll>,
+  options: WatchOptions,
+): Promise<boolean> {
   const moved = await folders.poll()
   const inboxMoved = moved.includes('INBOX')
   if (inboxMoved) await catchUp(context, 'INBOX')

@@ -30,7 +30,12 @@ export function quarantine(cursor: FolderCursor, poison: readonly number[]): num
  * mail that looks new is looked up once more by its Message-ID, and is the known message when that one left its place or lies in
  * another folder only.
  */
-async function recognised(context: SyncContext, folderId: string, message: FetchedMessage, source: Source): Promise<ReadMessage> {
+async function recognised(
+  context: SyncContext,
+  folderId: string,
+  message: FetchedMessage,
+  source: Source,
+): Promise<ReadMessage> {
   const { state, deps, session } = context
   const read = readMessage(state.account, message, session.capabilities.identity)
   const messageIdHeader = read.facts.emailMessageId
@@ -55,11 +60,15 @@ export async function storeRead(
   await state.commit(folderId, async (folder) => {
     const cursor = cursorOf(state, folderId)
     const now = deps.now()
-    const existing = await rowsById(context, read.map((message) => message.id))
+    const existing = await rowsById(
+      context,
+      read.map((message) => message.id),
+    )
     const plan = { account: state.account, folder, uidValidity: cursor.uidValidity, own: state.own, now }
     const { added, changes } = planAdded(plan, read, existing, source)
     const contacts = await correspondentsOf(context, folder, read)
-    const unseen = source === 'live' ? read.filter((message) => message.fetched.flags?.includes('\\Seen') === false).length : 0
+    const unseen =
+      source === 'live' ? read.filter((message) => message.fetched.flags?.includes('\\Seen') === false).length : 0
     const next = { ...move(cursor), syncedAt: now }
     const counts = source === 'live' ? { messages: next.exists, unseen: folder.unseen + unseen } : null
     return { cursor: next, added, changes, contacts, counts }
@@ -72,4 +81,3 @@ export async function rowsById(context: SyncContext, ids: readonly string[]): Pr
   const rows = await context.deps.store.messages.byIds(context.state.account.id, [...new Set(ids)])
   return new Map(rows.map((row) => [row.id, row]))
 }
-

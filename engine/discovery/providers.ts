@@ -18,28 +18,94 @@ export interface ProviderFacts {
   readonly documentation: readonly string[]
 }
 
-function provider(name: string, server: string, domains: readonly string[], more: Partial<ProviderFacts> = {}): ProviderFacts {
-  return { name, server, port: 993, useSsl: true, oauth: false, username: 'address', domains, mxSuffixes: [], documentation: [], ...more }
+function provider(
+  name: string,
+  server: string,
+  domains: readonly string[],
+  more: Partial<ProviderFacts> = {},
+): ProviderFacts {
+  return {
+    name,
+    server,
+    port: 993,
+    useSsl: true,
+    oauth: false,
+    username: 'address',
+    domains,
+    mxSuffixes: [],
+    documentation: [],
+    ...more,
+  }
 }
 
 export const providers: readonly ProviderFacts[] = [
-  provider('gmail', 'imap.gmail.com', ['gmail.com', 'googlemail.com'], { oauth: true, documentation: ['https://support.google.com/mail/answer/7126229'] }),
-  provider('googleapps', 'imap.gmail.com', [], { oauth: true, mxSuffixes: ['.google.com', '.googlemail.com'], documentation: ['https://support.google.com/mail/answer/7126229'] }),
-  provider('outlook', 'outlook.office365.com', ['outlook.com', 'hotmail.com', 'live.com', 'msn.com', 'hotmail.co.uk', 'hotmail.fr', 'hotmail.de', 'live.co.uk', 'live.fr', 'outlook.de', 'outlook.fr'], {
+  provider('gmail', 'imap.gmail.com', ['gmail.com', 'googlemail.com'], {
     oauth: true,
+    documentation: ['https://support.google.com/mail/answer/7126229'],
+  }),
+  provider('googleapps', 'imap.gmail.com', [], {
+    oauth: true,
+    mxSuffixes: ['.google.com', '.googlemail.com'],
+    documentation: ['https://support.google.com/mail/answer/7126229'],
+  }),
+  provider(
+    'outlook',
+    'outlook.office365.com',
+    [
+      'outlook.com',
+      'hotmail.com',
+      'live.com',
+      'msn.com',
+      'hotmail.co.uk',
+      'hotmail.fr',
+      'hotmail.de',
+      'live.co.uk',
+      'live.fr',
+      'outlook.de',
+      'outlook.fr',
+    ],
+    {
+      oauth: true,
+      documentation: ['https://support.microsoft.com/office/d088b986-291d-42b8-9564-9c414e2aa040'],
+    },
+  ),
+  provider('office365', 'outlook.office365.com', [], {
+    oauth: true,
+    mxSuffixes: ['.mail.protection.outlook.com'],
     documentation: ['https://support.microsoft.com/office/d088b986-291d-42b8-9564-9c414e2aa040'],
   }),
-  provider('office365', 'outlook.office365.com', [], { oauth: true, mxSuffixes: ['.mail.protection.outlook.com'], documentation: ['https://support.microsoft.com/office/d088b986-291d-42b8-9564-9c414e2aa040'] }),
-  provider('yahoo', 'imap.mail.yahoo.com', ['yahoo.com', 'yahoo.co.uk', 'yahoo.fr', 'yahoo.de', 'yahoo.es', 'yahoo.it', 'yahoo.ca', 'yahoo.co.in', 'yahoo.co.jp', 'yahoo.com.br', 'ymail.com', 'rocketmail.com'], { mxSuffixes: ['.yahoodns.net'] }),
+  provider(
+    'yahoo',
+    'imap.mail.yahoo.com',
+    [
+      'yahoo.com',
+      'yahoo.co.uk',
+      'yahoo.fr',
+      'yahoo.de',
+      'yahoo.es',
+      'yahoo.it',
+      'yahoo.ca',
+      'yahoo.co.in',
+      'yahoo.co.jp',
+      'yahoo.com.br',
+      'ymail.com',
+      'rocketmail.com',
+    ],
+    { mxSuffixes: ['.yahoodns.net'] },
+  ),
   provider('icloud', 'imap.mail.me.com', ['icloud.com', 'me.com', 'mac.com'], { mxSuffixes: ['.mail.icloud.com'] }),
   provider('aol', 'imap.aol.com', ['aol.com', 'aim.com', 'verizon.net']),
-  provider('fastmail', 'imap.fastmail.com', ['fastmail.com', 'fastmail.fm', 'sent.com', 'messagingengine.com'], { mxSuffixes: ['.messagingengine.com'] }),
+  provider('fastmail', 'imap.fastmail.com', ['fastmail.com', 'fastmail.fm', 'sent.com', 'messagingengine.com'], {
+    mxSuffixes: ['.messagingengine.com'],
+  }),
   provider('zoho', 'imap.zoho.com', ['zoho.com', 'zohomail.com'], { mxSuffixes: ['.zoho.com', '.zoho.eu'] }),
   provider('gmx', 'imap.gmx.net', ['gmx.net', 'gmx.de', 'gmx.at', 'gmx.ch']),
   provider('gmx', 'imap.gmx.com', ['gmx.com', 'gmx.us', 'gmx.co.uk']),
   provider('webde', 'imap.web.de', ['web.de'], { username: 'local part' }),
   provider('mailcom', 'imap.mail.com', ['mail.com', 'email.com', 'usa.com']),
-  provider('yandex', 'imap.yandex.com', ['yandex.com', 'yandex.ru', 'ya.ru'], { mxSuffixes: ['.yandex.net', '.yandex.ru'] }),
+  provider('yandex', 'imap.yandex.com', ['yandex.com', 'yandex.ru', 'ya.ru'], {
+    mxSuffixes: ['.yandex.net', '.yandex.ru'],
+  }),
   provider('mailru', 'imap.mail.ru', ['mail.ru', 'inbox.ru', 'list.ru', 'bk.ru'], { mxSuffixes: ['.mail.ru'] }),
   provider('163', 'imap.163.com', ['163.com']),
   provider('126', 'imap.126.com', ['126.com']),

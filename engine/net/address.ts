@@ -27,9 +27,9 @@ const globalUnicast = ipaddr.IPv6.parseCIDR('2000::/3')
  * (IPv4-mapped, 6to4, Teredo, NAT64) that could lead to one.
  */
 export function isPublicAddress(address: string): boolean {
-  if (address.includes('%') || !ipaddr.isValid(address)) return false
-  const parsed = ipaddr.parse(address)
-  if (parsed instanceof ipaddr.IPv4) return parsed.range() === 'unicast'
+  if (ipaddr.IPv4.isValidFourPartDecimal(address)) return ipaddr.IPv4.parse(address).range() === 'unicast'
+  if (address.includes('%') || !ipaddr.IPv6.isValid(address)) return false
+  const parsed = ipaddr.IPv6.parse(address)
   if (parsed.isIPv4MappedAddress()) return parsed.toIPv4Address().range() === 'unicast'
   return parsed.range() === 'unicast' && parsed.match(globalUnicast)
 }

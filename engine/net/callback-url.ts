@@ -11,8 +11,10 @@ const maxLength = 2048
 export async function checkUrl(parameter: string, url: string, allowPrivate: boolean): Promise<void> {
   const parsed = URL.parse(url)
   if (url.length > maxLength) throw badParameter(parameter, `longer than ${maxLength} characters`)
-  if (parsed === null || (parsed.protocol !== 'http:' && parsed.protocol !== 'https:')) throw badParameter(parameter, 'expected an http:// or https:// URL')
-  if (parsed.username !== '' || parsed.password !== '') throw badParameter(parameter, 'must not hold a user name or password')
+  if (parsed === null || (parsed.protocol !== 'http:' && parsed.protocol !== 'https:'))
+    throw badParameter(parameter, 'expected an http:// or https:// URL')
+  if (parsed.username !== '' || parsed.password !== '')
+    throw badParameter(parameter, 'must not hold a user name or password')
   try {
     await resolveGuarded(parsed.hostname.replace(/^\[|\]$/g, ''), { allowPrivate })
   } catch (error) {

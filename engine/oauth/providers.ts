@@ -27,7 +27,10 @@ const known = {
   },
 } as const satisfies Record<string, ProviderEndpoints>
 
-export function endpointsOf(type: string, config: Pick<Config, 'MAILROOM_OAUTH_TOKEN_URL_A' | 'MAILROOM_OAUTH_TOKEN_URL_B'>): ProviderEndpoints {
+export function endpointsOf(
+  type: string,
+  config: Pick<Config, 'MAILROOM_OAUTH_TOKEN_URL_A' | 'MAILROOM_OAUTH_TOKEN_URL_B'>,
+): ProviderEndpoints {
   const isA = type === 'PROVIDER_A_OAUTH2' || type === 'GMAIL_OAUTH2'
   const facts = isA ? known.a : known.b
   const override = isA ? config.MAILROOM_OAUTH_TOKEN_URL_A : config.MAILROOM_OAUTH_TOKEN_URL_B

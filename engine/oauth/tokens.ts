@@ -29,7 +29,10 @@ export interface AccessToken {
 }
 
 export interface Tokens {
-  get(developerId: string, credential: { readonly refreshToken: string; readonly providerKey: string }): Promise<AccessToken>
+  get(
+    developerId: string,
+    credential: { readonly refreshToken: string; readonly providerKey: string },
+  ): Promise<AccessToken>
   /** The server refused it: ask for a new one next time. */
   forget(refreshToken: string): void
 }
@@ -53,7 +56,8 @@ export function createTokens(deps: Deps): Tokens {
 
   async function refresh(developerId: string, refreshToken: string, providerKey: string): Promise<AccessToken> {
     const provider = await deps.store.providers.get(developerId, providerKey)
-    if (provider === null) throw new AppError('permission', `the OAuth provider ${providerKey} is not registered any more`)
+    if (provider === null)
+      throw new AppError('permission', `the OAuth provider ${providerKey} is not registered any more`)
     const secret = deps.sealer.open(provider.sealedSecret, `${developerId}:${providerKey}`)
     const endpoints = endpointsOf(provider.type, deps.config)
     const server: AuthorizationServer = { issuer: endpoints.issuer, token_endpoint: endpoints.token }
@@ -62,7 +66,8 @@ export function createTokens(deps: Deps): Tokens {
     const response = await refreshTokenGrantRequest(server, client, ClientSecretPost(secret), refreshToken, options)
     const answer = await processRefreshTokenResponse(server, client, response)
     const life = answer.expires_in === undefined ? fallbackLifeMs : answer.expires_in * 1000
-    const rotated = answer.refresh_token !== undefined && answer.refresh_token !== refreshToken ? answer.refresh_token : null
+    const rotated =
+      answer.refresh_token !== undefined && answer.refresh_token !== refreshToken ? answer.refresh_token : null
     return { accessToken: answer.access_token, expiresAt: now() + life, rotated }
   }
 
@@ -105,6 +110,9 @@ function fetchOver({ http, config }: Deps) {
       allowPrivate: config.MAILROOM_ALLOW_PRIVATE,
       maxResponseBytes: answerMax,
     })
-    return new Response(answer.body, { status: answer.status, headers: { 'content-type': answer.headers['content-type'] ?? 'application/json' } })
+    return new Response(answer.body, {
+      status: answer.status,
+      headers: { 'content-type': answer.headers['content-type'] ?? 'application/json' },
+    })
   }
 }

@@ -109,7 +109,7 @@ function clocked(t: TestContext, perMinute: number) {
   async function pass(ms: number): Promise<void> {
     for (let left = ms; left > 0; left -= 50) {
       t.mock.timers.tick(Math.min(50, left))
-      for (let turn = 0; turn < 4; turn += 1) await Promise.resolve()
+      await new Promise((resolve) => setImmediate(resolve))
     }
   }
   return { limiter, entered, enter, pass }

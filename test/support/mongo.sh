@@ -216,31 +216,43 @@ start() {
   uri
 }
 
-# Ends a process that this script started, by its id; waits until it is gone.
-end_process() { # PID-FILE WORD SIGNAL
-  if ! alive "$1" "$2"; then return 0; fi
-  local pid
-  pid=$(head -1 "$1")
-  kill "-$3" "$pid" 2>/dev/null || true
+ended() { # a zombie has ended: who reaps it is another's business
+  case $(sed -n 's/^State:[[:space:]]*\(.\).*/\1/p' "/proc/$1/status" 2>/dev/null) in
+    '' | Z | X) return 0 ;;
+    *) return 1 ;;
+  esac
+}
+
+wait_ended() {
   local deadline=$((SECONDS + 30))
-  while kill -0 "$pid" 2>/dev/null && [ "$SECONDS" -lt "$deadline" ]; do sleep 0.05; done
+  until ended "$1"; do
+    [ "$SECONDS" -lt "$deadline" ] || fail "process $1 does not end"
+    sleep 0.02
+  done
 }
 
 stop() {
   lock_instance
-  end_process "$front_pid" ferretdb TERM
+  if alive "$front_pid" ferretdb; then
+    kill -TERM "$(cat "$front_pid")"
+    wait_ended "$(cat "$front_pid")"
+  fi
   if alive "$pg_pid" postgres; then as_postgres pg_ctl -w -m fast -D "$data" stop >&2; fi
   rm -f "$front_pid"
 }
 
+# The processes of this instance, by the ids that it wrote down; backends are the postmaster's children.
 kill_db() {
   lock_instance
-  local children
-  children=$(cat "/proc/$(head -1 "$pg_pid")/task/$(head -1 "$pg_pid")/children" 2>/dev/null || true)
-  end_process "$pg_pid" postgres KILL
-  # Backends of a killed server end by themselves; a crash of the machine would not wait for them.
-  for pid in $children; do kill -KILL "$pid" 2>/dev/null || true; done
-  end_process "$front_pid" ferretdb KILL
+  local pids=() pid
+  if alive "$pg_pid" postgres; then
+    pid=$(head -1 "$pg_pid")
+    read -ra pids <"/proc/$pid/task/$pid/children" || true
+    pids=("$pid" "${pids[@]}")
+  fi
+  if alive "$front_pid" ferretdb; then pids+=("$(cat "$front_pid")"); fi
+  if [ ${#pids[@]} -gt 0 ]; then kill -KILL "${pids[@]}" 2>/dev/null || true; fi
+  for pid in "${pids[@]}"; do wait_ended "$pid"; done
   rm -f "$front_pid"
 }
 

@@ -47,7 +47,9 @@ function presentToken(
     ...optional('status_callback_url', token.statusCallbackUrl),
     browser_redirect_url: redirectUrl(call, token.token),
     ...optional('serverLabel', account?.label),
-    ...(token.usedAt === null ? {} : { ...optional('email_account_id', account?.label), ...usedBy(user, accounts, urls) }),
+    ...(token.usedAt === null
+      ? {}
+      : { ...optional('email_account_id', account?.label), ...usedBy(user, accounts, urls) }),
     resource_url: urls.token(token.token),
   }
 }

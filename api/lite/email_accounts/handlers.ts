@@ -7,7 +7,16 @@ import { findAccount, findUser, type Mailbox } from '../find.ts'
 import { credentialOf, mailboxInput, type MailboxParameters } from '../mailbox-input.ts'
 import { liteUrls } from '../urls.ts'
 import { presentAccount, presentFailure } from './present.ts'
-import { accountPath, createAnswer, createBody, editAnswer, editBody, emailAccountView, listQuery, userPath } from './schema.ts'
+import {
+  accountPath,
+  createAnswer,
+  createBody,
+  editAnswer,
+  editBody,
+  emailAccountView,
+  listQuery,
+  userPath,
+} from './schema.ts'
 
 const tag = 'Email accounts'
 const base = '/lite/users/{id}/email_accounts'
@@ -34,7 +43,8 @@ const create = defineRoute({
   auth: 'developer',
   tag,
   summary: 'Add an email account to a user',
-  description: 'Logs in first. When the mail server refuses, the answer is 200 with `success: false` and nothing is created.',
+  description:
+    'Logs in first. When the mail server refuses, the answer is 200 with `success: false` and nothing is created.',
   request: { path: userPath, body: createBody },
   response: createAnswer,
   async handler({ path, body }, call) {
@@ -42,7 +52,12 @@ const create = defineRoute({
     const made = await call.engine.mailboxes.createAccount(call.developer, user, mailboxInput(body))
     if (!made.ok) return presentFailure(made)
     call.concerns(user, made.value)
-    return { success: true, status: made.value.status, label: made.value.label, resource_url: liteUrls(call.baseUrl).account(made.value) }
+    return {
+      success: true,
+      status: made.value.status,
+      label: made.value.label,
+      resource_url: liteUrls(call.baseUrl).account(made.value),
+    }
   },
 })
 
@@ -79,7 +94,12 @@ const edit = defineRoute({
     if (!edited.ok) return presentFailure(edited)
     const account = body.force_status_check === true ? await check(call.engine, mailbox) : edited.value
     call.concerns(mailbox.user, account)
-    return { success: true, status: account.status, status_message: account.statusMessage, resource_url: liteUrls(call.baseUrl).account(account) }
+    return {
+      success: true,
+      status: account.status,
+      status_message: account.statusMessage,
+      resource_url: liteUrls(call.baseUrl).account(account),
+    }
   },
 })
 

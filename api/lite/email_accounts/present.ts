@@ -22,7 +22,13 @@ export function presentAccount(account: AccountRecord, urls: LiteUrls): z.input<
 
 /** The mail server said no: a 200 that says so, and nothing was created. */
 export function presentFailure({ failure, message, log }: ConnectFailure) {
-  return { success: false, feedback_code: feedbackCode(failure), feedback: message, connection_log: log, connectionLog: log }
+  return {
+    success: false,
+    feedback_code: feedbackCode(failure),
+    feedback: message,
+    connection_log: log,
+    connectionLog: log,
+  }
 }
 
 /** The failure class in the words that clients of the original know. */

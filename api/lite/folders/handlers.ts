@@ -65,10 +65,14 @@ const create = defineRoute({
     const mailbox = await findAccount(call, path.id, path.label)
     const { account, user } = mailbox
     const known = await foldersOf(call, mailbox)
-    if ((await lookUpFolder(call, account, path.folder, query.delimiter)) !== null) throw new AppError('conflict', `folder ${path.folder} exists already`)
+    if ((await lookUpFolder(call, account, path.folder, query.delimiter)) !== null)
+      throw new AppError('conflict', `folder ${path.folder} exists already`)
     call.touchesImap(user)
     const delimiter = known.find((folder) => folder.delimiter !== '')?.delimiter ?? '/'
-    const folder = await call.engine.accounts.createFolder(account.id, serverPath(path.folder, delimiter, query.delimiter))
+    const folder = await call.engine.accounts.createFolder(
+      account.id,
+      serverPath(path.folder, delimiter, query.delimiter),
+    )
     return { success: true, resource_url: liteUrls(call.baseUrl).folder(account, folderName(folder)) }
   },
 })

@@ -35,7 +35,11 @@ export function folderName(folder: Pick<FolderRecord, 'path' | 'delimiter'>): st
   return folder.path.split(folder.delimiter).join('/')
 }
 
-export function presentFolder(folder: FolderRecord, account: AccountRecord, urls: LiteUrls): z.input<typeof folderView> {
+export function presentFolder(
+  folder: FolderRecord,
+  account: AccountRecord,
+  urls: LiteUrls,
+): z.input<typeof folderView> {
   return {
     name: folderName(folder),
     nb_messages: folder.messages,

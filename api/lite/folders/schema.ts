@@ -15,11 +15,14 @@ export const folderView = z
   .meta({ id: 'Folder' })
 
 /** One character that stands between the levels of the name, when that is not '/'. */
-export const delimiter = documented(text.refine((value) => [...value].length <= 1, 'expected one character'), {
-  type: 'string',
-  maxLength: 1,
-  description: "the character between the levels of the folder's name; '/' when absent",
-}).optional()
+export const delimiter = documented(
+  text.refine((value) => [...value].length <= 1, 'expected one character'),
+  {
+    type: 'string',
+    maxLength: 1,
+    description: "the character between the levels of the folder's name; '/' when absent",
+  },
+).optional()
 
 export const listQuery = z.object({ include_names_only: flag.optional() })
 export const nameOnly = z.object({ name: z.string() })

@@ -6,7 +6,16 @@ import { findAccount, findFolder, findMessage, type Mailbox } from '../find.ts'
 import { liteUrls } from '../urls.ts'
 import { presentFlags, presentMessage, type MessageView } from './present.ts'
 import { folderNames, messageQueryOf } from './query.ts'
-import { accountListQuery, accountPath, folderPath, listQuery, messagePath, messageQuery, messageView, type ListParameters } from './schema.ts'
+import {
+  accountListQuery,
+  accountPath,
+  folderPath,
+  listQuery,
+  messagePath,
+  messageQuery,
+  messageView,
+  type ListParameters,
+} from './schema.ts'
 
 const tag = 'Messages'
 const base = '/lite/users/{id}/email_accounts/{label}'
@@ -22,7 +31,8 @@ const listInAccount = defineRoute({
   errors: [503, 504],
   async handler({ path, query }, call) {
     const mailbox = await findAccount(call, path.id, path.label)
-    const folder = query.folder === undefined ? null : await findFolder(call, mailbox.account, query.folder, query.delimiter)
+    const folder =
+      query.folder === undefined ? null : await findFolder(call, mailbox.account, query.folder, query.delimiter)
     return listMessages(call, mailbox, folder, query)
   },
 })
@@ -42,7 +52,12 @@ const listInFolder = defineRoute({
   },
 })
 
-async function listMessages(call: Call, { account }: Mailbox, folder: FolderRecord | null, query: ListParameters): Promise<MessageView[]> {
+async function listMessages(
+  call: Call,
+  { account }: Mailbox,
+  folder: FolderRecord | null,
+  query: ListParameters,
+): Promise<MessageView[]> {
   const { store } = call.engine
   const [folders, messages] = await Promise.all([
     store.folders.list(account.id),
@@ -50,7 +65,8 @@ async function listMessages(call: Call, { account }: Mailbox, folder: FolderReco
   ])
   const names = folderNames(folders)
   const urls = liteUrls(call.baseUrl)
-  const flags = (message: MessageRecord) => (query.include_flags === true ? { flags: presentFlags(message, folder?.id) } : {})
+  const flags = (message: MessageRecord) =>
+    query.include_flags === true ? { flags: presentFlags(message, folder?.id) } : {}
   return messages.map((message) => ({ ...presentMessage(message, account, urls, names), ...flags(message) }))
 }
 

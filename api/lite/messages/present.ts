@@ -1,13 +1,25 @@
 /** Messages from the index to the wire. */
 import { createHash } from 'node:crypto'
 import type { z } from 'zod'
-import type { AccountRecord, Address, AttachmentRecord, BodyPartRecord, MessageAddresses, MessageRecord } from '../../../engine/index.ts'
+import type {
+  AccountRecord,
+  Address,
+  AttachmentRecord,
+  BodyPartRecord,
+  MessageAddresses,
+  MessageRecord,
+} from '../../../engine/index.ts'
 import { seconds, type LiteUrls } from '../urls.ts'
 import type { attachmentView, bodyPartView, flagsView, messageView } from './schema.ts'
 
 export type MessageView = z.input<typeof messageView>
 
-export function presentMessage(message: MessageRecord, account: AccountRecord, urls: LiteUrls, names: ReadonlyMap<string, string>): MessageView {
+export function presentMessage(
+  message: MessageRecord,
+  account: AccountRecord,
+  urls: LiteUrls,
+  names: ReadonlyMap<string, string>,
+): MessageView {
   return {
     sent_at: seconds(message.sentAt),
     received_at: seconds(message.receivedAt),
@@ -54,7 +66,9 @@ const addressFields = [
 ] as const satisfies readonly (readonly [keyof MessageAddresses, string])[]
 
 function presentAddresses(addresses: MessageAddresses): MessageView['addresses'] {
-  const given = addressFields.flatMap(([field, wire]) => (addresses[field].length === 0 ? [] : [[wire, addresses[field].map(presentAddress)] as const]))
+  const given = addressFields.flatMap(([field, wire]) =>
+    addresses[field].length === 0 ? [] : [[wire, addresses[field].map(presentAddress)] as const],
+  )
   return emptyAsList(Object.fromEntries(given))
 }
 
@@ -96,7 +110,13 @@ export function presentAttachment(attachment: AttachmentRecord): z.input<typeof 
 }
 
 function presentBody(body: BodyPartRecord): z.input<typeof bodyPartView> {
-  return { body_section: body.section, type: body.type, encoding: body.encoding, size: body.size, ...(body.charset === null ? {} : { charset: body.charset }) }
+  return {
+    body_section: body.section,
+    type: body.type,
+    encoding: body.encoding,
+    size: body.size,
+    ...(body.charset === null ? {} : { charset: body.charset }),
+  }
 }
 
 /** Each folder once, under the name that callers use. `names` = path → name. */

@@ -17,7 +17,11 @@ export function messageQueryOf(query: ListParameters, folder: FolderRecord | nul
 const addressParameters = ['email', 'to', 'from', 'cc', 'bcc'] as const
 
 function addressFilters(query: ListParameters): Pick<MessageQuery, (typeof addressParameters)[number]> {
-  return Object.fromEntries(addressParameters.flatMap((name) => (query[name] === undefined || query[name].length === 0 ? [] : [[name, query[name]]])))
+  return Object.fromEntries(
+    addressParameters.flatMap((name) =>
+      query[name] === undefined || query[name].length === 0 ? [] : [[name, query[name]]],
+    ),
+  )
 }
 
 /** Server path → the name that callers use, for the folders of a message. */

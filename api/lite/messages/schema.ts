@@ -1,6 +1,17 @@
 /** Messages on the wire. */
 import { z } from 'zod'
-import { commaList, documented, filledText, flag, headerMode, limit, offset, sortOrder, text, timestamp } from '../../values.ts'
+import {
+  commaList,
+  documented,
+  filledText,
+  flag,
+  headerMode,
+  limit,
+  offset,
+  sortOrder,
+  text,
+  timestamp,
+} from '../../values.ts'
 import { delimiter } from '../folders/schema.ts'
 
 const address = z.object({ name: z.string().optional(), email: z.string() })

@@ -25,7 +25,10 @@ const list = defineRoute({
     const status = wantedStatus(query)
     const filter = { ...(query.email ? { email: query.email } : {}), ...(status === undefined ? {} : { status }) }
     const users = await store.users.list(call.developer.id, filter, query)
-    const accounts = Map.groupBy(await store.accounts.listByUsers(users.map((user) => user.id)), (account) => account.userId)
+    const accounts = Map.groupBy(
+      await store.accounts.listByUsers(users.map((user) => user.id)),
+      (account) => account.userId,
+    )
     return users.map((user) => presentUser(user, accounts.get(user.id) ?? [], liteUrls(call.baseUrl)))
   },
 })

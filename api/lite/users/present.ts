@@ -5,7 +5,11 @@ import { presentAccount } from '../email_accounts/present.ts'
 import { seconds, type LiteUrls } from '../urls.ts'
 import type { createAnswer, userView } from './schema.ts'
 
-export function presentUser(user: UserRecord, accounts: readonly AccountRecord[], urls: LiteUrls): z.input<typeof userView> {
+export function presentUser(
+  user: UserRecord,
+  accounts: readonly AccountRecord[],
+  urls: LiteUrls,
+): z.input<typeof userView> {
   return {
     id: user.id,
     username: user.emailAddresses[0] ?? user.id,
@@ -21,7 +25,11 @@ export function presentUser(user: UserRecord, accounts: readonly AccountRecord[]
 }
 
 /** The same reference under the 2.0 name and the lite name. */
-export function presentCreated(user: UserRecord, account: AccountRecord | null, urls: LiteUrls): z.input<typeof createAnswer> {
+export function presentCreated(
+  user: UserRecord,
+  account: AccountRecord | null,
+  urls: LiteUrls,
+): z.input<typeof createAnswer> {
   const reference = account === null ? null : { label: account.label, resource_url: urls.account(account) }
   return {
     success: true,

@@ -4,7 +4,15 @@ import { notFound, type AccountRecord, type WebhookRecord } from '../../../engin
 import { defineRoute, type Call, type Route } from '../../route.ts'
 import { findAccount } from '../find.ts'
 import { presentDelivery, presentDryRun } from './present.ts'
-import { deliveriesQuery, deliveryView, dryRunAnswer, dryRunQuery, redeliverAnswer, redeliverBody, secretAnswer } from './schema.ts'
+import {
+  deliveriesQuery,
+  deliveryView,
+  dryRunAnswer,
+  dryRunQuery,
+  redeliverAnswer,
+  redeliverBody,
+  secretAnswer,
+} from './schema.ts'
 import { findWebhook, hookPath, levels, type Level } from './scope.ts'
 
 function list({ base, tag }: Level): Route {
@@ -91,13 +99,17 @@ function secret({ base, tag }: Level, method: 'GET' | 'POST'): Route {
     path: `${base}/{webhook_id}/secret`,
     auth: 'developer',
     tag,
-    summary: method === 'GET' ? 'Get the Standard Webhooks secret' : 'Make a new secret; the old one signs along for a day',
+    summary:
+      method === 'GET' ? 'Get the Standard Webhooks secret' : 'Make a new secret; the old one signs along for a day',
     request: { path: hookPath },
     response: secretAnswer,
     async handler({ path }, call) {
       const webhook = await findWebhook(call, path)
       const { webhooks } = call.engine
-      return { success: true, secret: method === 'GET' ? webhooks.secret(webhook) : await webhooks.rotateSecret(webhook) }
+      return {
+        success: true,
+        secret: method === 'GET' ? webhooks.secret(webhook) : await webhooks.rotateSecret(webhook),
+      }
     },
   })
 }
@@ -109,7 +121,8 @@ function dryRun({ base, tag }: Level): Route {
     auth: 'developer',
     tag,
     summary: 'Which of the last stored messages would match, filter by filter',
-    description: 'At application level name the user with `user_id`; `label` chooses the email account, the first one otherwise.',
+    description:
+      'At application level name the user with `user_id`; `label` chooses the email account, the first one otherwise.',
     request: { path: hookPath, query: dryRunQuery.extend({ user_id: z.string().optional() }) },
     response: dryRunAnswer,
     async handler({ path, query }, call) {
@@ -121,11 +134,17 @@ function dryRun({ base, tag }: Level): Route {
 }
 
 /** The account to look at; null when there is none yet. */
-async function accountFor(call: Call, webhook: WebhookRecord, query: { readonly user_id?: string | undefined; readonly label?: string | undefined }): Promise<AccountRecord | null> {
+async function accountFor(
+  call: Call,
+  webhook: WebhookRecord,
+  query: { readonly user_id?: string | undefined; readonly label?: string | undefined },
+): Promise<AccountRecord | null> {
   const { store } = call.engine
-  const userId = webhook.userId ?? query.user_id ?? (await store.users.list(call.developer.id, {}, { limit: 1, offset: 0 }))[0]?.id
+  const userId =
+    webhook.userId ?? query.user_id ?? (await store.users.list(call.developer.id, {}, { limit: 1, offset: 0 }))[0]?.id
   if (userId === undefined) return null
-  if (query.label !== undefined || query.user_id !== undefined) return (await findAccount(call, userId, query.label ?? '0')).account
+  if (query.label !== undefined || query.user_id !== undefined)
+    return (await findAccount(call, userId, query.label ?? '0')).account
   return (await store.accounts.listByUser(userId))[0] ?? null
 }
 

@@ -19,7 +19,8 @@ function list({ base, tag, name }: Level): Route {
     async handler({ path }, call) {
       const { webhooks } = call.engine.store
       const user = await scopeUser(call, path.id)
-      const found = user === null ? await webhooks.listByDeveloper(call.developer.id) : await webhooks.listByUser(user.id)
+      const found =
+        user === null ? await webhooks.listByDeveloper(call.developer.id) : await webhooks.listByUser(user.id)
       return found.map((webhook) => presentWebhook(webhook, liteUrls(call.baseUrl)))
     },
   })
@@ -32,7 +33,8 @@ function create({ base, tag, name }: Level): Route {
     auth: 'developer',
     tag,
     summary: `Create a ${name}-level webhook`,
-    description: 'Filters are names or addresses, comma lists, shell wildcards or /regular expressions/. A bad pattern is a 400 that says where.',
+    description:
+      'Filters are names or addresses, comma lists, shell wildcards or /regular expressions/. A bad pattern is a 400 that says where.',
     request: { path: scopePath, body: createBody },
     response: createAnswer,
     async handler({ path, body }, call) {
@@ -66,7 +68,8 @@ function edit({ base, tag }: Level): Route {
     auth: 'developer',
     tag,
     summary: 'Edit a webhook',
-    description: 'Changes the parameters that are named; an empty one removes the value. `active` is 1 unless it is named.',
+    description:
+      'Changes the parameters that are named; an empty one removes the value. `active` is 1 unless it is named.',
     request: { path: hookPath, body: editBody },
     response: editAnswer,
     async handler({ path, body }, call) {
@@ -93,4 +96,10 @@ function remove({ base, tag }: Level): Route {
   })
 }
 
-export const webhookRoutes: readonly Route[] = levels.flatMap((level) => [list(level), create(level), get(level), edit(level), remove(level)])
+export const webhookRoutes: readonly Route[] = levels.flatMap((level) => [
+  list(level),
+  create(level),
+  get(level),
+  edit(level),
+  remove(level),
+])

@@ -2,7 +2,14 @@
 import type { z } from 'zod'
 import type { DryRunRow, FilterVerdict, OutboxRecord, WebhookInput, WebhookRecord } from '../../../engine/index.ts'
 import { seconds, type LiteUrls } from '../urls.ts'
-import { filterKeys, filterNames, type deliveryView, type dryRunAnswer, type WebhookParameters, type webhookView } from './schema.ts'
+import {
+  filterKeys,
+  filterNames,
+  type deliveryView,
+  type dryRunAnswer,
+  type WebhookParameters,
+  type webhookView,
+} from './schema.ts'
 
 export function presentWebhook(webhook: WebhookRecord, urls: LiteUrls): z.input<typeof webhookView> {
   const filters = filterKeys.flatMap((key) => {
@@ -38,7 +45,9 @@ export function webhookInput(body: WebhookParameters): WebhookInput {
     ...(named.length === 0 ? {} : { filters }),
     ...(body.include_body === undefined ? {} : { includeBody: body.include_body }),
     ...(body.body_type === undefined ? {} : { bodyType: body.body_type || null }),
-    ...(body.include_header === undefined ? {} : { includeHeader: body.include_header === false ? null : body.include_header }),
+    ...(body.include_header === undefined
+      ? {}
+      : { includeHeader: body.include_header === false ? null : body.include_header }),
     ...(body.receive_all_changes === undefined ? {} : { receiveAllChanges: body.receive_all_changes }),
     ...(body.receive_drafts === undefined ? {} : { receiveDrafts: body.receive_drafts }),
     ...(body.receive_historical === undefined ? {} : { receiveHistorical: body.receive_historical }),

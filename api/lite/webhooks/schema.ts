@@ -1,6 +1,17 @@
 /** Webhooks and their deliveries on the wire. */
 import { z } from 'zod'
-import { filledText, flag, headerMode, integer, limitOf, offset, text, timestamp, url, urlOrEmpty } from '../../values.ts'
+import {
+  filledText,
+  flag,
+  headerMode,
+  integer,
+  limitOf,
+  offset,
+  text,
+  timestamp,
+  url,
+  urlOrEmpty,
+} from '../../values.ts'
 
 /** Wire name → name in the record. */
 export const filterNames = {
@@ -20,8 +31,14 @@ export const filterNames = {
 type FilterKey = keyof typeof filterNames
 export const filterKeys = Object.keys(filterNames) as FilterKey[]
 
-const filterParameters = Object.fromEntries(filterKeys.map((key) => [key, text.optional()])) as Record<FilterKey, z.ZodOptional<typeof text>>
-const filterViews = Object.fromEntries(filterKeys.map((key) => [key, z.string().optional()])) as Record<FilterKey, z.ZodOptional<z.ZodString>>
+const filterParameters = Object.fromEntries(filterKeys.map((key) => [key, text.optional()])) as Record<
+  FilterKey,
+  z.ZodOptional<typeof text>
+>
+const filterViews = Object.fromEntries(filterKeys.map((key) => [key, z.string().optional()])) as Record<
+  FilterKey,
+  z.ZodOptional<z.ZodString>
+>
 
 const shared = {
   failure_notif_url: urlOrEmpty.optional(),
@@ -92,7 +109,9 @@ export const deliveryView = z
   })
   .meta({ id: 'Delivery' })
 
-const states = z.enum(['pending', 'delivered', 'failed', 'skipped'], { error: 'expected pending, delivered, failed or skipped' })
+const states = z.enum(['pending', 'delivered', 'failed', 'skipped'], {
+  error: 'expected pending, delivered, failed or skipped',
+})
 
 export const deliveriesQuery = z.object({
   state: states.optional(),
@@ -103,7 +122,11 @@ export const deliveriesQuery = z.object({
   offset,
 })
 
-export const redeliverBody = z.object({ from: timestamp.optional(), to: timestamp.optional(), failed_only: flag.optional() })
+export const redeliverBody = z.object({
+  from: timestamp.optional(),
+  to: timestamp.optional(),
+  failed_only: flag.optional(),
+})
 export const redeliverAnswer = z.object({ success: z.boolean(), redelivered: z.int() })
 export const secretAnswer = z.object({ success: z.boolean(), secret: z.string() })
 
@@ -111,14 +134,22 @@ const verdict = z.object({ filter: z.string(), matched: z.boolean(), why: z.stri
 
 export const dryRunQuery = z.object({ limit: integer(1, 100).default(25), label: text.optional() })
 export const dryRunAnswer = z.array(
-  z.object({ message_id: z.string(), email_message_id: z.string().nullable(), subject: z.string(), matched: z.boolean(), filters: z.array(verdict) }),
+  z.object({
+    message_id: z.string(),
+    email_message_id: z.string().nullable(),
+    subject: z.string(),
+    matched: z.boolean(),
+    filters: z.array(verdict),
+  }),
 )
 
 export const explainAnswer = z.object({
   message_id: z.string(),
   webhook_id: z.string(),
   indexed: z.number(),
-  events: z.array(z.object({ kind: z.string(), first: z.boolean(), folder: z.string(), seen: z.number(), sequence: z.int() })),
+  events: z.array(
+    z.object({ kind: z.string(), first: z.boolean(), folder: z.string(), seen: z.number(), sequence: z.int() }),
+  ),
   matched: z.boolean(),
   filters: z.array(verdict),
   deliveries: z.array(deliveryView),

@@ -76,7 +76,7 @@ function loggerFor(options: SessionOptions, onUnparsed: OnUnparsed) {
   const quiet = (): void => undefined
   const none = { trace: quiet, debug: quiet, info: quiet, warn: quiet, error: unparsed, fatal: quiet }
   if (!onLine) return none
-  const mask = secretMask(options.auth)
+  const mask = secretMask(options.auth, options.username)
   const tell = (entry: LogEntry): void => {
     const speaker = entry.src === 'c' ? 'C' : entry.src === 's' ? 'S' : null
     if (speaker !== null) onLine(`${speaker}: ${mask(entry.msg ?? '')}`)

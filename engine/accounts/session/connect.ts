@@ -4,11 +4,15 @@ import { resolveGuarded } from '../../net/address.ts'
 import { connectionFailure, serverFailure } from '../failures.ts'
 import type { SessionOptions } from '../session-types.ts'
 import { createWire, type OnUnparsed, type Wire } from './client.ts'
+import { secretMask } from './mask.ts'
 
 /** What imapflow hangs on its errors. */
 interface ClientError {
   readonly responseStatus?: unknown
   readonly serverResponseCode?: unknown
+  /** A tagged NO or BAD without its code. */
+  readonly responseText?: unknown
+  /** The text of a refusal that came after the login; see `afterLogin`. */
   readonly response?: unknown
   readonly authenticationFailed?: unknown
 }
@@ -17,17 +21,21 @@ function words(value: unknown): string {
   return typeof value === 'string' ? value : ''
 }
 
-function loginFailure(error: unknown, wire: Wire): AppError {
+/** What the server said is told to people: without the secret that it may have been so kind to repeat. */
+function loginFailure(error: unknown, wire: Wire, options: SessionOptions): AppError {
   if (isAppError(error)) return error
-  const { responseStatus, serverResponseCode, response, authenticationFailed } = (error ?? {}) as ClientError
-  const said = words(wire.byeReason)
+  const mask = secretMask(options.auth, options.username)
+  const { responseStatus, serverResponseCode, responseText, response, authenticationFailed } = (error ??
+    {}) as ClientError
+  const said = mask(words(wire.byeReason))
+  const afterLogin = mask(words(response))
   const phase = wire.greetingReceived ? 'login' : 'connect'
   if (responseStatus === 'NO' || responseStatus === 'BAD') {
     const code = typeof serverResponseCode === 'string' ? serverResponseCode : null
-    return serverFailure({ status: responseStatus, code, text: words(response), phase }, error)
+    return serverFailure({ status: responseStatus, code, text: mask(words(responseText)), phase }, error)
   }
   // Exchange: the login was fine, the first command after it was not.
-  if (words(response) !== '') return serverFailure({ status: 'BAD', code: null, text: words(response), phase }, error)
+  if (afterLogin !== '') return serverFailure({ status: 'BAD', code: null, text: afterLogin, phase }, error)
   if (said !== '') return serverFailure({ status: 'BYE', code: codeIn(said), text: said, phase }, error)
   if (wire.greetingReceived && !hasCode(error)) return unsupported(error, wire, authenticationFailed === true)
   return connectionFailure(error)
@@ -114,7 +122,7 @@ export async function connect(options: SessionOptions, signal: AbortSignal, onUn
   } catch (error) {
     given = true
     const made = wire as Wire | null
-    const failure = made === null ? connectionFailure(error) : loginFailure(error, made)
+    const failure = made === null ? connectionFailure(error) : loginFailure(error, made, options)
     made?.close()
     throw failure
   } finally {

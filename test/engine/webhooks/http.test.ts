@@ -56,13 +56,14 @@ suite('the HTTP client', () => {
 
   test('connections are used again', async () => {
     const ports = new Set<number>()
-    for (let turn = 0; turn < 5; turn += 1) await http.postForm(receiver.url('/form'), { a: 'b c', d: '&' }, open)
+    for (let turn = 0; turn < 20; turn += 1) await http.postForm(receiver.url('/form'), { a: 'b c', d: '&' }, open)
     for (const request of receiver.at('/form')) {
       assert.equal(request.raw, 'a=b+c&d=%26')
       assert.equal(request.headers['content-type'], 'application/x-www-form-urlencoded')
       ports.add(request.remotePort)
     }
-    assert.equal(ports.size, 1)
+    // A second one may be opened while the first is being given back.
+    assert.ok(ports.size <= 2, `${ports.size} connections for 20 requests`)
   })
 
   test('nobody listens: network, with the system’s code', async () => {

@@ -1,0 +1,89 @@
+/** The change log, webhooks and the outbox. */
+import type {
+  ChangeRecord,
+  DeliveryAttempt,
+  HistoricalScan,
+  OutboxRecord,
+  OutboxState,
+  WebhookHealth,
+  WebhookRecord,
+} from '../records.ts'
+import type { Page } from './owners.ts'
+
+export interface ChangeStore {
+  get(accountId: string, id: string): Promise<ChangeRecord | null>
+  /** seq > after, ascending. */
+  since(accountId: string, after: number, limit: number): Promise<ChangeRecord[]>
+  /** 0 when there is none. */
+  lastSeq(accountId: string): Promise<number>
+  /** Changes of one message, oldest first (for explain). */
+  ofMessage(accountId: string, messageId: string): Promise<ChangeRecord[]>
+  /** Retention: removes changes older than `before`, at most `limit`; the newest of an account always stays. Answers how many. */
+  expire(before: number, limit: number): Promise<number>
+}
+
+export interface WebhookStore {
+  create(webhook: WebhookRecord): Promise<void>
+  get(id: string): Promise<WebhookRecord | null>
+  /** User level, oldest first. */
+  listByUser(userId: string): Promise<WebhookRecord[]>
+  /** Application level, oldest first. */
+  listByDeveloper(developerId: string): Promise<WebhookRecord[]>
+  /** Keyset page over all webhooks by id, for the start of the engine. */
+  page(afterId: string | null, limit: number): Promise<WebhookRecord[]>
+  edit(
+    id: string,
+    patch: Partial<Omit<WebhookRecord, 'id' | 'developerId' | 'userId' | 'createdAt'>>,
+  ): Promise<WebhookRecord | null>
+  /** Health and, when a failure is announced, its notification row: the row first, then the health. */
+  recordHealth(id: string, health: WebhookHealth, outbox: readonly OutboxRecord[]): Promise<void>
+  /** Removes the webhook, its pending rows and scans. */
+  remove(id: string): Promise<void>
+  scan(webhookId: string, accountId: string): Promise<HistoricalScan | null>
+  /** Enqueues the rows, then moves the scan on. */
+  saveScan(scan: HistoricalScan, outbox: readonly OutboxRecord[]): Promise<void>
+}
+
+export interface DeliveryQuery {
+  readonly webhookId?: string
+  readonly developerId?: string
+  readonly accountId?: string
+  readonly messageId?: string
+  readonly states?: readonly OutboxState[]
+  readonly createdFrom?: number
+  readonly createdUntil?: number
+  /** HTTP status of the last attempt. */
+  readonly statusFrom?: number
+  readonly statusTo?: number
+}
+
+export interface OutboxStore {
+  /** Inserts rows that are not there yet (by id). Answers those that were new. */
+  enqueue(rows: readonly OutboxRecord[]): Promise<OutboxRecord[]>
+  get(id: string): Promise<OutboxRecord | null>
+  /** Channels with pending rows, for the start of the engine. */
+  channels(): Promise<string[]>
+  /** Pending rows of a channel in order of (lane, createdAt, seq), leaving out accounts that are blocked or in flight. */
+  pending(channelId: string, exceptAccounts: readonly string[], limit: number): Promise<OutboxRecord[]>
+  /** Pending count and the time of the oldest, for actors and metrics. */
+  backlog(channelId: string): Promise<{ readonly pending: number; readonly oldestAt: number | null }>
+  /** Records an attempt and the row's next state, several rows in one step. */
+  record(results: readonly OutboxResult[]): Promise<void>
+  /** Newest first. */
+  list(query: DeliveryQuery, page: Page): Promise<OutboxRecord[]>
+  /** Sets finished rows back to pending with attemptCount 0 and dueAt now. Answers how many. */
+  requeue(query: DeliveryQuery & { readonly ids?: readonly string[] }, now: number, limit: number): Promise<number>
+  /** A paused webhook keeps no backlog: its pending message rows become 'skipped'. Answers how many. */
+  skipPending(channelId: string, reason: string, now: number): Promise<number>
+  /** Retention of finished rows. Answers how many went. */
+  expire(before: number, limit: number): Promise<number>
+}
+
+export interface OutboxResult {
+  readonly id: string
+  readonly attempt: DeliveryAttempt | null
+  readonly state: OutboxState
+  readonly dueAt: number
+  readonly finishedAt: number | null
+  readonly reason: string | null
+}

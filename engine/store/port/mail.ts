@@ -1,0 +1,182 @@
+/** Folders, messages, and the sync's batches. */
+import type {
+  AttachmentRecord,
+  ChangeRecord,
+  ContactDelta,
+  FolderCursor,
+  FolderRecord,
+  MessageFacts,
+  MessageRecord,
+  OutboxRecord,
+  Placement,
+  SpecialUse,
+} from '../records.ts'
+import type { Page } from './owners.ts'
+
+export interface ListedFolder {
+  readonly path: string
+  readonly delimiter: string
+  readonly attributes: readonly string[]
+  readonly specialUse: SpecialUse | null
+  readonly selectable: boolean
+  /** null = keep what is stored. */
+  readonly messages: number | null
+  readonly unseen: number | null
+}
+
+export interface FolderStore {
+  /** Sorted: INBOX first, then by path. */
+  list(accountId: string): Promise<FolderRecord[]>
+  byPath(accountId: string, path: string): Promise<FolderRecord | null>
+  /** Upserts what the server lists; folders not listed are removed with their placements only when `complete`. `lease_lost`. */
+  reconcile(
+    accountId: string,
+    epoch: number,
+    listed: readonly ListedFolder[],
+    complete: boolean,
+  ): Promise<FolderRecord[]>
+  setCounts(folderId: string, counts: { readonly messages: number; readonly unseen: number }): Promise<void>
+  setParked(folderId: string, failures: number, parkedUntil: number | null): Promise<void>
+}
+
+/** A filter on an address list: whole addresses, or domains and their parents ('example.com', 'com'), lower-cased. */
+export interface MessageQuery {
+  /** Folder id; absent = all folders. */
+  readonly folderId?: string
+  /** Case-insensitive part of the subject. */
+  readonly subject?: string
+  /** Each a list of alternatives (OR); different fields are combined (AND). `email` matches any of from, to, cc, bcc. */
+  readonly email?: readonly string[]
+  readonly from?: readonly string[]
+  readonly to?: readonly string[]
+  readonly cc?: readonly string[]
+  readonly bcc?: readonly string[]
+  /** sentAt bounds in ms, inclusive. */
+  readonly sentFrom?: number
+  readonly sentUntil?: number
+  /** Only these ids (the answer of a body search). */
+  readonly ids?: readonly string[]
+  readonly threadId?: string
+  readonly hasAttachments?: boolean
+  /** By sentAt, then id. Default desc. */
+  readonly order?: 'asc' | 'desc'
+}
+
+export interface KnownUid {
+  readonly uid: number
+  readonly messageId: string
+  readonly flags: readonly string[]
+  readonly modseq: string
+  readonly rev: number
+}
+
+export interface MessageStore {
+  get(accountId: string, id: string): Promise<MessageRecord | null>
+  byIds(accountId: string, ids: readonly string[]): Promise<MessageRecord[]>
+  /** Our id, an RFC 5322 Message-ID (no brackets), or a hosted provider's id. Live messages first, newest first. */
+  find(accountId: string, reference: string): Promise<MessageRecord | null>
+  /** Live messages only. */
+  list(accountId: string, query: MessageQuery, page: Page): Promise<MessageRecord[]>
+  count(accountId: string, query?: MessageQuery): Promise<number>
+  /** Known UIDs of a folder within from..to (inclusive), ascending. */
+  knownUids(folderId: string, uidValidity: string, from: number, to: number): Promise<KnownUid[]>
+  /** Messages whose placement vanished before `before` and was not told yet, oldest first. */
+  gone(accountId: string, before: number, limit: number): Promise<MessageRecord[]>
+  /** Live messages of the account older in (sentAt, id) order than `after`, newest first: the historical scan. */
+  older(
+    accountId: string,
+    after: { readonly sentAt: number; readonly id: string } | null,
+    limit: number,
+  ): Promise<MessageRecord[]>
+  /** Our own write of flags. Answers the new row; null when the placement is unknown. */
+  setFlags(
+    accountId: string,
+    messageId: string,
+    at: { readonly folderId: string; readonly uid: number },
+    flags: readonly string[],
+    modseq: string | null,
+  ): Promise<MessageRecord | null>
+  /** Our own move or copy: takes `from` away (null = copy) and puts `to` (null = new UID unknown: the sync will find it). */
+  relocate(
+    accountId: string,
+    messageId: string,
+    from: { readonly folderId: string; readonly uid: number } | null,
+    to: Placement | null,
+  ): Promise<MessageRecord | null>
+  /** Attachments of live messages, for 2.0 file lists: newest message first. */
+  attachments(
+    accountId: string,
+    query: MessageQuery,
+    page: Page,
+  ): Promise<{ readonly message: MessageRecord; readonly attachment: AttachmentRecord }[]>
+}
+
+/** A message as the sync read it: the row to insert when unknown, and the placement to add. */
+export interface AddedMessage {
+  readonly id: string
+  readonly identity: string
+  readonly facts: MessageFacts
+  readonly placement: Placement
+  /** Set on insert only. null for back-fill. */
+  readonly firstChangeId: string | null
+}
+
+export interface FlagUpdate {
+  readonly messageId: string
+  readonly uid: number
+  readonly flags: readonly string[]
+  readonly modseq: string
+  /** The placement's rev after this update. */
+  readonly rev: number
+}
+
+/** A change before it has its sequence number. */
+export type ChangeDraft = Omit<ChangeRecord, 'seq'>
+/** An outbox row whose seq is its change's seq, filled in by the store. */
+export type OutboxDraft = OutboxRecord
+
+/**
+ * One batch of one folder. Order of writes: new message rows → changes → outbox → updates of existing rows (flags, vanished, told)
+ * → contacts → cursor. Repeating a batch, or a larger one that contains it, changes nothing that was written and tells nothing twice.
+ */
+export interface SyncBatch {
+  readonly accountId: string
+  readonly epoch: number
+  readonly folderId: string
+  /** The cursor as it was read; null = folder never opened. Another one in the store: `lease_lost`, nothing written. */
+  readonly cursorBefore: FolderCursor | null
+  readonly cursorAfter: FolderCursor
+  readonly added: readonly AddedMessage[]
+  readonly flagUpdates: readonly FlagUpdate[]
+  /** UIDs confirmed to be gone from the folder: the placement moves to `gone` with this time. */
+  readonly vanished: readonly number[]
+  readonly vanishedAt: number
+  /** Placements whose disappearance these changes tell: taken out of `gone`. */
+  readonly told: readonly {
+    readonly messageId: string
+    readonly folderId: string
+    readonly uidValidity: string
+    readonly uid: number
+  }[]
+  readonly changes: readonly ChangeDraft[]
+  readonly outbox: readonly OutboxDraft[]
+  readonly contacts: readonly ContactDelta[]
+  /** Folder counts to store along; null = leave. */
+  readonly counts: { readonly messages: number; readonly unseen: number } | null
+}
+
+export interface SyncStore {
+  /** `lease_lost` when epoch or cursorBefore do not match; then nothing of the batch is visible. Answers the changes with their seq. */
+  apply(batch: SyncBatch): Promise<{ readonly changes: ChangeRecord[]; readonly outbox: OutboxRecord[] }>
+  /**
+   * UIDVALIDITY changed: every placement of the folder with another uidValidity loses its place (moves to `gone` without being told,
+   * to be matched again by identity), in bounded steps; answers how many are left.
+   */
+  forgetPlacements(
+    accountId: string,
+    epoch: number,
+    folderId: string,
+    keepUidValidity: string,
+    limit: number,
+  ): Promise<number>
+}

@@ -1,0 +1,155 @@
+/** Developers, users, email accounts, and what hangs on them. */
+import type {
+  AccountRecord,
+  AccountStatus,
+  CallLogRecord,
+  ConnectTokenRecord,
+  ContactRecord,
+  DeveloperRecord,
+  OAuthProviderRecord,
+  OutboxRecord,
+  ResumeRecord,
+  UserRecord,
+} from '../records.ts'
+
+export interface Page {
+  readonly limit: number
+  readonly offset: number
+}
+
+export interface DeveloperStore {
+  /** `conflict` when the API key exists. */
+  create(developer: DeveloperRecord): Promise<void>
+  get(id: string): Promise<DeveloperRecord | null>
+  byKey(apiKey: string): Promise<DeveloperRecord | null>
+  count(): Promise<number>
+  setStatusCallbackUrl(id: string, url: string | null): Promise<void>
+  /** Replaces the sealed secret (first developer whose secret changed in the environment). */
+  setSecret(id: string, sealedSecret: string): Promise<void>
+}
+
+export interface UserFilter {
+  /** A user or account address, compared without case. */
+  readonly email?: string
+  /** Users with at least one email account in this status. */
+  readonly status?: AccountStatus
+}
+
+export interface UserStore {
+  create(user: UserRecord): Promise<void>
+  get(developerId: string, id: string): Promise<UserRecord | null>
+  /** Oldest first. */
+  list(developerId: string, filter: UserFilter, page: Page): Promise<UserRecord[]>
+  edit(
+    id: string,
+    patch: Partial<Pick<UserRecord, 'firstName' | 'lastName' | 'emailAddresses'>>,
+  ): Promise<UserRecord | null>
+  /** Removes the user, its accounts and all that hangs on them (cascade, resumable: the user row goes last). */
+  remove(id: string): Promise<void>
+}
+
+export type AccountPatch = Partial<
+  Pick<
+    AccountRecord,
+    | 'email'
+    | 'server'
+    | 'port'
+    | 'useSsl'
+    | 'username'
+    | 'authType'
+    | 'sealedCredential'
+    | 'providerKey'
+    | 'statusCallbackUrl'
+    | 'options'
+    | 'paused'
+    | 'resume'
+    | 'statusMessage'
+  >
+>
+
+export interface StatusTransition {
+  readonly accountId: string
+  readonly epoch: number
+  /** The version this transition starts from; another one there already means it was recorded before: answers null. */
+  readonly fromVersion: number
+  readonly status: AccountStatus
+  readonly statusMessage: string | null
+  readonly resume: ResumeRecord
+  /** The status callback to send, or none. Written before the account. */
+  readonly outbox: readonly OutboxRecord[]
+}
+
+export interface AccountStore {
+  /** `conflict` when the user has the label already. */
+  create(account: AccountRecord): Promise<void>
+  get(id: string): Promise<AccountRecord | null>
+  byLabel(userId: string, label: string): Promise<AccountRecord | null>
+  /** Oldest first: index 0 is label `0`. */
+  listByUser(userId: string, filter?: { readonly status?: AccountStatus }): Promise<AccountRecord[]>
+  /** Accounts of several users at once, oldest first (for lists of users). */
+  listByUsers(userIds: readonly string[]): Promise<AccountRecord[]>
+  /** Keyset page over all accounts by id, for the start of the engine. */
+  page(afterId: string | null, limit: number): Promise<AccountRecord[]>
+  edit(id: string, patch: AccountPatch): Promise<AccountRecord | null>
+  /** Takes the account over: epoch + 1 on the account and its folders. null when it is gone. */
+  claim(id: string): Promise<AccountRecord | null>
+  /** Writes OK↔DISABLED with its callback, exactly once per transition. `lease_lost` when the epoch is stale. */
+  transition(step: StatusTransition): Promise<AccountRecord | null>
+  /** Removes the account and all that hangs on it; the account row goes last. */
+  remove(id: string): Promise<void>
+}
+
+export type ContactSort = 'total_count' | 'direct_count' | 'indirect_count'
+
+export interface ContactStore {
+  get(userId: string, id: string): Promise<ContactRecord | null>
+  list(userId: string, sortBy: ContactSort, order: 'asc' | 'desc', page: Page): Promise<ContactRecord[]>
+  /** 2.0: by part of name or address. */
+  search(userId: string, text: string, page: Page): Promise<ContactRecord[]>
+}
+
+export interface TokenStore {
+  create(token: ConnectTokenRecord): Promise<void>
+  get(developerId: string, token: string): Promise<ConnectTokenRecord | null>
+  /** For the public wizard: by token alone. */
+  find(token: string): Promise<ConnectTokenRecord | null>
+  /** Newest first. */
+  list(
+    developerId: string,
+    filter: { readonly userId?: string; readonly accountId?: string; readonly version?: 'lite' | '2.0' },
+  ): Promise<ConnectTokenRecord[]>
+  /** Marks used, once: answers null when it was used or expired already. */
+  use(token: string, usedAt: number, userId: string, accountId: string): Promise<ConnectTokenRecord | null>
+  remove(developerId: string, token: string): Promise<boolean>
+}
+
+export interface ProviderStore {
+  /** Replaces one with the same developer and key. */
+  put(provider: OAuthProviderRecord): Promise<void>
+  get(developerId: string, consumerKey: string): Promise<OAuthProviderRecord | null>
+  list(developerId: string): Promise<OAuthProviderRecord[]>
+  remove(developerId: string, consumerKey: string): Promise<boolean>
+}
+
+export interface NonceStore {
+  /** true when (key, nonce, timestamp) is new; false = a replay. Forgotten after expiresAt. */
+  remember(apiKey: string, nonce: string, timestamp: number, expiresAt: number): Promise<boolean>
+}
+
+export interface CallLogQuery {
+  readonly developerId: string
+  readonly userId?: string
+  readonly from?: number
+  readonly until?: number
+  readonly statusFrom?: number
+  readonly statusTo?: number
+  readonly method?: string
+  readonly path?: string
+}
+
+export interface CallLogStore {
+  append(calls: readonly CallLogRecord[]): Promise<void>
+  /** Newest first. */
+  list(query: CallLogQuery, page: Page): Promise<CallLogRecord[]>
+  expire(before: number, limit: number): Promise<number>
+}

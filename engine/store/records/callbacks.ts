@@ -1,0 +1,134 @@
+/** The change log, webhooks, and callbacks on their way. */
+
+export type ChangeKind = 'received' | 'sent' | 'draft' | 'folder_added' | 'folder_removed' | 'flags_changed' | 'deleted'
+
+/** One line of an account's change log. */
+export interface ChangeRecord {
+  /** changeId(…): the same for the same event, however often a batch is repeated. */
+  readonly id: string
+  readonly accountId: string
+  readonly userId: string
+  /** 1, 2, 3 … per account, without gaps, given by the account's one owner. */
+  readonly seq: number
+  readonly kind: ChangeKind
+  /** The message's first event. */
+  readonly first: boolean
+  readonly messageId: string
+  readonly folderId: string
+  readonly path: string
+  readonly uid: number
+  readonly uidValidity: string
+  /** State right after the event. */
+  readonly flags: readonly string[]
+  readonly folders: readonly string[]
+  readonly at: number
+}
+
+/** Filters as the developer wrote them; absent = no filter. */
+export interface WebhookFilters {
+  readonly to?: string
+  readonly from?: string
+  readonly cc?: string
+  readonly subject?: string
+  readonly thread?: string
+  readonly fileName?: string
+  readonly folderAdded?: string
+  readonly folderRemoved?: string
+  readonly toDomain?: string
+  readonly fromDomain?: string
+  readonly bodySearch?: string
+}
+
+export interface WebhookHealth {
+  /** true from the third failed attempt in a row until the next delivered callback or an edit with active=1. */
+  readonly failure: boolean
+  readonly consecutiveFailures: number
+  readonly retryAt: number | null
+  readonly lastError: string | null
+  readonly lastSuccessAt: number | null
+  /** Since when every attempt has failed; null while healthy. */
+  readonly failingSince: number | null
+  /** Counts the failures announced; names each failure notification. */
+  readonly failureVersion: number
+}
+
+export interface WebhookRecord {
+  readonly id: string
+  readonly developerId: string
+  /** null = application level: every user of the developer. */
+  readonly userId: string | null
+  /** Dialect of the payload, and the API that made it. */
+  readonly version: 'lite' | '2.0'
+  readonly callbackUrl: string
+  readonly failureNotifUrl: string | null
+  readonly active: boolean
+  readonly filters: WebhookFilters
+  readonly includeBody: boolean
+  readonly bodyType: string | null
+  readonly includeHeader: '1' | 'raw' | null
+  readonly receiveAllChanges: boolean
+  readonly receiveDrafts: boolean
+  readonly receiveHistorical: boolean
+  /** Sealed JSON: [{secret, createdAt, expiresAt|null}], newest first, webhook id as associated data. */
+  readonly sealedSecrets: string
+  readonly health: WebhookHealth
+  readonly createdAt: number
+}
+
+/** Progress of one webhook's historical scan over one account, newest to oldest. */
+export interface HistoricalScan {
+  readonly webhookId: string
+  readonly accountId: string
+  /** Keyset of the last message scanned; null = start. */
+  readonly after: { readonly sentAt: number; readonly id: string } | null
+  readonly done: boolean
+}
+
+export type OutboxKind = 'message' | 'status' | 'failure' | 'sync' | 'test'
+export type OutboxState = 'pending' | 'delivered' | 'failed' | 'skipped'
+
+export interface DeliveryAttempt {
+  readonly at: number
+  readonly durationMs: number
+  /** HTTP status; null when there was no answer. */
+  readonly status: number | null
+  /** Error code and words when there was no 2xx. */
+  readonly error: string | null
+  /** First 4 kB of the answer. */
+  readonly response: string | null
+}
+
+/** One callback to send, and afterwards the record of its delivery. */
+export interface OutboxRecord {
+  /** outboxId(channelId, event): sent as webhook-id, the same over retries, restarts and repeated batches. */
+  readonly id: string
+  /** A webhook's id, or urlChannelId(…) for callbacks to a bare URL. One actor per channel. */
+  readonly channelId: string
+  readonly webhookId: string | null
+  readonly developerId: string
+  readonly userId: string | null
+  readonly accountId: string | null
+  readonly kind: OutboxKind
+  /** 0 = live, 1 = historical: live always goes first. */
+  readonly lane: 0 | 1
+  /** The change's seq; orders rows of one account. */
+  readonly seq: number
+  readonly changeId: string | null
+  readonly messageId: string | null
+  /** kind message: the event; null otherwise. */
+  readonly event: ChangeKind | null
+  /** Facts at the time of the event that the message row does not keep. */
+  readonly data: Readonly<Record<string, unknown>>
+  /** Receiver of a bare-URL channel; null = the webhook's callback_url. */
+  readonly url: string | null
+  readonly state: OutboxState
+  readonly createdAt: number
+  /** Not before; equals createdAt for a fresh row. */
+  readonly dueAt: number
+  readonly attemptCount: number
+  /** The last 12, newest last; only the newest keeps its response. */
+  readonly attempts: readonly DeliveryAttempt[]
+  readonly finishedAt: number | null
+  /** Why skipped or failed, in words. */
+  readonly reason: string | null
+}
