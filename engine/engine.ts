@@ -3,6 +3,7 @@ import { createAccounts } from './accounts/index.ts'
 import type { Accounts } from './accounts/types.ts'
 import type { Config } from './config.ts'
 import { createDevelopers, type Developers } from './developers.ts'
+import { createDiscovery, type Discovery, type DiscoveryDeps } from './discovery/discover.ts'
 import { createMailboxes, type Mailboxes } from './mailboxes.ts'
 import { createHttpClient, type HttpClient } from './net/http.ts'
 import { createTokens } from './oauth/tokens.ts'
@@ -28,6 +29,8 @@ export interface Engine {
   readonly mailboxes: Mailboxes
   readonly accounts: Accounts
   readonly webhooks: Webhooks
+  /** IMAP settings from an email address. */
+  readonly discovery: Discovery
   /** Where clients reach us, for links in callbacks; set once the port is known. MAILROOM_PUBLIC_URL wins. */
   setBaseUrl(url: string): void
   /** Starts every actor. Resolves when all are started. */
@@ -42,10 +45,12 @@ export interface EngineDeps {
   readonly config: Config
   readonly log: Logger
   readonly processMetrics?: boolean
+  /** Where discovery looks instead of the network's DNS and HTTP. */
+  readonly lookUps?: Partial<Pick<DiscoveryDeps, 'http' | 'resolver'>>
 }
 
 /** Opens the store and wires the wings; starts nothing yet. Rejects with `bad_request` for a setting that cannot work. */
-export async function createEngine({ config, log, processMetrics = false }: EngineDeps): Promise<Engine> {
+export async function createEngine({ config, log, processMetrics = false, lookUps }: EngineDeps): Promise<Engine> {
   const sealer = createSealer(loadKey(config))
   const store = await openStore(config, log)
   const metrics = createMetrics({
@@ -66,7 +71,8 @@ export async function createEngine({ config, log, processMetrics = false }: Engi
   const webhooks: Webhooks = createWebhooks({ config, log, metrics, store, sealer, mail, baseUrl: () => baseUrl })
   const accounts: Accounts = createAccounts({ config, log, metrics, store, sealer, tokens, listener: webhooks })
   const mailboxes = createMailboxes({ config, store, sealer, developers, accounts, webhooks })
-  const parts = { config, log, metrics, store, sealer, http, developers, mailboxes, accounts, webhooks }
+  const discovery = createDiscovery({ http, allowPrivate: config.MAILROOM_ALLOW_PRIVATE, ...lookUps })
+  const parts = { config, log, metrics, store, sealer, http, developers, mailboxes, accounts, webhooks, discovery }
   return { ...parts, ...lifecycle(parts), setBaseUrl: (url) => void (baseUrl = config.MAILROOM_PUBLIC_URL ?? url) }
 }
 

@@ -92,7 +92,8 @@ export async function findKnownMessage(call: Call, account: AccountRecord, id: s
   const { messages } = call.engine.store
   const bare = id.trim().replace(/^<(.*)>$/, '$1')
   const hosted = bare.startsWith('gm-') ? bare.slice(3) : null
-  const found = (await messages.find(account.id, bare)) ?? (hosted === null ? null : await messages.find(account.id, hosted))
+  const found =
+    (await messages.find(account.id, bare)) ?? (hosted === null ? null : await messages.find(account.id, hosted))
   if (found === null) throw notFound('message', id)
   return found
 }

@@ -49,17 +49,23 @@ export async function backfillPage(
   if (page.length === 0) return
   const { messages, poison } = await readUids(context.session, page)
   const lowest = Math.min(...page)
-  await storeRead(context, folderId, messages, 'backfill', (cursor) => ({
-    ...cursor,
-    backfillBelow: Math.min(cursor.backfillBelow, lowest),
-    quarantined: quarantine(cursor, poison),
-  }))
+  await storeRead(context, folderId, {
+    messages,
+    source: 'backfill',
+    only: 'all',
+    move: (cursor) => ({
+      ...cursor,
+      backfillBelow: Math.min(cursor.backfillBelow, lowest),
+      quarantined: quarantine(cursor.quarantined, poison),
+    }),
+  })
 }
 
 async function finish(state: AccountState, folderId: string): Promise<void> {
   await state.commit(folderId, () => {
-    const { remapSince: _done, ...cursor } = cursorOf(state, folderId)
-    return { cursor: { ...cursor, backfillBelow: 0 } }
+    const cursor = { ...cursorOf(state, folderId), backfillBelow: 0 }
+    delete cursor.remapSince
+    return { cursor }
   })
 }
 

@@ -4,27 +4,36 @@
  */
 import type { KnownUid } from '../store/port.ts'
 import type { FolderCursor } from '../store/records.ts'
-import { planFlags } from './plan.ts'
+import { planFlags, type SeenFlags } from './plan.ts'
 import { readUids, uidSet } from './read.ts'
 import { cursorOf, quarantine, rowsById, storeRead, type SyncContext } from './write.ts'
 
 const newestWindow = 500
 const window = 1000
 
-type SeenFlags = Awaited<ReturnType<SyncContext['session']['fetchFlags']>>
+/** What the server said of flags, and own.mark() when it was asked. */
+interface Seen {
+  readonly flags: readonly SeenFlags[]
+  readonly asked: number
+}
+
+async function askFlags({ session, state }: SyncContext, range: string, since?: string): Promise<Seen> {
+  const asked = state.own.mark()
+  return { asked, flags: await session.fetchFlags(range, since) }
+}
 
 /** CONDSTORE: what changed since the cursor's modseq, which then becomes `highest` or the highest seen. */
 export async function flagsSince(context: SyncContext, folderId: string, highest: string | null): Promise<void> {
   const cursor = cursorOf(context.state, folderId)
-  const seen = await context.session.fetchFlags('1:*', cursor.highestModseq)
+  const seen = await askFlags(context, '1:*', cursor.highestModseq)
   const modseqs = [
     cursor.highestModseq,
     ...(highest === null ? [] : [highest]),
-    ...seen.map((one) => one.modseq ?? '0'),
+    ...seen.flags.map((one) => one.modseq ?? '0'),
   ]
   const next = modseqs.reduce((max, one) => (BigInt(one) > BigInt(max) ? one : max))
-  for (let start = 0; start < seen.length; start += window) {
-    await storeFlags(context, folderId, seen.slice(start, start + window))
+  for (let start = 0; start < seen.flags.length; start += window) {
+    await storeFlags(context, folderId, { ...seen, flags: seen.flags.slice(start, start + window) })
   }
   if (next !== cursor.highestModseq) {
     await context.state.commit(folderId, () => ({
@@ -39,12 +48,12 @@ export async function compareFlags(context: SyncContext, folderId: string, which
   const lowest = Math.max(1, cursor.backfillBelow)
   for (let to = cursor.uidNext - 1; to >= lowest; to -= newestWindow) {
     const from = Math.max(lowest, to - newestWindow + 1)
-    await storeFlags(context, folderId, await context.session.fetchFlags(`${from}:${to}`))
+    await storeFlags(context, folderId, await askFlags(context, `${from}:${to}`))
     if (which === 'newest') return
   }
 }
 
-async function storeFlags(context: SyncContext, folderId: string, seen: SeenFlags): Promise<void> {
+async function storeFlags(context: SyncContext, folderId: string, { flags: seen, asked }: Seen): Promise<void> {
   if (seen.length === 0) return
   const { state, deps } = context
   const uids = seen.map((one) => one.uid)
@@ -54,7 +63,7 @@ async function storeFlags(context: SyncContext, folderId: string, seen: SeenFlag
     const changed = seen.flatMap((one) => known.get(one.uid)?.messageId ?? [])
     const rows = await rowsById(context, changed.length > window ? [] : changed)
     const plan = { account: state.account, folder, uidValidity: cursor.uidValidity, own: state.own, now: deps.now() }
-    const { updates, changes } = planFlags(plan, seen, known, rows)
+    const { updates, changes } = planFlags(plan, seen, known, rows, asked)
     if (updates.length === 0) return null
     const read = updates.filter(
       (update) => update.flags.includes('\\Seen') !== known.get(update.uid)?.flags.includes('\\Seen'),
@@ -88,17 +97,23 @@ export async function compareUids(context: SyncContext, folderId: string, exists
   const known = await knownWithin(context, folderId, cursor, from, cursor.uidNext - 1)
   const suspects = [...known.keys()].filter((uid) => !present.has(uid) && !state.own.isDeparture(folderId, uid))
   const vanished = await confirmGone(context, suspects)
-  const unknown = [...present].filter((uid) => uid >= from && uid < cursor.uidNext && !known.has(uid))
+  const quarantined = new Set(cursor.quarantined)
+  const isUnknown = (uid: number) => uid >= from && uid < cursor.uidNext && !known.has(uid) && !quarantined.has(uid)
+  const unknown = [...present].filter(isUnknown)
   await takeOut(context, folderId, vanished, known, exists)
   await readMissing(context, folderId, unknown)
   deps.log.debug({ folder: folderId, vanished: vanished.length, missing: unknown.length }, 'compared')
 }
 
+/** Gone is what a second SEARCH and a FETCH leave out too. */
 async function confirmGone({ session }: SyncContext, suspects: readonly number[]): Promise<number[]> {
   if (suspects.length === 0) return []
   await session.noop()
-  const still = new Set(await session.searchUids(uidSet(suspects)))
-  return suspects.filter((uid) => !still.has(uid))
+  const found = new Set(await session.searchUids(uidSet(suspects)))
+  const still = suspects.filter((uid) => !found.has(uid))
+  if (still.length === 0) return []
+  const fetched = new Set((await session.fetchFlags(uidSet(still))).map((one) => one.uid))
+  return still.filter((uid) => !fetched.has(uid))
 }
 
 async function takeOut(
@@ -121,15 +136,25 @@ async function takeOut(
   }
 }
 
-async function readMissing(context: SyncContext, folderId: string, uids: readonly number[]): Promise<void> {
+/** Reads UIDs below the cursor that the index lacks: what a server left out earlier. What still cannot be read is quarantined. */
+export async function readMissing(context: SyncContext, folderId: string, uids: readonly number[]): Promise<void> {
   const batch = context.deps.config.MAILROOM_SYNC_BATCH
   const ascending = [...uids].sort((a, b) => a - b)
   for (let start = 0; start < ascending.length; start += batch) {
-    const { messages, poison } = await readUids(context.session, ascending.slice(start, start + batch))
-    const healed = new Set(messages.map((message) => message.uid))
-    await storeRead(context, folderId, messages, 'live', (cursor) => ({
-      ...cursor,
-      quarantined: quarantine({ ...cursor, quarantined: cursor.quarantined.filter((uid) => !healed.has(uid)) }, poison),
-    }))
+    const page = ascending.slice(start, start + batch)
+    const { messages, poison } = await readUids(context.session, page)
+    const asked = new Set(page)
+    await storeRead(context, folderId, {
+      messages,
+      source: 'live',
+      only: 'absent',
+      move: (cursor) => ({
+        ...cursor,
+        quarantined: quarantine(
+          cursor.quarantined.filter((uid) => !asked.has(uid)),
+          poison,
+        ),
+      }),
+    })
   }
 }

@@ -3,14 +3,16 @@
  * command; without it STATUS is asked of hot folders at every poll and of the others now and then.
  */
 import type { ListedFolder } from '../store/port.ts'
-import type { FolderRecord } from '../store/records.ts'
+import type { FolderCursor, FolderRecord } from '../store/records.ts'
 import { isAppError } from '../errors.ts'
 import type { ListedMailbox, MailboxStatus } from './session-types.ts'
 import type { SyncContext } from './write.ts'
 
 /** A folder that changed within this time is asked at every poll. */
 const hotMs = 10 * 60_000
-const hotUses = new Set(['\\Sent', '\\All'])
+const hotUses = new Set(['\\Inbox', '\\Sent', '\\All'])
+/** Folders missing from a LIST that are asked for by name before they count as removed. */
+const confirmedMost = 20
 
 export interface FolderPoll {
   /** Reads the list anew; answers the paths that have to be caught up, INBOX included. */
@@ -27,40 +29,52 @@ export function createFolderPoll(context: SyncContext): FolderPoll {
   async function list(): Promise<string[]> {
     const listed = await session.list({ status: session.capabilities.listStatus })
     listedAt = deps.now()
+    const before = new Map([...state.folders.values()].map((folder) => [folder.path, folder]))
     await reconcile(context, listed)
-    return listed.flatMap((mailbox) =>
-      isMoved(state.folderByPath(mailbox.path), mailbox.status, deps.now()) ? [mailbox.path] : [],
+    return listed.flatMap(({ path, status }) =>
+      isMoved(context, state.folderByPath(path), before.get(path), status) ? [path] : [],
     )
   }
 
   async function poll(): Promise<string[]> {
-    if (session.capabilities.listStatus || deps.now() - listedAt >= deps.config.MAILROOM_FOLDER_LIST) return list()
-    const moved: string[] = []
-    for (const folder of state.folders.values()) {
-      const wait = isHot(folder, deps.now()) ? deps.config.MAILROOM_FOLDER_POLL : deps.config.MAILROOM_FOLDER_POLL_COLD
-      if (
-        !folder.selectable ||
-        folder.path === session.selected?.path ||
-        deps.now() - (asked.get(folder.id) ?? 0) < wait
-      )
-        continue
-      asked.set(folder.id, deps.now())
-      if (await askStatus(context, folder)) moved.push(folder.path)
+    if (session.capabilities.listStatus) return list()
+    const moved = new Set(deps.now() - listedAt >= deps.config.MAILROOM_FOLDER_LIST ? await list() : [])
+    for (const { id, path } of [...state.folders.values()]) {
+      const folder = state.folders.get(id)
+      if (folder?.selectable !== true || deps.now() - (asked.get(id) ?? 0) < patience(context, folder)) continue
+      asked.set(id, deps.now())
+      // The mailbox that is open tells what is new with NOOP; some servers only know it by STATUS (row 17).
+      if (path === session.selected?.path) await session.noop()
+      if (await askStatus(context, folder)) moved.add(path)
     }
-    return moved
+    return [...moved]
   }
 
   return { list, poll }
 }
 
+/** How long a folder is left alone where each has to be asked for. */
+function patience({ deps, session }: SyncContext, folder: FolderRecord): number {
+  const { MAILROOM_FOLDER_POLL: often, MAILROOM_FOLDER_POLL_COLD: seldom } = deps.config
+  if (folder.path === session.selected?.path || hotUses.has(folder.specialUse ?? '')) return often
+  return deps.now() - (folder.cursor?.syncedAt ?? 0) < hotMs ? often : seldom
+}
+
 async function askStatus(context: SyncContext, folder: FolderRecord): Promise<boolean> {
+  const { session, deps, state } = context
   try {
-    const status = await context.session.status(folder.path)
+    const status = await session.status(folder.path)
     const { messages, unseen } = status
+    const moved = isMoved(context, folder, folder, status)
     if (messages !== null && unseen !== null && (messages !== folder.messages || unseen !== folder.unseen)) {
-      await context.deps.store.folders.setCounts(folder.id, { messages, unseen })
+      await state.exclusive(async () => {
+        await deps.store.folders.setCounts(folder.id, { messages, unseen })
+        state.setFolders(
+          [...state.folders.values()].map((one) => (one.id === folder.id ? { ...one, messages, unseen } : one)),
+        )
+      })
     }
-    return isMoved(folder, status, context.deps.now())
+    return moved
   } catch (error) {
     if (isAppError(error, 'server_refused') || isAppError(error, 'not_found')) return false
     throw error
@@ -68,11 +82,12 @@ async function askStatus(context: SyncContext, folder: FolderRecord): Promise<bo
 }
 
 /**
- * Brings the stored list up to date. An odd LIST (without INBOX, or with less than half of what is known) adds and updates, and
- * removes nothing (imap-servers.md row 25).
+ * Brings the stored list up to date. An odd LIST (without INBOX, with less than half of what is known, or without a folder that
+ * answers to its name) adds and updates, and removes nothing (imap-servers.md row 25).
  */
-async function reconcile({ deps, state }: SyncContext, listed: readonly ListedMailbox[]): Promise<void> {
-  const complete = listed.some((mailbox) => mailbox.path === 'INBOX') && listed.length * 2 >= state.folders.size
+async function reconcile(context: SyncContext, listed: readonly ListedMailbox[]): Promise<void> {
+  const { deps, state } = context
+  const complete = await isWhole(context, listed)
   if (!complete)
     deps.log.warn(
       { accountId: state.account.id, listed: listed.length, known: state.folders.size },
@@ -92,20 +107,50 @@ async function reconcile({ deps, state }: SyncContext, listed: readonly ListedMa
   })
 }
 
-function isHot(folder: FolderRecord, now: number): boolean {
-  return hotUses.has(folder.specialUse ?? '') || now - (folder.cursor?.syncedAt ?? 0) < hotMs
+/** Whether what is missing from the list may be believed to be gone. */
+async function isWhole({ state, session }: SyncContext, listed: readonly ListedMailbox[]): Promise<boolean> {
+  const there = new Set(listed.map((mailbox) => mailbox.path))
+  if (!there.has('INBOX') || listed.length * 2 < state.folders.size) return false
+  const missing = [...state.folders.values()].filter((folder) => folder.selectable && !there.has(folder.path))
+  for (const folder of missing.slice(0, confirmedMost)) {
+    const answers = await session.status(folder.path).then(
+      () => true,
+      (error: unknown) => {
+        if (isAppError(error, 'server_refused') || isAppError(error, 'not_found')) return false
+        throw error
+      },
+    )
+    if (answers) return false
+  }
+  return true
 }
 
-/** Whether the folder differs from its cursor. What the server does not say counts as unchanged. */
-function isMoved(folder: FolderRecord | null, status: MailboxStatus | null, now: number): boolean {
-  if (folder === null || !folder.selectable || (folder.parkedUntil ?? 0) > now) return false
-  const cursor = folder.cursor
+/**
+ * Whether the folder differs from its cursor, or is due for a full comparison. What the server does not say counts as unchanged.
+ * `before` is the folder as it was before this look: unread counts tell of flags where modseqs do not.
+ */
+function isMoved(
+  { deps, session }: SyncContext,
+  folder: FolderRecord | null,
+  before: FolderRecord | undefined,
+  status: MailboxStatus | null,
+): boolean {
+  if (folder === null || !folder.selectable || (folder.parkedUntil ?? 0) > deps.now()) return false
+  const { cursor } = folder
   if (cursor === null) return true
+  const modseqs = session.capabilities.condstore && cursor.highestModseq !== '0'
+  const due = deps.now() - cursor.comparedAt > deps.config.MAILROOM_FLAG_COMPARE
+  if (due && (!modseqs || cursor.quarantined.length > 0)) return true
   if (status === null) return false
+  const read = !modseqs && before?.cursor != null && status.unseen !== null && status.unseen !== before.unseen
+  return read || isAhead(status, cursor)
+}
+
+function isAhead(status: MailboxStatus, cursor: FolderCursor): boolean {
   return (
     (status.uidValidity !== null && status.uidValidity !== cursor.uidValidity) ||
-    (status.uidNext !== null && status.uidNext !== cursor.uidNext && status.uidNext > cursor.uidNext) ||
+    (status.uidNext !== null && status.uidNext > cursor.uidNext) ||
     (status.messages !== null && status.messages !== cursor.exists) ||
-    (status.highestModseq !== null && cursor.highestModseq !== '0' && status.highestModseq !== cursor.highestModseq)
+    (status.highestModseq !== null && status.highestModseq !== cursor.highestModseq)
   )
 }

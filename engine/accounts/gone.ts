@@ -2,42 +2,70 @@
  * Telling of what vanished. A disappearance is held (MAILROOM_GONE_HOLD), so that a move is told as a move: by then the message has
  * turned up elsewhere, or it is deleted. One that is back in the same folder, under whatever UID, is not told at all.
  */
+import type { SyncBatch } from '../store/port.ts'
 import type { GonePlacement, MessageRecord } from '../store/records.ts'
-import { planGone } from './plan.ts'
+import { planGone, type PlannedChange } from './plan.ts'
 import type { AccountState, SyncDeps } from './state.ts'
 
+/** Messages looked at in one go; more when all of these have to wait. */
 const step = 100
+const stepMax = 6400
 
 /** Tells what is due. Entries of a folder that is still being read anew after a UIDVALIDITY change wait for its end. */
 export async function tellGone(deps: SyncDeps, state: AccountState): Promise<void> {
   const before = deps.now() - deps.config.MAILROOM_GONE_HOLD
-  const due = await deps.store.messages.gone(state.account.id, before, step)
-  for (const message of due) {
-    for (const entry of message.gone) {
-      if (entry.at <= before && !isRemapping(state, entry)) await tellOne(deps, state, message, entry)
-    }
+  const carrier = state.folderByPath('INBOX')
+  if (carrier === null || carrier.cursor === null) return
+  for (let limit = step; limit <= stepMax;) {
+    const found = await deps.store.messages.gone(state.account.id, before, limit)
+    const due = found.filter((message) => message.gone.some((entry) => isDue(state, entry, before)))
+    for (let start = 0; start < due.length; start += step)
+      await tell(deps, state, carrier.id, due.slice(start, start + step), before)
+    if (found.length < limit) return
+    if (due.length === 0) limit *= 4
   }
 }
 
-function isRemapping(state: AccountState, entry: GonePlacement): boolean {
+function isDue(state: AccountState, entry: GonePlacement, before: number): boolean {
   const cursor = state.folders.get(entry.folderId)?.cursor
-  return cursor?.remapSince !== undefined && cursor.backfillBelow > 1
+  const remapping = cursor?.remapSince !== undefined && cursor.backfillBelow > 1
+  return entry.at <= before && !remapping
 }
 
-async function tellOne(
+/** Told with the cursor of the folder `carrier`: any will do, INBOX is always there. */
+async function tell(
   deps: SyncDeps,
   state: AccountState,
-  message: MessageRecord,
-  entry: GonePlacement,
+  carrier: string,
+  due: readonly MessageRecord[],
+  before: number,
 ): Promise<void> {
-  const { folderId, uidValidity, uid } = entry
-  const carrier = state.folders.has(folderId) ? folderId : state.folderByPath('INBOX')?.id
-  if (carrier === undefined) return
-  const back = message.placements.some((placement) => placement.folderId === folderId)
-  await state.commit(carrier, (folder) => {
+  await state.commit(carrier, async (folder) => {
     if (folder.cursor === null) return null
-    const told = [{ messageId: message.id, folderId, uidValidity, uid }]
-    const changes = back ? [] : [planGone(state.account, state.folders, message, entry, deps.now())]
+    // Read anew: until now another batch may have found the message elsewhere.
+    const rows = await deps.store.messages.byIds(
+      state.account.id,
+      due.map((message) => message.id),
+    )
+    const told: SyncBatch['told'][number][] = []
+    const changes: PlannedChange[] = []
+    for (const message of rows) {
+      const entries = message.gone.filter((entry) => isDue(state, entry, before)).sort((a, b) => a.at - b.at)
+      for (const [index, entry] of entries.entries()) {
+        told.push({ messageId: message.id, ...placeOf(entry) })
+        const last = index === entries.length - 1 && entries.length === message.gone.length
+        const back = message.placements.some((placement) => placement.folderId === entry.folderId)
+        if (!back) changes.push(planGone(state.account, state.folders, message, entry, last, deps.now()))
+      }
+    }
     return { cursor: folder.cursor, told, changes }
   })
+}
+
+function placeOf({
+  folderId,
+  uidValidity,
+  uid,
+}: GonePlacement): Pick<GonePlacement, 'folderId' | 'uidValidity' | 'uid'> {
+  return { folderId, uidValidity, uid }
 }

@@ -24,52 +24,58 @@ export interface Lane {
   end(reason: AppError): void
 }
 
+type Counts = Record<Priority, number>
+
+interface Queued<T> {
+  readonly priority: Priority
+  readonly work: () => Promise<T>
+  readonly given: AbortSignal
+}
+
+/** Waits in the queue until its turn or until given up; settles the answer's promise itself, so the queue's task never rejects. */
+function enlist<T>(queue: PQueue, waiting: Counts, active: { count: number }, task: Queued<T>): Promise<T> {
+  const { priority, work, given } = task
+  const { promise, resolve, reject } = Promise.withResolvers<T>()
+  const leave = (): void => {
+    given.removeEventListener('abort', giveUp)
+    waiting[priority] -= 1
+  }
+  const giveUp = (): void => {
+    leave()
+    reject(given.reason)
+  }
+  waiting[priority] += 1
+  given.addEventListener('abort', giveUp, { once: true })
+  void queue.add(
+    async () => {
+      if (given.aborted) return
+      leave()
+      active.count += 1
+      const settled = await Promise.allSettled([Promise.try(work)])
+      active.count -= 1
+      const [outcome] = settled
+      if (outcome.status === 'fulfilled') resolve(outcome.value)
+      else reject(outcome.reason)
+    },
+    { priority: rank[priority] },
+  )
+  return promise
+}
+
 /** At most `concurrency` tasks at once; 1 for one connection. */
 export function createLane(concurrency = 1): Lane {
   const queue = new PQueue({ concurrency })
-  const waiting: Record<Priority, number> = { api: 0, live: 0, backfill: 0 }
+  const waiting: Counts = { api: 0, live: 0, backfill: 0 }
+  const active = { count: 0 }
   const ended = new AbortController()
-  let running = 0
-
-  async function run<T>(priority: Priority, work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
-    ended.signal.throwIfAborted()
-    const given = signal ? AbortSignal.any([signal, ended.signal]) : ended.signal
-    given.throwIfAborted()
-    return new Promise<T>((resolve, reject) => {
-      let started = false
-      waiting[priority] += 1
-      const leave = (): void => {
-        given.removeEventListener('abort', giveUp)
-        waiting[priority] -= 1
-      }
-      const giveUp = (): void => {
-        leave()
-        reject(given.reason as Error)
-      }
-      given.addEventListener('abort', giveUp, { once: true })
-      const task = async (): Promise<void> => {
-        if (given.aborted && !started) return
-        started = true
-        leave()
-        running += 1
-        try {
-          const answer = await work()
-          running -= 1
-          resolve(answer)
-        } catch (error) {
-          running -= 1
-          reject(error as Error)
-        }
-      }
-      // The task settles our own promise and never rejects itself.
-      void queue.add(task, { priority: rank[priority] })
-    })
-  }
-
   return {
-    run,
+    async run(priority, work, signal) {
+      const given = signal ? AbortSignal.any([signal, ended.signal]) : ended.signal
+      given.throwIfAborted()
+      return enlist(queue, waiting, active, { priority, work, given })
+    },
     get pending() {
-      return running + waiting.api + waiting.live + waiting.backfill
+      return active.count + waiting.api + waiting.live + waiting.backfill
     },
     wanted: (least) => (Object.keys(rank) as Priority[]).some((p) => rank[p] >= rank[least] && waiting[p] > 0),
     end(reason) {

@@ -27,66 +27,74 @@ export interface LinkDeps {
   readonly waitMs: number
 }
 
+/** The connection while it is open, and the timer that closes it. */
+interface Line {
+  readonly deps: LinkDeps
+  readonly ended: AbortController
+  session: Session | null
+  timer: NodeJS.Timeout | null
+}
+
 export function createLink(deps: LinkDeps): Link {
-  const ended = new AbortController()
-  let session: Session | null = null
-  let timer: NodeJS.Timeout | null = null
-
-  async function ready(priority: Priority): Promise<Session> {
-    if (session !== null && !session.closed) return session
-    session = null
-    session = await deps.open(priority, ended.signal)
-    return session
-  }
-
-  function rest(): void {
-    if (timer !== null) clearTimeout(timer)
-    timer = setTimeout(() => {
-      timer = null
-      if (deps.lane.pending === 0) void drop()
-    }, deps.idleCloseMs)
-    timer.unref()
-  }
-
-  async function drop(): Promise<void> {
-    const old = session
-    session = null
-    await old?.close()
-  }
-
-  function run<T>(priority: Priority, work: (session: Session) => Promise<T>): Promise<T> {
-    return deps.lane.run(priority, async () => {
-      ended.signal.throwIfAborted()
-      if (timer !== null) clearTimeout(timer)
-      try {
-        return await work(await ready(priority))
-      } finally {
-        rest()
-      }
-    })
-  }
+  const line: Line = { deps, ended: new AbortController(), session: null, timer: null }
 
   function bounded<T>(priority: Priority, work: (session: Session) => Promise<T>): Promise<T> {
-    return priority === 'api' ? inTime(run(priority, work), deps.waitMs) : run(priority, work)
+    return priority === 'api' ? inTime(run(line, priority, work), deps.waitMs) : run(line, priority, work)
   }
 
   return {
     run: bounded,
-    hold: (work) => run('api', work),
+    hold: (work) => run(line, 'api', work),
     onFolder: (priority, path, work) =>
-      bounded(priority, async (open) => {
-        await open.select(path)
-        return work(open)
+      bounded(priority, async (session) => {
+        await session.select(path)
+        return work(session)
       }),
     get open() {
-      return session !== null && !session.closed
+      return line.session !== null && !line.session.closed
     },
     async close() {
-      ended.abort(new AppError('shutting_down', 'the account is being stopped'))
-      if (timer !== null) clearTimeout(timer)
-      await drop()
+      line.ended.abort(new AppError('shutting_down', 'the account is being stopped'))
+      if (line.timer !== null) clearTimeout(line.timer)
+      await drop(line)
     },
   }
+}
+
+function run<T>(line: Line, priority: Priority, work: (session: Session) => Promise<T>): Promise<T> {
+  return line.deps.lane.run(priority, async () => {
+    line.ended.signal.throwIfAborted()
+    if (line.timer !== null) clearTimeout(line.timer)
+    try {
+      return await work(await ready(line, priority))
+    } finally {
+      rest(line)
+    }
+  })
+}
+
+async function ready(line: Line, priority: Priority): Promise<Session> {
+  if (line.session !== null && !line.session.closed) return line.session
+  line.session = null
+  const session = await line.deps.open(priority, line.ended.signal)
+  line.session = session
+  return session
+}
+
+/** Closes the connection unless there is work again before. */
+function rest(line: Line): void {
+  if (line.timer !== null) clearTimeout(line.timer)
+  line.timer = setTimeout(() => {
+    line.timer = null
+    if (line.deps.lane.pending === 0) void drop(line)
+  }, line.deps.idleCloseMs)
+  line.timer.unref()
+}
+
+async function drop(line: Line): Promise<void> {
+  const old = line.session
+  line.session = null
+  await old?.close()
 }
 
 /** The answer, or `timeout`; work that goes on in the background is not lost, only no longer waited for. */

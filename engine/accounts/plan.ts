@@ -2,8 +2,9 @@
  * From what the server says to what the store is told: pure planning of one sync batch. Nothing here waits or writes.
  *
  * A message is live when its UID lies at or above the folder's cursor (or when a comparison finds it missing from the index);
- * live messages make changes. Back-fill makes none. While a folder is read anew after a UIDVALIDITY change, only messages that
- * the index has never seen and that arrived since make changes.
+ * live messages make changes. What lay in the folder when it was first opened is history and makes none, whenever it is read.
+ * Two exceptions: while a folder is read anew after a UIDVALIDITY change, messages that the index has never seen and that arrived
+ * since make changes; so do, in a folder that appeared after the initial sync, messages known from elsewhere and new mail.
  */
 import { changeId, messageId } from '../store/ids.ts'
 import type { AddedMessage, ChangeDraft, FlagUpdate, KnownUid } from '../store/port.ts'
@@ -70,7 +71,7 @@ export function planAdded(
     const before = current.get(message.id) ?? null
     const id = changeId(context.account.id, context.folder.id, context.uidValidity, message.fetched.uid, 'added', 0)
     const told = isTold(context, message, before, source)
-    const quiet = context.own.isArrival(context.folder.id, message.id)
+    const quiet = context.own.isArrival(context.folder.id, message.id, message.fetched.uid)
     const one: AddedMessage = {
       id: message.id,
       identity: message.identity,
@@ -92,9 +93,11 @@ function isTold(context: PlanContext, message: ReadMessage, before: MessageRecor
     (one) => one.folderId === folder.id && one.uidValidity === uidValidity && one.uid === message.fetched.uid,
   )
   if (here?.quiet === true) return false
-  if (source === 'live') return true
-  const since = folder.cursor?.remapSince
-  return since !== undefined && before === null && message.facts.receivedAt >= since
+  const { liveFrom = 0, remapSince, appearedAt } = folder.cursor ?? {}
+  if (source === 'live' && message.fetched.uid >= liveFrom) return true
+  const { receivedAt } = message.facts
+  if (remapSince !== undefined) return before === null && receivedAt >= remapSince
+  return appearedAt !== undefined && (before !== null || receivedAt >= appearedAt)
 }
 
 function placementOf(context: PlanContext, fetched: FetchedMessage, quiet: boolean): Placement {
@@ -147,19 +150,36 @@ function changeBase(context: PlanContext, id: string, after: MessageRecord, uid:
   }
 }
 
-/** What the server says of flags against what the index has. Own writes update the row and tell nobody. */
+export interface SeenFlags {
+  readonly uid: number
+  readonly flags: readonly string[]
+  readonly modseq: string | null
+}
+
+/** The index has a newer word than this one: of the server (by modseq), or of our own STORE, made after the server was asked. */
+function isStale({ own, folder }: PlanContext, { uid, modseq }: SeenFlags, before: KnownUid, asked: number): boolean {
+  return (modseq !== null && BigInt(modseq) < BigInt(before.modseq)) || own.isWrittenSince(folder.id, uid, asked)
+}
+
+/**
+ * What the server says of flags against what the index has. Own writes update the row and tell nobody. `asked` = own.mark() when
+ * the server was asked.
+ */
 export function planFlags(
   context: PlanContext,
-  seen: readonly { readonly uid: number; readonly flags: readonly string[]; readonly modseq: string | null }[],
+  seen: readonly SeenFlags[],
   known: ReadonlyMap<number, KnownUid>,
   rows: ReadonlyMap<string, MessageRecord>,
+  asked: number,
 ): { readonly updates: FlagUpdate[]; readonly changes: PlannedChange[] } {
   const updates: FlagUpdate[] = []
   const changes: PlannedChange[] = []
-  for (const { uid, flags, modseq } of seen) {
+  for (const one of seen) {
+    const { uid, flags, modseq } = one
     const before = known.get(uid)
     const now = normalFlags(flags)
     if (before === undefined || before.flags.join(' ') === now.join(' ')) continue
+    if (isStale(context, one, before, asked)) continue
     const own = context.own.isFlags(context.folder.id, uid, now)
     const rev = own ? before.rev : before.rev + 1
     updates.push({ messageId: before.messageId, uid, flags: now, modseq: modseq ?? before.modseq, rev })
@@ -181,19 +201,23 @@ export function planFlags(
   return { updates, changes }
 }
 
-/** The changes that tell of placements gone for longer than the hold: moved out of a folder, or deleted altogether. */
+/**
+ * The change that tells of a placement gone for longer than the hold: moved out of a folder, or deleted altogether. `last` = none
+ * of the message's other disappearances is still to be told: a message is deleted once.
+ */
 export function planGone(
   account: AccountRecord,
   folders: ReadonlyMap<string, FolderRecord>,
   message: MessageRecord,
   entry: GonePlacement,
+  last: boolean,
   now: number,
 ): PlannedChange {
   const change: ChangeDraft = {
     id: changeId(account.id, entry.folderId, entry.uidValidity, entry.uid, 'removed', 0),
     accountId: account.id,
     userId: account.userId,
-    kind: message.placements.length === 0 ? 'deleted' : 'folder_removed',
+    kind: last && message.placements.length === 0 ? 'deleted' : 'folder_removed',
     first: false,
     messageId: message.id,
     folderId: entry.folderId,

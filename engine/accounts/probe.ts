@@ -27,6 +27,8 @@ export interface ProbeDeps {
     credential: Extract<Credential, { readonly kind: 'oauth2' }>,
     signal: AbortSignal,
   ) => Promise<string>
+  /** The server refused the access token of this refresh token: the next one must be fresh. */
+  readonly forgetToken?: (refreshToken: string) => void
 }
 
 export type Probe = (developerId: string, settings: MailboxSettings, credential: Credential) => Promise<ProbeResult>
@@ -134,7 +136,10 @@ export function createProbe(deps: ProbeDeps): Probe {
       return { ok: true, log: log.text(), capabilities }
     } catch (error) {
       const known = connectionFailure(error)
-      if (isAppError(known, 'auth_rejected')) deps.logins.failed(settings.server)
+      if (isAppError(known, 'auth_rejected')) {
+        deps.logins.failed(settings.server)
+        if (credential.kind === 'oauth2') deps.forgetToken?.(credential.refreshToken)
+      }
       log.add(`# ${known.message}`)
       return { ok: false, failure: failureOf(known), message: known.message, log: log.text() }
     }

@@ -3,6 +3,9 @@
  * cannot be read is quarantined, so that one poison message never stops a folder (imap-servers.md rows 11 and 13).
  */
 import { isAppError } from '../errors.ts'
+import { rawValue, readHeaders } from '../messages/headers.ts'
+import { bodyNodeOf } from '../messages/mime.ts'
+import { parseStructured } from '../messages/parameters.ts'
 import type { FetchedMessage, Session } from './session-types.ts'
 
 export interface ReadResult {
@@ -36,12 +39,50 @@ async function readInto(session: Session, uids: readonly number[], found: Map<nu
   await readInto(session, missing.slice(middle), found)
 }
 
-/** One FETCH. A refusal (tagged NO) leaves `found` as far as it came. */
+/** One FETCH. A refusal (tagged NO) leaves `found` as far as it came. What an answer lacks is asked for by itself. */
 export async function readRange(session: Session, range: string, found: Map<number, FetchedMessage>): Promise<void> {
+  const fresh: FetchedMessage[] = []
   try {
-    for await (const message of session.fetchIndex(range)) found.set(message.uid, message)
+    for await (const message of session.fetchIndex(range)) if (!found.has(message.uid)) fresh.push(message)
   } catch (error) {
     if (!isAppError(error, 'server_refused')) throw error
+  }
+  for (const message of await withFlags(session, fresh))
+    found.set(message.uid, lacksParts(message) ? await withParts(session, message) : message)
+}
+
+/** Some servers leave FLAGS out of an answer (row 11): without them every message would look unread. */
+async function withFlags(session: Session, messages: readonly FetchedMessage[]): Promise<readonly FetchedMessage[]> {
+  const bare = messages.filter((message) => message.flags === null)
+  if (bare.length === 0) return messages
+  const asked = await session.fetchFlags(uidSet(bare.map((message) => message.uid))).catch((error: unknown) => {
+    if (isAppError(error, 'server_refused')) return []
+    throw error
+  })
+  const told = new Map(asked.map((one) => [one.uid, one]))
+  return messages.map((message) => {
+    const one = message.flags === null ? told.get(message.uid) : undefined
+    return one === undefined ? message : { ...message, flags: one.flags, modseq: one.modseq ?? message.modseq }
+  })
+}
+
+/** A multipart whose BODYSTRUCTURE cannot be read (row 14) is taken apart by us, as far as this goes. */
+const wholeMax = 4 * 1_048_576
+
+function lacksParts(message: FetchedMessage): boolean {
+  return (
+    message.body === null &&
+    parseStructured(rawValue(readHeaders(message.headers), 'content-type')).value.startsWith('multipart/')
+  )
+}
+
+async function withParts(session: Session, message: FetchedMessage): Promise<FetchedMessage> {
+  try {
+    const raw = await session.fetchSection(message.uid, '', wholeMax)
+    return raw === null ? message : { ...message, body: bodyNodeOf(raw) }
+  } catch (error) {
+    if (!isAppError(error, 'server_refused')) throw error
+    return message
   }
 }
 

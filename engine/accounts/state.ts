@@ -59,68 +59,90 @@ export interface AccountState {
   setAccount(account: AccountRecord): void
 }
 
+type Build = Parameters<AccountState['commit']>[1]
+
+/** What of the state changes, for the functions below. */
+interface Inner {
+  readonly deps: SyncDeps
+  readonly folders: Map<string, FolderRecord>
+  readonly stamp: () => number
+  account: AccountRecord
+  written: () => void
+}
+
 export function createAccountState(
   deps: SyncDeps,
   claimed: AccountRecord,
   folders: readonly FolderRecord[],
   ownAddresses: readonly string[],
 ): AccountState {
-  let account = claimed
-  let tail: Promise<unknown> = Promise.resolve()
-  let lastAt = 0
-  let written: () => void = () => undefined
   const byId = new Map(folders.map((folder) => [folder.id, folder]))
-
-  function exclusive<T>(work: () => Promise<T>): Promise<T> {
-    const run = tail.then(work, work)
-    tail = run.catch(() => undefined)
-    return run
+  const inner: Inner = {
+    deps,
+    folders: byId,
+    stamp: createStamp(deps.now),
+    account: claimed,
+    written: () => undefined,
   }
-
-  /** Change times never run backwards within an account, whatever the clock does: deliveries are ordered by them. */
-  function stamp(): number {
-    lastAt = Math.max(lastAt, deps.now())
-    return lastAt
-  }
-
-  async function write(
-    folderId: string,
-    build: (folder: FolderRecord) => Promise<BatchParts | null> | BatchParts | null,
-  ): Promise<void> {
-    const folder = byId.get(folderId)
-    if (folder === undefined) throw new AppError('not_found', `folder ${folderId} is gone`)
-    const parts = await build(folder)
-    if (parts === null) return
-    const batch = batchOf(deps, account, folder, parts, stamp())
-    const applied = await deps.store.sync.apply(batch)
-    byId.set(folderId, { ...folder, ...(parts.counts ?? {}), cursor: parts.cursor })
-    written()
-    for (const change of applied.changes) deps.metrics.changes.inc({ kind: change.kind })
-    if (applied.changes.length > 0 || applied.outbox.length > 0)
-      deps.listener.stored(account.id, applied.outbox, applied.changes)
-  }
-
+  const exclusive = createQueue()
   return {
     get account() {
-      return account
+      return inner.account
     },
     own: createOwnWrites(deps.now),
     ownAddresses,
     folders: byId,
     folderByPath: (path) => [...byId.values()].find((folder) => folder.path === path) ?? null,
-    setFolders(listed) {
-      const known = new Map(byId)
-      byId.clear()
-      for (const folder of listed)
-        byId.set(folder.id, { ...folder, cursor: known.get(folder.id)?.cursor ?? folder.cursor })
+    setFolders: (listed) => replaceFolders(byId, listed),
+    commit: (folderId, build) => exclusive(() => write(inner, folderId, build)),
+    onWrite(listener) {
+      inner.written = listener
     },
-    commit: (folderId, build) => exclusive(() => write(folderId, build)),
-    onWrite: (listener) => void (written = listener),
     exclusive,
     setAccount(newer) {
-      account = { ...newer, epoch: account.epoch }
+      inner.account = { ...newer, epoch: inner.account.epoch }
     },
   }
+}
+
+/** One piece of work at a time, in the order of asking; one that fails does not stop the next. */
+function createQueue(): AccountState['exclusive'] {
+  let tail: Promise<unknown> = Promise.resolve()
+  return (work) => {
+    const run = tail.then(work, work)
+    tail = run.catch(() => undefined)
+    return run
+  }
+}
+
+/** Change times never run backwards within an account, whatever the clock does: deliveries are ordered by them. */
+function createStamp(now: () => number): () => number {
+  let last = 0
+  return () => (last = Math.max(last, now()))
+}
+
+function replaceFolders(folders: Map<string, FolderRecord>, listed: readonly FolderRecord[]): void {
+  const known = new Map(folders)
+  folders.clear()
+  for (const folder of listed) {
+    folders.set(folder.id, { ...folder, cursor: known.get(folder.id)?.cursor ?? folder.cursor })
+  }
+}
+
+async function write(inner: Inner, folderId: string, build: Build): Promise<void> {
+  const { deps, folders } = inner
+  const folder = folders.get(folderId)
+  if (folder === undefined) throw new AppError('not_found', `folder ${folderId} is gone`)
+  const parts = await build(folder)
+  if (parts === null) return
+  const { account } = inner
+  const batch = batchOf(deps, account, folder, parts, inner.stamp())
+  const applied = await deps.store.sync.apply(batch)
+  folders.set(folderId, { ...folder, ...(parts.counts ?? {}), cursor: parts.cursor })
+  inner.written()
+  for (const change of applied.changes) deps.metrics.changes.inc({ kind: change.kind })
+  if (applied.changes.length > 0 || applied.outbox.length > 0)
+    deps.listener.stored(account.id, applied.outbox, applied.changes)
 }
 
 function batchOf(

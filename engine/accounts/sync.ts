@@ -7,7 +7,7 @@
  */
 import { AppError } from '../errors.ts'
 import type { FolderCursor, FolderRecord } from '../store/records.ts'
-import { compareFlags, compareUids, flagsSince } from './compare.ts'
+import { compareFlags, compareUids, flagsSince, readMissing } from './compare.ts'
 import { readRange, readUids } from './read.ts'
 import type { FetchedMessage, SelectedMailbox, Session } from './session-types.ts'
 import type { AccountState } from './state.ts'
@@ -17,6 +17,8 @@ const dayMs = 86_400_000
 /** How far back an unknown message may have arrived and still count as new after a UIDVALIDITY change. */
 const remapSlackMs = 10 * 60_000
 const forgetStep = 500
+/** Least time between two readings of a folder that changes its UIDVALIDITY too often. */
+const slowedMs = 3_600_000
 
 /** Selects the folder and brings the index up to date with it; back-fill is another matter (backfill.ts). */
 export async function catchUp(context: SyncContext, path: string): Promise<void> {
@@ -39,9 +41,12 @@ async function openCursor(
   folder: FolderRecord,
   selected: SelectedMailbox,
 ): Promise<FolderRecord> {
-  const { state, session } = context
+  const { state, session, deps } = context
   const known = folder.cursor
-  if (known !== null && (selected.uidValidity === null || selected.uidValidity === known.uidValidity)) return folder
+  if (known !== null && (selected.uidValidity === null || selected.uidValidity === known.uidValidity)) {
+    if (known.resets !== undefined) await forget(context, folder, known.uidValidity)
+    return folder
+  }
   const uidNext = selected.uidNext ?? (await highestUid(session)) + 1
   const fresh: FolderCursor = {
     uidValidity: selected.uidValidity ?? '0',
@@ -49,14 +54,23 @@ async function openCursor(
     backfillBelow: selected.exists > 0 ? uidNext : 0,
     highestModseq: selected.highestModseq ?? '0',
     exists: selected.exists,
-    comparedAt: context.deps.now(),
-    syncedAt: context.deps.now(),
+    comparedAt: deps.now(),
+    syncedAt: deps.now(),
     quarantined: [],
-    ...(known === null ? {} : remap(context, folder, known)),
+    liveFrom: uidNext,
+    ...(known === null ? await appeared(context) : remap(context, folder, known, uidNext)),
   }
-  if (known !== null) await forget(context, folder, fresh.uidValidity)
   await state.commit(folder.id, () => ({ cursor: fresh, counts: { messages: selected.exists, unseen: folder.unseen } }))
+  // After the cursor, so that a crash in between tells nobody that the mail of the folder is gone; repeated at every opening.
+  if (known !== null) await forget(context, folder, fresh.uidValidity)
   return requireFolder(state, folder.path)
+}
+
+/** A folder that is new since the initial sync: what is moved there is told. */
+async function appeared({ deps, state }: SyncContext): Promise<Pick<FolderCursor, 'appearedAt'>> {
+  const account = await deps.store.accounts.get(state.account.id)
+  const complete = account !== null && account.resume.initialSyncAt !== null
+  return complete ? { appearedAt: deps.now() - remapSlackMs } : {}
 }
 
 /** Rows 7 and 8 of imap-servers.md: the server says no UIDNEXT at all. */
@@ -64,20 +78,21 @@ async function highestUid(session: Session): Promise<number> {
   return Math.max(0, ...(await session.searchUids('*')))
 }
 
-/** One reset, told in the log; more than the allowed number a day slows the folder down. */
+/** One reset, told in the log; after more than the allowed number a day the folder is read anew once an hour at most. */
 function remap(
   context: SyncContext,
   folder: FolderRecord,
   known: FolderCursor,
-): Pick<FolderCursor, 'remapSince' | 'resets'> {
-  const now = context.deps.now()
-  const resets = [...(known.resets ?? []).filter((at) => at > now - dayMs), now]
-  const { log, config } = context.deps
+  uidNext: number,
+): Pick<FolderCursor, 'remapSince' | 'resets' | 'backfillBelow'> {
+  const { log, config, now } = context.deps
+  const earlier = (known.resets ?? []).filter((at) => at > now() - dayMs)
+  const resets = [...earlier, now()]
   log.warn(
     { accountId: context.state.account.id, folder: folder.path, resets: resets.length },
     'uidvalidity changed: folder is read anew',
   )
-  if (resets.length > config.MAILROOM_UIDVALIDITY_CHANGES) {
+  if (resets.length > config.MAILROOM_UIDVALIDITY_CHANGES && now() - (earlier.at(-1) ?? 0) < slowedMs) {
     throw new AppError(
       'protocol',
       `${folder.path}: the server changed UIDVALIDITY ${resets.length} times within a day`,
@@ -87,7 +102,12 @@ function remap(
     )
   }
   const complete = known.backfillBelow <= 1
-  return { resets, remapSince: (known.syncedAt ?? known.comparedAt) - (complete ? dayMs : remapSlackMs) }
+  return {
+    resets,
+    remapSince: (known.syncedAt ?? known.comparedAt) - (complete ? dayMs : remapSlackMs),
+    // Never "nothing to read": the end of the back-fill is the end of the re-mapping.
+    backfillBelow: Math.max(2, uidNext),
+  }
 }
 
 async function forget(context: SyncContext, folder: FolderRecord, uidValidity: string): Promise<void> {
@@ -102,21 +122,21 @@ async function forget(context: SyncContext, folder: FolderRecord, uidValidity: s
 
 /**
  * Reads everything at or above the cursor. A short gap is fetched at once, a long one listed first and read page by page.
- * Answers how many messages were new.
+ * Answers how many messages were found.
  */
 export async function readNew(context: SyncContext, folderId: string): Promise<number> {
   const { session, state, deps } = context
   const cursor = cursorOf(state, folderId)
-  const ahead = (session.selected?.uidNext ?? cursor.uidNext) - cursor.uidNext
-  if (ahead > deps.config.MAILROOM_SYNC_BATCH) return readListed(context, folderId, cursor.uidNext)
+  const uidNext = session.selected?.uidNext ?? cursor.uidNext
+  const more = (session.selected?.exists ?? cursor.exists) - cursor.exists
+  if (Math.max(uidNext - cursor.uidNext, more) > deps.config.MAILROOM_SYNC_BATCH) return readListed(context, folderId)
   const found = new Map<number, FetchedMessage>()
   await readRange(session, `${cursor.uidNext}:*`, found)
   const fresh = [...found.values()].filter((message) => message.uid >= cursor.uidNext).sort((a, b) => a.uid - b.uid)
   const highest = fresh.at(-1)?.uid ?? cursor.uidNext - 1
-  const contiguous = highest - cursor.uidNext + 1 === fresh.length
-  const expected = session.selected === null || session.selected.exists - cursor.exists <= fresh.length
-  if (!contiguous || !expected) return readListed(context, folderId, cursor.uidNext, found)
-  if (fresh.length > 0) await storeRead(context, folderId, fresh, 'live', advance(highest, fresh.length))
+  const contiguous = highest - cursor.uidNext + 1 === fresh.length && highest >= uidNext - 1
+  if (!contiguous || more > fresh.length) return readListed(context, folderId, found)
+  if (fresh.length > 0) await storeNew(context, folderId, fresh, [])
   return fresh.length
 }
 
@@ -124,11 +144,12 @@ export async function readNew(context: SyncContext, folderId: string): Promise<n
 async function readListed(
   context: SyncContext,
   folderId: string,
-  from: number,
   found: ReadonlyMap<number, FetchedMessage> = new Map(),
 ): Promise<number> {
-  const { session, deps } = context
-  const uids = (await session.searchUids(`${from}:*`)).filter((uid) => uid >= from).sort((a, b) => a - b)
+  const { session, deps, state } = context
+  const { uidNext } = cursorOf(state, folderId)
+  const listed = await session.searchUids(`${uidNext}:*`)
+  const uids = [...new Set([...listed, ...found.keys()])].filter((uid) => uid >= uidNext).sort((a, b) => a - b)
   for (let start = 0; start < uids.length; start += deps.config.MAILROOM_SYNC_BATCH) {
     const page = uids.slice(start, start + deps.config.MAILROOM_SYNC_BATCH)
     const { messages, poison } = await readUids(
@@ -136,18 +157,40 @@ async function readListed(
       page.filter((uid) => !found.has(uid)),
     )
     const all = [...messages, ...page.flatMap((uid) => found.get(uid) ?? [])].sort((a, b) => a.uid - b.uid)
-    const last = page.at(-1) ?? from
-    const move = advance(last, page.length)
-    await storeRead(context, folderId, all, 'live', (cursor) => ({
-      ...move(cursor),
-      quarantined: quarantine(cursor, poison),
-    }))
+    await storeNew(context, folderId, all, poison)
   }
+  await passGap(context, folderId)
   return uids.length
 }
 
-function advance(highest: number, count: number): (cursor: FolderCursor) => FolderCursor {
-  return (cursor) => ({ ...cursor, uidNext: Math.max(cursor.uidNext, highest + 1), exists: cursor.exists + count })
+async function storeNew(
+  context: SyncContext,
+  folderId: string,
+  messages: readonly FetchedMessage[],
+  poison: readonly number[],
+): Promise<void> {
+  const uids = [...messages.map((message) => message.uid), ...poison]
+  await storeRead(context, folderId, {
+    messages,
+    source: 'live',
+    only: 'above',
+    move: (cursor) => ({
+      ...cursor,
+      uidNext: Math.max(cursor.uidNext, ...uids.map((uid) => uid + 1)),
+      exists: cursor.exists + uids.filter((uid) => uid >= cursor.uidNext).length,
+      quarantined: quarantine(cursor.quarantined, poison),
+    }),
+  })
+}
+
+/** What came and went unseen leaves UIDNEXT ahead of the cursor, which would look like news for ever. */
+async function passGap({ session, state }: SyncContext, folderId: string): Promise<void> {
+  const told = session.selected?.uidNext ?? 0
+  if (told <= cursorOf(state, folderId).uidNext) return
+  await state.commit(folderId, () => {
+    const cursor = cursorOf(state, folderId)
+    return { cursor: { ...cursor, uidNext: Math.max(cursor.uidNext, told) } }
+  })
 }
 
 /** Flags that changed since the cursor: by modseq, else by comparing the newest window. */
@@ -156,16 +199,29 @@ export async function syncFlags(
   folderId: string,
   selected: SelectedMailbox | null,
 ): Promise<void> {
-  const cursor = cursorOf(context.state, folderId)
-  if (context.session.capabilities.condstore && cursor.highestModseq !== '0') {
-    if (selected !== null && selected.highestModseq === cursor.highestModseq) return
-    await flagsSince(context, folderId, selected?.highestModseq ?? null)
-    return
+  const { state, session } = context
+  const cursor = cursorOf(state, folderId)
+  const told = selected?.highestModseq ?? null
+  if (!session.capabilities.condstore || (cursor.highestModseq === '0' && told === null)) {
+    await compareFlags(context, folderId, 'newest')
+  } else if (cursor.highestModseq === '0') {
+    await learnModseq(context, folderId, told ?? '0')
+  } else if (told === null || told !== cursor.highestModseq) {
+    await flagsSince(context, folderId, told)
   }
-  await compareFlags(context, folderId, 'newest')
 }
 
-/** Compares UIDs when the counts do not add up or UIDNEXT ran backwards; flags in full where CONDSTORE is missing. */
+/** HIGHESTMODSEQ 0 meant "unknown" (row 6); now that the server says it, everything is compared once. */
+async function learnModseq(context: SyncContext, folderId: string, highestModseq: string): Promise<void> {
+  const { state } = context
+  await compareFlags(context, folderId, 'all')
+  await state.commit(folderId, () => ({ cursor: { ...cursorOf(state, folderId), highestModseq } }))
+}
+
+/**
+ * Compares UIDs when the counts do not add up or UIDNEXT ran backwards; now and then flags in full, where modseqs are missing, and
+ * what could not be read.
+ */
 export async function compareIfDue(
   context: SyncContext,
   folderId: string,
@@ -175,9 +231,9 @@ export async function compareIfDue(
   const cursor = cursorOf(state, folderId)
   const exists = session.selected?.exists ?? selected?.exists ?? cursor.exists
   const backwards = selected !== null && selected.uidNext !== null && selected.uidNext < cursor.uidNext
-  const due = deps.now() - cursor.comparedAt > deps.config.MAILROOM_FLAG_COMPARE
   if (exists !== cursor.exists || backwards) await compareUids(context, folderId, exists)
-  if (!due) return
-  if (!session.capabilities.condstore) await compareFlags(context, folderId, 'all')
+  if (deps.now() - cursor.comparedAt <= deps.config.MAILROOM_FLAG_COMPARE) return
+  if (!session.capabilities.condstore || cursor.highestModseq === '0') await compareFlags(context, folderId, 'all')
+  await readMissing(context, folderId, cursor.quarantined)
   await state.commit(folderId, () => ({ cursor: { ...cursorOf(state, folderId), comparedAt: deps.now() } }))
 }

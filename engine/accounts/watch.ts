@@ -5,9 +5,8 @@
  * A push is answered at once: IDLE is left, what is new is read and stored, IDLE is entered again. Only what arrives while a
  * fetch is under way is merged.
  */
-import { setTimeout as sleep } from 'node:timers/promises'
 import { toAppError } from '../errors.ts'
-import { createFolderPoll } from './folders.ts'
+import { createFolderPoll, type FolderPoll } from './folders.ts'
 import { tellGone } from './gone.ts'
 import type { SessionEvent } from './session-types.ts'
 import { catchUp, compareIfDue, readNew, syncFlags } from './sync.ts'
@@ -34,10 +33,20 @@ export interface WatchOptions {
   readonly alive: () => void
 }
 
-interface Dirt {
+/** What the pushes announced and is not read yet, and when which look comes next. */
+interface Watch {
+  readonly context: SyncContext
+  readonly options: WatchOptions
+  readonly signal: AbortSignal
+  readonly folders: FolderPoll
   news: boolean
   flags: boolean
   closed: Error | null
+  leaveIdle: AbortController
+  polledAt: number
+  lookAgainAt: number
+  /** Polls in a row that found INBOX moved without a push. */
+  missed: number
 }
 
 /** Runs until the signal aborts. Resolves with 'rotate' when it is time for a new access token; rejects when the connection fails. */
@@ -46,41 +55,20 @@ export async function watchInbox(
   options: WatchOptions,
   signal: AbortSignal,
 ): Promise<'stopped' | 'rotate'> {
-  const { session, deps } = context
-  const dirt: Dirt = { news: false, flags: false, closed: null }
-  let leaveIdle = new AbortController()
-  session.listen((event) => {
-    soil(dirt, event)
-    leaveIdle.abort()
+  const watch = createWatch(context, options, signal)
+  const stop = () => watch.leaveIdle.abort()
+  context.session.listen((event) => {
+    soil(watch, event)
+    stop()
   })
-  const stop = () => leaveIdle.abort()
   signal.addEventListener('abort', stop)
-  const folders = createFolderPoll(context)
-  let polledAt = Number.NEGATIVE_INFINITY
-  let missed = 0
-  let lookAgainAt = Number.POSITIVE_INFINITY
   try {
     while (!signal.aborted) {
-      if (dirt.closed !== null) throw dirt.closed
-      if (dirt.news || dirt.flags) {
-        await clean(context, dirt)
-        lookAgainAt = deps.now() + lookAgainMs
-        continue
-      }
-      const now = deps.now()
-      if (options.tokenExpiresAt !== null && now > options.tokenExpiresAt - rotateBeforeMs) return 'rotate'
-      if (now - polledAt >= deps.config.MAILROOM_FOLDER_POLL) {
-        missed = (await pollOnce(context, folders, options)) && polledAt > 0 ? missed + 1 : 0
-        polledAt = deps.now()
-        options.alive()
-        continue
-      }
-      leaveIdle = new AbortController()
-      if (hasDirt(dirt) || isAborted(signal)) continue
-      const renew = missed >= missedMax ? Math.min(renewFloorMs, options.renewMs) : options.renewMs
-      const untilPoll = polledAt + deps.config.MAILROOM_FOLDER_POLL - now
-      await session.idle(Math.max(1, Math.min(renew, untilPoll, lookAgainAt - now)), leaveIdle.signal)
-      if (deps.now() >= lookAgainAt) lookAgainAt = Number.POSITIVE_INFINITY
+      if (watch.closed !== null) throw watch.closed
+      if (watch.news || watch.flags) await clean(watch)
+      else if (isTokenEnding(watch)) return 'rotate'
+      else if (isPollDue(watch)) await poll(watch)
+      else await idle(watch)
     }
     return 'stopped'
   } finally {
@@ -88,43 +76,76 @@ export async function watchInbox(
   }
 }
 
-/** Read anew: both may change while awaiting, which the compiler does not know. */
-const hasDirt = (dirt: Dirt): boolean => dirt.news || dirt.flags || dirt.closed !== null
-const isAborted = (signal: AbortSignal): boolean => signal.aborted
-
-function soil(dirt: Dirt, event: SessionEvent): void {
-  if (event.type === 'closed') dirt.closed = toAppError(event.error ?? new Error('connection closed'))
-  else if (event.type === 'flags') dirt.flags = true
-  else dirt.news = true
+function createWatch(context: SyncContext, options: WatchOptions, signal: AbortSignal): Watch {
+  return {
+    context,
+    options,
+    signal,
+    folders: createFolderPoll(context),
+    news: false,
+    flags: false,
+    closed: null,
+    leaveIdle: new AbortController(),
+    polledAt: Number.NEGATIVE_INFINITY,
+    lookAgainAt: Number.POSITIVE_INFINITY,
+    missed: 0,
+  }
 }
 
-/** Reads what the pushes announced. */
-async function clean(context: SyncContext, dirt: Dirt): Promise<void> {
+function soil(watch: Watch, event: SessionEvent): void {
+  if (event.type === 'closed') watch.closed = toAppError(event.error ?? new Error('connection closed'))
+  else if (event.type === 'flags') watch.flags = true
+  else watch.news = true
+}
+
+/** Reads what the pushes announced; what comes meanwhile is for the next round. */
+async function clean(watch: Watch): Promise<void> {
+  const { context } = watch
   const inbox = context.state.folderByPath('INBOX')
   if (inbox === null) throw toAppError(new Error('INBOX is gone'))
-  const { news, flags } = dirt
-  dirt.news = false
-  dirt.flags = false
+  const { news, flags } = take(watch)
   if (news) await readNew(context, inbox.id)
   if (flags) await syncFlags(context, inbox.id, null)
-  if (!dirt.news) await compareIfDue(context, inbox.id, null)
+  if (!watch.news) await compareIfDue(context, inbox.id, null)
+  watch.lookAgainAt = context.deps.now() + lookAgainMs
 }
 
-/** Answers true when INBOX had moved without a push. */
-async function pollOnce(
-  context: SyncContext,
-  folders: ReturnType<typeof createFolderPoll>,
-  options: WatchOptions,
-): Promise<boolean> {
+function take(watch: Watch): { readonly news: boolean; readonly flags: boolean } {
+  const { news, flags } = watch
+  watch.news = false
+  watch.flags = false
+  return { news, flags }
+}
+
+function isTokenEnding({ context, options }: Watch): boolean {
+  return options.tokenExpiresAt !== null && context.deps.now() > options.tokenExpiresAt - rotateBeforeMs
+}
+
+function isPollDue({ context, polledAt }: Watch): boolean {
+  return context.deps.now() - polledAt >= context.deps.config.MAILROOM_FOLDER_POLL
+}
+
+/** Asks for the counts of all folders. INBOX moved without a push: IDLE missed something. */
+async function poll(watch: Watch): Promise<void> {
+  const { context, options, folders } = watch
   const moved = await folders.poll()
   const inboxMoved = moved.includes('INBOX')
   if (inboxMoved) await catchUp(context, 'INBOX')
   options.moved(moved.filter((path) => path !== 'INBOX'))
   await tellGone(context.deps, context.state)
-  return inboxMoved
+  watch.missed = inboxMoved && watch.polledAt > 0 ? watch.missed + 1 : 0
+  watch.polledAt = context.deps.now()
+  options.alive()
 }
 
-/** Sleeps unless aborted; never rejects. */
-export async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  await sleep(ms, undefined, { signal, ref: false }).catch(() => undefined)
+async function idle(watch: Watch): Promise<void> {
+  const { context, options, signal } = watch
+  const { now, config } = context.deps
+  watch.leaveIdle = new AbortController()
+  if (watch.news || watch.flags || watch.closed !== null || signal.aborted) return
+  const at = now()
+  const renewMs = watch.missed >= missedMax ? Math.min(renewFloorMs, options.renewMs) : options.renewMs
+  const nextLookMs = Math.min(watch.polledAt + config.MAILROOM_FOLDER_POLL, watch.lookAgainAt) - at
+  await context.session.idle(Math.max(1, Math.min(renewMs, nextLookMs)), watch.leaveIdle.signal)
+  if (now() >= watch.lookAgainAt) watch.lookAgainAt = Number.POSITIVE_INFINITY
 }

@@ -1,6 +1,6 @@
 /** Writing what was read: one batch of one folder, planned against the newest cursor and stored in one step. */
 import { AppError } from '../errors.ts'
-import type { FolderCursor, MessageRecord } from '../store/records.ts'
+import type { FolderCursor, FolderRecord, MessageRecord, Placement } from '../store/records.ts'
 import { correspondentsOf } from './correspondents.ts'
 import { isSameMail } from './identity.ts'
 import { planAdded, readMessage, type ReadMessage, type Source } from './plan.ts'
@@ -21,8 +21,8 @@ export function cursorOf(state: AccountState, folderId: string): FolderCursor {
 
 const quarantineMax = 1000
 
-export function quarantine(cursor: FolderCursor, poison: readonly number[]): number[] {
-  return [...new Set([...cursor.quarantined, ...poison])].slice(-quarantineMax)
+export function quarantine(quarantined: readonly number[], poison: readonly number[]): number[] {
+  return [...new Set([...quarantined, ...poison])].slice(-quarantineMax)
 }
 
 /**
@@ -47,33 +47,59 @@ async function recognised(
   return isThatOne ? { ...read, id: row.id, identity: row.identity } : read
 }
 
-/** Stores read messages: rows, contacts, changes with their callbacks, and the cursor as `move` leaves it. */
-export async function storeRead(
-  context: SyncContext,
+/** What one reading brought, and how it moves the cursor. */
+export interface Reading {
+  readonly messages: readonly FetchedMessage[]
+  readonly source: Source
+  /** 'above': at or above the cursor's UIDNEXT; 'absent': not in the index; the others were stored meanwhile by another session. */
+  readonly only: 'above' | 'absent' | 'all'
+  readonly move: (cursor: FolderCursor) => FolderCursor
+}
+
+/** UIDs of an earlier or later UIDVALIDITY than the cursor's mean nothing: the folder has to be opened anew. */
+function checkValidity({ session }: SyncContext, folder: FolderRecord, cursor: FolderCursor): void {
+  const { selected } = session
+  if (selected === null || selected.path !== folder.path || selected.uidValidity === null) return
+  if (selected.uidValidity === cursor.uidValidity) return
+  throw new AppError('network', `${folder.path} was numbered anew while it was read`, { retryAfterMs: 1000 })
+}
+
+function isWanted(
+  only: Reading['only'],
+  { uidNext, uidValidity }: FolderCursor,
   folderId: string,
-  messages: readonly FetchedMessage[],
-  source: Source,
-  move: (cursor: FolderCursor) => FolderCursor,
-): Promise<void> {
+  uid: number,
+  row: MessageRecord | undefined,
+): boolean {
+  if (only === 'above') return uid >= uidNext
+  const isHere = (one: Placement) => one.folderId === folderId && one.uid === uid && one.uidValidity === uidValidity
+  return only === 'all' || row === undefined || !row.placements.some(isHere)
+}
+
+/** Stores read messages: rows, contacts, changes with their callbacks, and the cursor as `move` leaves it. */
+export async function storeRead(context: SyncContext, folderId: string, reading: Reading): Promise<void> {
   const { state, deps } = context
-  const read = await Promise.all(messages.map((message) => recognised(context, folderId, message, source)))
+  const { messages, source, only, move } = reading
+  const all = await Promise.all(messages.map((message) => recognised(context, folderId, message, source)))
+  const ids = all.map((message) => message.id)
   await state.commit(folderId, async (folder) => {
     const cursor = cursorOf(state, folderId)
+    checkValidity(context, folder, cursor)
     const now = deps.now()
-    const existing = await rowsById(
-      context,
-      read.map((message) => message.id),
-    )
+    const existing = await rowsById(context, ids)
+    const read = all.filter((one) => isWanted(only, cursor, folderId, one.fetched.uid, existing.get(one.id)))
     const plan = { account: state.account, folder, uidValidity: cursor.uidValidity, own: state.own, now }
     const { added, changes } = planAdded(plan, read, existing, source)
     const contacts = await correspondentsOf(context, folder, read)
-    const unseen =
-      source === 'live' ? read.filter((message) => message.fetched.flags?.includes('\\Seen') === false).length : 0
     const next = { ...move(cursor), syncedAt: now }
-    const counts = source === 'live' ? { messages: next.exists, unseen: folder.unseen + unseen } : null
+    const counts = source === 'live' ? { messages: next.exists, unseen: folder.unseen + unseenOf(read) } : null
     return { cursor: next, added, changes, contacts, counts }
   })
   deps.metrics.messagesIndexed.inc({ source }, messages.length)
+}
+
+function unseenOf(read: readonly ReadMessage[]): number {
+  return read.filter((message) => message.fetched.flags?.includes('\\Seen') === false).length
 }
 
 export async function rowsById(context: SyncContext, ids: readonly string[]): Promise<Map<string, MessageRecord>> {

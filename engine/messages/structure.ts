@@ -3,7 +3,7 @@
  * (what a mail program shows as text), with these additions: a text part of any kind directly in a multipart/alternative, or
  * alone in the message, is a body, but text/calendar never is.
  */
-import { oneLine } from './encoded-words.ts'
+import { decodeWords, oneLine } from './encoded-words.ts'
 import { cleanFileName, subjectFileName } from './file-names.ts'
 import { maxDepth, maxParts } from './limits.ts'
 import { resolveParameters } from './parameters.ts'
@@ -62,7 +62,8 @@ function nameOf(node: BodyNode): string {
   const parameters = resolveParameters(node.parameters)
   const name = cleanFileName(disposition['filename'] ?? '') || cleanFileName(parameters['name'] ?? '')
   if (name !== '' || node.type !== 'message/rfc822') return name
-  return subjectFileName(node.subject ?? '')
+  // ENVELOPE gives it as it is in the header.
+  return subjectFileName(decodeWords(node.subject ?? ''))
 }
 
 function isBody(leaf: Leaf, alone: boolean): boolean {

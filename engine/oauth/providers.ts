@@ -37,7 +37,11 @@ export function endpointsOf(
   return override === null ? facts : { ...facts, token: override }
 }
 
+/** A shorter one would be told whole, or nearly. */
+const shortest = 10
+
 /** First three characters, `[...]`, last three. */
 export function abbreviated(secret: string): string {
+  if (secret.length < shortest) return '[...]'
   return `${secret.slice(0, 3)}[...]${secret.slice(-3)}`
 }

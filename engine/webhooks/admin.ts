@@ -216,8 +216,15 @@ async function redeliver(
     ...(which.from === undefined ? {} : { createdFrom: which.from }),
     ...(which.until === undefined ? {} : { createdUntil: which.until }),
     ...(which.failedOnly === true ? { states: ['failed' as const] } : {}),
+    // Failure notices go over another channel; one that is named is sent again all the same.
+    ...(which.ids === undefined ? { kind: 'message' as const } : {}),
   }
   const count = await deps.store.outbox.requeue(query, deps.now(), redeliveredAtOnce)
-  if (count > 0) deps.actors.reread(webhook.id)
+  if (count > 0) for (const channelId of await channelsOf(deps, webhook, which.ids)) deps.actors.reread(channelId)
   return count
+}
+
+async function channelsOf(deps: AdminDeps, webhook: WebhookRecord, ids: readonly string[] = []): Promise<Set<string>> {
+  const rows = await Promise.all(ids.map((id) => deps.store.outbox.get(id)))
+  return new Set([webhook.id, ...rows.flatMap((row) => row?.channelId ?? [])])
 }

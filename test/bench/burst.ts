@@ -29,6 +29,8 @@ interface Waiting {
   readonly rows: number
   readonly beforeMib: number
   readonly peakMib: number
+  readonly afterMib: number
+  /** Peak less before. */
   readonly growthMib: number
 }
 
@@ -49,8 +51,8 @@ export async function burst(options: BenchOptions): Promise<boolean> {
     const waiting = rows === 0 ? null : await dead(fleet, rows, (options.seconds ?? 300) * 1000)
     if (waiting !== null) {
       table(
-        ['rows waiting', 'RSS before (MiB)', 'peak', 'growth'],
-        [[waiting.rows, waiting.beforeMib, waiting.peakMib, waiting.growthMib]],
+        ['rows waiting', 'RSS before (MiB)', 'peak', 'after', 'growth'],
+        [[waiting.rows, waiting.beforeMib, waiting.peakMib, waiting.afterMib, waiting.growthMib]],
       )
     }
     return verdict(options, accounts, count, told, waiting)
@@ -123,29 +125,58 @@ async function quietFor(arrivals: OrderedArrivals, ms: number): Promise<void> {
   await until('quiet', quiet, { withinMs: ms * 10, everyMs: 100 })
 }
 
-/** Application-wide webhooks to a port where nobody listens: one row for each message and webhook. */
+/**
+ * Application-wide webhooks to a port where nobody listens: one row for each message and webhook. The same number of
+ * messages goes in before without any webhook, so that what is measured is the rows and not the reading of mail.
+ */
 async function dead(fleet: Fleet, rows: number, withinMs: number): Promise<Waiting> {
   const { service } = fleet
+  const messages = Math.ceil(rows / deadWebhooks)
+  await ingest(fleet, 'unheard', messages, withinMs)
+  await rest()
   const url = `http://127.0.0.1:${await freePort()}/dead`
+  const webhooks: string[] = []
   for (let index = 0; index < deadWebhooks; index++) {
-    await service.ok('POST', '/lite/webhooks', { callback_url: url })
+    webhooks.push(String((await service.ok('POST', '/lite/webhooks', { callback_url: url }))['webhook_id']))
   }
   const before = service.rssKib()
   let peak = before
-  const look = (): void => void (peak = Math.max(peak, service.rssKib()))
-  const watching = setInterval(look, 100)
+  const watching = setInterval(() => (peak = Math.max(peak, service.rssKib())), 100)
   try {
-    const messages = Math.ceil(rows / deadWebhooks)
-    const target = (await counterOf(service, 'mailroom_messages_indexed_total')) + messages
-    await appendAll(fleet, 'dead', messages)
-    const indexed = async (): Promise<boolean> =>
-      (await counterOf(service, 'mailroom_messages_indexed_total')) >= target
-    await until(`${messages} messages in the index`, indexed, { withinMs, everyMs: 500 })
-    const settled = performance.now() + 15_000
-    await until('the rows to wait for a while', () => performance.now() > settled, { withinMs: 30_000, everyMs: 200 })
+    await ingest(fleet, 'dead', messages, withinMs)
+    for (const webhook of webhooks) await hasPending(fleet, webhook, messages)
+    await rest()
   } finally {
     clearInterval(watching)
   }
   const mib = (kib: number): number => round(kib / 1024)
-  return { rows, beforeMib: mib(before), peakMib: mib(peak), growthMib: mib(peak - before) }
+  return {
+    rows: messages * deadWebhooks,
+    beforeMib: mib(before),
+    peakMib: mib(peak),
+    afterMib: mib(service.rssKib()),
+    growthMib: mib(peak - before),
+  }
+}
+
+/** Appends that many messages and waits until all are in the index. */
+async function ingest(fleet: Fleet, series: string, messages: number, withinMs: number): Promise<void> {
+  const indexed = () => counterOf(fleet.service, 'mailroom_messages_indexed_total')
+  const target = (await indexed()) + messages
+  await appendAll(fleet, series, messages)
+  const complete = async (): Promise<boolean> => (await indexed()) >= target
+  await until(`${messages} messages in the index`, complete, { withinMs, everyMs: 500 })
+}
+
+/** The delivery log holds at least that many waiting rows of the webhook. */
+async function hasPending(fleet: Fleet, webhook: string, count: number): Promise<void> {
+  const path = `/lite/webhooks/${webhook}/deliveries?state=pending&limit=1&offset=${count - 1}`
+  const there = async (): Promise<boolean> => (await fleet.service.list(path)).length === 1
+  await until(`${count} waiting rows of ${webhook}`, there, { withinMs: 60_000, everyMs: 500 })
+}
+
+/** Time for attempts, retries and the garbage collector. */
+async function rest(): Promise<void> {
+  const over = performance.now() + 15_000
+  await until('15 s', () => performance.now() > over, { withinMs: 30_000, everyMs: 200 })
 }

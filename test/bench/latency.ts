@@ -12,7 +12,7 @@ import { round, summarise, type Summary } from './lib/statistics.ts'
 import { watchBare } from './lib/watcher.ts'
 
 /** Above the floor: of the embedded store (issue 1), of MongoDB (its p50 only). Milliseconds. */
-const goals = { sqlite: { p50: 25, p99: 100 }, mongodb: { p50: 60, p99: Number.POSITIVE_INFINITY } }
+const goals = { sqlite: { p50: 25, p99: 100 }, mongodb: { p50: 60, p99: null } }
 const followers = [0.1, 1, 5]
 
 interface Series {
@@ -138,10 +138,12 @@ function report(
   const goal = goals[options.store]
   const lost = all.filter((one) => one.told === 0).length
   const repeated = all.filter((one) => one.told > 1).length
-  const ok = lost === 0 && repeated === 0 && series.every(({ over }) => over.p50 <= goal.p50 && over.p99 <= goal.p99)
-  say(
-    `goal: p50 within ${goal.p50} ms of the floor, p99 within ${goal.p99} ms, 0 lost, 0 twice: ${ok ? 'met' : 'MISSED'}`,
-  )
+  const ok =
+    lost === 0 &&
+    repeated === 0 &&
+    series.every(({ over }) => over.p50 <= goal.p50 && (goal.p99 === null || over.p99 <= goal.p99))
+  const words = `p50 within ${goal.p50} ms of the floor${goal.p99 === null ? '' : `, p99 within ${goal.p99} ms`}`
+  say(`goal: ${words}, 0 lost, 0 twice: ${ok ? 'met' : 'MISSED'}`)
   const rssMib = round(fleet.service.rssKib() / 1024)
   jsonLine('latency', {
     store: options.store,

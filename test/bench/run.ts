@@ -1,11 +1,12 @@
 /** `npm run bench -- NAME [--store sqlite|mongodb] [--count N] [--seconds N] [--accounts N]` */
+import { api } from './api.ts'
 import { burst } from './burst.ts'
 import { latency } from './latency.ts'
 import { benchOptions, type BenchOptions } from './lib/options.ts'
 import { say } from './lib/report.ts'
 import { memory } from './memory.ts'
 
-const benches: Readonly<Record<string, (options: BenchOptions) => Promise<boolean>>> = { burst, latency, memory }
+const benches: Readonly<Record<string, (options: BenchOptions) => Promise<boolean>>> = { api, burst, latency, memory }
 
 const [name = '', ...rest] = process.argv.slice(2)
 const bench = benches[name]

@@ -5,8 +5,9 @@ import { createServer, type AddressInfo, type Socket } from 'node:net'
 import { after, before, suite, test } from 'node:test'
 import { readConfig } from '../../engine/config.ts'
 import { freePort } from '../support/port.ts'
-import { apiKey, apiSecret, startService, type Json, type Service } from '../support/service.ts'
+import { apiKey, apiSecret, type Json, type Service } from '../support/service.ts'
 import { userBody } from '../support/users.ts'
+import { openStage, type Stage } from './stage.ts'
 
 const nowhere = { host: '127.0.0.1', port: 1, password: 'secret' }
 
@@ -15,11 +16,13 @@ async function assertNothingCreated(service: Service): Promise<void> {
 }
 
 suite('bad input', () => {
+  let stage: Stage
   let service: Service
   before(async () => {
-    service = await startService({ env: { MAILROOM_CREATE_TIMEOUT: '2s' } })
+    stage = await openStage({ env: { MAILROOM_CREATE_TIMEOUT: '2s' } })
+    service = stage.service
   })
-  after(() => service.remove())
+  after(() => stage.remove())
 
   const refused = async (status: number, words: RegExp, method: string, path: string, body?: Json): Promise<void> => {
     const answer = await service.api(method, path, body)
@@ -145,11 +148,13 @@ suite('bad input', () => {
 })
 
 suite('private addresses', () => {
+  let stage: Stage
   let service: Service
   before(async () => {
-    service = await startService({ env: { MAILROOM_ALLOW_PRIVATE: '0' } })
+    stage = await openStage({ env: { MAILROOM_ALLOW_PRIVATE: '0' } })
+    service = stage.service
   })
-  after(() => service.remove())
+  after(() => stage.remove())
 
   for (const host of [
     '127.0.0.1',

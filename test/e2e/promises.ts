@@ -23,14 +23,14 @@ export function promisesOn(name: string, options: { skip?: string }, startServer
   suite(`end to end on ${name}, ${chosenStore().kind} store`, options, () => {
     let server: TestMailServer
     let stage: Stage
+    const parts = new AsyncDisposableStack()
     before(async () => {
       server = await startServer()
+      parts.defer(() => server.remove())
       stage = await openStage()
+      parts.defer(() => stage.remove())
     })
-    after(async () => {
-      await stage.remove()
-      await server.remove()
-    })
+    after(() => parts.disposeAsync())
     const send = (email: string, subject: string) => server.append(email, 'INBOX', mail({ to: email, subject }))
 
     test('append → callback with two valid signatures, and the message over the API', async () => {

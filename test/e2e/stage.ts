@@ -31,21 +31,17 @@ export const quickRetries = {
 }
 
 export async function openStage(options: ServiceOptions = {}): Promise<Stage> {
-  const receiver = await startReceiver()
-  const store = chosenStore()
+  const parts = new AsyncDisposableStack()
   try {
+    const receiver = await startReceiver()
+    parts.defer(() => receiver.close())
+    const store = chosenStore()
+    parts.defer(() => store.remove())
     const service = await startService({ ...store.options, ...options, env: { ...quickRetries, ...options.env } })
-    return {
-      service,
-      receiver,
-      async remove() {
-        await service.remove()
-        await store.remove()
-        await receiver.close()
-      },
-    }
+    parts.defer(() => service.remove())
+    return { service, receiver, remove: () => parts.disposeAsync() }
   } catch (error) {
-    await receiver.close()
+    await parts.disposeAsync()
     throw error
   }
 }

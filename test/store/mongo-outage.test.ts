@@ -144,6 +144,12 @@ suite('a database that cannot be used', needs('mongodb'), () => {
     }
   })
 
+  test('a login that is rejected stops the start with one line that names the host', async () => {
+    const { host, pathname, search } = new URL(database.uri)
+    const message = await refused(`mongodb://me:${password}@${host}${pathname}${search}`)
+    assert.equal(message, `MONGODB_URI: ${host} rejected the login`)
+  })
+
   test('a server that is away is waited for, with one warning that names it and no password', async () => {
     const { log, lines } = recordingLogger()
     proxy.die()

@@ -185,15 +185,20 @@ start_database() {
 
 start_front() {
   if alive "$front_pid" ferretdb; then return 0; fi
-  FERRETDB_POSTGRESQL_URL="postgres://postgres@127.0.0.1:$(port_of postgres)/postgres" \
-    FERRETDB_LISTEN_ADDR="127.0.0.1:$(port_of mongo)" FERRETDB_DEBUG_ADDR="127.0.0.1:$(port_of debug)" \
+  # before the fork: it would choose ports of its own
+  local postgres mongo debug
+  postgres=$(port_of postgres)
+  mongo=$(port_of mongo)
+  debug=$(port_of debug)
+  FERRETDB_POSTGRESQL_URL="postgres://postgres@127.0.0.1:$postgres/postgres" \
+    FERRETDB_LISTEN_ADDR="127.0.0.1:$mongo" FERRETDB_DEBUG_ADDR="127.0.0.1:$debug" \
     FERRETDB_AUTH=false FERRETDB_TELEMETRY=disable FERRETDB_STATE_DIR="$state" FERRETDB_LOG_LEVEL=warn \
     setsid "$ferret" >"$state/ferretdb.log" 2>&1 </dev/null 9>&- &
   echo $! >"$front_pid"
 }
 
 wait_for_front() {
-  local deadline=$((SECONDS + 60))
+  local deadline=$((SECONDS + ${MAILROOM_MONGO_WAIT:-60}))
   until (exec 3<>"/dev/tcp/127.0.0.1/$(port_of mongo)") 2>/dev/null; do
     kill -0 "$(cat "$front_pid")" 2>/dev/null || fail "FerretDB ended: $state/ferretdb.log"
     [ "$SECONDS" -lt "$deadline" ] || fail "FerretDB does not listen: $state/ferretdb.log"
@@ -253,7 +258,8 @@ kill_db() {
   if alive "$front_pid" ferretdb; then pids+=("$(cat "$front_pid")"); fi
   if [ ${#pids[@]} -gt 0 ]; then kill -KILL "${pids[@]}" 2>/dev/null || true; fi
   for pid in "${pids[@]}"; do wait_ended "$pid"; done
-  rm -f "$front_pid"
+  # all have ended, but a zombie's id in a lock file would count as another server that runs
+  rm -f "$front_pid" "$pg_pid" "$root/tmp/.s.PGSQL.$(port_of postgres)"{,.lock}
 }
 
 drop() {

@@ -2,6 +2,7 @@
  * The real service, main.ts, as a child process on a free port with a data directory of its own. It can be killed and
  * started again on the same data; it never outlives the process that started it.
  */
+import packageFile from '../../package.json' with { type: 'json' }
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -12,6 +13,9 @@ import { until } from './until.ts'
 
 export const apiKey = 'test-key'
 export const apiSecret = 'test-secret-0123456789'
+
+/** The words after `node` in the start script: what is tested is what runs. */
+const startArguments = packageFile.scripts.start.split(' ').slice(1)
 
 export interface ServiceOptions {
   /** Added to, and stronger than, the settings that every test needs. */
@@ -75,7 +79,13 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     ...options.env,
   }
   const running = createProcess(options.startWithinMs ?? 60_000)
-  await running.start(base)
+  const removeData = (): void => rmSync(dataDir, { recursive: true, force: true, maxRetries: 5 })
+  try {
+    await running.start(base)
+  } catch (error) {
+    removeData()
+    throw error
+  }
   const api = createClient(() => running.url(), `${base['MAILROOM_API_KEY']}:${base['MAILROOM_API_SECRET']}`)
   return {
     ...api,
@@ -95,7 +105,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     start: (env = {}) => running.start({ ...base, ...env }),
     async remove() {
       await running.end('SIGTERM')
-      rmSync(dataDir, { recursive: true, force: true, maxRetries: 5 })
+      removeData()
     },
   }
 }
@@ -131,7 +141,7 @@ function createProcess(startWithinMs: number) {
   const start = async (env: Readonly<Record<string, string>>): Promise<void> => {
     if (alive()) throw new Error('the service is running already')
     const seen = output.length
-    child = spawn(process.execPath, ['main.ts'], { cwd: root, env: { ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
+    child = spawn(process.execPath, startArguments, { cwd: root, env: { ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
     const started = child
     disown = endsWithUs(() => started.kill('SIGKILL'))
     for (const stream of [child.stdout, child.stderr])

@@ -16,7 +16,7 @@ export const folderView = z
 
 /** One character that stands between the levels of the name, when that is not '/'. */
 export const delimiter = documented(
-  text.refine((value) => [...value].length <= 1, 'expected one character'),
+  text.refine((value) => Array.from(value).length <= 1, 'expected one character'),
   {
     type: 'string',
     maxLength: 1,

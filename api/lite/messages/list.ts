@@ -1,11 +1,13 @@
 /** The two message lists and the single message, answered from the index; contents that only the server has are asked of it. */
 import { z } from 'zod'
-import type { FolderRecord, MessageRecord } from '../../../engine/index.ts'
-import { defineRoute, type Call, type Route } from '../../route.ts'
-import { findAccount, findFolder, findMessage, type Mailbox } from '../find.ts'
-import { liteUrls } from '../urls.ts'
-import { presentFlags, presentMessage, type MessageView } from './present.ts'
-import { folderNames, messageQueryOf } from './query.ts'
+import { AppError, type FolderRecord, type MessageRecord } from '../../../engine/index.ts'
+import { defineRoute, JsonText, type Call, type Route } from '../../route.ts'
+import { findAccount, findFolder, type Mailbox } from '../find.ts'
+import { readAllContents, readContents, wantsContents, type Contents } from './contents.ts'
+import { locate, messagePaths, placedFirst } from './locate.ts'
+import { messageText, messageTextWith, viewerOf } from './prepared.ts'
+import { flagsIn, presentFlags } from './present.ts'
+import { messageQueryOf } from './query.ts'
 import {
   accountListQuery,
   accountPath,
@@ -16,9 +18,13 @@ import {
   messageView,
   type ListParameters,
 } from './schema.ts'
+import { searchBodies } from './search.ts'
 
 const tag = 'Messages'
 const base = '/lite/users/{id}/email_accounts/{label}'
+const description =
+  'Answered from the index; `include_body`, `include_headers` and `body_search_string` ask the mail server. A message of a list whose ' +
+  'contents the server does not give carries `body_error`; a body part over 1 MiB in a list (16 MiB alone) is cut and marked `truncated`.'
 
 const listInAccount = defineRoute({
   method: 'GET',
@@ -26,6 +32,7 @@ const listInAccount = defineRoute({
   auth: 'developer',
   tag,
   summary: 'List messages of an email account',
+  description,
   request: { path: accountPath, query: accountListQuery },
   response: z.array(messageView),
   errors: [503, 504],
@@ -43,6 +50,7 @@ const listInFolder = defineRoute({
   auth: 'developer',
   tag,
   summary: 'List messages of a folder',
+  description,
   request: { path: folderPath, query: listQuery },
   response: z.array(messageView),
   errors: [503, 504],
@@ -54,21 +62,45 @@ const listInFolder = defineRoute({
 
 async function listMessages(
   call: Call,
-  { account }: Mailbox,
+  mailbox: Mailbox,
   folder: FolderRecord | null,
   query: ListParameters,
-): Promise<MessageView[]> {
+): Promise<JsonText> {
+  const { account } = mailbox
   const { store } = call.engine
+  const asksServer = wantsContents(query) || query.body_search_string !== undefined
+  if (asksServer) call.touchesImap(mailbox.user)
+  const ids =
+    query.body_search_string === undefined
+      ? undefined
+      : await searchBodies(call, account.id, folder, query.body_search_string)
+  const wanted = { ...messageQueryOf(query, folder), ...(ids === undefined ? {} : { ids }) }
   const [folders, messages] = await Promise.all([
     store.folders.list(account.id),
-    store.messages.list(account.id, messageQueryOf(query, folder), { limit: query.limit, offset: query.offset }),
+    store.messages.list(account.id, wanted, { limit: query.limit, offset: query.offset }),
   ])
-  const names = folderNames(folders)
-  const urls = liteUrls(call.baseUrl)
-  const flags = (message: MessageRecord) =>
-    query.include_flags === true ? { flags: presentFlags(message, folder?.id) } : {}
-  return messages.map((message) => ({ ...presentMessage(message, account, urls, names), ...flags(message) }))
+  const viewer = viewerOf(call.baseUrl, account, folders)
+  if (!wantsContents(query) && query.include_flags !== true)
+    return arrayOf(messages.map((message) => messageText(message, viewer)))
+  const placed = folder === null ? messages : messages.map((message) => placedFirst(message, folder.id))
+  const contents = wantsContents(query) ? await readAllContents(call, placed, query) : null
+  const more = (message: MessageRecord) => ({ ...flagsFor(message, folder, query), ...contents?.get(message.id) })
+  return arrayOf(messages.map((message) => messageTextWith(message, viewer, more(message))))
 }
+
+function arrayOf(texts: readonly string[]): JsonText {
+  return new JsonText(`[${texts.join(',')}]`)
+}
+
+function flagsFor(
+  message: MessageRecord,
+  folder: FolderRecord | null,
+  query: { readonly include_flags?: boolean | undefined },
+) {
+  return query.include_flags === true ? { flags: presentFlags(flagsIn(message, folder?.id)) } : {}
+}
+
+type Parameters = z.output<typeof messageQuery>
 
 function getRoute(path: string): Route {
   return defineRoute({
@@ -77,22 +109,42 @@ function getRoute(path: string): Route {
     auth: 'developer',
     tag,
     summary: 'Get a message',
+    description: `${description} With \`body_search_string\` the answer is 404 when the body does not hold the text.`,
     request: { path: messagePath, query: messageQuery },
     response: messageView,
     errors: [503, 504],
     async handler({ path, query }, call) {
-      const { account } = await findAccount(call, path.id, path.label)
-      const message = await findMessage(call, account, path.message_id)
-      const folders = await call.engine.store.folders.list(account.id)
-      const view = presentMessage(message, account, liteUrls(call.baseUrl), folderNames(folders))
-      return query.include_flags === true ? { ...view, flags: presentFlags(message) } : view
+      const { user, account, message, folder } = await locate(call, path, query.delimiter)
+      const asksServer = wantsContents(query) || query.body_search_string !== undefined
+      if (asksServer) call.touchesImap(user)
+      await mustHoldText(call, message, folder, query)
+      const contents: Contents = wantsContents(query) ? await readContents(call, message, query) : {}
+      const viewer = viewerOf(call.baseUrl, account, await call.engine.store.folders.list(account.id))
+      return new JsonText(messageTextWith(message, viewer, { ...flagsFor(message, folder, query), ...contents }))
     },
   })
 }
 
-export const messageListRoutes: readonly Route[] = [
-  listInAccount,
-  listInFolder,
-  getRoute(`${base}/messages/{message_id}`),
-  getRoute(`${base}/folders/{folder+}/messages/{message_id}`),
-]
+/** Searches where the message lies: in the folder of the path, or in one of its own. */
+async function mustHoldText(
+  call: Call,
+  message: MessageRecord,
+  folder: FolderRecord | null,
+  { body_search_string: text }: Parameters,
+): Promise<void> {
+  if (text === undefined) return
+  const { accounts, store } = call.engine
+  const place = message.placements[0]
+  const where = folder ?? (place === undefined ? null : await store.folders.byPath(message.accountId, place.path))
+  const ids = where === null ? [] : await accounts.searchBody(message.accountId, where, text)
+  if (ids.includes(message.id)) return
+  throw new AppError(
+    'not_found',
+    `message ${message.id} is invalid: its body does not hold the text of body_search_string`,
+    {
+      details: { kind: 'message', id: message.id },
+    },
+  )
+}
+
+export const messageListRoutes: readonly Route[] = [listInAccount, listInFolder, ...messagePaths.map(getRoute)]

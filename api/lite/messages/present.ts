@@ -10,7 +10,7 @@ import type {
   MessageRecord,
 } from '../../../engine/index.ts'
 import { seconds, type LiteUrls } from '../urls.ts'
-import type { attachmentView, bodyPartView, flagsView, messageView } from './schema.ts'
+import type { attachmentView, bodyPartView, flagsView, messageView, writtenFlagsView } from './schema.ts'
 
 export type MessageView = z.input<typeof messageView>
 
@@ -109,7 +109,7 @@ export function presentAttachment(attachment: AttachmentRecord): z.input<typeof 
   }
 }
 
-function presentBody(body: BodyPartRecord): z.input<typeof bodyPartView> {
+export function presentBody(body: BodyPartRecord): z.input<typeof bodyPartView> {
   return {
     body_section: body.section,
     type: body.type,
@@ -125,14 +125,24 @@ function foldersOf(message: MessageRecord, names: ReadonlyMap<string, string>): 
 }
 
 /** Flags in one folder, or in the first where the message lies. */
-export function presentFlags(message: MessageRecord, folderId?: string): z.input<typeof flagsView> {
+export function flagsIn(message: MessageRecord, folderId?: string): readonly string[] {
   const placement = message.placements.find((one) => one.folderId === folderId) ?? message.placements[0]
-  const raw = placement === undefined ? [] : [...placement.flags]
+  return placement?.flags ?? []
+}
+
+export function presentFlags(flags: readonly string[]): z.input<typeof flagsView> {
+  const { read, answered, flagged, draft } = presentWrittenFlags(flags)
+  return { read, answered, flagged, draft, raw: [...flags] }
+}
+
+/** The answer to a change of flags names `deleted` too. */
+export function presentWrittenFlags(flags: readonly string[]): z.input<typeof writtenFlagsView> {
+  const has = (flag: string): boolean => flags.includes(flag)
   return {
-    read: raw.includes('\\Seen'),
-    answered: raw.includes('\\Answered'),
-    flagged: raw.includes('\\Flagged'),
-    draft: raw.includes('\\Draft'),
-    raw,
+    read: has('\\Seen'),
+    answered: has('\\Answered'),
+    flagged: has('\\Flagged'),
+    deleted: has('\\Deleted'),
+    draft: has('\\Draft'),
   }
 }

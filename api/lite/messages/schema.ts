@@ -6,6 +6,7 @@ import {
   filledText,
   flag,
   headerMode,
+  integer,
   limit,
   offset,
   sortOrder,
@@ -43,6 +44,7 @@ export const bodyPartView = z
     size: z.int(),
     charset: z.string().optional(),
     content: z.string().optional(),
+    truncated: z.literal(true).optional(),
   })
   .meta({ id: 'BodyPart' })
 
@@ -53,6 +55,9 @@ export const flagsView = z.object({
   draft: z.boolean(),
   raw: z.array(z.string()),
 })
+
+/** Lower-cased name → decoded values, or the block as it is in the message (raw). */
+const headersView = z.union([z.record(z.string(), z.array(z.string())), z.string()])
 
 export const messageView = z
   .object({
@@ -84,7 +89,8 @@ export const messageView = z
     received_headers: z.array(z.string()),
     folders: z.array(z.string()),
     flags: flagsView.optional(),
-    headers: z.union([z.record(z.string(), z.array(z.string())), z.string()]).optional(),
+    headers: headersView.optional(),
+    body_error: z.string().optional(),
     resource_url: z.string(),
   })
   .meta({ id: 'Message' })
@@ -123,3 +129,39 @@ export const messageQuery = z.object({ delimiter, ...contentParameters })
 export const accountPath = z.object({ id: z.string(), label: z.string() })
 export const folderPath = accountPath.extend({ folder: z.string() })
 export const messagePath = accountPath.extend({ message_id: z.string(), folder: z.string().optional() })
+
+export const attachmentPath = messagePath.extend({ attachment_id: z.string() })
+export const delimiterQuery = z.object({ delimiter })
+export const downloadQuery = z.object({ delimiter, as_link: flag.optional() })
+export const linkAnswer = z.object({ link: z.string() })
+
+export const downloadPath = z.object({ account: z.string(), message: z.string(), attachment: integer(0, 999_999) })
+export const linkQuery = z.object({ expires: integer(0), signature: filledText })
+
+export const bodyQuery = z.object({ delimiter, type: contentParameters.body_type })
+export const bodyAnswer = z.object({ resource_url: z.string(), bodies: z.array(bodyPartView) })
+
+export const headersQuery = z.object({ delimiter, raw: flag.optional() })
+export const headersAnswer = z.object({ resource_url: z.string(), headers: headersView })
+
+export const flagsAnswer = z.object({ resource_url: z.string(), flags: flagsView })
+
+export const flagChange = z.object({
+  seen: flag.optional(),
+  answered: flag.optional(),
+  flagged: flag.optional(),
+  deleted: flag.optional(),
+  draft: flag.optional(),
+})
+export type FlagChangeParameters = z.output<typeof flagChange>
+
+export const writtenFlagsView = z.object({
+  read: z.boolean(),
+  answered: z.boolean(),
+  flagged: z.boolean(),
+  deleted: z.boolean(),
+  draft: z.boolean(),
+})
+export const flagsWritten = z.object({ success: z.boolean(), flags: writtenFlagsView })
+
+export const moveQuery = z.object({ delimiter, new_folder_id: filledText })

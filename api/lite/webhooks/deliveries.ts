@@ -30,6 +30,7 @@ function list({ base, tag }: Level): Route {
         {
           webhookId: webhook.id,
           ...(query.state === undefined ? {} : { states: [query.state] }),
+          ...(query.kind === undefined ? {} : { kind: query.kind }),
           ...(query.message_id === undefined ? {} : { messageId: query.message_id }),
           ...(query.timestamp_after === undefined ? {} : { createdFrom: query.timestamp_after }),
           ...(query.timestamp_before === undefined ? {} : { createdUntil: query.timestamp_before + 999 }),
@@ -50,6 +51,7 @@ function redeliverOne({ base, tag }: Level): Route {
     summary: 'Send one callback again, under the same webhook-id',
     request: { path: hookPath.extend({ delivery_id: z.string() }) },
     response: redeliverAnswer,
+    errors: [409],
     async handler({ path }, call) {
       const webhook = await findWebhook(call, path)
       const row = await call.engine.store.outbox.get(path.delivery_id)
@@ -68,6 +70,7 @@ function redeliverMany({ base, tag }: Level): Route {
     summary: 'Send callbacks again: of a time, or those that failed',
     request: { path: hookPath, body: redeliverBody },
     response: redeliverAnswer,
+    errors: [409],
     async handler({ path, body }, call) {
       const webhook = await findWebhook(call, path)
       const which = {

@@ -62,7 +62,7 @@ export function presentDelivery(row: OutboxRecord): z.input<typeof deliveryView>
     event: row.event,
     state: row.state,
     reason: row.reason,
-    account_id: row.accountId,
+    account_id: row.userId,
     message_id: row.messageId,
     created: seconds(row.createdAt),
     due: row.state === 'pending' ? seconds(row.dueAt) : null,

@@ -109,12 +109,16 @@ export const deliveryView = z
   })
   .meta({ id: 'Delivery' })
 
+const kinds = z.enum(['message', 'status', 'failure', 'sync', 'test'], {
+  error: 'expected message, status, failure, sync or test',
+})
 const states = z.enum(['pending', 'delivered', 'failed', 'skipped'], {
   error: 'expected pending, delivered, failed or skipped',
 })
 
 export const deliveriesQuery = z.object({
   state: states.optional(),
+  kind: kinds.optional(),
   message_id: filledText.optional(),
   timestamp_after: timestamp.optional(),
   timestamp_before: timestamp.optional(),

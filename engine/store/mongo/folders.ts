@@ -20,7 +20,16 @@ async function list({ collections, read }: MongoContext, accountId: string): Pro
 
 /** What the server says, on rows old and new; how far a folder was read belongs to the sync and is set on new rows alone. */
 function upsert(accountId: string, epoch: number, listed: ListedFolder) {
-  const { id, cursor, failures, parkedUntil, messages, unseen, ...said } = listedFolder(accountId, epoch, null, listed)
+  const {
+    id,
+    accountId: owner,
+    cursor,
+    failures,
+    parkedUntil,
+    messages,
+    unseen,
+    ...said
+  } = listedFolder(accountId, epoch, null, listed)
   const counts = {
     ...(listed.messages === null ? {} : { messages }),
     ...(listed.unseen === null ? {} : { unseen }),
@@ -31,7 +40,7 @@ function upsert(accountId: string, epoch: number, listed: ListedFolder) {
   }
   return {
     updateOne: {
-      filter: { _id: id },
+      filter: { _id: id, accountId: owner },
       update: { $set: { ...said, ...counts }, $setOnInsert: { cursor, failures, parkedUntil, ...unsaid } },
       upsert: true,
     },

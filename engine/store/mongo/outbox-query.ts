@@ -19,7 +19,7 @@ export function pendingFilter(channelId: string, exceptAccounts: readonly string
 
 /** `of` narrows the states that may be answered. */
 export function deliveryFilter(query: DeliveryQuery, of: readonly OutboxState[] = states): Filter<OutboxDoc> {
-  const { webhookId, developerId, accountId, messageId } = query
+  const { webhookId, developerId, accountId, messageId, kind } = query
   const created = between(query.createdFrom, query.createdUntil)
   const status = between(query.statusFrom, query.statusTo)
   return {
@@ -27,6 +27,7 @@ export function deliveryFilter(query: DeliveryQuery, of: readonly OutboxState[] 
     ...(webhookId === undefined ? {} : { webhookId }),
     ...(accountId === undefined ? {} : { accountId }),
     ...(developerId === undefined ? {} : { developerId }),
+    ...(kind === undefined ? {} : { kind }),
     ...(created ? { createdAt: created } : {}),
     ...(status ? { lastStatus: status } : {}),
     state: { $in: of.filter((state) => query.states?.includes(state) ?? true) },

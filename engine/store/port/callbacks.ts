@@ -3,6 +3,7 @@ import type {
   ChangeRecord,
   DeliveryAttempt,
   HistoricalScan,
+  OutboxKind,
   OutboxRecord,
   OutboxState,
   WebhookHealth,
@@ -49,6 +50,7 @@ export interface DeliveryQuery {
   readonly developerId?: string
   readonly accountId?: string
   readonly messageId?: string
+  readonly kind?: OutboxKind
   readonly states?: readonly OutboxState[]
   readonly createdFrom?: number
   readonly createdUntil?: number

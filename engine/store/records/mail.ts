@@ -20,6 +20,10 @@ export interface FolderCursor {
   readonly syncedAt?: number
   /** Set while a folder is read anew after a UIDVALIDITY change: unknown messages received since then are told as arrivals. */
   readonly remapSince?: number
+  /** UIDs below were there when the folder was first opened (or renumbered): history, also when one is only read later. */
+  readonly liveFrom?: number
+  /** The folder appeared after the initial sync, about then: what is known from elsewhere, or arrived since, is told. */
+  readonly appearedAt?: number
   /** Times of the last UIDVALIDITY changes (the guard against loops). */
   readonly resets?: readonly number[]
 }

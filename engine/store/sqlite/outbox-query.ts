@@ -66,6 +66,7 @@ function conditionsOf(query: RowQuery): readonly Condition[] {
     ['webhook_id', '= ?', query.webhookId],
     ['account_id', '= ?', query.accountId],
     ['developer_id', '= ?', query.developerId],
+    ['kind', '= ?', query.kind],
     ['created_at', '>= ?', query.createdFrom],
     ['created_at', '<= ?', query.createdUntil],
     ['last_status', '>= ?', query.statusFrom],

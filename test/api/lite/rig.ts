@@ -9,7 +9,15 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createApp, createServer, type App } from '../../../api/app.ts'
-import { createEngine, readConfig, silentLogger, type Config, type Engine, type Logger } from '../../../engine/index.ts'
+import {
+  createEngine,
+  readConfig,
+  silentLogger,
+  type Config,
+  type Engine,
+  type EngineDeps,
+  type Logger,
+} from '../../../engine/index.ts'
 import { createImapServer, type ImapServer, type UserOptions } from '../../support/imap-server/index.ts'
 import { mail, type MailParts } from '../../support/mail.ts'
 import { chosenStore } from '../../support/store-choice.ts'
@@ -66,6 +74,13 @@ export interface RigOptions {
   /** Milliseconds since 1970, for signatures and limits of the front. */
   readonly now?: () => number
   readonly capabilities?: readonly string[]
+  /** Where discovery looks; nowhere otherwise, so that no test ever asks the network. */
+  readonly lookUps?: EngineDeps['lookUps']
+}
+
+const nowhere: NonNullable<EngineDeps['lookUps']> = {
+  http: { get: () => Promise.resolve({ status: 404, headers: {}, body: '' }) },
+  resolver: { srv: () => Promise.resolve([]), mx: () => Promise.resolve([]) },
 }
 
 /** Quick where a test would wait, without limits where a test would hit them. */
@@ -94,7 +109,8 @@ export async function startLiteRig(options: RigOptions = {}): Promise<LiteRig> {
     users: {},
     ...(options.capabilities === undefined ? {} : { capabilities: options.capabilities }),
   })
-  const engine = await createEngine({ config, log: options.log ?? silentLogger })
+  const lookUps = { ...nowhere, ...options.lookUps }
+  const engine = await createEngine({ config, log: options.log ?? silentLogger, lookUps })
   await engine.developers.ensureFirst()
   const front = await startFront(engine, config, options.now)
   engine.setBaseUrl(front.url)
@@ -152,7 +168,10 @@ function createClient(port: number): Client {
 
 function withJson(body: Json, options: CallOptions): CallOptions {
   const authorization = `Basic ${Buffer.from(`${apiKey}:${apiSecret}`).toString('base64')}`
-  return { headers: { authorization, 'content-type': 'application/json', ...options.headers }, body: JSON.stringify(body) }
+  return {
+    headers: { authorization, 'content-type': 'application/json', ...options.headers },
+    body: JSON.stringify(body),
+  }
 }
 
 interface MailboxDeps {
@@ -161,7 +180,11 @@ interface MailboxDeps {
   readonly client: Client
 }
 
-async function createMailbox({ engine, imap, client }: MailboxDeps, name: string, options: MailboxOptions): Promise<TestMailbox> {
+async function createMailbox(
+  { engine, imap, client }: MailboxDeps,
+  name: string,
+  options: MailboxOptions,
+): Promise<TestMailbox> {
   const { subjects = [], extra = {}, ...user } = options
   const email = `${name}@mail.example`
   imap.addUser(email, user)

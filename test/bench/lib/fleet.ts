@@ -30,12 +30,27 @@ export interface Fleet {
 }
 
 export async function startFleet(options: FleetOptions): Promise<Fleet> {
+  const parts = new AsyncDisposableStack()
+  try {
+    return await build(options, parts)
+  } catch (error) {
+    await parts.disposeAsync()
+    throw error
+  }
+}
+
+/** Whatever was started is on the stack, and goes in reverse. */
+async function build(options: FleetOptions, parts: AsyncDisposableStack): Promise<Fleet> {
   const mailboxes = Array.from({ length: options.accounts }, (_, index) => `u${index}@bench.example`)
   const users: string[] = []
   const store = openBenchStore(options.store)
+  parts.defer(() => store.remove())
   const dovecot = await startDovecot({ mailboxes: options.accounts * 2 })
+  parts.defer(() => dovecot.remove())
   const receiver = await startReceiver()
+  parts.defer(() => receiver.close())
   const service = await startService({ ...store.service, env: options.env ?? {} })
+  parts.defer(() => service.remove())
   await inParallel(mailboxes, 8, (name) => fill(dovecot, name, options.mailPerAccount ?? 1))
   return {
     dovecot,
@@ -50,12 +65,7 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
         until(`the mail of user ${id}`, () => listsMail(service, id), { withinMs: 300_000, everyMs: 200 }),
       )
     },
-    async remove() {
-      await service.remove()
-      await receiver.close()
-      await dovecot.remove()
-      await store.remove()
-    },
+    remove: () => parts.disposeAsync(),
   }
 }
 

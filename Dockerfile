@@ -1,0 +1,25 @@
+# Mailroom runs from its TypeScript sources: nothing is built, so an image is Node, the production dependencies and the sources.
+FROM node:26-slim AS dependencies
+WORKDIR /app
+COPY package.json package-lock.json ./
+RUN npm ci --omit=dev --no-audit --no-fund
+
+FROM node:26-slim
+ENV NODE_ENV=production \
+    MAILROOM_HOST=0.0.0.0 \
+    MAILROOM_PORT=3000 \
+    MAILROOM_DATA_DIR=/data
+WORKDIR /app
+COPY --from=dependencies /app/node_modules ./node_modules
+COPY package.json LICENSE main.ts ./
+COPY machines ./machines
+COPY engine ./engine
+COPY api ./api
+# The embedded store and a generated secret; not used with MONGODB_URI and MAILROOM_SECRET.
+RUN mkdir /data && chown node:node /data
+VOLUME /data
+USER node
+EXPOSE 3000
+HEALTHCHECK --interval=10s --timeout=5s --start-period=30s \
+  CMD ["node", "-e", "fetch('http://127.0.0.1:3000/readyz').then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
+CMD ["node", "main.ts"]

@@ -1,0 +1,55 @@
+/** What concerns the whole application, on the wire. */
+import { z } from 'zod'
+import { filledText, integer, limit, offset, timestamp, url } from '../values.ts'
+import { deliveryView } from '../lite/webhooks/schema.ts'
+
+export const statusCallbackView = z.object({ status_callback_url: z.string().nullable(), resource_url: z.string() })
+export const statusCallbackBody = z.object({ status_callback_url: url })
+export const statusCallbackAnswer = z.object({ success: z.boolean(), resource_url: z.string() })
+
+const statusCode = integer(100, 599)
+
+/** Of both logs; times are inclusive. */
+const logQuery = {
+  account_id: filledText.optional().meta({ description: 'id of the user (lite) or account (2.0)' }),
+  timestamp_after: timestamp.optional(),
+  timestamp_before: timestamp.optional(),
+  status_code_from: statusCode.optional(),
+  status_code_to: statusCode.optional(),
+  limit,
+  offset,
+}
+
+export const webhookLogQuery = z.object({ webhook_id: filledText.optional(), ...logQuery })
+
+export const callLogQuery = z.object({
+  request_method: filledText.optional(),
+  request_path: filledText.optional().meta({ description: 'the whole path, as it was sent' }),
+  ...logQuery,
+})
+
+export type LogQuery = Pick<
+  z.output<typeof callLogQuery>,
+  'timestamp_after' | 'timestamp_before' | 'status_code_from' | 'status_code_to'
+>
+
+export const webhookLogView = z
+  .object({
+    ...deliveryView.shape,
+    timestamp: z.int().meta({ description: 'of the last attempt, or of the event while there is none' }),
+    status_code: z.int().nullable().meta({ description: 'of the last attempt; null = no answer' }),
+    request_method: z.literal('POST'),
+  })
+  .meta({ id: 'WebhookLogEntry' })
+
+export const callLogView = z
+  .object({
+    id: z.string(),
+    timestamp: z.int(),
+    account_id: z.string().nullable(),
+    request_method: z.string(),
+    request_path: z.string(),
+    status_code: z.int(),
+    duration_ms: z.int(),
+  })
+  .meta({ id: 'CallLogEntry' })

@@ -1,0 +1,119 @@
+/**
+ * Flags of one message. Through a folder they are those of the message there; without one a change is made wherever the message
+ * lies, so that it reads the same from everywhere. What is answered is on the mail server, and the index says it too.
+ */
+import { AppError, badParameter, type Placement } from '../../../engine/index.ts'
+import { defineRoute, type Call, type Route } from '../../route.ts'
+import { success } from '../../values.ts'
+import { locate, messagePaths, partUrl, type Located } from './locate.ts'
+import { presentFlags, presentWrittenFlags } from './present.ts'
+import {
+  delimiterQuery,
+  flagChange,
+  flagsAnswer,
+  flagsWritten,
+  messagePath,
+  type FlagChangeParameters,
+} from './schema.ts'
+
+const tag = 'Messages'
+
+const names = {
+  seen: '\\Seen',
+  answered: '\\Answered',
+  flagged: '\\Flagged',
+  deleted: '\\Deleted',
+  draft: '\\Draft',
+} as const
+
+interface Change {
+  readonly add: readonly string[]
+  readonly remove: readonly string[]
+}
+
+function changeOf(wanted: FlagChangeParameters): Change {
+  const entries = Object.entries(names) as [keyof typeof names, string][]
+  const flags = (value: boolean): string[] => entries.flatMap(([name, flag]) => (wanted[name] === value ? [flag] : []))
+  const change = { add: flags(true), remove: flags(false) }
+  if (change.add.length + change.remove.length > 0) return change
+  throw badParameter('seen', 'at least one of seen, answered, flagged, deleted and draft is required')
+}
+
+/** Gmail has one set of flags for a message under all its labels: written everywhere, so that each echo is known as ours. */
+async function placesOf(call: Call, { account, message, placements }: Located): Promise<readonly Placement[]> {
+  if (!message.identity.startsWith('gm:')) return placements
+  const whole = await call.engine.store.messages.get(account.id, message.id)
+  return whole?.placements ?? placements
+}
+
+/** Answers the flags of the first place. */
+async function write(call: Call, located: Located, change: Change): Promise<readonly string[]> {
+  const { account, message, user } = located
+  call.touchesImap(user)
+  let told: readonly string[] | null = null
+  for (const place of await placesOf(call, located)) {
+    const flags = await call.engine.accounts.setFlags(account.id, message, place, change)
+    told ??= flags
+  }
+  if (told === null) throw new AppError('internal', `message ${message.id} lies nowhere`)
+  return told
+}
+
+function getRoute(path: string): Route {
+  return defineRoute({
+    method: 'GET',
+    path: `${path}/flags`,
+    auth: 'developer',
+    tag,
+    summary: 'Get the flags of a message',
+    request: { path: messagePath, query: delimiterQuery },
+    response: flagsAnswer,
+    async handler({ path, query }, call) {
+      const located = await locate(call, path, query.delimiter)
+      return { resource_url: partUrl(call, located, path, 'flags'), flags: presentFlags(located.placements[0].flags) }
+    },
+  })
+}
+
+function setRoute(path: string): Route {
+  return defineRoute({
+    method: 'POST',
+    path: `${path}/flags`,
+    auth: 'developer',
+    tag,
+    summary: 'Set or unset flags of a message',
+    request: { path: messagePath, query: delimiterQuery, body: flagChange },
+    response: flagsWritten,
+    errors: [503, 504],
+    async handler({ path, query, body }, call) {
+      const change = changeOf(body)
+      const located = await locate(call, path, query.delimiter)
+      return { success: true, flags: presentWrittenFlags(await write(call, located, change)) }
+    },
+  })
+}
+
+function readRoute(method: 'POST' | 'DELETE', path: string): Route {
+  const change = method === 'POST' ? { add: ['\\Seen'], remove: [] } : { add: [], remove: ['\\Seen'] }
+  return defineRoute({
+    method,
+    path: `${path}/read`,
+    auth: 'developer',
+    tag,
+    summary: method === 'POST' ? 'Mark a message as read' : 'Mark a message as unread',
+    request: { path: messagePath, query: delimiterQuery },
+    response: success,
+    errors: [503, 504],
+    async handler({ path, query }, call) {
+      await write(call, await locate(call, path, query.delimiter), change)
+      return { success: true }
+    },
+  })
+}
+
+export const messageFlagRoutes: readonly Route[] = messagePaths.flatMap((path) => [
+  getRoute(path),
+  setRoute(path),
+  readRoute('POST', path),
+  readRoute('DELETE', path),
+])

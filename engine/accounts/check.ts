@@ -1,0 +1,53 @@
+/**
+ * force_status_check=1: a second login beside the actor's. The chart hears of its outcome, and the record says the same when this
+ * answers.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { AppError, notFound } from '../errors.ts'
+import { openCredential } from '../secrets/credentials.ts'
+import type { Sealer } from '../secrets/seal.ts'
+import type { AccountRecord } from '../store/records.ts'
+import { failureFrom } from './actors.ts'
+import type { AccountRegistry } from './pool.ts'
+import type { Probe } from './probe.ts'
+import type { SyncDeps } from './state.ts'
+import type { ProbeFailure } from './types.ts'
+
+/** How long the chart may take to have its word stored. */
+const recordMs = 10_000
+const recordStepMs = 25
+
+export interface CheckDeps {
+  readonly sync: SyncDeps
+  readonly sealer: Sealer
+  readonly probe: Probe
+  readonly registry: AccountRegistry
+}
+
+export async function checkNow(
+  { sync, sealer, probe, registry }: CheckDeps,
+  accountId: string,
+): Promise<AccountRecord> {
+  const account = await sync.store.accounts.get(accountId)
+  if (account === null) throw notFound('email account', accountId)
+  const result = await probe(account.developerId, account, openCredential(sealer, account))
+  const at = sync.now()
+  if (result.ok) registry.send(accountId, { type: 'CHECK_PASSED', at })
+  else registry.send(accountId, { type: 'CHECK_FAILED', failure: failureFrom(sync, failureError(result)) })
+  await recorded(registry, accountId, at + recordMs, sync.now)
+  return (await sync.store.accounts.get(accountId)) ?? account
+}
+
+function failureError({ failure, message }: { readonly failure: ProbeFailure; readonly message: string }): AppError {
+  const unreachable = failure === 'connection_refused' || failure === 'host_not_found'
+  return new AppError(unreachable ? 'network' : failure, message)
+}
+
+/** Waits until what the chart knows is stored. */
+async function recorded(registry: AccountRegistry, accountId: string, until: number, now: () => number): Promise<void> {
+  while (now() < until) {
+    const snapshot = registry.snapshot(accountId)
+    if (snapshot === null || snapshot.context.revision === snapshot.context.recorded) return
+    await sleep(recordStepMs)
+  }
+}

@@ -1,0 +1,52 @@
+/** Folders as a whole: listed, made, removed, emptied of what is \Deleted, brought up to date. */
+import { AppError } from '../../errors.ts'
+import type { Session } from '../session-types.ts'
+import { catchUp } from '../sync.ts'
+import type { AccountCommands } from '../types.ts'
+import type { CommandDeps, LiveAccount } from './deps.ts'
+
+type FolderCommands = 'refreshFolders' | 'createFolder' | 'deleteFolder' | 'expungeFolder' | 'syncFolder'
+
+export function folderCommands(deps: CommandDeps): Pick<AccountCommands, FolderCommands> {
+  const { live, sync } = deps
+  return {
+    async refreshFolders(accountId) {
+      await relisted(deps, accountId)
+      return sync.store.folders.list(accountId)
+    },
+    async createFolder(accountId, path) {
+      const { state } = await relisted(deps, accountId, (session) => session.createMailbox(path))
+      const folder = state.folderByPath(path)
+      if (folder === null) throw new AppError('server_refused', `folder ${path}: the server made it under another name`)
+      return folder
+    },
+    async deleteFolder(accountId, path) {
+      await relisted(deps, accountId, (session) => session.deleteMailbox(path))
+    },
+    async expungeFolder(accountId, path) {
+      const { state, link } = await live(accountId)
+      await link.onFolder('api', path, async (session) => {
+        await session.expunge(null)
+        await catchUp({ deps: sync, state, session }, path)
+      })
+    },
+    async syncFolder(accountId, path) {
+      const { state, link } = await live(accountId)
+      await link.run('api', (session) => catchUp({ deps: sync, state, session }, path))
+    },
+  }
+}
+
+/** Changes the folders on the server, and brings the stored list up to date with it. */
+async function relisted(
+  { live, relist }: CommandDeps,
+  accountId: string,
+  change?: (session: Session) => Promise<void>,
+): Promise<LiveAccount> {
+  const account = await live(accountId)
+  await account.link.run('api', async (session) => {
+    await change?.(session)
+    await relist(account, session)
+  })
+  return account
+}

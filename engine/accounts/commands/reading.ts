@@ -1,0 +1,91 @@
+/** Reading what only the server has: parts, headers, whole messages, and its own search in bodies. */
+import type { Readable } from 'node:stream'
+import { notFound } from '../../errors.ts'
+import { createTransferStream } from '../../messages/transfer-encoding.ts'
+import type { MessageRecord } from '../../store/records.ts'
+import type { Session } from '../session-types.ts'
+import type { AccountCommands } from '../types.ts'
+import type { CommandDeps } from './deps.ts'
+import { streamHeld } from './streaming.ts'
+
+type ReadCommands = 'fetchParts' | 'fetchHeaders' | 'streamPart' | 'streamRaw' | 'searchBody'
+
+const headerMaxBytes = 4 * 1_048_576
+
+export function readCommands(deps: CommandDeps): Pick<AccountCommands, ReadCommands> {
+  const { live, sync } = deps
+  return {
+    async fetchParts(accountId, message, sections, maxBytes) {
+      const { link } = await live(accountId)
+      return link.run('api', (session) =>
+        atPlacement(session, message, (uid) => fetchSections(session, uid, sections, maxBytes)),
+      )
+    },
+    async fetchHeaders(accountId, message) {
+      const { link } = await live(accountId)
+      return link.run('api', (session) =>
+        atPlacement(session, message, (uid) => session.fetchSection(uid, 'HEADER', headerMaxBytes)),
+      )
+    },
+    async streamPart(accountId, message, section, encoding) {
+      const raw = await streamSection(deps, accountId, message, section)
+      const decoder = createTransferStream(encoding)
+      raw.on('error', (error) => decoder.destroy(error))
+      decoder.on('close', () => raw.destroy())
+      return raw.pipe(decoder)
+    },
+    streamRaw: (accountId, message) => streamSection(deps, accountId, message, ''),
+    async searchBody(accountId, folder, text) {
+      const { link } = await live(accountId)
+      const uids = await link.onFolder('api', folder.path, (session) => session.searchBody(text))
+      const validity = folder.cursor?.uidValidity
+      if (uids.length === 0 || validity === undefined) return []
+      const wanted = new Set(uids)
+      const known = await sync.store.messages.knownUids(folder.id, validity, Math.min(...uids), Math.max(...uids))
+      return known.filter((one) => wanted.has(one.uid)).map((one) => one.messageId)
+    },
+  }
+}
+
+/** All of these sections, or null when one of them is not there. */
+async function fetchSections(
+  session: Session,
+  uid: number,
+  sections: readonly string[],
+  maxBytes: number,
+): Promise<Map<string, Buffer> | null> {
+  const parts = new Map<string, Buffer>()
+  for (const section of sections) {
+    const part = await session.fetchSection(uid, section, maxBytes)
+    if (part === null) return null
+    parts.set(section, part)
+  }
+  return parts
+}
+
+async function streamSection(
+  { live, sync }: CommandDeps,
+  accountId: string,
+  message: MessageRecord,
+  section: string,
+): Promise<Readable> {
+  const { link } = await live(accountId)
+  return streamHeld(link, sync.config.MAILROOM_COMMAND_TIMEOUT, (session) =>
+    atPlacement(session, message, (uid) => session.streamSection(uid, section)),
+  )
+}
+
+/** Tries each place where the message lies until one has it; null from `work` = not there. */
+async function atPlacement<T>(
+  session: Session,
+  message: MessageRecord,
+  work: (uid: number) => Promise<T | null>,
+): Promise<T> {
+  for (const placement of message.placements) {
+    const selected = await session.select(placement.path)
+    if (selected.uidValidity !== null && selected.uidValidity !== placement.uidValidity) continue
+    const found = await work(placement.uid)
+    if (found !== null) return found
+  }
+  throw notFound('message', message.id)
+}

@@ -1,0 +1,52 @@
+/** What one attempt of an account holds: the watching session, the command connection, and the state that both share. */
+import { AppError } from '../errors.ts'
+import type { AccountRecord } from '../store/records.ts'
+import { createLane } from './lanes.ts'
+import { createLink, type Link } from './link.ts'
+import { login, type LoginDeps, type LoginStage } from './login.ts'
+import type { Session } from './session-types.ts'
+import { createAccountState, type AccountState } from './state.ts'
+
+export interface Connection {
+  readonly session: Session
+  readonly state: AccountState
+  readonly link: Link
+  readonly tokenExpiresAt: number | null
+}
+
+/** Claims the account and logs in. Every earlier owner's writes are refused from here on. */
+export async function openConnection(
+  deps: LoginDeps,
+  accountId: string,
+  signal: AbortSignal,
+  stage: LoginStage,
+): Promise<Connection> {
+  const { store } = deps.sync
+  const account = await store.accounts.claim(accountId)
+  if (account === null) throw new AppError('not_found', 'the account was removed')
+  const [folders, user] = await Promise.all([
+    store.folders.list(accountId),
+    store.users.get(account.developerId, account.userId),
+  ])
+  const { session, expiresAt } = await login(deps, account, 'live', signal, stage)
+  const state = createAccountState(deps.sync, account, folders, user?.emailAddresses ?? [account.email])
+  return { session, state, link: commandLink(deps, account), tokenExpiresAt: expiresAt }
+}
+
+export async function closeConnection(connection: Connection): Promise<void> {
+  await Promise.allSettled([connection.session.close(), connection.link.close()])
+}
+
+/** Opened later, if ever: by then the credential may be another one. */
+function commandLink(deps: LoginDeps, account: AccountRecord): Link {
+  const { config, store } = deps.sync
+  return createLink({
+    lane: createLane(),
+    open: async (priority, signal) => {
+      const newest = (await store.accounts.get(account.id)) ?? account
+      return (await login(deps, newest, priority, signal)).session
+    },
+    idleCloseMs: config.MAILROOM_COMMAND_IDLE_CLOSE,
+    waitMs: config.MAILROOM_COMMAND_TIMEOUT,
+  })
+}

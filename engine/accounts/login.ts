@@ -1,0 +1,104 @@
+/** One login: its turn at the host, the credential opened, the session dialled, the outcome counted. */
+import type { Config } from '../config.ts'
+import { toAppError } from '../errors.ts'
+import type { Tokens } from '../oauth/tokens.ts'
+import { openCredential, sealCredential } from '../secrets/credentials.ts'
+import type { Sealer } from '../secrets/seal.ts'
+import type { AccountRecord } from '../store/records.ts'
+import type { Lane, LoginLimiter, Priority } from './lanes.ts'
+import type { OpenSession, Session, SessionOptions } from './session-types.ts'
+import type { SyncDeps } from './state.ts'
+
+export interface LoginDeps {
+  readonly sync: SyncDeps
+  readonly sealer: Sealer
+  readonly tokens: Tokens
+  readonly openSession: OpenSession
+  readonly limiter: LoginLimiter
+  /** Bounds how many accounts log in at the same time. */
+  readonly dialing: Lane
+}
+
+/** Where a login stands: waiting for its turn at the host, or under way. */
+export type LoginStage = (stage: 'queued' | 'dialing') => void
+
+export interface LoggedIn {
+  readonly session: Session
+  /** When the access token ends; null = a password. */
+  readonly expiresAt: number | null
+}
+
+interface Auth {
+  readonly auth: SessionOptions['auth']
+  readonly expiresAt: number | null
+  /** The server refused it. */
+  readonly refused: () => void
+}
+
+/** An API call's login goes before others. Rejects with an AppError of a failure class, or with the signal's reason. */
+export async function login(
+  deps: LoginDeps,
+  account: AccountRecord,
+  priority: Priority,
+  signal: AbortSignal,
+  stage: LoginStage = () => undefined,
+): Promise<LoggedIn> {
+  stage('queued')
+  await deps.limiter.enter(account.server, { urgent: priority === 'api', signal })
+  return deps.dialing.run(
+    priority,
+    () => {
+      stage('dialing')
+      return dial(deps, account, signal)
+    },
+    signal,
+  )
+}
+
+async function dial(deps: LoginDeps, account: AccountRecord, signal: AbortSignal): Promise<LoggedIn> {
+  const { config, metrics } = deps.sync
+  const { auth, expiresAt, refused } = await authOf(deps, account)
+  try {
+    const session = await deps.openSession({ ...settingsOf(config, account), auth }, signal)
+    metrics.imapLogins.inc({ outcome: 'ok' })
+    return { session, expiresAt }
+  } catch (error) {
+    const { code } = toAppError(error)
+    metrics.imapLogins.inc({ outcome: code })
+    if (code === 'auth_rejected') {
+      deps.limiter.failed(account.server)
+      refused()
+    }
+    throw error
+  }
+}
+
+function settingsOf(config: Config, account: AccountRecord): Omit<SessionOptions, 'auth'> {
+  return {
+    server: account.server,
+    port: account.port,
+    useSsl: account.useSsl,
+    username: account.username,
+    allowPrivate: config.MAILROOM_ALLOW_PRIVATE,
+    connectTimeoutMs: config.MAILROOM_CONNECT_TIMEOUT,
+    loginTimeoutMs: config.MAILROOM_LOGIN_TIMEOUT,
+    commandTimeoutMs: config.MAILROOM_COMMAND_TIMEOUT,
+  }
+}
+
+async function authOf(deps: LoginDeps, account: AccountRecord): Promise<Auth> {
+  const credential = openCredential(deps.sealer, account)
+  if (credential.kind === 'password') {
+    return { auth: { password: credential.password }, expiresAt: null, refused: () => undefined }
+  }
+  const token = await deps.tokens.get(account.developerId, credential)
+  if (token.rotated !== null) {
+    const rotated = { ...credential, refreshToken: token.rotated }
+    await deps.sync.store.accounts.edit(account.id, {
+      sealedCredential: sealCredential(deps.sealer, account.id, rotated),
+    })
+  }
+  // The provider may end an access token early: the next login asks for another one.
+  const refused = (): void => deps.tokens.forget(token.rotated ?? credential.refreshToken)
+  return { auth: { accessToken: token.accessToken }, expiresAt: token.expiresAt, refused }
+}

@@ -1,0 +1,110 @@
+/** The supervisor pool of account actors, each with the runtime that does its work. */
+import { createActor } from 'xstate'
+import type { AccountSnapshot } from '../../machines/account.machine.ts'
+import type { AccountInput, AccountSettings } from '../../machines/account.rules.ts'
+import type { AccountEvent } from '../../machines/events.ts'
+import { describeAccount } from '../../machines/view.ts'
+import type { Config } from '../config.ts'
+import { createRegistry, type ActorRegistry } from '../observe/registry.ts'
+import type { AccountRecord } from '../store/records.ts'
+import { accountLogic } from './actors.ts'
+import { storeReport } from './report.ts'
+import { createRuntime, type Runtime, type RuntimeDeps } from './runtime.ts'
+import type { SyncDeps } from './state.ts'
+
+export type AccountRegistry = ActorRegistry<AccountInput, AccountEvent, AccountSnapshot>
+
+export interface Pool {
+  readonly registry: AccountRegistry
+  /** By account id. */
+  readonly runtimes: ReadonlyMap<string, Runtime>
+  /** Starts (or restarts) one. */
+  start(account: AccountRecord): void
+  /** Ends the actor and its sockets. */
+  stop(accountId: string): Promise<void>
+  stopAll(): Promise<void>
+}
+
+export function createPool(deps: RuntimeDeps): Pool {
+  const { config, now } = deps.sync
+  const runtimes = new Map<string, Runtime>()
+  const registry = createAccountRegistry(deps.sync, (id) => {
+    const runtime = runtimes.get(id) ?? createRuntime(deps, id)
+    runtimes.set(id, runtime)
+    return runtime
+  })
+  return {
+    registry,
+    runtimes,
+    start: (account) => registry.start(account.id, inputOf(config, account, now())),
+    async stop(accountId) {
+      await registry.stop(accountId)
+      await runtimes.get(accountId)?.close()
+      runtimes.delete(accountId)
+    },
+    async stopAll() {
+      await registry.stopAll()
+      await Promise.allSettled([...runtimes.values()].map((runtime) => runtime.close()))
+    },
+  }
+}
+
+function createAccountRegistry(sync: SyncDeps, runtimeOf: (id: string) => Runtime): AccountRegistry {
+  const { config, store, log, metrics, now } = sync
+  const logic = accountLogic({ sync, runtimeOf, report: (report) => storeReport(sync, report) })
+  return createRegistry<AccountInput, AccountEvent, AccountSnapshot>({
+    kind: 'account',
+    create(input, inspect, id) {
+      const actor = createActor(logic, { input, inspect, systemId: 'root' })
+      actor.on('attempt.failed', ({ failure }) =>
+        log.info({ accountId: id, class: failure.class, reason: failure.message }, 'account attempt failed'),
+      )
+      actor.on('status.changed', ({ status, message }) =>
+        log.warn({ accountId: id, status, reason: message }, 'account status changed'),
+      )
+      return actor
+    },
+    async load(id) {
+      const account = await store.accounts.get(id)
+      return account === null ? null : inputOf(config, account, now())
+    },
+    describe: describeAccount,
+    stopEvent: { type: 'STOP' },
+    stopTimeoutMs: 5000,
+    restartFirstMs: 1000,
+    restartMaxMs: 5 * 60_000,
+    log,
+    metrics,
+  })
+}
+
+function inputOf(config: Config, account: AccountRecord, now: number): AccountInput {
+  return {
+    accountId: account.id,
+    settings: settingsOf(config),
+    now,
+    jitter: Math.random(),
+    status: account.status,
+    statusMessage: account.statusMessage,
+    paused: account.paused,
+    resume: account.resume,
+  }
+}
+
+function settingsOf(config: Config): AccountSettings {
+  const patienceMs = 2 * config.MAILROOM_COMMAND_TIMEOUT + 30_000
+  return {
+    backoffFirstMs: config.MAILROOM_BACKOFF_FIRST,
+    backoffMaxMs: config.MAILROOM_BACKOFF_MAX,
+    authScheduleMs: config.MAILROOM_BACKOFF_AUTH,
+    strikes: config.MAILROOM_STRIKES,
+    disabledProbeMs: config.MAILROOM_DISABLED_PROBE,
+    throttleDefaultMs: 5 * 60_000,
+    throttleMaxMs: 24 * 3_600_000,
+    connectDeadlineMs: config.MAILROOM_CONNECT_TIMEOUT + config.MAILROOM_LOGIN_TIMEOUT + 5000,
+    syncDeadlineMs: patienceMs,
+    watchDeadlineMs: config.MAILROOM_FOLDER_POLL + patienceMs,
+    reportDeadlineMs: config.MAILROOM_STORE_TIMEOUT + 5000,
+    reportRetryMs: 1000,
+  }
+}

@@ -1,0 +1,90 @@
+/**
+ * Settings that a domain publishes for mail clients (Autoconfig, the format of ISPDB): XML at autoconfig.<domain> or under the
+ * domain's /.well-known. Only https, since a password is going to follow the answer.
+ */
+import type { HttpClient } from '../net/http.ts'
+import type { Settings } from './settings.ts'
+import { readXml, type XmlElement } from './xml.ts'
+
+export interface AutoconfigDeps {
+  readonly http: Pick<HttpClient, 'get'>
+  readonly allowPrivate: boolean
+  readonly timeoutMs: number
+}
+
+const fileBytes = 65_536
+/** Hosts of many domains keep the file in one place. */
+const mostRedirects = 2
+
+/** [] when the domain publishes nothing. Never rejects: a host that cannot be reached publishes nothing. */
+export async function autoconfig(deps: AutoconfigDeps, domain: string): Promise<Settings[]> {
+  const files = await Promise.all(
+    addressesOf(domain).map((url) => fetchFile(deps, url, performance.now() + deps.timeoutMs).catch(() => null)),
+  )
+  for (const file of files) {
+    const settings = file === null ? [] : settingsIn(file)
+    if (settings.length > 0) return settings
+  }
+  return []
+}
+
+function addressesOf(domain: string): string[] {
+  return [
+    `https://autoconfig.${domain}/mail/config-v1.1.xml`,
+    `https://${domain}/.well-known/autoconfig/mail/config-v1.1.xml`,
+  ]
+}
+
+async function fetchFile(deps: AutoconfigDeps, first: string, until: number): Promise<string | null> {
+  let url = first
+  for (let redirects = 0; redirects <= mostRedirects; redirects += 1) {
+    const timeoutMs = Math.round(until - performance.now())
+    if (timeoutMs <= 0) return null
+    const limits = { timeoutMs, allowPrivate: deps.allowPrivate, maxResponseBytes: fileBytes }
+    const answer = await deps.http.get(url, { accept: 'text/xml, application/xml' }, limits)
+    if (answer.status === 200) return answer.body
+    const next = URL.parse(answer.headers['location'] ?? '', url)
+    if (answer.status < 300 || answer.status > 399 || next?.protocol !== 'https:') return null
+    url = next.href
+  }
+  return null
+}
+
+/** IMAP servers of the file, those with TLS from the first byte first. */
+export function settingsIn(file: string): Settings[] {
+  const root = readXml(file)
+  if (root?.name !== 'clientConfig') return []
+  const found = childrenOf(root, 'emailProvider').flatMap((provider) => {
+    const documentation = childrenOf(provider, 'documentation').flatMap(({ attributes }) => webPage(attributes['url']))
+    return childrenOf(provider, 'incomingServer').flatMap((server) => settingsOf(server, documentation))
+  })
+  return found.sort((left, right) => Number(right.useSsl) - Number(left.useSsl))
+}
+
+function settingsOf(server: XmlElement, documentation: readonly string[]): Settings[] {
+  const host = textOf(server, 'hostname').toLowerCase()
+  const port = Number(textOf(server, 'port'))
+  const username = textOf(server, 'username')
+  const usable =
+    server.attributes['type']?.toLowerCase() === 'imap' &&
+    /^[a-z0-9._-]{1,253}$/.test(host) &&
+    Number.isInteger(port) &&
+    port > 0 &&
+    port < 65_536
+  if (!usable) return []
+  const oauth = childrenOf(server, 'authentication').some(({ text }) => text.toLowerCase() === 'oauth2')
+  const useSsl = textOf(server, 'socketType').toUpperCase() === 'SSL'
+  return [{ server: host, port, useSsl, oauth, username: username === '' ? '%EMAILADDRESS%' : username, documentation }]
+}
+
+function childrenOf(element: XmlElement, name: string): XmlElement[] {
+  return element.children.filter((child) => child.name === name)
+}
+
+function textOf(element: XmlElement, name: string): string {
+  return childrenOf(element, name)[0]?.text ?? ''
+}
+
+function webPage(url: string | undefined): string[] {
+  return url !== undefined && /^https?:\/\//i.test(url) && URL.canParse(url) ? [url] : []
+}

@@ -1,0 +1,127 @@
+/**
+ * IMAP settings from an email address, by three look-ups: the table of known providers, what the domain publishes for mail clients
+ * (Autoconfig), and what DNS says of it (SRV, MX). The first one that knows speaks first. Bounded by deadlines, and remembered for
+ * an hour per domain; nothing is ever logged in to.
+ */
+import { domainToASCII } from 'node:url'
+import { LRUCache } from 'lru-cache'
+import type { HttpClient } from '../net/http.ts'
+import { autoconfig } from './autoconfig.ts'
+import { createResolver, providerByMx, srvSettings, type DnsResolver } from './dns.ts'
+import { domainOf, providers, type ProviderFacts } from './providers.ts'
+import { usernameFor, type Settings } from './settings.ts'
+
+export interface DiscoveredSettings extends Settings {
+  /** `gmail`, `outlook` …, or `generic`. */
+  readonly type: string
+}
+
+export interface Discovery {
+  /** Best first, each server once; [] when nothing is known. Within 8 s. */
+  discover(email: string): Promise<DiscoveredSettings[]>
+}
+
+export interface DiscoveryDeps {
+  readonly http: Pick<HttpClient, 'get'>
+  /** true = Autoconfig may be read from private addresses. */
+  readonly allowPrivate: boolean
+  readonly resolver?: DnsResolver
+  /** Of each look-up; all run side by side. Default 8 s. */
+  readonly timeoutMs?: number
+}
+
+const lookUpMs = 8000
+const rememberedMs = 3_600_000
+/** A look-up that failed is tried again sooner than one that found nothing. */
+const failedMs = 60_000
+const domainsKept = 5000
+
+interface LookedUp {
+  readonly settings: readonly DiscoveredSettings[]
+  readonly complete: boolean
+}
+
+export function createDiscovery(deps: DiscoveryDeps): Discovery {
+  const known = new LRUCache<string, LookedUp>({ max: domainsKept })
+  const resolver = deps.resolver ?? createResolver()
+  const underWay = new Map<string, Promise<LookedUp>>()
+
+  async function ofDomain(domain: string): Promise<readonly DiscoveredSettings[]> {
+    const remembered = known.get(domain)
+    if (remembered !== undefined) return remembered.settings
+    const running = underWay.get(domain) ?? lookUp({ ...deps, resolver }, domain)
+    underWay.set(domain, running)
+    try {
+      const found = await running
+      known.set(domain, found, { ttl: found.complete ? rememberedMs : failedMs })
+      return found.settings
+    } finally {
+      underWay.delete(domain)
+    }
+  }
+
+  return {
+    async discover(email) {
+      const domain = domainToASCII(domainOf(email))
+      const settings = isPublicName(domain) ? await ofDomain(domain) : []
+      return settings.map((one) => ({ ...one, username: usernameFor(one, email) }))
+    },
+  }
+}
+
+/** A name of at least two labels, not an address. */
+function isPublicName(domain: string): boolean {
+  return domain.length <= 253 && /^(?:[a-z0-9_-]{1,63}\.)+(?!\d+$)[a-z0-9-]{2,63}$/.test(domain)
+}
+
+async function lookUp(deps: DiscoveryDeps & { readonly resolver: DnsResolver }, domain: string): Promise<LookedUp> {
+  const table = providers.find(({ domains }) => domains.includes(domain))
+  if (table !== undefined) return { settings: [ofProvider(table)], complete: true }
+  const { resolver, timeoutMs = lookUpMs } = deps
+  const [published, services, host] = await Promise.all([
+    within(timeoutMs, autoconfig({ ...deps, timeoutMs }, domain)),
+    within(timeoutMs, srvSettings(resolver, domain)),
+    within(timeoutMs, providerByMx(resolver, domain)),
+  ])
+  const all = [
+    ...[...(published ?? []), ...(services ?? [])].map(typed),
+    ...(host === null || host === undefined ? [] : [ofProvider(host)]),
+  ]
+  return { settings: distinct(all), complete: ![published, services, host].includes(undefined) }
+}
+
+/** undefined when it failed or took too long: the others may know. */
+async function within<T>(ms: number, work: Promise<T>): Promise<T | undefined> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<undefined>((resolve) => {
+    timer = setTimeout(() => resolve(undefined), ms)
+  })
+  try {
+    return await Promise.race([work.catch(() => undefined), late])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+function ofProvider({ name, server, port, useSsl, oauth, username, documentation }: ProviderFacts): DiscoveredSettings {
+  const login = username === 'address' ? '%EMAILADDRESS%' : '%EMAILLOCALPART%'
+  return { type: name, server, port, useSsl, oauth, username: login, documentation }
+}
+
+/** A server of the table keeps its name wherever it is found. */
+function typed(settings: Settings): DiscoveredSettings {
+  const known = providers.find(({ server, domains }) => server === settings.server && domains.length === 0)
+  const provider = known ?? providers.find(({ server }) => server === settings.server)
+  if (provider === undefined) return { ...settings, type: 'generic' }
+  return { ...settings, type: provider.name, oauth: settings.oauth || provider.oauth }
+}
+
+function distinct(settings: readonly DiscoveredSettings[]): DiscoveredSettings[] {
+  const seen = new Set<string>()
+  return settings.filter(({ server, port }) => {
+    const key = `${server}:${port}`
+    if (seen.has(key)) return false
+    seen.add(key)
+    return true
+  })
+}

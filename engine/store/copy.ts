@@ -1,0 +1,107 @@
+/**
+ * Moves everything from one store to another: resumable, with progress, and verified by count at the end. No engine may run on
+ * either side meanwhile. Position and source are noted in the target after every page, so that a copy that was cut short goes
+ * on where it was when it is started again.
+ */
+import { AppError } from '../errors.ts'
+import { transferNames, type StoreTransfer, type TransferName } from './transfer.ts'
+
+export interface CopyOptions {
+  readonly from: StoreTransfer
+  readonly to: StoreTransfer
+  /** Copy although the target holds something: records with the same id are written over, others stay. */
+  readonly intoExisting: boolean
+  /** Told after every page. */
+  readonly progress: (step: CopyStep) => void
+  /** Records per page. */
+  readonly pageSize?: number
+}
+
+export interface CopyStep {
+  readonly collection: TransferName
+  readonly copied: number
+  readonly total: number
+}
+
+export type Counts = Readonly<Record<TransferName, number>>
+
+/** What the target notes of a copy under way. */
+interface Note {
+  readonly source: string
+  readonly intoExisting: boolean
+  readonly collection: TransferName
+  readonly after: string | null
+  readonly copied: number
+}
+
+const defaultPageSize = 500
+
+export async function countAll(store: StoreTransfer): Promise<Counts> {
+  const counts: [TransferName, number][] = []
+  for (const name of transferNames) counts.push([name, await store.count(name)])
+  return Object.fromEntries(counts) as Counts
+}
+
+/**
+ * Copies and verifies; answers the counts of the source. AppError `conflict` when the target is not empty (and may not be), or
+ * is the target of an unfinished copy from elsewhere; `internal` when the counts differ at the end.
+ */
+export async function copyStore(options: CopyOptions): Promise<Counts> {
+  const { from, to } = options
+  const note = await startOf(options)
+  for (const name of transferNames.slice(transferNames.indexOf(note.collection))) {
+    if (name === note.collection) await copyCollection(options, note)
+    else {
+      const begun = { ...note, collection: name, after: null, copied: 0 }
+      await to.saveProgress(JSON.stringify(begun))
+      await copyCollection(options, begun)
+    }
+  }
+  const counts = await verify(from, to, note.intoExisting)
+  await to.saveProgress(null)
+  return counts
+}
+
+/** Where to go on: the noted position of an earlier try, or the very start of a target that may be written. */
+async function startOf({ from, to, intoExisting }: CopyOptions): Promise<Note> {
+  const start: Note = { source: from.name, intoExisting, collection: transferNames[0], after: null, copied: 0 }
+  const text = await to.progress()
+  if (text !== null) {
+    const note = JSON.parse(text) as Note
+    if (note.source === from.name) return note
+    throw new AppError('conflict', `${to.name} is the target of an unfinished copy from ${note.source}`)
+  }
+  const held = Object.entries(await countAll(to)).filter(([, count]) => count > 0)
+  if (held.length > 0 && !intoExisting) {
+    const what = held.map(([name, count]) => `${count} ${name}`).join(', ')
+    throw new AppError('conflict', `${to.name} is not empty (${what}); --into-existing copies into it all the same`)
+  }
+  await to.saveProgress(JSON.stringify(start))
+  return start
+}
+
+async function copyCollection(options: CopyOptions, begun: Note): Promise<void> {
+  const { from, to, progress, pageSize = defaultPageSize } = options
+  const { collection } = begun
+  const total = await from.count(collection)
+  let { after, copied } = begun
+  for (;;) {
+    const page = await from.export(collection, after, pageSize)
+    if (page.records.length > 0) await to.import(collection, page.records)
+    copied += page.records.length
+    progress({ collection, copied, total })
+    if (page.next === null) return
+    after = page.next
+    await to.saveProgress(JSON.stringify({ ...begun, after, copied } satisfies Note))
+  }
+}
+
+async function verify(from: StoreTransfer, to: StoreTransfer, intoExisting: boolean): Promise<Counts> {
+  const [source, target] = [await countAll(from), await countAll(to)]
+  const wrong = transferNames.filter((name) =>
+    intoExisting ? target[name] < source[name] : target[name] !== source[name],
+  )
+  if (wrong.length === 0) return source
+  const what = wrong.map((name) => `${name}: ${source[name]} there, ${target[name]} here`).join('; ')
+  throw new AppError('internal', `the copy is not whole (is a service running on either side?): ${what}`)
+}

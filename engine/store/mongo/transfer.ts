@@ -1,0 +1,124 @@
+/** Everything in the database as plain records, and back; see ../transfer.ts. */
+import type { Collection, Filter } from 'mongodb'
+import type { Logger } from '../../observe/log.ts'
+import type { ExportedPage, StoreTransfer, TransferName, TransferRecords } from '../transfer.ts'
+import { accountDoc, accountRecord } from './accounts.ts'
+import { connect, describeUri } from './connect.ts'
+import { contactDoc, contactRecord } from './contacts.ts'
+import { openCollections, toDoc, toRecord, type Collections } from './documents.ts'
+import { guarded } from './guard.ts'
+import { messageDoc, messageRecord } from './message-rows.ts'
+import { nonceDoc } from './nonces.ts'
+import { outboxDoc, outboxRecord } from './outbox-rows.ts'
+import { providerDoc, providerRecord } from './providers.ts'
+import { tokenDoc, tokenRecord } from './tokens.ts'
+import { userDoc, userRecord } from './users.ts'
+import { scanDoc, scanRecord } from './webhooks.ts'
+
+export interface MongoTransferOptions {
+  readonly uri: string
+  readonly timeoutMs: number
+  readonly log: Logger
+  /** Ends the wait for a database that is away. */
+  readonly signal?: AbortSignal
+}
+
+/** Keys of counted deltas that a contact takes along. */
+const counted = 512
+
+/** One collection's way out and in. */
+interface Side<R> {
+  count(): Promise<number>
+  export(after: string | null, limit: number): Promise<{ readonly records: R[]; readonly next: string | null }>
+  import(records: readonly R[]): Promise<void>
+}
+
+function side<D extends { readonly _id: string }, R>(
+  collection: Collection<D>,
+  toR: (doc: D) => R,
+  fromR: (record: R) => D,
+): Side<R> {
+  return {
+    count: () => collection.countDocuments({}),
+    export: async (after, limit) => {
+      const filter = { _id: { $gt: after ?? '' } } as Filter<D>
+      const docs = (await collection.find(filter).sort({ _id: 1 }).limit(limit).toArray()) as unknown as D[]
+      const last = docs.at(-1)
+      return { records: docs.map(toR), next: last && docs.length === limit ? last._id : null }
+    },
+    import: async (records) => {
+      if (records.length === 0) return
+      const operations = records.map((record) => {
+        const doc = fromR(record)
+        const { _id, ...fields } = doc
+        // a sharded collection takes an upsert only with its shard key
+        const key = 'accountId' in doc ? { _id, accountId: doc.accountId } : { _id }
+        return { replaceOne: { filter: key as unknown as Filter<D>, replacement: fields as never, upsert: true } }
+      })
+      await collection.bulkWrite(operations, { ordered: false })
+    },
+  }
+}
+
+type Sides = { readonly [N in TransferName]: Side<TransferRecords[N]> }
+
+function createSides(collections: Collections): Sides {
+  return {
+    developers: side(collections.developers, toRecord<TransferRecords['developers']>, toDoc),
+    users: side(collections.users, userRecord, userDoc),
+    accounts: side(collections.accounts, accountRecord, accountDoc),
+    folders: side(collections.folders, toRecord<TransferRecords['folders']>, toDoc),
+    // no writer has relied on the row yet
+    messages: side(collections.messages, messageRecord, (record) => messageDoc(record, 0)),
+    changes: side(collections.changes, toRecord<TransferRecords['changes']>, toDoc),
+    webhooks: side(collections.webhooks, toRecord<TransferRecords['webhooks']>, toDoc),
+    scans: side(collections.scans, scanRecord, scanDoc),
+    outbox: side(collections.outbox, outboxRecord, outboxDoc),
+    contacts: side(
+      collections.contacts,
+      (doc) => ({ contact: contactRecord(doc), counted: doc.applied }),
+      (row) => contactDoc(row.contact, row.counted.slice(-counted)),
+    ),
+    tokens: side(collections.tokens, tokenRecord, tokenDoc),
+    providers: side(collections.providers, providerRecord, providerDoc),
+    nonces: side(
+      collections.nonces,
+      ({ apiKey, nonce, timestamp, expiresAt }) => ({ apiKey, nonce, timestamp, expiresAt: expiresAt.getTime() }),
+      ({ apiKey, nonce, timestamp, expiresAt }) => nonceDoc(apiKey, nonce, timestamp, expiresAt),
+    ),
+    calls: side(collections.calls, toRecord<TransferRecords['calls']>, toDoc),
+  }
+}
+
+/** Connects as a store does. Errors as those of the port. */
+export async function openMongoTransfer(options: MongoTransferOptions): Promise<StoreTransfer> {
+  const { host, name } = describeUri(options.uri)
+  const { client, db } = await connect({ ...options, pool: 4 })
+  const collections = openCollections(db)
+  const sides = createSides(collections)
+  const { meta } = collections
+  const steps = guarded(
+    {
+      count: (collection: TransferName) => sides[collection].count(),
+      progress: async () => {
+        const stored = await meta.findOne({ _id: 'copy' })
+        return typeof stored?.['note'] === 'string' ? stored['note'] : null
+      },
+      saveProgress: async (note: string | null) => {
+        if (note === null) await meta.deleteOne({ _id: 'copy' })
+        else await meta.updateOne({ _id: 'copy' }, { $set: { note } }, { upsert: true })
+      },
+    },
+    options.timeoutMs,
+    ['count'],
+  )
+  return {
+    name: `${host}/${name}`,
+    ...steps,
+    export: <N extends TransferName>(collection: N, after: string | null, limit: number): Promise<ExportedPage<N>> =>
+      sides[collection].export(after, limit),
+    import: <N extends TransferName>(collection: N, records: readonly TransferRecords[N][]) =>
+      sides[collection].import(records),
+    close: () => client.close(),
+  }
+}

@@ -1,0 +1,97 @@
+/** Contacts: counted from the mail that is there and the mail that comes, sorted and paged. */
+import assert from 'node:assert/strict'
+import { after, before, suite, test } from 'node:test'
+import { mail } from '../../support/mail.ts'
+import { until } from '../../support/until.ts'
+import { startLiteRig, type Json, type LiteRig, type TestMailbox } from './rig.ts'
+
+suite('contacts', () => {
+  let rig: LiteRig
+  let box: TestMailbox
+  const contacts = async (query = ''): Promise<Json[]> =>
+    (await rig.ok('GET', `/lite/users/${box.userId}/contacts${query}`))['contacts'] as Json[]
+  const emails = async (query = ''): Promise<string[]> => (await contacts(query)).map(({ email }) => String(email))
+
+  before(async () => {
+    rig = await startLiteRig()
+    box = await rig.mailbox('carla')
+    const bob = 'Bob <bob@x.example>'
+    await box.deliver({ from: bob, subject: 'one', date: new Date('2024-05-01T10:00:00Z') })
+    await box.deliver({ from: bob, subject: 'two', id: 'two' })
+    await box.deliver({ from: bob, subject: 'three' })
+    await box.deliver({ from: 'Eve <EVE@y.example>', subject: 'four', id: 'four' })
+    await box.deliver({ from: 'eve@y.example', subject: 'five', id: 'five' })
+    await box.deliver({ from: 'zed@z.example', subject: 'six' })
+    // The user answers both of Eve's and one of Bob's.
+    for (const id of ['two', 'four', 'five']) {
+      const headers = [`In-Reply-To: <${id}@sender.example>`, `References: <${id}@sender.example>`]
+      const raw = mail({ from: box.email, to: 'x@x.example', subject: `re ${id}`, headers })
+      await box.deliverRaw(raw, `re ${id}`, 'Sent')
+    }
+    await until('counts', async () => (await contacts('?sort_by=direct_count'))[0]?.['direct_count'] === 2)
+  })
+  after(() => rig.close())
+
+  test('have every field, with counts of the mail there is', async () => {
+    const [first] = await contacts()
+    assert.deepEqual(Object.keys(first ?? {}).sort(), [
+      'contact_id',
+      'direct_count',
+      'email',
+      'indirect_count',
+      'last_received',
+      'name',
+      'service_user_id',
+      'total_count',
+    ])
+    assert.equal(first?.['email'], 'bob@x.example')
+    assert.equal(first['name'], 'Bob')
+    assert.deepEqual([first['total_count'], first['indirect_count'], first['direct_count']], [3, 3, 1])
+    assert.equal(first['service_user_id'], box.userId)
+    assert.match(String(first['contact_id']), /^[0-9a-f]{24}$/)
+    const last = Number(first['last_received'])
+    assert(Number.isInteger(last) && Math.abs(last - Date.now() / 1000) < 600, `seconds: ${last}`)
+  })
+
+  test('are sorted by each count, either way', async () => {
+    assert.deepEqual(await emails(), ['bob@x.example', 'eve@y.example', 'zed@z.example'])
+    assert.deepEqual(await emails('?sort_order=asc'), ['zed@z.example', 'eve@y.example', 'bob@x.example'])
+    assert.deepEqual((await emails('?sort_by=direct_count')).slice(0, 2), ['eve@y.example', 'bob@x.example'])
+    assert.deepEqual((await emails('?sort_by=indirect_count&sort_order=desc'))[0], 'bob@x.example')
+  })
+
+  test('come in pages whose union is the whole', async () => {
+    const pages = await Promise.all([0, 1, 2, 3].map((offset) => emails(`?limit=1&offset=${offset}`)))
+    assert.deepEqual(pages.flat(), await emails())
+  })
+
+  test('are found by id and by address, in any case, and nowhere else', async () => {
+    const [first] = await contacts()
+    const base = `/lite/users/${box.userId}/contacts`
+    assert.deepEqual(await rig.ok('GET', `${base}/${String(first?.['contact_id'])}`), first)
+    assert.deepEqual(await rig.ok('GET', `${base}/bob@x.example`), first)
+    assert.deepEqual(await rig.ok('GET', `${base}/BOB%40x.example/`), first)
+    for (const id of ['nobody@x.example', 'f'.repeat(24)]) {
+      const answer = await rig.call('GET', `${base}/${id}`)
+      assert.equal(answer.status, 404)
+      assert.match(String(answer.json['value']), new RegExp(`contact ${id} is invalid`))
+    }
+    const other = await rig.ok('POST', '/lite/users', {})
+    const path = `/lite/users/${String(other['id'])}/contacts`
+    assert.deepEqual(await rig.ok('GET', path), { contacts: [] })
+    assert.equal((await rig.call('GET', `${path}/${String(first?.['contact_id'])}`)).status, 404)
+  })
+
+  test('count a new message as it comes', async () => {
+    await box.deliver({ from: 'New <new@n.example>', subject: 'seven' })
+    assert((await emails()).includes('new@n.example'))
+  })
+
+  for (const query of ['limit=0', 'limit=101', 'limit=x', 'offset=-1', 'sort_by=name', 'sort_order=up']) {
+    test(`${query} is 400 and names the parameter`, async () => {
+      const answer = await rig.call('GET', `/lite/users/${box.userId}/contacts?${query}`)
+      assert.equal(answer.status, 400)
+      assert.match(String(answer.json['value']), new RegExp(`^${query.split('=')[0] ?? ''}: `))
+    })
+  }
+})

@@ -1,0 +1,348 @@
+/** Webhooks over the API, at both levels: every field, edits, the delivery log, redelivery, samples, dry run and explain. */
+import assert from 'node:assert/strict'
+import { after, before, suite, test } from 'node:test'
+import { headerSignatureFits, startReceiver, subjectOf, type CallbackReceiver } from '../../support/callbacks.ts'
+import { until } from '../../support/until.ts'
+import { startLiteRig, type Json, type LiteRig, type TestMailbox } from './rig.ts'
+
+const url = 'http://127.0.0.1:9/hook'
+
+const everything = {
+  callback_url: url,
+  failure_notif_url: 'http://127.0.0.1:9/failed',
+  filter_to: 'a@b.example, *@c.example',
+  filter_from: '/^boss/',
+  filter_cc: 'Carl',
+  filter_subject: 'report',
+  filter_thread: '<one@x.example>',
+  filter_file_name: '*.pdf',
+  filter_folder_added: 'INBOX',
+  filter_folder_removed: 'Archive/2024',
+  filter_to_domain: 'b.example,c.example',
+  filter_from_domain: 'd.example',
+  body_search: 'invoice',
+  body_type: 'text/plain',
+}
+const flags = { include_body: 1, receive_all_changes: '1', receive_drafts: true, receive_historical: 0 }
+
+suite('webhooks over the API', () => {
+  let rig: LiteRig
+  let receiver: CallbackReceiver
+  let box: TestMailbox
+  before(async () => {
+    rig = await startLiteRig({ env: { MAILROOM_WEBHOOK_SCHEDULE: '20ms,20ms,20ms,1h' } })
+    receiver = await startReceiver()
+    box = await rig.mailbox('walt')
+    await until('watching', () => rig.engine.accounts.view(box.accountId)?.tags.includes('watching'))
+  })
+  after(async () => {
+    await rig.close()
+    await receiver.close()
+  })
+
+  const levels: readonly { readonly name: string; readonly base: () => string; readonly own: () => Json }[] = [
+    { name: 'user level', base: () => `/lite/users/${box.userId}/webhooks`, own: () => ({}) },
+    { name: 'application level', base: () => '/lite/webhooks', own: () => ({ developerId: 'x', version: 'lite' }) },
+  ]
+
+  for (const { name, base, own } of levels) {
+    suite(name, () => {
+      const make = async (body: Json): Promise<string> => {
+        const made = await rig.ok('POST', base(), body)
+        assert.equal(made['success'], true)
+        assert.equal(made['resource_url'], `${rig.url}${base()}/${String(made['webhook_id'])}`)
+        return String(made['webhook_id'])
+      }
+      const get = async (id: string): Promise<Json> => {
+        const view = await rig.ok('GET', `${base()}/${id}`)
+        return 'developerId' in view ? { ...view, developerId: 'x' } : view
+      }
+      const bare = (id: string): Json => ({
+        webhook_id: id,
+        callback_url: url,
+        active: true,
+        failure: false,
+        include_body: false,
+        include_header: false,
+        receive_all_changes: false,
+        receive_drafts: false,
+        receive_historical: false,
+        resource_url: `${rig.url}${base()}/${id}`,
+        ...own(),
+      })
+
+      test('with a callback_url alone has no filter and is active', async () => {
+        const id = await make({ callback_url: url })
+        assert.deepEqual(await get(id), bare(id))
+        await rig.ok('DELETE', `${base()}/${id}`)
+      })
+
+      test('keeps every parameter, shows it, and lists it', async () => {
+        const id = await make({ ...everything, ...flags, include_header: 'raw', active: 0 })
+        const wanted = {
+          ...bare(id),
+          ...everything,
+          active: false,
+          include_body: true,
+          include_header: 'raw',
+          receive_all_changes: true,
+          receive_drafts: true,
+        }
+        assert.deepEqual(await get(id), wanted)
+        const listed = (await rig.list(base())).find((one) => one['webhook_id'] === id)
+        assert.deepEqual({ ...listed, ...own() }, wanted)
+        await rig.ok('DELETE', `${base()}/${id}`)
+      })
+
+      test('an edit changes what it names, an empty text removes, and active is 1 unless it is named', async () => {
+        const id = await make({ ...everything, active: 0 })
+        const edited = await rig.ok('POST', `${base()}/${id}`, {
+          filter_subject: 'other',
+          filter_cc: '',
+          failure_notif_url: '',
+          body_type: '',
+          include_header: 1,
+        })
+        assert.deepEqual(edited, { success: true, resource_url: `${rig.url}${base()}/${id}` })
+        const { filter_cc: _cc, failure_notif_url: _notif, body_type: _type, ...rest } = everything
+        assert.deepEqual(await get(id), { ...bare(id), ...rest, filter_subject: 'other', include_header: true })
+        await rig.ok('POST', `${base()}/${id}`, { active: 0, include_header: 0 })
+        const paused = await get(id)
+        assert.deepEqual([paused['active'], paused['include_header']], [false, false])
+        await rig.ok('DELETE', `${base()}/${id}`)
+      })
+
+      test('is gone after DELETE, and is not found at another level or user', async () => {
+        const id = await make({ callback_url: url })
+        const other = await rig.ok('POST', '/lite/users', {})
+        const elsewhere = [`/lite/users/${String(other['id'])}/webhooks`, ...levels.map((level) => level.base())]
+        for (const place of elsewhere.filter((path) => path !== base())) {
+          assert.equal((await rig.call('GET', `${place}/${id}`)).status, 404, place)
+          assert.equal((await rig.call('DELETE', `${place}/${id}`)).status, 404, place)
+        }
+        assert.deepEqual(await rig.ok('DELETE', `${base()}/${id}`), { success: true })
+        assert.equal((await rig.call('GET', `${base()}/${id}`)).status, 404)
+        assert.equal((await rig.call('POST', `${base()}/${id}`, {})).status, 404)
+      })
+
+      for (const [parameter, value, where] of [
+        ['callback_url', undefined, /required/],
+        ['callback_url', 'ftp://x.example', /http/],
+        ['callback_url', 'http://user:pw@127.0.0.1/', /user name or password/],
+        ['failure_notif_url', 'nothing', /http/],
+        ['filter_from', '/(/', /position/],
+        ['filter_subject', '/[/', /position/],
+        ['filter_to', 'a, /x/, [z', /position/],
+        ['body_type', 'image/png', /text\/plain/],
+        ['include_header', 'all', /raw/],
+        ['include_body', '2', /1 or 0/],
+        ['active', 'yes', /1 or 0/],
+      ] as const) {
+        test(`${parameter}=${String(value)} is 400, says where, and makes nothing`, async () => {
+          const count = (await rig.list(base())).length
+          const answer = await rig.call('POST', base(), { callback_url: url, [parameter]: value })
+          assert.equal(answer.status, 400, answer.text)
+          assert.match(String(answer.json['value']), new RegExp(`^${parameter}: `))
+          assert.match(String(answer.json['value']), where)
+          assert.equal((await rig.list(base())).length, count)
+        })
+      }
+    })
+  }
+
+  const hook = async (path: string, extra: Json = {}, base = `/lite/users/${box.userId}/webhooks`): Promise<string> => {
+    const made = await rig.ok('POST', base, { callback_url: receiver.url + path, ...extra })
+    return `${base}/${String(made['webhook_id'])}`
+  }
+  const idOf = (path: string): string => path.split('/').at(-1) ?? ''
+  const at = (path: string) => receiver.all.filter((callback) => callback.path === path)
+
+  test('an application-level webhook covers users that are there already, at once', async () => {
+    const path = await hook('/app', {}, '/lite/webhooks')
+    await box.deliver({ subject: 'app level' })
+    const callback = await until('the callback', () => at('/app')[0])
+    assert.deepEqual([subjectOf(callback), callback.body['user_id']], ['app level', box.userId])
+    await rig.ok('DELETE', path)
+  })
+
+  test('the delivery log has state, attempts and answers, and is filtered', async () => {
+    receiver.behave(({ path, count }) => (path === '/log' && count % 2 === 0 ? 503 : 200))
+    const path = await hook('/log', { filter_subject: 'for the log' })
+    const messages: string[] = []
+    for (const subject of ['for the log 1', 'for the log 2']) messages.push(await box.deliver({ subject }))
+    const log = (query = ''): Promise<Json[]> => rig.list(`${path}/deliveries?${query}`)
+    await until('both delivered', async () => (await log('state=delivered')).length === 2)
+    const [newest] = await log()
+    assert.equal(newest?.['message_id'], messages[1])
+    assert.deepEqual(
+      [newest['webhook_id'], newest['kind'], newest['event'], newest['account_id'], newest['due']],
+      [idOf(path), 'message', 'received', box.userId, null],
+    )
+    const attempts = newest['attempts'] as Json[]
+    assert.equal(attempts.length, newest['attempt_count'])
+    assert.equal(attempts.at(-1)?.['status_code'], 200)
+    assert.deepEqual(
+      (await log(`message_id=${String(messages[0])}`)).map((row) => row['message_id']),
+      [messages[0]],
+    )
+    assert.deepEqual(await log('state=failed'), [])
+    assert.deepEqual(await log('kind=failure'), [])
+    assert.equal((await log('kind=message&limit=1&offset=1'))[0]?.['message_id'], messages[0])
+    const now = Math.floor(Date.now() / 1000)
+    assert.deepEqual(await log(`timestamp_before=${now - 3600}`), [])
+    assert.equal((await log(`timestamp_after=${now - 3600}`)).length, 2)
+    for (const query of ['state=lost', 'kind=x', 'limit=0']) {
+      assert.equal((await rig.call('GET', `${path}/deliveries?${query}`)).status, 400, query)
+    }
+    receiver.behave(() => 200)
+    await rig.ok('DELETE', path)
+  })
+
+  test('one delivery, those of a time, and the failed ones are sent again under the same id', async () => {
+    receiver.behave(({ path }) => (path === '/again' ? 410 : 200))
+    const path = await hook('/again', { filter_subject: 'again' })
+    await box.deliver({ subject: 'again' })
+    const first = await until('the first', () => at('/again')[0])
+    const row = await until('failed', async () => (await rig.list(`${path}/deliveries?state=failed`))[0])
+    receiver.behave(() => 200)
+    await rig.ok('POST', path, { active: 1 })
+    const count = (): number => at('/again').length
+    const one = await rig.ok('POST', `${path}/deliveries/${String(row['delivery_id'])}/redeliver`)
+    assert.deepEqual(one, { success: true, redelivered: 1 })
+    await until('one', () => count() === 2)
+    await until('delivered', async () => (await rig.list(`${path}/deliveries?state=delivered`)).length === 1)
+    assert.deepEqual(await rig.ok('POST', `${path}/redeliver`), { success: true, redelivered: 0 }, 'none failed')
+    const now = Math.floor(Date.now() / 1000)
+    assert.deepEqual(await rig.ok('POST', `${path}/redeliver`, { from: now - 600, to: now }), {
+      success: true,
+      redelivered: 1,
+    })
+    await until('the time', () => count() === 3)
+    assert.deepEqual(await rig.ok('POST', `${path}/redeliver`, { from: 1, to: 2 }), { success: true, redelivered: 0 })
+    assert.deepEqual(
+      [...new Set(at('/again').map(({ headers }) => headers['webhook-id']))],
+      [first.headers['webhook-id']],
+    )
+    await rig.ok('POST', path, { active: 0 })
+    assert.equal((await rig.call('POST', `${path}/redeliver`, { from: 1 })).status, 409)
+    assert.equal((await rig.call('POST', `${path}/deliveries/${'0'.repeat(32)}/redeliver`)).status, 404)
+    await rig.ok('DELETE', path)
+  })
+
+  test('a sample is sent at once, whatever the filters, and its outcome is the answer', async () => {
+    const path = await hook('/sample', { filter_subject: 'never' })
+    const good = await rig.ok('POST', `${path}/test`)
+    assert.deepEqual(
+      [good['kind'], good['state'], (good['attempts'] as Json[])[0]?.['status_code']],
+      ['test', 'delivered', 200],
+    )
+    assert.equal(at('/sample').length, 1)
+    receiver.behave(() => 500)
+    const bad = await rig.ok('POST', `${path}/test`)
+    assert.deepEqual([bad['state'], (bad['attempts'] as Json[])[0]?.['status_code']], ['failed', 500])
+    receiver.behave(() => 200)
+    assert.deepEqual(
+      (await rig.list(`${path}/deliveries?kind=test`)).map(({ state }) => state),
+      ['failed', 'delivered'],
+    )
+    assert.equal((await rig.ok('GET', path))['failure'], false)
+    await rig.ok('DELETE', path)
+  })
+
+  test('the secret signs; a new one signs along with the old', async () => {
+    const path = await hook('/secret')
+    const before = String((await rig.ok('GET', `${path}/secret`))['secret'])
+    const now = String((await rig.ok('POST', `${path}/secret`))['secret'])
+    assert.match(before, /^whsec_/)
+    assert.notEqual(now, before)
+    assert.equal((await rig.ok('GET', `${path}/secret`))['secret'], now)
+    await rig.ok('POST', `${path}/test`)
+    const [callback] = at('/secret')
+    assert(callback !== undefined)
+    for (const secret of [before, now]) assert(headerSignatureFits(callback, secret))
+    await rig.ok('DELETE', path)
+  })
+
+  test('the dry run says of the last messages which match, filter by filter', async () => {
+    const later = new Date(Date.now() + 60_000)
+    await box.deliver({ subject: 'dry one', from: 'Boss <boss@big.example>', date: later })
+    await box.deliver({ subject: 'dry two', from: 'clerk@big.example', date: new Date(later.getTime() + 60_000) })
+    const path = await hook('/dry', { filter_subject: 'dry', filter_from: 'boss@*' })
+    const rows = await rig.list(`${path}/dry_run?limit=2`)
+    assert.deepEqual(
+      rows.map(({ subject, matched }) => [subject, matched]),
+      [
+        ['dry two', false],
+        ['dry one', true],
+      ],
+    )
+    const said = (rows[0]?.['filters'] as Json[]).map(({ filter, matched }) => [filter, matched])
+    assert.deepEqual(Object.fromEntries(said)['filter_from'], false)
+    assert.deepEqual(Object.fromEntries(said)['filter_subject'], true)
+    assert.equal(at('/dry').length, 0)
+    const app = await hook('/dry', { filter_subject: 'dry one' }, '/lite/webhooks')
+    const ofUser = await rig.list(`${app}/dry_run?user_id=${box.userId}&label=${encodeURIComponent(box.label)}&limit=5`)
+    assert.equal(ofUser.filter(({ matched }) => matched).length, 1)
+    assert.equal((await rig.call('GET', `${app}/dry_run?user_id=${'f'.repeat(24)}`)).status, 404)
+    await rig.ok('DELETE', app)
+    await rig.ok('DELETE', path)
+  })
+
+  suite('explain', () => {
+    const explain = (message: string, path: string, folder = ''): Promise<Json> =>
+      rig.ok('GET', `${box.path}${folder}/messages/${encodeURIComponent(message)}/explain?webhook_id=${idOf(path)}`)
+
+    test('a message that was sent: when seen, every filter, every attempt', async () => {
+      const path = await hook('/told', { filter_subject: 'explain' })
+      const id = await box.deliver({ subject: 'explain me', id: 'explain-me' })
+      await until('delivered', async () => (await rig.list(`${path}/deliveries?state=delivered`)).length === 1)
+      const told = await explain(id, path)
+      assert.deepEqual([told['message_id'], told['webhook_id'], told['matched']], [id, idOf(path), true])
+      const [event] = told['events'] as Json[]
+      assert.deepEqual([event?.['kind'], event?.['first'], event?.['folder']], ['received', true, 'INBOX'])
+      assert.deepEqual(told['deliveries'], await rig.list(`${path}/deliveries`))
+      assert((told['filters'] as Json[]).every(({ matched }) => matched))
+      assert.deepEqual(await explain('<explain-me@sender.example>', path), told)
+      assert.deepEqual(await explain(id, path, '/folders/inbox'), told)
+      await rig.ok('DELETE', path)
+    })
+
+    test('a message that was not: which filter said no, and that the webhook sleeps', async () => {
+      const path = await hook('/untold', { filter_from: 'nobody@*' })
+      const id = await box.deliver({ subject: 'not told' })
+      const told = await explain(id, path)
+      assert.deepEqual([told['matched'], told['deliveries']], [false, []])
+      const no = (told['filters'] as Json[]).filter(({ matched }) => matched === false)
+      assert.deepEqual(
+        no.map(({ filter }) => filter),
+        ['filter_from'],
+      )
+      assert.match(String(no[0]?.['why']), /ada@sender\.example/)
+      await rig.ok('POST', path, { active: 0, filter_from: '' })
+      const asleep = ((await explain(id, path))['filters'] as Json[]).filter(({ matched }) => matched === false)
+      assert.deepEqual(
+        asleep.map(({ filter }) => filter),
+        ['active'],
+      )
+      await rig.ok('DELETE', path)
+    })
+
+    test('names webhooks of the user and of the application, and nobody else’s', async () => {
+      const id = await box.deliver({ subject: 'whose' })
+      const app = await hook('/x', {}, '/lite/webhooks')
+      assert.equal((await explain(id, app))['matched'], true)
+      await rig.ok('DELETE', app)
+      const other = String((await rig.ok('POST', '/lite/users', {}))['id'])
+      const strange = await hook('/x', {}, `/lite/users/${other}/webhooks`)
+      const base = `${box.path}/messages/${id}/explain`
+      assert.equal((await rig.call('GET', `${base}?webhook_id=${idOf(strange)}`)).status, 404)
+      assert.equal((await rig.call('GET', base)).status, 400)
+      const own = await hook('/x')
+      const wrongFolder = `${box.path}/folders/Sent/messages/${id}/explain?webhook_id=${idOf(own)}`
+      assert.equal((await rig.call('GET', wrongFolder)).status, 404)
+      const noMessage = `${box.path}/messages/nothing/explain?webhook_id=${idOf(own)}`
+      assert.equal((await rig.call('GET', noMessage)).status, 404)
+      await rig.ok('DELETE', own)
+    })
+  })
+})

@@ -1,0 +1,224 @@
+/**
+ * The API under load: lists and single messages from the index, at concurrency 1 and 16, beside the same list asked of the mail
+ * server by live FETCH, and bodies and attachments beside bare imapflow downloads. One service process, a real Dovecot.
+ */
+import { ImapFlow } from 'imapflow'
+import { bigAttachment, corpusMessage } from '../support/corpus/index.ts'
+import type { Json } from '../support/service.ts'
+import { until } from '../support/until.ts'
+import { startFleet, type Fleet } from './lib/fleet.ts'
+import { httpLoad, workLoad, type Load } from './lib/load.ts'
+import type { BenchOptions } from './lib/options.ts'
+import { inParallel } from './lib/parallel.ts'
+import { header, jsonLine, say, table } from './lib/report.ts'
+import { round } from './lib/statistics.ts'
+
+const goals = { list: 2500, message: 4000, overFetch: 8, overDownload: 2 }
+const attachmentBytes = 5 * 1024 * 1024
+
+export async function api(options: BenchOptions): Promise<boolean> {
+  const accounts = options.accounts ?? 100
+  const mailPerAccount = options.count ?? 200
+  const seconds = options.seconds ?? 8
+  header('api', { store: options.store, accounts, mailPerAccount, seconds })
+  const fleet = await startFleet({
+    accounts,
+    store: options.store,
+    mailPerAccount,
+    env: { MAILROOM_FOLDER_POLL: '5m' },
+  })
+  try {
+    if (fleet.dovecot.warning !== null) say(`warning: ${fleet.dovecot.warning}`)
+    await fleet.connect()
+    await inParallel(fleet.users, 8, (id) =>
+      until(`all mail of ${id}`, () => holds(fleet, id, mailPerAccount), { withinMs: 600_000, everyMs: 200 }),
+    )
+    const loads = [...(await indexLoads(fleet, seconds)), ...(await contentLoads(fleet, seconds))]
+    return report(options, { accounts, mailPerAccount, seconds }, loads, fleet)
+  } finally {
+    await fleet.remove()
+  }
+}
+
+const inbox = (user: string): string => `/lite/users/${user}/email_accounts/0/folders/INBOX/messages`
+
+async function holds(fleet: Fleet, user: string, count: number): Promise<boolean> {
+  return (await fleet.service.list(`${inbox(user)}?limit=1&offset=${count - 1}`)).length > 0
+}
+
+/** The list of 25 and the single message from the index, and the list by FETCH. */
+async function indexLoads(fleet: Fleet, seconds: number): Promise<Load[]> {
+  const { url } = fleet.service
+  const lists = fleet.users.map(inbox)
+  const flagged = lists.map((path) => `${path}?include_flags=1`)
+  const pages = fleet.users.flatMap((user) => [0, 25, 50, 75, 100].map((offset) => `${inbox(user)}?offset=${offset}`))
+  const ids = await inParallel(fleet.users, 8, async (user) => {
+    const found = await fleet.service.list(`${inbox(user)}?limit=100`)
+    return found.map((message) => `/lite/users/${user}/email_accounts/0/messages/${String(message['message_id'])}`)
+  })
+  const messages = ids.flat().filter((_, index) => index % 5 === 0)
+  await httpLoad('warm', url, lists, 4, 2)
+  return [
+    await httpLoad('list of 25', url, lists, 1, seconds),
+    await httpLoad('list of 25', url, lists, 16, seconds),
+    await httpLoad('list of 25, with flags', url, flagged, 16, seconds),
+    await httpLoad('list of 25, five pages', url, pages, 16, seconds),
+    await httpLoad('one message', url, messages, 1, seconds),
+    await httpLoad('one message', url, messages, 16, seconds),
+    await fetchLoad(fleet, 1, seconds),
+    await fetchLoad(fleet, 16, seconds),
+  ]
+}
+
+async function openBare(fleet: Fleet, mailbox: string): Promise<ImapFlow> {
+  const { host, port, password } = fleet.dovecot
+  const client = new ImapFlow({
+    host,
+    port,
+    secure: false,
+    auth: { user: mailbox, pass: password },
+    logger: false,
+    disableAutoIdle: true,
+  })
+  await client.connect()
+  await client.mailboxOpen('INBOX', { readOnly: true })
+  return client
+}
+
+/** The same 25 messages asked of the server, over connections that are open and in the folder already. */
+async function fetchLoad(fleet: Fleet, width: number, seconds: number): Promise<Load> {
+  const clients = await inParallel(fleet.mailboxes.slice(0, width), 8, (mailbox) => openBare(fleet, mailbox))
+  const list = (client: ImapFlow) => async (): Promise<number> => {
+    const last = client.mailbox === false ? 0 : client.mailbox.exists
+    const wanted = {
+      uid: true,
+      flags: true,
+      envelope: true,
+      bodyStructure: true,
+      internalDate: true,
+      size: true,
+      headers: ['references', 'received', 'list-id'],
+    }
+    const found = await client.fetchAll(`${Math.max(1, last - 24)}:*`, wanted)
+    return JSON.stringify(found.map(({ envelope, bodyStructure, uid }) => ({ envelope, bodyStructure, uid }))).length
+  }
+  const load = await workLoad('list of 25 by FETCH', clients.map(list), seconds)
+  for (const client of clients) client.close()
+  return load
+}
+
+/** A body and an attachment, one at a time and from several accounts, beside the same by a bare client. */
+async function contentLoads(fleet: Fleet, seconds: number): Promise<Load[]> {
+  const width = Math.min(8, fleet.mailboxes.length)
+  const raws = [corpusMessage('related').raw, bigAttachment(attachmentBytes).raw]
+  const targets = await inParallel(fleet.mailboxes.slice(0, width), 4, (mailbox, index) =>
+    contentTarget(fleet, mailbox, fleet.users[index] ?? '', raws),
+  )
+  const { url } = fleet.service
+  const body = targets.map(({ related }) => `${related}/body?type=text/plain`)
+  const file = targets.map(({ big }) => `${big}/attachments/0`)
+  const clients = await inParallel(targets, 4, ({ mailbox }) => openBare(fleet, mailbox))
+  const bare = (uids: (index: number) => number, part: string) =>
+    clients.map((client, index) => () => downloadBare(client, uids(index), part))
+  const relatedUid = (index: number): number => targets[index]?.relatedUid ?? 0
+  const bigUid = (index: number): number => targets[index]?.bigUid ?? 0
+  const loads: Load[] = [
+    await httpLoad('body', url, body.slice(0, 1), 1, seconds),
+    await workLoad('body, bare', bare(relatedUid, '1.1').slice(0, 1), seconds),
+    await httpLoad('attachment of 5 MB', url, file.slice(0, 1), 1, seconds),
+    await workLoad('attachment of 5 MB, bare', bare(bigUid, '2').slice(0, 1), seconds),
+  ]
+  for (const client of clients) client.close()
+  return loads
+}
+
+async function downloadBare(client: ImapFlow, uid: number, part: string): Promise<number> {
+  const { content } = await client.download(String(uid), part, { uid: true })
+  let bytes = 0
+  for await (const chunk of content) bytes += (chunk as Buffer).length
+  return bytes
+}
+
+interface Target {
+  readonly mailbox: string
+  readonly related: string
+  readonly big: string
+  readonly relatedUid: number
+  readonly bigUid: number
+}
+
+async function contentTarget(fleet: Fleet, mailbox: string, user: string, raws: readonly Buffer[]): Promise<Target> {
+  const imap = await fleet.dovecot.connect(mailbox)
+  for (const raw of raws) await imap.append('INBOX', [raw])
+  await imap.command('SELECT INBOX')
+  const uidOf = async (subject: string): Promise<number> => {
+    const line = (await imap.command(`UID SEARCH SUBJECT "${subject}"`)).find((one) => one.startsWith('* SEARCH')) ?? ''
+    return Number(line.split(' ').at(-1))
+  }
+  const [relatedUid, bigUid] = [await uidOf('Related'), await uidOf('Big')]
+  await imap.close()
+  const pathOf = async (subject: string): Promise<string> => {
+    const found = await until(
+      `${subject} of ${mailbox}`,
+      async (): Promise<Json | undefined> => (await fleet.service.list(`${inbox(user)}?subject=${subject}`))[0],
+      { withinMs: 60_000 },
+    )
+    return `/lite/users/${user}/email_accounts/0/messages/${String(found['message_id'])}`
+  }
+  return { mailbox, related: await pathOf('Related'), big: await pathOf('Big'), relatedUid, bigUid }
+}
+
+function report(
+  options: BenchOptions,
+  settings: Readonly<Record<string, number>>,
+  loads: readonly Load[],
+  fleet: Fleet,
+): boolean {
+  table(
+    ['', 'concurrency', 'per second', 'p50 ms', 'p99 ms', 'bytes', 'failed'],
+    loads.map(({ name, concurrency, perSecond, p50, p99, bytes, failed }) => [
+      name,
+      concurrency,
+      perSecond,
+      p50,
+      p99,
+      bytes,
+      failed,
+    ]),
+  )
+  const best = (name: string): number =>
+    Math.max(...loads.filter((load) => load.name === name).map((load) => load.perSecond))
+  const median = (name: string): number => loads.find((load) => load.name === name)?.p50 ?? Number.NaN
+  const checks: readonly [string, number, boolean][] = [
+    [`list of 25, per second (at least ${goals.list})`, best('list of 25'), best('list of 25') >= goals.list],
+    [`one message, per second (at least ${goals.message})`, best('one message'), best('one message') >= goals.message],
+    ratio(
+      `list over FETCH (at least ${goals.overFetch})`,
+      best('list of 25') / best('list of 25 by FETCH'),
+      (value) => value >= goals.overFetch,
+    ),
+    ratio(
+      `body over a bare download (at most ${goals.overDownload})`,
+      median('body') / median('body, bare'),
+      (value) => value <= goals.overDownload,
+    ),
+    ratio(
+      `attachment over a bare download (at most ${goals.overDownload})`,
+      median('attachment of 5 MB') / median('attachment of 5 MB, bare'),
+      (value) => value <= goals.overDownload,
+    ),
+    ['answers that were no 200', failures(loads), failures(loads) === 0],
+  ]
+  for (const [words, value, met] of checks) say(`${words}: ${value} ${met ? 'met' : 'MISSED'}`)
+  const ok = checks.every(([, , met]) => met)
+  jsonLine('api', { store: options.store, ...settings, loads, rssMib: round(fleet.service.rssKib() / 1024), ok })
+  return ok
+}
+
+function ratio(words: string, value: number, met: (value: number) => boolean): [string, number, boolean] {
+  return [words, Math.round(value * 100) / 100, met(value)]
+}
+
+function failures(loads: readonly Load[]): number {
+  return loads.reduce((sum, load) => sum + load.failed, 0)
+}

@@ -1,0 +1,86 @@
+/** Requests over HTTP as fast as they are answered (autocannon), and any other work the same way, with the same figures. */
+import autocannon from 'autocannon'
+import { apiKey, apiSecret } from '../../support/service.ts'
+import { round, summarise } from './statistics.ts'
+
+export interface Load {
+  readonly name: string
+  readonly concurrency: number
+  readonly perSecond: number
+  /** Milliseconds. */
+  readonly p50: number
+  readonly p99: number
+  /** Answers that were no 200, and connections that failed. */
+  readonly failed: number
+  /** Bytes of one answer on average. */
+  readonly bytes: number
+}
+
+const authorization = `Basic ${Buffer.from(`${apiKey}:${apiSecret}`).toString('base64')}`
+
+export async function httpLoad(
+  name: string,
+  url: string,
+  paths: readonly string[],
+  concurrency: number,
+  seconds: number,
+): Promise<Load> {
+  const times: number[] = []
+  let bytes = 0
+  const run = autocannon({
+    url,
+    connections: concurrency,
+    duration: seconds,
+    headers: { authorization },
+    requests: paths.map((path) => ({ method: 'GET', path })),
+  })
+  run.on('response', (_client, _status, size, ms) => {
+    times.push(ms)
+    bytes += size
+  })
+  const result = await run
+  const failed = result.errors + result.timeouts + result.non2xx
+  return figures(name, concurrency, times, result.duration * 1000, failed, bytes)
+}
+
+/** `workers` run one after the other each, until the time is up. */
+export async function workLoad(
+  name: string,
+  workers: readonly (() => Promise<number>)[],
+  seconds: number,
+): Promise<Load> {
+  const times: number[] = []
+  let bytes = 0
+  const began = performance.now()
+  const until = began + seconds * 1000
+  await Promise.all(
+    workers.map(async (work) => {
+      while (performance.now() < until) {
+        const start = performance.now()
+        bytes += await work()
+        times.push(performance.now() - start)
+      }
+    }),
+  )
+  return figures(name, workers.length, times, performance.now() - began, 0, bytes)
+}
+
+function figures(
+  name: string,
+  concurrency: number,
+  times: readonly number[],
+  tookMs: number,
+  failed: number,
+  bytes: number,
+): Load {
+  const { p50, p99 } = summarise(times.map((ms) => ms * 100))
+  return {
+    name,
+    concurrency,
+    perSecond: round((times.length / tookMs) * 1000),
+    p50: round(p50) / 100,
+    p99: round(p99) / 100,
+    failed,
+    bytes: Math.round(bytes / Math.max(1, times.length)),
+  }
+}

@@ -1,0 +1,122 @@
+/** The initial sync: INBOX first, newest first, in bounded batches, resumable, and nothing told of what is history. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { backfillFolder, backfillPage, remainingUids } from '../../../engine/accounts/backfill.ts'
+import { cursorOf } from '../../../engine/accounts/write.ts'
+import { fill, jobOf, letter, openStage } from './stage.ts'
+
+test('history is read whole, newest first, in batches, and told to nobody', async (t) => {
+  const stage = await openStage(t, { settings: { MAILROOM_SYNC_BATCH: '10' } })
+  fill(stage.server, 'INBOX', 35)
+  fill(stage.server, 'Archive', 5, 'a')
+  const worker = await stage.work()
+  await worker.readAll()
+  assert.equal((await stage.subjects('INBOX')).length, 35)
+  assert.equal((await stage.subjects('Archive')).length, 5)
+  assert.deepEqual(await stage.told(), [])
+  const inbox = await stage.folder('INBOX')
+  assert.equal(inbox.cursor?.backfillBelow, 0)
+  assert.equal(inbox.messages, 35)
+  const fetched = stage.server.log.flatMap(
+    ({ line }) => /UID FETCH (\S+) \(UID FLAGS INTERNALDATE/.exec(line)?.[1] ?? [],
+  )
+  const inboxFetches = fetched.filter((range) => /^\d+:\d+$/.test(range)).slice(0, 3)
+  assert.deepEqual(inboxFetches, ['26:35', '16:25', '6:15'])
+})
+
+test('the first page is the newest and there before the rest', async (t) => {
+  const stage = await openStage(t, { settings: { MAILROOM_SYNC_BATCH: '10' } })
+  fill(stage.server, 'INBOX', 25)
+  const { context, state, session, catchUp } = await stage.work()
+  await catchUp('INBOX')
+  const inbox = state.folderByPath('INBOX')
+  assert(inbox)
+  const uids = await remainingUids(session, cursorOf(state, inbox.id))
+  await backfillPage(context, inbox.id, uids.slice(0, 10))
+  assert.deepEqual(await stage.subjects('INBOX'), [
+    'm16',
+    'm17',
+    'm18',
+    'm19',
+    'm20',
+    'm21',
+    'm22',
+    'm23',
+    'm24',
+    'm25',
+  ])
+  assert.equal((await stage.folder('INBOX')).cursor?.backfillBelow, 16)
+})
+
+test('dropped in the middle, it goes on where it was; live mail meanwhile is told once, history never', async (t) => {
+  const stage = await openStage(t, { settings: { MAILROOM_SYNC_BATCH: '10' } })
+  fill(stage.server, 'INBOX', 45)
+  const first = await stage.work()
+  await first.catchUp('INBOX')
+  const inbox = first.state.folderByPath('INBOX')
+  assert(inbox)
+  let pages = 0
+  const job = jobOf(first.context)
+  await assert.rejects(
+    backfillFolder(
+      {
+        ...job,
+        pause: () => {
+          pages += 1
+          if (pages === 2) stage.server.dropConnections()
+          return Promise.resolve()
+        },
+      },
+      inbox.id,
+      new AbortController().signal,
+    ),
+  )
+  assert.equal((await stage.subjects('INBOX')).length, 20)
+  stage.server.append('ann', 'INBOX', letter('live1'))
+  const second = await stage.work()
+  stage.server.append('ann', 'INBOX', letter('live2'))
+  await second.readAll()
+  assert.equal((await stage.subjects('INBOX')).length, 47)
+  assert.deepEqual(await stage.story(), ['received live1 INBOX', 'received live2 INBOX'])
+  const asked = stage.server.log.filter(({ line }) => /UID FETCH \d+:\d+ \(UID FLAGS INTERNALDATE/.test(line))
+  assert.equal(new Set(asked.map(({ line }) => /UID FETCH (\S+)/.exec(line)?.[1])).size, asked.length, 'no page twice')
+})
+
+test('an empty mailbox, then its first message', async (t) => {
+  const stage = await openStage(t)
+  const worker = await stage.work()
+  await worker.readAll()
+  stage.server.append('ann', 'INBOX', letter('first'))
+  await worker.catchUp('INBOX')
+  assert.deepEqual(await stage.story(), ['received first INBOX'])
+})
+
+test('10,000 messages: bounded batches, all of them once', async (t) => {
+  const stage = await openStage(t, { settings: { MAILROOM_SYNC_BATCH: '500' } })
+  fill(stage.server, 'INBOX', 10_000)
+  const worker = await stage.work()
+  let most = 0
+  const { apply } = stage.store.sync
+  t.mock.method(stage.store.sync, 'apply', (batch: Parameters<typeof apply>[0]) => {
+    most = Math.max(most, batch.added.length)
+    return apply(batch)
+  })
+  await worker.readAll()
+  assert.equal(await stage.store.messages.count(stage.account.id), 10_000)
+  assert.equal(most, 500)
+  assert.deepEqual(await stage.told(), [])
+})
+
+test('a long absence: 700 new messages are read page by page, each told once, in order', async (t) => {
+  const stage = await openStage(t, { settings: { MAILROOM_SYNC_BATCH: '100' } })
+  fill(stage.server, 'INBOX', 3)
+  await (await stage.work()).readAll()
+  fill(stage.server, 'INBOX', 700, 'n')
+  await (await stage.work()).readAll()
+  const story = await stage.story()
+  assert.deepEqual(
+    story,
+    Array.from({ length: 700 }, (_, index) => `received n${index + 1} INBOX`),
+  )
+  assert.equal((await stage.folder('INBOX')).cursor?.exists, 703)
+})

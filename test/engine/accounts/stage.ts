@@ -1,0 +1,289 @@
+/**
+ * What the tests of the sync stand on: a real store, a scripted mail server, real sessions, and everything that was told kept.
+ * `work()` is what an actor does when it starts: it claims the account and catches up; each call is a new owner, with nothing in
+ * memory of the one before.
+ */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { TestContext } from 'node:test'
+import { backfillFolder, nextToBackfill } from '../../../engine/accounts/backfill.ts'
+import { createFolderPoll } from '../../../engine/accounts/folders.ts'
+import { createAccountState, type AccountState, type SyncDeps } from '../../../engine/accounts/state.ts'
+import { catchUp } from '../../../engine/accounts/sync.ts'
+import type { ChangeListener } from '../../../engine/accounts/types.ts'
+import type { SyncContext } from '../../../engine/accounts/write.ts'
+import { readConfig, type Config } from '../../../engine/config.ts'
+import { silentLogger, type Logger } from '../../../engine/observe/log.ts'
+import { createMetrics } from '../../../engine/observe/metrics.ts'
+import { sealCredential } from '../../../engine/secrets/credentials.ts'
+import { createSealer, keyFrom } from '../../../engine/secrets/seal.ts'
+import { folderId } from '../../../engine/store/ids.ts'
+import type { Store } from '../../../engine/store/port.ts'
+import type { AccountRecord, ChangeRecord, FolderRecord, MessageRecord } from '../../../engine/store/records.ts'
+import { freshResume } from '../../../engine/store/rows.ts'
+import { createSqliteStore } from '../../../engine/store/sqlite/index.ts'
+import { mail } from '../../support/mail.ts'
+import {
+  createImapServer,
+  fullCapabilities,
+  type Hooks,
+  type ImapServer,
+  type UserOptions,
+} from '../../support/imap-server/index.ts'
+import { openTest, type Target, type TestSession } from '../../support/imap-server/session.ts'
+
+export const accountId = 'a'.repeat(24)
+export const userId = 'b'.repeat(24)
+const developerId = 'c'.repeat(24)
+
+export const sealer = createSealer(keyFrom('a pass phrase for tests'))
+
+/** Short enough for tests; each test replaces what it is about. */
+const shortSettings = {
+  MAILROOM_ALLOW_PRIVATE: '1',
+  MAILROOM_FOLDER_POLL: '100ms',
+  MAILROOM_FOLDER_POLL_COLD: '100ms',
+  MAILROOM_FOLDER_LIST: '300ms',
+  MAILROOM_GONE_HOLD: '300ms',
+  MAILROOM_COMMAND_TIMEOUT: '2s',
+  MAILROOM_COMMAND_IDLE_CLOSE: '5s',
+  MAILROOM_BACKOFF_FIRST: '50ms',
+  MAILROOM_BACKOFF_MAX: '200ms',
+  MAILROOM_BACKOFF_AUTH: '50ms',
+  MAILROOM_LOGINS_PER_MINUTE: '0',
+  MAILROOM_DISABLED_PROBE: '1h',
+}
+
+export interface StageOptions {
+  readonly capabilities?: readonly string[]
+  readonly hooks?: Hooks
+  readonly settings?: Readonly<Record<string, string>>
+  readonly user?: UserOptions
+  readonly delimiter?: string
+  /** Between the workers and the store. */
+  readonly wrap?: (store: Store) => Store
+  /** A mail server that is there already. */
+  readonly target?: Target & { readonly password: string }
+  readonly password?: string
+}
+
+export interface Worker {
+  readonly state: AccountState
+  readonly session: TestSession
+  readonly context: SyncContext
+  catchUp(path: string): Promise<void>
+  /** Opens every folder and reads it to its end. */
+  readAll(): Promise<void>
+}
+
+export interface Stage {
+  readonly server: ImapServer
+  readonly store: Store
+  readonly config: Config
+  readonly deps: SyncDeps
+  readonly listener: RecordingListener
+  /** Everything that was logged as a warning or worse. */
+  readonly warnings: { readonly message: string; readonly fields: Readonly<Record<string, unknown>> }[]
+  readonly account: AccountRecord
+  /** A new owner: claims, logs in, lists the folders. */
+  work(): Promise<Worker>
+  /** The change log, oldest first. */
+  told(): Promise<ChangeRecord[]>
+  /** 'received m1 INBOX', in the order told. */
+  story(): Promise<string[]>
+  folder(path: string): Promise<FolderRecord>
+  /** Live messages of a folder by subject. */
+  subjects(path: string): Promise<string[]>
+  message(subject: string): Promise<MessageRecord>
+}
+
+export interface RecordingListener extends ChangeListener {
+  readonly changes: { readonly seq: number }[]
+  readonly statuses: string[]
+  initialSyncs: number
+}
+
+function recordingListener(): RecordingListener {
+  const changes: { readonly seq: number }[] = []
+  const statuses: string[] = []
+  return {
+    changes,
+    statuses,
+    initialSyncs: 0,
+    plan: () => [],
+    stored: (_account, _outbox, told) => void changes.push(...told),
+    planStatus(_account, { status }) {
+      statuses.push(status)
+      return Promise.resolve([])
+    },
+    initialSyncDone() {
+      this.initialSyncs += 1
+      return Promise.resolve()
+    },
+  }
+}
+
+export async function openStage(t: TestContext, options: StageOptions = {}): Promise<Stage> {
+  const { capabilities = fullCapabilities, hooks = {}, user = {}, delimiter = '/' } = options
+  const server = await createImapServer({ users: { ann: user }, capabilities, hooks, delimiter })
+  t.after(() => server.close())
+  const dir = mkdtempSync(join(tmpdir(), 'mr-sync-'))
+  t.after(() => rmSync(dir, { recursive: true, force: true }))
+  const raw = await createSqliteStore({ path: join(dir, 'store.db'), sync: 'off' })
+  t.after(() => raw.close())
+  const store = options.wrap?.(raw) ?? raw
+  const config = readConfig({ ...shortSettings, ...options.settings })
+  const target = options.target ?? { ...server, host: server.host, port: server.port, password: 'secret' }
+  const account = accountOn(target, options.password ?? target.password)
+  await raw.users.create({
+    id: userId,
+    developerId,
+    firstName: '',
+    lastName: '',
+    emailAddresses: ['ann@mail.example'],
+    createdAt: Date.now(),
+  })
+  await raw.accounts.create(account)
+  const listener = recordingListener()
+  const warnings: Stage['warnings'] = []
+  const deps: SyncDeps = { config, store, listener, log: keeping(warnings), metrics: createMetrics(), now: Date.now }
+  return {
+    server,
+    store: raw,
+    config,
+    deps,
+    listener,
+    warnings,
+    account,
+    work: () => openWorker(t, deps, target),
+    ...questions(raw),
+  }
+}
+
+function accountOn(target: Target, password: string): AccountRecord {
+  return {
+    id: accountId,
+    developerId,
+    userId,
+    label: 'ann::mail',
+    email: 'ann@mail.example',
+    server: target.host,
+    port: target.port,
+    useSsl: false,
+    username: 'ann',
+    authType: 'password',
+    sealedCredential: sealCredential(sealer, accountId, { kind: 'password', password }),
+    providerKey: null,
+    statusCallbackUrl: null,
+    options: {
+      syncFlags: true,
+      syncAllFolders: false,
+      expungeOnDeletedFlag: false,
+      rawFileList: false,
+      callbackUrl: null,
+    },
+    status: 'OK',
+    statusMessage: null,
+    statusVersion: 0,
+    paused: false,
+    resume: freshResume,
+    epoch: 0,
+    createdAt: Date.now(),
+  }
+}
+
+function keeping(warnings: Stage['warnings']): Logger {
+  const keep = (fields: unknown, message?: string): void =>
+    void warnings.push({ message: message ?? '', fields: fields as Readonly<Record<string, unknown>> })
+  const log: Logger = { ...silentLogger, warn: keep, error: keep, fatal: keep, child: () => log }
+  return log
+}
+
+async function openWorker(
+  t: TestContext,
+  deps: SyncDeps,
+  target: Target & { readonly password: string },
+): Promise<Worker> {
+  const account = await deps.store.accounts.claim(accountId)
+  if (account === null) throw new Error('the account is gone')
+  const folders = await deps.store.folders.list(accountId)
+  const state = createAccountState(deps, account, folders, ['ann@mail.example'])
+  const session = await openTest(t, target, { auth: { password: target.password }, commandTimeoutMs: 2000 })
+  const context: SyncContext = { deps, state, session }
+  await createFolderPoll(context).list()
+  return {
+    state,
+    session,
+    context,
+    catchUp: (path) => catchUp(context, path),
+    async readAll() {
+      const selectable = [...state.folders.values()].filter((folder) => folder.selectable)
+      for (const { path } of selectable) await catchUp(context, path)
+      for (let next = nextToBackfill(state, deps.now()); next !== null; next = nextToBackfill(state, deps.now())) {
+        await backfillFolder(jobOf(context), next, new AbortController().signal)
+      }
+    },
+  }
+}
+
+export function jobOf({ deps, state, session }: SyncContext): Parameters<typeof backfillFolder>[0] {
+  return {
+    deps,
+    state,
+    onFolder: async (path, task) => {
+      await session.select(path)
+      return task(session)
+    },
+    pause: () => Promise.resolve(),
+  }
+}
+
+function questions(store: Store): Pick<Stage, 'told' | 'story' | 'folder' | 'subjects' | 'message'> {
+  const told = () => store.changes.since(accountId, 0, 20_000)
+  const all = () => store.messages.older(accountId, null, 20_000)
+  return {
+    told,
+    async story() {
+      const changes = await told()
+      const rows = await store.messages.byIds(accountId, [...new Set(changes.map((change) => change.messageId))])
+      const subjects = new Map(rows.map((row) => [row.id, row.subject]))
+      return changes.map(({ kind, messageId, path }) => `${kind} ${subjects.get(messageId) ?? '?'} ${path}`)
+    },
+    async folder(path) {
+      const folder = await store.folders.byPath(accountId, path)
+      if (folder === null) throw new Error(`no folder ${path}`)
+      return folder
+    },
+    async subjects(path) {
+      const id = folderId(accountId, path)
+      const rows = await store.messages.list(accountId, { folderId: id }, { limit: 10_000, offset: 0 })
+      return rows.map((row) => row.subject).sort((a, b) => a.localeCompare(b, 'en', { numeric: true }))
+    },
+    async message(subject) {
+      const found = (await all()).find((row) => row.subject === subject)
+      if (found === undefined) throw new Error(`no message ${subject}`)
+      return found
+    },
+  }
+}
+
+/** Mail to ann. */
+export function letter(subject: string, headers: readonly string[] = [], from?: string): string {
+  return mail({ to: 'ann@mail.example', subject, headers, ...(from === undefined ? {} : { from }) })
+}
+
+/** m1, m2 … in a folder, an hour old. */
+export function fill(server: ImapServer, folder: string, count: number, prefix = 'm'): void {
+  const at = new Date(Date.now() - 3_600_000)
+  for (let n = 1; n <= count; n += 1) server.append('ann', folder, letter(`${prefix}${n}`), [], at)
+}
+
+/** What a client does that moves a message: the copy there, then gone here. Answers the new UID. */
+export function moveOnServer(server: ImapServer, uid: number, from: string, to: string): number {
+  const message = server.folder('ann', from).messages.find((one) => one.uid === uid)
+  if (message === undefined) throw new Error(`no message ${uid} in ${from}`)
+  const moved = server.append('ann', to, message.raw, [...message.flags], new Date(message.internalDate))
+  server.expunge('ann', from, uid)
+  return moved
+}

@@ -1,0 +1,282 @@
+/** Moving everything from one store to another, and going on after it was cut short. */
+import assert from 'node:assert/strict'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, suite, test } from 'node:test'
+import { silentLogger } from '../../engine/observe/log.ts'
+import { runStoreCommand } from '../../engine/store/cli.ts'
+import { copyStore, countAll } from '../../engine/store/copy.ts'
+import { contactId, newId } from '../../engine/store/ids.ts'
+import type { Store } from '../../engine/store/port.ts'
+import { createSqliteStore } from '../../engine/store/sqlite/index.ts'
+import { openSqliteTransfer } from '../../engine/store/sqlite/transfer.ts'
+import { transferNames, type StoreTransfer, type TransferName } from '../../engine/store/transfer.ts'
+import { needs } from '../support/require.ts'
+import { createMailbox, moved, rejectsWith, type Mailbox } from './contract/mailbox.ts'
+import { attachmentRecord, epochStart, outboxRecord, tokenRecord, webhookRecord } from './contract/records.ts'
+import { testDatabase } from './mongo-server.ts'
+
+/** One place for a store: opened as a store to fill and to compare, and as a transfer to copy. */
+interface Place {
+  /** As the command line names it. */
+  readonly address: string
+  store(): Promise<Store>
+  transfer(): Promise<StoreTransfer>
+  remove(): Promise<void>
+}
+
+async function sqlitePlace(): Promise<Place> {
+  const directory = await mkdtemp(join(tmpdir(), 'mailroom-copy-'))
+  const path = join(directory, 'mailroom.sqlite')
+  return {
+    address: directory,
+    store: () => createSqliteStore({ path, sync: 'off' }),
+    transfer: () => openSqliteTransfer(path),
+    remove: () => rm(directory, { recursive: true, force: true }),
+  }
+}
+
+async function mongoPlace(): Promise<Place> {
+  const { openMongoTransfer } = await import('../../engine/store/mongo/transfer.ts')
+  const database = testDatabase()
+  return {
+    address: database.uri,
+    store: () => database.open(),
+    transfer: () => openMongoTransfer({ uri: database.uri, timeoutMs: 10_000, log: silentLogger }),
+    remove: () => database.remove(),
+  }
+}
+
+const messages = 30
+
+/** Something in every collection. */
+async function fill(store: Store): Promise<Mailbox> {
+  const mailbox = await createMailbox(store)
+  const { developer, user, account } = mailbox
+  const added = Array.from({ length: messages }, (_, index) =>
+    mailbox.added('INBOX', index + 1, index % 3 === 0 ? { attachments: [attachmentRecord(0)] } : {}, {
+      flags: ['\\Seen'],
+    }),
+  )
+  const events = added.map((one) => mailbox.event(one))
+  const counts = { total: 1, direct: 0, indirect: 1, receivedAt: epochStart }
+  const batch = await mailbox.batch('INBOX')
+  await store.sync.apply({
+    ...batch,
+    added,
+    changes: events.flatMap((event) => event.changes),
+    outbox: events.flatMap((event) => event.outbox),
+    contacts: added.map(({ id }) => ({
+      userId: user.id,
+      email: 'ada@example.com',
+      name: 'Ada',
+      key: `${id}:r`,
+      ...counts,
+    })),
+    cursorAfter: moved(batch.cursorBefore, { uidNext: messages + 1, exists: messages }),
+  })
+  await mailbox.apply('INBOX', { vanished: [1], vanishedAt: epochStart })
+  const webhook = webhookRecord(developer.id, { userId: user.id })
+  await store.webhooks.create(webhook)
+  const attempt = { at: epochStart, durationMs: 3, status: 500, error: 'HTTP 500', response: 'no' }
+  const failed = outboxRecord(webhook, {
+    state: 'failed',
+    finishedAt: epochStart,
+    attempts: [attempt],
+    attemptCount: 1,
+  })
+  await store.webhooks.saveScan({ webhookId: webhook.id, accountId: account.id, after: null, done: true }, [failed])
+  await store.tokens.create(tokenRecord(developer.id, { userId: user.id }))
+  const shownSecret = 'abc[...]xyz'
+  const provider = { developerId: developer.id, consumerKey: 'k', sealedSecret: 's', shownSecret, type: 'GMAIL_OAUTH2' }
+  await store.providers.put({ ...provider, createdAt: epochStart })
+  await store.nonces.remember(developer.apiKey, 'nonce', 1, Date.now() + 600_000)
+  const call = {
+    id: newId(),
+    developerId: developer.id,
+    userId: user.id,
+    at: epochStart,
+    method: 'GET',
+    path: '/lite/users',
+  }
+  await store.calls.append([{ ...call, status: 200, durationMs: 2 }])
+  return mailbox
+}
+
+const page = { limit: 1000, offset: 0 }
+
+/** What the port answers about everything that was filled in. */
+async function seen(store: Store, { developer, user, account }: Mailbox): Promise<unknown> {
+  const inbox = await store.folders.byPath(account.id, 'INBOX')
+  assert(inbox)
+  return {
+    developer: await store.developers.byKey(developer.apiKey),
+    users: await store.users.list(developer.id, { email: account.email }, page),
+    accounts: await store.accounts.listByUser(user.id),
+    folders: await store.folders.list(account.id),
+    listed: await store.messages.list(account.id, { folderId: inbox.id }, page),
+    attached: await store.messages.list(account.id, { hasAttachments: true, from: ['example.com'] }, page),
+    gone: await store.messages.gone(account.id, epochStart + 1, 10),
+    uids: await store.messages.knownUids(inbox.id, '1', 0, 1000),
+    changes: await store.changes.since(account.id, 0, 1000),
+    webhooks: await store.webhooks.listByUser(user.id),
+    deliveries: await store.outbox.list({ developerId: developer.id }, page),
+    pending: await store.outbox.pending('f'.repeat(24), [], 1000),
+    contacts: await store.contacts.list(user.id, 'total_count', 'desc', page),
+    tokens: await store.tokens.list(developer.id, {}),
+    providers: await store.providers.list(developer.id),
+    calls: await store.calls.list({ developerId: developer.id }, page),
+  }
+}
+
+function copyTests(fromKind: string, from: () => Promise<Place>, toKind: string, to: () => Promise<Place>): void {
+  suite(`copy from ${fromKind} to ${toKind}`, fromKind + toKind === 'SQLiteSQLite' ? {} : needs('mongodb'), () => {
+    let source: Place
+    let target: Place
+    let mailbox: Mailbox
+    let store: Store
+
+    before(async () => {
+      source = await from()
+      store = await source.store()
+      mailbox = await fill(store)
+    })
+    after(async () => {
+      await store.close()
+      await source.remove()
+    })
+
+    async function withTarget(work: () => Promise<void>): Promise<void> {
+      target = await to()
+      try {
+        await work()
+      } finally {
+        await target.remove()
+      }
+    }
+
+    test('everything is there, and answers the same', () =>
+      withTarget(async () => {
+        const lines: string[] = []
+        const args = ['copy', '--from', source.address, '--to', target.address]
+        assert.equal(await runStoreCommand(args, (line) => lines.push(line)), 0, lines.join('\n'))
+        assert(
+          lines.some((line) => /^messages +30$/.test(line)),
+          lines.join('\n'),
+        )
+        assert.match(lines.at(-1) ?? '', /^copied and verified from /)
+        const copy = await target.store()
+        assert.deepEqual(await seen(copy, mailbox), await seen(store, mailbox))
+        assert.equal(await copy.nonces.remember(mailbox.developer.apiKey, 'nonce', 1, Date.now() + 600_000), false)
+        await goesOn(copy)
+        await copy.close()
+        await refusesAgain(args)
+      }))
+
+    /** The copy is a store to work with: the log is numbered on, and what was counted is not counted again. */
+    async function goesOn(copy: Store): Promise<void> {
+      const { user, account } = mailbox
+      const inbox = await copy.folders.byPath(account.id, 'INBOX')
+      const first = (await copy.messages.list(account.id, { order: 'asc' }, { limit: 1, offset: 0 }))[0]
+      assert(inbox && first)
+      const counts = { total: 1, direct: 0, indirect: 1, receivedAt: epochStart }
+      const one = mailbox.added('INBOX', 1000)
+      const { changes } = await copy.sync.apply({
+        ...(await mailbox.batch('INBOX')),
+        cursorBefore: inbox.cursor,
+        added: [one],
+        changes: mailbox.event(one).changes,
+        contacts: [{ userId: user.id, email: 'ada@example.com', name: '', key: `${first.id}:r`, ...counts }],
+      })
+      assert.deepEqual(
+        changes.map(({ seq }) => seq),
+        [messages + 1],
+      )
+      assert.equal((await copy.contacts.get(user.id, contactId(user.id, 'ada@example.com')))?.totalCount, messages)
+    }
+
+    async function refusesAgain(args: readonly string[]): Promise<void> {
+      const lines: string[] = []
+      assert.equal(await runStoreCommand(args, (line) => lines.push(line)), 1)
+      assert.match(lines.join('\n'), /is not empty \(.*31 messages.*--into-existing/)
+      assert.equal(await runStoreCommand([...args, '--into-existing'], () => undefined), 0)
+    }
+
+    test('a copy that is cut short anywhere goes on where it was', () =>
+      withTarget(async () => {
+        const [out, whole] = [await source.transfer(), await target.transfer()]
+        const written: Partial<Record<TransferName, number>> = {}
+        let budget = 0
+        const failing: StoreTransfer = {
+          ...whole,
+          import: async (collection, records) => {
+            if (budget === 0) throw new Error('cut')
+            budget -= 1
+            written[collection] = (written[collection] ?? 0) + records.length
+            await whole.import(collection, records)
+          },
+        }
+        const options = { from: out, to: failing, intoExisting: false, progress: () => undefined, pageSize: 7 }
+        let cuts = 0
+        for (;;) {
+          budget = 3
+          try {
+            await copyStore(options)
+            break
+          } catch (error) {
+            assert(error instanceof Error && error.message === 'cut', String(error))
+            cuts += 1
+          }
+        }
+        assert(cuts > 4, `${cuts} cuts`)
+        const counts = await countAll(out)
+        for (const name of transferNames) assert(counts[name] > 0, `${name} has something to copy`)
+        assert.deepEqual(await countAll(whole), counts)
+        assert.equal(written.messages, messages, 'no page twice')
+        assert.equal(await whole.progress(), null)
+        await whole.close()
+        await out.close()
+        const copy = await target.store()
+        assert.deepEqual(await seen(copy, mailbox), await seen(store, mailbox))
+        await copy.close()
+      }))
+
+    test('a source that changes meanwhile is found out by its counts', () =>
+      withTarget(async () => {
+        const [out, into] = [await source.transfer(), await target.transfer()]
+        const growing: StoreTransfer = {
+          ...out,
+          count: async (collection) => (await out.count(collection)) + (collection === 'messages' ? 1 : 0),
+        }
+        const copying = copyStore({ from: growing, to: into, intoExisting: false, progress: () => undefined })
+        await rejectsWith(copying, 'internal')
+        await out.close()
+        await into.close()
+      }))
+  })
+}
+
+copyTests('SQLite', sqlitePlace, 'SQLite', sqlitePlace)
+copyTests('SQLite', sqlitePlace, 'MongoDB', mongoPlace)
+copyTests('MongoDB', mongoPlace, 'SQLite', sqlitePlace)
+copyTests('MongoDB', mongoPlace, 'MongoDB', mongoPlace)
+
+suite('the command line of the copy', () => {
+  test('says how it is used, and what is wrong, in words', async () => {
+    const place = await sqlitePlace()
+    for (const [args, words] of [
+      [[], /^usage: /],
+      [['copy', '--from', 'a'], /^usage: /],
+      [['copy', '--from', 'a', '--to', 'a'], /same store/],
+      [['copy', '--frm', 'a', '--to', 'b'], /^usage: /],
+      [['copy', '--from', join(place.address, 'none.sqlite'), '--to', place.address], /no such store/],
+      [['copy', '--from', 'mongodb://:x', '--to', place.address], /^MONGODB_URI: /],
+    ] as const) {
+      const lines: string[] = []
+      assert.equal(await runStoreCommand(args, (line) => lines.push(line)), 1)
+      assert.match(lines.join('\n'), words)
+    }
+    await place.remove()
+  })
+})

@@ -1,0 +1,72 @@
+/** Collections, indexes and schema version: made at start, again and again, by one node or several. */
+import assert from 'node:assert/strict'
+import { after, before, suite, test } from 'node:test'
+import { MongoClient, type Db } from 'mongodb'
+import { isAppError } from '../../engine/errors.ts'
+import { silentLogger } from '../../engine/observe/log.ts'
+import { openCollections } from '../../engine/store/mongo/documents.ts'
+import { indexes } from '../../engine/store/mongo/indexes.ts'
+import { migrate, type Migration } from '../../engine/store/mongo/schema.ts'
+import { needs } from '../support/require.ts'
+import { testDatabase, type TestDatabase } from './mongo-server.ts'
+
+suite('the schema of the database', needs('mongodb'), () => {
+  let database: TestDatabase
+  let client: MongoClient
+  let db: Db
+
+  before(async () => {
+    database = testDatabase()
+    client = await MongoClient.connect(database.uri)
+    db = client.db()
+  })
+  after(async () => {
+    await client.close()
+    await database.remove()
+  })
+
+  async function version(): Promise<unknown> {
+    return (await openCollections(db).meta.findOne({ _id: 'schema' }))?.['version']
+  }
+
+  test('nodes that start together on an empty database make every index once', async () => {
+    const stores = await Promise.all([database.open(), database.open(), database.open()])
+    await Promise.all(stores.map((store) => store.ping()))
+    await database.open()
+    for (const [name, wanted] of Object.entries(indexes)) {
+      const there = (await db.collection(name).indexes()).map((index) => String(index['name']))
+      assert.deepEqual(there.sort(), ['_id_', ...wanted.map((index) => String(index.name))].sort(), name)
+    }
+    assert.equal(await version(), 1)
+  })
+
+  test('steps forward are taken in order, each once, and one that failed is taken again', async () => {
+    const taken: string[] = []
+    let broken = true
+    const step = (name: string, work: () => void = () => undefined): Migration => ({
+      name,
+      up: (): Promise<void> => {
+        work()
+        taken.push(name)
+        return Promise.resolve()
+      },
+    })
+    const steps = [
+      step('first'),
+      step('second', () => {
+        if (broken) throw new Error('the disk is full')
+      }),
+      step('third'),
+    ]
+    const go = (): Promise<void> => migrate(db, { collections: openCollections(db) }, silentLogger, steps)
+    await assert.rejects(go, /the disk is full/)
+    assert.equal(await version(), 2)
+    broken = false
+    await go()
+    await go()
+    assert.deepEqual(taken, ['first', 'second', 'third'])
+    assert.equal(await version(), 4)
+    const older = migrate(db, { collections: openCollections(db) }, silentLogger, steps.slice(0, 1))
+    await assert.rejects(older, (error) => isAppError(error, 'bad_request'))
+  })
+})
