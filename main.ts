@@ -1,6 +1,6 @@
 /** Wiring only: config → log → store → engine → api → signals. The only process.exit of the house. */
 import type { Server } from 'node:http'
-import { createApp, createServer } from './api/app.ts'
+import { createApp, createServer, type App } from './api/app.ts'
 import { closeServer, listen } from './api/listen.ts'
 import { AppError, createEngine, createLogger, readConfig, type Engine, type Logger } from './engine/index.ts'
 
@@ -15,11 +15,12 @@ async function serve(): Promise<void> {
       'first developer made: keep this key and its secret (shownOnce)',
     )
   }
-  const server = createServer(createApp({ engine }), config)
+  const app = createApp({ engine })
+  const server = createServer(app, config)
   const url = await listen(server, config)
   engine.setBaseUrl(url)
   log.info({ url, store: engine.store.kind }, 'listening')
-  endOnSignals(engine, server, log)
+  endOnSignals({ engine, app, server, log })
   await engine.start()
   log.info('started')
 }
@@ -27,14 +28,23 @@ async function serve(): Promise<void> {
 /** For answers that are on their way. */
 const closeGraceMs = 2000
 
+interface Running {
+  readonly engine: Engine
+  readonly app: App
+  readonly server: Server
+  readonly log: Logger
+}
+
 /** SIGTERM and SIGINT end in order; a second one ends at once. */
-function endOnSignals(engine: Engine, server: Server, log: Logger): void {
+function endOnSignals({ engine, app, server, log }: Running): void {
   let ending = false
   const end = (signal: string): void => {
     if (ending) process.exit(1)
     ending = true
     log.info({ signal }, 'stopping')
     closeServer(server, closeGraceMs)
+      // The last calls go to the log of calls, which the engine's store keeps.
+      .then(() => app.close())
       .then(() => engine.stop())
       .then(
         () => process.exit(0),

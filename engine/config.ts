@@ -234,6 +234,6 @@ export function configTable(): readonly {
 }
 
 function defaultText(schema: z.ZodType): string {
-  const json = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' }) as { default?: unknown }
-  return json.default === undefined ? '' : String(json.default)
+  const { default: fallback } = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' })
+  return typeof fallback === 'string' ? fallback : ''
 }

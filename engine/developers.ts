@@ -32,7 +32,8 @@ interface Deps {
   readonly config: Pick<Config, 'MAILROOM_API_KEY' | 'MAILROOM_API_SECRET'>
 }
 
-export function createDevelopers({ store, sealer, config }: Deps): Developers {
+export function createDevelopers(deps: Deps): Developers {
+  const { store, sealer } = deps
   const byKey = new LRUCache<string, Authenticated>({ max: 1000, ttl: 30_000 })
   const byId = new LRUCache<string, Authenticated>({ max: 1000, ttl: 30_000 })
 
@@ -42,12 +43,6 @@ export function createDevelopers({ store, sealer, config }: Deps): Developers {
     byKey.set(developer.apiKey, found)
     byId.set(developer.id, found)
     return found
-  }
-
-  async function create(apiKey: string, apiSecret: string): Promise<void> {
-    const id = newId()
-    const sealedSecret = sealer.seal(apiSecret, id)
-    await store.developers.create({ id, apiKey, sealedSecret, statusCallbackUrl: null, createdAt: Date.now() })
   }
 
   return {
@@ -61,27 +56,36 @@ export function createDevelopers({ store, sealer, config }: Deps): Developers {
     },
 
     async ensureFirst() {
-      const { MAILROOM_API_KEY: key, MAILROOM_API_SECRET: secret } = config
-      if (key === null || secret === null) {
-        if ((await store.developers.count()) > 0) return null
-        const generated = { apiKey: randomBytes(12).toString('hex'), apiSecret: randomBytes(24).toString('base64url') }
-        await create(generated.apiKey, generated.apiSecret)
-        return generated
-      }
+      const { MAILROOM_API_KEY: key, MAILROOM_API_SECRET: secret } = deps.config
+      if (key === null || secret === null) return generateFirst(deps)
       const known = await store.developers.byKey(key)
-      if (known === null) await create(key, secret)
-      else await refreshSecret(known, secret)
+      if (known === null) await create(deps, key, secret)
+      else await refreshSecret(deps, known, secret)
       return null
     },
   }
+}
 
-  async function refreshSecret(known: DeveloperRecord, secret: string): Promise<void> {
-    let current: string | null = null
-    try {
-      current = sealer.open(known.sealedSecret, known.id)
-    } catch (cause) {
-      throw new AppError('bad_request', 'MAILROOM_SECRET: not the one that sealed this data directory', { cause })
-    }
-    if (current !== secret) await store.developers.setSecret(known.id, sealer.seal(secret, known.id))
+/** Key and secret of the first developer; null when there is one. */
+async function generateFirst(deps: Deps): ReturnType<Developers['ensureFirst']> {
+  if ((await deps.store.developers.count()) > 0) return null
+  const generated = { apiKey: randomBytes(12).toString('hex'), apiSecret: randomBytes(24).toString('base64url') }
+  await create(deps, generated.apiKey, generated.apiSecret)
+  return generated
+}
+
+async function create({ store, sealer }: Deps, apiKey: string, apiSecret: string): Promise<void> {
+  const id = newId()
+  const sealedSecret = sealer.seal(apiSecret, id)
+  await store.developers.create({ id, apiKey, sealedSecret, statusCallbackUrl: null, createdAt: Date.now() })
+}
+
+async function refreshSecret({ store, sealer }: Deps, known: DeveloperRecord, secret: string): Promise<void> {
+  let current: string
+  try {
+    current = sealer.open(known.sealedSecret, known.id)
+  } catch (cause) {
+    throw new AppError('bad_request', 'MAILROOM_SECRET: not the one that sealed this data directory', { cause })
   }
+  if (current !== secret) await store.developers.setSecret(known.id, sealer.seal(secret, known.id))
 }

@@ -89,46 +89,15 @@ interface Deps {
 export function createMailboxes(deps: Deps): Mailboxes {
   const { store, accounts, webhooks } = deps
   return {
-    async createUser(developer, input) {
-      const email = input.email ?? input.account?.email
-      const userId = newId()
-      const user: UserRecord = {
-        id: userId,
-        developerId: developer.id,
-        firstName: input.firstName ?? '',
-        lastName: input.lastName ?? '',
-        emailAddresses: email === undefined ? [] : [email.toLowerCase()],
-        createdAt: Date.now(),
-      }
-      if (input.account === undefined) {
-        await store.users.create(user)
-        return { ok: true, value: { user, account: null } }
-      }
-      const tried = await tryMailbox(deps, developer, input.account)
-      if (!tried.ok) return tried
-      await store.users.create(user)
-      const account = await storeAccount(deps, user, input.account)
-      return { ok: true, value: { user, account } }
-    },
-
-    async createAccount(developer, user, input) {
-      const tried = await tryMailbox(deps, developer, input)
-      if (!tried.ok) return tried
-      const account = await storeAccount(deps, user, input)
-      const address = input.email.toLowerCase()
-      if (!user.emailAddresses.includes(address)) {
-        await store.users.edit(user.id, { emailAddresses: [...user.emailAddresses, address] })
-      }
-      return { ok: true, value: account }
-    },
+    createUser: (developer, input) => createUser(deps, developer, input),
+    createAccount: (developer, user, input) => createAccount(deps, developer, user, input),
+    editAccount: (developer, account, edit) => editAccount(deps, developer, account, edit),
 
     async editUser(user, patch) {
       const edited = await store.users.edit(user.id, patch)
       if (edited === null) throw notFound('user', user.id)
       return edited
     },
-
-    editAccount: (developer, account, edit) => editAccount(deps, developer, account, edit),
 
     async removeUser(user) {
       const owned = await store.accounts.listByUser(user.id)
@@ -148,6 +117,58 @@ export function createMailboxes(deps: Deps): Mailboxes {
       await deps.developers.setStatusCallbackUrl(developer, url)
     },
   }
+}
+
+async function createUser(
+  deps: Deps,
+  developer: DeveloperRecord,
+  input: UserInput,
+): ReturnType<Mailboxes['createUser']> {
+  const { users } = deps.store
+  const user = newUser(developer, input)
+  if (input.account === undefined) {
+    await users.create(user)
+    return { ok: true, value: { user, account: null } }
+  }
+  const tried = await tryMailbox(deps, developer, input.account)
+  if (!tried.ok) return tried
+  await users.create(user)
+  try {
+    const account = await storeAccount(deps, user, input.account)
+    return { ok: true, value: { user, account } }
+  } catch (error) {
+    // Why the account could not be stored is the answer, whatever comes of the removal.
+    await Promise.allSettled([users.remove(user.id)])
+    throw error
+  }
+}
+
+function newUser(developer: DeveloperRecord, input: UserInput): UserRecord {
+  const email = input.email ?? input.account?.email
+  return {
+    id: newId(),
+    developerId: developer.id,
+    firstName: input.firstName ?? '',
+    lastName: input.lastName ?? '',
+    emailAddresses: email === undefined ? [] : [email.toLowerCase()],
+    createdAt: Date.now(),
+  }
+}
+
+async function createAccount(
+  deps: Deps,
+  developer: DeveloperRecord,
+  user: UserRecord,
+  input: AccountInput,
+): Promise<Created<AccountRecord>> {
+  const tried = await tryMailbox(deps, developer, input)
+  if (!tried.ok) return tried
+  const account = await storeAccount(deps, user, input)
+  const address = input.email.toLowerCase()
+  if (!user.emailAddresses.includes(address)) {
+    await deps.store.users.edit(user.id, { emailAddresses: [...user.emailAddresses, address] })
+  }
+  return { ok: true, value: account }
 }
 
 async function tryMailbox(deps: Deps, developer: DeveloperRecord, input: AccountInput): Promise<Created<null>> {

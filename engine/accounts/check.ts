@@ -43,11 +43,13 @@ function failureError({ failure, message }: { readonly failure: ProbeFailure; re
   return new AppError(unreachable ? 'network' : failure, message)
 }
 
-/** Waits until what the chart knows is stored. */
+/** Waits until what the chart knows is stored. An attempt that is under way hears nothing of a check: its own outcome is waited for. */
 async function recorded(registry: AccountRegistry, accountId: string, until: number, now: () => number): Promise<void> {
   while (now() < until) {
     const snapshot = registry.snapshot(accountId)
-    if (snapshot === null || snapshot.context.revision === snapshot.context.recorded) return
+    if (snapshot === null) return
+    const { revision, recorded: stored } = snapshot.context
+    if (revision === stored && !snapshot.hasTag('connecting')) return
     await sleep(recordStepMs)
   }
 }

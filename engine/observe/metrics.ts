@@ -13,10 +13,21 @@ export interface MetricsOptions {
 /** One registry per process (and per engine in tests). */
 export function createMetrics(options: MetricsOptions = {}) {
   const registry = new Registry()
-  const registers = [registry]
   if (options.processMetrics) collectDefaultMetrics({ register: registry })
   return {
     registry,
+    ...apiMetrics(registry),
+    ...imapMetrics(registry),
+    ...deliveryMetrics(registry),
+    ...actorMetrics(registry, options),
+  }
+}
+
+export type Metrics = ReturnType<typeof createMetrics>
+
+function apiMetrics(registry: Registry) {
+  const registers = [registry]
+  return {
     apiCalls: new Counter({
       name: 'mailroom_api_calls_total',
       help: 'API calls by method, route and status',
@@ -30,8 +41,12 @@ export function createMetrics(options: MetricsOptions = {}) {
       buckets: seconds,
       registers,
     }),
-    accounts: tagGauge(registry, 'mailroom_accounts', 'Account actors by tag', options.accountTags),
-    webhooks: tagGauge(registry, 'mailroom_webhooks', 'Webhook actors by tag', options.webhookTags),
+  }
+}
+
+function imapMetrics(registry: Registry) {
+  const registers = [registry]
+  return {
     imapLogins: new Counter({
       name: 'mailroom_imap_logins_total',
       help: 'IMAP logins by outcome',
@@ -57,6 +72,12 @@ export function createMetrics(options: MetricsOptions = {}) {
       labelNames: ['kind'],
       registers,
     }),
+  }
+}
+
+function deliveryMetrics(registry: Registry) {
+  const registers = [registry]
+  return {
     deliveries: new Counter({
       name: 'mailroom_deliveries_total',
       help: 'Callback attempts by kind and outcome',
@@ -69,11 +90,18 @@ export function createMetrics(options: MetricsOptions = {}) {
       buckets: seconds,
       registers,
     }),
+  }
+}
+
+function actorMetrics(registry: Registry, { accountTags, webhookTags }: MetricsOptions) {
+  return {
+    accounts: tagGauge(registry, 'mailroom_accounts', 'Account actors by tag', accountTags),
+    webhooks: tagGauge(registry, 'mailroom_webhooks', 'Webhook actors by tag', webhookTags),
     actorDeaths: new Counter({
       name: 'mailroom_actor_deaths_total',
       help: 'Root actors that died of a bug',
       labelNames: ['kind'],
-      registers,
+      registers: [registry],
     }),
   }
 }
@@ -90,5 +118,3 @@ function tagGauge(registry: Registry, name: string, help: string, count: Metrics
     },
   })
 }
-
-export type Metrics = ReturnType<typeof createMetrics>

@@ -37,11 +37,6 @@ export interface WebhooksDeps {
   readonly random?: () => number
 }
 
-/** How often finished deliveries are looked through for old ones, and gauges are set. */
-const retentionMs = 3_600_000
-const gaugeMs = 10_000
-const expiredAtOnce = 1_000
-
 interface Wing {
   readonly deps: WebhooksDeps
   readonly now: () => number
@@ -50,7 +45,6 @@ interface Wing {
   readonly actors: Actors
   readonly history: History
   readonly stopWork: () => Promise<void>
-  readonly timers: NodeJS.Timeout[]
 }
 
 export function createWebhooks(deps: WebhooksDeps): Webhooks {
@@ -110,38 +104,21 @@ function build(deps: WebhooksDeps) {
     await recorder.close(config.MAILROOM_SHUTDOWN_TIMEOUT)
     await http.close()
   }
-  const wing: Wing = { deps, now, targets, composer, actors, history, stopWork, timers: [] }
+  const wing: Wing = { deps, now, targets, composer, actors, history, stopWork }
   return { wing, admin }
 }
 
 async function startAll(wing: Wing): Promise<void> {
-  const { targets, actors, deps, timers } = wing
+  const { targets, actors, deps } = wing
   await targets.load()
   for (const { webhook } of targets.all()) actors.start(webhook.id, webhook)
   for (const channelId of await deps.store.outbox.channels()) actors.reread(channelId)
   await wing.history.startAll()
-  timers.push(setInterval(() => setGauges(wing), gaugeMs).unref())
-  timers.push(setInterval(() => void expire(wing), retentionMs).unref())
 }
 
 async function stopAll(wing: Wing): Promise<void> {
-  for (const timer of wing.timers.splice(0)) clearInterval(timer)
   await wing.history.stop()
   await wing.stopWork()
-}
-
-function setGauges({ deps, actors }: Wing): void {
-  deps.metrics.webhooks.reset()
-  for (const [tag, count] of actors.registry.countTags()) deps.metrics.webhooks.set({ tag }, count)
-}
-
-async function expire({ deps, now }: Wing): Promise<void> {
-  const before = now() - deps.config.MAILROOM_DELIVERY_RETENTION
-  try {
-    while ((await deps.store.outbox.expire(before, expiredAtOnce)) === expiredAtOnce);
-  } catch (error) {
-    deps.log.warn({ err: toAppError(error) }, 'old deliveries not removed yet')
-  }
 }
 
 /** A webhook that is not in the cache (just removed, or unreadable) is judged by its record. */

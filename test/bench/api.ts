@@ -135,6 +135,7 @@ async function contentLoads(fleet: Fleet, seconds: number): Promise<Load[]> {
 async function downloadBare(client: ImapFlow, uid: number, part: string): Promise<number> {
   const { content } = await client.download(String(uid), part, { uid: true })
   let bytes = 0
+  if (content === undefined) throw new Error(`no part ${part} of UID ${uid}`)
   for await (const chunk of content) bytes += (chunk as Buffer).length
   return bytes
 }

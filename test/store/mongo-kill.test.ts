@@ -18,7 +18,7 @@ import { testDatabase, type TestDatabase } from './mongo-server.ts'
 
 const run = promisify(execFile)
 const script = join(import.meta.dirname, '../support/mongo.sh')
-const home = process.env['MAILROOM_MONGO_HOME'] ?? '/var/tmp/mailroom-mongo'
+const home = process.env['TEST_MONGO_HOME'] ?? '/var/tmp/mailroom-mongo'
 const instance = `kill-${process.pid}`
 
 async function mongo(command: string): Promise<string> {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A database that speaks MongoDB's protocol, for tests, developers and the bench: Debian sid's postgresql-18-documentdb in a
-# chroot, with FerretDB in front. Everything lives under MAILROOM_MONGO_HOME (/var/tmp/mailroom-mongo), outside the checkout,
+# chroot, with FerretDB in front. Everything lives under TEST_MONGO_HOME (/var/tmp/mailroom-mongo), outside the checkout,
 # and is reused when it is there. Needs root, debootstrap (installed when missing) and Go.
 #
 #   mongo.sh [start] [NAME]   installs what is missing, starts instance NAME (default: main), prints its URI; runs already: prints it
@@ -14,7 +14,7 @@
 # The URI is the only line on stdout; progress goes to stderr.
 set -euo pipefail
 
-home=${MAILROOM_MONGO_HOME:-/var/tmp/mailroom-mongo}
+home=${TEST_MONGO_HOME:-/var/tmp/mailroom-mongo}
 root=$home/root
 ferret=$home/bin/ferretdb
 ferret_version=v2.7.0
@@ -198,7 +198,7 @@ start_front() {
 }
 
 wait_for_front() {
-  local deadline=$((SECONDS + ${MAILROOM_MONGO_WAIT:-60}))
+  local deadline=$((SECONDS + ${TEST_MONGO_WAIT:-60}))
   until (exec 3<>"/dev/tcp/127.0.0.1/$(port_of mongo)") 2>/dev/null; do
     kill -0 "$(cat "$front_pid")" 2>/dev/null || fail "FerretDB ended: $state/ferretdb.log"
     [ "$SECONDS" -lt "$deadline" ] || fail "FerretDB does not listen: $state/ferretdb.log"

@@ -6,6 +6,7 @@ import { folderRank, listedFolder } from '../rows.ts'
 import { checkEpoch } from './account-rows.ts'
 import type { Database } from './database.ts'
 import { forgetFolder } from './forget.ts'
+import { createLists } from './parsed.ts'
 import type { Statements } from './statements.ts'
 
 export const folderList = 'SELECT doc FROM folders WHERE account_id = ? ORDER BY rank, path'
@@ -67,7 +68,9 @@ export function createFolders(db: Database, now: () => number): FolderStore {
       const folder = readFolder(db, id)
       if (folder) saveFolder(db, { ...folder, ...patch })
     })
-  const list = (accountId: string) => db.read(() => db.docs(folderList, accountId) as FolderRecord[])
+  const lists = createLists<FolderRecord>(2000)
+  const list = (accountId: string) =>
+    db.read(() => lists.of(accountId, db.texts(folderList, accountId)) as FolderRecord[])
   return {
     list,
     byPath: (accountId, path) => db.read(() => readFolder(db, folderId(accountId, path))),

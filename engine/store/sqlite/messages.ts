@@ -5,6 +5,7 @@ import { relocateMessage, setMessageFlags } from '../rows.ts'
 import type { Database } from './database.ts'
 import { messageCount, messagePage } from './message-query.ts'
 import { createUnit } from './message-rows.ts'
+import { createRecords, type Records } from './parsed.ts'
 import type { Row, Statements } from './statements.ts'
 
 export const messageLookups = {
@@ -33,9 +34,16 @@ function find(sql: Statements, accountId: string, reference: string): MessageRec
   )
 }
 
-function list(sql: Statements, accountId: string, query: MessageQuery, page: Page): MessageRecord[] {
-  const statement = messagePage(accountId, query, page, 'm.doc')
-  return statement ? (sql.docs(statement.sql, ...statement.values) as MessageRecord[]) : []
+function list(
+  sql: Statements,
+  records: Records<MessageRecord>,
+  accountId: string,
+  query: MessageQuery,
+  page: Page,
+): MessageRecord[] {
+  const statement = messagePage(accountId, query, page, 'm.id, m.doc')
+  if (!statement) return []
+  return sql.pairs(statement.sql, ...statement.values).map(([id, text]) => records.of(id, text))
 }
 
 function count(sql: Statements, accountId: string, query: MessageQuery): number {
@@ -117,12 +125,16 @@ function createWrites(db: Database): Writes {
   }
 }
 
+/** A list of 25 is mostly the same 25 as last time. */
+const keptRecords = { max: 5000, maxChars: 16_777_216 }
+
 function createReads(db: Database): Omit<MessageStore, 'knownUids' | keyof Writes> {
+  const records = createRecords<MessageRecord>(keptRecords)
   return {
     get: (accountId, id) => db.read(() => readMessage(db, accountId, id)),
     byIds: (accountId, ids) => db.read(() => [...new Set(ids)].flatMap((id) => readMessage(db, accountId, id) ?? [])),
     find: (accountId, reference) => db.read(() => find(db, accountId, reference)),
-    list: (accountId, query, page) => db.read(() => list(db, accountId, query, page)),
+    list: (accountId, query, page) => db.read(() => list(db, records, accountId, query, page)),
     count: (accountId, query) => db.read(() => count(db, accountId, query ?? {})),
     gone: (accountId, before, limit) =>
       db.read(() => db.docs(messageLookups.gone, accountId, before, limit) as MessageRecord[]),

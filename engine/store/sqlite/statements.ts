@@ -10,6 +10,10 @@ export interface Statements {
   doc(sql: string, ...values: readonly Value[]): unknown
   /** First column of every row, parsed as JSON. */
   docs(sql: string, ...values: readonly Value[]): unknown[]
+  /** First column of every row, as text. */
+  texts(sql: string, ...values: readonly Value[]): string[]
+  /** First two columns of every row, as text. */
+  pairs(sql: string, ...values: readonly Value[]): readonly (readonly [string, string])[]
   row(sql: string, ...values: readonly Value[]): Row | null
   rows(sql: string, ...values: readonly Value[]): Row[]
   /** Number in the first column of the first row; 0 = no row or NULL. */
@@ -39,6 +43,11 @@ export function createStatements(database: DatabaseSync): Statements {
       const rows = byIndex(sql).all(...values) as unknown as readonly [string][]
       return rows.map((row) => JSON.parse(row[0]) as unknown)
     },
+    texts: (sql, ...values) => {
+      const rows = byIndex(sql).all(...values) as unknown as readonly [string][]
+      return rows.map((row) => row[0])
+    },
+    pairs: (sql, ...values) => byIndex(sql).all(...values) as unknown as readonly [string, string][],
     row: (sql, ...values) => byName(sql).get(...values) ?? null,
     rows: (sql, ...values) => byName(sql).all(...values),
     number: (sql, ...values) => Number(first(sql, values) ?? 0),

@@ -57,8 +57,9 @@ export async function workLoad(
     workers.map(async (work) => {
       while (performance.now() < until) {
         const start = performance.now()
-        bytes += await work()
+        const size = await work()
         times.push(performance.now() - start)
+        bytes += size
       }
     }),
   )
@@ -73,13 +74,13 @@ function figures(
   failed: number,
   bytes: number,
 ): Load {
-  const { p50, p99 } = summarise(times.map((ms) => ms * 100))
+  const hundredths = summarise(times.map((ms) => ms * 100))
   return {
     name,
     concurrency,
     perSecond: round((times.length / tookMs) * 1000),
-    p50: round(p50) / 100,
-    p99: round(p99) / 100,
+    p50: Math.round(hundredths.p50) / 100,
+    p99: Math.round(hundredths.p99) / 100,
     failed,
     bytes: Math.round(bytes / Math.max(1, times.length)),
   }

@@ -1,0 +1,56 @@
+/**
+ * Records parsed once for each text. The row is read from the database every time, by whoever wrote it, and only parsing it is
+ * saved: the same text gives the very same object, another text another object. So nothing here can be stale, and whoever keeps
+ * something beside a record (a WeakMap) keeps it exactly as long as the record is true. Records are never changed in place.
+ */
+import { LRUCache } from 'lru-cache'
+
+interface Parsed<T> {
+  readonly text: string
+  readonly record: T
+}
+
+export interface Records<T> {
+  /** `key` = the row's own; `text` = its document. */
+  of(key: string, text: string): T
+}
+
+/** Keeps at most `max` records, of `maxChars` characters together; past that the least recently used go. */
+export function createRecords<T>({ max, maxChars }: { readonly max: number; readonly maxChars: number }): Records<T> {
+  const known = new LRUCache<string, Parsed<T>>({
+    max,
+    maxSize: maxChars,
+    sizeCalculation: ({ text }) => text.length + 1,
+  })
+  return {
+    of(key, text) {
+      const found = known.get(key)
+      if (found?.text === text) return found.record
+      const record = JSON.parse(text) as T
+      known.set(key, { text, record })
+      return record
+    },
+  }
+}
+
+/** The same for lists: the very same array as long as none of its rows has changed, come or gone. */
+export interface Lists<T> {
+  of(key: string, texts: readonly string[]): readonly T[]
+}
+
+export function createLists<T>(max: number): Lists<T> {
+  const known = new LRUCache<string, { readonly texts: readonly string[]; readonly records: readonly T[] }>({ max })
+  return {
+    of(key, texts) {
+      const found = known.get(key)
+      if (found !== undefined && sameTexts(found.texts, texts)) return found.records
+      const records = texts.map((text) => JSON.parse(text) as T)
+      known.set(key, { texts, records })
+      return records
+    },
+  }
+}
+
+function sameTexts(one: readonly string[], other: readonly string[]): boolean {
+  return one.length === other.length && one.every((text, index) => text === other[index])
+}

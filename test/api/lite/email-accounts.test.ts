@@ -1,0 +1,201 @@
+/** Email accounts: several per user, labels, settings and credentials, and DISABLED healed by hand. */
+import assert from 'node:assert/strict'
+import { after, before, suite, test } from 'node:test'
+import { startDovecot, type Dovecot } from '../../support/dovecot.ts'
+import { mail } from '../../support/mail.ts'
+import { needs } from '../../support/require.ts'
+import { until } from '../../support/until.ts'
+import { userBody } from '../../support/users.ts'
+import { startLiteRig, type Json, type LiteRig } from './rig.ts'
+
+suite('email accounts', () => {
+  let rig: LiteRig
+  before(async () => {
+    rig = await startLiteRig()
+  })
+  after(() => rig.close())
+
+  const body = (email: string, extra: Json = {}): Json =>
+    userBody({ host: rig.imap.host, port: rig.imap.port, password: 'secret' }, email, extra)
+
+  test('have every field', async () => {
+    const box = await rig.mailbox('eva.long', { extra: { status_callback_url: 'http://127.0.0.1:9/status' } })
+    assert.deepEqual(await rig.ok('GET', box.path), {
+      server: '127.0.0.1',
+      label: 'eva.long::imap',
+      username: box.email,
+      port: rig.imap.port,
+      use_ssl: false,
+      type: 'imap',
+      authentication_type: 'password',
+      status: 'OK',
+      status_message: null,
+      status_callback_url: 'http://127.0.0.1:9/status',
+      resource_url: rig.url + box.path,
+    })
+  })
+
+  test('a user has several, each with its label: the same one twice gets a number', async () => {
+    const box = await rig.mailbox('many')
+    const base = `/lite/users/${box.userId}/email_accounts`
+    const labels: string[] = []
+    for (const email of ['many@mail.example', 'many@mail.example', 'other@mail.example']) {
+      rig.imap.addUser(email)
+      const made = await rig.ok('POST', base, body(email))
+      assert.deepEqual([made['success'], made['status']], [true, 'OK'])
+      assert.equal(made['resource_url'], `${rig.url}${base}/${encodeURIComponent(String(made['label']))}`)
+      labels.push(String(made['label']))
+    }
+    assert.deepEqual(labels, ['many::imap::2', 'many::imap::3', 'other::imap'])
+    assert.deepEqual(
+      (await rig.list(base)).map(({ label }) => label),
+      ['many::imap', ...labels],
+    )
+  })
+
+  test('are reached by raw and encoded labels, in any case, and 0 is the first', async () => {
+    const box = await rig.mailbox('Label')
+    const base = `/lite/users/${box.userId}/email_accounts`
+    const view = await rig.ok('GET', box.path)
+    for (const label of ['label::imap', 'label%3A%3Aimap', 'LABEL::imap', '0', '0/', 'label::imap/']) {
+      const answer = await rig.call('GET', `${base}/${label}`)
+      assert.deepEqual(answer.json, view, label)
+      assert.equal(answer.headers['x-service-email-account-status'], `${rig.url}${box.path} OK`)
+    }
+    for (const label of ['1', 'label', 'label::imap::2']) {
+      const answer = await rig.call('GET', `${base}/${label}`)
+      assert.equal(answer.status, 404)
+      assert.equal(answer.json['value'], `email account ${label} is invalid`)
+    }
+  })
+
+  test('one is removed without the others; the next becomes 0', async () => {
+    const box = await rig.mailbox('two.accounts')
+    rig.imap.addUser('two.next@mail.example')
+    await rig.ok('POST', `/lite/users/${box.userId}/email_accounts`, body('two.next@mail.example'))
+    assert.deepEqual(await rig.ok('DELETE', box.path), { success: true })
+    assert.equal((await rig.call('GET', box.path)).status, 404)
+    assert.equal((await rig.ok('GET', `/lite/users/${box.userId}/email_accounts/0`))['label'], 'two.next::imap')
+    await until('no connection', () => rig.imap.connections.every(({ user }) => user !== box.email))
+  })
+
+  test('the status callback URL is set, checked and removed', async () => {
+    const box = await rig.mailbox('callback')
+    const shown = async (): Promise<unknown> => (await rig.ok('GET', box.path))['status_callback_url']
+    const edited = await rig.ok('POST', box.path, { status_callback_url: 'http://127.0.0.1:9/x', label: 'ignored' })
+    assert.deepEqual(edited, { success: true, status: 'OK', status_message: null, resource_url: rig.url + box.path })
+    assert.equal(await shown(), 'http://127.0.0.1:9/x')
+    assert.equal((await rig.call('POST', box.path, { status_callback_url: 'gopher://x' })).status, 400)
+    assert.equal(await shown(), 'http://127.0.0.1:9/x')
+    await rig.ok('POST', box.path, { status_callback_url: '' })
+    assert.equal(await shown(), null)
+  })
+
+  test('new settings are tried first: a failure leaves everything as it was', async () => {
+    const box = await rig.mailbox('careful')
+    const before = await rig.ok('GET', box.path)
+    for (const change of [{ password: 'wrong' }, { username: 'nobody@mail.example' }, { port: 1 }]) {
+      const answer = await rig.ok('POST', box.path, change)
+      assert.equal(answer['success'], false, JSON.stringify(change))
+      assert.match(String(answer['feedback_code']), /^(invalid_credentials|connection_refused)$/)
+      assert.equal(typeof answer['connection_log'], 'string')
+    }
+    assert.deepEqual(await rig.ok('GET', box.path), before)
+    assert.equal((await rig.call('POST', box.path, { status: 0 })).status, 400)
+  })
+
+  test('a new password is used from then on', async () => {
+    const box = await rig.mailbox('renewed')
+    await until('watching', () => rig.engine.accounts.view(box.accountId)?.tags.includes('watching'))
+    rig.imap.setPassword(box.email, 'second')
+    rig.imap.dropConnections(box.email)
+    await until('the rejection', async () => (await rig.ok('GET', box.path))['status_message'] !== null)
+    const edited = await rig.ok('POST', box.path, { password: 'second' })
+    assert.equal(edited['success'], true, JSON.stringify(edited))
+    await until('connected', () => rig.engine.accounts.view(box.accountId)?.tags.includes('watching'))
+    await box.deliver({ subject: 'after the change' })
+    assert.deepEqual([(await rig.ok('GET', box.path))['status_message']], [null])
+  })
+})
+
+suite('email accounts on Dovecot', needs('dovecot'), () => {
+  let rig: LiteRig
+  let dovecot: Dovecot
+  const email = 'dora@mail.example'
+  let path = ''
+  let accountId = ''
+  before(async () => {
+    dovecot = await startDovecot()
+    await dovecot.append(email, 'INBOX', mail({ to: email, subject: 'hello' }))
+    rig = await startLiteRig()
+    const made = await rig.ok('POST', '/lite/users', userBody(dovecot, email))
+    path = `/lite/users/${String(made['id'])}/email_accounts/0`
+    const [account] = await rig.engine.store.accounts.listByUser(String(made['id']))
+    accountId = String(account?.id)
+    await until('watching', () => rig.engine.accounts.view(accountId)?.tags.includes('watching'))
+  })
+  after(async () => {
+    await rig.close()
+    await dovecot.remove()
+  })
+  const check = (extra: Json = {}): Promise<Json> => rig.ok('POST', path, { force_status_check: 1, ...extra })
+  const status = async (): Promise<unknown> => (await rig.ok('GET', path))['status']
+  const header = async (): Promise<string> =>
+    String((await rig.call('GET', path)).headers['x-service-email-account-status'])
+      .split(' ')
+      .at(-1) ?? ''
+
+  test('force_status_check says OK while the password is right', async () => {
+    const checked = await check()
+    assert.deepEqual([checked['success'], checked['status'], checked['status_message']], [true, 'OK', null])
+  })
+
+  test('with a wrong password it says why, and DISABLED after three rejections; calls to the server are 503 then', async () => {
+    await dovecot.setPassword('the-new-one')
+    const first = await check()
+    assert.match(String(first['status_message']), /reject|auth/i)
+    for (let tries = 0; (await status()) !== 'DISABLED'; tries += 1) {
+      assert(tries < 3, 'DISABLED at the third rejection')
+      await check()
+    }
+    assert.equal(await header(), 'DISABLED')
+    const view = await rig.ok('GET', path)
+    assert.match(String(view['status_message']), /password|credential|login/i)
+    const create = await rig.call('POST', `${path}/folders/New`)
+    assert.equal(create.status, 503)
+    assert.match(String(create.json['value']), /DISABLED/)
+    assert(Number(create.headers['retry-after']) > 0)
+  })
+
+  test('status=1 alone does not heal it; the right password does, and the header says so', async () => {
+    await rig.ok('POST', path, { status: 1 })
+    assert.equal((await check())['status'], 'DISABLED')
+    const wrong = await rig.ok('POST', path, { password: 'still wrong' })
+    assert.deepEqual([wrong['success'], wrong['feedback_code']], [false, 'invalid_credentials'])
+    const right = await check({ password: 'the-new-one', status: 1 })
+    assert.deepEqual([right['success'], right['status'], right['status_message']], [true, 'OK', null])
+    assert.equal(await header(), 'OK')
+    await until('watching', () => rig.engine.accounts.view(accountId)?.tags.includes('watching'))
+    assert.equal((await rig.call('POST', `${path}/folders/New`)).status, 200)
+  })
+
+  test('a password that is right again on the server is found by force_status_check', async () => {
+    await dovecot.setPassword('third')
+    for (let tries = 0; tries < 3; tries += 1) await check()
+    assert.equal(await status(), 'DISABLED')
+    await dovecot.setPassword('the-new-one')
+    assert.equal((await check())['status'], 'OK')
+    await until('watching', () => rig.engine.accounts.view(accountId)?.tags.includes('watching'))
+  })
+
+  test('a server that is away is no reason for DISABLED: the check answers what is known, and why', async () => {
+    await dovecot.stop()
+    const checked = await until('a check that says why', async () => {
+      const one = await check()
+      return typeof one['status_message'] === 'string' ? one : null
+    })
+    assert.deepEqual([checked['success'], checked['status']], [true, 'OK'])
+    await dovecot.start()
+    await until('OK without a message', async () => (await rig.ok('GET', path))['status_message'] === null)
+  })
+})

@@ -1,0 +1,213 @@
+/** UIDVALIDITY changes (imap-servers.md rows 7 and 10): the folder is read anew, matched by identity, and only true differences told. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { tellGone } from '../../../engine/accounts/gone.ts'
+import { isAppError } from '../../../engine/errors.ts'
+import type { SyncBatch } from '../../../engine/store/port.ts'
+import { accountId, fill, letter, openStage, type Stage, type Worker } from './stage.ts'
+import { openWing, watchingWing } from './wing.ts'
+
+const resets = (stage: Stage) =>
+  stage.warnings.filter(({ message }) => message.startsWith('uidvalidity changed')).length
+
+async function tellLater({ context }: Worker): Promise<void> {
+  await tellGone({ ...context.deps, now: () => Date.now() + 10_000 }, context.state)
+}
+
+test('mapped again in bounded batches: nothing told but what truly differs; one reset in the log', async (t) => {
+  const sizes: number[] = []
+  const stage = await openStage(t, {
+    settings: { MAILROOM_SYNC_BATCH: '50' },
+    wrap: (store) => ({
+      ...store,
+      sync: {
+        ...store.sync,
+        apply(batch: SyncBatch) {
+          sizes.push(batch.added.length)
+          return store.sync.apply(batch)
+        },
+      },
+    }),
+  })
+  fill(stage.server, 'INBOX', 300)
+  const first = await stage.work()
+  await first.readAll()
+  stage.server.append('ann', 'INBOX', letter('live'))
+  await first.catchUp('INBOX')
+  const before = await stage.message('m7')
+  stage.server.expunge('ann', 'INBOX', 10)
+  stage.server.setFlags('ann', 'INBOX', 11, ['\\Flagged'])
+  stage.server.renumber('ann', 'INBOX')
+  stage.server.append('ann', 'INBOX', letter('during'))
+  sizes.length = 0
+  const second = await stage.work()
+  await second.readAll()
+  stage.server.append('ann', 'INBOX', letter('after'))
+  await second.catchUp('INBOX')
+  await tellLater(second)
+  assert.deepEqual(await stage.story(), [
+    'received live INBOX',
+    'received during INBOX',
+    'received after INBOX',
+    'deleted m10 INBOX',
+  ])
+  assert(Math.max(...sizes) <= 50)
+  assert.equal(resets(stage), 1)
+  const after = await stage.message('m7')
+  assert.equal(after.id, before.id)
+  assert.deepEqual(
+    after.placements.map((one) => one.uidValidity),
+    [String(stage.server.folder('ann', 'INBOX').uidValidity)],
+  )
+  assert.deepEqual((await stage.message('m11')).placements[0]?.flags, ['\\Flagged'])
+  assert.equal((await stage.folder('INBOX')).cursor?.remapSince, undefined)
+})
+
+test('dropped while it is mapped again: nobody is told that the mail is gone', async (t) => {
+  const stage = await openStage(t, { settings: { MAILROOM_SYNC_BATCH: '10' } })
+  fill(stage.server, 'INBOX', 30)
+  await (await stage.work()).readAll()
+  stage.server.renumber('ann', 'INBOX')
+  const second = await stage.work()
+  await second.catchUp('INBOX')
+  await tellLater(second)
+  assert.deepEqual(await stage.told(), [])
+  const third = await stage.work()
+  await tellLater(third)
+  assert.deepEqual(await stage.told(), [], 'before the new owner has read anything')
+  await third.readAll()
+  await tellLater(third)
+  assert.deepEqual(await stage.told(), [])
+  assert.equal((await stage.subjects('INBOX')).length, 30)
+})
+
+test('killed between the new cursor and the old places: nothing is told, nothing stays behind', async (t) => {
+  let dies = false
+  const stage = await openStage(t, {
+    wrap: (store) => ({
+      ...store,
+      sync: {
+        ...store.sync,
+        forgetPlacements: (...given: Parameters<typeof store.sync.forgetPlacements>) =>
+          dies ? Promise.reject(new Error('killed')) : store.sync.forgetPlacements(...given),
+      },
+    }),
+  })
+  fill(stage.server, 'INBOX', 5)
+  await (await stage.work()).readAll()
+  stage.server.renumber('ann', 'INBOX')
+  dies = true
+  const second = await stage.work()
+  await assert.rejects(second.catchUp('INBOX'))
+  dies = false
+  await tellLater(second)
+  const third = await stage.work()
+  await tellLater(third)
+  await third.readAll()
+  await tellLater(third)
+  assert.deepEqual(await stage.told(), [])
+  assert.equal((await stage.message('m1')).placements.length, 1)
+})
+
+test('renumbered to nothing: all of it is deleted', async (t) => {
+  const stage = await openStage(t)
+  fill(stage.server, 'INBOX', 3)
+  const first = await stage.work()
+  await first.readAll()
+  stage.server.expunge('ann', 'INBOX', 1, 2, 3)
+  stage.server.renumber('ann', 'INBOX')
+  const second = await stage.work()
+  await second.readAll()
+  await tellLater(second)
+  assert.deepEqual((await stage.story()).sort(), ['deleted m1 INBOX', 'deleted m2 INBOX', 'deleted m3 INBOX'])
+})
+
+test('more than the allowed number a day slows the folder down, and says so; later it is read', async (t) => {
+  const stage = await openStage(t, { settings: { MAILROOM_UIDVALIDITY_CHANGES: '2' } })
+  fill(stage.server, 'Archive', 3)
+  for (let n = 0; n < 3; n += 1) {
+    await (await stage.work()).readAll()
+    stage.server.renumber('ann', 'Archive')
+  }
+  const worker = await stage.work()
+  await assert.rejects(
+    worker.catchUp('Archive'),
+    (error) => isAppError(error, 'protocol') && /UIDVALIDITY/.test(error.message),
+  )
+  const later = { ...worker.context, deps: { ...worker.context.deps, now: () => Date.now() + 2 * 3_600_000 } }
+  const { catchUp } = await import('../../../engine/accounts/sync.ts')
+  await catchUp(later, 'Archive')
+  assert.equal(
+    (await stage.folder('Archive')).cursor?.uidValidity,
+    String(stage.server.folder('ann', 'Archive').uidValidity),
+  )
+})
+
+test('UIDVALIDITY that is missing or 0 later on never replaces a good one', async (t) => {
+  for (const line of ['', '* OK [UIDVALIDITY 0] UIDs valid\r\n']) {
+    const stage = await openStage(t)
+    fill(stage.server, 'INBOX', 3)
+    await (await stage.work()).readAll()
+    const good = (await stage.folder('INBOX')).cursor?.uidValidity
+    stage.server.hooks = {
+      send: (response) => (/UIDVALIDITY/.test(response.toString()) ? (line === '' ? null : line) : response),
+    }
+    stage.server.capabilities = stage.server.capabilities.filter((name) => name !== 'LIST-STATUS')
+    stage.server.append('ann', 'INBOX', letter('n1'))
+    await (await stage.work()).readAll()
+    assert.equal((await stage.folder('INBOX')).cursor?.uidValidity, good)
+    assert.deepEqual(await stage.story(), ['received n1 INBOX'])
+    assert.equal(resets(stage), 0)
+  }
+})
+
+test('a server without UIDVALIDITY from the start', async (t) => {
+  const hooks = { send: (response: Buffer) => (/OK \[UIDVALIDITY/.test(response.toString()) ? null : response) }
+  const stage = await openStage(t, { hooks, capabilities: ['IMAP4rev1'] })
+  fill(stage.server, 'INBOX', 3)
+  const worker = await stage.work()
+  await worker.readAll()
+  stage.server.append('ann', 'INBOX', letter('n1'))
+  await worker.catchUp('INBOX')
+  assert.deepEqual(await stage.story(), ['received n1 INBOX'])
+  assert.equal((await stage.subjects('INBOX')).length, 4)
+})
+
+test('the wing lives through renumbering of every folder while it watches', async (t) => {
+  const wing = await watchingWing(t, {}, (stage) => {
+    fill(stage.server, 'INBOX', 12)
+    fill(stage.server, 'Archive', 4, 'a')
+  })
+  wing.server.renumber('ann', 'INBOX')
+  wing.server.renumber('ann', 'Archive')
+  wing.server.append('ann', 'INBOX', letter('n1'))
+  wing.server.append('ann', 'Archive', letter('n2'))
+  wing.server.dropConnections()
+  await wing.tells(['received n1 INBOX', 'received n2 Archive'])
+  assert.equal((await wing.subjects('INBOX')).length, 13)
+})
+
+test('renumbered in the middle of the first back-fill', async (t) => {
+  const wing = await openWing(t, { settings: { MAILROOM_SYNC_BATCH: '10' } })
+  fill(wing.server, 'Archive', 60, 'a')
+  let fetches = 0
+  wing.server.hooks = {
+    command({ name, folder }) {
+      if (name === 'UID FETCH' && folder?.name === 'Archive') {
+        fetches += 1
+        if (fetches === 4) {
+          wing.server.expunge('ann', 'Archive', 60)
+          wing.server.renumber('ann', 'Archive')
+          wing.server.dropConnections()
+        }
+      }
+      return undefined
+    },
+  }
+  wing.accounts.start(wing.account)
+  await wing.settled()
+  await wing.tells(['deleted a60 Archive'])
+  assert.equal((await wing.subjects('Archive')).length, 59)
+  const rows = await wing.store.messages.older(accountId, null, 100)
+  assert(rows.every((row) => row.placements.length === 1 && row.gone.length === 0))
+})

@@ -1,0 +1,185 @@
+/** Repeat safety: whatever batch is lost before or after its commit, and whoever takes over, no change is lost and none told twice. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { tellGone } from '../../../engine/accounts/gone.ts'
+import { catchUp } from '../../../engine/accounts/sync.ts'
+import { isAppError, AppError } from '../../../engine/errors.ts'
+import type { Store, SyncBatch } from '../../../engine/store/port.ts'
+import { until } from '../../support/until.ts'
+import { fill, letter, moveOnServer, openStage, type Stage, type Worker } from './stage.ts'
+import { openWing } from './wing.ts'
+
+type When = 'before' | 'after'
+
+/** The n-th batch fails, before or after it is stored. */
+function failing() {
+  let countdown = Number.POSITIVE_INFINITY
+  let when: When = 'before'
+  let failed = 0
+  const wrap = (store: Store): Store => ({
+    ...store,
+    sync: {
+      ...store.sync,
+      async apply(batch: SyncBatch) {
+        countdown -= 1
+        if (countdown === 0 && when === 'before') throw crash()
+        const applied = await store.sync.apply(batch)
+        if (countdown === 0) throw crash()
+        return applied
+      },
+    },
+  })
+  const crash = (): AppError => {
+    failed += 1
+    return new AppError('store_unavailable', 'the worker died here')
+  }
+  return {
+    wrap,
+    arm(batches: number, where: When) {
+      countdown = batches
+      when = where
+    },
+    get failed() {
+      return failed
+    },
+  }
+}
+
+/** What a day brings: arrivals, flags, moves, deletions. */
+function aDay({ server }: Stage): void {
+  server.append('ann', 'INBOX', letter('n1'))
+  server.append('ann', 'INBOX', letter('n2'))
+  server.append('ann', 'Archive', letter('n3'))
+  server.setFlags('ann', 'INBOX', 4, ['\\Seen'])
+  moveOnServer(server, 1, 'INBOX', 'Archive')
+  server.expunge('ann', 'INBOX', 2)
+}
+
+const aDaysStory = [
+  'deleted m2 INBOX',
+  'flags_changed m4 INBOX',
+  'folder_added m1 Archive',
+  'folder_removed m1 INBOX',
+  'received n1 INBOX',
+  'received n2 INBOX',
+  'received n3 Archive',
+]
+
+async function liveThrough({ context, readAll }: Worker): Promise<void> {
+  await readAll()
+  const later = { ...context.deps, now: () => Date.now() + 1000 }
+  await tellGone(later, context.state)
+}
+
+for (const when of ['before', 'after'] as const) {
+  test(`a worker that dies ${when} any of its batches is stored: the next one tells the rest`, async (t) => {
+    for (let dies = 1; ; dies += 1) {
+      const fault = failing()
+      const stage = await openStage(t, { wrap: fault.wrap })
+      fill(stage.server, 'INBOX', 6)
+      await liveThrough(await stage.work())
+      aDay(stage)
+      fault.arm(dies, when)
+      const survived = await liveThrough(await stage.work()).then(
+        () => true,
+        () => false,
+      )
+      if (survived) {
+        assert(dies > 5, `only ${dies} batches`)
+        break
+      }
+      const halfway = await stage.told()
+      await liveThrough(await stage.work())
+      assert.deepEqual((await stage.story()).sort(), aDaysStory, `died ${when} batch ${dies}`)
+      const changes = await stage.told()
+      assert.deepEqual(changes.slice(0, halfway.length), halfway, 'what was told stays as it was')
+      assert.deepEqual(
+        changes.map((change) => change.seq),
+        changes.map((_, index) => index + 1),
+      )
+      const received = changes.filter((change) => change.kind === 'received')
+      assert(received.every((change) => change.first))
+      assert.deepEqual(await stage.subjects('INBOX'), ['m3', 'm4', 'm5', 'm6', 'n1', 'n2'])
+    }
+  })
+}
+
+test('the same batch twice: same ids, and first stays true', async (t) => {
+  const batches: SyncBatch[] = []
+  const stage = await openStage(t, {
+    wrap: (store) => ({
+      ...store,
+      sync: {
+        ...store.sync,
+        apply(batch) {
+          batches.push(batch)
+          return store.sync.apply(batch)
+        },
+      },
+    }),
+  })
+  const worker = await stage.work()
+  await worker.readAll()
+  stage.server.append('ann', 'INBOX', letter('n1'))
+  await worker.catchUp('INBOX')
+  const [once] = await stage.told()
+  const batch = batches.findLast((one) => one.changes.length > 0)
+  assert(batch && once)
+  const { cursor } = await stage.folder('INBOX')
+  const again = await stage.store.sync.apply({ ...batch, cursorBefore: cursor })
+  assert.deepEqual(again.changes, [once])
+  assert.equal(once.first, true)
+  assert.equal((await stage.told()).length, 1)
+  assert.equal((await stage.message('n1')).firstChangeId, once.id)
+})
+
+test('a second owner: the first one is refused and writes nothing', async (t) => {
+  const stage = await openStage(t)
+  fill(stage.server, 'INBOX', 3)
+  const first = await stage.work()
+  await first.readAll()
+  const second = await stage.work()
+  stage.server.append('ann', 'INBOX', letter('n1'))
+  const before = await stage.store.folders.list(stage.account.id)
+  await assert.rejects(first.catchUp('INBOX'), (error) => isAppError(error, 'lease_lost'))
+  assert.deepEqual(await stage.told(), [])
+  assert.deepEqual(await stage.store.folders.list(stage.account.id), before)
+  await second.catchUp('INBOX')
+  assert.deepEqual(await stage.story(), ['received n1 INBOX'])
+  await assert.rejects(first.catchUp('INBOX'), (error) => isAppError(error, 'lease_lost'))
+})
+
+test('two sessions read the same news at the same time: told once, counted once', async (t) => {
+  const stage = await openStage(t)
+  fill(stage.server, 'INBOX', 3)
+  const worker = await stage.work()
+  await worker.readAll()
+  const other = await stage.work()
+  const shared = { ...other.context, session: worker.session }
+  stage.server.append('ann', 'INBOX', letter('n1'))
+  stage.server.append('ann', 'INBOX', letter('n2'))
+  await Promise.all([catchUp(shared, 'INBOX'), other.catchUp('INBOX')])
+  assert.deepEqual(await stage.story(), ['received n1 INBOX', 'received n2 INBOX'])
+  const inbox = await stage.folder('INBOX')
+  assert.deepEqual([inbox.messages, inbox.unseen, inbox.cursor?.exists], [5, 5, 5])
+})
+
+test('the wing goes on after the store has failed in the middle of everything', async (t) => {
+  const fault = failing()
+  const wing = await openWing(t, { wrap: fault.wrap })
+  fill(wing.server, 'INBOX', 6)
+  wing.accounts.start(wing.account)
+  await wing.settled()
+  for (const when of ['before', 'after', 'before', 'after'] as const) {
+    const failed = fault.failed
+    fault.arm(1, when)
+    wing.server.append('ann', 'INBOX', letter(`n ${when} ${failed}`))
+    await until('the fault', () => fault.failed === failed + 1)
+  }
+  await wing.tells([
+    'received n before 0 INBOX',
+    'received n after 1 INBOX',
+    'received n before 2 INBOX',
+    'received n after 3 INBOX',
+  ])
+})
