@@ -1,13 +1,42 @@
 /** Wiring only: config → log → store → engine → api → signals. The only process.exit of the house. */
 import type { Server } from 'node:http'
 import { createApp, createServer, type App } from './api/app.ts'
+import { createFront } from './api/front.ts'
 import { closeServer, listen } from './api/listen.ts'
-import { AppError, createEngine, createLogger, readConfig, type Engine, type Logger } from './engine/index.ts'
+import {
+  AppError,
+  createEngine,
+  createLogger,
+  readConfig,
+  runStoreCommand,
+  type Engine,
+  type Logger,
+} from './engine/index.ts'
+
+/** For answers that are on their way. */
+const closeGraceMs = 2000
+
+/** What has to be ended in order; engine and app are there once the store is open. */
+interface Running {
+  readonly log: Logger
+  readonly server: Server
+  readonly opening: AbortController
+  engine?: Engine
+  app?: App
+}
 
 async function serve(): Promise<void> {
   const config = readConfig(process.env)
   const log = createLogger(config)
-  const engine = await createEngine({ config, log, processMetrics: true })
+  const front = createFront()
+  const server = createServer(front, config)
+  const running: Running = { log, server, opening: new AbortController() }
+  endOnSignals(running)
+  const url = await listen(server, config)
+  log.info({ url }, 'listening')
+  const engine = await createEngine({ config, log, processMetrics: true, signal: running.opening.signal })
+  running.engine = engine
+  engine.setBaseUrl(url)
   const generated = await engine.developers.ensureFirst()
   if (generated !== null) {
     log.warn(
@@ -15,44 +44,35 @@ async function serve(): Promise<void> {
       'first developer made: keep this key and its secret (shownOnce)',
     )
   }
-  const app = createApp({ engine })
-  const server = createServer(app, config)
-  const url = await listen(server, config)
-  engine.setBaseUrl(url)
-  log.info({ url, store: engine.store.kind }, 'listening')
-  endOnSignals({ engine, app, server, log })
+  running.app = createApp({ engine })
+  front.use(running.app)
   await engine.start()
-  log.info('started')
+  log.info({ store: engine.store.kind }, 'started')
 }
 
-/** For answers that are on their way. */
-const closeGraceMs = 2000
-
-interface Running {
-  readonly engine: Engine
-  readonly app: App
-  readonly server: Server
-  readonly log: Logger
+async function stop({ server, opening, app, engine }: Running): Promise<void> {
+  opening.abort()
+  await closeServer(server, closeGraceMs)
+  // The last calls go to the log of calls, which the engine's store keeps.
+  await app?.close()
+  await engine?.stop()
 }
 
 /** SIGTERM and SIGINT end in order; a second one ends at once. */
-function endOnSignals({ engine, app, server, log }: Running): void {
+function endOnSignals(running: Running): void {
+  const { log } = running
   let ending = false
   const end = (signal: string): void => {
     if (ending) process.exit(1)
     ending = true
     log.info({ signal }, 'stopping')
-    closeServer(server, closeGraceMs)
-      // The last calls go to the log of calls, which the engine's store keeps.
-      .then(() => app.close())
-      .then(() => engine.stop())
-      .then(
-        () => process.exit(0),
-        (error: unknown) => {
-          log.error({ err: error }, 'stopping failed')
-          process.exit(1)
-        },
-      )
+    stop(running).then(
+      () => process.exit(0),
+      (error: unknown) => {
+        log.error({ err: error }, 'stopping failed')
+        process.exit(1)
+      },
+    )
   }
   process.on('SIGTERM', end)
   process.on('SIGINT', end)
@@ -61,11 +81,21 @@ function endOnSignals({ engine, app, server, log }: Running): void {
   process.on('uncaughtException', (error) => log.error({ err: error }, 'uncaught exception'))
 }
 
+function lastWords(error: unknown): string {
+  if (error instanceof AppError) return error.message
+  return error instanceof Error ? (error.stack ?? error.message) : String(error)
+}
+
+const [command, ...words] = process.argv.slice(2)
 try {
-  await serve()
+  if (command === 'store') process.exitCode = await runStoreCommand(words, (line) => process.stdout.write(`${line}\n`))
+  else if (command === undefined) await serve()
+  else
+    throw new AppError(
+      'bad_request',
+      `${command}: unknown command; without one the service starts, "store" copies a store`,
+    )
 } catch (error) {
-  const message =
-    error instanceof AppError ? error.message : error instanceof Error ? (error.stack ?? error.message) : String(error)
-  process.stderr.write(`mailroom: ${message}\n`)
+  process.stderr.write(`mailroom: ${lastWords(error)}\n`)
   process.exit(1)
 }

@@ -47,12 +47,20 @@ export interface EngineDeps {
   readonly processMetrics?: boolean
   /** Where discovery looks instead of the network's DNS and HTTP. */
   readonly lookUps?: Partial<Pick<DiscoveryDeps, 'http' | 'resolver'>>
+  /** Ends the wait for a store that is away. */
+  readonly signal?: AbortSignal
 }
 
 /** Opens the store and wires the wings; starts nothing yet. Rejects with `bad_request` for a setting that cannot work. */
-export async function createEngine({ config, log, processMetrics = false, lookUps }: EngineDeps): Promise<Engine> {
+export async function createEngine({
+  config,
+  log,
+  processMetrics = false,
+  lookUps,
+  signal,
+}: EngineDeps): Promise<Engine> {
   const sealer = createSealer(loadKey(config))
-  const store = await openStore(config, log)
+  const store = await openStore(config, log, signal)
   const metrics = createMetrics({
     processMetrics,
     accountTags: () => accounts.countTags(),

@@ -6,6 +6,7 @@ import type { ListedFolder } from '../store/port.ts'
 import type { FolderCursor, FolderRecord } from '../store/records.ts'
 import { isAppError } from '../errors.ts'
 import type { ListedMailbox, MailboxStatus } from './session-types.ts'
+import { isRetryDue } from './sync.ts'
 import type { SyncContext } from './write.ts'
 
 /** A folder that changed within this time is asked at every poll. */
@@ -140,7 +141,7 @@ function isMoved(
   if (cursor === null) return true
   const modseqs = session.capabilities.condstore && cursor.highestModseq !== '0'
   const due = deps.now() - cursor.comparedAt > deps.config.MAILROOM_FLAG_COMPARE
-  if (due && (!modseqs || cursor.quarantined.length > 0)) return true
+  if ((due && !modseqs) || isRetryDue(deps, cursor)) return true
   if (status === null) return false
   const read = !modseqs && before?.cursor != null && status.unseen !== null && status.unseen !== before.unseen
   return read || isAhead(status, cursor)

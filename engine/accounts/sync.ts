@@ -10,13 +10,16 @@ import type { FolderCursor, FolderRecord } from '../store/records.ts'
 import { compareFlags, compareUids, flagsSince, readMissing } from './compare.ts'
 import { readRange, readUids } from './read.ts'
 import type { FetchedMessage, SelectedMailbox, Session } from './session-types.ts'
-import type { AccountState } from './state.ts'
+import type { AccountState, SyncDeps } from './state.ts'
 import { cursorOf, quarantine, storeRead, type SyncContext } from './write.ts'
 
 const dayMs = 86_400_000
 /** How far back an unknown message may have arrived and still count as new after a UIDVALIDITY change. */
 const remapSlackMs = 10 * 60_000
 const forgetStep = 500
+/** How often what could not be read is asked for again, and how much of it at once. */
+const retryMs = 5 * 60_000
+const retriedMost = 20
 /** Least time between two readings of a folder that changes its UIDVALIDITY too often. */
 const slowedMs = 3_600_000
 
@@ -183,10 +186,14 @@ async function storeNew(
   })
 }
 
-/** What came and went unseen leaves UIDNEXT ahead of the cursor, which would look like news for ever. */
+/**
+ * What came and went unseen leaves UIDNEXT ahead of the cursor, which would look like news for ever. Not while the server counts
+ * more messages than it shows: one of them may be about to appear.
+ */
 async function passGap({ session, state }: SyncContext, folderId: string): Promise<void> {
   const told = session.selected?.uidNext ?? 0
-  if (told <= cursorOf(state, folderId).uidNext) return
+  const { uidNext, exists } = cursorOf(state, folderId)
+  if (told <= uidNext || (session.selected?.exists ?? 0) > exists) return
   await state.commit(folderId, () => {
     const cursor = cursorOf(state, folderId)
     return { cursor: { ...cursor, uidNext: Math.max(cursor.uidNext, told) } }
@@ -219,8 +226,8 @@ async function learnModseq(context: SyncContext, folderId: string, highestModseq
 }
 
 /**
- * Compares UIDs when the counts do not add up or UIDNEXT ran backwards; now and then flags in full, where modseqs are missing, and
- * what could not be read.
+ * Compares UIDs when the counts do not add up, when UIDNEXT ran backwards, and now and then; at that time flags too, where modseqs
+ * are missing.
  */
 export async function compareIfDue(
   context: SyncContext,
@@ -231,9 +238,22 @@ export async function compareIfDue(
   const cursor = cursorOf(state, folderId)
   const exists = session.selected?.exists ?? selected?.exists ?? cursor.exists
   const backwards = selected !== null && selected.uidNext !== null && selected.uidNext < cursor.uidNext
-  if (exists !== cursor.exists || backwards) await compareUids(context, folderId, exists)
-  if (deps.now() - cursor.comparedAt <= deps.config.MAILROOM_FLAG_COMPARE) return
+  const due = deps.now() - cursor.comparedAt > deps.config.MAILROOM_FLAG_COMPARE
+  if (exists !== cursor.exists || backwards || due) await compareUids(context, folderId, exists)
+  if (isRetryDue(deps, cursor)) await retryQuarantined(context, folderId, cursor)
+  if (!due) return
   if (!session.capabilities.condstore || cursor.highestModseq === '0') await compareFlags(context, folderId, 'all')
-  await readMissing(context, folderId, cursor.quarantined)
   await state.commit(folderId, () => ({ cursor: { ...cursorOf(state, folderId), comparedAt: deps.now() } }))
+}
+
+/** Whether it is time to ask once more for what could not be read. */
+export function isRetryDue({ now, config }: SyncDeps, { quarantined, retriedAt = 0 }: FolderCursor): boolean {
+  return quarantined.length > 0 && now() - retriedAt >= Math.min(retryMs, config.MAILROOM_FLAG_COMPARE)
+}
+
+/** The longest untried ones first: those that fail again go to the end. */
+async function retryQuarantined(context: SyncContext, folderId: string, { quarantined }: FolderCursor): Promise<void> {
+  const { deps, state } = context
+  await readMissing(context, folderId, quarantined.slice(0, retriedMost))
+  await state.commit(folderId, () => ({ cursor: { ...cursorOf(state, folderId), retriedAt: deps.now() } }))
 }

@@ -16,8 +16,8 @@ export type StoreConfig = Pick<
  * Opens the store with its schema up to date. AppError `bad_request` (one line) when the configuration is wrong or a newer
  * Mailroom made the data; `store_unavailable` when the embedded file cannot be opened. Waits for a MongoDB that is away.
  */
-export async function openStore(config: StoreConfig, log: Logger): Promise<Store> {
-  if (config.MONGODB_URI !== null) return openMongo(config.MONGODB_URI, config, log)
+export async function openStore(config: StoreConfig, log: Logger, signal?: AbortSignal): Promise<Store> {
+  if (config.MONGODB_URI !== null) return openMongo(config.MONGODB_URI, config, log, signal)
   const directory = config.MAILROOM_DATA_DIR
   await mkdir(directory, { recursive: true, mode: 0o700 }).catch((cause: unknown) => {
     throw new AppError('bad_request', `MAILROOM_DATA_DIR: ${directory} cannot be made`, { cause })
@@ -29,12 +29,18 @@ export async function openStore(config: StoreConfig, log: Logger): Promise<Store
 }
 
 /** The driver is loaded only when it is used: it costs memory. */
-async function openMongo(uri: string, config: StoreConfig, log: Logger): Promise<Store> {
+async function openMongo(
+  uri: string,
+  config: StoreConfig,
+  log: Logger,
+  signal: AbortSignal | undefined,
+): Promise<Store> {
   const { createMongoStore } = await import('./mongo/index.ts')
   return createMongoStore({
     uri,
     pool: config.MAILROOM_MONGO_POOL,
     timeoutMs: config.MAILROOM_STORE_TIMEOUT,
     log,
+    ...(signal === undefined ? {} : { signal }),
   })
 }

@@ -49,7 +49,9 @@ const create = defineRoute({
   response: createAnswer,
   async handler({ path, body }, call) {
     const user = await findUser(call, path.id)
-    const made = await call.engine.mailboxes.createAccount(call.developer, user, mailboxInput(body))
+    const input = mailboxInput(body)
+    call.touchesImap(user)
+    const made = await call.engine.mailboxes.createAccount(call.developer, user, input)
     if (!made.ok) return presentFailure(made)
     call.concerns(user, made.value)
     return {
@@ -90,6 +92,8 @@ const edit = defineRoute({
   async handler({ path, body }, call) {
     const mailbox = await findAccount(call, path.id, path.label)
     if (body.status === false) throw badParameter('status', 'only 1 (reset) is possible')
+    if (body.force_status_check === true || tried.some((name) => body[name] !== undefined))
+      call.touchesImap(mailbox.user)
     const edited = await call.engine.mailboxes.editAccount(call.developer, mailbox.account, editOf(body))
     if (!edited.ok) return presentFailure(edited)
     const account = body.force_status_check === true ? await check(call.engine, mailbox) : edited.value
@@ -102,6 +106,17 @@ const edit = defineRoute({
     }
   },
 })
+
+/** Parameters whose new values are tried on the mail server first. */
+const tried = [
+  'server',
+  'port',
+  'use_ssl',
+  'username',
+  'password',
+  'provider_refresh_token',
+  'provider_consumer_key',
+] as const
 
 function check(engine: Engine, { account }: Mailbox) {
   return engine.accounts.checkNow(account.id)

@@ -16,6 +16,8 @@ export interface FolderCursor {
   readonly comparedAt: number
   /** UIDs the server failed to give; retried later. */
   readonly quarantined: readonly number[]
+  /** When these were last asked for again. */
+  readonly retriedAt?: number
   /** When this cursor was last written by a catch-up. */
   readonly syncedAt?: number
   /** Set while a folder is read anew after a UIDVALIDITY change: unknown messages received since then are told as arrivals. */

@@ -5,6 +5,7 @@ import { transitioned } from '../rows.ts'
 import { checkEpoch, indexAddresses, readAccount, saveAccount } from './account-rows.ts'
 import type { Database } from './database.ts'
 import { insertOutbox } from './outbox-rows.ts'
+import { createLists } from './parsed.ts'
 import { removeAccount } from './removal.ts'
 import type { Statements } from './statements.ts'
 
@@ -80,6 +81,7 @@ export const accountLists = {
 } as const
 
 function createReads(db: Database): Reads {
+  const lists = createLists<AccountRecord>(2000)
   return {
     get: (id) => db.read(() => readAccount(db, id)),
     byLabel: (userId, label) =>
@@ -89,7 +91,7 @@ function createReads(db: Database): Reads {
     listByUser: (userId, filter) =>
       db.read(() => {
         const { status } = filter ?? {}
-        if (status === undefined) return db.docs(accountLists.ofUser, userId) as AccountRecord[]
+        if (status === undefined) return lists.of(userId, db.texts(accountLists.ofUser, userId)) as AccountRecord[]
         return db.docs(accountLists.ofUserByStatus, userId, status) as AccountRecord[]
       }),
     listByUsers: (userIds) => db.read(() => db.docs(accountLists.ofUsers, JSON.stringify(userIds)) as AccountRecord[]),

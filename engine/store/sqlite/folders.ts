@@ -6,7 +6,7 @@ import { folderRank, listedFolder } from '../rows.ts'
 import { checkEpoch } from './account-rows.ts'
 import type { Database } from './database.ts'
 import { forgetFolder } from './forget.ts'
-import { createLists } from './parsed.ts'
+import { createLists, createRecords } from './parsed.ts'
 import type { Statements } from './statements.ts'
 
 export const folderList = 'SELECT doc FROM folders WHERE account_id = ? ORDER BY rank, path'
@@ -69,11 +69,17 @@ export function createFolders(db: Database, now: () => number): FolderStore {
       if (folder) saveFolder(db, { ...folder, ...patch })
     })
   const lists = createLists<FolderRecord>(2000)
+  const records = createRecords<FolderRecord>({ max: 2000, maxChars: 4_194_304 })
   const list = (accountId: string) =>
     db.read(() => lists.of(accountId, db.texts(folderList, accountId)) as FolderRecord[])
   return {
     list,
-    byPath: (accountId, path) => db.read(() => readFolder(db, folderId(accountId, path))),
+    byPath: (accountId, path) =>
+      db.read(() => {
+        const id = folderId(accountId, path)
+        const text = db.text('SELECT doc FROM folders WHERE id = ?', id)
+        return text === null ? null : records.of(id, text)
+      }),
     reconcile: async (accountId, epoch, listed, complete) => {
       const missing = await db.write(() => upsertListed(db, accountId, epoch, listed))
       for (const folder of complete ? missing : []) await removeFolder(db, folder, epoch, now)

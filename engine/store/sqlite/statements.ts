@@ -10,6 +10,8 @@ export interface Statements {
   doc(sql: string, ...values: readonly Value[]): unknown
   /** First column of every row, parsed as JSON. */
   docs(sql: string, ...values: readonly Value[]): unknown[]
+  /** First column of the first row, as text; null = no row. */
+  text(sql: string, ...values: readonly Value[]): string | null
   /** First column of every row, as text. */
   texts(sql: string, ...values: readonly Value[]): string[]
   /** First two columns of every row, as text. */
@@ -42,6 +44,10 @@ export function createStatements(database: DatabaseSync): Statements {
     docs: (sql, ...values) => {
       const rows = byIndex(sql).all(...values) as unknown as readonly [string][]
       return rows.map((row) => JSON.parse(row[0]) as unknown)
+    },
+    text: (sql, ...values) => {
+      const text = first(sql, values)
+      return typeof text === 'string' ? text : null
     },
     texts: (sql, ...values) => {
       const rows = byIndex(sql).all(...values) as unknown as readonly [string][]

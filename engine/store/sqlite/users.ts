@@ -4,6 +4,7 @@ import type { Page, UserFilter, UserStore } from '../port.ts'
 import type { UserRecord } from '../records.ts'
 import { indexAddresses } from './account-rows.ts'
 import type { Database } from './database.ts'
+import { createRecords } from './parsed.ts'
 import { removeUser } from './removal.ts'
 import type { Value } from './statements.ts'
 
@@ -39,6 +40,7 @@ export function createUsers(db: Database): UserStore {
     if (patch.emailAddresses) indexAddresses(db, user, '', user.emailAddresses)
     return user
   }
+  const records = createRecords<UserRecord>({ max: 2000, maxChars: 4_194_304 })
   return {
     create: (user) =>
       db.write(() => {
@@ -49,7 +51,8 @@ export function createUsers(db: Database): UserStore {
       }),
     get: (developerId, id) =>
       db.read(() => {
-        const user = db.doc('SELECT doc FROM users WHERE id = ?', id) as UserRecord | null
+        const text = db.text('SELECT doc FROM users WHERE id = ?', id)
+        const user = text === null ? null : records.of(id, text)
         return user?.developerId === developerId ? user : null
       }),
     list: (developerId, filter, page) =>

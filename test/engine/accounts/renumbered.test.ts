@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { tellGone } from '../../../engine/accounts/gone.ts'
+import { catchUp } from '../../../engine/accounts/sync.ts'
 import { isAppError } from '../../../engine/errors.ts'
 import type { SyncBatch } from '../../../engine/store/port.ts'
 import { accountId, fill, letter, openStage, type Stage, type Worker } from './stage.ts'
@@ -135,7 +136,6 @@ test('more than the allowed number a day slows the folder down, and says so; lat
     (error) => isAppError(error, 'protocol') && /UIDVALIDITY/.test(error.message),
   )
   const later = { ...worker.context, deps: { ...worker.context.deps, now: () => Date.now() + 2 * 3_600_000 } }
-  const { catchUp } = await import('../../../engine/accounts/sync.ts')
   await catchUp(later, 'Archive')
   assert.equal(
     (await stage.folder('Archive')).cursor?.uidValidity,

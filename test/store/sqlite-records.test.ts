@@ -1,0 +1,83 @@
+/** Reads of the embedded store answer the same object while a row is unchanged, and a new one after any change, also another process's. */
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import type { Store } from '../../engine/store/port.ts'
+import type { MessageRecord } from '../../engine/store/records.ts'
+import { createRecords } from '../../engine/store/sqlite/parsed.ts'
+import { createSqliteStore } from '../../engine/store/sqlite/index.ts'
+import { createMailbox, type Mailbox } from './contract/mailbox.ts'
+import { messageFacts } from './contract/records.ts'
+
+describe('records that are parsed once', () => {
+  const directory = mkdtempSync(join(tmpdir(), 'mailroom-records-'))
+  const path = join(directory, 'mailroom.db')
+  let store: Store
+  let other: Store
+  let mailbox: Mailbox
+  let message: MessageRecord
+
+  before(async () => {
+    store = await createSqliteStore({ path, sync: 'off' })
+    other = await createSqliteStore({ path, sync: 'off' })
+    mailbox = await createMailbox(store)
+    await mailbox.fill('INBOX', [messageFacts()])
+    message = (await listed()) ?? assert.fail('nothing listed')
+  })
+  after(async () => {
+    await store.close()
+    await other.close()
+    rmSync(directory, { recursive: true, force: true })
+  })
+
+  const listed = async (): Promise<MessageRecord | undefined> =>
+    (await store.messages.list(mailbox.account.id, {}, { limit: 25, offset: 0 }))[0]
+  const place = () => message.placements[0] ?? assert.fail('no place')
+
+  test('unchanged: the very same message, folders and account', async () => {
+    assert.equal(await listed(), message)
+    const { id } = mailbox.account
+    assert.equal(await store.folders.list(id), await store.folders.list(id))
+    assert.equal(
+      (await store.accounts.listByUser(mailbox.account.userId))[0],
+      (await store.accounts.listByUser(mailbox.account.userId))[0],
+    )
+  })
+
+  for (const [name, writer] of [
+    ['by us', () => store],
+    ['by another process', () => other],
+  ] as const) {
+    test(`changed ${name}: another object, with the new flags, in every kind of read`, async () => {
+      const before = await listed()
+      const flags = [`\\Flag${name.length}`]
+      await writer().messages.setFlags(mailbox.account.id, message.id, place(), flags, '9')
+      const now = await listed()
+      assert.notEqual(now, before)
+      assert.deepEqual(now?.placements[0]?.flags, flags)
+      assert.deepEqual(now, await store.messages.get(mailbox.account.id, message.id))
+    })
+
+    test(`counts of a folder changed ${name} are in the next list`, async () => {
+      const { id } = mailbox.account
+      const [before] = await store.folders.list(id)
+      assert(before)
+      await writer().folders.setCounts(before.id, { messages: before.messages + 7, unseen: 3 })
+      const [now] = await store.folders.list(id)
+      assert.equal(now?.messages, before.messages + 7)
+      assert.deepEqual(await store.folders.byPath(id, before.path), now)
+    })
+  }
+
+  test('never more records than the limit are kept', () => {
+    const records = createRecords<{ readonly n: number }>({ max: 2, maxChars: 1000 })
+    const first = records.of('a', '{"n":1}')
+    assert.equal(records.of('a', '{"n":1}'), first)
+    records.of('b', '{"n":2}')
+    records.of('c', '{"n":3}')
+    assert.notEqual(records.of('a', '{"n":1}'), first)
+    assert.deepEqual(records.of('a', '{"n":4}'), { n: 4 })
+  })
+})
