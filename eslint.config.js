@@ -16,7 +16,7 @@ const owners = {
 const walls = {
   'machines/**': ['**/engine/**', '**/api/**', '**/test/**', '**/main.ts'],
   'engine/**': ['**/api/**', '**/test/**', '**/main.ts'],
-  'api/**': ['**/machines/**', '**/test/**', '**/main.ts', '**/engine/*/**', '**/engine/!(index).ts'],
+  'api/**': ['**/machines/**', '**/test/**', '**/main.ts', { regex: '(^|/)engine/(?!index\\.ts$)' }],
   'main.ts': ['**/machines/**', '**/test/**'],
 }
 
@@ -50,7 +50,7 @@ const areas = [
 function wallOf(area) {
   const key = Object.keys(walls).find((wall) => area.startsWith(wall.replace('/**', '')))
   return (walls[key] ?? []).map((pattern) => ({
-    group: [pattern],
+    ...(typeof pattern === 'string' ? { group: [pattern] } : pattern),
     message: 'imports run one way: main → api → engine/index → machines',
   }))
 }

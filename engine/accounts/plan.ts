@@ -156,9 +156,13 @@ export interface SeenFlags {
   readonly modseq: string | null
 }
 
-/** The index has a newer word than this one: of the server (by modseq), or of our own STORE, made after the server was asked. */
+/**
+ * The index has a newer word than this one: of the server (by modseq), or of our own STORE, made after the server was asked. Or it
+ * is a message that we are just taking away, by \Deleted where MOVE is missing.
+ */
 function isStale({ own, folder }: PlanContext, { uid, modseq }: SeenFlags, before: KnownUid, asked: number): boolean {
-  return (modseq !== null && BigInt(modseq) < BigInt(before.modseq)) || own.isWrittenSince(folder.id, uid, asked)
+  const older = modseq !== null && BigInt(modseq) < BigInt(before.modseq)
+  return older || own.isWrittenSince(folder.id, uid, asked) || own.isDeparture(folder.id, uid)
 }
 
 /**

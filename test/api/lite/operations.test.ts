@@ -11,7 +11,12 @@ import { userBody } from '../../support/users.ts'
 import { startLiteRig, type Json, type LiteRig, type TestMailbox } from './rig.ts'
 
 interface Described {
-  readonly parameters: readonly { readonly name: string; readonly in: string; readonly schema: Json; readonly required: boolean }[]
+  readonly parameters: readonly {
+    readonly name: string
+    readonly in: string
+    readonly schema: Json
+    readonly required: boolean
+  }[]
   readonly requestBody?: { readonly content: Readonly<Record<string, { readonly schema: Json }>> }
   readonly responses: Readonly<Record<string, Json>>
 }
@@ -87,13 +92,20 @@ suite('operations of the OpenAPI document', () => {
       assert.equal(validate(parameter.schema, value, document, name), null)
     }
     const required = operation.parameters.filter((one) => one.in === 'query' && one.required).map(({ name }) => name)
-    assert.deepEqual(required.filter((name) => !(name in query)), [])
+    assert.deepEqual(
+      required.filter((name) => !(name in query)),
+      [],
+    )
     if (body === undefined) return
     const schema = operation.requestBody?.content['application/json']?.schema
     assert(schema !== undefined, 'a body is not described')
     assert.equal(validate(schema, body, document, 'body'), null)
-    const known = Object.keys((schema['properties'] ?? {}) as Json)
-    assert.deepEqual(Object.keys(body).filter((name) => !known.includes(name)), [], 'parameters that are not described')
+    const known = Object.keys(schema['properties'] ?? {})
+    assert.deepEqual(
+      Object.keys(body).filter((name) => !known.includes(name)),
+      [],
+      'parameters that are not described',
+    )
   }
 
   const checkAnswer = (operation: Described, status: number, type: string, text: string): Json => {
@@ -111,15 +123,25 @@ suite('operations of the OpenAPI document', () => {
     return value
   }
   const resolved = (response: Json | undefined): Json | undefined => {
-    const name = String(response?.['$ref'] ?? '').split('/').at(-1) ?? ''
+    const reference = response?.['$ref']
+    const name = (typeof reference === 'string' ? reference : '').split('/').at(-1) ?? ''
     if (name === '') return response
     return (document['components'] as Readonly<Record<string, Readonly<Record<string, Json>>>>)['responses']?.[name]
   }
 
-  const send = async (method: string, template: string, call: Call): Promise<{ status: number; value: Json; text: string }> => {
+  const send = async (
+    method: string,
+    template: string,
+    call: Call,
+  ): Promise<{ status: number; value: Json; text: string }> => {
     const operation = described(method, template)
     checkRequest(operation, call)
-    const usual: Readonly<Record<string, string>> = { id: box.userId, label: box.label, folder: 'INBOX', message_id: message }
+    const usual: Readonly<Record<string, string>> = {
+      id: box.userId,
+      label: box.label,
+      folder: 'INBOX',
+      message_id: message,
+    }
     const values = { ...usual, ...call.path }
     const path = template.replaceAll(/\{(\w+)\}/g, (_whole, name: string) => encodeURIComponent(values[name] ?? name))
     const query = new URLSearchParams(Object.entries(call.query ?? {}).map(([name, value]) => [name, String(value)]))
@@ -142,9 +164,13 @@ suite('operations of the OpenAPI document', () => {
   test('users and email accounts', async () => {
     const server = { host: rig.imap.host, port: rig.imap.port, password: 'secret' }
     rig.imap.addUser('made@mail.example')
-    const made = await drive('POST', '/lite/users', { body: userBody(server, 'made@mail.example', { first_name: 'M' }) })
+    const made = await drive('POST', '/lite/users', {
+      body: userBody(server, 'made@mail.example', { first_name: 'M' }),
+    })
     const path = { id: String(made['id']) }
-    await drive('GET', '/lite/users', { query: { email: 'made@mail.example', status: 'OK', status_ok: 1, limit: 5, offset: 0 } })
+    await drive('GET', '/lite/users', {
+      query: { email: 'made@mail.example', status: 'OK', status_ok: 1, limit: 5, offset: 0 },
+    })
     await drive('GET', user, { path })
     await drive('POST', user, { path, body: { first_name: 'N' } })
     await drive('PUT', user, { path, body: { last_name: 'O' } })
@@ -167,9 +193,16 @@ suite('operations of the OpenAPI document', () => {
 
   test('messages', async () => {
     const contents = { include_body: 1, include_headers: 'raw', include_flags: 1, body_type: 'text/plain' }
-    const list = { ...contents, subject: 'parts', from: 'ada@sender.example', sort_order: 'asc', limit: 1, date_after: 1 }
+    const list = {
+      ...contents,
+      subject: 'parts',
+      from: 'ada@sender.example',
+      sort_order: 'asc',
+      limit: 1,
+      date_after: 1,
+    }
     await drive('GET', `${EA}/messages`, { query: { ...list, folder: 'INBOX' } })
-    await drive('GET', `${EA}/folders/{folder}/messages`, { query: { ...list, include_headers: 1 } })
+    await drive('GET', `${EA}/folders/{folder}/messages`, { query: { ...list, include_headers: '1' } })
     const hook = await drive('POST', `${user}/webhooks`, { body: { callback_url: `${receiver.url}/x` } })
     for (const base of [`${EA}/messages/{message_id}`, `${EA}/folders/{folder}/messages/{message_id}`]) {
       await drive('GET', base, { query: contents })
@@ -205,7 +238,12 @@ suite('operations of the OpenAPI document', () => {
 
   test('webhooks and their deliveries', async () => {
     for (const base of [`${user}/webhooks`, '/lite/webhooks']) {
-      const body = { callback_url: `${receiver.url}/hook`, filter_subject: 'deliver', include_body: 1, body_type: 'text/plain' }
+      const body = {
+        callback_url: `${receiver.url}/hook`,
+        filter_subject: 'deliver',
+        include_body: 1,
+        body_type: 'text/plain',
+      }
       const made = await drive('POST', base, { body })
       const path = { webhook_id: String(made['webhook_id']) }
       await drive('GET', base)
@@ -213,7 +251,10 @@ suite('operations of the OpenAPI document', () => {
       await drive('POST', `${base}/{webhook_id}`, { path, body: { receive_all_changes: 0, include_header: 'raw' } })
       await box.deliver({ subject: `deliver ${base.length}` })
       const log = (): Promise<Json> =>
-        drive('GET', `${base}/{webhook_id}/deliveries`, { path, query: { state: 'delivered', kind: 'message', limit: 5 } })
+        drive('GET', `${base}/{webhook_id}/deliveries`, {
+          path,
+          query: { state: 'delivered', kind: 'message', limit: 5 },
+        })
       const [row] = await until('delivered', async () => {
         const rows = (await log()) as unknown as Json[]
         return rows.length > 0 ? rows : null
@@ -232,7 +273,9 @@ suite('operations of the OpenAPI document', () => {
   test('changes, contacts and connect tokens', async () => {
     await drive('GET', `${user}/changes`, { query: { since: 'now', limit: 10 } })
     await drive('GET', `${user}/changes`)
-    await drive('GET', `${user}/contacts`, { query: { sort_by: 'direct_count', sort_order: 'asc', limit: 100, offset: 0 } })
+    await drive('GET', `${user}/contacts`, {
+      query: { sort_by: 'direct_count', sort_order: 'asc', limit: 100, offset: 0 },
+    })
     await drive('GET', `${user}/contacts/{contactid}`, { path: { contactid: 'ada@sender.example' } })
     for (const base of ['/lite/connect_tokens', `${user}/connect_tokens`, `${EA}/connect_tokens`]) {
       const body = { callback_url: 'http://localhost/done', email: 'new@mail.example', first_name: 'N', last_name: '' }
@@ -258,18 +301,29 @@ suite('operations of the OpenAPI document', () => {
     await drive('DELETE', path)
     await drive('GET', '/app/logs/webhooks', { query: { status_code_from: 200, account_id: box.userId, limit: 3 } })
     await until('calls', async () => {
-      const rows = await drive('GET', '/app/logs/calls', { query: { request_method: 'GET', timestamp_after: 1, limit: 3 } })
+      const rows = await drive('GET', '/app/logs/calls', {
+        query: { request_method: 'GET', timestamp_after: 1, limit: 3 },
+      })
       return (rows as unknown as Json[]).length === 3
     })
   })
 
   test('unknown ids, bad parameters and missing keys are answered as described', async () => {
-    const nobody = { id: 'f'.repeat(24), webhook_id: 'f'.repeat(24), token: 'x'.repeat(16), key: 'x', message_id: 'none' }
+    const nobody = {
+      id: 'f'.repeat(24),
+      webhook_id: 'f'.repeat(24),
+      token: 'x'.repeat(16),
+      key: 'x',
+      message_id: 'none',
+    }
     for (const [template, operations] of Object.entries(document.paths)) {
       for (const [method, operation] of Object.entries(operations)) {
         const names = operation.parameters.filter((one) => one.in === 'path').map(({ name }) => name)
         if (!names.some((name) => name in nobody)) continue
-        const path = template.replaceAll(/\{(\w+)\}/g, (_whole, name: string) => (nobody as Json)[name] as string | undefined ?? '0')
+        const path = template.replaceAll(
+          /\{(\w+)\}/g,
+          (_whole, name: string) => ((nobody as Json)[name] as string | undefined) ?? '0',
+        )
         const answer = await rig.call(method.toUpperCase(), path)
         assert([400, 404].includes(answer.status), `${method} ${path}: ${answer.status} ${answer.text}`)
         checkAnswer(operation, answer.status, String(answer.headers['content-type']), answer.text)
@@ -285,6 +339,9 @@ suite('operations of the OpenAPI document', () => {
       Object.keys(operations).map((method) => `${method.toUpperCase()} ${path}`),
     )
     assert(all.length > 80)
-    assert.deepEqual(all.filter((operation) => !answered.has(operation)), [])
+    assert.deepEqual(
+      all.filter((operation) => !answered.has(operation)),
+      [],
+    )
   })
 })

@@ -104,7 +104,8 @@ suite('webhooks over the API', () => {
           include_header: 1,
         })
         assert.deepEqual(edited, { success: true, resource_url: `${rig.url}${base()}/${id}` })
-        const { filter_cc: _cc, failure_notif_url: _notif, body_type: _type, ...rest } = everything
+        const removed = ['filter_cc', 'failure_notif_url', 'body_type']
+        const rest = Object.fromEntries(Object.entries(everything).filter(([key]) => !removed.includes(key)))
         assert.deepEqual(await get(id), { ...bare(id), ...rest, filter_subject: 'other', include_header: true })
         await rig.ok('POST', `${base()}/${id}`, { active: 0, include_header: 0 })
         const paused = await get(id)
@@ -173,7 +174,8 @@ suite('webhooks over the API', () => {
     const log = (query = ''): Promise<Json[]> => rig.list(`${path}/deliveries?${query}`)
     await until('both delivered', async () => (await log('state=delivered')).length === 2)
     const [newest] = await log()
-    assert.equal(newest?.['message_id'], messages[1])
+    assert(newest !== undefined)
+    assert.equal(newest['message_id'], messages[1])
     assert.deepEqual(
       [newest['webhook_id'], newest['kind'], newest['event'], newest['account_id'], newest['due']],
       [idOf(path), 'message', 'received', box.userId, null],
@@ -276,9 +278,9 @@ suite('webhooks over the API', () => {
         ['dry one', true],
       ],
     )
-    const said = (rows[0]?.['filters'] as Json[]).map(({ filter, matched }) => [filter, matched])
-    assert.deepEqual(Object.fromEntries(said)['filter_from'], false)
-    assert.deepEqual(Object.fromEntries(said)['filter_subject'], true)
+    const said = new Map((rows[0]?.['filters'] as Json[]).map(({ filter, matched }) => [filter, matched]))
+    assert.equal(said.get('filter_from'), false)
+    assert.equal(said.get('filter_subject'), true)
     assert.equal(at('/dry').length, 0)
     const app = await hook('/dry', { filter_subject: 'dry one' }, '/lite/webhooks')
     const ofUser = await rig.list(`${app}/dry_run?user_id=${box.userId}&label=${encodeURIComponent(box.label)}&limit=5`)

@@ -75,6 +75,9 @@ suite('channels', () => {
   })
 
   test('one hanging, one refusing and one failing receiver among 50 delay nobody', async () => {
+    // Longer than every deadline below: had anybody waited for the hanging one, these would not be met.
+    await wing.stop()
+    wing = await house.wing({ MAILROOM_WEBHOOK_TIMEOUT: '60s' })
     for (let index = 0; index < 47; index += 1) await hook(`/good${index}`)
     receiver.script('/hanging', [], 'hang')
     receiver.script('/failing', [], { status: 500 })
@@ -85,15 +88,14 @@ suite('channels', () => {
     await dead.close()
     const boxes = await accounts(3)
     for (let round = 0; round < 3; round += 1) {
-      const since = Date.now()
       for (const box of boxes) await arrive(house.store, wing.webhooks, box, [{ facts: facts(`${box.id}-${round}`) }])
       const wanted = (round + 1) * boxes.length
       for (let index = 0; index < 47; index += 1) {
         await until(`/good${index}`, () => receiver.at(`/good${index}`).length === wanted, { everyMs: 2 })
       }
-      // 400 ms is the time-out of the hanging one: had anybody waited for it, this would be longer.
-      assert.ok(Date.now() - since < 390, `round ${round} took ${Date.now() - since} ms`)
     }
+    const hanging = receiver.at('/hanging')
+    assert.ok(hanging.length > 0 && hanging.length <= boxes.length, `${hanging.length} requests hang`)
   })
 
   test('a crash loses nothing and repeats nothing under another id', async () => {
