@@ -47,7 +47,8 @@ const pathWords: Readonly<Record<string, readonly [description: string, example:
 
 const bodyTypes = ['application/x-www-form-urlencoded', 'multipart/form-data', 'application/json'] as const
 
-const answerTypes = { binary: 'application/octet-stream', text: 'text/plain', html: 'text/html' } as const
+/** A file has the type that its sender gave it. */
+const answerTypes = { binary: '*/*', text: 'text/plain', html: 'text/html' } as const
 
 /** Everything but `servers`, which the asking client's base URL decides: see `withServer`. */
 export function buildOpenApi(routes: readonly Route[]): OpenApi {

@@ -132,7 +132,8 @@ async function parseMultipart(request: IncomingMessage, body: Buffer): Promise<P
   const parser = openMultipart(request, body.length)
   parser.on('field', (name, value) => pairs.push([name, value]))
   parser.on('file', (_name, file) => file.on('error', reject).resume())
-  parser.once('error', (cause) => reject(malformed('not valid multipart/form-data', cause)))
+  // Not once: a body may be wrong in several places, and an error that nobody hears ends the call as ours.
+  parser.on('error', (cause) => reject(malformed('not valid multipart/form-data', cause)))
   parser.once('close', () => resolve(pairs))
   parser.end(body)
   return promise

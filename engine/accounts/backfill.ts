@@ -31,16 +31,33 @@ export async function backfillFolder(job: BackfillJob, folderId: string, signal:
   const { deps, state } = job
   const path = state.folders.get(folderId)?.path
   if (path === undefined || cursorOf(state, folderId).backfillBelow <= 1) return
+  const { uidValidity } = cursorOf(state, folderId)
+  // UIDs of before a UIDVALIDITY change mean nothing after it: the folder's turn comes again.
+  const isOver = (): boolean => signal.aborted || cursorOf(state, folderId).uidValidity !== uidValidity
   const uids = await job.onFolder(path, (session) => remainingUids(session, cursorOf(state, folderId)))
-  for (let start = 0; start < uids.length && !signal.aborted; start += deps.config.MAILROOM_SYNC_BATCH) {
+  for (let start = 0; start < uids.length && !isOver(); start += deps.config.MAILROOM_SYNC_BATCH) {
     const page = uids.slice(start, start + deps.config.MAILROOM_SYNC_BATCH)
-    await job.onFolder(path, (session) => backfillPage({ deps, state, session }, folderId, page))
+    await job.onFolder(path, async (session) => {
+      if (!isOver()) await backfillPage({ deps, state, session }, folderId, page)
+    })
     await job.pause(signal)
   }
-  if (!signal.aborted) await finish(state, folderId)
+  if (!isOver()) await finish(state, folderId)
 }
 
-/** One batch. Also the first page of INBOX, read while the account is still syncing. */
+/** The newest page of a folder of which nothing was read yet; what it has from then on is enough to show. */
+export async function backfillFirst(
+  context: { readonly deps: SyncDeps; readonly state: AccountState; readonly session: Session },
+  folderId: string,
+): Promise<void> {
+  const { deps, state, session } = context
+  const cursor = cursorOf(state, folderId)
+  if (cursor.backfillBelow <= 1 || cursor.backfillBelow !== cursor.uidNext) return
+  const uids = await remainingUids(session, cursor)
+  await backfillPage(context, folderId, uids.slice(0, deps.config.MAILROOM_SYNC_BATCH))
+}
+
+/** One batch. */
 export async function backfillPage(
   context: { readonly deps: SyncDeps; readonly state: AccountState; readonly session: Session },
   folderId: string,

@@ -1,10 +1,9 @@
 /** What has to be read before an account is usable: the list of folders, what is new in INBOX, and its first page. */
-import { backfillPage, remainingUids } from './backfill.ts'
+import { backfillFirst } from './backfill.ts'
 import type { Connection } from './connection.ts'
 import { createFolderPoll } from './folders.ts'
 import type { SyncDeps } from './state.ts'
 import { catchUp } from './sync.ts'
-import { cursorOf } from './write.ts'
 
 export async function firstRead(
   deps: SyncDeps,
@@ -19,10 +18,5 @@ export async function firstRead(
   await catchUp(context, 'INBOX')
   progress()
   const inbox = state.folderByPath('INBOX')
-  if (inbox === null || signal.aborted) return
-  const cursor = cursorOf(state, inbox.id)
-  if (cursor.backfillBelow > 1 && cursor.backfillBelow === cursor.uidNext) {
-    const uids = await remainingUids(session, cursor)
-    await backfillPage(context, inbox.id, uids.slice(0, deps.config.MAILROOM_SYNC_BATCH))
-  }
+  if (inbox !== null && !signal.aborted) await backfillFirst(context, inbox.id)
 }

@@ -2,7 +2,7 @@
  * Ids. Random where a thing is created by a person (users, accounts, webhooks), deterministic where a thing is found
  * (folders, messages, changes, outbox rows), so that finding it twice is writing it once. Both stores use these alone.
  */
-import { createHash, randomBytes, randomInt } from 'node:crypto'
+import { hash, randomBytes, randomInt } from 'node:crypto'
 
 /** 24 hex characters: a second-resolution time and 8 random bytes, so ids sort by age. */
 export function newId(now: number = Date.now()): string {
@@ -19,12 +19,12 @@ export function newToken(): string {
 
 /** Hash of parts, unambiguous whatever the parts hold. `length` hex characters. */
 function digest(length: number, ...parts: readonly (string | number)[]): string {
-  const hash = createHash('sha256')
+  let whole = ''
   for (const part of parts) {
     const text = String(part)
-    hash.update(`${text.length}:${text},`)
+    whole += `${text.length}:${text},`
   }
-  return hash.digest('hex').slice(0, length)
+  return hash('sha256', whole, 'hex').slice(0, length)
 }
 
 export function folderId(accountId: string, path: string): string {

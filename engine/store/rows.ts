@@ -14,8 +14,11 @@ export * from './steps.ts'
 
 /** What is compared without case, on both sides: composed and lower-cased. */
 export function foldCase(text: string): string {
-  return text.normalize('NFC').toLowerCase()
+  return (isPlain.test(text) ? text : text.normalize('NFC')).toLowerCase()
 }
+
+/** ASCII, nearly all that is compared, is composed as it is. */
+const isPlain = /^[\x20-\x7e]*$/
 
 /** The subject as a subject filter is compared with it. */
 export function subjectKeyOf(facts: Pick<MessageFacts, 'subject'>): string {

@@ -5,8 +5,15 @@ import { latency } from './latency.ts'
 import { benchOptions, type BenchOptions } from './lib/options.ts'
 import { say } from './lib/report.ts'
 import { memory } from './memory.ts'
+import { store } from './store.ts'
 
-const benches: Readonly<Record<string, (options: BenchOptions) => Promise<boolean>>> = { api, burst, latency, memory }
+const benches: Readonly<Record<string, (options: BenchOptions) => Promise<boolean>>> = {
+  api,
+  burst,
+  latency,
+  memory,
+  store,
+}
 
 const [name = '', ...rest] = process.argv.slice(2)
 const bench = benches[name]

@@ -152,8 +152,9 @@ function createProcess(startWithinMs: number) {
         explain: () => output.slice(-4000),
       }).then(String)
       if (!alive()) throw new Error(`the service ended at its start:\n${output.slice(-4000)}`)
-      const ready = async (): Promise<boolean> => (await fetch(`${url}/readyz`)).ok
+      const ready = async (): Promise<boolean> => !alive() || (await fetch(`${url}/readyz`)).ok
       await until('the service to be ready', ready, { withinMs: startWithinMs, explain: () => output.slice(-4000) })
+      if (!alive()) throw new Error(`the service ended before it was ready:\n${output.slice(-4000)}`)
     } catch (error) {
       await end('SIGKILL')
       throw error

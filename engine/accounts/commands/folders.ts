@@ -1,5 +1,6 @@
 /** Folders as a whole: listed, made, removed, emptied of what is \Deleted, brought up to date. */
 import { AppError } from '../../errors.ts'
+import { backfillFirst } from '../backfill.ts'
 import type { Session } from '../session-types.ts'
 import { catchUp } from '../sync.ts'
 import type { AccountCommands } from '../types.ts'
@@ -32,7 +33,12 @@ export function folderCommands(deps: CommandDeps): Pick<AccountCommands, FolderC
     },
     async syncFolder(accountId, path) {
       const { state, link } = await live(accountId)
-      await link.run('api', (session) => catchUp({ deps: sync, state, session }, path))
+      await link.run('api', async (session) => {
+        const context = { deps: sync, state, session }
+        await catchUp(context, path)
+        const folder = state.folderByPath(path)
+        if (folder !== null) await backfillFirst(context, folder.id)
+      })
     },
   }
 }

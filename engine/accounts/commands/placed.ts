@@ -1,11 +1,31 @@
-/** Writing to one message at one place: only while the folder still is the one that the place was read from. */
+/** The folder of one message, selected: as new as the index, and for writing only while it is the one that the place was read from. */
 import { AppError } from '../../errors.ts'
 import type { Placement } from '../../store/records.ts'
-import type { Session } from '../session-types.ts'
+import type { SelectedMailbox, Session } from '../session-types.ts'
+
+/** The highest UID that a connection was shown to know of the folder it is in. */
+const shown = new WeakMap<Session, { readonly place: string; readonly uid: number }>()
+
+/**
+ * Selects a folder in which mail up to `uid` (absent = all there is) must be known. A connection that was in the folder before is
+ * told of new mail when the server likes (RFC 3501 §5.2), while our watching connection has it in the index already: NOOP asks.
+ */
+export async function selectKnowing(session: Session, path: string, uid = Infinity): Promise<SelectedMailbox> {
+  const wasThere = session.selected?.path === path
+  const selected = await session.select(path)
+  if (!wasThere) return selected
+  const place = `${selected.uidValidity ?? ''} ${path}`
+  const before = shown.get(session)
+  const known = Math.max((selected.uidNext ?? 0) - 1, before?.place === place ? before.uid : 0)
+  if (uid <= known) return selected
+  await session.noop()
+  if (Number.isFinite(uid)) shown.set(session, { place, uid })
+  return selected
+}
 
 /** Selects the folder. Rejects with `account_unavailable` after a UIDVALIDITY change: the UID may be another message's now. */
 export async function selectPlace(session: Session, at: Placement): Promise<void> {
-  const selected = await session.select(at.path)
+  const selected = await selectKnowing(session, at.path, at.uid)
   if (selected.uidValidity !== null && selected.uidValidity !== at.uidValidity) {
     throw new AppError('account_unavailable', `folder ${at.path} is being read anew`, { retryAfterMs: 30_000 })
   }

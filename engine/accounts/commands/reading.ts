@@ -6,6 +6,7 @@ import type { MessageRecord } from '../../store/records.ts'
 import type { Session } from '../session-types.ts'
 import type { AccountCommands } from '../types.ts'
 import type { CommandDeps } from './deps.ts'
+import { selectKnowing } from './placed.ts'
 import { streamHeld } from './streaming.ts'
 
 type ReadCommands = 'fetchParts' | 'fetchHeaders' | 'streamPart' | 'streamRaw' | 'searchBody'
@@ -37,7 +38,10 @@ export function readCommands(deps: CommandDeps): Pick<AccountCommands, ReadComma
     streamRaw: (accountId, message) => streamSection(deps, accountId, message, ''),
     async searchBody(accountId, folder, text) {
       const { link } = await live(accountId)
-      const uids = await link.onFolder('api', folder.path, (session) => session.searchBody(text))
+      const uids = await link.run('api', async (session) => {
+        await selectKnowing(session, folder.path)
+        return session.searchBody(text)
+      })
       const validity = folder.cursor?.uidValidity
       if (uids.length === 0 || validity === undefined) return []
       const wanted = new Set(uids)
@@ -82,7 +86,7 @@ async function atPlacement<T>(
   work: (uid: number) => Promise<T | null>,
 ): Promise<T> {
   for (const placement of message.placements) {
-    const selected = await session.select(placement.path)
+    const selected = await selectKnowing(session, placement.path, placement.uid)
     if (selected.uidValidity !== null && selected.uidValidity !== placement.uidValidity) continue
     const found = await work(placement.uid)
     if (found !== null) return found

@@ -5,17 +5,21 @@ import type { Database } from './database.ts'
 import { deleteWhere } from './deletes.ts'
 import type { Statements } from './statements.ts'
 
+const byIds = 'SELECT id, doc FROM changes WHERE id IN (SELECT value FROM json_each(?))'
 const last = 'SELECT max(seq) FROM changes WHERE account_id = ?'
 
 /** Known ids keep their number, new ones take the next. Answers all of them, in the order given. */
 export function insertChanges(sql: Statements, accountId: string, drafts: readonly ChangeDraft[]): ChangeRecord[] {
   if (drafts.length === 0) return []
   let seq = sql.number(last, accountId)
+  const there = sql.pairs(byIds, JSON.stringify(drafts.map(({ id }) => id)))
+  const numbered = new Map(there.map(([id, text]) => [id, JSON.parse(text) as ChangeRecord]))
   return drafts.map((draft) => {
-    const known = sql.doc('SELECT doc FROM changes WHERE id = ?', draft.id) as ChangeRecord | null
+    const known = numbered.get(draft.id)
     if (known) return known
     seq += 1
     const change = { ...draft, seq }
+    numbered.set(draft.id, change)
     sql.run(
       'INSERT INTO changes (id, account_id, seq, message_id, at, doc) VALUES (?, ?, ?, ?, ?, ?)',
       change.id,

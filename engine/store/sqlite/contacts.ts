@@ -9,9 +9,12 @@ import type { Statements } from './statements.ts'
 /** Adds each delta once per contact and key: the mark tells whether it was counted. */
 export function countContacts(sql: Statements, accountId: string, deltas: readonly ContactDelta[]): void {
   const changed = new Map<string, ContactRecord>()
+  const ids = new Map<string, string>()
   const mark = 'INSERT INTO contact_marks (account_id, contact_id, key) VALUES (?, ?, ?) ON CONFLICT DO NOTHING'
   for (const delta of deltas) {
-    const id = contactId(delta.userId, delta.email)
+    const who = `${delta.userId} ${delta.email}`
+    const id = ids.get(who) ?? contactId(delta.userId, delta.email)
+    ids.set(who, id)
     if (sql.run(mark, accountId, id, delta.key) === 0) continue
     changed.set(id, mergeContact(changed.get(id) ?? readContact(sql, id), delta))
   }

@@ -7,12 +7,16 @@ import { factKeys, folderKeys, goneAt, isLive, liesAt, messageKeys, subjectKeyOf
 import type { Statements } from './statements.ts'
 
 export interface Unit {
+  /** Reads these in one go: what follows finds them in memory. */
+  load(ids: readonly string[]): void
   /** As it is now, changes of this unit included. */
   get(id: string): MessageRecord | null
   put(record: MessageRecord): void
   /** Writes what has changed. */
   flush(): void
 }
+
+const byIds = 'SELECT id, doc FROM messages WHERE id IN (SELECT value FROM json_each(?))'
 
 export function createUnit(sql: Statements): Unit {
   const before = new Map<string, MessageRecord | null>()
@@ -25,14 +29,23 @@ export function createUnit(sql: Statements): Unit {
     return record
   }
   return {
+    load: (ids) => {
+      const unknown = ids.filter((id) => !before.has(id))
+      if (unknown.length === 0) return
+      for (const id of unknown) before.set(id, null)
+      for (const [id, text] of sql.pairs(byIds, JSON.stringify(unknown)))
+        before.set(id, JSON.parse(text) as MessageRecord)
+    },
     get: (id) => after.get(id) ?? stored(id),
     put: (record) => {
       after.set(record.id, record)
     },
     flush: () => {
-      for (const record of after.values()) saveMessage(sql, stored(record.id), record)
+      for (const record of after.values()) {
+        saveMessage(sql, stored(record.id), record)
+        before.set(record.id, record)
+      }
       after.clear()
-      before.clear()
     },
   }
 }

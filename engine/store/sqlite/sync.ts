@@ -27,18 +27,39 @@ function checkedFolder(sql: Statements, batch: SyncBatch): FolderRecord {
   return folder
 }
 
-const holder = 'SELECT message_id FROM placements WHERE folder_id = ? AND uid_validity = ? AND uid = ?'
+type Held = Pick<Placement, 'folderId' | 'uidValidity' | 'uid'>
 
-function holderOf(sql: Statements, place: Pick<Placement, 'folderId' | 'uidValidity' | 'uid'>): string | null {
-  const row = sql.row(holder, place.folderId, place.uidValidity, place.uid)
-  return row ? String(row['message_id']) : null
+const holders = `SELECT uid, message_id FROM placements
+  WHERE folder_id = ? AND uid_validity = ? AND uid IN (SELECT value FROM json_each(?))`
+
+function placeKey({ folderId, uidValidity, uid }: Held): string {
+  return `${folderId} ${uidValidity} ${uid}`
+}
+
+/** Ids of the messages that hold these places, by placeKey: one read for each folder and validity, in general one. */
+function holdersOf(sql: Statements, places: readonly Held[]): Map<string, string> {
+  const found = new Map<string, string>()
+  const groups = Map.groupBy(places, ({ folderId, uidValidity }) => `${folderId} ${uidValidity}`)
+  for (const group of groups.values()) {
+    const [{ folderId, uidValidity } = { folderId: '', uidValidity: '' }] = group
+    const uids = JSON.stringify(group.map(({ uid }) => uid))
+    for (const row of sql.rows(holders, folderId, uidValidity, uids)) {
+      found.set(placeKey({ folderId, uidValidity, uid: Number(row['uid']) }), String(row['message_id']))
+    }
+  }
+  return found
 }
 
 function addMessages(sql: Statements, unit: Unit, batch: SyncBatch, now: number): void {
+  const held = holdersOf(
+    sql,
+    batch.added.map(({ placement }) => placement),
+  )
+  unit.load(batch.added.map(({ id }) => id))
   for (const added of batch.added) {
     // a UID is one message: when its identity was read differently before, the older row gives the place up
-    const other = holderOf(sql, added.placement)
-    const displaced = other !== null && other !== added.id ? unit.get(other) : null
+    const other = held.get(placeKey(added.placement))
+    const displaced = other !== undefined && other !== added.id ? unit.get(other) : null
     if (displaced) {
       const placements = displaced.placements.filter((there) => !liesAt(there, added.placement))
       unit.put({ ...displaced, placements })
@@ -52,14 +73,18 @@ function addMessages(sql: Statements, unit: Unit, batch: SyncBatch, now: number)
 /** Flags, disappearances and what was told of them. */
 function updateMessages(sql: Statements, unit: Unit, batch: SyncBatch): void {
   const folder = { folderId: batch.folderId, uidValidity: batch.cursorAfter.uidValidity }
+  const lost = batch.vanished.map((uid) => ({ ...folder, uid }))
+  const held = holdersOf(sql, lost)
+  unit.load([...batch.flagUpdates, ...batch.told].map(({ messageId }) => messageId))
+  unit.load([...held.values()])
   for (const update of batch.flagUpdates) {
     const record = unit.get(update.messageId)
     if (record) unit.put(updateFlags(record, folder, update))
   }
-  for (const uid of batch.vanished) {
-    const id = holderOf(sql, { ...folder, uid })
-    const record = id === null ? null : unit.get(id)
-    if (record) unit.put(vanish(record, { ...folder, uid }, batch.vanishedAt))
+  for (const place of lost) {
+    const id = held.get(placeKey(place))
+    const record = id === undefined ? null : unit.get(id)
+    if (record) unit.put(vanish(record, place, batch.vanishedAt))
   }
   for (const told of batch.told) {
     const record = unit.get(told.messageId)

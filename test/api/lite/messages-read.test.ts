@@ -212,6 +212,31 @@ suite('reading on Dovecot', needs('dovecot'), () => {
     assert.equal(await subject('folders/Archive/messages/twin@sender.example'), 'archived')
     assert.equal(await subject('folders/INBOX/messages/twin@sender.example'), 'its twin')
   })
+
+  test('mail that has just come is read, searched, marked and moved, though the command connection was in the folder before', async () => {
+    const imap = await rig.dovecot.connect(mailbox.email)
+    for (const [round, act] of (
+      [
+        (path: string) => rig.call('GET', `${path}/body`),
+        (path: string) => rig.call('GET', `${path}/raw`),
+        (path: string) => rig.call('POST', `${path}/read`),
+        (path: string) => rig.call('PUT', `${path}?new_folder_id=Trash`),
+      ] as const
+    ).entries()) {
+      await rig.ok(`${mailbox.path}/folders/INBOX/messages/${id}/body`)
+      const word = `justnow${round}`
+      const held = await rig.engine.store.messages.count(mailbox.accountId)
+      await imap.append('INBOX', [mail({ to: mailbox.email, subject: word, text: word })])
+      await mailbox.holds(held + 1)
+      const [found] = await rig.list(`${mailbox.path}/messages?subject=${word}`)
+      const path = `${mailbox.path}/folders/INBOX/messages/${String(found?.['message_id'])}`
+      if (round % 2 === 0)
+        assert.equal((await rig.list(`${mailbox.path}/folders/INBOX/messages?body_search_string=${word}`)).length, 1)
+      const answer = await act(path)
+      assert.equal(answer.status, 200, answer.bytes.toString())
+    }
+    await imap.close()
+  })
 })
 
 /** Non-ASCII as UTF-8 in percent-encoding, the rest as it is. */

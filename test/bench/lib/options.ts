@@ -8,6 +8,8 @@ export type StoreKind = 'sqlite' | 'mongodb'
 
 export interface BenchOptions {
   readonly store: StoreKind
+  /** The one that was named, or all: for a bench that looks at each. */
+  readonly stores: readonly StoreKind[]
   /** How much of whatever the bench counts; null = its own default. */
   readonly count: number | null
   /** How long it may go on where time is what it spends; null = its own default. */
@@ -33,7 +35,8 @@ export function benchOptions(args: readonly string[]): BenchOptions {
     throw new Error(`--${name}: expected a whole number, got "${value}"`)
   }
   const numbers = { count: whole('count'), seconds: whole('seconds'), accounts: whole('accounts'), rows: whole('rows') }
-  return { store, ...numbers }
+  const stores: readonly StoreKind[] = values.store === undefined ? ['sqlite', 'mongodb'] : [store]
+  return { store, stores, ...numbers }
 }
 
 export interface BenchStore {

@@ -83,7 +83,7 @@ test('names in every script, brackets and other delimiters', async (t) => {
   assert.equal((await wing.folder('Входящие.Проекты')).delimiter, '.')
 })
 
-test('a folder that is listed and cannot be opened: parked after three failures, the others go on', async (t) => {
+test('a folder that is listed and cannot be opened does not hold up the others', async (t) => {
   const wing = await watchingWing(t, {}, ({ server }) => {
     server.createFolder('ann', 'Ghost')
     server.hooks = { command: ({ text }) => (/SELECT "?Ghost/.test(text) ? { tagged: 'NO cannot open' } : undefined) }

@@ -72,9 +72,9 @@ export interface Worker {
   readonly state: AccountState
   readonly session: TestSession
   readonly context: SyncContext
-  catchUp(path: string): Promise<void>
+  readonly catchUp: (path: string) => Promise<void>
   /** Opens every folder and reads it to its end. */
-  readAll(): Promise<void>
+  readonly readAll: () => Promise<void>
 }
 
 export interface Stage {

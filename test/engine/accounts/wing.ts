@@ -10,13 +10,13 @@ import { accountId, openStage, sealer, type Stage, type StageOptions } from './s
 
 export interface Wing extends Stage {
   readonly accounts: Accounts
-  record(): Promise<AccountRecord>
+  readonly record: () => Promise<AccountRecord>
   /** Waits until the actor has this tag. */
-  tagged(tag: string): Promise<void>
+  readonly tagged: (tag: string) => Promise<void>
   /** Waits until the story is this, in any order. */
-  tells(story: readonly string[]): Promise<void>
+  readonly tells: (story: readonly string[]) => Promise<void>
   /** Waits until the initial sync is over and stored. */
-  settled(): Promise<void>
+  readonly settled: () => Promise<void>
 }
 
 export async function openWing(t: TestContext, options: StageOptions = {}): Promise<Wing> {

@@ -1,0 +1,163 @@
+/**
+ * The `mongodb` driver by hand, on the adapter's collections and indexes: the floor of MongoDB. Documents are made before the
+ * clock runs; what is left is what the same promises need, without transactions:
+ * - a batch reads, side by side, the folder (epoch, cursor), who holds the UIDs, and the last number; then one unordered insert of
+ *   messages, one ordered of changes, one unordered of outbox rows; for flags one find and one bulk of compare-and-set;
+ *   contacts with one find and one insert or bulk; last the cursor, with a compare;
+ * - a claim finds the waiting rows, finds them again (one may have been skipped meanwhile) and writes them in one bulk that
+ *   compares the version.
+ * The client has the adapter's options: write concern majority, journaled, the same pool.
+ */
+import { MongoClient, type Collection, type Db } from 'mongodb'
+import type { ChangeDraft, SyncBatch } from '../../../engine/store/port.ts'
+import type { ContactDelta, Placement } from '../../../engine/store/records.ts'
+import { contactDoc } from '../../../engine/store/mongo/contacts.ts'
+import type { ContactDoc, MessageDoc } from '../../../engine/store/mongo/documents.ts'
+import { openCollections, toDoc, type Collections } from '../../../engine/store/mongo/documents.ts'
+import { messageDoc, recordOnly } from '../../../engine/store/mongo/message-rows.ts'
+import { outboxDoc, outboxFieldsOnly } from '../../../engine/store/mongo/outbox-rows.ts'
+import { mergeContact, newMessage } from '../../../engine/store/rows.ts'
+import { deliveredAttempt, type Contestant, type ListPage } from './contestant.ts'
+import { byContact } from './mail.ts'
+
+const read = { maxTimeMS: 10_000 }
+
+/** Documents ready to be written; numbers are still to be given. */
+function docsOf(batch: SyncBatch) {
+  const now = Date.now()
+  return {
+    messages: batch.added.map((added) => messageDoc(newMessage(batch.accountId, added, now), batch.epoch)),
+    uids: batch.added.map(({ placement }) => placement.uid),
+    changes: batch.changes.map((draft: ChangeDraft) => toDoc({ ...draft, seq: 0 })),
+    outbox: batch.outbox.map(outboxDoc),
+    contacts: byContact(batch.contacts),
+    flags: new Map(batch.flagUpdates.map((update) => [update.messageId, update])),
+  }
+}
+
+type Docs = ReturnType<typeof docsOf>
+
+async function readBefore({ folders, messages, changes }: Collections, batch: SyncBatch, docs: Docs): Promise<number> {
+  const { accountId, folderId } = batch
+  const place = { folderId, uid: { $in: docs.uids } }
+  const [folder, , last] = await Promise.all([
+    folders.findOne({ _id: folderId, accountId }, { projection: { epoch: 1, cursor: 1 } }),
+    docs.uids.length === 0
+      ? []
+      : messages.find({ accountId, placements: { $elemMatch: place } }, { projection: { placements: 1 } }).toArray(),
+    docs.changes.length === 0
+      ? null
+      : changes.findOne({ accountId }, { ...read, sort: { seq: -1 }, projection: { _id: 0, seq: 1 } }),
+  ])
+  if (folder?.epoch !== batch.epoch) throw new Error('lease')
+  return last?.seq ?? 0
+}
+
+async function apply(on: Collections, batch: SyncBatch, docs: Docs): Promise<void> {
+  const last = await readBefore(on, batch, docs)
+  if (docs.messages.length > 0) await on.messages.insertMany(docs.messages, { ordered: false })
+  const changes = docs.changes.map((doc, index) => ({ ...doc, seq: last + 1 + index }))
+  if (changes.length > 0) await on.changes.insertMany(changes, { ordered: true })
+  const numbers = new Map(changes.map(({ _id, seq }) => [_id, seq]))
+  const outbox = docs.outbox.map((row) => ({ ...row, seq: numbers.get(row.changeId ?? '') ?? row.seq }))
+  if (outbox.length > 0) await on.outbox.insertMany(outbox, { ordered: false })
+  if (docs.flags.size > 0) await setFlags(on.messages, batch, docs.flags)
+  if (docs.contacts.size > 0) await countContacts(on.contacts, docs.contacts)
+  const { folderId: _id, accountId, epoch, cursorBefore: cursor, cursorAfter, counts } = batch
+  await on.folders.updateOne({ _id, accountId, epoch, cursor }, { $set: { cursor: cursorAfter, ...counts } })
+}
+
+async function setFlags(messages: Collection<MessageDoc>, batch: SyncBatch, updates: Docs['flags']): Promise<void> {
+  const { accountId } = batch
+  const stored = await messages.find({ accountId, _id: { $in: [...updates.keys()] } }).toArray()
+  const writes = stored.map(({ _id, v, placements, gone, live, keys }) => {
+    const { uid, flags, modseq, rev } = updates.get(_id) ?? { uid: 0, flags: [], modseq: '0', rev: 0 }
+    const changed = placements.map((there): Placement => (there.uid === uid ? { ...there, flags, modseq, rev } : there))
+    const update = { $set: { placements: changed, gone, live, keys }, $inc: { v: 1 } }
+    return { updateOne: { filter: { _id, accountId, v }, update } }
+  })
+  await messages.bulkWrite(writes, { ordered: false })
+}
+
+async function countContacts(
+  contacts: Collection<ContactDoc>,
+  groups: ReadonlyMap<string, readonly ContactDelta[]>,
+): Promise<void> {
+  const stored = await contacts.find({ _id: { $in: [...groups.keys()] } }, { projection: { applied: 0 } }).toArray()
+  const known = new Set(stored.map(({ _id }) => _id))
+  const writes = stored.map(({ _id, v, name, totalCount, directCount, indirectCount, searchKey }) => {
+    const deltas = groups.get(_id) ?? []
+    const keys = deltas.map(({ key }) => key)
+    const lastReceivedAt = deltas.at(-1)?.receivedAt ?? 0
+    const more = deltas.length
+    const counts = { totalCount: totalCount + more, directCount, indirectCount: indirectCount + more }
+    const $push = { applied: { $each: keys, $slice: -512 } }
+    const update = { $set: { name, ...counts, lastReceivedAt, searchKey }, $inc: { v: 1 }, $push }
+    return { updateOne: { filter: { _id, v, applied: { $nin: keys } }, update } }
+  })
+  const fresh = [...groups].flatMap(([id, deltas]) => {
+    const contact = known.has(id) ? null : deltas.reduce(mergeContact, null)
+    return contact === null
+      ? []
+      : [
+          contactDoc(
+            contact,
+            deltas.map(({ key }) => key),
+          ),
+        ]
+  })
+  if (fresh.length > 0) await contacts.insertMany(fresh, { ordered: false })
+  if (writes.length > 0) await contacts.bulkWrite(writes, { ordered: false })
+}
+
+async function claim({ outbox }: Collections, channelId: string, limit: number): Promise<number> {
+  const options = { ...read, projection: outboxFieldsOnly }
+  const rows = await outbox
+    .find({ state: 'pending', channelId }, options)
+    .sort({ lane: 1, createdAt: 1, seq: 1, _id: 1 })
+    .limit(limit)
+    .toArray()
+  if (rows.length === 0) return 0
+  const at = Date.now()
+  const stored = await outbox.find({ _id: { $in: rows.map(({ _id }) => _id) } }).toArray()
+  const writes = stored.map(({ _id, v, attempts, attemptCount }) => {
+    const tried = { attempts: [...attempts, deliveredAttempt(at)], attemptCount: attemptCount + 1, lastStatus: 200 }
+    const set = { ...tried, state: 'delivered', dueAt: at, finishedAt: at, reason: null } as const
+    return { updateOne: { filter: { _id, v }, update: { $set: set, $inc: { v: 1 } } } }
+  })
+  await outbox.bulkWrite(writes, { ordered: false })
+  return rows.length
+}
+
+async function page({ messages }: Collections, { accountId, folderId, limit, offset }: ListPage): Promise<number> {
+  const keys = folderId === null ? {} : { keys: `f:${folderId}` }
+  const rows = messages.find({ accountId, live: true, ...keys }, { ...read, projection: recordOnly })
+  return (await rows.sort({ sentAt: -1, _id: -1 }).skip(offset).limit(limit).toArray()).length
+}
+
+export async function databaseBytes(db: Db): Promise<number> {
+  const { storageSize, indexSize } = await db.command({ dbStats: 1 })
+  return Number(storageSize) + Number(indexSize)
+}
+
+export async function bareMongo(uri: string, pool: number): Promise<Contestant> {
+  const client = await MongoClient.connect(uri, {
+    maxPoolSize: pool,
+    writeConcern: { w: 'majority', journal: true },
+    readPreference: 'primary',
+    ignoreUndefined: true,
+  })
+  const on = openCollections(client.db())
+  return {
+    prepare: (batch) => {
+      const docs = docsOf(batch)
+      return () => apply(on, batch, docs)
+    },
+    page: (wanted) => page(on, wanted),
+    message: async (accountId, _id) =>
+      (await on.messages.findOne({ _id, accountId }, { ...read, projection: recordOnly })) !== null,
+    claim: (channelId, limit) => claim(on, channelId, limit),
+    bytes: () => databaseBytes(client.db()),
+    close: () => client.close(),
+  }
+}

@@ -1,0 +1,147 @@
+/** One dead receiver costs nobody else anything: the whole service, fifty webhooks of one user, three of them at bad receivers. */
+import assert from 'node:assert/strict'
+import { createServer } from 'node:https'
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import { after, before, suite, test } from 'node:test'
+import { createImapServer, fullCapabilities } from '../support/imap-server/index.ts'
+import { selfSigned } from '../support/imap-server/certificate.ts'
+import { mail } from '../support/mail.ts'
+import { freePort } from '../support/port.ts'
+import { createReceiver, type Receiver } from '../support/receiver.ts'
+import { startService, type Json, type Service } from '../support/service.ts'
+import { chosenStore } from '../support/store-choice.ts'
+import { until } from '../support/until.ts'
+import { createUser, createWebhook, listed } from '../support/users.ts'
+import { quickRetries } from './stage.ts'
+
+const healthy = 47
+const messagesPerRun = 12
+/** Held up even once by a bad receiver, a callback would take hundreds of times as long: see `env`. */
+const allowedRatio = 4
+
+/** A hanging receiver hangs until after the test. */
+const env = { ...quickRetries, MAILROOM_WEBHOOK_TIMEOUT: '300s', MAILROOM_SHUTDOWN_TIMEOUT: '500ms' }
+
+interface House {
+  readonly service: Service
+  readonly receiver: Receiver
+  readonly userId: string
+  /** New mail in the user's INBOX. */
+  readonly send: (subject: string) => void
+}
+
+async function openHouse(parts: AsyncDisposableStack): Promise<House> {
+  const email = 'ruth@mail.example'
+  const password = 'correct-horse'
+  const imap = await createImapServer({ users: { [email]: { password } }, capabilities: fullCapabilities })
+  parts.defer(() => imap.close())
+  const receiver = await createReceiver()
+  parts.defer(() => receiver.close())
+  const store = chosenStore()
+  parts.defer(() => store.remove())
+  const service = await startService({ ...store.options, env })
+  parts.defer(() => service.remove())
+  const send = (subject: string): void => void imap.append(email, 'INBOX', mail({ to: email, subject }))
+  send('old')
+  const userId = await createUser(service, { host: imap.host, port: imap.port, password }, email)
+  await listed(service, userId, 'old')
+  return { service, receiver, userId, send }
+}
+
+/** Sends one message after the other, each when all healthy receivers know of the one before. Answers each callback's latency. */
+async function run({ receiver, send }: House, name: string): Promise<number[]> {
+  const latencies: number[] = []
+  for (let index = 0; index < messagesPerRun; index++) {
+    const subject = `${name} ${index}`
+    const arrived = () =>
+      receiver.requests.filter((one) => one.path.startsWith('/healthy/') && tells(one.body, subject))
+    const sentAt = Date.now()
+    send(subject)
+    await until(`"${subject}" at every healthy receiver`, () => arrived().length >= healthy, { withinMs: 20_000 })
+    assert.equal(new Set(arrived().map(({ path }) => path)).size, healthy)
+    latencies.push(...arrived().map(({ at }) => at - sentAt))
+  }
+  return latencies
+}
+
+function tells(body: Receiver['requests'][number]['body'], subject: string): boolean {
+  return (body['message_data'] as Json | undefined)?.['subject'] === subject
+}
+
+function quantile(values: readonly number[], share: number): number {
+  const sorted = values.toSorted((a, b) => a - b)
+  return Math.max(1, sorted[Math.floor((sorted.length - 1) * share)] ?? Number.NaN)
+}
+
+suite(`bad receivers, ${chosenStore().kind} store`, () => {
+  const parts = new AsyncDisposableStack()
+  let house: House
+  before(async () => {
+    house = await openHouse(parts)
+  })
+  after(() => parts.disposeAsync())
+
+  const hook = (webhookId: string) => `/lite/users/${house.userId}/webhooks/${webhookId}`
+  const failing = async (webhookId: string) => (await house.service.ok('GET', hook(webhookId)))['failure'] === true
+  const attemptsOf = async (webhookId: string): Promise<Json[]> =>
+    (await house.service.list(`${hook(webhookId)}/deliveries`)).flatMap(({ attempts }) => attempts as Json[])
+  const add = (url: string) =>
+    createWebhook(house.service, house.userId, url, { failure_notif_url: house.receiver.url('/notice') })
+  const noticesOf = (webhookId: string) =>
+    house.receiver.at('/notice').filter(({ body }) => body['webhook_id'] === webhookId)
+
+  test('50 webhooks, one hanging, one refusing, one answering 500: the latency of the others does not move', async (t) => {
+    const { service, receiver } = house
+    for (let index = 0; index < healthy; index++) await add(receiver.url(`/healthy/${index}`))
+    await run(house, 'warm')
+    const before = await run(house, 'before')
+
+    receiver.script('/hanging', [], 'hang')
+    receiver.script('/broken', [], { status: 500 })
+    const [hanging, broken] = [await add(receiver.url('/hanging')), await add(receiver.url('/broken'))]
+    const refusing = await add(`http://127.0.0.1:${await freePort()}/`)
+    const during = await run(house, 'during')
+    assert.equal(receiver.at('/hanging').length, 1, 'still waits for the first answer')
+    await until('failure of two', async () => (await failing(broken)) && (await failing(refusing)))
+    assert((await attemptsOf(broken)).some((one) => one['status_code'] === 500))
+    assert((await attemptsOf(refusing)).some((one) => String(one['error']).startsWith('network: ')))
+    await until('their notices', () => noticesOf(broken).length + noticesOf(refusing).length >= 2)
+
+    for (const webhookId of [hanging, broken, refusing]) await service.ok('DELETE', hook(webhookId))
+    const without = [...before, ...(await run(house, 'after'))]
+    const figures = [0.5, 0.9].map((share) => [quantile(without, share), quantile(during, share)] as const)
+    t.diagnostic(figures.map(([usual, now]) => `${usual} ms without, ${now} ms with the bad ones`).join('; '))
+    for (const [usual, now] of figures) assert(now <= usual * allowedRatio, `${now} ms instead of ${usual} ms`)
+    assert.equal(
+      receiver.requests.filter(({ path }) => path.startsWith('/healthy/')).length,
+      healthy * messagesPerRun * 4,
+    )
+  })
+
+  test('a self-signed certificate: not one byte of mail, a failure that says tls, and a notice', async () => {
+    let requests = 0
+    const server = createServer(selfSigned(), (_request, response) => {
+      requests += 1
+      response.end()
+    }).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    try {
+      const webhookId = await add(`https://127.0.0.1:${(server.address() as AddressInfo).port}/callback`)
+      house.send('secret')
+      await until('failure', () => failing(webhookId))
+      const attempts = await attemptsOf(webhookId)
+      assert(attempts.length >= 3, JSON.stringify(attempts))
+      for (const { status_code, error } of attempts) {
+        assert.equal(status_code, null)
+        assert.match(String(error), /^tls: .*self-signed/)
+      }
+      const [notice] = await until('the notice', () => noticesOf(webhookId).length > 0 && noticesOf(webhookId))
+      assert.match(String(notice?.body['data']), /^tls: .*self-signed/)
+      assert.equal(requests, 0)
+    } finally {
+      server.close()
+      server.closeAllConnections()
+    }
+  })
+})

@@ -1,0 +1,266 @@
+/** Planning, as tables: which arrival is told as what, which flags are news, when a message is deleted. Pure. */
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import fc from 'fast-check'
+import { createOwnWrites } from '../../../engine/accounts/own-writes.ts'
+import { planAdded, planFlags, planGone, readMessage, type PlanContext } from '../../../engine/accounts/plan.ts'
+import { uidSet } from '../../../engine/accounts/read.ts'
+import type { FetchedMessage } from '../../../engine/accounts/session-types.ts'
+import type {
+  AccountRecord,
+  FolderCursor,
+  FolderRecord,
+  MessageRecord,
+  SpecialUse,
+} from '../../../engine/store/records.ts'
+import { addPlacement, freshCursor, freshResume, newMessage } from '../../../engine/store/rows.ts'
+
+const now = 1_700_000_000_000
+const account: AccountRecord = {
+  id: 'acc',
+  developerId: 'dev',
+  userId: 'user',
+  label: 'ann::mail',
+  email: 'ann@mail.example',
+  server: 'mail.example',
+  port: 993,
+  useSsl: true,
+  username: 'ann',
+  authType: 'password',
+  sealedCredential: '',
+  providerKey: null,
+  statusCallbackUrl: null,
+  options: {
+    syncFlags: true,
+    syncAllFolders: false,
+    expungeOnDeletedFlag: false,
+    rawFileList: false,
+    callbackUrl: null,
+  },
+  status: 'OK',
+  statusMessage: null,
+  statusVersion: 0,
+  paused: false,
+  resume: freshResume,
+  epoch: 1,
+  createdAt: now,
+}
+
+function folder(path: string, specialUse: SpecialUse | null = null, cursor: Partial<FolderCursor> = {}): FolderRecord {
+  return {
+    id: `id of ${path}`,
+    accountId: 'acc',
+    path,
+    delimiter: '/',
+    attributes: [],
+    specialUse,
+    selectable: true,
+    messages: 0,
+    unseen: 0,
+    cursor: { ...freshCursor('1'), ...cursor },
+    epoch: 1,
+    failures: 0,
+    parkedUntil: null,
+  }
+}
+
+function contextOf(at: FolderRecord): PlanContext {
+  return { account, folder: at, uidValidity: '1', own: createOwnWrites(() => now), now }
+}
+
+function fetched(uid: number, subject = 'hello', over: Partial<FetchedMessage> = {}): FetchedMessage {
+  return {
+    uid,
+    flags: [],
+    modseq: '5',
+    internalDate: now - 1000,
+    size: 100,
+    body: null,
+    headers: Buffer.from(`Message-ID: <${subject}@x.example>\r\nSubject: ${subject}\r\nFrom: a@x.example\r\n\r\n`),
+    emailId: null,
+    threadId: null,
+    labels: null,
+    ...over,
+  }
+}
+
+const reading = (one: FetchedMessage) => readMessage(account, one, null)
+const inbox = folder('INBOX', '\\Inbox')
+const archive = folder('Archive', '\\Archive')
+
+/** The row as it is after the message was found there. */
+function rowAt(at: FolderRecord, uid: number, over: Partial<FetchedMessage> = {}): MessageRecord {
+  const { added } = planAdded(contextOf(at), [reading(fetched(uid, 'hello', over))], new Map(), 'live')
+  const [one] = added
+  assert(one)
+  return newMessage('acc', one, now)
+}
+
+const rows = (...all: readonly MessageRecord[]) => new Map(all.map((row) => [row.id, row]))
+
+suite('arrivals', () => {
+  const kinds: readonly (readonly [string, FolderRecord, readonly string[], string])[] = [
+    ['in INBOX', inbox, [], 'received'],
+    ['in a folder of the user’s', folder('Bills'), [], 'received'],
+    ['in Junk', folder('Junk', '\\Junk'), [], 'received'],
+    ['in Sent', folder('Sent', '\\Sent'), ['\\Seen'], 'sent'],
+    ['in Drafts', folder('Drafts', '\\Drafts'), [], 'draft'],
+    ['a draft elsewhere', folder('Bills'), ['\\Draft'], 'draft'],
+  ]
+  for (const [name, at, flags, kind] of kinds) {
+    test(`${name}: ${kind}`, () => {
+      const { changes } = planAdded(contextOf(at), [reading(fetched(1, 'hello', { flags }))], new Map(), 'live')
+      assert.deepEqual(
+        changes.map(({ change }) => [change.kind, change.first, change.path, change.uid]),
+        [[kind, true, at.path, 1]],
+      )
+    })
+  }
+
+  test('known from another folder: folder_added, not first, with all its folders', () => {
+    const { changes } = planAdded(contextOf(archive), [reading(fetched(4))], rows(rowAt(inbox, 1)), 'live')
+    assert.deepEqual(
+      changes.map(({ change }) => [change.kind, change.first, change.folders]),
+      [['folder_added', false, ['INBOX', 'Archive']]],
+    )
+  })
+
+  test('the same batch again, its rows stored: the same id, kind and first', () => {
+    const once = planAdded(contextOf(inbox), [reading(fetched(1))], new Map(), 'live')
+    const again = planAdded(contextOf(inbox), [reading(fetched(1))], rows(rowAt(inbox, 1)), 'live')
+    assert.deepEqual(
+      again.changes.map(({ change }) => change),
+      once.changes.map(({ change }) => change),
+    )
+    assert.equal(once.changes[0]?.change.first, true)
+  })
+
+  test('one mail twice in a batch: one message with two places', () => {
+    const { added, changes } = planAdded(
+      contextOf(inbox),
+      [reading(fetched(1)), reading(fetched(2))],
+      new Map(),
+      'live',
+    )
+    assert.equal(added[0]?.id, added[1]?.id)
+    assert.deepEqual(
+      changes.map(({ change }) => change.kind),
+      ['received', 'folder_added'],
+    )
+  })
+
+  const sinceRemap = { remapSince: now - 10_000, liveFrom: 10 }
+  const appeared = { appearedAt: now - 10_000, liveFrom: 10 }
+  const old = { internalDate: now - 20_000 }
+  const tellings: readonly (readonly [
+    string,
+    Partial<FolderCursor>,
+    'live' | 'backfill',
+    number,
+    object,
+    boolean,
+    boolean,
+  ])[] = [
+    ['history', { liveFrom: 10 }, 'backfill', 5, {}, false, false],
+    ['history found late', { liveFrom: 10 }, 'live', 5, {}, false, false],
+    ['new mail', { liveFrom: 10 }, 'live', 10, {}, false, true],
+    ['renumbered: known', sinceRemap, 'backfill', 5, {}, true, false],
+    ['renumbered: unknown and old', sinceRemap, 'backfill', 5, old, false, false],
+    ['renumbered: unknown and new', sinceRemap, 'backfill', 5, {}, false, true],
+    ['renumbered: above UIDNEXT', sinceRemap, 'live', 10, old, true, true],
+    ['new folder: known from elsewhere', appeared, 'backfill', 5, old, true, true],
+    ['new folder: unknown and old', appeared, 'backfill', 5, old, false, false],
+    ['new folder: unknown and new', appeared, 'backfill', 5, {}, false, true],
+  ]
+  for (const [name, cursor, source, uid, over, known, told] of tellings) {
+    test(`${name}: ${told ? 'told' : 'not told'}`, () => {
+      const at = folder('Bills', null, cursor)
+      const existing = known ? rows(rowAt(archive, 1, over)) : new Map<string, MessageRecord>()
+      const { added, changes } = planAdded(contextOf(at), [reading(fetched(uid, 'hello', over))], existing, source)
+      assert.equal(added.length, 1)
+      assert.equal(changes.length, told ? 1 : 0)
+      assert.equal(added[0]?.firstChangeId !== null, told)
+    })
+  }
+
+  test('our own: quiet, and stays so', () => {
+    const context = contextOf(archive)
+    const message = reading(fetched(4))
+    context.own.expectArrival(archive.id, message.id)
+    const { added, changes } = planAdded(context, [message], rows(rowAt(inbox, 1)), 'live')
+    assert.deepEqual(changes, [])
+    assert(added[0]?.placement.quiet)
+    const row = addPlacement(rowAt(inbox, 1), added[0].placement)
+    assert.deepEqual(planAdded(contextOf(archive), [message], rows(row), 'live').changes, [])
+  })
+})
+
+suite('flags', () => {
+  const row = rowAt(inbox, 1)
+  const known = new Map([[1, { uid: 1, messageId: row.id, flags: ['\\Seen'], modseq: '5', rev: 2 }]])
+  const seen = (flags: readonly string[], modseq: string | null = '6', uid = 1) => [{ uid, flags, modseq }]
+  const news: readonly (readonly [string, ReturnType<typeof seen>, number])[] = [
+    ['others', seen(['\\Flagged']), 1],
+    ['the same, in another order, with \\Recent', seen(['\\Recent', '\\Seen']), 0],
+    ['of an unknown UID', seen(['\\Flagged'], '6', 9), 0],
+    ['from before what the index has', seen(['\\Flagged'], '4'), 0],
+    ['without a modseq', seen([], null), 1],
+  ]
+  for (const [name, flags, told] of news) {
+    test(`${name}: ${told === 1 ? 'told' : 'nothing'}`, () => {
+      const { updates, changes } = planFlags(contextOf(inbox), flags, known, rows(row), 0)
+      assert.equal(changes.length, told)
+      assert.deepEqual(
+        updates.map((update) => update.rev),
+        told === 1 ? [3] : [],
+      )
+    })
+  }
+
+  test('our own STORE: stored, not told; a word from before it is left out', () => {
+    const context = contextOf(inbox)
+    const asked = context.own.mark()
+    context.own.expectFlags(inbox.id, 1, ['\\Flagged'])
+    const { updates, changes } = planFlags(context, seen(['\\Flagged']), known, rows(row), context.own.mark())
+    assert.deepEqual([updates.length, changes.length], [1, 0])
+    assert.deepEqual(planFlags(context, seen(['\\Draft']), known, rows(row), asked).updates, [])
+  })
+
+  test('the \\Deleted of our own removal is not told', () => {
+    const context = contextOf(inbox)
+    context.own.expectDeparture(inbox.id, 1)
+    assert.deepEqual(planFlags(context, seen(['\\Deleted']), known, rows(row), 0).changes, [])
+  })
+})
+
+suite('disappearances', () => {
+  const gone = { folderId: inbox.id, path: 'INBOX', uidValidity: '1', uid: 1, at: now }
+  const folders = new Map([inbox, archive].map((one) => [one.id, one]))
+  const here = rowAt(archive, 4)
+  const nowhere = { ...here, placements: [] }
+  test('lies elsewhere: removed from the folder', () => {
+    assert.equal(planGone(account, folders, here, gone, true, now).change.kind, 'folder_removed')
+  })
+  test('lies nowhere: deleted, once', () => {
+    assert.equal(planGone(account, folders, nowhere, gone, true, now).change.kind, 'deleted')
+    assert.equal(planGone(account, folders, nowhere, gone, false, now).change.kind, 'folder_removed')
+  })
+})
+
+test('uidSet: ranges that hold exactly these numbers', () => {
+  fc.assert(
+    fc.property(fc.array(fc.integer({ min: 1, max: 60 })), (uids) => {
+      const numbers = uidSet(uids)
+        .split(',')
+        .filter((part) => part !== '')
+        .flatMap((part) => {
+          const [from = 0, to = from] = part.split(':').map(Number)
+          return Array.from({ length: to - from + 1 }, (_, index) => from + index)
+        })
+      assert.deepEqual(
+        numbers,
+        [...new Set(uids)].sort((a, b) => a - b),
+      )
+    }),
+  )
+})
