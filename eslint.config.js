@@ -9,7 +9,6 @@ const owners = {
   xstate: ['machines/**', 'engine/accounts/**', 'engine/webhooks/**'],
   'p-queue': ['engine/accounts/lanes.ts'],
   koa: ['api/**'],
-  '@koa/router': ['api/**'],
 }
 
 /** Imports run one way: main → api → engine/index → machines. */
