@@ -10,12 +10,14 @@ import {
   type CountedMessage,
   type Owner,
 } from '../messages/contacts.ts'
-import type { ContactDelta, FolderRecord } from '../store/records.ts'
+import type { ContactDelta, FolderRecord, MessageRecord } from '../store/records.ts'
 import type { ReadMessage } from './plan.ts'
 import type { AccountState, SyncDeps } from './state.ts'
 
 /** Messages of one thread that are looked through for a reply. */
 const threadMax = 50
+/** Threads looked up together: on a store across the network the round trips are what costs. */
+const threadsAtOnce = 20
 
 interface Context {
   readonly deps: SyncDeps
@@ -32,14 +34,19 @@ export async function correspondentsOf(
   const owner: Owner = { userId, ownAddresses: context.state.ownAddresses }
   const role = folder.specialUse
   const deltas: ContactDelta[] = []
+  const heard: ReadMessage[] = []
   for (const message of read) {
     if (isSentByUser(owner, role, message)) deltas.push(...(await answered(context, owner, message, read)))
     else if (countsAsReceived(role)) {
       const received = receivedContact(owner, role, message)
       deltas.push(...received)
-      if (received.length > 0 && (await wasReplied(context, owner, message)))
-        deltas.push(...repliedContact(owner, message))
+      if (received.length > 0 && message.facts.emailMessageId !== null) heard.push(message)
     }
+  }
+  const threads = await threadsOf(context, heard)
+  for (const message of heard) {
+    if (wasReplied(owner, message, threads.get(message.facts.threadId) ?? []))
+      deltas.push(...repliedContact(owner, message))
   }
   return deltas
 }
@@ -60,11 +67,30 @@ async function answered(
   return repliedContact(owner, counted)
 }
 
+/** What the index has of the threads of these messages, the newest of each. */
+async function threadsOf(context: Context, messages: readonly ReadMessage[]): Promise<Map<string, MessageRecord[]>> {
+  const { store } = context.deps
+  const { id } = context.state.account
+  const wanted = [...new Set(messages.map(({ facts }) => facts.threadId))]
+  const found: MessageRecord[] = []
+  for (let start = 0; start < wanted.length; start += threadsAtOnce) {
+    const threadIds = wanted.slice(start, start + threadsAtOnce)
+    const limit = threadMax * 2
+    const rows = await store.messages.list(id, { threadIds }, { limit, offset: 0 })
+    if (rows.length < limit) {
+      found.push(...rows)
+      continue
+    }
+    // a long thread may hide the others: one by one then
+    for (const threadId of threadIds)
+      found.push(...(await store.messages.list(id, { threadId }, { limit: threadMax, offset: 0 })))
+  }
+  return Map.groupBy(found, ({ threadId }) => threadId)
+}
+
 /** Whether a reply of the user's is in the index already. */
-async function wasReplied({ deps, state }: Context, owner: Owner, message: ReadMessage): Promise<boolean> {
-  const { emailMessageId, threadId } = message.facts
-  if (emailMessageId === null) return false
-  const thread = await deps.store.messages.list(state.account.id, { threadId }, { limit: threadMax, offset: 0 })
+function wasReplied(owner: Owner, message: ReadMessage, thread: readonly MessageRecord[]): boolean {
+  const { emailMessageId } = message.facts
   return thread.some(
     (row) =>
       row.inReplyTo === emailMessageId &&

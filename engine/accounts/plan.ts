@@ -157,11 +157,12 @@ export interface SeenFlags {
 }
 
 /**
- * The index has a newer word than this one: of the server (by modseq), or of our own STORE, made after the server was asked. Or it
- * is a message that we are just taking away, by \Deleted where MOVE is missing.
+ * The index has a newer word than this one: of the server (by modseq, which another session has passed already), or of our own
+ * STORE, made after the server was asked. Or it is a message that we are just taking away, by \Deleted where MOVE is missing.
  */
 function isStale({ own, folder }: PlanContext, { uid, modseq }: SeenFlags, before: KnownUid, asked: number): boolean {
-  const older = modseq !== null && BigInt(modseq) < BigInt(before.modseq)
+  const passed = BigInt(folder.cursor?.highestModseq ?? '0')
+  const older = modseq !== null && BigInt(modseq) < BigInt(before.modseq) && BigInt(modseq) <= passed
   return older || own.isWrittenSince(folder.id, uid, asked) || own.isDeparture(folder.id, uid)
 }
 

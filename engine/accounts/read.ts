@@ -2,7 +2,7 @@
  * Reading messages for the index. What a server leaves out of a FETCH is asked for again in halves; a UID that exists and still
  * cannot be read is quarantined, so that one poison message never stops a folder (imap-servers.md rows 11 and 13).
  */
-import { isAppError } from '../errors.ts'
+import { AppError, isAppError } from '../errors.ts'
 import { rawValue, readHeaders } from '../messages/headers.ts'
 import { bodyNodeOf } from '../messages/mime.ts'
 import { parseStructured } from '../messages/parameters.ts'
@@ -21,7 +21,22 @@ export async function readUids(session: Session, uids: readonly number[]): Promi
   const missing = uids.filter((uid) => !found.has(uid))
   const poison =
     missing.length === 0 ? [] : (await session.searchUids(uidSet(missing))).filter((uid) => missing.includes(uid))
+  if (found.size === 0 && poison.length > 0) await mustGive(session, poison)
   return { messages: uids.flatMap((uid) => found.get(uid) ?? []), poison }
+}
+
+/** Of this many others one has to be readable, for the unreadable ones to count as poison. */
+const canaries = 3
+
+/** A server that gives no message at all has a bad day: nothing is passed over, the account says so and tries again. */
+async function mustGive(session: Session, poison: readonly number[]): Promise<void> {
+  const others = (await session.searchUids('1:*')).filter((uid) => !poison.includes(uid)).slice(-canaries)
+  const found = new Map<number, FetchedMessage>()
+  for (const uid of others) {
+    await readRange(session, String(uid), found)
+    if (found.size > 0) return
+  }
+  throw new AppError('server_refused', 'the mail server refuses to give the messages of this folder')
 }
 
 /** Halves the range until what can be read has been read. At most 2·log2(n) extra commands per poison message. */

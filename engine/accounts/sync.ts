@@ -211,18 +211,24 @@ export async function syncFlags(
   const told = selected?.highestModseq ?? null
   if (!session.capabilities.condstore || (cursor.highestModseq === '0' && told === null)) {
     await compareFlags(context, folderId, 'newest')
-  } else if (cursor.highestModseq === '0') {
-    await learnModseq(context, folderId, told ?? '0')
+  } else if (told !== null && (cursor.highestModseq === '0' || BigInt(told) < BigInt(cursor.highestModseq))) {
+    await learnModseq(context, folderId, told)
   } else if (told === null || told !== cursor.highestModseq) {
     await flagsSince(context, folderId, told)
   }
 }
 
-/** HIGHESTMODSEQ 0 meant "unknown" (row 6); now that the server says it, everything is compared once. */
+/**
+ * HIGHESTMODSEQ 0 meant "unknown" (row 6) and now the server says it; or it runs anew from below, as after the loss of an index:
+ * everything is compared once.
+ */
 async function learnModseq(context: SyncContext, folderId: string, highestModseq: string): Promise<void> {
   const { state } = context
+  const setModseq = (next: string): Promise<void> =>
+    state.commit(folderId, () => ({ cursor: { ...cursorOf(state, folderId), highestModseq: next } }))
+  if (cursorOf(state, folderId).highestModseq !== '0') await setModseq('0')
   await compareFlags(context, folderId, 'all')
-  await state.commit(folderId, () => ({ cursor: { ...cursorOf(state, folderId), highestModseq } }))
+  await setModseq(highestModseq)
 }
 
 /**

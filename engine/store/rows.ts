@@ -12,13 +12,13 @@ import type { Address, FolderCursor, GonePlacement, MessageFacts, MessageRecord,
 
 export * from './steps.ts'
 
+/** ASCII, nearly all that is compared, is composed as it is. */
+const isPlain = /^[\x20-\x7e]*$/
+
 /** What is compared without case, on both sides: composed and lower-cased. */
 export function foldCase(text: string): string {
   return (isPlain.test(text) ? text : text.normalize('NFC')).toLowerCase()
 }
-
-/** ASCII, nearly all that is compared, is composed as it is. */
-const isPlain = /^[\x20-\x7e]*$/
 
 /** The subject as a subject filter is compared with it. */
 export function subjectKeyOf(facts: Pick<MessageFacts, 'subject'>): string {
@@ -116,6 +116,7 @@ export function queryKeys(query: MessageQuery): QueryKeys {
     all.push([...new Set(addressFields.flatMap((field) => terms.map((term) => termKey(field, term))))])
   }
   if (query.threadId !== undefined) all.push([threadKey(query.threadId)])
+  if (query.threadIds !== undefined) all.push([...new Set(query.threadIds.map(threadKey))])
   if (query.hasAttachments === true) all.push([attachmentKey])
   if (query.folderId !== undefined) all.push([folderKey(query.folderId)])
   return { all, none: query.hasAttachments === false ? [attachmentKey] : [] }

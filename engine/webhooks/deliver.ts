@@ -1,7 +1,7 @@
 /**
  * One attempt: sign, POST, and what the answer means.
  *
- * 2xx is success. 3xx is a mistake in the configuration: the row fails for good at once. 410: the receiver wants no more.
+ * 2xx is success. 3xx is a mistake in the configuration: told at once, and the row waits for its mending. 410: the receiver wants no more.
  * No answer, 429, 502, 503 and 504 speak of the receiver as a whole, every other status of this one callback.
  */
 import type { HttpAnswer, HttpClient, HttpLimits } from '../net/http.ts'
@@ -64,7 +64,7 @@ function judge(deps: DeliverDeps, { status, headers }: HttpAnswer): Failure | nu
   return { ...row, scope: 'receiver', retryAfterMs: retryAfterMs(deps.config, headers['retry-after'], deps.now()) }
 }
 
-/** The row's next state: delivered, tried again at dueAt, or failed for good when it is permanent or the schedule is used up. */
+/** The row's next state: delivered, tried again at dueAt, or failed for good when the receiver is gone or the schedule is used up. */
 export function resultOf(
   deps: Pick<DeliverDeps, 'config' | 'now'>,
   row: OutboxRecord,
@@ -74,7 +74,7 @@ export function resultOf(
   const now = deps.now()
   const finished = { id: row.id, attempt: made, dueAt: row.dueAt, finishedAt: now }
   if (failure === null) return { ...finished, state: 'delivered', reason: null }
-  if (failure.permanent !== null) return { ...finished, state: 'failed', reason: failure.message }
+  if (failure.permanent === 'gone') return { ...finished, state: 'failed', reason: failure.message }
   const wait = waitAfter(deps.config, row.attemptCount + 1, random)
   if (wait === null) {
     return {

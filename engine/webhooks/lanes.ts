@@ -83,7 +83,7 @@ export function createLanes(capacity: number): Lanes {
     finish: (row) => finish(state, row),
     block: (row, until) => block(state, row, until),
     release: (now) => release(state, now),
-    markBehind: () => lag(state),
+    markBehind: () => markBehind(state),
     wantsRead: () => wantsRead(state),
     beginRead() {
       state.reading = true
@@ -117,6 +117,12 @@ function tidy(state: State, key: string, lane: Lane): void {
 function lag(state: State): void {
   if (state.reading) state.missed = true
   else state.behind = true
+}
+
+/** A read leaves out the accounts that have a lane: theirs are read when the lane has come to its end. */
+function markBehind(state: State): void {
+  for (const lane of state.lanes.values()) lane.partial = true
+  lag(state)
 }
 
 function dropHistorical(state: State, key: string, lane: Lane): void {

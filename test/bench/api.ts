@@ -48,7 +48,7 @@ async function holds(fleet: Fleet, user: string, count: number): Promise<boolean
 
 /** The list of 25 and the single message from the index, and the list by FETCH. */
 async function indexLoads(fleet: Fleet, seconds: number): Promise<Load[]> {
-  const { url } = fleet.service
+  const { service } = fleet
   const lists = fleet.users.map(inbox)
   const flagged = lists.map((path) => `${path}?include_flags=1`)
   const pages = fleet.users.flatMap((user) => [0, 25, 50, 75, 100].map((offset) => `${inbox(user)}?offset=${offset}`))
@@ -57,14 +57,14 @@ async function indexLoads(fleet: Fleet, seconds: number): Promise<Load[]> {
     return found.map((message) => `/lite/users/${user}/email_accounts/0/messages/${String(message['message_id'])}`)
   })
   const messages = ids.flat().filter((_, index) => index % 5 === 0)
-  await httpLoad('warm', url, lists, 4, 2)
+  await httpLoad('warm', service, lists, 4, 2)
   return [
-    await httpLoad('list of 25', url, lists, 1, seconds),
-    await httpLoad('list of 25', url, lists, 16, seconds),
-    await httpLoad('list of 25, with flags', url, flagged, 16, seconds),
-    await httpLoad('list of 25, five pages', url, pages, 16, seconds),
-    await httpLoad('one message', url, messages, 1, seconds),
-    await httpLoad('one message', url, messages, 16, seconds),
+    await httpLoad('list of 25', service, lists, 1, seconds),
+    await httpLoad('list of 25', service, lists, 16, seconds),
+    await httpLoad('list of 25, with flags', service, flagged, 16, seconds),
+    await httpLoad('list of 25, five pages', service, pages, 16, seconds),
+    await httpLoad('one message', service, messages, 1, seconds),
+    await httpLoad('one message', service, messages, 16, seconds),
     await fetchLoad(fleet, 1, seconds),
     await fetchLoad(fleet, 16, seconds),
   ]
@@ -114,7 +114,7 @@ async function contentLoads(fleet: Fleet, seconds: number): Promise<Load[]> {
   const targets = await inParallel(fleet.mailboxes.slice(0, width), 4, (mailbox, index) =>
     contentTarget(fleet, mailbox, fleet.users[index] ?? '', raws),
   )
-  const { url } = fleet.service
+  const { service } = fleet
   const body = targets.map(({ related }) => `${related}/body?type=text/plain`)
   const file = targets.map(({ big }) => `${big}/attachments/0`)
   const clients = await inParallel(targets, 4, ({ mailbox }) => openBare(fleet, mailbox))
@@ -123,9 +123,9 @@ async function contentLoads(fleet: Fleet, seconds: number): Promise<Load[]> {
   const relatedUid = (index: number): number => targets[index]?.relatedUid ?? 0
   const bigUid = (index: number): number => targets[index]?.bigUid ?? 0
   const loads: Load[] = [
-    await httpLoad('body', url, body.slice(0, 1), 1, seconds),
+    await httpLoad('body', service, body.slice(0, 1), 1, seconds),
     await workLoad('body, bare', bare(relatedUid, '1.1').slice(0, 1), seconds),
-    await httpLoad('attachment of 5 MB', url, file.slice(0, 1), 1, seconds),
+    await httpLoad('attachment of 5 MB', service, file.slice(0, 1), 1, seconds),
     await workLoad('attachment of 5 MB, bare', bare(bigUid, '2').slice(0, 1), seconds),
   ]
   for (const client of clients) client.close()
@@ -176,13 +176,14 @@ function report(
   fleet: Fleet,
 ): boolean {
   table(
-    ['', 'concurrency', 'per second', 'p50 ms', 'p99 ms', 'bytes', 'failed'],
-    loads.map(({ name, concurrency, perSecond, p50, p99, bytes, failed }) => [
+    ['', 'concurrency', 'per second', 'p50 ms', 'p99 ms', 'cpu µs', 'bytes', 'failed'],
+    loads.map(({ name, concurrency, perSecond, p50, p99, cpuMicros, bytes, failed }) => [
       name,
       concurrency,
       perSecond,
       p50,
       p99,
+      cpuMicros ?? '',
       bytes,
       failed,
     ]),

@@ -28,6 +28,8 @@ const batchesPerRound = 4
 const shares = { backfill: 0.9, flags: 0.04 }
 const reading = { rounds: 50, ms: 100 }
 const pageLimit = 25
+/** Pages are read from the first this many of a mailbox: far more messages than any cache holds. */
+const deepestPage = 40
 const claims = { limit: 20, perRound: 10, rounds: 40 }
 /** The defaults of the service. */
 const pool = 20
@@ -189,9 +191,16 @@ function filledBoxes({ boxes }: World): Box[] {
   return boxes.filter(({ messages }) => messages.length > 0)
 }
 
-/** Both pick the same: a stride that meets all and repeats late. */
-function pick<T>(items: readonly T[], index: number): T {
-  const item = items[(index * 7919) % items.length]
+/** A number below `most` for each index and purpose, spread evenly: both pick the same. */
+function spread(index: number, purpose: number, most: number): number {
+  let mixed = Math.imul(index + 1, 0x9e3779b1) ^ Math.imul(purpose + 1, 0x85ebca6b)
+  mixed = Math.imul(mixed ^ (mixed >>> 16), 0x7feb352d)
+  mixed = Math.imul(mixed ^ (mixed >>> 15), 0x846ca68b)
+  return ((mixed ^ (mixed >>> 16)) >>> 0) % most
+}
+
+function pick<T>(items: readonly T[], index: number, purpose: number): T {
+  const item = items[spread(index, purpose, items.length)]
   if (item === undefined) throw new Error('nothing to pick from')
   return item
 }
@@ -200,9 +209,9 @@ function pick<T>(items: readonly T[], index: number): T {
 function lists({ world, ours, bare, width }: Arena): Promise<Outcome> {
   const boxes = filledBoxes(world)
   const one = (contestant: Contestant) => async (index: number) => {
-    const box = pick(boxes, index)
+    const box = pick(boxes, index, 0)
     const pages = Math.max(1, Math.floor(box.messages.length / pageLimit))
-    const offset = ((index * 13) % Math.min(pages, 40)) * pageLimit
+    const offset = spread(index, 1, Math.min(pages, deepestPage)) * pageLimit
     const folderId = index % 2 === 0 ? box.folderId : null
     const rows = await contestant.page({ accountId: box.account.id, folderId, limit: pageLimit, offset })
     if (rows !== Math.min(pageLimit, box.messages.length)) throw new Error(`a page of ${rows}`)
@@ -214,8 +223,9 @@ function lists({ world, ours, bare, width }: Arena): Promise<Outcome> {
 function singles({ world, ours, bare, width }: Arena): Promise<Outcome> {
   const boxes = filledBoxes(world)
   const one = (contestant: Contestant) => async (index: number) => {
-    const box = pick(boxes, index)
-    if (!(await contestant.message(box.account.id, pick(box.messages, index)))) throw new Error('a message is missing')
+    const box = pick(boxes, index, 0)
+    if (!(await contestant.message(box.account.id, pick(box.messages, index, 1))))
+      throw new Error('a message is missing')
     return 1
   }
   return timed('single message', 'reads', width, one(ours), one(bare))

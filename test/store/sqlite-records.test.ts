@@ -77,6 +77,10 @@ describe('records that are parsed once', () => {
     assert.equal(records.of('a', '{"n":1}'), first)
     records.of('b', '{"n":2}')
     records.of('c', '{"n":3}')
+    assert.equal(records.of('a', '{"n":1}'), first, 'one that is asked for once displaces nothing')
+    const [b, c] = [records.of('b', '{"n":2}'), records.of('c', '{"n":3}')]
+    assert.equal(records.of('c', '{"n":3}'), c)
+    assert.equal(records.of('b', '{"n":2}'), b)
     assert.notEqual(records.of('a', '{"n":1}'), first)
     assert.deepEqual(records.of('a', '{"n":4}'), { n: 4 })
   })

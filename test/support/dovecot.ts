@@ -76,7 +76,12 @@ export async function startDovecot(options: DovecotOptions = {}): Promise<Doveco
   const start = async (): Promise<void> => {
     await daemon.spawn()
     const explain = daemon.log
-    await until(`dovecot on port ${port}`, () => daemon.alive() && greets(host, port), { everyMs: 30, explain })
+    const answers = async (): Promise<boolean> => {
+      // Soon after a kill its sockets may still be held by a process that is dying: it gives up then.
+      if (!daemon.alive()) await daemon.spawn()
+      return greets(host, port)
+    }
+    await until(`dovecot on port ${port}`, answers, { everyMs: 50, explain })
   }
   const open = (user: string) => openRawImap({ host, port, user, password })
 

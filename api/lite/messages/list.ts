@@ -7,6 +7,7 @@ import { readAllContents, readContents, wantsContents, type Contents } from './c
 import { locate, messagePaths, placedFirst } from './locate.ts'
 import { messageText, messageTextWith, viewerOf } from './prepared.ts'
 import { flagsIn, presentFlags } from './present.ts'
+import { mustBeRead } from './readiness.ts'
 import { messageQueryOf } from './query.ts'
 import {
   accountListQuery,
@@ -79,6 +80,7 @@ async function listMessages(
     store.folders.list(account.id),
     store.messages.list(account.id, wanted, { limit: query.limit, offset: query.offset }),
   ])
+  if (messages.length === 0) mustBeRead(call, account.id, folder, folders)
   const viewer = viewerOf(call.baseUrl, account, folders)
   if (!wantsContents(query) && query.include_flags !== true)
     return arrayOf(messages.map((message) => messageText(message, viewer)))

@@ -141,10 +141,11 @@ export function toDoc<R extends { readonly id: string }>(record: R): Doc<R> {
 /** The record in a document: without the fields beside it, and with `_id` under its own name ('' = the record has no id). */
 export function recordIn(doc: object, beside: ReadonlySet<string>, id = 'id'): unknown {
   const record: Record<string, unknown> = {}
-  for (const [name, value] of Object.entries(doc)) {
+  const fields = doc as Readonly<Record<string, unknown>>
+  for (const name of Object.keys(fields)) {
     if (name === '_id') {
-      if (id !== '') record[id] = value
-    } else if (!beside.has(name)) record[name] = value
+      if (id !== '') record[id] = fields[name]
+    } else if (!beside.has(name)) record[name] = fields[name]
   }
   return record
 }

@@ -4,7 +4,7 @@
  */
 import type { AnyBulkWriteOperation } from 'mongodb'
 import type { MessageRecord } from '../records.ts'
-import { goneAt, isLive, messageKeys, subjectKeyOf } from '../rows.ts'
+import { folderKeys, goneAt, isLive, messageKeys, subjectKeyOf } from '../rows.ts'
 import { recordIn, toDoc, type MessageDoc, type MongoContext } from './documents.ts'
 import { unavailable } from './errors.ts'
 
@@ -43,7 +43,7 @@ function update(doc: MessageDoc, step: Step): AnyBulkWriteOperation<MessageDoc> 
   if (next === record) return null
   const at = goneAt(next)
   const { placements, gone } = next
-  const derived = { live: isLive(next), keys: messageKeys(next), ...(at === null ? {} : { goneAt: at }) }
+  const derived = { ...keysAfter(record, next), ...(at === null ? {} : { goneAt: at }) }
   return {
     updateOne: {
       filter: { _id: doc._id, accountId: doc.accountId, v: doc.v },
@@ -54,6 +54,13 @@ function update(doc: MessageDoc, step: Step): AnyBulkWriteOperation<MessageDoc> 
       },
     },
   }
+}
+
+/** The facts never change: keys and life follow from the folders alone, and flags touch neither. */
+function keysAfter(before: MessageRecord, after: MessageRecord): Partial<Pick<MessageDoc, 'live' | 'keys'>> {
+  const [had, has] = [folderKeys(before), folderKeys(after)]
+  if (had.length === has.length && had.every((key, index) => key === has[index])) return {}
+  return { live: isLive(after), keys: messageKeys(after) }
 }
 
 /**

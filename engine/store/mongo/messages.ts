@@ -94,10 +94,16 @@ function createReads(context: MongoContext): Omit<MessageStore, 'knownUids' | ke
       const byId = new Map(found.map((doc) => [doc._id, messageRecord(doc)]))
       return [...new Set(ids)].flatMap((id) => byId.get(id) ?? [])
     },
-    find: async (accountId, reference) =>
-      (await one({ _id: reference, accountId })) ??
-      (await one({ accountId, emailMessageId: reference })) ??
-      (await one({ accountId, hostedMessageId: reference })),
+    find: async (accountId, reference) => {
+      // of the three only a Message-ID has an @ (ids of hosted providers: RFC 8474, or numbers); live mail is looked up by it
+      const byMessageId = { accountId, emailMessageId: reference }
+      if (reference.includes('@')) return one(byMessageId)
+      return (
+        (await one({ _id: reference, accountId })) ??
+        (await one(byMessageId)) ??
+        (await one({ accountId, hostedMessageId: reference }))
+      )
+    },
     list: (accountId, query, page) =>
       page.limit <= 0 ? Promise.resolve([]) : list(messageFilter(accountId, query), messageOrder(query), page),
     count: (accountId, query) => messages.countDocuments(messageFilter(accountId, query ?? {}), read),

@@ -19,8 +19,13 @@ import { forgetFolder } from './forget.ts'
 import { checkEpoch, leaseLost } from './leases.ts'
 import { messageDoc } from './message-rows.ts'
 import { outboxDoc, outboxFieldsOnly, outboxRecord } from './outbox-rows.ts'
-import { createTurns } from './turns.ts'
+import { createPlaces, createTurns } from './turns.ts'
 import { findHolders, updateExisting } from './sync-updates.ts'
+
+/** Callbacks written at once: a batch has messages times webhooks of them, and each lies in memory as a document and as BSON. */
+const outboxStep = 200
+/** Batches that one process writes at once, of however many accounts, so that what they hold in memory is bounded too. */
+const batchesAtOnce = 8
 
 /** Collisions of one batch with rows of its own account before it is given up. */
 const tries = 5
@@ -131,9 +136,11 @@ async function writeOutbox(
   unanswered.set(accountId, ids)
   // before the write: its outcome may never be known
   for (const { id } of rows) ids.add(id)
-  const fresh = await insertMissing(outbox, rows.map(outboxDoc))
-  if (fresh.length === rows.length) return fresh.map(outboxRecord)
-  const news = new Set(fresh.map(({ _id }) => _id))
+  const news = new Set<string>()
+  for (let start = 0; start < rows.length; start += outboxStep) {
+    const docs = rows.slice(start, start + outboxStep).map(outboxDoc)
+    for (const { _id } of await insertMissing(outbox, docs)) news.add(_id)
+  }
   return rows.filter(({ id }) => news.has(id))
 }
 
@@ -217,9 +224,10 @@ async function applyOrForget(context: MongoContext, memory: Memory, batch: SyncB
 export function createSync(context: MongoContext): SyncStore {
   const memory: Memory = { unanswered: new Map(), uncertain: new Map() }
   const turns = createTurns()
+  const places = createPlaces(batchesAtOnce)
   return {
     // one batch of an account at a time: its folders share one sequence
-    apply: (batch) => turns.take(batch.accountId, () => applyOrForget(context, memory, batch)),
+    apply: (batch) => turns.take(batch.accountId, () => places.take(() => applyOrForget(context, memory, batch))),
     forgetPlacements: (accountId, epoch, folderId, keepUidValidity, limit) =>
       turns.take(accountId, async () => {
         await checkEpoch(context, accountId, epoch)

@@ -1,4 +1,4 @@
-/** Steps of one key one after the other, of different keys side by side. */
+/** Who may work when: steps of one key one after the other, of different keys side by side, and not too many of all. */
 
 export interface Turns {
   /** Runs `work` when the earlier ones of this key have ended, whatever their outcome. */
@@ -17,6 +17,29 @@ export function createTurns(): Turns {
       }
       turn.then(leave, leave)
       return turn
+    },
+  }
+}
+
+export interface Places {
+  /** Runs `work` when a place is free; who came first goes first. */
+  take<T>(work: () => Promise<T>): Promise<T>
+}
+
+export function createPlaces(most: number): Places {
+  let free = most
+  const waiting: (() => void)[] = []
+  return {
+    async take(work) {
+      if (free > 0) free -= 1
+      else await new Promise<void>((resolve) => waiting.push(resolve))
+      try {
+        return await work()
+      } finally {
+        const next = waiting.shift()
+        if (next) next()
+        else free += 1
+      }
     },
   }
 }

@@ -57,6 +57,8 @@ export interface MessageQuery {
   /** Only these ids (the answer of a body search). */
   readonly ids?: readonly string[]
   readonly threadId?: string
+  /** Any of these threads. */
+  readonly threadIds?: readonly string[]
   readonly hasAttachments?: boolean
   /** By sentAt, then id. Default desc. */
   readonly order?: 'asc' | 'desc'

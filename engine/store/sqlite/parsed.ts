@@ -15,20 +15,40 @@ export interface Records<T> {
   of(key: string, text: string): T
 }
 
-/** Keeps at most `max` records, of `maxChars` characters together; past that the least recently used go. */
+/**
+ * Keeps at most `max` records, of `maxChars` characters together; past that the least recently used go, and only for one that
+ * was asked for before: a walk through a large mailbox would else push out what is read all the time, and keep what is not.
+ */
 export function createRecords<T>({ max, maxChars }: { readonly max: number; readonly maxChars: number }): Records<T> {
   const known = new LRUCache<string, Parsed<T>>({
     max,
     maxSize: maxChars,
     sizeCalculation: ({ text }) => text.length + 1,
   })
+  const before = createSightings(max)
+  const hasRoom = (text: string) => known.size < max && known.calculatedSize + text.length < maxChars
   return {
     of(key, text) {
       const found = known.get(key)
       if (found?.text === text) return found.record
       const record = JSON.parse(text) as T
-      known.set(key, { text, record })
+      if (found !== undefined || hasRoom(text) || before.seen(key)) known.set(key, { text, record })
       return record
+    },
+  }
+}
+
+/** Keys of the last asked for, at least `few` and at most twice as many. */
+function createSightings(few: number): { seen(key: string): boolean } {
+  let recent = new Set<string>()
+  let older = new Set<string>()
+  return {
+    /** Whether it was seen before; from now on it was. */
+    seen(key) {
+      if (recent.has(key) || older.has(key)) return true
+      recent.add(key)
+      if (recent.size >= few) [recent, older] = [new Set(), recent]
+      return false
     },
   }
 }

@@ -47,8 +47,11 @@ suite('the application', () => {
       [callback.body['user_id'], callback.body['server_label'], callback.body['failure']],
       [lost.userId, lost.label, 'permanent'],
     )
-    const [row] = await rig.list(`/app/logs/webhooks?account_id=${lost.userId}`)
-    assert.deepEqual([row?.['kind'], row?.['status_code'], row?.['webhook_id']], ['status', 200, null])
+    const row = await until('the attempt in the log', async () => {
+      const [one] = await rig.list(`/app/logs/webhooks?account_id=${lost.userId}`)
+      return one?.['status_code'] === 200 ? one : null
+    })
+    assert.deepEqual([row['kind'], row['webhook_id']], ['status', null])
     await rig.ok('DELETE', '/app/status_callback_url')
   })
 

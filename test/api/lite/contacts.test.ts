@@ -84,7 +84,7 @@ suite('contacts', () => {
 
   test('count a new message as it comes', async () => {
     await box.deliver({ from: 'New <new@n.example>', subject: 'seven' })
-    assert((await emails()).includes('new@n.example'))
+    await until('the contact', async () => (await emails()).includes('new@n.example'))
   })
 
   for (const query of ['limit=0', 'limit=101', 'limit=x', 'offset=-1', 'sort_by=name', 'sort_order=up']) {

@@ -329,6 +329,19 @@ suite('webhooks over the API', () => {
       await rig.ok('DELETE', path)
     })
 
+    test('a message that has left every folder is still accounted for', async () => {
+      const path = await hook('/left', { filter_subject: 'short stay' })
+      const raw = 'From: a@b.example\nSubject: short stay\nMessage-ID: <short@b.example>\n\nx'
+      const uid = rig.imap.append(box.email, 'INBOX', raw)
+      const id = await box.indexed('short stay')
+      await until('delivered', async () => (await rig.list(`${path}/deliveries?state=delivered`)).length === 1)
+      rig.imap.expunge(box.email, 'INBOX', uid)
+      await until('gone', async () => (await rig.call('GET', `${box.path}/messages/${id}`)).status === 404)
+      const told = await explain(id, path)
+      assert.deepEqual([told['matched'], (told['deliveries'] as Json[]).length], [true, 1])
+      await rig.ok('DELETE', path)
+    })
+
     test('names webhooks of the user and of the application, and nobody else’s', async () => {
       const id = await box.deliver({ subject: 'whose' })
       const app = await hook('/x', {}, '/lite/webhooks')

@@ -1,6 +1,7 @@
 /** Requests over HTTP as fast as they are answered (autocannon), and any other work the same way, with the same figures. */
 import autocannon from 'autocannon'
-import { apiKey, apiSecret } from '../../support/service.ts'
+import { readFileSync } from 'node:fs'
+import { apiKey, apiSecret, type Service } from '../../support/service.ts'
 import { round, summarise } from './statistics.ts'
 
 export interface Load {
@@ -14,13 +15,15 @@ export interface Load {
   readonly failed: number
   /** Bytes of one answer on average. */
   readonly bytes: number
+  /** Processor time of the service for one answer, in microseconds: tells what a free core could do. null = not the service's work. */
+  readonly cpuMicros: number | null
 }
 
 const authorization = `Basic ${Buffer.from(`${apiKey}:${apiSecret}`).toString('base64')}`
 
 export async function httpLoad(
   name: string,
-  url: string,
+  service: Pick<Service, 'url' | 'pid'>,
   paths: readonly string[],
   concurrency: number,
   seconds: number,
@@ -28,7 +31,7 @@ export async function httpLoad(
   const times: number[] = []
   let bytes = 0
   const run = autocannon({
-    url,
+    url: service.url,
     connections: concurrency,
     duration: seconds,
     headers: { authorization },
@@ -38,9 +41,12 @@ export async function httpLoad(
     times.push(ms)
     bytes += size
   })
+  const before = cpuMicrosOf(service.pid)
   const result = await run
+  const cpu = cpuMicrosOf(service.pid) - before
   const failed = result.errors + result.timeouts + result.non2xx
-  return figures(name, concurrency, times, result.duration * 1000, failed, bytes)
+  const load = figures(name, concurrency, times, result.duration * 1000, failed, bytes)
+  return { ...load, cpuMicros: Math.round(cpu / Math.max(1, times.length)) }
 }
 
 /** `workers` run one after the other each, until the time is up. */
@@ -83,5 +89,17 @@ function figures(
     p99: Math.round(hundredths.p99) / 100,
     failed,
     bytes: Math.round(bytes / Math.max(1, times.length)),
+    cpuMicros: null,
   }
+}
+
+/** User and system time of a process from the kernel, whose clock ticks 100 times a second. */
+function cpuMicrosOf(pid: number): number {
+  const line = readFileSync(`/proc/${pid}/stat`, 'utf8')
+  const [user = 0, system = 0] = line
+    .slice(line.lastIndexOf(')') + 2)
+    .split(' ')
+    .slice(11, 13)
+    .map(Number)
+  return (user + system) * 10_000
 }

@@ -70,10 +70,10 @@ async function apply(on: Collections, batch: SyncBatch, docs: Docs): Promise<voi
 async function setFlags(messages: Collection<MessageDoc>, batch: SyncBatch, updates: Docs['flags']): Promise<void> {
   const { accountId } = batch
   const stored = await messages.find({ accountId, _id: { $in: [...updates.keys()] } }).toArray()
-  const writes = stored.map(({ _id, v, placements, gone, live, keys }) => {
+  const writes = stored.map(({ _id, v, placements, gone }) => {
     const { uid, flags, modseq, rev } = updates.get(_id) ?? { uid: 0, flags: [], modseq: '0', rev: 0 }
     const changed = placements.map((there): Placement => (there.uid === uid ? { ...there, flags, modseq, rev } : there))
-    const update = { $set: { placements: changed, gone, live, keys }, $inc: { v: 1 } }
+    const update = { $set: { placements: changed, gone }, $inc: { v: 1 } }
     return { updateOne: { filter: { _id, accountId, v }, update } }
   })
   await messages.bulkWrite(writes, { ordered: false })

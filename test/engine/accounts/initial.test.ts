@@ -4,6 +4,7 @@ import { test } from 'node:test'
 import { backfillFolder, backfillPage, remainingUids } from '../../../engine/accounts/backfill.ts'
 import { cursorOf } from '../../../engine/accounts/write.ts'
 import { fill, jobOf, letter, openStage } from './stage.ts'
+import { openWing } from './wing.ts'
 
 test('history is read whole, newest first, in batches, and told to nobody', async (t) => {
   const stage = await openStage(t, { settings: { MAILROOM_SYNC_BATCH: '10' } })
@@ -130,4 +131,17 @@ test('a long absence: 700 new messages are read page by page, each told once, in
     Array.from({ length: 700 }, (_, index) => `received n${index + 1} INBOX`),
   )
   assert.equal((await stage.folder('INBOX')).cursor?.exists, 703)
+})
+
+test('the wing answers with the newest page while the rest is still being read', async (t) => {
+  const wing = await openWing(t, { settings: { MAILROOM_SYNC_BATCH: '10', MAILROOM_BACKFILL_PAUSE: '10s' } })
+  fill(wing.server, 'INBOX', 45)
+  wing.accounts.start(wing.account)
+  await wing.tagged('watching')
+  const subjects = await wing.subjects('INBOX')
+  assert.deepEqual(subjects.slice(-10), ['m36', 'm37', 'm38', 'm39', 'm40', 'm41', 'm42', 'm43', 'm44', 'm45'])
+  assert.equal((await wing.record()).resume.initialSyncAt, null)
+  wing.server.append('ann', 'INBOX', letter('live'))
+  await wing.tells(['received live INBOX'])
+  assert((await wing.subjects('INBOX')).length < 45)
 })

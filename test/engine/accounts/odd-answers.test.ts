@@ -313,6 +313,27 @@ suite('CONDSTORE', () => {
     ])
   })
 
+  test('HIGHESTMODSEQ that starts anew from below: flags are compared, and changes after it are seen', async (t) => {
+    const stage = await openStage(t)
+    fill(stage.server, 'INBOX', 3)
+    const folder = stage.server.folder('ann', 'INBOX')
+    folder.highestModseq = 1000n
+    const worker = await started(stage)
+    stage.server.setFlags('ann', 'INBOX', 1, ['\\Seen'])
+    await worker.catchUp('INBOX')
+    folder.highestModseq = 1n
+    for (const message of folder.messages) message.modseq = 1n
+    stage.server.setFlags('ann', 'INBOX', 2, ['\\Seen'])
+    await worker.catchUp('INBOX')
+    stage.server.setFlags('ann', 'INBOX', 1, [])
+    await worker.catchUp('INBOX')
+    assert.deepEqual(await stage.story(), [
+      'flags_changed m1 INBOX',
+      'flags_changed m2 INBOX',
+      'flags_changed m1 INBOX',
+    ])
+  })
+
   test('without it, old flags are compared in windows: the newest often, all now and then', async (t) => {
     const stage = await openStage(t, { capabilities: noConditions, settings: { MAILROOM_FLAG_COMPARE: '1h' } })
     fill(stage.server, 'INBOX', 700)

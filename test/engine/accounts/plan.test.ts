@@ -203,12 +203,14 @@ suite('flags', () => {
     ['others', seen(['\\Flagged']), 1],
     ['the same, in another order, with \\Recent', seen(['\\Recent', '\\Seen']), 0],
     ['of an unknown UID', seen(['\\Flagged'], '6', 9), 0],
-    ['from before what the index has', seen(['\\Flagged'], '4'), 0],
+    ['from before what another session has read', seen(['\\Flagged'], '4'), 0],
+    ['numbered anew', seen(['\\Flagged'], '4'), 1],
     ['without a modseq', seen([], null), 1],
   ]
   for (const [name, flags, told] of news) {
     test(`${name}: ${told === 1 ? 'told' : 'nothing'}`, () => {
-      const { updates, changes } = planFlags(contextOf(inbox), flags, known, rows(row), 0)
+      const at = folder('INBOX', '\\Inbox', { highestModseq: name === 'numbered anew' ? '0' : '5' })
+      const { updates, changes } = planFlags(contextOf(at), flags, known, rows(row), 0)
       assert.equal(changes.length, told)
       assert.deepEqual(
         updates.map((update) => update.rev),

@@ -113,15 +113,21 @@ suite('delivery', () => {
     await wing.webhooks.remove(webhook)
   })
 
-  test('3xx fails at once, is not followed, and counts as failure', async () => {
+  test('3xx is told as a failure at once and not followed; the callback waits until the URL is mended', async () => {
     const path = freshPath()
+    const notif = freshPath()
     receiver.script(path, [{ status: 302, headers: { location: receiver.url('/elsewhere') } }])
-    const webhook = await hook(path)
+    const webhook = await hook(path, { failureNotifUrl: receiver.url(notif) })
     const row = await finished(await send('moved'))
-    assert.equal(row.state, 'failed')
-    assert.match(row.reason ?? '', /302/)
+    assert.equal(row.state, 'delivered')
+    assert.deepEqual(
+      row.attempts.map(({ status }) => status),
+      [302, 200],
+    )
+    assert.match(row.attempts[0]?.error ?? '', /302/)
     assert.equal(receiver.at('/elsewhere').length, 0)
-    await until('failure is stored', async () => (await house.store.webhooks.get(webhook.id))?.health.failure)
+    await until('the failure is told', () => receiver.at(notif).length > 0)
+    await wing.webhooks.remove(webhook)
   })
 
   test('410 makes the webhook inactive, drops what waits and tells failure_notif_url', async () => {

@@ -35,7 +35,7 @@ function pending(
 }
 
 type Step =
-  | { readonly do: 'store'; readonly account: string; readonly lane: 0 | 1 }
+  | { readonly do: 'store' | 'store unseen'; readonly account: string; readonly lane: 0 | 1 }
   | { readonly do: 'take' | 'finish' | 'fail' | 'read' | 'endRead' | 'reset' | 'tick' }
 
 const steps = fc.array(
@@ -43,7 +43,7 @@ const steps = fc.array(
     {
       weight: 4,
       arbitrary: fc.record({
-        do: fc.constant('store' as const),
+        do: fc.constantFrom('store' as const, 'store' as const, 'store unseen' as const),
         account: fc.constantFrom('a', 'b', 'c'),
         lane: fc.constantFrom(0 as const, 1 as const),
       }),
@@ -76,6 +76,9 @@ function play(world: World, step: Step): void {
     const made = row(step.account, stored.length, step.lane)
     stored.push(made)
     lanes.offer(made)
+  } else if (step.do === 'store unseen') {
+    stored.push(row(step.account, stored.length, step.lane))
+    lanes.markBehind()
   } else if (step.do === 'take') {
     const taken = lanes.take({ historical: true })
     if (taken === null) return

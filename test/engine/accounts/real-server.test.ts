@@ -1,0 +1,135 @@
+/** The wing on real Dovecot: moves, flags, renames, own writes, and a server that is killed again and again. */
+import assert from 'node:assert/strict'
+import { suite, test, type TestContext } from 'node:test'
+import { startDovecot, type Dovecot } from '../../support/dovecot.ts'
+import type { RawImap } from '../../support/raw-imap.ts'
+import { needs } from '../../support/require.ts'
+import { until } from '../../support/until.ts'
+import { accountId, letter } from './stage.ts'
+import { openWing, type Wing } from './wing.ts'
+
+interface Real {
+  readonly dovecot: Dovecot
+  readonly wing: Wing
+  readonly client: RawImap
+}
+
+async function onDovecot(t: TestContext, settings: Readonly<Record<string, string>> = {}): Promise<Real> {
+  const dovecot = await startDovecot()
+  t.after(() => dovecot.remove())
+  const client = await dovecot.connect('ann')
+  t.after(() => client.close())
+  for (const subject of ['m1', 'm2', 'm3', 'm4']) await client.append('INBOX', [letter(subject)])
+  const target = { host: dovecot.host, port: dovecot.port, password: dovecot.password }
+  const wing = await openWing(t, { target, settings: { MAILROOM_GONE_HOLD: '1s', ...settings } })
+  wing.accounts.start(wing.account)
+  await wing.settled()
+  return { dovecot, wing, client }
+}
+
+suite('on Dovecot', needs('dovecot'), () => {
+  test('a day: arrivals, flags, a move, a deletion, a rename, a new folder', async (t) => {
+    const { wing, client } = await onDovecot(t)
+    await client.append('INBOX', [letter('n1'), letter('n2')])
+    await client.append('Sent', [letter('reply', [], 'ann@mail.example')])
+    await client.command('SELECT INBOX')
+    await client.command('UID STORE 3 +FLAGS (\\Flagged $Label1)')
+    await client.command('UID MOVE 1 Archive')
+    await client.command('UID STORE 2 +FLAGS.SILENT (\\Deleted)')
+    await client.command('EXPUNGE')
+    await client.command('CREATE Projekte')
+    await client.command('UID MOVE 4 Projekte')
+    const day = [
+      'received n1 INBOX',
+      'received n2 INBOX',
+      'sent reply Sent',
+      'flags_changed m3 INBOX',
+      'folder_added m1 Archive',
+      'folder_removed m1 INBOX',
+      'deleted m2 INBOX',
+      'folder_added m4 Projekte',
+      'folder_removed m4 INBOX',
+    ]
+    await until('the day is told', async () => {
+      const story = await wing.story()
+      return day.every((line) => story.includes(line))
+    })
+    // \Deleted may have been seen before the EXPUNGE.
+    assert.deepEqual((await wing.story()).filter((line) => line !== 'flags_changed m2 INBOX').sort(), [...day].sort())
+    assert.deepEqual((await wing.message('m3')).placements[0]?.flags, ['$Label1', '\\Flagged'])
+    await client.command('RENAME Projekte "Entw&APw-rfe"')
+    await until('renamed', async () =>
+      (await wing.store.folders.list(accountId)).some((one) => one.path === 'Entwürfe'),
+    )
+    await until('told', async () => (await wing.story()).includes('folder_added m4 Entwürfe'))
+  })
+
+  test('own writes are told to nobody', async (t) => {
+    const { wing, client } = await onDovecot(t)
+    const { accounts } = wing
+    const archive = await wing.folder('Archive')
+    const at = async (subject: string) => {
+      const message = await wing.message(subject)
+      const place = message.placements[0]
+      assert(place)
+      return [message, place] as const
+    }
+    await accounts.setFlags(accountId, ...(await at('m1')), { add: ['\\Seen'], remove: [] })
+    await accounts.move(accountId, ...(await at('m2')), archive)
+    await accounts.copy(accountId, ...(await at('m3')), archive)
+    await accounts.remove(accountId, ...(await at('m4')))
+    await accounts.append(accountId, await wing.folder('INBOX'), Buffer.from(letter('ours')), [], Date.now())
+    assert.deepEqual(await wing.subjects('INBOX'), ['m1', 'm3', 'ours'])
+    assert.deepEqual(await wing.subjects('Archive'), ['m2', 'm3'])
+    await client.append('INBOX', [letter('the end')])
+    const from = performance.now()
+    await until('the hold is over', () => performance.now() - from > 2000)
+    assert.deepEqual(await wing.story(), ['received the end INBOX'])
+  })
+
+  test('killed and started five times under a stream of mail: nothing lost, nothing twice, no DISABLED', async (t) => {
+    const { dovecot, wing } = await onDovecot(t)
+    const wanted: string[] = []
+    for (let round = 1; round <= 5; round += 1) {
+      for (let n = 1; n <= 4; n += 1) {
+        const subject = `r${round}n${n}`
+        wanted.push(`received ${subject} INBOX`)
+        await dovecot.append('ann', 'INBOX', letter(subject))
+      }
+      await dovecot.kill()
+      await dovecot.start()
+    }
+    await until('all told', async () => (await wing.told()).length >= wanted.length, { withinMs: 20_000 })
+    assert.deepEqual(await wing.story(), wanted)
+    assert.deepEqual(wing.listener.statuses, [])
+  })
+
+  test('UIDVALIDITY changes under the watching actor', async (t) => {
+    const { wing, client } = await onDovecot(t)
+    await client.command('CREATE Box')
+    await client.append('Box', [letter('b1'), letter('b2')])
+    await wing.tells(['received b1 Box', 'received b2 Box'])
+    await client.command('SELECT Box')
+    const before = (await wing.folder('Box')).cursor?.uidValidity
+    // The same mail in a mailbox of the same name.
+    await client.command('CREATE Kept')
+    await client.command('UID COPY 1:2 Kept')
+    await client.command('UNSELECT')
+    await client.command('DELETE Box')
+    await client.command('RENAME Kept Box')
+    await client.append('Box', [letter('b3')])
+    await until('read anew', async () => (await wing.folder('Box')).cursor?.uidValidity !== before)
+    await until('b3', async () => (await wing.story()).includes('received b3 Box'))
+    await until('settled', async () => (await wing.subjects('Box')).length === 3)
+    const story = await wing.story()
+    assert.deepEqual(story.filter((line) => line.startsWith('received')).sort(), [
+      'received b1 Box',
+      'received b2 Box',
+      'received b3 Box',
+    ])
+    assert.deepEqual(
+      story.filter((line) => line.startsWith('deleted')),
+      [],
+    )
+  })
+})
