@@ -2,7 +2,7 @@
 import type { Server } from 'node:http'
 import { createApp, createServer, type App } from './api/app.ts'
 import { createFront } from './api/front.ts'
-import { closeServer, listen } from './api/listen.ts'
+import { closeServer, isWildcard, listen } from './api/listen.ts'
 import {
   AppError,
   createEngine,
@@ -34,6 +34,9 @@ async function serve(): Promise<void> {
   endOnSignals(running)
   const url = await listen(server, config)
   log.info({ url }, 'listening')
+  if (isWildcard(config.MAILROOM_HOST) && config.MAILROOM_PUBLIC_URL === null) {
+    log.warn({ url }, 'links in callbacks begin with this url: set MAILROOM_PUBLIC_URL to the one that clients use')
+  }
   const engine = await createEngine({ config, log, processMetrics: true, signal: running.opening.signal })
   running.engine = engine
   engine.setBaseUrl(url)

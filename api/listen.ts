@@ -3,7 +3,12 @@ import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { AppError, type Config } from '../engine/index.ts'
 
-/** Answers the base URL with the chosen port. Rejects with `bad_request` when the address cannot be had. */
+/** Listens on every address of the machine: none of them is one that a client could be told. */
+export function isWildcard(host: string): boolean {
+  return /^(?:0\.0\.0\.0|[0:]+)$/.test(host)
+}
+
+/** Answers the base URL with the chosen port, on 127.0.0.1 when the host is a wildcard. Rejects with `bad_request` when the address cannot be had. */
 export async function listen(server: Server, config: Pick<Config, 'MAILROOM_HOST' | 'MAILROOM_PORT'>): Promise<string> {
   const { MAILROOM_HOST: host, MAILROOM_PORT: port } = config
   await new Promise<void>((resolve, reject) => {
@@ -19,6 +24,7 @@ export async function listen(server: Server, config: Pick<Config, 'MAILROOM_HOST
     server.listen(port, host, resolve)
   })
   const { port: chosen } = server.address() as AddressInfo
+  if (isWildcard(host)) return `http://127.0.0.1:${chosen}`
   return `http://${host.includes(':') ? `[${host}]` : host}:${chosen}`
 }
 

@@ -15,6 +15,10 @@ export function documented<T extends z.ZodType>(schema: T, wire: WireSchema): T 
   return schema
 }
 
+const longestName = 1000
+/** Refresh tokens of some providers are a few thousand characters long. */
+const longestLine = 10_000
+
 /** Numbers and booleans of a JSON body are taken as text; null is the empty text. */
 function toText(value: string | number | boolean | null): string {
   return value === null ? '' : String(value)
@@ -29,6 +33,24 @@ export const text = documented(anyText, { type: 'string' })
 export const filledText = documented(
   anyText.pipe(z.string().min(1, 'must not be empty')), // zod's own words name no remedy
   { type: 'string', minLength: 1 },
+)
+
+/** What goes to a mail server in one line: CR, LF or NUL would end it, and no setting holds any other control character. */
+export const lineText = documented(
+  anyText.pipe(
+    z
+      .string()
+      .min(1, 'must not be empty')
+      .max(longestLine, `must not be longer than ${longestLine} characters`)
+      .refine((value) => !/\p{Cc}/u.test(value), { error: 'must not contain control characters' }),
+  ),
+  { type: 'string', minLength: 1, maxLength: longestLine },
+)
+
+/** A person's name; may be empty. */
+export const nameText = documented(
+  anyText.pipe(z.string().max(longestName, `must not be longer than ${longestName} characters`)),
+  { type: 'string', maxLength: longestName },
 )
 
 const flagWords: Readonly<Record<string, boolean>> = { '1': true, true: true, '0': false, false: false, '': false }

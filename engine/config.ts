@@ -15,32 +15,49 @@ export function parseDuration(text: string): number {
   return Math.round(Number(match[1]) * (unitMs[match[2] ?? 's'] ?? 1000))
 }
 
-function durationKey(fallback: string) {
+/**
+ * Longest wait of a timer that is accepted: setTimeout overflows at 2^31 ms (24.8 days) and fires at once. What is only
+ * compared with the clock may be longer.
+ */
+const longestTimer = '24d'
+const longestAge = '36500d'
+
+/** A duration from `minimum` to `maximum`, both as one writes them. A key whose value feeds a timer keeps the default maximum. */
+function durationKey(fallback: string, minimum: string, maximum = longestTimer) {
   return z
     .string()
     .default(fallback)
-    .transform((text, context) => {
-      try {
-        return parseDuration(text)
-      } catch (error) {
-        context.addIssue({ code: 'custom', message: (error as Error).message })
-        return z.NEVER
-      }
-    })
+    .transform(reading(durationIn(minimum, maximum)))
 }
 
-function durationsKey(fallback: string) {
+/** Several of them, separated by commas. */
+function durationsKey(fallback: string, minimum: string) {
+  const read = durationIn(minimum, longestTimer)
   return z
     .string()
     .default(fallback)
-    .transform((text, context) => {
-      try {
-        return text.split(',').map(parseDuration)
-      } catch (error) {
-        context.addIssue({ code: 'custom', message: (error as Error).message })
-        return z.NEVER
-      }
-    })
+    .transform(reading((text) => text.split(',').map(read)))
+}
+
+function durationIn(minimum: string, maximum: string): (text: string) => number {
+  const [least, most] = [parseDuration(minimum), parseDuration(maximum)]
+  return (text) => {
+    const ms = parseDuration(text)
+    if (ms >= least && ms <= most) return ms
+    throw new Error(`expected a duration from ${minimum} to ${maximum}, got "${text}"`)
+  }
+}
+
+/** What `read` throws is the key's problem. */
+function reading<T>(read: (text: string) => T) {
+  return (text: string, context: z.RefinementCtx): T => {
+    try {
+      return read(text)
+    } catch (error) {
+      context.addIssue({ code: 'custom', message: (error as Error).message })
+      return z.NEVER
+    }
+  }
 }
 
 function integerKey(fallback: number, minimum: number, maximum: number) {
@@ -84,7 +101,7 @@ const keys = {
   MAILROOM_DATA_DIR: [z.string().min(1).default('./data'), 'directory of the embedded store and the generated secret'],
   MONGODB_URI: [optionalText, 'MongoDB to use instead of the embedded SQLite store'],
   MAILROOM_MONGO_POOL: [integerKey(20, 1, 1000), 'connections to MongoDB at most'],
-  MAILROOM_STORE_TIMEOUT: [durationKey('10s'), 'deadline of one operation of the store'],
+  MAILROOM_STORE_TIMEOUT: [durationKey('10s', '100ms'), 'deadline of one operation of the store'],
   MAILROOM_SQLITE_SYNC: [
     z.enum(['off', 'normal', 'full']).default('full'),
     'durability of the embedded store: full survives power loss, normal survives a crash of the process',
@@ -121,44 +138,53 @@ const keys = {
   MAILROOM_METRICS_TOKEN: [optionalText, 'Bearer token that /metrics asks for; unset = open'],
 
   MAILROOM_BODY_LIMIT: [integerKey(1_048_576, 1024, 104_857_600), 'largest request body in bytes'],
-  MAILROOM_REQUEST_TIMEOUT: [durationKey('60s'), 'deadline of one API call'],
-  MAILROOM_OAUTH_WINDOW: [durationKey('5m'), 'allowed distance of oauth_timestamp from our clock'],
-  MAILROOM_OAUTH_NONCE_TTL: [durationKey('10m'), 'how long an OAuth nonce is remembered; at least twice the window'],
+  MAILROOM_REQUEST_TIMEOUT: [durationKey('60s', '100ms'), 'deadline of one API call'],
+  MAILROOM_OAUTH_WINDOW: [durationKey('5m', '1s', longestAge), 'allowed distance of oauth_timestamp from our clock'],
+  MAILROOM_OAUTH_NONCE_TTL: [
+    durationKey('10m', '2s', longestAge),
+    'how long an OAuth nonce is remembered; at least twice the window',
+  ],
   MAILROOM_RATE_CALLS_PER_HOUR: [integerKey(5000, 0, 1e9), 'API calls per hour and key; 0 = no limit'],
   MAILROOM_RATE_IMAP_PER_MINUTE: [
     integerKey(240, 0, 1e9),
     'API calls that touch IMAP per minute and user; 0 = no limit',
   ],
-  MAILROOM_LINK_TTL: [durationKey('15m'), 'validity of a signed download link'],
-  MAILROOM_CALL_LOG_RETENTION: [durationKey('7d'), 'how long API calls are kept for /app/logs/calls'],
+  MAILROOM_LINK_TTL: [durationKey('15m', '100ms', longestAge), 'validity of a signed download link'],
+  MAILROOM_CALL_LOG_RETENTION: [durationKey('7d', '1m', longestAge), 'how long API calls are kept for /app/logs/calls'],
 
   MAILROOM_LOGINS_PER_MINUTE: [
     integerKey(50, 0, 1e6),
     'new IMAP logins per host and minute; 0 = no limit. A login that an API call waits for goes first',
   ],
-  MAILROOM_CONNECT_TIMEOUT: [durationKey('15s'), 'IMAP: TCP, TLS and greeting'],
-  MAILROOM_LOGIN_TIMEOUT: [durationKey('15s'), 'IMAP: login'],
-  MAILROOM_CREATE_TIMEOUT: [durationKey('20s'), 'the whole check of a new email account'],
-  MAILROOM_COMMAND_TIMEOUT: [durationKey('30s'), 'IMAP: a command without progress for this long is given up'],
-  MAILROOM_COMMAND_IDLE_CLOSE: [durationKey('60s'), 'IMAP: the command connection is closed after this idle time'],
-  MAILROOM_IDLE_RENEW: [durationKey('9m'), 'IMAP: IDLE is issued anew after this time'],
-  MAILROOM_FOLDER_POLL: [durationKey('45s'), 'how often counts of the other folders are asked'],
+  MAILROOM_CONNECT_TIMEOUT: [durationKey('15s', '100ms'), 'IMAP: TCP, TLS and greeting'],
+  MAILROOM_LOGIN_TIMEOUT: [durationKey('15s', '100ms'), 'IMAP: login'],
+  MAILROOM_CREATE_TIMEOUT: [durationKey('20s', '100ms'), 'the whole check of a new email account'],
+  MAILROOM_COMMAND_TIMEOUT: [durationKey('30s', '100ms'), 'IMAP: a command without progress for this long is given up'],
+  MAILROOM_COMMAND_IDLE_CLOSE: [
+    durationKey('60s', '100ms'),
+    'IMAP: the command connection is closed after this idle time',
+  ],
+  MAILROOM_IDLE_RENEW: [durationKey('9m', '1s'), 'IMAP: IDLE is issued anew after this time'],
+  MAILROOM_FOLDER_POLL: [durationKey('45s', '100ms'), 'how often counts of the other folders are asked'],
   MAILROOM_FOLDER_POLL_COLD: [
-    durationKey('5m'),
+    durationKey('5m', '100ms'),
     'the same for folders that seldom change, where LIST-STATUS is missing',
   ],
-  MAILROOM_FOLDER_LIST: [durationKey('10m'), 'how often the list of folders is read anew'],
-  MAILROOM_FLAG_COMPARE: [durationKey('30m'), 'full comparison of flags where CONDSTORE is missing'],
-  MAILROOM_GONE_HOLD: [durationKey('90s'), 'how long a disappearance is held before it is told as deleted'],
+  MAILROOM_FOLDER_LIST: [durationKey('10m', '100ms'), 'how often the list of folders is read anew'],
+  MAILROOM_FLAG_COMPARE: [durationKey('30m', '0ms'), 'full comparison of flags where CONDSTORE is missing'],
+  MAILROOM_GONE_HOLD: [durationKey('90s', '0ms'), 'how long a disappearance is held before it is told as deleted'],
   MAILROOM_SYNC_BATCH: [integerKey(100, 1, 1000), 'messages read and written at once'],
-  MAILROOM_BACKFILL_PAUSE: [durationKey('0ms'), 'pause between two back-fill batches of one account'],
+  MAILROOM_BACKFILL_PAUSE: [durationKey('0ms', '0ms'), 'pause between two back-fill batches of one account'],
   MAILROOM_BACKFILL_CONCURRENCY: [integerKey(4, 1, 1000), 'accounts that back-fill at the same time'],
   MAILROOM_START_CONCURRENCY: [integerKey(20, 1, 10_000), 'accounts that connect at the same time'],
-  MAILROOM_BACKOFF_FIRST: [durationKey('1s'), 'reconnect after a network failure: first wait, doubling, full jitter'],
-  MAILROOM_BACKOFF_MAX: [durationKey('5m'), 'reconnect after a network failure: longest wait'],
-  MAILROOM_BACKOFF_AUTH: [durationsKey('1m,5m,30m,2h,6h'), 'waits after a rejected login'],
+  MAILROOM_BACKOFF_FIRST: [
+    durationKey('1s', '10ms'),
+    'reconnect after a network failure: first wait, doubling, full jitter',
+  ],
+  MAILROOM_BACKOFF_MAX: [durationKey('5m', '10ms'), 'reconnect after a network failure: longest wait'],
+  MAILROOM_BACKOFF_AUTH: [durationsKey('1m,5m,30m,2h,6h', '10ms'), 'waits after a rejected login'],
   MAILROOM_STRIKES: [integerKey(3, 1, 100), 'rejections in a row (login, consent, permission) until DISABLED'],
-  MAILROOM_DISABLED_PROBE: [durationKey('6h'), 'how often a DISABLED account is tried'],
+  MAILROOM_DISABLED_PROBE: [durationKey('6h', '100ms'), 'how often a DISABLED account is tried'],
   MAILROOM_UIDVALIDITY_CHANGES: [
     integerKey(3, 1, 1000),
     'UIDVALIDITY changes of a folder per day until it is slowed down',
@@ -169,32 +195,35 @@ const keys = {
     optionalUrl,
     'token endpoint of provider B (PROVIDER_B_CONNECT); unset = the public one',
   ],
-  MAILROOM_OAUTH_TIMEOUT: [durationKey('15s'), 'deadline of a call to a token endpoint'],
+  MAILROOM_OAUTH_TIMEOUT: [durationKey('15s', '100ms'), 'deadline of a call to a token endpoint'],
 
   MAILROOM_WEBHOOK_SCHEDULE: [
-    durationsKey('5s,5m,30m,2h,5h,10h,14h,20h,24h'),
+    durationsKey('5s,5m,30m,2h,5h,10h,14h,20h,24h', '10ms'),
     'waits between the attempts of a callback; one attempt more than waits',
   ],
   MAILROOM_WEBHOOK_JITTER: [integerKey(20, 0, 100), 'jitter of these waits in percent'],
-  MAILROOM_WEBHOOK_TIMEOUT: [durationKey('15s'), 'connect, headers and body of one callback'],
+  MAILROOM_WEBHOOK_TIMEOUT: [durationKey('15s', '100ms'), 'connect, headers and body of one callback'],
   MAILROOM_WEBHOOK_CONCURRENCY: [
     integerKey(16, 1, 1000),
     'callbacks of one webhook under way at once (one per account)',
   ],
   MAILROOM_WEBHOOK_BATCH: [integerKey(200, 1, 10_000), 'outbox rows that a webhook holds in memory'],
-  MAILROOM_WEBHOOK_RETRY_AFTER_MAX: [durationKey('1h'), 'longest Retry-After of a receiver that is obeyed'],
+  MAILROOM_WEBHOOK_RETRY_AFTER_MAX: [durationKey('1h', '0ms'), 'longest Retry-After of a receiver that is obeyed'],
   MAILROOM_WEBHOOK_PAYLOAD_MAX: [
     integerKey(262_144, 1024, 104_857_600),
     'largest callback in bytes; larger bodies are left out and linked',
   ],
-  MAILROOM_WEBHOOK_PROBE: [durationKey('1h'), 'a failing webhook is tried at least this often'],
-  MAILROOM_WEBHOOK_ABANDON: [durationKey('5d'), 'after failing this long a webhook is set inactive'],
-  MAILROOM_SECRET_OVERLAP: [durationKey('24h'), 'how long a replaced webhook secret still signs'],
-  MAILROOM_DELIVERY_RETENTION: [durationKey('30d'), 'how long finished deliveries are kept'],
-  MAILROOM_CHANGE_RETENTION: [durationKey('30d'), 'how long the change log is kept'],
-  MAILROOM_HISTORICAL_PAUSE: [durationKey('250ms'), 'pause between two pages of a historical scan'],
+  MAILROOM_WEBHOOK_PROBE: [durationKey('1h', '100ms'), 'a failing webhook is tried at least this often'],
+  MAILROOM_WEBHOOK_ABANDON: [
+    durationKey('5d', '100ms', longestAge),
+    'after failing this long a webhook is set inactive',
+  ],
+  MAILROOM_SECRET_OVERLAP: [durationKey('24h', '0ms', longestAge), 'how long a replaced webhook secret still signs'],
+  MAILROOM_DELIVERY_RETENTION: [durationKey('30d', '1m', longestAge), 'how long finished deliveries are kept'],
+  MAILROOM_CHANGE_RETENTION: [durationKey('30d', '1m', longestAge), 'how long the change log is kept'],
+  MAILROOM_HISTORICAL_PAUSE: [durationKey('250ms', '0ms'), 'pause between two pages of a historical scan'],
 
-  MAILROOM_SHUTDOWN_TIMEOUT: [durationKey('10s'), 'time for open work at the end'],
+  MAILROOM_SHUTDOWN_TIMEOUT: [durationKey('10s', '100ms'), 'time for open work at the end'],
 } as const satisfies Record<string, readonly [z.ZodType, string]>
 
 type Keys = typeof keys
@@ -219,6 +248,10 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
   const config = Object.freeze(values) as Config
   if (problems.length === 0 && (config.MAILROOM_API_KEY === null) !== (config.MAILROOM_API_SECRET === null)) {
     problems.push('MAILROOM_API_KEY and MAILROOM_API_SECRET: set both or none')
+  }
+  // A nonce that is forgotten while its timestamp is still accepted, on either side of our clock, can be used again.
+  if (problems.length === 0 && config.MAILROOM_OAUTH_NONCE_TTL < 2 * config.MAILROOM_OAUTH_WINDOW) {
+    problems.push('MAILROOM_OAUTH_NONCE_TTL: must be at least twice MAILROOM_OAUTH_WINDOW')
   }
   if (problems.length > 0) throw new AppError('bad_request', `configuration: ${problems.join('; ')}`)
   return config

@@ -10,8 +10,8 @@ import { createTokens } from './oauth/tokens.ts'
 import type { Logger } from './observe/log.ts'
 import { createMetrics, type Metrics } from './observe/metrics.ts'
 import { startRetention } from './retention.ts'
-import { createSealer, loadKey, type Sealer } from './secrets/seal.ts'
-import { openStore } from './store/open.ts'
+import { openSealedStore } from './sealed-store.ts'
+import type { Sealer } from './secrets/seal.ts'
 import type { Store } from './store/port.ts'
 import { createWebhooks } from './webhooks/index.ts'
 import type { Webhooks } from './webhooks/types.ts'
@@ -59,8 +59,7 @@ export async function createEngine({
   lookUps,
   signal,
 }: EngineDeps): Promise<Engine> {
-  const sealer = createSealer(loadKey(config))
-  const store = await openStore(config, log, signal)
+  const { store, sealer } = await openSealedStore(config, log, signal)
   const metrics = createMetrics({
     processMetrics,
     accountTags: () => accounts.countTags(),

@@ -102,13 +102,17 @@ export function createMailboxes(deps: Deps): Mailboxes {
     async removeUser(user) {
       const owned = await store.accounts.listByUser(user.id)
       await Promise.all(owned.map((account) => accounts.stop(account.id)))
-      await store.users.remove(user.id)
+      // Again afterwards: an account may have come, or its actor may have started, while the others were stopped.
+      const taken = await store.users.remove(user.id)
+      await Promise.all([...new Set([...owned.map(({ id }) => id), ...taken])].map((id) => accounts.stop(id)))
       webhooks.forget(user.id)
     },
 
     async removeAccount(account) {
       await accounts.stop(account.id)
       await store.accounts.remove(account.id)
+      // Again: whoever created it may have started it after the first.
+      await accounts.stop(account.id)
       webhooks.forget(account.userId)
     },
 
@@ -132,12 +136,13 @@ async function createUser(
   }
   const tried = await tryMailbox(deps, developer, input.account)
   if (!tried.ok) return tried
-  await users.create(user)
+  const account = newAccount(deps, user, input.account, labelOf(input.account))
   try {
-    const account = await storeAccount(deps, user, input.account)
+    await users.createWithAccount(user, account)
+    await startAccount(deps, account)
     return { ok: true, value: { user, account } }
   } catch (error) {
-    // Why the account could not be stored is the answer, whatever comes of the removal.
+    // A step that was given up may still be at work. Why it failed is the answer, whatever comes of the removal.
     await Promise.allSettled([users.remove(user.id)])
     throw error
   }
@@ -164,10 +169,7 @@ async function createAccount(
   const tried = await tryMailbox(deps, developer, input)
   if (!tried.ok) return tried
   const account = await storeAccount(deps, user, input)
-  const address = input.email.toLowerCase()
-  if (!user.emailAddresses.includes(address)) {
-    await deps.store.users.edit(user.id, { emailAddresses: [...user.emailAddresses, address] })
-  }
+  await deps.store.users.addAddress(user.id, input.email.toLowerCase())
   return { ok: true, value: account }
 }
 
@@ -191,7 +193,7 @@ async function checkProvider(deps: Deps, developer: DeveloperRecord, credential:
 }
 
 async function storeAccount(deps: Deps, user: UserRecord, input: AccountInput): Promise<AccountRecord> {
-  const base = `${input.email.slice(0, input.email.lastIndexOf('@')).toLowerCase() || 'account'}::${providerName(input.server, input.email)}`
+  const base = labelOf(input)
   for (let copy = 1; copy <= 1000; copy += 1) {
     const account = newAccount(deps, user, input, copy === 1 ? base : `${base}::${copy}`)
     try {
@@ -200,11 +202,32 @@ async function storeAccount(deps: Deps, user: UserRecord, input: AccountInput): 
       if (isAppError(error, 'conflict')) continue
       throw error
     }
-    deps.accounts.start(account)
-    deps.webhooks.forget(user.id)
+    await startAccount(deps, account)
     return account
   }
   throw new AppError('conflict', `label: ${base} is taken a thousand times`)
+}
+
+function labelOf({ email, server }: AccountInput): string {
+  const local = email.slice(0, email.lastIndexOf('@')).toLowerCase()
+  return `${local || 'account'}::${providerName(server, email)}`
+}
+
+/**
+ * A removal stops the actor once the account is gone. One that was through with that before the actor started is seen here:
+ * the account is not there any more, and `not_found` is the answer.
+ */
+async function startAccount({ accounts, store, webhooks }: Deps, account: AccountRecord): Promise<void> {
+  accounts.start(account)
+  webhooks.forget(account.userId)
+  // A database that does not answer now says nothing: the account was written.
+  const gone = await store.accounts.get(account.id).then(
+    (found) => found === null,
+    () => false,
+  )
+  if (!gone) return
+  await accounts.stop(account.id)
+  throw notFound('user', account.userId)
 }
 
 function newAccount(deps: Deps, user: UserRecord, input: AccountInput, label: string): AccountRecord {

@@ -1,20 +1,20 @@
 /** The parameters of a mailbox, the same for users and email accounts: settings and a password or an OAuth grant. */
 import { z } from 'zod'
 import { badParameter, type AccountInput, type Credential } from '../../engine/index.ts'
-import { email, filledText, flag, port, urlOrEmpty } from '../values.ts'
+import { email, flag, lineText, port, urlOrEmpty } from '../values.ts'
 
 const type = z.enum(['imap', 'IMAP'], { error: 'the only supported type is imap' })
 
 export const mailboxParameters = {
   email: email.optional(),
-  server: filledText.optional(),
-  username: filledText.optional(),
+  server: lineText.optional(),
+  username: lineText.optional(),
   use_ssl: flag.optional(),
   port: port.optional(),
   type: type.optional(),
-  password: filledText.optional(),
-  provider_refresh_token: filledText.optional(),
-  provider_consumer_key: filledText.optional(),
+  password: lineText.optional(),
+  provider_refresh_token: lineText.optional(),
+  provider_consumer_key: lineText.optional(),
   status_callback_url: urlOrEmpty.optional(),
 }
 

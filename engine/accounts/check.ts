@@ -31,6 +31,10 @@ export async function checkNow(
   const account = await sync.store.accounts.get(accountId)
   if (account === null) throw notFound('email account', accountId)
   const result = await probe(account.developerId, account, openCredential(sealer, account))
+  if (!result.ok && result.retryAfterMs !== undefined) {
+    // Says nothing about the account.
+    throw new AppError('throttled', result.message, { retryAfterMs: result.retryAfterMs })
+  }
   const at = sync.now()
   if (result.ok) registry.send(accountId, { type: 'CHECK_PASSED', at })
   else registry.send(accountId, { type: 'CHECK_FAILED', failure: failureFrom(sync, failureError(result)) })

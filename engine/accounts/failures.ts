@@ -146,6 +146,13 @@ const protocolCodes =
 const tlsCodes =
   /^(?:ERR_TLS|ERR_SSL|ERR_OSSL|EPROTO$|CERT_|UNABLE_TO_|DEPTH_ZERO|SELF_SIGNED|HOSTNAME_MISMATCH|INVALID_CA|STARTTLS_INJECTION)/
 
+/** Where the connection was never made, nothing was lost. */
+const errnoWords: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'connection refused by the mail server',
+  EHOSTUNREACH: 'the mail server cannot be reached',
+  ENETUNREACH: 'the mail server cannot be reached',
+}
+
 function codeFailure(code: string, tlsFailed: boolean): Verdict {
   if (timeoutCodes.has(code)) return 'timeout'
   if (tlsFailed || tlsCodes.test(code)) return 'tls'
@@ -162,7 +169,8 @@ export function connectionFailure(error: unknown): AppError {
   const tlsFailed = error instanceof Error && 'tlsFailed' in error && error.tlsFailed === true
   const verdict = codeFailure(errno ?? '', tlsFailed)
   const reason = errno === null ? '' : ` (${errno})`
-  return new AppError(verdict, `${words[verdict]}${reason}`, { cause: error, details: errno === null ? {} : { errno } })
+  const said = errnoWords[errno ?? ''] ?? words[verdict]
+  return new AppError(verdict, `${said}${reason}`, { cause: error, details: errno === null ? {} : { errno } })
 }
 
 function errnoOf(error: unknown): string | null {

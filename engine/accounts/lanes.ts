@@ -1,7 +1,6 @@
 /**
- * Who may use what, and when. A lane is the queue before one connection of an account: API calls before live sync before
- * back-fill. The login limiter spreads new logins over time, host by host, so that a restart with a thousand accounts does not
- * look like an attack, and a host that rejects logins is asked less often, but never not at all.
+ * A lane is the queue before one connection of an account: API calls before live sync before back-fill. The turns of logins are
+ * in login-limiter.ts.
  */
 import PQueue from 'p-queue'
 import type { AppError } from '../errors.ts'
@@ -80,127 +79,6 @@ export function createLane(concurrency = 1): Lane {
     wanted: (least) => (Object.keys(rank) as Priority[]).some((p) => rank[p] >= rank[least] && waiting[p] > 0),
     end(reason) {
       if (!ended.signal.aborted) ended.abort(reason)
-    },
-  }
-}
-
-/** Failed logins of one host within this time count … */
-const failureWindowMs = 600_000
-/** … and from this many on the host is slowed … */
-const failureBudget = 5
-/** … by this factor. */
-const slowFactor = 10
-const minuteMs = 60_000
-/** The ramp: logins of a host are this many times closer together than an even spread, until the minute's number is used. */
-const rampFactor = 4
-
-export interface LoginLimiter {
-  /** Resolves when a login to the host may begin. An `urgent` one (an API call waits for it) goes before the others. */
-  enter(host: string, options: { readonly urgent: boolean; readonly signal: AbortSignal }): Promise<void>
-  /** The server rejected the login that was let in. */
-  failed(host: string): void
-  /** Logins waiting, over all hosts. */
-  readonly waiting: number
-}
-
-interface Entrant {
-  readonly urgent: boolean
-  readonly admit: () => void
-}
-
-interface Gate {
-  /** Times of the logins of the last minute, oldest first. */
-  starts: number[]
-  failures: number[]
-  queue: Entrant[]
-  timer: NodeJS.Timeout | null
-}
-
-/** When the next login may start: the minute's number is kept over any 60 s, and two logins keep their distance. */
-function nextStart(gate: Gate, perMinute: number, now: number, urgent: boolean): number {
-  const slowed = gate.failures.length >= failureBudget
-  const limit = slowed ? Math.max(1, Math.floor(perMinute / slowFactor)) : perMinute
-  const first = gate.starts[gate.starts.length - limit]
-  const byNumber = first === undefined ? now : first + minuteMs
-  const last = gate.starts.at(-1)
-  const distance = slowed ? minuteMs / limit : minuteMs / limit / rampFactor
-  const byDistance = last === undefined || (urgent && !slowed) ? now : last + distance
-  return Math.max(now, byNumber, byDistance)
-}
-
-function forget(gate: Gate, at: number): void {
-  gate.starts = gate.starts.filter((time) => time > at - minuteMs)
-  gate.failures = gate.failures.filter((time) => time > at - failureWindowMs)
-}
-
-/** Lets in who may, and sets the timer for who may not yet. */
-function advance(gate: Gate, perMinute: number, now: () => number): void {
-  if (gate.timer) clearTimeout(gate.timer)
-  gate.timer = null
-  for (;;) {
-    const at = now()
-    forget(gate, at)
-    const next = gate.queue[0]
-    if (!next) return
-    const start = nextStart(gate, perMinute, at, next.urgent)
-    if (start > at) {
-      gate.timer = setTimeout(() => advance(gate, perMinute, now), Math.ceil(start - at))
-      return
-    }
-    gate.queue.shift()
-    gate.starts.push(at)
-    next.admit()
-  }
-}
-
-/** Behind the urgent ones when urgent, else at the end. */
-function enqueue(gate: Gate, entrant: Entrant): void {
-  const behind = entrant.urgent ? gate.queue.findIndex((other) => !other.urgent) : -1
-  if (behind < 0) gate.queue.push(entrant)
-  else gate.queue.splice(behind, 0, entrant)
-}
-
-/** `perMinute` 0 = no limit. */
-export function createLoginLimiter(options: { readonly perMinute: number; readonly now?: () => number }): LoginLimiter {
-  const { perMinute, now = Date.now } = options
-  const gates = new Map<string, Gate>()
-
-  function gateOf(host: string): Gate {
-    const key = host.toLowerCase()
-    const gate = gates.get(key) ?? { starts: [], failures: [], queue: [], timer: null }
-    gates.set(key, gate)
-    return gate
-  }
-
-  async function enter(host: string, urgent: boolean, signal: AbortSignal): Promise<void> {
-    const gate = gateOf(host)
-    await new Promise<void>((resolve, reject) => {
-      const giveUp = (): void => {
-        gate.queue = gate.queue.filter((other) => other !== entrant)
-        reject(signal.reason as Error)
-        advance(gate, perMinute, now)
-      }
-      const admit = (): void => {
-        signal.removeEventListener('abort', giveUp)
-        resolve()
-      }
-      const entrant: Entrant = { urgent, admit }
-      signal.addEventListener('abort', giveUp, { once: true })
-      enqueue(gate, entrant)
-      advance(gate, perMinute, now)
-    })
-  }
-
-  return {
-    async enter(host, { urgent, signal }) {
-      signal.throwIfAborted()
-      if (perMinute > 0) await enter(host, urgent, signal)
-    },
-    failed(host) {
-      if (perMinute > 0) gateOf(host).failures.push(now())
-    },
-    get waiting() {
-      return [...gates.values()].reduce((sum, gate) => sum + gate.queue.length, 0)
     },
   }
 }

@@ -2,7 +2,7 @@
  * The command connection of one account: opened on demand, closed after MAILROOM_COMMAND_IDLE_CLOSE without work. Everything that
  * is not the watching of INBOX runs here, one task at a time, API calls before live sync before back-fill.
  */
-import { AppError } from '../errors.ts'
+import { AppError, isAppError } from '../errors.ts'
 import type { Lane, Priority } from './lanes.ts'
 import type { Session } from './session-types.ts'
 
@@ -15,7 +15,21 @@ export interface Link {
   hold<T>(work: (session: Session) => Promise<T>): Promise<T>
   /** true while a connection is open. */
   readonly open: boolean
+  /** Work under way or waiting rejects with `account_unavailable`: another link follows this one. See `notBegun`. */
   close(): Promise<void>
+}
+
+/** The link was closed before the work began: it may be done over the link that follows. */
+export function notBegun(error: unknown): boolean {
+  return isAppError(error, 'account_unavailable') && error.details['begun'] === false
+}
+
+function renewed(begun: boolean, cause?: unknown): AppError {
+  return new AppError('account_unavailable', 'the connection to the mail server is being renewed; try again', {
+    retryAfterMs: 1000,
+    details: { begun },
+    cause,
+  })
 }
 
 export interface LinkDeps {
@@ -54,7 +68,7 @@ export function createLink(deps: LinkDeps): Link {
       return line.session !== null && !line.session.closed
     },
     async close() {
-      line.ended.abort(new AppError('shutting_down', 'the account is being stopped'))
+      line.ended.abort(renewed(false))
       if (line.timer !== null) clearTimeout(line.timer)
       await drop(line)
     },
@@ -66,17 +80,30 @@ function run<T>(line: Line, priority: Priority, work: (session: Session) => Prom
     line.ended.signal.throwIfAborted()
     if (line.timer !== null) clearTimeout(line.timer)
     try {
-      return await work(await ready(line, priority))
+      const session = await ready(line, priority)
+      return await working(line, () => work(session))
     } finally {
       rest(line)
     }
   })
 }
 
+/** Work whose session we closed ourselves did not lose the connection: that is told apart. */
+async function working<T>(line: Line, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    if (line.ended.signal.aborted && isAppError(error, 'network')) throw renewed(true, error)
+    throw error
+  }
+}
+
 async function ready(line: Line, priority: Priority): Promise<Session> {
   if (line.session !== null && !line.session.closed) return line.session
   line.session = null
   const session = await line.deps.open(priority, line.ended.signal)
+  if (line.ended.signal.aborted) await session.close()
+  line.ended.signal.throwIfAborted()
   line.session = session
   return session
 }

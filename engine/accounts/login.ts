@@ -5,7 +5,8 @@ import type { Tokens } from '../oauth/tokens.ts'
 import { openCredential, sealCredential } from '../secrets/credentials.ts'
 import type { Sealer } from '../secrets/seal.ts'
 import type { AccountRecord } from '../store/records.ts'
-import type { Lane, LoginLimiter, Priority } from './lanes.ts'
+import type { Lane, Priority } from './lanes.ts'
+import type { LoginLimiter } from './login-limiter.ts'
 import type { OpenSession, Session, SessionOptions } from './session-types.ts'
 import type { SyncDeps } from './state.ts'
 
@@ -44,7 +45,7 @@ export async function login(
   stage: LoginStage = () => undefined,
 ): Promise<LoggedIn> {
   stage('queued')
-  await deps.limiter.enter(account.server, { urgent: priority === 'api', signal })
+  await deps.limiter.enter(account.server, account.username, { urgent: priority === 'api', signal })
   return deps.dialing.run(
     priority,
     () => {
@@ -66,7 +67,7 @@ async function dial(deps: LoginDeps, account: AccountRecord, signal: AbortSignal
     const { code } = toAppError(error)
     metrics.imapLogins.inc({ outcome: code })
     if (code === 'auth_rejected') {
-      deps.limiter.failed(account.server)
+      deps.limiter.failed(account.server, account.username)
       refused()
     }
     throw error

@@ -6,7 +6,7 @@ import { AppError, failureClasses, isAppError } from '../errors.ts'
 import { resolveGuarded } from '../net/address.ts'
 import type { Config } from '../config.ts'
 import { connectionFailure } from './failures.ts'
-import type { LoginLimiter } from './lanes.ts'
+import type { LoginLimiter } from './login-limiter.ts'
 import type { OpenSession, SessionOptions } from './session-types.ts'
 import type { Credential, MailboxSettings, ProbeFailure, ProbeResult } from './types.ts'
 
@@ -104,9 +104,34 @@ function sessionOptions(
   }
 }
 
+/** Our own limit on logins, in true words: nobody dialled. */
+class TurnMissed extends AppError {
+  constructor(waitMs: number) {
+    const seconds = Math.max(1, Math.ceil(waitMs / 1000))
+    super('throttled', `too many logins to this host at the moment; try again in ${seconds} s`, {
+      retryAfterMs: seconds * 1000,
+    })
+  }
+}
+
+/** Waits for the turn at the host, half of the whole time at most: what is left must do for the login itself. */
+async function takeTurn({ config, logins }: ProbeDeps, settings: MailboxSettings, signal: AbortSignal): Promise<void> {
+  const { server, username } = settings
+  const patienceMs = config.MAILROOM_CREATE_TIMEOUT / 2
+  const waitMs = logins.delay(server, username)
+  if (waitMs > patienceMs) throw new TurnMissed(waitMs)
+  const missed = new AbortController()
+  const timer = setTimeout(() => missed.abort(new TurnMissed(logins.delay(server, username))), patienceMs)
+  try {
+    await logins.enter(server, username, { urgent: true, signal: AbortSignal.any([signal, missed.signal]) })
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
 /** Capabilities of the server that let us in and listed its folders. */
 async function attempt(deps: ProbeDeps, given: Attempt, signal: AbortSignal): Promise<readonly string[]> {
-  const { config, openSession, logins, accessToken } = deps
+  const { config, openSession, accessToken } = deps
   const { developerId, settings, credential, log } = given
   const addresses = await resolveGuarded(settings.server, { allowPrivate: config.MAILROOM_ALLOW_PRIVATE, signal })
   log.add(`# ${settings.server} is ${addresses.map(({ address }) => address).join(', ')}`)
@@ -114,7 +139,7 @@ async function attempt(deps: ProbeDeps, given: Attempt, signal: AbortSignal): Pr
     credential.kind === 'password'
       ? { password: credential.password }
       : { accessToken: await accessToken(developerId, credential, signal) }
-  await logins.enter(settings.server, { urgent: true, signal })
+  await takeTurn(deps, settings, signal)
   const session = await openSession(sessionOptions(deps, given, auth), signal)
   const close = (): void => void session.close()
   signal.addEventListener('abort', close, { once: true })
@@ -137,11 +162,13 @@ export function createProbe(deps: ProbeDeps): Probe {
     } catch (error) {
       const known = connectionFailure(error)
       if (isAppError(known, 'auth_rejected')) {
-        deps.logins.failed(settings.server)
+        deps.logins.failed(settings.server, settings.username)
         if (credential.kind === 'oauth2') deps.forgetToken?.(credential.refreshToken)
       }
       log.add(`# ${known.message}`)
-      return { ok: false, failure: failureOf(known), message: known.message, log: log.text() }
+      const ours =
+        known instanceof TurnMissed && known.retryAfterMs !== null ? { retryAfterMs: known.retryAfterMs } : {}
+      return { ok: false, failure: failureOf(known), message: known.message, log: log.text(), ...ours }
     }
   }
 }

@@ -34,7 +34,14 @@ export type ProbeFailure = FailureClass | 'timeout' | 'private_address' | 'conne
 /** The trial login of a new account. `log` holds protocol lines with secrets masked. */
 export type ProbeResult =
   | { readonly ok: true; readonly log: string; readonly capabilities: readonly string[] }
-  | { readonly ok: false; readonly failure: ProbeFailure; readonly message: string; readonly log: string }
+  | {
+      readonly ok: false
+      readonly failure: ProbeFailure
+      readonly message: string
+      readonly log: string
+      /** Our own limit on logins (MAILROOM_LOGINS_PER_MINUTE) stood in the way: the server was not asked. ms to wait. */
+      readonly retryAfterMs?: number
+    }
 
 /** One live actor as operators see it. */
 export interface ActorView {

@@ -3,9 +3,6 @@
  * moved to another record does not open. Format: `v1.<iv>.<tag>.<ciphertext>`, base64url.
  */
 import { createCipheriv, createDecipheriv, randomBytes, scryptSync } from 'node:crypto'
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
-import type { Config } from '../config.ts'
 import { AppError } from '../errors.ts'
 
 export interface Sealer {
@@ -51,21 +48,4 @@ export function keyFrom(secret: string): Buffer {
   if (/^[A-Za-z0-9+/_-]{43}=?$/.test(secret)) return Buffer.from(secret, 'base64')
   if (secret.length < 8) throw new AppError('bad_request', 'MAILROOM_SECRET: a pass phrase needs at least 8 characters')
   return scryptSync(secret, 'mailroom/credentials/v1', 32, { N: 16384, r: 8, p: 1 })
-}
-
-/** The key from MAILROOM_SECRET, or from `<data dir>/secret`, which is made with mode 0600 at the first start. */
-export function loadKey(config: Pick<Config, 'MAILROOM_SECRET' | 'MAILROOM_DATA_DIR'>): Buffer {
-  if (config.MAILROOM_SECRET !== null) return keyFrom(config.MAILROOM_SECRET)
-  const file = join(config.MAILROOM_DATA_DIR, 'secret')
-  try {
-    mkdirSync(config.MAILROOM_DATA_DIR, { recursive: true, mode: 0o700 })
-    writeFileSync(file, randomBytes(32).toString('hex') + '\n', { mode: 0o600, flag: 'wx' })
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') {
-      throw new AppError('bad_request', `MAILROOM_DATA_DIR: cannot write ${file}: ${(error as Error).message}`, {
-        cause: error,
-      })
-    }
-  }
-  return keyFrom(readFileSync(file, 'utf8').trim())
 }

@@ -5,6 +5,7 @@ import { parseArgs } from 'node:util'
 import { AppError } from '../errors.ts'
 import { silentLogger, type Logger } from '../observe/log.ts'
 import { copyStore } from './copy.ts'
+import { lockStore } from './sqlite/lock.ts'
 import { openSqliteTransfer } from './sqlite/transfer.ts'
 import { transferNames, type StoreTransfer } from './transfer.ts'
 
@@ -106,7 +107,14 @@ async function open(store: string, mustExist: boolean, say: (line: string) => vo
   }
   const path = existsSync(store) && statSync(store).isDirectory() ? join(store, 'mailroom.sqlite') : store
   if (mustExist && !existsSync(path)) throw new AppError('bad_request', `${path}: no such store`)
-  return openSqliteTransfer(path)
+  const release = lockStore(path)
+  try {
+    const transfer = await openSqliteTransfer(path)
+    return { ...transfer, close: () => transfer.close().finally(release) }
+  } catch (error) {
+    release()
+    throw error
+  }
 }
 
 /** Of the log of a start only what a person has to know. */

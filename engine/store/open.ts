@@ -1,11 +1,11 @@
 /** Which store it is, the configuration says: MongoDB when MONGODB_URI is set, else one SQLite file in the data directory. */
-import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Config } from '../config.ts'
-import { AppError } from '../errors.ts'
+import { makeDataDir } from '../data-dir.ts'
 import type { Logger } from '../observe/log.ts'
 import type { Store } from './port.ts'
 import { createSqliteStore } from './sqlite/index.ts'
+import { lockStore } from './sqlite/lock.ts'
 
 export type StoreConfig = Pick<
   Config,
@@ -14,18 +14,23 @@ export type StoreConfig = Pick<
 
 /**
  * Opens the store with its schema up to date. AppError `bad_request` (one line) when the configuration is wrong or a newer
- * Mailroom made the data; `store_unavailable` when the embedded file cannot be opened. Waits for a MongoDB that is away.
+ * Mailroom made the data; `conflict` when another process uses the embedded file, `store_unavailable` when it cannot be
+ * opened. Waits for a MongoDB that is away.
  */
 export async function openStore(config: StoreConfig, log: Logger, signal?: AbortSignal): Promise<Store> {
   if (config.MONGODB_URI !== null) return openMongo(config.MONGODB_URI, config, log, signal)
   const directory = config.MAILROOM_DATA_DIR
-  await mkdir(directory, { recursive: true, mode: 0o700 }).catch((cause: unknown) => {
-    throw new AppError('bad_request', `MAILROOM_DATA_DIR: ${directory} cannot be made`, { cause })
-  })
+  makeDataDir(directory)
   const path = join(directory, 'mailroom.sqlite')
-  const store = await createSqliteStore({ path, sync: config.MAILROOM_SQLITE_SYNC })
-  log.info({ store: 'sqlite', path }, 'store open')
-  return store
+  const release = lockStore(path)
+  try {
+    const store = await createSqliteStore({ path, sync: config.MAILROOM_SQLITE_SYNC })
+    log.info({ store: 'sqlite', path }, 'store open')
+    return { ...store, close: () => store.close().finally(release) }
+  } catch (error) {
+    release()
+    throw error
+  }
 }
 
 /** The driver is loaded only when it is used: it costs memory. */

@@ -66,6 +66,13 @@ suite('configuration', () => {
     ['MAILROOM_LOG_LEVEL', 'loud', /expected fatal, error, warn/],
     ['MAILROOM_STATUS_HEADER', 'two words', /letters, digits and hyphens/],
     ['MAILROOM_SYNC_BATCH', '0', /from 1 to 1000/],
+    ['MAILROOM_COMMAND_TIMEOUT', '0', /a duration from 100ms to 24d, got "0"/],
+    ['MAILROOM_FOLDER_POLL', '99ms', /a duration from 100ms to 24d/],
+    ['MAILROOM_IDLE_RENEW', '25d', /a duration from 1s to 24d, got "25d"/],
+    ['MAILROOM_BACKOFF_AUTH', '1m,0s', /a duration from 10ms to 24d, got "0s"/],
+    ['MAILROOM_WEBHOOK_SCHEDULE', '5s,30d', /a duration from 10ms to 24d, got "30d"/],
+    ['MAILROOM_CALL_LOG_RETENTION', '0', /a duration from 1m to 36500d/],
+    ['MAILROOM_OAUTH_NONCE_TTL', '9m', /at least twice MAILROOM_OAUTH_WINDOW/],
   ]
   for (const [name, value, words] of wrong) {
     test(`${name}=${value} stops the start with one line that names it`, () => {
@@ -90,6 +97,19 @@ suite('configuration', () => {
     assert.match(problemOf({ MAILROOM_API_KEY: 'me' }), /set both or none/)
     assert.match(problemOf({ MAILROOM_API_SECRET: 'mine' }), /set both or none/)
     assert.equal(readConfig({ MAILROOM_API_KEY: 'me', MAILROOM_API_SECRET: 'mine' }).MAILROOM_API_KEY, 'me')
+  })
+
+  test('no setting that is a duration is accepted without an end, and only ages may be longer than a timer can wait', () => {
+    const ages = /RETENTION|_TTL$|_WINDOW$|OVERLAP$|ABANDON$/
+    const durations = configTable().filter(({ fallback }) => /^\d+(\.\d+)?(ms|s|m|h|d)(,|$)/.test(fallback))
+    assert(durations.length > 25, `${durations.length} durations`)
+    for (const { name } of durations) {
+      assert.match(problemOf({ [name]: '99999999d' }), new RegExp(`${name}: expected a duration from`))
+      if (!ages.test(name)) assert.match(problemOf({ [name]: '25d' }), new RegExp(`${name}: .* to 24d`))
+    }
+    const config = readConfig({ MAILROOM_CHANGE_RETENTION: '365d', MAILROOM_GONE_HOLD: '0' })
+    assert.equal(config.MAILROOM_CHANGE_RETENTION, 365 * 86_400_000)
+    assert.equal(config.MAILROOM_GONE_HOLD, 0)
   })
 
   test('durations: every unit, and a bare number is seconds', () => {

@@ -3,7 +3,8 @@ import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { suite, test, type TestContext } from 'node:test'
 import { AppError, isAppError } from '../../engine/errors.ts'
-import { createLane, createLoginLimiter, type Priority } from '../../engine/accounts/lanes.ts'
+import { createLane, type Priority } from '../../engine/accounts/lanes.ts'
+import { createLoginLimiter } from '../../engine/accounts/login-limiter.ts'
 
 const never = new AbortController().signal
 
@@ -107,7 +108,16 @@ function clocked(t: TestContext, perMinute: number) {
   const limiter = createLoginLimiter({ perMinute })
   const entered: { readonly name: string; readonly at: number }[] = []
   const enter = (name: string, urgent = false, host = 'mail.example', signal: AbortSignal = never) =>
-    limiter.enter(host, { urgent, signal }).then(() => void entered.push({ name, at: Date.now() - 1_000_000 }))
+    enterAs(name, name, { urgent, host, signal })
+  const enterAs = (
+    name: string,
+    user: string,
+    {
+      urgent = false,
+      host = 'mail.example',
+      signal = never,
+    }: { urgent?: boolean; host?: string; signal?: AbortSignal },
+  ) => limiter.enter(host, user, { urgent, signal }).then(() => void entered.push({ name, at: Date.now() - 1_000_000 }))
   /** Moves the clock in small steps, so that promises keep up with it. */
   async function pass(ms: number): Promise<void> {
     for (let left = ms; left > 0; left -= stepMs) {
@@ -115,14 +125,14 @@ function clocked(t: TestContext, perMinute: number) {
       await new Promise((resolve) => setImmediate(resolve))
     }
   }
-  return { limiter, entered, enter, pass }
+  return { limiter, entered, enter, enterAs, pass }
 }
 
 suite('the login limiter', () => {
   test('no limit lets everybody in at once', async () => {
     const limiter = createLoginLimiter({ perMinute: 0 })
-    await Promise.all(Array.from({ length: 500 }, () => limiter.enter('h', { urgent: false, signal: never })))
-    limiter.failed('h')
+    await Promise.all(Array.from({ length: 500 }, () => limiter.enter('h', 'ann', { urgent: false, signal: never })))
+    limiter.failed('h', 'ann')
     assert.equal(limiter.waiting, 0)
   })
 
@@ -167,27 +177,63 @@ suite('the login limiter', () => {
     )
   })
 
-  test('five failed logins in ten minutes slow the host, and only that, and it never stops', async (t) => {
-    const { limiter, entered, enter, pass } = clocked(t, 50)
-    for (let n = 0; n < 5; n += 1) limiter.failed('Mail.example')
-    const all = Array.from({ length: 20 }, (_, n) => enter(String(n), n === 10))
-    const other = enter('other', false, 'b.example')
-    await pass(60_000)
-    await other
-    const here = entered.filter(({ name }) => name !== 'other')
-    assert(here.length >= 5 && here.length <= 6, `${here.length} in a minute`)
+  test('five failed logins in ten minutes slow the username at this host, and only that, and it never stops', async (t) => {
+    const { limiter, entered, enterAs, pass } = clocked(t, 50)
+    for (let n = 0; n < 5; n += 1) limiter.failed('Mail.example', 'Ann')
+    const all = Array.from({ length: 20 }, (_, n) => enterAs(`ann ${n}`, 'ann', { urgent: n === 10 }))
+    const others = [
+      enterAs('there', 'ann', { host: 'b.example' }),
+      ...Array.from({ length: 10 }, (_, n) => enterAs('bob', `bob ${n}`, { urgent: true })),
+    ]
+    await pass(stepMs)
+    await Promise.all(others)
+    await pass(60_000 - stepMs)
+    const here = entered.filter(({ name }) => name.startsWith('ann'))
+    assert(here.length >= 4 && here.length <= 6, `${here.length} in a minute`)
     assert.deepEqual(
       here.slice(0, 2).map(({ name }) => name),
-      ['0', '10'],
+      ['ann 0', 'ann 10'],
     )
     await pass(540_000)
     await Promise.all(all)
     const before = entered.length
     await pass(60_000)
-    const fast = Array.from({ length: 10 }, (_, n) => enter(`fast ${n}`))
+    const fast = Array.from({ length: 10 }, (_, n) => enterAs(`fast ${n}`, 'ann', {}))
     await pass(5000)
     await Promise.all(fast)
     assert.equal(entered.length, before + 10)
+  })
+
+  test('tells how long an urgent login would have to wait', async (t) => {
+    const { limiter, enterAs, pass } = clocked(t, 10)
+    assert.equal(limiter.delay('mail.example', 'ann'), 0)
+    for (let n = 0; n < 5; n += 1) {
+      await enterAs('ann', 'ann', { urgent: true })
+      limiter.failed('mail.example', 'ann')
+    }
+    assert.equal(limiter.delay('MAIL.example', 'ANN'), 60_000)
+    assert.equal(limiter.delay('mail.example', 'bob'), 0)
+    await pass(20_000)
+    assert.equal(limiter.delay('mail.example', 'ann'), 40_000)
+    for (let n = 0; n < 5; n += 1) await enterAs('bob', 'bob', { urgent: true })
+    assert.equal(limiter.delay('mail.example', 'eve'), 40_000)
+  })
+
+  test('forgets hosts that nobody has asked for, and never holds more than its number of them', async (t) => {
+    const { limiter, enter, pass } = clocked(t, 1)
+    await enter('a', true, 'kept.example')
+    const stop = new AbortController()
+    const waits = enter('b', true, 'kept.example', stop.signal)
+    limiter.failed('failed.example', 'ann')
+    for (let n = 0; n < 10_100; n += 1) limiter.failed(`host-${n}.example`, 'ann')
+    assert(limiter.hosts <= 10_001, `${limiter.hosts} hosts`)
+    assert.equal(limiter.waiting, 1)
+    await pass(stepMs)
+    stop.abort(new AppError('shutting_down', 'over'))
+    await assert.rejects(waits)
+    t.mock.timers.tick(700_000)
+    await enter('c', true, 'new.example')
+    assert.equal(limiter.hosts, 1)
   })
 
   test('who gives up leaves the queue', async (t) => {

@@ -4,7 +4,7 @@ import { createServer, type AddressInfo } from 'node:net'
 import { once } from 'node:events'
 import { suite, test, type TestContext } from 'node:test'
 import { AppError } from '../../engine/errors.ts'
-import { createLoginLimiter } from '../../engine/accounts/lanes.ts'
+import { createLoginLimiter } from '../../engine/accounts/login-limiter.ts'
 import { createProbe, type ProbeDeps } from '../../engine/accounts/probe.ts'
 import { openSession } from '../../engine/accounts/session/index.ts'
 import { createImapServer, type Hooks } from '../support/imap-server/index.ts'
@@ -86,8 +86,10 @@ suite('the trial login', () => {
     assert.equal(await failureOf({}, withToken, revoked), 'consent_lost')
     server.hooks = { greeting: () => '* BYE Too many connections' }
     assert.equal(await failureOf({}), 'connection_limit')
-    server.hooks = { greeting: () => 'HTTP/1.1 400 Bad Request\r\n\r\n' }
-    assert.equal(await failureOf({}), 'timeout')
+    for (const greeting of ['HTTP/1.1 400 Bad Request\r\n\r\n', '220 mx.example ESMTP ready', '220-mx', '+OK POP3']) {
+      server.hooks = { greeting: () => greeting }
+      assert.equal(await failureOf({}), 'protocol', greeting)
+    }
   })
 
   test('ends in time with a host that hangs at any point', async (t) => {
@@ -119,12 +121,50 @@ suite('the trial login', () => {
     await until('closed', () => places.every(({ server }) => server.connections.length === 0))
   })
 
-  test('a rejected login counts against the host, a silent one does not', async (t) => {
+  test('five wrong passwords stand in nobody else’s way; our own limit says so in its own words, without dialling', async (t) => {
+    let dialled = 0
+    const greeting = (): string => `* OK ready ${(dialled += 1)}`
+    const { settings } = await serve(t, { greeting })
+    const logins = createLoginLimiter({ perMinute: 7 })
+    const probe = probeWith({ logins })
+    for (let n = 0; n < 5; n += 1) {
+      const result = await probe('dev', { ...settings, username: 'eve' }, withPassword('wrong'))
+      assert(!result.ok && result.failure === 'auth_rejected', JSON.stringify(result))
+    }
+    assert.equal(dialled, 5)
+    const slowed = await probe('dev', { ...settings, username: 'eve' }, withPassword())
+    assert(!slowed.ok)
+    assert.equal(slowed.failure, 'throttled')
+    assert.match(slowed.message, /^too many logins to this host at the moment; try again in (?:59|60) s$/)
+    assert(slowed.retryAfterMs !== undefined && slowed.retryAfterMs > 50_000)
+    assert.equal(dialled, 5)
+    const other = await probe('dev', settings, withPassword())
+    assert(other.ok, JSON.stringify(other))
+  })
+
+  test('who waits for a turn that does not come is told the same', async (t) => {
+    const { settings } = await serve(t)
+    const logins = { ...createLoginLimiter({ perMinute: 1 }), delay: () => 0 }
+    assert((await probeWith({ logins })('dev', settings, withPassword())).ok)
+    const result = await probeWith({ logins })('dev', settings, withPassword())
+    assert(!result.ok && result.failure === 'throttled', JSON.stringify(result))
+  })
+
+  test('a refused connection was not lost', async (t) => {
+    const { settings } = await serve(t)
+    const result = await probeWith()('dev', { ...settings, port: await freePort() }, withPassword())
+    assert.match(result.ok ? '' : result.message, /^connection refused/)
+  })
+
+  test('a rejected login counts against the host and the username, a silent one does not', async (t) => {
     const { settings } = await serve(t)
     const failed: string[] = []
-    const logins = { ...createLoginLimiter({ perMinute: 0 }), failed: (host: string) => void failed.push(host) }
+    const logins = {
+      ...createLoginLimiter({ perMinute: 0 }),
+      failed: (...names: string[]) => void failed.push(...names),
+    }
     await probeWith({ logins })('dev', settings, withPassword('wrong'))
     await probeWith({ logins })('dev', { ...settings, port: await freePort() }, withPassword())
-    assert.deepEqual(failed, ['127.0.0.1'])
+    assert.deepEqual(failed, ['127.0.0.1', 'ann'])
   })
 })

@@ -182,6 +182,18 @@ suite('several writers', needs('mongodb'), () => {
     assert.deepEqual(new Set(ids), new Set(rows.map(({ id }) => id)))
   })
 
+  test('an account on its way when its user is removed does not stay', async () => {
+    const { user, account } = await createMailbox(store)
+    const late = accountRecord(user)
+    const hold = holdFirst(proxy, insertsInto('accounts'))
+    const creation = rejectsWith(other.accounts.create(late), 'not_found')
+    await until('the account is held', () => hold.held)
+    assert.deepEqual(await store.users.remove(user.id), [account.id])
+    hold.release()
+    await creation
+    assert.equal(await store.accounts.get(late.id), null)
+  })
+
   test('two accounts of one user count the same contact at the same time', async () => {
     const mailbox = await createMailbox(store)
     const sibling = accountRecord(mailbox.user)

@@ -115,6 +115,7 @@ describe('writes that share a commit', () => {
   test('fail alone', async () => {
     await withStore(newPath(), async (store) => {
       const user = userRecord('d'.repeat(24))
+      await store.users.create(user)
       const [first, second, third] = [0, 1, 2].map((label) => accountRecord(user, { label: `l${label % 2}` }))
       assert(first && second && third)
       const answers = await Promise.allSettled([first, second, third].map((one) => store.accounts.create(one)))

@@ -87,6 +87,7 @@ describe('plans of the embedded store', () => {
       { email: from },
       { email: [...from, 'x.org'], sentFrom: 1, subject: 'x', folderId: 'f' },
       { threadId: 't' },
+      { threadIds: ['t', 'u'] },
       { hasAttachments: true },
       { hasAttachments: false },
     ]

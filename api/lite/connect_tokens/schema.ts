@@ -1,6 +1,6 @@
 /** Connect tokens on the wire. */
 import { z } from 'zod'
-import { email, text, url, urlOrEmpty } from '../../values.ts'
+import { email, nameText, url, urlOrEmpty } from '../../values.ts'
 import { userView } from '../users/schema.ts'
 
 export const tokenView = z
@@ -26,8 +26,8 @@ export const tokenView = z
 export const createBody = z.object({
   callback_url: url,
   email: email.optional(),
-  first_name: text.optional(),
-  last_name: text.optional(),
+  first_name: nameText.optional(),
+  last_name: nameText.optional(),
   status_callback_url: urlOrEmpty.optional(),
 })
 

@@ -1,7 +1,7 @@
 /** OAuth providers on the wire. */
 import { z } from 'zod'
 import { providerTypes } from '../../../engine/index.ts'
-import { filledText } from '../../values.ts'
+import { lineText } from '../../values.ts'
 
 export const providerView = z
   .object({
@@ -15,8 +15,8 @@ export const providerView = z
 
 export const createBody = z.object({
   type: z.enum(providerTypes, { error: `expected ${providerTypes.join(', ')}` }),
-  provider_consumer_key: filledText,
-  provider_consumer_secret: filledText,
+  provider_consumer_key: lineText,
+  provider_consumer_secret: lineText,
 })
 
 export const createAnswer = z.object({

@@ -1,6 +1,6 @@
 /** Users on the wire. */
 import { z } from 'zod'
-import { limitOf, offset, statusFilter, text } from '../../values.ts'
+import { limitOf, nameText, offset, statusFilter, text } from '../../values.ts'
 import { emailAccountView, softFailure } from '../email_accounts/schema.ts'
 import { mailboxParameters } from '../mailbox-input.ts'
 
@@ -23,7 +23,7 @@ export const listQuery = z.object({ email: text.optional(), ...statusFilter, lim
 
 export const userPath = z.object({ id: z.string() })
 
-const names = { first_name: text.optional(), last_name: text.optional() }
+const names = { first_name: nameText.optional(), last_name: nameText.optional() }
 
 export const createBody = z.object({ ...mailboxParameters, ...names, migrate_account_id: text.optional() })
 

@@ -1,5 +1,6 @@
 /** What the API asks of an account's command connection: reading what only the server has, and writing. */
 import type { AccountCommands } from '../types.ts'
+import { notBegun } from '../link.ts'
 import type { CommandDeps } from './deps.ts'
 import { appendCommand } from './appending.ts'
 import { folderCommands } from './folders.ts'
@@ -9,12 +10,33 @@ import { writeCommands } from './writing.ts'
 
 export type { CommandDeps, LiveAccount } from './deps.ts'
 
-export function createCommands(deps: CommandDeps): Omit<AccountCommands, 'probe'> {
-  return {
+type Commands = Omit<AccountCommands, 'probe'>
+
+export function createCommands(deps: CommandDeps): Commands {
+  return overNewestLink({
     ...folderCommands(deps),
     ...readCommands(deps),
     ...writeCommands(deps),
     ...transferCommands(deps),
     ...appendCommand(deps),
+  })
+}
+
+/** A command whose link was renewed before the command began is given once more, to the link that is there then. */
+function overNewestLink(commands: Commands): Commands {
+  const entries = Object.entries(commands).map(([name, command]) => [name, onceMore(command)] as const)
+  return Object.fromEntries(entries) as unknown as Commands
+}
+
+type Command = (...args: never[]) => Promise<unknown>
+
+function onceMore(command: Command): Command {
+  return async (...args) => {
+    try {
+      return await command(...args)
+    } catch (error) {
+      if (!notBegun(error)) throw error
+      return command(...args)
+    }
   }
 }

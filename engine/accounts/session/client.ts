@@ -63,18 +63,33 @@ const never = 2 ** 31 - 1
 /** A line that imapflow could not parse: it was left out, and may have been the answer to a FETCH. */
 export type OnUnparsed = (line: string) => void
 
+/** The first line of a host that speaks something else than IMAP: SMTP, POP3, HTTP. */
+export type OnForeign = (line: string) => void
+
 interface LogEntry {
   readonly src?: string
   readonly msg?: string
 }
 
-function loggerFor(options: SessionOptions, onUnparsed: OnUnparsed) {
+/** Every greeting of IMAP is untagged (RFC 9051 §7.1): what begins otherwise is another protocol's. */
+function greetingCheck(onForeign: OnForeign): (entry: LogEntry) => void {
+  let greeted = false
+  return ({ src, msg = '' }) => {
+    if (greeted || src !== 's' || msg.trim() === '') return
+    greeted = true
+    if (!msg.startsWith('*')) onForeign(msg)
+  }
+}
+
+function loggerFor(options: SessionOptions, onUnparsed: OnUnparsed, onForeign: OnForeign) {
   const { onLine } = options
+  const listen = greetingCheck(onForeign)
   const unparsed = (entry: LogEntry): void => {
+    listen(entry)
     if (entry.src === 's') onUnparsed(entry.msg ?? '')
   }
   const quiet = (): void => undefined
-  const none = { trace: quiet, debug: quiet, info: quiet, warn: quiet, error: unparsed, fatal: quiet }
+  const none = { trace: quiet, debug: listen, info: quiet, warn: quiet, error: unparsed, fatal: quiet }
   if (!onLine) return none
   const mask = secretMask(options.auth, options.username)
   const tell = (entry: LogEntry): void => {
@@ -82,10 +97,14 @@ function loggerFor(options: SessionOptions, onUnparsed: OnUnparsed) {
     if (speaker !== null) onLine(`${speaker}: ${mask(entry.msg ?? '')}`)
   }
   const both = (entry: LogEntry): void => {
-    unparsed(entry)
     tell(entry)
+    unparsed(entry)
   }
-  return { ...none, trace: tell, debug: tell, error: both }
+  const heard = (entry: LogEntry): void => {
+    tell(entry)
+    listen(entry)
+  }
+  return { ...none, trace: tell, debug: heard, error: both }
 }
 
 /** The socket goes to an address that the guard has checked, whatever the name resolves to by then. */
@@ -117,6 +136,7 @@ export function createWire(
   options: SessionOptions,
   addresses: readonly CheckedAddress[],
   onUnparsed: OnUnparsed,
+  onForeign: OnForeign,
 ): Wire {
   const { auth } = options
   const client = new ImapFlow({
@@ -128,7 +148,7 @@ export function createWire(
       ...('password' in auth ? { pass: auth.password } : { accessToken: auth.accessToken }),
     },
     clientInfo: { name: 'Mailroom', version: '1', vendor: '', 'support-url': '' },
-    logger: loggerFor(options, onUnparsed),
+    logger: loggerFor(options, onUnparsed, onForeign),
     tls: { lookup: pinned(addresses) },
     connectionTimeout: options.connectTimeoutMs,
     greetingTimeout: options.connectTimeoutMs,

@@ -3,7 +3,7 @@ import { AppError, isAppError } from '../../errors.ts'
 import { resolveGuarded } from '../../net/address.ts'
 import { connectionFailure, serverFailure } from '../failures.ts'
 import type { SessionOptions } from '../session-types.ts'
-import { createWire, type OnUnparsed, type Wire } from './client.ts'
+import { createWire, type OnForeign, type OnUnparsed, type Wire } from './client.ts'
 import { secretMask } from './mask.ts'
 
 /** What imapflow hangs on its errors. */
@@ -93,10 +93,16 @@ function neverThrow(wire: Wire): void {
   wire.socket?.on('error', () => undefined)
 }
 
-async function start(options: SessionOptions, onUnparsed: OnUnparsed, onWire: (wire: Wire) => void): Promise<Wire> {
+interface Told {
+  readonly onUnparsed: OnUnparsed
+  readonly onForeign: OnForeign
+  readonly onWire: (wire: Wire) => void
+}
+
+async function start(options: SessionOptions, told: Told): Promise<Wire> {
   const addresses = await resolveGuarded(options.server, { allowPrivate: options.allowPrivate })
-  const wire = createWire(options, addresses, onUnparsed)
-  onWire(wire)
+  const wire = createWire(options, addresses, told.onUnparsed, told.onForeign)
+  told.onWire(wire)
   wire.on('error', () => undefined)
   const connecting = wire.connect()
   neverThrow(wire)
@@ -105,18 +111,29 @@ async function start(options: SessionOptions, onUnparsed: OnUnparsed, onWire: (w
   return wire
 }
 
+/** Rejects as soon as the host greets in another protocol: it would never answer us, and its time would run out. */
+function foreignGreeting() {
+  const { promise, reject } = Promise.withResolvers<never>()
+  promise.catch(() => undefined)
+  const onForeign = (line: string): void =>
+    reject(new AppError('protocol', `the mail server answered something that is not IMAP: ${line.slice(0, 100)}`))
+  return { foreign: promise, onForeign }
+}
+
 /** A connection that is logged in, with ID sent and CONDSTORE enabled. Rejects with an AppError; nothing is left open then. */
 export async function connect(options: SessionOptions, signal: AbortSignal, onUnparsed: OnUnparsed): Promise<Wire> {
   let wire: Wire | null = null
   const { late, stop } = deadlines(options, signal, () => wire)
   let given = false
-  const starting = start(options, onUnparsed, (made) => {
+  const { foreign, onForeign } = foreignGreeting()
+  const onWire = (made: Wire): void => {
     wire = made
     if (given) made.close()
-  })
+  }
+  const starting = start(options, { onUnparsed, onForeign, onWire })
   starting.catch(() => undefined)
   try {
-    const ready = await Promise.race([starting, late])
+    const ready = await Promise.race([starting, late, foreign])
     await Promise.race([enable(ready), late])
     return ready
   } catch (error) {

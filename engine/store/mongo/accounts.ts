@@ -6,6 +6,7 @@ import { foldCase, transitioned } from '../rows.ts'
 import { orNull, recordIn, toDoc, type AccountDoc, type MongoContext } from './documents.ts'
 import { leaseLost } from './leases.ts'
 import { insertMissing } from './bulk.ts'
+import { insertOwned } from './owners.ts'
 import { outboxDoc } from './outbox-rows.ts'
 import { removeAccount } from './removal.ts'
 
@@ -69,7 +70,8 @@ export function createAccounts(context: MongoContext): AccountStore {
     (await accounts.find(filter, read).sort(accountOrder).toArray()).map(accountRecord)
   return {
     create: async (account) => {
-      await accounts.insertOne(accountDoc(account))
+      const insert = () => accounts.insertOne(accountDoc(account))
+      await insertOwned(context, account.userId, insert, () => removeAccount(context, account.id))
     },
     get: async (id) => orNull(await accounts.findOne({ _id: id }, read), accountRecord),
     byLabel: async (userId, label) => orNull(await accounts.findOne({ userId, label }, read), accountRecord),

@@ -66,19 +66,29 @@ function update(
   }
 }
 
+/** The contacts as they are, without the keys that were counted: what the first round of countContacts starts from. */
+export async function readContacts(
+  { collections: { contacts } }: MongoContext,
+  deltas: readonly ContactDelta[],
+): Promise<readonly Counted[]> {
+  const ids = [...byContact(deltas).keys()]
+  if (ids.length === 0) return []
+  return contacts.find({ _id: { $in: ids } }, { projection: { applied: 0 } }).toArray()
+}
+
 /**
- * Adds each delta once per contact and key. The first round takes all keys for new, which is true unless a batch is repeated;
+ * Adds each delta once per contact and key. `read` = readContacts of these deltas, of any age. The first round takes all keys for new, which is true unless a batch is repeated;
  * the compare finds out, and the next round reads what was counted.
  */
 export async function countContacts(
   { collections: { contacts } }: MongoContext,
   deltas: readonly ContactDelta[],
+  read: readonly Counted[],
 ): Promise<void> {
   let pending = byContact(deltas)
   for (let attempt = 0; attempt < tries; attempt += 1) {
     if (pending.size === 0) return
-    const projection = attempt === 0 ? { applied: 0 } : {}
-    const found = await contacts.find({ _id: { $in: [...pending.keys()] } }, { projection }).toArray()
+    const found = attempt === 0 ? read : await contacts.find({ _id: { $in: [...pending.keys()] } }).toArray()
     const stored = new Map<string, Counted>(found.map((doc) => [doc._id, doc]))
     const left = new Map<string, ContactDelta[]>()
     const fresh: ContactDoc[] = []

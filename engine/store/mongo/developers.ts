@@ -12,6 +12,7 @@ export function createDevelopers({ collections, read }: MongoContext): Developer
     get: async (id) => orNull(await developers.findOne({ _id: id }, read), toRecord<DeveloperRecord>),
     byKey: async (apiKey) => orNull(await developers.findOne({ apiKey }, read), toRecord<DeveloperRecord>),
     count: () => developers.countDocuments({}, read),
+    first: async () => orNull(await developers.findOne({}, { ...read, sort: { _id: 1 } }), toRecord<DeveloperRecord>),
     setStatusCallbackUrl: async (id, statusCallbackUrl) => {
       await developers.updateOne({ _id: id }, { $set: { statusCallbackUrl } })
     },

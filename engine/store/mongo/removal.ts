@@ -47,17 +47,24 @@ export async function removeWebhook(context: MongoContext, id: string, wholly: b
   await webhooks.deleteOne({ _id: id })
 }
 
-export async function removeUser(context: MongoContext, id: string): Promise<void> {
-  const { accounts, webhooks, contacts, tokens, outbox, users } = context.collections
+/** Once more when the row is gone: see owners.ts. */
+export async function removeUser(context: MongoContext, id: string): Promise<string[]> {
+  const taken = await removeOwned(context, id)
+  await context.collections.users.deleteOne({ _id: id })
+  return [...new Set([...taken, ...(await removeOwned(context, id))])]
+}
+
+/** Answers the ids of the accounts. */
+async function removeOwned(context: MongoContext, userId: string): Promise<string[]> {
+  const { accounts, webhooks, contacts, tokens, outbox } = context.collections
   const projection = { _id: 1 } as const
-  for (const account of await accounts.find({ userId: id }, { projection }).toArray()) {
-    await removeAccount(context, account._id)
-  }
-  for (const webhook of await webhooks.find({ userId: id }, { projection }).toArray()) {
+  const ids = (await accounts.find({ userId }, { projection }).toArray()).map(({ _id }) => _id)
+  for (const id of ids) await removeAccount(context, id)
+  for (const webhook of await webhooks.find({ userId }, { projection }).toArray()) {
     await removeWebhook(context, webhook._id, true)
   }
-  await drain(context, contacts, { userId: id })
-  await drain(context, tokens, { userId: id })
-  await drain(context, outbox, { userId: id, accountId: null })
-  await users.deleteOne({ _id: id })
+  await drain(context, contacts, { userId })
+  await drain(context, tokens, { userId })
+  await drain(context, outbox, { userId, accountId: null })
+  return ids
 }

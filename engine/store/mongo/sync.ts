@@ -12,7 +12,7 @@ import type { ChangeRecord, FolderCursor, MessageRecord, OutboxRecord } from '..
 import { addPlacement, newMessage, sameCursor, withSeqOf } from '../rows.ts'
 import { insertMissing } from './bulk.ts'
 import { appendChanges, knownChanges, lastSeq } from './changes.ts'
-import { countContacts } from './contacts.ts'
+import { countContacts, readContacts } from './contacts.ts'
 import type { MessageDoc, MongoContext } from './documents.ts'
 import { unavailable } from './errors.ts'
 import { forgetFolder } from './forget.ts'
@@ -175,17 +175,19 @@ async function writeCursor(
 }
 
 async function apply(context: MongoContext, memory: Memory, batch: SyncBatch): Promise<Applied> {
-  const [stored, holders, last] = await Promise.all([
+  // all reads side by side: what they found is compared by the writes
+  const [stored, holders, last, contacts] = await Promise.all([
     checkedCursor(context, memory, batch),
     findHolders(context, batch),
     batch.changes.length === 0 ? 0 : lastSeq(context, batch.accountId),
+    readContacts(context, batch.contacts),
   ])
   const repeated = new Set(memory.unanswered.get(batch.accountId))
   const inserted = await insertMessages(context, batch)
   const changes = await tellOrTakeBack(context, memory, batch, inserted, last)
   const fresh = await writeOutbox(context, memory, batch, batch.outbox.map(withSeqOf(changes)))
   await updateExisting(context, batch, inserted, holders)
-  await countContacts(context, batch.contacts)
+  await countContacts(context, batch.contacts, contacts)
   const outbox = await answered(context, fresh, repeated)
   await writeCursor(context, memory, batch, stored)
   memory.unanswered.delete(batch.accountId)

@@ -3,6 +3,7 @@ import type { TokenStore } from '../port.ts'
 import type { ConnectTokenRecord } from '../records.ts'
 import { usedToken } from '../rows.ts'
 import { orNull, type MongoContext, type TokenDoc } from './documents.ts'
+import { insertOwned } from './owners.ts'
 
 export const tokenOrder = { createdAt: -1, _id: -1 } as const
 
@@ -24,11 +25,13 @@ export function tokenFilter(developerId: string, filter: Parameters<TokenStore['
   }
 }
 
-export function createTokens({ collections, read }: MongoContext): TokenStore {
+export function createTokens(context: MongoContext): TokenStore {
+  const { collections, read } = context
   const { tokens } = collections
   return {
     create: async (token) => {
-      await tokens.insertOne(tokenDoc(token))
+      const insert = () => tokens.insertOne(tokenDoc(token))
+      await insertOwned(context, token.userId, insert, () => tokens.deleteOne({ _id: token.token }))
     },
     get: async (developerId, token) => orNull(await tokens.findOne({ _id: token, developerId }, read), tokenRecord),
     find: async (token) => orNull(await tokens.findOne({ _id: token }, read), tokenRecord),

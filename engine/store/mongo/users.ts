@@ -3,6 +3,7 @@ import type { Filter } from 'mongodb'
 import type { Page, UserFilter, UserStore } from '../port.ts'
 import type { AccountStatus, UserRecord } from '../records.ts'
 import { foldCase } from '../rows.ts'
+import { accountDoc } from './accounts.ts'
 import { orNull, recordIn, toDoc, type MongoContext, type UserDoc } from './documents.ts'
 import { removeUser } from './removal.ts'
 
@@ -79,10 +80,21 @@ async function listByStatus(
 }
 
 export function createUsers(context: MongoContext): UserStore {
-  const { users } = context.collections
+  const { users, accounts } = context.collections
   return {
     create: async (user) => {
       await users.insertOne(userDoc(user))
+    },
+    createWithAccount: async (user, account) => {
+      // The account first: cut short here, nobody finds it, while a user without its account would be in every list.
+      await accounts.insertOne(accountDoc(account))
+      try {
+        await users.insertOne(userDoc(user))
+      } catch (error) {
+        // Why the user could not be stored is the answer, whatever comes of the removal.
+        await Promise.allSettled([accounts.deleteOne({ _id: account.id })])
+        throw error
+      }
     },
     get: async (developerId, id) => orNull(await users.findOne({ _id: id, developerId }, context.read), userRecord),
     list: (developerId, filter, page) => list(context, developerId, filter, page),
@@ -92,6 +104,14 @@ export function createUsers(context: MongoContext): UserStore {
       const set = { ...patch, ...keys }
       if (Object.keys(set).length === 0) return orNull(await users.findOne({ _id: id }, context.read), userRecord)
       return orNull(await users.findOneAndUpdate({ _id: id }, { $set: set }, { returnDocument: 'after' }), userRecord)
+    },
+    addAddress: async (id, email) => {
+      const add = { $addToSet: { emailAddresses: email, addressKeys: foldCase(email) } }
+      return orNull(await users.findOneAndUpdate({ _id: id }, add, { returnDocument: 'after' }), userRecord)
+    },
+    existing: async (ids) => {
+      const found = users.find({ _id: { $in: [...ids] } }, { ...context.read, projection: { _id: 1 } })
+      return (await found.toArray()).map(({ _id }) => _id)
     },
     remove: (id) => removeUser(context, id),
   }

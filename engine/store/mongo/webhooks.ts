@@ -3,6 +3,7 @@ import type { WebhookStore } from '../port.ts'
 import type { HistoricalScan, WebhookRecord } from '../records.ts'
 import { orNull, recordIn, toDoc, toRecord, type MongoContext, type ScanDoc } from './documents.ts'
 import { enqueue } from './outbox.ts'
+import { insertOwned } from './owners.ts'
 import { removeWebhook } from './removal.ts'
 
 export const webhookOrder = { createdAt: 1, _id: 1 } as const
@@ -17,13 +18,16 @@ export function scanRecord(doc: ScanDoc): HistoricalScan {
   return recordIn(doc, beside, '') as HistoricalScan
 }
 
+async function create(context: MongoContext, webhook: WebhookRecord): Promise<void> {
+  const insert = () => context.collections.webhooks.insertOne(toDoc(webhook))
+  await insertOwned(context, webhook.userId, insert, () => removeWebhook(context, webhook.id, true))
+}
+
 export function createWebhooks(context: MongoContext): WebhookStore {
   const { collections, read } = context
   const { webhooks, scans } = collections
   return {
-    create: async (webhook) => {
-      await webhooks.insertOne(toDoc(webhook))
-    },
+    create: (webhook) => create(context, webhook),
     get: async (id) => orNull(await webhooks.findOne({ _id: id }, read), toRecord<WebhookRecord>),
     listByUser: async (userId) =>
       (await webhooks.find({ userId }, read).sort(webhookOrder).toArray()).map(toRecord<WebhookRecord>),

@@ -24,6 +24,7 @@ export interface ChangeStore {
 }
 
 export interface WebhookStore {
+  /** User level: `not_found` when the user is not there. */
   create(webhook: WebhookRecord): Promise<void>
   get(id: string): Promise<WebhookRecord | null>
   /** User level, oldest first. */

@@ -23,6 +23,8 @@ export interface DeveloperStore {
   get(id: string): Promise<DeveloperRecord | null>
   byKey(apiKey: string): Promise<DeveloperRecord | null>
   count(): Promise<number>
+  /** The one with the least id, which is the oldest; null in a store that nobody has used. */
+  first(): Promise<DeveloperRecord | null>
   setStatusCallbackUrl(id: string, url: string | null): Promise<void>
   /** Replaces the sealed secret (first developer whose secret changed in the environment). */
   setSecret(id: string, sealedSecret: string): Promise<void>
@@ -37,6 +39,8 @@ export interface UserFilter {
 
 export interface UserStore {
   create(user: UserRecord): Promise<void>
+  /** Both or neither: cut short, it leaves at most an account without its user, which no list shows and no actor serves. */
+  createWithAccount(user: UserRecord, account: AccountRecord): Promise<void>
   get(developerId: string, id: string): Promise<UserRecord | null>
   /** Oldest first. */
   list(developerId: string, filter: UserFilter, page: Page): Promise<UserRecord[]>
@@ -44,8 +48,15 @@ export interface UserStore {
     id: string,
     patch: Partial<Pick<UserRecord, 'firstName' | 'lastName' | 'emailAddresses'>>,
   ): Promise<UserRecord | null>
-  /** Removes the user, its accounts and all that hangs on them (cascade, resumable: the user row goes last). */
-  remove(id: string): Promise<void>
+  /** Adds the address at the end unless it is there, whoever else adds one at the same time. null when the user is gone. */
+  addAddress(id: string, email: string): Promise<UserRecord | null>
+  /** Of these ids, those whose user is there. */
+  existing(ids: readonly string[]): Promise<string[]>
+  /**
+   * Removes the user, its accounts and all that hangs on them (cascade, resumable: the user row goes last). Answers the ids of
+   * the accounts it took, also of those that came while it was at work.
+   */
+  remove(id: string): Promise<readonly string[]>
 }
 
 export type AccountPatch = Partial<
@@ -80,7 +91,7 @@ export interface StatusTransition {
 }
 
 export interface AccountStore {
-  /** `conflict` when the user has the label already. */
+  /** `conflict` when the user has the label already, `not_found` when the user is not there. */
   create(account: AccountRecord): Promise<void>
   get(id: string): Promise<AccountRecord | null>
   byLabel(userId: string, label: string): Promise<AccountRecord | null>
@@ -109,6 +120,7 @@ export interface ContactStore {
 }
 
 export interface TokenStore {
+  /** `not_found` when it is for a user that is not there. */
   create(token: ConnectTokenRecord): Promise<void>
   get(developerId: string, token: string): Promise<ConnectTokenRecord | null>
   /** For the public wizard: by token alone. */

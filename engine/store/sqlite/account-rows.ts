@@ -1,11 +1,40 @@
 /** Account rows, and the addresses that users are found by. */
-import { AppError } from '../../errors.ts'
+import { AppError, notFound } from '../../errors.ts'
 import type { AccountRecord, UserRecord } from '../records.ts'
 import { foldCase } from '../rows.ts'
 import type { Statements } from './statements.ts'
 
 export function readAccount(sql: Statements, id: string): AccountRecord | null {
   return sql.doc('SELECT doc FROM accounts WHERE id = ?', id) as AccountRecord | null
+}
+
+/** What belongs to a user is not written without it; null = belongs to none. */
+export function checkUser(sql: Statements, id: string | null): void {
+  if (id === null || sql.row('SELECT 1 FROM users WHERE id = ?', id)) return
+  throw notFound('user', id)
+}
+
+export function insertAccount(sql: Statements, account: AccountRecord): void {
+  const { id, userId, label, status, epoch, createdAt } = account
+  checkUser(sql, userId)
+  sql.run(
+    'INSERT INTO accounts (id, user_id, label, status, epoch, created_at, doc) VALUES (?, ?, ?, ?, ?, ?, ?)',
+    id,
+    userId,
+    label,
+    status,
+    epoch,
+    createdAt,
+    JSON.stringify(account),
+  )
+  indexAccountAddress(sql, account)
+}
+
+/** The user's age orders its addresses. */
+export function indexAccountAddress(sql: Statements, account: AccountRecord): void {
+  const user = sql.doc('SELECT doc FROM users WHERE id = ?', account.userId) as UserRecord | null
+  const { developerId, createdAt } = user ?? account
+  indexAddresses(sql, { id: account.userId, developerId, createdAt }, account.id, [account.email])
 }
 
 export function saveAccount(sql: Statements, account: AccountRecord): void {

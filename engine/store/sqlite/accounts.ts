@@ -1,20 +1,13 @@
 /** Email accounts: their settings, status and epoch. */
 import type { AccountStore, StatusTransition } from '../port.ts'
-import type { AccountRecord, FolderRecord, UserRecord } from '../records.ts'
+import type { AccountRecord, FolderRecord } from '../records.ts'
 import { transitioned } from '../rows.ts'
-import { checkEpoch, indexAddresses, readAccount, saveAccount } from './account-rows.ts'
+import { checkEpoch, indexAccountAddress, insertAccount, readAccount, saveAccount } from './account-rows.ts'
 import type { Database } from './database.ts'
 import { insertOutbox } from './outbox-rows.ts'
 import { createLists } from './parsed.ts'
 import { removeAccount } from './removal.ts'
 import type { Statements } from './statements.ts'
-
-/** The user's age orders its addresses; an account made before its user (a copy under way) is indexed by its own. */
-function indexAccountAddress(sql: Statements, account: AccountRecord): void {
-  const user = sql.doc('SELECT doc FROM users WHERE id = ?', account.userId) as UserRecord | null
-  const { developerId, createdAt } = user ?? account
-  indexAddresses(sql, { id: account.userId, developerId, createdAt }, account.id, [account.email])
-}
 
 function claim(sql: Statements, id: string): AccountRecord | null {
   const stored = readAccount(sql, id)
@@ -39,20 +32,6 @@ function transition(sql: Statements, step: StatusTransition): AccountRecord | nu
 }
 
 export function createAccounts(db: Database): AccountStore {
-  const create = (account: AccountRecord): void => {
-    const { id, userId, label, status, epoch, createdAt } = account
-    db.run(
-      'INSERT INTO accounts (id, user_id, label, status, epoch, created_at, doc) VALUES (?, ?, ?, ?, ?, ?, ?)',
-      id,
-      userId,
-      label,
-      status,
-      epoch,
-      createdAt,
-      JSON.stringify(account),
-    )
-    indexAccountAddress(db, account)
-  }
   const edit = (id: string, patch: Partial<AccountRecord>): AccountRecord | null => {
     const stored = readAccount(db, id)
     if (!stored) return null
@@ -63,7 +42,7 @@ export function createAccounts(db: Database): AccountStore {
   }
   return {
     ...createReads(db),
-    create: (account) => db.write(() => create(account)),
+    create: (account) => db.write(() => insertAccount(db, account)),
     edit: (id, patch) => db.write(() => edit(id, patch)),
     claim: (id) => db.write(() => claim(db, id)),
     transition: (step) => db.write(() => transition(db, step)),

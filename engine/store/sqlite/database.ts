@@ -7,7 +7,8 @@
  * the common commit. All of a transaction runs without giving up the thread, so nothing ever sees half of one.
  */
 import { DatabaseSync } from 'node:sqlite'
-import { storeError } from './errors.ts'
+import { openError, storeError } from './errors.ts'
+import { keepPrivate } from './file.ts'
 import { createStatements, type Statements } from './statements.ts'
 
 export type SyncMode = 'off' | 'normal' | 'full'
@@ -23,15 +24,21 @@ export interface Database extends Statements {
 /** A group of writes ends here, so that reads are not kept waiting. */
 const groupMs = 10
 
-/** `busyMs`: longest wait for another process that holds the write lock. AppError `store_unavailable` when it cannot be opened. */
+/**
+ * `busyMs`: longest wait for another process that holds the write lock. One line, with path and cause, when it cannot be
+ * opened: AppError `bad_request` when the file is no SQLite database, `store_unavailable` otherwise.
+ */
 export function openDatabase(path: string, sync: SyncMode, busyMs: number): Database {
+  let connection: DatabaseSync | null = null
   try {
-    const connection = new DatabaseSync(path, { timeout: busyMs, enableForeignKeyConstraints: false })
+    keepPrivate(path)
+    connection = new DatabaseSync(path, { timeout: busyMs, enableForeignKeyConstraints: false })
     connection.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = ${sync}; PRAGMA temp_store = MEMORY;
       PRAGMA cache_size = -16000; PRAGMA journal_size_limit = 67108864`)
     return createDatabase(connection)
   } catch (error) {
-    throw storeError(error)
+    connection?.close()
+    throw openError(error, path)
   }
 }
 

@@ -21,6 +21,7 @@ export function createDevelopers(db: Database): DeveloperStore {
     byKey: (apiKey) =>
       db.read(() => db.doc('SELECT doc FROM developers WHERE api_key = ?', apiKey) as DeveloperRecord | null),
     count: () => db.read(() => db.number('SELECT count(*) FROM developers')),
+    first: () => db.read(() => db.doc('SELECT doc FROM developers ORDER BY id LIMIT 1') as DeveloperRecord | null),
     setStatusCallbackUrl: (id, statusCallbackUrl) => edit(id, { statusCallbackUrl }),
     setSecret: (id, sealedSecret) => edit(id, { sealedSecret }),
   }

@@ -18,6 +18,24 @@ export function storeError(error: unknown): AppError {
   return new AppError('internal', 'the database refused a statement', { cause: error })
 }
 
+/** SQLITE_BUSY: another connection holds a lock. */
+export function isBusy(error: unknown): boolean {
+  return ((resultCode(error) ?? 0) & 0xff) === 5
+}
+
+/** SQLITE_NOTADB. */
+const notADatabase = 26
+
+/** An error while the file was opened: the line names the file and the cause. */
+export function openError(error: unknown, path: string): AppError {
+  if (error instanceof AppError) return error
+  if (resultCode(error) === notADatabase) {
+    return new AppError('bad_request', `${path} is not an SQLite database`, { cause: error })
+  }
+  const cause = error instanceof Error ? error.message : String(error)
+  return new AppError('store_unavailable', `${path} cannot be opened: ${cause}`, { cause: error, retryAfterMs: 5000 })
+}
+
 /** SQLite's extended result code; null when the error is not SQLite's. */
 function resultCode(error: unknown): number | null {
   if (!(error instanceof Error) || !('errcode' in error)) return null

@@ -38,19 +38,29 @@ export function createRecords<T>({ max, maxChars }: { readonly max: number; read
   }
 }
 
-/** Keys of the last asked for, at least `few` and at most twice as many. */
+/**
+ * Which keys were asked for lately: one slot for each of at least twice `few` hashes, and whoever comes next to a slot takes it.
+ * Two keys of one hash cost a place in the cache, nothing else.
+ */
 function createSightings(few: number): { seen(key: string): boolean } {
-  let recent = new Set<string>()
-  let older = new Set<string>()
+  const slots = new Uint32Array(2 ** Math.ceil(Math.log2(few * 2)))
   return {
     /** Whether it was seen before; from now on it was. */
     seen(key) {
-      if (recent.has(key) || older.has(key)) return true
-      recent.add(key)
-      if (recent.size >= few) [recent, older] = [new Set(), recent]
+      const hash = hashOf(key)
+      const slot = hash & (slots.length - 1)
+      if (slots[slot] === hash) return true
+      slots[slot] = hash
       return false
     },
   }
+}
+
+/** FNV-1a; never 0, which is an empty slot. */
+function hashOf(key: string): number {
+  let hash = 0x811c9dc5
+  for (let index = 0; index < key.length; index += 1) hash = Math.imul(hash ^ key.charCodeAt(index), 0x01000193)
+  return hash === 0 ? 1 : hash >>> 0
 }
 
 /** The same for lists: the very same array as long as none of its rows has changed, come or gone. */

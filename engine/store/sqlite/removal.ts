@@ -6,6 +6,7 @@ import type { AccountRecord, FolderRecord, WebhookRecord } from '../records.ts'
 import { readAccount, saveAccount } from './account-rows.ts'
 import type { Database } from './database.ts'
 import { deleteWhere, drain } from './deletes.ts'
+import type { Statements } from './statements.ts'
 
 export const accountDeletes: readonly string[] = [
   deleteWhere('messages', 'account_id = ?'),
@@ -65,16 +66,33 @@ export const userDeletes: readonly string[] = [
   deleteWhere('outbox', `user_id = ? AND account_id = '' AND user_id <> ''`),
 ]
 
-export async function removeUser(db: Database, id: string): Promise<void> {
-  const [accounts, webhooks] = await db.read(() => [
-    db.docs('SELECT doc FROM accounts WHERE user_id = ?', id) as AccountRecord[],
-    db.docs('SELECT doc FROM webhooks WHERE user_id = ?', id) as WebhookRecord[],
-  ])
-  for (const account of accounts) await removeAccount(db, account.id)
-  for (const webhook of webhooks) await removeWebhook(db, webhook.id, true)
-  for (const sql of userDeletes) await drain(db, sql, id)
-  await db.write(() => {
-    db.run('DELETE FROM user_addresses WHERE user_id = ?', id)
-    db.run('DELETE FROM users WHERE id = ?', id)
-  })
+/**
+ * The user's row goes in a transaction that finds nothing else left: what comes while the rest goes is taken in another round,
+ * and after it nothing can come.
+ */
+export async function removeUser(db: Database, id: string): Promise<string[]> {
+  const taken: string[] = []
+  for (;;) {
+    const { accounts, webhooks } = await db.read(() => owned(db, id))
+    for (const account of accounts) await removeAccount(db, account.id)
+    taken.push(...accounts.map((account) => account.id))
+    for (const webhook of webhooks) await removeWebhook(db, webhook.id, true)
+    for (const sql of userDeletes) await drain(db, sql, id)
+    const done = await db.write(() => {
+      const left = owned(db, id)
+      if (left.accounts.length + left.webhooks.length > 0) return false
+      db.run('DELETE FROM tokens WHERE user_id = ?', id)
+      db.run('DELETE FROM user_addresses WHERE user_id = ?', id)
+      db.run('DELETE FROM users WHERE id = ?', id)
+      return true
+    })
+    if (done) return taken
+  }
+}
+
+function owned(sql: Statements, userId: string) {
+  return {
+    accounts: sql.docs('SELECT doc FROM accounts WHERE user_id = ?', userId) as AccountRecord[],
+    webhooks: sql.docs('SELECT doc FROM webhooks WHERE user_id = ?', userId) as WebhookRecord[],
+  }
 }

@@ -2,6 +2,7 @@
 import type { TokenStore } from '../port.ts'
 import type { ConnectTokenRecord } from '../records.ts'
 import { usedToken } from '../rows.ts'
+import { checkUser } from './account-rows.ts'
 import type { Database } from './database.ts'
 import type { Sql } from './message-query.ts'
 import type { Statements, Value } from './statements.ts'
@@ -48,6 +49,7 @@ function use(
 
 export function createTokens(db: Database): TokenStore {
   const create = (token: ConnectTokenRecord): void => {
+    checkUser(db, token.userId)
     db.run(
       `INSERT INTO tokens (token, developer_id, user_id, account_id, version, created_at, doc)
        VALUES (?, ?, ?, ?, ?, ?, ?)`,

@@ -2,11 +2,11 @@
 import { foldCase } from '../rows.ts'
 import type { Page, UserFilter, UserStore } from '../port.ts'
 import type { UserRecord } from '../records.ts'
-import { indexAddresses } from './account-rows.ts'
+import { indexAddresses, insertAccount } from './account-rows.ts'
 import type { Database } from './database.ts'
 import { createRecords } from './parsed.ts'
 import { removeUser } from './removal.ts'
-import type { Value } from './statements.ts'
+import type { Statements, Value } from './statements.ts'
 
 /** The statement of a list; with an email it walks that address's rows, which lie in order of age too. */
 export function userList(
@@ -31,6 +31,15 @@ export function userList(
   return { sql, values: [...values, page.limit, page.offset] }
 }
 
+export const existingUsers = 'SELECT id FROM users WHERE id IN (SELECT value FROM json_each(?))'
+
+function insertUser(sql: Statements, user: UserRecord): void {
+  const { id, developerId, createdAt } = user
+  const insert = 'INSERT INTO users (id, developer_id, created_at, doc) VALUES (?, ?, ?, ?)'
+  sql.run(insert, id, developerId, createdAt, JSON.stringify(user))
+  indexAddresses(sql, user, '', user.emailAddresses)
+}
+
 export function createUsers(db: Database): UserStore {
   const edit = (id: string, patch: Partial<UserRecord>): UserRecord | null => {
     const stored = db.doc('SELECT doc FROM users WHERE id = ?', id) as UserRecord | null
@@ -40,14 +49,18 @@ export function createUsers(db: Database): UserStore {
     if (patch.emailAddresses) indexAddresses(db, user, '', user.emailAddresses)
     return user
   }
+  const addAddress = (id: string, email: string): UserRecord | null => {
+    const stored = db.doc('SELECT doc FROM users WHERE id = ?', id) as UserRecord | null
+    if (!stored || stored.emailAddresses.includes(email)) return stored
+    return edit(id, { emailAddresses: [...stored.emailAddresses, email] })
+  }
   const records = createRecords<UserRecord>({ max: 2000, maxChars: 4_194_304 })
   return {
-    create: (user) =>
+    create: (user) => db.write(() => insertUser(db, user)),
+    createWithAccount: (user, account) =>
       db.write(() => {
-        const { id, developerId, createdAt } = user
-        const insert = 'INSERT INTO users (id, developer_id, created_at, doc) VALUES (?, ?, ?, ?)'
-        db.run(insert, id, developerId, createdAt, JSON.stringify(user))
-        indexAddresses(db, user, '', user.emailAddresses)
+        insertUser(db, user)
+        insertAccount(db, account)
       }),
     get: (developerId, id) =>
       db.read(() => {
@@ -61,6 +74,8 @@ export function createUsers(db: Database): UserStore {
         return db.docs(sql, ...values) as UserRecord[]
       }),
     edit: (id, patch) => db.write(() => edit(id, patch)),
+    addAddress: (id, email) => db.write(() => addAddress(id, email)),
+    existing: (ids) => db.read(() => db.rows(existingUsers, JSON.stringify(ids)).map((row) => String(row['id']))),
     remove: (id) => removeUser(db, id),
   }
 }

@@ -1,6 +1,7 @@
 /** Webhooks, their health, and their historical scans. */
 import type { WebhookStore } from '../port.ts'
 import type { HistoricalScan, OutboxRecord, WebhookRecord } from '../records.ts'
+import { checkUser } from './account-rows.ts'
 import type { Database } from './database.ts'
 import { insertOutbox } from './outbox-rows.ts'
 import { removeWebhook } from './removal.ts'
@@ -33,6 +34,7 @@ export function createWebhooks(db: Database): WebhookStore {
   }
   const create = (webhook: WebhookRecord): void => {
     const { id, developerId, userId, createdAt } = webhook
+    checkUser(db, userId)
     const insert = 'INSERT INTO webhooks (id, developer_id, user_id, created_at, doc) VALUES (?, ?, ?, ?, ?)'
     db.run(insert, id, developerId, userId ?? '', createdAt, JSON.stringify(webhook))
   }

@@ -58,6 +58,25 @@ const cases: readonly Case[] = [
     ['', null, []],
   ],
   [
+    'lineText',
+    values.lineText,
+    [
+      ['a b ü', 'a b ü'],
+      [0, '0'],
+      ['x'.repeat(10_000), 'x'.repeat(10_000)],
+    ],
+    ['', null, [], 'a\rb', 'a\n', '\0', 'a\tb', '\x7f', 'x'.repeat(10_001)],
+  ],
+  [
+    'nameText',
+    values.nameText,
+    [
+      ['', ''],
+      ['x'.repeat(1000), 'x'.repeat(1000)],
+    ],
+    ['x'.repeat(1001), []],
+  ],
+  [
     'integer',
     values.integer(-1, 10),
     [

@@ -1,9 +1,9 @@
 /**
  * The `mongodb` driver by hand, on the adapter's collections and indexes: the floor of MongoDB. Documents are made before the
  * clock runs; what is left is what the same promises need, without transactions:
- * - a batch reads, side by side, the folder (epoch, cursor), who holds the UIDs, and the last number; then one unordered insert of
- *   messages, one ordered of changes, one unordered of outbox rows; for flags one find and one bulk of compare-and-set;
- *   contacts with one find and one insert or bulk; last the cursor, with a compare;
+ * - a batch reads, side by side, the folder (epoch, cursor), who holds the UIDs, the last number and the contacts; then one
+ *   unordered insert of messages, one ordered of changes, one unordered of outbox rows; for flags one find and one bulk of
+ *   compare-and-set; contacts with an insert and a bulk of compare-and-set; last the cursor, with a compare;
  * - a claim finds the waiting rows, finds them again (one may have been skipped meanwhile) and writes them in one bulk that
  *   compares the version.
  * The client has the adapter's options: write concern majority, journaled, the same pool.
@@ -37,10 +37,10 @@ function docsOf(batch: SyncBatch) {
 
 type Docs = ReturnType<typeof docsOf>
 
-async function readBefore({ folders, messages, changes }: Collections, batch: SyncBatch, docs: Docs): Promise<number> {
+async function readBefore({ folders, messages, changes, contacts }: Collections, batch: SyncBatch, docs: Docs) {
   const { accountId, folderId } = batch
   const place = { folderId, uid: { $in: docs.uids } }
-  const [folder, , last] = await Promise.all([
+  const [folder, , last, known] = await Promise.all([
     folders.findOne({ _id: folderId, accountId }, { projection: { epoch: 1, cursor: 1 } }),
     docs.uids.length === 0
       ? []
@@ -48,13 +48,16 @@ async function readBefore({ folders, messages, changes }: Collections, batch: Sy
     docs.changes.length === 0
       ? null
       : changes.findOne({ accountId }, { ...read, sort: { seq: -1 }, projection: { _id: 0, seq: 1 } }),
+    docs.contacts.size === 0
+      ? []
+      : contacts.find({ _id: { $in: [...docs.contacts.keys()] } }, { projection: { applied: 0 } }).toArray(),
   ])
   if (folder?.epoch !== batch.epoch) throw new Error('lease')
-  return last?.seq ?? 0
+  return { last: last?.seq ?? 0, known }
 }
 
 async function apply(on: Collections, batch: SyncBatch, docs: Docs): Promise<void> {
-  const last = await readBefore(on, batch, docs)
+  const { last, known } = await readBefore(on, batch, docs)
   if (docs.messages.length > 0) await on.messages.insertMany(docs.messages, { ordered: false })
   const changes = docs.changes.map((doc, index) => ({ ...doc, seq: last + 1 + index }))
   if (changes.length > 0) await on.changes.insertMany(changes, { ordered: true })
@@ -62,7 +65,7 @@ async function apply(on: Collections, batch: SyncBatch, docs: Docs): Promise<voi
   const outbox = docs.outbox.map((row) => ({ ...row, seq: numbers.get(row.changeId ?? '') ?? row.seq }))
   if (outbox.length > 0) await on.outbox.insertMany(outbox, { ordered: false })
   if (docs.flags.size > 0) await setFlags(on.messages, batch, docs.flags)
-  if (docs.contacts.size > 0) await countContacts(on.contacts, docs.contacts)
+  if (docs.contacts.size > 0) await countContacts(on.contacts, docs.contacts, known)
   const { folderId: _id, accountId, epoch, cursorBefore: cursor, cursorAfter, counts } = batch
   await on.folders.updateOne({ _id, accountId, epoch, cursor }, { $set: { cursor: cursorAfter, ...counts } })
 }
@@ -82,8 +85,8 @@ async function setFlags(messages: Collection<MessageDoc>, batch: SyncBatch, upda
 async function countContacts(
   contacts: Collection<ContactDoc>,
   groups: ReadonlyMap<string, readonly ContactDelta[]>,
+  stored: readonly Omit<ContactDoc, 'applied'>[],
 ): Promise<void> {
-  const stored = await contacts.find({ _id: { $in: [...groups.keys()] } }, { projection: { applied: 0 } }).toArray()
   const known = new Set(stored.map(({ _id }) => _id))
   const writes = stored.map(({ _id, v, name, totalCount, directCount, indirectCount, searchKey }) => {
     const deltas = groups.get(_id) ?? []

@@ -5,13 +5,13 @@ import { newId } from '../../../engine/store/ids.ts'
 import type { StatusTransition } from '../../../engine/store/port.ts'
 import type { AccountRecord, OutboxRecord } from '../../../engine/store/records.ts'
 import { freshResume } from '../../../engine/store/rows.ts'
-import { createMailbox, rejectsWith, type Subject } from './mailbox.ts'
+import { createMailbox, createUser, rejectsWith, type Subject } from './mailbox.ts'
 import { accountRecord, epochStart, outboxRecord, userRecord } from './records.ts'
 
 export function accountsContract({ store }: Subject): void {
   describe('accounts', () => {
     test('are found by id and label, and listed oldest first', async () => {
-      const user = userRecord(newId())
+      const user = await createUser(store)
       const [second, first] = [2, 1].map((age) =>
         accountRecord(user, { createdAt: epochStart + age, status: age === 1 ? 'DISABLED' : 'OK' }),
       )
@@ -29,7 +29,7 @@ export function accountsContract({ store }: Subject): void {
 
     test('of several users are listed at once', async () => {
       const developerId = newId()
-      const users = [1, 2, 3].map(() => userRecord(developerId))
+      const users = await Promise.all([1, 2, 3].map(() => createUser(store, developerId)))
       const accounts = users.map((user, index) => accountRecord(user, { createdAt: epochStart - index }))
       for (const account of accounts) await store.accounts.create(account)
       const asked = users.slice(0, 2).map((user) => user.id)
@@ -38,15 +38,26 @@ export function accountsContract({ store }: Subject): void {
     })
 
     test('a label is had once per user', async () => {
-      const [user, other] = [userRecord(newId()), userRecord(newId())]
+      const [user, other] = [await createUser(store), await createUser(store)]
       await store.accounts.create(accountRecord(user, { label: 'ann::x' }))
       await rejectsWith(store.accounts.create(accountRecord(user, { label: 'ann::x' })), 'conflict')
       await store.accounts.create(accountRecord(other, { label: 'ann::x' }))
       assert.equal((await store.accounts.listByUser(user.id)).length, 1)
     })
 
+    test('are not there without their user', async () => {
+      const account = accountRecord(userRecord(newId()))
+      await rejectsWith(store.accounts.create(account), 'not_found')
+      assert.equal(await store.accounts.get(account.id), null)
+      const users = await Promise.all([1, 2].map(() => createUser(store)))
+      const asked = [...users.map(({ id }) => id), account.userId]
+      assert.deepEqual(new Set(await store.users.existing(asked)), new Set(users.map(({ id }) => id)))
+      assert.deepEqual(await store.users.existing([]), [])
+    })
+
     test('pages go over all of them by id, once each', async () => {
-      const made = Array.from({ length: 5 }, () => accountRecord(userRecord(newId())))
+      const user = await createUser(store)
+      const made = Array.from({ length: 5 }, () => accountRecord(user))
       for (const account of made) await store.accounts.create(account)
       const seen: string[] = []
       for (let after: string | null = null; ;) {
@@ -60,7 +71,7 @@ export function accountsContract({ store }: Subject): void {
     })
 
     test('an edit changes what it names', async () => {
-      const account = accountRecord(userRecord(newId()))
+      const account = accountRecord(await createUser(store))
       await store.accounts.create(account)
       const resume = { ...freshResume, attempt: 3, retryAt: epochStart }
       const edited = await store.accounts.edit(account.id, { paused: true, resume, statusMessage: 'slow' })

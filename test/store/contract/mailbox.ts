@@ -1,7 +1,7 @@
 /** One email account in the store, with folders, and the batches that its owner would write. */
 import assert from 'node:assert/strict'
 import { isAppError, type ErrorCode } from '../../../engine/errors.ts'
-import { changeId, folderId, messageId, outboxId } from '../../../engine/store/ids.ts'
+import { changeId, folderId, messageId, outboxId, newId } from '../../../engine/store/ids.ts'
 import type { AddedMessage, ListedFolder, Store, SyncBatch } from '../../../engine/store/port.ts'
 import type {
   AccountRecord,
@@ -88,6 +88,13 @@ export async function createMailbox(
     true,
   )
   return mailboxOf(store, developer, user, account)
+}
+
+/** Stored. */
+export async function createUser(store: Store, developerId = newId()): Promise<UserRecord> {
+  const user = userRecord(developerId)
+  await store.users.create(user)
+  return user
 }
 
 function mailboxOf(store: Store, developer: DeveloperRecord, user: UserRecord, account: AccountRecord): Mailbox {

@@ -19,6 +19,14 @@ export function developersContract({ store }: Subject): void {
       assert.equal(await store.developers.count(), before + 1)
     })
 
+    test('the first one is that with the least id', async () => {
+      const oldest = { ...developerRecord(), id: '0'.repeat(24) }
+      await store.developers.create(developerRecord())
+      await store.developers.create(oldest)
+      await store.developers.create(developerRecord())
+      assert.deepEqual(await store.developers.first(), oldest)
+    })
+
     test('unknown ones are null, and editing them does nothing', async () => {
       assert.equal(await store.developers.get(newId()), null)
       assert.equal(await store.developers.byKey('nobody'), null)
@@ -119,6 +127,36 @@ export function usersContract({ store }: Subject): void {
       assert.deepEqual(await store.users.list(user.developerId, { email: 'new@x.com' }, all), [edited])
       assert.deepEqual(await store.users.list(user.developerId, { email: 'old@x.com' }, all), [])
       assert.equal(await store.users.edit(newId(), { firstName: 'x' }), null)
+    })
+
+    test('addresses added at the same time are all there, each once, after the first', async () => {
+      const user = userRecord(newId(), { emailAddresses: ['first@x.com'] })
+      await store.users.create(user)
+      const added = ['a', 'b', 'c', 'd', 'e', 'a'].map((name) => `${name}@x.com`)
+      await Promise.all(added.map((email) => store.users.addAddress(user.id, email)))
+      const stored = await store.users.get(user.developerId, user.id)
+      assert(stored)
+      assert.equal(stored.emailAddresses[0], 'first@x.com')
+      assert.deepEqual([...stored.emailAddresses.slice(1)].sort(), [...new Set(added)].sort())
+      for (const email of added) assert.deepEqual(await store.users.list(user.developerId, { email }, all), [stored])
+      assert.deepEqual(await store.users.addAddress(user.id, 'first@x.com'), stored)
+      assert.equal(await store.users.addAddress(newId(), 'x@x.com'), null)
+    })
+
+    test('come with their account, or not at all', async () => {
+      const user = userRecord(newId())
+      const account = accountRecord(user)
+      await store.users.createWithAccount(user, account)
+      assert.deepEqual(await store.users.get(user.developerId, user.id), user)
+      assert.deepEqual(await store.accounts.listByUser(user.id), [account])
+      assert.deepEqual(await store.users.list(user.developerId, { email: account.email }, all), [user])
+
+      const other = userRecord(newId())
+      await rejectsWith(store.users.createWithAccount(other, accountRecord(other, { id: account.id })), 'conflict')
+      assert.equal(await store.users.get(other.developerId, other.id), null)
+      const late = accountRecord(other)
+      await rejectsWith(store.users.createWithAccount({ ...other, id: user.id }, late), 'conflict')
+      assert.equal(await store.accounts.get(late.id), null)
     })
   })
 }

@@ -1,6 +1,7 @@
 /** Removal of accounts and users with all that hangs on them. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { isAppError } from '../../../engine/errors.ts'
 import { contactId } from '../../../engine/store/ids.ts'
 import { createMailbox, listed, type Mailbox, type Subject } from './mailbox.ts'
 import { accountRecord, epochStart, outboxRecord, tokenRecord, webhookRecord } from './records.ts'
@@ -80,6 +81,34 @@ export function removalContract(subject: Subject): void {
       await store.accounts.remove(mailbox.account.id)
     })
 
+    test('of a user leaves nothing of what is created at the same time', async () => {
+      for (let round = 0; round < 4; round += 1) {
+        const { user, account } = await createMailbox(store)
+        const come = Array.from({ length: 6 }, () => accountRecord(user))
+        const webhook = webhookRecord(user.developerId, { userId: user.id })
+        const token = tokenRecord(user.developerId, { userId: user.id })
+        const [taken, ...outcomes] = await Promise.all([
+          store.users.remove(user.id),
+          ...[
+            ...come.map((one) => store.accounts.create(one)),
+            store.webhooks.create(webhook),
+            store.tokens.create(token),
+          ].map((work) =>
+            work.then(
+              () => 'created',
+              (error: unknown) => (isAppError(error) ? error.code : String(error)),
+            ),
+          ),
+        ])
+        for (const outcome of outcomes) assert(['created', 'not_found'].includes(outcome), outcome)
+        assert.deepEqual(await store.accounts.listByUser(user.id), [])
+        assert.deepEqual(await store.webhooks.listByUser(user.id), [])
+        assert.equal(await store.tokens.find(token.token), null)
+        const created = come.filter((_, index) => outcomes[index] === 'created')
+        for (const { id } of [account, ...created]) assert(taken.includes(id), 'the removal says what it took')
+      }
+    })
+
     test('of an account that is made again starts from nothing', async () => {
       const mailbox = await createMailbox(store)
       await furnish(subject, mailbox)
@@ -104,7 +133,7 @@ export function removalContract(subject: Subject): void {
       const token = tokenRecord(mailbox.developer.id, { userId: mailbox.user.id })
       await store.outbox.enqueue([loose])
       await store.tokens.create(token)
-      await store.users.remove(mailbox.user.id)
+      assert.deepEqual(await store.users.remove(mailbox.user.id), [mailbox.account.id])
       await assertGone(subject, mailbox, things)
       assert.equal(await store.users.get(mailbox.user.developerId, mailbox.user.id), null)
       assert.equal(await store.webhooks.get(things.webhook.id), null)

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { newId, newToken } from '../../../engine/store/ids.ts'
 import type { CallLogRecord, OAuthProviderRecord } from '../../../engine/store/records.ts'
-import { rejectsWith, type Subject } from './mailbox.ts'
+import { createUser, rejectsWith, type Subject } from './mailbox.ts'
 import { epochStart, tokenRecord } from './records.ts'
 
 export function tokensContract({ store }: Subject): void {
@@ -19,7 +19,8 @@ export function tokensContract({ store }: Subject): void {
     })
 
     test('are listed newest first by owner and version', async () => {
-      const [developerId, userId, accountId] = [newId(), newId(), newId()]
+      const { developerId, id: userId } = await createUser(store)
+      const accountId = newId()
       const tokens = [
         tokenRecord(developerId),
         tokenRecord(developerId, { userId, version: '2.0' }),
@@ -34,6 +35,12 @@ export function tokensContract({ store }: Subject): void {
       assert.deepEqual(await store.tokens.list(developerId, { userId, accountId }), [third])
       assert.deepEqual(await store.tokens.list(developerId, { version: '2.0' }), [second])
       assert.deepEqual(await store.tokens.list(developerId, { userId, version: 'lite' }), [third])
+    })
+
+    test('for a user are not there without it', async () => {
+      const token = tokenRecord(newId(), { userId: newId() })
+      await rejectsWith(store.tokens.create(token), 'not_found')
+      assert.equal(await store.tokens.find(token.token), null)
     })
 
     test('are used once', async () => {

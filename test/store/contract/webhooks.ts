@@ -4,13 +4,13 @@ import { describe, test } from 'node:test'
 import { newId } from '../../../engine/store/ids.ts'
 import type { WebhookRecord } from '../../../engine/store/records.ts'
 import { freshHealth } from '../../../engine/store/rows.ts'
-import type { Subject } from './mailbox.ts'
+import { createUser, rejectsWith, type Subject } from './mailbox.ts'
 import { epochStart, outboxRecord, webhookRecord } from './records.ts'
 
 export function webhooksContract({ store }: Subject): void {
   describe('webhooks', () => {
     test('are listed by owner, oldest first', async () => {
-      const [developerId, userId] = [newId(), newId()]
+      const { developerId, id: userId } = await createUser(store)
       const [second, first] = [2, 1].map((age) => webhookRecord(developerId, { userId, createdAt: epochStart + age }))
       const [appSecond, appFirst] = [2, 1].map((age) => webhookRecord(developerId, { createdAt: epochStart + age }))
       assert(first && second && appFirst && appSecond)
@@ -20,6 +20,12 @@ export function webhooksContract({ store }: Subject): void {
       assert.deepEqual(await store.webhooks.listByDeveloper(newId()), [])
       assert.deepEqual(await store.webhooks.get(first.id), first)
       assert.equal(await store.webhooks.get(newId()), null)
+    })
+
+    test('of a user are not there without it', async () => {
+      const webhook = webhookRecord(newId(), { userId: newId() })
+      await rejectsWith(store.webhooks.create(webhook), 'not_found')
+      assert.equal(await store.webhooks.get(webhook.id), null)
     })
 
     test('pages go over all of them by id, once each', async () => {
