@@ -1,9 +1,10 @@
 /** Folders as a whole: listed, made, removed, emptied of what is \Deleted, brought up to date. */
-import { AppError } from '../../errors.ts'
+import { AppError, isAppError } from '../../errors.ts'
 import { backfillFirst } from '../backfill.ts'
 import type { Session } from '../session-types.ts'
 import { catchUp } from '../sync.ts'
 import type { AccountCommands } from '../types.ts'
+import type { SyncContext } from '../write.ts'
 import type { CommandDeps, LiveAccount } from './deps.ts'
 
 type FolderCommands = 'refreshFolders' | 'createFolder' | 'deleteFolder' | 'expungeFolder' | 'syncFolder'
@@ -16,7 +17,8 @@ export function folderCommands(deps: CommandDeps): Pick<AccountCommands, FolderC
       return sync.store.folders.list(accountId)
     },
     async createFolder(accountId, path) {
-      const { state } = await relisted(deps, accountId, (session) => session.createMailbox(path))
+      const { state, link } = await relisted(deps, accountId, (session) => session.createMailbox(path))
+      await link.run('api', (session) => openNew({ deps: sync, state, session }, path))
       const folder = state.folderByPath(path)
       if (folder === null) throw new AppError('server_refused', `folder ${path}: the server made it under another name`)
       return folder
@@ -41,6 +43,14 @@ export function folderCommands(deps: CommandDeps): Pick<AccountCommands, FolderC
       })
     },
   }
+}
+
+/** A new folder can be listed at once. One that holds no mail (\\Noselect) is not opened. */
+async function openNew(context: SyncContext, path: string): Promise<void> {
+  if (context.state.folderByPath(path)?.selectable !== true) return
+  await catchUp(context, path).catch((error: unknown) => {
+    if (!isAppError(error, 'server_refused')) throw error
+  })
 }
 
 /** Changes the folders on the server, and brings the stored list up to date with it. */

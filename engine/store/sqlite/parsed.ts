@@ -39,11 +39,12 @@ export function createRecords<T>({ max, maxChars }: { readonly max: number; read
 }
 
 /**
- * Which keys were asked for lately: one slot for each of at least twice `few` hashes, and whoever comes next to a slot takes it.
+ * Which keys were asked for lately: each hash has one slot, and whoever comes next to a slot takes it. Far fewer slots than
+ * records, so that what is read at random seldom finds itself again, and what is read all the time does before long.
  * Two keys of one hash cost a place in the cache, nothing else.
  */
-function createSightings(few: number): { seen(key: string): boolean } {
-  const slots = new Uint32Array(2 ** Math.ceil(Math.log2(few * 2)))
+function createSightings(records: number): { seen(key: string): boolean } {
+  const slots = new Uint32Array(2 ** Math.max(0, Math.ceil(Math.log2(records / 4))))
   return {
     /** Whether it was seen before; from now on it was. */
     seen(key) {
