@@ -119,7 +119,11 @@ suite('kill -9 of the database', own(), () => {
 async function assertWhole(store: Store, { mailbox, all, stored, answered }: Writer): Promise<void> {
   const { id } = mailbox.account
   const ids = new Set(all.map((one) => one.id))
-  assert.deepEqual(stored, ids)
+  // A batch whose answer was lost with the database may be whole all the same: then nobody was told, and it is there.
+  assert.deepEqual(
+    [...stored].filter((one) => !ids.has(one)),
+    [],
+  )
   const page = { limit: 1000, offset: 0 }
   const rows = await store.messages.list(id, {}, page)
   assert.deepEqual(new Set(rows.map((row) => row.id)), ids)

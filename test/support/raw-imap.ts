@@ -32,12 +32,29 @@ export function quote(text: string): string {
   return `"${text.replaceAll(/["\\]/g, '\\$&')}"`
 }
 
+/** A server that was killed a moment ago may accept a connection and never log it in: the next one is answered. */
+const loginTries = 4
+const loginWithinMs = 5_000
+
 export async function openRawImap(options: RawImapOptions): Promise<RawImap> {
+  for (let left = loginTries - 1; ; left -= 1) {
+    try {
+      return await openOnce(options)
+    } catch (error) {
+      if (left === 0 || !(error instanceof Error) || !error.message.includes('no answer in time')) throw error
+    }
+  }
+}
+
+async function openOnce(options: RawImapOptions): Promise<RawImap> {
   const socket = connect({ host: options.host, port: options.port })
-  socket.setTimeout(options.timeoutMs ?? 30_000, () => socket.destroy(new Error('IMAP: no answer in time')))
+  socket.setTimeout(Math.min(options.timeoutMs ?? loginWithinMs, loginWithinMs), () =>
+    socket.destroy(new Error('IMAP: no answer in time')),
+  )
   const conversation = converse(socket)
   await conversation.greeting
   await conversation.command(`LOGIN ${quote(options.user)} ${quote(options.password)}`)
+  socket.setTimeout(options.timeoutMs ?? 30_000)
   return {
     command: conversation.command,
     async append(folder, messages, flags = []) {
