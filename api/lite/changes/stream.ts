@@ -36,7 +36,8 @@ async function* eventTexts(options: StreamOptions): AsyncGenerator<string> {
   let accounts: readonly AccountRecord[] = []
   let leave = (): void => undefined
   try {
-    yield `retry: ${retryMs}\n\n`
+    // An id without data is remembered too: a client that is cut off before the first event comes back to where it began.
+    yield `retry: ${retryMs}\nid: ${writeCursor(from)}\n\n`
     while (!signal.aborted) {
       // Accounts come and go, and other processes write too: both are seen at the next heartbeat at the latest.
       const now = await engine.store.accounts.listByUser(user.id)

@@ -298,7 +298,7 @@ suite('changes', () => {
         text += String(chunk)
         if (text.split(': still here\n\n').length > 3) break
       }
-      assert.match(text, /^retry: 3000\n\n(?:: still here\n\n){3}/)
+      assert.match(text, /^retry: 3000\nid: [\w-]+\n\n(?:: still here\n\n){3}/)
     })
 
     test('reads no further than its client takes', async () => {
