@@ -216,10 +216,13 @@ const keys = {
   MAILROOM_WEBHOOK_PROBE: [durationKey('1h', '100ms'), 'a failing webhook is tried at least this often'],
   MAILROOM_WEBHOOK_ABANDON: [
     durationKey('5d', '100ms', longestAge),
-    'after failing this long a webhook is set inactive',
+    'after failing this long a webhook gets no more than the probes; what waits is kept',
   ],
   MAILROOM_SECRET_OVERLAP: [durationKey('24h', '0ms', longestAge), 'how long a replaced webhook secret still signs'],
-  MAILROOM_DELIVERY_RETENTION: [durationKey('30d', '1m', longestAge), 'how long finished deliveries are kept'],
+  MAILROOM_DELIVERY_RETENTION: [
+    durationKey('30d', '1m', longestAge),
+    'how long finished deliveries are kept, and how long a callback waits for a receiver that is away',
+  ],
   MAILROOM_CHANGE_RETENTION: [durationKey('30d', '1m', longestAge), 'how long the change log is kept'],
   MAILROOM_HISTORICAL_PAUSE: [durationKey('250ms', '0ms'), 'pause between two pages of a historical scan'],
 

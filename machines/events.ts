@@ -143,6 +143,8 @@ export interface WebhookHealthState {
   readonly lastError: string | null
   readonly lastSuccessAt: number | null
   readonly failingSince: number | null
+  /** Failing for abandonMs: since when no more than a probe is sent; null otherwise. */
+  readonly abandonedAt: number | null
   readonly failureVersion: number
 }
 
@@ -178,24 +180,26 @@ export type ProbeOutput =
   /** There was no row to send. */
   | { readonly delivered: null; readonly at: number }
 
-/** A failing period that has to be told to failure_notif_url, once. */
+/** A failing period began; went on for abandonMs; or the receiver answered 410, which sets the webhook inactive. */
+export type FailureNews = 'failing' | 'abandoned' | 'gone'
+
+/** What has to be told to failure_notif_url, once. */
 export interface FailureAnnouncement {
   /** The health's failureVersion: names the notification row. */
   readonly version: number
+  readonly news: FailureNews
   readonly message: string
   readonly at: number
 }
 
-/** The chart itself set the webhook inactive. */
-export interface Deactivation {
-  readonly reason: 'gone' | 'abandoned'
+/** For those who watch a webhook from outside; each once when it happens, in this order if at the same time. */
+export interface WebhookEmitted {
+  readonly type: 'failing' | 'abandoned' | 'gone' | 'recovered'
+  readonly webhookId: string
+  /** The receiver's last error; null for recovered. */
+  readonly message: string | null
   readonly at: number
 }
-
-export type WebhookEmitted =
-  | ({ readonly type: 'failure.announced'; readonly webhookId: string } & FailureAnnouncement)
-  | ({ readonly type: 'deactivated'; readonly webhookId: string } & Deactivation)
-  | { readonly type: 'recovered'; readonly webhookId: string; readonly at: number }
 
 /** Input of the webhook's `report`. Repeated until it succeeds, so rows and edits made from it need deterministic ids. */
 export interface WebhookReport {
@@ -203,6 +207,6 @@ export interface WebhookReport {
   readonly health: WebhookHealthState
   /** Notification rows to write in the same step. */
   readonly announcements: readonly FailureAnnouncement[]
-  /** Not null: store active = false and drop the backlog. Null: leave `active` alone, it is the developer's. */
-  readonly deactivation: Deactivation | null
+  /** When the receiver answered 410: store active = false. null: leave `active` alone, it is the developer's. */
+  readonly goneAt: number | null
 }

@@ -2,11 +2,11 @@
  * One webhook: active or paused × healthy, retrying or failed. `running` has three regions; `closing` and `stopped` follow them.
  *
  * work: what is done about its outbox.
- *   active      entered at the start and by ACTIVATE; left by DEACTIVATE, and by the chart itself when the receiver says 410 or
- *               has failed for abandonMs (paused).
+ *   active      entered at the start and by ACTIVATE; left by DEACTIVATE, and by the chart itself when the receiver says 410
+ *               (paused).
  *     starting    left at once: waiting when the record says when to try again, else draining.
- *     draining    rows go out in order. Entered while healthy; left by delivery.failed (deciding), by an error of ours or silence
- *                 for the deadline (recovering).
+ *     draining    rows go out in order. Entered while healthy; left by delivery.failed (deciding), by a row.failed when it has
+ *                 been so for abandonMs (waiting), by an error of ours or silence for the deadline (recovering).
  *       busy        left by idle; every outcome begins it anew, and with it the deadline.
  *       idle        drain still runs and waits; left by WAKE or an outcome.
  *     deciding    after a failure of the receiver, its consequences in the context; left at once: paused or waiting.
@@ -18,8 +18,10 @@
  *     From waiting, probing, resting and recovering `delivered` (a callback that was under way, or sent by hand) and ACTIVATE
  *     lead to draining.
  *   paused      left by ACTIVATE (draining). No rows are kept: that is the engine's part.
- * health: healthy / retrying / failed; follows the context. Entering failed announces the failure, once per failing period.
- *   row.failed, the failure of one row while others may succeed, counts as well, but never holds the others up.
+ * health: healthy / retrying / failed / abandoned; follows the context. Entering failed announces the failure, once per failing
+ *   period; so does entering abandoned, after abandonMs of it: the webhook stays active and its rows are kept, but no more than
+ *   one row is tried, every probeMs, until one is delivered.
+ *   row.failed, the failure of one row while others may succeed, counts as well, but never holds the others up before that.
  * records: clean / writing / retrying: health is given to `report` until it succeeds. It never holds up work.
  *
  * closing: entered by STOP, which ends drain and probe; left when the last record is stored, or could not be, within the deadline.
@@ -47,10 +49,12 @@ const stalled = {
   target: 'waiting',
   actions: { type: 'stall', params: { lostMs: 0 } },
 } as const
-const deactivated = {
+const announce = <T extends 'failing' | 'abandoned' | 'gone' | 'recovered'>(news: T) =>
+  ({ type: 'announce', params: { news } }) as const
+const gone = {
   guard: 'isInactive',
   target: '#webhook.running.work.paused',
-  actions: 'announceDeactivation',
+  actions: announce('gone'),
 } as const
 
 const draining = webhookChart.createStateConfig({
@@ -58,7 +62,7 @@ const draining = webhookChart.createStateConfig({
   initial: 'busy',
   // A callback actor does not end by itself; if it does, that is an error of ours as any other.
   invoke: { id: 'drain', src: 'drain', input: webhook, onDone: 'recovering', onError: 'recovering' },
-  always: deactivated,
+  always: [gone, { guard: 'isAbandoned', target: 'waiting' }],
   on: {
     'delivery.failed': { target: 'deciding', actions: { type: 'fail', params: failure } },
     delivered: { target: '.busy', actions: delivered },
@@ -139,7 +143,7 @@ const active = webhookChart.createStateConfig({
   states: {
     starting: { always: [{ guard: 'mustWait', target: 'waiting' }, { target: 'draining' }] },
     draining,
-    deciding: { always: [deactivated, { target: 'waiting' }] },
+    deciding: { always: [gone, { target: 'waiting' }] },
     waiting: { tags: 'waiting', after: { wait: { target: 'probing', actions: 'waited' } } },
     probing,
     resting: {
@@ -156,6 +160,7 @@ const health = webhookChart.createStateConfig({
   states: {
     known: {
       always: [
+        { guard: 'isAbandoned', target: 'abandoned' },
         { guard: 'isFailed', target: 'failed' },
         { guard: 'isRetrying', target: 'retrying' },
         { target: 'healthy' },
@@ -164,20 +169,27 @@ const health = webhookChart.createStateConfig({
     healthy: {
       tags: 'healthy',
       always: [
-        { guard: 'isFailed', target: 'failed', actions: 'announceFailure' },
+        { guard: 'isFailed', target: 'failed', actions: announce('failing') },
         { guard: 'isRetrying', target: 'retrying' },
       ],
     },
     retrying: {
       tags: 'retrying',
       always: [
-        { guard: 'isFailed', target: 'failed', actions: 'announceFailure' },
+        { guard: 'isFailed', target: 'failed', actions: announce('failing') },
         { guard: 'isHealthy', target: 'healthy' },
       ],
     },
     failed: {
       tags: 'failed',
-      always: { guard: 'isHealthy', target: 'healthy', actions: 'announceRecovery' },
+      always: [
+        { guard: 'isHealthy', target: 'healthy', actions: announce('recovered') },
+        { guard: 'isAbandoned', target: 'abandoned', actions: announce('abandoned') },
+      ],
+    },
+    abandoned: {
+      tags: ['failed', 'abandoned'],
+      always: { guard: 'isHealthy', target: 'healthy', actions: announce('recovered') },
     },
   },
 })

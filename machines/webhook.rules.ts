@@ -1,10 +1,11 @@
 /**
  * What an outcome does to a webhook's health: pure functions from context to context.
  * `consecutiveFailures` counts failed rounds in a row; any success makes it 0. At `announceAfter` the failure is announced: once
- * per failing period, which ends with a success or ACTIVATE.
+ * per failing period, which ends with a success or ACTIVATE. A period that lasts `abandonMs` is announced once more: from then on
+ * no more than a probe is sent. A 410 is announced always, and sets the webhook inactive.
  */
 import { halfJitterMs, scheduleMs, spreadMs, stirred, timerMs } from './backoff.ts'
-import type { Deactivation, DeliveryFailure, FailureAnnouncement, WebhookHealthState, WebhookReport } from './events.ts'
+import type { DeliveryFailure, FailureAnnouncement, FailureNews, WebhookHealthState, WebhookReport } from './events.ts'
 
 /** All delays in milliseconds. */
 export interface WebhookSettings {
@@ -14,7 +15,7 @@ export interface WebhookSettings {
   readonly retryAfterMaxMs: number
   /** A failing webhook is tried at least this often. */
   readonly probeMs: number
-  /** Failing for this long makes it inactive. */
+  /** Failing for this long ends all but the probes. */
   readonly abandonMs: number
   /** Failed rounds in a row until the failure is announced. */
   readonly announceAfter: number
@@ -53,7 +54,8 @@ export interface WebhookContext {
   readonly woken: boolean
   /** To be stored and not stored yet. */
   readonly announcements: readonly FailureAnnouncement[]
-  readonly deactivation: Deactivation | null
+  /** When the receiver answered 410; null = it did not. */
+  readonly goneAt: number | null
   /** lastSuccessAt as last marked for storing. */
   readonly successReportedAt: number | null
   readonly revision: number
@@ -77,7 +79,7 @@ export function startWebhookContext(input: WebhookMachineInput): WebhookContext 
     roundAt: null,
     woken: false,
     announcements: [],
-    deactivation: null,
+    goneAt: null,
     successReportedAt: input.health.lastSuccessAt,
     revision: 0,
     writing: 0,
@@ -100,16 +102,20 @@ export function afterDelivered(context: WebhookContext, at: number): Part {
   const store = !wasHealthy || stale
   return {
     ...webhookHeard(context, at),
-    health: {
-      ...health,
-      failure: false,
-      consecutiveFailures: 0,
-      retryAt: null,
-      lastError: null,
-      lastSuccessAt: at,
-      failingSince: null,
-    },
+    health: { ...recovered(health), lastSuccessAt: at },
     ...(store ? { revision: context.revision + 1, successReportedAt: at } : {}),
+  }
+}
+
+function recovered(health: WebhookHealthState): WebhookHealthState {
+  return {
+    ...health,
+    failure: false,
+    consecutiveFailures: 0,
+    retryAt: null,
+    lastError: null,
+    failingSince: null,
+    abandonedAt: null,
   }
 }
 
@@ -121,55 +127,72 @@ export function isSameRound(context: WebhookContext, failure: DeliveryFailure): 
 
 /** The receiver as a whole failed: count it, and wait before one row is tried. */
 export function afterDeliveryFailure(context: WebhookContext, failure: DeliveryFailure): Part {
-  const part = counted(context, failure)
-  const { health } = part
-  const retryAt = failure.at + retryDelayMs(context, failure, health.consecutiveFailures)
-  return { ...part, health: { ...health, retryAt: part.active === false ? null : retryAt } }
+  return withWait(context, failure, counted(context, failure))
 }
 
-/** One row failed: count it unless its round is counted; the other rows go on. */
+/** One row failed: count it unless its round is counted; the other rows go on, unless it has been so for too long. */
 export function afterRowFailure(context: WebhookContext, failure: DeliveryFailure): Part {
   if (isSameRound(context, failure) && failure.permanent === undefined) return webhookHeard(context, failure.at)
-  return counted(context, failure)
+  const part = counted(context, failure)
+  return isAbandoned(part) ? withWait(context, failure, part) : part
 }
 
-function counted(context: WebhookContext, failure: DeliveryFailure): Part & { readonly health: WebhookHealthState } {
-  const { health, settings } = context
-  const consecutiveFailures = health.consecutiveFailures + (isSameRound(context, failure) ? 0 : 1)
-  const failingSince = health.failingSince ?? failure.at
-  const deactivation = deactivationOf(failure, failingSince, settings)
-  const fails = health.failure || failure.permanent !== undefined || consecutiveFailures >= settings.announceAfter
-  const announced = (fails || deactivation !== null) && !health.failure
-  const failureVersion = health.failureVersion + (announced ? 1 : 0)
-  const { message, at } = failure
+type Counted = Part & { readonly health: WebhookHealthState }
+
+function counted(context: WebhookContext, failure: DeliveryFailure): Counted {
+  const health = failedHealth(context, failure)
+  const gone = failure.permanent === 'gone'
+  const news = newsOf(context.health, health, gone)
+  const { message, at, jitter } = failure
+  const failureVersion = health.failureVersion + (news === null ? 0 : 1)
   return {
     ...webhookHeard(context, at),
-    ...(deactivation ? { active: false, deactivation } : {}),
-    health: {
-      ...health,
-      failure: health.failure || announced,
-      consecutiveFailures,
-      retryAt: null,
-      lastError: message,
-      failingSince,
-      failureVersion,
-    },
-    announcements: announced
-      ? [...context.announcements, { version: failureVersion, message, at }]
-      : context.announcements,
+    ...(gone ? { active: false, goneAt: at } : {}),
+    health: { ...health, failureVersion },
+    announcements:
+      news === null
+        ? context.announcements
+        : [...context.announcements, { version: failureVersion, news, message, at }],
     roundAt: at,
-    jitter: failure.jitter,
+    jitter,
     revision: context.revision + 1,
   }
 }
 
-function deactivationOf(
-  failure: DeliveryFailure,
-  failingSince: number,
-  settings: WebhookSettings,
-): Deactivation | null {
-  if (failure.permanent === 'gone') return { reason: 'gone', at: failure.at }
-  return failure.at - failingSince >= settings.abandonMs ? { reason: 'abandoned', at: failure.at } : null
+function failedHealth(context: WebhookContext, failure: DeliveryFailure): WebhookHealthState {
+  const { health, settings } = context
+  const { at, message, permanent } = failure
+  const consecutiveFailures = health.consecutiveFailures + (isSameRound(context, failure) ? 0 : 1)
+  const failingSince = health.failingSince ?? at
+  const abandonedAt = health.abandonedAt ?? (at - failingSince >= settings.abandonMs ? at : null)
+  const fails = permanent !== undefined || abandonedAt !== null || consecutiveFailures >= settings.announceAfter
+  return {
+    ...health,
+    failure: health.failure || fails,
+    consecutiveFailures,
+    retryAt: null,
+    lastError: message,
+    failingSince,
+    abandonedAt,
+  }
+}
+
+/** At most one thing is told of one failure, the weightiest. */
+function newsOf(before: WebhookHealthState, after: WebhookHealthState, gone: boolean): FailureNews | null {
+  if (gone) return 'gone'
+  if (after.abandonedAt !== null && (before.abandonedAt ?? null) === null) return 'abandoned'
+  return after.failure && !before.failure ? 'failing' : null
+}
+
+/** A record of an older version has no such field. */
+export function isAbandoned({ health }: Pick<WebhookContext, 'health'>): boolean {
+  return (health.abandonedAt ?? null) !== null
+}
+
+/** Nothing is sent before retryAt. */
+function withWait(context: WebhookContext, failure: DeliveryFailure, part: Counted): Part {
+  const retryAt = failure.at + retryDelayMs(context, failure, part.health.consecutiveFailures)
+  return { ...part, health: { ...part.health, retryAt: part.active === false ? null : retryAt } }
 }
 
 /** Along the schedule with jitter, never rarer than probeMs; a Retry-After may lengthen it up to retryAfterMaxMs. */
@@ -205,22 +228,14 @@ export function afterWebhookWait(context: WebhookContext): Part {
   return webhookHeard(context, context.health.retryAt ?? context.heardAt)
 }
 
-/** active=1: the failing period ends here. A deactivation that is not stored yet is void. */
+/** active=1: the failing period ends here. A 410 that is not stored yet is void. */
 export function afterActivate(context: WebhookContext, now: number, jitter: number): Part {
-  const { health } = context
   return {
     ...webhookHeard(context, now),
     active: true,
-    deactivation: null,
+    goneAt: null,
     jitter,
-    health: {
-      ...health,
-      failure: false,
-      consecutiveFailures: 0,
-      retryAt: null,
-      lastError: null,
-      failingSince: null,
-    },
+    health: recovered(context.health),
     revision: context.revision + 1,
   }
 }
@@ -242,20 +257,20 @@ export function beginReport(context: WebhookContext): Part {
 }
 
 export function webhookReportOf(context: WebhookContext): WebhookReport {
-  const { webhookId, health, announcements, deactivation } = context
-  return { webhookId, health, announcements, deactivation }
+  const { webhookId, health, announcements, goneAt } = context
+  return { webhookId, health, announcements, goneAt }
 }
 
 /** What was in the report is stored; what came meanwhile stays to be stored. */
 export function afterReport(context: WebhookContext): Part {
-  const { report, announcements, deactivation } = context
+  const { report, announcements, goneAt } = context
   const stored = new Set(report?.announcements.map(({ version }) => version))
   return {
     recorded: context.writing,
     report: null,
     reportFailures: 0,
     announcements: announcements.filter(({ version }) => !stored.has(version)),
-    deactivation: deactivation?.at === report?.deactivation?.at ? null : deactivation,
+    goneAt: goneAt === report?.goneAt ? null : goneAt,
   }
 }
 

@@ -22,6 +22,7 @@ import {
   afterStall,
   afterWebhookWait,
   beginReport,
+  isAbandoned,
   webhookHeard,
   webhookReportRetryMs,
   webhookWaitMs,
@@ -35,6 +36,7 @@ export type WebhookTag =
   | 'healthy'
   | 'retrying'
   | 'failed'
+  | 'abandoned'
   | 'draining'
   | 'idle'
   | 'waiting'
@@ -42,6 +44,12 @@ export type WebhookTag =
   | 'resting'
   | 'recovering'
   | 'stopped'
+
+type Emitted = WebhookEmitted['type']
+
+function newsOf({ webhookId, health, heardAt: at }: WebhookContext, type: Emitted): WebhookEmitted {
+  return { type, webhookId, message: health.lastError, at }
+}
 
 export const webhookChart = setup({
   types: {
@@ -73,28 +81,12 @@ export const webhookChart = setup({
     writeBegins: assign(({ context }) => beginReport(context)),
     writeDone: assign(({ context }) => afterReport(context)),
     writeFailed: assign(({ context }) => ({ reportFailures: context.reportFailures + 1 })),
-    announceFailure: emit(({ context }) => ({
-      type: 'failure.announced',
-      webhookId: context.webhookId,
-      version: context.health.failureVersion,
-      message: context.health.lastError ?? '',
-      at: context.heardAt,
-    })),
-    announceRecovery: emit(({ context }) => ({
-      type: 'recovered',
-      webhookId: context.webhookId,
-      at: context.heardAt,
-    })),
-    announceDeactivation: emit(({ context }) => ({
-      type: 'deactivated',
-      webhookId: context.webhookId,
-      reason: context.deactivation?.reason ?? 'gone',
-      at: context.heardAt,
-    })),
+    announce: emit(({ context }, { news }: { news: Emitted }) => newsOf(context, news)),
   },
   guards: {
     isInactive: ({ context }) => !context.active,
     mustWait: ({ context }) => context.health.retryAt !== null,
+    isAbandoned: ({ context }) => isAbandoned(context),
     isFailed: ({ context }) => context.health.failure,
     isRetrying: ({ context }) => context.health.consecutiveFailures > 0,
     isHealthy: ({ context }) => !context.health.failure && context.health.consecutiveFailures === 0,

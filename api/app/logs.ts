@@ -1,9 +1,20 @@
 /** /app/logs: what was sent to the developer's servers, and what the developer asked of us. */
 import { z } from 'zod'
-import type { CallLogRecord, DeliveryQuery, OutboxRecord, Page, Store } from '../../engine/index.ts'
+import {
+  badParameter,
+  notFound,
+  type CallLogRecord,
+  type DeliveryQuery,
+  type OutboxRecord,
+  type Page,
+  type Store,
+  type WebhookRecord,
+} from '../../engine/index.ts'
+import { findAccount } from '../lite/find.ts'
 import { presentDelivery } from '../lite/webhooks/present.ts'
+import { redeliverAnswer } from '../lite/webhooks/schema.ts'
 import { seconds } from '../lite/urls.ts'
-import { defineRoute, type Route } from '../route.ts'
+import { defineRoute, type Call, type Route } from '../route.ts'
 import { callLogQuery, callLogView, webhookLogQuery, webhookLogView, type LogQuery } from './schema.ts'
 
 const tag = 'Application'
@@ -15,8 +26,9 @@ const webhooks = defineRoute({
   tag,
   summary: 'List callbacks of every kind, newest first',
   description:
-    'Message, status, failure and other callbacks with their attempts. `status_code_*` looks at the last attempt. With ' +
-    '`account_id` only callbacks about its email accounts.',
+    'Message, status, failure and other callbacks with the `url` of each attempt. `status_code_*` looks at the last attempt. ' +
+    'With `account_id` only callbacks about its email accounts, with `label` too about that one: ' +
+    '`kind=status` lists its status callbacks.',
   request: { query: webhookLogQuery },
   response: z.array(webhookLogView),
   async handler({ query }, call) {
@@ -24,15 +36,58 @@ const webhooks = defineRoute({
     const wanted: DeliveryQuery = {
       developerId: call.developer.id,
       ...(query.webhook_id === undefined ? {} : { webhookId: query.webhook_id }),
+      ...(query.kind === undefined ? {} : { kind: query.kind }),
+      ...(query.state === undefined ? {} : { states: [query.state] }),
       ...renamed(query, { from: 'createdFrom', until: 'createdUntil' }),
     }
+    const accountIds = await namedAccounts(call, query.account_id, query.label)
     const rows =
-      query.account_id === undefined
+      accountIds === null
         ? await store.outbox.list(wanted, query)
-        : await listOfUser(store, query.account_id, wanted, query)
-    return rows.map(presentEntry)
+        : await listOfAccounts(store, accountIds, wanted, query)
+    const hooks = await webhooksOf(store, rows)
+    return rows.map((row) => presentEntry(row, hooks.get(row.webhookId ?? '') ?? null))
   },
 })
+
+const redeliver = defineRoute({
+  method: 'POST',
+  path: '/app/logs/webhooks/{delivery_id}/redeliver',
+  auth: 'developer',
+  tag,
+  summary: 'Send one callback of any kind again, under the same webhook-id',
+  description: 'Status and sync callbacks and failure notifications go to the URL that they went to before.',
+  request: { path: z.object({ delivery_id: z.string() }) },
+  response: redeliverAnswer,
+  errors: [409],
+  async handler({ path }, call) {
+    const row = await call.engine.store.outbox.get(path.delivery_id)
+    if (row?.developerId !== call.developer.id) throw notFound('delivery', path.delivery_id)
+    return { success: true, redelivered: await call.engine.webhooks.resend(row) }
+  },
+})
+
+/** null = no email account is named. */
+async function namedAccounts(
+  call: Call,
+  userId: string | undefined,
+  label: string | undefined,
+): Promise<string[] | null> {
+  if (userId === undefined) {
+    if (label !== undefined) throw badParameter('label', 'name its account_id as well')
+    return null
+  }
+  if (label !== undefined) return [(await findAccount(call, userId, label)).account.id]
+  return (await call.engine.store.accounts.listByUser(userId)).map(({ id }) => id)
+}
+
+/** Those of rows that do not say themselves where they go. */
+async function webhooksOf(store: Store, rows: readonly OutboxRecord[]): Promise<Map<string, WebhookRecord>> {
+  const silent = rows.filter((row) => row.url === null && row.attempts.at(-1)?.url === undefined)
+  const ids = new Set(silent.flatMap(({ webhookId }) => webhookId ?? []))
+  const found = await Promise.all([...ids].map((id) => store.webhooks.get(id)))
+  return new Map(found.flatMap((webhook) => (webhook === null ? [] : [[webhook.id, webhook]])))
+}
 
 type Named = Readonly<Record<'from' | 'until', string>>
 
@@ -47,20 +102,24 @@ function renamed(query: LogQuery, { from, until }: Named): Readonly<Record<strin
 }
 
 /** Rows lie by email account: a user's are merged from those of each of its accounts. */
-async function listOfUser(store: Store, userId: string, query: DeliveryQuery, page: Page): Promise<OutboxRecord[]> {
-  const accounts = await store.accounts.listByUser(userId)
+async function listOfAccounts(
+  store: Store,
+  accountIds: readonly string[],
+  query: DeliveryQuery,
+  page: Page,
+): Promise<OutboxRecord[]> {
   const head = { limit: page.offset + page.limit, offset: 0 }
-  const lists = await Promise.all(accounts.map(({ id }) => store.outbox.list({ ...query, accountId: id }, head)))
+  const lists = await Promise.all(accountIds.map((accountId) => store.outbox.list({ ...query, accountId }, head)))
   return lists
     .flat()
     .sort((left, right) => right.createdAt - left.createdAt || (left.id < right.id ? 1 : -1))
     .slice(page.offset, page.offset + page.limit)
 }
 
-function presentEntry(row: OutboxRecord): z.input<typeof webhookLogView> {
+function presentEntry(row: OutboxRecord, webhook: WebhookRecord | null): z.input<typeof webhookLogView> {
   const last = row.attempts.at(-1)
   return {
-    ...presentDelivery(row),
+    ...presentDelivery(row, webhook),
     timestamp: seconds(last?.at ?? row.createdAt),
     status_code: last?.status ?? null,
     request_method: 'POST',
@@ -101,4 +160,4 @@ function presentCall(call: CallLogRecord): z.input<typeof callLogView> {
   }
 }
 
-export const logRoutes: readonly Route[] = [webhooks, calls]
+export const logRoutes: readonly Route[] = [webhooks, redeliver, calls]

@@ -1,7 +1,7 @@
 /** What concerns the whole application, on the wire. */
 import { z } from 'zod'
 import { filledText, integer, limit, offset, timestamp, url } from '../values.ts'
-import { deliveryView } from '../lite/webhooks/schema.ts'
+import { deliveriesQuery, deliveryView } from '../lite/webhooks/schema.ts'
 
 export const statusCallbackView = z.object({ status_callback_url: z.string().nullable(), resource_url: z.string() })
 export const statusCallbackBody = z.object({ status_callback_url: url })
@@ -20,7 +20,13 @@ const logQuery = {
   offset,
 }
 
-export const webhookLogQuery = z.object({ webhook_id: filledText.optional(), ...logQuery })
+export const webhookLogQuery = z.object({
+  webhook_id: filledText.optional(),
+  ...logQuery,
+  label: filledText.optional().meta({ description: 'one email account of `account_id`' }),
+  kind: deliveriesQuery.shape.kind,
+  state: deliveriesQuery.shape.state,
+})
 
 export const callLogQuery = z.object({
   request_method: filledText.optional(),

@@ -22,8 +22,7 @@ export function failureRow(
     developerId: webhook.developerId,
     userId: webhook.userId ?? last.userId,
     accountId: last.accountId,
-    // Not a delivery of the webhook: redelivering those must not announce the failure again.
-    webhookId: null,
+    webhookId: webhook.id,
     event: `failure:${webhook.id}:${news.version}`,
     data: { webhook_id: webhook.id, data: news.message },
     at: news.at,

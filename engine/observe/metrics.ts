@@ -84,6 +84,12 @@ function deliveryMetrics(registry: Registry) {
       labelNames: ['kind', 'outcome'],
       registers,
     }),
+    webhookNews: new Counter({
+      name: 'mailroom_webhook_news_total',
+      help: 'Webhooks that began to fail (failing), have failed for too long (abandoned), were ended by a 410 (gone), recovered',
+      labelNames: ['news'],
+      registers,
+    }),
     deliverySeconds: new Histogram({
       name: 'mailroom_delivery_seconds',
       help: 'Duration of callback attempts',

@@ -3,7 +3,7 @@
  * through rows.ts, which re-exports it.
  */
 import { contactId, folderId } from './ids.ts'
-import type { ListedFolder, OutboxResult, StatusTransition } from './port.ts'
+import type { ListedFolder, OutboxKey, OutboxResult, StatusTransition } from './port.ts'
 import type {
   AccountRecord,
   ChangeRecord,
@@ -35,6 +35,7 @@ export const freshHealth: WebhookHealth = Object.freeze({
   lastError: null,
   lastSuccessAt: null,
   failingSince: null,
+  abandonedAt: null,
   failureVersion: 0,
 })
 
@@ -135,8 +136,9 @@ const attemptsKept = 12
  */
 export function recorded(row: OutboxRecord, result: OutboxResult): OutboxRecord {
   const older = row.attempts.map((attempt) => ({ ...attempt, response: null }))
+  const attemptCount = row.attemptCount + (result.counted === false ? 0 : 1)
   const tried: OutboxRecord = result.attempt
-    ? { ...row, attemptCount: row.attemptCount + 1, attempts: [...older, result.attempt].slice(-attemptsKept) }
+    ? { ...row, attemptCount, attempts: [...older, result.attempt].slice(-attemptsKept) }
     : row
   if (row.state !== 'pending' && result.state === 'pending') return tried
   const { state, dueAt, finishedAt, reason } = result
@@ -151,6 +153,12 @@ export function lastStatus(row: OutboxRecord): number | null {
 /** Back to pending, as if never tried; the attempts stay to be seen. */
 export function requeued(row: OutboxRecord, now: number): OutboxRecord {
   return { ...row, state: 'pending', attemptCount: 0, dueAt: now, finishedAt: null, reason: null }
+}
+
+/** Where the batch after this one goes on; null = it was the last. */
+export function nextKey(rows: readonly Pick<OutboxRecord, 'createdAt' | 'id'>[], limit: number): OutboxKey | null {
+  const last = rows.at(-1)
+  return last === undefined || rows.length < limit ? null : { createdAt: last.createdAt, id: last.id }
 }
 
 /** A paused webhook keeps no backlog. */

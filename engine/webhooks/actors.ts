@@ -7,7 +7,6 @@ import type { DrainEvent, ProbeOutput, WebhookEvent, WebhookInput, WebhookReport
 import { describeWebhook } from '../../machines/view.ts'
 import { type WebhookSnapshot, webhookMachine } from '../../machines/webhook.machine.ts'
 import type { WebhookMachineInput, WebhookSettings } from '../../machines/webhook.rules.ts'
-import { failureRow } from '../callbacks/failure.ts'
 import type { Config } from '../config.ts'
 import { AppError } from '../errors.ts'
 import type { Logger } from '../observe/log.ts'
@@ -18,6 +17,7 @@ import type { OutboxRecord, WebhookRecord } from '../store/records.ts'
 import { freshHealth } from '../store/rows.ts'
 import type { Attempts } from './attempts.ts'
 import { type Channel, createChannel } from './channel.ts'
+import { noteNews, storeReport } from './report.ts'
 import type { Targets } from './targets.ts'
 
 export interface ActorsDeps {
@@ -103,7 +103,11 @@ function createPool(deps: ActorsDeps, channels: Map<string, Channel>, again: (ch
   })
   const registry: Registry = createRegistry({
     kind: 'webhook',
-    create: (input, inspect) => createActor(machine, { input, inspect }),
+    create(input, inspect) {
+      const actor = createActor(machine, { input, inspect })
+      actor.on('*', (news) => noteNews(deps, news))
+      return actor
+    },
     load: (id) => Promise.resolve(channels.has(id) ? inputOf(deps, id, deps.targets.get(id)?.webhook ?? null) : null),
     describe: describeWebhook,
     stopEvent: { type: 'STOP' },
@@ -198,32 +202,12 @@ function dispatch(house: House, rows: readonly OutboxRecord[]): void {
   }
 }
 
-/** Repeated until it succeeds: every write has its deterministic id or sets a value. */
 async function report(
   deps: ActorsDeps,
   channels: ReadonlyMap<string, Channel>,
   again: (channelId: string) => void,
   news: WebhookReport,
 ): Promise<void> {
-  const target = deps.targets.get(news.webhookId)
-  if (target === null) return
-  const { store, targets } = deps
   const last = channels.get(news.webhookId)?.last ?? { userId: null, accountId: null }
-  const rows = news.announcements.flatMap((one) => failureRow(target.webhook, one, last) ?? [])
-  if (news.deactivation !== null) await putInactive(deps, target.webhook, news.deactivation.reason)
-  await store.webhooks.recordHealth(news.webhookId, news.health, rows)
-  const current = targets.get(news.webhookId)?.webhook
-  if (current !== undefined) targets.touch({ ...current, health: news.health })
-  for (const one of news.announcements) {
-    deps.log.warn({ webhookId: news.webhookId, failure: one.message }, 'webhook is failing')
-  }
-  for (const row of rows) again(row.channelId)
-}
-
-async function putInactive(deps: ActorsDeps, webhook: WebhookRecord, why: 'gone' | 'abandoned'): Promise<void> {
-  deps.targets.touch({ ...webhook, active: false })
-  await deps.store.webhooks.edit(webhook.id, { active: false })
-  const reason = why === 'gone' ? 'the receiver answered 410 Gone' : 'the receiver failed for too long'
-  const skipped = await deps.store.outbox.skipPending(webhook.id, reason, deps.now())
-  deps.log.warn({ webhookId: webhook.id, why, skipped }, 'webhook set inactive')
+  for (const notice of await storeReport(deps, news, last)) again(notice.channelId)
 }

@@ -12,6 +12,7 @@ import type { Attempts } from './attempts.ts'
 import type { Composer } from './composer.ts'
 import type { History } from './history.ts'
 import { compileMatcher } from './match.ts'
+import type { Redeliveries } from './redelivery.ts'
 import { currentSecret, newSecret, openSecrets, rotated, sealSecrets } from './secrets.ts'
 import type { Targets } from './targets.ts'
 import type { WebhookInput, Webhooks } from './types.ts'
@@ -25,13 +26,14 @@ export interface AdminDeps {
   readonly attempts: Attempts
   readonly composer: Composer
   readonly history: History
+  readonly redeliveries: Redeliveries
   readonly now: () => number
 }
 
-export type Admin = Pick<Webhooks, 'create' | 'edit' | 'remove' | 'rotateSecret' | 'secret' | 'test' | 'redeliver'>
-
-/** Rows that one call sets back to pending at most; the answer says how many there were. */
-const redeliveredAtOnce = 10_000
+export type Admin = Pick<
+  Webhooks,
+  'create' | 'edit' | 'remove' | 'rotateSecret' | 'secret' | 'test' | 'redeliver' | 'resend'
+>
 
 export function createAdmin(deps: AdminDeps): Admin {
   return {
@@ -39,6 +41,7 @@ export function createAdmin(deps: AdminDeps): Admin {
     edit: (webhook, input) => edit(deps, webhook, input),
     async remove(webhook) {
       deps.targets.remove(webhook.id)
+      await deps.redeliveries.stop(webhook.id)
       await deps.store.webhooks.remove(webhook.id)
       await deps.actors.remove(webhook.id)
     },
@@ -51,6 +54,7 @@ export function createAdmin(deps: AdminDeps): Admin {
     secret: (webhook) => currentSecret(secretsOf(deps, webhook)),
     test: (webhook) => test(deps, webhook),
     redeliver: (webhook, which) => redeliver(deps, webhook, which),
+    resend: (row) => resend(deps, row),
   }
 }
 
@@ -178,7 +182,7 @@ async function test(deps: AdminDeps, webhook: WebhookRecord): Promise<OutboxReco
     messageId: null,
     event: null,
     data: {},
-    url: null,
+    url: webhook.callbackUrl,
     state: 'pending',
     createdAt: now,
     dueAt: now,
@@ -206,25 +210,32 @@ async function test(deps: AdminDeps, webhook: WebhookRecord): Promise<OutboxReco
 async function redeliver(
   deps: AdminDeps,
   webhook: WebhookRecord,
-  which: Parameters<Webhooks['redeliver']>[1],
+  { ids, ...wanted }: Parameters<Webhooks['redeliver']>[1],
 ): Promise<number> {
-  const current = deps.targets.get(webhook.id)?.webhook ?? webhook
-  if (!current.active) throw new AppError('conflict', `webhook ${webhook.id} is paused: set active=1 first`)
-  const query = {
-    webhookId: webhook.id,
-    ...(which.ids === undefined ? {} : { ids: which.ids }),
-    ...(which.from === undefined ? {} : { createdFrom: which.from }),
-    ...(which.until === undefined ? {} : { createdUntil: which.until }),
-    ...(which.failedOnly === true ? { states: ['failed' as const] } : {}),
-    // Failure notices go over another channel; one that is named is sent again all the same.
-    ...(which.ids === undefined ? { kind: 'message' as const } : {}),
+  if (ids === undefined) {
+    checkActive(deps, webhook)
+    return deps.redeliveries.start(webhook, wanted)
   }
-  const count = await deps.store.outbox.requeue(query, deps.now(), redeliveredAtOnce)
-  if (count > 0) for (const channelId of await channelsOf(deps, webhook, which.ids)) deps.actors.reread(channelId)
+  const rows = await Promise.all(ids.map((id) => deps.store.outbox.get(id)))
+  let count = 0
+  for (const row of rows) if (row?.webhookId === webhook.id) count += await resend(deps, row)
   return count
 }
 
-async function channelsOf(deps: AdminDeps, webhook: WebhookRecord, ids: readonly string[] = []): Promise<Set<string>> {
-  const rows = await Promise.all(ids.map((id) => deps.store.outbox.get(id)))
-  return new Set([webhook.id, ...rows.flatMap((row) => row?.channelId ?? [])])
+function checkActive({ targets }: AdminDeps, webhook: WebhookRecord): void {
+  const { active } = targets.get(webhook.id)?.webhook ?? webhook
+  if (!active) throw new AppError('conflict', `webhook ${webhook.id} is paused: set active=1 first`)
+}
+
+/** A webhook's own channel sleeps with it; failure notifications and other callbacks to a bare URL have one of theirs. */
+async function resend(deps: AdminDeps, row: OutboxRecord): Promise<number> {
+  if (row.channelId === row.webhookId) {
+    const webhook = await deps.store.webhooks.get(row.webhookId)
+    if (webhook === null) throw notFound('webhook', row.webhookId)
+    checkActive(deps, webhook)
+  }
+  const query = { developerId: row.developerId, ids: [row.id] }
+  const { count } = await deps.store.outbox.requeue(query, deps.now(), 1)
+  if (count > 0) deps.actors.reread(row.channelId)
+  return count
 }

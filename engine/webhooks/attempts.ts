@@ -1,11 +1,13 @@
 /** One outbox row from the store to its result in the store: compose, sign, POST, record. Shared by drain and probe of every channel. */
 import type { Config } from '../config.ts'
 import type { Metrics } from '../observe/metrics.ts'
+import type { OutboxResult } from '../store/port.ts'
 import type { DeliveryAttempt, OutboxRecord } from '../store/records.ts'
 import type { Composer } from './composer.ts'
 import { type DeliverDeps, type Failure, type Tried, attempt, resultOf } from './deliver.ts'
 import { signCallback } from './envelope.ts'
 import type { Recorder } from './recorder.ts'
+import { waitAfter } from './schedule.ts'
 
 /** What became of a row. `until`: nothing of its account goes out before; null = the account goes on. */
 export interface Handled {
@@ -17,7 +19,11 @@ export interface Handled {
 export interface AttemptsDeps {
   readonly config: Pick<
     Config,
-    'MAILROOM_WEBHOOK_PAYLOAD_MAX' | 'MAILROOM_WEBHOOK_SCHEDULE' | 'MAILROOM_WEBHOOK_JITTER'
+    | 'MAILROOM_WEBHOOK_PAYLOAD_MAX'
+    | 'MAILROOM_WEBHOOK_SCHEDULE'
+    | 'MAILROOM_WEBHOOK_JITTER'
+    | 'MAILROOM_WEBHOOK_RETRY_AFTER_MAX'
+    | 'MAILROOM_DELIVERY_RETENTION'
   >
   readonly composer: Composer
   readonly deliver: DeliverDeps
@@ -29,7 +35,8 @@ export interface AttemptsDeps {
 export interface Attempts {
   /**
    * Rejects when something of ours is broken (the store is away): then nothing is recorded, and the row is tried again.
-   * A probe of a row that is not due by its own schedule counts no attempt of the row when it fails.
+   * A probe that fails uses no row up: it is only logged when the row is not due by its own schedule, and when this was the row's
+   * last attempt while the receiver as a whole is away. Rows wait for their receiver as long as deliveries are kept.
    */
   handle(row: OutboxRecord, mode: 'drain' | 'probe'): Promise<Handled>
   /** Sends without recording. null = nothing to send, with the reason. */
@@ -39,10 +46,9 @@ export interface Attempts {
 export function createAttempts(deps: AttemptsDeps): Attempts {
   const { composer, recorder, deliver } = deps
 
-  async function finish(row: OutboxRecord, reason: string): Promise<Handled> {
-    const state = { state: 'skipped', dueAt: row.dueAt, finishedAt: deliver.now(), reason } as const
-    await recorder.record({ id: row.id, attempt: null, ...state })
-    deps.metrics.deliveries.inc({ kind: row.kind, outcome: 'skipped' })
+  async function finish(row: OutboxRecord, reason: string, state: 'skipped' | 'failed' = 'skipped'): Promise<Handled> {
+    await recorder.record({ id: row.id, attempt: null, state, dueAt: row.dueAt, finishedAt: deliver.now(), reason })
+    deps.metrics.deliveries.inc({ kind: row.kind, outcome: state })
     return { until: null, attempt: null, failure: null }
   }
 
@@ -59,6 +65,7 @@ export function createAttempts(deps: AttemptsDeps): Attempts {
   return {
     send,
     async handle(row, mode) {
+      if (mode === 'probe' && hasExpired(deps, row)) return finish(row, 'its receiver was away for too long', 'failed')
       const composed = await composer.compose(row)
       if (composed.kind === 'skip') return finish(row, composed.reason)
       if (composed.kind === 'postpone') {
@@ -68,9 +75,8 @@ export function createAttempts(deps: AttemptsDeps): Attempts {
       }
       const tried = await send(row, composed.url, composed.body)
       if (tried === null) return finish(row, 'the developer was removed')
-      const early = mode === 'probe' && tried.failure !== null && tried.failure.permanent === null && isEarly(deps, row)
-      if (early) return { ...tried, until: row.dueAt }
-      const result = resultOf(deliver, row, tried, deps.random())
+      const spared = mode === 'probe' && tried.failure !== null && isSpared(deps, row, tried.failure)
+      const result = spared ? unchanged(row, tried) : resultOf(deliver, row, tried, deps.random())
       await recorder.record(result)
       return { ...tried, until: result.state === 'pending' ? result.dueAt : null }
     },
@@ -82,4 +88,20 @@ function isEarly({ config, deliver }: AttemptsDeps, row: OutboxRecord): boolean 
   const wait = config.MAILROOM_WEBHOOK_SCHEDULE[row.attemptCount - 1] ?? 0
   const tolerance = 50 + (wait * config.MAILROOM_WEBHOOK_JITTER * 2) / 100
   return deliver.now() < row.dueAt - tolerance
+}
+
+/** The log gets the attempt, the row stays as it is. */
+function unchanged({ id, dueAt, reason }: OutboxRecord, { attempt: made }: Tried): OutboxResult {
+  return { id, attempt: made, counted: false, state: 'pending', dueAt, finishedAt: null, reason }
+}
+
+function isSpared(deps: AttemptsDeps, row: OutboxRecord, { permanent, scope }: Failure): boolean {
+  if (permanent === 'gone') return false
+  const last = waitAfter(deps.config, row.attemptCount + 1, 0) === null
+  return isEarly(deps, row) || (last && scope === 'receiver')
+}
+
+/** Counted from the time when it was due last, so that a redelivered row begins anew. */
+function hasExpired({ config, deliver }: AttemptsDeps, row: OutboxRecord): boolean {
+  return deliver.now() - row.dueAt > config.MAILROOM_DELIVERY_RETENTION
 }

@@ -255,7 +255,7 @@ async function probe(state: State): Promise<ProbeOutput> {
     const answer = outcome(state, handled)
     if (answer !== null) return answer
     if (state.running) return nothing()
-    passed.push(row.accountId ?? '')
+    if (waits(handled)) passed.push(row.accountId ?? '')
   }
 }
 
@@ -265,6 +265,11 @@ async function nextProbe(state: State, passed: readonly string[]): Promise<Outbo
   const others = lastProbed === null ? [] : await deps.store.pending(state.id, [...except, lastProbed], 1)
   const [row] = others.length > 0 ? others : await deps.store.pending(state.id, except, 1)
   return row ?? null
+}
+
+/** A row that was postponed is still its account's first; one that was skipped is done with. */
+function waits(handled: Handled | null): boolean {
+  return handled?.until !== null
 }
 
 function outcome(state: State, handled: Handled | null): ProbeOutput | null {

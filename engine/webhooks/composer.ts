@@ -4,6 +4,7 @@ import type { Sealer } from '../secrets/seal.ts'
 import type { Store } from '../store/port.ts'
 import type { AccountRecord, OutboxRecord } from '../store/records.ts'
 import { urlCallbackBody } from '../callbacks/body.ts'
+import { folderNamer } from '../messages/folder-names.ts'
 import { type Composed, type PayloadDeps, composeMessage } from './payload.ts'
 import { sampleBody } from './sample.ts'
 import { openSecrets, validSecrets } from './secrets.ts'
@@ -19,7 +20,7 @@ export interface Composer {
 }
 
 export interface ComposerDeps {
-  readonly store: Pick<Store, 'accounts' | 'messages' | 'developers'>
+  readonly store: Pick<Store, 'accounts' | 'messages' | 'developers' | 'folders'>
   readonly sealer: Sealer
   readonly targets: Targets
   readonly payload: PayloadDeps
@@ -27,16 +28,24 @@ export interface ComposerDeps {
 
 const rememberedMs = 30_000
 
+/** What the callbacks of one account have in common. */
+interface Owner {
+  readonly account: AccountRecord
+  readonly folderName: (path: string) => string
+}
+
 export function createComposer(deps: ComposerDeps): Composer {
-  const accounts = new LRUCache<string, AccountRecord>({ max: 2000, ttl: rememberedMs })
+  const owners = new LRUCache<string, Owner>({ max: 2000, ttl: rememberedMs })
   const secrets = new LRUCache<string, string>({ max: 1000, ttl: rememberedMs })
 
-  async function accountOf(id: string): Promise<AccountRecord | null> {
-    const known = accounts.get(id)
+  async function ownerOf(id: string): Promise<Owner | null> {
+    const known = owners.get(id)
     if (known !== undefined) return known
-    const found = await deps.store.accounts.get(id)
-    if (found !== null) accounts.set(id, found)
-    return found
+    const [account, folders] = await Promise.all([deps.store.accounts.get(id), deps.store.folders.list(id)])
+    if (account === null) return null
+    const owner = { account, folderName: folderNamer(folders) }
+    owners.set(id, owner)
+    return owner
   }
 
   async function apiSecretOf(developerId: string): Promise<string | null> {
@@ -51,7 +60,7 @@ export function createComposer(deps: ComposerDeps): Composer {
 
   return {
     async compose(row) {
-      if (row.kind === 'message') return composeRow(deps, row, accountOf)
+      if (row.kind === 'message') return composeRow(deps, row, ownerOf)
       return row.kind === 'test' ? composeTest(deps, row) : composeUrl(row)
     },
     async keysOf({ developerId, webhookId }) {
@@ -59,7 +68,7 @@ export function createComposer(deps: ComposerDeps): Composer {
       return apiSecret === null ? null : { apiSecret, webhookSecrets: webhookSecrets(deps, webhookId) }
     },
     forget(userId) {
-      for (const [id, account] of accounts.entries()) if (account.userId === userId) accounts.delete(id)
+      for (const [id, { account }] of owners.entries()) if (account.userId === userId) owners.delete(id)
     },
   }
 }
@@ -84,16 +93,17 @@ function composeTest({ targets, payload }: ComposerDeps, row: OutboxRecord): Com
 async function composeRow(
   deps: ComposerDeps,
   row: OutboxRecord,
-  accountOf: (id: string) => Promise<AccountRecord | null>,
+  ownerOf: (id: string) => Promise<Owner | null>,
 ): Promise<Composed> {
   const target = row.webhookId === null ? null : deps.targets.get(row.webhookId)
   if (target === null) return { kind: 'skip', reason: 'the webhook was removed' }
   if (!target.webhook.active) return { kind: 'skip', reason: 'the webhook is paused' }
-  const account = await accountOf(row.accountId ?? '')
-  if (account === null) return { kind: 'skip', reason: 'the email account was removed' }
+  const owner = await ownerOf(row.accountId ?? '')
+  if (owner === null) return { kind: 'skip', reason: 'the email account was removed' }
+  const { account } = owner
   const message = await deps.store.messages.get(account.id, row.messageId ?? '')
   if (message === null) return { kind: 'skip', reason: 'the message is no longer in the index' }
   const { webhook, matcher } = target
   const threads = () => findThreads(deps.store, target, account.id)
-  return composeMessage(deps.payload, { row, webhook, matcher, account, message, threads })
+  return composeMessage(deps.payload, { ...owner, row, webhook, matcher, message, threads })
 }

@@ -40,12 +40,12 @@ export async function attempt(deps: DeliverDeps, url: string, callback: SignedCa
     const answer = await deps.http.postJson(url, callback.headers, callback.body, deps.limits)
     const failure = judge(deps, answer)
     const error = failure === null ? null : failure.message
-    return { attempt: { at, durationMs: took(), status: answer.status, error, response: answer.body }, failure }
+    return { attempt: { at, durationMs: took(), status: answer.status, error, response: answer.body, url }, failure }
   } catch (thrown) {
     const { code, message } = toAppError(thrown)
     const error = `${code}: ${message}`
     const failure: Failure = { message: error, scope: 'receiver', permanent: null, retryAfterMs: null }
-    return { attempt: { at, durationMs: took(), status: null, error, response: null }, failure }
+    return { attempt: { at, durationMs: took(), status: null, error, response: null, url }, failure }
   }
 }
 

@@ -1,7 +1,8 @@
 /** Why a message is or is not sent: the dry run over stored messages, and the story of one message. */
 import { toAppError } from '../errors.ts'
+import { folderNamer } from '../messages/folder-names.ts'
 import type { Store } from '../store/port.ts'
-import type { AccountRecord, ChangeRecord, MessageRecord, OutboxRecord } from '../store/records.ts'
+import type { AccountRecord, ChangeRecord, FolderRecord, MessageRecord, OutboxRecord } from '../store/records.ts'
 import { type Mail, readContents } from './contents.ts'
 import type { MessageEvent } from './events.ts'
 import type { Judgement, Known } from './match.ts'
@@ -14,7 +15,7 @@ export interface ExplainDeps {
   readonly maxBodyBytes: number
 }
 
-/** The last `limit` stored messages, each with the words of the filters on its best event. */
+/** The last `limit` stored messages, each with the words of the filters. */
 export async function dryRun(
   deps: ExplainDeps,
   target: Target,
@@ -22,17 +23,19 @@ export async function dryRun(
   limit: number,
 ): Promise<DryRunRow[]> {
   const messages = await deps.store.messages.list(account.id, { order: 'desc' }, { limit, offset: 0 })
-  const sent = await sentFolders(deps, account.id)
+  const folders = await deps.store.folders.list(account.id)
   const rows: DryRunRow[] = []
   for (const message of messages) {
-    const changes = await deps.store.changes.ofMessage(account.id, message.id)
-    const { outcome, verdicts } = await judgeBest(deps, target, message, [...changes, ...arrivals(message, sent)])
+    const { outcome, verdicts } = await judgeStored(deps, target, folders, message)
     rows.push({ message, matched: outcome === 'match', verdicts })
   }
   return rows
 }
 
-/** What was seen of the message, what the filters say of it now, and what was queued for this webhook. */
+/**
+ * What was seen of the message, what the filters say of it now (the same as in the dry run) and whether the webhook is active, and
+ * what was queued for it.
+ */
 export async function explain(
   deps: ExplainDeps,
   target: Target,
@@ -41,9 +44,7 @@ export async function explain(
 ): Promise<{ changes: ChangeRecord[]; verdicts: FilterVerdict[]; deliveries: OutboxRecord[] }> {
   const { store } = deps
   const { webhook } = target
-  const changes = await store.changes.ofMessage(account.id, message.id)
-  const events = changes.length > 0 ? changes : arrivals(message, await sentFolders(deps, account.id))
-  const { verdicts } = await judgeBest(deps, target, message, events)
+  const { changes, verdicts } = await judgeStored(deps, target, await store.folders.list(account.id), message)
   const query = { webhookId: webhook.id, accountId: account.id, messageId: message.id }
   const deliveries = await store.outbox.list(query, { limit: 100, offset: 0 })
   const why = webhook.active ? 'the webhook is active' : 'the webhook is paused'
@@ -54,7 +55,10 @@ export async function sentFolders(
   deps: { readonly store: Pick<Store, 'folders'> },
   accountId: string,
 ): Promise<ReadonlySet<string>> {
-  const folders = await deps.store.folders.list(accountId)
+  return sentOf(await deps.store.folders.list(accountId))
+}
+
+function sentOf(folders: readonly FolderRecord[]): ReadonlySet<string> {
   return new Set(folders.filter((folder) => folder.specialUse === '\\Sent').map((folder) => folder.id))
 }
 
@@ -72,21 +76,42 @@ const nothing: Judgement = {
 }
 const rank = { match: 2, undecided: 1, no: 0 } as const
 
+interface StoredJudgement extends Judgement {
+  /** What was seen of the message. */
+  readonly changes: ChangeRecord[]
+}
+
+/**
+ * Every event that was seen of the message, and besides those its arrival as if it came now: a message that was there before the
+ * account was added has none, and of an old one the log of changes has forgotten it.
+ */
+async function judgeStored(
+  deps: ExplainDeps,
+  target: Target,
+  folders: readonly FolderRecord[],
+  message: MessageRecord,
+): Promise<StoredJudgement> {
+  const changes = await deps.store.changes.ofMessage(message.accountId, message.id)
+  const events = [...changes, ...arrivals(message, sentOf(folders))]
+  return { changes, ...(await judgeBest(deps, target, message, events, { folderName: folderNamer(folders) })) }
+}
+
 /** The most favourable event decides; bodies and threads are looked up only when nothing else says no. */
 async function judgeBest(
   deps: ExplainDeps,
   target: Target,
   message: MessageRecord,
   events: readonly MessageEvent[],
+  known: Known,
 ): Promise<Judgement> {
   let best: { judged: Judgement; event: MessageEvent } | null = null
   for (const event of events) {
-    const judged = target.matcher.judge(event, message)
+    const judged = target.matcher.judge(event, message, known)
     if (best === null || rank[judged.outcome] > rank[best.judged.outcome]) best = { judged, event }
   }
   if (best === null) return nothing
   if (best.judged.outcome !== 'undecided') return best.judged
-  return target.matcher.judge(best.event, message, await lookUp(deps, target, message))
+  return target.matcher.judge(best.event, message, { ...known, ...(await lookUp(deps, target, message)) })
 }
 
 async function lookUp(deps: ExplainDeps, target: Target, message: MessageRecord): Promise<Known> {

@@ -1,8 +1,10 @@
 /**
  * Historical scans (receive_historical): messages that were there before, newest to oldest, in lane 1 behind all live mail. At
  * application level for accounts added after the webhook was made, at user level for the user's accounts; each starts when the
- * account's first sync is complete. One page of one scan at a time, with a pause, and only while little waits in the outbox.
- * Where a scan stands is in the store, so a restart goes on there.
+ * account's first sync is complete. Where a scan stands is in the store, so a restart goes on there.
+ *
+ * Webhooks take turns, and so do the accounts of one: a page at a time, each followed by a pause, a few webhooks side by side.
+ * A webhook with much waiting in its outbox (its receiver is slow or away) is left out for a while, and holds up no other.
  *
  * A message that was told live already (its first change has a row) is not told again.
  */
@@ -16,6 +18,7 @@ import type { AccountRecord, HistoricalScan, MessageRecord, OutboxRecord, Webhoo
 import { eventFacts } from './events.ts'
 import { arrivals, sentFolders } from './explain.ts'
 import { type Target, type Targets, blankRow, knownThreads } from './targets.ts'
+import { type Turn, type TurnEnd, type Turns, createTurns } from './turns.ts'
 
 export interface HistoryDeps {
   readonly store: Pick<Store, 'accounts' | 'messages' | 'folders' | 'webhooks' | 'outbox'>
@@ -39,19 +42,29 @@ export interface History {
 
 interface State {
   readonly deps: HistoryDeps
-  /** `<webhook> <account>` → the pair; turns are taken in this order. */
-  readonly queue: Map<string, { readonly webhookId: string; readonly accountId: string }>
+  /** Webhook → its accounts that are not scanned through. */
+  readonly turns: Turns
   readonly stopped: AbortController
-  loop: Promise<void> | null
+  readonly underWay: Set<Promise<void>>
+  timer: NodeJS.Timeout | undefined
   /** Time of the last page's rows: they sort by it. */
   lastAt: number
 }
 
 const accountsAtOnce = 500
 const pageSize = 100
+/** Pages under way at once, of as many webhooks. */
+const pagesAtOnce = 4
 
 export function createHistory(deps: HistoryDeps): History {
-  const state: State = { deps, queue: new Map(), stopped: new AbortController(), loop: null, lastAt: 0 }
+  const state: State = {
+    deps,
+    turns: createTurns(),
+    stopped: new AbortController(),
+    underWay: new Set(),
+    timer: undefined,
+    lastAt: 0,
+  }
   return {
     async startAll() {
       const scanning = deps.targets.all().filter((target) => target.webhook.receiveHistorical)
@@ -63,7 +76,8 @@ export function createHistory(deps: HistoryDeps): History {
     },
     async stop() {
       state.stopped.abort()
-      await state.loop
+      clearTimeout(state.timer)
+      await Promise.all(state.underWay)
     },
   }
 }
@@ -90,39 +104,52 @@ function addReady(state: State, webhook: WebhookRecord, account: AccountRecord):
 function add(state: State, webhook: WebhookRecord, account: AccountRecord): void {
   if (!webhook.receiveHistorical || !webhook.active || account.developerId !== webhook.developerId) return
   if (webhook.userId === null && account.createdAt < webhook.createdAt) return
-  state.queue.set(`${webhook.id} ${account.id}`, { webhookId: webhook.id, accountId: account.id })
-  state.loop ??= run(state).finally(() => {
-    state.loop = null
-  })
+  state.turns.add(webhook.id, account.id)
+  pump(state)
 }
 
-async function run(state: State): Promise<void> {
-  const { deps, queue, stopped } = state
-  const ended = () => stopped.signal.aborted
-  while (!ended() && queue.size > 0) {
-    for (const [key, pair] of [...queue]) {
-      const answer = await step(state, pair.webhookId, pair.accountId).catch((error: unknown) => {
-        deps.log.warn({ ...pair, err: toAppError(error) }, 'historical scan held up')
-        return 'wait' as const
-      })
-      if (answer === 'done') queue.delete(key)
-      const restMs =
-        answer === 'wait'
-          ? Math.max(deps.config.MAILROOM_HISTORICAL_PAUSE, 1000)
-          : deps.config.MAILROOM_HISTORICAL_PAUSE
-      await pause(restMs, undefined, { signal: stopped.signal }).catch(() => undefined)
-      if (ended()) return
+/** Starts what is ready, as far as there is room; what is not ready yet has its alarm. */
+function pump(state: State): void {
+  const { deps, turns, stopped, underWay } = state
+  clearTimeout(state.timer)
+  while (!stopped.signal.aborted && underWay.size < pagesAtOnce) {
+    const turn = turns.take(deps.now())
+    if (turn === null) {
+      alarm(state)
+      return
     }
+    const work = play(state, turn).finally(() => {
+      underWay.delete(work)
+      pump(state)
+    })
+    underWay.add(work)
   }
 }
 
-async function step(state: State, webhookId: string, accountId: string): Promise<'more' | 'wait' | 'done'> {
+function alarm(state: State): void {
+  const next = state.turns.nextAt()
+  if (next !== null) state.timer = setTimeout(() => pump(state), Math.max(next - state.deps.now(), 1))
+}
+
+/** A page, and the pause that belongs to it; live mail has the store to itself meanwhile. Never rejects. */
+async function play(state: State, turn: Turn): Promise<void> {
+  const { deps, turns, stopped } = state
+  const end = await step(state, turn).catch((error: unknown) => {
+    deps.log.warn({ ...turn, err: toAppError(error) }, 'historical scan held up')
+    return 'wait' as const
+  })
+  turns.give(turn, end, deps.now())
+  if (end === 'wait' || end === 'nothing') return
+  await pause(deps.config.MAILROOM_HISTORICAL_PAUSE, undefined, { signal: stopped.signal }).catch(() => undefined)
+}
+
+async function step(state: State, { webhookId, accountId }: Turn): Promise<TurnEnd> {
   const { store, targets, config } = state.deps
   const target = targets.get(webhookId)
-  if (target === null || !target.webhook.active || !target.webhook.receiveHistorical) return 'done'
+  if (target === null || !target.webhook.active || !target.webhook.receiveHistorical) return 'nothing'
   const account = await store.accounts.get(accountId)
   const scan = await store.webhooks.scan(webhookId, accountId)
-  if (account === null || scan?.done === true) return 'done'
+  if (account === null || scan?.done === true) return 'nothing'
   const { pending } = await store.outbox.backlog(webhookId)
   if (pending >= 2 * config.MAILROOM_WEBHOOK_BATCH) return 'wait'
   const messages = await store.messages.older(accountId, scan?.after ?? null, pageSize)

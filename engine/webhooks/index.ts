@@ -8,15 +8,17 @@ import type { Logger } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
 import type { Sealer } from '../secrets/seal.ts'
 import type { Store } from '../store/port.ts'
-import type { OutboxRecord, WebhookRecord } from '../store/records.ts'
+import type { AccountRecord, OutboxRecord, WebhookRecord } from '../store/records.ts'
 import { type Actors, createActors } from './actors.ts'
 import { createAdmin } from './admin.ts'
 import { createAttempts } from './attempts.ts'
 import { type Composer, createComposer } from './composer.ts'
 import type { Mail } from './contents.ts'
+import { dryRunAll } from './dry-run.ts'
 import { dryRun, explain } from './explain.ts'
 import { type History, createHistory } from './history.ts'
 import { createRecorder } from './recorder.ts'
+import { type Redeliveries, createRedeliveries } from './redelivery.ts'
 import { createStreams } from './streams.ts'
 import { type Target, type Targets, createTargets, newTarget, planRows } from './targets.ts'
 import type { Webhooks } from './types.ts'
@@ -44,6 +46,7 @@ interface Wing {
   readonly composer: Composer
   readonly actors: Actors
   readonly history: History
+  readonly redeliveries: Redeliveries
   readonly stopWork: () => Promise<void>
 }
 
@@ -64,6 +67,12 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
     planStatus: (account, transition) => planStatus(wing, account, transition),
     initialSyncDone: (account) => initialSyncDone(wing, account),
     dryRun: (webhook, account, limit) => dryRun(explainDeps, targetOf(wing, webhook), account, limit),
+    dryRunAll(webhook, userId, limit) {
+      const judge = (account: AccountRecord, share: number) =>
+        dryRun(explainDeps, targetOf(wing, webhook), account, share)
+      const coverage = { developerId: webhook.developerId, userId: userId ?? webhook.userId }
+      return dryRunAll({ store: deps.store, judge }, coverage, limit)
+    },
     explain: (webhook, account, message) => explain(explainDeps, targetOf(wing, webhook), account, message),
     forget(userId) {
       composer.forget(userId)
@@ -97,14 +106,16 @@ function build(deps: WebhooksDeps) {
     deliver: { http, limits, config, now },
   })
   const actors = createActors({ config, log, metrics, store, targets, attempts, now, random })
-  const history = createHistory({ store, targets, config, log, now, reread: (channelId) => actors.reread(channelId) })
-  const admin = createAdmin({ config, store, sealer, targets, actors, attempts, composer, history, now })
+  const reread = (channelId: string) => actors.reread(channelId)
+  const history = createHistory({ store, targets, config, log, now, reread })
+  const redeliveries = createRedeliveries({ store, targets, log, now, reread })
+  const admin = createAdmin({ config, store, sealer, targets, actors, attempts, composer, history, redeliveries, now })
   const stopWork = async () => {
     await actors.stopAll(config.MAILROOM_SHUTDOWN_TIMEOUT)
     await recorder.close(config.MAILROOM_SHUTDOWN_TIMEOUT)
     await http.close()
   }
-  const wing: Wing = { deps, now, targets, composer, actors, history, stopWork }
+  const wing: Wing = { deps, now, targets, composer, actors, history, redeliveries, stopWork }
   return { wing, admin }
 }
 
@@ -113,11 +124,12 @@ async function startAll(wing: Wing): Promise<void> {
   await targets.load()
   for (const { webhook } of targets.all()) actors.start(webhook.id, webhook)
   for (const channelId of await deps.store.outbox.channels()) actors.reread(channelId)
+  wing.redeliveries.startAll()
   await wing.history.startAll()
 }
 
 async function stopAll(wing: Wing): Promise<void> {
-  await wing.history.stop()
+  await Promise.all([wing.history.stop(), wing.redeliveries.stop()])
   await wing.stopWork()
 }
 

@@ -6,7 +6,8 @@
  * - to_domain, from_domain: the domain itself and its sub-domains: `example.com` matches `a@mail.example.com`.
  * - subject: part of the subject, or a regular expression. file_name: a whole name of any attachment.
  * - thread: our thread id, the hosted thread id, or any Message-ID of the thread.
- * - folder_added, folder_removed: the full name, with the server's delimiter or with /; see events.ts for the events.
+ * - folder_added, folder_removed: the full name, with / as the API shows it or with the server's delimiter; see events.ts for
+ *   the events.
  * - body_search: part of a decoded text body; wildcards and regular expressions may match anywhere in it.
  *
  * Two filters may have to wait: a body is only known at delivery, and a thread named by a Message-ID that the message itself
@@ -24,6 +25,8 @@ export interface Known {
   readonly bodies?: readonly string[]
   /** Thread ids that the webhook's thread reference leads to in this account. */
   readonly threads?: ReadonlySet<string>
+  /** A folder's name as the API shows it, for the words of a verdict. */
+  readonly folderName?: (path: string) => string
 }
 
 export interface Judgement {
@@ -168,19 +171,25 @@ function shown(value: string): string {
 
 /** With both folder filters, each speaks on its own direction only. */
 function folderCheck(patterns: readonly Pattern[], direction: 'added' | 'removed', both: boolean): Check {
-  return (event) => {
+  return (event, _message, { folderName = (path) => path }) => {
     const move = moveOf(event)
     if (move !== direction) {
       const other = both && move !== 'none'
       return { matched: other, why: other ? 'the other folder filter decides' : `${event.kind} is not "${direction}"` }
     }
-    return anyOf(patterns, folderNames(event.path), 'it')
+    const names = folderNames(event.path)
+    const pattern = patterns.find((one) => names.some((name) => one.matches(name)))
+    const folder = shown(folderName(event.path))
+    if (pattern !== undefined) return { matched: true, why: `${folder} matches ${pattern.source}` }
+    return { matched: false, why: `${folder} does not match ${patterns.map(({ source }) => source).join(', ')}` }
   }
 }
 
-/** Delimiters in use are / . and \: names are compared as the server writes them, and with / for each of the others. */
+/** All that servers use but /. The account's own is not at hand here: names are compared as the server writes them, and with / for each. */
+const delimiters = ['.', '\\', ':', '|', '^', '!']
+
 function folderNames(path: string): string[] {
-  return [...new Set([path, path.replaceAll('.', '/'), path.replaceAll('\\', '/')])]
+  return [path, ...delimiters.filter((one) => path.includes(one)).map((one) => path.replaceAll(one, '/'))]
 }
 
 /** Without angle brackets, and without the gm- that some clients put before hosted ids. */

@@ -30,6 +30,8 @@ export interface DataSource {
   readonly dialect: Dialect
   readonly baseUrl: string
   readonly account: Pick<AccountRecord, 'label' | 'userId'>
+  /** Server path → the folder's name as the API shows it. */
+  readonly folderName: (path: string) => string
   readonly message: MessageRecord
   readonly facts: EventFacts
   readonly contents: Contents
@@ -76,7 +78,7 @@ function v2Data(source: DataSource): Record<string, unknown> {
   }
 }
 
-function commonData({ message, facts }: DataSource): Record<string, unknown> {
+function commonData({ message, facts, folderName }: DataSource): Record<string, unknown> {
   return {
     message_id: message.id,
     email_message_id: bracketed(message.emailMessageId),
@@ -85,7 +87,7 @@ function commonData({ message, facts }: DataSource): Record<string, unknown> {
     person_info: personInfo(message),
     references: message.references.map(bracketed),
     subject: message.subject,
-    folders: facts.folders,
+    folders: [...new Set(facts.folders.map(folderName))],
   }
 }
 
@@ -151,14 +153,14 @@ function thumbnailUrl(email: string): string {
 }
 
 /** Where the message lies, the event's own place first; of a message that is gone, where it was last. */
-function placesOf({ account, message, facts, ...source }: DataSource): Record<string, unknown>[] {
+function placesOf({ account, message, facts, folderName, ...source }: DataSource): Record<string, unknown>[] {
   const resource_url = accountUrl({ ...source, account })
   const here = facts.folders.includes(facts.path) || facts.folders.length === 0
   const others = message.placements.filter(
     (one) => facts.folders.includes(one.path) && !(here && one.folderId === facts.folderId && one.uid === facts.uid),
   )
   const places = [...(here ? [{ path: facts.path, uid: facts.uid }] : []), ...others]
-  return places.map(({ path, uid }) => ({ label: account.label, folder: path, uid, resource_url }))
+  return places.map(({ path, uid }) => ({ label: account.label, folder: folderName(path), uid, resource_url }))
 }
 
 function filesOf({ message }: DataSource): Record<string, unknown>[] {

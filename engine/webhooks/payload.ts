@@ -31,6 +31,7 @@ export interface MessageJob {
   readonly matcher: Matcher
   readonly account: AccountRecord
   readonly message: MessageRecord
+  readonly folderName: (path: string) => string
   /** Threads that the filter's reference leads to; looked up only when the matcher has such a filter. */
   readonly threads: () => Promise<ReadonlySet<string>>
 }
@@ -102,7 +103,7 @@ async function decide(
 }
 
 function messageBody(deps: PayloadDeps, job: MessageJob, facts: EventFacts, contents: ReadContents['contents']): Body {
-  const { row, webhook, account, message } = job
+  const { row, webhook, account, message, folderName } = job
   const folderFilters = webhook.filters.folderAdded !== undefined || webhook.filters.folderRemoved !== undefined
   return {
     account_id: account.userId,
@@ -114,6 +115,7 @@ function messageBody(deps: PayloadDeps, job: MessageJob, facts: EventFacts, cont
       dialect: webhook.version,
       baseUrl: deps.baseUrl(),
       account,
+      folderName,
       message,
       facts,
       contents,

@@ -60,6 +60,7 @@ export function sampleBody(webhook: WebhookRecord, deps: Pick<PayloadDeps, 'base
       dialect: webhook.version,
       baseUrl: deps.baseUrl(),
       account: { userId, label: 'ben::example' },
+      folderName: (path) => path,
       message: sampleMessage(deps.now()),
       facts,
       contents: sampleContents(webhook),

@@ -4,8 +4,8 @@
  *   timestamp's text immediately followed by the token;
  * - in the headers, Standard Webhooks: webhook-id, webhook-timestamp, and webhook-signature with one `v1,<base64>` per valid key
  *   over `id.timestamp.body`: first the webhook's own secrets (`whsec_…`; after a rotation the old one too), last the developer's
- *   API secret as UTF-8 bytes (a verifier takes it as `whsec_` + base64 of the secret). Callbacks to a bare URL have no webhook:
- *   they carry the developer's signature alone.
+ *   API secret as UTF-8 bytes (a verifier takes it as `whsec_` + base64 of the secret). A failure notification is signed like its
+ *   webhook's callbacks; status and sync callbacks have no webhook: they carry the developer's signature alone.
  */
 import { createHmac, randomBytes } from 'node:crypto'
 

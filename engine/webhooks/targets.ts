@@ -14,7 +14,7 @@ import { type Known, type Matcher, compileMatcher } from './match.ts'
 export interface Target {
   webhook: WebhookRecord
   matcher: Matcher
-  /** Account → thread ids that the thread filter's reference leads to; absent = not looked up lately. */
+  /** Account → thread ids that the thread filter's reference leads to; absent = not found, or not looked up lately. */
   readonly threads: LRUCache<string, Set<string>>
 }
 
@@ -137,7 +137,10 @@ function learn(target: Target, message: MessageRecord): void {
   if (message.hostedThreadId !== null) threads?.add(message.hostedThreadId)
 }
 
-/** Looks the reference up in the account: a Message-ID of any of the thread's messages leads to the thread's ids. */
+/**
+ * Looks the reference up in the account: a Message-ID of any of the thread's messages leads to the thread's ids. That there is
+ * no such message is not remembered: it may arrive at any time.
+ */
 export async function findThreads(
   store: Pick<Store, 'messages'>,
   target: Target,
@@ -147,8 +150,8 @@ export async function findThreads(
   if (known !== undefined) return known
   const reference = target.matcher.threadReference
   const found = reference === null ? null : await store.messages.find(accountId, reference)
-  const ids = found === null ? [] : [found.threadId, ...(found.hostedThreadId === null ? [] : [found.hostedThreadId])]
-  const threads = new Set(ids)
+  if (found === null) return new Set()
+  const threads = new Set([found.threadId, ...(found.hostedThreadId === null ? [] : [found.hostedThreadId])])
   target.threads.set(accountId, threads)
   return threads
 }

@@ -22,6 +22,11 @@ export interface DryRunRow {
   readonly verdicts: readonly FilterVerdict[]
 }
 
+/** A row of a dry run over several email accounts. */
+export interface CoveredRow extends DryRunRow {
+  readonly account: AccountRecord
+}
+
 /** What a create or an edit names; undefined = not named, null or '' = remove. Bad patterns: `bad_request` naming the parameter and the place. */
 export interface WebhookInput {
   readonly callbackUrl?: string
@@ -53,6 +58,11 @@ export interface Webhooks extends ChangeListener {
   secret(webhook: WebhookRecord): string
   /** Sends a sample now, whatever the filters; answers the row with its attempt. */
   test(webhook: WebhookRecord): Promise<OutboxRecord>
+  /**
+   * Sets callbacks back into the queue and answers how many. A time may hold more than a moment can take: then the answer is how
+   * many are queued so far, the rest follows, also over a restart, and `redelivery` of the webhook's record says how far it is.
+   * `conflict` when the webhook is paused or another time is under way; the same time again joins the work.
+   */
   redeliver(
     webhook: WebhookRecord,
     which: {
@@ -62,8 +72,12 @@ export interface Webhooks extends ChangeListener {
       readonly failedOnly?: boolean
     },
   ): Promise<number>
+  /** One finished callback of any kind again, to where it goes. Answers 1, or 0 when it is on its way already. */
+  resend(row: OutboxRecord): Promise<number>
   /** The last `limit` stored messages of the account, each with every filter's word. */
   dryRun(webhook: WebhookRecord, account: AccountRecord, limit: number): Promise<DryRunRow[]>
+  /** The same over all email accounts that the webhook covers, or those of one user: the last `limit` messages of all together. */
+  dryRunAll(webhook: WebhookRecord, userId: string | null, limit: number): Promise<CoveredRow[]>
   /** Why this message was or was not sent. */
   explain(
     webhook: WebhookRecord,

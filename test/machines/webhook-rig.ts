@@ -39,6 +39,7 @@ export const healthy: WebhookHealthState = {
   lastError: null,
   lastSuccessAt: null,
   failingSince: null,
+  abandonedAt: null,
   failureVersion: 0,
 }
 
@@ -95,7 +96,12 @@ export function webhookRig(options: RigOptions = {}) {
     tags: () => [...actor.getSnapshot().tags].sort().join(' '),
     context: () => actor.getSnapshot().context,
     health: () => actor.getSnapshot().context.health,
-    announced: () => emitted.filter(({ type }) => type === 'failure.announced'),
+    announced: () => emitted.filter(({ type }) => type === 'failing'),
+    /** Announcements in the reports, each once, however often its report was repeated. */
+    told: () => {
+      const all = report.calls.flatMap(({ input }) => input.announcements)
+      return [...new Map(all.map((one) => [one.version, one])).values()]
+    },
     async send(event: WebhookEvent) {
       actor.send(event)
       await settle()

@@ -167,8 +167,9 @@ describe('retrying', () => {
       assert.equal(rig.health().failure, index >= 1)
     }
     assert.deepEqual(rig.announced(), [
-      { type: 'failure.announced', webhookId: 'w1', version: 1, message: 'HTTP 501', at: startOfTime + 305_000 },
+      { type: 'failing', webhookId: 'w1', message: 'HTTP 501', at: startOfTime + 305_000 },
     ])
+    assert.deepEqual(rig.told(), [{ version: 1, news: 'failing', message: 'HTTP 501', at: startOfTime + 305_000 }])
     assert.equal(rig.drain.runs.length, 1)
   })
 
@@ -181,7 +182,7 @@ describe('retrying', () => {
     assert.equal(rig.tags(), 'active draining healthy')
     assert.deepEqual(rig.health(), { ...healthy, failureVersion: 1, lastSuccessAt: rig.now() })
     assert.deepEqual(rig.report.last().input.health, rig.health())
-    assert.deepEqual(rig.emitted, [{ type: 'recovered', webhookId: 'w1', at: rig.now() }])
+    assert.deepEqual(rig.emitted, [{ type: 'recovered', webhookId: 'w1', message: null, at: rig.now() }])
   })
 
   test('a second failing period is announced again, by the next version', async () => {
@@ -195,10 +196,7 @@ describe('retrying', () => {
       await rig.untilProbe()
       await rig.probeFails()
     }
-    assert.deepEqual(
-      rig.announced().map((event) => ('version' in event ? event.version : null)),
-      [5],
-    )
+    assert.equal(rig.announced().length, 1)
     assert.deepEqual(
       rig.report.calls.flatMap(({ input }) => input.announcements.map(({ version }) => version)),
       [5],

@@ -27,11 +27,16 @@ describe('permanent failures', () => {
       assert.ok(rig.drain.last().stopped)
       assert.equal(rig.announced().length, 1)
       assert.deepEqual(
-        rig.emitted.filter(({ type }) => type === 'deactivated'),
-        [{ type: 'deactivated', webhookId: 'w1', reason: 'gone', at: rig.now() }],
+        rig.emitted.map(({ type }) => type),
+        ['failing', 'gone'],
+      )
+      assert.deepEqual(
+        rig.told().map(({ version, news }) => ({ version, news })),
+        [{ version: 1, news: 'gone' }],
+        'told once, and why',
       )
       const stored = rig.report.calls.map(({ input }) => input)
-      assert.equal(stored.filter(({ deactivation }) => deactivation !== null).length, 1)
+      assert.equal(stored.filter(({ goneAt }) => goneAt !== null).length, 1)
       assert.equal(stored.at(-1)?.health.failure, true)
       assert.equal(stored.at(-1)?.health.retryAt, null)
       await rig.pass(24 * hour)
@@ -50,25 +55,114 @@ describe('permanent failures', () => {
     assert.equal(rig.announced().length, 1)
   })
 
-  test('failing for five days makes it inactive', async () => {
+  test('410 while it is failing already is told besides', async () => {
     const rig = webhookRig()
     await rig.deliveryFails()
-    let tries = 0
-    while (rig.context().active && tries < 200) {
+    for (let step = 0; step < 3; step += 1) {
       await rig.untilProbe()
       await rig.probeFails()
-      tries += 1
     }
+    await rig.untilProbe()
+    await rig.probeFails({ permanent: 'gone', message: 'HTTP 410' })
     assert.equal(rig.tags(), 'failed paused')
+    assert.deepEqual(
+      rig.told().map(({ version, news, message }) => ({ version, news, message })),
+      [
+        { version: 1, news: 'failing', message: 'HTTP 500' },
+        { version: 2, news: 'gone', message: 'HTTP 410' },
+      ],
+    )
+    assert.equal(rig.health().failureVersion, 2)
+  })
+})
+
+describe('failing for five days', () => {
+  async function abandonedRig(): Promise<WebhookRig> {
+    const rig = webhookRig()
+    await rig.deliveryFails()
+    for (let tries = 0; rig.health().abandonedAt === null && tries < 200; tries += 1) {
+      await rig.untilProbe()
+      await rig.probeFails()
+    }
+    return rig
+  }
+
+  test('it stays active, is told once more, and one row is tried every hour', async () => {
+    const rig = await abandonedRig()
+    assert.equal(rig.tags(), 'abandoned active failed waiting')
+    assert.ok(rig.context().active)
     const failingFor = rig.now() - startOfTime
     assert.ok(failingFor >= settings.abandonMs && failingFor <= settings.abandonMs + hour)
-    assert.deepEqual(rig.emitted.at(-1), {
-      type: 'deactivated',
-      webhookId: 'w1',
-      reason: 'abandoned',
-      at: rig.now(),
-    })
-    assert.equal(rig.announced().length, 1)
+    assert.deepEqual(rig.emitted.at(-1), { type: 'abandoned', webhookId: 'w1', message: 'HTTP 500', at: rig.now() })
+    assert.deepEqual(
+      rig.told().map(({ version, news }) => ({ version, news })),
+      [
+        { version: 1, news: 'failing' },
+        { version: 2, news: 'abandoned' },
+      ],
+    )
+    const before = rig.probe.calls.length
+    for (let step = 0; step < 48; step += 1) {
+      await rig.untilProbe()
+      await rig.probeFails()
+    }
+    assert.equal(rig.probe.calls.length, before + 48)
+    assert.equal(rig.told().length, 2, 'never again in this failing period')
+    assert.ok(rig.report.calls.every(({ input }) => input.goneAt === null))
+  })
+
+  test('a delivered probe ends it, and a new period is told anew', async () => {
+    const rig = await abandonedRig()
+    await rig.untilProbe()
+    await rig.probes({ delivered: true, at: rig.now() })
+    assert.equal(rig.tags(), 'active draining healthy')
+    assert.equal(rig.health().abandonedAt, null)
+    assert.equal(rig.emitted.at(-1)?.type, 'recovered')
+    await rig.deliveryFails({ permanent: 'redirect' })
+    assert.deepEqual(
+      rig
+        .told()
+        .map(({ version, news }) => ({ version, news }))
+        .at(-1),
+      { version: 3, news: 'failing' },
+    )
+  })
+
+  test('ACTIVATE ends it at once', async () => {
+    const rig = await abandonedRig()
+    await rig.send({ type: 'ACTIVATE', now: rig.now(), jitter: 0.5 })
+    assert.equal(rig.tags(), 'active draining healthy')
+    assert.equal(rig.health().abandonedAt, null)
+  })
+
+  test('a restart goes on with the probes and tells nothing again', async () => {
+    const before = await abandonedRig()
+    const health = { ...before.health(), retryAt: startOfTime + hour }
+    const rig = webhookRig({ health })
+    assert.equal(rig.tags(), 'abandoned active failed waiting')
+    await rig.untilProbe()
+    await rig.probeFails()
+    assert.equal(rig.tags(), 'abandoned active failed waiting')
+    assert.deepEqual(rig.emitted, [])
+    assert.deepEqual(rig.told(), [])
+    assert.equal(rig.health().failureVersion, 2)
+  })
+
+  test('with rows that fail each for itself too: draining ends, the probes begin', async () => {
+    const rig = webhookRig()
+    await rig.rowFails()
+    assert.equal(rig.tags(), 'active draining retrying')
+    for (let passed = 0; passed <= settings.abandonMs; passed += hour) {
+      await rig.pass(hour)
+      if (rig.tags().includes('draining')) await rig.rowFails()
+    }
+    assert.ok(rig.tags().startsWith('abandoned active failed'), rig.tags())
+    assert.ok(rig.drain.last().stopped)
+    assert.deepEqual(
+      rig.told().map(({ news }) => news),
+      ['failing', 'abandoned'],
+    )
+    assert.ok(rig.health().retryAt !== null)
   })
 })
 
@@ -79,7 +173,7 @@ describe('ACTIVATE and DEACTIVATE', () => {
     })
     await rig.send({ type: 'DEACTIVATE' })
     assert.equal(rig.tags(), 'failed paused')
-    assert.equal(rig.report.last().input.deactivation, null, 'that is the developer’s own edit')
+    assert.equal(rig.report.last().input.goneAt, null, 'that is the developer’s own edit')
     assert.equal(rig.health().retryAt, null)
     await rig.send({ type: 'delivered', at: rig.now() })
     await rig.send({ type: 'WAKE' })
@@ -102,14 +196,14 @@ describe('ACTIVATE and DEACTIVATE', () => {
     assert.deepEqual(rig.drain.last().received, ['WAKE'])
   })
 
-  test('ACTIVATE makes void a deactivation that is not stored yet', async () => {
+  test('ACTIVATE makes void a 410 that is not stored yet', async () => {
     const rig = webhookRig({ holdReports: true })
     await rig.deliveryFails({ permanent: 'gone' })
-    assert.equal(rig.report.last().input.deactivation?.reason, 'gone')
+    assert.equal(rig.report.last().input.goneAt, rig.now())
     await rig.send({ type: 'ACTIVATE', now: rig.now(), jitter: 0.5 })
     rig.report.last().reject(new Error('the store is away'))
     await rig.pass(settings.reportRetryMs)
-    assert.equal(rig.report.last().input.deactivation, null)
+    assert.equal(rig.report.last().input.goneAt, null)
     assert.deepEqual(
       rig.report.last().input.announcements.map(({ version }) => version),
       [1],
@@ -124,7 +218,9 @@ describe('records', () => {
     rig.report.last().reject(new Error('the store is away'))
     await rig.pass(settings.reportRetryMs)
     assert.equal(rig.report.calls.length, 2)
-    assert.deepEqual(rig.report.last().input.announcements, [{ version: 1, message: 'HTTP 500', at: startOfTime }])
+    assert.deepEqual(rig.report.last().input.announcements, [
+      { version: 1, news: 'failing', message: 'HTTP 500', at: startOfTime },
+    ])
     await rig.pass(settings.reportDeadlineMs)
     assert.ok(rig.report.last().signal.aborted)
     await rig.pass(settings.reportRetryMs * 2)

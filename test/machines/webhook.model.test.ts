@@ -1,12 +1,16 @@
 /**
  * Random lives of a webhook. The reference counts in its own words: a failing period begins with the third failed round in a
- * row (or a permanent failure) and ends with a success or ACTIVATE; each is announced exactly once.
+ * row (or a permanent failure) and ends with a success or ACTIVATE; each is announced exactly once, and again when it has lasted
+ * for abandonMs, and when the receiver answers 410. One failure tells at most one thing.
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { settle } from './rig.ts'
-import { settings, webhookRig, type WebhookRig } from './webhook-rig.ts'
+import { settings as usual, webhookRig, type WebhookRig } from './webhook-rig.ts'
+
+/** Short enough for these lives to get there. */
+const settings = { ...usual, abandonMs: 2 * 3_600_000 }
 
 const failures = fc.record({
   retryAfterMs: fc.option(fc.nat(7_200_000)),
@@ -40,7 +44,8 @@ const steps = fc.oneof(
 )
 
 type Step = typeof steps extends fc.Arbitrary<infer T> ? T : never
-type Told = { kind: 'success' | 'cleared' } | { kind: 'failure'; permanent: boolean } | null
+type Told =
+  { kind: 'success' | 'cleared' } | { kind: 'failure'; permanent: FailureStep['permanent']; at: number } | null
 
 /** Does the step, and says what the webhook was told about its receiver. */
 async function take(rig: WebhookRig, step: Step): Promise<Told> {
@@ -62,7 +67,7 @@ function tell(rig: WebhookRig, step: Step): Told {
     case 'fail row':
       if (!tags.has('draining')) return null
       rig.drain.last().sendBack({ type: 'row.failed', failure: rig.failure(plain(step.failure)) })
-      return { kind: 'failure', permanent: step.failure.permanent !== undefined }
+      return { kind: 'failure', permanent: step.failure.permanent, at }
     case 'deliver':
       if (tags.has('draining')) rig.drain.last().sendBack({ type: 'delivered', at })
       else if (tags.has('probing')) rig.probe.last().resolve({ delivered: true, at })
@@ -99,7 +104,7 @@ function plain({ permanent, ...rest }: FailureStep) {
 
 function fail(rig: WebhookRig, failure: FailureStep): Told {
   const { tags } = rig.actor.getSnapshot()
-  const told: Told = { kind: 'failure', permanent: failure.permanent !== undefined }
+  const told: Told = { kind: 'failure', permanent: failure.permanent, at: rig.now() }
   if (tags.has('draining')) {
     rig.drain.last().sendBack({ type: 'delivery.failed', failure: rig.failure(plain(failure)) })
     return told
@@ -124,30 +129,40 @@ function assertTagged(rig: WebhookRig): void {
 test('whatever happens, the promises hold', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(steps, { minLength: 5, maxLength: 60 }), async (life) => {
-      const rig = webhookRig()
+      const rig = webhookRig({ input: { settings } })
       let row = 0
       let failing = false
       let periods = 0
+      let since: number | null = null
+      let abandoned = false
+      let told = 0
       for (const step of life) {
         const probes = rig.probe.calls.length
         const { retryAt } = rig.health()
         const { tags } = rig.actor.getSnapshot()
         const waited = tags.has('waiting')
-        const told = await take(rig, step)
-        if (told?.kind === 'failure') {
+        const heard = await take(rig, step)
+        if (heard?.kind === 'failure') {
           row += 1
-          if (!failing && (told.permanent || row >= settings.announceAfter)) {
-            failing = true
-            periods += 1
-          }
-        } else if (told) {
+          since ??= heard.at
+          const tooLong: boolean = heard.at - since >= settings.abandonMs
+          const begins: boolean =
+            !failing && (heard.permanent !== undefined || tooLong || row >= settings.announceAfter)
+          if (begins) periods += 1
+          failing ||= begins
+          if (begins || heard.permanent === 'gone' || (tooLong && !abandoned)) told += 1
+          abandoned ||= tooLong
+        } else if (heard) {
           row = 0
+          since = null
           failing = false
+          abandoned = false
         }
         assertTagged(rig)
         assert.equal(rig.health().failure, failing)
         assert.equal(rig.announced().length, periods, 'one announcement for each failing period')
-        assert.equal(rig.health().failureVersion, periods)
+        assert.equal(rig.health().failureVersion, told)
+        assert.equal(rig.health().abandonedAt !== null, abandoned)
         assert.equal(rig.health().consecutiveFailures, row)
         if (waited && rig.probe.calls.length > probes) {
           assert.ok((rig.probe.calls[probes]?.at ?? 0) >= (retryAt ?? 0), 'no try before its time')
@@ -156,7 +171,7 @@ test('whatever happens, the promises hold', async () => {
       const announced = rig.report.calls.flatMap(({ input }) => input.announcements.map(({ version }) => version))
       assert.deepEqual(
         announced,
-        Array.from({ length: periods }, (_, index) => index + 1),
+        Array.from({ length: told }, (_, index) => index + 1),
         'each stored once',
       )
       assert.deepEqual(rig.errors, [])

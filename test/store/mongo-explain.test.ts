@@ -75,7 +75,17 @@ function reads(store: Store, mailbox: Mailbox, inbox: string): Record<string, ()
     'outbox.list by developer': () => store.outbox.list({ developerId: developer.id, statusFrom: 500 }, page),
     'outbox.list by account': () => store.outbox.list({ accountId: id, createdFrom: epochStart }, page),
     'outbox.list by message': () => store.outbox.list({ messageId: newId(), webhookId }, page),
+    'outbox.list by webhook and kind': () => store.outbox.list({ webhookId, kind: 'failure' }, page),
+    'outbox.list by developer and kind': () => store.outbox.list({ developerId: developer.id, kind: 'status' }, page),
+    'outbox.list by account and kind': () => store.outbox.list({ accountId: id, kind: 'status' }, page),
     'outbox.requeue': () => store.outbox.requeue({ webhookId, states: ['failed'] }, epochStart, 10),
+    'outbox.requeue of a time': () =>
+      store.outbox.requeue(
+        { webhookId, kind: 'message', createdFrom: 1, createdUntil: epochStart, finishedUntil: epochStart },
+        epochStart,
+        10,
+        { createdAt: epochStart, id: newId() },
+      ),
     'outbox.expire': () => store.outbox.expire(epochStart - 1e9, 100),
     'contacts.list': () => store.contacts.list(user.id, 'total_count', 'desc', page),
     'contacts.list by direct': () => store.contacts.list(user.id, 'direct_count', 'asc', page),

@@ -148,6 +148,30 @@ describe('plans of the embedded store', () => {
       { accountId: 'a', developerId: 'd' },
       { messageId: 'm', webhookId: 'w', accountId: 'a' },
     ]
+    const after = { createdAt: 1, id: 'i' }
+    const behind = {
+      webhookId: 'w',
+      kind: 'message',
+      createdFrom: 1,
+      createdUntil: 2,
+      finishedUntil: 3,
+      after,
+    } as const
+    for (const query of [behind, { ...behind, states: ['failed'] } as const]) {
+      const step = outbox.deliveryPage(query, outbox.finishedStates, 'ASC', page)
+      served('requeue', step)
+      assert(plan(step).every((line) => !line.startsWith('SEARCH outbox') || line.includes('outbox_of_webhook')))
+    }
+    for (const owner of [{ webhookId: 'w' }, { accountId: 'a', developerId: 'd' }, { developerId: 'd' }]) {
+      for (const query of [owner, { ...owner, states: ['failed'], createdFrom: 1, statusFrom: 400 } as const]) {
+        const few = outbox.deliveryPage({ ...query, kind: 'status' }, outbox.allStates, 'DESC', page)
+        served('notices', few)
+        assert(
+          plan(few).some((line) => line.includes('outbox_notices_of_')),
+          plan(few).join(' | '),
+        )
+      }
+    }
     for (const query of queries) {
       for (const direction of ['ASC', 'DESC'] as const) {
         served(JSON.stringify(query), outbox.deliveryPage(query, outbox.allStates, direction, page))

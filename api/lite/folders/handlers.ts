@@ -1,11 +1,11 @@
 /** EA/folders. The list is the index's; creating is asked of the mail server. */
 import { z } from 'zod'
-import { AppError, type FolderRecord } from '../../../engine/index.ts'
+import { AppError, folderName, type FolderRecord } from '../../../engine/index.ts'
 import { defineRoute, type Call, type Route } from '../../route.ts'
 import { accountPath } from '../email_accounts/schema.ts'
 import { findAccount, findFolder, lookUpFolder, serverPath, type Mailbox } from '../find.ts'
 import { liteUrls } from '../urls.ts'
-import { folderName, presentFolder } from './present.ts'
+import { presentFolder } from './present.ts'
 import { createAnswer, folderPath, folderQuery, folderView, listQuery, nameOnly } from './schema.ts'
 
 const tag = 'Folders'

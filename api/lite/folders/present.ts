@@ -1,6 +1,6 @@
 /** Folders from records to the wire. Names have '/' between their levels, whatever the server uses. */
 import type { z } from 'zod'
-import type { AccountRecord, FolderRecord, SpecialUse } from '../../../engine/index.ts'
+import { folderName, type AccountRecord, type FolderRecord, type SpecialUse } from '../../../engine/index.ts'
 import type { LiteUrls } from '../urls.ts'
 import type { folderView } from './schema.ts'
 
@@ -24,15 +24,6 @@ export function symbolicName(folder: Pick<FolderRecord, 'path' | 'specialUse'>):
 export function xlistName(folder: Pick<FolderRecord, 'path' | 'specialUse'>): string {
   const use = folder.specialUse ?? (folder.path === 'INBOX' ? '\\Inbox' : null)
   return use === null ? '' : xlistNames[use]
-}
-
-/**
- * The name that callers use: '/' between the levels. A level that holds a '/' itself can only be told apart with the server's
- * delimiter, so such a folder keeps the server's spelling.
- */
-export function folderName(folder: Pick<FolderRecord, 'path' | 'delimiter'>): string {
-  if (folder.delimiter === '' || folder.delimiter === '/' || folder.path.includes('/')) return folder.path
-  return folder.path.split(folder.delimiter).join('/')
 }
 
 export function presentFolder(

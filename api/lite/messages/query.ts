@@ -1,6 +1,5 @@
 /** List parameters → a query of the index. */
-import type { FolderRecord, MessageQuery } from '../../../engine/index.ts'
-import { folderName } from '../folders/present.ts'
+import { folderName, type FolderRecord, type MessageQuery } from '../../../engine/index.ts'
 import type { ListParameters } from './schema.ts'
 
 export function messageQueryOf(query: ListParameters, folder: FolderRecord | null): MessageQuery {

@@ -1,9 +1,9 @@
 /** Beyond the original: the delivery log, redelivery, a sample, the secret and a dry run, at both levels. */
 import { z } from 'zod'
-import { notFound, type AccountRecord, type WebhookRecord } from '../../../engine/index.ts'
+import { badParameter, notFound, type CoveredRow, type WebhookRecord } from '../../../engine/index.ts'
 import { defineRoute, type Call, type Route } from '../../route.ts'
-import { findAccount } from '../find.ts'
-import { presentDelivery, presentDryRun } from './present.ts'
+import { findAccount, findUser } from '../find.ts'
+import { presentDelivery, presentDryRun, presentRedelivery } from './present.ts'
 import {
   deliveriesQuery,
   deliveryView,
@@ -11,6 +11,8 @@ import {
   dryRunQuery,
   redeliverAnswer,
   redeliverBody,
+  redeliverManyAnswer,
+  redeliveryView,
   secretAnswer,
 } from './schema.ts'
 import { findWebhook, hookPath, levels, type Level } from './scope.ts'
@@ -22,6 +24,8 @@ function list({ base, tag }: Level): Route {
     auth: 'developer',
     tag,
     summary: 'List the callbacks of a webhook: state, attempts, timings, answers',
+    description:
+      'Newest first: its messages, its samples (`kind` test) and its failure notifications (`kind` failure), each with the `url` it went to.',
     request: { path: hookPath, query: deliveriesQuery },
     response: z.array(deliveryView),
     async handler({ path, query }, call) {
@@ -37,7 +41,7 @@ function list({ base, tag }: Level): Route {
         },
         query,
       )
-      return rows.map(presentDelivery)
+      return rows.map((row) => presentDelivery(row, webhook))
     },
   })
 }
@@ -56,7 +60,7 @@ function redeliverOne({ base, tag }: Level): Route {
       const webhook = await findWebhook(call, path)
       const row = await call.engine.store.outbox.get(path.delivery_id)
       if (row?.webhookId !== webhook.id) throw notFound('delivery', path.delivery_id)
-      return { success: true, redelivered: await call.engine.webhooks.redeliver(webhook, { ids: [row.id] }) }
+      return { success: true, redelivered: await call.engine.webhooks.resend(row) }
     },
   })
 }
@@ -68,8 +72,11 @@ function redeliverMany({ base, tag }: Level): Route {
     auth: 'developer',
     tag,
     summary: 'Send callbacks again: of a time, or those that failed',
+    description:
+      'All message callbacks whose event lies in the time, oldest first, under the ids they had. What takes long is answered ' +
+      'with `done` false and goes on, also over a restart; the same call again joins it, and GET says how far it is.',
     request: { path: hookPath, body: redeliverBody },
-    response: redeliverAnswer,
+    response: redeliverManyAnswer,
     errors: [409],
     async handler({ path, body }, call) {
       const webhook = await findWebhook(call, path)
@@ -78,8 +85,23 @@ function redeliverMany({ base, tag }: Level): Route {
         ...(body.to === undefined ? {} : { until: body.to + 999 }),
         failedOnly: body.failed_only ?? (body.from === undefined && body.to === undefined),
       }
-      return { success: true, redelivered: await call.engine.webhooks.redeliver(webhook, which) }
+      const redelivered = await call.engine.webhooks.redeliver(webhook, which)
+      const { redelivery } = await findWebhook(call, path)
+      return { success: true, redelivered, done: redelivery?.done ?? true }
     },
+  })
+}
+
+function redelivery({ base, tag }: Level): Route {
+  return defineRoute({
+    method: 'GET',
+    path: `${base}/{webhook_id}/redeliver`,
+    auth: 'developer',
+    tag,
+    summary: 'How far the last redelivery of a time is',
+    request: { path: hookPath },
+    response: redeliveryView,
+    handler: async ({ path }, call) => presentRedelivery((await findWebhook(call, path)).redelivery),
   })
 }
 
@@ -92,7 +114,10 @@ function test({ base, tag }: Level): Route {
     summary: 'Send a sample callback now and answer what came of it',
     request: { path: hookPath },
     response: deliveryView,
-    handler: async ({ path }, call) => presentDelivery(await call.engine.webhooks.test(await findWebhook(call, path))),
+    async handler({ path }, call) {
+      const webhook = await findWebhook(call, path)
+      return presentDelivery(await call.engine.webhooks.test(webhook), webhook)
+    },
   })
 }
 
@@ -125,36 +150,42 @@ function dryRun({ base, tag }: Level): Route {
     tag,
     summary: 'Which of the last stored messages would match, filter by filter',
     description:
-      'At application level name the user with `user_id`; `label` chooses the email account, the first one otherwise.',
+      'Of all email accounts that the webhook covers, newest first; each row says whose it is. `user_id` narrows an application-level ' +
+      'webhook to one user, `label` to one email account of the user.',
     request: { path: hookPath, query: dryRunQuery.extend({ user_id: z.string().optional() }) },
     response: dryRunAnswer,
     async handler({ path, query }, call) {
       const webhook = await findWebhook(call, path)
-      const account = await accountFor(call, webhook, query)
-      return presentDryRun(account === null ? [] : await call.engine.webhooks.dryRun(webhook, account, query.limit))
+      return presentDryRun(await dryRunRows(call, webhook, query))
     },
   })
 }
 
-/** The account to look at; null when there is none yet. */
-async function accountFor(
-  call: Call,
-  webhook: WebhookRecord,
-  query: { readonly user_id?: string | undefined; readonly label?: string | undefined },
-): Promise<AccountRecord | null> {
-  const { store } = call.engine
-  const userId =
-    webhook.userId ?? query.user_id ?? (await store.users.list(call.developer.id, {}, { limit: 1, offset: 0 }))[0]?.id
-  if (userId === undefined) return null
-  if (query.label !== undefined || query.user_id !== undefined)
-    return (await findAccount(call, userId, query.label ?? '0')).account
-  return (await store.accounts.listByUser(userId))[0] ?? null
+interface DryRunQuery {
+  readonly user_id?: string | undefined
+  readonly label?: string | undefined
+  readonly limit: number
+}
+
+async function dryRunRows(call: Call, webhook: WebhookRecord, query: DryRunQuery): Promise<CoveredRow[]> {
+  const { webhooks } = call.engine
+  const { user_id: named, label = '', limit } = query
+  const userId = webhook.userId ?? named ?? null
+  if (named !== undefined && named !== userId) throw notFound('user', named)
+  if (label !== '') {
+    if (userId === null) throw badParameter('label', 'name its user as well, with user_id')
+    const { account } = await findAccount(call, userId, label)
+    return (await webhooks.dryRun(webhook, account, limit)).map((row) => ({ ...row, account }))
+  }
+  if (userId !== null) await findUser(call, userId)
+  return webhooks.dryRunAll(webhook, userId, limit)
 }
 
 export const deliveryRoutes: readonly Route[] = levels.flatMap((level) => [
   list(level),
   redeliverOne(level),
   redeliverMany(level),
+  redelivery(level),
   test(level),
   secret(level, 'GET'),
   secret(level, 'POST'),

@@ -1,6 +1,6 @@
 /** …/messages/{message_id}/explain: what became of one message at one webhook, and why. Beyond the original. */
 import { z } from 'zod'
-import { notFound, type MessageRecord, type WebhookRecord } from '../../../engine/index.ts'
+import { folderNamer, notFound, type MessageRecord, type WebhookRecord } from '../../../engine/index.ts'
 import { defineRoute, type Call, type Route } from '../../route.ts'
 import { filledText } from '../../values.ts'
 import { findAccount, findFolder, findKnownMessage, type Mailbox } from '../find.ts'
@@ -69,7 +69,9 @@ async function presentExplanation(
   mailbox: Mailbox,
   message: MessageRecord,
 ): Promise<z.input<typeof explainAnswer>> {
-  const told = await call.engine.webhooks.explain(webhook, mailbox.account, message)
+  const { store, webhooks } = call.engine
+  const told = await webhooks.explain(webhook, mailbox.account, message)
+  const folderName = folderNamer(await store.folders.list(mailbox.account.id))
   return {
     message_id: message.id,
     webhook_id: webhook.id,
@@ -77,13 +79,13 @@ async function presentExplanation(
     events: told.changes.map(({ kind, first, path, at, seq }) => ({
       kind,
       first,
-      folder: path,
+      folder: folderName(path),
       seen: seconds(at),
       sequence: seq,
     })),
     matched: told.verdicts.every(({ matched }) => matched),
     filters: told.verdicts.map(presentVerdict),
-    deliveries: told.deliveries.map(presentDelivery),
+    deliveries: told.deliveries.map((row) => presentDelivery(row, webhook)),
   }
 }
 

@@ -1,12 +1,20 @@
 /** Webhooks and deliveries from records to the wire, and parameters from the wire to the engine. */
 import type { z } from 'zod'
-import type { DryRunRow, FilterVerdict, OutboxRecord, WebhookInput, WebhookRecord } from '../../../engine/index.ts'
+import type {
+  CoveredRow,
+  FilterVerdict,
+  OutboxRecord,
+  Redelivery,
+  WebhookInput,
+  WebhookRecord,
+} from '../../../engine/index.ts'
 import { seconds, type LiteUrls } from '../urls.ts'
 import {
   filterKeys,
   filterNames,
   type deliveryView,
   type dryRunAnswer,
+  type redeliveryView,
   type WebhookParameters,
   type webhookView,
 } from './schema.ts'
@@ -22,6 +30,7 @@ export function presentWebhook(webhook: WebhookRecord, urls: LiteUrls): z.input<
     ...(webhook.failureNotifUrl === null ? {} : { failure_notif_url: webhook.failureNotifUrl }),
     active: webhook.active,
     failure: webhook.health.failure,
+    ...presentHealth(webhook.health),
     ...(Object.fromEntries(filters) as Record<string, string>),
     include_body: webhook.includeBody,
     ...(webhook.bodyType === null ? {} : { body_type: webhook.bodyType }),
@@ -31,6 +40,16 @@ export function presentWebhook(webhook: WebhookRecord, urls: LiteUrls): z.input<
     receive_historical: webhook.receiveHistorical,
     ...(webhook.userId === null ? { developerId: webhook.developerId, version: webhook.version } : {}),
     resource_url: urls.webhook(webhook),
+  }
+}
+
+/** Why it fails and what comes next. What has not happened is left out. */
+function presentHealth({ lastError, failingSince, retryAt, lastSuccessAt }: WebhookRecord['health']) {
+  return {
+    ...(lastError === null ? {} : { last_error: lastError }),
+    ...(failingSince === null ? {} : { failing_since: seconds(failingSince) }),
+    ...(retryAt === null ? {} : { retry_at: seconds(retryAt) }),
+    ...(lastSuccessAt === null ? {} : { last_success_at: seconds(lastSuccessAt) }),
   }
 }
 
@@ -54,10 +73,15 @@ export function webhookInput(body: WebhookParameters): WebhookInput {
   }
 }
 
-export function presentDelivery(row: OutboxRecord): z.input<typeof deliveryView> {
+/** `webhook`: the one of a message, as it is now; its callbacks go to where it points. */
+export function presentDelivery(
+  row: OutboxRecord,
+  webhook: Pick<WebhookRecord, 'callbackUrl'> | null,
+): z.input<typeof deliveryView> {
   return {
     delivery_id: row.id,
     webhook_id: row.webhookId,
+    url: row.attempts.at(-1)?.url ?? row.url ?? webhook?.callbackUrl ?? null,
     kind: row.kind,
     event: row.event,
     state: row.state,
@@ -70,6 +94,7 @@ export function presentDelivery(row: OutboxRecord): z.input<typeof deliveryView>
     attempt_count: row.attemptCount,
     attempts: row.attempts.map((attempt) => ({
       timestamp: seconds(attempt.at),
+      url: attempt.url ?? null,
       duration_ms: attempt.durationMs,
       status_code: attempt.status,
       error: attempt.error,
@@ -78,13 +103,29 @@ export function presentDelivery(row: OutboxRecord): z.input<typeof deliveryView>
   }
 }
 
+/** undefined: none has been asked for yet. */
+export function presentRedelivery(last: Redelivery | undefined): z.input<typeof redeliveryView> {
+  const orNull = (at: number | null | undefined) => (at === null || at === undefined ? null : seconds(at))
+  return {
+    redelivered: last?.count ?? 0,
+    done: last?.done ?? true,
+    reason: last?.reason ?? null,
+    from: orNull(last?.from),
+    to: orNull(last?.until),
+    failed_only: last?.failedOnly ?? false,
+    started: orNull(last?.startedAt),
+  }
+}
+
 export function presentVerdict({ filter, matched, why }: FilterVerdict) {
   const wire = filterKeys.find((key) => filterNames[key] === filter) ?? filter
   return { filter: wire, matched, why }
 }
 
-export function presentDryRun(rows: readonly DryRunRow[]): z.input<typeof dryRunAnswer> {
-  return rows.map(({ message, matched, verdicts }) => ({
+export function presentDryRun(rows: readonly CoveredRow[]): z.input<typeof dryRunAnswer> {
+  return rows.map(({ account, message, matched, verdicts }) => ({
+    account_id: account.userId,
+    label: account.label,
     message_id: message.id,
     email_message_id: message.emailMessageId,
     subject: message.subject,

@@ -56,13 +56,25 @@ export const createBody = z.object({ callback_url: url, ...shared })
 export const editBody = z.object({ callback_url: url.optional(), ...shared })
 export type WebhookParameters = z.output<typeof editBody>
 
+const time = (what: string) =>
+  z
+    .int()
+    .optional()
+    .meta({ description: `Unix timestamp in seconds: ${what}` })
+
 export const webhookView = z
   .object({
     webhook_id: z.string(),
     callback_url: z.string(),
     failure_notif_url: z.string().optional(),
     active: z.boolean(),
-    failure: z.boolean(),
+    failure: z.boolean().meta({ description: 'true from the third failed attempt in a row until the next success' }),
+    last_error: z.string().optional().meta({ description: 'of the last attempt, while attempts fail' }),
+    failing_since: time('the first of the attempts that have all failed since'),
+    retry_at: time(
+      'no callback is sent before, then the oldest that waits is tried; absent = each callback has its own time',
+    ),
+    last_success_at: time('the last delivered callback; while all goes well, up to a minute late'),
     ...filterViews,
     include_body: z.boolean(),
     body_type: z.string().optional(),
@@ -86,7 +98,11 @@ export const editAnswer = z.object({ success: z.boolean(), resource_url: z.strin
 export const deliveryView = z
   .object({
     delivery_id: z.string(),
-    webhook_id: z.string().nullable(),
+    webhook_id: z.string().nullable().meta({ description: 'of kind message, test and failure' }),
+    url: z
+      .string()
+      .nullable()
+      .meta({ description: 'where the last attempt went, or the first one will go; null = nowhere any more' }),
     kind: z.enum(['message', 'status', 'failure', 'sync', 'test']),
     event: z.string().nullable(),
     state: z.enum(['pending', 'delivered', 'failed', 'skipped']),
@@ -100,6 +116,7 @@ export const deliveryView = z
     attempts: z.array(
       z.object({
         timestamp: z.number(),
+        url: z.string().nullable(),
         duration_ms: z.number(),
         status_code: z.int().nullable(),
         error: z.string().nullable(),
@@ -131,7 +148,22 @@ export const redeliverBody = z.object({
   to: timestamp.optional(),
   failed_only: flag.optional(),
 })
-export const redeliverAnswer = z.object({ success: z.boolean(), redelivered: z.int() })
+const redelivered = z.int().meta({ description: 'callbacks that are queued again' })
+export const redeliverAnswer = z.object({ success: z.boolean(), redelivered })
+const done = z.boolean().meta({ description: 'false = more of that time are being queued' })
+export const redeliverManyAnswer = redeliverAnswer.extend({ done })
+
+export const redeliveryView = z
+  .object({
+    redelivered,
+    done,
+    reason: z.string().nullable().meta({ description: 'why it ended before its end' }),
+    from: z.number().nullable(),
+    to: z.number().nullable(),
+    failed_only: z.boolean(),
+    started: z.number().nullable().meta({ description: 'null = nothing has been sent again yet' }),
+  })
+  .meta({ id: 'Redelivery' })
 export const secretAnswer = z.object({ success: z.boolean(), secret: z.string() })
 
 const verdict = z.object({ filter: z.string(), matched: z.boolean(), why: z.string() })
@@ -139,6 +171,8 @@ const verdict = z.object({ filter: z.string(), matched: z.boolean(), why: z.stri
 export const dryRunQuery = z.object({ limit: integer(1, 100).default(25), label: text.optional() })
 export const dryRunAnswer = z.array(
   z.object({
+    account_id: z.string().meta({ description: 'id of the user' }),
+    label: z.string().meta({ description: 'of the email account' }),
     message_id: z.string(),
     email_message_id: z.string().nullable(),
     subject: z.string(),

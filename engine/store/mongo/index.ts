@@ -57,7 +57,7 @@ function createStore({ client, db }: Connection, { timeoutMs, now = Date.now }: 
     sync: guarded(createSync(context), timeoutMs, ['apply', 'forgetPlacements']),
     changes: guarded(createChanges(context), timeoutMs, ['expire']),
     webhooks: guarded(createWebhooks(context), timeoutMs, ['remove']),
-    outbox: guarded(createOutbox(context), timeoutMs, ['requeue', 'skipPending', 'expire']),
+    outbox: guarded(createOutbox(context), timeoutMs, ['skipPending', 'expire']),
     contacts: guarded(createContacts(context), timeoutMs),
     tokens: guarded(createTokens(context), timeoutMs),
     providers: guarded(createProviders(context), timeoutMs),

@@ -14,6 +14,9 @@ function index(name: string, key: Record<string, 1 | -1>, options: Omit<IndexDes
   return { name, key, ...options }
 }
 
+/** Callbacks that name their URL: every kind but messages. */
+const notices = { partialFilterExpression: { url: { $gte: '' } } }
+
 export const indexes: Readonly<Record<CollectionName, readonly IndexDescription[]>> = {
   developers: [index('developers_by_key', { apiKey: 1 }, { unique: true })],
   users: [
@@ -24,16 +27,17 @@ export const indexes: Readonly<Record<CollectionName, readonly IndexDescription[
     index('accounts_of_user_by_label', { userId: 1, label: 1 }, { unique: true }),
     index('accounts_of_user', { userId: 1, createdAt: 1, _id: 1 }),
     index('accounts_by_address', { developerId: 1, emailKey: 1 }),
+    index('accounts_by_status', { developerId: 1, status: 1, userId: 1 }),
   ],
   folders: [index('folders_of_account', { accountId: 1, path: 1 })],
   messages: [
     index('messages_of_account', { accountId: 1, live: 1, sentAt: 1, _id: 1 }),
     index('messages_by_key', { accountId: 1, keys: 1, live: 1, sentAt: 1, _id: 1 }),
     index('messages_by_place', { accountId: 1, 'placements.folderId': 1, 'placements.uid': 1 }),
-    index('messages_by_message_id', { accountId: 1, emailMessageId: 1 }),
+    index('messages_of_message_id', { accountId: 1, emailMessageId: 1, live: 1, sentAt: 1, _id: 1 }),
     index(
-      'messages_by_hosted_id',
-      { accountId: 1, hostedMessageId: 1 },
+      'messages_of_hosted_id',
+      { accountId: 1, hostedMessageId: 1, live: 1, sentAt: 1, _id: 1 },
       { partialFilterExpression: { hostedMessageId: { $gte: '' } } },
     ),
     index(
@@ -63,6 +67,10 @@ export const indexes: Readonly<Record<CollectionName, readonly IndexDescription[
     index('outbox_of_account', { accountId: 1, createdAt: 1, _id: 1 }),
     index('outbox_of_message', { messageId: 1, createdAt: 1, _id: 1 }),
     index('outbox_of_user', { userId: 1 }),
+    // all but messages, by kind: few among very many
+    index('outbox_notices_of_developer', { developerId: 1, kind: 1, createdAt: 1, _id: 1 }, notices),
+    index('outbox_notices_of_account', { accountId: 1, kind: 1, createdAt: 1, _id: 1 }, notices),
+    index('outbox_notices_of_webhook', { webhookId: 1, kind: 1, createdAt: 1, _id: 1 }, notices),
     index(
       'outbox_finished',
       { finishedAt: 1, _id: 1 },
@@ -91,8 +99,14 @@ export const indexes: Readonly<Record<CollectionName, readonly IndexDescription[
   meta: [],
 }
 
-/** Makes what is missing. Building an index over many rows takes minutes: each collection is told with its time. */
-export async function createIndexes(db: Db, log: Logger): Promise<void> {
+const slowMs = 2000
+const progressMs = 5000
+
+/**
+ * Makes what is missing. Building an index over many rows takes minutes: that alone goes over `patient`, a client without a
+ * deadline, and tells of itself meanwhile.
+ */
+export async function createIndexes(db: Db, patient: Db, log: Logger): Promise<void> {
   const names = Object.keys(indexes) as CollectionName[]
   const started = performance.now()
   const found = await db.listCollections({}, { nameOnly: true }).toArray()
@@ -100,13 +114,19 @@ export async function createIndexes(db: Db, log: Logger): Promise<void> {
   let made = 0
   for (const [position, name] of names.entries()) {
     const begun = performance.now()
+    const since = (): number => Math.round(performance.now() - begun)
+    const facts = { collection: name, indexes: indexes[name].length, step: `${position + 1}/${names.length}` }
     if (!there.has(name)) await createCollection(db, name)
-    if (indexes[name].length > 0) await db.collection(name).createIndexes([...indexes[name]])
+    const telling = setInterval(() => log.info({ ...facts, ms: since() }, 'indexes are being made'), progressMs)
+    try {
+      if (indexes[name].length > 0) await patient.collection(name).createIndexes([...indexes[name]])
+    } finally {
+      clearInterval(telling)
+    }
     made += indexes[name].length
-    const ms = Math.round(performance.now() - begun)
-    const facts = { collection: name, indexes: indexes[name].length, ms, step: `${position + 1}/${names.length}` }
-    if (ms > 2000) log.info(facts, 'indexes made')
-    else log.debug(facts, 'indexes ready')
+    const ms = since()
+    if (ms > slowMs) log.info({ ...facts, ms }, 'indexes made')
+    else log.debug({ ...facts, ms }, 'indexes ready')
   }
   const ms = Math.round(performance.now() - started)
   log.info({ collections: names.length, indexes: made, ms }, 'collections and indexes ready')

@@ -1,6 +1,6 @@
 /** Filters over the outbox. A delivery log is led by the narrowest owner that is named. */
 import type { Filter } from 'mongodb'
-import type { DeliveryQuery } from '../port.ts'
+import type { OutboxKey, RequeueQuery } from '../port.ts'
 import type { OutboxState } from '../records.ts'
 import { between } from './conditions.ts'
 import type { OutboxDoc } from './documents.ts'
@@ -18,18 +18,32 @@ export function pendingFilter(channelId: string, exceptAccounts: readonly string
 }
 
 /** `of` narrows the states that may be answered. */
-export function deliveryFilter(query: DeliveryQuery, of: readonly OutboxState[] = states): Filter<OutboxDoc> {
+export function deliveryFilter(query: RequeueQuery, of: readonly OutboxState[] = states): Filter<OutboxDoc> {
   const { webhookId, developerId, accountId, messageId, kind } = query
   const created = between(query.createdFrom, query.createdUntil)
   const status = between(query.statusFrom, query.statusTo)
+  const finished = between(undefined, query.finishedUntil)
   return {
     ...(messageId === undefined ? {} : { messageId }),
     ...(webhookId === undefined ? {} : { webhookId }),
     ...(accountId === undefined ? {} : { accountId }),
     ...(developerId === undefined ? {} : { developerId }),
     ...(kind === undefined ? {} : { kind }),
+    // what the partial indexes of notices ask for: all but messages name their URL
+    ...(kind === undefined || kind === 'message' ? {} : { url: { $gte: '' } }),
     ...(created ? { createdAt: created } : {}),
     ...(status ? { lastStatus: status } : {}),
+    ...(finished ? { finishedAt: finished } : {}),
     state: { $in: of.filter((state) => query.states?.includes(state) ?? true) },
   }
+}
+
+/** One batch of rows that can be set back, behind a place in the order. */
+export function requeueFilter({ ids, ...query }: RequeueQuery, after: OutboxKey | null): Filter<OutboxDoc> {
+  const finished = deliveryFilter(query, finishedStates)
+  const named = ids === undefined ? finished : { ...finished, _id: { $in: [...ids] } }
+  if (after === null) return named
+  const { createdAt, id } = after
+  const behind = { $or: [{ createdAt: { $gt: createdAt } }, { _id: { $gt: id } }] }
+  return { ...named, createdAt: { ...between(createdAt, query.createdUntil) }, ...behind }
 }

@@ -1,19 +1,12 @@
 /** Callbacks to send, and afterwards the record of their delivery. */
-import type { DeliveryQuery, OutboxResult, OutboxStore } from '../port.ts'
+import type { OutboxKey, OutboxResult, OutboxStore, RequeueQuery } from '../port.ts'
 import type { OutboxRecord } from '../records.ts'
-import { lastStatus, recorded, requeued } from '../rows.ts'
+import { lastStatus, nextKey, recorded, requeued } from '../rows.ts'
 import { insertMissing } from './bulk.ts'
 import { beginning } from './conditions.ts'
 import { orNull, type MongoContext, type OutboxDoc } from './documents.ts'
 import { unavailable } from './errors.ts'
-import {
-  deliveryFilter,
-  finishedStates,
-  newestFirst,
-  oldestFirst,
-  pendingFilter,
-  sendingOrder,
-} from './outbox-query.ts'
+import { deliveryFilter, newestFirst, oldestFirst, pendingFilter, requeueFilter, sendingOrder } from './outbox-query.ts'
 import { outboxDoc, outboxFieldsOnly, outboxRecord } from './outbox-rows.ts'
 
 /** Rows changed by one request. */
@@ -61,23 +54,26 @@ async function record({ collections: { outbox } }: MongoContext, results: readon
   throw unavailable(new Error('outbox rows are written by others without end'))
 }
 
+/** What somebody else wrote in between (an attempt that was under way at a pause) is read again. */
 async function requeue(
   { collections: { outbox }, read }: MongoContext,
-  query: DeliveryQuery & { readonly ids?: readonly string[] },
+  query: RequeueQuery,
   now: number,
   limit: number,
-): Promise<number> {
-  const finished = deliveryFilter(query, finishedStates)
-  const where = query.ids ? { ...finished, _id: { $in: [...query.ids] } } : finished
-  let changed = 0
-  while (changed < limit) {
-    const step = Math.min(stepRows, limit - changed)
-    const docs = await outbox.find(where, read).sort(oldestFirst).limit(step).toArray()
-    if (docs.length === 0) return changed
-    const operations = docs.map((doc) => update(doc, requeued(outboxRecord(doc), now)))
-    changed += (await outbox.bulkWrite(operations, { ordered: false })).matchedCount
+  after: OutboxKey | null,
+): Promise<{ readonly count: number; readonly next: OutboxKey | null }> {
+  const docs = await outbox.find(requeueFilter(query, after), read).sort(oldestFirst).limit(limit).toArray()
+  const ids = docs.map(({ _id }) => _id)
+  let count = 0
+  let left = docs
+  for (let attempt = 0; attempt < tries && left.length > 0; attempt += 1) {
+    const operations = left.map((doc) => update(doc, requeued(outboxRecord(doc), now)))
+    const { matchedCount } = await outbox.bulkWrite(operations, { ordered: false })
+    count += matchedCount
+    if (matchedCount === operations.length) break
+    left = await outbox.find(requeueFilter({ ...query, ids }, null), read).toArray()
   }
-  return changed
+  return { count, next: nextKey(docs.map(outboxRecord), limit) }
 }
 
 async function skipPending(
@@ -136,7 +132,7 @@ export function createOutbox(context: MongoContext): OutboxStore {
       const rows = outbox.find(deliveryFilter(query), options)
       return (await rows.sort(newestFirst).skip(offset).limit(limit).toArray()).map(outboxRecord)
     },
-    requeue: (query, now, limit) => requeue(context, query, now, limit),
+    requeue: (query, now, limit, after = null) => requeue(context, query, now, limit, after),
     skipPending: (channelId, reason, now) => skipPending(context, channelId, reason, now),
     expire: (before, limit) => expire(context, before, limit),
   }

@@ -60,6 +60,18 @@ export interface DeliveryQuery {
   readonly statusTo?: number
 }
 
+/** A row's place in the order of (createdAt, id). */
+export interface OutboxKey {
+  readonly createdAt: number
+  readonly id: string
+}
+
+export interface RequeueQuery extends DeliveryQuery {
+  readonly ids?: readonly string[]
+  /** Rows finished later stay as they are. */
+  readonly finishedUntil?: number
+}
+
 export interface OutboxStore {
   /** Inserts rows that are not there yet (by id). Answers those that were new. */
   enqueue(rows: readonly OutboxRecord[]): Promise<OutboxRecord[]>
@@ -74,8 +86,16 @@ export interface OutboxStore {
   record(results: readonly OutboxResult[]): Promise<void>
   /** Newest first. */
   list(query: DeliveryQuery, page: Page): Promise<OutboxRecord[]>
-  /** Sets finished rows back to pending with attemptCount 0 and dueAt now. Answers how many. */
-  requeue(query: DeliveryQuery & { readonly ids?: readonly string[] }, now: number, limit: number): Promise<number>
+  /**
+   * One batch: sets finished rows back to pending with attemptCount 0 and dueAt now, oldest first, at most `limit` of those behind
+   * `after`. Answers how many, and where the next batch goes on; null = these were the last.
+   */
+  requeue(
+    query: RequeueQuery,
+    now: number,
+    limit: number,
+    after?: OutboxKey | null,
+  ): Promise<{ readonly count: number; readonly next: OutboxKey | null }>
   /** A paused webhook keeps no backlog: its pending message rows become 'skipped'. Answers how many. */
   skipPending(channelId: string, reason: string, now: number): Promise<number>
   /** Retention of finished rows. Answers how many went. */
@@ -85,6 +105,8 @@ export interface OutboxStore {
 export interface OutboxResult {
   readonly id: string
   readonly attempt: DeliveryAttempt | null
+  /** false = the attempt is kept for the log and uses nothing of the row's schedule up. */
+  readonly counted?: false
   readonly state: OutboxState
   readonly dueAt: number
   readonly finishedAt: number | null

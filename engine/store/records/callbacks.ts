@@ -48,6 +48,8 @@ export interface WebhookHealth {
   readonly lastSuccessAt: number | null
   /** Since when every attempt has failed; null while healthy. */
   readonly failingSince: number | null
+  /** It has failed for MAILROOM_WEBHOOK_ABANDON: since when no more than a probe is sent; null otherwise. */
+  readonly abandonedAt: number | null
   /** Counts the failures announced; names each failure notification. */
   readonly failureVersion: number
 }
@@ -72,7 +74,26 @@ export interface WebhookRecord {
   /** Sealed JSON: [{secret, createdAt, expiresAt|null}], newest first, webhook id as associated data. */
   readonly sealedSecrets: string
   readonly health: WebhookHealth
+  /** The last one that was asked for; absent = none yet. */
+  readonly redelivery?: Redelivery
   readonly createdAt: number
+}
+
+/** Deliveries of a time on their way back into the queue, oldest first, batch by batch: a restart goes on where the last batch ended. */
+export interface Redelivery {
+  /** As asked for: bounds of the rows' createdAt, both inclusive. */
+  readonly from: number | null
+  readonly until: number | null
+  readonly failedOnly: boolean
+  /** Rows that were made or finished after this are none of its. */
+  readonly startedAt: number
+  /** Keyset of the last row set back; null = start. */
+  readonly after: { readonly createdAt: number; readonly id: string } | null
+  /** Rows set back so far. */
+  readonly count: number
+  readonly done: boolean
+  /** Why it ended before its end, in words. */
+  readonly reason: string | null
 }
 
 /** Progress of one webhook's historical scan over one account, newest to oldest. */
@@ -96,6 +117,8 @@ export interface DeliveryAttempt {
   readonly error: string | null
   /** First 4 kB of the answer. */
   readonly response: string | null
+  /** Where it went. */
+  readonly url?: string
 }
 
 /** One callback to send, and afterwards the record of its delivery. */
@@ -104,6 +127,7 @@ export interface OutboxRecord {
   readonly id: string
   /** A webhook's id, or urlChannelId(…) for callbacks to a bare URL. One actor per channel. */
   readonly channelId: string
+  /** Of kind message, test and failure: the webhook they are about. */
   readonly webhookId: string | null
   readonly developerId: string
   readonly userId: string | null
@@ -119,12 +143,13 @@ export interface OutboxRecord {
   readonly event: ChangeKind | null
   /** Facts at the time of the event that the message row does not keep. */
   readonly data: Readonly<Record<string, unknown>>
-  /** Receiver of a bare-URL channel; null = the webhook's callback_url. */
+  /** Receiver of a bare-URL channel; a sample's is kept for the log; null = the webhook's callback_url at the time of the attempt. */
   readonly url: string | null
   readonly state: OutboxState
   readonly createdAt: number
   /** Not before; equals createdAt for a fresh row. */
   readonly dueAt: number
+  /** Attempts along the schedule. */
   readonly attemptCount: number
   /** The last 12, newest last; only the newest keeps its response. */
   readonly attempts: readonly DeliveryAttempt[]

@@ -113,8 +113,15 @@ CREATE INDEX outbox_of_user ON outbox (user_id) WHERE account_id = '' AND user_i
 CREATE INDEX outbox_finished ON outbox (finished_at) WHERE finished_at IS NOT NULL;
 `
 
+/** Callbacks that tell of no message, by kind: few among very many. */
+const notices = `
+CREATE INDEX outbox_notices_of_developer ON outbox (developer_id, kind, created_at, id) WHERE kind <> 'message';
+CREATE INDEX outbox_notices_of_account ON outbox (account_id, kind, created_at, id) WHERE kind <> 'message';
+CREATE INDEX outbox_notices_of_webhook ON outbox (webhook_id, kind, created_at, id) WHERE kind <> 'message';
+`
+
 /** Step n leads from schema version n to n + 1. */
-export const migrations: readonly string[] = [people + mail + callbacks]
+export const migrations: readonly string[] = [people + mail + callbacks, notices]
 
 /** Brings the schema up to date. AppError `bad_request`, one line, when a newer Mailroom made the file. */
 export async function migrate(database: Database, path: string): Promise<void> {

@@ -2,7 +2,7 @@
  * Statements over the outbox. A channel's pending rows lie in the order of sending, once for the whole channel and once per
  * account: when accounts are blocked, the rows of the others are reached without passing the blocked ones.
  */
-import type { DeliveryQuery, Page } from '../port.ts'
+import type { OutboxKey, Page, RequeueQuery } from '../port.ts'
 import type { OutboxState } from '../records.ts'
 import type { Sql } from './message-query.ts'
 import type { Value } from './statements.ts'
@@ -53,13 +53,14 @@ export function pendingOf(channelId: string, accounts: readonly string[], limit:
 export const finishedStates = ['delivered', 'failed', 'skipped'] as const satisfies readonly OutboxState[]
 export const allStates = ['pending', ...finishedStates] as const
 
-/** Named rows may be asked for as well. */
-export type RowQuery = DeliveryQuery & { readonly ids?: readonly string[] }
+/** Rows behind a place in the order may be asked for as well. */
+export type RowQuery = RequeueQuery & { readonly after?: OutboxKey | null }
 
-type Condition = readonly [column: string, operator: string, value: Value | undefined]
+type Condition = readonly [column: string, operator: string, value: Value | readonly Value[] | undefined]
 
 /** The columns that lead into an index come first, the narrowest foremost. */
 function conditionsOf(query: RowQuery): readonly Condition[] {
+  const { after } = query
   return [
     ['id', 'IN (SELECT value FROM json_each(?))', query.ids && JSON.stringify(query.ids)],
     ['message_id', '= ?', query.messageId],
@@ -69,6 +70,8 @@ function conditionsOf(query: RowQuery): readonly Condition[] {
     ['kind', '= ?', query.kind],
     ['created_at', '>= ?', query.createdFrom],
     ['created_at', '<= ?', query.createdUntil],
+    ['(created_at, id)', '> (?, ?)', after ? [after.createdAt, after.id] : undefined],
+    ['+finished_at', '<= ?', query.finishedUntil],
     ['last_status', '>= ?', query.statusFrom],
     ['last_status', '<= ?', query.statusTo],
   ]
@@ -76,7 +79,11 @@ function conditionsOf(query: RowQuery): readonly Condition[] {
 
 interface Where extends Sql {
   readonly lead: string | undefined
+  /** All but messages are few, and have indexes of their own by kind. */
+  readonly notices: boolean
 }
+
+const noticeLeads: ReadonlySet<string | undefined> = new Set(['webhook_id', 'account_id', 'developer_id'])
 
 /** The first condition leads; a + keeps the planner off the indexes of the other ids. */
 function whereOf(query: RowQuery): Where {
@@ -86,13 +93,15 @@ function whereOf(query: RowQuery): Where {
     const led = column !== lead && (column.endsWith('_id') || lead === 'id')
     return `${led ? '+' : ''}${column} ${operator}`
   })
-  // what the partial index of messages asks for
+  const notices = query.kind !== undefined && query.kind !== 'message' && noticeLeads.has(lead)
+  // what the partial indexes ask for
   if (lead === 'message_id') where.push(`message_id <> ''`)
-  return { lead, sql: where.join(' AND ') || '1', values: given.flatMap(([, , value]) => value ?? []) }
+  if (notices) where.push(`kind <> 'message'`)
+  return { lead, notices, sql: where.join(' AND ') || '1', values: given.flatMap(([, , value]) => value ?? []) }
 }
 
 /**
- * Rows in order of (created_at, id), of the states in `of` alone. A webhook's rows lie by state: one arm for each, merged.
+ * Rows in order of (created_at, id), of the states in `of` alone. A webhook's messages lie by state: one arm for each, merged.
  * Named ids are sorted. A query that names nothing to lead into an index walks the table; no list of the API is one.
  */
 export function deliveryPage(
@@ -104,9 +113,10 @@ export function deliveryPage(
   const allowed = of.filter((state) => query.states?.includes(state) ?? true)
   if (allowed.length === 0) return null
   const where = whereOf(query)
-  const groups = where.lead === 'webhook_id' ? allowed.map((state) => [state]) : [allowed]
+  const groups = where.lead === 'webhook_id' && !where.notices ? allowed.map((state) => [state]) : [allowed]
+  const state = where.notices ? '+state' : 'state'
   const arms = groups.map(
-    (group) => `SELECT id, created_at FROM outbox WHERE ${where.sql} AND state IN (${group.map(() => '?').join()})`,
+    (group) => `SELECT id, created_at FROM outbox WHERE ${where.sql} AND ${state} IN (${group.map(() => '?').join()})`,
   )
   const order = `ORDER BY created_at ${direction}, id ${direction} LIMIT ? OFFSET ?`
   return {

@@ -1,7 +1,7 @@
 /** Callbacks to send, and afterwards the record of their delivery. */
-import type { OutboxResult, OutboxStore, Page } from '../port.ts'
+import type { OutboxKey, OutboxResult, OutboxStore, Page } from '../port.ts'
 import type { OutboxRecord, OutboxState } from '../records.ts'
-import { recorded, requeued, skipped } from '../rows.ts'
+import { nextKey, recorded, requeued, skipped } from '../rows.ts'
 import type { Database } from './database.ts'
 import {
   allStates,
@@ -49,11 +49,15 @@ function page(
   return statement ? (sql.docs(statement.sql, ...statement.values) as OutboxRecord[]) : []
 }
 
-/** Oldest first, so that several calls with a limit go through all in order. */
-function requeue(sql: Statements, query: RowQuery, now: number, limit: number): number {
+function requeue(
+  sql: Statements,
+  query: RowQuery,
+  now: number,
+  limit: number,
+): { readonly count: number; readonly next: OutboxKey | null } {
   const rows = page(sql, query, finishedStates, 'ASC', { limit, offset: 0 })
   for (const row of rows) saveOutbox(sql, requeued(row, now))
-  return rows.length
+  return { count: rows.length, next: nextKey(rows, limit) }
 }
 
 async function skipPending(db: Database, channelId: string, reason: string, now: number): Promise<number> {
@@ -85,7 +89,7 @@ export function createOutbox(db: Database): OutboxStore {
       }),
     record: (results) => db.write(() => record(db, results)),
     list: (query, limits) => db.read(() => page(db, query, allStates, 'DESC', limits)),
-    requeue: (query, now, limit) => db.write(() => requeue(db, query, now, limit)),
+    requeue: (query, now, limit, after = null) => db.write(() => requeue(db, { ...query, after }, now, limit)),
     skipPending: (channelId, reason, now) => skipPending(db, channelId, reason, now),
     expire: (before, limit) => db.write(() => db.run(expireOutbox, before, limit)),
   }

@@ -51,8 +51,28 @@ suite('the application', () => {
       const [one] = await rig.list(`/app/logs/webhooks?account_id=${lost.userId}`)
       return one?.['status_code'] === 200 ? one : null
     })
-    assert.deepEqual([row['kind'], row['webhook_id']], ['status', null])
+    assert.deepEqual([row['kind'], row['webhook_id'], row['url']], ['status', null, `${receiver.url}/status`])
+    assert.deepEqual((row['attempts'] as Json[])[0]?.['url'], row['url'])
     await rig.ok('DELETE', '/app/status_callback_url')
+    const log = (query: string): Promise<Json[]> => rig.list(`/app/logs/webhooks?${query}`)
+    const ofAccount = `account_id=${lost.userId}&label=${encodeURIComponent(lost.label)}`
+    assert.deepEqual(await log(`${ofAccount}&kind=status`), [row])
+    assert.deepEqual(await log(`kind=status&state=delivered`), [row])
+    assert.deepEqual(await log(`${ofAccount}&kind=status&state=failed`), [])
+    assert.deepEqual(await log(`${ofAccount}&kind=message`), [])
+    for (const [query, status] of [
+      ['label=0', 400],
+      ['kind=x', 400],
+      [`account_id=${lost.userId}&label=nobody`, 404],
+    ] as const) {
+      assert.equal((await rig.call('GET', `/app/logs/webhooks?${query}`)).status, status, query)
+    }
+    const again = `/app/logs/webhooks/${String(row['delivery_id'])}/redeliver`
+    assert.deepEqual(await rig.ok('POST', again), { success: true, redelivered: 1 })
+    const second = await until('again', () => receiver.accepted().filter(({ path }) => path === '/status')[1])
+    assert.equal(second.headers['webhook-id'], callback.headers['webhook-id'])
+    assert.deepEqual([second.body['failure'], second.body['server_label']], ['permanent', lost.label])
+    assert.equal((await rig.call('POST', `/app/logs/webhooks/${'0'.repeat(32)}/redeliver`)).status, 404)
   })
 
   test('the log of callbacks is filtered by webhook, user, time and status', async () => {

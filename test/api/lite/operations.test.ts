@@ -262,6 +262,8 @@ suite('operations of the OpenAPI document', () => {
       const one = { ...path, delivery_id: String(row?.['delivery_id']) }
       await drive('POST', `${base}/{webhook_id}/deliveries/{delivery_id}/redeliver`, { path: one })
       await drive('POST', `${base}/{webhook_id}/redeliver`, { path, body: { failed_only: 1, from: 1, to: 2 } })
+      await drive('GET', `${base}/{webhook_id}/redeliver`, { path })
+      await drive('POST', '/app/logs/webhooks/{delivery_id}/redeliver', { path: one })
       await drive('POST', `${base}/{webhook_id}/test`, { path })
       await drive('GET', `${base}/{webhook_id}/secret`, { path })
       await drive('POST', `${base}/{webhook_id}/secret`, { path })
@@ -299,7 +301,16 @@ suite('operations of the OpenAPI document', () => {
     await drive('POST', path, { body: { status_callback_url: 'http://127.0.0.1:9/' } })
     await drive('GET', path)
     await drive('DELETE', path)
-    await drive('GET', '/app/logs/webhooks', { query: { status_code_from: 200, account_id: box.userId, limit: 3 } })
+    await drive('GET', '/app/logs/webhooks', {
+      query: {
+        status_code_from: 200,
+        account_id: box.userId,
+        label: '0',
+        kind: 'message',
+        state: 'delivered',
+        limit: 3,
+      },
+    })
     await until('calls', async () => {
       const rows = await drive('GET', '/app/logs/calls', {
         query: { request_method: 'GET', timestamp_after: 1, limit: 3 },

@@ -1,4 +1,4 @@
-/** Webhooks over the API, at both levels: every field, edits, the delivery log, redelivery, samples, dry run and explain. */
+/** Webhooks over the API, at both levels: every field, edits, samples, secrets and explain. */
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { headerSignatureFits, startReceiver, subjectOf, type CallbackReceiver } from '../../support/callbacks.ts'
@@ -166,71 +166,6 @@ suite('webhooks over the API', () => {
     await rig.ok('DELETE', path)
   })
 
-  test('the delivery log has state, attempts and answers, and is filtered', async () => {
-    receiver.behave(({ path, count }) => (path === '/log' && count % 2 === 0 ? 503 : 200))
-    const path = await hook('/log', { filter_subject: 'for the log' })
-    const messages: string[] = []
-    for (const subject of ['for the log 1', 'for the log 2']) messages.push(await box.deliver({ subject }))
-    const log = (query = ''): Promise<Json[]> => rig.list(`${path}/deliveries?${query}`)
-    await until('both delivered', async () => (await log('state=delivered')).length === 2)
-    const [newest] = await log()
-    assert(newest !== undefined)
-    assert.equal(newest['message_id'], messages[1])
-    assert.deepEqual(
-      [newest['webhook_id'], newest['kind'], newest['event'], newest['account_id'], newest['due']],
-      [idOf(path), 'message', 'received', box.userId, null],
-    )
-    const attempts = newest['attempts'] as Json[]
-    assert.equal(attempts.length, newest['attempt_count'])
-    assert.equal(attempts.at(-1)?.['status_code'], 200)
-    assert.deepEqual(
-      (await log(`message_id=${String(messages[0])}`)).map((row) => row['message_id']),
-      [messages[0]],
-    )
-    assert.deepEqual(await log('state=failed'), [])
-    assert.deepEqual(await log('kind=failure'), [])
-    assert.equal((await log('kind=message&limit=1&offset=1'))[0]?.['message_id'], messages[0])
-    const now = Math.floor(Date.now() / 1000)
-    assert.deepEqual(await log(`timestamp_before=${now - 3600}`), [])
-    assert.equal((await log(`timestamp_after=${now - 3600}`)).length, 2)
-    for (const query of ['state=lost', 'kind=x', 'limit=0']) {
-      assert.equal((await rig.call('GET', `${path}/deliveries?${query}`)).status, 400, query)
-    }
-    receiver.behave(() => 200)
-    await rig.ok('DELETE', path)
-  })
-
-  test('one delivery, those of a time, and the failed ones are sent again under the same id', async () => {
-    receiver.behave(({ path }) => (path === '/again' ? 410 : 200))
-    const path = await hook('/again', { filter_subject: 'again' })
-    await box.deliver({ subject: 'again' })
-    const first = await until('the first', () => at('/again')[0])
-    const row = await until('failed', async () => (await rig.list(`${path}/deliveries?state=failed`))[0])
-    receiver.behave(() => 200)
-    await rig.ok('POST', path, { active: 1 })
-    const count = (): number => at('/again').length
-    const one = await rig.ok('POST', `${path}/deliveries/${String(row['delivery_id'])}/redeliver`)
-    assert.deepEqual(one, { success: true, redelivered: 1 })
-    await until('one', () => count() === 2)
-    await until('delivered', async () => (await rig.list(`${path}/deliveries?state=delivered`)).length === 1)
-    assert.deepEqual(await rig.ok('POST', `${path}/redeliver`), { success: true, redelivered: 0 }, 'none failed')
-    const now = Math.floor(Date.now() / 1000)
-    assert.deepEqual(await rig.ok('POST', `${path}/redeliver`, { from: now - 600, to: now }), {
-      success: true,
-      redelivered: 1,
-    })
-    await until('the time', () => count() === 3)
-    assert.deepEqual(await rig.ok('POST', `${path}/redeliver`, { from: 1, to: 2 }), { success: true, redelivered: 0 })
-    assert.deepEqual(
-      [...new Set(at('/again').map(({ headers }) => headers['webhook-id']))],
-      [first.headers['webhook-id']],
-    )
-    await rig.ok('POST', path, { active: 0 })
-    assert.equal((await rig.call('POST', `${path}/redeliver`, { from: 1 })).status, 409)
-    assert.equal((await rig.call('POST', `${path}/deliveries/${'0'.repeat(32)}/redeliver`)).status, 404)
-    await rig.ok('DELETE', path)
-  })
-
   test('a sample is sent at once, whatever the filters, and its outcome is the answer', async () => {
     const path = await hook('/sample', { filter_subject: 'never' })
     const good = await rig.ok('POST', `${path}/test`)
@@ -262,31 +197,6 @@ suite('webhooks over the API', () => {
     const [callback] = at('/secret')
     assert(callback !== undefined)
     for (const secret of [before, now]) assert(headerSignatureFits(callback, secret))
-    await rig.ok('DELETE', path)
-  })
-
-  test('the dry run says of the last messages which match, filter by filter', async () => {
-    const later = new Date(Date.now() + 60_000)
-    await box.deliver({ subject: 'dry one', from: 'Boss <boss@big.example>', date: later })
-    await box.deliver({ subject: 'dry two', from: 'clerk@big.example', date: new Date(later.getTime() + 60_000) })
-    const path = await hook('/dry', { filter_subject: 'dry', filter_from: 'boss@*' })
-    const rows = await rig.list(`${path}/dry_run?limit=2`)
-    assert.deepEqual(
-      rows.map(({ subject, matched }) => [subject, matched]),
-      [
-        ['dry two', false],
-        ['dry one', true],
-      ],
-    )
-    const said = new Map((rows[0]?.['filters'] as Json[]).map(({ filter, matched }) => [filter, matched]))
-    assert.equal(said.get('filter_from'), false)
-    assert.equal(said.get('filter_subject'), true)
-    assert.equal(at('/dry').length, 0)
-    const app = await hook('/dry', { filter_subject: 'dry one' }, '/lite/webhooks')
-    const ofUser = await rig.list(`${app}/dry_run?user_id=${box.userId}&label=${encodeURIComponent(box.label)}&limit=5`)
-    assert.equal(ofUser.filter(({ matched }) => matched).length, 1)
-    assert.equal((await rig.call('GET', `${app}/dry_run?user_id=${'f'.repeat(24)}`)).status, 404)
-    await rig.ok('DELETE', app)
     await rig.ok('DELETE', path)
   })
 

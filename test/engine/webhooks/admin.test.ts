@@ -1,40 +1,13 @@
 /** Create, edit, secrets, samples, dry run, explain, redelivery, levels, historical scans, the change stream. */
 import assert from 'node:assert/strict'
-import { after, afterEach, before, beforeEach, suite, test } from 'node:test'
+import { suite, test } from 'node:test'
 import fc from 'fast-check'
-import type { AccountRecord, MessageFacts, UserRecord, WebhookFilters } from '../../../engine/store/records.ts'
+import type { AccountRecord, MessageFacts, WebhookFilters } from '../../../engine/store/records.ts'
 import type { WebhookInput } from '../../../engine/webhooks/types.ts'
-import { type Receiver, bodySignatureValid, createReceiver, standardSignatureValid } from '../../support/receiver.ts'
+import { bodySignatureValid, standardSignatureValid } from '../../support/receiver.ts'
 import { until } from '../../support/until.ts'
-import { type House, type Wing, apiSecret, arrive, createHouse, developerId, facts } from './fixture.ts'
-
-let receiver: Receiver
-let house: House
-let wing: Wing
-let user: UserRecord
-let account: AccountRecord
-
-before(async () => {
-  receiver = await createReceiver()
-})
-after(() => receiver.close())
-beforeEach(async () => {
-  house = await createHouse()
-  wing = await house.wing()
-  user = await house.user()
-  account = await house.account(user)
-})
-afterEach(() => house.close())
-
-let paths = 0
-function freshPath(): string {
-  paths += 1
-  return `/admin${paths}`
-}
-
-function hook(path: string, input: WebhookInput = {}, userId: string | null = user.id) {
-  return wing.webhooks.create({ developerId, userId, version: 'lite' }, { callbackUrl: receiver.url(path), ...input })
-}
+import { apiSecret, arrive, developerId, facts } from './fixture.ts'
+import { account, freshPath, hook, house, nextWing, receiver, user, wing } from './scene.ts'
 
 function subjects(path: string): string[] {
   return receiver.at(path).map((one) => (one.body['message_data'] as { subject: string }).subject)
@@ -113,7 +86,7 @@ suite('webhooks as developers see them', () => {
     const [request] = receiver.at(path)
     assert.ok(request && standardSignatureValid(request, fresh) && standardSignatureValid(request, old))
     await wing.stop()
-    wing = await house.wing({ MAILROOM_SECRET_OVERLAP: '1ms' })
+    await nextWing({ MAILROOM_SECRET_OVERLAP: '1ms' })
     const stored = await house.store.webhooks.get(webhook.id)
     assert.ok(stored)
     const last = await wing.webhooks.rotateSecret(stored)
@@ -288,7 +261,7 @@ suite('historical scans', () => {
     await hook(path, { receiveHistorical: true, filters: { subject: '/old/' } })
     await until('some', () => receiver.at(path).length >= 20)
     await wing.stop()
-    wing = await house.wing()
+    await nextWing()
     await until('all', () => new Set(receiver.at(path).map((one) => one.id)).size === 250)
     await until('done', async () => {
       const [webhook] = await house.store.webhooks.listByUser(user.id)

@@ -1,28 +1,11 @@
 /** Status callbacks and the sync-completed callback: same outbox, same signature, once per transition. */
 import assert from 'node:assert/strict'
-import { after, afterEach, before, beforeEach, suite, test } from 'node:test'
-import type { AccountRecord, UserRecord } from '../../../engine/store/records.ts'
-import { type Receiver, bodySignatureValid, createReceiver, standardSignatureValid } from '../../support/receiver.ts'
+import { suite, test } from 'node:test'
+import type { AccountRecord } from '../../../engine/store/records.ts'
+import { bodySignatureValid, standardSignatureValid } from '../../support/receiver.ts'
 import { until } from '../../support/until.ts'
-import { type House, type Wing, apiSecret, createHouse, developerId } from './fixture.ts'
-
-let receiver: Receiver
-let house: House
-let wing: Wing
-let user: UserRecord
-let account: AccountRecord
-
-before(async () => {
-  receiver = await createReceiver()
-})
-after(() => receiver.close())
-beforeEach(async () => {
-  house = await createHouse()
-  wing = await house.wing()
-  user = await house.user()
-  account = await house.account(user)
-})
-afterEach(() => house.close())
+import { apiSecret, developerId } from './fixture.ts'
+import { account, house, nextWing, receiver, user, wing } from './scene.ts'
 
 async function transition(
   of: AccountRecord,
@@ -94,7 +77,7 @@ suite('status callbacks', () => {
     } as const
     assert.ok(await house.store.accounts.transition(step))
     assert.equal(await house.store.accounts.transition(step), null)
-    wing = await house.wing()
+    await nextWing()
     await until('one', () => receiver.at('/app3').length > 0)
     assert.deepEqual(
       receiver.at('/app3').map((one) => one.id),

@@ -1,37 +1,18 @@
 /** Many webhooks and accounts at once: order, isolation, restarts, bounded memory. */
 import assert from 'node:assert/strict'
-import { after, afterEach, before, beforeEach, suite, test } from 'node:test'
-import type { AccountRecord, OutboxRecord, UserRecord } from '../../../engine/store/records.ts'
+import { suite, test } from 'node:test'
+import type { AccountRecord, OutboxRecord } from '../../../engine/store/records.ts'
 import { createChannel } from '../../../engine/webhooks/channel.ts'
 import type { Attempts } from '../../../engine/webhooks/attempts.ts'
 import { silentLogger } from '../../../engine/observe/log.ts'
 import { urlRow } from '../../../engine/callbacks/rows.ts'
-import { type Receiver, type Received, createReceiver } from '../../support/receiver.ts'
+import { type Received, createReceiver } from '../../support/receiver.ts'
 import { until } from '../../support/until.ts'
-import { type House, type Wing, arrive, createHouse, developerId, facts } from './fixture.ts'
-
-let receiver: Receiver
-let house: House
-let wing: Wing
-let user: UserRecord
-
-before(async () => {
-  receiver = await createReceiver()
-})
-after(() => receiver.close())
-beforeEach(async () => {
-  house = await createHouse()
-  wing = await house.wing()
-  user = await house.user()
-})
-afterEach(() => house.close())
+import { arrive, developerId, facts } from './fixture.ts'
+import { hook, house, nextWing, receiver, user, wing } from './scene.ts'
 
 function accounts(count: number): Promise<AccountRecord[]> {
   return Promise.all(Array.from({ length: count }, () => house.account(user)))
-}
-
-function hook(path: string) {
-  return wing.webhooks.create({ developerId, userId: user.id, version: 'lite' }, { callbackUrl: receiver.url(path) })
 }
 
 /** `<account> <sequence>` of each request that was answered well, in order of arrival. */
@@ -77,14 +58,14 @@ suite('channels', () => {
   test('one hanging, one refusing and one failing receiver among 50 delay nobody', async () => {
     // Longer than every deadline below: had anybody waited for the hanging one, these would not be met.
     await wing.stop()
-    wing = await house.wing({ MAILROOM_WEBHOOK_TIMEOUT: '60s' })
+    await nextWing({ MAILROOM_WEBHOOK_TIMEOUT: '60s' })
     for (let index = 0; index < 47; index += 1) await hook(`/good${index}`)
     receiver.script('/hanging', [], 'hang')
     receiver.script('/failing', [], { status: 500 })
     await hook('/hanging')
     await hook('/failing')
     const dead = await createReceiver()
-    await wing.webhooks.create({ developerId, userId: user.id, version: 'lite' }, { callbackUrl: dead.url('/') })
+    await hook('/', { callbackUrl: dead.url('/') })
     await dead.close()
     const boxes = await accounts(3)
     for (let round = 0; round < 3; round += 1) {
@@ -111,7 +92,7 @@ suite('channels', () => {
       for (const box of boxes) await arrive(house.store, wing.webhooks, box, [{ facts: facts(`${box.id}-${round}`) }])
       if (round % 3 === 2) {
         // The old wing is not told to stop: both run for a while, as after a kill -9 with requests still on the wire.
-        wing = await house.wing()
+        await nextWing()
       }
     }
     await until('all arrived', () => seen.size === 40)
@@ -131,7 +112,7 @@ suite('channels', () => {
     const { rows } = await arrive(house.store, wing.webhooks, box, [{ facts: facts('one') }, { facts: facts('two') }])
     assert.equal(rows.length, 2)
     receiver.script('/restart', [])
-    wing = await house.wing()
+    await nextWing()
     await until('both', () => receiver.at('/restart').length === 2)
     assert.deepEqual(
       receiver.at('/restart').map((one) => one.id),

@@ -1,41 +1,11 @@
 /** Every way that a callback may go, over real HTTP and a real store. */
 import assert from 'node:assert/strict'
-import { after, afterEach, before, beforeEach, suite, test } from 'node:test'
-import type { AccountRecord, OutboxRecord, UserRecord, WebhookRecord } from '../../../engine/store/records.ts'
-import { type Receiver, bodySignatureValid, createReceiver, standardSignatureValid } from '../../support/receiver.ts'
+import { suite, test } from 'node:test'
+import type { AccountRecord, OutboxRecord } from '../../../engine/store/records.ts'
+import { bodySignatureValid, standardSignatureValid } from '../../support/receiver.ts'
 import { until } from '../../support/until.ts'
-import { type House, type Wing, apiSecret, arrive, createHouse, developerId, facts } from './fixture.ts'
-
-let receiver: Receiver
-let house: House
-let wing: Wing
-let user: UserRecord
-let account: AccountRecord
-
-before(async () => {
-  receiver = await createReceiver()
-})
-after(() => receiver.close())
-beforeEach(async () => {
-  house = await createHouse()
-  wing = await house.wing()
-  user = await house.user()
-  account = await house.account(user)
-})
-afterEach(() => house.close())
-
-let paths = 0
-function freshPath(): string {
-  paths += 1
-  return `/hook${paths}`
-}
-
-function hook(path: string, more = {}): Promise<WebhookRecord> {
-  return wing.webhooks.create(
-    { developerId, userId: user.id, version: 'lite' },
-    { callbackUrl: receiver.url(path), ...more },
-  )
-}
+import { apiSecret, arrive, facts } from './fixture.ts'
+import { account, freshPath, hook, house, nextWing, receiver, user, wing } from './scene.ts'
 
 async function send(name: string, to: AccountRecord = account): Promise<OutboxRecord> {
   const { rows } = await arrive(house.store, wing.webhooks, to, [{ facts: facts(name) }])
@@ -99,10 +69,7 @@ suite('delivery', () => {
   }
 
   test('wrong TLS is told as tls and tried again', async () => {
-    const webhook = await wing.webhooks.create(
-      { developerId, userId: user.id, version: 'lite' },
-      { callbackUrl: receiver.url('/tls').replace('http:', 'https:') },
-    )
+    const webhook = await hook('/tls', { callbackUrl: receiver.url('/tls').replace('http:', 'https:') })
     const row = await send('tls')
     const tried = await until('an attempt', async () => {
       const now = await house.store.outbox.get(row.id)
@@ -201,9 +168,8 @@ suite('delivery', () => {
 
   test('an edit with active=1 ends the failing period and tries at once', async () => {
     const path = freshPath()
-    const slow = await house.wing({ MAILROOM_WEBHOOK_SCHEDULE: '1h', MAILROOM_WEBHOOK_PROBE: '1h' })
     await wing.stop()
-    wing = slow
+    await nextWing({ MAILROOM_WEBHOOK_SCHEDULE: '1h', MAILROOM_WEBHOOK_PROBE: '1h' })
     receiver.script(path, ['reset'])
     const webhook = await hook(path)
     const row = await send('waiting')
@@ -216,9 +182,8 @@ suite('delivery', () => {
   test('a paused webhook keeps no backlog and resumes with new mail', async () => {
     const path = freshPath()
     receiver.script(path, ['reset'], { status: 200 })
-    const slow = await house.wing({ MAILROOM_WEBHOOK_SCHEDULE: '1h', MAILROOM_WEBHOOK_PROBE: '1h' })
     await wing.stop()
-    wing = slow
+    await nextWing({ MAILROOM_WEBHOOK_SCHEDULE: '1h', MAILROOM_WEBHOOK_PROBE: '1h' })
     const webhook = await hook(path)
     const waiting = await send('before')
     await until('a failed attempt', async () => (await house.store.outbox.get(waiting.id))?.attemptCount)
@@ -237,7 +202,7 @@ suite('delivery', () => {
     const path = freshPath()
     await hook(path)
     await wing.stop()
-    wing = await house.wing({ MAILROOM_ALLOW_PRIVATE: '0' })
+    await nextWing({ MAILROOM_ALLOW_PRIVATE: '0' })
     const row = await send('inside')
     const tried = await until('an attempt', async () => {
       const now = await house.store.outbox.get(row.id)

@@ -1,8 +1,5 @@
-/** A webhooks wing on a real SQLite store, with users, accounts and messages that arrive as the sync stores them. */
+/** A webhooks wing on a real store, with users, accounts and messages that arrive as the sync stores them. */
 import { randomBytes } from 'node:crypto'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { readConfig } from '../../../engine/config.ts'
 import { AppError } from '../../../engine/errors.ts'
 import { createMetrics } from '../../../engine/observe/metrics.ts'
@@ -19,11 +16,12 @@ import type {
   Placement,
   UserRecord,
 } from '../../../engine/store/records.ts'
-import { freshCursor, freshResume } from '../../../engine/store/rows.ts'
-import { createSqliteStore } from '../../../engine/store/sqlite/index.ts'
+import { freshCursor } from '../../../engine/store/rows.ts'
 import { createWebhooks } from '../../../engine/webhooks/index.ts'
 import type { Mail } from '../../../engine/webhooks/contents.ts'
 import type { Webhooks } from '../../../engine/webhooks/types.ts'
+import { accountRecord, address, epochStart, messageFacts, noAddresses, userRecord } from '../../support/records.ts'
+import { openTestStore } from '../../support/test-store.ts'
 
 export const apiSecret = 'developer-secret-0123456789'
 export const developerId = newId()
@@ -71,7 +69,6 @@ export function createTestMail(): TestMail {
 
 export interface House {
   readonly store: Store
-  readonly path: string
   /** Starts another wing on the same store; `crash` drops one without a goodbye. */
   wing(env?: Record<string, string>): Promise<Wing>
   readonly mail: TestMail
@@ -89,9 +86,7 @@ export interface Wing {
 const sealer = createSealer(randomBytes(32))
 
 export async function createHouse(): Promise<House> {
-  const directory = mkdtempSync(join(tmpdir(), 'mailroom-webhooks-'))
-  const path = join(directory, 'mailroom.db')
-  const store = await createSqliteStore({ path, sync: 'off' })
+  const { store, remove } = await openTestStore()
   const mail = createTestMail()
   const wings: Wing[] = []
   await store.developers.create({
@@ -103,7 +98,6 @@ export async function createHouse(): Promise<House> {
   })
   return {
     store,
-    path,
     mail,
     async wing(env = {}) {
       const config = readConfig({ ...quick, ...env })
@@ -126,21 +120,13 @@ export async function createHouse(): Promise<House> {
     account: (user, label) => createAccount(store, user, label),
     async close() {
       await Promise.all(wings.map((wing) => wing.stop()))
-      await store.close()
-      rmSync(directory, { recursive: true, force: true })
+      await remove()
     },
   }
 }
 
 async function createUser(store: Store): Promise<UserRecord> {
-  const user = {
-    id: newId(),
-    developerId,
-    firstName: '',
-    lastName: '',
-    emailAddresses: ['me@example.com'],
-    createdAt: Date.now(),
-  }
+  const user = userRecord(developerId, { emailAddresses: ['me@example.com'] })
   await store.users.create(user)
   return user
 }
@@ -150,71 +136,25 @@ async function createAccount(
   user: UserRecord,
   label = `me::${newId().slice(-6)}`,
 ): Promise<AccountRecord> {
-  const id = newId()
-  const account: AccountRecord = {
-    id,
-    developerId: user.developerId,
-    userId: user.id,
-    label,
-    email: 'me@example.com',
-    server: 'imap.example.com',
-    port: 993,
-    useSsl: true,
-    username: 'me',
-    authType: 'password',
-    sealedCredential: '',
-    providerKey: null,
-    statusCallbackUrl: null,
-    options: {
-      syncFlags: true,
-      syncAllFolders: false,
-      expungeOnDeletedFlag: false,
-      rawFileList: false,
-      callbackUrl: null,
-    },
-    status: 'OK',
-    statusMessage: null,
-    statusVersion: 0,
-    paused: false,
-    resume: freshResume,
-    epoch: 0,
-    createdAt: Date.now(),
-  }
+  const account = accountRecord(user, { label, email: 'me@example.com', createdAt: Date.now() })
   await store.accounts.create(account)
-  const claimed = await store.accounts.claim(id)
+  const claimed = await store.accounts.claim(account.id)
   if (claimed === null) throw new Error('account not claimed')
   return claimed
 }
 
-const nobody = { from: [], sender: [], replyTo: [], to: [], cc: [], bcc: [], returnPath: [] }
-
 /** Facts of a plain message; `name` makes its Message-ID and subject. */
 export function facts(name: string, more: Partial<MessageFacts> = {}): MessageFacts {
   const emailMessageId = `${name}@example.com`
-  return {
+  return messageFacts({
     emailMessageId,
-    hostedMessageId: null,
-    hostedThreadId: null,
     threadId: threadId('thread', emailMessageId),
-    sentAt: 1_700_000_000_000,
-    receivedAt: 1_700_000_001_000,
-    size: 1000,
+    sentAt: epochStart,
+    receivedAt: epochStart + 1000,
     subject: `Subject of ${name}`,
-    addresses: {
-      ...nobody,
-      from: [{ name: 'Ada', email: 'ada@mail.example.org' }],
-      to: [{ name: '', email: 'me@example.com' }],
-    },
-    inReplyTo: null,
-    references: [],
-    listHeaders: {},
-    receivedHeaders: [],
-    bodies: [
-      { section: '1', type: 'text/plain', charset: 'utf-8', encoding: '8bit', size: 20, flowed: false, delSp: false },
-    ],
-    attachments: [],
+    addresses: { ...noAddresses, from: [address('ada@mail.example.org', 'Ada')], to: [address('me@example.com')] },
     ...more,
-  }
+  })
 }
 
 export interface Arrival {

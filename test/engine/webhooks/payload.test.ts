@@ -1,31 +1,12 @@
 /** What a callback says: both dialects, bodies and headers, the size cap, and what happens when the mail server cannot give them. */
 import assert from 'node:assert/strict'
-import { after, afterEach, before, beforeEach, suite, test } from 'node:test'
+import { suite, test } from 'node:test'
 import { AppError } from '../../../engine/errors.ts'
-import type { AccountRecord, OutboxRecord, UserRecord } from '../../../engine/store/records.ts'
+import type { OutboxRecord } from '../../../engine/store/records.ts'
 import type { WebhookInput } from '../../../engine/webhooks/types.ts'
-import { type Receiver, createReceiver } from '../../support/receiver.ts'
 import { until } from '../../support/until.ts'
-import { type House, type Wing, arrive, createHouse, developerId, facts } from './fixture.ts'
-
-let receiver: Receiver
-let house: House
-let wing: Wing
-let user: UserRecord
-let account: AccountRecord
-let paths = 0
-
-before(async () => {
-  receiver = await createReceiver()
-})
-after(() => receiver.close())
-beforeEach(async () => {
-  house = await createHouse()
-  wing = await house.wing()
-  user = await house.user()
-  account = await house.account(user, 'me::example')
-})
-afterEach(() => house.close())
+import { arrive, developerId, facts } from './fixture.ts'
+import { account, freshPath, hook, house, nextWing, receiver, user, wing } from './scene.ts'
 
 const file = {
   section: '2',
@@ -54,6 +35,7 @@ const rich = facts('rich', {
 })
 
 interface Sent {
+  readonly emailMessageId: string
   readonly data: Record<string, unknown>
   readonly body: Readonly<Record<string, unknown>>
   readonly row: OutboxRecord
@@ -66,13 +48,11 @@ async function deliver(
   texts: Readonly<Record<string, string>> | null,
   of = rich,
 ): Promise<Sent> {
-  paths += 1
-  const path = `/payload${paths}`
+  const path = freshPath()
+  const emailMessageId = `${path.slice(1)}@x`
   await wing.webhooks.create({ developerId, userId: user.id, version }, { callbackUrl: receiver.url(path), ...input })
   const { messages, rows } = await arrive(house.store, null, account, [{ facts: of }]).then(() =>
-    arrive(house.store, wing.webhooks, account, [
-      { facts: { ...of, emailMessageId: `${paths}@x` }, flags: ['\\Flagged', '\\Seen'] },
-    ]),
+    arrive(house.store, wing.webhooks, account, [{ facts: { ...of, emailMessageId }, flags: ['\\Flagged', '\\Seen'] }]),
   )
   const [message] = messages
   assert.ok(message)
@@ -80,6 +60,7 @@ async function deliver(
   const [request] = await until('a callback', () => (receiver.at(path).length > 0 ? receiver.at(path) : null))
   assert.ok(request && rows[0])
   return {
+    emailMessageId,
     data: request.body['message_data'] as Record<string, unknown>,
     body: request.body,
     row: rows[0],
@@ -89,7 +70,7 @@ async function deliver(
 
 suite('payload', () => {
   test('lite: every field', async () => {
-    const { data, body } = await deliver({}, 'lite', null)
+    const { emailMessageId, data, body } = await deliver({}, 'lite', null)
     assert.deepEqual(Object.keys(body).sort(), [
       'account_id',
       'message_data',
@@ -106,7 +87,7 @@ suite('payload', () => {
     assert.match(String(message_id), /^[0-9a-f]{24}$/)
     assert.deepEqual(Object.keys(person_info as object), ['ada@mail.example.org', 'me@example.com'])
     assert.deepEqual(rest, {
-      email_message_id: `<${paths}@x>`,
+      email_message_id: `<${emailMessageId}>`,
       mailhost_message_id: '111',
       gmail_message_id: '111',
       mailhost_thread_id: '222',
@@ -184,7 +165,7 @@ suite('payload', () => {
 
   test('what is too large is left out and linked', async () => {
     await wing.stop()
-    wing = await house.wing({ MAILROOM_WEBHOOK_PAYLOAD_MAX: '4096' })
+    await nextWing({ MAILROOM_WEBHOOK_PAYLOAD_MAX: '4096' })
     const huge = { ...rich, bodies: [{ ...html, section: '1.1', size: 3_000 }] }
     const grown = await deliver({ includeBody: true }, 'lite', { '1.1': '<'.repeat(5_000) }, huge)
     assert.equal(grown.data['truncated'], true)
@@ -205,12 +186,8 @@ suite('payload', () => {
 
   test('bodies that cannot be read now are waited for, without blaming the receiver', async () => {
     house.mail.broken = new AppError('account_unavailable', 'connecting')
-    paths += 1
-    const path = `/wait${paths}`
-    const webhook = await wing.webhooks.create(
-      { developerId, userId: user.id, version: 'lite' },
-      { callbackUrl: receiver.url(path), includeBody: true },
-    )
+    const path = freshPath()
+    const webhook = await hook(path, { includeBody: true })
     const { rows, messages } = await arrive(house.store, wing.webhooks, account, [{ facts: facts('wait') }])
     const [row, message] = [rows[0], messages[0]]
     assert.ok(row && message)
@@ -238,12 +215,8 @@ suite('payload', () => {
   })
 
   test('body_search decides at delivery: skipped with the filter’s word, or sent', async () => {
-    paths += 1
-    const path = `/search${paths}`
-    await wing.webhooks.create(
-      { developerId, userId: user.id, version: 'lite' },
-      { callbackUrl: receiver.url(path), filters: { bodySearch: 'needle' } },
-    )
+    const path = freshPath()
+    await hook(path, { filters: { bodySearch: 'needle' } })
     const planned = [{ facts: facts('hay') }, { facts: facts('needle') }]
     // The bodies have to be there before the rows: ids are the same on a dry account.
     const twin = await arrive(house.store, null, account, planned)

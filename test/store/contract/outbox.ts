@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { newId } from '../../../engine/store/ids.ts'
-import type { OutboxResult } from '../../../engine/store/port.ts'
+import type { OutboxKey, OutboxResult } from '../../../engine/store/port.ts'
 import type { DeliveryAttempt, OutboxRecord } from '../../../engine/store/records.ts'
 import type { Subject } from './mailbox.ts'
 import { epochStart, outboxRecord, webhookRecord } from './records.ts'
@@ -215,7 +215,7 @@ export function deliveriesContract({ store }: Subject): void {
       const { webhook, rows } = await stage()
       const [delivered, failed, , pending, others] = rows
       const query = { webhookId: webhook.id, states: ['failed', 'pending'] } as const
-      assert.equal(await store.outbox.requeue(query, epochStart + 99, 10), 1)
+      assert.deepEqual(await store.outbox.requeue(query, epochStart + 99, 10), { count: 1, next: null })
       const expected = { ...failed, state: 'pending', attemptCount: 0, dueAt: epochStart + 99, finishedAt: null }
       assert.deepEqual(await store.outbox.get(failed.id), expected)
       assert.deepEqual(await store.outbox.get(pending.id), pending)
@@ -229,13 +229,73 @@ export function deliveriesContract({ store }: Subject): void {
       const [delivered, failed, skipped, pending, others] = rows
       const webhookId = webhook.id
       const ids = [others.id, pending.id, skipped.id]
-      assert.equal(await store.outbox.requeue({ webhookId, ids }, epochStart, 10), 1)
+      assert.deepEqual(await store.outbox.requeue({ webhookId, ids }, epochStart, 10), { count: 1, next: null })
       assert.equal((await store.outbox.get(skipped.id))?.state, 'pending')
-      assert.equal(await store.outbox.requeue({ webhookId }, epochStart, 1), 1)
+      const next = { createdAt: delivered.createdAt, id: delivered.id }
+      assert.deepEqual(await store.outbox.requeue({ webhookId }, epochStart, 1), { count: 1, next })
       assert.equal((await store.outbox.get(delivered.id))?.state, 'pending')
       assert.equal((await store.outbox.get(failed.id))?.state, 'failed')
-      assert.equal(await store.outbox.requeue({ webhookId, ids: [] }, epochStart, 9), 0)
-      assert.equal(await store.outbox.requeue({ webhookId }, epochStart, 9), 1)
+      assert.equal((await store.outbox.requeue({ webhookId, ids: [] }, epochStart, 9)).count, 0)
+      assert.equal((await store.outbox.requeue({ webhookId }, epochStart, 9)).count, 1)
+    })
+
+    test('are set back batch by batch, each once, whatever is finished meanwhile', async () => {
+      const webhook = webhookRecord(newId())
+      const rows = Array.from({ length: 7 }, (_, index) =>
+        outboxRecord(webhook, {
+          id: index.toString(16).padStart(32, '0'),
+          createdAt: epochStart + Math.floor(index / 3),
+          state: index % 2 === 0 ? 'failed' : 'delivered',
+          finishedAt: epochStart + 50,
+        }),
+      ).map((row) => ({ ...row, id: webhook.id + row.id.slice(-8) }))
+      const late = outboxRecord(webhook, { createdAt: epochStart, state: 'failed', finishedAt: epochStart + 61 })
+      await store.outbox.enqueue([...rows, late])
+      const query = { webhookId: webhook.id, createdUntil: epochStart + 9, finishedUntil: epochStart + 60 }
+      const counts: number[] = []
+      for (let next: OutboxKey | null | undefined; next !== null;) {
+        const step = await store.outbox.requeue(query, epochStart + 60, 3, next)
+        counts.push(step.count)
+        const sent = (await store.outbox.pending(webhook.id, [], 9)).map((row) =>
+          result(row, { state: 'delivered', finishedAt: epochStart + 60 }),
+        )
+        await store.outbox.record(sent)
+        next = step.next
+      }
+      assert.deepEqual(counts, [3, 3, 1])
+      for (const { id } of rows) assert.equal((await store.outbox.get(id))?.attempts.length, 1)
+      assert.deepEqual(await store.outbox.get(late.id), late)
+      const before = { ...query, finishedUntil: epochStart + 59 }
+      assert.deepEqual(await store.outbox.requeue(before, epochStart, 9), { count: 0, next: null })
+    })
+
+    test('of every kind are listed by owner and kind', async () => {
+      const webhook = webhookRecord(newId())
+      const accountId = newId()
+      const url = 'https://receiver.example.com/notice'
+      const notice = (patch: Partial<OutboxRecord>) => outboxRecord(webhook, { accountId, url, event: null, ...patch })
+      const rows = [
+        notice({ kind: 'status', webhookId: null, state: 'delivered', finishedAt: 3 }),
+        notice({ kind: 'message', url: null }),
+        notice({ kind: 'failure', state: 'failed', finishedAt: 4 }),
+        notice({ kind: 'failure' }),
+        notice({ kind: 'test', accountId: null, state: 'delivered', finishedAt: 4 }),
+      ] as const
+      await store.outbox.enqueue(rows)
+      const [status, message, failed, failure, trial] = rows
+      const { developerId, id: webhookId } = webhook
+      const list = async (query: Parameters<typeof store.outbox.list>[0]) => store.outbox.list(query, all)
+      assert.deepEqual(await list({ developerId, kind: 'status' }), [status])
+      assert.deepEqual(await list({ accountId, kind: 'status' }), [status])
+      assert.deepEqual(await list({ webhookId, kind: 'status' }), [])
+      assert.deepEqual(await list({ webhookId, kind: 'failure' }), [failure, failed])
+      assert.deepEqual(await list({ webhookId, kind: 'failure', states: ['failed'] }), [failed])
+      assert.deepEqual(await list({ accountId, developerId, kind: 'failure', createdFrom: failure.createdAt }), [
+        failure,
+      ])
+      assert.deepEqual(await list({ webhookId, kind: 'test' }), [trial])
+      assert.deepEqual(await list({ accountId, kind: 'message' }), [message])
+      assert.deepEqual(await list({ webhookId }), [trial, failure, failed, message])
     })
 
     test('expire when they are finished and old, in steps', async () => {

@@ -1,94 +1,19 @@
-/** Records as the tests make them: whole, valid, and different from each other. */
+/** Records that only the tests of the store make, and those of test/support. */
 import { changeId, newId, newToken, outboxId } from '../../../engine/store/ids.ts'
 import type {
-  AccountRecord,
   Address,
   AttachmentRecord,
   ConnectTokenRecord,
-  DeveloperRecord,
   MessageFacts,
   OutboxRecord,
-  UserRecord,
   WebhookRecord,
 } from '../../../engine/store/records.ts'
 import type { ChangeDraft } from '../../../engine/store/port.ts'
-import { freshHealth, freshResume } from '../../../engine/store/rows.ts'
+import { freshHealth } from '../../../engine/store/rows.ts'
+import { address, epochStart, messageFacts, tick } from '../../support/records.ts'
 
-/** A moment that all tests count from. */
-export const epochStart = 1_700_000_000_000
-
-let counter = 0
-/** 1, 2, 3 … over the whole run: ages of records that must be told apart. */
-export function tick(): number {
-  counter += 1
-  return counter
-}
-
-export function developerRecord(patch: Partial<DeveloperRecord> = {}): DeveloperRecord {
-  const id = newId()
-  return {
-    id,
-    apiKey: `key-${id}`,
-    sealedSecret: 'sealed',
-    statusCallbackUrl: null,
-    createdAt: epochStart + tick(),
-    ...patch,
-  }
-}
-
-export function userRecord(developerId: string, patch: Partial<UserRecord> = {}): UserRecord {
-  const id = newId()
-  return {
-    id,
-    developerId,
-    firstName: 'Ada',
-    lastName: 'Byron',
-    emailAddresses: [`${id}@example.com`],
-    createdAt: epochStart + tick(),
-    ...patch,
-  }
-}
-
-export function accountRecord(
-  user: Pick<UserRecord, 'id' | 'developerId'>,
-  patch: Partial<AccountRecord> = {},
-): AccountRecord {
-  const id = newId()
-  return {
-    id,
-    developerId: user.developerId,
-    userId: user.id,
-    label: `${id}::example`,
-    email: `${id}@mail.example.com`,
-    server: 'imap.example.com',
-    port: 993,
-    useSsl: true,
-    username: id,
-    authType: 'password',
-    sealedCredential: 'sealed',
-    providerKey: null,
-    statusCallbackUrl: null,
-    options: {
-      syncFlags: true,
-      syncAllFolders: false,
-      expungeOnDeletedFlag: false,
-      rawFileList: false,
-      callbackUrl: null,
-    },
-    status: 'OK',
-    statusMessage: null,
-    statusVersion: 0,
-    paused: false,
-    resume: freshResume,
-    epoch: 0,
-    createdAt: epochStart + tick(),
-    ...patch,
-  }
-}
-
-export function address(email: string, name = ''): Address {
-  return { name, email }
-}
+export { accountRecord, developerRecord, userRecord } from '../../support/records.ts'
+export { address, epochStart, messageFacts, tick }
 
 export function attachmentRecord(index: number, fileName = `file-${index}.pdf`): AttachmentRecord {
   return {
@@ -101,38 +26,6 @@ export function attachmentRecord(index: number, fileName = `file-${index}.pdf`):
     disposition: 'attachment',
     contentId: null,
     embedded: false,
-  }
-}
-
-export function messageFacts(patch: Partial<MessageFacts> = {}): MessageFacts {
-  const number = tick()
-  return {
-    emailMessageId: `m${number}@example.com`,
-    hostedMessageId: null,
-    hostedThreadId: null,
-    threadId: number.toString(16).padStart(16, '0'),
-    sentAt: epochStart + number * 1000,
-    receivedAt: epochStart + number * 1000,
-    size: 2000,
-    subject: `Message ${number}`,
-    addresses: {
-      from: [address('sender@example.com', 'Sender')],
-      sender: [],
-      replyTo: [],
-      to: [address('reader@example.org')],
-      cc: [],
-      bcc: [],
-      returnPath: [],
-    },
-    inReplyTo: null,
-    references: [],
-    listHeaders: {},
-    receivedHeaders: ['from a by b'],
-    bodies: [
-      { section: '1', type: 'text/plain', charset: 'utf-8', encoding: '7bit', size: 10, flowed: false, delSp: false },
-    ],
-    attachments: [],
-    ...patch,
   }
 }
 

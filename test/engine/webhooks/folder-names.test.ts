@@ -1,0 +1,91 @@
+/** Folder names in callbacks, filters and explanations: as the API shows them, whatever delimiter the server has. */
+import assert from 'node:assert/strict'
+import { after, afterEach, before, beforeEach, suite, test } from 'node:test'
+import { folderName, folderNamer } from '../../../engine/messages/folder-names.ts'
+import { changeId } from '../../../engine/store/ids.ts'
+import type { AccountRecord, UserRecord } from '../../../engine/store/records.ts'
+import { type Receiver, createReceiver } from '../../support/receiver.ts'
+import { until } from '../../support/until.ts'
+import { type House, type Wing, arrive, changeOf, createHouse, developerId, facts } from './fixture.ts'
+
+suite('names of folders', () => {
+  test("have '/' between their levels, unless a level holds one", () => {
+    const named: readonly (readonly [string, string, string])[] = [
+      ['INBOX', '.', 'INBOX'],
+      ['INBOX.Work.2024', '.', 'INBOX/Work/2024'],
+      ['Work\\2024', '\\', 'Work/2024'],
+      ['Work/v1.0', '/', 'Work/v1.0'],
+      ['in/out.box', '.', 'in/out.box'],
+      ['flat.name', '', 'flat.name'],
+    ]
+    for (const [path, delimiter, name] of named) assert.equal(folderName({ path, delimiter }), name)
+  })
+
+  test('of a folder that is not listed any more have the delimiter of the others', () => {
+    const name = folderNamer([
+      { path: 'INBOX', delimiter: '' },
+      { path: 'Work.2024', delimiter: '.' },
+      { path: '#shared/v1.0', delimiter: '/' },
+    ])
+    assert.deepEqual(['INBOX', 'Work.2024', '#shared/v1.0', 'Old.2023'].map(name), [
+      'INBOX',
+      'Work/2024',
+      '#shared/v1.0',
+      'Old/2023',
+    ])
+    assert.equal(folderNamer([])('a.b'), 'a.b')
+  })
+})
+
+suite('callbacks of a server with another delimiter', () => {
+  let receiver: Receiver
+  let house: House
+  let wing: Wing
+  let user: UserRecord
+  let account: AccountRecord
+  before(async () => {
+    receiver = await createReceiver()
+  })
+  after(() => receiver.close())
+  beforeEach(async () => {
+    house = await createHouse()
+    wing = await house.wing()
+    user = await house.user()
+    account = await house.account(user)
+  })
+  afterEach(() => house.close())
+
+  for (const [delimiter, version] of [
+    ['.', 'lite'],
+    ['\\', '2.0'],
+    ['|', 'lite'],
+  ] as const) {
+    test(`${delimiter} (${version}): name folders as the API does, and filters take that name`, async () => {
+      const path = `/named${delimiter.codePointAt(0)}`
+      const server = ['Work', '2024'].join(delimiter)
+      const arrival = { facts: facts('filed'), path: server }
+      const { messages } = await arrive(house.store, null, account, [arrival])
+      const [message] = messages
+      assert.ok(message?.placements[0])
+      const listed = { attributes: [], specialUse: null, selectable: true, messages: null, unseen: null }
+      await house.store.folders.reconcile(account.id, account.epoch, [{ ...listed, path: server, delimiter }], false)
+      const webhook = await wing.webhooks.create(
+        { developerId, userId: user.id, version },
+        { callbackUrl: receiver.url(path), filters: { folderAdded: 'Work/2024' } },
+      )
+      const id = changeId(account.id, message.placements[0].folderId, '1', 1, 'added', 0)
+      const planned = wing.webhooks.plan(account, [{ change: changeOf(account, message, arrival, id), message }])
+      assert.equal(planned.length, 1, 'the filter takes the name')
+      wing.webhooks.stored(account.id, await house.store.outbox.enqueue(planned), [])
+      const [request] = await until('the callback', () => (receiver.at(path).length > 0 ? receiver.at(path) : null))
+      const data = request?.body['message_data'] as { folders: string[]; sources: { folder: string }[] }
+      assert.deepEqual(data.folders, ['Work/2024'])
+      assert.deepEqual(
+        data.sources.map(({ folder }) => folder),
+        ['Work/2024'],
+      )
+      const { verdicts } = await wing.webhooks.explain(webhook, account, message)
+      assert.equal(verdicts.find(({ filter }) => filter === 'folderAdded')?.why, '"Work/2024" matches Work/2024')
+    })
+  }
+})

@@ -1,0 +1,119 @@
+/** Historical scans side by side: a dead receiver holds up its own alone, live mail overtakes all. */
+import assert from 'node:assert/strict'
+import { after, afterEach, before, beforeEach, suite, test } from 'node:test'
+import type { AccountRecord, UserRecord, WebhookRecord } from '../../../engine/store/records.ts'
+import { type Receiver, createReceiver } from '../../support/receiver.ts'
+import { until } from '../../support/until.ts'
+import { type House, type Wing, arrive, createHouse, developerId, facts } from './fixture.ts'
+
+let receiver: Receiver
+let house: House
+let wing: Wing
+let user: UserRecord
+let account: AccountRecord
+
+before(async () => {
+  receiver = await createReceiver()
+})
+after(() => receiver.close())
+beforeEach(async () => {
+  house = await createHouse()
+  user = await house.user()
+  account = await ready(await house.account(user))
+})
+afterEach(() => house.close())
+
+async function ready(of: AccountRecord): Promise<AccountRecord> {
+  const edited = await house.store.accounts.edit(of.id, { resume: { ...of.resume, initialSyncAt: Date.now() } })
+  assert.ok(edited)
+  return edited
+}
+
+/** `count` messages that were there before, the last one the newest. */
+async function past(count: number): Promise<string[]> {
+  const old = Array.from({ length: count }, (_, index) =>
+    facts(`old${index}`, { sentAt: 1_600_000_000_000 + index * 60_000 }),
+  )
+  await arrive(
+    house.store,
+    null,
+    account,
+    old.map((one) => ({ facts: one })),
+  )
+  return old.map(({ subject }) => subject)
+}
+
+function scanning(path: string): Promise<WebhookRecord> {
+  return wing.webhooks.create(
+    { developerId, userId: user.id, version: 'lite' },
+    { callbackUrl: receiver.url(path), receiveHistorical: true },
+  )
+}
+
+function subjects(path: string): string[] {
+  return receiver.at(path).map((one) => (one.body['message_data'] as { subject: string }).subject)
+}
+
+async function isDone(webhook: WebhookRecord): Promise<boolean> {
+  return (await house.store.webhooks.scan(webhook.id, account.id))?.done === true
+}
+
+suite('historical scans', () => {
+  test('with a full backlog delay no other, and go on when their receiver is back, also after a restart', async () => {
+    const env = { MAILROOM_WEBHOOK_BATCH: '60' }
+    wing = await house.wing(env)
+    const all = await past(250)
+    const dead: WebhookRecord[] = []
+    for (let index = 0; index < 25; index += 1) {
+      receiver.script(`/dead${index}`, [], { status: 503 })
+      dead.push(await scanning(`/dead${index}`))
+    }
+    await until('their backlogs are full', async () => {
+      const waiting = await Promise.all(dead.map(({ id }) => house.store.outbox.backlog(id)))
+      return waiting.every(({ pending }) => pending >= 120)
+    })
+    const well = await scanning('/well')
+    await until('the scan of the other is done', () => isDone(well))
+    await until('and all is delivered', () => receiver.at('/well').length === 250)
+    assert.deepEqual(subjects('/well'), [...all].reverse())
+    for (const webhook of dead) assert.equal(await isDone(webhook), false)
+
+    await wing.stop()
+    const [first] = dead
+    assert.ok(first)
+    receiver.script('/dead0', [])
+    wing = await house.wing(env)
+    await until('the first of them goes on to its end', () => isDone(first))
+    const accepted = () => [...new Set(subjects('/dead0'))]
+    await until('all of it is delivered', () => accepted().length === 250)
+    assert.deepEqual(accepted(), [...all].reverse())
+  })
+
+  test('give way to live mail, however much of theirs waits', async () => {
+    wing = await house.wing({ MAILROOM_WEBHOOK_BATCH: '20' })
+    const all = await past(150)
+    let open = true
+    const accepted: string[] = []
+    receiver.decide('/overtaken', ({ body }) => {
+      if (!open) return { status: 503 }
+      accepted.push((body['message_data'] as { subject: string }).subject)
+      return { status: 200 }
+    })
+    const webhook = await scanning('/overtaken')
+    await until('the scan is under way', () => accepted.length >= 5)
+    open = false
+    await until('the rest waits', async () => {
+      const { health } = (await house.store.webhooks.get(webhook.id)) ?? webhook
+      const { pending } = await house.store.outbox.backlog(webhook.id)
+      return health.consecutiveFailures > 0 && pending >= 40
+    })
+    await arrive(house.store, wing.webhooks, account, [{ facts: facts('live1') }, { facts: facts('live2') }])
+    const before = accepted.length
+    open = true
+    await until('all is delivered', () => new Set(accepted).size === 152)
+    assert.deepEqual(accepted.slice(before, before + 2), ['Subject of live1', 'Subject of live2'])
+    assert.ok(accepted.length - before > 40, 'most of the scan came after them')
+    const scanned = [...new Set(accepted)].filter((subject) => !subject.includes('live'))
+    assert.deepEqual(scanned, [...all].reverse())
+  })
+})

@@ -1,0 +1,239 @@
+/** Arrival, dry run and explain say the same of every filter; a thread is found as soon as its message is there. */
+import assert from 'node:assert/strict'
+import { after, afterEach, before, beforeEach, suite, test } from 'node:test'
+import fc from 'fast-check'
+import { changeId } from '../../../engine/store/ids.ts'
+import type { AccountRecord, MessageFacts, UserRecord, WebhookFilters } from '../../../engine/store/records.ts'
+import type { WebhookInput } from '../../../engine/webhooks/types.ts'
+import { type Receiver, createReceiver } from '../../support/receiver.ts'
+import { until } from '../../support/until.ts'
+import { type House, type Wing, arrive, changeOf, createHouse, developerId, facts } from './fixture.ts'
+
+let receiver: Receiver
+let house: House
+let wing: Wing
+let user: UserRecord
+let account: AccountRecord
+
+before(async () => {
+  receiver = await createReceiver()
+})
+after(() => receiver.close())
+beforeEach(async () => {
+  house = await createHouse()
+  wing = await house.wing()
+  user = await house.user()
+  account = await house.account(user)
+})
+afterEach(() => house.close())
+
+function hook(input: WebhookInput) {
+  return wing.webhooks.create(
+    { developerId, userId: user.id, version: 'lite' },
+    { callbackUrl: receiver.url('/judged'), ...input },
+  )
+}
+
+const words = fc.constantFrom('alpha', 'beta', 'gamma')
+const folders = fc.constantFrom('INBOX', 'Work', 'Work/2024')
+
+const allFilters: Readonly<Record<keyof WebhookFilters, fc.Arbitrary<string>>> = {
+  to: fc.tuple(words, words).map(([a, b]) => `${a}@example.com, ${b}*`),
+  from: words.map((word) => `${word}@*`),
+  cc: fc.oneof(
+    words,
+    words.map((word) => `/^${word}$/`),
+  ),
+  subject: fc.oneof(
+    words,
+    words.map((word) => `/^${word}/`),
+  ),
+  thread: fc.constantFrom('<root-alpha@example.com>', 'root-beta@example.com', 'root-nowhere@example.com'),
+  fileName: fc.constantFrom('*.pdf', 'a?pha*', '[bg]*'),
+  folderAdded: fc.oneof(folders, fc.constant('w*')),
+  folderRemoved: fc.oneof(folders, fc.constant('/2024$/')),
+  toDomain: fc.constantFrom('example.com', 'example.org', 'com'),
+  fromDomain: fc.constantFrom('example.com', 'mail.example.org', 'org'),
+  bodySearch: fc.oneof(
+    words,
+    words.map((word) => `${word}*gold`),
+  ),
+}
+
+/** One filter for sure, and up to two more. */
+const someFilters: fc.Arbitrary<WebhookFilters> = fc
+  .uniqueArray(fc.constantFrom(...(Object.keys(allFilters) as (keyof WebhookFilters)[])), {
+    minLength: 1,
+    maxLength: 3,
+  })
+  .chain((names) => fc.record(Object.fromEntries(names.map((name) => [name, allFilters[name]]))))
+
+const someMail = fc.record({
+  subject: words,
+  from: words,
+  to: words,
+  cc: words,
+  domain: fc.constantFrom('example.com', 'mail.example.org'),
+  file: words,
+  thread: fc.constantFrom('alpha', 'beta', 'other'),
+  body: fc.tuple(words, words).map((both) => `${both.join(' ')} gold`),
+  folder: folders,
+  removed: fc.boolean(),
+})
+type Mail = typeof someMail extends fc.Arbitrary<infer T> ? T : never
+
+/** A thread's id, the same for its first message and those that follow. */
+function threadOf(name: string): string {
+  return Buffer.from(`${name}--------`).toString('hex').slice(0, 16)
+}
+
+function factsOf(name: string, mail: Mail): MessageFacts {
+  const base = facts(name)
+  const file = {
+    index: 0,
+    section: '2',
+    type: 'application/pdf',
+    encoding: 'base64',
+    size: 1,
+    fileName: `${mail.file}.pdf`,
+    disposition: '',
+    contentId: null,
+    embedded: false,
+  }
+  return {
+    ...base,
+    subject: mail.subject,
+    threadId: threadOf(mail.thread),
+    attachments: [file],
+    addresses: {
+      ...base.addresses,
+      from: [{ name: '', email: `${mail.from}@${mail.domain}` }],
+      to: [{ name: '', email: `${mail.to}@example.com` }],
+      cc: [{ name: mail.cc, email: 'copy@example.com' }],
+    },
+  }
+}
+
+suite('arrival, dry run and explain', () => {
+  test('are of one mind, whatever the filters', async () => {
+    for (const name of ['alpha', 'beta']) {
+      await arrive(house.store, null, account, [{ facts: facts(`root-${name}`, { threadId: threadOf(name) }) }])
+    }
+    const used = new Set<string>()
+    const outcomes = { sent: 0, not: 0 }
+    let count = 0
+    await fc.assert(
+      fc.asyncProperty(someFilters, someMail, async (filters, mail) => {
+        count += 1
+        for (const name of Object.keys(filters)) used.add(name)
+        const webhook = await hook({ filters })
+        const arrival = {
+          facts: { ...factsOf(`p${count}`, mail), sentAt: Date.now() + count * 60_000 },
+          path: mail.folder,
+        }
+        const { messages } = await arrive(house.store, null, account, [arrival])
+        const [message] = messages
+        assert.ok(message)
+        house.mail.bodies.set(message.id, { '1': mail.body })
+        // Stored as the sync does it, with its change and the rows that are planned from it.
+        const id = changeId(account.id, `p${count}`, '1', 1, 'added', 0)
+        const kind = mail.removed ? ('folder_removed' as const) : ('received' as const)
+        const change = changeOf(account, message, { ...arrival, kind, first: !mail.removed }, id)
+        const planned = wing.webhooks.plan(account, [{ change, message }])
+        const applied = await house.store.sync.apply({
+          ...(await emptyBatch(mail.folder)),
+          changes: [change],
+          outbox: planned,
+        })
+        wing.webhooks.stored(account.id, applied.outbox, applied.changes)
+        const sent = await wasSent(webhook.id)
+        outcomes[sent ? 'sent' : 'not'] += 1
+
+        const story = JSON.stringify({ filters, mail })
+        const dry = (await wing.webhooks.dryRun(webhook, account, 1)).find((row) => row.message.id === message.id)
+        const told = await wing.webhooks.explain(webhook, account, message)
+        assert.equal(
+          told.verdicts.every(({ matched }) => matched),
+          dry?.matched,
+          story,
+        )
+        assert.deepEqual(told.verdicts.slice(1), dry?.verdicts, story)
+        if (sent) assert.equal(dry?.matched, true, story)
+        // The dry run also tells of an arrival now: it may match where the removal did not, never the other way about.
+        else if (!mail.removed) assert.equal(dry?.matched, false, `${story} ${JSON.stringify(dry?.verdicts)}`)
+        await wing.webhooks.remove(webhook)
+      }),
+      { numRuns: 150 },
+    )
+    assert.deepEqual([...used].sort(), Object.keys(allFilters).sort())
+    assert.ok(outcomes.sent > 10 && outcomes.not > 10, JSON.stringify(outcomes))
+  })
+
+  test('agree on a message of which only a later event was seen', async () => {
+    const webhook = await hook({ filters: { subject: 'old' } })
+    const { messages } = await arrive(house.store, null, account, [{ facts: facts('old') }])
+    const [message] = messages
+    assert.ok(message)
+    const id = changeId(account.id, 'flags', '1', 1, 'flags', 1)
+    const change = changeOf(account, message, { facts: message, kind: 'flags_changed', first: false }, id)
+    await house.store.sync.apply({ ...(await emptyBatch('INBOX')), changes: [change] })
+    const [dry] = await wing.webhooks.dryRun(webhook, account, 10)
+    const told = await wing.webhooks.explain(webhook, account, message)
+    assert.equal(told.changes.length, 1)
+    assert.deepEqual(told.verdicts.slice(1), dry?.verdicts)
+    assert.equal(dry?.matched, true)
+  })
+})
+
+/** A batch that changes nothing yet. */
+async function emptyBatch(path: string) {
+  const folder = await house.store.folders.byPath(account.id, path)
+  assert.ok(folder?.cursor)
+  return {
+    accountId: account.id,
+    epoch: account.epoch,
+    folderId: folder.id,
+    cursorBefore: folder.cursor,
+    cursorAfter: folder.cursor,
+    added: [],
+    flagUpdates: [],
+    vanished: [],
+    vanishedAt: 0,
+    told: [],
+    changes: [],
+    outbox: [],
+    contacts: [],
+    counts: null,
+  }
+}
+
+async function wasSent(webhookId: string): Promise<boolean> {
+  const rows = await until('all rows have ended', async () => {
+    const now = await house.store.outbox.list({ webhookId }, { limit: 10, offset: 0 })
+    return now.every(({ state }) => state !== 'pending') ? now : null
+  })
+  return rows.some(({ state }) => state === 'delivered')
+}
+
+suite('a thread by a Message-ID', () => {
+  test('whose message arrives later matches from then on', async () => {
+    const webhook = await hook({ filters: { thread: '<later@example.com>', from: '/reply/' } })
+    const reply = (name: string) => {
+      const base = facts(name, { threadId: threadOf('later') })
+      return { ...base, addresses: { ...base.addresses, from: [{ name: '', email: 'reply@example.org' }] } }
+    }
+    await arrive(house.store, wing.webhooks, account, [{ facts: reply('early') }])
+    assert.equal(await wasSent(webhook.id), false)
+    // The message itself is not from those that the webhook asks for: nothing is planned from it.
+    const first = await arrive(house.store, wing.webhooks, account, [
+      { facts: facts('later', { threadId: threadOf('later') }) },
+    ])
+    assert.equal(first.rows.length, 0)
+    const { messages } = await arrive(house.store, wing.webhooks, account, [{ facts: reply('reply') }])
+    assert.equal(await wasSent(webhook.id), true)
+    const [message] = messages
+    assert.ok(message)
+    const told = await wing.webhooks.explain(webhook, account, message)
+    assert.equal(told.deliveries.filter(({ state }) => state === 'delivered').length, 1)
+  })
+})

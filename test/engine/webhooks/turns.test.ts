@@ -1,0 +1,76 @@
+/** Whose page of a historical scan comes next. */
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { createTurns, type Turn } from '../../../engine/webhooks/turns.ts'
+
+function names(turns: readonly (Turn | null)[]): (string | null)[] {
+  return turns.map((turn) => (turn === null ? null : `${turn.webhookId} ${turn.accountId}`))
+}
+
+suite('turns', () => {
+  test('webhooks take turns, and the accounts of each; of one webhook one page at a time', () => {
+    const turns = createTurns()
+    for (const account of ['1', '2', '3']) turns.add('a', account)
+    turns.add('b', '1')
+    const order: (string | null)[] = []
+    for (let round = 0; round < 4; round += 1) {
+      const [first, second, third] = [turns.take(0), turns.take(0), turns.take(0)]
+      order.push(...names([first, second]))
+      assert.equal(third, null, 'both are under way')
+      if (first) turns.give(first, 'more', 0)
+      if (second) turns.give(second, 'more', 0)
+    }
+    assert.deepEqual(order, ['a 1', 'b 1', 'a 2', 'b 1', 'a 3', 'b 1', 'a 1', 'b 1'])
+  })
+
+  test('one that waits is left out, longer each time, and holds up no other', () => {
+    const turns = createTurns()
+    turns.add('full', '1')
+    turns.add('full', '2')
+    turns.add('free', '1')
+    const waits: number[] = []
+    let now = 0
+    for (let round = 0; round < 7; round += 1) {
+      const turn = turns.take(now)
+      const other = turns.take(now)
+      const [full, free] = turn?.webhookId === 'full' ? [turn, other] : [other, turn]
+      assert.deepEqual([full?.webhookId, free?.webhookId], ['full', 'free'])
+      if (full) turns.give(full, 'wait', now)
+      waits.push((turns.nextAt() ?? 0) - now)
+      if (free) turns.give(free, 'more', now)
+      for (let page = 0; page < 3; page += 1) {
+        const next = turns.take(now)
+        assert.equal(next?.webhookId, 'free')
+        assert.equal(turns.take(now), null, 'no other account of the one that waits, either')
+        turns.give(next, 'more', now)
+      }
+      now += waits.at(-1) ?? 0
+    }
+    assert.deepEqual(waits, [1000, 2000, 4000, 8000, 16_000, 30_000, 30_000])
+  })
+
+  test('what is done goes; what was asked for meanwhile stays', () => {
+    const turns = createTurns()
+    turns.add('a', '1')
+    const first = turns.take(0)
+    assert.ok(first)
+    turns.add('a', '1')
+    turns.give(first, 'nothing', 0)
+    const again = turns.take(0)
+    assert.deepEqual(again, first)
+    turns.give(again, 'done', 0)
+    assert.equal(turns.take(0), null)
+    assert.equal(turns.nextAt(), null)
+  })
+
+  test('an edit asks one that waits at once', () => {
+    const turns = createTurns()
+    turns.add('a', '1')
+    const turn = turns.take(0)
+    assert.ok(turn)
+    turns.give(turn, 'wait', 0)
+    assert.equal(turns.take(999), null)
+    turns.add('a', '1')
+    assert.deepEqual(turns.take(1), turn)
+  })
+})
