@@ -14,14 +14,17 @@ import { openSession } from './session/index.ts'
 import type { SyncDeps } from './state.ts'
 import type { Accounts } from './types.ts'
 
-export interface AccountsDeps extends Omit<SyncDeps, 'now'>, Pick<RuntimeDeps, 'sealer' | 'tokens'> {
+export interface AccountsDeps extends Omit<SyncDeps, 'now' | 'writing'>, Pick<RuntimeDeps, 'sealer' | 'tokens'> {
   readonly now?: () => number
 }
 
 const startPage = 500
 
+/** Enough to share a commit and to keep a remote store busy; each is up to MAILROOM_SYNC_BATCH messages with their callbacks. */
+const batchesAtOnce = 8
+
 export function createAccounts({ sealer, tokens, now = Date.now, ...rest }: AccountsDeps): Accounts {
-  const sync: SyncDeps = { ...rest, now }
+  const sync: SyncDeps = { ...rest, now, writing: createLane(batchesAtOnce) }
   const deps = runtimeDeps(sync, { sealer, tokens })
   const pool = createPool(deps)
   const probe = createTrialLogin(deps)

@@ -8,6 +8,7 @@ import type { Logger } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
 import type { AddedMessage, FlagUpdate, Store, SyncBatch } from '../store/port.ts'
 import type { AccountRecord, ContactDelta, FolderCursor, FolderRecord } from '../store/records.ts'
+import type { Lane } from './lanes.ts'
 import { createOwnWrites, type OwnWrites } from './own-writes.ts'
 import type { PlannedChange } from './plan.ts'
 import type { ChangeListener } from './types.ts'
@@ -19,6 +20,8 @@ export interface SyncDeps {
   readonly log: Logger
   readonly metrics: Metrics
   readonly now: () => number
+  /** The turns of all accounts' batches: a batch with its callback rows is in memory only while it is written. */
+  readonly writing: Pick<Lane, 'run'>
 }
 
 /** A batch before the cursor's neighbours are filled in; what is absent is empty. */
@@ -55,6 +58,8 @@ export interface AccountState {
   onWrite(listener: () => void): void
   /** Runs between two batches. */
   exclusive<T>(work: () => Promise<T>): Promise<T>
+  /** Our own write in the index, between two batches, which count on from what the store then has of these folders. */
+  writeIndex<T>(folderIds: readonly string[], work: () => Promise<T>): Promise<T>
   /** Put after a change of callback settings or resume record; never older than the claim. */
   setAccount(account: AccountRecord): void
 }
@@ -94,11 +99,17 @@ export function createAccountState(
     folders: byId,
     folderByPath: (path) => [...byId.values()].find((folder) => folder.path === path) ?? null,
     setFolders: (listed) => replaceFolders(byId, listed),
-    commit: (folderId, build) => exclusive(() => write(inner, folderId, build)),
+    commit: (folderId, build) => exclusive(() => deps.writing.run('live', () => write(inner, folderId, build))),
     onWrite(listener) {
       inner.written = listener
     },
     exclusive,
+    writeIndex: (folderIds, work) =>
+      exclusive(async () => {
+        const done = await work()
+        for (const id of new Set(folderIds)) await recount(inner, id)
+        return done
+      }),
     setAccount(newer) {
       inner.account = { ...newer, epoch: inner.account.epoch }
     },
@@ -127,6 +138,13 @@ function replaceFolders(folders: Map<string, FolderRecord>, listed: readonly Fol
   for (const folder of listed) {
     folders.set(folder.id, { ...folder, cursor: known.get(folder.id)?.cursor ?? folder.cursor })
   }
+}
+
+async function recount({ deps, folders }: Inner, folderId: string): Promise<void> {
+  const folder = folders.get(folderId)
+  const stored = folder === undefined ? null : await deps.store.folders.byPath(folder.accountId, folder.path)
+  if (folder === undefined || stored === null) return
+  folders.set(folderId, { ...folder, messages: stored.messages, unseen: stored.unseen })
 }
 
 async function write(inner: Inner, folderId: string, build: Build): Promise<void> {

@@ -3,12 +3,10 @@
  * `work()` is what an actor does when it starts: it claims the account and catches up; each call is a new owner, with nothing in
  * memory of the one before.
  */
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { backfillFolder, nextToBackfill } from '../../../engine/accounts/backfill.ts'
 import { createFolderPoll } from '../../../engine/accounts/folders.ts'
+import { createLane } from '../../../engine/accounts/lanes.ts'
 import { createAccountState, type AccountState, type SyncDeps } from '../../../engine/accounts/state.ts'
 import { catchUp } from '../../../engine/accounts/sync.ts'
 import type { ChangeListener } from '../../../engine/accounts/types.ts'
@@ -21,8 +19,6 @@ import { createSealer, keyFrom } from '../../../engine/secrets/seal.ts'
 import { folderId } from '../../../engine/store/ids.ts'
 import type { Store } from '../../../engine/store/port.ts'
 import type { AccountRecord, ChangeRecord, FolderRecord, MessageRecord } from '../../../engine/store/records.ts'
-import { freshResume } from '../../../engine/store/rows.ts'
-import { createSqliteStore } from '../../../engine/store/sqlite/index.ts'
 import { mail } from '../../support/mail.ts'
 import {
   createImapServer,
@@ -31,11 +27,13 @@ import {
   type ImapServer,
   type UserOptions,
 } from '../../support/imap-server/index.ts'
+import { accountRecord, userRecord } from '../../support/records.ts'
+import { openTestStore } from '../../support/test-store.ts'
 import { openTest, type Target, type TestSession } from '../../support/imap-server/session.ts'
 
 export const accountId = 'a'.repeat(24)
 export const userId = 'b'.repeat(24)
-const developerId = 'c'.repeat(24)
+const ann = userRecord('c'.repeat(24), { id: userId, emailAddresses: ['ann@mail.example'] })
 
 export const sealer = createSealer(keyFrom('a pass phrase for tests'))
 
@@ -78,6 +76,8 @@ export interface Worker {
 }
 
 export interface Stage {
+  /** What is taken away when the test ends, the last first. */
+  readonly parts: AsyncDisposableStack
   readonly server: ImapServer
   readonly store: Store
   readonly config: Config
@@ -125,30 +125,32 @@ function recordingListener(): RecordingListener {
 }
 
 export async function openStage(t: TestContext, options: StageOptions = {}): Promise<Stage> {
+  const parts = new AsyncDisposableStack()
+  t.after(() => parts.disposeAsync())
   const { capabilities = fullCapabilities, hooks = {}, user = {}, delimiter = '/' } = options
   const server = await createImapServer({ users: { ann: user }, capabilities, hooks, delimiter })
-  t.after(() => server.close())
-  const dir = mkdtempSync(join(tmpdir(), 'mr-sync-'))
-  t.after(() => rmSync(dir, { recursive: true, force: true }))
-  const raw = await createSqliteStore({ path: join(dir, 'store.db'), sync: 'off' })
-  t.after(() => raw.close())
+  parts.defer(() => server.close())
+  const { store: raw, remove } = await openTestStore()
+  parts.defer(remove)
   const store = options.wrap?.(raw) ?? raw
   const config = readConfig({ ...shortSettings, ...options.settings })
   const target = options.target ?? { ...server, host: server.host, port: server.port, password: 'secret' }
   const account = accountOn(target, options.password ?? target.password)
-  await raw.users.create({
-    id: userId,
-    developerId,
-    firstName: '',
-    lastName: '',
-    emailAddresses: ['ann@mail.example'],
-    createdAt: Date.now(),
-  })
+  await raw.users.create(ann)
   await raw.accounts.create(account)
   const listener = recordingListener()
   const warnings: Stage['warnings'] = []
-  const deps: SyncDeps = { config, store, listener, log: keeping(warnings), metrics: createMetrics(), now: Date.now }
+  const deps: SyncDeps = {
+    config,
+    store,
+    listener,
+    log: keeping(warnings),
+    metrics: createMetrics(),
+    now: Date.now,
+    writing: createLane(),
+  }
   return {
+    parts,
     server,
     store: raw,
     config,
@@ -162,35 +164,17 @@ export async function openStage(t: TestContext, options: StageOptions = {}): Pro
 }
 
 function accountOn(target: Target, password: string): AccountRecord {
-  return {
+  return accountRecord(ann, {
     id: accountId,
-    developerId,
-    userId,
     label: 'ann::mail',
     email: 'ann@mail.example',
     server: target.host,
     port: target.port,
     useSsl: false,
     username: 'ann',
-    authType: 'password',
     sealedCredential: sealCredential(sealer, accountId, { kind: 'password', password }),
-    providerKey: null,
-    statusCallbackUrl: null,
-    options: {
-      syncFlags: true,
-      syncAllFolders: false,
-      expungeOnDeletedFlag: false,
-      rawFileList: false,
-      callbackUrl: null,
-    },
-    status: 'OK',
-    statusMessage: null,
-    statusVersion: 0,
-    paused: false,
-    resume: freshResume,
-    epoch: 0,
     createdAt: Date.now(),
-  }
+  })
 }
 
 function keeping(warnings: Stage['warnings']): Logger {
