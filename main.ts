@@ -19,6 +19,8 @@ const closeGraceMs = 2000
 /** What has to be ended in order; engine and app are there once the store is open. */
 interface Running {
   readonly log: Logger
+  /** Longest that an orderly end may take. */
+  readonly endWithinMs: number
   readonly server: Server
   readonly opening: AbortController
   engine?: Engine
@@ -30,7 +32,8 @@ async function serve(): Promise<void> {
   const log = createLogger(config)
   const front = createFront()
   const server = createServer(front, config)
-  const running: Running = { log, server, opening: new AbortController() }
+  const endWithinMs = closeGraceMs + 3 * config.MAILROOM_SHUTDOWN_TIMEOUT
+  const running: Running = { log, endWithinMs, server, opening: new AbortController() }
   endOnSignals(running)
   const url = await listen(server, config)
   log.info({ url }, 'listening')
@@ -61,14 +64,18 @@ async function stop({ server, opening, app, engine }: Running): Promise<void> {
   await engine?.stop()
 }
 
-/** SIGTERM and SIGINT end in order; a second one ends at once. */
+/** SIGTERM and SIGINT end in order; a second one ends at once, and so does time. */
 function endOnSignals(running: Running): void {
-  const { log } = running
+  const { log, endWithinMs } = running
   let ending = false
   const end = (signal: string): void => {
     if (ending) process.exit(1)
     ending = true
     log.info({ signal }, 'stopping')
+    setTimeout(() => {
+      log.error({ endWithinMs }, 'stopping took too long')
+      process.exit(1)
+    }, endWithinMs).unref()
     stop(running).then(
       () => process.exit(0),
       (error: unknown) => {
