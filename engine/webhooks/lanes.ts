@@ -19,6 +19,11 @@ interface State {
   readonly lanes: Map<string, Lane>
   /** Account → when its first row is due. */
   readonly blocked: Map<string, number>
+  /**
+   * Ids of the rows that were read last, at most twice the capacity: on MongoDB a row is in the store, and may be read and sent,
+   * before the step that stores it ends and it is offered.
+   */
+  readonly known: Set<string>
   buffered: number
   behind: boolean
   /** A live row waits in the store: read as soon as there is room. */
@@ -70,6 +75,7 @@ export function createLanes(capacity: number): Lanes {
     capacity,
     lanes: new Map(),
     blocked: new Map(),
+    known: new Set(),
     buffered: 0,
     behind: true,
     urgent: false,
@@ -79,7 +85,10 @@ export function createLanes(capacity: number): Lanes {
   return {
     offer: (row) => offer(state, row),
     take: ({ historical }) => take(state, historical),
-    claim: (row) => void state.lanes.set(keyOf(row), { queue: [], busy: true, partial: true }),
+    claim(row) {
+      remember(state, row)
+      state.lanes.set(keyOf(row), { queue: [], busy: true, partial: true })
+    },
     finish: (row) => finish(state, row),
     block: (row, until) => block(state, row, until),
     release: (now) => release(state, now),
@@ -142,9 +151,18 @@ function makeRoom(state: State, row: OutboxRecord): boolean {
   return state.buffered < state.capacity
 }
 
+function remember({ known, capacity }: State, { id }: OutboxRecord): void {
+  known.delete(id)
+  known.add(id)
+  for (const oldest of known) {
+    if (known.size <= 2 * capacity) return
+    known.delete(oldest)
+  }
+}
+
 function offer(state: State, row: OutboxRecord): void {
   const key = keyOf(row)
-  if (state.blocked.has(key)) return
+  if (state.blocked.has(key) || state.known.has(row.id)) return
   const lane = state.lanes.get(key)
   if (lane === undefined) offerNew(state, key, row)
   else if (!lane.partial && state.buffered < state.capacity) push(state, lane, row)
@@ -228,6 +246,7 @@ function endRead(state: State, rows: readonly OutboxRecord[], plan: ReadPlan, no
     if (row.dueAt <= now) {
       state.lanes.set(key, lane)
       push(state, lane, row)
+      remember(state, row)
       continue
     }
     closed.add(key)

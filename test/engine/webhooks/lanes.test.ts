@@ -35,15 +35,15 @@ function pending(
 }
 
 type Step =
-  | { readonly do: 'store' | 'store unseen'; readonly account: string; readonly lane: 0 | 1 }
-  | { readonly do: 'take' | 'finish' | 'fail' | 'read' | 'endRead' | 'reset' | 'tick' }
+  | { readonly do: 'store' | 'store unseen' | 'store early'; readonly account: string; readonly lane: 0 | 1 }
+  | { readonly do: 'offer' | 'take' | 'finish' | 'fail' | 'read' | 'endRead' | 'reset' | 'tick' }
 
 const steps = fc.array(
   fc.oneof(
     {
       weight: 4,
       arbitrary: fc.record({
-        do: fc.constantFrom('store' as const, 'store' as const, 'store unseen' as const),
+        do: fc.constantFrom('store' as const, 'store' as const, 'store unseen' as const, 'store early' as const),
         account: fc.constantFrom('a', 'b', 'c'),
         lane: fc.constantFrom(0 as const, 1 as const),
       }),
@@ -54,7 +54,7 @@ const steps = fc.array(
         do: fc.constantFrom('take' as const, 'finish' as const, 'read' as const, 'endRead' as const, 'tick' as const),
       }),
     },
-    { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('fail' as const, 'reset' as const) }) },
+    { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('fail' as const, 'reset' as const, 'offer' as const) }) },
   ),
   { maxLength: 120, size: 'max' },
 )
@@ -62,6 +62,8 @@ const steps = fc.array(
 interface World {
   readonly lanes: ReturnType<typeof createLanes>
   readonly stored: OutboxRecord[]
+  /** In the store, and not offered yet. */
+  readonly early: OutboxRecord[]
   readonly done: Set<string>
   readonly underWay: OutboxRecord[]
   readonly sent: OutboxRecord[]
@@ -71,8 +73,14 @@ interface World {
 }
 
 function play(world: World, step: Step): void {
-  const { lanes, underWay, stored, done, due } = world
-  if (step.do === 'store') {
+  const { lanes, underWay, stored, early, done, due } = world
+  // an account has one writer: it ends one step before it begins the next
+  if (step.do === 'offer' || 'account' in step) for (const one of early.splice(0)) lanes.offer(one)
+  if (step.do === 'store early') {
+    const made = row(step.account, stored.length, step.lane)
+    stored.push(made)
+    early.push(made)
+  } else if (step.do === 'store') {
     const made = row(step.account, stored.length, step.lane)
     stored.push(made)
     lanes.offer(made)
@@ -133,6 +141,7 @@ suite('lanes', () => {
         const world: World = {
           lanes: createLanes(capacity),
           stored: [],
+          early: [],
           done: new Set(),
           underWay: [],
           sent: [],
@@ -141,6 +150,7 @@ suite('lanes', () => {
           now: 10,
         }
         for (const step of script) play(world, step)
+        play(world, { do: 'offer' })
         for (let turn = 0; turn < 2000 && world.done.size < world.stored.length; turn += 1) {
           for (const rest of ['tick', 'read', 'endRead', 'take', 'finish'] as const) play(world, { do: rest })
         }
