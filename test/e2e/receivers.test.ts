@@ -42,7 +42,7 @@ async function openHouse(parts: AsyncDisposableStack): Promise<House> {
   parts.defer(() => receiver.close())
   const store = chosenStore()
   parts.defer(() => store.remove())
-  const service = await startService({ ...store.options, env })
+  const service = await startService({ env: { ...env, ...store.env } })
   parts.defer(() => service.remove())
   const send = (subject: string): void => void imap.append(email, 'INBOX', mail({ to: email, subject }))
   send('old')
@@ -87,7 +87,9 @@ suite(`bad receivers, ${chosenStore().kind} store`, () => {
   const hook = (webhookId: string) => `/lite/users/${house.userId}/webhooks/${webhookId}`
   const failing = async (webhookId: string) => (await house.service.ok('GET', hook(webhookId)))['failure'] === true
   const attemptsOf = async (webhookId: string): Promise<Json[]> =>
-    (await house.service.list(`${hook(webhookId)}/deliveries`)).flatMap(({ attempts }) => attempts as Json[])
+    (await house.service.list(`${hook(webhookId)}/deliveries?kind=message`)).flatMap(
+      ({ attempts }) => attempts as Json[],
+    )
   const add = (url: string) =>
     createWebhook(house.service, house.userId, url, { failure_notif_url: house.receiver.url('/notice') })
   const noticesOf = (webhookId: string) =>

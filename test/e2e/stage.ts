@@ -37,7 +37,7 @@ export async function openStage(options: ServiceOptions = {}): Promise<Stage> {
     parts.defer(() => receiver.close())
     const store = chosenStore()
     parts.defer(() => store.remove())
-    const service = await startService({ ...store.options, ...options, env: { ...quickRetries, ...options.env } })
+    const service = await startService({ ...options, env: { ...quickRetries, ...store.env, ...options.env } })
     parts.defer(() => service.remove())
     return { service, receiver, remove: () => parts.disposeAsync() }
   } catch (error) {

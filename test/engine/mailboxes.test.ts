@@ -1,16 +1,13 @@
 /** Creating a user with its email account: both are there, or neither. */
 import assert from 'node:assert/strict'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { suite, test, type TestContext } from 'node:test'
 import { setImmediate as immediate } from 'node:timers/promises'
 import { readConfig } from '../../engine/config.ts'
 import { AppError, isAppError } from '../../engine/errors.ts'
 import { createMailboxes } from '../../engine/mailboxes.ts'
 import { createSealer } from '../../engine/secrets/seal.ts'
-import { createSqliteStore } from '../../engine/store/sqlite/index.ts'
 import type { Store } from '../../engine/store/port.ts'
+import { openTestStore } from '../support/test-store.ts'
 
 const developer = { id: 'd'.repeat(24), apiKey: 'key', sealedSecret: '', statusCallbackUrl: null, createdAt: 1 }
 const account = {
@@ -22,14 +19,10 @@ const account = {
   credential: { kind: 'password', password: 'secret' },
 } as const
 
-/** The embedded store; `wrap` puts something before some of its steps. */
+/** A store; `wrap` puts something before some of its steps. */
 async function openRig(t: TestContext, wrap: (store: Store) => Store = (store) => store) {
-  const folder = await mkdtemp(join(tmpdir(), 'mailroom-mailboxes-'))
-  const store = await createSqliteStore({ path: join(folder, 'mailroom.sqlite'), sync: 'off' })
-  t.after(async () => {
-    await store.close()
-    await rm(folder, { recursive: true })
-  })
+  const { store, remove } = await openTestStore()
+  t.after(remove)
   await store.developers.create(developer)
   const started: string[] = []
   const running = new Set<string>()
@@ -45,6 +38,7 @@ async function openRig(t: TestContext, wrap: (store: Store) => Store = (store) =
         running.add(id)
       },
       stop: (id) => Promise.resolve(void running.delete(id)),
+      view: () => null,
       wake: () => undefined,
     },
     webhooks: { forget: () => undefined },

@@ -48,10 +48,16 @@ export interface Receiver {
   open(): Promise<void>
 }
 
-export async function createReceiver(): Promise<Receiver> {
+/** `otherwise` answers on paths that nothing else was said of. */
+export async function createReceiver(
+  otherwise: (request: Received) => Answer = () => ({ status: 200 }),
+): Promise<Receiver> {
   const requests: Received[] = []
   const deciders = new Map<string, (request: Received) => Answer>()
-  const server = createServer((request, response) => void receive(request, response))
+  const server = createServer((request, response) => {
+    receive(request, response).catch((error: unknown) => response.writeHead(400).end(String(error)))
+  })
+  server.keepAliveTimeout = 60_000
   let port = 0
 
   async function receive(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -63,7 +69,8 @@ export async function createReceiver(): Promise<Receiver> {
     }
     const received = readRequest(request, Buffer.concat(chunks).toString('utf8'))
     requests.push(received)
-    answer(response, deciders.get(received.path)?.(received) ?? { status: 200 })
+    const decide = deciders.get(received.path) ?? otherwise
+    answer(response, decide(received))
   }
 
   async function open(): Promise<void> {
@@ -124,7 +131,8 @@ function answer(response: ServerResponse, how: Answer): void {
   else if (how === 'slow body') {
     response.writeHead(200, { 'content-length': '100' })
     response.write('.')
-  } else setTimeout(() => send(response, how), how.delayMs ?? 0)
+  } else if (how.delayMs === undefined) send(response, how)
+  else setTimeout(() => send(response, how), how.delayMs)
 }
 
 function send(response: ServerResponse, { status, headers = {}, body = '' }: Exclude<Answer, string>): void {
@@ -138,7 +146,7 @@ function same(a: string, b: string): boolean {
   return left.length === right.length && timingSafeEqual(left, right)
 }
 
-/** The original service's signature: hex HMAC-SHA256 of timestamp + token, keyed with the API secret. */
+/** interface.md, Authentication 3: HMAC-SHA256 (hex) of timestamp and token, keyed with the API secret; within five minutes of ours. */
 export function bodySignatureValid(received: Received, apiSecret: string): boolean {
   const { timestamp, token, signature } = received.body
   if (typeof timestamp !== 'number' || typeof token !== 'string' || typeof signature !== 'string') return false
@@ -146,14 +154,16 @@ export function bodySignatureValid(received: Received, apiSecret: string): boole
   return same(signature, expected) && Math.abs(Date.now() / 1000 - timestamp) < 300
 }
 
-/** Standard Webhooks: one of the v1 signatures fits the key (`whsec_…`, or raw bytes). */
+/**
+ * Standard Webhooks 1.0: `v1,<base64>` of HMAC-SHA256 over `id.timestamp.body`; one of the signatures must fit the key (`whsec_…`,
+ * or raw bytes), and the time must be within five minutes of ours.
+ */
 export function standardSignatureValid(received: Received, key: string | Buffer): boolean {
   const { headers, raw } = received
   const id = String(headers['webhook-id'])
   const timestamp = String(headers['webhook-timestamp'])
   const bytes = typeof key === 'string' ? Buffer.from(key.slice('whsec_'.length), 'base64') : key
   const expected = `v1,${createHmac('sha256', bytes).update(`${id}.${timestamp}.${raw}`).digest('base64')}`
-  return String(headers['webhook-signature'])
-    .split(' ')
-    .some((one) => same(one, expected))
+  const signatures = String(headers['webhook-signature']).split(' ')
+  return Math.abs(Date.now() / 1000 - Number(timestamp)) < 300 && signatures.some((one) => same(one, expected))
 }

@@ -7,17 +7,21 @@ import { percentile, summarise } from '../bench/lib/statistics.ts'
 import { startDovecot } from './dovecot.ts'
 import { mail } from './mail.ts'
 import { openRawImap } from './raw-imap.ts'
+import { developerRecord } from './records.ts'
 import { needs } from './require.ts'
+import { openTestStore } from './test-store.ts'
 import { until } from './until.ts'
 
+const environment = { ...process.env }
+
+/** Until the test ends; a name may be set several times. */
 function setEnv(t: TestContext, name: string, value: string | undefined): void {
-  const before = process.env[name]
   const set = (next: string | undefined): void => {
     if (next === undefined) Reflect.deleteProperty(process.env, name)
     else process.env[name] = next
   }
   set(value)
-  t.after(() => set(before))
+  t.after(() => set(environment[name]))
 }
 
 suite('test support', () => {
@@ -36,6 +40,17 @@ suite('test support', () => {
     assert.equal(await until('three', () => ++asked === 3 && 'yes', { everyMs: 1 }), 'yes')
     const never = until('never', () => Promise.reject(new Error('why not')), { withinMs: 30, everyMs: 5 })
     await assert.rejects(never, /never: not within 30 ms\nwhy not/)
+  })
+
+  test('a test store is of the kind that the variable says, and empty, whoever had its database before', async () => {
+    const kind = process.env['MAILROOM_TEST_STORE'] === 'mongodb' ? 'mongodb' : 'sqlite'
+    for (let turn = 0; turn < 3; turn += 1) {
+      const { store, remove } = await openTestStore()
+      assert.equal(store.kind, kind)
+      assert.equal(await store.developers.count(), 0)
+      await store.developers.create(developerRecord())
+      await remove()
+    }
   })
 
   test('percentiles by nearest rank', () => {

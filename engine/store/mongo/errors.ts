@@ -27,6 +27,12 @@ const loginRejected = new Set([18, 13])
  */
 const ourMistake = new Set([2, 9, 14, 15, 17, 20, 26, 28, 40, 48, 52, 54, 59, 66, 67, 72, 73, 85, 86, 115, 121, 10334])
 
+/**
+ * The server undid the request because another one stood in its way: WriteConflict; on PostgreSQL, whose five characters
+ * DocumentDB packs into a number, 40001 (serialization failure) and 40P01 (deadlock).
+ */
+const rolledBack = new Set([112, 16_777_220, 16_908_292])
+
 const retryAfterMs = 5000
 
 /** What a person reads when an index is violated. */
@@ -59,6 +65,11 @@ function isOurMistake(error: unknown): boolean {
   return error instanceof MongoServerError && typeof error.code === 'number' && ourMistake.has(error.code)
 }
 
+/** Nothing was written, and the same request may go well now. */
+export function isRolledBack(error: unknown): boolean {
+  return error instanceof MongoServerError && typeof error.code === 'number' && rolledBack.has(error.code)
+}
+
 /** Name look-ups (mongodb+srv) and sockets fail with plain errors of the operating system. */
 function isSystemError(error: unknown): boolean {
   return error instanceof Error && 'syscall' in error
@@ -74,30 +85,39 @@ function isClosed(error: MongoAPIError): boolean {
   )
 }
 
-/** A unique index said no, to a single write or to all that failed of a bulk. */
-export function isDuplicate(error: unknown): error is MongoServerError {
+/** A unique index said no, to a single write or to all that failed of a bulk: any index, or one of these. */
+export function isDuplicate(error: unknown, of?: readonly string[]): error is MongoServerError {
   if (error instanceof MongoBulkWriteError) {
     const failures = writeFailures(error)
-    return failures.length > 0 && failures.every((failure) => failure.code === duplicateKey)
+    return failures.length > 0 && failures.every((failure) => isViolation(failure, of))
   }
-  return error instanceof MongoServerError && error.code === duplicateKey
+  return error instanceof MongoServerError && isViolation(error, of)
+}
+
+function isViolation({ code, message }: { code?: number | string; message: string }, of?: readonly string[]): boolean {
+  return code === duplicateKey && (of === undefined || of.includes(indexNamed(message)))
 }
 
 export interface WriteFailure {
   /** Position in the bulk. */
   readonly index: number
   readonly code: number
+  readonly message: string
 }
 
 /** Which operations of a bulk failed; a single failure is an object, several are an array. */
 export function writeFailures(error: MongoBulkWriteError): WriteFailure[] {
   const failures = [error.writeErrors].flat() as readonly WriteError[]
-  return failures.map(({ index, code }) => ({ index, code }))
+  return failures.map(({ index, code, errmsg }) => ({ index, code, message: errmsg ?? '' }))
 }
 
 /** Name of the index in a duplicate key error; '' when the server does not say. */
 export function violatedIndex(error: MongoServerError): string {
-  const named = /index: (\S+)|Index '([^']+)'/.exec(error.message)
+  return indexNamed(error.message)
+}
+
+function indexNamed(message: string): string {
+  const named = /index: (\S+)|Index '([^']+)'/.exec(message)
   return named?.[1] ?? named?.[2] ?? ''
 }
 
@@ -109,7 +129,14 @@ export function startRefusal(error: unknown, host: string): AppError | null {
   if (error instanceof MongoParseError || (error instanceof MongoAPIError && !isClosed(error))) {
     return new AppError('bad_request', `MONGODB_URI: ${firstLine(error)}`, { cause: error })
   }
+  if (isFileError(error)) return new AppError('bad_request', `MONGODB_URI: ${firstLine(error)}`, { cause: error })
   return null
+}
+
+/** A file that an option names (tlsCAFile …) cannot be read. */
+function isFileError(error: unknown): boolean {
+  if (!(error instanceof Error)) return false
+  return ('syscall' in error && error.syscall === 'open') || ('code' in error && error.code === 'EISDIR')
 }
 
 /** The rejection may be the cause of a server selection that failed. */

@@ -1,7 +1,10 @@
 /** The rim of the adapter: what leaves a method is an AppError, and it leaves in time. */
-import { storeError, unavailable } from './errors.ts'
+import { isRolledBack, storeError, unavailable } from './errors.ts'
 
 type Method = (...args: never[]) => Promise<unknown>
+
+/** A step that is rolled back this often has a server in trouble. */
+const mostTries = 5
 
 /**
  * Each method of an aggregate with the driver's errors turned into AppErrors and a deadline (`store_unavailable` past it).
@@ -16,14 +19,23 @@ export function guarded<T extends { readonly [K in keyof T]: Method }>(
   const methods = Object.entries<Method>(aggregate).map(([name, method]) => {
     const free = (unbounded as readonly string[]).includes(name)
     const call = (...args: never[]): Promise<unknown> => {
-      const work = method(...args).catch((error: unknown) => {
-        throw storeError(error)
-      })
+      const work = repeated(() => method(...args))
       return free ? work : within(work, deadlineMs)
     }
     return [name, call] as const
   })
   return Object.fromEntries(methods) as unknown as T
+}
+
+/** A step is repeatable: it is taken again, from its start, when the server rolled it back for another's sake. */
+async function repeated(step: () => Promise<unknown>): Promise<unknown> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await step()
+    } catch (error) {
+      if (tries === mostTries || !isRolledBack(error)) throw storeError(error)
+    }
+  }
 }
 
 /** The outcome of `work`, or `store_unavailable` when it is not there in time. */

@@ -1,17 +1,14 @@
 /** The frame on a real server and a real store, with routes of the test's own. The wings behind it are not touched. */
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
 import { request, type IncomingHttpHeaders, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { createApp, createServer, type App } from '../../../api/app.ts'
 import type { Route } from '../../../api/route.ts'
 import { createDevelopers } from '../../../engine/developers.ts'
 import { readConfig, silentLogger, type Engine, type Logger, type Store } from '../../../engine/index.ts'
 import { createMetrics } from '../../../engine/observe/metrics.ts'
 import { createSealer } from '../../../engine/secrets/seal.ts'
-import { createSqliteStore } from '../../../engine/store/sqlite/index.ts'
+import { openTestStore } from '../../support/test-store.ts'
 
 export const apiKey = 'frame-key'
 export const apiSecret = 'frame secret & more'
@@ -52,9 +49,8 @@ export interface RigOptions {
 export const basic = `Basic ${Buffer.from(`${apiKey}:${apiSecret}`).toString('base64')}`
 
 export async function startRig(options: RigOptions): Promise<Rig> {
-  const folder = mkdtempSync(join(tmpdir(), 'mailroom-frame-'))
   const config = readConfig({ MAILROOM_API_KEY: apiKey, MAILROOM_API_SECRET: apiSecret, ...options.env })
-  const store = await createSqliteStore({ path: join(folder, 'mailroom.db'), sync: 'off' })
+  const { store, remove } = await openTestStore()
   const engine = engineOf(config, store, options)
   await engine.developers.ensureFirst()
   const app = createApp({
@@ -78,8 +74,7 @@ export async function startRig(options: RigOptions): Promise<Rig> {
       server.closeAllConnections()
       server.close()
       await app.close()
-      await store.close()
-      rmSync(folder, { recursive: true })
+      await remove()
     },
   }
 }

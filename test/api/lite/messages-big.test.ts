@@ -41,7 +41,7 @@ suite('25 MB', needs('dovecot'), () => {
     const store = chosenStore()
     const dovecot = await startDovecot()
     t.after(() => dovecot.remove())
-    const service = await startService({ ...store.options })
+    const service = await startService({ env: store.env })
     t.after(async () => {
       await service.remove()
       await store.remove()

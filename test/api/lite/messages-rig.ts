@@ -15,6 +15,7 @@ import { chosenStore } from '../../support/store-choice.ts'
 import { until } from '../../support/until.ts'
 import { userBody } from '../../support/users.ts'
 import { basic } from '../core/rig.ts'
+import { allRead } from './rig.ts'
 
 export type Json = Record<string, unknown>
 
@@ -70,8 +71,7 @@ const settings = {
 export async function startMessageRig(env: Readonly<Record<string, string>> = {}): Promise<MessageRig> {
   const folder = mkdtempSync(join(tmpdir(), 'mailroom-messages-'))
   const store = chosenStore()
-  const mongo = store.options.mongoUri === undefined ? {} : { MONGODB_URI: store.options.mongoUri }
-  const config = readConfig({ ...settings, MAILROOM_DATA_DIR: folder, ...mongo, ...env })
+  const config = readConfig({ ...settings, MAILROOM_DATA_DIR: folder, ...store.env, ...env })
   const dovecot = await startDovecot()
   const engine = await createEngine({ config, log: silentLogger })
   await engine.developers.ensureFirst()
@@ -170,5 +170,6 @@ async function createMailbox(
     },
   }
   await mailbox.holds(raws.length)
+  await allRead(engine, account.id)
   return mailbox
 }

@@ -103,8 +103,7 @@ const settings = {
 export async function startLiteRig(options: RigOptions = {}): Promise<LiteRig> {
   const folder = mkdtempSync(join(tmpdir(), 'mailroom-lite-'))
   const store = chosenStore()
-  const mongo = store.options.mongoUri === undefined ? {} : { MONGODB_URI: store.options.mongoUri }
-  const config = readConfig({ ...settings, MAILROOM_DATA_DIR: folder, ...mongo, ...options.env })
+  const config = readConfig({ ...settings, MAILROOM_DATA_DIR: folder, ...store.env, ...options.env })
   const imap = await createImapServer({
     users: {},
     ...(options.capabilities === undefined ? {} : { capabilities: options.capabilities }),
@@ -174,6 +173,15 @@ function withJson(body: Json, options: CallOptions): CallOptions {
   }
 }
 
+/** From then on a short list is the whole list. */
+export async function allRead(engine: Engine, accountId: string): Promise<void> {
+  const read = async () => (await engine.store.accounts.get(accountId))?.resume.initialSyncAt
+  await until('all folders read', read, {
+    withinMs: 60_000,
+    explain: () => JSON.stringify(engine.accounts.view(accountId)),
+  })
+}
+
 interface MailboxDeps {
   readonly engine: Engine
   readonly imap: ImapServer
@@ -205,6 +213,7 @@ async function createMailbox(
     return indexed(subject)
   }
   for (const subject of subjects) await indexed(subject)
+  await allRead(engine, account.id)
   const path = `/lite/users/${userId}/email_accounts/${encodeURIComponent(account.label)}`
   return {
     userId,

@@ -6,45 +6,12 @@ import { createOwnWrites } from '../../../engine/accounts/own-writes.ts'
 import { planAdded, planFlags, planGone, readMessage, type PlanContext } from '../../../engine/accounts/plan.ts'
 import { uidSet } from '../../../engine/accounts/read.ts'
 import type { FetchedMessage } from '../../../engine/accounts/session-types.ts'
-import type {
-  AccountRecord,
-  FolderCursor,
-  FolderRecord,
-  MessageRecord,
-  SpecialUse,
-} from '../../../engine/store/records.ts'
-import { addPlacement, freshCursor, freshResume, newMessage } from '../../../engine/store/rows.ts'
+import type { FolderCursor, FolderRecord, MessageRecord, SpecialUse } from '../../../engine/store/records.ts'
+import { addPlacement, freshCursor, newMessage } from '../../../engine/store/rows.ts'
+import { accountRecord } from '../../support/records.ts'
 
 const now = 1_700_000_000_000
-const account: AccountRecord = {
-  id: 'acc',
-  developerId: 'dev',
-  userId: 'user',
-  label: 'ann::mail',
-  email: 'ann@mail.example',
-  server: 'mail.example',
-  port: 993,
-  useSsl: true,
-  username: 'ann',
-  authType: 'password',
-  sealedCredential: '',
-  providerKey: null,
-  statusCallbackUrl: null,
-  options: {
-    syncFlags: true,
-    syncAllFolders: false,
-    expungeOnDeletedFlag: false,
-    rawFileList: false,
-    callbackUrl: null,
-  },
-  status: 'OK',
-  statusMessage: null,
-  statusVersion: 0,
-  paused: false,
-  resume: freshResume,
-  epoch: 1,
-  createdAt: now,
-}
+const account = accountRecord({ id: 'user', developerId: 'dev' }, { id: 'acc', epoch: 1 })
 
 function folder(path: string, specialUse: SpecialUse | null = null, cursor: Partial<FolderCursor> = {}): FolderRecord {
   return {

@@ -24,10 +24,10 @@ export async function openWing(t: TestContext, options: StageOptions = {}): Prom
   const { config, deps, listener } = stage
   const { log, metrics, store } = deps
   const http = createHttpClient()
-  t.after(() => http.close())
+  stage.parts.defer(() => http.close())
   const tokens = createTokens({ config, store, sealer, http })
   const accounts = createAccounts({ config, log, metrics, store, sealer, tokens, listener })
-  t.after(() => accounts.stopAll())
+  stage.parts.defer(() => accounts.stopAll())
   const record = async (): Promise<AccountRecord> => {
     const account = await stage.store.accounts.get(accountId)
     if (account === null) throw new Error('the account is gone')

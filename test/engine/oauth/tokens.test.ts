@@ -1,15 +1,12 @@
 /** Access tokens from refresh tokens, against a real token endpoint on a local port. */
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { after, before, beforeEach, suite, test } from 'node:test'
 import { readConfig, type AppError, type ErrorCode, type Store } from '../../../engine/index.ts'
 import { createHttpClient, type HttpClient } from '../../../engine/net/http.ts'
 import { createTokens, type Tokens } from '../../../engine/oauth/tokens.ts'
 import { createSealer } from '../../../engine/secrets/seal.ts'
-import { createSqliteStore } from '../../../engine/store/sqlite/index.ts'
 import { freePort } from '../../support/port.ts'
+import { openTestStore, type TestStore } from '../../support/test-store.ts'
 import { granted, refused, startTokenEndpoint, type TokenEndpoint } from '../../support/token-endpoint.ts'
 
 const developerId = 'd'.repeat(24)
@@ -17,8 +14,8 @@ const credential = { refreshToken: 'refresh-1', providerKey: 'client-1' }
 const secret = 'client-secret-1'
 
 suite('access tokens', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'mailroom-tokens-'))
   const sealer = createSealer(Buffer.alloc(32, 1))
+  let opened: TestStore
   let store: Store
   let http: HttpClient
   let endpoint: TokenEndpoint
@@ -34,7 +31,8 @@ suite('access tokens', () => {
     return createTokens({ config, store, sealer, http, now: () => now })
   }
   before(async () => {
-    store = await createSqliteStore({ path: join(folder, 'mailroom.db'), sync: 'off' })
+    opened = await openTestStore()
+    store = opened.store
     http = createHttpClient()
     const sealedSecret = sealer.seal(secret, `${developerId}:client-1`)
     const provider = { developerId, consumerKey: 'client-1', sealedSecret, shownSecret: '', createdAt: 1 }
@@ -49,8 +47,7 @@ suite('access tokens', () => {
   after(async () => {
     await endpoint.close()
     await http.close()
-    await store.close()
-    rmSync(folder, { recursive: true })
+    await opened.remove()
   })
 
   const fails = (code: ErrorCode, words: RegExp): Promise<void> =>

@@ -1,6 +1,7 @@
 /**
  * Runs schemathesis against the real service with a small world in it: two mailboxes with mail of every kind, webhooks, tokens,
- * providers. The program is named by the first argument, more arguments go to it. Ends with its exit status.
+ * providers; on the store that MAILROOM_TEST_STORE names. The program is named by the first argument, more arguments go to it. Ends
+ * with its exit status.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -13,6 +14,8 @@ import { mail } from '../mail.ts'
 import { endsWithUs } from '../orphans.ts'
 import { freePort } from '../port.ts'
 import { apiKey, apiSecret, startService, type Json, type Service } from '../service.ts'
+import { chosenStore } from '../store-choice.ts'
+import { until } from '../until.ts'
 import { createUser, createWebhook, listed, userBody } from '../users.ts'
 
 const email = 'fuzz@mail.example'
@@ -61,7 +64,7 @@ async function seed(service: Service, imap: ImapServer, receiver: string): Promi
   imap.addUser('spare@mail.example', { password })
   const spare = await service.ok('POST', accounts, userBody(server, 'spare@mail.example'))
   await listed(service, id, parts)
-  const found = await service.list(`${accounts}/0/messages`)
+  const found = await until('all folders read', () => service.list(`${accounts}/0/messages`))
   const message = found.find(({ subject }) => subject === parts)
   const hook = await createWebhook(service, id, receiver, { include_body: 1, receive_all_changes: 1 })
   await service.ok('POST', `/lite/users/${id}/webhooks/${hook}/test`)
@@ -128,9 +131,11 @@ async function run(program: string, args: readonly string[]): Promise<number> {
   imap.createFolder(email, 'Reise/Österreich & mehr')
   imap.append(email, 'INBOX', mail({ to: email, subject: 'plain' }), ['\\Seen'])
   imap.append(email, 'INBOX', withAttachment, ['\\Flagged'])
+  const store = chosenStore()
   const closed = `http://127.0.0.1:${await freePort()}/token`
   const service = await startService({
     env: {
+      ...store.env,
       MAILROOM_CREATE_TIMEOUT: '2s',
       MAILROOM_REQUEST_TIMEOUT: '10s',
       MAILROOM_WEBHOOK_TIMEOUT: '2s',
@@ -138,6 +143,7 @@ async function run(program: string, args: readonly string[]): Promise<number> {
       MAILROOM_OAUTH_TOKEN_URL_B: closed,
     },
   })
+  const started = service.log().length
   try {
     const world = join(folder, 'world.json')
     writeFileSync(world, JSON.stringify(await seed(service, imap, receiver.url)))
@@ -157,14 +163,17 @@ async function run(program: string, args: readonly string[]): Promise<number> {
     const [status] = (await once(child, 'exit')) as [number | null]
     disown()
     process.stdout.write(`answers by status: ${await answersByStatus(service.url)}\n`)
+    // Not those of the start: it is asked for its readiness until it is ready.
     const failed = service
       .log()
+      .slice(started)
       .split('\n')
       .filter((line) => line.includes('"api call failed"') || line.includes('uncaught'))
     for (const line of failed) process.stderr.write(`${line}\n`)
     return failed.length > 0 ? 1 : (status ?? 1)
   } finally {
     await service.remove()
+    await store.remove()
     await imap.close()
     await receiver.close()
     rmSync(folder, { recursive: true, force: true })
