@@ -40,7 +40,13 @@ async function serve(): Promise<void> {
   if (isWildcard(config.MAILROOM_HOST) && config.MAILROOM_PUBLIC_URL === null) {
     log.warn({ url }, 'links in callbacks begin with this url: set MAILROOM_PUBLIC_URL to the one that clients use')
   }
-  const engine = await createEngine({ config, log, processMetrics: true, signal: running.opening.signal })
+  const engine = await createEngine({
+    config,
+    log,
+    processMetrics: true,
+    signal: running.opening.signal,
+    lost: () => endLost(running),
+  })
   running.engine = engine
   engine.setBaseUrl(url)
   const generated = await engine.developers.ensureFirst()
@@ -89,6 +95,13 @@ function endOnSignals(running: Running): void {
   // A bug in one actor must not end the others: logged and counted, the process goes on.
   process.on('unhandledRejection', (error) => log.error({ err: error }, 'unhandled rejection'))
   process.on('uncaughtException', (error) => log.error({ err: error }, 'uncaught exception'))
+}
+
+/** Another process serves the database by now: whoever supervises this one starts it again, to stand by. */
+function endLost(running: Running): void {
+  running.log.fatal('another process has taken the database over: this one ends')
+  const end = (): void => process.exit(1)
+  stop(running).then(end, end)
 }
 
 function lastWords(error: unknown): string {

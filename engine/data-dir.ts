@@ -3,13 +3,13 @@ import { mkdirSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { AppError } from './errors.ts'
 
-/** AppError `bad_request`, one line with the cause, when it is not there and cannot be made. */
-export function makeDataDir(directory: string): void {
+/** AppError `bad_request`, one line with `setting` and the cause, when it is not there and cannot be made. */
+export function makeDataDir(directory: string, setting = 'MAILROOM_DATA_DIR'): void {
   try {
     make(resolve(directory))
   } catch (cause) {
     const words = cause instanceof Error ? cause.message : String(cause)
-    throw new AppError('bad_request', `MAILROOM_DATA_DIR: ${directory} cannot be used: ${words}`, { cause })
+    throw new AppError('bad_request', `${setting}: ${directory} cannot be used: ${words}`, { cause })
   }
 }
 

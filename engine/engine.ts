@@ -47,8 +47,10 @@ export interface EngineDeps {
   readonly processMetrics?: boolean
   /** Where discovery looks instead of the network's DNS and HTTP. */
   readonly lookUps?: Partial<Pick<DiscoveryDeps, 'http' | 'resolver'>>
-  /** Ends the wait for a store that is away. */
+  /** Ends the wait for a store that is away, or that another process serves. */
   readonly signal?: AbortSignal
+  /** Another process has taken the store over (MongoDB): this one has to end. */
+  readonly lost?: () => void
 }
 
 /** Opens the store and wires the wings; starts nothing yet. Rejects with `bad_request` for a setting that cannot work. */
@@ -58,8 +60,9 @@ export async function createEngine({
   processMetrics = false,
   lookUps,
   signal,
+  lost = () => undefined,
 }: EngineDeps): Promise<Engine> {
-  const { store, sealer } = await openSealedStore(config, log, signal)
+  const { store, sealer } = await openSealedStore(config, log, signal, lost)
   const metrics = createMetrics({
     processMetrics,
     accountTags: () => accounts.countTags(),
@@ -77,7 +80,7 @@ export async function createEngine({
   }
   const webhooks: Webhooks = createWebhooks({ config, log, metrics, store, sealer, mail, baseUrl: () => baseUrl })
   const accounts: Accounts = createAccounts({ config, log, metrics, store, sealer, tokens, listener: webhooks })
-  const mailboxes = createMailboxes({ config, store, sealer, developers, accounts, webhooks })
+  const mailboxes = createMailboxes({ config, log, store, sealer, developers, accounts, webhooks })
   const discovery = createDiscovery({ http, allowPrivate: config.MAILROOM_ALLOW_PRIVATE, ...lookUps })
   const parts = { config, log, metrics, store, sealer, http, developers, mailboxes, accounts, webhooks, discovery }
   return { ...parts, ...lifecycle(parts), setBaseUrl: (url) => void (baseUrl = config.MAILROOM_PUBLIC_URL ?? url) }
@@ -89,9 +92,17 @@ function tagsOf(views: readonly { readonly tags: readonly string[] }[]): Map<str
   return counts
 }
 
-type Parts = Pick<Engine, 'config' | 'log' | 'store' | 'http' | 'accounts' | 'webhooks'>
+type Parts = Pick<Engine, 'config' | 'log' | 'store' | 'http' | 'mailboxes' | 'accounts' | 'webhooks'>
 
-function lifecycle({ config, log, store, http, accounts, webhooks }: Parts): Pick<Engine, 'start' | 'stop' | 'ready'> {
+function lifecycle({
+  config,
+  log,
+  store,
+  http,
+  mailboxes,
+  accounts,
+  webhooks,
+}: Parts): Pick<Engine, 'start' | 'stop' | 'ready'> {
   let started = false
   let stopRetention = (): void => undefined
   return {
@@ -104,6 +115,7 @@ function lifecycle({ config, log, store, http, accounts, webhooks }: Parts): Pic
     async stop() {
       started = false
       stopRetention()
+      mailboxes.close()
       await withinTime(config.MAILROOM_SHUTDOWN_TIMEOUT, Promise.allSettled([accounts.stopAll(), webhooks.stopAll()]))
       await Promise.allSettled([http.close(), store.close()])
     },

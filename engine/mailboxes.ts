@@ -12,6 +12,8 @@ import { newId } from './store/ids.ts'
 import type { AccountPatch, Store } from './store/port.ts'
 import type { AccountRecord, DeveloperRecord, SourceOptions, UserRecord } from './store/records.ts'
 import { checkUrl } from './net/callback-url.ts'
+import type { Logger } from './observe/log.ts'
+import { createUndo, type Undo } from './undo.ts'
 import type { Webhooks } from './webhooks/types.ts'
 
 export interface AccountInput {
@@ -23,6 +25,8 @@ export interface AccountInput {
   readonly credential: Credential
   readonly statusCallbackUrl?: string | null
   readonly options?: Partial<SourceOptions>
+  /** Of a further account; made of the address and the provider when absent. `conflict` when it is taken. */
+  readonly label?: string
 }
 
 export interface UserInput {
@@ -62,11 +66,16 @@ export interface Mailboxes {
   ): Promise<Created<{ readonly user: UserRecord; readonly account: AccountRecord | null }>>
   createAccount(developer: DeveloperRecord, user: UserRecord, input: AccountInput): Promise<Created<AccountRecord>>
   editUser(user: UserRecord, patch: { readonly firstName?: string; readonly lastName?: string }): Promise<UserRecord>
-  /** New credentials or settings are tried first: a soft failure leaves the account as it was. */
+  /**
+   * New credentials or settings are tried first: a soft failure leaves the account as it was. Another host or username is another
+   * mailbox: nothing that was read of the former one is served from then on, every folder is read anew.
+   */
   editAccount(developer: DeveloperRecord, account: AccountRecord, edit: AccountEdit): Promise<Created<AccountRecord>>
   removeUser(user: UserRecord): Promise<void>
   removeAccount(account: AccountRecord): Promise<void>
   setStatusCallbackUrl(developer: DeveloperRecord, url: string | null): Promise<void>
+  /** Takes nothing back any more. */
+  close(): void
 }
 
 export const defaultSourceOptions: SourceOptions = {
@@ -77,17 +86,25 @@ export const defaultSourceOptions: SourceOptions = {
   callbackUrl: null,
 }
 
-interface Deps {
+interface MailboxDeps {
   readonly config: Config
+  readonly log: Logger
   readonly store: Store
   readonly sealer: Sealer
   readonly developers: { setStatusCallbackUrl(developer: DeveloperRecord, url: string | null): Promise<void> }
-  readonly accounts: Pick<Accounts, 'start' | 'stop' | 'wake'> & Pick<AccountCommands, 'probe'>
+  readonly accounts: Pick<Accounts, 'start' | 'stop' | 'view' | 'wake'> & Pick<AccountCommands, 'probe'>
   readonly webhooks: Pick<Webhooks, 'forget'>
 }
 
-export function createMailboxes(deps: Deps): Mailboxes {
-  const { store, accounts, webhooks } = deps
+interface Deps extends MailboxDeps {
+  readonly undo: Undo
+}
+
+export function createMailboxes(given: MailboxDeps): Mailboxes {
+  const { store, accounts, webhooks, log, config } = given
+  // a step that the store has given up ends when its last request does
+  const undo = createUndo(log, 2 * config.MAILROOM_STORE_TIMEOUT)
+  const deps: Deps = { ...given, undo }
   return {
     createUser: (developer, input) => createUser(deps, developer, input),
     createAccount: (developer, user, input) => createAccount(deps, developer, user, input),
@@ -114,13 +131,28 @@ export function createMailboxes(deps: Deps): Mailboxes {
       // Again: whoever created it may have started it after the first.
       await accounts.stop(account.id)
       webhooks.forget(account.userId)
+      await forgetAddress(store, account)
     },
 
     async setStatusCallbackUrl(developer, url) {
       if (url !== null) await checkUrl('status_callback_url', url, deps.config.MAILROOM_ALLOW_PRIVATE)
       await deps.developers.setStatusCallbackUrl(developer, url)
     },
+
+    close: () => undo.close(),
   }
+}
+
+/** The address of an account that is gone: it stays when it is the user's own (the first one), or another account's. */
+async function forgetAddress(store: Store, { developerId, userId, email }: AccountRecord): Promise<void> {
+  const user = await store.users.get(developerId, userId)
+  const [own, ...added] = user?.emailAddresses ?? []
+  if (own === undefined || !added.includes(email)) return
+  const others = await store.accounts.listByUser(userId)
+  if (others.some((other) => other.email === email)) return
+  await store.users.edit(userId, { emailAddresses: [own, ...added.filter((address) => address !== email)] })
+  // Those of accounts that were made meanwhile.
+  for (const other of await store.accounts.listByUser(userId)) await store.users.addAddress(userId, other.email)
 }
 
 async function createUser(
@@ -131,19 +163,29 @@ async function createUser(
   const { users } = deps.store
   const user = newUser(developer, input)
   if (input.account === undefined) {
-    await users.create(user)
+    await orUndo(deps, { userId: user.id }, users.create(user), () => users.remove(user.id))
     return { ok: true, value: { user, account: null } }
   }
   const tried = await tryMailbox(deps, developer, input.account)
   if (!tried.ok) return tried
   const account = newAccount(deps, user, input.account, labelOf(input.account))
+  const facts = { userId: user.id, accountId: account.id }
+  await orUndo(deps, facts, users.createWithAccount(user, account), () => users.undoCreate(user.id, account.id))
+  await startAccount(deps, account)
+  return { ok: true, value: { user, account } }
+}
+
+/** Why it failed is the answer, whatever comes of taking it back. */
+async function orUndo(
+  { undo }: Deps,
+  facts: Readonly<Record<string, string>>,
+  creation: Promise<unknown>,
+  takeBack: () => Promise<unknown>,
+): Promise<void> {
   try {
-    await users.createWithAccount(user, account)
-    await startAccount(deps, account)
-    return { ok: true, value: { user, account } }
+    await creation
   } catch (error) {
-    // A step that was given up may still be at work. Why it failed is the answer, whatever comes of the removal.
-    await Promise.allSettled([users.remove(user.id)])
+    if (isAppError(error, 'store_unavailable')) await undo.run(facts, takeBack)
     throw error
   }
 }
@@ -169,7 +211,11 @@ async function createAccount(
   const tried = await tryMailbox(deps, developer, input)
   if (!tried.ok) return tried
   const account = await storeAccount(deps, user, input)
-  await deps.store.users.addAddress(user.id, input.email.toLowerCase())
+  const added = deps.store.users.addAddress(user.id, account.email)
+  await orUndo(deps, { accountId: account.id }, added, async () => {
+    await deps.accounts.stop(account.id)
+    await deps.store.accounts.remove(account.id)
+  })
   return { ok: true, value: account }
 }
 
@@ -193,11 +239,13 @@ async function checkProvider(deps: Deps, developer: DeveloperRecord, credential:
 }
 
 async function storeAccount(deps: Deps, user: UserRecord, input: AccountInput): Promise<AccountRecord> {
-  const base = labelOf(input)
-  for (let copy = 1; copy <= 1000; copy += 1) {
+  const base = input.label ?? labelOf(input)
+  const most = input.label === undefined ? 1000 : 1
+  for (let copy = 1; copy <= most; copy += 1) {
     const account = newAccount(deps, user, input, copy === 1 ? base : `${base}::${copy}`)
     try {
-      await deps.store.accounts.create(account)
+      const creation = deps.store.accounts.create(account)
+      await orUndo(deps, { accountId: account.id }, creation, () => deps.store.accounts.remove(account.id))
     } catch (error) {
       if (isAppError(error, 'conflict')) continue
       throw error
@@ -205,7 +253,7 @@ async function storeAccount(deps: Deps, user: UserRecord, input: AccountInput): 
     await startAccount(deps, account)
     return account
   }
-  throw new AppError('conflict', `label: ${base} is taken a thousand times`)
+  throw new AppError('conflict', `label: ${base} is taken`)
 }
 
 function labelOf({ email, server }: AccountInput): string {
@@ -286,10 +334,42 @@ async function editAccount(
     ...(edit.statusCallbackUrl === undefined ? {} : { statusCallbackUrl: edit.statusCallbackUrl }),
     ...(edit.options === undefined ? {} : { options: { ...account.options, ...edit.options } }),
   }
+  if (settings.server !== account.server || settings.username !== account.username) {
+    return { ok: true, value: await replaceMailbox(deps, account, patch) }
+  }
   const edited = await deps.store.accounts.edit(account.id, patch)
   if (edited === null) throw notFound('email account', account.label)
   if (reconnects || edit.reset === true) deps.accounts.wake(account.id)
   return { ok: true, value: edited }
+}
+
+/** No actor is at work meanwhile; afterwards one is, whatever came of it. */
+async function replaceMailbox(deps: Deps, account: AccountRecord, patch: AccountPatch): Promise<AccountRecord> {
+  const { accounts, store } = deps
+  const since = await readUntil(deps, account)
+  await accounts.stop(account.id)
+  try {
+    const edited = await store.sync.replaceMailbox(account.id, patch, since)
+    if (edited === null) throw notFound('email account', account.label)
+    await startAccount(deps, edited)
+    // The others connect by themselves.
+    if (edited.status === 'DISABLED') accounts.wake(account.id)
+    return edited
+  } catch (error) {
+    const anew = { ...account, resume: { ...account.resume, initialSyncAt: null } }
+    const stored = await store.accounts.get(account.id).catch(() => anew)
+    if (stored !== null) accounts.start(stored)
+    throw error
+  }
+}
+
+/** All that had arrived by then has been read. */
+async function readUntil({ accounts, store }: Deps, account: AccountRecord): Promise<number> {
+  const now = Date.now()
+  if (accounts.view(account.id)?.tags.includes('watching') === true) return now
+  const inbox = await store.folders.byPath(account.id, 'INBOX')
+  const cursor = inbox?.cursor ?? null
+  return cursor === null ? now : Math.max(account.resume.lastConnectedAt ?? 0, cursor.syncedAt ?? cursor.comparedAt)
 }
 
 function credentialPatch(sealer: Sealer, accountId: string, credential: Credential): AccountPatch {

@@ -1,4 +1,8 @@
-/** Retention: what has been kept long enough goes, in small steps, now and then. Stores with TTL indexes have less to do here. */
+/**
+ * What goes by itself, in small steps, now and then: rows that have been kept long enough, and what is left of things that are
+ * gone. Nonces and connect tokens are not here: each store lets them go by their own date.
+ */
+import { removeOrphans } from './accounts/orphans.ts'
 import type { Config } from './config.ts'
 import type { Logger } from './observe/log.ts'
 import type { Store } from './store/port.ts'
@@ -23,10 +27,12 @@ interface Kept {
 /** Starts the sweeps; answers the way to stop them. */
 export function startRetention(deps: Deps): () => void {
   let running = false
+  let orphansAfter: string | null = null
   async function run(): Promise<void> {
     if (running) return
     running = true
     await sweepAll(deps)
+    orphansAfter = await tidyUp(deps, orphansAfter)
     running = false
   }
   const timer = setInterval(() => void run(), everyMs)
@@ -63,6 +69,19 @@ async function sweepAll(deps: Deps): Promise<void> {
     }
   } catch (error) {
     deps.log.warn({ err: error }, 'retention stopped early; it goes on at the next round')
+  }
+}
+
+/** Never rejects. Answers where it goes on with the accounts, a page at a time. */
+async function tidyUp({ store, log }: Deps, after: string | null): Promise<string | null> {
+  try {
+    const rows = await store.tidy()
+    const { orphans, next } = await removeOrphans(store, after, Date.now())
+    if (rows + orphans > 0) log.info({ rows, accounts: orphans }, 'tidied up')
+    return next
+  } catch (error) {
+    log.warn({ err: error }, 'tidying up stopped early; it goes on at the next round')
+    return after
   }
 }
 

@@ -16,9 +16,10 @@ export async function openSealedStore(
   config: Config,
   log: Logger,
   signal: AbortSignal | undefined,
+  lost: () => void,
 ): Promise<{ readonly store: Store; readonly sealer: Sealer }> {
   const key = readKey(config, log)
-  const store = await openStore(config, log, signal)
+  const store = await openStore(config, log, signal, lost)
   try {
     return { store, sealer: sealerFor(await store.developers.first(), key, config) }
   } catch (error) {

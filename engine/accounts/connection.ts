@@ -14,18 +14,23 @@ export interface Connection {
   readonly tokenExpiresAt: number | null
 }
 
-/** Claims the account and logs in. Every earlier owner's writes are refused from here on. */
+/** Every earlier owner's writes are refused from here on. */
+export async function claimAccount({ store }: LoginDeps['sync'], accountId: string): Promise<AccountRecord> {
+  const account = await store.accounts.claim(accountId)
+  if (account === null) throw new AppError('not_found', 'the account was removed')
+  return account
+}
+
+/** Logs in to the account, as it was claimed. */
 export async function openConnection(
   deps: LoginDeps,
-  accountId: string,
+  account: AccountRecord,
   signal: AbortSignal,
   stage: LoginStage,
 ): Promise<Connection> {
   const { store } = deps.sync
-  const account = await store.accounts.claim(accountId)
-  if (account === null) throw new AppError('not_found', 'the account was removed')
   const [folders, user] = await Promise.all([
-    store.folders.list(accountId),
+    store.folders.list(account.id),
     store.users.get(account.developerId, account.userId),
   ])
   const { session, expiresAt } = await login(deps, account, 'live', signal, stage)

@@ -1,12 +1,13 @@
 /** The accounts wing: the supervisor pool of account actors, and the commands that the API sends to them. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { AccountRecord } from '../store/records.ts'
-import { checkNow } from './check.ts'
+import { checkNow, settled } from './check.ts'
 import { createCommands } from './commands/index.ts'
 import { createFolderPoll } from './folders.ts'
 import { createLane } from './lanes.ts'
 import { liveAccount } from './live.ts'
 import { createLoginLimiter } from './login-limiter.ts'
+import { withOwner } from './orphans.ts'
 import { createPool, type Pool } from './pool.ts'
 import { createProbe, type Probe } from './probe.ts'
 import type { RuntimeDeps } from './runtime.ts'
@@ -41,6 +42,7 @@ export function createAccounts({ sealer, tokens, now = Date.now, ...rest }: Acco
     wake: (accountId) =>
       void registry.send(accountId, { type: 'WAKE', reconnect: true, now: now(), jitter: Math.random() }),
     checkNow: (accountId) => checkNow({ sync, sealer, probe, registry }, accountId),
+    settled: (account) => settled({ sync, registry }, account),
     view: (accountId) => registry.view(accountId),
     views: () => registry.views(),
     countTags: () => registry.countTags(),
@@ -80,25 +82,13 @@ function createLiveCommands(sync: SyncDeps, pool: Pool): ReturnType<typeof creat
   })
 }
 
-/** An account whose user is still missing after this is left over; a younger one may wait for a user that is being made. */
-const orphanMs = 3_600_000
-
-/** Without those whose user is not there; what a process that was killed left behind is removed. */
-async function withOwner({ store, now }: SyncDeps, page: readonly AccountRecord[]): Promise<AccountRecord[]> {
-  const users = new Set(await store.users.existing([...new Set(page.map((account) => account.userId))]))
-  for (const { id, userId, createdAt } of page) {
-    if (!users.has(userId) && createdAt < now() - orphanMs) await store.accounts.remove(id)
-  }
-  return page.filter((account) => users.has(account.userId))
-}
-
 /** Page by page, with a breath between two. */
 async function startAll(sync: SyncDeps, pool: Pool): Promise<void> {
   const { store } = sync
   let after: string | null = null
   for (;;) {
     const page: AccountRecord[] = await store.accounts.page(after, startPage)
-    const owned = await withOwner(sync, page)
+    const owned = await withOwner(store, page, sync.now())
     for (const account of owned) pool.start(account)
     after = page.at(-1)?.id ?? null
     if (page.length < startPage) return

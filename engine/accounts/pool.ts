@@ -8,7 +8,7 @@ import type { Config } from '../config.ts'
 import { createRegistry, type ActorRegistry } from '../observe/registry.ts'
 import type { AccountRecord } from '../store/records.ts'
 import { accountLogic } from './actors.ts'
-import { storeReport } from './report.ts'
+import { createReports } from './report.ts'
 import { createRuntime, type Runtime, type RuntimeDeps } from './runtime.ts'
 import type { SyncDeps } from './state.ts'
 
@@ -28,11 +28,13 @@ export interface Pool {
 export function createPool(deps: RuntimeDeps): Pool {
   const { config, now } = deps.sync
   const runtimes = new Map<string, Runtime>()
-  const registry = createAccountRegistry(deps.sync, (id) => {
+  const runtimeOf = (id: string): Runtime => {
     const runtime = runtimes.get(id) ?? createRuntime(deps, id)
     runtimes.set(id, runtime)
     return runtime
-  })
+  }
+  const report = createReports(deps.sync, (id) => runtimes.get(id)?.epoch() ?? null)
+  const registry = createAccountRegistry(deps.sync, accountLogic({ sync: deps.sync, runtimeOf, report }))
   return {
     registry,
     runtimes,
@@ -49,9 +51,8 @@ export function createPool(deps: RuntimeDeps): Pool {
   }
 }
 
-function createAccountRegistry(sync: SyncDeps, runtimeOf: (id: string) => Runtime): AccountRegistry {
+function createAccountRegistry(sync: SyncDeps, logic: ReturnType<typeof accountLogic>): AccountRegistry {
   const { config, store, log, metrics, now } = sync
-  const logic = accountLogic({ sync, runtimeOf, report: (report) => storeReport(sync, report) })
   return createRegistry<AccountInput, AccountEvent, AccountSnapshot>({
     kind: 'account',
     create(input, inspect, id) {

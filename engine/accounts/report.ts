@@ -3,27 +3,91 @@
  * the transition's version names it, so a report that is repeated, or made by another process too, changes nothing.
  */
 import type { AccountReport } from '../../machines/events.ts'
-import { notFound } from '../errors.ts'
+import { isAppError, notFound } from '../errors.ts'
+import type { AccountRecord, OutboxRecord } from '../store/records.ts'
 import type { SyncDeps } from './state.ts'
 
-export async function storeReport({ store, listener }: SyncDeps, report: AccountReport): Promise<void> {
+type ReportDeps = Pick<SyncDeps, 'store' | 'listener' | 'log'>
+
+/**
+ * Stores reports. `epochOf`: the epoch of our last claim, null before the first one; an owner that has taken the account over
+ * since has the word, and what we would report is dropped.
+ */
+export function createReports(
+  deps: ReportDeps,
+  epochOf: (accountId: string) => number | null,
+): (report: AccountReport) => Promise<void> {
+  /** Callbacks of transitions, by account: they may be stored although the answer was lost, and then nobody was told. */
+  const unanswered = new Map<string, readonly OutboxRecord[]>()
+  return async (report) => {
+    const { accountId } = report
+    try {
+      await storeReport(deps, report, epochOf(accountId), unanswered)
+      unanswered.delete(accountId)
+    } catch (error) {
+      if (isAppError(error, 'not_found')) unanswered.delete(accountId)
+      if (!isAppError(error, 'lease_lost')) throw error
+      unanswered.delete(accountId)
+      deps.log.debug({ accountId }, 'another owner speaks for the account')
+    }
+  }
+}
+
+async function storeReport(
+  deps: ReportDeps,
+  report: AccountReport,
+  claimed: number | null,
+  unanswered: Map<string, readonly OutboxRecord[]>,
+): Promise<void> {
+  const { store, listener } = deps
   const account = await store.accounts.get(report.accountId)
   if (account === null) throw notFound('email account', report.accountId)
-  const { status, message, resume } = report
-  if (account.status === status) {
-    await store.accounts.edit(account.id, { statusMessage: message, resume })
-    return
+  const epoch = claimed ?? account.epoch
+  const before = unanswered.get(account.id) ?? []
+  let fresh: readonly OutboxRecord[] = []
+  if (account.status === report.status) {
+    await store.accounts.edit(account.id, { statusMessage: report.message, resume: report.resume }, epoch)
+  } else {
+    const outbox = await listener.planStatus(account, { ...said(report), version: account.statusVersion + 1 })
+    unanswered.set(account.id, [...before, ...outbox])
+    fresh = await transition(deps, account, report, epoch, outbox)
   }
-  const outbox = await listener.planStatus(account, { status, message, version: account.statusVersion + 1 })
-  const transition = {
+  const rows = [...(await stillPending(deps, unanswered.get(account.id) ?? [], fresh)), ...fresh]
+  if (rows.length > 0) listener.stored(account.id, rows, [])
+}
+
+function said({ status, message }: AccountReport): Pick<AccountReport, 'status' | 'message'> {
+  return { status, message }
+}
+
+/** Answers the callbacks that it stored: none when the transition had been recorded before. */
+async function transition(
+  { store }: ReportDeps,
+  account: AccountRecord,
+  { status, message, resume }: AccountReport,
+  epoch: number,
+  outbox: readonly OutboxRecord[],
+): Promise<readonly OutboxRecord[]> {
+  const written = await store.accounts.transition({
     accountId: account.id,
-    epoch: account.epoch,
+    epoch,
     fromVersion: account.statusVersion,
     status,
     statusMessage: message,
     resume,
     outbox,
-  }
-  const written = await store.accounts.transition(transition)
-  if (written !== null && outbox.length > 0) listener.stored(account.id, outbox, [])
+  })
+  return written === null ? [] : outbox
+}
+
+/** Those that a report before this one stored without hearing of it. */
+async function stillPending(
+  { store }: ReportDeps,
+  rows: readonly OutboxRecord[],
+  fresh: readonly OutboxRecord[],
+): Promise<OutboxRecord[]> {
+  const told = new Set(fresh.map(({ id }) => id))
+  const earlier = rows.filter(({ id }) => !told.has(id))
+  const stored = await Promise.all(earlier.map(({ id }) => store.outbox.get(id)))
+  return stored.flatMap((row) => (row?.state === 'pending' ? [row] : []))
 }

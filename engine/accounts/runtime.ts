@@ -5,7 +5,7 @@
 import { AppError } from '../errors.ts'
 import { attend } from './attend.ts'
 import type { BackgroundDeps } from './background.ts'
-import { closeConnection, openConnection, type Connection } from './connection.ts'
+import { claimAccount, closeConnection, openConnection, type Connection } from './connection.ts'
 import { firstRead } from './first-read.ts'
 import type { LoginDeps, LoginStage } from './login.ts'
 
@@ -20,24 +20,29 @@ export interface Runtime {
   sync(signal: AbortSignal, progress: () => void): Promise<void>
   /** Resolves when stopped or when the session has to be renewed; rejects with what ended it. */
   watch(signal: AbortSignal, alive: () => void, completed: () => void): Promise<'stopped' | 'rotate'>
+  /** Of the last claim; null before the first one. */
+  epoch(): number | null
   /** For commands: what is live now, or null. */
   live(): Pick<Connection, 'state' | 'link'> | null
   /** Closes every socket. */
   close(): Promise<void>
 }
 
-/** The connection of the newest attempt. */
+/** The connection and the claim of the newest attempt. */
 interface Holder {
   open: Connection | null
+  epoch: number | null
 }
 
 export function createRuntime(deps: RuntimeDeps, accountId: string): Runtime {
   const { sync, slot } = deps
-  const holder: Holder = { open: null }
+  const holder: Holder = { open: null, epoch: null }
   return {
     async connect(signal, stage) {
       await release(holder, holder.open)
-      const connection = await openConnection(deps, accountId, signal, stage)
+      const account = await claimAccount(sync, accountId)
+      holder.epoch = account.epoch
+      const connection = await openConnection(deps, account, signal, stage)
       if (signal.aborted) await closeConnection(connection)
       signal.throwIfAborted()
       holder.open = connection
@@ -45,6 +50,7 @@ export function createRuntime(deps: RuntimeDeps, accountId: string): Runtime {
     sync: (signal, progress) => owning(holder, signal, (connection) => firstRead(sync, connection, signal, progress)),
     watch: (signal, alive, completed) =>
       owning(holder, signal, (connection) => attend({ sync, slot, alive, completed }, connection, signal)),
+    epoch: () => holder.epoch,
     live: () => holder.open,
     close: () => release(holder, holder.open),
   }

@@ -1,16 +1,18 @@
 /** `npm run store -- copy --from <uri|path> --to <uri|path> [--into-existing]` */
-import { existsSync, statSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, realpathSync, statSync } from 'node:fs'
+import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
-import { AppError } from '../errors.ts'
+import { makeDataDir } from '../data-dir.ts'
+import { AppError, isAppError } from '../errors.ts'
 import { silentLogger, type Logger } from '../observe/log.ts'
-import { copyStore } from './copy.ts'
+import { copyStore, type Counts } from './copy.ts'
+import { describeUri } from './mongo/uri.ts'
 import { lockStore } from './sqlite/lock.ts'
 import { openSqliteTransfer } from './sqlite/transfer.ts'
 import { transferNames, type StoreTransfer } from './transfer.ts'
 
 const usage = `usage: npm run store -- copy --from <uri|path> --to <uri|path> [--into-existing]
-  a URI is mongodb://… or mongodb+srv://…; a path is a data directory or an SQLite file
+  a URI is mongodb://… or mongodb+srv://…; a path is a data directory, or an SQLite file that is there or ends in .sqlite
   stop the service first; a copy that was cut short goes on when it is started again`
 
 /** How long a database that is away is waited for. */
@@ -52,18 +54,25 @@ function readArgs(args: readonly string[]): {
   if (positionals.length !== 1 || positionals[0] !== 'copy' || from === undefined || to === undefined) {
     throw new AppError('bad_request', usage)
   }
-  if (from === to) throw new AppError('bad_request', '--from and --to are the same store')
+  for (const [option, store] of [['--from', from] as const, ['--to', to] as const]) {
+    // made as a directory of that name it would help nobody
+    if (!isUri(store) && /^[a-z+]+:\//i.test(store)) {
+      throw new AppError('bad_request', `${option}: expected mongodb://…, mongodb+srv://… or a path`)
+    }
+  }
+  if (nameOf(from, '--from') === nameOf(to, '--to')) {
+    throw new AppError('bad_request', '--from and --to are the same store')
+  }
   return { from, to, intoExisting: values['into-existing'] }
 }
 
 async function copy(from: string, to: string, intoExisting: boolean, say: (line: string) => void): Promise<void> {
-  const source = await open(from, true, say)
+  const source = await open(from, '--from', say)
   try {
-    const target = await open(to, false, say)
+    const target = await open(to, '--to', say)
     try {
       const started = performance.now()
-      const step = throttled(say)
-      const counts = await copyStore({ from: source, to: target, intoExisting, progress: step })
+      const counts = await copyAll(source, target, intoExisting, say)
       const seconds = ((performance.now() - started) / 1000).toFixed(1)
       for (const name of transferNames) say(`${name.padEnd(12)}${counts[name]}`)
       say(`copied and verified from ${source.name} to ${target.name} in ${seconds} s`)
@@ -72,6 +81,21 @@ async function copy(from: string, to: string, intoExisting: boolean, say: (line:
     }
   } finally {
     await source.close()
+  }
+}
+
+async function copyAll(
+  from: StoreTransfer,
+  to: StoreTransfer,
+  intoExisting: boolean,
+  say: (line: string) => void,
+): Promise<Counts> {
+  try {
+    return await copyStore({ from, to, intoExisting, progress: throttled(say) })
+  } catch (error) {
+    if (!isAppError(error, 'store_unavailable')) throw error
+    const words = `${error.message}; the copy goes on where it was when the same command is run again`
+    throw new AppError('store_unavailable', words, { cause: error })
   }
 }
 
@@ -99,22 +123,67 @@ function isUri(store: string): boolean {
   return /^mongodb(\+srv)?:\/\//.test(store)
 }
 
-async function open(store: string, mustExist: boolean, say: (line: string) => void): Promise<StoreTransfer> {
-  if (isUri(store)) {
-    const { openMongoTransfer } = await import('./mongo/transfer.ts')
-    const signal = AbortSignal.timeout(patienceMs)
-    return openMongoTransfer({ uri: store, timeoutMs, log: warnings(say), signal })
-  }
-  const path = existsSync(store) && statSync(store).isDirectory() ? join(store, 'mailroom.sqlite') : store
-  if (mustExist && !existsSync(path)) throw new AppError('bad_request', `${path}: no such store`)
+type Option = '--from' | '--to'
+
+/** What two spellings of one store have in common. */
+function nameOf(store: string, option: Option): string {
+  if (isUri(store)) return hostAndName(store, option)
+  const path = fileOf(store)
+  return existsSync(path) ? realpathSync(path) : resolve(path)
+}
+
+/** A path that is not there yet is a data directory, unless it ends like the file in one. */
+function fileOf(store: string): string {
+  const isFile = statSync(store, { throwIfNoEntry: false })?.isFile() ?? store.endsWith('.sqlite')
+  return isFile ? store : join(store, 'mailroom.sqlite')
+}
+
+async function open(store: string, option: Option, say: (line: string) => void): Promise<StoreTransfer> {
+  const role = option === '--from' ? 'source' : 'target'
+  if (isUri(store)) return openMongo(store, option, role, say)
+  const path = fileOf(store)
+  if (role === 'source' && !existsSync(path)) throw new AppError('bad_request', `${store}: no such store`)
+  if (path !== store) makeDataDir(store, option)
   const release = lockStore(path)
   try {
-    const transfer = await openSqliteTransfer(path)
+    const transfer = await openSqliteTransfer(path, role)
     return { ...transfer, close: () => transfer.close().finally(release) }
   } catch (error) {
     release()
     throw error
   }
+}
+
+async function openMongo(
+  uri: string,
+  option: Option,
+  role: 'source' | 'target',
+  say: (line: string) => void,
+): Promise<StoreTransfer> {
+  const { openMongoTransfer } = await import('./mongo/transfer.ts')
+  const signal = AbortSignal.timeout(patienceMs)
+  try {
+    return await openMongoTransfer({ uri, role, timeoutMs, log: warnings(say), signal })
+  } catch (error) {
+    if (!isAppError(error, 'shutting_down')) throw inWordsOf(option, error)
+    const words = `${option}: the database did not answer within ${patienceMs / 1000} s`
+    throw new AppError('store_unavailable', words, { cause: error })
+  }
+}
+
+function hostAndName(uri: string, option: Option): string {
+  try {
+    const { host, name } = describeUri(uri)
+    return `${host}/${name}`
+  } catch (error) {
+    throw inWordsOf(option, error)
+  }
+}
+
+/** Whoever copies has set no variable: what is wrong is the option. */
+function inWordsOf(option: Option, error: unknown): unknown {
+  if (!isAppError(error, 'bad_request')) return error
+  return new AppError('bad_request', error.message.replace(/^MONGODB_URI: /, `${option}: `), { cause: error })
 }
 
 /** Of the log of a start only what a person has to know. */

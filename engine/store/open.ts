@@ -14,11 +14,16 @@ export type StoreConfig = Pick<
 
 /**
  * Opens the store with its schema up to date. AppError `bad_request` (one line) when the configuration is wrong or a newer
- * Mailroom made the data; `conflict` when another process uses the embedded file, `store_unavailable` when it cannot be
- * opened. Waits for a MongoDB that is away.
+ * Mailroom made the data; `conflict` when another process uses the embedded file or the copy into the store is unfinished,
+ * `store_unavailable` when it cannot be opened. Waits for a MongoDB that is away, or that another process serves; `lost` is called when another one has taken over.
  */
-export async function openStore(config: StoreConfig, log: Logger, signal?: AbortSignal): Promise<Store> {
-  if (config.MONGODB_URI !== null) return openMongo(config.MONGODB_URI, config, log, signal)
+export async function openStore(
+  config: StoreConfig,
+  log: Logger,
+  signal?: AbortSignal,
+  lost: () => void = () => undefined,
+): Promise<Store> {
+  if (config.MONGODB_URI !== null) return openMongo(config.MONGODB_URI, config, log, signal, lost)
   const directory = config.MAILROOM_DATA_DIR
   makeDataDir(directory)
   const path = join(directory, 'mailroom.sqlite')
@@ -39,6 +44,7 @@ async function openMongo(
   config: StoreConfig,
   log: Logger,
   signal: AbortSignal | undefined,
+  lost: () => void,
 ): Promise<Store> {
   const { createMongoStore } = await import('./mongo/index.ts')
   return createMongoStore({
@@ -46,6 +52,7 @@ async function openMongo(
     pool: config.MAILROOM_MONGO_POOL,
     timeoutMs: config.MAILROOM_STORE_TIMEOUT,
     log,
+    lost,
     ...(signal === undefined ? {} : { signal }),
   })
 }

@@ -39,6 +39,11 @@ export interface Store {
   readonly providers: ProviderStore
   readonly nonces: NonceStore
   readonly calls: CallLogStore
+  /**
+   * Goes on with removals that were cut short, and takes away what is left of accounts, users and webhooks that are gone. Answers
+   * how many rows went.
+   */
+  tidy(): Promise<number>
   /** Resolves when the database answers; else `store_unavailable` within 5 s. */
   ping(): Promise<void>
   close(): Promise<void>

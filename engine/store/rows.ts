@@ -192,6 +192,11 @@ export function vanishWhere(record: MessageRecord, lost: (placement: Placement) 
   return { ...record, placements: record.placements.filter((there) => !lost(there)), gone: [...record.gone, ...gone] }
 }
 
+/** The message of a mailbox that the account is no more: it lies nowhere, and that is no news. */
+export function leftBehind(record: MessageRecord): MessageRecord {
+  return record.placements.length === 0 ? record : { ...record, placements: [] }
+}
+
 export function vanish(record: MessageRecord, place: Place, at: number): MessageRecord {
   return vanishWhere(record, (placement) => liesAt(placement, place), at)
 }
@@ -232,6 +237,28 @@ function replacePlacement(record: MessageRecord, old: Placement, next: Placement
 
 function sameList(left: readonly unknown[], right: readonly unknown[]): boolean {
   return left.length === right.length && left.every((item, index) => item === right[index])
+}
+
+/** How the counts of one folder change. */
+export interface CountDelta {
+  readonly folderId: string
+  readonly messages: number
+  readonly unseen: number
+}
+
+/** What our own write of a message means for the counts of its folders. */
+export function countDeltas(before: MessageRecord, after: MessageRecord): CountDelta[] {
+  const folders = new Set([...before.placements, ...after.placements].map(({ folderId }) => folderId))
+  return [...folders].flatMap((folderId) => {
+    const [had, has] = [countsIn(before, folderId), countsIn(after, folderId)]
+    const delta = { folderId, messages: has.messages - had.messages, unseen: has.unseen - had.unseen }
+    return delta.messages === 0 && delta.unseen === 0 ? [] : [delta]
+  })
+}
+
+function countsIn({ placements }: MessageRecord, folderId: string): Omit<CountDelta, 'folderId'> {
+  const here = placements.filter((placement) => placement.folderId === folderId)
+  return { messages: here.length, unseen: here.filter(({ flags }) => !flags.includes('\\Seen')).length }
 }
 
 /** The compare of every compare-and-set on a folder. */

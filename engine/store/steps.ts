@@ -63,6 +63,21 @@ export function transitioned(account: AccountRecord, step: StatusTransition): Ac
   }
 }
 
+/**
+ * The account as one that is to be read anew: with a new epoch, without the failures of before, and since when unknown mail is told.
+ * A reading that is not over yet keeps its earlier time.
+ */
+export function readAnew(account: AccountRecord, since: number): AccountRecord {
+  const { resume, remapSince = since } = account
+  const earliest = resume.initialSyncAt === null ? Math.min(remapSince, since) : since
+  return {
+    ...account,
+    epoch: account.epoch + 1,
+    resume: { ...freshResume, lastConnectedAt: resume.lastConnectedAt },
+    remapSince: earliest,
+  }
+}
+
 /** INBOX sorts before everything else. */
 export function folderRank(path: string): 0 | 1 {
   return path === 'INBOX' ? 0 : 1
@@ -165,6 +180,10 @@ export function nextKey(rows: readonly Pick<OutboxRecord, 'createdAt' | 'id'>[],
 export function skipped(row: OutboxRecord, reason: string, now: number): OutboxRecord {
   return { ...row, state: 'skipped', finishedAt: now, reason }
 }
+
+/** Connect tokens, used or not, are kept for this long after they have expired, and as many are listed. */
+export const tokensKeptMs = 30 * 86_400_000
+export const tokensListed = 1000
 
 /** The token after its one use; null when it was used or has expired. */
 export function usedToken(

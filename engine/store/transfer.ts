@@ -2,25 +2,17 @@
  * All that a store holds, as plain records, for moving it to another one. Not part of the port: only the copy uses it, while
  * no engine runs on either side.
  */
-import type {
-  AccountRecord,
-  CallLogRecord,
-  ChangeRecord,
-  ConnectTokenRecord,
-  ContactRecord,
-  DeveloperRecord,
-  FolderRecord,
-  HistoricalScan,
-  MessageRecord,
-  OAuthProviderRecord,
-  OutboxRecord,
-  UserRecord,
-  WebhookRecord,
-} from './records.ts'
+import type * as stored from './records.ts'
 
-/** A contact with the keys of the deltas that have been counted, oldest first where the store knows. */
+/** A message with the kinds of contact deltas that it has been counted for. */
+export interface CountedMessage {
+  readonly message: stored.MessageRecord
+  readonly counted: readonly string[]
+}
+
+/** A contact with `<account> <delta's key>` of counted deltas whose messages may not be there to say so. */
 export interface CountedContact {
-  readonly contact: ContactRecord
+  readonly contact: stored.ContactRecord
   readonly counted: readonly string[]
 }
 
@@ -32,23 +24,26 @@ export interface NonceRow {
 }
 
 export interface TransferRecords {
-  readonly developers: DeveloperRecord
-  readonly users: UserRecord
-  readonly accounts: AccountRecord
-  readonly folders: FolderRecord
-  readonly messages: MessageRecord
-  readonly changes: ChangeRecord
-  readonly webhooks: WebhookRecord
-  readonly scans: HistoricalScan
-  readonly outbox: OutboxRecord
+  readonly developers: stored.DeveloperRecord
+  readonly users: stored.UserRecord
+  readonly accounts: stored.AccountRecord
+  readonly folders: stored.FolderRecord
+  readonly messages: CountedMessage
+  readonly changes: stored.ChangeRecord
+  readonly webhooks: stored.WebhookRecord
+  readonly scans: stored.HistoricalScan
+  readonly outbox: stored.OutboxRecord
   readonly contacts: CountedContact
-  readonly tokens: ConnectTokenRecord
-  readonly providers: OAuthProviderRecord
+  readonly tokens: stored.ConnectTokenRecord
+  readonly providers: stored.OAuthProviderRecord
   readonly nonces: NonceRow
-  readonly calls: CallLogRecord
+  readonly calls: stored.CallLogRecord
 }
 
 export type TransferName = keyof TransferRecords
+
+/** Records that expire by themselves, at any moment of a copy: their counts prove nothing. */
+export const expiring: ReadonlySet<TransferName> = new Set(['nonces', 'tokens'])
 
 /** In the order in which they are copied: what others lean on comes first. */
 export const transferNames = [
@@ -77,6 +72,9 @@ export interface ExportedPage<N extends TransferName> {
 export interface StoreTransfer {
   /** What it is, for people: host and database, or the path. Never a password. */
   readonly name: string
+  /** What names it however it is spelt and reached. */
+  identity(): Promise<string>
+  /** What has expired does not count, and is not exported. */
   count(collection: TransferName): Promise<number>
   /** A page in a stable order, after the position that the page before gave (null = from the start). */
   export<N extends TransferName>(collection: N, after: string | null, limit: number): Promise<ExportedPage<N>>

@@ -1,108 +1,15 @@
 /** Moving everything from one store to another, and going on after it was cut short. */
 import assert from 'node:assert/strict'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
-import { silentLogger } from '../../engine/observe/log.ts'
 import { runStoreCommand } from '../../engine/store/cli.ts'
 import { copyStore, countAll } from '../../engine/store/copy.ts'
-import { contactId, newId } from '../../engine/store/ids.ts'
+import { contactId } from '../../engine/store/ids.ts'
 import type { Store } from '../../engine/store/port.ts'
-import { createSqliteStore } from '../../engine/store/sqlite/index.ts'
-import { openSqliteTransfer } from '../../engine/store/sqlite/transfer.ts'
 import { transferNames, type StoreTransfer, type TransferName } from '../../engine/store/transfer.ts'
 import { needs } from '../support/require.ts'
-import { createMailbox, moved, rejectsWith, type Mailbox } from './contract/mailbox.ts'
-import { attachmentRecord, epochStart, outboxRecord, tokenRecord, webhookRecord } from './contract/records.ts'
-import { testDatabase } from './mongo-server.ts'
-
-/** One place for a store: opened as a store to fill and to compare, and as a transfer to copy. */
-interface Place {
-  /** As the command line names it. */
-  readonly address: string
-  store(): Promise<Store>
-  transfer(): Promise<StoreTransfer>
-  remove(): Promise<void>
-}
-
-async function sqlitePlace(): Promise<Place> {
-  const directory = await mkdtemp(join(tmpdir(), 'mailroom-copy-'))
-  const path = join(directory, 'mailroom.sqlite')
-  return {
-    address: directory,
-    store: () => createSqliteStore({ path, sync: 'off' }),
-    transfer: () => openSqliteTransfer(path),
-    remove: () => rm(directory, { recursive: true, force: true }),
-  }
-}
-
-async function mongoPlace(): Promise<Place> {
-  const { openMongoTransfer } = await import('../../engine/store/mongo/transfer.ts')
-  const database = testDatabase()
-  return {
-    address: database.uri,
-    store: () => database.open(),
-    transfer: () => openMongoTransfer({ uri: database.uri, timeoutMs: 10_000, log: silentLogger }),
-    remove: () => database.remove(),
-  }
-}
-
-const messages = 30
-
-/** Something in every collection. */
-async function fill(store: Store): Promise<Mailbox> {
-  const mailbox = await createMailbox(store)
-  const { developer, user, account } = mailbox
-  const added = Array.from({ length: messages }, (_, index) =>
-    mailbox.added('INBOX', index + 1, index % 3 === 0 ? { attachments: [attachmentRecord(0)] } : {}, {
-      flags: ['\\Seen'],
-    }),
-  )
-  const events = added.map((one) => mailbox.event(one))
-  const counts = { total: 1, direct: 0, indirect: 1, receivedAt: epochStart }
-  const batch = await mailbox.batch('INBOX')
-  await store.sync.apply({
-    ...batch,
-    added,
-    changes: events.flatMap((event) => event.changes),
-    outbox: events.flatMap((event) => event.outbox),
-    contacts: added.map(({ id }) => ({
-      userId: user.id,
-      email: 'ada@example.com',
-      name: 'Ada',
-      key: `${id}:r`,
-      ...counts,
-    })),
-    cursorAfter: moved(batch.cursorBefore, { uidNext: messages + 1, exists: messages }),
-  })
-  await mailbox.apply('INBOX', { vanished: [1], vanishedAt: epochStart })
-  const webhook = webhookRecord(developer.id, { userId: user.id })
-  await store.webhooks.create(webhook)
-  const attempt = { at: epochStart, durationMs: 3, status: 500, error: 'HTTP 500', response: 'no' }
-  const failed = outboxRecord(webhook, {
-    state: 'failed',
-    finishedAt: epochStart,
-    attempts: [attempt],
-    attemptCount: 1,
-  })
-  await store.webhooks.saveScan({ webhookId: webhook.id, accountId: account.id, after: null, done: true }, [failed])
-  await store.tokens.create(tokenRecord(developer.id, { userId: user.id }))
-  const shownSecret = 'abc[...]xyz'
-  const provider = { developerId: developer.id, consumerKey: 'k', sealedSecret: 's', shownSecret, type: 'GMAIL_OAUTH2' }
-  await store.providers.put({ ...provider, createdAt: epochStart })
-  await store.nonces.remember(developer.apiKey, 'nonce', 1, Date.now() + 600_000)
-  const call = {
-    id: newId(),
-    developerId: developer.id,
-    userId: user.id,
-    at: epochStart,
-    method: 'GET',
-    path: '/lite/users',
-  }
-  await store.calls.append([{ ...call, status: 200, durationMs: 2 }])
-  return mailbox
-}
+import { rejectsWith, type Mailbox } from './contract/mailbox.ts'
+import { epochStart } from './contract/records.ts'
+import { fill, messages, mongoPlace, sqlitePlace, type Place } from './copy-places.ts'
 
 const page = { limit: 1000, offset: 0 }
 
@@ -205,7 +112,7 @@ function copyTests(fromKind: string, from: () => Promise<Place>, toKind: string,
 
     test('a copy that is cut short anywhere goes on where it was', () =>
       withTarget(async () => {
-        const [out, whole] = [await source.transfer(), await target.transfer()]
+        const [out, whole] = [await source.transfer('source'), await target.transfer('target')]
         const written: Partial<Record<TransferName, number>> = {}
         let budget = 0
         const failing: StoreTransfer = {
@@ -242,9 +149,49 @@ function copyTests(fromKind: string, from: () => Promise<Place>, toKind: string,
         await copy.close()
       }))
 
+    test('nonces: what has expired stays behind, and what expires on the way is no failure', () =>
+      withTarget(async () => {
+        const [out, whole] = [await source.transfer('source'), await target.transfer('target')]
+        const copied: unknown[] = []
+        const forgetful: StoreTransfer = {
+          ...whole,
+          import: async (collection, records) => {
+            if (collection !== 'nonces') return whole.import(collection, records)
+            copied.push(...records)
+            await whole.import(collection, records.slice(1))
+          },
+        }
+        const counts = await copyStore({ from: out, to: forgetful, intoExisting: false, progress: () => undefined })
+        assert.deepEqual([counts.nonces, copied.length], [2, 2])
+        await out.close()
+        await whole.close()
+      }))
+
+    test('half a store is none: neither the service nor a copy from it takes it', () =>
+      withTarget(async () => {
+        const [out, into] = [await source.transfer('source'), await target.transfer('target')]
+        const failing: StoreTransfer = {
+          ...into,
+          import: (collection, records) =>
+            collection === 'outbox' ? Promise.reject(new Error('cut')) : into.import(collection, records),
+        }
+        const options = { from: out, to: failing, intoExisting: false, progress: () => undefined }
+        await assert.rejects(copyStore(options), /cut/)
+        await into.close()
+        await rejectsWith(target.store(), 'conflict')
+        await rejectsWith(target.transfer('source'), 'conflict')
+        const again = await target.transfer('target')
+        await copyStore({ ...options, to: again })
+        await again.close()
+        await out.close()
+        const copy = await target.store()
+        assert.deepEqual(await seen(copy, mailbox), await seen(store, mailbox))
+        await copy.close()
+      }))
+
     test('a source that changes meanwhile is found out by its counts', () =>
       withTarget(async () => {
-        const [out, into] = [await source.transfer(), await target.transfer()]
+        const [out, into] = [await source.transfer('source'), await target.transfer('target')]
         const growing: StoreTransfer = {
           ...out,
           count: async (collection) => (await out.count(collection)) + (collection === 'messages' ? 1 : 0),
@@ -261,22 +208,3 @@ copyTests('SQLite', sqlitePlace, 'SQLite', sqlitePlace)
 copyTests('SQLite', sqlitePlace, 'MongoDB', mongoPlace)
 copyTests('MongoDB', mongoPlace, 'SQLite', sqlitePlace)
 copyTests('MongoDB', mongoPlace, 'MongoDB', mongoPlace)
-
-suite('the command line of the copy', () => {
-  test('says how it is used, and what is wrong, in words', async () => {
-    const place = await sqlitePlace()
-    for (const [args, words] of [
-      [[], /^usage: /],
-      [['copy', '--from', 'a'], /^usage: /],
-      [['copy', '--from', 'a', '--to', 'a'], /same store/],
-      [['copy', '--frm', 'a', '--to', 'b'], /^usage: /],
-      [['copy', '--from', join(place.address, 'none.sqlite'), '--to', place.address], /no such store/],
-      [['copy', '--from', 'mongodb://:x', '--to', place.address], /^MONGODB_URI: /],
-    ] as const) {
-      const lines: string[] = []
-      assert.equal(await runStoreCommand(args, (line) => lines.push(line)), 1)
-      assert.match(lines.join('\n'), words)
-    }
-    await place.remove()
-  })
-})

@@ -4,6 +4,7 @@
  */
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
+import { MongoClient, MongoNetworkError, MongoNetworkTimeoutError } from 'mongodb'
 import { isAppError } from '../../engine/errors.ts'
 import { changeId, contactId, outboxId } from '../../engine/store/ids.ts'
 import type { AddedMessage, ChangeDraft, Store, SyncBatch } from '../../engine/store/port.ts'
@@ -224,6 +225,22 @@ suite('a crash between two writes', needs('mongodb'), () => {
     return crashes
   }
 
+  test('an answer that is lost is a connection that is cut, after the write', async () => {
+    proxy.revive()
+    const { uri } = proxy
+    const victim = await MongoClient.connect(uri, { serverSelectionTimeoutMS: impatientMs, socketTimeoutMS: 60_000 })
+    const rows = victim.db().collection<{ readonly _id: string }>('cut')
+    proxy.decide = (command) => (isWrite(command) ? 'die-after' : 'pass')
+    const error: unknown = await rows.insertOne({ _id: 'a' }).catch((reason: unknown) => reason)
+    proxy.decide = () => 'pass'
+    assert(error instanceof MongoNetworkError && !(error instanceof MongoNetworkTimeoutError), String(error))
+    await victim.close()
+    proxy.revive()
+    const witness = await MongoClient.connect(uri)
+    assert.deepEqual(await witness.db().collection('cut').find().toArray(), [{ _id: 'a' }])
+    await witness.close()
+  })
+
   test('a new owner completes the batch', async () => {
     const crashes = await crashEverywhere(async (_, scene) => {
       const account = await store.accounts.claim(scene.mailbox.account.id)
@@ -231,7 +248,7 @@ suite('a crash between two writes', needs('mongodb'), () => {
       const batch = await plan(store, scene, account)
       if (batch) await store.sync.apply(batch)
     })
-    // rows, changes, outbox, updates, contacts, cursor: each before and after
+    // contacts, rows, changes, outbox, updates, cursor: each before and after
     assert(crashes >= 12, `${crashes} crashes`)
   })
 
@@ -257,7 +274,7 @@ suite('a crash between two writes', needs('mongodb'), () => {
     proxy.seen.length = 0
     await owner.sync.apply(batch)
     const written = proxy.seen.filter(isWrite).map((command) => String(Object.values(command)[0]))
-    const order = ['messages', 'changes', 'outbox', 'messages', 'contacts', 'folders']
+    const order = ['contacts', 'messages', 'changes', 'outbox', 'messages', 'folders']
     assert.deepEqual(
       written.filter((name, index) => name !== written[index - 1]),
       order,

@@ -1,4 +1,7 @@
-/** No read of the store scans a collection: each one's own command, caught on its way, is explained by the server. */
+/**
+ * No read of the store scans a collection, and none is sorted but by an index: each one's own command, caught on its way, is
+ * explained by the server, and its filter and order are held against the indexes.
+ */
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { MongoClient, type Db, type Document } from 'mongodb'
@@ -8,6 +11,7 @@ import { needs } from '../support/require.ts'
 import { createMailbox, moved, type Mailbox } from './contract/mailbox.ts'
 import { addressed, epochStart, messageFacts, outboxRecord, webhookRecord } from './contract/records.ts'
 import { commandName, createProxy, type Proxy } from './mongo-proxy.ts'
+import { namesRows, orderedBy } from './mongo-order.ts'
 import { testDatabase, type TestDatabase } from './mongo-server.ts'
 
 const page = { limit: 25, offset: 50 }
@@ -133,6 +137,35 @@ function isStep(node: Document): boolean {
   return typeof node['stage'] === 'string' || typeof node['Node Type'] === 'string'
 }
 
+/** mongod's own word for a sort that reads everything first. DocumentDB sorts after any index: there the keys have to tell. */
+function sortsBlocking(node: Document): boolean {
+  return node['stage'] === 'SORT'
+}
+
+/** What a read's index leaves to be compared row by row, with the rows in order: as the API offers these filters in any mix. */
+const compared: Readonly<Record<string, readonly string[]>> = {
+  'users.list by email': ['_id'],
+  'users.list by status': ['_id'],
+  'accounts.listByUser by status': ['status'],
+  'messages.list by all': ['subjectKey'],
+  'messages.list by subject': ['subjectKey'],
+  'messages.list without attachments': ['keys'],
+  // a keyset's page: all behind the first of two keys, but for those at it
+  'messages.older': ['$or'],
+  'messages.attachments': ['_id'],
+  'outbox.pending but for some': ['accountId'],
+  'outbox.list by developer': ['lastStatus', 'state'],
+  'outbox.list by account': ['state'],
+  'outbox.list by message': ['webhookId', 'state'],
+  'outbox.list by webhook and kind': ['url', 'state'],
+  'outbox.list by developer and kind': ['url', 'state'],
+  'outbox.list by account and kind': ['url', 'state'],
+  'outbox.requeue of a time': ['kind', 'finishedAt', '$or'],
+  'contacts.search': ['searchKey'],
+  'tokens.list by user': ['version'],
+  'calls.list': ['status', 'path'],
+}
+
 async function fill(store: Store): Promise<Mailbox> {
   const mailbox = await createMailbox(store)
   for (let from = 1; from <= messages; from += 200) {
@@ -181,12 +214,13 @@ suite('explain', needs('mongodb'), () => {
     await client.close()
   })
 
-  async function explained(command: Document): Promise<{ readonly scans: boolean; readonly plan: string }> {
+  async function explained(command: Document) {
     const plan = await db.command({ explain: command, verbosity: 'queryPlanner' })
     const steps = nodes(plan).filter(isStep)
     assert(steps.length > 0, `a plan: ${JSON.stringify(plan)}`)
     return {
       scans: steps.some(scansAll),
+      sorts: steps.some(sortsBlocking),
       plan: JSON.stringify(steps.map((step) => String(step['stage'] ?? step['Node Type']))),
     }
   }
@@ -209,5 +243,28 @@ suite('explain', needs('mongodb'), () => {
       }
     }
     assert.deepEqual(scanning, [])
+  })
+
+  test('an order that no index gives is seen', () => {
+    const query = { find: 'messages', filter: { accountId: 'a', live: true } }
+    assert.deepEqual(orderedBy({ ...query, sort: { subjectKey: 1 } }), [])
+    assert.deepEqual(orderedBy({ ...query, sort: { sentAt: 1, _id: -1 } }), [])
+    assert.deepEqual(orderedBy({ ...query, filter: { live: true }, sort: { sentAt: 1, _id: 1 } }), [])
+    assert.notDeepEqual(orderedBy({ ...query, sort: { sentAt: -1, _id: -1 } }), [])
+  })
+
+  test('the order of every list is that of an index, which bounds all of its filter but what is named here', async () => {
+    const blocking: string[] = []
+    for (const [name, call] of Object.entries(calls)) {
+      proxy.seen.length = 0
+      await call()
+      for (const command of proxy.seen.filter((one) => commandName(one) === 'find')) {
+        const allowed = compared[name] ?? []
+        const served = orderedBy(command).some((left) => left.every((field) => allowed.includes(field)))
+        const { sorts, plan } = await explained(bare(command))
+        if (!served || (sorts && !namesRows(command))) blocking.push(`${name}: ${JSON.stringify(command)} ${plan}`)
+      }
+    }
+    assert.deepEqual(blocking, [])
   })
 })

@@ -133,14 +133,44 @@ suite('a database that cannot be used', needs('mongodb'), () => {
   }
 
   test('a URI that cannot be read stops the start with one line', async () => {
+    const { host } = new URL(database.uri)
     for (const uri of [
-      `postgres://me:${password}@127.0.0.1/x`,
+      `postgres://me:${password}@${host}/x`,
+      `mongodb:/me:${password}@${host}/x`,
       'mongodb://',
+      'mongodb://:27017/x',
+      'mongodb://[::1/x',
       `mongodb://me:${password}@127.0.0.1:99999999/x`,
-      `mongodb://me:${password}@127.0.0.1/x?noSuchOption=1`,
-      'mongodb://127.0.0.1/x?retryWrites=perhaps',
+      `mongodb://me:${password}@127.0.0.1:abc/x`,
+      // the driver takes this one, and throws out of a timer later
+      `mongodb://me:${password}@${host},/x`,
+      `mongodb://me:${password}@at@${host}/x`,
+      `mongodb://me%zz:${password}@${host}/x`,
+      `mongodb://me:${password}%zz@${host}/x`,
+      `mongodb+srv://me:${password}@a.example.com,b.example.com/x`,
+      // names that no database can have
+      ...['%zz', 'a%20b', 'a.b', 'a$b', 'a/b', 'a%00b', 'a#b', '%22a%22', 'a'.repeat(64)].map(
+        (name) => `mongodb://me:${password}@${host}/${name}`,
+      ),
+      `mongodb://me:${password}@${host}/x?noSuchOption=1`,
+      `mongodb://${host}/x?retryWrites=perhaps`,
+      `mongodb://${host}/x?replicaSet=`,
+      `mongodb://${host}/x?tls=true&tlsCAFile=/no/such/file`,
     ]) {
-      assert.match(await refused(uri), /^MONGODB_URI: /)
+      assert.match(await refused(uri), /^MONGODB_URI: /, uri)
+    }
+  })
+
+  test('a password that is not percent-encoded is not told in parts', async () => {
+    const { host } = new URL(database.uri)
+    for (const uri of [
+      `mongodb://me:12/34@${host}`,
+      `mongodb://me:secret/part@${host}/x`,
+      `mongodb://me:12?34@${host}/x`,
+      `mongodb+srv://me:se/cr/et@a.example.com/x?tls=true`,
+    ]) {
+      const message = 'MONGODB_URI: a / or ? in the user name or the password has to be written %2F or %3F'
+      assert.equal(await refused(uri), message, uri)
     }
   })
 
@@ -238,6 +268,23 @@ suite('a database that cannot be used', needs('mongodb'), () => {
       proxy.decide = () => 'pass'
     }
     await until('the store answers again', () => store.ping().then(() => true))
+    await store.close()
+  })
+
+  test('the UIDs of a large folder: they may take longer than one operation', async () => {
+    const box = await createMailbox(await database.open())
+    const added = Array.from({ length: 300 }, (_, index) => box.added('INBOX', index + 1))
+    for (const from of [0, 100, 200]) await box.apply('INBOX', { added: added.slice(from, from + 100) })
+    const { id } = await box.folder('INBOX')
+    const store = await impatient(400)
+    proxy.delayMs = 250
+    try {
+      proxy.seen.length = 0
+      assert.equal((await store.messages.knownUids(id, '1', 1, 1000)).length, added.length)
+      assert(proxy.seen.length * proxy.delayMs > 400, 'in several requests')
+    } finally {
+      proxy.delayMs = 0
+    }
     await store.close()
   })
 

@@ -130,6 +130,8 @@ export async function createProxy(server: string): Promise<Proxy> {
     if (verdict === 'die-after') {
       upstream.unpipe(client)
       upstream.once('data', () => proxy.die())
+      // unpipe has paused it: a listener alone would never hear the answer
+      upstream.resume()
     }
     if (proxy.delayMs === 0) upstream.write(frame)
     else setTimeout(() => upstream.write(frame), proxy.delayMs)

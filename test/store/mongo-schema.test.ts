@@ -6,7 +6,7 @@ import { isAppError } from '../../engine/errors.ts'
 import { silentLogger } from '../../engine/observe/log.ts'
 import { openCollections } from '../../engine/store/mongo/documents.ts'
 import { indexes } from '../../engine/store/mongo/indexes.ts'
-import { migrate, type Migration } from '../../engine/store/mongo/schema.ts'
+import { migrate, migrations, type Migration } from '../../engine/store/mongo/schema.ts'
 import { needs } from '../support/require.ts'
 import { testDatabase, type TestDatabase } from './mongo-server.ts'
 
@@ -37,10 +37,27 @@ suite('the schema of the database', needs('mongodb'), () => {
       const there = (await db.collection(name).indexes()).map((index) => String(index['name']))
       assert.deepEqual(there.sort(), ['_id_', ...wanted.map((index) => String(index.name))].sort(), name)
     }
-    assert.equal(await version(), 1)
+    assert.equal(await version(), migrations.length + 1)
+  })
+
+  test('indexes of an earlier version go when others have taken their place', async () => {
+    const { messages, meta } = openCollections(db)
+    await messages.createIndexes([
+      { name: 'messages_by_message_id', key: { accountId: 1, emailMessageId: 1 } },
+      { name: 'messages_by_hosted_id', key: { accountId: 1, hostedMessageId: 1 } },
+    ])
+    // once with them, once with none left to drop
+    for (let start = 0; start < 2; start += 1) {
+      await meta.updateOne({ _id: 'schema' }, { $set: { version: 1 } })
+      await database.open()
+      const there = (await messages.indexes()).map((index) => String(index['name']))
+      assert.deepEqual(there.sort(), ['_id_', ...indexes.messages.map((index) => String(index.name))].sort())
+      assert.equal(await version(), migrations.length + 1)
+    }
   })
 
   test('steps forward are taken in order, each once, and one that failed is taken again', async () => {
+    await openCollections(db).meta.updateOne({ _id: 'schema' }, { $set: { version: 1 } })
     const taken: string[] = []
     let broken = true
     const step = (name: string, work: () => void = () => undefined): Migration => ({

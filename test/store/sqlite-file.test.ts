@@ -46,6 +46,28 @@ describe('the file', () => {
     })
   })
 
+  test('of an older schema keeps what its contacts have been counted for', async () => {
+    const path = newPath()
+    const old = new DatabaseSync(path)
+    for (const step of migrations.slice(0, 2)) old.exec(step)
+    const mark = old.prepare('INSERT INTO contact_marks (account_id, contact_id, key) VALUES (?, ?, ?)')
+    for (const contact of ['c1', 'c2']) mark.run('a', contact, 'm1:r')
+    mark.run('a', 'c1', 'm1:d')
+    old.exec('PRAGMA user_version = 2')
+    old.close()
+    await withStore(path, (store) => store.ping())
+    const database = new DatabaseSync(path)
+    const marks = database.prepare('SELECT account_id, key FROM contact_marks ORDER BY key').all()
+    assert.deepEqual(
+      marks.map((row) => [row['account_id'], row['key']]),
+      [
+        ['a', 'm1:d'],
+        ['a', 'm1:r'],
+      ],
+    )
+    database.close()
+  })
+
   test('of a newer schema is refused with one line, and left as it is', async () => {
     const path = newPath()
     await withStore(path, (store) => store.ping())

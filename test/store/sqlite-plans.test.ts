@@ -16,12 +16,13 @@ import { createSqliteStore } from '../../engine/store/sqlite/index.ts'
 import { messageCount, messagePage } from '../../engine/store/sqlite/message-query.ts'
 import { keyRows } from '../../engine/store/sqlite/message-rows.ts'
 import { messageLookups } from '../../engine/store/sqlite/messages.ts'
+import { liveMessages } from '../../engine/store/sqlite/replacement.ts'
 import { nonceSweep } from '../../engine/store/sqlite/nonces.ts'
 import * as outbox from '../../engine/store/sqlite/outbox-query.ts'
 import { expireOutbox } from '../../engine/store/sqlite/outbox.ts'
 import { providerList } from '../../engine/store/sqlite/providers.ts'
 import { accountDeletes, keyedDeletes, userDeletes } from '../../engine/store/sqlite/removal.ts'
-import { tokenList } from '../../engine/store/sqlite/tokens.ts'
+import { expireTokens, tokenList } from '../../engine/store/sqlite/tokens.ts'
 import { userList } from '../../engine/store/sqlite/users.ts'
 import { webhookLists } from '../../engine/store/sqlite/webhooks.ts'
 
@@ -99,6 +100,7 @@ describe('plans of the embedded store', () => {
     const many = Array.from({ length: 100 }, (_, index) => `u${index}@x.com`)
     served('many', messagePage('a', { from: many, folderId: 'f' }, page, 'm.doc'), true)
     for (const [name, sql] of Object.entries(messageLookups)) served(name, { sql })
+    served('live', { sql: liveMessages })
     served('others', { sql: `SELECT message_id FROM ${others} LIMIT ?3` })
   })
 
@@ -181,7 +183,7 @@ describe('plans of the embedded store', () => {
   })
 
   test('retention and removal', () => {
-    const deletes = [changeLists.expire, expireCalls, expireOutbox, nonceSweep]
+    const deletes = [changeLists.expire, expireCalls, expireOutbox, expireTokens, nonceSweep]
     for (const sql of [...deletes, ...accountDeletes, ...userDeletes, ...Object.values(keyedDeletes), keyRows.remove]) {
       served(sql, { sql })
     }

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # A database that speaks MongoDB's protocol, for tests, developers and the bench: Debian sid's postgresql-18-documentdb in a
 # chroot, with FerretDB in front. Everything lives under TEST_MONGO_HOME (/var/tmp/mailroom-mongo), outside the checkout,
-# and is reused when it is there. Needs root, debootstrap (installed when missing) and Go.
+# and is reused when it is there. Needs root, and Node in the PATH; debootstrap is installed when it is missing. FerretDB is
+# built by the Go of this machine when that is 1.21 or newer (such a one fetches the toolchain that it needs), else by sid's.
 #
 #   mongo.sh [start] [NAME]   installs what is missing, starts instance NAME (default: main), prints its URI; runs already: prints it
-#   mongo.sh uri [NAME]       prints the URI of a running instance
+#   mongo.sh uri [NAME]       prints the URI of a running instance; fails when it does not run: who starts one, stops it
 #   mongo.sh stop [NAME]      ends both processes
 #   mongo.sh kill-db [NAME]   kill -9 of the database and its front, as a crash does
 #   mongo.sh drop [NAME]      stops the instance and removes its data
@@ -18,6 +19,7 @@ home=${TEST_MONGO_HOME:-/var/tmp/mailroom-mongo}
 root=$home/root
 ferret=$home/bin/ferretdb
 ferret_version=v2.7.0
+ferret_source=github.com/FerretDB/FerretDB/v2/cmd/ferretdb@$ferret_version
 pg=/usr/lib/postgresql/18/bin
 
 say() { echo "mongo.sh: $*" >&2; }
@@ -99,26 +101,67 @@ install_database() {
   touch "$root/.mailroom-ready"
 }
 
-install_front() {
-  if [ -x "$ferret" ]; then return 0; fi
-  command -v go >/dev/null || fail 'building FerretDB needs Go in the PATH'
-  say "building FerretDB $ferret_version"
+# Older ones neither build FerretDB nor fetch a Go that does.
+has_go() {
+  local minor
+  minor=$(go env GOVERSION 2>/dev/null | sed -n 's/^go1\.\([0-9]*\).*/\1/p') || true
+  [ "${minor:-0}" -ge 21 ]
+}
+
+build_here() {
   mkdir -p "$home/build"
-  thrice env GOBIN="$home/build" go install "github.com/FerretDB/FerretDB/v2/cmd/ferretdb@$ferret_version" ||
-    fail 'FerretDB could not be built'
+  thrice env GOTOOLCHAIN=auto GOBIN="$home/build" go install "$ferret_source" || fail 'FerretDB could not be built'
+}
+
+install_go() {
+  in_root apt-get update && in_root apt-get install -y --no-install-recommends golang-go ca-certificates
+}
+
+# What of this machine's environment leads to modules.
+go_in_root() {
+  local setting settings=()
+  for setting in GOPROXY GOSUMDB GONOSUMDB https_proxy HTTPS_PROXY no_proxy NO_PROXY; do
+    if [ -n "${!setting:-}" ]; then settings+=("$setting=${!setting}"); fi
+  done
+  in_root HOME=/root "${settings[@]}" GOPATH=/var/tmp/go GOCACHE=/var/tmp/go/cache GOFLAGS=-modcacherw \
+    GOTOOLCHAIN=auto GOBIN=/var/tmp/go/bin go "$@"
+}
+
+build_in_root() {
+  thrice install_go || fail 'Go could not be installed'
+  # an authority that this machine trusts beside the public ones
+  if [ -s /etc/ssl/certs/ca-certificates.crt ]; then cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"; fi
+  thrice go_in_root install "$ferret_source" || fail 'FerretDB could not be built'
+  mkdir -p "$home/build"
+  mv "$root/var/tmp/go/bin/ferretdb" "$home/build/"
+  rm -rf --one-file-system "$root/var/tmp/go"
+  in_root apt-get purge -y --auto-remove golang-go >&2 || say 'Go stays in the chroot'
+}
+
+finish_front() {
   mkdir -p "$home/bin"
   mv "$home/build/ferretdb" "$ferret"
 }
 
 install_all() {
   [ "$(id -u)" = 0 ] || fail 'needs root: the database runs in a chroot'
+  command -v node >/dev/null || fail 'needs Node in the PATH'
   mkdir -p "$home"
   exec 9>"$home/install.lock"
   flock 9
-  install_database & local database=$!
-  install_front & local front=$!
-  wait "$database" || fail 'no database'
-  wait "$front" || fail 'no FerretDB'
+  local front=
+  if [ ! -x "$ferret" ] && has_go; then
+    say "building FerretDB $ferret_version"
+    build_here & front=$!
+  fi
+  install_database
+  if [ -n "$front" ]; then wait "$front" || fail 'no FerretDB'; fi
+  if [ ! -x "$ferret" ] && [ -z "$front" ]; then
+    say "building FerretDB $ferret_version in the chroot: no Go here, or one older than 1.21"
+    mount_root
+    build_in_root
+  fi
+  if [ ! -x "$ferret" ]; then finish_front; fi
   exec 9>&-
 }
 
@@ -279,7 +322,10 @@ remove() {
 set_instance "${2:-main}"
 case "${1:-start}" in
   start) start ;;
-  uri) alive "$front_pid" ferretdb || fail "instance $name does not run"; uri ;;
+  uri)
+    if ! alive "$pg_pid" postgres || ! alive "$front_pid" ferretdb; then fail "instance $name does not run"; fi
+    uri
+    ;;
   stop) stop ;;
   kill-db) kill_db ;;
   drop) drop ;;

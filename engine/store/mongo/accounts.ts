@@ -3,12 +3,12 @@ import type { Filter } from 'mongodb'
 import type { AccountPatch, AccountStore, StatusTransition } from '../port.ts'
 import type { AccountRecord } from '../records.ts'
 import { foldCase, transitioned } from '../rows.ts'
-import { orNull, recordIn, toDoc, type AccountDoc, type MongoContext } from './documents.ts'
+import { orNull, recordIn, rowsOf, toDoc, type AccountDoc, type MongoContext } from './documents.ts'
 import { leaseLost } from './leases.ts'
 import { insertMissing } from './bulk.ts'
 import { insertOwned } from './owners.ts'
 import { outboxDoc } from './outbox-rows.ts'
-import { removeAccount } from './removal.ts'
+import { drainAccount, removeAccount } from './removal.ts'
 
 export const accountOrder = { createdAt: 1, _id: 1 } as const
 
@@ -33,8 +33,8 @@ async function claim({ collections }: MongoContext, id: string): Promise<Account
 }
 
 /** Outbox first, then the account by compare-and-set: repeated after a crash, the row is there and the account follows. */
-async function transition({ collections }: MongoContext, step: StatusTransition): Promise<AccountRecord | null> {
-  const { accounts, outbox } = collections
+async function transition(context: MongoContext, step: StatusTransition): Promise<AccountRecord | null> {
+  const { accounts, outbox } = context.collections
   const { accountId, epoch, fromVersion } = step
   const stored = await accounts.findOne({ _id: accountId })
   if (!stored) return null
@@ -49,18 +49,32 @@ async function transition({ collections }: MongoContext, step: StatusTransition)
   )
   if (after) return accountRecord(after)
   const winner = await accounts.findOne({ _id: accountId }, { projection: { epoch: 1 } })
-  if (winner && winner.epoch !== epoch) throw leaseLost(accountId, epoch)
+  if (!winner) await drainAccount(context, accountId)
+  else if (winner.epoch !== epoch) throw leaseLost(accountId, epoch)
   return null
 }
 
-async function edit({ collections }: MongoContext, id: string, patch: AccountPatch): Promise<AccountRecord | null> {
-  const { accounts } = collections
-  const set = patch.email === undefined ? patch : { ...patch, emailKey: foldCase(patch.email) }
+/** What an edit writes: the patch, with what follows from it. */
+export function accountSet(patch: AccountPatch): AccountPatch & Partial<Pick<AccountDoc, 'emailKey'>> {
+  return patch.email === undefined ? patch : { ...patch, emailKey: foldCase(patch.email) }
+}
+
+async function edit(
+  { collections: { accounts } }: MongoContext,
+  id: string,
+  patch: AccountPatch,
+  epoch?: number,
+): Promise<AccountRecord | null> {
+  const set = accountSet(patch)
+  const where = epoch === undefined ? { _id: id } : { _id: id, epoch }
   const changed =
     Object.keys(set).length === 0
-      ? accounts.findOne({ _id: id })
-      : accounts.findOneAndUpdate({ _id: id }, { $set: set }, { returnDocument: 'after' })
-  return orNull(await changed, accountRecord)
+      ? await accounts.findOne(where)
+      : await accounts.findOneAndUpdate(where, { $set: set }, { returnDocument: 'after' })
+  if (changed) return accountRecord(changed)
+  if (epoch !== undefined && (await accounts.findOne({ _id: id }, { projection: { _id: 1 } })))
+    throw leaseLost(id, epoch)
+  return null
 }
 
 export function createAccounts(context: MongoContext): AccountStore {
@@ -70,8 +84,8 @@ export function createAccounts(context: MongoContext): AccountStore {
     (await accounts.find(filter, read).sort(accountOrder).toArray()).map(accountRecord)
   return {
     create: async (account) => {
-      const insert = () => accounts.insertOne(accountDoc(account))
-      await insertOwned(context, account.userId, insert, () => removeAccount(context, account.id))
+      const undo = () => removeAccount(context, account.id)
+      await insertOwned(context, account.userId, accounts, accountDoc(account), undo)
     },
     get: async (id) => orNull(await accounts.findOne({ _id: id }, read), accountRecord),
     byLabel: async (userId, label) => orNull(await accounts.findOne({ userId, label }, read), accountRecord),
@@ -79,9 +93,9 @@ export function createAccounts(context: MongoContext): AccountStore {
     listByUsers: (userIds) => list({ userId: { $in: [...userIds] } }),
     page: async (afterId, limit) => {
       const page = accounts.find({ _id: { $gt: afterId ?? '' } }, read)
-      return (await page.sort({ _id: 1 }).limit(limit).toArray()).map(accountRecord)
+      return (await rowsOf(page.sort({ _id: 1 }), limit)).map(accountRecord)
     },
-    edit: (id, patch) => edit(context, id, patch),
+    edit: (id, patch, epoch) => edit(context, id, patch, epoch),
     claim: (id) => claim(context, id),
     transition: (step) => transition(context, step),
     remove: (id) => removeAccount(context, id),

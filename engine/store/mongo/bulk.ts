@@ -2,7 +2,7 @@
 import { MongoBulkWriteError, type Collection, type OptionalUnlessRequiredId } from 'mongodb'
 import { isDuplicate, writeFailures } from './errors.ts'
 
-/** Inserts the documents whose `_id` (or other unique key) is not there yet. Answers those that were new, in their order. */
+/** Inserts the documents whose `_id` is not there yet. Answers those that were new, in their order. */
 export async function insertMissing<D extends { readonly _id: string }>(
   collection: Collection<D>,
   docs: readonly D[],
@@ -12,7 +12,7 @@ export async function insertMissing<D extends { readonly _id: string }>(
     await collection.insertMany(docs as readonly OptionalUnlessRequiredId<D>[], { ordered: false })
     return [...docs]
   } catch (error) {
-    if (!isDuplicate(error)) throw error
+    if (!isDuplicate(error, ['_id_'])) throw error
     const known = new Set(error instanceof MongoBulkWriteError ? writeFailures(error).map(({ index }) => index) : [0])
     return docs.filter((_, index) => !known.has(index))
   }

@@ -4,7 +4,7 @@ import type { CallLogQuery, CallLogStore } from '../port.ts'
 import type { CallLogRecord } from '../records.ts'
 import { insertMissing } from './bulk.ts'
 import { between } from './conditions.ts'
-import { toDoc, toRecord, type Doc, type MongoContext } from './documents.ts'
+import { rowsOf, toDoc, toRecord, type Doc, type MongoContext } from './documents.ts'
 
 export const callOrder = { at: -1, _id: -1 } as const
 
@@ -31,8 +31,8 @@ export function createCalls({ collections, read }: MongoContext): CallLogStore {
       await insertMissing(calls, rows.map(toDoc))
     },
     list: async (query, { limit, offset }) => {
-      const rows = calls.find(callFilter(query), read).sort(callOrder).skip(offset).limit(limit)
-      return (await rows.toArray()).map(toRecord<CallLogRecord>)
+      const rows = calls.find(callFilter(query), read).sort(callOrder)
+      return (await rowsOf(rows, limit, offset)).map(toRecord<CallLogRecord>)
     },
     expire: async (before, limit) => {
       let removed = 0

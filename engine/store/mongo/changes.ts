@@ -1,7 +1,7 @@
 /** The change log: numbered per account without gaps, by its one owner. */
 import type { ChangeStore } from '../port.ts'
 import type { ChangeRecord } from '../records.ts'
-import { orNull, toDoc, toRecord, type Doc, type MongoContext } from './documents.ts'
+import { orNull, rowsOf, toDoc, toRecord, type Doc, type MongoContext } from './documents.ts'
 import { isDuplicate } from './errors.ts'
 
 export const bySeq = { seq: 1 } as const
@@ -37,13 +37,14 @@ export async function appendChanges({ collections }: MongoContext, changes: read
     await collections.changes.insertMany(changes.map(toDoc), { ordered: true })
     return true
   } catch (error) {
-    if (isDuplicate(error)) return false
+    if (isDuplicate(error, ['_id_', 'changes_by_seq'])) return false
     throw error
   }
 }
 
-/** Rows looked at together by the retention. */
+/** Rows looked at together by the retention, and accounts asked for their newest side by side. */
 const stepRows = 1000
+const askedAtOnce = 20
 
 /** Walks the old rows by age; the newest of an account stays, since it carries the number on. */
 async function expire(context: MongoContext, before: number, limit: number): Promise<number> {
@@ -78,7 +79,12 @@ async function newestOf(
   rows: readonly Pick<ChangeDoc, 'accountId'>[],
 ): Promise<Map<string, number>> {
   const newest = new Map<string, number>()
-  for (const id of new Set(rows.map((row) => row.accountId))) newest.set(id, await lastSeq(context, id))
+  const accounts = [...new Set(rows.map((row) => row.accountId))]
+  for (let start = 0; start < accounts.length; start += askedAtOnce) {
+    const some = accounts.slice(start, start + askedAtOnce)
+    const seqs = await Promise.all(some.map((id) => lastSeq(context, id)))
+    for (const [index, id] of some.entries()) newest.set(id, seqs[index] ?? 0)
+  }
   return newest
 }
 
@@ -89,7 +95,7 @@ export function createChanges(context: MongoContext): ChangeStore {
     get: async (accountId, id) => orNull(await changes.findOne({ _id: id, accountId }, read), toRecord<ChangeRecord>),
     since: async (accountId, after, limit) => {
       const rows = changes.find({ accountId, seq: { $gt: after } }, read)
-      return (await rows.sort(bySeq).limit(limit).toArray()).map(toRecord<ChangeRecord>)
+      return (await rowsOf(rows.sort(bySeq), limit)).map(toRecord<ChangeRecord>)
     },
     lastSeq: (accountId) => lastSeq(context, accountId),
     ofMessage: async (accountId, messageId) =>

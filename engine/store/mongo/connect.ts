@@ -1,12 +1,13 @@
 /** The client: its options in one place, and the patience at start. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { MongoClient, type Db, type MongoClientOptions } from 'mongodb'
+import { MongoClient, ReadConcern, type Db, type MongoClientOptions } from 'mongodb'
 import { AppError } from '../../errors.ts'
 import type { Logger } from '../../observe/log.ts'
 import { openCollections } from './documents.ts'
 import { firstLine, startRefusal, storeError } from './errors.ts'
 import { createIndexes } from './indexes.ts'
-import { migrate } from './schema.ts'
+import { copyNote, isStore, migrate } from './schema.ts'
+import { describeUri, type UriFacts } from './uri.ts'
 
 export interface ConnectOptions {
   readonly uri: string
@@ -18,6 +19,12 @@ export interface ConnectOptions {
   /** Ends the waiting for a database that is away. */
   readonly signal?: AbortSignal
 }
+
+/**
+ * What for: the service and the source of a copy need a store that is whole, the source one that is there already; the target
+ * may be anything.
+ */
+export type Role = 'service' | 'source' | 'target'
 
 /** Longest wait for a server to be found; answers while the database is away take this long at most. */
 const selectionMs = 5000
@@ -33,10 +40,17 @@ function clientOptions({ pool, timeoutMs }: ConnectOptions): MongoClientOptions 
     connectTimeoutMS: Math.min(selectionMs, timeoutMs),
     waitQueueTimeoutMS: timeoutMs,
     socketTimeoutMS: timeoutMs,
-    writeConcern: { w: 'majority', journal: true },
-    readPreference: 'primary',
     ignoreUndefined: true,
   }
+}
+
+/** The promises lean on these. Given to the database, since the URI may say otherwise in several words (w, journal, j …). */
+function databaseOf(client: MongoClient, name: string): Db {
+  return client.db(name, {
+    writeConcern: { w: 'majority', journal: true },
+    readConcern: new ReadConcern('local'),
+    readPreference: 'primary',
+  })
 }
 
 export interface Connection {
@@ -47,21 +61,23 @@ export interface Connection {
 /**
  * Connects and brings collections, indexes and schema up to date. A database that is away is waited for, with one warning
  * that names the host and quiet repeats. Rejects at once with AppError `bad_request` when the URI cannot be read, the login is
- * rejected or the schema is newer; with `shutting_down` when `signal` is aborted.
+ * rejected, the schema is newer or the source of a copy is no store; `conflict` when the copy into it is unfinished;
+ * `shutting_down` when `signal` is aborted.
  */
-export async function connect(options: ConnectOptions): Promise<Connection> {
+export async function connect(options: ConnectOptions, role: Role = 'service'): Promise<Connection> {
   const { log, signal } = options
-  const { host, name } = describeUri(options.uri)
+  const facts = describeUri(options.uri)
+  const { host } = facts
   for (let attempt = 0; ; attempt += 1) {
-    const outcome = await tryConnect(options, host, name)
+    const outcome = await tryConnect(options, facts, role)
     if ('client' in outcome) {
       if (attempt > 0) log.info({ host }, 'the database answers')
       return outcome
     }
     const waitMs = Math.min(firstWaitMs * 2 ** attempt, longestWaitMs)
-    const facts = { host, reason: firstLine(outcome.cause), retryInMs: waitMs }
-    if (attempt === 0) log.warn(facts, 'the database cannot be reached; trying again until it answers')
-    else log.debug({ ...facts, attempt }, 'the database still cannot be reached')
+    const line = { host, reason: firstLine(outcome.cause), retryInMs: waitMs }
+    if (attempt === 0) log.warn(line, 'the database cannot be reached; trying again until it answers')
+    else log.debug({ ...line, attempt }, 'the database still cannot be reached')
     await pause(waitMs, signal)
   }
 }
@@ -75,17 +91,19 @@ async function pause(ms: number, signal: AbortSignal | undefined): Promise<void>
 }
 
 /** The open client, or why the database must be waited for. */
-async function tryConnect(options: ConnectOptions, host: string, name: string): Promise<Connection | AppError> {
+async function tryConnect(options: ConnectOptions, facts: UriFacts, role: Role): Promise<Connection | AppError> {
   const client = openClient(options.uri, clientOptions(options))
   try {
-    await prepare(options, name)
     // now: a client whose first operation finds no server closes for good
     await client.connect()
-    await client.db(name).command({ ping: 1 })
-    return { client, db: client.db(name) }
+    const db = databaseOf(client, facts.name)
+    await db.command({ ping: 1 })
+    await checkRole(db, facts, role)
+    await prepare(options, db)
+    return { client, db }
   } catch (error) {
     await client.close()
-    const refusal = startRefusal(error, host)
+    const refusal = startRefusal(error, facts.host)
     if (refusal) throw refusal
     const failure = storeError(error)
     if (failure.code !== 'store_unavailable') throw failure
@@ -93,14 +111,30 @@ async function tryConnect(options: ConnectOptions, host: string, name: string): 
   }
 }
 
-/** Schema and indexes. Building an index may take minutes, so the client for it has no deadline on its socket. */
-async function prepare(options: ConnectOptions, name: string): Promise<void> {
+/** Before anything is written: a misspelt source stays as it is not, and half a store is none. */
+async function checkRole(db: Db, { host, name }: UriFacts, role: Role): Promise<void> {
+  const collections = openCollections(db)
+  if (role === 'source' && !(await isStore(collections))) {
+    throw new AppError('bad_request', `${host}/${name}: no such store`)
+  }
+  if (role !== 'target' && (await copyNote(collections)) !== null) {
+    throw new AppError(
+      'conflict',
+      `${host}/${name} is the target of an unfinished copy: run the same copy again until it is whole`,
+    )
+  }
+}
+
+/**
+ * Schema and indexes. A step of a migration and the building of an index may take minutes: they go over a client without a
+ * deadline on its socket, and nothing else does.
+ */
+async function prepare(options: ConnectOptions, db: Db): Promise<void> {
   const client = openClient(options.uri, { ...clientOptions(options), maxPoolSize: 2, socketTimeoutMS: 0 })
   try {
-    const db = client.db(name)
-    await db.command({ ping: 1 })
-    await migrate(db, { collections: openCollections(db) }, options.log)
-    await createIndexes(db, options.log)
+    const patient = databaseOf(client, db.databaseName)
+    await migrate(patient, { collections: openCollections(db) }, options.log)
+    await createIndexes(db, patient, options.log)
   } finally {
     await client.close()
   }
@@ -113,13 +147,4 @@ function openClient(uri: string, options: MongoClientOptions): MongoClient {
   } catch (cause) {
     throw new AppError('bad_request', `MONGODB_URI: ${firstLine(cause)}`, { cause })
   }
-}
-
-const uriShape = /^mongodb(?:\+srv)?:\/\/(?:[^/?]*@)?([^/?]*)(?:\/([^?]*))?/
-
-/** Host for the log, without credentials, and the database's name: `mailroom` unless the URI names one. */
-export function describeUri(uri: string): { readonly host: string; readonly name: string } {
-  const match = uriShape.exec(uri)
-  const name = match?.[2] ? decodeURIComponent(match[2]) : 'mailroom'
-  return { host: match?.[1] ?? 'the host', name }
 }

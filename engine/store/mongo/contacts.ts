@@ -1,4 +1,14 @@
-/** Contacts of a user, counted as mail arrives. */
+/**
+ * Contacts of a user, counted as mail arrives: each message once per kind, whatever is repeated.
+ *
+ * A message's row says for which kinds it has been counted (`counted`): nothing else grows with the number of messages. The
+ * contact is written before the row, so until the row is there the contact itself knows the key (`applied`): a crash between
+ * the two repeats the batch, which finds the key there. A key whose row says so is dropped from the contact some time later.
+ *
+ * Exact also among writers that race: each reads the contact first and the rows second, and writes with a compare of the
+ * contact's version. Had another one counted a key since, the compare fails; had it done so before, the key is still in
+ * `applied`, or the row said so before the key was dropped.
+ */
 import type { UpdateOneModel } from 'mongodb'
 import { contactId } from '../ids.ts'
 import type { ContactSort, ContactStore, Page } from '../port.ts'
@@ -6,15 +16,14 @@ import type { ContactDelta, ContactRecord } from '../records.ts'
 import { foldCase, mergeContact } from '../rows.ts'
 import { insertMissing } from './bulk.ts'
 import { containing } from './conditions.ts'
-import { orNull, recordIn, toDoc, type ContactDoc, type MongoContext } from './documents.ts'
+import { orNull, recordIn, rowsOf, toDoc, type ContactDoc, type MongoContext } from './documents.ts'
 import { unavailable } from './errors.ts'
 
-/** Keys of counted deltas that a contact remembers: more than one batch can hold, so that repeating a batch counts nothing. */
-const remembered = 512
+/** Keys that a contact holds before it is asked which of them the rows know; the newest of those stay all the same. */
+const askedFrom = 192
+const alwaysKept = 64
 /** Two accounts of one user may count the same contact at once; each round one of them gets on. */
 const tries = 20
-
-type Counted = Omit<ContactDoc, 'applied'> & { readonly applied?: readonly string[] }
 
 export function contactDoc(contact: ContactRecord, applied: readonly string[]): ContactDoc {
   return { ...toDoc(contact), searchKey: searchKey(contact), v: 0, applied }
@@ -22,12 +31,32 @@ export function contactDoc(contact: ContactRecord, applied: readonly string[]): 
 
 const beside = new Set(['searchKey', 'v', 'applied'])
 
-export function contactRecord(doc: Counted): ContactRecord {
+export function contactRecord(doc: Omit<ContactDoc, 'applied'>): ContactRecord {
   return recordIn(doc, beside) as ContactRecord
 }
 
 function searchKey(contact: ContactRecord): string {
   return foldCase(`${contact.name}\n${contact.email}`)
+}
+
+/** The message of a delta's key, and what it is counted for. */
+export function partsOfKey(key: string): { readonly messageId: string; readonly kind: string } {
+  const colon = key.lastIndexOf(':')
+  return { messageId: key.slice(0, colon), kind: key.slice(colon + 1) }
+}
+
+function appliedKey(accountId: string, key: string): string {
+  return `${accountId} ${key}`
+}
+
+/** By message, the kinds that a batch's deltas count. */
+export function kindsByMessage(deltas: readonly Pick<ContactDelta, 'key'>[]): Map<string, Set<string>> {
+  const kinds = new Map<string, Set<string>>()
+  for (const { key } of deltas) {
+    const { messageId, kind } = partsOfKey(key)
+    kinds.set(messageId, (kinds.get(messageId) ?? new Set()).add(kind))
+  }
+  return kinds
 }
 
 /** Deltas by contact, each key once. */
@@ -42,67 +71,111 @@ function byContact(deltas: readonly ContactDelta[]): Map<string, ContactDelta[]>
   return groups
 }
 
-function merged(stored: ContactRecord | null, deltas: readonly ContactDelta[]): ContactRecord | null {
-  return deltas.reduce(mergeContact, stored)
+/** What contacts and rows know of some deltas. */
+export interface Tally {
+  readonly contacts: readonly ContactDoc[]
+  /** By message: kinds that its row says it has been counted for. */
+  readonly counted: ReadonlyMap<string, readonly string[]>
+}
+
+/** The contacts first, then the rows: see above. */
+export async function readTally(
+  context: MongoContext,
+  accountId: string,
+  deltas: readonly ContactDelta[],
+): Promise<Tally> {
+  if (deltas.length === 0) return { contacts: [], counted: new Map() }
+  const ids = [...byContact(deltas).keys()]
+  const contacts = await context.collections.contacts.find({ _id: { $in: ids } }).toArray()
+  return { contacts, counted: await countedKinds(context, accountId, [...kindsByMessage(deltas).keys()]) }
+}
+
+async function countedKinds(
+  { collections: { messages } }: MongoContext,
+  accountId: string,
+  ids: readonly string[],
+): Promise<Map<string, readonly string[]>> {
+  if (ids.length === 0) return new Map()
+  const rows = messages.find({ accountId, _id: { $in: [...ids] }, counted: { $exists: true } })
+  const found = await rows.project<{ _id: string; counted: string[] }>({ counted: 1 }).toArray()
+  return new Map(found.map(({ _id, counted }) => [_id, counted]))
+}
+
+/** Of these applied keys, those to keep: what is new, and what the rows of this account do not say. */
+async function keptKeys(
+  context: MongoContext,
+  accountId: string,
+  applied: readonly string[],
+): Promise<readonly string[]> {
+  if (applied.length < askedFrom) return applied
+  const prefix = appliedKey(accountId, '')
+  const asked = applied.slice(0, -alwaysKept).filter((key) => key.startsWith(prefix))
+  const parts = new Map(asked.map((key) => [key, partsOfKey(key.slice(prefix.length))]))
+  const ids = new Set([...parts.values()].map(({ messageId }) => messageId))
+  const counted = await countedKinds(context, accountId, [...ids])
+  return applied.filter((key) => {
+    const part = parts.get(key)
+    return part === undefined || counted.get(part.messageId)?.includes(part.kind) !== true
+  })
 }
 
 function update(
-  doc: Counted,
+  doc: ContactDoc,
   contact: ContactRecord,
-  keys: readonly string[],
+  applied: readonly string[],
 ): { readonly updateOne: UpdateOneModel<ContactDoc> } {
   const { name, totalCount, directCount, indirectCount, lastReceivedAt } = contact
   const counts = { name, totalCount, directCount, indirectCount, lastReceivedAt, searchKey: searchKey(contact) }
   return {
-    updateOne: {
-      // the keys too: the first round does not read which were counted
-      filter: { _id: doc._id, v: doc.v, applied: { $nin: [...keys] } },
-      update: {
-        $set: counts,
-        $inc: { v: 1 },
-        $push: { applied: { $each: [...keys], $slice: -Math.max(remembered, keys.length) } },
-      },
-    },
+    updateOne: { filter: { _id: doc._id, v: doc.v }, update: { $set: { ...counts, applied }, $inc: { v: 1 } } },
   }
 }
 
-/** The contacts as they are, without the keys that were counted: what the first round of countContacts starts from. */
-export async function readContacts(
-  { collections: { contacts } }: MongoContext,
-  deltas: readonly ContactDelta[],
-): Promise<readonly Counted[]> {
-  const ids = [...byContact(deltas).keys()]
-  if (ids.length === 0) return []
-  return contacts.find({ _id: { $in: ids } }, { projection: { applied: 0 } }).toArray()
+/** What one round has to write. */
+interface Round {
+  readonly left: ContactDelta[]
+  readonly fresh: ContactDoc[]
+  readonly updates: { readonly updateOne: UpdateOneModel<ContactDoc> }[]
 }
 
-/**
- * Adds each delta once per contact and key. `read` = readContacts of these deltas, of any age. The first round takes all keys for new, which is true unless a batch is repeated;
- * the compare finds out, and the next round reads what was counted.
- */
+async function planRound(
+  context: MongoContext,
+  accountId: string,
+  pending: readonly ContactDelta[],
+  { contacts, counted }: Tally,
+): Promise<Round> {
+  const stored = new Map(contacts.map((doc) => [doc._id, doc]))
+  const round: Round = { left: [], fresh: [], updates: [] }
+  for (const [id, group] of byContact(pending)) {
+    const doc = stored.get(id)
+    const applied = new Set(doc?.applied)
+    const uncounted = group.filter(({ key }) => {
+      const { messageId, kind } = partsOfKey(key)
+      return !applied.has(appliedKey(accountId, key)) && counted.get(messageId)?.includes(kind) !== true
+    })
+    const contact = uncounted.reduce<ContactRecord | null>(mergeContact, doc ? contactRecord(doc) : null)
+    if (uncounted.length === 0 || contact === null) continue
+    round.left.push(...uncounted)
+    const keys = uncounted.map(({ key }) => appliedKey(accountId, key))
+    if (doc) round.updates.push(update(doc, contact, [...(await keptKeys(context, accountId, doc.applied)), ...keys]))
+    else round.fresh.push(contactDoc(contact, keys))
+  }
+  return round
+}
+
+/** Adds each delta once. `read` = readTally of these deltas, of any age: the compare finds out, and the next round reads anew. */
 export async function countContacts(
-  { collections: { contacts } }: MongoContext,
+  context: MongoContext,
+  accountId: string,
   deltas: readonly ContactDelta[],
-  read: readonly Counted[],
+  read: Tally,
 ): Promise<void> {
-  let pending = byContact(deltas)
+  const { contacts } = context.collections
+  let pending = deltas
   for (let attempt = 0; attempt < tries; attempt += 1) {
-    if (pending.size === 0) return
-    const found = attempt === 0 ? read : await contacts.find({ _id: { $in: [...pending.keys()] } }).toArray()
-    const stored = new Map<string, Counted>(found.map((doc) => [doc._id, doc]))
-    const left = new Map<string, ContactDelta[]>()
-    const fresh: ContactDoc[] = []
-    const updates: { readonly updateOne: UpdateOneModel<ContactDoc> }[] = []
-    for (const [id, group] of pending) {
-      const doc = stored.get(id)
-      const uncounted = group.filter(({ key }) => !doc?.applied?.includes(key))
-      const contact = merged(doc ? contactRecord(doc) : null, uncounted)
-      if (uncounted.length === 0 || contact === null) continue
-      left.set(id, uncounted)
-      const keys = uncounted.map(({ key }) => key)
-      if (doc) updates.push(update(doc, contact, keys))
-      else fresh.push(contactDoc(contact, keys))
-    }
+    const tally = attempt === 0 ? read : await readTally(context, accountId, pending)
+    const { left, fresh, updates } = await planRound(context, accountId, pending, tally)
+    if (left.length === 0) return
     const inserted = await insertMissing(contacts, fresh)
     const { matchedCount } =
       updates.length === 0 ? { matchedCount: 0 } : await contacts.bulkWrite(updates, { ordered: false })
@@ -110,6 +183,29 @@ export async function countContacts(
     pending = left
   }
   throw unavailable(new Error('contacts are written by others without end'))
+}
+
+/** Says so in the rows that were there already and do not say it yet; new rows are inserted with it. After countContacts. */
+export async function markCounted(
+  { collections: { messages } }: MongoContext,
+  accountId: string,
+  deltas: readonly ContactDelta[],
+  read: Tally,
+  inserted: ReadonlySet<string>,
+): Promise<void> {
+  const byKind = new Map<string, string[]>()
+  for (const [messageId, kinds] of kindsByMessage(deltas)) {
+    if (inserted.has(messageId)) continue
+    for (const kind of kinds) {
+      if (read.counted.get(messageId)?.includes(kind)) continue
+      const ids = byKind.get(kind) ?? []
+      byKind.set(kind, ids)
+      ids.push(messageId)
+    }
+  }
+  for (const [kind, ids] of byKind) {
+    await messages.updateMany({ accountId, _id: { $in: ids } }, { $addToSet: { counted: kind } })
+  }
 }
 
 const fields = { total_count: 'totalCount', direct_count: 'directCount', indirect_count: 'indirectCount' } as const
@@ -123,7 +219,7 @@ export function createContacts({ collections, read }: MongoContext): ContactStor
   const { contacts } = collections
   const options = { ...read, projection: { applied: 0, searchKey: 0, v: 0 } }
   const list = async (filter: object, order: Record<string, 1 | -1>, { limit, offset }: Page) =>
-    (await contacts.find(filter, options).sort(order).skip(offset).limit(limit).toArray()).map(contactRecord)
+    (await rowsOf(contacts.find(filter, options).sort(order), limit, offset)).map(contactRecord)
   return {
     get: async (userId, id) => orNull(await contacts.findOne({ _id: id, userId }, options), contactRecord),
     list: (userId, sortBy, order, page) => list({ userId }, contactOrder(sortBy, order), page),

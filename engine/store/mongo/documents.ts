@@ -2,7 +2,7 @@
  * What the collections hold: the port's records with `id` as `_id`, and beside them the few fields that only indexes and
  * compare-and-set need. They are taken off again before a record leaves.
  */
-import type { Collection, Db } from 'mongodb'
+import type { Collection, Db, FindCursor } from 'mongodb'
 import type {
   AccountRecord,
   CallLogRecord,
@@ -43,12 +43,14 @@ export interface MessageDoc extends Doc<MessageRecord> {
   readonly v: number
   /** Highest epoch of a writer that found or made this row; an older writer may not take it back. */
   readonly by: number
+  /** Kinds of contact deltas that this message has been counted for; absent = none. See contacts.ts. */
+  readonly counted?: readonly string[]
 }
 
 export interface ContactDoc extends Doc<ContactRecord> {
   readonly searchKey: string
   readonly v: number
-  /** Keys of the last deltas that were counted, newest last. */
+  /** `<account> <delta's key>` of counted deltas, newest last, that their messages' rows may not say yet; see contacts.ts. */
   readonly applied: readonly string[]
 }
 
@@ -60,6 +62,8 @@ export interface OutboxDoc extends Doc<OutboxRecord> {
 
 export interface TokenDoc extends Omit<ConnectTokenRecord, 'token'> {
   readonly _id: string
+  /** A date, for the TTL index. */
+  readonly goesAt: Date
 }
 
 export interface ScanDoc extends HistoricalScan {
@@ -77,6 +81,16 @@ export interface NonceDoc {
   readonly timestamp: number
   /** A date, for the TTL index. */
   readonly expiresAt: Date
+}
+
+/** A removal of the last hour: one that is not done may have been cut short, one that is may have left something. */
+export interface RemovalDoc {
+  readonly _id: string
+  readonly what: 'account' | 'user'
+  readonly of: string
+  /** Of its last step. */
+  readonly at: number
+  readonly done: boolean
 }
 
 /** Facts about the database itself: the schema version, a copy under way. */
@@ -100,6 +114,7 @@ export interface Collections {
   readonly providers: Collection<ProviderDoc>
   readonly nonces: Collection<NonceDoc>
   readonly calls: Collection<Doc<CallLogRecord>>
+  readonly removals: Collection<RemovalDoc>
   readonly meta: Collection<MetaDoc>
 }
 
@@ -121,6 +136,7 @@ export function openCollections(db: Db): Collections {
     providers: db.collection('providers'),
     nonces: db.collection('nonces'),
     calls: db.collection('calls'),
+    removals: db.collection('removals'),
     meta: db.collection('meta'),
   }
 }
@@ -159,4 +175,9 @@ export function toRecord<R extends { readonly id: string }>(doc: Doc<R>): R {
 
 export function orNull<D, R>(doc: D | null, record: (doc: D) => R): R | null {
   return doc === null ? null : record(doc)
+}
+
+/** A page of rows. To a server a limit of 0 is none at all. */
+export async function rowsOf<D>(rows: FindCursor<D>, limit: number, offset = 0): Promise<D[]> {
+  return limit <= 0 ? [] : rows.skip(offset).limit(limit).toArray()
 }

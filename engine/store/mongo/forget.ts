@@ -11,7 +11,10 @@ function othersFilter(accountId: string, folderId: string, keep: string | null):
   return { accountId, placements: { $elemMatch: { folderId, ...validity } } }
 }
 
-/** Moves the placements of up to `limit` messages to their `gone`. Answers how many messages are left with one. */
+/**
+ * Moves the placements of up to `limit` messages to their `gone`. Answers how many messages are left with one, counted no further
+ * than `limit` + 1: a large folder goes in many steps.
+ */
 export async function forgetFolder(
   context: MongoContext,
   accountId: string,
@@ -25,5 +28,5 @@ export async function forgetFolder(
   const docs = await messages.find(where, context.read).limit(limit).toArray()
   const lost = (there: Placement): boolean => there.folderId === folderId && there.uidValidity !== keepUidValidity
   await changeMessages(context, accountId, docs, () => (record) => vanishWhere(record, lost, at))
-  return messages.countDocuments(where, context.read)
+  return messages.countDocuments(where, { ...context.read, limit: limit + 1 })
 }

@@ -10,10 +10,12 @@ import { createDevelopers } from './developers.ts'
 import { openCollections, type MongoContext } from './documents.ts'
 import { createFolders } from './folders.ts'
 import { guarded, within } from './guard.ts'
+import { takeLead } from './lead.ts'
 import { createMessages } from './messages.ts'
 import { createNonces } from './nonces.ts'
 import { createOutbox } from './outbox.ts'
 import { createProviders } from './providers.ts'
+import { tidy } from './removal.ts'
 import { createSync } from './sync.ts'
 import { createTokens } from './tokens.ts'
 import { createUsers } from './users.ts'
@@ -29,8 +31,10 @@ export interface MongoOptions {
   readonly log: Logger
   /** Milliseconds since 1970. Default: the clock. */
   readonly now?: () => number
-  /** Ends the wait for a database that is away. */
+  /** Ends the wait for a database that is away, or that another process serves. */
   readonly signal?: AbortSignal
+  /** For an engine: waits until no other process serves the database, and is called when one has taken over. See lead.ts. */
+  readonly lost?: () => void
 }
 
 /** A ping has to be quick: load balancers ask with it. */
@@ -42,7 +46,17 @@ const pingMs = 5000
  * rejected, or a newer Mailroom has written the database.
  */
 export async function createMongoStore(options: MongoOptions): Promise<Store> {
-  return createStore(await connect(options), options)
+  const connection = await connect(options)
+  const { lost } = options
+  const store = createStore(connection, options)
+  if (lost === undefined) return store
+  try {
+    const lead = await takeLead(openCollections(connection.db), { ...options, lost })
+    return { ...store, close: () => lead.release().finally(() => store.close()) }
+  } catch (error) {
+    await store.close()
+    throw error
+  }
 }
 
 function createStore({ client, db }: Connection, { timeoutMs, now = Date.now }: MongoOptions): Store {
@@ -50,11 +64,11 @@ function createStore({ client, db }: Connection, { timeoutMs, now = Date.now }: 
   return {
     kind: 'mongodb',
     developers: guarded(createDevelopers(context), timeoutMs),
-    users: guarded(createUsers(context), timeoutMs, ['remove']),
+    users: guarded(createUsers(context), timeoutMs, ['remove', 'undoCreate']),
     accounts: guarded(createAccounts(context), timeoutMs, ['remove']),
     folders: guarded(createFolders(context), timeoutMs, ['reconcile']),
-    messages: guarded(createMessages(context), timeoutMs),
-    sync: guarded(createSync(context), timeoutMs, ['apply', 'forgetPlacements']),
+    messages: guarded(createMessages(context), timeoutMs, ['knownUids']),
+    sync: guarded(createSync(context), timeoutMs, ['apply', 'forgetPlacements', 'replaceMailbox']),
     changes: guarded(createChanges(context), timeoutMs, ['expire']),
     webhooks: guarded(createWebhooks(context), timeoutMs, ['remove']),
     outbox: guarded(createOutbox(context), timeoutMs, ['skipPending', 'expire']),
@@ -63,6 +77,7 @@ function createStore({ client, db }: Connection, { timeoutMs, now = Date.now }: 
     providers: guarded(createProviders(context), timeoutMs),
     nonces: guarded(createNonces(context), timeoutMs),
     calls: guarded(createCalls(context), timeoutMs, ['expire']),
+    ...guarded({ tidy: () => tidy(context) }, timeoutMs, ['tidy']),
     ping: async () => {
       const answer = db.command({ ping: 1 }).catch((error: unknown) => {
         throw storeError(error)

@@ -88,6 +88,7 @@ export const indexes: Readonly<Record<CollectionName, readonly IndexDescription[
     index('tokens_of_account', { developerId: 1, accountId: 1, createdAt: 1, _id: 1 }),
     index('tokens_by_user', { userId: 1 }),
     index('tokens_by_account', { accountId: 1 }),
+    index('tokens_expire', { goesAt: 1 }, { expireAfterSeconds: 0 }),
   ],
   providers: [index('providers_of_developer', { developerId: 1, createdAt: 1, consumerKey: 1 })],
   nonces: [index('nonces_expire', { expiresAt: 1 }, { expireAfterSeconds: 0 })],
@@ -96,6 +97,7 @@ export const indexes: Readonly<Record<CollectionName, readonly IndexDescription[
     index('calls_of_user', { developerId: 1, userId: 1, at: 1, _id: 1 }),
     index('calls_by_age', { at: 1, _id: 1 }),
   ],
+  removals: [],
   meta: [],
 }
 

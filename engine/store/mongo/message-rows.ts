@@ -8,8 +8,8 @@ import { folderKeys, goneAt, isLive, messageKeys, subjectKeyOf } from '../rows.t
 import { recordIn, toDoc, type MessageDoc, type MongoContext } from './documents.ts'
 import { unavailable } from './errors.ts'
 
-/** `by`: the epoch of the writer that inserts it. */
-export function messageDoc(record: MessageRecord, by: number): MessageDoc {
+/** `by`: the epoch of the writer that inserts it. `counted`: kinds of contact deltas that it has been counted for. */
+export function messageDoc(record: MessageRecord, by: number, counted: readonly string[] = []): MessageDoc {
   const at = goneAt(record)
   return {
     ...toDoc(record),
@@ -19,17 +19,18 @@ export function messageDoc(record: MessageRecord, by: number): MessageDoc {
     ...(at === null ? {} : { goneAt: at }),
     v: 0,
     by,
+    ...(counted.length === 0 ? {} : { counted }),
   }
 }
 
-const beside = new Set(['live', 'keys', 'subjectKey', 'goneAt', 'v', 'by'])
+const beside = new Set(['live', 'keys', 'subjectKey', 'goneAt', 'v', 'by', 'counted'])
 
 export function messageRecord(doc: MessageDoc): MessageRecord {
   return recordIn(doc, beside) as MessageRecord
 }
 
 /** Fields that the record does not have: left at the server by every read. */
-export const recordOnly = { live: 0, keys: 0, subjectKey: 0, goneAt: 0, v: 0, by: 0 } as const
+export const recordOnly = { live: 0, keys: 0, subjectKey: 0, goneAt: 0, v: 0, by: 0, counted: 0 } as const
 
 /** A pure step; the very same record when there is nothing to do. Repeating it on its outcome must do nothing. */
 export type Step = (record: MessageRecord) => MessageRecord

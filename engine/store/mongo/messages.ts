@@ -3,9 +3,10 @@ import { LRUCache } from 'lru-cache'
 import type { Filter, Sort } from 'mongodb'
 import type { KnownUid, MessageQuery, MessageStore, Page } from '../port.ts'
 import type { AttachmentRecord, MessageRecord } from '../records.ts'
-import { relocateMessage, setMessageFlags } from '../rows.ts'
+import { countDeltas, relocateMessage, setMessageFlags } from '../rows.ts'
 import { beginning } from './conditions.ts'
-import { orNull, type MessageDoc, type MongoContext } from './documents.ts'
+import { orNull, rowsOf, type MessageDoc, type MongoContext } from './documents.ts'
+import { addCounts } from './folders.ts'
 import { messageFilter, messageOrder } from './message-query.ts'
 import { changeMessage, messageRecord, recordOnly } from './message-rows.ts'
 
@@ -43,11 +44,26 @@ export function createMessages(context: MongoContext): MessageStore {
 type Writes = Pick<MessageStore, 'setFlags' | 'relocate'>
 
 function createWrites(context: MongoContext): Writes {
+  /** The counts follow the row, once: a step that is repeated finds nothing to change. Cut short, the next look at the folder heals them. */
+  const change = async (
+    accountId: string,
+    id: string,
+    step: (record: MessageRecord) => MessageRecord | null,
+  ): Promise<MessageRecord | null> => {
+    const found: MessageRecord[] = []
+    const after = await changeMessage(context, accountId, id, (record) => {
+      found.push(record)
+      return step(record)
+    })
+    const before = found.at(-1)
+    const deltas = before === undefined || after === null ? [] : countDeltas(before, after)
+    for (const delta of deltas) await addCounts(context, accountId, delta)
+    return after
+  }
   return {
     setFlags: (accountId, id, at, flags, modseq) =>
-      changeMessage(context, accountId, id, (record) => setMessageFlags(record, at, flags, modseq)),
-    relocate: (accountId, id, from, to) =>
-      changeMessage(context, accountId, id, (record) => relocateMessage(record, from, to)),
+      change(accountId, id, (record) => setMessageFlags(record, at, flags, modseq)),
+    relocate: (accountId, id, from, to) => change(accountId, id, (record) => relocateMessage(record, from, to)),
   }
 }
 
@@ -66,7 +82,8 @@ function createKnownUids({ collections, read }: MongoContext): MessageStore['kno
     const accountId = await accountOf(folderId)
     if (accountId === null) return []
     const where = placedFilter(accountId, folderId, { $gte: from, $lte: to })
-    const docs = await collections.messages.find(where, { ...read, projection: { placements: 1 } }).toArray()
+    // a whole folder, which takes what it takes: each of its batches has the deadline of a socket
+    const docs = await collections.messages.find(where, { projection: { placements: 1 } }).toArray()
     const within = docs.flatMap(({ _id, placements }) =>
       placements
         .filter((there) => there.folderId === folderId && there.uidValidity === uidValidity)
@@ -84,8 +101,8 @@ function createReads(context: MongoContext): Omit<MessageStore, 'knownUids' | ke
   const one = async (filter: Filter<MessageDoc>): Promise<MessageRecord | null> =>
     orNull(await messages.findOne(filter, { ...options, sort: liveFirst }), messageRecord)
   const list = async (filter: Filter<MessageDoc>, order: Sort, page: Page): Promise<MessageRecord[]> => {
-    const rows = messages.find(filter, options).sort(order).skip(page.offset).limit(page.limit)
-    return (await rows.toArray()).map(messageRecord)
+    const rows = await rowsOf(messages.find(filter, options).sort(order), page.limit, page.offset)
+    return rows.map(messageRecord)
   }
   return {
     get: async (accountId, id) => orNull(await messages.findOne({ _id: id, accountId }, options), messageRecord),
@@ -104,13 +121,38 @@ function createReads(context: MongoContext): Omit<MessageStore, 'knownUids' | ke
         (await one({ accountId, hostedMessageId: reference }))
       )
     },
-    list: (accountId, query, page) =>
-      page.limit <= 0 ? Promise.resolve([]) : list(messageFilter(accountId, query), messageOrder(query), page),
+    byMessageIds: (accountId, references) => byMessageIds(context, accountId, references),
+    list: (accountId, query, page) => list(messageFilter(accountId, query), messageOrder(query), page),
     count: (accountId, query) => messages.countDocuments(messageFilter(accountId, query ?? {}), read),
     gone: (accountId, before, limit) => list(goneFilter(accountId, before), goneOrder, { limit, offset: 0 }),
     older: (accountId, after, limit) => list(olderFilter(accountId, after), newestFirst, { limit, offset: 0 }),
     attachments: (accountId, query, page) => attachments(context, accountId, query, page),
   }
+}
+
+/** Several messages may have one Message-ID: the order puts the one that counts first, and rows past it are not asked for. */
+async function byMessageIds(
+  { collections: { messages }, read }: MongoContext,
+  accountId: string,
+  references: readonly string[],
+): Promise<ReadonlyMap<string, MessageRecord>> {
+  const found = new Map<string, MessageRecord>()
+  const wanted = new Set(references)
+  const limit = 2 * wanted.size
+  while (wanted.size > 0) {
+    const filter = { accountId, emailMessageId: { $in: [...wanted] } }
+    const rows = await messages
+      .find(filter, { ...read, projection: recordOnly })
+      .sort(liveFirst)
+      .limit(limit)
+      .toArray()
+    for (const record of rows.map(messageRecord)) {
+      const reference = record.emailMessageId ?? ''
+      if (wanted.delete(reference)) found.set(reference, record)
+    }
+    if (rows.length < limit) break
+  }
+  return found
 }
 
 interface Found {

@@ -4,7 +4,7 @@ import type { OutboxRecord } from '../records.ts'
 import { lastStatus, nextKey, recorded, requeued } from '../rows.ts'
 import { insertMissing } from './bulk.ts'
 import { beginning } from './conditions.ts'
-import { orNull, type MongoContext, type OutboxDoc } from './documents.ts'
+import { orNull, rowsOf, type MongoContext, type OutboxDoc } from './documents.ts'
 import { unavailable } from './errors.ts'
 import { deliveryFilter, newestFirst, oldestFirst, pendingFilter, requeueFilter, sendingOrder } from './outbox-query.ts'
 import { outboxDoc, outboxFieldsOnly, outboxRecord } from './outbox-rows.ts'
@@ -62,7 +62,7 @@ async function requeue(
   limit: number,
   after: OutboxKey | null,
 ): Promise<{ readonly count: number; readonly next: OutboxKey | null }> {
-  const docs = await outbox.find(requeueFilter(query, after), read).sort(oldestFirst).limit(limit).toArray()
+  const docs = await rowsOf(outbox.find(requeueFilter(query, after), read).sort(oldestFirst), limit)
   const ids = docs.map(({ _id }) => _id)
   let count = 0
   let left = docs
@@ -76,17 +76,21 @@ async function requeue(
   return { count, next: nextKey(docs.map(outboxRecord), limit) }
 }
 
+/** In steps: one that fails leaves what the steps before it have skipped. */
 async function skipPending(
-  { collections: { outbox } }: MongoContext,
+  { collections: { outbox }, read }: MongoContext,
   channelId: string,
   reason: string,
   now: number,
 ): Promise<number> {
-  const result = await outbox.updateMany(
-    { ...pendingFilter(channelId), kind: 'message' },
-    { $set: { state: 'skipped', finishedAt: now, reason }, $inc: { v: 1 } },
-  )
-  return result.matchedCount
+  const where = { ...pendingFilter(channelId), kind: 'message' } as const
+  const skip = { $set: { state: 'skipped', finishedAt: now, reason }, $inc: { v: 1 } } as const
+  for (let total = 0; ;) {
+    const rows = outbox.find(where, { ...read, projection: { _id: 1 } }).limit(stepRows)
+    const ids = (await rows.toArray()).map(({ _id }) => _id)
+    if (ids.length > 0) total += (await outbox.updateMany({ ...where, _id: { $in: ids } }, skip)).matchedCount
+    if (ids.length < stepRows) return total
+  }
 }
 
 async function expire({ collections: { outbox }, read }: MongoContext, before: number, limit: number): Promise<number> {
@@ -124,13 +128,13 @@ export function createOutbox(context: MongoContext): OutboxStore {
     channels: () => outbox.distinct('channelId', { state: 'pending' }, read),
     pending: async (channelId, exceptAccounts, limit) => {
       const rows = outbox.find(pendingFilter(channelId, exceptAccounts), options)
-      return (await rows.sort(sendingOrder).limit(limit).toArray()).map(outboxRecord)
+      return (await rowsOf(rows.sort(sendingOrder), limit)).map(outboxRecord)
     },
     backlog: (channelId) => backlog(context, channelId),
     record: (results) => record(context, results),
     list: async (query, { limit, offset }) => {
       const rows = outbox.find(deliveryFilter(query), options)
-      return (await rows.sort(newestFirst).skip(offset).limit(limit).toArray()).map(outboxRecord)
+      return (await rowsOf(rows.sort(newestFirst), limit, offset)).map(outboxRecord)
     },
     requeue: (query, now, limit, after = null) => requeue(context, query, now, limit, after),
     skipPending: (channelId, reason, now) => skipPending(context, channelId, reason, now),

@@ -1,6 +1,8 @@
 /**
  * Removal of accounts, users and webhooks with all that hangs on them: in bounded steps, and with the row itself last, so that
- * a removal that was cut short is repeated from the start.
+ * a removal that was cut short is repeated from the start. A row that a writer under way leaves is taken by whoever comes last:
+ * the removal looks once more when the account's row is gone, and a writer that finds it gone clears up behind itself (sync.ts).
+ * What neither sees, because its process died, `tidy` takes: the removals of the last hour are noted for it.
  */
 import type { Collection, Filter } from 'mongodb'
 import type { OutboxState } from '../records.ts'
@@ -8,63 +10,156 @@ import type { MongoContext } from './documents.ts'
 
 /** Rows deleted by one request. */
 const stepRows = 1000
+/** A removal that is not through by then is taken for one that was cut short; it does no harm to one that is at work. */
+const cutShortMs = 60_000
+/** No writer is under way for longer. */
+const notedMs = 3_600_000
 
+/** Answers how many rows went. */
 async function drain<D extends { readonly _id: string }>(
   { read }: MongoContext,
   collection: Collection<D>,
   filter: Filter<D>,
-): Promise<void> {
-  for (;;) {
+): Promise<number> {
+  for (let total = 0; ;) {
     const rows = collection.find<{ readonly _id: string }>(filter, { ...read, projection: { _id: 1 } })
     const ids = (await rows.limit(stepRows).toArray()).map(({ _id }) => _id)
-    if (ids.length > 0) await collection.deleteMany({ ...filter, _id: { $in: ids } })
-    if (ids.length < stepRows) return
+    if (ids.length > 0) total += (await collection.deleteMany({ ...filter, _id: { $in: ids } })).deletedCount
+    if (ids.length < stepRows) return total
   }
 }
 
+function sum(counts: readonly number[]): number {
+  return counts.reduce((total, count) => total + count, 0)
+}
+
+/** All that hangs on an account. */
+export async function drainAccount(context: MongoContext, accountId: string): Promise<number> {
+  const { folders, messages, changes, outbox, scans, tokens } = context.collections
+  return sum([
+    await drain(context, messages, { accountId }),
+    await drain(context, changes, { accountId }),
+    await drain(context, outbox, { accountId }),
+    await drain(context, scans, { accountId }),
+    await drain(context, tokens, { accountId }),
+    await drain(context, folders, { accountId }),
+  ])
+}
+
+/** What a writer wrote for an account that is gone by now. */
+export async function clearUpBehind(context: MongoContext, accountId: string): Promise<void> {
+  const account = await context.collections.accounts.findOne({ _id: accountId }, { projection: { _id: 1 } })
+  if (!account) await drainAccount(context, accountId)
+}
+
 export async function removeAccount(context: MongoContext, id: string): Promise<void> {
-  const { accounts, folders, messages, changes, outbox, scans, tokens } = context.collections
-  // a new epoch first: a writer that is still at work loses its lease instead of leaving rows behind
+  const { accounts, folders } = context.collections
+  // a new epoch first: a writer that is still at work loses its lease
   const account = await accounts.findOneAndUpdate({ _id: id }, { $inc: { epoch: 1 } }, { returnDocument: 'after' })
   if (!account) return
   const { epoch } = account
-  await folders.updateMany({ accountId: id, epoch: { $lt: epoch } }, { $set: { epoch } })
-  await drain(context, messages, { accountId: id })
-  await drain(context, changes, { accountId: id })
-  await drain(context, outbox, { accountId: id })
-  await drain(context, scans, { accountId: id })
-  await drain(context, tokens, { accountId: id })
-  await drain(context, folders, { accountId: id })
-  await accounts.deleteOne({ _id: id })
+  await noted(context, 'account', id, async () => {
+    await folders.updateMany({ accountId: id, epoch: { $lt: epoch } }, { $set: { epoch } })
+    await drainAccount(context, id)
+    await accounts.deleteOne({ _id: id })
+    await drainAccount(context, id)
+  })
 }
 
 /** The webhook with its pending rows and scans; `wholly` also with the record of its deliveries. */
 export async function removeWebhook(context: MongoContext, id: string, wholly: boolean): Promise<void> {
-  const { outbox, scans, webhooks } = context.collections
+  const { webhooks } = context.collections
   const states: readonly OutboxState[] = wholly ? ['pending', 'delivered', 'failed', 'skipped'] : ['pending']
-  await drain(context, outbox, { webhookId: id, state: { $in: states } })
-  await drain(context, scans, { webhookId: id })
+  await drainWebhook(context, id, states)
   await webhooks.deleteOne({ _id: id })
+  // what was queued while the others went
+  await drainWebhook(context, id, ['pending'])
+}
+
+async function drainWebhook(context: MongoContext, id: string, states: readonly OutboxState[]): Promise<number> {
+  const { outbox, scans } = context.collections
+  const rows = await drain(context, outbox, { webhookId: id, state: { $in: states } })
+  return rows + (await drain(context, scans, { webhookId: id }))
 }
 
 /** Once more when the row is gone: see owners.ts. */
 export async function removeUser(context: MongoContext, id: string): Promise<string[]> {
-  const taken = await removeOwned(context, id)
-  await context.collections.users.deleteOne({ _id: id })
-  return [...new Set([...taken, ...(await removeOwned(context, id))])]
+  return noted(context, 'user', id, async () => {
+    const taken = await removeOwned(context, id)
+    await context.collections.users.deleteOne({ _id: id })
+    return [...new Set([...taken, ...(await removeOwned(context, id))])]
+  })
 }
 
 /** Answers the ids of the accounts. */
 async function removeOwned(context: MongoContext, userId: string): Promise<string[]> {
-  const { accounts, webhooks, contacts, tokens, outbox } = context.collections
+  const { accounts, webhooks } = context.collections
   const projection = { _id: 1 } as const
   const ids = (await accounts.find({ userId }, { projection }).toArray()).map(({ _id }) => _id)
   for (const id of ids) await removeAccount(context, id)
   for (const webhook of await webhooks.find({ userId }, { projection }).toArray()) {
     await removeWebhook(context, webhook._id, true)
   }
-  await drain(context, contacts, { userId })
-  await drain(context, tokens, { userId })
-  await drain(context, outbox, { userId, accountId: null })
+  await drainUser(context, userId)
   return ids
+}
+
+async function drainUser(context: MongoContext, userId: string): Promise<number> {
+  const { contacts, tokens, outbox } = context.collections
+  return sum([
+    await drain(context, contacts, { userId }),
+    await drain(context, tokens, { userId }),
+    await drain(context, outbox, { userId, accountId: null }),
+  ])
+}
+
+/** Notes the removal before its first step and its end, for `tidy`. */
+async function noted<T>(
+  { collections: { removals }, now }: MongoContext,
+  what: 'account' | 'user',
+  id: string,
+  work: () => Promise<T>,
+): Promise<T> {
+  const _id = `${what} ${id}`
+  await removals.updateOne({ _id }, { $set: { what, of: id, at: now(), done: false } }, { upsert: true })
+  const answer = await work()
+  await removals.updateOne({ _id }, { $set: { at: now(), done: true } })
+  return answer
+}
+
+/** Goes on with removals that were cut short, and takes what is left of things that are gone. Answers how many rows went. */
+export async function tidy(context: MongoContext): Promise<number> {
+  const { removals } = context.collections
+  let rows = 0
+  for (const { _id, what, of, at, done } of await removals.find({}, context.read).toArray()) {
+    const age = context.now() - at
+    if (!done && age > cutShortMs) await (what === 'account' ? removeAccount(context, of) : removeUser(context, of))
+    if (!(await isThere(context, what, of))) {
+      rows += await (what === 'account' ? drainAccount(context, of) : drainUser(context, of))
+      if (!done && age > cutShortMs) await removals.updateOne({ _id }, { $set: { at: context.now(), done: true } })
+    }
+    if (done && age > notedMs) await removals.deleteOne({ _id, at })
+  }
+  return rows + (await tidyWebhooks(context))
+}
+
+async function isThere({ collections }: MongoContext, what: 'account' | 'user', id: string): Promise<boolean> {
+  const projection = { _id: 1 } as const
+  if (what === 'account') return (await collections.accounts.findOne({ _id: id }, { projection })) !== null
+  return (await collections.users.findOne({ _id: id }, { projection })) !== null
+}
+
+/** Callbacks that wait for a webhook that is gone. Channels of bare URLs begin with u, and have no record. */
+async function tidyWebhooks(context: MongoContext): Promise<number> {
+  const { outbox, webhooks } = context.collections
+  const channels = await outbox.distinct('channelId', { state: 'pending' }, context.read)
+  const ids = channels.filter((id) => !id.startsWith('u'))
+  let rows = 0
+  for (let start = 0; start < ids.length; start += stepRows) {
+    const some = ids.slice(start, start + stepRows)
+    const found = await webhooks.find({ _id: { $in: some } }, { ...context.read, projection: { _id: 1 } }).toArray()
+    const there = new Set(found.map(({ _id }) => _id))
+    for (const id of some) if (!there.has(id)) rows += await drainWebhook(context, id, ['pending'])
+  }
+  return rows
 }

@@ -13,7 +13,10 @@ export interface Holder {
   readonly uidValidity: string
 }
 
-/** Who holds the UIDs that the batch adds or takes away; read before the first write, so that its own rows are not among them. */
+/**
+ * Who holds the UIDs that the batch adds or takes away: as many as it names. Read before the first write, so that its own rows are
+ * not among them.
+ */
 export async function findHolders({ collections }: MongoContext, batch: SyncBatch): Promise<Holder[]> {
   const { accountId, folderId, added, vanished } = batch
   const own = added.filter(({ placement }) => placement.folderId === folderId).map(({ placement }) => placement.uid)

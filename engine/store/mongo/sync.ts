@@ -1,10 +1,11 @@
 /**
- * One batch of one folder as ordered, idempotent writes: new message rows → changes → outbox → updates of existing rows →
- * contacts → cursor. Every row has a deterministic id and the cursor is written last, with a compare on {_id, epoch, cursor}:
+ * One batch of one folder as ordered, idempotent writes: contacts → new message rows → changes → outbox → updates of existing
+ * rows → cursor. Every row has a deterministic id and the cursor is written last, with a compare on {_id, epoch, cursor}:
  * a crash anywhere before it repeats the batch, which finds its rows and changes nothing.
  *
  * Updates of existing rows wait until change and outbox rows are there, since a repeated batch is planned from the rows
- * as they are: a flag that is stored already would not be told again.
+ * as they are: a flag that is stored already would not be told again. Contacts come before the rows, which say of themselves
+ * that they have been counted (contacts.ts).
  */
 import { isAppError } from '../../errors.ts'
 import type { SyncBatch, SyncStore } from '../port.ts'
@@ -12,13 +13,15 @@ import type { ChangeRecord, FolderCursor, MessageRecord, OutboxRecord } from '..
 import { addPlacement, newMessage, sameCursor, withSeqOf } from '../rows.ts'
 import { insertMissing } from './bulk.ts'
 import { appendChanges, knownChanges, lastSeq } from './changes.ts'
-import { countContacts, readContacts } from './contacts.ts'
+import { countContacts, kindsByMessage, markCounted, readTally, type Tally } from './contacts.ts'
 import type { MessageDoc, MongoContext } from './documents.ts'
 import { unavailable } from './errors.ts'
 import { forgetFolder } from './forget.ts'
 import { checkEpoch, leaseLost } from './leases.ts'
 import { messageDoc } from './message-rows.ts'
+import { clearUpBehind } from './removal.ts'
 import { outboxDoc, outboxFieldsOnly, outboxRecord } from './outbox-rows.ts'
+import { replaceMailbox } from './replacement.ts'
 import { createPlaces, createTurns } from './turns.ts'
 import { findHolders, updateExisting } from './sync-updates.ts'
 
@@ -60,14 +63,15 @@ async function checkedCursor(
 }
 
 /** The batch's messages as new rows; one that the batch has twice is one row with two places. */
-function newRows(context: MongoContext, { accountId, epoch, added }: SyncBatch): MessageDoc[] {
+function newRows(context: MongoContext, { accountId, epoch, added, contacts }: SyncBatch): MessageDoc[] {
   const now = context.now()
+  const counted = kindsByMessage(contacts)
   const records = new Map<string, MessageRecord>()
   for (const one of added) {
     const known = records.get(one.id)
     records.set(one.id, known ? addPlacement(known, one.placement) : newMessage(accountId, one, now))
   }
-  return [...records.values()].map((record) => messageDoc(record, epoch))
+  return [...records.values()].map((record) => messageDoc(record, epoch, [...(counted.get(record.id) ?? [])]))
 }
 
 /**
@@ -174,20 +178,28 @@ async function writeCursor(
   if (result.matchedCount === 0) throw leaseLost(accountId, epoch)
 }
 
+/** The batch's contacts and its new rows; answers the ids of these. */
+async function writeMessages(context: MongoContext, batch: SyncBatch, tally: Tally): Promise<Set<string>> {
+  const { accountId, contacts } = batch
+  await countContacts(context, accountId, contacts, tally)
+  const inserted = await insertMessages(context, batch)
+  await markCounted(context, accountId, contacts, tally, inserted)
+  return inserted
+}
+
 async function apply(context: MongoContext, memory: Memory, batch: SyncBatch): Promise<Applied> {
   // all reads side by side: what they found is compared by the writes
-  const [stored, holders, last, contacts] = await Promise.all([
+  const [stored, holders, last, tally] = await Promise.all([
     checkedCursor(context, memory, batch),
     findHolders(context, batch),
     batch.changes.length === 0 ? 0 : lastSeq(context, batch.accountId),
-    readContacts(context, batch.contacts),
+    readTally(context, batch.accountId, batch.contacts),
   ])
   const repeated = new Set(memory.unanswered.get(batch.accountId))
-  const inserted = await insertMessages(context, batch)
+  const inserted = await writeMessages(context, batch, tally)
   const changes = await tellOrTakeBack(context, memory, batch, inserted, last)
   const fresh = await writeOutbox(context, memory, batch, batch.outbox.map(withSeqOf(changes)))
   await updateExisting(context, batch, inserted, holders)
-  await countContacts(context, batch.contacts, contacts)
   const outbox = await answered(context, fresh, repeated)
   await writeCursor(context, memory, batch, stored)
   memory.unanswered.delete(batch.accountId)
@@ -210,7 +222,7 @@ async function tellOrTakeBack(
   }
 }
 
-/** Who loses the lease has nothing left to answer: the new owner will. */
+/** Who loses the lease has nothing left to answer: the new owner will; an account that was removed has none. */
 async function applyOrForget(context: MongoContext, memory: Memory, batch: SyncBatch): Promise<Applied> {
   try {
     return await apply(context, memory, batch)
@@ -218,6 +230,7 @@ async function applyOrForget(context: MongoContext, memory: Memory, batch: SyncB
     if (isAppError(error, 'lease_lost')) {
       memory.unanswered.delete(batch.accountId)
       memory.uncertain.delete(batch.folderId)
+      await clearUpBehind(context, batch.accountId)
     }
     throw error
   }
@@ -235,5 +248,7 @@ export function createSync(context: MongoContext): SyncStore {
         await checkEpoch(context, accountId, epoch)
         return forgetFolder(context, accountId, folderId, keepUidValidity, limit)
       }),
+    replaceMailbox: (accountId, patch, since) =>
+      turns.take(accountId, () => replaceMailbox(context, accountId, patch, since)),
   }
 }

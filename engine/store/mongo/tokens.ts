@@ -1,18 +1,20 @@
-/** Connect tokens: used once, or not at all. */
+/** Connect tokens: used once, or not at all; the TTL index takes them away when they have been kept long enough. */
 import type { TokenStore } from '../port.ts'
 import type { ConnectTokenRecord } from '../records.ts'
-import { usedToken } from '../rows.ts'
-import { orNull, type MongoContext, type TokenDoc } from './documents.ts'
+import { tokensKeptMs, tokensListed, usedToken } from '../rows.ts'
+import { orNull, recordIn, type MongoContext, type TokenDoc } from './documents.ts'
 import { insertOwned } from './owners.ts'
 
 export const tokenOrder = { createdAt: -1, _id: -1 } as const
 
 export function tokenDoc({ token, ...rest }: ConnectTokenRecord): TokenDoc {
-  return { _id: token, ...rest }
+  return { _id: token, ...rest, goesAt: new Date(rest.expiresAt + tokensKeptMs) }
 }
 
-export function tokenRecord({ _id, ...rest }: TokenDoc): ConnectTokenRecord {
-  return { token: _id, ...rest }
+const beside = new Set(['goesAt'])
+
+export function tokenRecord(doc: TokenDoc): ConnectTokenRecord {
+  return recordIn(doc, beside, 'token') as ConnectTokenRecord
 }
 
 export function tokenFilter(developerId: string, filter: Parameters<TokenStore['list']>[1]) {
@@ -30,14 +32,13 @@ export function createTokens(context: MongoContext): TokenStore {
   const { tokens } = collections
   return {
     create: async (token) => {
-      const insert = () => tokens.insertOne(tokenDoc(token))
-      await insertOwned(context, token.userId, insert, () => tokens.deleteOne({ _id: token.token }))
+      await insertOwned(context, token.userId, tokens, tokenDoc(token), () => tokens.deleteOne({ _id: token.token }))
     },
     get: async (developerId, token) => orNull(await tokens.findOne({ _id: token, developerId }, read), tokenRecord),
     find: async (token) => orNull(await tokens.findOne({ _id: token }, read), tokenRecord),
     list: async (developerId, filter) => {
       const rows = tokens.find(tokenFilter(developerId, filter), read)
-      return (await rows.sort(tokenOrder).toArray()).map(tokenRecord)
+      return (await rows.sort(tokenOrder).limit(tokensListed).toArray()).map(tokenRecord)
     },
     use: async (token, usedAt, userId, accountId) => {
       const stored = await tokens.findOne({ _id: token })

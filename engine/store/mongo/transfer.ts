@@ -3,7 +3,7 @@ import type { Collection, Filter } from 'mongodb'
 import type { Logger } from '../../observe/log.ts'
 import type { ExportedPage, StoreTransfer, TransferName, TransferRecords } from '../transfer.ts'
 import { accountDoc, accountRecord } from './accounts.ts'
-import { connect, describeUri } from './connect.ts'
+import { connect, type Role } from './connect.ts'
 import { contactDoc, contactRecord } from './contacts.ts'
 import { openCollections, toDoc, toRecord, type Collections } from './documents.ts'
 import { guarded } from './guard.ts'
@@ -11,20 +11,20 @@ import { messageDoc, messageRecord } from './message-rows.ts'
 import { nonceDoc } from './nonces.ts'
 import { outboxDoc, outboxRecord } from './outbox-rows.ts'
 import { providerDoc, providerRecord } from './providers.ts'
+import { copyNote, saveCopyNote, storeIdentity } from './schema.ts'
 import { tokenDoc, tokenRecord } from './tokens.ts'
+import { describeUri } from './uri.ts'
 import { userDoc, userRecord } from './users.ts'
 import { scanDoc, scanRecord } from './webhooks.ts'
 
 export interface MongoTransferOptions {
   readonly uri: string
+  readonly role: Exclude<Role, 'service'>
   readonly timeoutMs: number
   readonly log: Logger
   /** Ends the wait for a database that is away. */
   readonly signal?: AbortSignal
 }
-
-/** Keys of counted deltas that a contact takes along. */
-const counted = 512
 
 /** One collection's way out and in. */
 interface Side<R> {
@@ -37,11 +37,12 @@ function side<D extends { readonly _id: string }, R>(
   collection: Collection<D>,
   toR: (doc: D) => R,
   fromR: (record: R) => D,
+  alive: () => Filter<D> = () => ({}),
 ): Side<R> {
   return {
-    count: () => collection.countDocuments({}),
+    count: () => collection.countDocuments(alive()),
     export: async (after, limit) => {
-      const filter = { _id: { $gt: after ?? '' } } as Filter<D>
+      const filter = { ...alive(), _id: { $gt: after ?? '' } } as Filter<D>
       const docs = (await collection.find(filter).sort({ _id: 1 }).limit(limit).toArray()) as unknown as D[]
       const last = docs.at(-1)
       return { records: docs.map(toR), next: last && docs.length === limit ? last._id : null }
@@ -69,7 +70,11 @@ function createSides(collections: Collections): Sides {
     accounts: side(collections.accounts, accountRecord, accountDoc),
     folders: side(collections.folders, toRecord<TransferRecords['folders']>, toDoc),
     // no writer has relied on the row yet
-    messages: side(collections.messages, messageRecord, (record) => messageDoc(record, 0)),
+    messages: side(
+      collections.messages,
+      (doc) => ({ message: messageRecord(doc), counted: doc.counted ?? [] }),
+      ({ message, counted }) => messageDoc(message, 0, counted),
+    ),
     changes: side(collections.changes, toRecord<TransferRecords['changes']>, toDoc),
     webhooks: side(collections.webhooks, toRecord<TransferRecords['webhooks']>, toDoc),
     scans: side(collections.scans, scanRecord, scanDoc),
@@ -77,7 +82,7 @@ function createSides(collections: Collections): Sides {
     contacts: side(
       collections.contacts,
       (doc) => ({ contact: contactRecord(doc), counted: doc.applied }),
-      (row) => contactDoc(row.contact, row.counted.slice(-counted)),
+      ({ contact, counted }) => contactDoc(contact, counted),
     ),
     tokens: side(collections.tokens, tokenRecord, tokenDoc),
     providers: side(collections.providers, providerRecord, providerDoc),
@@ -85,6 +90,7 @@ function createSides(collections: Collections): Sides {
       collections.nonces,
       ({ apiKey, nonce, timestamp, expiresAt }) => ({ apiKey, nonce, timestamp, expiresAt: expiresAt.getTime() }),
       ({ apiKey, nonce, timestamp, expiresAt }) => nonceDoc(apiKey, nonce, timestamp, expiresAt),
+      () => ({ expiresAt: { $gt: new Date() } }),
     ),
     calls: side(collections.calls, toRecord<TransferRecords['calls']>, toDoc),
   }
@@ -93,32 +99,22 @@ function createSides(collections: Collections): Sides {
 /** Connects as a store does. Errors as those of the port. */
 export async function openMongoTransfer(options: MongoTransferOptions): Promise<StoreTransfer> {
   const { host, name } = describeUri(options.uri)
-  const { client, db } = await connect({ ...options, pool: 4 })
+  const { client, db } = await connect({ ...options, pool: 4 }, options.role)
   const collections = openCollections(db)
   const sides = createSides(collections)
-  const { meta } = collections
   const steps = guarded(
     {
+      identity: () => storeIdentity(collections),
       count: (collection: TransferName) => sides[collection].count(),
-      progress: async () => {
-        const stored = await meta.findOne({ _id: 'copy' })
-        return typeof stored?.['note'] === 'string' ? stored['note'] : null
-      },
-      saveProgress: async (note: string | null) => {
-        if (note === null) await meta.deleteOne({ _id: 'copy' })
-        else await meta.updateOne({ _id: 'copy' }, { $set: { note } }, { upsert: true })
-      },
+      export: <N extends TransferName>(collection: N, after: string | null, limit: number): Promise<ExportedPage<N>> =>
+        sides[collection].export(after, limit),
+      import: <N extends TransferName>(collection: N, records: readonly TransferRecords[N][]) =>
+        sides[collection].import(records),
+      progress: () => copyNote(collections),
+      saveProgress: (note: string | null) => saveCopyNote(collections, note),
     },
     options.timeoutMs,
-    ['count'],
+    ['count', 'export', 'import'],
   )
-  return {
-    name: `${host}/${name}`,
-    ...steps,
-    export: <N extends TransferName>(collection: N, after: string | null, limit: number): Promise<ExportedPage<N>> =>
-      sides[collection].export(after, limit),
-    import: <N extends TransferName>(collection: N, records: readonly TransferRecords[N][]) =>
-      sides[collection].import(records),
-    close: () => client.close(),
-  }
+  return { name: `${host}/${name}`, ...steps, close: () => client.close() }
 }

@@ -1,7 +1,7 @@
 /** Webhooks, their health, and their historical scans. */
 import type { WebhookStore } from '../port.ts'
-import type { HistoricalScan, WebhookRecord } from '../records.ts'
-import { orNull, recordIn, toDoc, toRecord, type MongoContext, type ScanDoc } from './documents.ts'
+import type { HistoricalScan, OutboxRecord, WebhookRecord } from '../records.ts'
+import { orNull, recordIn, rowsOf, toDoc, toRecord, type MongoContext, type ScanDoc } from './documents.ts'
 import { enqueue } from './outbox.ts'
 import { insertOwned } from './owners.ts'
 import { removeWebhook } from './removal.ts'
@@ -19,8 +19,18 @@ export function scanRecord(doc: ScanDoc): HistoricalScan {
 }
 
 async function create(context: MongoContext, webhook: WebhookRecord): Promise<void> {
-  const insert = () => context.collections.webhooks.insertOne(toDoc(webhook))
-  await insertOwned(context, webhook.userId, insert, () => removeWebhook(context, webhook.id, true))
+  const undo = () => removeWebhook(context, webhook.id, true)
+  await insertOwned(context, webhook.userId, context.collections.webhooks, toDoc(webhook), undo)
+}
+
+/** Of a webhook that was removed meanwhile nothing is left: nobody would send these rows. */
+async function saveScan(context: MongoContext, scan: HistoricalScan, outbox: readonly OutboxRecord[]): Promise<void> {
+  const { webhooks, scans } = context.collections
+  await enqueue(context, outbox)
+  const { _id, ...fields } = scanDoc(scan)
+  await scans.updateOne({ _id }, { $set: fields }, { upsert: true })
+  const webhook = await webhooks.findOne({ _id: scan.webhookId }, { ...context.read, projection: { _id: 1 } })
+  if (!webhook) await removeWebhook(context, scan.webhookId, false)
 }
 
 export function createWebhooks(context: MongoContext): WebhookStore {
@@ -37,7 +47,7 @@ export function createWebhooks(context: MongoContext): WebhookStore {
     },
     page: async (afterId, limit) => {
       const rows = webhooks.find({ _id: { $gt: afterId ?? '' } }, read)
-      return (await rows.sort({ _id: 1 }).limit(limit).toArray()).map(toRecord<WebhookRecord>)
+      return (await rowsOf(rows.sort({ _id: 1 }), limit)).map(toRecord<WebhookRecord>)
     },
     edit: async (id, patch) => {
       if (Object.keys(patch).length === 0)
@@ -49,15 +59,12 @@ export function createWebhooks(context: MongoContext): WebhookStore {
     },
     recordHealth: async (id, health, outbox) => {
       await enqueue(context, outbox)
-      await webhooks.updateOne({ _id: id }, { $set: { health } })
+      const { matchedCount } = await webhooks.updateOne({ _id: id }, { $set: { health } })
+      if (matchedCount === 0) await removeWebhook(context, id, false)
     },
     remove: (id) => removeWebhook(context, id, false),
     scan: async (webhookId, accountId) =>
       orNull(await scans.findOne({ _id: `${webhookId}:${accountId}` }, read), scanRecord),
-    saveScan: async (scan, outbox) => {
-      await enqueue(context, outbox)
-      const { _id, ...fields } = scanDoc(scan)
-      await scans.updateOne({ _id }, { $set: fields }, { upsert: true })
-    },
+    saveScan: (scan, outbox) => saveScan(context, scan, outbox),
   }
 }

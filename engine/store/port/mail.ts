@@ -1,5 +1,6 @@
 /** Folders, messages, and the sync's batches. */
 import type {
+  AccountRecord,
   AttachmentRecord,
   ChangeRecord,
   ContactDelta,
@@ -11,7 +12,7 @@ import type {
   Placement,
   SpecialUse,
 } from '../records.ts'
-import type { Page } from './owners.ts'
+import type { AccountPatch, Page } from './owners.ts'
 
 export interface ListedFolder {
   readonly path: string
@@ -77,6 +78,8 @@ export interface MessageStore {
   byIds(accountId: string, ids: readonly string[]): Promise<MessageRecord[]>
   /** Our id, an RFC 5322 Message-ID (no brackets), or a hosted provider's id. Live messages first, newest first. */
   find(accountId: string, reference: string): Promise<MessageRecord | null>
+  /** By Message-ID (no brackets): of each the live message before others, then the newest; those that are unknown are absent. */
+  byMessageIds(accountId: string, references: readonly string[]): Promise<ReadonlyMap<string, MessageRecord>>
   /** Live messages only. */
   list(accountId: string, query: MessageQuery, page: Page): Promise<MessageRecord[]>
   count(accountId: string, query?: MessageQuery): Promise<number>
@@ -90,7 +93,7 @@ export interface MessageStore {
     after: { readonly sentAt: number; readonly id: string } | null,
     limit: number,
   ): Promise<MessageRecord[]>
-  /** Our own write of flags. Answers the new row; null when the placement is unknown. */
+  /** Our own write of flags; the folder's count of unseen mail follows. Answers the new row; null when the placement is unknown. */
   setFlags(
     accountId: string,
     messageId: string,
@@ -98,7 +101,10 @@ export interface MessageStore {
     flags: readonly string[],
     modseq: string | null,
   ): Promise<MessageRecord | null>
-  /** Our own move or copy: takes `from` away (null = copy) and puts `to` (null = new UID unknown: the sync will find it). */
+  /**
+   * Our own move or copy: takes `from` away (null = copy) and puts `to` (null = new UID unknown: the sync will find it). The counts of
+   * both folders follow.
+   */
   relocate(
     accountId: string,
     messageId: string,
@@ -138,8 +144,8 @@ export type ChangeDraft = Omit<ChangeRecord, 'seq'>
 export type OutboxDraft = OutboxRecord
 
 /**
- * One batch of one folder. Order of writes: new message rows → changes → outbox → updates of existing rows (flags, vanished, told)
- * → contacts → cursor. Repeating a batch, or a larger one that contains it, changes nothing that was written and tells nothing twice.
+ * One batch of one folder. Order of writes: contacts → new message rows → changes → outbox → updates of existing rows (flags,
+ * vanished, told) → cursor. Repeating a batch, or a larger one that contains it, changes nothing that was written and tells nothing twice.
  */
 export interface SyncBatch {
   readonly accountId: string
@@ -172,7 +178,7 @@ export interface SyncStore {
   apply(batch: SyncBatch): Promise<{ readonly changes: ChangeRecord[]; readonly outbox: OutboxRecord[] }>
   /**
    * UIDVALIDITY changed: every placement of the folder with another uidValidity loses its place (moves to `gone` without being told,
-   * to be matched again by identity), in bounded steps; answers how many are left.
+   * to be matched again by identity), in bounded steps; answers how many are left, counted no further than `limit` + 1.
    */
   forgetPlacements(
     accountId: string,
@@ -181,4 +187,11 @@ export interface SyncStore {
     keepUidValidity: string,
     limit: number,
   ): Promise<number>
+  /**
+   * The account becomes another mailbox (`patch` = its settings). Folders, cursors and places of the former one go, untold; the
+   * identities of its messages stay, so that nothing is told twice. The account is read like a new one (initialSyncAt null), and
+   * mail that arrived after `since` and was never seen is told. The settings are written last: cut short, it is the former mailbox,
+   * to be read anew. `lease_lost` when another owner claims it meanwhile; null when it is gone.
+   */
+  replaceMailbox(accountId: string, patch: AccountPatch, since: number): Promise<AccountRecord | null>
 }

@@ -39,8 +39,13 @@ export interface UserFilter {
 
 export interface UserStore {
   create(user: UserRecord): Promise<void>
-  /** Both or neither: cut short, it leaves at most an account without its user, which no list shows and no actor serves. */
+  /**
+   * Both or neither: cut short, it leaves at most an account without its user, which no list shows and no actor serves. After
+   * `store_unavailable` it is not known which: undoCreate.
+   */
   createWithAccount(user: UserRecord, account: AccountRecord): Promise<void>
+  /** Takes back what a createWithAccount has stored, if anything: the user first, so that it is never there without its account. */
+  undoCreate(id: string, accountId: string): Promise<void>
   get(developerId: string, id: string): Promise<UserRecord | null>
   /** Oldest first. */
   list(developerId: string, filter: UserFilter, page: Page): Promise<UserRecord[]>
@@ -101,7 +106,8 @@ export interface AccountStore {
   listByUsers(userIds: readonly string[]): Promise<AccountRecord[]>
   /** Keyset page over all accounts by id, for the start of the engine. */
   page(afterId: string | null, limit: number): Promise<AccountRecord[]>
-  edit(id: string, patch: AccountPatch): Promise<AccountRecord | null>
+  /** With an epoch only by the owner that has it: `lease_lost` otherwise. */
+  edit(id: string, patch: AccountPatch, epoch?: number): Promise<AccountRecord | null>
   /** Takes the account over: epoch + 1 on the account and its folders. null when it is gone. */
   claim(id: string): Promise<AccountRecord | null>
   /** Writes OK↔DISABLED with its callback, exactly once per transition. `lease_lost` when the epoch is stale. */
@@ -119,13 +125,14 @@ export interface ContactStore {
   search(userId: string, text: string, page: Page): Promise<ContactRecord[]>
 }
 
+/** A token goes by itself 30 days after it has expired, or some time later. */
 export interface TokenStore {
   /** `not_found` when it is for a user that is not there. */
   create(token: ConnectTokenRecord): Promise<void>
   get(developerId: string, token: string): Promise<ConnectTokenRecord | null>
   /** For the public wizard: by token alone. */
   find(token: string): Promise<ConnectTokenRecord | null>
-  /** Newest first. */
+  /** Newest first, the newest thousand. */
   list(
     developerId: string,
     filter: { readonly userId?: string; readonly accountId?: string; readonly version?: 'lite' | '2.0' },

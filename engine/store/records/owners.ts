@@ -74,6 +74,8 @@ export interface AccountRecord {
   readonly statusVersion: number
   readonly paused: boolean
   readonly resume: ResumeRecord
+  /** The account was another mailbox: while it is read, what arrived after this time and was never seen is told. */
+  readonly remapSince?: number
   /** Fencing number: each claim adds one; a writer with an older epoch is refused with `lease_lost`. */
   readonly epoch: number
   readonly createdAt: number
@@ -96,7 +98,7 @@ export interface ContactDelta {
   readonly userId: string
   readonly email: string
   readonly name: string
-  /** Unique per message and kind of count: `<messageId>:r` received, `<messageId>:d` replied to. */
+  /** Unique per message and kind of count: `<messageId>:r` received, `<messageId>:d` replied to. Counted once. */
   readonly key: string
   readonly total: number
   readonly direct: number

@@ -37,6 +37,16 @@ export function indexAccountAddress(sql: Statements, account: AccountRecord): vo
   indexAddresses(sql, { id: account.userId, developerId, createdAt }, account.id, [account.email])
 }
 
+/** null when it is gone. */
+export function editAccount(sql: Statements, id: string, patch: Partial<AccountRecord>): AccountRecord | null {
+  const stored = readAccount(sql, id)
+  if (!stored) return null
+  const account = { ...stored, ...patch }
+  saveAccount(sql, account)
+  if (account.email !== stored.email) indexAccountAddress(sql, account)
+  return account
+}
+
 export function saveAccount(sql: Statements, account: AccountRecord): void {
   const update = 'UPDATE accounts SET status = ?, epoch = ?, doc = ? WHERE id = ?'
   sql.run(update, account.status, account.epoch, JSON.stringify(account), account.id)

@@ -2,7 +2,7 @@
 import type { AccountStore, StatusTransition } from '../port.ts'
 import type { AccountRecord, FolderRecord } from '../records.ts'
 import { transitioned } from '../rows.ts'
-import { checkEpoch, indexAccountAddress, insertAccount, readAccount, saveAccount } from './account-rows.ts'
+import { checkEpoch, editAccount, insertAccount, readAccount, saveAccount } from './account-rows.ts'
 import type { Database } from './database.ts'
 import { insertOutbox } from './outbox-rows.ts'
 import { createLists } from './parsed.ts'
@@ -32,18 +32,14 @@ function transition(sql: Statements, step: StatusTransition): AccountRecord | nu
 }
 
 export function createAccounts(db: Database): AccountStore {
-  const edit = (id: string, patch: Partial<AccountRecord>): AccountRecord | null => {
-    const stored = readAccount(db, id)
-    if (!stored) return null
-    const account = { ...stored, ...patch }
-    saveAccount(db, account)
-    if (account.email !== stored.email) indexAccountAddress(db, account)
-    return account
-  }
   return {
     ...createReads(db),
     create: (account) => db.write(() => insertAccount(db, account)),
-    edit: (id, patch) => db.write(() => edit(id, patch)),
+    edit: (id, patch, epoch) =>
+      db.write(() => {
+        if (epoch !== undefined && readAccount(db, id)) checkEpoch(db, id, epoch)
+        return editAccount(db, id, patch)
+      }),
     claim: (id) => db.write(() => claim(db, id)),
     transition: (step) => db.write(() => transition(db, step)),
     remove: (id) => removeAccount(db, id),

@@ -6,16 +6,18 @@ import { foldCase, mergeContact } from '../rows.ts'
 import type { Database } from './database.ts'
 import type { Statements } from './statements.ts'
 
-/** Adds each delta once per contact and key: the mark tells whether it was counted. */
+/** Adds each delta once per contact and key: the mark tells whether its message was counted. */
 export function countContacts(sql: Statements, accountId: string, deltas: readonly ContactDelta[]): void {
   const changed = new Map<string, ContactRecord>()
-  const ids = new Map<string, string>()
-  const mark = 'INSERT INTO contact_marks (account_id, contact_id, key) VALUES (?, ?, ?) ON CONFLICT DO NOTHING'
+  const mark = 'INSERT INTO contact_marks (account_id, key) VALUES (?, ?) ON CONFLICT DO NOTHING'
+  const fresh = new Set([...new Set(deltas.map(({ key }) => key))].filter((key) => sql.run(mark, accountId, key) === 1))
+  const counted = new Set<string>()
   for (const delta of deltas) {
-    const who = `${delta.userId} ${delta.email}`
-    const id = ids.get(who) ?? contactId(delta.userId, delta.email)
-    ids.set(who, id)
-    if (sql.run(mark, accountId, id, delta.key) === 0) continue
+    if (!fresh.has(delta.key)) continue
+    const id = contactId(delta.userId, delta.email)
+    const once = `${id} ${delta.key}`
+    if (counted.has(once)) continue
+    counted.add(once)
     changed.set(id, mergeContact(changed.get(id) ?? readContact(sql, id), delta))
   }
   for (const contact of changed.values()) saveContact(sql, contact)

@@ -5,11 +5,12 @@ import type { Value } from './statements.ts'
 /** Rows deleted in one transaction. */
 const stepRows = 1000
 
-/** Repeats a bounded DELETE until it finds nothing. */
-export async function drain(db: Database, sql: string, ...values: readonly Value[]): Promise<void> {
-  for (;;) {
+/** Repeats a bounded DELETE until it finds nothing. Answers how many rows went. */
+export async function drain(db: Database, sql: string, ...values: readonly Value[]): Promise<number> {
+  for (let total = 0; ;) {
     const deleted = await db.write(() => db.run(sql, ...values, stepRows))
-    if (deleted < stepRows) return
+    total += deleted
+    if (deleted < stepRows) return total
   }
 }
 

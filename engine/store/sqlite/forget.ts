@@ -9,7 +9,7 @@ export const others = `(SELECT message_id, uid_validity, uid FROM placements WHE
 
 /**
  * Moves up to `limit` placements to their messages' `gone`, except those of `keepUidValidity` (null = none is kept).
- * Answers how many are left.
+ * Answers how many are left, counted no further than `limit` + 1: a large folder goes in many steps.
  */
 export function forgetFolder(
   sql: Statements,
@@ -29,5 +29,5 @@ export function forgetFolder(
     deletePlacement(sql, lost)
   }
   unit.flush()
-  return sql.number(`SELECT count(*) FROM ${others}`, folderId, keep)
+  return sql.number(`SELECT count(*) FROM (SELECT 1 FROM ${others} LIMIT ?3)`, folderId, keep, limit + 1)
 }

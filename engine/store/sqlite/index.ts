@@ -6,12 +6,14 @@ import { createChanges } from './changes.ts'
 import { createContacts } from './contacts.ts'
 import { openDatabase, type Database, type SyncMode } from './database.ts'
 import { createDevelopers } from './developers.ts'
+import { refuseUnfinished } from './facts.ts'
 import { createFolders } from './folders.ts'
 import { createMessages } from './messages.ts'
 import { migrate } from './migrations.ts'
 import { createNonces } from './nonces.ts'
 import { createOutbox } from './outbox.ts'
 import { createProviders } from './providers.ts'
+import { tidyWebhooks } from './removal.ts'
 import { createSync } from './sync.ts'
 import { createTokens } from './tokens.ts'
 import { createUsers } from './users.ts'
@@ -30,12 +32,13 @@ export interface SqliteOptions {
 
 /**
  * Opens the file and brings its schema up to date. AppError `store_unavailable` when the file cannot be opened,
- * `bad_request` when a newer Mailroom made it.
+ * `bad_request` when a newer Mailroom made it, `conflict` when the copy into it is unfinished.
  */
 export async function createSqliteStore({ path, sync, now = Date.now, busyMs = 2000 }: SqliteOptions): Promise<Store> {
   const db = openDatabase(path, sync, busyMs)
   try {
     await migrate(db, path)
+    await refuseUnfinished(db, path)
   } catch (error) {
     db.close()
     throw error
@@ -58,10 +61,11 @@ function createStore(db: Database, quick: Database, now: () => number): Store {
     webhooks: createWebhooks(db),
     outbox: createOutbox(db),
     contacts: createContacts(db),
-    tokens: createTokens(db),
+    tokens: createTokens(db, now),
     providers: createProviders(db),
     nonces: createNonces(quick, now),
     calls: createCalls(quick),
+    tidy: () => tidyWebhooks(db),
     ping: () =>
       db.read(() => {
         db.number('SELECT count(*) FROM developers')

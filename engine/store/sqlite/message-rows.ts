@@ -59,10 +59,13 @@ function saveMessage(sql: Statements, before: MessageRecord | null, after: Messa
   saveKeys(sql, before, after)
 }
 
+/** As many bits as a number holds exactly. */
+const nextVersion = '(random() >> 11)'
+
 function insertRow(sql: Statements, message: MessageRecord): void {
   sql.run(
     `INSERT INTO messages (id, account_id, live, sent_at, gone_at, attachments, email_message_id, hosted_message_id,
-       subject_key, doc) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+       subject_key, doc, version) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ${nextVersion})`,
     message.id,
     message.accountId,
     isLive(message) ? 1 : 0,
@@ -79,7 +82,7 @@ function insertRow(sql: Statements, message: MessageRecord): void {
 /** Facts never change, and so do their columns. */
 function updateRow(sql: Statements, message: MessageRecord): void {
   sql.run(
-    'UPDATE messages SET live = ?, gone_at = ?, doc = ? WHERE id = ?',
+    `UPDATE messages SET live = ?, gone_at = ?, doc = ?, version = ${nextVersion} WHERE id = ?`,
     isLive(message) ? 1 : 0,
     goneAt(message),
     JSON.stringify(message),

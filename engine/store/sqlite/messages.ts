@@ -1,11 +1,12 @@
 /** The index of mail: lookups, lists, and our own writes of flags and places. */
 import type { KnownUid, MessageQuery, MessageStore, Page } from '../port.ts'
 import type { AttachmentRecord, MessageRecord } from '../records.ts'
-import { relocateMessage, setMessageFlags } from '../rows.ts'
+import { countDeltas, relocateMessage, setMessageFlags } from '../rows.ts'
 import type { Database } from './database.ts'
+import { addCounts } from './folders.ts'
 import { messageCount, messagePage } from './message-query.ts'
 import { createUnit } from './message-rows.ts'
-import { createRecords, type Records } from './parsed.ts'
+import { createRecords, createSightings, type Records } from './parsed.ts'
 import type { Row, Statements } from './statements.ts'
 
 export const messageLookups = {
@@ -34,16 +35,41 @@ function find(sql: Statements, accountId: string, reference: string): MessageRec
   )
 }
 
-function list(
+function byMessageIds(
   sql: Statements,
-  records: Records<MessageRecord>,
   accountId: string,
-  query: MessageQuery,
-  page: Page,
-): MessageRecord[] {
-  const statement = messagePage(accountId, query, page, 'm.id, m.doc')
-  if (!statement) return []
-  return sql.pairs(statement.sql, ...statement.values).map(([id, text]) => records.of(id, text))
+  references: readonly string[],
+): ReadonlyMap<string, MessageRecord> {
+  const found = new Map<string, MessageRecord>()
+  for (const reference of new Set(references)) {
+    const record = sql.doc(messageLookups.byMessageId, accountId, reference) as MessageRecord | null
+    if (record) found.set(reference, record)
+  }
+  return found
+}
+
+/** What lists keep between two calls. */
+interface Listed {
+  readonly records: Records<MessageRecord>
+  /** Pages that were asked for lately. */
+  readonly pages: ReturnType<typeof createSightings>
+}
+
+/** A page that is asked for again comes without the documents, unless a message of it is new or has changed. */
+function list(sql: Statements, listed: Listed, accountId: string, query: MessageQuery, page: Page): MessageRecord[] {
+  const { records, pages } = listed
+  const full = messagePage(accountId, query, page, 'm.id, m.version, m.doc')
+  if (!full) return []
+  if (pages.seen(`${full.values.map(String).join(' ')} ${full.sql.length}`)) {
+    const heads = messagePage(accountId, query, page, 'm.id, m.version') ?? full
+    const found = sql
+      .tuples(heads.sql, ...heads.values)
+      .map(([id, version]) => records.known(String(id), Number(version)))
+    if (found.every((record) => record !== null)) return found
+  }
+  return sql
+    .tuples(full.sql, ...full.values)
+    .map(([id, version, text]) => records.read(String(id), Number(version), String(text)))
 }
 
 function count(sql: Statements, accountId: string, query: MessageQuery): number {
@@ -103,7 +129,7 @@ export function createMessages(db: Database): MessageStore {
 type Writes = Pick<MessageStore, 'setFlags' | 'relocate'>
 
 function createWrites(db: Database): Writes {
-  /** Reads, changes and writes one record; null when there is none or the change has no place to happen. */
+  /** Reads, changes and writes one record, with the counts of its folders; null when there is none or the change has no place to happen. */
   const change = (
     accountId: string,
     id: string,
@@ -113,9 +139,10 @@ function createWrites(db: Database): Writes {
       const unit = createUnit(db)
       const record = unit.get(id)
       const changed = record?.accountId === accountId ? step(record) : null
-      if (!changed) return null
+      if (!record || !changed) return null
       unit.put(changed)
       unit.flush()
+      for (const delta of countDeltas(record, changed)) addCounts(db, delta)
       return changed
     })
   return {
@@ -127,14 +154,16 @@ function createWrites(db: Database): Writes {
 
 /** A list of 25 is mostly the same 25 as last time. */
 const keptRecords = { max: 5000, maxChars: 16_777_216 }
+const keptPages = 5000
 
 function createReads(db: Database): Omit<MessageStore, 'knownUids' | keyof Writes> {
-  const records = createRecords<MessageRecord>(keptRecords)
+  const listed: Listed = { records: createRecords(keptRecords), pages: createSightings(keptPages) }
   return {
     get: (accountId, id) => db.read(() => readMessage(db, accountId, id)),
     byIds: (accountId, ids) => db.read(() => [...new Set(ids)].flatMap((id) => readMessage(db, accountId, id) ?? [])),
     find: (accountId, reference) => db.read(() => find(db, accountId, reference)),
-    list: (accountId, query, page) => db.read(() => list(db, records, accountId, query, page)),
+    byMessageIds: (accountId, references) => db.read(() => byMessageIds(db, accountId, references)),
+    list: (accountId, query, page) => db.read(() => list(db, listed, accountId, query, page)),
     count: (accountId, query) => db.read(() => count(db, accountId, query ?? {})),
     gone: (accountId, before, limit) =>
       db.read(() => db.docs(messageLookups.gone, accountId, before, limit) as MessageRecord[]),

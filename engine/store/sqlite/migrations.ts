@@ -120,8 +120,21 @@ CREATE INDEX outbox_notices_of_account ON outbox (account_id, kind, created_at, 
 CREATE INDEX outbox_notices_of_webhook ON outbox (webhook_id, kind, created_at, id) WHERE kind <> 'message';
 `
 
+/** A message is counted once, whoever its contact is: the marks are found by message, for a copy. */
+const marks = `
+CREATE TABLE message_marks (account_id TEXT NOT NULL, key TEXT NOT NULL, PRIMARY KEY (account_id, key)) WITHOUT ROWID;
+INSERT OR IGNORE INTO message_marks SELECT account_id, key FROM contact_marks;
+DROP TABLE contact_marks;
+ALTER TABLE message_marks RENAME TO contact_marks;
+`
+
+/** Another number after every write of the row: who knows the row knows whether it has changed. */
+const versions = 'ALTER TABLE messages ADD COLUMN version INTEGER NOT NULL DEFAULT 0'
+
+const expiry = `CREATE INDEX tokens_by_expiry ON tokens (json_extract(doc, '$.expiresAt'))`
+
 /** Step n leads from schema version n to n + 1. */
-export const migrations: readonly string[] = [people + mail + callbacks, notices]
+export const migrations: readonly string[] = [people + mail + callbacks, notices, marks, versions, expiry]
 
 /** Brings the schema up to date. AppError `bad_request`, one line, when a newer Mailroom made the file. */
 export async function migrate(database: Database, path: string): Promise<void> {

@@ -1,18 +1,24 @@
 /**
- * Records parsed once for each text. The row is read from the database every time, by whoever wrote it, and only parsing it is
- * saved: the same text gives the very same object, another text another object. So nothing here can be stale, and whoever keeps
- * something beside a record (a WeakMap) keeps it exactly as long as the record is true. Records are never changed in place.
+ * Records parsed once for each version of their row. The row is read from the database every time, by whoever wrote it, and only
+ * parsing it is saved: the same version gives the very same object, another one another object. So nothing here can be stale, and
+ * whoever keeps something beside a record (a WeakMap) keeps it exactly as long as the record is true. Records are never changed in
+ * place.
  */
 import { LRUCache } from 'lru-cache'
 
 interface Parsed<T> {
-  readonly text: string
+  readonly version: string | number
+  readonly chars: number
   readonly record: T
 }
 
 export interface Records<T> {
-  /** `key` = the row's own; `text` = its document. */
+  /** `key` = the row's own; `text` = its document, which is its version too. */
   of(key: string, text: string): T
+  /** The record in this version; null = not kept. */
+  known(key: string, version: number): T | null
+  /** The record of a row that was read with its document. */
+  read(key: string, version: number, text: string): T
 }
 
 /**
@@ -20,22 +26,21 @@ export interface Records<T> {
  * was asked for before: a walk through a large mailbox would else push out what is read all the time, and keep what is not.
  */
 export function createRecords<T>({ max, maxChars }: { readonly max: number; readonly maxChars: number }): Records<T> {
-  const known = new LRUCache<string, Parsed<T>>({
-    max,
-    maxSize: maxChars,
-    sizeCalculation: ({ text }) => text.length + 1,
-  })
+  const kept = new LRUCache<string, Parsed<T>>({ max, maxSize: maxChars, sizeCalculation: ({ chars }) => chars + 1 })
   const before = createSightings(max)
-  const hasRoom = (text: string) => known.size < max && known.calculatedSize + text.length < maxChars
-  return {
-    of(key, text) {
-      const found = known.get(key)
-      if (found?.text === text) return found.record
-      const record = JSON.parse(text) as T
-      if (found !== undefined || hasRoom(text) || before.seen(key)) known.set(key, { text, record })
-      return record
-    },
+  const hasRoom = (text: string) => kept.size < max && kept.calculatedSize + text.length < maxChars
+  const known = (key: string, version: string | number): T | null => {
+    const found = kept.get(key)
+    return found?.version === version ? found.record : null
   }
+  const read = (key: string, version: string | number, text: string): T => {
+    const found = known(key, version)
+    if (found !== null) return found
+    const record = JSON.parse(text) as T
+    if (kept.has(key) || hasRoom(text) || before.seen(key)) kept.set(key, { version, chars: text.length, record })
+    return record
+  }
+  return { of: (key, text) => read(key, text, text), known, read }
 }
 
 /**
@@ -43,7 +48,7 @@ export function createRecords<T>({ max, maxChars }: { readonly max: number; read
  * records, so that what is read at random seldom finds itself again, and what is read all the time does before long.
  * Two keys of one hash cost a place in the cache, nothing else.
  */
-function createSightings(records: number): { seen(key: string): boolean } {
+export function createSightings(records: number): { seen(key: string): boolean } {
   const slots = new Uint32Array(2 ** Math.max(0, Math.ceil(Math.log2(records / 4))))
   return {
     /** Whether it was seen before; from now on it was. */

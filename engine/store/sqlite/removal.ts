@@ -6,6 +6,7 @@ import type { AccountRecord, FolderRecord, WebhookRecord } from '../records.ts'
 import { readAccount, saveAccount } from './account-rows.ts'
 import type { Database } from './database.ts'
 import { deleteWhere, drain } from './deletes.ts'
+import { pendingChannels } from './outbox-query.ts'
 import type { Statements } from './statements.ts'
 
 export const accountDeletes: readonly string[] = [
@@ -23,8 +24,8 @@ export const keyedDeletes = {
     (SELECT uid_validity, uid FROM placements WHERE folder_id = ?1 LIMIT ?2)`,
   keys: `DELETE FROM message_keys WHERE account_id = ?1 AND (key, sent_at, message_id) IN
     (SELECT key, sent_at, message_id FROM message_keys WHERE account_id = ?1 LIMIT ?2)`,
-  marks: `DELETE FROM contact_marks WHERE account_id = ?1 AND (contact_id, key) IN
-    (SELECT contact_id, key FROM contact_marks WHERE account_id = ?1 LIMIT ?2)`,
+  marks: `DELETE FROM contact_marks WHERE account_id = ?1 AND key IN
+    (SELECT key FROM contact_marks WHERE account_id = ?1 LIMIT ?2)`,
 } as const
 
 export async function removeAccount(db: Database, id: string): Promise<void> {
@@ -58,6 +59,20 @@ export async function removeWebhook(db: Database, id: string, wholly: boolean): 
     db.run(`DELETE FROM outbox WHERE webhook_id = ? AND state = 'pending'`, id)
     db.run('DELETE FROM webhooks WHERE id = ?', id)
   })
+}
+
+/**
+ * Callbacks that wait for a webhook that is gone: planned before its removal, and queued after it. Nothing else is left here,
+ * since a writer finds its account in its own transaction.
+ */
+export async function tidyWebhooks(db: Database): Promise<number> {
+  const channels = await db.read(() => db.rows(pendingChannels).map((row) => String(row['id'])))
+  let rows = 0
+  for (const id of channels.filter((channel) => !channel.startsWith('u'))) {
+    const gone = await db.read(() => db.row('SELECT 1 FROM webhooks WHERE id = ?', id) === null)
+    if (gone) rows += await drain(db, deleteWhere('outbox', `webhook_id = ? AND state = 'pending'`), id)
+  }
+  return rows
 }
 
 export const userDeletes: readonly string[] = [

@@ -16,6 +16,8 @@ export interface Statements {
   texts(sql: string, ...values: readonly Value[]): string[]
   /** First two columns of every row, as text. */
   pairs(sql: string, ...values: readonly Value[]): readonly (readonly [string, string])[]
+  /** Every row as its columns in order. */
+  tuples(sql: string, ...values: readonly Value[]): readonly (readonly SQLOutputValue[])[]
   row(sql: string, ...values: readonly Value[]): Row | null
   rows(sql: string, ...values: readonly Value[]): Row[]
   /** Number in the first column of the first row; 0 = no row or NULL. */
@@ -54,6 +56,7 @@ export function createStatements(database: DatabaseSync): Statements {
       return rows.map((row) => row[0])
     },
     pairs: (sql, ...values) => byIndex(sql).all(...values) as unknown as readonly [string, string][],
+    tuples: (sql, ...values) => byIndex(sql).all(...values) as unknown as readonly (readonly SQLOutputValue[])[],
     row: (sql, ...values) => byName(sql).get(...values) ?? null,
     rows: (sql, ...values) => byName(sql).all(...values),
     number: (sql, ...values) => Number(first(sql, values) ?? 0),

@@ -11,6 +11,7 @@ import { readFolder, saveFolder } from './folders.ts'
 import { forgetFolder } from './forget.ts'
 import { createUnit, type Unit } from './message-rows.ts'
 import { insertOutbox } from './outbox-rows.ts'
+import { replaceMailbox } from './replacement.ts'
 import type { Statements } from './statements.ts'
 
 function leaseLost(why: string, batch: SyncBatch): AppError {
@@ -114,5 +115,6 @@ export function createSync(db: Database, now: () => number): SyncStore {
         checkEpoch(db, accountId, epoch)
         return forgetFolder(db, folderId, keepUidValidity, limit, now())
       }),
+    replaceMailbox: (accountId, patch, since) => replaceMailbox(db, accountId, patch, since),
   }
 }

@@ -1,9 +1,10 @@
 /** Connect tokens: used once, or not at all. */
 import type { TokenStore } from '../port.ts'
 import type { ConnectTokenRecord } from '../records.ts'
-import { usedToken } from '../rows.ts'
+import { tokensKeptMs, tokensListed, usedToken } from '../rows.ts'
 import { checkUser } from './account-rows.ts'
 import type { Database } from './database.ts'
+import { deleteWhere } from './deletes.ts'
 import type { Sql } from './message-query.ts'
 import type { Statements, Value } from './statements.ts'
 
@@ -25,7 +26,10 @@ export function tokenList(developerId: string, filter: Parameters<TokenStore['li
     where.push('version = ?')
     values.push(version)
   }
-  return { sql: `SELECT doc FROM tokens WHERE ${where.join(' AND ')} ORDER BY created_at DESC, token DESC`, values }
+  return {
+    sql: `SELECT doc FROM tokens WHERE ${where.join(' AND ')} ORDER BY created_at DESC, token DESC LIMIT ?`,
+    values: [...values, tokensListed],
+  }
 }
 
 function find(sql: Statements, token: string): ConnectTokenRecord | null {
@@ -47,9 +51,14 @@ function use(
   return used
 }
 
-export function createTokens(db: Database): TokenStore {
+/** A few at each creation: there are never more than a few that are due. */
+export const expireTokens = deleteWhere('tokens', `json_extract(doc, '$.expiresAt') < ?`)
+const expiredAtOnce = 100
+
+export function createTokens(db: Database, now: () => number): TokenStore {
   const create = (token: ConnectTokenRecord): void => {
     checkUser(db, token.userId)
+    db.run(expireTokens, now() - tokensKeptMs, expiredAtOnce)
     db.run(
       `INSERT INTO tokens (token, developer_id, user_id, account_id, version, created_at, doc)
        VALUES (?, ?, ?, ?, ?, ?, ?)`,

@@ -1,16 +1,20 @@
 /** Everything in the file as plain records, and back; see ../transfer.ts. */
+import { realpathSync } from 'node:fs'
+import { AppError } from '../../errors.ts'
 import type {
   CountedContact,
+  CountedMessage,
   ExportedPage,
   NonceRow,
   StoreTransfer,
   TransferName,
   TransferRecords,
 } from '../transfer.ts'
-import type { AccountRecord, ContactRecord, UserRecord } from '../records.ts'
+import type { AccountRecord, ContactRecord, MessageRecord, UserRecord } from '../records.ts'
 import { folderRank, foldCase } from '../rows.ts'
 import { indexAddresses } from './account-rows.ts'
 import { openDatabase, type Database } from './database.ts'
+import { copyNote, refuseUnfinished, saveCopyNote, storeIdentity } from './facts.ts'
 import { createUnit } from './message-rows.ts'
 import { migrate } from './migrations.ts'
 import { insertOutbox, saveOutbox } from './outbox-rows.ts'
@@ -54,15 +58,11 @@ function writeAccount(sql: Statements, account: AccountRecord): void {
   indexAddresses(sql, { id: userId, developerId, createdAt: owner.createdAt }, id, [account.email])
 }
 
-const marksOf = `SELECT m.key AS key FROM accounts a CROSS JOIN contact_marks m ON m.account_id = a.id AND m.contact_id = ?2
-  WHERE a.user_id = ?1`
-
-function readContact(sql: Statements, row: Row): CountedContact {
-  const contact = JSON.parse(String(row['doc'])) as ContactRecord
-  return { contact, counted: sql.rows(marksOf, contact.userId, contact.id).map((mark) => String(mark['key'])) }
+/** A contact and the marks of its messages are one transaction here: there are none without their messages. */
+function readContact(_: Statements, row: Row): CountedContact {
+  return { contact: JSON.parse(String(row['doc'])) as ContactRecord, counted: [] }
 }
 
-/** A key begins with its message, which says whose account it is; of one that is gone nothing can be counted again. */
 function writeContact(sql: Statements, { contact, counted }: CountedContact): void {
   const { id, userId, totalCount, directCount, indirectCount } = contact
   put(sql, 'contacts', {
@@ -74,10 +74,28 @@ function writeContact(sql: Statements, { contact, counted }: CountedContact): vo
     search_key: foldCase(`${contact.name}\n${contact.email}`),
     doc: JSON.stringify(contact),
   })
-  for (const key of counted) {
-    const owner = sql.row('SELECT account_id FROM messages WHERE id = ?', key.slice(0, key.lastIndexOf(':')))
-    if (!owner) continue
-    put(sql, 'contact_marks', { account_id: String(owner['account_id']), contact_id: id, key })
+  for (const mark of counted) {
+    const [accountId = '', key = ''] = mark.split(' ', 2)
+    put(sql, 'contact_marks', { account_id: accountId, key })
+  }
+}
+
+/** A message's marks begin with its id and a colon, which a semicolon follows. */
+const marksOf = 'SELECT key FROM contact_marks WHERE account_id = ? AND key > ? AND key < ?'
+
+function readMessage(sql: Statements, row: Row): CountedMessage {
+  const message = JSON.parse(String(row['doc'])) as MessageRecord
+  const { id, accountId } = message
+  const marks = sql.rows(marksOf, accountId, `${id}:`, `${id};`)
+  return { message, counted: marks.map((mark) => String(mark['key']).slice(id.length + 1)) }
+}
+
+function writeMessage(sql: Statements, { message, counted }: CountedMessage): void {
+  const unit = createUnit(sql)
+  unit.put(message)
+  unit.flush()
+  for (const kind of counted) {
+    put(sql, 'contact_marks', { account_id: message.accountId, key: `${message.id}:${kind}` })
   }
 }
 
@@ -109,11 +127,7 @@ const mail = {
     const { id, accountId, path } = folder
     put(sql, 'folders', { id, account_id: accountId, rank: folderRank(path), path, doc: JSON.stringify(folder) })
   }),
-  messages: whole<TransferRecords['messages']>('messages', (sql, message) => {
-    const unit = createUnit(sql)
-    unit.put(message)
-    unit.flush()
-  }),
+  messages: { export: walked('messages', readMessage), write: writeMessage },
   changes: whole<TransferRecords['changes']>('changes', (sql, change) => {
     const { id, accountId, seq, messageId, at } = change
     put(sql, 'changes', { id, account_id: accountId, seq, message_id: messageId, at, doc: JSON.stringify(change) })
@@ -139,16 +153,17 @@ const callbacks = {
   }),
 }
 
-/** Rows without a `doc` and without row ids: walked by their own key. */
+/** Rows without a `doc` and without row ids: walked by their own key. One that is valid must not be used again elsewhere. */
 const nonces: Side<NonceRow> = {
   export: (sql, after, limit) => {
     const [apiKey, nonce, timestamp] = after === null ? ['', '', -1] : (JSON.parse(after) as [string, string, number])
     const rows = sql.rows(
       `SELECT api_key, nonce, timestamp, expires_at FROM nonces WHERE (api_key, nonce, timestamp) > (?, ?, ?)
-       ORDER BY api_key, nonce, timestamp LIMIT ?`,
+       AND expires_at > ? ORDER BY api_key, nonce, timestamp LIMIT ?`,
       apiKey,
       nonce,
       timestamp,
+      Date.now(),
       limit,
     )
     const records = rows.map((row): NonceRow => ({
@@ -167,30 +182,19 @@ const nonces: Side<NonceRow> = {
 type Sides = { readonly [N in TransferName]: Side<TransferRecords[N]> }
 const sides: Sides = { ...people, ...mail, ...callbacks, nonces }
 
-const notes = `CREATE TABLE IF NOT EXISTS copy_notes (note TEXT NOT NULL)`
-
 function createTransfer(db: Database, path: string): StoreTransfer {
   return {
-    name: path,
-    count: (collection) => db.read(() => db.number(`SELECT count(*) FROM ${collection}`)),
+    name: realpathSync(path),
+    identity: () => storeIdentity(db),
+    count: (collection) => db.read(() => db.number(...counting(collection))),
     export: <N extends TransferName>(collection: N, after: string | null, limit: number): Promise<ExportedPage<N>> =>
       db.read(() => sides[collection].export(db, after, limit)),
     import: <N extends TransferName>(collection: N, records: readonly TransferRecords[N][]) =>
       db.write(() => {
         for (const record of records) sides[collection].write(db, record)
       }),
-    progress: () =>
-      db.read(() => {
-        db.script(notes)
-        const row = db.row('SELECT note FROM copy_notes')
-        return row ? String(row['note']) : null
-      }),
-    saveProgress: (note) =>
-      db.write(() => {
-        db.script(notes)
-        db.run('DELETE FROM copy_notes')
-        if (note !== null) db.run('INSERT INTO copy_notes (note) VALUES (?)', note)
-      }),
+    progress: () => copyNote(db),
+    saveProgress: (note) => saveCopyNote(db, note),
     close: () => {
       db.close()
       return Promise.resolve()
@@ -198,14 +202,29 @@ function createTransfer(db: Database, path: string): StoreTransfer {
   }
 }
 
-/** Opens the file, made when it does not exist. Errors as those of createSqliteStore. */
-export async function openSqliteTransfer(path: string): Promise<StoreTransfer> {
+function counting(collection: TransferName): [sql: string, ...values: number[]] {
+  const all = `SELECT count(*) FROM ${collection}`
+  return collection === 'nonces' ? [`${all} WHERE expires_at > ?`, Date.now()] : [all]
+}
+
+/**
+ * Opens the file: a target is made when it does not exist, a source has to be a store that is whole (`bad_request`, `conflict`
+ * otherwise). Other errors as those of createSqliteStore.
+ */
+export async function openSqliteTransfer(path: string, role: 'source' | 'target'): Promise<StoreTransfer> {
   const db = openDatabase(path, 'normal', 2000)
   try {
+    if (role === 'source') await checkSource(db, path)
     await migrate(db, path)
   } catch (error) {
     db.close()
     throw error
   }
   return createTransfer(db, path)
+}
+
+async function checkSource(db: Database, path: string): Promise<void> {
+  const version = await db.read(() => db.number('PRAGMA user_version'))
+  if (version === 0) throw new AppError('bad_request', `${path}: no such store`)
+  await refuseUnfinished(db, path)
 }

@@ -62,6 +62,7 @@ export function createUsers(db: Database): UserStore {
         insertUser(db, user)
         insertAccount(db, account)
       }),
+    undoCreate: (id) => removeUser(db, id).then(() => undefined),
     get: (developerId, id) =>
       db.read(() => {
         const text = db.text('SELECT doc FROM users WHERE id = ?', id)

@@ -1,9 +1,10 @@
 /**
  * The `mongodb` driver by hand, on the adapter's collections and indexes: the floor of MongoDB. Documents are made before the
  * clock runs; what is left is what the same promises need, without transactions:
- * - a batch reads, side by side, the folder (epoch, cursor), who holds the UIDs, the last number and the contacts; then one
- *   unordered insert of messages, one ordered of changes, one unordered of outbox rows; for flags one find and one bulk of
- *   compare-and-set; contacts with an insert and a bulk of compare-and-set; last the cursor, with a compare;
+ * - a batch reads, side by side, the folder (epoch, cursor), who holds the UIDs, the last number and the contacts (and after them which
+ *   messages have been counted); then one
+ *   insert and one bulk of compare-and-set for contacts, one unordered insert of messages, one ordered of changes, one unordered
+ *   of outbox rows; for flags one find and one bulk of compare-and-set; last the cursor, with a compare;
  * - a claim finds the waiting rows, finds them again (one may have been skipped meanwhile) and writes them in one bulk that
  *   compares the version.
  * The client has the adapter's options: write concern majority, journaled, the same pool.
@@ -11,7 +12,7 @@
 import { MongoClient, type Collection, type Db } from 'mongodb'
 import type { ChangeDraft, SyncBatch } from '../../../engine/store/port.ts'
 import type { ContactDelta, Placement } from '../../../engine/store/records.ts'
-import { contactDoc } from '../../../engine/store/mongo/contacts.ts'
+import { contactDoc, kindsByMessage } from '../../../engine/store/mongo/contacts.ts'
 import type { ContactDoc, MessageDoc } from '../../../engine/store/mongo/documents.ts'
 import { openCollections, toDoc, type Collections } from '../../../engine/store/mongo/documents.ts'
 import { messageDoc, recordOnly } from '../../../engine/store/mongo/message-rows.ts'
@@ -25,8 +26,12 @@ const read = { maxTimeMS: 10_000 }
 /** Documents ready to be written; numbers are still to be given. */
 function docsOf(batch: SyncBatch) {
   const now = Date.now()
+  const counted = kindsByMessage(batch.contacts)
   return {
-    messages: batch.added.map((added) => messageDoc(newMessage(batch.accountId, added, now), batch.epoch)),
+    messages: batch.added.map((added) =>
+      messageDoc(newMessage(batch.accountId, added, now), batch.epoch, [...(counted.get(added.id) ?? [])]),
+    ),
+    counted: [...counted.keys()],
     uids: batch.added.map(({ placement }) => placement.uid),
     changes: batch.changes.map((draft: ChangeDraft) => toDoc({ ...draft, seq: 0 })),
     outbox: batch.outbox.map(outboxDoc),
@@ -48,16 +53,27 @@ async function readBefore({ folders, messages, changes, contacts }: Collections,
     docs.changes.length === 0
       ? null
       : changes.findOne({ accountId }, { ...read, sort: { seq: -1 }, projection: { _id: 0, seq: 1 } }),
-    docs.contacts.size === 0
-      ? []
-      : contacts.find({ _id: { $in: [...docs.contacts.keys()] } }, { projection: { applied: 0 } }).toArray(),
+    docs.contacts.size === 0 ? [] : readContacts(contacts, messages, accountId, docs),
   ])
   if (folder?.epoch !== batch.epoch) throw new Error('lease')
   return { last: last?.seq ?? 0, known }
 }
 
+async function readContacts(
+  contacts: Collection<ContactDoc>,
+  messages: Collection<MessageDoc>,
+  accountId: string,
+  docs: Docs,
+): Promise<ContactDoc[]> {
+  const found = await contacts.find({ _id: { $in: [...docs.contacts.keys()] } }).toArray()
+  const rows = messages.find({ accountId, _id: { $in: docs.counted }, counted: { $exists: true } })
+  await rows.project({ counted: 1 }).toArray()
+  return found
+}
+
 async function apply(on: Collections, batch: SyncBatch, docs: Docs): Promise<void> {
   const { last, known } = await readBefore(on, batch, docs)
+  if (docs.contacts.size > 0) await countContacts(on.contacts, batch.accountId, docs.contacts, known)
   if (docs.messages.length > 0) await on.messages.insertMany(docs.messages, { ordered: false })
   const changes = docs.changes.map((doc, index) => ({ ...doc, seq: last + 1 + index }))
   if (changes.length > 0) await on.changes.insertMany(changes, { ordered: true })
@@ -65,7 +81,6 @@ async function apply(on: Collections, batch: SyncBatch, docs: Docs): Promise<voi
   const outbox = docs.outbox.map((row) => ({ ...row, seq: numbers.get(row.changeId ?? '') ?? row.seq }))
   if (outbox.length > 0) await on.outbox.insertMany(outbox, { ordered: false })
   if (docs.flags.size > 0) await setFlags(on.messages, batch, docs.flags)
-  if (docs.contacts.size > 0) await countContacts(on.contacts, docs.contacts, known)
   const { folderId: _id, accountId, epoch, cursorBefore: cursor, cursorAfter, counts } = batch
   await on.folders.updateOne({ _id, accountId, epoch, cursor }, { $set: { cursor: cursorAfter, ...counts } })
 }
@@ -84,30 +99,24 @@ async function setFlags(messages: Collection<MessageDoc>, batch: SyncBatch, upda
 
 async function countContacts(
   contacts: Collection<ContactDoc>,
+  accountId: string,
   groups: ReadonlyMap<string, readonly ContactDelta[]>,
-  stored: readonly Omit<ContactDoc, 'applied'>[],
+  stored: readonly ContactDoc[],
 ): Promise<void> {
   const known = new Set(stored.map(({ _id }) => _id))
-  const writes = stored.map(({ _id, v, name, totalCount, directCount, indirectCount, searchKey }) => {
+  const keysOf = (deltas: readonly ContactDelta[]): string[] => deltas.map(({ key }) => `${accountId} ${key}`)
+  const writes = stored.map(({ _id, v, applied, name, totalCount, directCount, indirectCount, searchKey }) => {
     const deltas = groups.get(_id) ?? []
-    const keys = deltas.map(({ key }) => key)
     const lastReceivedAt = deltas.at(-1)?.receivedAt ?? 0
     const more = deltas.length
     const counts = { totalCount: totalCount + more, directCount, indirectCount: indirectCount + more }
-    const $push = { applied: { $each: keys, $slice: -512 } }
-    const update = { $set: { name, ...counts, lastReceivedAt, searchKey }, $inc: { v: 1 }, $push }
-    return { updateOne: { filter: { _id, v, applied: { $nin: keys } }, update } }
+    const keys = [...applied.slice(-64), ...keysOf(deltas)]
+    const update = { $set: { name, ...counts, lastReceivedAt, searchKey, applied: keys }, $inc: { v: 1 } }
+    return { updateOne: { filter: { _id, v }, update } }
   })
   const fresh = [...groups].flatMap(([id, deltas]) => {
     const contact = known.has(id) ? null : deltas.reduce(mergeContact, null)
-    return contact === null
-      ? []
-      : [
-          contactDoc(
-            contact,
-            deltas.map(({ key }) => key),
-          ),
-        ]
+    return contact === null ? [] : [contactDoc(contact, keysOf(deltas))]
   })
   if (fresh.length > 0) await contacts.insertMany(fresh, { ordered: false })
   if (writes.length > 0) await contacts.bulkWrite(writes, { ordered: false })

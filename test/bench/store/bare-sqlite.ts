@@ -43,7 +43,7 @@ const sql = {
   addOutbox: `INSERT INTO outbox (id, channel_id, webhook_id, developer_id, user_id, account_id, message_id, kind, state, lane,
     created_at, seq, finished_at, last_status, doc) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, ?)
     ON CONFLICT (id) DO NOTHING`,
-  mark: 'INSERT INTO contact_marks (account_id, contact_id, key) VALUES (?, ?, ?) ON CONFLICT DO NOTHING',
+  mark: 'INSERT INTO contact_marks (account_id, key) VALUES (?, ?) ON CONFLICT DO NOTHING',
   contact: 'SELECT doc FROM contacts WHERE id = ?',
   saveContact: `INSERT INTO contacts (id, user_id, total_count, direct_count, indirect_count, search_key, doc)
     VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET total_count = excluded.total_count,
@@ -158,7 +158,7 @@ function setFlags(on: Prepared, batch: SyncBatch): void {
 
 function countContacts(on: Prepared, accountId: string, { contacts }: Rows): void {
   for (const { id, deltas, searchKey } of contacts) {
-    const fresh = deltas.filter(({ key }) => on.mark.run(accountId, id, key).changes === 1)
+    const fresh = deltas.filter(({ key }) => on.mark.run(accountId, key).changes === 1)
     const contact = fresh.reduce(mergeContact, docOf(on.contact.get(id)) as ContactRecord | null)
     if (contact === null || fresh.length === 0) continue
     const { userId, totalCount, directCount, indirectCount } = contact

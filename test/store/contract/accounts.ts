@@ -78,6 +78,11 @@ export function accountsContract({ store }: Subject): void {
       assert.deepEqual(edited, { ...account, paused: true, resume, statusMessage: 'slow' })
       assert.deepEqual(await store.accounts.get(account.id), edited)
       assert.equal(await store.accounts.edit(newId(), { paused: true }), null)
+      // by its owner alone, when that is asked for
+      assert.equal((await store.accounts.edit(account.id, { paused: false }, account.epoch))?.paused, false)
+      await rejectsWith(store.accounts.edit(account.id, { paused: true }, account.epoch + 1), 'lease_lost')
+      assert.equal((await store.accounts.get(account.id))?.paused, false)
+      assert.equal(await store.accounts.edit(newId(), { paused: true }, 1), null)
     })
 
     test('a claim raises the epoch of the account and of its folders', async () => {

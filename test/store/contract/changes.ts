@@ -56,6 +56,18 @@ export function changesContract({ store }: Subject): void {
       assert.deepEqual(await store.changes.ofMessage(mailbox.account.id, messageId), [...first, ...last])
     })
 
+    test('of many accounts expires together, and each keeps its newest', async () => {
+      const mailboxes = await Promise.all(Array.from({ length: 25 }, () => createMailbox(store)))
+      for (const mailbox of mailboxes) await log(mailbox, [1, 2, 3])
+      while ((await store.changes.expire(100, 20)) > 0);
+      for (const { account } of mailboxes) {
+        assert.deepEqual(
+          (await store.changes.since(account.id, 0, 9)).map(({ seq }) => seq),
+          [3],
+        )
+      }
+    })
+
     test('expires in steps, and the newest of an account stays and counts on', async () => {
       const mailbox = await createMailbox(store)
       // older than anything another test writes

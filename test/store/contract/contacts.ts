@@ -2,8 +2,9 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { contactId } from '../../../engine/store/ids.ts'
+import type { AddedMessage } from '../../../engine/store/port.ts'
 import type { ContactDelta } from '../../../engine/store/records.ts'
-import { createMailbox, type Mailbox, type Subject } from './mailbox.ts'
+import { createMailbox, moved, type Mailbox, type Subject } from './mailbox.ts'
 import { epochStart } from './records.ts'
 
 function delta(mailbox: Mailbox, email: string, key: string, patch: Partial<ContactDelta> = {}): ContactDelta {
@@ -41,6 +42,39 @@ export function contactsContract({ store }: Subject): void {
         indirectCount: 1,
         lastReceivedAt: epochStart + 5,
       })
+    })
+
+    test('are exact for a sender of many messages, in another folder, renumbered, and found under another role', async () => {
+      const mailbox = await createMailbox(store)
+      const all = Array.from({ length: 700 }, (_, index) => mailbox.added('INBOX', index + 1))
+      const received = (some: readonly AddedMessage[]) =>
+        some.map(({ id }) => delta(mailbox, 'news@example.com', `${id}:r`))
+      const read = async (path: string, some: readonly AddedMessage[], uidValidity = '1'): Promise<void> => {
+        const { id: folderId } = await mailbox.folder(path)
+        const added = some.map((one) => ({ ...one, placement: { ...one.placement, folderId, path, uidValidity } }))
+        for (let start = 0; start < added.length; start += 100) {
+          const part = added.slice(start, start + 100)
+          await mailbox.apply(path, { added: part, contacts: path === 'Trash' ? [] : received(part) })
+        }
+      }
+      const total = async () => {
+        const contact = await store.contacts.get(mailbox.user.id, contactId(mailbox.user.id, 'news@example.com'))
+        return [contact?.totalCount, contact?.indirectCount]
+      }
+      await read('INBOX', all.slice(0, 600))
+      assert.deepEqual(await total(), [600, 600])
+      await read('Archive', all.slice(0, 600))
+      const { id, cursor } = await mailbox.folder('INBOX')
+      await mailbox.apply('INBOX', { cursorAfter: moved(cursor, { uidValidity: '2' }) })
+      while ((await store.sync.forgetPlacements(mailbox.account.id, mailbox.account.epoch, id, '2', 500)) > 0);
+      await read('INBOX', all.slice(0, 600), '2')
+      assert.deepEqual(await total(), [600, 600])
+      // known, and counted for nothing until it is moved
+      await read('Trash', all.slice(600))
+      assert.deepEqual(await total(), [600, 600])
+      await read('INBOX', all.slice(600), '2')
+      await read('Archive', all.slice(600))
+      assert.deepEqual(await total(), [700, 700])
     })
 
     test('one message counts for each of its people', async () => {

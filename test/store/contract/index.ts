@@ -11,9 +11,10 @@ import { lookupsContract } from './lookups.ts'
 import type { Subject } from './mailbox.ts'
 import { attemptsContract, deliveriesContract, queueContract } from './outbox.ts'
 import { developersContract, usersContract } from './people.ts'
-import { flagsContract, forgetContract, goneContract, relocateContract } from './placements.ts'
+import { countsContract, flagsContract, forgetContract, goneContract, relocateContract } from './placements.ts'
 import { epochStart } from './records.ts'
 import { removalContract } from './removal.ts'
+import { replacementContract } from './replacement.ts'
 import { callsContract, noncesContract, providersContract, tokensContract } from './sundries.ts'
 import { leaseContract, syncContract } from './sync.ts'
 import { webhooksContract } from './webhooks.ts'
@@ -39,6 +40,8 @@ const parts: readonly ((subject: Subject) => void)[] = [
   goneContract,
   forgetContract,
   relocateContract,
+  countsContract,
+  replacementContract,
   lookupsContract,
   filtersContract,
   pagingContract,
@@ -123,6 +126,7 @@ function lateStore(current: () => Store): Store {
     get calls() {
       return late('calls')
     },
+    tidy: () => current().tidy(),
     ping: () => current().ping(),
     close: () => current().close(),
   }

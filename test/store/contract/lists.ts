@@ -206,6 +206,37 @@ export function pagingContract(subject: Subject): void {
   const { store } = subject
 
   describe('order and pages', () => {
+    test('of a limit of 0 are empty, in every list', async () => {
+      const mailbox = await createMailbox(store)
+      const { account, user, developer } = mailbox
+      const one = mailbox.added('INBOX', 1, { attachments: [attachmentRecord(0)] })
+      const { changes, outbox } = mailbox.event(one)
+      const counts = { total: 1, direct: 0, indirect: 1, receivedAt: epochStart }
+      const contacts = [{ userId: user.id, email: 'a@x.com', name: '', key: `${one.id}:r`, ...counts }]
+      await mailbox.apply('INBOX', { added: [one], changes, outbox, contacts })
+      const { developerId } = account
+      const none = { limit: 0, offset: 0 }
+      const lists = {
+        users: await store.users.list(developerId, {}, none),
+        'users by status': await store.users.list(developerId, { status: 'OK' }, none),
+        'users by address': await store.users.list(developerId, { email: account.email }, none),
+        accounts: await store.accounts.page(null, 0),
+        messages: await store.messages.list(account.id, {}, none),
+        older: await store.messages.older(account.id, null, 0),
+        gone: await store.messages.gone(account.id, epochStart * 2, 0),
+        attachments: await store.messages.attachments(account.id, {}, none),
+        changes: await store.changes.since(account.id, 0, 0),
+        webhooks: await store.webhooks.page(null, 0),
+        pending: await store.outbox.pending(outbox[0]?.channelId ?? '', [], 0),
+        deliveries: await store.outbox.list({ accountId: account.id }, none),
+        contacts: await store.contacts.list(user.id, 'total_count', 'desc', none),
+        'contacts found': await store.contacts.search(user.id, 'a', none),
+        calls: await store.calls.list({ developerId: developer.id }, none),
+      }
+      assert.deepEqual(lists, Object.fromEntries(Object.keys(lists).map((name) => [name, []])))
+      assert.equal((await store.outbox.requeue({ accountId: account.id }, epochStart, 0)).count, 0)
+    })
+
     test('newest first unless asked otherwise; equal dates by id', async () => {
       const mailbox = await createMailbox(store)
       const ids = await mailbox.fill('INBOX', [aged('a', 2), aged('b', 1), aged('c', 2), aged('d', 2)])

@@ -41,6 +41,24 @@ export function lookupsContract({ store }: Subject): void {
       assert.equal((await store.messages.find(mailbox.account.id, 'twice@x'))?.id, rows[1]?.id)
     })
 
+    test('by Message-IDs: of each the one that counts, within the account', async () => {
+      const mailbox = await createMailbox(store)
+      const other = await createMailbox(store)
+      const many = Array.from({ length: 12 }, (_, index) => {
+        const added = mailbox.added('INBOX', index + 1, { emailMessageId: 'many@x', sentAt: epochStart + 100 + index })
+        return { ...added, id: `${mailbox.account.id.slice(0, 22)}${index + 10}`, identity: `hdr:${index}` }
+      })
+      await mailbox.apply('INBOX', { added: many })
+      await mailbox.apply('INBOX', { vanished: [12], vanishedAt: epochStart })
+      const [old] = await mailbox.fill('Archive', [messageFacts({ emailMessageId: 'old@x', sentAt: epochStart })])
+      await other.fill('INBOX', [messageFacts({ emailMessageId: 'theirs@x' })])
+      const asked = ['old@x', 'many@x', 'theirs@x', 'none@x', 'many@x']
+      const found = await store.messages.byMessageIds(mailbox.account.id, asked)
+      const ids = Object.fromEntries(Array.from(found, ([reference, { id }]) => [reference, id]))
+      assert.deepEqual(ids, { 'many@x': many[10]?.id, 'old@x': old })
+      assert.equal((await store.messages.byMessageIds(mailbox.account.id, [])).size, 0)
+    })
+
     test('by ids come in the order asked, known ones only', async () => {
       const mailbox = await createMailbox(store)
       const other = await createMailbox(store)

@@ -192,6 +192,69 @@ export function forgetContract({ store, clock }: Subject): void {
   })
 }
 
+/** Messages and unseen of a folder. */
+async function countsOf(mailbox: Mailbox, path: string): Promise<readonly [number, number]> {
+  const { messages, unseen } = await mailbox.folder(path)
+  return [messages, unseen]
+}
+
+export function countsContract({ store }: Subject): void {
+  describe('counts of folders', () => {
+    test('follow our own flags, moves, copies and removals', async () => {
+      const mailbox = await createMailbox(store)
+      const { id } = mailbox.account
+      const added = mailbox.added('INBOX', 5)
+      await mailbox.apply('INBOX', { added: [added], counts: { messages: 3, unseen: 2 } })
+      const at = { folderId: added.placement.folderId, uid: 5 }
+      await store.messages.setFlags(id, added.id, at, ['\\Seen'], null)
+      assert.deepEqual(await countsOf(mailbox, 'INBOX'), [3, 1])
+      await store.messages.setFlags(id, added.id, at, ['\\Seen', '\\Flagged'], null)
+      assert.deepEqual(await countsOf(mailbox, 'INBOX'), [3, 1])
+      await store.messages.setFlags(id, added.id, at, ['\\Flagged'], null)
+      assert.deepEqual(await countsOf(mailbox, 'INBOX'), [3, 2])
+      const to = mailbox.added('Archive', 7).placement
+      await store.messages.relocate(id, added.id, null, to)
+      assert.deepEqual(
+        [await countsOf(mailbox, 'INBOX'), await countsOf(mailbox, 'Archive')],
+        [
+          [3, 2],
+          [1, 1],
+        ],
+      )
+      const trash = mailbox.added('Trash', 1).placement
+      await store.messages.relocate(id, added.id, at, trash)
+      assert.deepEqual(
+        [await countsOf(mailbox, 'INBOX'), await countsOf(mailbox, 'Trash')],
+        [
+          [2, 1],
+          [1, 1],
+        ],
+      )
+      await store.messages.relocate(id, added.id, { folderId: trash.folderId, uid: 1 }, null)
+      assert.deepEqual(await countsOf(mailbox, 'Trash'), [0, 0])
+      const { cursor } = await mailbox.folder('INBOX')
+      assert.deepEqual(cursor, (await mailbox.batch('INBOX')).cursorBefore)
+    })
+
+    test('are changed once by a write that is repeated, and never fall below zero', async () => {
+      const mailbox = await createMailbox(store)
+      const { id } = mailbox.account
+      const added = mailbox.added('INBOX', 5)
+      await mailbox.apply('INBOX', { added: [added], counts: { messages: 1, unseen: 0 } })
+      const from = { folderId: added.placement.folderId, uid: 5 }
+      const to = mailbox.added('Archive', 7).placement
+      for (let n = 0; n < 2; n += 1) await store.messages.relocate(id, added.id, from, to)
+      assert.deepEqual(
+        [await countsOf(mailbox, 'INBOX'), await countsOf(mailbox, 'Archive')],
+        [
+          [0, 0],
+          [1, 1],
+        ],
+      )
+    })
+  })
+}
+
 export function relocateContract({ store }: Subject): void {
   describe('our own moves', () => {
     test('take one place away untold and put the other quietly', async () => {

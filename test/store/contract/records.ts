@@ -139,7 +139,8 @@ export function tokenRecord(developerId: string, patch: Partial<ConnectTokenReco
     statusCallbackUrl: null,
     options: null,
     createdAt,
-    expiresAt: createdAt + 86_400_000,
+    // in earnest: stores let old ones go by their own clock
+    expiresAt: Date.now() + 86_400_000,
     usedAt: null,
     ...patch,
   }

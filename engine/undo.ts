@@ -1,0 +1,48 @@
+/**
+ * Taking back what a creation that failed has stored, or may have stored: a database that went away in the middle says nothing.
+ * Tried at once, and again until it is done; what a process that ends meanwhile leaves is found at the next start
+ * (accounts/orphans.ts).
+ */
+import type { Logger } from './observe/log.ts'
+
+const firstWaitMs = 1000
+const longestWaitMs = 30_000
+
+export interface Undo {
+  /** Resolves after the first try, whatever came of it. `facts` name what is taken back, in the log. Repeating `work` must do no harm. */
+  run(facts: Readonly<Record<string, string>>, work: () => Promise<unknown>): Promise<void>
+  /** Gives up what is left. */
+  close(): void
+}
+
+/** `lateMs`: a write whose caller has given up may still come through for so long; then the work is done once more. */
+export function createUndo(log: Pick<Logger, 'warn' | 'info'>, lateMs: number): Undo {
+  const timers = new Set<NodeJS.Timeout>()
+  const later = (ms: number, next: () => void): void => {
+    const timer = setTimeout(() => {
+      timers.delete(timer)
+      next()
+    }, ms)
+    timer.unref()
+    timers.add(timer)
+  }
+  return {
+    async run(facts, work) {
+      const attempt = async (waitMs: number, last: boolean): Promise<void> => {
+        try {
+          await work()
+          log.info(facts, last ? 'nothing is left of a creation that failed' : 'a creation that failed is taken back')
+          if (!last) later(lateMs, () => void attempt(firstWaitMs, true))
+        } catch (error) {
+          log.warn({ ...facts, err: error, retryInMs: waitMs }, 'a creation that failed is not taken back yet')
+          later(waitMs, () => void attempt(Math.min(waitMs * 2, longestWaitMs), last))
+        }
+      }
+      await attempt(firstWaitMs, false)
+    },
+    close() {
+      for (const timer of timers) clearTimeout(timer)
+      timers.clear()
+    },
+  }
+}

@@ -1,0 +1,64 @@
+/** Two services on one database: one works, the other stands by and takes over. */
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { after, before, suite, test } from 'node:test'
+import { MongoClient } from 'mongodb'
+import { needs } from '../support/require.ts'
+import { startService, type Service } from '../support/service.ts'
+import { databaseOn, dropDatabase } from '../support/store-choice.ts'
+import { until } from '../support/until.ts'
+
+suite('two services on one database', needs('mongodb'), () => {
+  const name = `mailroom_e2e_${randomBytes(4).toString('hex')}`
+  const env = { MAILROOM_SECRET: 'ab'.repeat(32) }
+  let mongoUri = ''
+  const services: Service[] = []
+
+  before(() => {
+    mongoUri = databaseOn(process.env['MONGODB_URI'] ?? '', name)
+  })
+  after(async () => {
+    for (const service of services) await service.remove()
+    await dropDatabase(mongoUri)
+  })
+
+  async function start(): Promise<Service> {
+    const service = await startService({ mongoUri, env })
+    services.push(service)
+    return service
+  }
+
+  test('the second serves when the first has ended, whichever way, and one that lost its place ends', async () => {
+    const first = await start()
+    let served = false
+    const second = start().then((service) => {
+      served = true
+      return service
+    })
+    const client = await MongoClient.connect(mongoUri)
+    const meta = client
+      .db()
+      .collection<{ _id: string; owner: string; place: string; pid: number; beat: number }>('meta')
+    const holder = () => meta.findOne({ _id: 'lead' })
+    await until('the first shows that it lives', async () => ((await holder())?.beat ?? 0) >= 2)
+    assert.equal(served, false)
+    await first.ok('GET', '/lite/users')
+    await first.kill9()
+    const next = await second
+    assert.equal((await holder())?.pid, next.pid)
+    assert.match(next.log(), /another process serves this database/)
+    await next.ok('GET', '/lite/users')
+    // what an other one does that has not heard of it for long enough
+    await meta.updateOne({ _id: 'lead' }, { $set: { owner: 'other', place: 'elsewhere', beat: 0 } })
+    await until('it has ended', () => {
+      try {
+        process.kill(next.pid, 0)
+        return false
+      } catch {
+        return true
+      }
+    })
+    assert.match(next.log(), /another process has taken the database over/)
+    await client.close()
+  })
+})

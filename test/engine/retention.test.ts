@@ -1,0 +1,43 @@
+/** What goes by itself, now and then. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { readConfig } from '../../engine/config.ts'
+import { silentLogger } from '../../engine/observe/log.ts'
+import { startRetention } from '../../engine/retention.ts'
+import type { Store } from '../../engine/store/port.ts'
+import { outboxRecord, webhookRecord } from '../store/contract/records.ts'
+import { accountRecord, epochStart, userRecord } from '../support/records.ts'
+import { openTestStore } from '../support/test-store.ts'
+import { until } from '../support/until.ts'
+
+test('accounts without a user and callbacks of webhooks that are gone go; what is young or owned stays', async (t) => {
+  const { store, remove } = await openTestStore()
+  t.after(remove)
+  const [user, gone] = [userRecord('d'.repeat(24)), userRecord('d'.repeat(24))]
+  const accounts = [
+    accountRecord(user, { createdAt: epochStart }),
+    accountRecord(gone, { createdAt: epochStart }),
+    accountRecord(gone, { createdAt: Date.now() }),
+  ]
+  for (const one of [user, gone]) await store.users.create(one)
+  for (const account of accounts) await store.accounts.create(account)
+  const webhook = webhookRecord('d'.repeat(24))
+  await store.outbox.enqueue([outboxRecord(webhook)])
+  // as a creation that was cut short leaves it
+  const without: Store = {
+    ...store,
+    users: {
+      ...store.users,
+      existing: async (ids) => (await store.users.existing(ids)).filter((id) => id !== gone.id),
+    },
+  }
+  t.mock.timers.enable({ apis: ['setInterval'] })
+  const stop = startRetention({ store: without, config: readConfig({}), log: silentLogger })
+  t.after(stop)
+  t.mock.timers.tick(10 * 60_000)
+  await until('the orphan is gone', async () => (await store.accounts.page(null, 10)).length === 2)
+  const [owned, , young] = accounts
+  const left = (await store.accounts.page(null, 10)).map(({ id }) => id)
+  assert.deepEqual(left, [owned?.id, young?.id].sort())
+  assert.deepEqual(await store.outbox.channels(), [])
+})

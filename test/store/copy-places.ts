@@ -1,0 +1,102 @@
+/** Stores for the tests of the copy: made, filled with something of everything, opened from both sides. */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { silentLogger } from '../../engine/observe/log.ts'
+import { newId } from '../../engine/store/ids.ts'
+import type { Store } from '../../engine/store/port.ts'
+import { createSqliteStore } from '../../engine/store/sqlite/index.ts'
+import { openSqliteTransfer } from '../../engine/store/sqlite/transfer.ts'
+import type { StoreTransfer } from '../../engine/store/transfer.ts'
+import { createMailbox, moved, type Mailbox } from './contract/mailbox.ts'
+import { attachmentRecord, epochStart, outboxRecord, tokenRecord, webhookRecord } from './contract/records.ts'
+import { testDatabase } from './mongo-server.ts'
+
+/** One place for a store: opened as a store to fill and to compare, and as a transfer to copy. */
+export interface Place {
+  /** As the command line names it. */
+  readonly address: string
+  store(): Promise<Store>
+  transfer(role: 'source' | 'target'): Promise<StoreTransfer>
+  remove(): Promise<void>
+}
+
+export async function sqlitePlace(): Promise<Place> {
+  const directory = await mkdtemp(join(tmpdir(), 'mailroom-copy-'))
+  const path = join(directory, 'mailroom.sqlite')
+  return {
+    address: directory,
+    store: () => createSqliteStore({ path, sync: 'off' }),
+    transfer: (role) => openSqliteTransfer(path, role),
+    remove: () => rm(directory, { recursive: true, force: true }),
+  }
+}
+
+export async function mongoPlace(): Promise<Place> {
+  const { openMongoTransfer } = await import('../../engine/store/mongo/transfer.ts')
+  const database = testDatabase()
+  return {
+    address: database.uri,
+    store: () => database.open(),
+    transfer: (role) => openMongoTransfer({ uri: database.uri, role, timeoutMs: 10_000, log: silentLogger }),
+    remove: () => database.remove(),
+  }
+}
+
+export const messages = 30
+
+/** Something in every collection. */
+export async function fill(store: Store): Promise<Mailbox> {
+  const mailbox = await createMailbox(store)
+  const { developer, user, account } = mailbox
+  const added = Array.from({ length: messages }, (_, index) =>
+    mailbox.added('INBOX', index + 1, index % 3 === 0 ? { attachments: [attachmentRecord(0)] } : {}, {
+      flags: ['\\Seen'],
+    }),
+  )
+  const events = added.map((one) => mailbox.event(one))
+  const counts = { total: 1, direct: 0, indirect: 1, receivedAt: epochStart }
+  const batch = await mailbox.batch('INBOX')
+  await store.sync.apply({
+    ...batch,
+    added,
+    changes: events.flatMap((event) => event.changes),
+    outbox: events.flatMap((event) => event.outbox),
+    contacts: added.map(({ id }) => ({
+      userId: user.id,
+      email: 'ada@example.com',
+      name: 'Ada',
+      key: `${id}:r`,
+      ...counts,
+    })),
+    cursorAfter: moved(batch.cursorBefore, { uidNext: messages + 1, exists: messages }),
+  })
+  await mailbox.apply('INBOX', { vanished: [1], vanishedAt: epochStart })
+  const webhook = webhookRecord(developer.id, { userId: user.id })
+  await store.webhooks.create(webhook)
+  const attempt = { at: epochStart, durationMs: 3, status: 500, error: 'HTTP 500', response: 'no' }
+  const failed = outboxRecord(webhook, {
+    state: 'failed',
+    finishedAt: epochStart,
+    attempts: [attempt],
+    attemptCount: 1,
+  })
+  await store.webhooks.saveScan({ webhookId: webhook.id, accountId: account.id, after: null, done: true }, [failed])
+  await store.tokens.create(tokenRecord(developer.id, { userId: user.id }))
+  const shownSecret = 'abc[...]xyz'
+  const provider = { developerId: developer.id, consumerKey: 'k', sealedSecret: 's', shownSecret, type: 'GMAIL_OAUTH2' }
+  await store.providers.put({ ...provider, createdAt: epochStart })
+  await store.nonces.remember(developer.apiKey, 'nonce', 1, Date.now() + 600_000)
+  await store.nonces.remember(developer.apiKey, 'another nonce', 1, Date.now() + 600_000)
+  await store.nonces.remember(developer.apiKey, 'expired nonce', 1, Date.now() - 1)
+  const call = {
+    id: newId(),
+    developerId: developer.id,
+    userId: user.id,
+    at: epochStart,
+    method: 'GET',
+    path: '/lite/users',
+  }
+  await store.calls.append([{ ...call, status: 200, durationMs: 2 }])
+  return mailbox
+}
