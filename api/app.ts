@@ -5,15 +5,17 @@ import type { Engine } from '../engine/index.ts'
 import { baseUrlReader } from './base-url.ts'
 import { createCallLog } from './call-log.ts'
 import type { FrameState } from './exchange.ts'
+import { findAccount, findUser } from './lite/find.ts'
 import { authentication } from './middleware/auth.ts'
 import { bodyReader } from './middleware/body.ts'
+import { concerned } from './middleware/concerned.ts'
 import { dispatch } from './middleware/dispatch.ts'
 import { errorAnswers } from './middleware/errors.ts'
 import { createLimits } from './middleware/limits.ts'
 import { requestLog } from './middleware/request-log.ts'
 import { routing } from './middleware/routing.ts'
 import { createOAuthVerifier } from './oauth1.ts'
-import type { Route } from './route.ts'
+import type { Call, Route } from './route.ts'
 import { createRouter } from './router.ts'
 import { resourceRoutes } from './routes.ts'
 import { systemRoutes } from './system/handlers.ts'
@@ -80,6 +82,9 @@ function useRoutes(koa: Koa<FrameState>, options: Required<AppOptions>): void {
   koa.use(routing({ router: createRouter(routes), baseUrl: baseUrlReader(config) }))
   koa.use(bodyReader(config.MAILROOM_BODY_LIMIT))
   koa.use(authentication({ authenticate, oauth }))
+  const find = (call: Call, id: string, label: string | null) =>
+    label === null ? findUser(call, id) : findAccount(call, id, label)
+  koa.use(concerned({ engine, limits, find }))
   koa.use(limits.calls)
-  koa.use(dispatch({ engine, checkAnswers, touchesImap: limits.touchesImap }))
+  koa.use(dispatch({ engine, checkAnswers, limits }))
 }

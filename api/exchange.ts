@@ -1,6 +1,7 @@
 /** What the frame knows of one request on its way through the middlewares. */
 import type Koa from 'koa'
-import type { AccountRecord, DeveloperRecord, UserRecord } from '../engine/index.ts'
+import type { AccountRecord, AppError, DeveloperRecord, UserRecord } from '../engine/index.ts'
+import type { Auth } from './route.ts'
 import type { Match } from './router.ts'
 import type { Pair, Target } from './wire.ts'
 
@@ -12,7 +13,10 @@ export interface Exchange {
   /** The route's path, or a placeholder: the label of metrics, of which there must be few. */
   routePath: string
   /** Set by the route middleware, with all below. */
+  auth: Auth
   match: Match | null
+  /** What is wrong already. Thrown once it is known who calls, so that the answer can say whom it concerns. */
+  refusal: AppError | null
   baseUrl: string
   query: readonly Pair[]
   /** Pairs of a form-urlencoded body, for signatures. */

@@ -1,11 +1,12 @@
 /** The Call that a handler is given: a thin view of the exchange, made once per request. */
 import type { AccountRecord, DeveloperRecord, Engine, UserRecord } from '../engine/index.ts'
 import type { Exchange, FrameContext } from './exchange.ts'
+import type { Limits } from './middleware/limits.ts'
 import type { Call } from './route.ts'
 
 interface Deps {
   readonly engine: Engine
-  readonly touchesImap: (ctx: FrameContext, user: UserRecord) => void
+  readonly limits: Pick<Limits, 'touchesImap' | 'concerns'>
 }
 
 export interface FrameCall extends Call {
@@ -13,7 +14,7 @@ export interface FrameCall extends Call {
   abort(reason: unknown): void
 }
 
-export function createCall({ engine, touchesImap }: Deps, ctx: FrameContext): FrameCall {
+export function createCall({ engine, limits }: Deps, ctx: FrameContext): FrameCall {
   const { exchange } = ctx.state
   // Most handlers never look at the signal: it is made when asked for.
   let aborter: AbortController | null = null
@@ -43,10 +44,11 @@ export function createCall({ engine, touchesImap }: Deps, ctx: FrameContext): Fr
     concerns(user, account) {
       exchange.user = user
       exchange.account = account ?? null
+      limits.concerns(ctx, user)
       if (account !== undefined)
         ctx.set(engine.config.MAILROOM_STATUS_HEADER, accountStatusHeader(exchange, user, account))
     },
-    touchesImap: (user) => touchesImap(ctx, user),
+    touchesImap: (user) => limits.touchesImap(ctx, user),
   }
 }
 

@@ -188,7 +188,7 @@ function responsesOf(route: Route, printer: SchemaPrinter): Record<string, Json>
 
 /** What every route may answer beyond 200, and what this one names. */
 function errorStatuses(route: Route): number[] {
-  const common = route.auth === 'developer' ? [400, 401, 404, 429, 500] : [400, 500]
+  const common = route.auth === 'developer' ? [400, 401, 404, 429, 431, 500, 503, 504] : [400, 431, 500]
   const body = route.method === 'GET' ? [] : [413]
   return [...new Set([...common, ...body, ...(route.errors ?? [])])].sort((a, b) => a - b)
 }
@@ -202,7 +202,17 @@ function answerHeaders(route: Route): Json {
     'X-RateLimit-Limit': { description: 'Calls an hour for this API key', schema: { type: 'integer' } },
     'X-RateLimit-Remaining': { description: 'Calls left in this hour', schema: { type: 'integer' } },
     'X-RateLimit-Reset': { description: 'When the hour ends, Unix timestamp', schema: { type: 'integer' } },
+    ...(route.path.startsWith('/lite/users/{id}') ? imapHeaders : {}),
   }
+}
+
+const imapHeaders: Json = {
+  'X-RateLimit-IMAP-Limit': {
+    description: 'Calls a minute to the mail servers of this user',
+    schema: { type: 'integer' },
+  },
+  'X-RateLimit-IMAP-Remaining': { description: 'Such calls left in this minute', schema: { type: 'integer' } },
+  'X-RateLimit-IMAP-Reset': { description: 'When the minute ends, Unix timestamp', schema: { type: 'integer' } },
 }
 
 const retryAfter: Json = { description: 'Seconds to wait', schema: { type: 'integer' } }

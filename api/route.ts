@@ -76,7 +76,7 @@ export interface Route<
   readonly request: { readonly path?: P; readonly query?: Q; readonly body?: B }
   /** Of status 200. Error answers are the same everywhere. */
   readonly response: R | 'binary' | 'text' | 'html'
-  /** Statuses beyond 200, 400, 401, 404, 429 and 500 that this route may answer. */
+  /** Statuses beyond 200, 400, 401, 404, 429, 431, 500, 503 and 504 that this route may answer. */
   readonly errors?: readonly number[]
   handler(input: Input<P, Q, B>, call: Call): Promise<z.input<R> | StreamAnswer | JsonText>
 }

@@ -6,7 +6,7 @@
  * - `{folder+}` runs to the last 'messages' segment, to a final 'expunge' where a route has it, or to the end;
  * - `{message_id}` may hold raw slashes when it looks like a Message-ID (it holds an '@').
  */
-import type { Method, Route } from './route.ts'
+import type { Auth, Method, Route } from './route.ts'
 import { decodePathValue } from './wire.ts'
 
 export interface Match {
@@ -19,6 +19,8 @@ export interface Match {
 export interface Found {
   /** For the Allow header: 'GET, HEAD, POST, OPTIONS'. */
   readonly allow: string
+  /** Of all its methods. */
+  readonly auth: Auth
   /** null when the path has no such method. HEAD is answered by GET. Throws `bad_request` for bad percent-encoding. */
   match(method: string): Match | null
 }
@@ -147,6 +149,7 @@ function found(node: Node, captured: readonly string[]): Found {
       if (node.entries.has('GET')) methods.splice(methods.indexOf('GET') + 1, 0, 'HEAD')
       return [...methods, 'OPTIONS'].join(', ')
     },
+    auth: [...node.entries.values()].some(({ route }) => route.auth === 'developer') ? 'developer' : 'public',
     match(method) {
       const entry = node.entries.get(method === 'HEAD' ? ('GET' satisfies Method) : method)
       if (entry === undefined) return null

@@ -24,7 +24,17 @@ function toText(value: string | number | boolean | null): string {
   return value === null ? '' : String(value)
 }
 
-const anyText = z.union([z.string(), z.number(), z.boolean(), z.null()], { error: 'expected text' }).transform(toText)
+/** Half of a surrogate pair is no character of any encoding, and NUL none of a text: what is stored comes back as it was sent. */
+function isWhole(value: string): boolean {
+  return value.isWellFormed() && !value.includes('\0')
+}
+
+const whole = { error: 'must be well-formed Unicode without NUL' }
+
+const anyText = z
+  .union([z.string(), z.number(), z.boolean(), z.null()], { error: 'expected text' })
+  .transform(toText)
+  .refine(isWhole, whole)
 
 /** Text that may be empty: an empty one removes the value on an edit. */
 export const text = documented(anyText, { type: 'string' })
@@ -134,7 +144,8 @@ export const commaList = documented(
       (typeof value === 'string' ? value.split(',') : value)
         .map((entry) => entry.trim())
         .filter((entry) => entry !== ''),
-    ),
+    )
+    .refine((entries) => entries.every(isWhole), whole),
   { type: 'string', description: 'comma-separated list' },
 )
 
@@ -165,7 +176,7 @@ export const urlOrEmpty = documented(
 )
 
 function isHttpUrl(value: string): boolean {
-  return value.length <= 2048 && /^https?:\/\/[^/?#\s]/i.test(value) && URL.canParse(value)
+  return isWhole(value) && value.length <= 2048 && /^https?:\/\/[^/?#\s]/i.test(value) && URL.canParse(value)
 }
 
 /** One address; only its outline is checked: mail servers decide. */
@@ -174,7 +185,8 @@ export const email = documented(
     .string({ error: 'expected an email address' })
     .trim()
     .max(320)
-    .regex(/^[^\s@]+@[^\s@]+$/, 'expected an email address'),
+    .regex(/^[^\s@]+@[^\s@]+$/, 'expected an email address')
+    .refine(isWhole, whole),
   { type: 'string', format: 'email' },
 )
 

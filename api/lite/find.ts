@@ -8,6 +8,7 @@ import {
   type UserRecord,
 } from '../../engine/index.ts'
 import type { Call } from '../route.ts'
+import { mustBeListed, mustBeRead } from './readiness.ts'
 
 /** Notes the user on the call (rate limits, call log). */
 export async function findUser(call: Call, id: string): Promise<UserRecord> {
@@ -53,8 +54,9 @@ export async function findFolder(
   delimiter?: string,
 ): Promise<FolderRecord> {
   const folder = await lookUpFolder(call, account, name, delimiter)
-  if (folder === null) throw notFound('folder', name)
-  return folder
+  if (folder !== null) return folder
+  await mustBeListed(call, account.id)
+  throw notFound('folder', name)
 }
 
 export async function lookUpFolder(
@@ -72,19 +74,40 @@ export async function lookUpFolder(
 }
 
 /** The caller's name with the server's delimiter. INBOX as the first level in any case. */
-export function serverPath(name: string, serverDelimiter: string, delimiter: string | undefined): string {
-  const spoken = delimiter === undefined || delimiter === '' ? '/' : delimiter
-  const levels = name.split(spoken)
-  if (levels.some((level) => level === '')) throw badParameter('folder', `"${name}" has an empty level`)
-  const [first = '', ...rest] = levels
-  return [first.toUpperCase() === 'INBOX' ? 'INBOX' : first, ...rest].join(serverDelimiter)
+function serverPath(name: string, serverDelimiter: string, delimiter: string | undefined): string {
+  return levelsOf(name, delimiter).join(serverDelimiter)
 }
 
-/** Ours, an RFC 5322 Message-ID with or without angle brackets, or a hosted provider's id, bare or as `gm-<id>`. */
+function levelsOf(name: string, delimiter: string | undefined): string[] {
+  const levels = name.split(delimiter === undefined || delimiter === '' ? '/' : delimiter)
+  if (levels.some((level) => level === '')) throw badParameter('folder', `"${name}" has an empty level`)
+  const [first = '', ...rest] = levels
+  return [first.toUpperCase() === 'INBOX' ? 'INBOX' : first, ...rest]
+}
+
+/** The same for a folder that is to be made: every level stays one, and nothing goes to the server that no name can hold. */
+export function newServerPath(name: string, serverDelimiter: string, delimiter: string | undefined): string {
+  if (/\p{Cc}/u.test(name)) throw badParameter('folder', 'must not contain control characters')
+  const levels = levelsOf(name, delimiter)
+  const split = levels.find((level) => level.includes(serverDelimiter))
+  if (split !== undefined) {
+    throw badParameter(
+      'folder',
+      `level "${split}" holds "${serverDelimiter}", which the mail server has between levels; for levels of their own, name it as delimiter`,
+    )
+  }
+  return levels.join(serverDelimiter)
+}
+
+/**
+ * Ours, an RFC 5322 Message-ID with or without angle brackets, or a hosted provider's id, bare or as `gm-<id>`. An unknown one is a
+ * 503 while mail is being read for the first time.
+ */
 export async function findMessage(call: Call, account: AccountRecord, id: string): Promise<MessageRecord> {
   const found = await findKnownMessage(call, account, id)
-  if (found.placements.length === 0) throw notFound('message', id)
-  return found
+  if (found.placements.length > 0) return found
+  await mustBeRead(call, account.id, null)
+  throw notFound('message', id)
 }
 
 /** The same, and messages that have left every folder but whose identity is remembered. */
@@ -94,6 +117,7 @@ export async function findKnownMessage(call: Call, account: AccountRecord, id: s
   const hosted = bare.startsWith('gm-') ? bare.slice(3) : null
   const found =
     (await messages.find(account.id, bare)) ?? (hosted === null ? null : await messages.find(account.id, hosted))
-  if (found === null) throw notFound('message', id)
-  return found
+  if (found !== null) return found
+  await mustBeRead(call, account.id, null)
+  throw notFound('message', id)
 }

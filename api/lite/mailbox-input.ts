@@ -21,10 +21,32 @@ export const mailboxParameters = {
 export type MailboxParameters = z.output<z.ZodObject<typeof mailboxParameters>>
 
 /** Parameters that only a mailbox has: one of them means that a mailbox is wanted. */
-const telling = ['server', 'username', 'password', 'provider_refresh_token'] as const
+const telling = [
+  'server',
+  'port',
+  'use_ssl',
+  'username',
+  'type',
+  'password',
+  'provider_refresh_token',
+  'provider_consumer_key',
+] as const
 
 export function wantsMailbox(body: MailboxParameters): boolean {
   return telling.some((name) => body[name] !== undefined)
+}
+
+/** Throws `bad_request` for a status callback URL where no email account can have it. */
+export function mustHaveNoCallback({ status_callback_url: url }: MailboxParameters): void {
+  if (url) throw badParameter('status_callback_url', 'belongs to an email account, and there is none')
+}
+
+const settings = ['email', 'server', 'username', 'use_ssl', 'port'] as const
+
+/** Whether all is there that makes an email account. */
+export function isWholeMailbox(body: MailboxParameters): boolean {
+  const granted = body.provider_refresh_token !== undefined && body.provider_consumer_key !== undefined
+  return settings.every((name) => body[name] !== undefined) && (granted || body.password !== undefined)
 }
 
 function required<T>(name: string, value: T | undefined): T {

@@ -14,7 +14,14 @@ const mostDots = 8
 export function authentication(deps: Deps): Middleware {
   return async (ctx, next) => {
     const { exchange } = ctx.state
-    if (exchange.match?.route.auth === 'developer') exchange.developer = (await identify(ctx, deps)).developer
+    if (exchange.auth === 'developer') {
+      try {
+        exchange.developer = (await identify(ctx, deps)).developer
+      } catch (error) {
+        // A signature over a body that cannot be read is wrong for that reason.
+        throw exchange.refusal ?? error
+      }
+    }
     await next()
   }
 }

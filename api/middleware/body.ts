@@ -1,8 +1,8 @@
 /** Reads the query and the body: form-urlencoded, multipart or JSON, on every method, into one record of values. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import busboy from 'busboy'
-import { AppError } from '../../engine/index.ts'
-import type { Middleware } from '../exchange.ts'
+import { AppError, toAppError } from '../../engine/index.ts'
+import type { FrameContext, Middleware } from '../exchange.ts'
 import { parsePairs, type Pair } from '../wire.ts'
 
 /** Requests that wait for `100 Continue` (server.ts). */
@@ -19,15 +19,26 @@ const drainMs = 3000
 export function bodyReader(limitBytes: number): Middleware {
   return async (ctx, next) => {
     const { exchange } = ctx.state
-    exchange.query = parsePairs(exchange.target.query, 'query')
-    const values = record(exchange.query)
-    if (hasBody(ctx.req)) {
-      const body = await readBody(ctx.req, ctx.res, limitBytes)
-      if (body.length > 0) await parseBody(ctx.req, body, (form) => (exchange.form = form), values)
+    try {
+      exchange.values = await readValues(ctx, limitBytes)
+    } catch (thrown) {
+      const error = toAppError(thrown)
+      // What is left of too large a body has to be told of, whatever else is wrong.
+      exchange.refusal = error.status === 413 ? error : (exchange.refusal ?? error)
     }
-    exchange.values = values
     await next()
   }
+}
+
+async function readValues({ req, res, state }: FrameContext, limitBytes: number): Promise<Record<string, unknown>> {
+  const { exchange } = state
+  exchange.query = parsePairs(exchange.target.query, 'query')
+  const values = record(exchange.query)
+  if (hasBody(req)) {
+    const body = await readBody(req, res, limitBytes)
+    if (body.length > 0) await parseBody(req, body, (form) => (exchange.form = form), values)
+  }
+  return values
 }
 
 /** Without a prototype: parameters may have any name. The last value of a name wins. */

@@ -1,27 +1,31 @@
 /** Validates, calls the handler within MAILROOM_REQUEST_TIMEOUT, and sends what it gave. The last middleware. */
 import { Readable } from 'node:stream'
-import { AppError, type Engine, type UserRecord } from '../../engine/index.ts'
+import { AppError, type Engine } from '../../engine/index.ts'
 import { sendAnswer } from '../answer.ts'
-import type { FrameContext, Middleware } from '../exchange.ts'
+import type { Middleware } from '../exchange.ts'
 import { createCall, type FrameCall } from '../frame-call.ts'
 import { StreamAnswer } from '../route.ts'
 import { readInput } from '../validate.ts'
+import type { Limits } from './limits.ts'
 
 interface Deps {
   readonly engine: Engine
   readonly checkAnswers: boolean
-  readonly touchesImap: (ctx: FrameContext, user: UserRecord) => void
+  readonly limits: Limits
 }
 
 export function dispatch(deps: Deps): Middleware {
   const deadlineMs = deps.engine.config.MAILROOM_REQUEST_TIMEOUT
   const options = { check: deps.checkAnswers, stallMs: deadlineMs }
   return async (ctx) => {
-    const { match, values } = ctx.state.exchange
+    const { match, values, refusal } = ctx.state.exchange
+    if (refusal !== null) throw refusal
     if (match === null) throw new AppError('internal', 'dispatched without a route')
     const input = readInput(match, values)
     const call = createCall(deps, ctx)
-    ctx.res.once('close', () => call.abort(new AppError('bad_request', 'the client went away')))
+    ctx.res.once('close', () => {
+      if (!ctx.res.writableFinished) call.abort(new AppError('bad_request', 'the client went away'))
+    })
     const answer = await withinDeadline(match.route.handler(input, call), call, deadlineMs)
     await sendAnswer(ctx, match.route, answer, options)
   }

@@ -46,15 +46,20 @@ function answer(ctx: FrameContext, error: AppError): void {
   ctx.remove('Content-Disposition')
   ctx.remove('Content-Length')
   ctx.set('Content-Type', 'application/json')
-  const waitSeconds =
-    error.retryAfterMs === null ? patience[error.status] : Math.max(1, Math.ceil(error.retryAfterMs / 1000))
-  if (waitSeconds !== undefined) ctx.set('Retry-After', String(waitSeconds))
+  const waitSeconds = secondsToWait(error)
+  if (waitSeconds !== null) ctx.set('Retry-After', String(waitSeconds))
   if (error.status === 401)
     ctx.set('WWW-Authenticate', 'OAuth realm="mailroom", Basic realm="mailroom", Bearer realm="mailroom"')
   if (typeof error.details.allow === 'string') ctx.set('Allow', error.details.allow)
   // The rest of a body that nobody will read is still under way.
   if (error.status === 413) ctx.set('Connection', 'close')
   ctx.body = JSON.stringify(errorBody(error, ctx.state.exchange.requestId))
+}
+
+/** null when the same call will fare no better later. */
+function secondsToWait({ retryAfterMs, retryable, status }: AppError): number | null {
+  if (retryAfterMs !== null) return Math.max(1, Math.ceil(retryAfterMs / 1000))
+  return retryable ? (patience[status] ?? null) : null
 }
 
 function report(log: Logger, ctx: FrameContext, error: AppError): void {

@@ -11,6 +11,8 @@ interface Window {
 interface Rate {
   /** Counts one call and says what is left, in these headers; throws `rate_limited` over the limit. */
   count(id: string, ctx: FrameContext): void
+  /** Says what is left, and counts nothing. */
+  tell(id: string, ctx: FrameContext): void
 }
 
 interface RateOptions {
@@ -29,18 +31,30 @@ const remembered = 100_000
 
 function createRate({ limit, windowMs, header, words, now }: RateOptions): Rate {
   const windows = new LRUCache<string, Window>({ max: remembered })
+  const windowOf = (id: string): Window => {
+    const at = now()
+    const known = windows.get(id)
+    return known === undefined || known.endsAt <= at ? { count: 0, endsAt: at + windowMs } : known
+  }
+  const say = (ctx: FrameContext, { count, endsAt }: Window): void => {
+    ctx.set(`${header}-Limit`, String(limit))
+    ctx.set(`${header}-Remaining`, String(Math.max(0, limit - count)))
+    ctx.set(`${header}-Reset`, String(Math.ceil(endsAt / 1000)))
+  }
   return {
     count(id, ctx) {
       if (limit === 0) return
-      const at = now()
-      let window = windows.get(id)
-      if (window === undefined || window.endsAt <= at) windows.set(id, (window = { count: 0, endsAt: at + windowMs }))
+      const window = windowOf(id)
       window.count += 1
-      ctx.set(`${header}-Limit`, String(limit))
-      ctx.set(`${header}-Remaining`, String(Math.max(0, limit - window.count)))
-      ctx.set(`${header}-Reset`, String(Math.ceil(window.endsAt / 1000)))
+      windows.set(id, window)
+      say(ctx, window)
       if (window.count <= limit) return
-      throw new AppError('rate_limited', `over the limit of ${limit} ${words}`, { retryAfterMs: window.endsAt - at })
+      throw new AppError('rate_limited', `over the limit of ${limit} ${words}`, {
+        retryAfterMs: window.endsAt - now(),
+      })
+    },
+    tell(id, ctx) {
+      if (limit > 0) say(ctx, windowOf(id))
     },
   }
 }
@@ -50,6 +64,8 @@ export interface Limits {
   readonly calls: Middleware
   /** Counts a call against the user's IMAP budget. Throws `rate_limited`. */
   readonly touchesImap: (ctx: FrameContext, user: UserRecord) => void
+  /** Says what is left of the user's IMAP budget. */
+  readonly concerns: (ctx: FrameContext, user: UserRecord) => void
 }
 
 export function createLimits(options: {
@@ -79,5 +95,6 @@ export function createLimits(options: {
       await next()
     },
     touchesImap: (ctx, user) => perUser.count(user.id, ctx),
+    concerns: (ctx, user) => perUser.tell(user.id, ctx),
   }
 }

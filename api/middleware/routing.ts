@@ -1,8 +1,8 @@
 /** Finds the route: 404 for an unknown path, 405 with Allow for a known one, OPTIONS answered here. Never a redirect. */
 import type { IncomingMessage } from 'node:http'
-import { AppError } from '../../engine/index.ts'
+import { AppError, toAppError } from '../../engine/index.ts'
 import type { Middleware } from '../exchange.ts'
-import type { Router } from '../router.ts'
+import type { Found, Match, Router } from '../router.ts'
 
 interface Deps {
   readonly router: Router
@@ -21,15 +21,22 @@ export function routing({ router, baseUrl }: Deps): Middleware {
       ctx.set('Allow', found.allow)
       return
     }
-    const match = found.match(ctx.method)
-    if (match === null) {
-      throw new AppError('method_not_allowed', `method ${ctx.method} is not allowed here; allowed: ${found.allow}`, {
-        details: { allow: found.allow },
-      })
-    }
-    exchange.match = match
-    exchange.routePath = match.route.path
     exchange.baseUrl = baseUrl(ctx.req)
+    exchange.auth = found.auth
+    try {
+      exchange.match = matchOf(found, ctx.method)
+      exchange.routePath = exchange.match.route.path
+    } catch (error) {
+      exchange.refusal = toAppError(error)
+    }
     await next()
   }
+}
+
+function matchOf(found: Found, method: string): Match {
+  const match = found.match(method)
+  if (match !== null) return match
+  throw new AppError('method_not_allowed', `method ${method} is not allowed here; allowed: ${found.allow}`, {
+    details: { allow: found.allow },
+  })
 }

@@ -1,6 +1,6 @@
 /**
  * force_status_check=1: a second login beside the actor's. The chart hears of its outcome, and the record says the same when this
- * answers.
+ * answers. A first rejection does not make the account DISABLED, so what came of the login itself is answered too.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { AppError, notFound } from '../errors.ts'
@@ -11,10 +11,11 @@ import { failureFrom } from './actors.ts'
 import type { AccountRegistry } from './pool.ts'
 import type { Probe } from './probe.ts'
 import type { SyncDeps } from './state.ts'
-import type { ProbeFailure } from './types.ts'
+import type { CheckResult, ProbeFailure } from './types.ts'
 
-/** How long the chart may take to have its word stored. */
+/** How long the chart may take to have its word stored; after a login that took all its time, no longer than the second. */
 const recordMs = 10_000
+const recordLeastMs = 1000
 const recordStepMs = 25
 
 export interface CheckDeps {
@@ -24,10 +25,8 @@ export interface CheckDeps {
   readonly registry: AccountRegistry
 }
 
-export async function checkNow(
-  { sync, sealer, probe, registry }: CheckDeps,
-  accountId: string,
-): Promise<AccountRecord> {
+export async function checkNow({ sync, sealer, probe, registry }: CheckDeps, accountId: string): Promise<CheckResult> {
+  const until = sync.now() + sync.config.MAILROOM_CREATE_TIMEOUT
   const account = await sync.store.accounts.get(accountId)
   if (account === null) throw notFound('email account', accountId)
   const result = await probe(account.developerId, account, openCredential(sealer, account))
@@ -38,8 +37,18 @@ export async function checkNow(
   const at = sync.now()
   if (result.ok) registry.send(accountId, { type: 'CHECK_PASSED', at })
   else registry.send(accountId, { type: 'CHECK_FAILED', failure: failureFrom(sync, failureError(result)) })
-  await recorded(registry, accountId, at + recordMs, sync.now)
-  return (await sync.store.accounts.get(accountId)) ?? account
+  await recorded(registry, accountId, Math.min(at + recordMs, Math.max(until, at + recordLeastMs)), sync.now)
+  return { account: (await sync.store.accounts.get(accountId)) ?? account, failure: result.ok ? null : result }
+}
+
+/** After WAKE, or new settings: an attempt is under way. */
+export async function settled(
+  { sync, registry }: Pick<CheckDeps, 'sync' | 'registry'>,
+  account: AccountRecord,
+): Promise<AccountRecord> {
+  if (account.status === 'OK' && account.statusMessage === null) return account
+  await recorded(registry, account.id, sync.now() + recordMs, sync.now)
+  return (await sync.store.accounts.get(account.id)) ?? account
 }
 
 function failureError({ failure, message }: { readonly failure: ProbeFailure; readonly message: string }): AppError {
@@ -52,8 +61,9 @@ async function recorded(registry: AccountRegistry, accountId: string, until: num
   while (now() < until) {
     const snapshot = registry.snapshot(accountId)
     if (snapshot === null) return
-    const { revision, recorded: stored } = snapshot.context
-    if (revision === stored && !snapshot.hasTag('connecting')) return
+    const { revision, recorded: stored, message } = snapshot.context
+    const proving = snapshot.hasTag('syncing') && message !== null
+    if (revision === stored && !proving && !snapshot.hasTag('connecting')) return
     await sleep(recordStepMs)
   }
 }

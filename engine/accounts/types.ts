@@ -43,6 +43,12 @@ export type ProbeResult =
       readonly retryAfterMs?: number
     }
 
+/** A login that was asked for by hand: the account since, and why it failed. */
+export interface CheckResult {
+  readonly account: AccountRecord
+  readonly failure: Extract<ProbeResult, { readonly ok: false }> | null
+}
+
 /** One live actor as operators see it. */
 export interface ActorView {
   readonly id: string
@@ -91,8 +97,11 @@ export interface AccountCommands {
     at: Placement,
     change: { readonly add: readonly string[]; readonly remove: readonly string[] },
   ): Promise<readonly string[]>
-  /** MOVE, else COPY + STORE \Deleted + EXPUNGE of that UID alone. */
-  move(accountId: string, message: MessageRecord, at: Placement, to: FolderRecord): Promise<void>
+  /**
+   * MOVE, else COPY + STORE \Deleted + EXPUNGE of that UID alone: every place that the message has in the folder of `at` (null = the
+   * first of its folders: INBOX, else one that is no view of all mail). Done already when it lies only there where it shall.
+   */
+  move(accountId: string, message: MessageRecord, at: Placement | null, to: FolderRecord): Promise<void>
   copy(accountId: string, message: MessageRecord, at: Placement, to: FolderRecord): Promise<void>
   /** 2.0: APPEND into another account. */
   append(
@@ -118,8 +127,10 @@ export interface Accounts extends AccountCommands {
   resume(accountId: string): void
   /** status=1 or new credentials: forget the back-off and connect now. */
   wake(accountId: string): void
-  /** force_status_check=1: connect now and answer the true status, within MAILROOM_CREATE_TIMEOUT. */
-  checkNow(accountId: string): Promise<AccountRecord>
+  /** force_status_check=1: a login now, within MAILROOM_CREATE_TIMEOUT; how it went, and the true status. */
+  checkNow(accountId: string): Promise<CheckResult>
+  /** After an edit: an account that was in trouble is answered as it is once its attempt to connect is over (10 s at most). */
+  settled(account: AccountRecord): Promise<AccountRecord>
   view(accountId: string): ActorView | null
   views(): ActorView[]
   /** How many actors have each tag. */

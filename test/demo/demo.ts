@@ -6,6 +6,7 @@
 import { bodySignatureFits, headerSignatureFits, part, startReceiver, type Callback } from '../support/callbacks.ts'
 import { createImapServer } from '../support/imap-server/index.ts'
 import { startService, type Json, type Service } from '../support/service.ts'
+import { until } from '../support/until.ts'
 import { listed, userBody } from '../support/users.ts'
 import { arrivingMail, owner, startingMail } from './mailbox.ts'
 import { curl, result, sameAs, say, shell, step } from './narrate.ts'
@@ -75,7 +76,7 @@ async function readMailbox(service: Service, user: string): Promise<void> {
 
   step('Her messages, newest first, from the index:')
   sameAs(curl(credentials, `${service.url}${account}/messages?limit=10`))
-  const messages = await service.list(`${account}/messages?limit=10`)
+  const messages = await until('every folder read', () => service.list(`${account}/messages?limit=10`))
   result(messages.map(line).join('\n'))
 }
 

@@ -1,8 +1,9 @@
 /** /lite/users/{id}/contacts: who writes to the user, counted as mail arrives and by the back-fill. */
 import type { z } from 'zod'
 import { contactId, notFound, type ContactRecord } from '../../../engine/index.ts'
-import { defineRoute, type Route } from '../../route.ts'
+import { defineRoute, type Call, type Route } from '../../route.ts'
 import { findUser } from '../find.ts'
+import { mustBeRead } from '../readiness.ts'
 import { seconds } from '../urls.ts'
 import { contactPath, contactView, listAnswer, listQuery, userPath } from './schema.ts'
 
@@ -30,12 +31,14 @@ const list = defineRoute({
   summary: 'List the contacts of a user',
   description:
     '`total_count`: messages of the contact that the user has; `indirect_count`: received from the contact; `direct_count`: ' +
-    'received and replied to. The counts do not go down when mail is deleted.',
+    'received and replied to. The counts do not go down when mail is deleted. They grow while the mail of an email account is read ' +
+    'for the first time; until then an empty page and an unknown contact are a 503 that says how far the reading is.',
   request: { path: userPath, query: listQuery },
   response: listAnswer,
   async handler({ path, query }, call) {
     const user = await findUser(call, path.id)
     const contacts = await call.engine.store.contacts.list(user.id, query.sort_by, query.sort_order, query)
+    if (contacts.length === 0) await mailMustBeRead(call, user.id)
     return { contacts: contacts.map(presentContact) }
   },
 })
@@ -52,9 +55,15 @@ const get = defineRoute({
     const user = await findUser(call, path.id)
     const id = path.contactid.includes('@') ? contactId(user.id, path.contactid) : path.contactid
     const contact = await call.engine.store.contacts.get(user.id, id)
-    if (contact === null) throw notFound('contact', path.contactid)
-    return presentContact(contact)
+    if (contact !== null) return presentContact(contact)
+    await mailMustBeRead(call, user.id)
+    throw notFound('contact', path.contactid)
   },
 })
+
+/** Of all the user's email accounts. */
+async function mailMustBeRead(call: Call, userId: string): Promise<void> {
+  for (const account of await call.engine.store.accounts.listByUser(userId)) await mustBeRead(call, account.id, null)
+}
 
 export const contactRoutes: readonly Route[] = [list, get]

@@ -1,10 +1,16 @@
 /** /lite/users/{id}/email_accounts */
 import { z } from 'zod'
-import { badParameter, type AccountEdit, type Engine } from '../../../engine/index.ts'
-import { defineRoute, type Route } from '../../route.ts'
+import {
+  badParameter,
+  isAppError,
+  type AccountEdit,
+  type AccountInput,
+  type UserRecord,
+} from '../../../engine/index.ts'
+import { defineRoute, type Call, type Route } from '../../route.ts'
 import { success, wantedStatus } from '../../values.ts'
 import { findAccount, findUser, type Mailbox } from '../find.ts'
-import { credentialOf, mailboxInput, type MailboxParameters } from '../mailbox-input.ts'
+import { credentialOf, isWholeMailbox, mailboxInput, type MailboxParameters } from '../mailbox-input.ts'
 import { liteUrls } from '../urls.ts'
 import { presentAccount, presentFailure } from './present.ts'
 import {
@@ -48,20 +54,22 @@ const create = defineRoute({
   request: { path: userPath, body: createBody },
   response: createAnswer,
   async handler({ path, body }, call) {
-    const user = await findUser(call, path.id)
-    const input = mailboxInput(body)
-    call.touchesImap(user)
-    const made = await call.engine.mailboxes.createAccount(call.developer, user, input)
-    if (!made.ok) return presentFailure(made)
-    call.concerns(user, made.value)
-    return {
-      success: true,
-      status: made.value.status,
-      label: made.value.label,
-      resource_url: liteUrls(call.baseUrl).account(made.value),
-    }
+    return add(call, await findUser(call, path.id), mailboxInput(body))
   },
 })
+
+async function add(call: Call, user: UserRecord, input: AccountInput) {
+  call.touchesImap(user)
+  const made = await call.engine.mailboxes.createAccount(call.developer, user, input)
+  if (!made.ok) return presentFailure(made)
+  call.concerns(user, made.value)
+  return {
+    success: true,
+    status: made.value.status,
+    label: made.value.label,
+    resource_url: liteUrls(call.baseUrl).account(made.value),
+  }
+}
 
 const get = defineRoute({
   method: 'GET',
@@ -85,27 +93,58 @@ const edit = defineRoute({
   summary: 'Edit an email account',
   description:
     'Changes what is named. New credentials or settings are tried first. `status=1` forgets a DISABLED state and connects anew; ' +
-    '`force_status_check=1` connects now and answers the true status.',
+    '`force_status_check=1` logs in now: `success` says whether that went well, `feedback_code` why not, `status` what the email account ' +
+    'is since. A label that the user does not have yet, with all parameters of a mailbox, makes that email account (`0`: the first one).',
   request: { path: accountPath, body: editBody },
   response: editAnswer,
   errors: [503, 504],
   async handler({ path, body }, call) {
-    const mailbox = await findAccount(call, path.id, path.label)
+    const mailbox = await findUnlessNew(call, path, body)
+    if (mailbox === null)
+      return add(call, await findUser(call, path.id), { ...mailboxInput(body), ...labelOf(path.label) })
     if (body.status === false) throw badParameter('status', 'only 1 (reset) is possible')
     if (body.force_status_check === true || tried.some((name) => body[name] !== undefined))
       call.touchesImap(mailbox.user)
     const edited = await call.engine.mailboxes.editAccount(call.developer, mailbox.account, editOf(body))
     if (!edited.ok) return presentFailure(edited)
-    const account = body.force_status_check === true ? await check(call.engine, mailbox) : edited.value
+    const { account, failure } =
+      body.force_status_check === true
+        ? await call.engine.accounts.checkNow(mailbox.account.id)
+        : { account: await call.engine.accounts.settled(edited.value), failure: null }
     call.concerns(mailbox.user, account)
     return {
-      success: true,
+      ...(failure === null ? { success: true } : presentFailure(failure)),
       status: account.status,
       status_message: account.statusMessage,
       resource_url: liteUrls(call.baseUrl).account(account),
     }
   },
 })
+
+/** null when the user has no such email account and the call brings all that makes one. */
+async function findUnlessNew(
+  call: Call,
+  { id, label }: { readonly id: string; readonly label: string },
+  body: MailboxParameters,
+): Promise<Mailbox | null> {
+  try {
+    return await findAccount(call, id, label)
+  } catch (error) {
+    const missing = isAppError(error, 'not_found') && error.details.kind === 'email account'
+    if (missing && isWholeMailbox(body)) return null
+    throw error
+  }
+}
+
+const longestLabel = 320
+
+/** `0` names no label: it stands for the first. */
+function labelOf(label: string): { readonly label?: string } {
+  if (label === '0') return {}
+  if (label.length > longestLabel || /\p{Cc}/u.test(label))
+    throw badParameter('label', `must be at most ${longestLabel} characters, and no control characters`)
+  return { label }
+}
 
 /** Parameters whose new values are tried on the mail server first. */
 const tried = [
@@ -117,10 +156,6 @@ const tried = [
   'provider_refresh_token',
   'provider_consumer_key',
 ] as const
-
-function check(engine: Engine, { account }: Mailbox) {
-  return engine.accounts.checkNow(account.id)
-}
 
 function editOf(body: MailboxParameters & { readonly status?: boolean | undefined }): AccountEdit {
   const credential = credentialOf(body)

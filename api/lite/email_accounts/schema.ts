@@ -44,8 +44,10 @@ export const createAnswer = z.object({
   resource_url: z.string().optional(),
 })
 
+/** `label` when the call made the email account. With a failed status check, `success: false` and the status. */
 export const editAnswer = z.object({
   ...soft,
+  label: z.string().optional(),
   status: z.string().optional(),
   status_message: z.string().nullable().optional(),
   resource_url: z.string().optional(),

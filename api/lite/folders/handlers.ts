@@ -1,9 +1,9 @@
 /** EA/folders. The list is the index's; creating is asked of the mail server. */
 import { z } from 'zod'
-import { AppError, folderName, type FolderRecord } from '../../../engine/index.ts'
+import { AppError, badParameter, folderName, isAppError, type FolderRecord } from '../../../engine/index.ts'
 import { defineRoute, type Call, type Route } from '../../route.ts'
 import { accountPath } from '../email_accounts/schema.ts'
-import { findAccount, findFolder, lookUpFolder, serverPath, type Mailbox } from '../find.ts'
+import { findAccount, findFolder, lookUpFolder, newServerPath, type Mailbox } from '../find.ts'
 import { liteUrls } from '../urls.ts'
 import { presentFolder } from './present.ts'
 import { createAnswer, folderPath, folderQuery, folderView, listQuery, nameOnly } from './schema.ts'
@@ -57,7 +57,7 @@ const create = defineRoute({
   auth: 'developer',
   tag,
   summary: 'Create a folder',
-  description: 'A folder that exists already is a 409.',
+  description: 'A folder that exists already is a 409, a name that the mail server does not take a 400 with its words.',
   request: { path: folderPath, query: folderQuery },
   response: createAnswer,
   errors: [409, 503, 504],
@@ -67,14 +67,32 @@ const create = defineRoute({
     const known = await foldersOf(call, mailbox)
     if ((await lookUpFolder(call, account, path.folder, query.delimiter)) !== null)
       throw new AppError('conflict', `folder ${path.folder} exists already`)
-    call.touchesImap(user)
     const delimiter = known.find((folder) => folder.delimiter !== '')?.delimiter ?? '/'
-    const folder = await call.engine.accounts.createFolder(
-      account.id,
-      serverPath(path.folder, delimiter, query.delimiter),
-    )
+    const wanted = newServerPath(path.folder, delimiter, query.delimiter)
+    call.touchesImap(user)
+    const folder = await call.engine.accounts.createFolder(account.id, wanted).catch(nameRefused)
     return { success: true, resource_url: liteUrls(call.baseUrl).folder(account, folderName(folder)) }
   },
 })
+
+/** RFC 5530 codes of a refusal that is not for the name: rights, room, and trouble of the server's own. */
+const otherReasons: ReadonlySet<unknown> = new Set([
+  'NOPERM',
+  'CONTACTADMIN',
+  'OVERQUOTA',
+  'LIMIT',
+  'INUSE',
+  'UNAVAILABLE',
+  'SERVERBUG',
+  'CORRUPTION',
+])
+
+/** A NO or BAD of the server to CREATE; without a code it is for the name. */
+function nameRefused(error: unknown): never {
+  if (!isAppError(error, 'server_refused') && !isAppError(error, 'not_found')) throw error
+  const { response, responseCode } = error.details
+  if (response === undefined || otherReasons.has(responseCode)) throw error
+  throw badParameter('folder', error.message)
+}
 
 export const folderRoutes: readonly Route[] = [list, get, create]

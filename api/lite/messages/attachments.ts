@@ -4,6 +4,7 @@ import { notFound, transliterate, type AttachmentRecord, type MessageRecord } fr
 import { defineRoute, StreamAnswer, type Call, type Route } from '../../route.ts'
 import { checkLink, invalidLink, signedPath } from './links.ts'
 import { locate, messagePaths, type Located } from './locate.ts'
+import { asNamed } from './named.ts'
 import { presentAttachment } from './present.ts'
 import {
   attachmentPath,
@@ -51,7 +52,7 @@ function fileRoute(path: string): Route {
       const attachment = attachmentOf(located.message, path.attachment_id)
       if (query.as_link === true) return linkTo(call, located, attachment)
       call.touchesImap(located.user)
-      return fileOf(call, located.message, attachment)
+      return asNamed({ message: path.message_id }, fileOf(call, located.message, attachment))
     },
   })
 }

@@ -2,10 +2,11 @@
  * Flags of one message. Through a folder they are those of the message there; without one a change is made wherever the message
  * lies, so that it reads the same from everywhere. What is answered is on the mail server, and the index says it too.
  */
-import { AppError, badParameter, type Placement } from '../../../engine/index.ts'
+import { AppError, badParameter, isAppError, type Placement } from '../../../engine/index.ts'
 import { defineRoute, type Call, type Route } from '../../route.ts'
 import { success } from '../../values.ts'
-import { locate, messagePaths, partUrl, type Located } from './locate.ts'
+import { locate, messagePaths, partUrl, type Located, type MessagePath } from './locate.ts'
+import { asNamed } from './named.ts'
 import { presentFlags, presentWrittenFlags } from './present.ts'
 import {
   delimiterQuery,
@@ -46,8 +47,25 @@ async function placesOf(call: Call, { account, message, placements }: Located): 
   return whole?.placements ?? placements
 }
 
+/** Without a folder a message that was moved meanwhile is looked for once more. */
+async function write(
+  call: Call,
+  path: MessagePath,
+  delimiter: string | undefined,
+  change: Change,
+): Promise<readonly string[]> {
+  const find = (): Promise<Located> => locate(call, path, delimiter)
+  const located = await find()
+  try {
+    return await asNamed({ message: path.message_id }, writeAt(call, located, change))
+  } catch (error) {
+    if (located.folder !== null || !isAppError(error, 'not_found')) throw error
+    return asNamed({ message: path.message_id }, writeAt(call, await find(), change))
+  }
+}
+
 /** Answers the flags of the first place. */
-async function write(call: Call, located: Located, change: Change): Promise<readonly string[]> {
+async function writeAt(call: Call, located: Located, change: Change): Promise<readonly string[]> {
   const { account, message, user } = located
   call.touchesImap(user)
   let told: readonly string[] | null = null
@@ -87,8 +105,7 @@ function setRoute(path: string): Route {
     errors: [503, 504],
     async handler({ path, query, body }, call) {
       const change = changeOf(body)
-      const located = await locate(call, path, query.delimiter)
-      return { success: true, flags: presentWrittenFlags(await write(call, located, change)) }
+      return { success: true, flags: presentWrittenFlags(await write(call, path, query.delimiter, change)) }
     },
   })
 }
@@ -105,7 +122,7 @@ function readRoute(method: 'POST' | 'DELETE', path: string): Route {
     response: success,
     errors: [503, 504],
     async handler({ path, query }, call) {
-      await write(call, await locate(call, path, query.delimiter), change)
+      await write(call, path, query.delimiter, change)
       return { success: true }
     },
   })

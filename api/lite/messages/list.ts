@@ -3,11 +3,11 @@ import { z } from 'zod'
 import { AppError, type FolderRecord, type MessageRecord } from '../../../engine/index.ts'
 import { defineRoute, JsonText, type Call, type Route } from '../../route.ts'
 import { findAccount, findFolder, type Mailbox } from '../find.ts'
+import { mustBeRead } from '../readiness.ts'
 import { readAllContents, readContents, wantsContents, type Contents } from './contents.ts'
 import { locate, messagePaths, placedFirst } from './locate.ts'
 import { messageText, messageTextWith, viewerOf } from './prepared.ts'
 import { flagsIn, presentFlags } from './present.ts'
-import { mustBeRead } from './readiness.ts'
 import { messageQueryOf } from './query.ts'
 import {
   accountListQuery,
@@ -25,7 +25,9 @@ const tag = 'Messages'
 const base = '/lite/users/{id}/email_accounts/{label}'
 const description =
   'Answered from the index; `include_body`, `include_headers` and `body_search_string` ask the mail server. A message of a list whose ' +
-  'contents the server does not give carries `body_error`; a body part over 1 MiB in a list (16 MiB alone) is cut and marked `truncated`.'
+  'contents the server does not give carries `body_error`; a body part over 1 MiB in a list (16 MiB alone) is cut and marked `truncated`. ' +
+  'While a folder is read for the first time, a page that could lack messages (shorter than `limit`, or oldest first) and an unknown ' +
+  'message id are a 503 that says how far the reading is.'
 
 const listInAccount = defineRoute({
   method: 'GET',
@@ -76,11 +78,15 @@ async function listMessages(
       ? undefined
       : await searchBodies(call, account.id, folder, query.body_search_string)
   const wanted = { ...messageQueryOf(query, folder), ...(ids === undefined ? {} : { ids }) }
+  const listing = store.folders.list(account.id)
+  // Before the messages while they come in: what these folders call read is in the list.
+  if (account.resume.initialSyncAt === null) await listing
   const [folders, messages] = await Promise.all([
-    store.folders.list(account.id),
+    listing,
     store.messages.list(account.id, wanted, { limit: query.limit, offset: query.offset }),
   ])
-  if (messages.length === 0) mustBeRead(call, account.id, folder, folders)
+  // The newest come first while a folder is read: a full page of them lacks nothing.
+  if (messages.length < query.limit || query.sort_order === 'asc') await mustBeRead(call, account.id, folder, folders)
   const viewer = viewerOf(call.baseUrl, account, folders)
   if (!wantsContents(query) && query.include_flags !== true)
     return arrayOf(messages.map((message) => messageText(message, viewer)))

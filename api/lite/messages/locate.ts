@@ -10,6 +10,7 @@ import {
 } from '../../../engine/index.ts'
 import type { Call } from '../../route.ts'
 import { findAccount, findFolder, findMessage } from '../find.ts'
+import { mustBeRead } from '../readiness.ts'
 import { liteUrls } from '../urls.ts'
 
 const base = '/lite/users/{id}/email_accounts/{label}'
@@ -69,8 +70,9 @@ async function inFolder(call: Call, found: MessageRecord, folder: FolderRecord, 
           { limit: 100, offset: 0 },
         )
   const other = others.find((message) => message.emailMessageId === found.emailMessageId)
-  if (other === undefined) throw notFound('message', id)
-  return other
+  if (other !== undefined) return other
+  await mustBeRead(call, found.accountId, folder)
+  throw notFound('message', id)
 }
 
 /** The same message with its places in the folder before the others; a message that lies nowhere else is left as it is. */

@@ -1,9 +1,10 @@
 /** PUT of a message: into another folder. What is answered is done on the mail server, and the index says it too. */
-import { notFound, type AccountRecord, type FolderRecord, type UserRecord } from '../../../engine/index.ts'
+import { isAppError, notFound, type AccountRecord, type FolderRecord, type UserRecord } from '../../../engine/index.ts'
 import { defineRoute, type Call, type Route } from '../../route.ts'
 import { success } from '../../values.ts'
-import { lookUpFolder } from '../find.ts'
-import { locate, messagePaths, mustHoldMail } from './locate.ts'
+import { findAccount, findMessage, lookUpFolder } from '../find.ts'
+import { locate, messagePaths, mustHoldMail, type MessagePath } from './locate.ts'
+import { asNamed } from './named.ts'
 import { messagePath, moveQuery } from './schema.ts'
 
 /** A folder that the index does not know may have been made a moment ago: the server is asked before the answer is 404. */
@@ -23,6 +24,22 @@ async function destination(
   return found
 }
 
+/** null when the message has left the folder of the path for the new one: the same move, asked for twice. Else throws `error`. */
+async function movedAlready(
+  call: Call,
+  path: MessagePath,
+  name: string,
+  delimiter: string | undefined,
+  error: unknown,
+): Promise<null> {
+  if (!isAppError(error, 'not_found') || error.details['kind'] !== 'message') throw error
+  const { account } = await findAccount(call, path.id, path.label)
+  const message = await findMessage(call, account, path.message_id)
+  const to = await lookUpFolder(call, account, name, delimiter)
+  if (to === null || !message.placements.some((place) => place.folderId === to.id)) throw error
+  return null
+}
+
 function moveRoute(path: string): Route {
   return defineRoute({
     method: 'PUT',
@@ -31,18 +48,27 @@ function moveRoute(path: string): Route {
     tag: 'Messages',
     summary: 'Move a message to another folder',
     description:
-      'A message that lies in that folder already stays there. Without a folder in the path the message is taken from the first of its folders.',
+      'Through a folder it leaves that one, also where the same mail lies in it twice. Without a folder in the path it leaves the first of ' +
+      'its folders (INBOX, if it lies there) and stays in the others; one that lies in the new folder already stays as it is. To move it ' +
+      'again to where it is changes nothing.',
     request: { path: messagePath, query: moveQuery },
     response: success,
     errors: [503, 504],
     async handler({ path, query }, call) {
-      const { user, account, message, folder, placements } = await locate(call, path, query.delimiter)
-      const to = await destination(call, user, account, query.new_folder_id, query.delimiter)
+      const { message_id: id } = path
+      const { new_folder_id: name, delimiter } = query
+      const located = await locate(call, path, delimiter).catch((error: unknown) =>
+        movedAlready(call, path, name, delimiter, error),
+      )
+      if (located === null) return { success: true }
+      const { user, account, message, folder, placements } = located
+      const to = await destination(call, user, account, name, delimiter)
       mustHoldMail(to, 'new_folder_id')
       const stays = folder === null ? placements.some((place) => place.folderId === to.id) : folder.id === to.id
       if (stays) return { success: true }
       call.touchesImap(user)
-      await call.engine.accounts.move(account.id, message, placements[0], to)
+      const from = folder === null ? null : placements[0]
+      await asNamed({ message: id, folder: name }, call.engine.accounts.move(account.id, message, from, to))
       return { success: true }
     },
   })

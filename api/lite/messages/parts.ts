@@ -3,6 +3,7 @@ import { headerBlockText, headerObject } from '../../../engine/index.ts'
 import { defineRoute, StreamAnswer, type Route } from '../../route.ts'
 import { partsOfType, readParts } from './contents.ts'
 import { locate, messagePaths, partUrl } from './locate.ts'
+import { asNamed } from './named.ts'
 import { bodyAnswer, bodyQuery, delimiterQuery, headersAnswer, headersQuery, messagePath } from './schema.ts'
 
 const tag = 'Messages'
@@ -21,7 +22,8 @@ function bodyRoute(path: string): Route {
     async handler({ path, query }, call) {
       const located = await locate(call, path, query.delimiter)
       call.touchesImap(located.user)
-      const bodies = await readParts(call, located.message, partsOfType(located.message, query.type))
+      const parts = partsOfType(located.message, query.type)
+      const bodies = await asNamed({ message: path.message_id }, readParts(call, located.message, parts))
       return { resource_url: partUrl(call, located, path, 'body'), bodies }
     },
   })
@@ -40,7 +42,8 @@ function headersRoute(path: string): Route {
     async handler({ path, query }, call) {
       const located = await locate(call, path, query.delimiter)
       call.touchesImap(located.user)
-      const block = await call.engine.accounts.fetchHeaders(located.account.id, located.message)
+      const asked = call.engine.accounts.fetchHeaders(located.account.id, located.message)
+      const block = await asNamed({ message: path.message_id }, asked)
       return {
         resource_url: partUrl(call, located, path, 'headers'),
         headers: query.raw === true ? headerBlockText(block) : headerObject(block),
@@ -62,9 +65,8 @@ function rawRoute(path: string): Route {
     async handler({ path, query }, call) {
       const { user, account, message } = await locate(call, path, query.delimiter)
       call.touchesImap(user)
-      return new StreamAnswer(await call.engine.accounts.streamRaw(account.id, message), {
-        'Content-Type': 'message/rfc822',
-      })
+      const stream = await asNamed({ message: path.message_id }, call.engine.accounts.streamRaw(account.id, message))
+      return new StreamAnswer(stream, { 'Content-Type': 'message/rfc822' })
     },
   })
 }

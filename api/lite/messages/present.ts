@@ -72,8 +72,9 @@ function presentAddresses(addresses: MessageAddresses): MessageView['addresses']
   return emptyAsList(Object.fromEntries(given))
 }
 
-function presentAddress({ name, email }: Address): { name?: string; email: string } {
-  return name === '' ? { email } : { name, email }
+/** Both are always there: a name that the message does not give is ''. */
+function presentAddress({ name, email }: Address): { name: string; email: string } {
+  return { name, email }
 }
 
 /** By address: a picture's URL made of the address's hash, as the original had it; nothing is asked for it. */

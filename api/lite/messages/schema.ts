@@ -8,14 +8,14 @@ import {
   headerMode,
   integer,
   limit,
-  offset,
+  lineText,
   sortOrder,
   text,
   timestamp,
 } from '../../values.ts'
 import { delimiter } from '../folders/schema.ts'
 
-const address = z.object({ name: z.string().optional(), email: z.string() })
+const address = z.object({ name: z.string(), email: z.string() })
 const addresses = z.array(address)
 
 /** An empty map is `[]` in addresses, person_info and list_headers. */
@@ -101,8 +101,17 @@ export const contentParameters = {
   include_headers: headerMode.optional(),
   include_flags: flag.optional(),
   body_type: documented(text, { type: 'string', examples: ['text/plain', 'text/html'] }).optional(),
-  body_search_string: filledText.optional(),
+  body_search_string: lineText.optional(),
 }
+
+const pageOffset = documented(integer(0).default(0), {
+  type: 'integer',
+  minimum: 0,
+  default: 0,
+  description:
+    'messages to pass over. Newest first, mail that arrives between two pages moves the rest down, so that rows come again: to read ' +
+    'all of a mailbox take sort_order=asc, or keep date_before at the time of the first page',
+})
 
 export const listQuery = z.object({
   delimiter,
@@ -117,7 +126,7 @@ export const listQuery = z.object({
   ...contentParameters,
   sort_order: sortOrder.optional(),
   limit,
-  offset,
+  offset: pageOffset,
 })
 export type ListParameters = z.output<typeof listQuery>
 

@@ -5,7 +5,7 @@ import { defineRoute, type Call, type Route } from '../../route.ts'
 import { success, wantedStatus } from '../../values.ts'
 import { presentFailure } from '../email_accounts/present.ts'
 import { findUser } from '../find.ts'
-import { mailboxInput, wantsMailbox } from '../mailbox-input.ts'
+import { mailboxInput, mustHaveNoCallback, wantsMailbox, type MailboxParameters } from '../mailbox-input.ts'
 import { liteUrls } from '../urls.ts'
 import { presentCreated, presentUser } from './present.ts'
 import { createAnswer, createBody, editAnswer, editBody, listQuery, userPath, userView } from './schema.ts'
@@ -41,11 +41,13 @@ const create = defineRoute({
   summary: 'Create a user, with or without an email account',
   description:
     'With mailbox settings the login is tried first; when the mail server refuses, the answer is 200 with `success: false`, a ' +
-    '`feedback_code` and the connection log, and nothing is created. With `migrate_account_id` a 2.0 account becomes a user as it is.',
+    '`feedback_code` and the connection log, and nothing is created. With `migrate_account_id` a 2.0 account becomes a user as it is, but for the names and the ' +
+    '`status_callback_url` (of all its email accounts) that are given.',
   request: { body: createBody },
   response: createAnswer,
   async handler({ body }, call) {
-    if (body.migrate_account_id) return migrate(call, body.migrate_account_id)
+    if (body.migrate_account_id) return migrate(call, body.migrate_account_id, body)
+    if (!wantsMailbox(body)) mustHaveNoCallback(body)
     const input: UserInput = {
       ...(body.email === undefined ? {} : { email: body.email }),
       ...namesOf(body),
@@ -55,21 +57,33 @@ const create = defineRoute({
     if (!made.ok) return presentFailure(made)
     const { user, account } = made.value
     call.concerns(user, account ?? undefined)
+    if (account !== null) call.touchesImap(user)
     return presentCreated(user, account, liteUrls(call.baseUrl))
   },
 })
 
+interface Names {
+  readonly first_name?: string | undefined
+  readonly last_name?: string | undefined
+}
+
 /** One record serves both API versions, so the 2.0 account is a lite user already: its id, mail and webhooks stay. */
-async function migrate(call: Call, accountId: string) {
-  const { store } = call.engine
+async function migrate(call: Call, accountId: string, body: MailboxParameters & Names) {
+  const { store, mailboxes } = call.engine
   const user = await store.users.get(call.developer.id, accountId)
   if (user === null) throw notFound('account', accountId)
-  const [account = null] = await store.accounts.listByUser(user.id)
+  const accounts = await store.accounts.listByUser(user.id)
+  const [account = null] = accounts
   call.concerns(user, account ?? undefined)
+  const { status_callback_url: url } = body
+  if (account === null) mustHaveNoCallback(body)
+  for (const one of url === undefined ? [] : accounts)
+    await mailboxes.editAccount(call.developer, one, { statusCallbackUrl: url || null })
+  if (body.first_name !== undefined || body.last_name !== undefined) await mailboxes.editUser(user, namesOf(body))
   return presentCreated(user, account, liteUrls(call.baseUrl))
 }
 
-function namesOf(body: { readonly first_name?: string | undefined; readonly last_name?: string | undefined }) {
+function namesOf(body: Names) {
   return {
     ...(body.first_name === undefined ? {} : { firstName: body.first_name }),
     ...(body.last_name === undefined ? {} : { lastName: body.last_name }),

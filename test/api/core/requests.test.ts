@@ -52,6 +52,7 @@ const routes: readonly Route[] = [
   failing('/fails/text', () => 'thrown text'),
   failing('/fails/store', () => new AppError('store_unavailable', 'mongodb://inner-host refused')),
   failing('/fails/disabled', () => new AppError('account_disabled', 'password rejected', { retryAfterMs: 90_500 })),
+  failing('/fails/refused', () => new AppError('server_refused', 'the mail server refused: NO')),
   failing('/fails/slow', () => new AppError('timeout', 'the mail server is too slow')),
   defineRoute({
     method: 'GET',
@@ -224,6 +225,7 @@ suite('requests', () => {
     ['/fails/schema', 500, /^internal error; request id/],
     ['/fails/store', 503, /^the service cannot reach its store at the moment$/, '30'],
     ['/fails/disabled', 503, /^password rejected$/, '91'],
+    ['/fails/refused', 503, /^the mail server refused: NO$/],
     ['/fails/slow', 504, /^the mail server is too slow$/, '10'],
   ]
   for (const [path, status, value, retryAfter] of statuses) {

@@ -108,7 +108,19 @@ suite('system routes', () => {
     const types = Object.keys(operation.requestBody?.content ?? {})
     assert.deepEqual(types, ['application/x-www-form-urlencoded', 'multipart/form-data', 'application/json'])
     assert.deepEqual(operation.requestBody?.content['application/json']?.schema.required, ['callback_url'])
-    assert.deepEqual(Object.keys(operation.responses), ['200', '400', '401', '404', '409', '413', '429', '500', '503'])
+    assert.deepEqual(Object.keys(operation.responses), [
+      '200',
+      '400',
+      '401',
+      '404',
+      '409',
+      '413',
+      '429',
+      '431',
+      '500',
+      '503',
+      '504',
+    ])
     const { schemas = {}, responses = {} } = document.components
     assert.ok('Thing' in schemas && 'Error' in schemas && '503' in responses)
     assert.ok(!JSON.stringify(document).includes('$defs'))

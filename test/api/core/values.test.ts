@@ -45,8 +45,9 @@ const cases: readonly Case[] = [
       [12, '12'],
       [null, ''],
       [true, 'true'],
+      ['👋', '👋'],
     ],
-    [[], {}],
+    [[], {}, 'a\0b', 'half \ud800', '\udc00\ud800'],
   ],
   [
     'filledText',
@@ -74,7 +75,7 @@ const cases: readonly Case[] = [
       ['', ''],
       ['x'.repeat(1000), 'x'.repeat(1000)],
     ],
-    ['x'.repeat(1001), []],
+    ['x'.repeat(1001), [], '\0', '\ud83d'],
   ],
   [
     'integer',
@@ -127,7 +128,7 @@ const cases: readonly Case[] = [
         ['a', 'b'],
       ],
     ],
-    [1, null, [1]],
+    [1, null, [1], 'a,\0', ['\ud800']],
   ],
   [
     'limit',

@@ -79,6 +79,70 @@ suite('email accounts', () => {
     await until('no connection', () => rig.imap.connections.every(({ user }) => user !== box.email))
   })
 
+  test('the address of one that is removed goes with it, but for the user’s own and those of others', async () => {
+    const box = await rig.mailbox('address')
+    const user = `/lite/users/${box.userId}`
+    const addresses = async (): Promise<unknown> => (await rig.ok('GET', user))['email_addresses']
+    const labels: string[] = []
+    for (const email of ['more@mail.example', 'more@mail.example', box.email]) {
+      rig.imap.addUser(email)
+      labels.push(String((await rig.ok('POST', `${user}/email_accounts`, body(email)))['label']))
+    }
+    const [first = '', second = '', own = ''] = labels
+    const remove = (label: string) => rig.ok('DELETE', `${user}/email_accounts/${label}`)
+    await remove(first)
+    assert.deepEqual(await addresses(), [box.email, 'more@mail.example'], 'another account has it')
+    await remove(second)
+    assert.deepEqual(await addresses(), [box.email])
+    assert.deepEqual(await rig.list('/lite/users?email=more@mail.example'), [])
+    await remove(own)
+    await remove('0')
+    assert.deepEqual(await addresses(), [box.email], 'the user’s own')
+  })
+
+  test('are made by POST under a label of one’s own choice, when all parameters are there', async () => {
+    const box = await rig.mailbox('chooser')
+    const base = `/lite/users/${box.userId}/email_accounts`
+    const email = 'chosen@mail.example'
+    rig.imap.addUser(email)
+    const path = `${base}/${encodeURIComponent('my own::label')}`
+    for (const missing of ['email', 'server', 'username', 'use_ssl', 'port', 'password']) {
+      const answer = await rig.call('POST', path, body(email, { [missing]: undefined }))
+      assert.equal(answer.status, 404, missing)
+      assert.equal(answer.json['value'], 'email account my own::label is invalid')
+    }
+    const wrong = await rig.ok('POST', path, body(email, { password: 'wrong' }))
+    assert.deepEqual([wrong['success'], wrong['feedback_code']], [false, 'invalid_credentials'])
+    assert.equal((await rig.call('GET', path)).status, 404)
+    const answer = await rig.call('POST', path, body(email))
+    assert.deepEqual(answer.json, {
+      success: true,
+      status: 'OK',
+      label: 'my own::label',
+      resource_url: rig.url + path,
+    })
+    assert.equal(answer.headers['x-service-email-account-status'], `${rig.url}${path} OK`)
+    assert.equal((await rig.ok('GET', path))['username'], email)
+    // From now on the same call is an edit.
+    assert.equal((await rig.ok('POST', path, body(email)))['label'], undefined)
+    assert.equal((await rig.list(base)).length, 2)
+    for (const label of ['x%0ay', 'x'.repeat(400)]) {
+      const bad = await rig.call('POST', `${base}/${label}`, body(email))
+      assert.equal(bad.status, 400)
+      assert.match(String(bad.json['value']), /^label: /)
+    }
+    assert.equal((await rig.call('POST', `/lite/users/${'f'.repeat(24)}/email_accounts/x`, body(email))).status, 404)
+  })
+
+  test('0 makes the first one of a user without any', async () => {
+    const id = String((await rig.ok('POST', '/lite/users', {}))['id'])
+    const path = `/lite/users/${id}/email_accounts/0`
+    rig.imap.addUser('first@mail.example')
+    assert.equal((await rig.call('POST', path, { status_callback_url: '' })).status, 404)
+    assert.equal((await rig.ok('POST', path, body('first@mail.example')))['label'], 'first::imap')
+    assert.equal((await rig.ok('GET', path))['label'], 'first::imap')
+  })
+
   test('the status callback URL is set, checked and removed', async () => {
     const box = await rig.mailbox('callback')
     const shown = async (): Promise<unknown> => (await rig.ok('GET', box.path))['status_callback_url']
@@ -154,6 +218,9 @@ suite('email accounts on Dovecot', needs('dovecot'), () => {
     await dovecot.setPassword('the-new-one')
     const first = await check()
     assert.match(String(first['status_message']), /reject|auth/i)
+    assert.deepEqual([first['success'], first['feedback_code']], [false, 'invalid_credentials'])
+    assert.equal(first['status'], 'OK', 'one strike of three')
+    assert.equal(first['connection_log'], first['connectionLog'])
     for (let tries = 0; (await status()) !== 'DISABLED'; tries += 1) {
       assert(tries < 3, 'DISABLED at the third rejection')
       await check()
@@ -168,8 +235,11 @@ suite('email accounts on Dovecot', needs('dovecot'), () => {
   })
 
   test('status=1 alone does not heal it; the right password does, and the header says so', async () => {
-    await rig.ok('POST', path, { status: 1 })
-    assert.equal((await check())['status'], 'DISABLED')
+    const reset = await rig.ok('POST', path, { status: 1 })
+    assert.deepEqual([reset['success'], reset['status']], [true, 'DISABLED'])
+    assert.match(String(reset['status_message']), /reject|auth/i)
+    const checked = await check()
+    assert.deepEqual([checked['success'], checked['status']], [false, 'DISABLED'])
     const wrong = await rig.ok('POST', path, { password: 'still wrong' })
     assert.deepEqual([wrong['success'], wrong['feedback_code']], [false, 'invalid_credentials'])
     const right = await check({ password: 'the-new-one', status: 1 })
@@ -184,7 +254,19 @@ suite('email accounts on Dovecot', needs('dovecot'), () => {
     for (let tries = 0; tries < 3; tries += 1) await check()
     assert.equal(await status(), 'DISABLED')
     await dovecot.setPassword('the-new-one')
-    assert.equal((await check())['status'], 'OK')
+    const healed = await check()
+    assert.deepEqual([healed['success'], healed['status']], [true, 'OK'])
+    await until('watching', () => rig.engine.accounts.view(accountId)?.tags.includes('watching'))
+  })
+
+  test('status=1 answers the status after the reset', async () => {
+    await dovecot.setPassword('fourth')
+    for (let tries = 0; tries < 3; tries += 1) await check()
+    assert.equal(await status(), 'DISABLED')
+    await dovecot.setPassword('the-new-one')
+    const reset = await rig.call('POST', path, { status: 1 })
+    assert.deepEqual([reset.json['success'], reset.json['status'], reset.json['status_message']], [true, 'OK', null])
+    assert.match(String(reset.headers['x-service-email-account-status']), / OK$/)
     await until('watching', () => rig.engine.accounts.view(accountId)?.tags.includes('watching'))
   })
 
@@ -194,8 +276,30 @@ suite('email accounts on Dovecot', needs('dovecot'), () => {
       const one = await check()
       return typeof one['status_message'] === 'string' ? one : null
     })
-    assert.deepEqual([checked['success'], checked['status']], [true, 'OK'])
+    assert.deepEqual(
+      [checked['success'], checked['feedback_code'], checked['status']],
+      [false, 'connection_refused', 'OK'],
+    )
     await dovecot.start()
     await until('OK without a message', async () => (await rig.ok('GET', path))['status_message'] === null)
+  })
+})
+
+suite('a status check of a server that hangs', () => {
+  test('ends, and says so: nothing is known against the account', async () => {
+    const rig = await startLiteRig({ env: { MAILROOM_CREATE_TIMEOUT: '500ms', MAILROOM_REQUEST_TIMEOUT: '8s' } })
+    try {
+      const box = await rig.mailbox('hangs')
+      rig.imap.hooks = { command: ({ name }) => (/LOGIN|AUTHENTICATE/.test(name) ? {} : undefined) }
+      const watched = await rig.ok('POST', box.path, { force_status_check: 1 })
+      assert.deepEqual([watched['success'], watched['feedback_code'], watched['status']], [false, 'timeout', 'OK'])
+      // Now the account's own login hangs too.
+      rig.imap.dropConnections(box.email)
+      await until('connecting', () => rig.engine.accounts.view(box.accountId)?.tags.includes('connecting'))
+      const checked = await rig.ok('POST', box.path, { force_status_check: 1 })
+      assert.deepEqual([checked['success'], checked['feedback_code'], checked['status']], [false, 'timeout', 'OK'])
+    } finally {
+      await rig.close()
+    }
   })
 })

@@ -124,3 +124,44 @@ suite('folders on Dovecot', needs('dovecot'), () => {
     })
   })
 })
+
+suite('folder names that cannot be', needs('dovecot'), () => {
+  let rig: MessageRig
+  let mailbox: Mailbox
+  before(async () => {
+    rig = await startMessageRig()
+    mailbox = await rig.mailbox('names', [mail({ to: 'names@mail.example', subject: 'one' })])
+  })
+  after(() => rig.close())
+
+  for (const [name, words] of [
+    ['%0d%0aX', /control characters/],
+    ['a%00b', /folder: /],
+    ['a%7Fb', /control characters/],
+    ['%C2%85', /control characters/],
+    ['x'.repeat(300), /long|name|letter/i],
+    ['~root', /folder: /],
+    ['a/../b', /folder: /],
+    ['x%2Fy|z?delimiter=%7C', /level "x\/y" holds "\/"/],
+    ['x/y|z?delimiter=%7C', /level "x\/y" holds "\/"/],
+    ['%2Fx', /empty level/],
+  ] as const) {
+    test(`${name.slice(0, 20)} is 400 and names folder`, async () => {
+      const answer = await rig.call('POST', `${mailbox.path}/folders/${name}`)
+      assert.equal(answer.status, 400, answer.bytes.toString())
+      assert.match(String(answer.json()['value']), /^folder: /)
+      assert.match(String(answer.json()['value']), words)
+      assert.equal(answer.headers['retry-after'], undefined)
+    })
+  }
+
+  test('nothing was made of them', async () => {
+    const listed = (await rig.list(`${mailbox.path}/folders?include_names_only=1`)).map((folder) =>
+      String(folder['name']),
+    )
+    assert(
+      listed.every((name) => !/^[xa~]/.test(name)),
+      listed.join(),
+    )
+  })
+})

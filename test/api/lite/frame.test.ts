@@ -3,7 +3,8 @@ import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { resourceRoutes } from '../../../api/routes.ts'
 import { until } from '../../support/until.ts'
-import { startLiteRig, type LiteRig, type TestMailbox } from './rig.ts'
+import { userBody } from '../../support/users.ts'
+import { basic, startLiteRig, type LiteRig, type TestMailbox } from './rig.ts'
 
 const ofAccount = '/lite/users/{id}/email_accounts/{label}'
 
@@ -40,12 +41,69 @@ suite('the frame on real routes', () => {
     for (const { path } of paths) {
       const answer = await rig.call('GET', filled(path))
       const header = answer.headers['x-service-email-account-status']
-      // A missing parameter is told before the account is looked for.
-      if (answer.status === 400) continue
       assert.equal(header, `${rig.url}${box.path} OK`, `${path}: ${answer.status}`)
     }
     const answer = await rig.call('GET', `/lite/users/${box.userId}`)
     assert.equal(answer.headers['x-service-email-account-status'], undefined, 'a user is no account')
+  })
+
+  test('so does everything that is refused before its handler is reached', async () => {
+    const json = { 'content-type': 'application/json' }
+    const form = { 'content-type': 'application/x-www-form-urlencoded' }
+    const status = `${rig.url}${box.path} OK`
+    const calls: [number, string, string, Record<string, string>, string?][] = [
+      [400, 'GET', '/messages?limit=x', {}],
+      [400, 'GET', '/messages?x=%FF', {}],
+      [400, 'GET', '/folders/%FF', {}],
+      [400, 'POST', '', json, '{"port":"x"}'],
+      [400, 'POST', '', json, '{broken'],
+      [400, 'POST', '', { 'content-type': 'text/plain' }, 'x'],
+      [400, 'POST', '', form, 'x=%FF'],
+      [405, 'PUT', '', {}],
+      [405, 'DELETE', '/messages', {}],
+      [413, 'POST', '', form, 'x'.repeat(2_000_000)],
+    ]
+    for (const [code, method, rest, headers, text] of calls) {
+      const path = box.path.replace(encodeURIComponent(box.label), '0') + rest
+      const options = text === undefined ? {} : { body: text }
+      const answer = await rig.call(method, path, undefined, {
+        headers: { authorization: basic, ...headers },
+        ...options,
+      })
+      assert.equal(answer.status, code, `${method} ${path}: ${answer.text}`)
+      assert.equal(answer.headers['x-service-email-account-status'], status, `${method} ${path}`)
+      assert.notEqual(answer.headers['x-ratelimit-imap-remaining'], undefined)
+      assert.notEqual(answer.headers['x-ratelimit-remaining'], undefined)
+      const stranger = await rig.call(method, path, undefined, { headers, ...options })
+      assert([401, code].includes(stranger.status))
+      assert.equal(stranger.headers['x-service-email-account-status'], undefined, 'nobody else learns it')
+    }
+  })
+
+  test('every answer about a user says what is left of the minute, without counting', async () => {
+    const left = async (method: string, path: string): Promise<number> =>
+      Number((await rig.call(method, path)).headers['x-ratelimit-imap-remaining'])
+    const before = await left('GET', box.path)
+    assert(before > 0 && before <= 60)
+    for (const path of [
+      box.path,
+      `${box.path}/messages`,
+      `${box.path}/messages/unknown`,
+      `/lite/users/${box.userId}`,
+      `/lite/users/${box.userId}/contacts?limit=x`,
+    ])
+      assert.equal(await left('GET', path), before, path)
+    assert.equal(await left('GET', '/lite/users'), Number.NaN)
+  })
+
+  test('a login that makes an email account is counted', async () => {
+    rig.imap.addUser('counted@mail.example')
+    const server = { host: rig.imap.host, port: rig.imap.port, password: 'secret' }
+    const made = await rig.call('POST', '/lite/users', userBody(server, 'counted@mail.example'))
+    assert.equal(made.headers['x-ratelimit-imap-remaining'], '59')
+    const accounts = `/lite/users/${String(made.json['id'])}/email_accounts`
+    const more = await rig.call('POST', accounts, userBody(server, 'counted@mail.example'))
+    assert.equal(more.headers['x-ratelimit-imap-remaining'], '58')
   })
 
   test('every answer says what is left of the hour, and the limit ends it', async () => {
@@ -62,6 +120,8 @@ suite('the frame on real routes', () => {
       await rig.call('GET', '/lite/discovery?email=x@gmail.com')
     const over = await rig.call('GET', '/lite/users')
     assert.equal(over.status, 429)
+    const { status, headers: told } = await rig.call('GET', box.path)
+    assert.deepEqual([status, told['x-service-email-account-status']], [429, `${rig.url}${box.path} OK`])
     assert.equal(over.json['type'], 'error')
     assert(Number(over.headers['retry-after']) > 0)
     assert.equal((await rig.call('GET', '/healthz')).status, 200, 'not a developer’s call')

@@ -53,7 +53,7 @@ suite('25 MB', needs('dovecot'), () => {
     const user = await createUser(service, dovecot, email)
     await listed(service, user, 'Big')
     const account = `/lite/users/${user}/email_accounts/0`
-    const [message] = (await service.list(`${account}/messages`)) as [Json]
+    const [message] = (await service.list(`${account}/messages?limit=1`)) as [Json]
     const path = `${account}/messages/${String(message['message_id'])}`
     const headers = { authorization: `Basic ${Buffer.from(`${apiKey}:${apiSecret}`).toString('base64')}` }
     const { link } = await service.ok('GET', `${path}/attachments/0?as_link=1`)

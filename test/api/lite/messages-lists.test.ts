@@ -139,6 +139,26 @@ suite('lists on Dovecot', needs('dovecot'), () => {
     )
   })
 
+  test('mail of one second keeps its order: every page size, both ways, gives the same sequence', async () => {
+    const second = new Date(1_750_000_000_000)
+    const ties = await rig.mailbox(
+      'ties',
+      Array.from({ length: 23 }, (_, index) =>
+        mail({ to: 'ties@mail.example', subject: `tie ${index}`, date: second }),
+      ),
+    )
+    const ids = async (query: string): Promise<unknown[]> =>
+      (await rig.list(`${ties.path}/messages?${query}`)).map((message) => message['message_id'])
+    const whole = await ids('limit=100')
+    assert.equal(new Set(whole).size, 23)
+    assert.deepEqual((await ids('limit=100&sort_order=asc')).toReversed(), whole)
+    for (const limit of [1, 4, 7]) {
+      const pages: unknown[] = []
+      for (let offset = 0; offset < 23; offset += limit) pages.push(...(await ids(`limit=${limit}&offset=${offset}`)))
+      assert.deepEqual(pages, whole)
+    }
+  })
+
   test('the limit is 25 unless said, at most 100; times are inclusive', async () => {
     assert.equal((await rig.list(base(false))).length, 25)
     for (const wrong of [

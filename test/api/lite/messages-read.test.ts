@@ -85,6 +85,14 @@ suite('reading on Dovecot', needs('dovecot'), () => {
     assert.equal((await rig.call('GET', `${plain}?include_headers=2`)).status, 400)
   })
 
+  test('an address has a name and an email; the name is empty where the message gives none', async () => {
+    const [message] = await rig.list(`${mailbox.path}/messages?subject=quoted&limit=1`)
+    assert.deepEqual(message?.['addresses'], {
+      from: [{ name: 'Ada Sender', email: 'ada@sender.example' }],
+      to: [{ name: '', email: 'reader@mail.example' }],
+    })
+  })
+
   test('body, headers and raw', async () => {
     for (const path of single(id)) {
       const body = await rig.ok(`${path}/body`)

@@ -102,11 +102,32 @@ suite('users', () => {
     ['provider_refresh_token', { provider_consumer_key: 'x' }],
     ['type', { type: 'pop' }],
     ['server', { server: '' }],
+    ['first_name', { first_name: 'half \ud800' }],
+    ['last_name', { last_name: 'a\0b' }],
+    ['email', { email: 'a\0@mail.example' }],
   ] as const) {
     test(`${JSON.stringify(changed)} is 400 and names ${name}`, async () => {
       const answer = await rig.call('POST', '/lite/users', body('x@mail.example', changed))
       assert.equal(answer.status, 400, answer.text)
       assert.match(String(answer.json['value']), new RegExp(`^${name}: `))
+    })
+  }
+
+  for (const half of [
+    { port: 993, use_ssl: 1, type: 'imap' },
+    { port: 993 },
+    { use_ssl: 1 },
+    { type: 'imap' },
+    { provider_consumer_key: 'key' },
+    { username: 'x' },
+    { status_callback_url: 'http://127.0.0.1:9/x' },
+  ]) {
+    test(`half a mailbox is 400 and makes nobody: ${JSON.stringify(half)}`, async () => {
+      const answer = await rig.call('POST', '/lite/users', { email: 'half@mail.example', ...half })
+      assert.equal(answer.status, 400, answer.text)
+      const name = 'status_callback_url' in half ? 'status_callback_url' : 'server'
+      assert.match(String(answer.json['value']), new RegExp(`^${name}: `))
+      assert.deepEqual(await ids('email=half@mail.example'), [])
     })
   }
 
@@ -180,6 +201,28 @@ suite('users', () => {
     })
     const unknown = await rig.call('POST', '/lite/users', { migrate_account_id: 'f'.repeat(24) })
     assert.equal(unknown.status, 404)
+  })
+
+  test('a migration takes names and a status callback URL along', async () => {
+    const box = await rig.mailbox('mover', { extra: { first_name: 'Old', last_name: 'Name' } })
+    const wanted = {
+      migrate_account_id: box.userId,
+      first_name: 'New',
+      status_callback_url: 'http://127.0.0.1:9/moved',
+    }
+    assert.equal((await rig.ok('POST', '/lite/users', wanted))['id'], box.userId)
+    const view = await rig.ok('GET', `/lite/users/${box.userId}`)
+    assert.deepEqual([view['first_name'], view['last_name']], ['New', 'Name'])
+    assert.equal((await rig.ok('GET', box.path))['status_callback_url'], wanted.status_callback_url)
+    const bad = await rig.call('POST', '/lite/users', {
+      ...wanted,
+      first_name: 'Newer',
+      status_callback_url: 'ftp://x',
+    })
+    assert.equal(bad.status, 400)
+    assert.equal((await rig.ok('GET', `/lite/users/${box.userId}`))['first_name'], 'New')
+    const alone = String((await rig.ok('POST', '/lite/users', {}))['id'])
+    assert.equal((await rig.call('POST', '/lite/users', { ...wanted, migrate_account_id: alone })).status, 400)
   })
 
   test('are removed with their accounts, mail, webhooks and connections', async () => {

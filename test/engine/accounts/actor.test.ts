@@ -42,11 +42,16 @@ suite('logins', () => {
 
   test('checkNow answers the true status, both ways', async (t) => {
     const wing = await watchingWing(t)
-    assert.equal((await wing.accounts.checkNow(accountId)).status, 'OK')
+    const checked = async () => {
+      const { account, failure } = await wing.accounts.checkNow(accountId)
+      return [account.status, failure?.failure ?? null]
+    }
+    assert.deepEqual(await checked(), ['OK', null])
     wing.server.setPassword('ann', 'other')
-    for (let n = 0; n < 3; n += 1) await wing.accounts.checkNow(accountId)
+    assert.deepEqual(await checked(), ['OK', 'auth_rejected'])
+    for (let n = 0; n < 2; n += 1) await checked()
     await wing.tagged('disabled')
-    assert.equal((await wing.accounts.checkNow(accountId)).status, 'DISABLED')
+    assert.deepEqual(await checked(), ['DISABLED', 'auth_rejected'])
     wing.server.setPassword('ann', 'secret')
     await wing.accounts.checkNow(accountId)
     await wing.tagged('watching')

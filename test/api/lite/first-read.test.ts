@@ -1,0 +1,102 @@
+/** What is answered while a mailbox is read for the first time: what is whole at once, and for the rest how far the reading is. */
+import assert from 'node:assert/strict'
+import { after, before, suite, test } from 'node:test'
+import { mail } from '../../support/mail.ts'
+import { until } from '../../support/until.ts'
+import { userBody } from '../../support/users.ts'
+import { startLiteRig, type Json, type LiteRig } from './rig.ts'
+
+const email = 'big@mail.example'
+const count = 300
+
+suite('a mailbox that is being read for the first time', () => {
+  let rig: LiteRig
+  let path = ''
+  let userId = ''
+  let accountId = ''
+
+  before(async () => {
+    // Two batches are read, and the third after the next connect.
+    rig = await startLiteRig({ env: { MAILROOM_SYNC_BATCH: '100', MAILROOM_BACKFILL_PAUSE: '1h' } })
+    rig.imap.addUser(email)
+    for (let index = 0; index < count; index += 1) {
+      const date = new Date(1_600_000_000_000 + index * 60_000)
+      const text = index === 0 ? 'the needle' : 'hay'
+      rig.imap.append(email, 'INBOX', mail({ to: email, subject: `number ${index}.`, date, text }))
+    }
+    rig.imap.createFolder(email, 'Refused')
+    rig.imap.append(email, 'Refused', mail({ to: email, subject: 'out of reach' }))
+    rig.imap.hooks = {
+      command: ({ name, text }) =>
+        name === 'SELECT' && text.includes('Refused') ? { tagged: 'NO [SERVERBUG] broken' } : undefined,
+    }
+    rig.imap.createFolder(email, 'Group', ['\\Noselect'])
+    const server = { host: rig.imap.host, port: rig.imap.port, password: 'secret' }
+    userId = String((await rig.ok('POST', '/lite/users', userBody(server, email)))['id'])
+    path = `/lite/users/${userId}/email_accounts/0`
+    const [account] = await rig.engine.store.accounts.listByUser(userId)
+    accountId = String(account?.id)
+    await until('two batches', async () => (await rig.engine.store.messages.count(accountId)) === 200)
+  })
+  after(() => rig.close())
+
+  const subjects = (list: readonly Json[]) => list.map((message) => String(message['subject']))
+
+  test('a full page of the newest is answered', async () => {
+    for (const list of [`${path}/messages`, `${path}/folders/INBOX/messages`]) {
+      assert.deepEqual(subjects(await rig.list(`${list}?limit=3`)), ['number 299.', 'number 298.', 'number 297.'])
+      assert.deepEqual(subjects(await rig.list(`${list}?limit=2&offset=198`)), ['number 101.', 'number 100.'])
+    }
+  })
+
+  test('what could lack messages is 503: says how far the reading is, and when to come back', async () => {
+    const unknown = encodeURIComponent('<number-0-@sender.example>')
+    for (const call of [
+      `${path}/messages?offset=250`,
+      `${path}/messages?offset=199&limit=2`,
+      `${path}/messages?sort_order=asc&limit=1`,
+      `${path}/messages?subject=number%200.`,
+      `${path}/messages?from=nobody@example.org`,
+      `${path}/messages?date_before=1600000000`,
+      `${path}/messages?body_search_string=needle`,
+      `${path}/folders/INBOX/messages?body_search_string=needle`,
+      `${path}/folders/INBOX/messages?sort_order=asc`,
+      `${path}/messages/${unknown}`,
+      `${path}/messages/${unknown}/flags`,
+      `${path}/messages/${'0'.repeat(40)}`,
+      `/lite/users/${userId}/contacts/nobody@example.org`,
+      `/lite/users/${userId}/contacts?offset=50`,
+    ]) {
+      const answer = await rig.call('GET', call)
+      assert.equal(answer.status, 503, `${call}: ${answer.text}`)
+      assert.match(String(answer.json['value']), /^200 of 300 messages of INBOX read/, call)
+      assert(Number(answer.headers['retry-after']) >= 1, call)
+    }
+  })
+
+  test('contacts that are known are answered, with the counts so far', async () => {
+    const { contacts } = await rig.ok('GET', `/lite/users/${userId}/contacts`)
+    assert.equal((contacts as Json[])[0]?.['email'], 'ada@sender.example')
+  })
+
+  test('another folder that is read is whole by itself', async () => {
+    await until('Sent is opened', async () => (await rig.call('GET', `${path}/folders/Sent/messages`)).status === 200)
+    assert.deepEqual(await rig.list(`${path}/folders/Sent/messages?sort_order=asc`), [])
+    assert.deepEqual(await rig.list(`${path}/folders/Group/messages`), [])
+  })
+
+  test('once all is read everything is answered: folders that cannot be read hold nothing up', async () => {
+    rig.imap.dropConnections(email)
+    await until('all of INBOX', async () => (await rig.engine.store.messages.count(accountId)) === count)
+    assert.deepEqual(subjects(await until('an answer', () => rig.list(`${path}/messages?sort_order=asc&limit=1`))), [
+      'number 0.',
+    ])
+    assert.deepEqual(await rig.list(`${path}/messages?subject=nothing`), [])
+    assert.deepEqual(subjects(await rig.list(`${path}/messages?body_search_string=needle`)), ['number 0.'])
+    assert.equal((await rig.call('GET', `${path}/messages/${'0'.repeat(40)}`)).status, 404)
+    assert.equal((await rig.call('GET', `/lite/users/${userId}/contacts/nobody@example.org`)).status, 404)
+    const alone = await rig.call('GET', `${path}/folders/Refused/messages`)
+    assert.equal(alone.status, 503)
+    assert.match(String(alone.json['value']), /^folder Refused has not been read yet/)
+  })
+})

@@ -1,0 +1,195 @@
+/** Moves and flags on real Dovecot: the folder's counts say the same at once, no twin stays behind, and whoever comes late is answered truly. */
+import assert from 'node:assert/strict'
+import { after, before, suite, test } from 'node:test'
+import { mail } from '../../support/mail.ts'
+import type { RawImap } from '../../support/raw-imap.ts'
+import { needs } from '../../support/require.ts'
+import { until } from '../../support/until.ts'
+import { startMessageRig, type Mailbox, type MessageRig } from './messages-rig.ts'
+
+const letter = (subject: string): string => mail({ to: 'mover@mail.example', subject })
+
+suite('moves on Dovecot', needs('dovecot'), () => {
+  let rig: MessageRig
+  let mailbox: Mailbox
+  let imap: RawImap
+
+  before(async () => {
+    // A poll would heal what is wrong for a moment.
+    rig = await startMessageRig({ MAILROOM_FOLDER_POLL: '30s' })
+    mailbox = await rig.mailbox('mover', ['counted', 'shared', 'raced', 'both', 'gone', 'streamed'].map(letter))
+    imap = await rig.dovecot.connect(mailbox.email)
+    await mailbox.holds(6)
+    await until(
+      'the initial sync',
+      async () => (await rig.engine.store.accounts.get(mailbox.accountId))?.resume.initialSyncAt,
+    )
+  })
+  after(async () => {
+    await imap.close()
+    await rig.close()
+  })
+
+  const counts = async (folder: string): Promise<readonly unknown[]> => {
+    const view = await rig.ok(`${mailbox.path}/folders/${folder}`)
+    return [view['nb_messages'], view['nb_unseen_messages']]
+  }
+  const onServer = async (folder: string): Promise<readonly unknown[]> => {
+    const said = (await imap.command(`STATUS "${folder}" (MESSAGES UNSEEN)`)).join(' ')
+    return [Number(/MESSAGES (\d+)/.exec(said)?.[1]), Number(/UNSEEN (\d+)/.exec(said)?.[1])]
+  }
+  const agrees = async (...folders: string[]): Promise<void> => {
+    for (const folder of folders) assert.deepEqual(await counts(folder), await onServer(folder), folder)
+  }
+  const idOf = async (subject: string): Promise<string> => {
+    const [found] = await rig.list(`${mailbox.path}/messages?subject=${subject}`)
+    return String(found?.['message_id'])
+  }
+  /** In the folder that is selected. */
+  const uidOf = async (subject: string): Promise<string> =>
+    /SEARCH (\d+)/.exec((await imap.command(`UID SEARCH SUBJECT "${subject}"`)).join(' '))?.[1] ?? assert.fail(subject)
+  const foldersOf = async (id: string): Promise<unknown> => (await rig.ok(`${mailbox.path}/messages/${id}`))['folders']
+
+  test('counts of the folders follow flags and moves at once, and are not counted twice by the sync', async () => {
+    const id = await idOf('counted')
+    const message = `${mailbox.path}/folders/INBOX/messages/${id}`
+    const [messages, unseen] = (await counts('INBOX')) as [number, number]
+    await rig.ok(`${message}/read`, 'POST')
+    assert.deepEqual(await counts('INBOX'), [messages, unseen - 1])
+    await rig.ok(`${message}/read`, 'DELETE')
+    assert.deepEqual(await counts('INBOX'), [messages, unseen])
+    await rig.ok(`${message}/flags`, 'POST', { flagged: 1 })
+    assert.deepEqual(await counts('INBOX'), [messages, unseen])
+    await rig.ok(`${message}?new_folder_id=Archive`, 'PUT')
+    await agrees('INBOX', 'Archive')
+    assert.deepEqual(await counts('Archive'), [1, 1])
+    for (const folder of ['INBOX', 'Archive']) await rig.engine.accounts.syncFolder(mailbox.accountId, folder)
+    await agrees('INBOX', 'Archive')
+    await rig.engine.accounts.refreshFolders(mailbox.accountId)
+    for (const folder of ['INBOX', 'Archive']) await rig.engine.accounts.syncFolder(mailbox.accountId, folder)
+    await agrees('INBOX', 'Archive')
+    await rig.ok(`${mailbox.path}/folders/Archive/messages/${id}/read`, 'POST')
+    await agrees('Archive')
+    await rig.ok(`${mailbox.path}/folders/Archive/messages/${id}?new_folder_id=INBOX`, 'PUT')
+    await agrees('INBOX', 'Archive')
+  })
+
+  test('what others do is counted once, whether the list of folders told of it before or the folder itself', async () => {
+    const { accounts } = rig.engine
+    const looks = [
+      async () => {
+        await accounts.refreshFolders(mailbox.accountId)
+        await accounts.syncFolder(mailbox.accountId, 'Trash')
+      },
+      () => accounts.syncFolder(mailbox.accountId, 'Trash'),
+    ]
+    for (const look of looks) {
+      await imap.append('Trash', [letter('one'), letter('two')])
+      await look()
+      await agrees('Trash')
+      await imap.command('SELECT Trash')
+      const uid = await uidOf('one')
+      await imap.command(`UID STORE ${uid} +FLAGS (\\Seen)`)
+      await look()
+      await agrees('Trash')
+      await imap.command(`UID STORE ${uid} -FLAGS (\\Seen)`)
+      await imap.command(`UID STORE ${uid} +FLAGS (\\Deleted)`)
+      await imap.command(`UID EXPUNGE ${uid}`)
+      await look()
+      await agrees('Trash')
+    }
+  })
+
+  test('a mail that lies in the folder twice leaves it as a whole', async () => {
+    await imap.append('INBOX', [letter('twin')])
+    await imap.command('SELECT INBOX')
+    await imap.command(`UID COPY ${await uidOf('twin')} INBOX`)
+    const id = await until('the twins', async () => {
+      await rig.engine.accounts.syncFolder(mailbox.accountId, 'INBOX')
+      const twin = await idOf('twin')
+      const row = await rig.engine.store.messages.get(mailbox.accountId, twin)
+      return row?.placements.length === 2 ? twin : undefined
+    })
+    await rig.ok(`${mailbox.path}/folders/INBOX/messages/${id}?new_folder_id=Trash`, 'PUT')
+    assert.deepEqual(await foldersOf(id), ['Trash'])
+    await imap.command('SELECT INBOX')
+    assert.match((await imap.command('UID SEARCH SUBJECT "twin"')).join(' '), /SEARCH$/)
+    await imap.command('SELECT Trash')
+    assert.match((await imap.command('UID SEARCH SUBJECT "twin"')).join(' '), /SEARCH \d+ \d+$/)
+    await agrees('INBOX', 'Trash')
+  })
+
+  test('four moves of one message at the same time all succeed, and move it once', async () => {
+    const id = await idOf('raced')
+    const move = () => rig.call('PUT', `${mailbox.path}/folders/INBOX/messages/${id}?new_folder_id=Archive`)
+    const answers = await Promise.all([move(), move(), move(), move()])
+    assert.deepEqual(
+      answers.map(({ status }) => status),
+      [200, 200, 200, 200],
+      answers.map(({ bytes }) => bytes.toString()).join('\n'),
+    )
+    assert.deepEqual(await foldersOf(id), ['Archive'])
+    await agrees('INBOX', 'Archive')
+  })
+
+  test('without a folder it leaves INBOX, wherever else it lies', async () => {
+    await imap.command('SELECT INBOX')
+    await imap.command(`UID COPY ${await uidOf('both')} Archive`)
+    await rig.engine.accounts.syncFolder(mailbox.accountId, 'Archive')
+    const id = await idOf('both')
+    await rig.ok(`${mailbox.path}/messages/${id}?new_folder_id=Trash`, 'PUT')
+    assert.deepEqual(new Set((await foldersOf(id)) as string[]), new Set(['Archive', 'Trash']))
+    // and to a folder where it lies already nothing is moved
+    await rig.ok(`${mailbox.path}/messages/${id}?new_folder_id=Archive`, 'PUT')
+    assert.deepEqual(new Set((await foldersOf(id)) as string[]), new Set(['Archive', 'Trash']))
+  })
+
+  test('moves to different folders at the same time: without a folder each finds it', async () => {
+    const id = await idOf('shared')
+    const answers = await Promise.all(
+      ['Archive', 'Trash'].map((to) => rig.call('PUT', `${mailbox.path}/messages/${id}?new_folder_id=${to}`)),
+    )
+    assert.deepEqual(
+      answers.map(({ status }) => status),
+      [200, 200],
+    )
+    assert.deepEqual(((await foldersOf(id)) as string[]).length, 1, JSON.stringify(await foldersOf(id)))
+  })
+
+  test('a message that has gone is 404 with the id that was asked for', async () => {
+    const id = await idOf('gone')
+    await imap.command('SELECT INBOX')
+    const uid = await uidOf('gone')
+    const stale = await rig.engine.store.messages.get(mailbox.accountId, id)
+    assert(stale)
+    const place = stale.placements[0] ?? assert.fail()
+    const archive = await rig.engine.store.folders.byPath(mailbox.accountId, 'Archive')
+    assert(archive)
+    await imap.command(`UID STORE ${uid} +FLAGS (\\Deleted)`)
+    await imap.command(`UID EXPUNGE ${uid}`)
+    await assert.rejects(rig.engine.accounts.move(mailbox.accountId, stale, place, archive), {
+      code: 'not_found',
+      message: `message ${id} is invalid`,
+    })
+    const named = '<gone@sender.example>'
+    for (const [method, path] of [
+      ['PUT', '?new_folder_id=Archive'],
+      ['POST', '/read'],
+      ['GET', '/body'],
+      ['GET', '/raw'],
+    ] as const) {
+      const message = `${mailbox.path}/folders/INBOX/messages/${encodeURIComponent(named)}${path}`
+      const answer = await rig.call(method, message)
+      assert.equal(answer.status, 404, path)
+      assert.equal(answer.json()['value'], `message ${named} is invalid`, path)
+    }
+  })
+
+  test('a control character in body_search_string is a 400', async () => {
+    for (const text of ['a%00b', 'a%0Ab', '%1B', '%7F']) {
+      const answer = await rig.call('GET', `${mailbox.path}/messages?body_search_string=${text}`)
+      assert.equal(answer.status, 400, text)
+      assert.match(String(answer.json()['value']), /^body_search_string: must /)
+    }
+  })
+})
