@@ -9,8 +9,11 @@ import type { SyncDeps } from './state.ts'
 
 type ReportDeps = Pick<SyncDeps, 'store' | 'listener' | 'log'>
 
+/** Attempts to connect follow each other at intervals; more than a few within one report are not ours. */
+const claimsAtOnce = 3
+
 /**
- * Stores reports. `epochOf`: the epoch of our last claim, null before the first one; an owner that has taken the account over
+ * Stores reports. `epochOf`: the epoch of our last claim, null before the first one and while one is under way; an owner that has taken the account over
  * since has the word, and what we would report is dropped.
  */
 export function createReports(
@@ -21,14 +24,21 @@ export function createReports(
   const unanswered = new Map<string, readonly OutboxRecord[]>()
   return async (report) => {
     const { accountId } = report
-    try {
-      await storeReport(deps, report, epochOf(accountId), unanswered)
-      unanswered.delete(accountId)
-    } catch (error) {
-      if (isAppError(error, 'not_found')) unanswered.delete(accountId)
-      if (!isAppError(error, 'lease_lost')) throw error
-      unanswered.delete(accountId)
-      deps.log.debug({ accountId }, 'another owner speaks for the account')
+    for (let again = claimsAtOnce; ; again -= 1) {
+      const claimed = epochOf(accountId)
+      try {
+        await storeReport(deps, report, claimed, unanswered)
+        unanswered.delete(accountId)
+        return
+      } catch (error) {
+        if (isAppError(error, 'not_found')) unanswered.delete(accountId)
+        if (!isAppError(error, 'lease_lost')) throw error
+        // A claim of our own came in between.
+        if (again > 0 && (claimed === null || epochOf(accountId) !== claimed)) continue
+        unanswered.delete(accountId)
+        deps.log.debug({ accountId }, 'another owner speaks for the account')
+        return
+      }
     }
   }
 }

@@ -20,7 +20,7 @@ export interface Runtime {
   sync(signal: AbortSignal, progress: () => void): Promise<void>
   /** Resolves when stopped or when the session has to be renewed; rejects with what ended it. */
   watch(signal: AbortSignal, alive: () => void, completed: () => void): Promise<'stopped' | 'rotate'>
-  /** Of the last claim; null before the first one. */
+  /** Of the last claim; null before the first one and while one is under way. */
   epoch(): number | null
   /** For commands: what is live now, or null. */
   live(): Pick<Connection, 'state' | 'link'> | null
@@ -40,6 +40,7 @@ export function createRuntime(deps: RuntimeDeps, accountId: string): Runtime {
   return {
     async connect(signal, stage) {
       await release(holder, holder.open)
+      holder.epoch = null
       const account = await claimAccount(sync, accountId)
       holder.epoch = account.epoch
       const connection = await openConnection(deps, account, signal, stage)

@@ -114,3 +114,16 @@ test('who was taken over has no word any more', async (t) => {
   await store.accounts.remove(account.id)
   await assert.rejects(say('OK', null), (error) => isAppError(error, 'not_found'))
 })
+
+test('a claim of our own between reading and writing costs no report', async (t) => {
+  let claims = 0
+  const { store, account, told, say, state } = await open(t, (real) => ({
+    transition: async (step) => {
+      if ((claims += 1) === 1) state.epoch = (await real.claim(step.accountId))?.epoch ?? state.epoch
+      return real.transition(step)
+    },
+  }))
+  await say('DISABLED', 'no')
+  assert.equal((await store.accounts.get(account.id))?.status, 'DISABLED')
+  assert.equal(told.length, 1)
+})
