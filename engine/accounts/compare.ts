@@ -4,6 +4,7 @@
  */
 import type { KnownUid } from '../store/port.ts'
 import type { FolderCursor } from '../store/records.ts'
+import { unseenGone, unseenTurned } from './counts.ts'
 import { planFlags, type SeenFlags } from './plan.ts'
 import { readUids, uidSet } from './read.ts'
 import { cursorOf, quarantine, rowsById, storeRead, type SyncContext } from './write.ts'
@@ -22,8 +23,18 @@ async function askFlags({ session, state }: SyncContext, range: string, since?: 
   return { asked, flags: await session.fetchFlags(range, since) }
 }
 
-/** CONDSTORE: what changed since the cursor's modseq, which then becomes `highest` or the highest seen. */
+/** Each own write makes at most one answer of the server unsure. */
+const unsureMost = 5
+
+/**
+ * CONDSTORE: what changed since the cursor's modseq, which then becomes `highest` or the highest seen. What is unsure is asked for
+ * again, at the latest by the next look: the cursor does not pass it.
+ */
 export async function flagsSince(context: SyncContext, folderId: string, highest: string | null): Promise<void> {
+  for (let tries = 0; tries < unsureMost; tries += 1) if (await passFlags(context, folderId, highest)) return
+}
+
+async function passFlags(context: SyncContext, folderId: string, highest: string | null): Promise<boolean> {
   const cursor = cursorOf(context.state, folderId)
   const seen = await askFlags(context, '1:*', cursor.highestModseq)
   const modseqs = [
@@ -32,14 +43,17 @@ export async function flagsSince(context: SyncContext, folderId: string, highest
     ...seen.flags.map((one) => one.modseq ?? '0'),
   ]
   const next = modseqs.reduce((max, one) => (BigInt(one) > BigInt(max) ? one : max))
+  let sure = true
   for (let start = 0; start < seen.flags.length; start += window) {
-    await storeFlags(context, folderId, { ...seen, flags: seen.flags.slice(start, start + window) })
+    sure = (await storeFlags(context, folderId, { ...seen, flags: seen.flags.slice(start, start + window) })) && sure
   }
+  if (!sure) return false
   if (next !== cursor.highestModseq) {
     await context.state.commit(folderId, () => ({
       cursor: { ...cursorOf(context.state, folderId), highestModseq: next },
     }))
   }
+  return true
 }
 
 /** Without CONDSTORE: fetches flags of the newest messages, or of all in windows, and compares. */
@@ -53,8 +67,10 @@ export async function compareFlags(context: SyncContext, folderId: string, which
   }
 }
 
-async function storeFlags(context: SyncContext, folderId: string, { flags: seen, asked }: Seen): Promise<void> {
-  if (seen.length === 0) return
+/** false when something was left out as unsure. */
+async function storeFlags(context: SyncContext, folderId: string, { flags: seen, asked }: Seen): Promise<boolean> {
+  if (seen.length === 0) return true
+  let sure = true
   const { state, deps } = context
   const uids = seen.map((one) => one.uid)
   await state.commit(folderId, async (folder) => {
@@ -63,15 +79,14 @@ async function storeFlags(context: SyncContext, folderId: string, { flags: seen,
     const changed = seen.flatMap((one) => known.get(one.uid)?.messageId ?? [])
     const rows = await rowsById(context, changed.length > window ? [] : changed)
     const plan = { account: state.account, folder, uidValidity: cursor.uidValidity, own: state.own, now: deps.now() }
-    const { updates, changes } = planFlags(plan, seen, known, rows, asked)
+    const { updates, changes, unsure } = planFlags(plan, seen, known, rows, asked)
+    sure = !unsure
     if (updates.length === 0) return null
-    const read = updates.filter(
-      (update) => update.flags.includes('\\Seen') !== known.get(update.uid)?.flags.includes('\\Seen'),
-    )
-    const unseen = folder.unseen + read.reduce((sum, update) => sum + (update.flags.includes('\\Seen') ? -1 : 1), 0)
+    const unseen = folder.unseen + unseenTurned(state.toldCounts.get(folderId), cursor, updates, known)
     const counts = { messages: folder.messages, unseen: Math.max(0, unseen) }
     return { cursor: { ...cursor, syncedAt: deps.now() }, flagUpdates: updates, changes, counts }
   })
+  return sure
 }
 
 async function knownWithin(
@@ -95,12 +110,15 @@ export async function compareUids(context: SyncContext, folderId: string, exists
   const from = Math.max(1, cursor.backfillBelow)
   const present = new Set(await session.searchUids(`${from}:*`))
   const known = await knownWithin(context, folderId, cursor, from, cursor.uidNext - 1)
-  const suspects = [...known.keys()].filter((uid) => !present.has(uid) && !state.own.isDeparture(folderId, uid))
-  const vanished = await confirmGone(context, suspects)
+  const absent = Map.groupBy(
+    [...known.keys()].filter((uid) => !present.has(uid)),
+    (uid) => (state.own.isDeparture(folderId, uid) ? 'ours' : 'suspect'),
+  )
+  const vanished = await confirmGone(context, absent.get('suspect') ?? [])
   const quarantined = new Set(cursor.quarantined)
   const isUnknown = (uid: number) => uid >= from && uid < cursor.uidNext && !known.has(uid) && !quarantined.has(uid)
   const unknown = [...present].filter(isUnknown)
-  await takeOut(context, folderId, vanished, known, exists)
+  await takeOut(context, folderId, { vanished, leaving: absent.get('ours') ?? [], known, exists })
   await readMissing(context, folderId, unknown)
   deps.log.debug({ folder: folderId, vanished: vanished.length, missing: unknown.length }, 'compared')
 }
@@ -116,24 +134,39 @@ async function confirmGone({ session }: SyncContext, suspects: readonly number[]
   return still.filter((uid) => !fetched.has(uid))
 }
 
+interface Absent {
+  readonly vanished: readonly number[]
+  /** Taken away by ourselves: the write that is under way takes them out, and off the counts. */
+  readonly leaving: readonly number[]
+  readonly known: ReadonlyMap<number, KnownUid>
+  readonly exists: number
+}
+
 async function takeOut(
   context: SyncContext,
   folderId: string,
-  vanished: readonly number[],
-  known: ReadonlyMap<number, KnownUid>,
-  exists: number,
+  { vanished, leaving, known, exists }: Absent,
 ): Promise<void> {
   const { state, deps } = context
   const batch = deps.config.MAILROOM_SYNC_BATCH
   for (let start = 0; start === 0 || start < vanished.length; start += batch) {
     const page = vanished.slice(start, start + batch)
-    const unseen = page.filter((uid) => known.get(uid)?.flags.includes('\\Seen') === false).length
-    await state.commit(folderId, (folder) => ({
-      cursor: { ...cursorOf(state, folderId), exists, syncedAt: deps.now() },
-      vanished: page,
-      counts: { messages: exists, unseen: Math.max(0, folder.unseen - unseen) },
-    }))
+    await state.commit(folderId, async (folder) => {
+      const messages = exists + (await placedStill(context, folderId, leaving))
+      return {
+        cursor: { ...cursorOf(state, folderId), exists, syncedAt: deps.now() },
+        vanished: page,
+        counts: { messages, unseen: Math.max(0, folder.unseen - unseenGone(folder, messages, page, known)) },
+      }
+    })
   }
+}
+
+async function placedStill(context: SyncContext, folderId: string, uids: readonly number[]): Promise<number> {
+  if (uids.length === 0) return 0
+  const cursor = cursorOf(context.state, folderId)
+  const known = await knownWithin(context, folderId, cursor, Math.min(...uids), Math.max(...uids))
+  return uids.filter((uid) => known.has(uid)).length
 }
 
 /** Reads UIDs below the cursor that the index lacks: what a server left out earlier. What still cannot be read is quarantined. */

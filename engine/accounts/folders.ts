@@ -2,6 +2,7 @@
  * The list of folders and their counts, and which of them moved since their cursors were written. LIST-STATUS tells all in one
  * command; without it STATUS is asked of hot folders at every poll and of the others now and then.
  */
+import { folderId } from '../store/ids.ts'
 import type { ListedFolder } from '../store/port.ts'
 import type { FolderCursor, FolderRecord } from '../store/records.ts'
 import { isAppError } from '../errors.ts'
@@ -28,10 +29,11 @@ export function createFolderPoll(context: SyncContext): FolderPoll {
   let listedAt = Number.NEGATIVE_INFINITY
 
   async function list(): Promise<string[]> {
+    const asked = state.ownCounts.mark()
     const listed = await session.list({ status: session.capabilities.listStatus })
     listedAt = deps.now()
     const before = new Map([...state.folders.values()].map((folder) => [folder.path, folder]))
-    await reconcile(context, listed)
+    await reconcile(context, listed, asked)
     return listed.flatMap(({ path, status }) =>
       isMoved(context, state.folderByPath(path), before.get(path), status) ? [path] : [],
     )
@@ -63,12 +65,17 @@ function patience({ deps, session }: SyncContext, folder: FolderRecord): number 
 
 async function askStatus(context: SyncContext, folder: FolderRecord): Promise<boolean> {
   const { session, deps, state } = context
+  const asked = state.ownCounts.mark()
   try {
     const status = await session.status(folder.path)
     const { messages, unseen } = status
     const moved = isMoved(context, folder, folder, status)
-    if (messages !== null && unseen !== null && (messages !== folder.messages || unseen !== folder.unseen)) {
+    if (messages !== null && unseen !== null) {
       await state.exclusive(async () => {
+        if (state.ownCounts.isDoubtful(folder.id, asked)) return
+        state.toldCounts.set(folder.id, status)
+        const known = state.folders.get(folder.id)
+        if (known?.messages === messages && known.unseen === unseen) return
         await deps.store.folders.setCounts(folder.id, { messages, unseen })
         state.setFolders(
           [...state.folders.values()].map((one) => (one.id === folder.id ? { ...one, messages, unseen } : one)),
@@ -86,7 +93,7 @@ async function askStatus(context: SyncContext, folder: FolderRecord): Promise<bo
  * Brings the stored list up to date. An odd LIST (without INBOX, with less than half of what is known, or without a folder that
  * answers to its name) adds and updates, and removes nothing (imap-servers.md row 25).
  */
-async function reconcile(context: SyncContext, listed: readonly ListedMailbox[]): Promise<void> {
+async function reconcile(context: SyncContext, listed: readonly ListedMailbox[], asked: number): Promise<void> {
   const { deps, state } = context
   const complete = await isWhole(context, listed)
   if (!complete)
@@ -94,18 +101,20 @@ async function reconcile(context: SyncContext, listed: readonly ListedMailbox[])
       { accountId: state.account.id, listed: listed.length, known: state.folders.size },
       'odd folder list: nothing is removed',
     )
-  const rows: ListedFolder[] = listed.map((mailbox) => ({
-    path: mailbox.path,
-    delimiter: mailbox.delimiter,
-    attributes: mailbox.attributes,
-    specialUse: mailbox.specialUse,
-    selectable: mailbox.selectable,
-    messages: mailbox.status?.messages ?? null,
-    unseen: mailbox.status?.unseen ?? null,
-  }))
   await state.exclusive(async () => {
+    const rows = listed.map((mailbox) => listedRow(context, mailbox, asked))
     state.setFolders(await deps.store.folders.reconcile(state.account.id, state.account.epoch, rows, complete))
   })
+}
+
+/** Counts that may or may not have our own write in them are left as they are. */
+function listedRow({ state }: SyncContext, mailbox: ListedMailbox, asked: number): ListedFolder {
+  const { path, delimiter, attributes, specialUse, selectable } = mailbox
+  const id = folderId(state.account.id, path)
+  const status = state.ownCounts.isDoubtful(id, asked) ? null : mailbox.status
+  const counts = { messages: status?.messages ?? null, unseen: status?.unseen ?? null }
+  if (status !== null && counts.unseen !== null) state.toldCounts.set(id, status)
+  return { path, delimiter, attributes, specialUse, selectable, ...counts }
 }
 
 /** Whether what is missing from the list may be believed to be gone. */

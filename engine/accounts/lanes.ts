@@ -5,9 +5,10 @@
 import PQueue from 'p-queue'
 import type { AppError } from '../errors.ts'
 
-export type Priority = 'api' | 'live' | 'backfill'
+/** `stream`: the next piece of a long answer, which takes turns with live mail so that neither waits for the other's end. */
+export type Priority = 'api' | 'stream' | 'live' | 'backfill'
 
-const rank: Record<Priority, number> = { api: 2, live: 1, backfill: 0 }
+const rank: Record<Priority, number> = { api: 2, stream: 1, live: 1, backfill: 0 }
 
 export interface Lane {
   /**
@@ -64,7 +65,7 @@ function enlist<T>(queue: PQueue, waiting: Counts, active: { count: number }, ta
 /** At most `concurrency` tasks at once; 1 for one connection. */
 export function createLane(concurrency = 1): Lane {
   const queue = new PQueue({ concurrency })
-  const waiting: Counts = { api: 0, live: 0, backfill: 0 }
+  const waiting: Counts = { api: 0, stream: 0, live: 0, backfill: 0 }
   const active = { count: 0 }
   const ended = new AbortController()
   return {
@@ -74,7 +75,7 @@ export function createLane(concurrency = 1): Lane {
       return enlist(queue, waiting, active, { priority, work, given })
     },
     get pending() {
-      return active.count + waiting.api + waiting.live + waiting.backfill
+      return active.count + waiting.api + waiting.stream + waiting.live + waiting.backfill
     },
     wanted: (least) => (Object.keys(rank) as Priority[]).some((p) => rank[p] >= rank[least] && waiting[p] > 0),
     end(reason) {

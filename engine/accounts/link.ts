@@ -7,12 +7,13 @@ import type { Lane, Priority } from './lanes.ts'
 import type { Session } from './session-types.ts'
 
 export interface Link {
-  /** Runs work on the connection. A task that waits longer than `waitMs` for its turn rejects with `timeout`. */
+  /**
+   * Runs work on the connection. An API call, and a piece of its stream, that has no answer within `waitMs` rejects with `timeout`;
+   * one whose turn had not come by then is not begun any more.
+   */
   run<T>(priority: Priority, work: (session: Session) => Promise<T>): Promise<T>
   /** The same with the folder selected. */
   onFolder<T>(priority: Priority, path: string, work: (session: Session) => Promise<T>): Promise<T>
-  /** An API call that may take as long as its stream is read: bounded by the stream's own progress. */
-  hold<T>(work: (session: Session) => Promise<T>): Promise<T>
   /** true while a connection is open. */
   readonly open: boolean
   /** Work under way or waiting rejects with `account_unavailable`: another link follows this one. See `notBegun`. */
@@ -53,12 +54,11 @@ export function createLink(deps: LinkDeps): Link {
   const line: Line = { deps, ended: new AbortController(), session: null, timer: null }
 
   function bounded<T>(priority: Priority, work: (session: Session) => Promise<T>): Promise<T> {
-    return priority === 'api' ? inTime(run(line, priority, work), deps.waitMs) : run(line, priority, work)
+    return priority === 'api' || priority === 'stream' ? inTime(line, priority, work) : run(line, { priority, work })
   }
 
   return {
     run: bounded,
-    hold: (work) => run(line, 'api', work),
     onFolder: (priority, path, work) =>
       bounded(priority, async (session) => {
         await session.select(path)
@@ -75,8 +75,18 @@ export function createLink(deps: LinkDeps): Link {
   }
 }
 
-function run<T>(line: Line, priority: Priority, work: (session: Session) => Promise<T>): Promise<T> {
-  return line.deps.lane.run(priority, async () => {
+interface Task<T> {
+  readonly priority: Priority
+  readonly work: (session: Session) => Promise<T>
+  /** Its turn has come. */
+  readonly begun?: () => void
+  /** Gives up waiting for the turn. */
+  readonly signal?: AbortSignal
+}
+
+function run<T>(line: Line, { priority, work, begun, signal }: Task<T>): Promise<T> {
+  const turn = async (): Promise<T> => {
+    begun?.()
     line.ended.signal.throwIfAborted()
     if (line.timer !== null) clearTimeout(line.timer)
     try {
@@ -85,7 +95,8 @@ function run<T>(line: Line, priority: Priority, work: (session: Session) => Prom
     } finally {
       rest(line)
     }
-  })
+  }
+  return line.deps.lane.run(priority, turn, signal)
 }
 
 /** Work whose session we closed ourselves did not lose the connection: that is told apart. */
@@ -125,19 +136,23 @@ async function drop(line: Line): Promise<void> {
 }
 
 /** The answer, or `timeout`; work that goes on in the background is not lost, only no longer waited for. */
-async function inTime<T>(work: Promise<T>, waitMs: number): Promise<T> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(
-      () =>
-        reject(
-          new AppError('timeout', `the mail server did not answer within ${Math.round(waitMs / 1000)} s`, {
-            retryAfterMs: 5000,
-          }),
-        ),
-      waitMs,
-    )
-  })
-  work.catch(() => undefined)
-  return Promise.race([work, late]).finally(() => clearTimeout(timer))
+async function inTime<T>(line: Line, priority: Priority, work: (session: Session) => Promise<T>): Promise<T> {
+  const { waitMs } = line.deps
+  const unbegun = new AbortController()
+  const late = Promise.withResolvers<never>()
+  let waiting = true
+  const timer = setTimeout(() => {
+    if (waiting) unbegun.abort(tooLate('the connection to the mail server is busy with other work of this account'))
+    else late.reject(tooLate(`the mail server did not answer within ${Math.round(waitMs / 1000)} s`))
+  }, waitMs)
+  const begun = (): void => {
+    waiting = false
+  }
+  const answer = run(line, { priority, work, begun, signal: unbegun.signal })
+  answer.catch(() => undefined)
+  return Promise.race([answer, late.promise]).finally(() => clearTimeout(timer))
+}
+
+function tooLate(message: string): AppError {
+  return new AppError('timeout', message, { retryAfterMs: 5000 })
 }

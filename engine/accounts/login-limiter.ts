@@ -1,12 +1,16 @@
 /**
  * Spreads new logins over time, host by host, so that a restart with a thousand accounts does not look like an attack. A username
  * whose logins a host rejects is tried there less often, but never not at all; the other usernames of the host notice nothing.
+ * What was rejected is a credential: a new one need not wait for the failures of the old, up to a number that looks like guessing.
  */
+import { createHmac, randomBytes } from 'node:crypto'
 
 /** Failed logins of one username within this time count … */
 const failureWindowMs = 600_000
-/** … and from this many on the username is slowed at this host … */
+/** … and from this many with one credential on, the username is slowed at this host with that credential … */
 const failureBudget = 5
+/** … from this many on with whichever … */
+const usernameBudget = 15
 /** … by this factor. */
 const slowFactor = 10
 const minuteMs = 60_000
@@ -16,24 +20,34 @@ const rampFactor = 4
 const mostHosts = 10_000
 
 export interface LoginLimiter {
-  /** Resolves when a login to the host may begin. An `urgent` one (an API call waits for it) goes before the others. */
+  /**
+   * Resolves when a login to the host may begin. An `urgent` one (an API call waits for it) goes before the others. `secret` = what the
+   * login is made with; nothing of it is kept.
+   */
   enter(
     host: string,
     username: string,
-    options: { readonly urgent: boolean; readonly signal: AbortSignal },
+    options: { readonly urgent: boolean; readonly signal: AbortSignal; readonly secret?: string },
   ): Promise<void>
   /** The server rejected the login that was let in. */
-  failed(host: string, username: string): void
+  failed(host: string, username: string, secret?: string): void
   /** ms until an urgent login asked for now could begin at the earliest; 0 = at once. */
-  delay(host: string, username: string): number
+  delay(host: string, username: string, secret?: string): number
+  /** How many rejected logins slow this one; 0 = none do, only the pace of the host. */
+  rejections(host: string, username: string, secret?: string): number
   /** Logins waiting, over all hosts. */
   readonly waiting: number
   /** Hosts of which something is remembered. */
   readonly hosts: number
 }
 
-interface Entrant {
+/** Who logs in: a username, and the fingerprint of the credential. */
+interface Who {
   readonly user: string
+  readonly key: string
+}
+
+interface Entrant extends Who {
   readonly urgent: boolean
   readonly admit: () => void
 }
@@ -41,7 +55,7 @@ interface Entrant {
 /** A username that failed lately: when its logins began, and when they failed; oldest first. */
 interface Suspect {
   starts: number[]
-  failures: number[]
+  failures: { readonly at: number; readonly key: string }[]
 }
 
 interface Gate {
@@ -69,10 +83,18 @@ function hostStart({ starts }: Gate, perMinute: number, at: number, urgent: bool
   return nextStart(starts, perMinute, urgent ? 0 : minuteMs / perMinute / rampFactor, at)
 }
 
+/** Failures that count against this login; 0 while they are within the budgets. */
+function rejectionsOf({ suspects }: Gate, { user, key }: Who): number {
+  const failures = suspects.get(user)?.failures ?? []
+  const same = failures.filter((failure) => failure.key === key).length
+  if (same >= failureBudget) return same
+  return failures.length >= usernameBudget ? failures.length : 0
+}
+
 /** `at` for everybody who is not slowed. */
-function ownStart({ suspects }: Gate, user: string, perMinute: number, at: number): number {
-  const suspect = suspects.get(user)
-  if (suspect === undefined || suspect.failures.length < failureBudget) return at
+function ownStart(gate: Gate, who: Who, perMinute: number, at: number): number {
+  const suspect = gate.suspects.get(who.user)
+  if (suspect === undefined || rejectionsOf(gate, who) === 0) return at
   const limit = Math.max(1, Math.floor(perMinute / slowFactor))
   return nextStart(suspect.starts, limit, minuteMs / limit, at)
 }
@@ -81,7 +103,7 @@ function forget(gate: Gate, at: number): void {
   gate.starts = gate.starts.filter((time) => time > at - minuteMs)
   for (const [user, suspect] of gate.suspects) {
     suspect.starts = suspect.starts.filter((time) => time > at - minuteMs)
-    suspect.failures = suspect.failures.filter((time) => time > at - failureWindowMs)
+    suspect.failures = suspect.failures.filter((failure) => failure.at > at - failureWindowMs)
     if (suspect.failures.length === 0) gate.suspects.delete(user)
   }
 }
@@ -94,7 +116,7 @@ function nextUp(
 ): { readonly entrant: Entrant; readonly start: number } | null {
   let best: { readonly entrant: Entrant; readonly start: number } | null = null
   for (const entrant of gate.queue) {
-    const own = ownStart(gate, entrant.user, perMinute, at)
+    const own = ownStart(gate, entrant, perMinute, at)
     const start = Math.max(own, hostStart(gate, perMinute, at, entrant.urgent))
     if (best === null || start < best.start) best = { entrant, start }
     // Nobody behind can be earlier than one whom only the host's pace holds.
@@ -187,31 +209,47 @@ function createGates(now: () => number): Gates {
   }
 }
 
+/** Tells credentials apart without keeping them; the key of the fingerprints is this process's own. */
+function createFingerprints(): (username: string, secret?: string) => Who {
+  const salt = randomBytes(32)
+  return (username, secret = '') => ({
+    user: username.toLowerCase(),
+    key: createHmac('sha256', salt).update(secret).digest('base64'),
+  })
+}
+
 /** `perMinute` 0 = no limit. */
 export function createLoginLimiter(options: { readonly perMinute: number; readonly now?: () => number }): LoginLimiter {
   const limits: Limits = { perMinute: options.perMinute, now: options.now ?? Date.now }
   const { perMinute, now } = limits
   const gates = createGates(now)
+  const whoIs = createFingerprints()
   return {
-    async enter(host, username, { urgent, signal }) {
+    async enter(host, username, { urgent, signal, secret }) {
       signal.throwIfAborted()
-      if (perMinute > 0) await wait(gates.of(host), limits, { user: username.toLowerCase(), urgent }, signal)
+      if (perMinute > 0) await wait(gates.of(host), limits, { ...whoIs(username, secret), urgent }, signal)
     },
-    failed(host, username) {
+    failed(host, username, secret) {
       if (perMinute === 0) return
       const { suspects, starts } = gates.of(host)
-      const user = username.toLowerCase()
+      const { user, key } = whoIs(username, secret)
       const suspect = suspects.get(user) ?? { starts: starts.slice(-1), failures: [] }
-      suspect.failures.push(now())
+      suspect.failures.push({ at: now(), key })
       suspects.set(user, suspect)
     },
-    delay(host, username) {
+    delay(host, username, secret) {
       const gate = gates.known(host)
       if (perMinute === 0 || gate === undefined) return 0
       const at = now()
       forget(gate, at)
-      const own = ownStart(gate, username.toLowerCase(), perMinute, at)
+      const own = ownStart(gate, whoIs(username, secret), perMinute, at)
       return Math.ceil(Math.max(own, hostStart(gate, perMinute, at, true)) - at)
+    },
+    rejections(host, username, secret) {
+      const gate = gates.known(host)
+      if (perMinute === 0 || gate === undefined) return 0
+      forget(gate, now())
+      return rejectionsOf(gate, whoIs(username, secret))
     },
     get waiting() {
       return [...gates.all.values()].reduce((sum, gate) => sum + gate.queue.length, 0)

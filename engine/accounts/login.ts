@@ -9,6 +9,7 @@ import type { Lane, Priority } from './lanes.ts'
 import type { LoginLimiter } from './login-limiter.ts'
 import type { OpenSession, Session, SessionOptions } from './session-types.ts'
 import type { SyncDeps } from './state.ts'
+import type { Credential } from './types.ts'
 
 export interface LoginDeps {
   readonly sync: SyncDeps
@@ -45,18 +46,19 @@ export async function login(
   stage: LoginStage = () => undefined,
 ): Promise<LoggedIn> {
   stage('queued')
-  await deps.limiter.enter(account.server, account.username, { urgent: priority === 'api', signal })
+  const secret = secretOf(openCredential(deps.sealer, account))
+  await deps.limiter.enter(account.server, account.username, { urgent: priority === 'api', signal, secret })
   return deps.dialing.run(
     priority,
     () => {
       stage('dialing')
-      return dial(deps, account, signal)
+      return dial(deps, account, secret, signal)
     },
     signal,
   )
 }
 
-async function dial(deps: LoginDeps, account: AccountRecord, signal: AbortSignal): Promise<LoggedIn> {
+async function dial(deps: LoginDeps, account: AccountRecord, secret: string, signal: AbortSignal): Promise<LoggedIn> {
   const { config, metrics } = deps.sync
   const { auth, expiresAt, refused } = await authOf(deps, account)
   try {
@@ -67,11 +69,16 @@ async function dial(deps: LoginDeps, account: AccountRecord, signal: AbortSignal
     const { code } = toAppError(error)
     metrics.imapLogins.inc({ outcome: code })
     if (code === 'auth_rejected') {
-      deps.limiter.failed(account.server, account.username)
+      deps.limiter.failed(account.server, account.username, secret)
       refused()
     }
     throw error
   }
+}
+
+/** What tells one credential from another, for the limiter. */
+export function secretOf(credential: Credential): string {
+  return credential.kind === 'password' ? credential.password : credential.refreshToken
 }
 
 function settingsOf(config: Config, account: AccountRecord): Omit<SessionOptions, 'auth'> {

@@ -157,18 +157,19 @@ export interface SeenFlags {
 }
 
 /**
- * The index has a newer word than this one: of the server (by modseq, which another session has passed already), or of our own
- * STORE, made after the server was asked. Or it is a message that we are just taking away, by \Deleted where MOVE is missing.
+ * The index has a newer word of the server than this one (by modseq, which another session has passed already), or it is a message
+ * that we are just taking away, by \Deleted where MOVE is missing.
  */
-function isStale({ own, folder }: PlanContext, { uid, modseq }: SeenFlags, before: KnownUid, asked: number): boolean {
+function isStale({ own, folder }: PlanContext, { uid, modseq }: SeenFlags, before: KnownUid): boolean {
   const passed = BigInt(folder.cursor?.highestModseq ?? '0')
   const older = modseq !== null && BigInt(modseq) < BigInt(before.modseq) && BigInt(modseq) <= passed
-  return older || own.isWrittenSince(folder.id, uid, asked) || own.isDeparture(folder.id, uid)
+  return older || own.isDeparture(folder.id, uid)
 }
 
 /**
  * What the server says of flags against what the index has. Own writes update the row and tell nobody. `asked` = own.mark() when
- * the server was asked.
+ * the server was asked. `unsure`: we wrote since, and nobody can tell whether this is from before our write or from after it: the
+ * server has to be asked once more.
  */
 export function planFlags(
   context: PlanContext,
@@ -176,15 +177,20 @@ export function planFlags(
   known: ReadonlyMap<number, KnownUid>,
   rows: ReadonlyMap<string, MessageRecord>,
   asked: number,
-): { readonly updates: FlagUpdate[]; readonly changes: PlannedChange[] } {
+): { readonly updates: FlagUpdate[]; readonly changes: PlannedChange[]; readonly unsure: boolean } {
   const updates: FlagUpdate[] = []
   const changes: PlannedChange[] = []
+  let unsure = false
   for (const one of seen) {
     const { uid, flags, modseq } = one
     const before = known.get(uid)
     const now = normalFlags(flags)
     if (before === undefined || before.flags.join(' ') === now.join(' ')) continue
-    if (isStale(context, one, before, asked)) continue
+    if (isStale(context, one, before)) continue
+    if (context.own.isWrittenSince(context.folder.id, uid, asked)) {
+      unsure = true
+      continue
+    }
     const own = context.own.isFlags(context.folder.id, uid, now)
     const rev = own ? before.rev : before.rev + 1
     updates.push({ messageId: before.messageId, uid, flags: now, modseq: modseq ?? before.modseq, rev })
@@ -203,7 +209,7 @@ export function planFlags(
       message: row,
     })
   }
-  return { updates, changes }
+  return { updates, changes, unsure }
 }
 
 /**

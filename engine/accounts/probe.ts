@@ -6,6 +6,7 @@ import { AppError, failureClasses, isAppError } from '../errors.ts'
 import { resolveGuarded } from '../net/address.ts'
 import type { Config } from '../config.ts'
 import { connectionFailure } from './failures.ts'
+import { secretOf } from './login.ts'
 import type { LoginLimiter } from './login-limiter.ts'
 import type { OpenSession, SessionOptions } from './session-types.ts'
 import type { Credential, MailboxSettings, ProbeFailure, ProbeResult } from './types.ts'
@@ -104,26 +105,33 @@ function sessionOptions(
   }
 }
 
-/** Our own limit on logins, in true words: nobody dialled. */
+/** Our own limit on logins, in true words: nobody dialled. `rejections` 0 = the pace of the host. */
 class TurnMissed extends AppError {
-  constructor(waitMs: number) {
+  constructor(waitMs: number, rejections: number) {
     const seconds = Math.max(1, Math.ceil(waitMs / 1000))
-    super('throttled', `too many logins to this host at the moment; try again in ${seconds} s`, {
-      retryAfterMs: seconds * 1000,
-    })
+    const why =
+      rejections === 0
+        ? 'too many logins to this host at the moment'
+        : `the mail server rejected ${rejections} logins of this username within 10 minutes, so it is asked less often`
+    super('throttled', `${why}; try again in ${seconds} s`, { retryAfterMs: seconds * 1000 })
   }
 }
 
 /** Waits for the turn at the host, half of the whole time at most: what is left must do for the login itself. */
-async function takeTurn({ config, logins }: ProbeDeps, settings: MailboxSettings, signal: AbortSignal): Promise<void> {
-  const { server, username } = settings
+async function takeTurn(
+  { config, logins }: ProbeDeps,
+  { settings: { server, username }, credential }: Attempt,
+  signal: AbortSignal,
+): Promise<void> {
+  const secret = secretOf(credential)
   const patienceMs = config.MAILROOM_CREATE_TIMEOUT / 2
-  const waitMs = logins.delay(server, username)
-  if (waitMs > patienceMs) throw new TurnMissed(waitMs)
+  const missedBy = (): TurnMissed =>
+    new TurnMissed(logins.delay(server, username, secret), logins.rejections(server, username, secret))
+  if (logins.delay(server, username, secret) > patienceMs) throw missedBy()
   const missed = new AbortController()
-  const timer = setTimeout(() => missed.abort(new TurnMissed(logins.delay(server, username))), patienceMs)
+  const timer = setTimeout(() => missed.abort(missedBy()), patienceMs)
   try {
-    await logins.enter(server, username, { urgent: true, signal: AbortSignal.any([signal, missed.signal]) })
+    await logins.enter(server, username, { urgent: true, signal: AbortSignal.any([signal, missed.signal]), secret })
   } finally {
     clearTimeout(timer)
   }
@@ -139,7 +147,7 @@ async function attempt(deps: ProbeDeps, given: Attempt, signal: AbortSignal): Pr
     credential.kind === 'password'
       ? { password: credential.password }
       : { accessToken: await accessToken(developerId, credential, signal) }
-  await takeTurn(deps, settings, signal)
+  await takeTurn(deps, given, signal)
   const session = await openSession(sessionOptions(deps, given, auth), signal)
   const close = (): void => void session.close()
   signal.addEventListener('abort', close, { once: true })
@@ -162,7 +170,7 @@ export function createProbe(deps: ProbeDeps): Probe {
     } catch (error) {
       const known = connectionFailure(error)
       if (isAppError(known, 'auth_rejected')) {
-        deps.logins.failed(settings.server, settings.username)
+        deps.logins.failed(settings.server, settings.username, secretOf(credential))
         if (credential.kind === 'oauth2') deps.forgetToken?.(credential.refreshToken)
       }
       log.add(`# ${known.message}`)

@@ -4,7 +4,6 @@
  * of a failure class, `timeout` or `server_refused` (tagged NO, text in details.response); after any error but `server_refused`
  * the session is closed. A socket error never escapes as an unhandled event.
  */
-import type { Readable } from 'node:stream'
 import type { AppError } from '../errors.ts'
 import type { SpecialUse } from '../store/records.ts'
 
@@ -112,6 +111,19 @@ export interface SessionCapabilities {
   readonly identity: 'gmail' | 'objectid' | null
 }
 
+/** The new UID when the server tells it (UIDPLUS). null newUid = unknown. */
+export interface Placed {
+  readonly newUid: number | null
+  readonly uidValidity: string | null
+}
+
+/** A piece of a section. */
+export interface Chunk {
+  readonly bytes: Buffer
+  /** Nothing follows. */
+  readonly last: boolean
+}
+
 /** What a watching session hears of its selected mailbox. */
 export type SessionEvent =
   | { readonly type: 'exists'; readonly count: number }
@@ -155,21 +167,16 @@ export interface Session {
   searchBody(text: string): Promise<number[]>
   /** BODY.PEEK[section]<0.maxBytes>; '' = whole message, 'HEADER' = header block, '1.2.MIME' … null when absent. */
   fetchSection(uid: number, section: string, maxBytes: number): Promise<Buffer | null>
-  /** The same, streamed in chunks; deadline on progress. Undecoded. null when the message is gone. */
-  streamSection(uid: number, section: string): Promise<Readable | null>
+  /** BODY.PEEK[section]<from.count>: one piece of a stream, undecoded. null when the message or the part is not there. */
+  fetchChunk(uid: number, section: string, from: number, count: number): Promise<Chunk | null>
   store(
     uid: number,
     change: { readonly add: readonly string[]; readonly remove: readonly string[] },
   ): Promise<{ readonly flags: readonly string[]; readonly modseq: string | null } | null>
-  /** Answers the new UID when the server tells it (UIDPLUS). null newUid = unknown. */
-  move(uid: number, toPath: string): Promise<{ readonly newUid: number | null; readonly uidValidity: string | null }>
-  copy(uid: number, toPath: string): Promise<{ readonly newUid: number | null; readonly uidValidity: string | null }>
-  append(
-    path: string,
-    raw: Buffer,
-    flags: readonly string[],
-    internalDate: number,
-  ): Promise<{ readonly newUid: number | null; readonly uidValidity: string | null }>
+  /** Where the message is now; null when there is no such UID. */
+  move(uid: number, toPath: string): Promise<Placed | null>
+  copy(uid: number, toPath: string): Promise<Placed | null>
+  append(path: string, raw: Buffer, flags: readonly string[], internalDate: number): Promise<Placed>
   /** Expunges only these UIDs where UIDPLUS is offered; null = all that are \Deleted. */
   expunge(uids: readonly number[] | null): Promise<void>
   createMailbox(path: string): Promise<void>

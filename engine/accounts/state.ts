@@ -9,8 +9,10 @@ import type { Metrics } from '../observe/metrics.ts'
 import type { AddedMessage, FlagUpdate, Store, SyncBatch } from '../store/port.ts'
 import type { AccountRecord, ContactDelta, FolderCursor, FolderRecord } from '../store/records.ts'
 import type { Lane } from './lanes.ts'
+import { createOwnCounts, type OwnCounts } from './own-counts.ts'
 import { createOwnWrites, type OwnWrites } from './own-writes.ts'
 import type { PlannedChange } from './plan.ts'
+import type { MailboxStatus } from './session-types.ts'
 import type { ChangeListener } from './types.ts'
 
 export interface SyncDeps {
@@ -39,6 +41,9 @@ export interface BatchParts {
 export interface AccountState {
   readonly account: AccountRecord
   readonly own: OwnWrites
+  readonly ownCounts: OwnCounts
+  /** By folder id: the counts that the server told last, as far as they were taken over. */
+  readonly toldCounts: Map<string, MailboxStatus>
   /** The user's own addresses, for contacts. */
   readonly ownAddresses: readonly string[]
   /** By folder id. */
@@ -95,6 +100,8 @@ export function createAccountState(
       return inner.account
     },
     own: createOwnWrites(deps.now),
+    ownCounts: createOwnCounts(),
+    toldCounts: new Map(),
     ownAddresses,
     folders: byId,
     folderByPath: (path) => [...byId.values()].find((folder) => folder.path === path) ?? null,
@@ -104,12 +111,7 @@ export function createAccountState(
       inner.written = listener
     },
     exclusive,
-    writeIndex: (folderIds, work) =>
-      exclusive(async () => {
-        const done = await work()
-        for (const id of new Set(folderIds)) await recount(inner, id)
-        return done
-      }),
+    writeIndex: (folderIds, work) => exclusive(() => writeOurs(inner, folderIds, work)),
     setAccount(newer) {
       inner.account = { ...newer, epoch: inner.account.epoch }
     },
@@ -138,6 +140,12 @@ function replaceFolders(folders: Map<string, FolderRecord>, listed: readonly Fol
   for (const folder of listed) {
     folders.set(folder.id, { ...folder, cursor: known.get(folder.id)?.cursor ?? folder.cursor })
   }
+}
+
+async function writeOurs<T>(inner: Inner, folderIds: readonly string[], work: () => Promise<T>): Promise<T> {
+  const done = await work()
+  for (const id of new Set(folderIds)) await recount(inner, id)
+  return done
 }
 
 async function recount({ deps, folders }: Inner, folderId: string): Promise<void> {

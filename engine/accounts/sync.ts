@@ -61,7 +61,7 @@ async function openCursor(
     syncedAt: deps.now(),
     quarantined: [],
     liveFrom: uidNext,
-    ...(known === null ? await appeared(context) : remap(context, folder, known, uidNext)),
+    ...(known === null ? await firstOpening(context, uidNext) : remap(context, folder, known, uidNext)),
   }
   await state.commit(folder.id, () => ({ cursor: fresh, counts: { messages: selected.exists, unseen: folder.unseen } }))
   // After the cursor, so that a crash in between tells nobody that the mail of the folder is gone; repeated at every opening.
@@ -69,11 +69,16 @@ async function openCursor(
   return requireFolder(state, folder.path)
 }
 
-/** A folder that is new since the initial sync: what is moved there is told. */
-async function appeared({ deps, state }: SyncContext): Promise<Pick<FolderCursor, 'appearedAt'>> {
+/** A folder that is new since the initial sync: what is moved there is told. All are new where the account was another mailbox. */
+async function firstOpening(
+  { deps, state }: SyncContext,
+  uidNext: number,
+): Promise<Pick<FolderCursor, 'appearedAt' | 'remapSince'> & Partial<Pick<FolderCursor, 'backfillBelow'>>> {
   const account = await deps.store.accounts.get(state.account.id)
-  const complete = account !== null && account.resume.initialSyncAt !== null
-  return complete ? { appearedAt: deps.now() - remapSlackMs } : {}
+  if (account === null) return {}
+  if (account.resume.initialSyncAt !== null) return { appearedAt: deps.now() - remapSlackMs }
+  if (account.remapSince === undefined) return {}
+  return { remapSince: account.remapSince - remapSlackMs, backfillBelow: Math.max(2, uidNext) }
 }
 
 /** Rows 7 and 8 of imap-servers.md: the server says no UIDNEXT at all. */

@@ -1,7 +1,9 @@
 /** Writing what was read: one batch of one folder, planned against the newest cursor and stored in one step. */
 import { AppError } from '../errors.ts'
-import type { FolderCursor, FolderRecord, MessageRecord, Placement } from '../store/records.ts'
+import type { FolderCursor, FolderRecord, MessageRecord } from '../store/records.ts'
+import { liesAt, type Place } from '../store/rows.ts'
 import { correspondentsOf } from './correspondents.ts'
+import { unseenArrived } from './counts.ts'
 import { isSameMail } from './identity.ts'
 import { planAdded, readMessage, type ReadMessage, type Source } from './plan.ts'
 import type { FetchedMessage, Session } from './session-types.ts'
@@ -26,24 +28,26 @@ export function quarantine(quarantined: readonly number[], poison: readonly numb
 }
 
 /**
- * The message under the identity that the index knows it by: a move by APPEND or a migration gives it a new INTERNALDATE, so live
- * mail that looks new is looked up once more by its Message-ID, and is the known message when that one left its place or lies in
- * another folder only.
+ * The messages under the identities that the index knows them by: a move by APPEND or a migration gives mail a new INTERNALDATE, so
+ * mail that looks new, live or in a folder that is read anew, is looked up once more by its Message-ID, and is the known message
+ * when that one left its place or lies in another folder only.
  */
-async function recognised(
-  context: SyncContext,
-  folderId: string,
-  message: FetchedMessage,
-  source: Source,
-): Promise<ReadMessage> {
+async function recognised(context: SyncContext, folderId: string, reading: Reading): Promise<ReadMessage[]> {
   const { state, deps, session } = context
-  const read = readMessage(state.account, message, session.capabilities.identity)
-  const messageIdHeader = read.facts.emailMessageId
-  if (source !== 'live' || messageIdHeader === null || session.capabilities.identity !== null) return read
-  const row = await deps.store.messages.find(state.account.id, messageIdHeader)
-  if (row === null || row.id === read.id || !isSameMail(read.facts, row)) return read
+  const { identity } = session.capabilities
+  const all = reading.messages.map((message) => readMessage(state.account, message, identity))
+  const anew = reading.source === 'live' || state.folders.get(folderId)?.cursor?.remapSince !== undefined
+  const references = anew && identity === null ? all.flatMap(({ facts }) => facts.emailMessageId ?? []) : []
+  if (references.length === 0) return all
+  const known = await deps.store.messages.byMessageIds(state.account.id, references)
+  return all.map((read) => knownAs(read, folderId, known.get(read.facts.emailMessageId ?? '')))
+}
+
+function knownAs(read: ReadMessage, folderId: string, row: MessageRecord | undefined): ReadMessage {
+  if (row === undefined || row.id === read.id || !isSameMail(read.facts, row)) return read
   const here = row.placements.filter((placement) => placement.folderId === folderId)
-  const isThatOne = here.length === 0 || row.gone.length > 0 || here.some((placement) => placement.uid === message.uid)
+  const isThatOne =
+    here.length === 0 || row.gone.length > 0 || here.some((placement) => placement.uid === read.fetched.uid)
   return isThatOne ? { ...read, id: row.id, identity: row.identity } : read
 }
 
@@ -72,15 +76,18 @@ function isWanted(
   row: MessageRecord | undefined,
 ): boolean {
   if (only === 'above') return uid >= uidNext
-  const isHere = (one: Placement) => one.folderId === folderId && one.uid === uid && one.uidValidity === uidValidity
-  return only === 'all' || row === undefined || !row.placements.some(isHere)
+  return only === 'all' || !isPlaced(row, { folderId, uid, uidValidity })
+}
+
+function isPlaced(row: MessageRecord | undefined, place: Required<Place>): boolean {
+  return row?.placements.some((one) => liesAt(one, place)) === true
 }
 
 /** Stores read messages: rows, contacts, changes with their callbacks, and the cursor as `move` leaves it. */
 export async function storeRead(context: SyncContext, folderId: string, reading: Reading): Promise<void> {
   const { state, deps } = context
   const { messages, source, only, move } = reading
-  const all = await Promise.all(messages.map((message) => recognised(context, folderId, message, source)))
+  const all = await recognised(context, folderId, reading)
   const ids = all.map((message) => message.id)
   await state.commit(folderId, async (folder) => {
     const cursor = cursorOf(state, folderId)
@@ -92,14 +99,16 @@ export async function storeRead(context: SyncContext, folderId: string, reading:
     const { added, changes } = planAdded(plan, read, existing, source)
     const contacts = await correspondentsOf(context, folder, read)
     const next = { ...move(cursor), syncedAt: now }
-    const counts = source === 'live' ? { messages: next.exists, unseen: folder.unseen + unseenOf(read) } : null
+    // What our own write has put there is counted already.
+    const fresh = read.filter(({ id, fetched: { uid } }) => {
+      return !isPlaced(existing.get(id), { folderId, uid, uidValidity: cursor.uidValidity })
+    })
+    const arrived = fresh.map(({ fetched }) => fetched)
+    const unseen = folder.unseen + unseenArrived(state.toldCounts.get(folderId), cursor, arrived)
+    const counts = source === 'live' ? { messages: next.exists, unseen } : null
     return { cursor: next, added, changes, contacts, counts }
   })
   deps.metrics.messagesIndexed.inc({ source }, messages.length)
-}
-
-function unseenOf(read: readonly ReadMessage[]): number {
-  return read.filter((message) => message.fetched.flags?.includes('\\Seen') === false).length
 }
 
 export async function rowsById(context: SyncContext, ids: readonly string[]): Promise<Map<string, MessageRecord>> {

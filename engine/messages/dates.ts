@@ -76,7 +76,7 @@ function assemble(parts: Parts): number | null {
   // 60 is a leap second, which this clock does not have.
   const second = Math.min(Number(parts.second), 59)
   if (month < 0 || hour > 23 || minute > 59 || Number(parts.second) > 60) return null
-  const local = Date.UTC(year, month, day, hour, minute, second)
+  const local = year < 100 ? Number.NaN : Date.UTC(year, month, day, hour, minute, second)
   if (day < 1 || new Date(local).getUTCMonth() !== month) return null
   return local - offsetMinutes(parts.zone) * 60_000
 }
@@ -106,9 +106,12 @@ function read(text: string): number | null {
   return Number.isNaN(at) ? null : at
 }
 
-/** ms since 1970, or null when the value is absent, unreadable or lies before 1970. Never throws. */
+/** RFC 5322 §3.3: no year is before 1900. */
+const earliest = Date.UTC(1900, 0, 1)
+
+/** ms since 1970, negative before; null when the value is absent, unreadable or lies before 1900. Never throws. */
 export function parseDate(value: string): number | null {
   const text = withoutComments(value.slice(0, 300)).toLowerCase().replace(/\s+/g, ' ').trim().slice(0, 120)
   const at = read(text)
-  return at !== null && at >= 0 ? at : null
+  return at !== null && at >= earliest ? at : null
 }

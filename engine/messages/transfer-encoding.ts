@@ -5,6 +5,7 @@
  */
 import { Transform, type TransformCallback } from 'node:stream'
 import { createQuotedPrintableDecoder } from './quoted-printable.ts'
+import { createUuDecoder } from './uuencode.ts'
 
 /** Fed in pieces of any size; `end` gives what was still held back. */
 export interface TransferDecoder {
@@ -38,11 +39,14 @@ export function createBase64Decoder(): TransferDecoder {
 
 const identity = (): TransferDecoder => ({ write: (chunk) => chunk, end: () => nothing })
 
+const uuNames = new Set(['x-uuencode', 'x-uue', 'uuencode', 'uue'])
+
 /** Decoder of a Content-Transfer-Encoding; 7bit, 8bit, binary and unknown words pass bytes through. */
 export function createTransferDecoder(encoding: string): TransferDecoder {
   const name = encoding.trim().toLowerCase()
   if (name === 'base64') return createBase64Decoder()
   if (name === 'quoted-printable') return createQuotedPrintableDecoder()
+  if (uuNames.has(name)) return createUuDecoder()
   return identity()
 }
 

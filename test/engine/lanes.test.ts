@@ -219,6 +219,19 @@ suite('the login limiter', () => {
     assert.equal(limiter.delay('mail.example', 'eve'), 40_000)
   })
 
+  test('a new credential does not wait for the failures of the old one, until it looks like guessing', async (t) => {
+    const { limiter, pass } = clocked(t, 50)
+    const host = 'mail.example'
+    for (let n = 0; n < 5; n += 1) limiter.failed(host, 'ann', 'old')
+    assert.equal(limiter.rejections(host, 'ANN', 'old'), 5)
+    assert.deepEqual([limiter.delay(host, 'ann', 'new'), limiter.rejections(host, 'ann', 'new')], [0, 0])
+    for (let n = 0; n < 10; n += 1) limiter.failed(host, 'ann', `guess ${n}`)
+    assert.equal(limiter.rejections(host, 'ann', 'new'), 15)
+    assert.equal(limiter.rejections(host, 'bob', 'old'), 0)
+    await pass(600_000)
+    assert.equal(limiter.rejections(host, 'ann', 'old'), 0)
+  })
+
   test('forgets hosts that nobody has asked for, and never holds more than its number of them', async (t) => {
     const { limiter, enter, pass } = clocked(t, 1)
     await enter('a', true, 'kept.example')

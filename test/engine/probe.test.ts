@@ -132,14 +132,25 @@ suite('the trial login', () => {
       assert(!result.ok && result.failure === 'auth_rejected', JSON.stringify(result))
     }
     assert.equal(dialled, 5)
-    const slowed = await probe('dev', { ...settings, username: 'eve' }, withPassword())
+    const slowed = await probe('dev', { ...settings, username: 'eve' }, withPassword('wrong'))
     assert(!slowed.ok)
     assert.equal(slowed.failure, 'throttled')
-    assert.match(slowed.message, /^too many logins to this host at the moment; try again in (?:59|60) s$/)
+    assert.match(
+      slowed.message,
+      /^the mail server rejected 5 logins of this username within 10 minutes, so it is asked less often; try again in (?:59|60) s$/,
+    )
     assert(slowed.retryAfterMs !== undefined && slowed.retryAfterMs > 50_000)
     assert.equal(dialled, 5)
     const other = await probe('dev', settings, withPassword())
     assert(other.ok, JSON.stringify(other))
+  })
+
+  test('the right password does not wait for the failures of the wrong one', async (t) => {
+    const { settings } = await serve(t)
+    const probe = probeWith({ logins: createLoginLimiter({ perMinute: 50 }) })
+    for (let n = 0; n < 6; n += 1) assert(!(await probe('dev', settings, withPassword('wrong'))).ok)
+    const right = await probe('dev', settings, withPassword())
+    assert(right.ok, JSON.stringify(right))
   })
 
   test('who waits for a turn that does not come is told the same', async (t) => {
@@ -165,6 +176,6 @@ suite('the trial login', () => {
     }
     await probeWith({ logins })('dev', settings, withPassword('wrong'))
     await probeWith({ logins })('dev', { ...settings, port: await freePort() }, withPassword())
-    assert.deepEqual(failed, ['127.0.0.1', 'ann'])
+    assert.deepEqual(failed, ['127.0.0.1', 'ann', 'wrong'])
   })
 })

@@ -76,32 +76,6 @@ suite('a connection that fails', () => {
     )
   })
 
-  test('row 22: a part that is streamed and not read blocks nobody, and is cut off', async (t) => {
-    const { server, inbox } = await play(t)
-    server.append('ann', 'INBOX', Buffer.alloc(3_000_000, 'x\r\n'))
-    const session = await inbox()
-    const stream = await session.streamSection(1, '')
-    assert(stream)
-    const errors: unknown[] = []
-    stream.on('error', (error) => errors.push(error))
-    stream.read(0)
-    assert.equal((await session.fetchFlags('1')).length, 1)
-    await until('cut', () => stream.destroyed, { withinMs: 3000 })
-    assert(isAppError(errors[0], 'timeout'))
-    assert.equal(session.closed, false)
-  })
-
-  test('a stream does not read on from another folder', async (t) => {
-    const { server, inbox } = await play(t)
-    server.append('ann', 'INBOX', Buffer.alloc(3_000_000, 'x\r\n'))
-    server.append('ann', 'Archive', Buffer.alloc(3_000_000, 'y\r\n'))
-    const session = await inbox()
-    const stream = await session.streamSection(1, '')
-    assert(stream)
-    await session.select('Archive')
-    await assert.rejects(collectBytes(stream), (error) => isAppError(error, 'account_unavailable'))
-  })
-
   test('row 23: a reset at any moment is an error of the command, and ends nothing else', async (t) => {
     const moments = [
       'CAPABILITY',
@@ -215,9 +189,3 @@ suite('TLS', () => {
     await failure(openTest(t, plain, { useSsl: true }), 'tls')
   })
 })
-
-async function collectBytes(stream: AsyncIterable<unknown>): Promise<number> {
-  let length = 0
-  for await (const chunk of stream) length += (chunk as Buffer).length
-  return length
-}

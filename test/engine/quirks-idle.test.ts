@@ -118,7 +118,7 @@ suite('moving and copying', () => {
     const { server, inbox } = await play(t)
     fill(server, 4)
     const session = await inbox()
-    assert.equal((await session.move(1, 'Archive')).newUid, 1)
+    assert.equal((await session.move(1, 'Archive'))?.newUid, 1)
     server.hooks = {
       send(response) {
         const text = response.toString('latin1')

@@ -1,6 +1,5 @@
 /** Sessions as the engine uses them, against the scripted server and against Dovecot: the same promises from both. */
 import assert from 'node:assert/strict'
-import { createHash, randomBytes } from 'node:crypto'
 import { after, before, suite, test, type TestContext } from 'node:test'
 import { isAppError, type ErrorCode } from '../../engine/errors.ts'
 import type { SessionOptions } from '../../engine/accounts/session-types.ts'
@@ -119,30 +118,13 @@ function promises(setup: Setup): void {
     assert.match((await session.fetchSection(1, '2.MIME', 1e6))?.toString() ?? '', /^Content-Type: application\/pdf/)
     assert.match((await session.fetchSection(1, 'HEADER', 1e6))?.toString() ?? '', /^X-Other: left out\r$/m)
     assert.equal(await session.fetchSection(7, '', 1e6), null)
-    assert.equal(await session.streamSection(7, ''), null)
+    assert.equal(await session.fetchChunk(7, '', 0, 10), null)
+    assert.deepEqual(await session.fetchChunk(1, '2', 4, 3), { bytes: Buffer.from('AwQ'), last: false })
+    assert.deepEqual(await session.fetchChunk(1, '2', 4, 9), { bytes: Buffer.from('AwQ='), last: true })
+    assert.deepEqual(await session.fetchChunk(1, '2', 8, 9), { bytes: Buffer.alloc(0), last: true })
     await rejects(session.fetchSection(1, '1] evil', 10), 'bad_request')
     assert.deepEqual(await session.fetchFlags('1'), await session.fetchFlags('1:*'))
     assert(!(await session.fetchFlags('1'))[0]?.flags.includes('\\Seen'))
-  })
-
-  test('streams a large part in pieces while other commands go between them', async (t) => {
-    const place = await setup(t)
-    const body = randomBytes(2_000_000).toString('base64').replace(/.{76}/g, '$&\r\n')
-    const raw = `Subject: big\r\n\r\n${body}\r\n`
-    await place.append(raw)
-    const session = await place.open()
-    await session.select('INBOX')
-    const stream = await session.streamSection(1, '')
-    assert(stream)
-    const hash = createHash('sha256')
-    let pieces = 0
-    for await (const chunk of stream) {
-      hash.update(chunk as Buffer)
-      pieces += 1
-      await session.noop()
-    }
-    assert(pieces > 2)
-    assert.equal(hash.digest('hex'), createHash('sha256').update(raw).digest('hex'))
   })
 
   test('IDLE hears of mail, flags and removals at once, and makes way for a command at once', async (t) => {
@@ -183,11 +165,11 @@ function promises(setup: Setup): void {
     ])
     assert.equal(await session.store(99, { add: ['\\Seen'], remove: [] }), null)
     const known = session.capabilities.uidPlus ? 1 : null
-    assert.equal((await session.copy(1, 'Archive')).newUid, known)
-    assert.equal((await session.move(2, 'Archive')).newUid, known === null ? null : 2)
+    assert.equal((await session.copy(1, 'Archive'))?.newUid, known)
+    assert.equal((await session.move(2, 'Archive'))?.newUid, known === null ? null : 2)
     assert.deepEqual(await session.searchUids('1:*'), [1, 3])
-    await rejects(session.copy(2, 'Archive'), 'not_found')
-    await rejects(session.move(2, 'Archive'), 'not_found')
+    assert.equal(await session.copy(2, 'Archive'), null)
+    assert.equal(await session.move(2, 'Archive'), null)
     await rejects(session.copy(1, 'No such'), 'not_found')
     const placed = await session.append('Sent', Buffer.from(attached), ['\\Seen'], Date.UTC(2020, 1, 29, 12, 34, 56))
     assert.equal(placed.newUid, known)

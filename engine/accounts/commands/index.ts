@@ -1,9 +1,9 @@
 /** What the API asks of an account's command connection: reading what only the server has, and writing. */
 import type { AccountCommands } from '../types.ts'
-import { notBegun } from '../link.ts'
 import type { CommandDeps } from './deps.ts'
 import { appendCommand } from './appending.ts'
 import { folderCommands } from './folders.ts'
+import { onceMore } from './once-more.ts'
 import { readCommands } from './reading.ts'
 import { transferCommands } from './transfer.ts'
 import { writeCommands } from './writing.ts'
@@ -22,21 +22,9 @@ export function createCommands(deps: CommandDeps): Commands {
   })
 }
 
-/** A command whose link was renewed before the command began is given once more, to the link that is there then. */
 function overNewestLink(commands: Commands): Commands {
-  const entries = Object.entries(commands).map(([name, command]) => [name, onceMore(command)] as const)
+  const entries = Object.entries(commands).map(([name, command]) => [name, onceMore(command as Command)] as const)
   return Object.fromEntries(entries) as unknown as Commands
 }
 
 type Command = (...args: never[]) => Promise<unknown>
-
-function onceMore(command: Command): Command {
-  return async (...args) => {
-    try {
-      return await command(...args)
-    } catch (error) {
-      if (!notBegun(error)) throw error
-      return command(...args)
-    }
-  }
-}

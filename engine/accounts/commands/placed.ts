@@ -1,6 +1,10 @@
-/** The folder of one message, selected: as new as the index, and for writing only while it is the one that the place was read from. */
-import { AppError } from '../../errors.ts'
-import type { Placement } from '../../store/records.ts'
+/**
+ * The folder of one message, selected: as new as the index, and for writing only while it is the one that the place was read from.
+ * A record that was read before a command's turn came may be old by then: it is read again.
+ */
+import { AppError, notFound } from '../../errors.ts'
+import type { Store } from '../../store/port.ts'
+import type { MessageRecord, Placement } from '../../store/records.ts'
 import type { SelectedMailbox, Session } from '../session-types.ts'
 
 /** The highest UID that a connection was shown to know of the folder it is in. */
@@ -21,6 +25,21 @@ export async function selectKnowing(session: Session, path: string, uid = Infini
   await session.noop()
   if (Number.isFinite(uid)) shown.set(session, { place, uid })
   return selected
+}
+
+/** The record as it is now; `not_found` when it has gone. */
+export async function currentMessage({ messages }: Store, { accountId, id }: MessageRecord): Promise<MessageRecord> {
+  const now = await messages.get(accountId, id)
+  if (now === null) throw notFound('message', id)
+  return now
+}
+
+/** The place that was meant, or the one that the message has in the same folder now. */
+export function currentPlace({ id, placements }: MessageRecord, at: Placement): Placement {
+  const here = placements.filter((place) => place.folderId === at.folderId)
+  const place = here.find(({ uid, uidValidity }) => uid === at.uid && uidValidity === at.uidValidity) ?? here[0]
+  if (place === undefined) throw notFound('message', id)
+  return place
 }
 
 /** Selects the folder. Rejects with `account_unavailable` after a UIDVALIDITY change: the UID may be another message's now. */

@@ -2,12 +2,14 @@
 import type { Readable } from 'node:stream'
 import { notFound } from '../../errors.ts'
 import { createTransferStream } from '../../messages/transfer-encoding.ts'
-import type { MessageRecord } from '../../store/records.ts'
+import type { Store } from '../../store/port.ts'
+import type { MessageRecord, Placement } from '../../store/records.ts'
 import type { Session } from '../session-types.ts'
 import type { AccountCommands } from '../types.ts'
 import type { CommandDeps } from './deps.ts'
-import { selectKnowing } from './placed.ts'
-import { streamHeld } from './streaming.ts'
+import { onceMore } from './once-more.ts'
+import { currentMessage, selectKnowing } from './placed.ts'
+import { chunkBytes, streamChunks } from './streaming.ts'
 
 type ReadCommands = 'fetchParts' | 'fetchHeaders' | 'streamPart' | 'streamRaw' | 'searchBody'
 
@@ -19,13 +21,13 @@ export function readCommands(deps: CommandDeps): Pick<AccountCommands, ReadComma
     async fetchParts(accountId, message, sections, maxBytes) {
       const { link } = await live(accountId)
       return link.run('api', (session) =>
-        atPlacement(session, message, (uid) => fetchSections(session, uid, sections, maxBytes)),
+        atPlacement(sync.store, session, message, (uid) => fetchSections(session, uid, sections, maxBytes)),
       )
     },
     async fetchHeaders(accountId, message) {
       const { link } = await live(accountId)
       return link.run('api', (session) =>
-        atPlacement(session, message, (uid) => session.fetchSection(uid, 'HEADER', headerMaxBytes)),
+        atPlacement(sync.store, session, message, (uid) => session.fetchSection(uid, 'HEADER', headerMaxBytes)),
       )
     },
     async streamPart(accountId, message, section, encoding) {
@@ -67,29 +69,56 @@ async function fetchSections(
   return parts
 }
 
+/** Each chunk over the link, and from the place, that is there when its turn comes: a stream outlives both. */
 async function streamSection(
   { live, sync }: CommandDeps,
   accountId: string,
   message: MessageRecord,
   section: string,
 ): Promise<Readable> {
-  const { link } = await live(accountId)
-  return streamHeld(link, sync.config.MAILROOM_COMMAND_TIMEOUT, (session) =>
-    atPlacement(session, message, (uid) => session.streamSection(uid, section)),
-  )
+  const readChunk = onceMore(async (from: number) => {
+    const { link } = await live(accountId)
+    return link.run(from === 0 ? 'api' : 'stream', (session) =>
+      atPlacement(sync.store, session, message, (uid) => session.fetchChunk(uid, section, from, chunkBytes)),
+    )
+  })
+  return streamChunks(readChunk, sync.config.MAILROOM_COMMAND_TIMEOUT)
 }
 
 /** Tries each place where the message lies until one has it; null from `work` = not there. */
 async function atPlacement<T>(
+  store: Store,
   session: Session,
   message: MessageRecord,
   work: (uid: number) => Promise<T | null>,
 ): Promise<T> {
-  for (const placement of message.placements) {
+  const known = await atPlaces(session, message.placements, work)
+  if (known !== null) return known
+  const { placements } = await currentMessage(store, message)
+  const tried = new Set(message.placements.map(placeKey))
+  const moved = await atPlaces(
+    session,
+    placements.filter((place) => !tried.has(placeKey(place))),
+    work,
+  )
+  if (moved === null) throw notFound('message', message.id)
+  return moved
+}
+
+function placeKey({ folderId, uidValidity, uid }: Placement): string {
+  return `${folderId} ${uidValidity} ${uid}`
+}
+
+async function atPlaces<T>(
+  session: Session,
+  places: readonly Placement[],
+  work: (uid: number) => Promise<T | null>,
+): Promise<T | null> {
+  for (const placement of places) {
     const selected = await selectKnowing(session, placement.path, placement.uid)
     if (selected.uidValidity !== null && selected.uidValidity !== placement.uidValidity) continue
     const found = await work(placement.uid)
     if (found !== null) return found
   }
-  throw notFound('message', message.id)
+  return null
 }

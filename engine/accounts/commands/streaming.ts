@@ -1,42 +1,53 @@
-/** A stream over the command connection: handed out at once, while the connection stays its own until it ends. */
-import type { Readable } from 'node:stream'
-import { finished } from 'node:stream/promises'
-import { AppError } from '../../errors.ts'
-import type { Link } from '../link.ts'
-import type { Session } from '../session-types.ts'
-
 /**
- * Keeps the connection for the stream until it ends, is destroyed, or stalls. Rejects with `timeout` when there is no stream
- * within `waitMs`: the turn that comes later passes by.
+ * A stream over the command connection, chunk by chunk: each chunk is a turn of its own, so that nobody waits for the reader. The
+ * next one is asked for when this one has been taken, and is on its way while the reader reads.
  */
-export async function streamHeld(
-  link: Link,
-  waitMs: number,
-  open: (session: Session) => Promise<Readable>,
-): Promise<Readable> {
-  const asked = Promise.withResolvers<Readable>()
-  let waiting = true
-  const isWaiting = (): boolean => waiting
-  const timer = setTimeout(() => {
-    waiting = false
-    asked.reject(
-      new AppError('timeout', 'the mail server is busy with other work of this account', { retryAfterMs: 5000 }),
-    )
-  }, waitMs)
-  link
-    .hold(async (session) => {
-      if (!isWaiting()) return
-      const stream = await open(session)
-      // Its error is told to the reader; here only its end counts.
-      const ended = finished(stream).catch(() => undefined)
-      if (isWaiting()) asked.resolve(stream)
-      else stream.destroy()
-      await ended
-    })
-    .catch(asked.reject)
-  try {
-    return await asked.promise
-  } finally {
-    clearTimeout(timer)
+import { Readable } from 'node:stream'
+import { AppError } from '../../errors.ts'
+import type { Chunk } from '../session-types.ts'
+
+/** One turn: short for those who wait, long enough that a fast reader does not notice the round trips. */
+export const chunkBytes = 512 * 1024
+
+/** Bytes from here on. */
+export type ReadChunk = (from: number) => Promise<Chunk>
+
+/** Rejects when there is no first chunk. A reader that takes nothing for `stallMs` is cut off with `timeout`. */
+export async function streamChunks(readChunk: ReadChunk, stallMs: number): Promise<Readable> {
+  const first = await readChunk(0)
+  let ahead: Promise<Chunk> | null = Promise.resolve(first)
+  let from = 0
+  let timer: NodeJS.Timeout | undefined
+
+  /** null = that was all. */
+  async function take(): Promise<Buffer | null> {
+    const chunk = await ahead
+    if (chunk === null || stream.destroyed) return null
+    from += chunk.bytes.length
+    ahead = chunk.last ? null : readChunk(from)
+    // Told when it is taken.
+    ahead?.catch(() => undefined)
+    return chunk.bytes.length === 0 ? take() : chunk.bytes
   }
+
+  const stalled = (): void => void stream.destroy(new AppError('timeout', 'the part was not read in time'))
+  const stream = new Readable({
+    highWaterMark: chunkBytes,
+    read() {
+      clearTimeout(timer)
+      take().then(
+        (bytes) => {
+          if (stream.destroyed) return
+          // Full: from here on it is the reader who is waited for.
+          if (!stream.push(bytes) && bytes !== null) timer = setTimeout(stalled, stallMs)
+        },
+        (error: unknown) => stream.destroy(error as Error),
+      )
+    },
+    destroy(error, done) {
+      clearTimeout(timer)
+      done(error)
+    },
+  })
+  return stream
 }

@@ -3,40 +3,56 @@ import { notFound } from '../../errors.ts'
 import { changedFlags, normalFlags } from '../own-writes.ts'
 import type { AccountCommands } from '../types.ts'
 import type { CommandDeps } from './deps.ts'
-import { selectPlace } from './placed.ts'
+import { currentMessage, currentPlace, selectPlace } from './placed.ts'
 
-export function writeCommands({ live, sync: { store } }: CommandDeps): Pick<AccountCommands, 'setFlags' | 'remove'> {
-  return {
-    async setFlags(accountId, message, at, change) {
-      const { link, state } = await live(accountId)
-      return link.run('api', async (session) => {
-        state.own.expectFlags(at.folderId, at.uid, changedFlags(at, change))
-        try {
-          await selectPlace(session, at)
-          const stored = await session.store(at.uid, change)
-          if (stored === null) throw notFound('message', message.id)
-          const now = normalFlags(stored.flags)
-          await state.exclusive(() => store.messages.setFlags(accountId, message.id, at, now, stored.modseq))
-          return now
-        } finally {
-          state.own.settleFlags(at.folderId, at.uid)
-        }
-      })
-    },
-    async remove(accountId, message, at) {
-      const { link, state } = await live(accountId)
-      await link.run('api', async (session) => {
-        state.own.expectDeparture(at.folderId, at.uid)
-        try {
-          await selectPlace(session, at)
-          await session.store(at.uid, { add: ['\\Deleted'], remove: [] })
-          await session.expunge([at.uid])
-          await state.exclusive(() => store.messages.relocate(accountId, message.id, at, null))
-        } catch (error) {
-          state.own.forget(at.folderId, at.uid)
-          throw error
-        }
-      })
-    },
+type WriteCommands = Pick<AccountCommands, 'setFlags' | 'remove'>
+
+export function writeCommands(deps: CommandDeps): WriteCommands {
+  return { setFlags: setFlags(deps), remove: remove(deps) }
+}
+
+function setFlags({ live, sync: { store } }: CommandDeps): WriteCommands['setFlags'] {
+  return async (accountId, message, at, change) => {
+    const { link, state } = await live(accountId)
+    return link.run('api', async (session) => {
+      const place = currentPlace(await currentMessage(store, message), at)
+      const counted = state.ownCounts.begin([place.folderId])
+      state.own.expectFlags(place.folderId, place.uid, changedFlags(place, change))
+      try {
+        await selectPlace(session, place)
+        const stored = await session.store(place.uid, change)
+        if (stored === null) throw notFound('message', message.id)
+        const now = normalFlags(stored.flags)
+        await state.writeIndex([place.folderId], () =>
+          store.messages.setFlags(accountId, message.id, place, now, stored.modseq),
+        )
+        return now
+      } finally {
+        state.own.settleFlags(place.folderId, place.uid)
+        counted()
+      }
+    })
+  }
+}
+
+function remove({ live, sync: { store } }: CommandDeps): WriteCommands['remove'] {
+  return async (accountId, message, at) => {
+    const { link, state } = await live(accountId)
+    await link.run('api', async (session) => {
+      const place = currentPlace(await currentMessage(store, message), at)
+      const counted = state.ownCounts.begin([place.folderId])
+      state.own.expectDeparture(place.folderId, place.uid)
+      try {
+        await selectPlace(session, place)
+        await session.store(place.uid, { add: ['\\Deleted'], remove: [] })
+        await session.expunge([place.uid])
+        await state.writeIndex([place.folderId], () => store.messages.relocate(accountId, message.id, place, null))
+      } catch (error) {
+        state.own.forget(place.folderId, place.uid)
+        throw error
+      } finally {
+        counted()
+      }
+    })
   }
 }

@@ -1,5 +1,6 @@
 /** SEARCH, STORE, MOVE, COPY, APPEND, EXPUNGE. */
-import { notFound } from '../../errors.ts'
+import { badParameter } from '../../errors.ts'
+import type { Placed } from '../session-types.ts'
 import type { Argument, Untagged } from './client.ts'
 import type { Events } from './events.ts'
 import type { Facts } from './facts.ts'
@@ -9,11 +10,6 @@ import { mailboxArgument } from './mailboxes.ts'
 import type { Names } from './names.ts'
 import { inSet, splitSet, toSet } from './sets.ts'
 import { decimal, positive, statusText, type StatusText } from './tokens.ts'
-
-export interface Placed {
-  readonly newUid: number | null
-  readonly uidValidity: string | null
-}
 
 export interface FlagChange {
   readonly add: readonly string[]
@@ -27,8 +23,8 @@ export interface Messages {
     uid: number,
     change: FlagChange,
   ): Promise<{ readonly flags: readonly string[]; readonly modseq: string | null } | null>
-  move(uid: number, toPath: string): Promise<Placed>
-  copy(uid: number, toPath: string): Promise<Placed>
+  move(uid: number, toPath: string): Promise<Placed | null>
+  copy(uid: number, toPath: string): Promise<Placed | null>
   append(path: string, raw: Buffer, flags: readonly string[], internalDate: number): Promise<Placed>
   expunge(uids: readonly number[] | null): Promise<void>
 }
@@ -119,20 +115,19 @@ async function place(
   }
 }
 
-async function copyIn(send: Send, deps: MessagesDeps, uid: number, toPath: string): Promise<Placed> {
+/** null when there is no such message: a UID that is gone is no error by RFC 3501, the answer is OK and nothing was copied. */
+async function copyIn(send: Send, deps: MessagesDeps, uid: number, toPath: string): Promise<Placed | null> {
   const { placed } = await place(send, deps, 'UID COPY', uid, toPath)
-  // A UID that is gone is no error by RFC 3501: the answer is OK and nothing was copied.
-  if (placed === null && !(await exists(send, uid))) throw notFound('message', String(uid))
-  return placed ?? nowhere
+  return placed ?? ((await exists(send, uid)) ? nowhere : null)
 }
 
-async function moveIn(send: Send, deps: MessagesDeps, uid: number, toPath: string): Promise<Placed> {
+async function moveIn(send: Send, deps: MessagesDeps, uid: number, toPath: string): Promise<Placed | null> {
   if (deps.facts.offers('MOVE')) {
     const { placed, left } = await place(send, deps, 'UID MOVE', uid, toPath)
-    if (placed === null && !left) throw notFound('message', String(uid))
-    return placed ?? nowhere
+    return placed ?? (left ? nowhere : null)
   }
   const placed = await copyIn(send, deps, uid, toPath)
+  if (placed === null) return null
   await storeFlags(send, uid, '+FLAGS.SILENT', ['\\Deleted'])
   await expungeIn(send, deps, [uid])
   return placed
@@ -166,9 +161,9 @@ async function storeIn(send: Send, deps: MessagesDeps, uid: number, change: Flag
 }
 
 function bodyQuery(wanted: string): readonly Argument[] {
-  const plain = wanted.replace(/[\r\n\0]+/g, ' ')
-  if (/^[\x20-\x7e]*$/.test(plain)) return [atom('BODY'), { type: 'STRING', value: plain }]
-  return [atom('CHARSET'), atom('UTF-8'), atom('BODY'), { type: 'LITERAL', value: Buffer.from(plain) }]
+  if (/\p{Cc}/u.test(wanted)) throw badParameter('body_search_string', 'must not contain control characters')
+  if (/^[\x20-\x7e]*$/.test(wanted)) return [atom('BODY'), { type: 'STRING', value: wanted }]
+  return [atom('CHARSET'), atom('UTF-8'), atom('BODY'), { type: 'LITERAL', value: Buffer.from(wanted) }]
 }
 
 async function searchRange(send: Send, range: string): Promise<number[]> {
@@ -184,7 +179,10 @@ export function createMessages(deps: MessagesDeps): Messages {
   const { line, facts, names } = deps
   return {
     searchUids: (range) => line.run((send) => searchRange(send, range)),
-    searchBody: (wanted) => line.run((send) => search(send, bodyQuery(wanted))),
+    async searchBody(wanted) {
+      const query = bodyQuery(wanted)
+      return line.run((send) => search(send, query))
+    },
     async store(uid, change) {
       const told = await line.run((send) => storeIn(send, deps, uid, change))
       return told?.flags ? { flags: told.flags, modseq: told.modseq } : null

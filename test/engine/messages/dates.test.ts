@@ -51,7 +51,8 @@ const unreadable = [
   '5 Foo 2024 12:00:00 +0000',
   '5 Mar 2024 25:00:00 +0000',
   '5 Mar 2024 12:61:00 +0000',
-  '1 Jan 1950 00:00:00 +0000',
+  '31 Dec 1899 23:59:59 +0000',
+  '1 Jan 0001 00:00:00 +0000',
   '2024-13-05T12:00:00Z',
   '1709640000',
 ]
@@ -63,7 +64,7 @@ for (const text of unreadable) {
 }
 
 test('parseDate reads every date that JavaScript writes', () => {
-  const date = fc.date({ min: new Date(0), max: new Date('2099-12-31'), noInvalidDate: true })
+  const date = fc.date({ min: new Date('1900-01-01T00:00:00Z'), max: new Date('2099-12-31'), noInvalidDate: true })
   fc.assert(
     fc.property(date, (at) => {
       const seconds = Math.floor(at.getTime() / 1000) * 1000
@@ -80,7 +81,7 @@ test('parseDate gives a time or null for anything', () => {
   fc.assert(
     fc.property(noise, (pieces) => {
       const at = parseDate(pieces.join(''))
-      assert.ok(at === null || (Number.isSafeInteger(at) && at >= 0))
+      assert.ok(at === null || (Number.isSafeInteger(at) && at >= Date.UTC(1900, 0, 1)))
     }),
     { numRuns: 2000 },
   )

@@ -34,6 +34,13 @@ const table: readonly (readonly [encoding: string, encoded: string, decoded: str
   ['quoted-printable', 'a \rb', 'a \rb'],
   ['quoted-printable', 'a=\rb', 'a=\rb'],
   ['quoted-printable', '=20 \r\n', '\x20\r\n'],
+  ['x-uuencode', 'begin 644 a.txt\r\n#8V%T\r\n`\r\nend\r\n', 'cat'],
+  ['X-UUE', 'Here it is:\n\nbegin 644 a b.txt\n%:&5L;&\\\n \nend\nlater\n', 'hello'],
+  ['uuencode', 'begin 600 a\n#8V%T\n', 'cat'],
+  ['uue', '#8V%T\n#8V%T\n`\nend', 'catcat'],
+  ['x-uuencode', 'begin 644 zeros\n#````\n#\n`\nend', '\0\0\0\0\0\0'],
+  ['x-uuencode', 'no data at all\n', ''],
+  ['x-uuencode', '', ''],
   ['7bit', 'a=41 \r\n', 'a=41 \r\n'],
   ['x-unknown', 'a=41', 'a=41'],
 ]
@@ -49,6 +56,33 @@ test('raw 8-bit bytes inside quoted-printable stay', () => {
 })
 
 const anyBytes = fc.uint8Array({ maxLength: 400 }).map((bytes) => Buffer.from(bytes))
+
+/** POSIX uuencode, with spaces or backquotes for 0. */
+function uuencode(bytes: Buffer, zero: '`' | ' '): string {
+  const sign = (value: number): string => (value === 0 ? zero : String.fromCharCode(32 + value))
+  const lines: string[] = []
+  for (let at = 0; at < bytes.length; at += 45) {
+    const line = bytes.subarray(at, at + 45)
+    const padded = Buffer.concat([line, Buffer.alloc(2)])
+    let text = sign(line.length)
+    for (let from = 0; from < line.length; from += 3) {
+      const quantum = padded.readUIntBE(from, 3)
+      text += [18, 12, 6, 0].map((shift) => sign((quantum >> shift) & 63)).join('')
+    }
+    lines.push(text)
+  }
+  return ['begin 644 some file.bin', ...lines, sign(0), 'end', ''].join('\r\n')
+}
+
+test('uuencode gives back every byte, also where spaces were lost', () => {
+  fc.assert(
+    fc.property(anyBytes, fc.constantFrom('`' as const, ' ' as const), fc.boolean(), (bytes, zero, stripped) => {
+      const text = uuencode(bytes, zero)
+      const sent = stripped ? text.replace(/ +\r\n/g, '\r\n') : text
+      assert.deepEqual(decodeTransfer(Buffer.from(sent, 'latin1'), 'x-uuencode'), bytes)
+    }),
+  )
+})
 
 test('both encodings give back every byte', () => {
   fc.assert(
@@ -78,7 +112,7 @@ const encodedNoise = fc
 const sizes = fc.array(fc.integer({ min: 0, max: 7 }), { maxLength: 60 })
 
 test('a stream decodes to the same bytes as one piece, however it is cut', () => {
-  const encoding = fc.constantFrom('base64', 'quoted-printable', '8bit')
+  const encoding = fc.constantFrom('base64', 'quoted-printable', 'x-uuencode', '8bit')
   fc.assert(
     fc.property(encoding, encodedNoise, sizes, (name, bytes, lengths) => {
       const decoder = createTransferDecoder(name)

@@ -1,0 +1,47 @@
+/**
+ * The counts of a folder, carried on by what a batch brings. The server tells them too, now and then (LIST-STATUS, STATUS): what it
+ * had counted by then is not counted once more when the folder itself is read.
+ */
+import type { FlagUpdate, KnownUid } from '../store/port.ts'
+import type { FolderCursor, FolderRecord } from '../store/records.ts'
+import type { FetchedMessage, MailboxStatus } from './session-types.ts'
+
+/** The last counts that were taken over from the server; undefined = none. */
+type Told = MailboxStatus | undefined
+
+function isSameNumbering(told: Told, { uidValidity }: FolderCursor): told is MailboxStatus {
+  return told !== undefined && (told.uidValidity === null || told.uidValidity === uidValidity)
+}
+
+/** Unseen messages among these that are new to the counts. */
+export function unseenArrived(told: Told, cursor: FolderCursor, messages: readonly FetchedMessage[]): number {
+  const counted = isSameNumbering(told, cursor) ? (told.uidNext ?? 0) : 0
+  return messages.filter(({ uid, flags }) => uid >= counted && flags?.includes('\\Seen') === false).length
+}
+
+/** By how many the unseen ones are more after these changes of flags. */
+export function unseenTurned(
+  told: Told,
+  cursor: FolderCursor,
+  updates: readonly FlagUpdate[],
+  known: ReadonlyMap<number, KnownUid>,
+): number {
+  const counted = BigInt((isSameNumbering(told, cursor) ? told.highestModseq : null) ?? '0')
+  const turned = updates.filter(
+    ({ uid, flags, modseq }) =>
+      flags.includes('\\Seen') !== known.get(uid)?.flags.includes('\\Seen') &&
+      (modseq === '0' || BigInt(modseq) > counted),
+  )
+  return turned.reduce((sum, { flags }) => sum + (flags.includes('\\Seen') ? -1 : 1), 0)
+}
+
+/** Unseen messages among these that have gone and are still in the counts. `messages` = how many the folder has without them. */
+export function unseenGone(
+  folder: FolderRecord,
+  messages: number,
+  uids: readonly number[],
+  known: ReadonlyMap<number, KnownUid>,
+): number {
+  if (folder.messages === messages) return 0
+  return uids.filter((uid) => known.get(uid)?.flags.includes('\\Seen') === false).length
+}
