@@ -4,7 +4,17 @@
  */
 import { execFile, spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -74,6 +84,7 @@ export async function startDovecot(options: DovecotOptions = {}): Promise<Doveco
     writeFileSync(file, dovecotConfig(settings), { mode: 0o644 })
   }
   const start = async (): Promise<void> => {
+    dropLocks(dir)
     await daemon.spawn()
     const explain = daemon.log
     const answers = async (): Promise<boolean> => {
@@ -180,6 +191,11 @@ function createDaemon(dir: string, file: string) {
       return `dovecot said: ${output}\n${existsSync(path) ? readFileSync(path, 'utf8').slice(-4000) : ''}`
     },
   }
+}
+
+/** Of those that were killed; a living Dovecot waits a minute or two before it believes that nobody holds them. */
+function dropLocks(dir: string): void {
+  for (const lock of globSync('mail/**/*.lock', { cwd: dir })) rmSync(join(dir, lock), { force: true })
 }
 
 /** Answers true when the port greets as an IMAP server. */
