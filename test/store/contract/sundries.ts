@@ -3,12 +3,10 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { newId, newToken } from '../../../engine/store/ids.ts'
 import type { CallLogRecord, OAuthProviderRecord } from '../../../engine/store/records.ts'
-import { tokensKeptMs } from '../../../engine/store/rows.ts'
-import { until } from '../../support/until.ts'
 import { createUser, rejectsWith, type Subject } from './mailbox.ts'
 import { epochStart, tokenRecord } from './records.ts'
 
-export function tokensContract({ store, clock }: Subject): void {
+export function tokensContract({ store }: Subject): void {
   describe('connect tokens', () => {
     test('are found by the developer, and by the token alone', async () => {
       const token = tokenRecord(newId())
@@ -68,23 +66,6 @@ export function tokensContract({ store, clock }: Subject): void {
       assert.equal(await store.tokens.use(newToken(), epochStart, newId(), newId()), null)
       assert.deepEqual(await store.tokens.find(token.token), token)
       assert(await store.tokens.use(token.token, token.expiresAt - 1, newId(), newId()))
-    })
-
-    test('go by themselves when they have been kept for 30 days', async () => {
-      const kept = tokenRecord(newId())
-      const old = { ...tokenRecord(kept.developerId), expiresAt: clock.now - tokensKeptMs - 1, usedAt: epochStart }
-      await store.tokens.create(kept)
-      await store.tokens.create(old)
-      // one store does it at the next creation, the other by the database's own timer
-      await until(
-        'the old one is gone',
-        async () => {
-          await store.tokens.create(tokenRecord(newId()))
-          return (await store.tokens.find(old.token)) === null
-        },
-        { withinMs: 100_000, everyMs: 500 },
-      )
-      assert.deepEqual(await store.tokens.find(kept.token), kept)
     })
 
     test('are removed by their developer', async () => {
