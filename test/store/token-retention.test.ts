@@ -1,5 +1,8 @@
 /** Connect tokens go 30 days after they expire: the embedded store takes them at the next creation, MongoDB by its own timer. */
 import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { MongoClient } from 'mongodb'
 import { newId } from '../../engine/store/ids.ts'
@@ -12,8 +15,10 @@ import { testDatabase } from './mongo-server.ts'
 const now = epochStart + 10 * tokensKeptMs
 
 describe('old connect tokens', () => {
-  test('go at the next creation', async () => {
-    const store = await createSqliteStore({ path: ':memory:', sync: 'off', now: () => now })
+  test('go at the next creation', async (t) => {
+    const directory = mkdtempSync(join(tmpdir(), 'mailroom-tokens-'))
+    t.after(() => rmSync(directory, { recursive: true, force: true }))
+    const store = await createSqliteStore({ path: join(directory, 'store.sqlite'), sync: 'off', now: () => now })
     const kept = { ...tokenRecord(newId()), expiresAt: now - tokensKeptMs + 1 }
     const old = { ...tokenRecord(kept.developerId), expiresAt: now - tokensKeptMs - 1, usedAt: epochStart }
     await store.tokens.create(old)
