@@ -73,8 +73,8 @@ suite('historical scans', () => {
       return waiting.every(({ pending }) => pending >= 120)
     })
     const well = await scanning('/well')
-    await until('the scan of the other is done', () => isDone(well))
-    await until('and all is delivered', () => receiver.at('/well').length === 250)
+    await until('the scan of the other is done', () => isDone(well), { withinMs: 40_000 })
+    await until('and all is delivered', () => receiver.at('/well').length === 250, { withinMs: 40_000 })
     assert.deepEqual(subjects('/well'), [...all].reverse())
     for (const webhook of dead) assert.equal(await isDone(webhook), false)
 
@@ -83,9 +83,9 @@ suite('historical scans', () => {
     assert.ok(first)
     receiver.script('/dead0', [])
     wing = await house.wing(env)
-    await until('the first of them goes on to its end', () => isDone(first))
+    await until('the first of them goes on to its end', () => isDone(first), { withinMs: 40_000 })
     const accepted = () => [...new Set(subjects('/dead0'))]
-    await until('all of it is delivered', () => accepted().length === 250)
+    await until('all of it is delivered', () => accepted().length === 250, { withinMs: 40_000 })
     assert.deepEqual(accepted(), [...all].reverse())
   })
 
@@ -111,7 +111,9 @@ suite('historical scans', () => {
     const before = accepted.length
     open = true
     await until('all is delivered', () => new Set(accepted).size === 152)
-    assert.deepEqual(accepted.slice(before, before + 2), ['Subject of live1', 'Subject of live2'])
+    // One of the scan may have been on its way.
+    const first = accepted.slice(before, before + 3).filter((subject) => subject.includes('live'))
+    assert.deepEqual(first, ['Subject of live1', 'Subject of live2'])
     assert.ok(accepted.length - before > 40, 'most of the scan came after them')
     const scanned = [...new Set(accepted)].filter((subject) => !subject.includes('live'))
     assert.deepEqual(scanned, [...all].reverse())
