@@ -202,7 +202,10 @@ const keys = {
     'waits between the attempts of a callback; one attempt more than waits',
   ],
   MAILROOM_WEBHOOK_JITTER: [integerKey(20, 0, 100), 'jitter of these waits in percent'],
-  MAILROOM_WEBHOOK_TIMEOUT: [durationKey('15s', '100ms'), 'connect, headers and body of one callback'],
+  MAILROOM_WEBHOOK_TIMEOUT: [
+    durationKey('15s', '100ms', '30s'),
+    'connect, headers and body of one callback; 30s at most',
+  ],
   MAILROOM_WEBHOOK_CONCURRENCY: [
     integerKey(16, 1, 1000),
     'callbacks of one webhook under way at once (one per account)',
@@ -213,7 +216,10 @@ const keys = {
     integerKey(262_144, 1024, 104_857_600),
     'largest callback in bytes; larger bodies are left out and linked',
   ],
-  MAILROOM_WEBHOOK_PROBE: [durationKey('1h', '100ms'), 'a failing webhook is tried at least this often'],
+  MAILROOM_WEBHOOK_PROBE: [
+    durationKey('1h', '100ms'),
+    'a failing webhook, and a callback that waits for its next attempt, is tried at least this often',
+  ],
   MAILROOM_WEBHOOK_ABANDON: [
     durationKey('5d', '100ms', longestAge),
     'after failing this long a webhook gets no more than the probes; what waits is kept',

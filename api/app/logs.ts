@@ -11,7 +11,7 @@ import {
   type WebhookRecord,
 } from '../../engine/index.ts'
 import { findAccount } from '../lite/find.ts'
-import { presentDelivery } from '../lite/webhooks/present.ts'
+import { newestRows, presentDelivery } from '../lite/webhooks/present.ts'
 import { redeliverAnswer } from '../lite/webhooks/schema.ts'
 import { seconds } from '../lite/urls.ts'
 import { defineRoute, type Call, type Route } from '../route.ts'
@@ -110,10 +110,7 @@ async function listOfAccounts(
 ): Promise<OutboxRecord[]> {
   const head = { limit: page.offset + page.limit, offset: 0 }
   const lists = await Promise.all(accountIds.map((accountId) => store.outbox.list({ ...query, accountId }, head)))
-  return lists
-    .flat()
-    .sort((left, right) => right.createdAt - left.createdAt || (left.id < right.id ? 1 : -1))
-    .slice(page.offset, page.offset + page.limit)
+  return newestRows(lists.flat(), page)
 }
 
 function presentEntry(row: OutboxRecord, webhook: WebhookRecord | null): z.input<typeof webhookLogView> {

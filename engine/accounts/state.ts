@@ -4,6 +4,7 @@
  */
 import type { Config } from '../config.ts'
 import { AppError } from '../errors.ts'
+import { folderNamer } from '../messages/folder-names.ts'
 import type { Logger } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
 import type { AddedMessage, FlagUpdate, Store, SyncBatch } from '../store/port.ts'
@@ -162,7 +163,7 @@ async function write(inner: Inner, folderId: string, build: Build): Promise<void
   const parts = await build(folder)
   if (parts === null) return
   const { account } = inner
-  const batch = batchOf(deps, account, folder, parts, inner.stamp())
+  const batch = batchOf(inner, folder, parts, inner.stamp())
   const applied = await deps.store.sync.apply(batch)
   folders.set(folderId, { ...folder, ...(parts.counts ?? {}), cursor: parts.cursor })
   inner.written()
@@ -171,13 +172,7 @@ async function write(inner: Inner, folderId: string, build: Build): Promise<void
     deps.listener.stored(account.id, applied.outbox, applied.changes)
 }
 
-function batchOf(
-  deps: SyncDeps,
-  account: AccountRecord,
-  folder: FolderRecord,
-  parts: BatchParts,
-  at: number,
-): SyncBatch {
+function batchOf({ deps, account, folders }: Inner, folder: FolderRecord, parts: BatchParts, at: number): SyncBatch {
   const changes = (parts.changes ?? []).map(({ change, message }) => ({ change: { ...change, at }, message }))
   return {
     accountId: account.id,
@@ -191,7 +186,7 @@ function batchOf(
     vanishedAt: at,
     told: parts.told ?? [],
     changes: changes.map(({ change }) => change),
-    outbox: deps.listener.plan(account, changes),
+    outbox: changes.length === 0 ? [] : deps.listener.plan(account, changes, folderNamer([...folders.values()])),
     contacts: parts.contacts ?? [],
     counts: parts.counts ?? null,
   }

@@ -1,4 +1,7 @@
-/** Failure notifications: a webhook's `failure` became true. One per failing period, named by the webhook's failure version. */
+/**
+ * Failure notifications: a webhook's `failure` became true. One per failing period, named by the webhook's failure version. Without a
+ * failure_notif_url it goes nowhere, and stands in the delivery log all the same.
+ */
 import type { OutboxRecord, WebhookRecord } from '../store/records.ts'
 import { urlRow } from './rows.ts'
 
@@ -9,16 +12,16 @@ export interface FailureNews {
   readonly at: number
 }
 
-/** `last`: the row whose failure tipped the scale; says whose callbacks wait. null when the webhook has no failure_notif_url. */
+/** `last`: the row whose failure tipped the scale; says whose callbacks wait. */
 export function failureRow(
   webhook: WebhookRecord,
   news: FailureNews,
   last: { readonly userId: string | null; readonly accountId: string | null },
-): OutboxRecord | null {
-  if (webhook.failureNotifUrl === null) return null
-  return urlRow({
+): OutboxRecord {
+  const url = webhook.failureNotifUrl ?? ''
+  const row = urlRow({
     kind: 'failure',
-    url: webhook.failureNotifUrl,
+    url,
     developerId: webhook.developerId,
     userId: webhook.userId ?? last.userId,
     accountId: last.accountId,
@@ -27,4 +30,6 @@ export function failureRow(
     data: { webhook_id: webhook.id, data: news.message },
     at: news.at,
   })
+  if (url !== '') return row
+  return { ...row, state: 'skipped', finishedAt: news.at, reason: 'no failure_notif_url' }
 }

@@ -1,5 +1,10 @@
-/** Which thread a message belongs to, told from the message alone: no look-up, so it is the same whatever order mail is read in. */
+/**
+ * Which thread a message belongs to. Its id is told from the message alone: no look-up, so it is the same whatever order mail is
+ * read in.
+ */
 import { threadId } from '../store/ids.ts'
+import type { Store } from '../store/port.ts'
+import type { MessageRecord } from '../store/records.ts'
 
 export interface ThreadHints {
   /** X-GM-THRID or THREADID; the server knows best. */
@@ -13,7 +18,8 @@ export interface ThreadHints {
 /**
  * The root that names a thread: the hosted thread, else the first reference, else the message replied to, else the message's
  * own id, else `fallback` (a message with no id at all is a thread of its own).
- * A reply whose program leaves References out names its parent as the root, and joins the thread only when that parent began it.
+ * A reply whose program leaves References out names its parent as the root, and has the thread's id only when that parent began it:
+ * `ancestorsOf` finds the way to the others.
  */
 export function threadRoot(hints: ThreadHints, fallback: string): string {
   if (hints.hostedThreadId !== null) return `hosted:${hints.hostedThreadId}`
@@ -28,4 +34,33 @@ export function threadIdOf(accountId: string, hints: ThreadHints, fallback: stri
 export function answeredIds(message: Pick<ThreadHints, 'inReplyTo' | 'references'>): string[] {
   const newest = message.references.at(-1)
   return [...new Set([message.inReplyTo, newest].filter((id) => id !== null && id !== undefined))]
+}
+
+export function threadIds({
+  threadId: own,
+  hostedThreadId,
+}: Pick<MessageRecord, 'threadId' | 'hostedThreadId'>): string[] {
+  return hostedThreadId === null ? [own] : [own, hostedThreadId]
+}
+
+/** A chain of replies without References is followed this far up. */
+const mostSteps = 50
+
+/** The message replied to, the first reference and the newest ones: of a long list some will be there. */
+function namedAbove({ inReplyTo, references }: MessageRecord): string[] {
+  const ids = [inReplyTo, references[0], ...references.slice(-10)]
+  return [...new Set(ids.filter((id) => id !== null && id !== undefined))]
+}
+
+/** The stored messages that this one answers, and those that they answer, nearest first. */
+export async function ancestorsOf(store: Pick<Store, 'messages'>, message: MessageRecord): Promise<MessageRecord[]> {
+  const found = new Map<string, MessageRecord>()
+  let asked = namedAbove(message)
+  for (let step = 0; step < mostSteps && asked.length > 0; step += 1) {
+    const parents = await store.messages.byMessageIds(message.accountId, asked)
+    const fresh = [...parents.values()].filter(({ id }) => id !== message.id && !found.has(id))
+    for (const parent of fresh) found.set(parent.id, parent)
+    asked = [...new Set(fresh.flatMap(namedAbove))]
+  }
+  return [...found.values()]
 }

@@ -142,7 +142,7 @@ export function withSeqOf(changes: readonly ChangeRecord[]): (row: OutboxRecord)
   }
 }
 
-/** Attempts kept per row; only the newest keeps its response. */
+/** Attempts kept per row, each with its response: 48 kB of a row at most. */
 const attemptsKept = 12
 
 /**
@@ -150,14 +150,13 @@ const attemptsKept = 12
  * by the failure of an attempt that was under way: it only keeps the attempt.
  */
 export function recorded(row: OutboxRecord, result: OutboxResult): OutboxRecord {
-  const older = row.attempts.map((attempt) => ({ ...attempt, response: null }))
   const attemptCount = row.attemptCount + (result.counted === false ? 0 : 1)
   const tried: OutboxRecord = result.attempt
-    ? { ...row, attemptCount, attempts: [...older, result.attempt].slice(-attemptsKept) }
+    ? { ...row, attemptCount, attempts: [...row.attempts, result.attempt].slice(-attemptsKept) }
     : row
   if (row.state !== 'pending' && result.state === 'pending') return tried
-  const { state, dueAt, finishedAt, reason } = result
-  return { ...tried, state, dueAt, finishedAt, reason }
+  const { state, dueAt, countsAt, finishedAt, reason } = result
+  return { ...tried, state, dueAt, ...(countsAt === undefined ? {} : { countsAt }), finishedAt, reason }
 }
 
 /** HTTP status of the last attempt; null = none, or no answer. */
@@ -167,7 +166,8 @@ export function lastStatus(row: OutboxRecord): number | null {
 
 /** Back to pending, as if never tried; the attempts stay to be seen. */
 export function requeued(row: OutboxRecord, now: number): OutboxRecord {
-  return { ...row, state: 'pending', attemptCount: 0, dueAt: now, finishedAt: null, reason: null }
+  const anew = { state: 'pending', attemptCount: 0, dueAt: now, finishedAt: null, reason: null } as const
+  return { ...row, ...anew, ...(row.countsAt === undefined ? {} : { countsAt: now }) }
 }
 
 /** Where the batch after this one goes on; null = it was the last. */

@@ -39,6 +39,9 @@ export interface Actors {
   dispatch(rows: readonly OutboxRecord[]): void
   /** Rows were written without being dispatched: the channel reads the store. */
   reread(channelId: string): void
+  /** Sends a stored row at once, whatever its schedule says. */
+  sendNow(row: OutboxRecord): void
+  isUnderWay(row: OutboxRecord): boolean
   /** An edit with active=1: the failing period is over, waiting rows go out at once. */
   activate(webhook: WebhookRecord): void
   deactivate(webhookId: string): void
@@ -66,6 +69,8 @@ export function createActors(deps: ActorsDeps): Actors {
     start: (channelId, webhook) => startChannel(house, channelId, webhook),
     dispatch: (rows) => dispatch(house, rows),
     reread: (channelId) => reread(house, channelId),
+    sendNow: (row) => ensure(house, row.channelId)?.sendNow(row),
+    isUnderWay: (row) => channels.get(row.channelId)?.isUnderWay(row.id) === true,
     activate(webhook) {
       ensure(house, webhook.id)?.recovered()
       registry.send(webhook.id, { type: 'ACTIVATE', now: deps.now(), jitter: deps.random() })

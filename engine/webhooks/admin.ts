@@ -15,6 +15,7 @@ import { compileMatcher } from './match.ts'
 import type { Redeliveries } from './redelivery.ts'
 import { currentSecret, newSecret, openSecrets, rotated, sealSecrets } from './secrets.ts'
 import type { Targets } from './targets.ts'
+import { dated } from './timeline.ts'
 import type { WebhookInput, Webhooks } from './types.ts'
 
 export interface AdminDeps {
@@ -36,26 +37,42 @@ export type Admin = Pick<
 >
 
 export function createAdmin(deps: AdminDeps): Admin {
+  const inTurn = createTurns()
   return {
     create: (owner, input) => create(deps, owner, input),
-    edit: (webhook, input) => edit(deps, webhook, input),
+    edit: (webhook, input) => inTurn(webhook.id, () => edit(deps, webhook, input)),
     async remove(webhook) {
       deps.targets.remove(webhook.id)
       await deps.redeliveries.stop(webhook.id)
       await deps.store.webhooks.remove(webhook.id)
       await deps.actors.remove(webhook.id)
     },
-    async rotateSecret(webhook) {
-      const now = deps.now()
-      const secrets = rotated(secretsOf(deps, webhook), now, deps.config.MAILROOM_SECRET_OVERLAP)
-      await store(deps, webhook, { sealedSecrets: sealSecrets(deps.sealer, webhook.id, secrets) })
-      return currentSecret(secrets)
-    },
+    rotateSecret: (webhook) => inTurn(webhook.id, () => rotateSecret(deps, webhook)),
     secret: (webhook) => currentSecret(secretsOf(deps, webhook)),
     test: (webhook) => test(deps, webhook),
     redeliver: (webhook, which) => redeliver(deps, webhook, which),
     resend: (row) => resend(deps, row),
   }
+}
+
+/** Edits of one webhook follow one another: each reads what the one before has written. */
+function createTurns(): <T>(webhookId: string, work: () => Promise<T>) => Promise<T> {
+  const last = new Map<string, Promise<unknown>>()
+  return async (webhookId, work) => {
+    const turn = (last.get(webhookId) ?? Promise.resolve()).then(work, work)
+    last.set(webhookId, turn)
+    try {
+      return await turn
+    } finally {
+      if (last.get(webhookId) === turn) last.delete(webhookId)
+    }
+  }
+}
+
+async function rotateSecret(deps: AdminDeps, webhook: WebhookRecord): Promise<string> {
+  const secrets = rotated(secretsOf(deps, webhook), deps.now(), deps.config.MAILROOM_SECRET_OVERLAP)
+  await store(deps, webhook, { sealedSecrets: sealSecrets(deps.sealer, webhook.id, secrets) })
+  return currentSecret(secrets)
 }
 
 /** The cache may know of a newer secret than the record that the caller holds. */
@@ -129,7 +146,7 @@ function checkedType(bodyType: string | null): string | null {
 
 function mergedFilters(before: WebhookFilters, named: NonNullable<WebhookInput['filters']>): WebhookFilters {
   const all = { ...before, ...named }
-  return Object.fromEntries(Object.entries(all).filter(([, value]) => typeof value === 'string' && value.trim() !== ''))
+  return Object.fromEntries(Object.entries(all).filter(([, value]) => typeof value === 'string' && value !== ''))
 }
 
 async function store(deps: AdminDeps, webhook: WebhookRecord, patch: Patch): Promise<WebhookRecord> {
@@ -143,8 +160,9 @@ async function edit(deps: AdminDeps, webhook: WebhookRecord, input: WebhookInput
   if (input.callbackUrl === '') throw badParameter('callback_url', 'cannot be removed')
   await checkUrls(deps, input)
   const current = deps.targets.get(webhook.id)?.webhook ?? webhook
-  const patch = patchOf(current, input)
-  compileMatcher({ ...current, ...patch })
+  const wanted = patchOf(current, input)
+  compileMatcher({ ...current, ...wanted })
+  const patch = { ...wanted, ...dated(current, wanted, deps.now()) }
   if (input.active === true) return activate(deps, current, patch)
   const edited = await store(deps, webhook, patch)
   if (input.active === false) {
@@ -234,8 +252,12 @@ async function resend(deps: AdminDeps, row: OutboxRecord): Promise<number> {
     if (webhook === null) throw notFound('webhook', row.webhookId)
     checkActive(deps, webhook)
   }
+  if (deps.actors.isUnderWay(row)) return 0
   const query = { developerId: row.developerId, ids: [row.id] }
   const { count } = await deps.store.outbox.requeue(query, deps.now(), 1)
-  if (count > 0) deps.actors.reread(row.channelId)
+  if (count === 0) return 0
+  const waiting = row.state === 'pending' ? await deps.store.outbox.get(row.id) : null
+  if (waiting === null) deps.actors.reread(row.channelId)
+  else deps.actors.sendNow(waiting)
   return count
 }

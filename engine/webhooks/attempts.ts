@@ -23,6 +23,7 @@ export interface AttemptsDeps {
     | 'MAILROOM_WEBHOOK_SCHEDULE'
     | 'MAILROOM_WEBHOOK_JITTER'
     | 'MAILROOM_WEBHOOK_RETRY_AFTER_MAX'
+    | 'MAILROOM_WEBHOOK_PROBE'
     | 'MAILROOM_DELIVERY_RETENTION'
   >
   readonly composer: Composer
@@ -35,8 +36,9 @@ export interface AttemptsDeps {
 export interface Attempts {
   /**
    * Rejects when something of ours is broken (the store is away): then nothing is recorded, and the row is tried again.
-   * A probe that fails uses no row up: it is only logged when the row is not due by its own schedule, and when this was the row's
-   * last attempt while the receiver as a whole is away. Rows wait for their receiver as long as deliveries are kept.
+   * No row waits longer than MAILROOM_WEBHOOK_PROBE for the next try. One that fails before the row's schedule has come to it is
+   * only logged, and so is a probe that would be the row's last attempt while the receiver as a whole is away: neither uses the
+   * row up. Rows wait for their receiver as long as deliveries are kept.
    */
   handle(row: OutboxRecord, mode: 'drain' | 'probe'): Promise<Handled>
   /** Sends without recording. null = nothing to send, with the reason. */
@@ -75,8 +77,8 @@ export function createAttempts(deps: AttemptsDeps): Attempts {
       }
       const tried = await send(row, composed.url, composed.body)
       if (tried === null) return finish(row, 'the developer was removed')
-      const spared = mode === 'probe' && tried.failure !== null && isSpared(deps, row, tried.failure)
-      const result = spared ? unchanged(row, tried) : resultOf(deliver, row, tried, deps.random())
+      const spared = tried.failure !== null && isSpared(deps, row, tried.failure, mode)
+      const result = spared ? unchanged(deps, row, tried) : resultOf(deliver, row, tried, deps.random())
       await recorder.record(result)
       return { ...tried, until: result.state === 'pending' ? result.dueAt : null }
     },
@@ -87,18 +89,30 @@ export function createAttempts(deps: AttemptsDeps): Attempts {
 function isEarly({ config, deliver }: AttemptsDeps, row: OutboxRecord): boolean {
   const wait = config.MAILROOM_WEBHOOK_SCHEDULE[row.attemptCount - 1] ?? 0
   const tolerance = 50 + (wait * config.MAILROOM_WEBHOOK_JITTER * 2) / 100
-  return deliver.now() < row.dueAt - tolerance
+  return deliver.now() < countsFrom(row) - tolerance
 }
 
-/** The log gets the attempt, the row stays as it is. */
-function unchanged({ id, dueAt, reason }: OutboxRecord, { attempt: made }: Tried): OutboxResult {
-  return { id, attempt: made, counted: false, state: 'pending', dueAt, finishedAt: null, reason }
+/** A row that was not put off has none, and what is left of an earlier putting off lies behind. */
+function countsFrom({ countsAt = 0, dueAt }: OutboxRecord): number {
+  return Math.max(countsAt, dueAt)
 }
 
-function isSpared(deps: AttemptsDeps, row: OutboxRecord, { permanent, scope }: Failure): boolean {
+/** The log gets the attempt, the row stays as it is; when it was due for a try between, the next one follows. */
+function unchanged({ config, deliver }: AttemptsDeps, row: OutboxRecord, { attempt: made }: Tried): OutboxResult {
+  const nextAt = Math.min(countsFrom(row), deliver.now() + config.MAILROOM_WEBHOOK_PROBE)
+  const dueAt = Math.max(row.dueAt, nextAt)
+  return { id: row.id, attempt: made, counted: false, state: 'pending', dueAt, finishedAt: null, reason: row.reason }
+}
+
+function isSpared(
+  deps: AttemptsDeps,
+  row: OutboxRecord,
+  { permanent, scope }: Failure,
+  mode: 'drain' | 'probe',
+): boolean {
   if (permanent === 'gone') return false
   const last = waitAfter(deps.config, row.attemptCount + 1, 0) === null
-  return isEarly(deps, row) || (last && scope === 'receiver')
+  return isEarly(deps, row) || (mode === 'probe' && last && scope === 'receiver')
 }
 
 /** Counted from the time when it was due last, so that a redelivered row begins anew. */

@@ -34,6 +34,9 @@ export interface Channel {
   offer(rows: readonly OutboxRecord[]): void
   /** Sends the oldest row, due or not. */
   probe(): Promise<ProbeOutput>
+  /** Sends this row at once, past schedule and line, unless it waits in memory for its turn or is on its way. */
+  sendNow(row: OutboxRecord): void
+  isUnderWay(rowId: string): boolean
   /** The receiver is back: rows that failed before do not wait for their own time. */
   recovered(): void
   /** Resolves when nothing is on its way. */
@@ -47,6 +50,10 @@ interface State {
   readonly deps: ChannelDeps
   readonly lanes: Lanes
   readonly underWay: Set<Promise<void>>
+  /** Rows on their way, and their accounts. */
+  readonly sending: Map<string, string>
+  /** Counts beginnings and ends of rows sent by hand: what was read meanwhile may be out of date. */
+  byHand: number
   running: boolean
   /** Counts starts and stops: a read of an earlier run is thrown away. */
   run: number
@@ -68,6 +75,8 @@ function newState(id: string, deps: ChannelDeps): State {
     deps,
     lanes: createLanes(deps.capacity),
     underWay: new Set(),
+    sending: new Map(),
+    byHand: 0,
     running: false,
     run: 0,
     historical: 0,
@@ -96,6 +105,10 @@ export function createChannel(id: string, deps: ChannelDeps): Channel {
       pump(state)
     },
     probe: () => probe(state),
+    sendNow(row) {
+      if (!state.sending.has(row.id) && !state.lanes.holds(row)) track(state, sendByHand(state, row))
+    },
+    isUnderWay: (rowId) => state.sending.has(rowId),
     recovered() {
       state.recoveredAt = deps.now()
       state.lanes.release(Number.POSITIVE_INFINITY)
@@ -156,16 +169,14 @@ function rest(state: State, now: number): void {
 }
 
 async function read(state: State): Promise<void> {
-  const { deps, lanes, run } = state
+  const { deps, lanes, run, byHand } = state
   const plan = lanes.beginRead()
   try {
-    const rows = await deps.store.pending(state.id, plan.exceptAccounts, plan.limit)
-    if (run === state.run)
-      lanes.endRead(
-        rows.map((row) => dueNow(state, row)),
-        plan,
-        deps.now(),
-      )
+    const rows = await deps.store.pending(state.id, plan.exceptAccounts, plan.limit, plan.exceptHistorical)
+    if (run !== state.run) return
+    const current = rows.map((row) => withoutAnswers(dueNow(state, row)))
+    if (byHand === state.byHand) lanes.endRead(current, plan, deps.now())
+    else lanes.abortRead()
   } catch (error) {
     deps.log.warn({ channelId: state.id, err: toAppError(error) }, 'outbox not read, trying again')
     if (run !== state.run) return
@@ -181,7 +192,17 @@ function dueNow(state: State, row: OutboxRecord): OutboxRecord {
   return waited ? { ...row, dueAt: state.deps.now() } : row
 }
 
+/** In memory nobody asks what the receiver answered: that may be 48 kB of each row. */
+function withoutAnswers(row: OutboxRecord): OutboxRecord {
+  return { ...row, attempts: row.attempts.map((one) => ({ ...one, response: null })) }
+}
+
 async function send(state: State, row: OutboxRecord): Promise<void> {
+  // Until it comes back from being sent by hand.
+  if (state.sending.has(row.id)) {
+    state.lanes.block(row, Number.POSITIVE_INFINITY)
+    return
+  }
   state.historical += row.lane
   try {
     const handled = await handle(state, row, 'drain')
@@ -193,9 +214,32 @@ async function send(state: State, row: OutboxRecord): Promise<void> {
   }
 }
 
+/** Other rows of its account wait meanwhile; one that is on its way already goes on. */
+async function sendByHand(state: State, row: OutboxRecord): Promise<void> {
+  const { deps, lanes, sending } = state
+  const account = row.accountId ?? ''
+  if (!lanes.busyAccounts().includes(account)) lanes.block(row, Number.POSITIVE_INFINITY)
+  sending.set(row.id, account)
+  state.byHand += 1
+  try {
+    const handled = await deps.attempts.handle(row, 'probe')
+    state.last = row
+    if (handled.attempt === null) return
+    if (handled.failure === null && !state.running) state.recoveredAt = deps.now()
+    tell(state, handled)
+  } catch (error) {
+    report(state, row, error)
+  } finally {
+    sending.delete(row.id)
+    state.byHand += 1
+    lanes.free(row)
+  }
+}
+
 /** Frees or blocks the account, whatever happens. */
 async function handle(state: State, row: OutboxRecord, mode: 'drain' | 'probe'): Promise<Handled> {
-  const { deps, lanes } = state
+  const { deps, lanes, sending } = state
+  sending.set(row.id, row.accountId ?? '')
   try {
     const handled = await deps.attempts.handle(row, mode)
     state.last = row
@@ -205,6 +249,8 @@ async function handle(state: State, row: OutboxRecord, mode: 'drain' | 'probe'):
   } catch (error) {
     lanes.block(row, deps.now() + stallMs)
     throw error
+  } finally {
+    sending.delete(row.id)
   }
 }
 
@@ -241,8 +287,10 @@ async function probe(state: State): Promise<ProbeOutput> {
   const nothing = () => ({ delivered: null, at: deps.now() }) as const
   const passed: string[] = []
   for (;;) {
+    const { byHand } = state
     const row = await nextProbe(state, passed)
     if (row === null || run !== state.run) return nothing()
+    if (byHand !== state.byHand) continue
     lanes.claim(row)
     state.lastProbed = row.accountId
     let handled: Handled | null = null
@@ -261,7 +309,7 @@ async function probe(state: State): Promise<ProbeOutput> {
 
 async function nextProbe(state: State, passed: readonly string[]): Promise<OutboxRecord | null> {
   const { deps, lanes, lastProbed } = state
-  const except = [...lanes.busyAccounts(), ...passed]
+  const except = [...new Set([...lanes.busyAccounts(), ...state.sending.values(), ...passed])]
   const others = lastProbed === null ? [] : await deps.store.pending(state.id, [...except, lastProbed], 1)
   const [row] = others.length > 0 ? others : await deps.store.pending(state.id, except, 1)
   return row ?? null

@@ -9,7 +9,7 @@ import { type Composed, type PayloadDeps, composeMessage } from './payload.ts'
 import { sampleBody } from './sample.ts'
 import { openSecrets, validSecrets } from './secrets.ts'
 import type { SigningKeys } from './sign.ts'
-import { type Targets, findThreads } from './targets.ts'
+import { type Targets, lookUpThread } from './targets.ts'
 
 export interface Composer {
   compose(row: OutboxRecord): Promise<Composed>
@@ -80,7 +80,7 @@ function webhookSecrets({ targets, sealer, payload }: ComposerDeps, webhookId: s
 }
 
 function composeUrl(row: OutboxRecord): Composed {
-  if (row.url === null) return { kind: 'skip', reason: 'no URL to call' }
+  if (row.url === null || row.url === '') return { kind: 'skip', reason: 'no URL to call' }
   return { kind: 'send', url: row.url, body: urlCallbackBody(row) }
 }
 
@@ -104,6 +104,6 @@ async function composeRow(
   const message = await deps.store.messages.get(account.id, row.messageId ?? '')
   if (message === null) return { kind: 'skip', reason: 'the message is no longer in the index' }
   const { webhook, matcher } = target
-  const threads = () => findThreads(deps.store, target, account.id)
-  return composeMessage(deps.payload, { ...owner, row, webhook, matcher, message, threads })
+  const thread = () => lookUpThread(deps.store, target, message)
+  return composeMessage(deps.payload, { ...owner, row, webhook, matcher, message, thread })
 }

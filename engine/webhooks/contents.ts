@@ -5,6 +5,7 @@
 import type { AccountCommands } from '../accounts/types.ts'
 import { decodeBody } from '../messages/bodies.ts'
 import { headerBlockText, headerObject } from '../messages/headers.ts'
+import { htmlText } from '../messages/html-text.ts'
 import type { BodyPartRecord, MessageRecord, WebhookRecord } from '../store/records.ts'
 import type { BodyContent, Contents } from './message-data.ts'
 
@@ -14,7 +15,7 @@ type Wishes = Pick<WebhookRecord, 'includeBody' | 'bodyType' | 'includeHeader'>
 
 export interface ReadContents {
   readonly contents: Contents
-  /** For body_search: decoded bodies, and of HTML ones also the text between the tags. */
+  /** For body_search: decoded bodies, of HTML ones the text that is seen. */
   readonly searchable: readonly string[]
 }
 
@@ -89,18 +90,5 @@ function bodyContent(part: BodyPartRecord, content?: string): BodyContent {
 
 function searchable(part: BodyPartRecord, text: string | undefined): string[] {
   if (text === undefined) return []
-  return part.type === 'text/html' ? [text, textOfHtml(text)] : [text]
-}
-
-/** Good enough to search in: tags gone, the commonest entities undone, white space joined. */
-function textOfHtml(html: string): string {
-  return html
-    .replace(/<[^<>]*>/g, ' ')
-    .replace(/&nbsp;/gi, ' ')
-    .replace(/&lt;/gi, '<')
-    .replace(/&gt;/gi, '>')
-    .replace(/&quot;/gi, '"')
-    .replace(/&#39;/g, "'")
-    .replace(/&amp;/gi, '&')
-    .replace(/\s+/g, ' ')
+  return [part.type === 'text/html' ? htmlText(text) : text]
 }

@@ -64,7 +64,10 @@ function judge(deps: DeliverDeps, { status, headers }: HttpAnswer): Failure | nu
   return { ...row, scope: 'receiver', retryAfterMs: retryAfterMs(deps.config, headers['retry-after'], deps.now()) }
 }
 
-/** The row's next state: delivered, tried again at dueAt, or failed for good when the receiver is gone or the schedule is used up. */
+/**
+ * The row's next state: delivered, tried again at dueAt, or failed for good when the receiver is gone or the schedule is used up.
+ * A wait longer than the probe's is broken by tries that do not count.
+ */
 export function resultOf(
   deps: Pick<DeliverDeps, 'config' | 'now'>,
   row: OutboxRecord,
@@ -83,6 +86,9 @@ export function resultOf(
       reason: `given up after ${row.attemptCount + 1} attempts: ${failure.message}`,
     }
   }
-  const dueAt = now + Math.max(wait, failure.retryAfterMs ?? 0)
-  return { id: row.id, attempt: made, state: 'pending', dueAt, finishedAt: null, reason: null }
+  const asked = failure.retryAfterMs ?? 0
+  const countsAt = now + Math.max(wait, asked)
+  const dueAt = Math.min(countsAt, now + Math.max(deps.config.MAILROOM_WEBHOOK_PROBE, asked))
+  const next = { id: row.id, attempt: made, state: 'pending', dueAt, finishedAt: null, reason: null } as const
+  return dueAt < countsAt ? { ...next, countsAt } : next
 }

@@ -1,12 +1,50 @@
 /**
- * The dry run over every email account that a webhook covers: the last stored messages of all of them together. Each account
- * is asked for its newest message, and only those whose newest may be among the last ones for more.
+ * The dry run: what the filters say of messages that are stored. Over every email account that a webhook covers it takes the last
+ * stored messages of all of them together: each account is asked for its newest message, and only those whose newest may be among
+ * the last ones for more.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { badParameter } from '../errors.ts'
+import { folderNamer } from '../messages/folder-names.ts'
 import type { Store } from '../store/port.ts'
 import type { AccountRecord, MessageRecord } from '../store/records.ts'
-import type { CoveredRow, DryRunRow } from './types.ts'
+import { type Coverage, coveredAccounts, questionsAtOnce } from './coverage.ts'
+import { type JudgeDeps, arrivals, judgeBest, sentOf } from './judge.ts'
+import type { Target } from './targets.ts'
+import type { CoveredRow, DryRunRow, FilterVerdict } from './types.ts'
+
+export interface StoredDeps extends JudgeDeps {
+  readonly store: Pick<Store, 'messages' | 'changes' | 'folders'>
+}
+
+const nowhere: FilterVerdict = {
+  filter: 'receive_all_changes',
+  matched: false,
+  why: 'the message is in no folder and has no event',
+}
+
+/**
+ * The last `limit` stored messages, each with the words of the filters on every event that was seen of it, and besides those on its
+ * arrival as if it came now: a message that was there before the account was added has none, and of an old one the log of changes
+ * has forgotten it.
+ */
+export async function dryRun(
+  deps: StoredDeps,
+  target: Target,
+  account: AccountRecord,
+  limit: number,
+): Promise<DryRunRow[]> {
+  const messages = await deps.store.messages.list(account.id, { order: 'desc' }, { limit, offset: 0 })
+  const folders = await deps.store.folders.list(account.id)
+  const sent = sentOf(folders)
+  const known = { folderName: folderNamer(folders) }
+  const rows: DryRunRow[] = []
+  for (const message of messages) {
+    const changes = await deps.store.changes.ofMessage(account.id, message.id)
+    const judged = await judgeBest(deps, target, message, [...changes, ...arrivals(message, sent)], known)
+    rows.push({ message, matched: judged?.outcome === 'match', verdicts: judged?.verdicts ?? [nowhere] })
+  }
+  return rows
+}
 
 export interface DryRunDeps {
   readonly store: Pick<Store, 'accounts' | 'messages'>
@@ -14,42 +52,14 @@ export interface DryRunDeps {
   readonly judge: (account: AccountRecord, limit: number) => Promise<readonly DryRunRow[]>
 }
 
-export interface Coverage {
-  readonly developerId: string
-  /** null = every user of the developer. */
-  readonly userId: string | null
-}
-
-const accountsAtOnce = 500
-const questionsAtOnce = 20
-/** One question to the store for each account: more would keep the call, and the store, for too long. */
-const mostAccounts = 10_000
-
 export async function dryRunAll(deps: DryRunDeps, coverage: Coverage, limit: number): Promise<CoveredRow[]> {
-  const accounts = await coveredAccounts(deps.store, coverage)
+  const accounts = await coveredAccounts(deps.store, coverage, 'user_id')
   const shares = await sharesOf(deps.store, accounts, limit)
   const rows: CoveredRow[] = []
   for (const [account, share] of shares) {
     for (const row of await deps.judge(account, share)) rows.push({ ...row, account })
   }
   return rows.sort((left, right) => newestFirst(left.message, right.message)).slice(0, limit)
-}
-
-async function coveredAccounts(
-  store: Pick<Store, 'accounts'>,
-  { developerId, userId }: Coverage,
-): Promise<AccountRecord[]> {
-  if (userId !== null) return store.accounts.listByUser(userId)
-  const covered: AccountRecord[] = []
-  for (let after: string | null = null; ;) {
-    const page: AccountRecord[] = await store.accounts.page(after, accountsAtOnce)
-    covered.push(...page.filter((account) => account.developerId === developerId))
-    if (covered.length > mostAccounts) {
-      throw badParameter('user_id', `the webhook covers more than ${mostAccounts} email accounts: name one user`)
-    }
-    after = page.at(-1)?.id ?? null
-    if (page.length < accountsAtOnce) return covered
-  }
 }
 
 /** How many of the last `limit` messages over all accounts are of each. */

@@ -1,131 +1,139 @@
-/** Why a message is or is not sent: the dry run over stored messages, and the story of one message. */
-import { toAppError } from '../errors.ts'
+/**
+ * The story of one message at one webhook, told from what was recorded: the events that were seen of it, what the webhook was like
+ * when they came, and the callbacks that were queued. A queued callback has the last word; only where there is none do today's
+ * filters speak, on the events that were seen.
+ */
 import { folderNamer } from '../messages/folder-names.ts'
 import type { Store } from '../store/port.ts'
-import type { AccountRecord, ChangeRecord, FolderRecord, MessageRecord, OutboxRecord } from '../store/records.ts'
-import { type Mail, readContents } from './contents.ts'
-import type { MessageEvent } from './events.ts'
-import type { Judgement, Known } from './match.ts'
-import { type Target, findThreads } from './targets.ts'
-import type { DryRunRow, FilterVerdict } from './types.ts'
+import type { AccountRecord, ChangeRecord, MessageRecord, OutboxRecord, WebhookRecord } from '../store/records.ts'
+import { type JudgeDeps, type Judged, judgeBest } from './judge.ts'
+import type { Target } from './targets.ts'
+import { activeAt } from './timeline.ts'
+import type { Circumstance, Explanation, FilterVerdict } from './types.ts'
 
-export interface ExplainDeps {
+export interface ExplainDeps extends JudgeDeps {
   readonly store: Pick<Store, 'messages' | 'changes' | 'outbox' | 'folders'>
-  readonly mail: Mail
-  readonly maxBodyBytes: number
 }
 
-/** The last `limit` stored messages, each with the words of the filters. */
-export async function dryRun(
-  deps: ExplainDeps,
-  target: Target,
-  account: AccountRecord,
-  limit: number,
-): Promise<DryRunRow[]> {
-  const messages = await deps.store.messages.list(account.id, { order: 'desc' }, { limit, offset: 0 })
-  const folders = await deps.store.folders.list(account.id)
-  const rows: DryRunRow[] = []
-  for (const message of messages) {
-    const { outcome, verdicts } = await judgeStored(deps, target, folders, message)
-    rows.push({ message, matched: outcome === 'match', verdicts })
-  }
-  return rows
-}
+const mostDeliveries = 100
 
-/**
- * What was seen of the message, what the filters say of it now (the same as in the dry run) and whether the webhook is active, and
- * what was queued for it.
- */
 export async function explain(
   deps: ExplainDeps,
   target: Target,
   account: AccountRecord,
   message: MessageRecord,
-): Promise<{ changes: ChangeRecord[]; verdicts: FilterVerdict[]; deliveries: OutboxRecord[] }> {
+): Promise<Explanation> {
   const { store } = deps
-  const { webhook } = target
-  const { changes, verdicts } = await judgeStored(deps, target, await store.folders.list(account.id), message)
-  const query = { webhookId: webhook.id, accountId: account.id, messageId: message.id }
-  const deliveries = await store.outbox.list(query, { limit: 100, offset: 0 })
-  const why = webhook.active ? 'the webhook is active' : 'the webhook is paused'
-  return { changes, verdicts: [{ filter: 'active', matched: webhook.active, why }, ...verdicts], deliveries }
+  const changes = await store.changes.ofMessage(account.id, message.id)
+  const query = { webhookId: target.webhook.id, accountId: account.id, messageId: message.id }
+  const deliveries = await store.outbox.list(query, { limit: mostDeliveries, offset: 0 })
+  const queued = deliveries.filter(isDecided)
+  if (queued.length > 0) {
+    const verdicts = await sentVerdicts(deps, target, message, changes, queued)
+    return { changes, matched: true, verdicts, deliveries }
+  }
+  const verdicts = await unsentVerdicts(deps, target, message, changes, deliveries)
+  return { changes, matched: verdicts.every(({ matched }) => matched), verdicts, deliveries }
 }
 
-export async function sentFolders(
-  deps: { readonly store: Pick<Store, 'folders'> },
-  accountId: string,
-): Promise<ReadonlySet<string>> {
-  return sentOf(await deps.store.folders.list(accountId))
+/** Every filter has said yes: at once, or when the callback was about to go out. */
+function isDecided(row: OutboxRecord): boolean {
+  return row.data['undecided'] !== true || row.state === 'delivered' || row.attempts.length > 0
 }
 
-function sentOf(folders: readonly FolderRecord[]): ReadonlySet<string> {
-  return new Set(folders.filter((folder) => folder.specialUse === '\\Sent').map((folder) => folder.id))
-}
-
-/** Events as if the message arrived now, one for each place where it lies. */
-export function arrivals(message: MessageRecord, sent: ReadonlySet<string>): MessageEvent[] {
-  return message.placements.map(({ folderId, path, uid, flags }) => {
-    const kind = flags.includes('\\Draft') ? 'draft' : sent.has(folderId) ? 'sent' : 'received'
-    return { kind, first: true, path, folderId, uid, flags }
-  })
-}
-
-const nothing: Judgement = {
-  outcome: 'no',
-  verdicts: [{ filter: 'receive_all_changes', matched: false, why: 'the message is in no folder and has no event' }],
-}
-const rank = { match: 2, undecided: 1, no: 0 } as const
-
-interface StoredJudgement extends Judgement {
-  /** What was seen of the message. */
-  readonly changes: ChangeRecord[]
-}
-
-/**
- * Every event that was seen of the message, and besides those its arrival as if it came now: a message that was there before the
- * account was added has none, and of an old one the log of changes has forgotten it.
- */
-async function judgeStored(
-  deps: ExplainDeps,
-  target: Target,
-  folders: readonly FolderRecord[],
-  message: MessageRecord,
-): Promise<StoredJudgement> {
-  const changes = await deps.store.changes.ofMessage(message.accountId, message.id)
-  const events = [...changes, ...arrivals(message, sentOf(folders))]
-  return { changes, ...(await judgeBest(deps, target, message, events, { folderName: folderNamer(folders) })) }
-}
-
-/** The most favourable event decides; bodies and threads are looked up only when nothing else says no. */
-async function judgeBest(
+/** What today's filters cannot say any more (the body is gone) the callback itself says. */
+async function sentVerdicts(
   deps: ExplainDeps,
   target: Target,
   message: MessageRecord,
-  events: readonly MessageEvent[],
-  known: Known,
-): Promise<Judgement> {
-  let best: { judged: Judgement; event: MessageEvent } | null = null
-  for (const event of events) {
-    const judged = target.matcher.judge(event, message, known)
-    if (best === null || rank[judged.outcome] > rank[best.judged.outcome]) best = { judged, event }
-  }
-  if (best === null) return nothing
-  if (best.judged.outcome !== 'undecided') return best.judged
-  return target.matcher.judge(best.event, message, { ...known, ...(await lookUp(deps, target, message)) })
+  changes: readonly ChangeRecord[],
+  queued: readonly OutboxRecord[],
+): Promise<FilterVerdict[]> {
+  const { webhook, matcher } = target
+  const told = changes.filter(({ id }) => queued.some(({ changeId }) => changeId === id))
+  const known = { folderName: await namerOf(deps, message.accountId) }
+  const [event] = told
+  const first = queued.reduce((left, right) => (right.createdAt < left.createdAt ? right : left))
+  const delivery = verdict('delivery', true, `a callback was queued at ${time(first.createdAt)}`)
+  if (event === undefined) return [delivery, ...editNote(webhook, first.createdAt)]
+  const now = matcher.judge(event, message, known)
+  const open = new Set<string>(now.undecided)
+  const filters = now.verdicts.map((one) =>
+    open.has(one.filter) ? { ...one, matched: true, why: 'matched when the callback was about to go out' } : one,
+  )
+  return [delivery, ...editNote(webhook, event.at), ...filters]
 }
 
-async function lookUp(deps: ExplainDeps, target: Target, message: MessageRecord): Promise<Known> {
-  const threads =
-    target.matcher.threadReference === null ? {} : { threads: await findThreads(deps.store, target, message.accountId) }
-  if (!target.matcher.needsBody) return threads
-  try {
-    const options = { search: true, maxBytes: deps.maxBodyBytes }
-    const wishes = { ...target.webhook, includeBody: false, includeHeader: null }
-    const { searchable } = await readContents(deps.mail, message, wishes, options)
-    return { ...threads, bodies: searchable }
-  } catch (error) {
-    // Still undecided: the verdict says that the body has not been read.
-    if (toAppError(error).fault === 'us') throw error
-    return threads
+async function unsentVerdicts(
+  deps: ExplainDeps,
+  target: Target,
+  message: MessageRecord,
+  changes: readonly ChangeRecord[],
+  waiting: readonly OutboxRecord[],
+): Promise<FilterVerdict[]> {
+  const dropped = waiting.map((row) =>
+    row.finishedAt === null
+      ? verdict('delivery', false, 'a callback waits for what the filters have to look up')
+      : verdict('delivery', false, `the callback was dropped at ${time(row.finishedAt)}: ${row.reason ?? row.state}`),
+  )
+  const known = { folderName: await namerOf(deps, message.accountId) }
+  const best = await judgeBest(deps, target, message, heardFirst(target.webhook, changes), known)
+  if (best === null) return [...dropped, noEvent(target.webhook)]
+  return [...circumstances(target.webhook, best.event, dropped), ...dropped, ...best.verdicts]
+}
+
+/** Of events that the filters judge alike, one that the webhook was there for says more. */
+function heardFirst(webhook: WebhookRecord, changes: readonly ChangeRecord[]): ChangeRecord[] {
+  const heard = ({ at }: ChangeRecord) => webhook.createdAt <= at && activeAt(webhook, at) !== false
+  return [...changes.filter(heard), ...changes.filter((change) => !heard(change))]
+}
+
+/** Why the event made no callback, whatever the filters of today say. */
+function circumstances(
+  webhook: WebhookRecord,
+  event: Judged<ChangeRecord>['event'],
+  dropped: readonly FilterVerdict[],
+): FilterVerdict[] {
+  const { createdAt } = webhook
+  if (createdAt > event.at) {
+    return [
+      verdict('created', false, `the webhook was made at ${time(createdAt)}, after the event of ${time(event.at)}`),
+    ]
   }
+  const active = activeVerdict(webhook, event.at)
+  const edits = editNote(webhook, event.at)
+  // It was on, it is not known to have been off, and nothing was queued: the filters of that time said no.
+  const refused = active.matched && dropped.length === 0
+  return [active, ...edits.map((one) => (refused ? { ...one, matched: false } : one))]
+}
+
+function activeVerdict(webhook: WebhookRecord, at: number): FilterVerdict {
+  const active = activeAt(webhook, at)
+  if (active === null) return verdict('active', true, 'whether the webhook was active then is not known any more')
+  return verdict('active', active, `the webhook was ${active ? 'active' : 'paused'} at ${time(at)}`)
+}
+
+function editNote({ editedAt = 0 }: WebhookRecord, at: number): FilterVerdict[] {
+  if (editedAt <= at) return []
+  const why = `the filters were edited at ${time(editedAt)}, after the event of ${time(at)}: these are today's`
+  return [verdict('edited', true, why)]
+}
+
+function noEvent({ receiveHistorical }: WebhookRecord): FilterVerdict {
+  const why =
+    'no event was seen: the message was there before its email account was added, or its events are no longer kept'
+  const scan = '; the historical scan has not come to it, or the filters refused it'
+  return verdict('event', false, receiveHistorical ? why + scan : why)
+}
+
+async function namerOf({ store }: ExplainDeps, accountId: string): Promise<(path: string) => string> {
+  return folderNamer(await store.folders.list(accountId))
+}
+
+function verdict(filter: Circumstance, matched: boolean, why: string): FilterVerdict {
+  return { filter, matched, why }
+}
+
+function time(at: number): string {
+  return new Date(at).toISOString()
 }

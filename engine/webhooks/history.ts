@@ -11,12 +11,13 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Config } from '../config.ts'
 import { toAppError } from '../errors.ts'
+import { folderNamer } from '../messages/folder-names.ts'
 import type { Logger } from '../observe/log.ts'
 import { outboxId } from '../store/ids.ts'
 import type { Store } from '../store/port.ts'
 import type { AccountRecord, HistoricalScan, MessageRecord, OutboxRecord, WebhookRecord } from '../store/records.ts'
 import { eventFacts } from './events.ts'
-import { arrivals, sentFolders } from './explain.ts'
+import { arrivals, sentOf } from './judge.ts'
 import { type Target, type Targets, blankRow, knownThreads } from './targets.ts'
 import { type Turn, type TurnEnd, type Turns, createTurns } from './turns.ts'
 
@@ -171,11 +172,12 @@ async function pageRows(
 ): Promise<OutboxRecord[]> {
   const { deps } = state
   state.lastAt = Math.max(deps.now(), state.lastAt + 1)
-  const sent = await sentFolders(deps, account.id)
+  const folders = await deps.store.folders.list(account.id)
+  const place = { sent: sentOf(folders), folderName: folderNamer(folders) }
   const rows: OutboxRecord[] = []
   for (const message of messages) {
     if (await toldLive(deps, target.webhook.id, message)) continue
-    const row = rowOf(target, account, message, sent, state.lastAt, rows.length)
+    const row = rowOf(target, account, message, place, state.lastAt, rows.length)
     if (row !== null) rows.push(row)
   }
   return rows
@@ -190,13 +192,13 @@ function rowOf(
   target: Target,
   account: AccountRecord,
   message: MessageRecord,
-  sent: ReadonlySet<string>,
+  { sent, folderName }: { readonly sent: ReadonlySet<string>; readonly folderName: (path: string) => string },
   at: number,
   seq: number,
 ): OutboxRecord | null {
   const folders = message.placements.map((one) => one.path)
   for (const event of arrivals(message, sent)) {
-    const { outcome } = target.matcher.judge(event, message, knownThreads(target, account.id))
+    const { outcome } = target.matcher.judge(event, message, { ...knownThreads(target, account.id), folderName })
     if (outcome === 'no') continue
     return {
       ...blankRow(target.webhook, account, message),

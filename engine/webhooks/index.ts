@@ -14,9 +14,11 @@ import { createAdmin } from './admin.ts'
 import { createAttempts } from './attempts.ts'
 import { type Composer, createComposer } from './composer.ts'
 import type { Mail } from './contents.ts'
-import { dryRunAll } from './dry-run.ts'
-import { dryRun, explain } from './explain.ts'
+import { findMessages } from './coverage.ts'
+import { dryRun, dryRunAll } from './dry-run.ts'
+import { explain } from './explain.ts'
 import { type History, createHistory } from './history.ts'
+import { createBodyWaits } from './payload.ts'
 import { createRecorder } from './recorder.ts'
 import { type Redeliveries, createRedeliveries } from './redelivery.ts'
 import { createStreams } from './streams.ts'
@@ -59,7 +61,7 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
     ...admin,
     startAll: () => startAll(wing),
     stopAll: () => stopAll(wing),
-    plan: (account, changes) => planRows(targets.of(account), account, changes),
+    plan: (account, changes, folderName) => planRows(targets.of(account), account, changes, folderName),
     stored(accountId, outbox, changes) {
       if (outbox.length > 0) actors.dispatch(outbox)
       if (changes.length > 0) streams.tell(accountId)
@@ -73,6 +75,7 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
       const coverage = { developerId: webhook.developerId, userId: userId ?? webhook.userId }
       return dryRunAll({ store: deps.store, judge }, coverage, limit)
     },
+    findMessages: (webhook, reference) => findMessages(deps.store, webhook, reference),
     explain: (webhook, account, message) => explain(explainDeps, targetOf(wing, webhook), account, message),
     forget(userId) {
       composer.forget(userId)
@@ -92,7 +95,7 @@ function build(deps: WebhooksDeps) {
   const random = deps.random ?? Math.random
   const http = createHttpClient({ connectTimeoutMs: config.MAILROOM_WEBHOOK_TIMEOUT })
   const targets = createTargets(store, log)
-  const payload = { mail, baseUrl, now, maxBytes: config.MAILROOM_WEBHOOK_PAYLOAD_MAX }
+  const payload = { mail, baseUrl, now, maxBytes: config.MAILROOM_WEBHOOK_PAYLOAD_MAX, waits: createBodyWaits() }
   const composer = createComposer({ store, sealer, targets, payload })
   const recorder = createRecorder(store.outbox, log)
   const allowPrivate = config.MAILROOM_ALLOW_PRIVATE

@@ -4,7 +4,8 @@
  *
  * Invariants: a lane's queue is the beginning of what the store has pending for that account, without holes. `partial` = the
  * store may hold more of it. `behind` = the store may hold rows of accounts that have no lane. A blocked account (its first row
- * is due later) has no lane. Live rows (lane 0) go before historical ones (lane 1), in the queue of an account and over accounts.
+ * is due later) has no lane. Live rows (lane 0) go before historical ones (lane 1), in the queue of an account and over accounts;
+ * a held account (its first historical row is due later) has a lane for its live rows alone.
  */
 import type { OutboxRecord } from '../store/records.ts'
 
@@ -19,6 +20,8 @@ interface State {
   readonly lanes: Map<string, Lane>
   /** Account → when its first row is due. */
   readonly blocked: Map<string, number>
+  /** Account → when its first historical row is due. */
+  readonly held: Map<string, number>
   /**
    * Ids of the rows that were read last, at most twice the capacity: on MongoDB a row is in the store, and may be read and sent,
    * before the step that stores it ends and it is offered.
@@ -35,6 +38,8 @@ interface State {
 
 export interface ReadPlan {
   readonly exceptAccounts: readonly string[]
+  /** Of these accounts live rows alone are read. */
+  readonly exceptHistorical: readonly string[]
   readonly limit: number
 }
 
@@ -46,8 +51,12 @@ export interface Lanes {
   /** The account is busy with a row that did not come from here (a probe's), until `finish` or `block`. */
   claim(row: OutboxRecord): void
   finish(row: OutboxRecord): void
-  /** The account's first row is due at `until`: nothing of the account goes out before. */
+  /** The row is due at `until`: nothing of its account goes out before, or of a historical row nothing historical. */
   block(row: OutboxRecord, until: number): void
+  /** Whatever is in memory of the row's account, and of when it is due, is to be read again. */
+  free(row: OutboxRecord): void
+  /** The row waits in memory for its turn. */
+  holds(row: OutboxRecord): boolean
   /** Blocked accounts whose time has come are to be read again; Infinity frees all. */
   release(now: number): void
   /** Rows were written by others (start, requeue, scan): read again. */
@@ -70,11 +79,12 @@ function keyOf(row: OutboxRecord): string {
   return row.accountId ?? ''
 }
 
-export function createLanes(capacity: number): Lanes {
-  const state: State = {
+function newState(capacity: number): State {
+  return {
     capacity,
     lanes: new Map(),
     blocked: new Map(),
+    held: new Map(),
     known: new Set(),
     buffered: 0,
     behind: true,
@@ -82,6 +92,10 @@ export function createLanes(capacity: number): Lanes {
     reading: false,
     missed: false,
   }
+}
+
+export function createLanes(capacity: number): Lanes {
+  const state = newState(capacity)
   return {
     offer: (row) => offer(state, row),
     take: ({ historical }) => take(state, historical),
@@ -91,12 +105,18 @@ export function createLanes(capacity: number): Lanes {
     },
     finish: (row) => finish(state, row),
     block: (row, until) => block(state, row, until),
+    free: (row) => free(state, row),
+    holds: (row) => state.lanes.get(keyOf(row))?.queue.some(({ id }) => id === row.id) === true,
     release: (now) => release(state, now),
     markBehind: () => markBehind(state),
     wantsRead: () => wantsRead(state),
     beginRead() {
       state.reading = true
-      return { exceptAccounts: [...state.lanes.keys(), ...state.blocked.keys()], limit: capacity - state.buffered }
+      return {
+        exceptAccounts: [...state.lanes.keys(), ...state.blocked.keys()],
+        exceptHistorical: [...state.held.keys()],
+        limit: capacity - state.buffered,
+      }
     },
     endRead: (rows, plan, now) => endRead(state, rows, plan, now),
     abortRead() {
@@ -105,7 +125,7 @@ export function createLanes(capacity: number): Lanes {
     },
     reset: () => reset(state),
     busyAccounts: () => [...state.lanes].flatMap(([key, lane]) => (lane.busy ? [key] : [])),
-    nextRelease: () => earliest(state.blocked.values()),
+    nextRelease: () => earliest([...state.blocked.values(), ...state.held.values()]),
   }
 }
 
@@ -134,19 +154,21 @@ function markBehind(state: State): void {
   lag(state)
 }
 
-function dropHistorical(state: State, key: string, lane: Lane): void {
+function dropHistorical(state: State, lane: Lane): void {
   const live = lane.queue.filter((row) => row.lane === 0)
   if (live.length === lane.queue.length) return
   state.buffered -= lane.queue.length - live.length
   lane.queue = live
   lane.partial = true
-  tidy(state, key, lane)
 }
 
 /** Historical rows give way to a live one; true when there is room. */
 function makeRoom(state: State, row: OutboxRecord): boolean {
   if (state.buffered >= state.capacity && row.lane === 0) {
-    for (const [key, lane] of [...state.lanes]) dropHistorical(state, key, lane)
+    for (const [key, lane] of [...state.lanes]) {
+      dropHistorical(state, lane)
+      tidy(state, key, lane)
+    }
   }
   return state.buffered < state.capacity
 }
@@ -162,13 +184,14 @@ function remember({ known, capacity }: State, { id }: OutboxRecord): void {
 
 function offer(state: State, row: OutboxRecord): void {
   const key = keyOf(row)
-  if (state.blocked.has(key) || state.known.has(row.id)) return
+  if (state.blocked.has(key) || state.known.has(row.id) || (row.lane === 1 && state.held.has(key))) return
   const lane = state.lanes.get(key)
   if (lane === undefined) offerNew(state, key, row)
   else if (!lane.partial && state.buffered < state.capacity) push(state, lane, row)
   else {
     lane.partial = true
-    if (row.lane === 0) dropHistorical(state, key, lane)
+    if (row.lane === 0) dropHistorical(state, lane)
+    tidy(state, key, lane)
   }
 }
 
@@ -211,10 +234,34 @@ function finish(state: State, row: OutboxRecord): void {
   tidy(state, keyOf(row), lane)
 }
 
+/** Live rows wait for nothing historical; historical ones wait for the live row as well. */
 function block(state: State, row: OutboxRecord, until: number): void {
-  state.buffered -= state.lanes.get(keyOf(row))?.queue.length ?? 0
-  state.lanes.delete(keyOf(row))
-  state.blocked.set(keyOf(row), until)
+  const key = keyOf(row)
+  const lane = state.lanes.get(key)
+  if (row.lane === 1) {
+    state.held.set(key, until)
+    if (lane !== undefined) dropHistorical(state, lane)
+    finish(state, row)
+    return
+  }
+  state.buffered -= lane?.queue.length ?? 0
+  state.lanes.delete(key)
+  state.blocked.set(key, until)
+}
+
+function free(state: State, row: OutboxRecord): void {
+  const key = keyOf(row)
+  state.blocked.delete(key)
+  state.held.delete(key)
+  const lane = state.lanes.get(key)
+  if (lane === undefined) {
+    lag(state)
+    return
+  }
+  state.buffered -= lane.queue.length
+  lane.queue = []
+  lane.partial = true
+  tidy(state, key, lane)
 }
 
 function release(state: State, now: number): void {
@@ -222,6 +269,13 @@ function release(state: State, now: number): void {
     if (until > now) continue
     state.blocked.delete(key)
     lag(state)
+  }
+  for (const [key, until] of state.held) {
+    if (until > now) continue
+    state.held.delete(key)
+    const lane = state.lanes.get(key)
+    if (lane === undefined) lag(state)
+    else lane.partial = true
   }
 }
 
@@ -250,8 +304,9 @@ function endRead(state: State, rows: readonly OutboxRecord[], plan: ReadPlan, no
       continue
     }
     closed.add(key)
-    if (lane.queue.length === 0) state.blocked.set(key, row.dueAt)
-    else lane.partial = true
+    if (lane.queue.some((one) => one.lane === row.lane)) lane.partial = true
+    else if (row.lane === 1) state.held.set(key, row.dueAt)
+    else state.blocked.set(key, row.dueAt)
   }
 }
 
@@ -262,6 +317,7 @@ function reset(state: State): void {
     lane.partial = true
   }
   state.blocked.clear()
+  state.held.clear()
   state.buffered = 0
   state.reading = false
   state.behind = true

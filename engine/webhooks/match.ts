@@ -4,18 +4,20 @@
  *
  * - to, from, cc: a whole address or a whole display name of that header.
  * - to_domain, from_domain: the domain itself and its sub-domains: `example.com` matches `a@mail.example.com`.
- * - subject: part of the subject, or a regular expression. file_name: a whole name of any attachment.
+ * - subject: part of the subject; wildcards and regular expressions may match anywhere in it. file_name: a whole name of any
+ *   attachment.
  * - thread: our thread id, the hosted thread id, or any Message-ID of the thread.
- * - folder_added, folder_removed: the full name, with / as the API shows it or with the server's delimiter; see events.ts for
- *   the events.
- * - body_search: part of a decoded text body; wildcards and regular expressions may match anywhere in it.
+ * - folder_added, folder_removed: the full name, as the API shows it or as the server writes it; see events.ts for the events.
+ * - body_search: part of a text body as it is read; wildcards and regular expressions may match anywhere in it.
  *
  * Two filters may have to wait: a body is only known at delivery, and a thread named by a Message-ID that the message itself
- * does not carry has to be looked up. Their answer is "undecided" then: the event is queued, and judged again at delivery.
+ * does not carry has to be looked up, as have the messages that it answers. Their answer is "undecided" then: the event is queued, and judged again at delivery.
  */
 import type { Address, MessageRecord, WebhookFilters, WebhookRecord } from '../store/records.ts'
 import { type MessageEvent, judgeEvent, moveOf } from './events.ts'
+import { badParameter } from '../errors.ts'
 import { domainsOf } from '../messages/domains.ts'
+import { answeredIds, threadIds } from '../messages/threads.ts'
 import { type Grammar, type Pattern, compilePatterns, fold } from './patterns.ts'
 import type { FilterVerdict } from './types.ts'
 
@@ -25,13 +27,17 @@ export interface Known {
   readonly bodies?: readonly string[]
   /** Thread ids that the webhook's thread reference leads to in this account. */
   readonly threads?: ReadonlySet<string>
-  /** A folder's name as the API shows it, for the words of a verdict. */
+  /** The stored messages that this one answers, and those that they answer. */
+  readonly ancestors?: readonly MessageRecord[]
+  /** A folder's name as the API shows it. Absent = as the server writes it. */
   readonly folderName?: (path: string) => string
 }
 
 export interface Judgement {
   readonly outcome: 'match' | 'no' | 'undecided'
   readonly verdicts: readonly FilterVerdict[]
+  /** Filters that have to look something up first; their verdicts say no until then. */
+  readonly undecided: readonly FilterName[]
 }
 
 export interface Matcher {
@@ -54,7 +60,7 @@ const grammars: Readonly<Record<Exclude<FilterName, 'thread'>, Grammar>> = {
   to: { list: true, wildcards: 'all', anchoring: 'whole' },
   from: { list: true, wildcards: 'all', anchoring: 'whole' },
   cc: { list: true, wildcards: 'all', anchoring: 'whole' },
-  subject: { list: false, wildcards: 'none', anchoring: 'within' },
+  subject: { list: false, wildcards: 'no brackets', anchoring: 'within' },
   fileName: { list: true, wildcards: 'all', anchoring: 'whole' },
   folderAdded: { list: false, wildcards: 'no brackets', anchoring: 'whole' },
   folderRemoved: { list: false, wildcards: 'no brackets', anchoring: 'whole' },
@@ -93,14 +99,14 @@ export function compileMatcher(
     judge(event, message, known = {}) {
       const verdicts = judgeEvent(webhook, event, message)
       let refused = verdicts.some((verdict) => !verdict.matched)
-      let undecided = false
+      const undecided: FilterName[] = []
       for (const { name, check } of checks) {
         const word = check(event, message, known)
-        if (word.matched === null) undecided = true
+        if (word.matched === null) undecided.push(name)
         else if (!word.matched) refused = true
         verdicts.push({ filter: name, matched: word.matched ?? false, why: word.why })
       }
-      return { outcome: refused ? 'no' : undecided ? 'undecided' : 'match', verdicts }
+      return { outcome: refused ? 'no' : undecided.length > 0 ? 'undecided' : 'match', verdicts, undecided }
     },
   }
 }
@@ -177,19 +183,12 @@ function folderCheck(patterns: readonly Pattern[], direction: 'added' | 'removed
       const other = both && move !== 'none'
       return { matched: other, why: other ? 'the other folder filter decides' : `${event.kind} is not "${direction}"` }
     }
-    const names = folderNames(event.path)
-    const pattern = patterns.find((one) => names.some((name) => one.matches(name)))
-    const folder = shown(folderName(event.path))
+    const name = folderName(event.path)
+    const pattern = patterns.find((one) => one.matches(name) || one.matches(event.path))
+    const folder = shown(name)
     if (pattern !== undefined) return { matched: true, why: `${folder} matches ${pattern.source}` }
     return { matched: false, why: `${folder} does not match ${patterns.map(({ source }) => source).join(', ')}` }
   }
-}
-
-/** All that servers use but /. The account's own is not at hand here: names are compared as the server writes them, and with / for each. */
-const delimiters = ['.', '\\', ':', '|', '^', '!']
-
-function folderNames(path: string): string[] {
-  return [path, ...delimiters.filter((one) => path.includes(one)).map((one) => path.replaceAll(one, '/'))]
 }
 
 /** Without angle brackets, and without the gm- that some clients put before hosted ids. */
@@ -201,20 +200,26 @@ export function bareReference(text: string): string {
 }
 
 function threadCheck(reference: string): Check {
+  if (reference === '') throw badParameter(filterParameters.thread, 'names no thread')
   const wanted = fold(reference)
   const decimal = /^[0-9a-f]{14,16}$/.test(wanted) ? BigInt(`0x${wanted}`).toString() : wanted
   return (_event, message, known) => {
-    const ids = [
-      message.threadId,
-      message.hostedThreadId,
-      message.emailMessageId,
-      message.inReplyTo,
-      ...message.references,
-    ]
-    const hit = ids.find((id) => id !== null && (fold(id) === wanted || id === decimal))
-    if (hit !== undefined) return { matched: true, why: `${shown(hit ?? '')} is of the thread` }
-    if (known.threads === undefined) return { matched: null, why: 'the thread has not been looked up yet' }
-    const same = [message.threadId, message.hostedThreadId].some((id) => id !== null && known.threads?.has(id))
-    return { matched: same, why: same ? 'a message of the thread has this id' : `not in the thread of ${reference}` }
+    const line = [message, ...(known.ancestors ?? [])]
+    const hit = line.flatMap(threadNames).find((id) => fold(id) === wanted || id === decimal)
+    if (hit !== undefined) return { matched: true, why: `${shown(hit)} is of the thread` }
+    const { threads } = known
+    const related = line.find((one) => threadIds(one).some((id) => threads?.has(id)))
+    if (related !== undefined) return { matched: true, why: 'a message of the thread has this id' }
+    const unread = threads === undefined || (known.ancestors === undefined && answeredIds(message).length > 0)
+    return unread
+      ? { matched: null, why: 'the thread has not been looked up yet' }
+      : { matched: false, why: `not in the thread of ${reference}` }
   }
+}
+
+/** Every id that names the message's thread, or a message of it. */
+function threadNames(message: MessageRecord): string[] {
+  const { emailMessageId, inReplyTo, references } = message
+  const named = [emailMessageId, inReplyTo].filter((id) => id !== null)
+  return [...threadIds(message), ...named, ...references]
 }

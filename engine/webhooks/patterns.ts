@@ -15,10 +15,10 @@ export interface Pattern {
 
 export type Anchoring = 'whole' | 'within'
 
-/** What a filter's text may hold. Folder names hold brackets often ([Gmail]/Sent), so that there only * and ? are wild. */
+/** What a filter's text may hold. Folder names and subjects hold brackets often ([Gmail]/Sent), so that there only * and ? are wild. */
 export interface Grammar {
   readonly list: boolean
-  readonly wildcards: 'all' | 'no brackets' | 'none'
+  readonly wildcards: 'all' | 'no brackets'
   readonly anchoring: Anchoring
 }
 
@@ -37,7 +37,8 @@ function wrong(parameter: string, position: number, problem: string) {
 /** Alternatives of a filter: any of them may match. Throws `bad_request`. */
 export function compilePatterns(parameter: string, text: string, grammar: Grammar): readonly Pattern[] {
   if (text.length > longest) throw badParameter(parameter, `is longer than ${longest} characters`)
-  const items = grammar.list ? splitList(parameter, text) : [trimmed(text)]
+  const composed = text.normalize('NFC')
+  const items = grammar.list ? splitList(parameter, composed) : [trimmed(composed)]
   return items.map((item) => compileItem(parameter, item, grammar))
 }
 
@@ -91,10 +92,13 @@ function plainEnd(text: string, at: number): number {
 function compileItem(parameter: string, item: Item, grammar: Grammar): Pattern {
   const { text, at } = item
   if (item.quoted === true) return plain(text, grammar.anchoring)
-  if (text.length >= 2 && text.startsWith('/') && text.endsWith('/')) return regex(parameter, text, at)
   if (text === '') throw wrong(parameter, at, 'empty pattern')
+  if (text.startsWith('/')) {
+    if (text.length < 2 || !text.endsWith('/')) throw wrong(parameter, at, 'regular expression without closing /')
+    return regex(parameter, text, at)
+  }
   const wild = grammar.wildcards === 'all' ? /[*?[\\]/ : /[*?]/
-  if (grammar.wildcards === 'none' || !wild.test(text)) return plain(text, grammar.anchoring)
+  if (!wild.test(text)) return plain(text, grammar.anchoring)
   return wildcard(parameter, item, grammar)
 }
 
@@ -152,7 +156,7 @@ function translate(parameter: string, text: string, at: number, brackets: boolea
       if (end < 0) throw wrong(parameter, at + index, '[ without closing ]')
       out += bracket(parameter, text.slice(index + 1, end), at + index)
       index = end
-    } else out += RE2JS.quote(character.normalize('NFC'))
+    } else out += RE2JS.quote(character)
   }
   return out
 }

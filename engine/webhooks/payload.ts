@@ -3,14 +3,16 @@
  * and lets the filters that waited for them (body_search, a thread's Message-ID) have their say.
  *
  * When the mail server cannot give the bodies now, the row waits (`postpone`): no attempt is counted, the receiver is not at fault.
- * After `patience` the callback goes out without them, marked truncated. A filter that needs the body waits on.
+ * After `patience` the callback goes out without them, marked truncated; a filter that needs the body counts as not matching. While
+ * the whole mailbox is away, no row behind could be read either: such a filter waits longer.
  */
+import { LRUCache } from 'lru-cache'
 import { isAppError, toAppError } from '../errors.ts'
 import type { AccountRecord, MessageRecord, OutboxRecord, WebhookRecord } from '../store/records.ts'
 import { type Mail, type ReadContents, namedOnly, readContents, wantsContents } from './contents.ts'
 import type { Body } from './envelope.ts'
 import { type EventFacts, type MessageEvent, readEventFacts } from './events.ts'
-import type { Matcher } from './match.ts'
+import type { Known, Matcher } from './match.ts'
 import { messageData } from './message-data.ts'
 
 export type Composed =
@@ -23,6 +25,7 @@ export interface PayloadDeps {
   readonly baseUrl: () => string
   readonly maxBytes: number
   readonly now: () => number
+  readonly waits: BodyWaits
 }
 
 export interface MessageJob {
@@ -32,16 +35,23 @@ export interface MessageJob {
   readonly account: AccountRecord
   readonly message: MessageRecord
   readonly folderName: (path: string) => string
-  /** Threads that the filter's reference leads to; looked up only when the matcher has such a filter. */
-  readonly threads: () => Promise<ReadonlySet<string>>
+  /** What the thread filter has to look up; nothing without such a filter. */
+  readonly thread: () => Promise<Known>
 }
 
-/** How long a callback waits for bodies that the mail server cannot give. */
+/** Since when an account's rows of a webhook wait for bodies; the next body that can be read ends it. A restart forgets it. */
+export type BodyWaits = LRUCache<string, number>
+
+/** How long a callback, and with it its account at that webhook, waits for bodies that the mail server cannot give. */
 const patienceMs = 10 * 60_000
-/** How long a filter on the body waits for it. */
-const searchPatienceMs = 24 * 3_600_000
+/** How long a filter on the body waits for a mailbox that is away. */
+const awayPatienceMs = 60 * 60_000
 const firstWaitMs = 5_000
 const longestWaitMs = 5 * 60_000
+
+export function createBodyWaits(): BodyWaits {
+  return new LRUCache({ max: 10_000, ttl: 2 * patienceMs })
+}
 
 export async function composeMessage(deps: PayloadDeps, job: MessageJob): Promise<Composed> {
   const { row, webhook, message, matcher } = job
@@ -52,6 +62,7 @@ export async function composeMessage(deps: PayloadDeps, job: MessageJob): Promis
   if (gone) return { kind: 'skip', reason: 'the message is gone from the mailbox: its body cannot be searched' }
   try {
     const read = await readContents(deps.mail, message, webhook, { search, maxBytes: transferBudget(deps.maxBytes) })
+    deps.waits.delete(waitKey(job))
     return await decide(deps, job, facts, read)
   } catch (error) {
     return withoutContents(deps, job, facts, error)
@@ -72,16 +83,25 @@ async function withoutContents(
   const { code, message: reason } = toAppError(error)
   if (isAppError(error, 'shutting_down')) throw error
   const search = job.matcher.needsBody
-  const age = deps.now() - job.row.createdAt
-  const lost = code === 'not_found'
-  if (search && (lost || age > searchPatienceMs)) {
-    return { kind: 'skip', reason: `body_search: the body could not be read (${reason})` }
-  }
-  if (search || (!lost && age < patienceMs)) {
-    const wait = Math.min(Math.max(firstWaitMs, age), longestWaitMs)
+  const away = code === 'account_unavailable' || code === 'account_disabled'
+  const waited = code === 'not_found' ? Number.POSITIVE_INFINITY : waitedFor(deps, job)
+  if (waited < (search && away ? awayPatienceMs : patienceMs)) {
+    const wait = Math.min(Math.max(firstWaitMs, waited), longestWaitMs)
     return { kind: 'postpone', until: deps.now() + wait, reason: `waiting for the body: ${reason}` }
   }
+  if (search) return { kind: 'skip', reason: `body_search: the body could not be read (${reason})` }
   return decide(deps, job, facts, null)
+}
+
+function waitKey({ webhook, account }: MessageJob): string {
+  return `${webhook.id} ${account.id}`
+}
+
+/** Since the first body that could not be read: the rows behind it do not wait as long again, each for itself. */
+function waitedFor({ waits, now }: PayloadDeps, job: MessageJob): number {
+  const since = waits.get(waitKey(job)) ?? now()
+  waits.set(waitKey(job), since)
+  return now() - since
 }
 
 async function decide(
@@ -93,8 +113,8 @@ async function decide(
   const { row, webhook, matcher, message } = job
   if (row.data['undecided'] === true) {
     const event: MessageEvent = { ...facts, kind: row.event ?? 'received' }
-    const threads = matcher.threadReference === null ? {} : { threads: await job.threads() }
-    const judged = matcher.judge(event, message, { ...(read === null ? {} : { bodies: read.searchable }), ...threads })
+    const bodies = read === null ? {} : { bodies: read.searchable }
+    const judged = matcher.judge(event, message, { ...bodies, ...(await job.thread()), folderName: job.folderName })
     const refusal = judged.verdicts.find((verdict) => !verdict.matched)
     if (refusal !== undefined) return { kind: 'skip', reason: `${refusal.filter}: ${refusal.why}` }
   }

@@ -11,6 +11,7 @@ import type { Metrics } from '../observe/metrics.ts'
 import type { Store } from '../store/port.ts'
 import type { OutboxRecord, WebhookRecord } from '../store/records.ts'
 import type { Targets } from './targets.ts'
+import { dated } from './timeline.ts'
 
 export interface ReportDeps {
   readonly config: Pick<Config, 'MAILROOM_WEBHOOK_PROBE'>
@@ -21,7 +22,7 @@ export interface ReportDeps {
   readonly now: () => number
 }
 
-/** `last`: the row whose attempt ended last, which says whose callbacks wait. Answers the notices that were stored. */
+/** `last`: the row whose attempt ended last, which says whose callbacks wait. Answers the notices to send. */
 export async function storeReport(
   deps: ReportDeps,
   news: WebhookReport,
@@ -30,12 +31,12 @@ export async function storeReport(
   const { store, targets } = deps
   const webhook = targets.get(news.webhookId)?.webhook
   if (webhook === undefined) return []
-  const notices = news.announcements.flatMap((one) => noticeOf(deps, webhook, news, one, last) ?? [])
+  const notices = news.announcements.map((one) => noticeOf(deps, webhook, news, one, last))
   if (news.goneAt === null) await store.webhooks.recordHealth(webhook.id, news.health, notices)
   else await endByGone(deps, webhook, news, notices)
   const current = targets.get(webhook.id)?.webhook
   if (current !== undefined) targets.touch({ ...current, health: news.health })
-  return notices
+  return notices.filter(({ state }) => state === 'pending')
 }
 
 function noticeOf(
@@ -44,7 +45,7 @@ function noticeOf(
   { health }: WebhookReport,
   one: FailureAnnouncement,
   last: Pick<OutboxRecord, 'userId' | 'accountId'>,
-): OutboxRecord | null {
+): OutboxRecord {
   const { version, news, message, at } = one
   const minutes = Math.ceil(deps.config.MAILROOM_WEBHOOK_PROBE / 60_000)
   const since = new Date(health.failingSince ?? at).toISOString()
@@ -66,12 +67,13 @@ async function endByGone(
   { health }: WebhookReport,
   notices: readonly OutboxRecord[],
 ): Promise<void> {
-  targets.touch({ ...webhook, active: false })
+  const ended = { active: false, ...dated(webhook, { active: false }, now()) }
+  targets.touch({ ...webhook, ...ended })
   await failWaiting(store, webhook.id, 'the receiver answered 410 Gone', now)
   await store.outbox.enqueue(notices)
   // The developer's edit with active=1 may have come meanwhile: it has the last word.
   const edited = targets.get(webhook.id)?.webhook.active === true
-  await store.webhooks.edit(webhook.id, { health, ...(edited ? {} : { active: false }) })
+  await store.webhooks.edit(webhook.id, { health, ...(edited ? {} : ended) })
 }
 
 const rowsAtOnce = 200

@@ -3,7 +3,10 @@ import type { Config } from '../config.ts'
 
 export type ScheduleConfig = Pick<
   Config,
-  'MAILROOM_WEBHOOK_SCHEDULE' | 'MAILROOM_WEBHOOK_JITTER' | 'MAILROOM_WEBHOOK_RETRY_AFTER_MAX'
+  | 'MAILROOM_WEBHOOK_SCHEDULE'
+  | 'MAILROOM_WEBHOOK_JITTER'
+  | 'MAILROOM_WEBHOOK_RETRY_AFTER_MAX'
+  | 'MAILROOM_WEBHOOK_PROBE'
 >
 
 /** Wait after failed attempt number `attempt` (from 1); null = that was the last one. `random` is 0..1. */

@@ -5,6 +5,7 @@
 import { LRUCache } from 'lru-cache'
 import { isAppError } from '../errors.ts'
 import type { Logger } from '../observe/log.ts'
+import { ancestorsOf, threadIds } from '../messages/threads.ts'
 import { outboxId } from '../store/ids.ts'
 import type { ChangeDraft, OutboxDraft, Store } from '../store/port.ts'
 import type { AccountRecord, MessageRecord, WebhookRecord } from '../store/records.ts'
@@ -111,12 +112,14 @@ export function planRows(
   targets: readonly Target[],
   account: AccountRecord,
   changes: readonly { readonly change: ChangeDraft; readonly message: MessageRecord }[],
+  folderName: (path: string) => string,
 ): OutboxDraft[] {
   const rows: OutboxDraft[] = []
   for (const { change, message } of changes) {
     for (const target of targets) {
       if (!target.webhook.active) continue
-      const { outcome } = target.matcher.judge(change, message, knownThreads(target, account.id))
+      const known = { ...knownThreads(target, account.id), folderName }
+      const { outcome } = target.matcher.judge(change, message, known)
       if (outcome === 'match' && target.matcher.threadReference !== null) learn(target, message)
       if (outcome !== 'no') rows.push(rowOf(target.webhook, account, change, message, outcome === 'undecided'))
     }
@@ -133,15 +136,25 @@ export function knownThreads(target: Target, accountId: string): Known {
 /** The message names the thread: those that follow without naming it are known by its ids. */
 function learn(target: Target, message: MessageRecord): void {
   const threads = target.threads.get(message.accountId)
-  threads?.add(message.threadId)
-  if (message.hostedThreadId !== null) threads?.add(message.hostedThreadId)
+  for (const id of threadIds(message)) threads?.add(id)
+}
+
+/** What the thread filter has to look up, of the thread and of the message; nothing without such a filter. */
+export async function lookUpThread(
+  store: Pick<Store, 'messages'>,
+  target: Target,
+  message: MessageRecord,
+): Promise<Known> {
+  if (target.matcher.threadReference === null) return {}
+  const threads = await findThreads(store, target, message.accountId)
+  return { threads, ancestors: await ancestorsOf(store, message) }
 }
 
 /**
  * Looks the reference up in the account: a Message-ID of any of the thread's messages leads to the thread's ids. That there is
  * no such message is not remembered: it may arrive at any time.
  */
-export async function findThreads(
+async function findThreads(
   store: Pick<Store, 'messages'>,
   target: Target,
   accountId: string,
@@ -151,7 +164,7 @@ export async function findThreads(
   const reference = target.matcher.threadReference
   const found = reference === null ? null : await store.messages.find(accountId, reference)
   if (found === null) return new Set()
-  const threads = new Set([found.threadId, ...(found.hostedThreadId === null ? [] : [found.hostedThreadId])])
+  const threads = new Set([found, ...(await ancestorsOf(store, found))].flatMap(threadIds))
   target.threads.set(accountId, threads)
   return threads
 }

@@ -9,9 +9,12 @@ import type {
   WebhookRecord,
 } from '../store/records.ts'
 
+/** What `explain` tells besides the filters: what was when the event came. */
+export type Circumstance = 'event' | 'created' | 'active' | 'edited' | 'delivery'
+
 /** One filter's word on one message. */
 export interface FilterVerdict {
-  readonly filter: keyof WebhookFilters | 'receive_drafts' | 'receive_all_changes' | 'active'
+  readonly filter: keyof WebhookFilters | 'receive_drafts' | 'receive_all_changes' | Circumstance
   readonly matched: boolean
   readonly why: string
 }
@@ -39,6 +42,15 @@ export interface WebhookInput {
   readonly receiveAllChanges?: boolean
   readonly receiveDrafts?: boolean
   readonly receiveHistorical?: boolean
+}
+
+export interface Explanation {
+  /** What was seen of the message. */
+  readonly changes: readonly ChangeRecord[]
+  /** A callback of it was due to go out. */
+  readonly matched: boolean
+  readonly verdicts: readonly FilterVerdict[]
+  readonly deliveries: readonly OutboxRecord[]
 }
 
 export interface Webhooks extends ChangeListener {
@@ -72,22 +84,19 @@ export interface Webhooks extends ChangeListener {
       readonly failedOnly?: boolean
     },
   ): Promise<number>
-  /** One finished callback of any kind again, to where it goes. Answers 1, or 0 when it is on its way already. */
+  /**
+   * One callback of any kind again, to where it goes: a finished one goes back into the queue, one that waits is sent at once.
+   * Its schedule begins anew. Answers 1, or 0 when it is on its way already.
+   */
   resend(row: OutboxRecord): Promise<number>
   /** The last `limit` stored messages of the account, each with every filter's word. */
   dryRun(webhook: WebhookRecord, account: AccountRecord, limit: number): Promise<DryRunRow[]>
   /** The same over all email accounts that the webhook covers, or those of one user: the last `limit` messages of all together. */
   dryRunAll(webhook: WebhookRecord, userId: string | null, limit: number): Promise<CoveredRow[]>
-  /** Why this message was or was not sent. */
-  explain(
-    webhook: WebhookRecord,
-    account: AccountRecord,
-    message: MessageRecord,
-  ): Promise<{
-    readonly changes: readonly ChangeRecord[]
-    readonly verdicts: readonly FilterVerdict[]
-    readonly deliveries: readonly OutboxRecord[]
-  }>
+  /** The messages of this name (a Message-ID or a hosted id) in the email accounts that the webhook covers. */
+  findMessages(webhook: WebhookRecord, reference: string): Promise<MessageRecord[]>
+  /** Why this message was or was not sent: told from what was recorded when it came. */
+  explain(webhook: WebhookRecord, account: AccountRecord, message: MessageRecord): Promise<Explanation>
   /** A user or account was added, edited or removed: caches of targets are dropped. */
   forget(userId: string): void
   /** Live changes as they are stored, for the event stream. Answers the way to stop listening. */

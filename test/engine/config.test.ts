@@ -71,6 +71,7 @@ suite('configuration', () => {
     ['MAILROOM_IDLE_RENEW', '25d', /a duration from 1s to 24d, got "25d"/],
     ['MAILROOM_BACKOFF_AUTH', '1m,0s', /a duration from 10ms to 24d, got "0s"/],
     ['MAILROOM_WEBHOOK_SCHEDULE', '5s,30d', /a duration from 10ms to 24d, got "30d"/],
+    ['MAILROOM_WEBHOOK_TIMEOUT', '31s', /a duration from 100ms to 30s, got "31s"/],
     ['MAILROOM_CALL_LOG_RETENTION', '0', /a duration from 1m to 36500d/],
     ['MAILROOM_OAUTH_NONCE_TTL', '9m', /at least twice MAILROOM_OAUTH_WINDOW/],
   ]
@@ -105,7 +106,7 @@ suite('configuration', () => {
     assert(durations.length > 25, `${durations.length} durations`)
     for (const { name } of durations) {
       assert.match(problemOf({ [name]: '99999999d' }), new RegExp(`${name}: expected a duration from`))
-      if (!ages.test(name)) assert.match(problemOf({ [name]: '25d' }), new RegExp(`${name}: .* to 24d`))
+      if (!ages.test(name)) assert.match(problemOf({ [name]: '25d' }), new RegExp(`${name}: .* to (24d|30s)`))
     }
     const config = readConfig({ MAILROOM_CHANGE_RETENTION: '365d', MAILROOM_GONE_HOLD: '0' })
     assert.equal(config.MAILROOM_CHANGE_RETENTION, 365 * 86_400_000)

@@ -1,9 +1,17 @@
 /** Beyond the original: the delivery log, redelivery, a sample, the secret and a dry run, at both levels. */
 import { z } from 'zod'
-import { badParameter, notFound, type CoveredRow, type WebhookRecord } from '../../../engine/index.ts'
+import {
+  badParameter,
+  notFound,
+  type CoveredRow,
+  type DeliveryQuery,
+  type OutboxRecord,
+  type Page,
+  type WebhookRecord,
+} from '../../../engine/index.ts'
 import { defineRoute, type Call, type Route } from '../../route.ts'
 import { findAccount, findUser } from '../find.ts'
-import { presentDelivery, presentDryRun, presentRedelivery } from './present.ts'
+import { newestRows, presentDelivery, presentDryRun, presentRedelivery } from './present.ts'
 import {
   deliveriesQuery,
   deliveryView,
@@ -30,20 +38,38 @@ function list({ base, tag }: Level): Route {
     response: z.array(deliveryView),
     async handler({ path, query }, call) {
       const webhook = await findWebhook(call, path)
-      const rows = await call.engine.store.outbox.list(
-        {
-          webhookId: webhook.id,
-          ...(query.state === undefined ? {} : { states: [query.state] }),
-          ...(query.kind === undefined ? {} : { kind: query.kind }),
-          ...(query.message_id === undefined ? {} : { messageId: query.message_id }),
-          ...(query.timestamp_after === undefined ? {} : { createdFrom: query.timestamp_after }),
-          ...(query.timestamp_before === undefined ? {} : { createdUntil: query.timestamp_before + 999 }),
-        },
-        query,
-      )
+      const wanted = {
+        webhookId: webhook.id,
+        ...(query.state === undefined ? {} : { states: [query.state] }),
+        ...(query.kind === undefined ? {} : { kind: query.kind }),
+        ...(query.timestamp_after === undefined ? {} : { createdFrom: query.timestamp_after }),
+        ...(query.timestamp_before === undefined ? {} : { createdUntil: query.timestamp_before + 999 }),
+      }
+      const rows =
+        query.message_id === undefined
+          ? await call.engine.store.outbox.list(wanted, query)
+          : await listOfMessage(call, webhook, query.message_id, wanted, query)
       return rows.map((row) => presentDelivery(row, webhook))
     },
   })
+}
+
+/** A Message-ID may stand in several of the email accounts that the webhook covers. */
+async function listOfMessage(
+  call: Call,
+  webhook: WebhookRecord,
+  name: string,
+  wanted: DeliveryQuery,
+  page: Page,
+): Promise<OutboxRecord[]> {
+  const { outbox } = call.engine.store
+  if (/^[0-9a-f]{24}$/.test(name)) return outbox.list({ ...wanted, messageId: name }, page)
+  const messages = await call.engine.webhooks.findMessages(webhook, name)
+  const head = { limit: page.offset + page.limit, offset: 0 }
+  const lists = await Promise.all(
+    messages.map(({ id, accountId }) => outbox.list({ ...wanted, accountId, messageId: id }, head)),
+  )
+  return newestRows(lists.flat(), page)
 }
 
 function redeliverOne({ base, tag }: Level): Route {

@@ -27,7 +27,8 @@ function explainRoute(path: string): Route {
     tag: 'Webhooks',
     summary: 'Why a message was or was not sent to a webhook',
     description:
-      'When it was seen and as what, what each filter says of it, and every callback that was queued with its attempts and answers. ' +
+      'When it was seen and as what, what the webhook was like then, what each filter says, and every callback that was queued with its attempts ' +
+      'and answers. `matched` tells whether a callback was due. Nothing is judged that did not happen: for that there is the dry run. ' +
       '`webhook_id` is a webhook of the user or of the application.',
     request: { path: explainPath, query: explainQuery },
     response: explainAnswer,
@@ -83,7 +84,7 @@ async function presentExplanation(
       seen: seconds(at),
       sequence: seq,
     })),
-    matched: told.verdicts.every(({ matched }) => matched),
+    matched: told.matched,
     filters: told.verdicts.map(presentVerdict),
     deliveries: told.deliveries.map((row) => presentDelivery(row, webhook)),
   }

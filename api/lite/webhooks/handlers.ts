@@ -34,7 +34,9 @@ function create({ base, tag, name }: Level): Route {
     tag,
     summary: `Create a ${name}-level webhook`,
     description:
-      'Filters are names or addresses, comma lists, shell wildcards or /regular expressions/. A bad pattern is a 400 that says where.',
+      'All filters have to match. Case does not matter. A text that begins with / is a regular expression (RE2) and has to end with one. ' +
+      'A backslash takes its meaning from the wildcard, comma or bracket after it where [] is a wildcard. A bad or blank pattern is a ' +
+      '400 that says where.',
     request: { path: scopePath, body: createBody },
     response: createAnswer,
     async handler({ path, body }, call) {

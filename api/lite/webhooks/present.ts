@@ -4,10 +4,12 @@ import type {
   CoveredRow,
   FilterVerdict,
   OutboxRecord,
+  Page,
   Redelivery,
   WebhookInput,
   WebhookRecord,
 } from '../../../engine/index.ts'
+import { bracketed } from '../messages/present.ts'
 import { seconds, type LiteUrls } from '../urls.ts'
 import {
   filterKeys,
@@ -44,10 +46,11 @@ export function presentWebhook(webhook: WebhookRecord, urls: LiteUrls): z.input<
 }
 
 /** Why it fails and what comes next. What has not happened is left out. */
-function presentHealth({ lastError, failingSince, retryAt, lastSuccessAt }: WebhookRecord['health']) {
+function presentHealth({ lastError, failingSince, abandonedAt, retryAt, lastSuccessAt }: WebhookRecord['health']) {
   return {
     ...(lastError === null ? {} : { last_error: lastError }),
     ...(failingSince === null ? {} : { failing_since: seconds(failingSince) }),
+    ...(abandonedAt === null ? {} : { abandoned_since: seconds(abandonedAt) }),
     ...(retryAt === null ? {} : { retry_at: seconds(retryAt) }),
     ...(lastSuccessAt === null ? {} : { last_success_at: seconds(lastSuccessAt) }),
   }
@@ -81,7 +84,7 @@ export function presentDelivery(
   return {
     delivery_id: row.id,
     webhook_id: row.webhookId,
-    url: row.attempts.at(-1)?.url ?? row.url ?? webhook?.callbackUrl ?? null,
+    url: (row.attempts.at(-1)?.url ?? row.url ?? webhook?.callbackUrl) || null,
     kind: row.kind,
     event: row.event,
     state: row.state,
@@ -101,6 +104,13 @@ export function presentDelivery(
       response: attempt.response,
     })),
   }
+}
+
+/** A page of rows that come from several lists, newest first. */
+export function newestRows(rows: readonly OutboxRecord[], page: Page): OutboxRecord[] {
+  return rows
+    .toSorted((left, right) => right.createdAt - left.createdAt || (left.id < right.id ? 1 : -1))
+    .slice(page.offset, page.offset + page.limit)
 }
 
 /** undefined: none has been asked for yet. */
@@ -127,7 +137,7 @@ export function presentDryRun(rows: readonly CoveredRow[]): z.input<typeof dryRu
     account_id: account.userId,
     label: account.label,
     message_id: message.id,
-    email_message_id: message.emailMessageId,
+    email_message_id: bracketed(message.emailMessageId) ?? '',
     subject: message.subject,
     matched,
     filters: verdicts.map(presentVerdict),

@@ -31,10 +31,29 @@ export const filterNames = {
 type FilterKey = keyof typeof filterNames
 export const filterKeys = Object.keys(filterNames) as FilterKey[]
 
-const filterParameters = Object.fromEntries(filterKeys.map((key) => [key, text.optional()])) as Record<
-  FilterKey,
-  z.ZodOptional<typeof text>
->
+const regex = 'a regular expression between slashes, which may match anywhere'
+const list = `a comma list of them, or ${regex}; an item in double quotes is plain text`
+const namesOrAddresses = `A whole address or name, with the shell wildcards * ? []; ${list}.`
+const domains = `A domain, which stands for its sub-domains too, with the shell wildcards * ? []; ${list}.`
+const folder = `The full name of one folder, as the API shows it or as the mail server does, with the wildcards * and ?; or ${regex}.`
+
+const filterForms: Readonly<Record<FilterKey, string>> = {
+  filter_to: namesOrAddresses,
+  filter_from: namesOrAddresses,
+  filter_cc: namesOrAddresses,
+  filter_subject: `Part of the subject, with the wildcards * and ?; or ${regex}. Commas, brackets and quotes stand for themselves.`,
+  filter_thread: 'Any Message-ID of the thread, with or without angle brackets, or a mailhost_thread_id.',
+  filter_file_name: `The whole name of an attached file, with the shell wildcards * ? []; ${list}.`,
+  filter_folder_added: folder,
+  filter_folder_removed: folder,
+  filter_to_domain: domains,
+  filter_from_domain: domains,
+  body_search: `Part of the text of a body, of HTML the text that is seen, with the shell wildcards * ? []; or ${regex}. No list.`,
+}
+
+const filterParameters = Object.fromEntries(
+  filterKeys.map((key) => [key, text.optional().meta({ description: filterForms[key] })]),
+) as Record<FilterKey, z.ZodOptional<typeof text>>
 const filterViews = Object.fromEntries(filterKeys.map((key) => [key, z.string().optional()])) as Record<
   FilterKey,
   z.ZodOptional<z.ZodString>
@@ -71,6 +90,7 @@ export const webhookView = z
     failure: z.boolean().meta({ description: 'true from the third failed attempt in a row until the next success' }),
     last_error: z.string().optional().meta({ description: 'of the last attempt, while attempts fail' }),
     failing_since: time('the first of the attempts that have all failed since'),
+    abandoned_since: time('it has failed for too long: callbacks wait, and one is tried now and then'),
     retry_at: time(
       'no callback is sent before, then the oldest that waits is tried; absent = each callback has its own time',
     ),
@@ -136,7 +156,7 @@ const states = z.enum(['pending', 'delivered', 'failed', 'skipped'], {
 export const deliveriesQuery = z.object({
   state: states.optional(),
   kind: kinds.optional(),
-  message_id: filledText.optional(),
+  message_id: filledText.optional().meta({ description: 'of the API, or a Message-ID' }),
   timestamp_after: timestamp.optional(),
   timestamp_before: timestamp.optional(),
   limit: limitOf(25),
@@ -174,7 +194,7 @@ export const dryRunAnswer = z.array(
     account_id: z.string().meta({ description: 'id of the user' }),
     label: z.string().meta({ description: 'of the email account' }),
     message_id: z.string(),
-    email_message_id: z.string().nullable(),
+    email_message_id: z.string(),
     subject: z.string(),
     matched: z.boolean(),
     filters: z.array(verdict),

@@ -12,9 +12,19 @@ export const sendingOrder = { lane: 1, createdAt: 1, seq: 1, _id: 1 } as const
 export const newestFirst = { createdAt: -1, _id: -1 } as const
 export const oldestFirst = { createdAt: 1, _id: 1 } as const
 
-export function pendingFilter(channelId: string, exceptAccounts: readonly string[] = []): Filter<OutboxDoc> {
-  const open = exceptAccounts.length === 0 ? {} : { accountId: { $nin: [...exceptAccounts] } }
-  return { state: 'pending', channelId, ...open }
+/** '' names the rows without an account. */
+function idsOf(accounts: readonly string[]): (string | null)[] {
+  return accounts.map((account) => (account === '' ? null : account))
+}
+
+export function pendingFilter(
+  channelId: string,
+  exceptAccounts: readonly string[] = [],
+  exceptHistorical: readonly string[] = [],
+): Filter<OutboxDoc> {
+  const open = exceptAccounts.length === 0 ? {} : { accountId: { $nin: idsOf(exceptAccounts) } }
+  const held = exceptHistorical.length === 0 ? {} : { $nor: [{ lane: 1, accountId: { $in: idsOf(exceptHistorical) } }] }
+  return { state: 'pending', channelId, ...open, ...held } as Filter<OutboxDoc>
 }
 
 /** `of` narrows the states that may be answered. */
@@ -40,8 +50,8 @@ export function deliveryFilter(query: RequeueQuery, of: readonly OutboxState[] =
 
 /** One batch of rows that can be set back, behind a place in the order. */
 export function requeueFilter({ ids, ...query }: RequeueQuery, after: OutboxKey | null): Filter<OutboxDoc> {
-  const finished = deliveryFilter(query, finishedStates)
-  const named = ids === undefined ? finished : { ...finished, _id: { $in: [...ids] } }
+  const named =
+    ids === undefined ? deliveryFilter(query, finishedStates) : { ...deliveryFilter(query), _id: { $in: [...ids] } }
   if (after === null) return named
   const { createdAt, id } = after
   const behind = { $or: [{ createdAt: { $gt: createdAt } }, { _id: { $gt: id } }] }

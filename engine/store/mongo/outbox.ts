@@ -21,8 +21,9 @@ export async function enqueue(
 }
 
 function update(doc: OutboxDoc, row: OutboxRecord) {
-  const { state, dueAt, finishedAt, reason, attempts, attemptCount } = row
-  const set = { state, dueAt, finishedAt, reason, attempts, attemptCount, lastStatus: lastStatus(row) }
+  const { state, dueAt, countsAt, finishedAt, reason, attempts, attemptCount } = row
+  const counts = countsAt === undefined ? {} : { countsAt }
+  const set = { state, dueAt, ...counts, finishedAt, reason, attempts, attemptCount, lastStatus: lastStatus(row) }
   return { updateOne: { filter: { _id: doc._id, v: doc.v }, update: { $set: set, $inc: { v: 1 } } } }
 }
 
@@ -71,7 +72,8 @@ async function requeue(
     const { matchedCount } = await outbox.bulkWrite(operations, { ordered: false })
     count += matchedCount
     if (matchedCount === operations.length) break
-    left = await outbox.find(requeueFilter({ ...query, ids }, null), read).toArray()
+    const done = { state: 'pending', attemptCount: 0, dueAt: now } as const
+    left = await outbox.find({ ...requeueFilter({ ...query, ids }, null), $nor: [done] }, read).toArray()
   }
   return { count, next: nextKey(docs.map(outboxRecord), limit) }
 }
@@ -126,8 +128,8 @@ export function createOutbox(context: MongoContext): OutboxStore {
     enqueue: (rows) => enqueue(context, rows),
     get: async (id) => orNull(await outbox.findOne({ _id: id }, options), outboxRecord),
     channels: () => outbox.distinct('channelId', { state: 'pending' }, read),
-    pending: async (channelId, exceptAccounts, limit) => {
-      const rows = outbox.find(pendingFilter(channelId, exceptAccounts), options)
+    pending: async (channelId, exceptAccounts, limit, exceptHistorical) => {
+      const rows = outbox.find(pendingFilter(channelId, exceptAccounts, exceptHistorical), options)
       return (await rowsOf(rows.sort(sendingOrder), limit)).map(outboxRecord)
     },
     backlog: (channelId) => backlog(context, channelId),

@@ -78,8 +78,16 @@ export interface OutboxStore {
   get(id: string): Promise<OutboxRecord | null>
   /** Channels with pending rows, for the start of the engine. */
   channels(): Promise<string[]>
-  /** Pending rows of a channel in order of (lane, createdAt, seq), leaving out accounts that are blocked or in flight. */
-  pending(channelId: string, exceptAccounts: readonly string[], limit: number): Promise<OutboxRecord[]>
+  /**
+   * Pending rows of a channel in order of (lane, createdAt, seq), leaving out accounts ('' = none) that are blocked or in flight,
+   * and the historical rows of others.
+   */
+  pending(
+    channelId: string,
+    exceptAccounts: readonly string[],
+    limit: number,
+    exceptHistorical?: readonly string[],
+  ): Promise<OutboxRecord[]>
   /** Pending count and the time of the oldest, for actors and metrics. */
   backlog(channelId: string): Promise<{ readonly pending: number; readonly oldestAt: number | null }>
   /** Records an attempt and the row's next state, several rows in one step. */
@@ -87,8 +95,9 @@ export interface OutboxStore {
   /** Newest first. */
   list(query: DeliveryQuery, page: Page): Promise<OutboxRecord[]>
   /**
-   * One batch: sets finished rows back to pending with attemptCount 0 and dueAt now, oldest first, at most `limit` of those behind
-   * `after`. Answers how many, and where the next batch goes on; null = these were the last.
+   * One batch: sets finished rows, and pending ones that are named by `ids`, back to pending with attemptCount 0 and dueAt now,
+   * oldest first, at most `limit` of those behind `after`. Answers how many, and where the next batch goes on; null = these were
+   * the last.
    */
   requeue(
     query: RequeueQuery,
@@ -109,6 +118,8 @@ export interface OutboxResult {
   readonly counted?: false
   readonly state: OutboxState
   readonly dueAt: number
+  /** Absent = as it was. */
+  readonly countsAt?: number
   readonly finishedAt: number | null
   readonly reason: string | null
 }

@@ -76,6 +76,10 @@ export interface WebhookRecord {
   readonly health: WebhookHealth
   /** The last one that was asked for; absent = none yet. */
   readonly redelivery?: Redelivery
+  /** When `active` changed, oldest first, the newest few; absent = never. */
+  readonly switches?: readonly { readonly active: boolean; readonly at: number }[]
+  /** When the filters were last edited; absent = never. */
+  readonly editedAt?: number
   readonly createdAt: number
 }
 
@@ -143,15 +147,20 @@ export interface OutboxRecord {
   readonly event: ChangeKind | null
   /** Facts at the time of the event that the message row does not keep. */
   readonly data: Readonly<Record<string, unknown>>
-  /** Receiver of a bare-URL channel; a sample's is kept for the log; null = the webhook's callback_url at the time of the attempt. */
+  /**
+   * Receiver of a bare-URL channel; a sample's is kept for the log; '' = nowhere, the row only tells; null = the webhook's callback_url
+   * at the time of the attempt.
+   */
   readonly url: string | null
   readonly state: OutboxState
   readonly createdAt: number
   /** Not before; equals createdAt for a fresh row. */
   readonly dueAt: number
+  /** An attempt that fails before this uses nothing of the schedule up: a row that waits for hours is tried between. */
+  readonly countsAt?: number
   /** Attempts along the schedule. */
   readonly attemptCount: number
-  /** The last 12, newest last; only the newest keeps its response. */
+  /** The last 12, newest last. */
   readonly attempts: readonly DeliveryAttempt[]
   readonly finishedAt: number | null
   /** Why skipped or failed, in words. */

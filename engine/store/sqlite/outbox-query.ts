@@ -32,18 +32,25 @@ export const backlog = `SELECT count(*) AS pending, min(created_at) AS oldest FR
 /** Up to this many accounts are walked side by side; more are found by walking the channel past the blocked ones. */
 const maxAccounts = 32
 
-/** Pending rows of these accounts alone, of all with pending rows in the channel. */
-export function pendingOf(channelId: string, accounts: readonly string[], limit: number): Sql {
+/** Pending rows of these accounts alone, of all with pending rows in the channel; of some of them live rows alone. */
+export function pendingOf(
+  channelId: string,
+  accounts: readonly string[],
+  limit: number,
+  exceptHistorical: readonly string[] = [],
+): Sql {
   const order = 'ORDER BY lane, created_at, seq, id LIMIT ?'
+  const held = new Set(exceptHistorical)
   if (accounts.length > maxAccounts) {
-    const sql = `SELECT o.doc FROM (SELECT id, lane, created_at, seq FROM outbox INDEXED BY outbox_pending
-      WHERE channel_id = ? AND state = 'pending' AND account_id IN (SELECT value FROM json_each(?)) ${order}) p
-      CROSS JOIN outbox o ON o.id = p.id`
-    return { sql, values: [channelId, JSON.stringify(accounts), limit] }
+    const free = accounts.filter((account) => !held.has(account))
+    const arm = `SELECT id, lane, created_at, seq FROM outbox INDEXED BY outbox_pending
+      WHERE channel_id = ? AND state = 'pending' AND lane = ? AND account_id IN (SELECT value FROM json_each(?))`
+    const sql = `SELECT o.doc FROM (${arm} UNION ALL ${arm} ${order}) p CROSS JOIN outbox o ON o.id = p.id`
+    return { sql, values: [channelId, 0, JSON.stringify(accounts), channelId, 1, JSON.stringify(free), limit] }
   }
   const arm = `SELECT lane, created_at, seq, id FROM outbox
     WHERE channel_id = ? AND account_id = ? AND state = 'pending'`
-  const arms = accounts.map(() => arm).join(' UNION ALL ')
+  const arms = accounts.map((account) => (held.has(account) ? `${arm} AND lane = 0` : arm)).join(' UNION ALL ')
   return {
     sql: `SELECT o.doc FROM (${arms} ${order}) p CROSS JOIN outbox o ON o.id = p.id`,
     values: [...accounts.flatMap((account) => [channelId, account]), limit],

@@ -21,13 +21,21 @@ import type { Statements } from './statements.ts'
 /** Rows skipped in one transaction. */
 const stepRows = 500
 
-function pending(sql: Statements, channelId: string, exceptAccounts: readonly string[], limit: number): OutboxRecord[] {
-  if (exceptAccounts.length === 0) return sql.docs(pendingOfChannel, channelId, limit) as OutboxRecord[]
+function pending(
+  sql: Statements,
+  channelId: string,
+  exceptAccounts: readonly string[],
+  limit: number,
+  exceptHistorical: readonly string[] = [],
+): OutboxRecord[] {
+  if (exceptAccounts.length + exceptHistorical.length === 0) {
+    return sql.docs(pendingOfChannel, channelId, limit) as OutboxRecord[]
+  }
   const except = new Set(exceptAccounts)
   const accounts = sql.rows(pendingAccounts, channelId).map((row) => String(row['id']))
   const open = accounts.filter((account) => !except.has(account))
   if (open.length === 0) return []
-  const statement = pendingOf(channelId, open, limit)
+  const statement = pendingOf(channelId, open, limit, exceptHistorical)
   return sql.docs(statement.sql, ...statement.values) as OutboxRecord[]
 }
 
@@ -55,7 +63,7 @@ function requeue(
   now: number,
   limit: number,
 ): { readonly count: number; readonly next: OutboxKey | null } {
-  const rows = page(sql, query, finishedStates, 'ASC', { limit, offset: 0 })
+  const rows = page(sql, query, query.ids === undefined ? finishedStates : allStates, 'ASC', { limit, offset: 0 })
   for (const row of rows) saveOutbox(sql, requeued(row, now))
   return { count: rows.length, next: nextKey(rows, limit) }
 }
@@ -80,7 +88,8 @@ export function createOutbox(db: Database): OutboxStore {
     enqueue: (rows) => db.write(() => insertOutbox(db, rows)),
     get: (id) => db.read(() => readOutbox(db, id)),
     channels: () => db.read(() => db.rows(pendingChannels).map((row) => String(row['id']))),
-    pending: (channelId, exceptAccounts, limit) => db.read(() => pending(db, channelId, exceptAccounts, limit)),
+    pending: (channelId, exceptAccounts, limit, exceptHistorical) =>
+      db.read(() => pending(db, channelId, exceptAccounts, limit, exceptHistorical)),
     backlog: (channelId) =>
       db.read(() => {
         const row = db.row(backlog, channelId)

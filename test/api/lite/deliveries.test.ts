@@ -122,13 +122,13 @@ suite('deliveries and the dry run over the API', () => {
     const path = await hook('/before', { filter_subject: 'moving' })
     await box.deliver({ subject: 'moving' })
     const urls = async (): Promise<unknown[]> => {
-      const [row] = await rig.list(`${path}/deliveries`)
+      const [row] = await rig.list(`${path}/deliveries?kind=message`)
       const attempts = (row?.['attempts'] ?? []) as Json[]
       return [row?.['state'], row?.['url'], ...new Set(attempts.map((attempt) => attempt['url']))]
     }
     const [old, fresh] = [`${receiver.url}/before`, `${receiver.url}/after`]
     // Nothing is on its way then: the fifth attempt would be an hour off.
-    await until('tried', async () => (await rig.list(`${path}/deliveries`))[0]?.['attempt_count'] === 4)
+    await until('tried', async () => (await rig.list(`${path}/deliveries?kind=message`))[0]?.['attempt_count'] === 4)
     assert.deepEqual(await urls(), ['pending', old, old])
     await rig.ok('POST', path, { callback_url: fresh })
     await until('delivered', async () => (await urls())[0] === 'delivered')
@@ -206,6 +206,55 @@ suite('deliveries and the dry run over the API', () => {
       await rig.ok('DELETE', path)
     })
   }
+
+  test('a failure that nobody is told of is in the log, and goes nowhere when it is sent again', async () => {
+    receiver.behave(({ path }) => (path === '/mute' ? 410 : 200))
+    const path = await hook('/mute', { filter_subject: 'mute' })
+    await box.deliver({ subject: 'mute' })
+    const query = `webhook_id=${idOf(path)}&kind=failure`
+    const row = await until('in the log', async () => (await rig.list(`/app/logs/webhooks?${query}`))[0])
+    assert.deepEqual(
+      [row['state'], row['reason'], row['url'], row['attempt_count']],
+      ['skipped', 'no failure_notif_url', null, 0],
+    )
+    const again = `${path}/deliveries/${String(row['delivery_id'])}/redeliver`
+    await rig.ok('POST', again)
+    await until('ended', async () => (await rig.list(`${path}/deliveries?kind=failure&state=skipped`)).length === 1)
+    receiver.behave(() => 200)
+    await rig.ok('DELETE', path)
+  })
+
+  test('the callbacks of one message are found by its id and by its Message-ID, at both levels', async () => {
+    const other = await rig.mailbox('twin')
+    await until('watching', () => rig.engine.accounts.view(other.accountId)?.tags.includes('watching'))
+    const own = await hook('/named', { filter_subject: 'named' })
+    const app = await hook('/named', { filter_subject: 'named' }, '/lite/webhooks')
+    const twin = { subject: 'named', id: 'both/of@us', date: new Date() }
+    const id = await box.deliver(twin)
+    await other.deliver(twin)
+    await box.deliver({ subject: 'named too' })
+    await until('all delivered', () => at('/named').length === 5)
+    const of = async (path: string, message: string, more = '') =>
+      (await rig.list(`${path}/deliveries?message_id=${encodeURIComponent(message)}${more}`)).map(
+        (row) => row['account_id'],
+      )
+    assert.deepEqual(await of(own, id), [box.userId])
+    const messageId = String(
+      (await rig.list(`${own}/dry_run?limit=2`)).find((row) => row['message_id'] === id)?.['email_message_id'],
+    )
+    assert.match(messageId, /^<.*>$/)
+    const callback = at('/named').find(({ body }) => (body['message_data'] as Json)['message_id'] === id)
+    assert.equal((callback?.body['message_data'] as Json)['email_message_id'], messageId)
+    for (const name of [messageId, messageId.slice(1, -1)]) {
+      assert.deepEqual(await of(own, name), [box.userId])
+      assert.deepEqual((await of(app, name)).sort(), [box.userId, other.userId].sort())
+      assert.equal((await of(app, name, '&limit=1&offset=1')).length, 1)
+      assert.deepEqual(await of(app, name, '&state=failed'), [])
+    }
+    assert.deepEqual(await of(app, '<nobody@nowhere.example>'), [])
+    await rig.ok('DELETE', own)
+    await rig.ok('DELETE', app)
+  })
 
   test('the dry run says of the last messages which match, filter by filter', async () => {
     const later = new Date(Date.now() + 60_000)

@@ -5,7 +5,7 @@ import { createReceiver, type Receiver } from '../../support/receiver.ts'
 import { until } from '../../support/until.ts'
 import { startLiteRig, type Json, type LiteRig, type TestMailbox } from './rig.ts'
 
-const health = ['last_error', 'failing_since', 'retry_at', 'last_success_at']
+const health = ['last_error', 'failing_since', 'abandoned_since', 'retry_at', 'last_success_at']
 
 suite('the health of a webhook', () => {
   let rig: LiteRig
@@ -44,6 +44,13 @@ suite('the health of a webhook', () => {
     assert.ok(retryAt > failingSince + 2000 && retryAt < failingSince + 5000, 'in an hour, give or take the jitter')
     assert.equal('last_success_at' in ill, false)
 
+    assert.equal('abandoned_since' in ill, false)
+    const { webhooks } = rig.engine.store
+    const record = await webhooks.get(String(made['webhook_id']))
+    assert.ok(record)
+    await webhooks.recordHealth(record.id, { ...record.health, abandonedAt: since * 1000 }, [])
+    assert.equal((await view())['abandoned_since'], since)
+
     receiver.script('/ill', [])
     await rig.ok('POST', path, {})
     const well = await until('delivered', async () => {
@@ -51,7 +58,8 @@ suite('the health of a webhook', () => {
       return 'last_success_at' in now ? now : null
     })
     assert.equal(well['failure'], false)
-    for (const field of ['last_error', 'failing_since', 'retry_at']) assert.equal(field in well, false, field)
+    for (const field of ['last_error', 'failing_since', 'abandoned_since', 'retry_at'])
+      assert.equal(field in well, false, field)
     assert.ok(Number(well['last_success_at']) >= since)
 
     const document = await rig.ok('GET', '/openapi.json')

@@ -134,6 +134,10 @@ suite('webhooks over the API', () => {
         ['filter_from', '/(/', /position/],
         ['filter_subject', '/[/', /position/],
         ['filter_to', 'a, /x/, [z', /position/],
+        ['filter_subject', '   ', /empty pattern/],
+        ['filter_cc', ' ', /empty item/],
+        ['filter_subject', '/abc', /without closing \//],
+        ['filter_thread', '<>', /names no thread/],
         ['body_type', 'image/png', /text\/plain/],
         ['include_header', 'all', /raw/],
         ['include_body', '2', /1 or 0/],
@@ -219,7 +223,7 @@ suite('webhooks over the API', () => {
       await rig.ok('DELETE', path)
     })
 
-    test('a message that was not: which filter said no, and that the webhook sleeps', async () => {
+    test('a message that was not: which filter said no, also when it was edited since; and that the webhook slept', async () => {
       const path = await hook('/untold', { filter_from: 'nobody@*' })
       const id = await box.deliver({ subject: 'not told' })
       const told = await explain(id, path)
@@ -231,11 +235,17 @@ suite('webhooks over the API', () => {
       )
       assert.match(String(no[0]?.['why']), /ada@sender\.example/)
       await rig.ok('POST', path, { active: 0, filter_from: '' })
-      const asleep = ((await explain(id, path))['filters'] as Json[]).filter(({ matched }) => matched === false)
-      assert.deepEqual(
-        asleep.map(({ filter }) => filter),
-        ['active'],
-      )
+      const refusals = async (message: string) =>
+        ((await explain(message, path))['filters'] as Json[]).flatMap(({ filter, matched, why }) =>
+          matched === false ? [[filter, why]] : [],
+        )
+      const [edited, ...others] = await refusals(id)
+      assert.deepEqual([edited?.[0], others], ['edited', []])
+      assert.match(String(edited?.[1]), /edited at .* after the event/)
+      const missed = await box.deliver({ subject: 'asleep' })
+      const [asleep, ...more] = await refusals(missed)
+      assert.deepEqual([asleep?.[0], more], ['active', []])
+      assert.match(String(asleep?.[1]), /^the webhook was paused at /)
       await rig.ok('DELETE', path)
     })
 
@@ -255,7 +265,10 @@ suite('webhooks over the API', () => {
     test('names webhooks of the user and of the application, and nobody else’s', async () => {
       const id = await box.deliver({ subject: 'whose' })
       const app = await hook('/x', {}, '/lite/webhooks')
-      assert.equal((await explain(id, app))['matched'], true)
+      const told = await explain(id, app)
+      assert.deepEqual([told['matched'], told['deliveries']], [false, []])
+      const [made] = (told['filters'] as Json[]).filter(({ filter }) => filter === 'created')
+      assert.match(String(made?.['why']), /^the webhook was made at .* after the event/)
       await rig.ok('DELETE', app)
       const other = String((await rig.ok('POST', '/lite/users', {}))['id'])
       const strange = await hook('/x', {}, `/lite/users/${other}/webhooks`)

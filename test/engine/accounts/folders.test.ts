@@ -81,6 +81,8 @@ test('names in every script, brackets and other delimiters', async (t) => {
   const told = (await wing.told()).map((change) => change.path)
   assert.deepEqual(told.sort(), [...names].sort())
   assert.equal((await wing.folder('Входящие.Проекты')).delimiter, '.')
+  const shown = names.map((name) => name.replace('Входящие.Проекты', 'Входящие/Проекты'))
+  assert.deepEqual([...new Set(wing.listener.names)].sort(), shown.sort(), 'planned under the names that the API shows')
 })
 
 test('a folder that is listed and cannot be opened does not hold up the others', async (t) => {

@@ -100,18 +100,25 @@ export interface Stage {
 
 export interface RecordingListener extends ChangeListener {
   readonly changes: { readonly seq: number }[]
+  /** Of the folders of the changes, as webhooks compare them. */
+  readonly names: string[]
   readonly statuses: string[]
   initialSyncs: number
 }
 
 function recordingListener(): RecordingListener {
   const changes: { readonly seq: number }[] = []
+  const names: string[] = []
   const statuses: string[] = []
   return {
     changes,
+    names,
     statuses,
     initialSyncs: 0,
-    plan: () => [],
+    plan(_account, planned, folderName) {
+      names.push(...planned.map(({ change }) => folderName(change.path)))
+      return []
+    },
     stored: (_account, _outbox, told) => void changes.push(...told),
     planStatus(_account, { status }) {
       statuses.push(status)

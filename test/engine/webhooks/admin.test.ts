@@ -97,6 +97,30 @@ suite('webhooks as developers see them', () => {
     })
   })
 
+  test('replaced several times at once: every secret that was handed out signs', async () => {
+    const path = freshPath()
+    const webhook = await hook(path)
+    const secrets = await Promise.all(Array.from({ length: 5 }, () => wing.webhooks.rotateSecret(webhook)))
+    await wing.webhooks.test(webhook)
+    const [request] = receiver.at(path)
+    assert.ok(request)
+    assert.deepEqual(
+      secrets.filter((secret) => !standardSignatureValid(request, secret)),
+      [],
+    )
+    assert.equal(wing.webhooks.secret(webhook), secrets.at(-1))
+  })
+
+  test('edits that come at once keep what the others have named', async () => {
+    const webhook = await hook(freshPath())
+    await Promise.all([
+      wing.webhooks.edit(webhook, { filters: { subject: 'yes' } }),
+      wing.webhooks.edit(webhook, { filters: { to: 'me@example.com' } }),
+    ])
+    const stored = await house.store.webhooks.get(webhook.id)
+    assert.deepEqual(stored?.filters, { subject: 'yes', to: 'me@example.com' })
+  })
+
   test('the sample goes out at once and is kept in the log', async () => {
     const path = freshPath()
     receiver.script(path, [{ status: 200, body: 'thanks' }, { status: 500 }])

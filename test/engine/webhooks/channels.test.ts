@@ -58,7 +58,7 @@ suite('channels', () => {
   test('one hanging, one refusing and one failing receiver among 50 delay nobody', async () => {
     // Longer than every deadline below: had anybody waited for the hanging one, these would not be met.
     await wing.stop()
-    await nextWing({ MAILROOM_WEBHOOK_TIMEOUT: '60s' })
+    await nextWing({ MAILROOM_WEBHOOK_TIMEOUT: '30s' })
     for (let index = 0; index < 47; index += 1) await hook(`/good${index}`)
     receiver.script('/hanging', [], 'hang')
     receiver.script('/failing', [], { status: 500 })
@@ -173,5 +173,30 @@ suite('channels', () => {
     channel.stop()
     await channel.settled()
     assert.ok(largest <= 100)
+  })
+
+  test('a historical callback that is refused holds up no live one', async () => {
+    await wing.stop()
+    await nextWing({ MAILROOM_WEBHOOK_SCHEDULE: '1h', MAILROOM_WEBHOOK_PROBE: '1h' })
+    const [box] = await accounts(1)
+    assert.ok(box)
+    await arrive(house.store, null, box, [{ facts: facts('old') }, { facts: facts('older') }])
+    // Historical ones have no number.
+    receiver.decide('/historical', ({ body }) => ({ status: body['sequence'] === undefined ? 500 : 200 }))
+    const webhook = await hook('/historical', { receiveHistorical: true })
+    await wing.webhooks.initialSyncDone(box)
+    const waiting = () =>
+      house.store.outbox.list({ webhookId: webhook.id, states: ['pending'] }, { limit: 9, offset: 0 })
+    await until('one refused', async () => (await waiting()).some((row) => row.attemptCount === 1))
+    const { rows } = await arrive(house.store, wing.webhooks, box, [{ facts: facts('live') }, { facts: facts('more') }])
+    await until('live ones are out', async () => {
+      const states = await Promise.all(rows.map(({ id }) => house.store.outbox.get(id)))
+      return states.length === 2 && states.every((row) => row?.state === 'delivered')
+    })
+    assert.deepEqual(
+      (await waiting()).map((row) => row.attempts.length).sort(),
+      [0, 1],
+      'historical ones wait for one another',
+    )
   })
 })

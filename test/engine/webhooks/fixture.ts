@@ -267,7 +267,7 @@ export async function arrive(
     vanishedAt: 0,
     told: [],
     changes: webhooks === null ? [] : planned.map(({ change }) => change),
-    outbox: webhooks?.plan(account, planned) ?? [],
+    outbox: webhooks?.plan(account, planned, (path) => path) ?? [],
     contacts: [],
     counts: null,
   })

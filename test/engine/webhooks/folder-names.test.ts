@@ -74,7 +74,8 @@ suite('callbacks of a server with another delimiter', () => {
         { callbackUrl: receiver.url(path), filters: { folderAdded: 'Work/2024' } },
       )
       const id = changeId(account.id, message.placements[0].folderId, '1', 1, 'added', 0)
-      const planned = wing.webhooks.plan(account, [{ change: changeOf(account, message, arrival, id), message }])
+      const change = changeOf(account, message, arrival, id)
+      const planned = wing.webhooks.plan(account, [{ change, message }], folderNamer([{ path: server, delimiter }]))
       assert.equal(planned.length, 1, 'the filter takes the name')
       wing.webhooks.stored(account.id, await house.store.outbox.enqueue(planned), [])
       const [request] = await until('the callback', () => (receiver.at(path).length > 0 ? receiver.at(path) : null))
@@ -84,8 +85,8 @@ suite('callbacks of a server with another delimiter', () => {
         data.sources.map(({ folder }) => folder),
         ['Work/2024'],
       )
-      const { verdicts } = await wing.webhooks.explain(webhook, account, message)
-      assert.equal(verdicts.find(({ filter }) => filter === 'folderAdded')?.why, '"Work/2024" matches Work/2024')
+      const [dry] = await wing.webhooks.dryRun(webhook, account, 1)
+      assert.equal(dry?.verdicts.find(({ filter }) => filter === 'folderAdded')?.why, '"Work/2024" matches Work/2024')
     })
   }
 })

@@ -271,7 +271,7 @@ suite('probes', () => {
     })
     assert.equal(tried.attemptCount, 2)
     assert.equal(tried.state, 'pending')
-    assert.ok(tried.dueAt > Date.now() + 3_000_000, 'its own time has not moved')
+    assert.ok((tried.countsAt ?? 0) > Date.now() + 3_000_000, 'its own time has not moved')
     assert.deepEqual([tried.attempts.at(-1)?.status, tried.attempts.at(-1)?.response], [503, 'not now'])
   })
 
@@ -285,5 +285,30 @@ suite('probes', () => {
     assert.equal((await rowOf(row)).state, 'pending')
     receiver.script(path, [])
     await until('delivered', async () => (await rowOf(row)).state === 'delivered')
+  })
+
+  test('a callback that was refused is tried again in time, without using its schedule up; others go on', async () => {
+    wing = await house.wing({ MAILROOM_WEBHOOK_SCHEDULE: '1h', MAILROOM_WEBHOOK_PROBE: '150ms' })
+    const path = freshPath()
+    let mended = false
+    receiver.decide(path, ({ body }) => {
+      const { subject } = body['message_data'] as { subject: string }
+      return { status: subject === 'Subject of poison' && !mended ? 500 : 200 }
+    })
+    await hook(path)
+    const poison = await send('poison')
+    const behind = await send('behind')
+    const other = await send('other', await house.account(user))
+    await until('the other account is served', async () => (await rowOf(other)).state === 'delivered')
+    const refused = await until('tried several times', async () => {
+      const now = await rowOf(poison)
+      return now.attempts.length >= 4 ? now : null
+    })
+    assert.deepEqual([refused.state, refused.attemptCount], ['pending', 1])
+    assert.ok(refused.dueAt <= Date.now() + 150 && (refused.countsAt ?? 0) > Date.now() + 3_000_000)
+    assert.equal((await rowOf(behind)).attempts.length, 0)
+    mended = true
+    await until('both', async () => (await rowOf(behind)).state === 'delivered')
+    assert.deepEqual(subjects(path).slice(-2), ['poison', 'behind'])
   })
 })

@@ -23,7 +23,7 @@ beforeEach(async () => {
   house = await createHouse()
   // Longer than any deadline of this test: whoever waited for a stuck one would not be done.
   wing = await house.wing({
-    MAILROOM_WEBHOOK_TIMEOUT: '10m',
+    MAILROOM_WEBHOOK_TIMEOUT: '30s',
     MAILROOM_WEBHOOK_SCHEDULE: '1h',
     MAILROOM_WEBHOOK_PROBE: '1h',
     MAILROOM_WEBHOOK_BATCH: '10',

@@ -1,10 +1,13 @@
-/** The lanes against a model: whatever happens in whatever order, rows of an account go out in order, each once, none left. */
+/**
+ * The lanes against a model: whatever happens in whatever order, rows of an account and lane go out in order, each once, none left,
+ * and what waits for its time holds up no more than it may.
+ */
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import fc from 'fast-check'
 import type { OutboxRecord } from '../../../engine/store/records.ts'
 import { urlRow } from '../../../engine/callbacks/rows.ts'
-import { createLanes } from '../../../engine/webhooks/lanes.ts'
+import { type ReadPlan, createLanes } from '../../../engine/webhooks/lanes.ts'
 
 function row(account: string, seq: number, lane: 0 | 1 = 0): OutboxRecord {
   const base = urlRow({
@@ -21,15 +24,12 @@ function row(account: string, seq: number, lane: 0 | 1 = 0): OutboxRecord {
   return { ...base, seq, lane }
 }
 
-/** What the store answers: pending rows in order, without some accounts. */
-function pending(
-  stored: readonly OutboxRecord[],
-  done: ReadonlySet<string>,
-  except: readonly string[],
-  limit: number,
-): OutboxRecord[] {
+/** What the store answers: pending rows in order, without some accounts, or without their historical rows. */
+function pending(stored: readonly OutboxRecord[], done: ReadonlySet<string>, plan: ReadPlan): OutboxRecord[] {
+  const { exceptAccounts, exceptHistorical, limit } = plan
   return stored
-    .filter((one) => !done.has(one.id) && !except.includes(one.accountId ?? ''))
+    .filter((one) => !done.has(one.id) && !exceptAccounts.includes(one.accountId ?? ''))
+    .filter((one) => one.lane === 0 || !exceptHistorical.includes(one.accountId ?? ''))
     .sort((a, b) => a.lane - b.lane || a.seq - b.seq)
     .slice(0, limit)
 }
@@ -68,7 +68,7 @@ interface World {
   readonly underWay: OutboxRecord[]
   readonly sent: OutboxRecord[]
   readonly due: Map<string, number>
-  reading: { plan: ReturnType<ReturnType<typeof createLanes>['beginRead']>; rows: OutboxRecord[] } | null
+  reading: { plan: ReadPlan; rows: OutboxRecord[] } | null
   now: number
 }
 
@@ -100,6 +100,8 @@ function play(world: World, step: Step): void {
       'in order',
     )
     assert.ok((due.get(taken.id) ?? 0) <= world.now, 'not before its time')
+    const live = stored.filter((one) => one.accountId === taken.accountId && one.lane === 0 && !done.has(one.id))
+    assert.ok(taken.lane === 0 || !live.some((one) => (due.get(one.id) ?? 0) > world.now), 'live rows first')
     underWay.push(taken)
   } else if (step.do === 'finish') {
     const [first] = underWay.splice(0, 1)
@@ -116,7 +118,7 @@ function play(world: World, step: Step): void {
     const plan = lanes.beginRead()
     world.reading = {
       plan,
-      rows: pending(stored, done, plan.exceptAccounts, plan.limit).map((one) => ({
+      rows: pending(stored, done, plan).map((one) => ({
         ...one,
         dueAt: due.get(one.id) ?? 1,
       })),
@@ -132,6 +134,22 @@ function play(world: World, step: Step): void {
     world.now += 3
     lanes.release(world.now)
   }
+}
+
+/** Goes on until nothing more happens without time going on. */
+function settle(world: World): void {
+  for (let turn = 0; turn < 500; turn += 1) {
+    for (const rest of ['read', 'endRead', 'take', 'finish'] as const) play(world, { do: rest })
+  }
+}
+
+/** What has not gone out though nothing before it waits for its time: live rows wait for live ones alone. */
+function forgotten({ stored, done, due, now }: World): OutboxRecord[] {
+  const left = stored.filter((one) => !done.has(one.id))
+  return left.filter((row) => {
+    const before = left.filter((one) => one.accountId === row.accountId && one.lane <= row.lane)
+    return !before.some((one) => (due.get(one.id) ?? 0) > now)
+  })
 }
 
 suite('lanes', () => {
@@ -151,6 +169,8 @@ suite('lanes', () => {
         }
         for (const step of script) play(world, step)
         play(world, { do: 'offer' })
+        settle(world)
+        assert.deepEqual(forgotten(world), [], 'nothing waits that need not')
         for (let turn = 0; turn < 2000 && world.done.size < world.stored.length; turn += 1) {
           for (const rest of ['tick', 'read', 'endRead', 'take', 'finish'] as const) play(world, { do: rest })
         }
@@ -164,8 +184,29 @@ suite('lanes', () => {
     const lanes = createLanes(4)
     const old = [0, 1, 2, 3].map((seq) => row(`h${seq}`, seq, 1))
     lanes.endRead(old, lanes.beginRead(), 10)
-    lanes.endRead([], { exceptAccounts: [], limit: 4 }, 10)
+    lanes.endRead([], { exceptAccounts: [], exceptHistorical: [], limit: 4 }, 10)
     lanes.offer(row('live', 9))
     assert.equal(lanes.take({ historical: true })?.accountId, 'live')
+  })
+
+  test('a historical row that waits holds up what is historical in its account, and nothing else', () => {
+    const lanes = createLanes(9)
+    const [failed, next, other] = [row('a', 0, 1), row('a', 1, 1), row('b', 2, 1)]
+    lanes.endRead([failed, next, other], lanes.beginRead(), 10)
+    assert.equal(lanes.take({ historical: true }), failed)
+    lanes.block(failed, 100)
+    assert.equal(lanes.take({ historical: true }), other)
+    lanes.finish(other)
+    const plan = lanes.beginRead()
+    assert.deepEqual([plan.exceptAccounts, plan.exceptHistorical], [[], ['a']])
+    lanes.endRead([], plan, 10)
+    const live = row('a', 3)
+    lanes.offer(live)
+    assert.equal(lanes.take({ historical: true }), live)
+    lanes.finish(live)
+    assert.equal(lanes.take({ historical: true }), null)
+    assert.equal(lanes.nextRelease(), 100)
+    lanes.release(100)
+    assert.deepEqual(lanes.beginRead().exceptHistorical, [])
   })
 })

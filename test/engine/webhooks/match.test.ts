@@ -99,8 +99,17 @@ const table: readonly (readonly [keyof WebhookFilters, readonly string[], readon
   ['cc', ['élodie', 'e\u0301lodie', 'ELODIE@EXAMPLE.NET', '*@example.net'], ['elodie', 'sales@example.com']],
   [
     'subject',
-    ['rechnung', 'Nr. 42', 'GRÜSSE'.replace('SS', 'ß'), '/nr\\.\\s+\\d+/', '/^Rechnung/'],
-    ['rech*', 'invoice', '/^Nr/', '/\\d{3}/'],
+    [
+      'rechnung',
+      'Nr. 42',
+      'GRÜSSE'.replace('SS', 'ß'),
+      '/nr\\.\\s+\\d+/',
+      '/^Rechnung/',
+      'rech*42',
+      'Nr? 4?',
+      'gru\u0308?e',
+    ],
+    ['rech*43', 'invoice', '/^Nr/', '/\\d{3}/', '[r]echnung', 'Rechnung, invoice', '42??????????'],
   ],
   [
     'thread',
@@ -114,7 +123,7 @@ const table: readonly (readonly [keyof WebhookFilters, readonly string[], readon
       'root@example.com',
       '<parent@example.com>',
     ],
-    ['other@example.com', 'feed', '1'],
+    [],
   ],
   [
     'fileName',
@@ -184,7 +193,12 @@ suite('filters', () => {
       judge({ thread: '<sibling@example.com>' }, { known: { threads: new Set(['feedfeedfeedfeed']) } }).outcome,
       'match',
     )
-    assert.equal(judge({ thread: '<sibling@example.com>' }, { known: { threads: new Set(['another']) } }).outcome, 'no')
+    const threads = new Set(['another'])
+    assert.equal(judge({ thread: '<sibling@example.com>' }, { known: { threads } }).outcome, 'undecided')
+    for (const thread of ['<sibling@example.com>', 'feed', '1'])
+      assert.equal(judge({ thread }, { known: { threads, ancestors: [] } }).outcome, 'no', thread)
+    const alone = facts('alone')
+    assert.equal(judge({ thread: '<sibling@example.com>' }, { facts: alone, known: { threads } }).outcome, 'no')
   })
 
   test('all filters have to match', () => {
@@ -192,12 +206,24 @@ suite('filters', () => {
     assert.equal(judge({ subject: 'rechnung', from: '*@example.com' }).outcome, 'no')
   })
 
-  test('folder names: the server’s delimiter or /', () => {
+  test('letters with their accents apart are the same letters', () => {
+    const apart = 'Gru\u0308\u00dfe'
+    for (const text of [apart, `${apart}*`, `42 ? ${apart}`, `/^rechnung .* ${apart}$/`, '/gr[u\u0308x]ße/'])
+      assert.equal(judge({ subject: text }).outcome, 'match', text)
+    assert.equal(judge({ cc: 'e\u0301l?die' }).outcome, 'match')
+    assert.equal(judge({ cc: '[e\u0301x]lodie' }).outcome, 'match')
+  })
+
+  test('folder names: as the API shows them, or as the server writes them', () => {
     const event = { path: 'Work.Projects.2024', kind: 'folder_added', first: false } as const
+    const known = { folderName: (path: string) => path.replaceAll('.', '/') }
     for (const text of ['Work/Projects/2024', 'Work.Projects.2024', 'work/*']) {
-      assert.equal(judge({ folderAdded: text }, { event }).outcome, 'match', text)
+      assert.equal(judge({ folderAdded: text }, { event, known }).outcome, 'match', text)
     }
-    assert.equal(judge({ folderAdded: 'Projects' }, { event }).outcome, 'no')
+    for (const text of ['Projects', 'Work|Projects|2024', 'Work.Projects/2024'])
+      assert.equal(judge({ folderAdded: text }, { event, known }).outcome, 'no', text)
+    // A dot is a letter like any other where the server has another delimiter.
+    assert.equal(judge({ folderAdded: 'v1/2' }, { event: { ...event, path: 'v1.2' } }).outcome, 'no')
     assert.equal(judge({ folderAdded: '[Mail]/All' }, { event: { ...event, path: '[Mail]/All' } }).outcome, 'match')
   })
 
@@ -210,6 +236,13 @@ suite('filters', () => {
       [{ fileName: '*.[z-a]' }, /^filter_file_name: .* at position 3$/],
       [{ cc: '/abc' }, /^filter_cc: regular expression without closing \/ at position 1$/],
       [{ bodySearch: '//' }, /^body_search: empty regular expression/],
+      [{ subject: '/abc' }, /^filter_subject: regular expression without closing \/ at position 1$/],
+      [{ folderAdded: ' /abc' }, /^filter_folder_added: regular expression without closing \/ at position 2$/],
+      [{ bodySearch: '/' }, /^body_search: regular expression without closing \//],
+      [{ subject: '   ' }, /^filter_subject: empty pattern/],
+      [{ from: '  ' }, /^filter_from: empty item/],
+      [{ thread: '<>' }, /^filter_thread: names no thread$/],
+      [{ thread: ' ' }, /^filter_thread: names no thread$/],
       [{ to: 'x'.repeat(3000) }, /^filter_to: is longer/],
     ]
     for (const [filters, message] of bad) {
@@ -222,7 +255,7 @@ suite('filters', () => {
   })
 
   test('users’ expressions run in linear time', () => {
-    const [pattern] = compilePatterns('p', '/(a+)+$/', { list: false, wildcards: 'none', anchoring: 'within' })
+    const [pattern] = compilePatterns('p', '/(a+)+$/', { list: false, wildcards: 'all', anchoring: 'within' })
     const since = performance.now()
     assert.equal(pattern?.matches(`${'a'.repeat(50_000)}b`), false)
     assert.ok(performance.now() - since < 1000)

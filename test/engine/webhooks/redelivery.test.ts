@@ -1,4 +1,4 @@
-/** Redelivery of a time: all of it, however much it is, over errors of the store, a pause and a restart. */
+/** Redelivery: of a time all of it, over errors of the store, a pause and a restart; of one callback that waits, at once. */
 import assert from 'node:assert/strict'
 import { after, afterEach, before, beforeEach, suite, test, type TestContext } from 'node:test'
 import { AppError } from '../../../engine/errors.ts'
@@ -6,7 +6,7 @@ import { outboxId } from '../../../engine/store/ids.ts'
 import type { AccountRecord, OutboxRecord, UserRecord, WebhookRecord } from '../../../engine/store/records.ts'
 import { type Receiver, createReceiver } from '../../support/receiver.ts'
 import { until } from '../../support/until.ts'
-import { type House, type Wing, createHouse, developerId } from './fixture.ts'
+import { type House, type Wing, arrive, createHouse, developerId, facts } from './fixture.ts'
 
 let receiver: Receiver
 let house: House
@@ -173,5 +173,95 @@ suite('redelivery of a time', () => {
     await wing.webhooks.remove(webhook)
     assert.equal(await answer, 200)
     assert.equal((await house.store.outbox.backlog(webhook.id)).pending, 0)
+  })
+})
+
+suite('redelivery of a callback that waits', () => {
+  const slow = { MAILROOM_WEBHOOK_SCHEDULE: '1h', MAILROOM_WEBHOOK_PROBE: '1h' }
+  const rowOf = async (id: string): Promise<OutboxRecord> => {
+    const row = await house.store.outbox.get(id)
+    assert(row)
+    return row
+  }
+  let paths = 0
+  /** A webhook in a house of long waits, with the callbacks of `names` in its queue. */
+  async function queued(answers: Parameters<Receiver['script']>[1], names: readonly string[]) {
+    await wing.stop()
+    wing = await house.wing(slow)
+    paths += 1
+    const path = `/waits${paths}`
+    receiver.script(path, answers)
+    const owner = { developerId, userId: user.id, version: 'lite' } as const
+    const webhook = await wing.webhooks.create(owner, { callbackUrl: receiver.url(path) })
+    const { rows } = await arrive(
+      house.store,
+      wing.webhooks,
+      account,
+      names.map((name) => ({ facts: facts(name) })),
+    )
+    const [first, second] = rows
+    assert(first)
+    return { path, webhook, first, second: second ?? first }
+  }
+
+  for (const [name, answer] of [
+    ['refused', { status: 500 }],
+    ['of a receiver that was away', 'reset'],
+  ] as const) {
+    test(`${name}: sent at once, under the same id, and what waits behind follows`, async () => {
+      const { path, webhook, first, second } = await queued([answer], ['first', 'second'])
+      await until('it waits', async () => (await rowOf(first.id)).attemptCount === 1)
+      assert.equal(await wing.webhooks.redeliver(webhook, { ids: [first.id] }), 1)
+      await until('both', async () => (await rowOf(second.id)).state === 'delivered')
+      assert.deepEqual(
+        receiver.at(path).map(({ id }) => id),
+        [first.id, first.id, second.id],
+      )
+      const { state, attempts } = await rowOf(first.id)
+      assert.deepEqual([state, attempts.length], ['delivered', 2])
+      await until('healthy', async () => (await house.store.webhooks.get(webhook.id))?.health.consecutiveFailures === 0)
+    })
+  }
+
+  test('refused again: it waits again, and holds up its account as before', async () => {
+    const { path, first, second } = await queued([{ status: 500 }, { status: 500 }], ['first', 'second'])
+    const waiting = await until('it waits', async () => {
+      const row = await rowOf(first.id)
+      return row.attemptCount === 1 ? row : null
+    })
+    assert.equal(await wing.webhooks.resend(waiting), 1)
+    const again = await until('tried', async () => {
+      const row = await rowOf(first.id)
+      return row.attempts.length === 2 ? row : null
+    })
+    assert.equal(again.attemptCount, 1, 'its schedule begins anew')
+    await until('nothing under way', async () => (await wing.webhooks.resend(again)) === 1)
+    await until('both', async () => (await rowOf(second.id)).state === 'delivered')
+    assert.deepEqual(
+      receiver.at(path).map(({ id }) => id),
+      [first.id, first.id, first.id, second.id],
+    )
+  })
+
+  test('on its way: not sent a second time beside it', async () => {
+    const { path, webhook, first } = await queued([{ status: 500 }], ['first'])
+    await until('it waits', async () => (await rowOf(first.id)).attemptCount === 1)
+    let free: () => void = () => undefined
+    const answered = new Promise<void>((resolve) => (free = resolve))
+    const enqueued = house.store.outbox.record.bind(house.store.outbox)
+    house.store.outbox.record = async (results) => {
+      await answered
+      return enqueued(results)
+    }
+    try {
+      assert.equal(await wing.webhooks.redeliver(webhook, { ids: [first.id] }), 1)
+      await until('on its way', () => receiver.at(path).length === 2)
+      assert.equal(await wing.webhooks.redeliver(webhook, { ids: [first.id] }), 0)
+    } finally {
+      free()
+      house.store.outbox.record = enqueued
+    }
+    await until('delivered', async () => (await rowOf(first.id)).state === 'delivered')
+    assert.equal(receiver.at(path).length, 2)
   })
 })

@@ -65,6 +65,29 @@ export function queueContract({ store }: Subject): void {
       assert.deepEqual(await store.outbox.pending(webhook.id, accounts, 20), free)
     })
 
+    test('leave out the historical rows of some accounts', async () => {
+      const webhook = webhookRecord(newId())
+      const accounts = Array.from({ length: 40 }, () => newId())
+      for (const some of [accounts.slice(0, 3), accounts]) {
+        const [held] = some
+        assert(held)
+        const rows = some.flatMap((accountId, index) =>
+          ([0, 1] as const).map((lane) => outboxRecord(webhook, { accountId, lane, createdAt: epochStart + index })),
+        )
+        const homeless = outboxRecord(webhook, { accountId: null, lane: 1, createdAt: epochStart })
+        await store.outbox.enqueue([...rows, homeless])
+        const expected = [0, 1].flatMap((lane) => rows.filter((one) => one.lane === lane))
+        const open = expected.filter((row) => row.lane === 0 || row.accountId !== held)
+        assert.deepEqual(await store.outbox.pending(webhook.id, [''], 99, [held]), open)
+        assert.deepEqual(await store.outbox.pending(webhook.id, [], 99, [held, '']), open)
+        const few = open.filter((row) => row.accountId !== some[1])
+        assert.deepEqual(await store.outbox.pending(webhook.id, ['', some[1] ?? ''], 2, [held]), few.slice(0, 2))
+        const ends = [...rows, homeless].map((row) => result(row, { state: 'delivered', finishedAt: 1 }))
+        await store.outbox.record(ends)
+        accounts.splice(0, accounts.length, ...accounts.map(() => newId()))
+      }
+    })
+
     test('of many accounts come in one order, whichever are blocked', async () => {
       const webhook = webhookRecord(newId())
       const accounts = Array.from({ length: 50 }, () => newId())
@@ -117,18 +140,32 @@ export function attemptsContract({ store }: Subject): void {
       assert.deepEqual(await store.outbox.pending(webhook.id, [], 9), [expected])
     })
 
-    test('the last 12 are kept, the newest with its response', async () => {
+    test('the last 12 are kept, each with its response', async () => {
       const row = outboxRecord(webhookRecord(newId()))
       await store.outbox.enqueue([row])
       for (let number = 1; number <= 14; number += 1) {
-        await store.outbox.record([result(row, { attempt: attempt({ at: epochStart + number }) })])
+        const made = attempt({ at: epochStart + number, response: `answer ${number}` })
+        await store.outbox.record([result(row, { attempt: made })])
       }
       const stored = await store.outbox.get(row.id)
       assert.equal(stored?.attemptCount, 14)
       assert.deepEqual(
         stored.attempts.map(({ at, response }) => [at - epochStart, response]),
-        Array.from({ length: 12 }, (_, index) => [index + 3, index === 11 ? 'no' : null]),
+        Array.from({ length: 12 }, (_, index) => [index + 3, `answer ${index + 3}`]),
       )
+    })
+
+    test('may be tried before they count; set back, they count at once', async () => {
+      const row = outboxRecord(webhookRecord(newId()))
+      await store.outbox.enqueue([row])
+      const [dueAt, countsAt] = [epochStart + 5, epochStart + 50]
+      await store.outbox.record([result(row, { dueAt, countsAt })])
+      await store.outbox.record([result(row, { dueAt: epochStart + 10, counted: false })])
+      const waiting = await store.outbox.get(row.id)
+      assert.deepEqual([waiting?.dueAt, waiting?.countsAt, waiting?.attemptCount], [epochStart + 10, countsAt, 1])
+      await store.outbox.record([result(row, { state: 'failed', finishedAt: epochStart + 60 })])
+      await store.outbox.requeue({ webhookId: row.webhookId ?? '', ids: [row.id] }, epochStart + 20, 1)
+      assert.equal((await store.outbox.get(row.id))?.countsAt, epochStart + 20)
     })
 
     test('a state without an attempt counts none', async () => {
@@ -211,7 +248,7 @@ export function deliveriesContract({ store }: Subject): void {
       }
     })
 
-    test('are set back to pending, finished ones only', async () => {
+    test('are set back to pending, finished ones alone unless they are named', async () => {
       const { webhook, rows } = await stage()
       const [delivered, failed, , pending, others] = rows
       const query = { webhookId: webhook.id, states: ['failed', 'pending'] } as const
@@ -229,8 +266,9 @@ export function deliveriesContract({ store }: Subject): void {
       const [delivered, failed, skipped, pending, others] = rows
       const webhookId = webhook.id
       const ids = [others.id, pending.id, skipped.id]
-      assert.deepEqual(await store.outbox.requeue({ webhookId, ids }, epochStart, 10), { count: 1, next: null })
+      assert.deepEqual(await store.outbox.requeue({ webhookId, ids }, epochStart + 7, 10), { count: 2, next: null })
       assert.equal((await store.outbox.get(skipped.id))?.state, 'pending')
+      assert.deepEqual(await store.outbox.get(pending.id), { ...pending, attemptCount: 0, dueAt: epochStart + 7 })
       const next = { createdAt: delivered.createdAt, id: delivered.id }
       assert.deepEqual(await store.outbox.requeue({ webhookId }, epochStart, 1), { count: 1, next })
       assert.equal((await store.outbox.get(delivered.id))?.state, 'pending')

@@ -1,0 +1,38 @@
+/** What body_search finds in mail that has HTML only: the text that is seen. */
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { readContents } from '../../../engine/webhooks/contents.ts'
+import { compileMatcher } from '../../../engine/webhooks/match.ts'
+import { createTestMail, facts, messageOf } from './fixture.ts'
+
+suite('body_search in HTML', () => {
+  const account = { id: 'a'.repeat(24), userId: 'b'.repeat(24) } as Parameters<typeof messageOf>[0]
+  const html =
+    '<html><head><title>Newsletter</title><style>.silver { color: gold }</style></head><body data-kind="copper">' +
+    '<p><b>R</b>echnung f&uuml;r Gr&ouml;&szlig;e&nbsp;&#52;2</p><script>platinum()</script></body></html>'
+  const part = { section: '1', type: 'text/html', charset: 'utf-8', encoding: '8bit', size: html.length }
+  const message = messageOf(
+    account,
+    { facts: facts('html', { bodies: [{ ...part, flowed: false, delSp: false }] }) },
+    1,
+    null,
+  )
+  const mail = createTestMail()
+  mail.bodies.set(message.id, { '1': html })
+
+  const found = async (bodySearch: string): Promise<boolean> => {
+    const wishes = { includeBody: true, bodyType: null, includeHeader: null }
+    const { searchable, contents } = await readContents(mail, message, wishes, { search: true, maxBytes: 10_000 })
+    assert.equal(contents.bodies[0]?.content, html, 'the callback has the body as it is')
+    const matcher = compileMatcher({ filters: { bodySearch }, receiveAllChanges: false, receiveDrafts: false })
+    const [place] = message.placements
+    assert.ok(place)
+    const event = { kind: 'received', first: true, ...place } as const
+    return matcher.judge(event, message, { bodies: searchable }).outcome === 'match'
+  }
+
+  for (const text of ['rechnung', 'für Größe 42', 'Rechnung * 42', '/^rechnung/'])
+    test(`${text} is seen`, async () => assert.equal(await found(text), true))
+  for (const text of ['gold', 'silver', 'platinum', 'copper', 'uuml', '<p>'])
+    test(`${text} is not`, async () => assert.equal(await found(text), false))
+})

@@ -1,0 +1,218 @@
+/** Explain tells what happened when a message came, whatever the webhook and the mailbox have become since. */
+import assert from 'node:assert/strict'
+import { after, afterEach, before, beforeEach, suite, test } from 'node:test'
+import { changeId } from '../../../engine/store/ids.ts'
+import type { AccountRecord, MessageRecord, UserRecord, WebhookRecord } from '../../../engine/store/records.ts'
+import { activeAt, dated } from '../../../engine/webhooks/timeline.ts'
+import type { Circumstance, WebhookInput } from '../../../engine/webhooks/types.ts'
+import { type Receiver, createReceiver } from '../../support/receiver.ts'
+import { until } from '../../support/until.ts'
+import { type House, type Wing, arrive, changeOf, createHouse, developerId, facts } from './fixture.ts'
+
+suite('explain', () => {
+  let receiver: Receiver
+  let house: House
+  let wing: Wing
+  let user: UserRecord
+  let account: AccountRecord
+  before(async () => {
+    receiver = await createReceiver()
+  })
+  after(() => receiver.close())
+  beforeEach(async () => {
+    house = await createHouse()
+    wing = await house.wing()
+    user = await house.user()
+    account = await house.account(user)
+  })
+  afterEach(() => house.close())
+
+  const hook = async (input: WebhookInput = {}): Promise<WebhookRecord> => {
+    const owner = { developerId, userId: user.id, version: 'lite' as const }
+    const webhook = await wing.webhooks.create(owner, { callbackUrl: receiver.url('/explained'), ...input })
+    await later()
+    return webhook
+  }
+
+  /** What comes next has a later time. */
+  const later = async (): Promise<void> => {
+    const since = Date.now()
+    await until('another millisecond', () => Date.now() > since)
+  }
+
+  const come = async (name: string, seen = true): Promise<MessageRecord> => {
+    const { messages } = await arrive(house.store, seen ? wing.webhooks : null, account, [{ facts: facts(name) }])
+    const [message] = messages
+    assert.ok(message)
+    await later()
+    return message
+  }
+
+  const ended = (webhook: WebhookRecord) =>
+    until('all rows have ended', async () => {
+      const rows = await house.store.outbox.list({ webhookId: webhook.id }, { limit: 10, offset: 0 })
+      return rows.length > 0 && rows.every(({ state }) => state !== 'pending')
+    })
+
+  const told = async (webhook: WebhookRecord, message: MessageRecord) => {
+    const current = (await house.store.webhooks.get(webhook.id)) ?? webhook
+    const { matched, verdicts } = await wing.webhooks.explain(current, account, message)
+    const why = (filter: Circumstance) => verdicts.find((one) => one.filter === filter)?.why ?? ''
+    const refusals = verdicts.filter((one) => !one.matched).map(({ filter }) => filter)
+    return { matched, why, refusals }
+  }
+
+  test('a webhook that was made after the event', async () => {
+    const message = await come('early')
+    const webhook = await hook()
+    const { matched, why, refusals } = await told(webhook, message)
+    assert.deepEqual([matched, refusals], [false, ['created']])
+    assert.match(why('created'), /^the webhook was made at 20\S+Z, after the event of 20\S+Z$/)
+  })
+
+  test('a webhook that was paused when the message came, and is active now', async () => {
+    const webhook = await hook()
+    await wing.webhooks.edit(webhook, { active: false })
+    await later()
+    const missed = await come('missed')
+    await wing.webhooks.edit(webhook, { active: true })
+    await later()
+    const heard = await come('heard')
+    await wing.webhooks.edit(webhook, { active: false })
+    const none = await told(webhook, missed)
+    assert.deepEqual([none.matched, none.refusals], [false, ['active']])
+    assert.match(none.why('active'), /^the webhook was paused at 20/)
+    const one = await told(webhook, heard)
+    assert.deepEqual([one.matched, one.refusals], [true, []])
+  })
+
+  test('a webhook that a 410 ended: what came before and after', async () => {
+    receiver.script('/explained', [{ status: 410 }])
+    const webhook = await hook()
+    const first = await come('first')
+    await until('paused', async () => (await house.store.webhooks.get(webhook.id))?.active === false)
+    await later()
+    const second = await come('second')
+    assert.equal((await told(webhook, first)).matched, true)
+    const { matched, refusals } = await told(webhook, second)
+    assert.deepEqual([matched, refusals], [false, ['active']])
+  })
+
+  test('filters that were edited since: a queued callback has the last word, and none says no', async () => {
+    const webhook = await hook({ filters: { subject: 'yes' } })
+    const yes = await come('yes')
+    const no = await come('no')
+    await ended(webhook)
+    await wing.webhooks.edit(webhook, { filters: { subject: 'no' } })
+    const sent = await told(webhook, yes)
+    assert.equal(sent.matched, true)
+    assert.match(sent.why('delivery'), /^a callback was queued at 20/)
+    assert.match(
+      sent.why('edited'),
+      /^the filters were edited at 20\S+Z, after the event of 20\S+Z: these are today's$/,
+    )
+    const not = await told(webhook, no)
+    assert.deepEqual([not.matched, not.refusals], [false, ['edited']])
+  })
+
+  test('an edit that touches no filter says nothing of them', async () => {
+    const webhook = await hook({ filters: { subject: 'yes' } })
+    const no = await come('no')
+    await wing.webhooks.edit(webhook, { includeBody: true, filters: { subject: 'yes' } })
+    const { matched, refusals } = await told(webhook, no)
+    assert.deepEqual([matched, refusals], [false, ['subject']])
+  })
+
+  test('a message that was there before its account', async () => {
+    const webhook = await hook()
+    const { matched, why, refusals } = await told(webhook, await come('before', false))
+    assert.deepEqual([matched, refusals], [false, ['event']])
+    assert.match(why('event'), /^no event was seen: the message was there before/)
+  })
+
+  test('a body that was searched and is gone since; one that did not have the words', async () => {
+    const webhook = await hook({ filters: { bodySearch: 'gold' } })
+    const bodies = { rich: 'gold', poor: 'sand' }
+    const messages: MessageRecord[] = []
+    for (const [name, body] of Object.entries(bodies)) {
+      house.mail.broken = null
+      const message = facts(name)
+      const { messages: stored } = await arrive(house.store, null, account, [{ facts: message }])
+      const [record] = stored
+      assert.ok(record)
+      house.mail.bodies.set(record.id, { '1': body })
+      const id = changeId(account.id, name, '1', 1, 'added', 0)
+      const change = changeOf(account, record, { facts: message }, id)
+      await tell(house, wing, account, change, record)
+      messages.push(record)
+    }
+    await ended(webhook)
+    house.mail.bodies.clear()
+    const [rich, poor] = messages
+    assert.ok(rich && poor)
+    const found = await told(webhook, rich)
+    assert.deepEqual([found.matched, found.refusals], [true, []])
+    const not = await told(webhook, poor)
+    assert.equal(not.matched, false)
+    assert.match(not.why('delivery'), /^the callback was dropped at 20\S+Z: bodySearch: none of 1 bodies matches gold$/)
+  })
+})
+
+async function tell(
+  house: House,
+  wing: Wing,
+  account: AccountRecord,
+  change: ReturnType<typeof changeOf>,
+  message: MessageRecord,
+): Promise<void> {
+  const folder = await house.store.folders.byPath(account.id, 'INBOX')
+  assert.ok(folder?.cursor)
+  const applied = await house.store.sync.apply({
+    accountId: account.id,
+    epoch: account.epoch,
+    folderId: folder.id,
+    cursorBefore: folder.cursor,
+    cursorAfter: folder.cursor,
+    added: [],
+    flagUpdates: [],
+    vanished: [],
+    vanishedAt: 0,
+    told: [],
+    changes: [change],
+    outbox: wing.webhooks.plan(account, [{ change, message }], (path) => path),
+    contacts: [],
+    counts: null,
+  })
+  wing.webhooks.stored(account.id, applied.outbox, applied.changes)
+}
+
+suite('the switches of a webhook', () => {
+  const made = { active: true, filters: {}, receiveAllChanges: false, receiveDrafts: false, bodyType: null } as const
+  const record = (more: Partial<WebhookRecord>) => ({ ...made, ...more }) as WebhookRecord
+
+  test('say what it was at any time, as far as they are kept', () => {
+    let webhook = record({})
+    assert.equal(activeAt(webhook, 5), true)
+    assert.equal(activeAt(record({ active: false }), 5), false, 'made paused')
+    for (let at = 10; at <= 40; at += 10) {
+      const patch = { active: !webhook.active }
+      webhook = { ...webhook, ...patch, ...dated(webhook, patch, at) }
+    }
+    assert.deepEqual(
+      [9, 10, 19, 20, 35, 40, 99].map((at) => activeAt(webhook, at)),
+      [true, false, false, true, false, true, true],
+    )
+    for (let at = 100; at < 150; at += 1) {
+      const patch = { active: !webhook.active }
+      webhook = { ...webhook, ...patch, ...dated(webhook, patch, at) }
+    }
+    assert.equal(webhook.switches?.length, 20)
+    assert.equal(activeAt(webhook, 5), null, 'forgotten')
+    assert.equal(activeAt(webhook, 200), webhook.active)
+  })
+
+  test('are not written by an edit that changes nothing', () => {
+    assert.deepEqual(dated(record({ filters: { to: 'x' } }), { active: true, filters: { to: 'x' } }, 7), {})
+    assert.deepEqual(dated(record({}), { filters: { to: 'x' } }, 7), { editedAt: 7 })
+  })
+})

@@ -1,0 +1,87 @@
+/** How long a callback waits for a body that cannot be read, and what becomes of it then. No store, no clock but the test's. */
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { AppError, type ErrorCode } from '../../../engine/errors.ts'
+import { newId } from '../../../engine/store/ids.ts'
+import type { WebhookRecord } from '../../../engine/store/records.ts'
+import { compileMatcher } from '../../../engine/webhooks/match.ts'
+import { type Composed, composeMessage, createBodyWaits } from '../../../engine/webhooks/payload.ts'
+import { outboxRecord, webhookRecord } from '../../store/contract/records.ts'
+import { accountRecord, epochStart, userRecord } from '../../support/records.ts'
+import { createTestMail, facts, messageOf } from './fixture.ts'
+
+const minute = 60_000
+
+function stage(patch: Partial<WebhookRecord>) {
+  const mail = createTestMail()
+  const webhook = { ...webhookRecord(newId()), includeBody: false, filters: {}, ...patch }
+  const account = accountRecord(userRecord(webhook.developerId))
+  const matcher = compileMatcher(webhook)
+  let now = epochStart
+  const deps = { mail, baseUrl: () => '', maxBytes: 100_000, now: () => now, waits: createBodyWaits() }
+  const compose = (name: string): Promise<Composed> => {
+    const message = messageOf(account, { facts: facts(name) }, 1, null)
+    mail.bodies.set(message.id, { '1': 'a needle' })
+    const row = outboxRecord(webhook, {
+      data: { undecided: true, first: true, path: 'INBOX' },
+      createdAt: epochStart - 5 * 3_600_000,
+    })
+    const job = { row, webhook, matcher, account, message, folderName: (path: string) => path }
+    return composeMessage(deps, { ...job, thread: () => Promise.resolve({}) })
+  }
+  return {
+    compose,
+    breaks: (code: ErrorCode | null) => void (mail.broken = code === null ? null : new AppError(code, 'no body')),
+    /** Until it is decided: what came of it, and after how long. */
+    decided: async (name: string) => {
+      const since = now
+      for (;;) {
+        const composed = await compose(name)
+        if (composed.kind !== 'postpone') return { composed, after: now - since }
+        assert(composed.until > now)
+        now = composed.until
+      }
+    },
+  }
+}
+
+suite('patience', () => {
+  test('a filter on the body waits ten minutes for a message that cannot be read, and says so', async () => {
+    const { decided, breaks } = stage({ filters: { bodySearch: 'needle' } })
+    breaks('network')
+    const { composed, after } = await decided('poison')
+    assert.deepEqual(composed, { kind: 'skip', reason: 'body_search: the body could not be read (no body)' })
+    assert(after >= 10 * minute && after <= 16 * minute, `${after} ms`)
+    assert.equal((await decided('next')).after, 0, 'not each for itself')
+    breaks(null)
+    assert.equal((await decided('good')).composed.kind, 'send')
+    breaks('network')
+    assert((await decided('another')).after >= 10 * minute, 'and anew after one that could be read')
+  })
+
+  test('and an hour for a mailbox that is away', async () => {
+    const { decided, breaks } = stage({ filters: { bodySearch: 'needle' } })
+    breaks('account_unavailable')
+    const { composed, after } = await decided('away')
+    assert.equal(composed.kind, 'skip')
+    assert(after >= 60 * minute && after <= 66 * minute, `${after} ms`)
+  })
+
+  test('a callback with bodies goes out without them after ten minutes', async () => {
+    const { decided, breaks } = stage({ includeBody: true })
+    for (const code of ['account_unavailable', 'network'] as const) {
+      breaks(null)
+      assert.equal((await decided('good')).composed.kind, 'send')
+      breaks(code)
+      const { composed, after } = await decided(code)
+      assert(composed.kind === 'send' && after >= 10 * minute && after <= 16 * minute, `${after} ms`)
+      assert.equal((composed.body['message_data'] as { truncated: boolean }).truncated, true)
+    }
+  })
+
+  test('a message that is gone is waited for by nobody', async () => {
+    const search = stage({ filters: { bodySearch: 'needle' } })
+    search.breaks('not_found')
+    assert.deepEqual((await search.decided('gone')).after, 0)
+  })
+})

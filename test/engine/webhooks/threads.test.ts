@@ -1,0 +1,89 @@
+/** filter_thread finds a thread also through replies that name their parent only. */
+import assert from 'node:assert/strict'
+import { after, afterEach, before, beforeEach, suite, test } from 'node:test'
+import { threadIdOf } from '../../../engine/messages/threads.ts'
+import type { AccountRecord, MessageFacts, UserRecord } from '../../../engine/store/records.ts'
+import { type Receiver, createReceiver } from '../../support/receiver.ts'
+import { until } from '../../support/until.ts'
+import { type House, type Wing, arrive, createHouse, developerId, facts } from './fixture.ts'
+
+suite('a thread whose replies leave References out', () => {
+  let receiver: Receiver
+  let house: House
+  let wing: Wing
+  let user: UserRecord
+  let account: AccountRecord
+  before(async () => {
+    receiver = await createReceiver()
+  })
+  after(() => receiver.close())
+  beforeEach(async () => {
+    house = await createHouse()
+    wing = await house.wing()
+    user = await house.user()
+    account = await house.account(user)
+  })
+  afterEach(() => house.close())
+
+  const mail = (name: string, parent: string | null, references: readonly string[] = []): MessageFacts => {
+    const id = (one: string) => `${one}@example.com`
+    const hints = {
+      hostedThreadId: null,
+      references: references.map(id),
+      inReplyTo: parent === null ? null : id(parent),
+      emailMessageId: id(name),
+    }
+    return { ...facts(name), ...hints, threadId: threadIdOf(account.id, hints, name) }
+  }
+
+  const sentOf = async (thread: string, mails: readonly MessageFacts[]): Promise<string[]> => {
+    const webhook = await wing.webhooks.create(
+      { developerId, userId: user.id, version: 'lite' },
+      { callbackUrl: receiver.url('/thread'), filters: { thread: `<${thread}@example.com>` } },
+    )
+    for (const one of mails) await arrive(house.store, wing.webhooks, account, [{ facts: one }])
+    const rows = await until('all rows have ended', async () => {
+      const now = await house.store.outbox.list({ webhookId: webhook.id }, { limit: 20, offset: 0 })
+      return now.every(({ state }) => state !== 'pending') ? now : null
+    })
+    const delivered = rows.filter(({ state }) => state === 'delivered').map(({ messageId }) => messageId ?? '')
+    const messages = await house.store.messages.byIds(account.id, delivered)
+    const dry = await wing.webhooks.dryRun(webhook, account, 20)
+    const matching = new Set(dry.filter(({ matched }) => matched).map(({ message }) => message.id))
+    for (const { id } of messages) assert.ok(matching.has(id), 'what matched on arrival matches in the dry run')
+    return messages.map(({ emailMessageId }) => (emailMessageId ?? '').replace('@example.com', '')).sort()
+  }
+
+  // a1 ← a2 ← a3 (names a2 only) ← a4 (References as RFC 5322 makes them of a3), and a5 that answers a1.
+  const thread = () => [
+    mail('a1', null),
+    mail('a2', 'a1', ['a1']),
+    mail('a3', 'a2'),
+    mail('a4', 'a3', ['a2', 'a3']),
+    mail('a5', 'a1', ['a1']),
+    mail('b1', null),
+    mail('b2', 'b1'),
+    mail('c1', 'nowhere', ['gone', 'nowhere']),
+  ]
+
+  test('is told whole when the filter names its first message', async () => {
+    assert.deepEqual(await sentOf('a1', thread()), ['a1', 'a2', 'a3', 'a4', 'a5'])
+  })
+
+  test('is told whole from then on when the filter names another', async () => {
+    for (const facts of thread().slice(0, 2)) await arrive(house.store, null, account, [{ facts }])
+    assert.deepEqual(await sentOf('a2', thread().slice(2)), ['a3', 'a4', 'a5'])
+  })
+
+  test('is told from a reply that names its parent only', async () => {
+    await arrive(house.store, null, account, [{ facts: mail('a1', null) }])
+    await arrive(house.store, null, account, [{ facts: mail('a2', 'a1', ['a1']) }])
+    await arrive(house.store, null, account, [{ facts: mail('a3', 'a2') }])
+    const sent = await sentOf('a3', [mail('a5', 'a1', ['a1']), mail('b1', null), mail('a6', 'a2')])
+    assert.deepEqual(sent, ['a5', 'a6'])
+  })
+
+  test('two messages that name each other come to an end', async () => {
+    assert.deepEqual(await sentOf('other', [mail('x', 'y'), mail('y', 'x')]), [])
+  })
+})
