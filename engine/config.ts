@@ -32,11 +32,15 @@ function durationKey(fallback: string, minimum: string, maximum = longestTimer) 
 
 /** Several of them, separated by commas. */
 function durationsKey(fallback: string, minimum: string) {
-  const read = durationIn(minimum, longestTimer)
   return z
     .string()
     .default(fallback)
-    .transform(reading((text) => text.split(',').map(read)))
+    .transform(reading((text) => parseDurations(text, minimum, longestTimer)))
+}
+
+/** A comma list of durations, each from `minimum` to `maximum` as one writes them. Throws a plain Error that names the bad one. */
+export function parseDurations(text: string, minimum: string, maximum: string): number[] {
+  return text.split(',').map(durationIn(minimum, maximum))
 }
 
 function durationIn(minimum: string, maximum: string): (text: string) => number {

@@ -148,9 +148,13 @@ export interface WebhookHealthState {
   readonly failureVersion: number
 }
 
+export interface Activation extends Moment {
+  readonly scheduleMs?: readonly number[]
+}
+
 export type WebhookEvent =
-  /** active=1: clear `failure` and try at once. */
-  | ({ readonly type: 'ACTIVATE' } & Moment)
+  /** active=1: clear `failure` and try at once, from now on along `scheduleMs` (absent = as before). */
+  | ({ readonly type: 'ACTIVATE' } & Activation)
   /** active=0. */
   | { readonly type: 'DEACTIVATE' }
   /** New rows in the outbox. */

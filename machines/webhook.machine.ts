@@ -28,7 +28,7 @@
  * stopped: the end.
  */
 import type { SnapshotFrom } from 'xstate'
-import type { DeliveryFailure, Moment, ProbeOutput } from './events.ts'
+import type { Activation, DeliveryFailure, ProbeOutput } from './events.ts'
 import { startWebhookContext, webhookReportOf, type WebhookContext } from './webhook.rules.ts'
 import { webhookChart } from './webhook.setup.ts'
 
@@ -39,11 +39,11 @@ interface Told<TEvent> {
 
 const webhook = ({ context }: { readonly context: WebhookContext }) => ({ webhookId: context.webhookId })
 const at = ({ event }: Told<{ readonly at: number }>) => ({ at: event.at })
-const moment = ({ event }: Told<Moment>) => ({ now: event.now, jitter: event.jitter })
+const activation = ({ event }: Told<Activation>): Activation => event
 const failure = ({ event }: Told<{ readonly failure: DeliveryFailure }>) => ({ failure: event.failure })
 
 const delivered = { type: 'delivered', params: at } as const
-const activate = { type: 'activate', params: moment } as const
+const activate = { type: 'activate', params: activation } as const
 const failRow = { type: 'failRow', params: failure } as const
 const stalled = {
   target: 'waiting',

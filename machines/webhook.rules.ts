@@ -5,7 +5,14 @@
  * no more than a probe is sent. A 410 is announced always, and sets the webhook inactive.
  */
 import { halfJitterMs, scheduleMs, spreadMs, stirred, timerMs } from './backoff.ts'
-import type { DeliveryFailure, FailureAnnouncement, FailureNews, WebhookHealthState, WebhookReport } from './events.ts'
+import type {
+  Activation,
+  DeliveryFailure,
+  FailureAnnouncement,
+  FailureNews,
+  WebhookHealthState,
+  WebhookReport,
+} from './events.ts'
 
 /** All delays in milliseconds. */
 export interface WebhookSettings {
@@ -229,9 +236,10 @@ export function afterWebhookWait(context: WebhookContext): Part {
 }
 
 /** active=1: the failing period ends here. A 410 that is not stored yet is void. */
-export function afterActivate(context: WebhookContext, now: number, jitter: number): Part {
+export function afterActivate(context: WebhookContext, { now, jitter, scheduleMs }: Activation): Part {
   return {
     ...webhookHeard(context, now),
+    ...(scheduleMs === undefined ? {} : { settings: { ...context.settings, scheduleMs } }),
     active: true,
     goneAt: null,
     jitter,

@@ -1,9 +1,9 @@
 /** The webhook chart's parts by name: types, placeholders, actions (assign, emit, sendTo), guards, delays. */
 import { assign, emit, sendTo, setup } from 'xstate'
 import type {
+  Activation,
   DeliveryFailure,
   DrainEvent,
-  Moment,
   ProbeOutput,
   WebhookEmitted,
   WebhookEvent,
@@ -73,7 +73,7 @@ export const webhookChart = setup({
     nothingToTry: assign(({ context }, { at }: { at: number }) => afterNothing(context, at)),
     stall: assign(({ context }, { lostMs }: { lostMs: number }) => afterStall(context, lostMs)),
     waited: assign(({ context }) => afterWebhookWait(context)),
-    activate: assign(({ context }, { now, jitter }: Moment) => afterActivate(context, now, jitter)),
+    activate: assign(({ context }, activation: Activation) => afterActivate(context, activation)),
     deactivate: assign(({ context }) => afterDeactivate(context)),
     noteNews: assign({ woken: true }),
     clearNews: assign({ woken: false }),

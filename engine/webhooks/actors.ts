@@ -18,6 +18,7 @@ import { freshHealth } from '../store/rows.ts'
 import type { Attempts } from './attempts.ts'
 import { type Channel, createChannel } from './channel.ts'
 import { noteNews, storeReport } from './report.ts'
+import { scheduleOf } from './schedule.ts'
 import type { Targets } from './targets.ts'
 
 export interface ActorsDeps {
@@ -73,7 +74,8 @@ export function createActors(deps: ActorsDeps): Actors {
     isUnderWay: (row) => channels.get(row.channelId)?.isUnderWay(row.id) === true,
     activate(webhook) {
       ensure(house, webhook.id)?.recovered()
-      registry.send(webhook.id, { type: 'ACTIVATE', now: deps.now(), jitter: deps.random() })
+      const scheduleMs = scheduleOf(deps.config, webhook)
+      registry.send(webhook.id, { type: 'ACTIVATE', now: deps.now(), jitter: deps.random(), scheduleMs })
     },
     deactivate: (webhookId) => void registry.send(webhookId, { type: 'DEACTIVATE' }),
     async remove(channelId) {
@@ -137,10 +139,10 @@ function channelOf(channels: ReadonlyMap<string, Channel>, id: string): Channel 
 }
 
 /** Silence longer than any callback and the mail server's answer before it may take. */
-function settingsOf(config: Config): WebhookSettings {
+function settingsOf(config: Config, webhook: WebhookRecord | null): WebhookSettings {
   const silenceMs = config.MAILROOM_WEBHOOK_TIMEOUT * 2 + config.MAILROOM_COMMAND_TIMEOUT * 3 + 60_000
   return {
-    scheduleMs: config.MAILROOM_WEBHOOK_SCHEDULE,
+    scheduleMs: scheduleOf(config, webhook),
     jitterPercent: config.MAILROOM_WEBHOOK_JITTER,
     retryAfterMaxMs: config.MAILROOM_WEBHOOK_RETRY_AFTER_MAX,
     probeMs: config.MAILROOM_WEBHOOK_PROBE,
@@ -158,7 +160,7 @@ function settingsOf(config: Config): WebhookSettings {
 function inputOf(deps: ActorsDeps, channelId: string, webhook: WebhookRecord | null): WebhookMachineInput {
   return {
     webhookId: channelId,
-    settings: settingsOf(deps.config),
+    settings: settingsOf(deps.config, webhook),
     now: deps.now(),
     jitter: deps.random(),
     active: webhook?.active ?? true,

@@ -13,6 +13,7 @@ import type { Composer } from './composer.ts'
 import type { History } from './history.ts'
 import { compileMatcher } from './match.ts'
 import type { Redeliveries } from './redelivery.ts'
+import { readSchedule } from './schedule.ts'
 import { currentSecret, newSecret, openSecrets, rotated, sealSecrets } from './secrets.ts'
 import type { Targets } from './targets.ts'
 import { dated } from './timeline.ts'
@@ -126,11 +127,12 @@ type Patch = Partial<Omit<WebhookRecord, 'id' | 'developerId' | 'userId' | 'crea
 
 /** Only what is named changes; null and '' remove. */
 function patchOf(webhook: WebhookRecord, input: WebhookInput): Patch {
-  const { filters, bodyType, callbackUrl, failureNotifUrl, ...plain } = input
+  const { filters, bodyType, callbackUrl, failureNotifUrl, retrySchedule, ...plain } = input
   return {
     ...plain,
     ...(callbackUrl === undefined ? {} : { callbackUrl }),
     ...(failureNotifUrl === undefined ? {} : { failureNotifUrl: failureNotifUrl === '' ? null : failureNotifUrl }),
+    ...(retrySchedule === undefined ? {} : readSchedule(retrySchedule)),
     ...(bodyType === undefined ? {} : { bodyType: checkedType(bodyType) }),
     ...(filters === undefined ? {} : { filters: mergedFilters(webhook.filters, filters) }),
   }

@@ -7,7 +7,8 @@ import type { Composer } from './composer.ts'
 import { type DeliverDeps, type Failure, type Tried, attempt, resultOf } from './deliver.ts'
 import { signCallback } from './envelope.ts'
 import type { Recorder } from './recorder.ts'
-import { waitAfter } from './schedule.ts'
+import { scheduleOf, waitAfter } from './schedule.ts'
+import type { Targets } from './targets.ts'
 
 /** What became of a row. `until`: nothing of its account goes out before; null = the account goes on. */
 export interface Handled {
@@ -26,6 +27,7 @@ export interface AttemptsDeps {
     | 'MAILROOM_WEBHOOK_PROBE'
     | 'MAILROOM_DELIVERY_RETENTION'
   >
+  readonly targets: Pick<Targets, 'get'>
   readonly composer: Composer
   readonly deliver: DeliverDeps
   readonly recorder: Recorder
@@ -78,16 +80,24 @@ export function createAttempts(deps: AttemptsDeps): Attempts {
       const tried = await send(row, composed.url, composed.body)
       if (tried === null) return finish(row, 'the developer was removed')
       const spared = tried.failure !== null && isSpared(deps, row, tried.failure, mode)
-      const result = spared ? unchanged(deps, row, tried) : resultOf(deliver, row, tried, deps.random())
+      const result = spared
+        ? unchanged(deps, row, tried)
+        : resultOf(deliver, waitsOf(deps, row), row, tried, deps.random())
       await recorder.record(result)
       return { ...tried, until: result.state === 'pending' ? result.dueAt : null }
     },
   }
 }
 
+/** A failure notice has its webhook's id, and its channel is a bare URL. */
+function waitsOf({ config, targets }: AttemptsDeps, { channelId }: OutboxRecord): readonly number[] {
+  return scheduleOf(config, targets.get(channelId)?.webhook ?? null)
+}
+
 /** The chart's clock and the row's are jittered apart: within twice the jitter the row counts as due. */
-function isEarly({ config, deliver }: AttemptsDeps, row: OutboxRecord): boolean {
-  const wait = config.MAILROOM_WEBHOOK_SCHEDULE[row.attemptCount - 1] ?? 0
+function isEarly(deps: AttemptsDeps, row: OutboxRecord): boolean {
+  const { config, deliver } = deps
+  const wait = waitsOf(deps, row)[row.attemptCount - 1] ?? 0
   const tolerance = 50 + (wait * config.MAILROOM_WEBHOOK_JITTER * 2) / 100
   return deliver.now() < countsFrom(row) - tolerance
 }
@@ -111,7 +121,7 @@ function isSpared(
   mode: 'drain' | 'probe',
 ): boolean {
   if (permanent === 'gone') return false
-  const last = waitAfter(deps.config, row.attemptCount + 1, 0) === null
+  const last = waitAfter(deps.config, waitsOf(deps, row), row.attemptCount + 1, 0) === null
   return isEarly(deps, row) || (mode === 'probe' && last && scope === 'receiver')
 }
 

@@ -70,6 +70,7 @@ function judge(deps: DeliverDeps, { status, headers }: HttpAnswer): Failure | nu
  */
 export function resultOf(
   deps: Pick<DeliverDeps, 'config' | 'now'>,
+  schedule: readonly number[],
   row: OutboxRecord,
   { attempt: made, failure }: Tried,
   random: number,
@@ -78,7 +79,7 @@ export function resultOf(
   const finished = { id: row.id, attempt: made, dueAt: row.dueAt, finishedAt: now }
   if (failure === null) return { ...finished, state: 'delivered', reason: null }
   if (failure.permanent === 'gone') return { ...finished, state: 'failed', reason: failure.message }
-  const wait = waitAfter(deps.config, row.attemptCount + 1, random)
+  const wait = waitAfter(deps.config, schedule, row.attemptCount + 1, random)
   if (wait === null) {
     return {
       ...finished,

@@ -102,6 +102,7 @@ function build(deps: WebhooksDeps) {
   const limits = { timeoutMs: config.MAILROOM_WEBHOOK_TIMEOUT, allowPrivate, maxResponseBytes: 4096 }
   const attempts = createAttempts({
     config,
+    targets,
     composer,
     recorder,
     metrics,

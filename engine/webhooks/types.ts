@@ -34,6 +34,8 @@ export interface CoveredRow extends DryRunRow {
 export interface WebhookInput {
   readonly callbackUrl?: string
   readonly failureNotifUrl?: string | null
+  /** Waits between attempts as the configuration writes them, at most 20, each 1s to 7d. A running actor learns of it with `active`. */
+  readonly retrySchedule?: string | null
   readonly active?: boolean
   readonly filters?: { readonly [K in keyof WebhookFilters]?: string | null }
   readonly includeBody?: boolean

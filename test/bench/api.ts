@@ -6,6 +6,7 @@ import { ImapFlow } from 'imapflow'
 import { bigAttachment, corpusMessage } from '../support/corpus/index.ts'
 import type { Json } from '../support/service.ts'
 import { until } from '../support/until.ts'
+import { startBareHttp } from './lib/bare-http.ts'
 import { startFleet, type Fleet } from './lib/fleet.ts'
 import { httpLoad, workLoad, type Load } from './lib/load.ts'
 import type { BenchOptions } from './lib/options.ts'
@@ -58,9 +59,11 @@ async function indexLoads(fleet: Fleet, seconds: number): Promise<Load[]> {
   })
   const messages = ids.flat().filter((_, index) => index % 5 === 0)
   await httpLoad('warm', service, lists, 4, 2)
+  const list = await httpLoad('list of 25', service, lists, 16, seconds)
   return [
     await httpLoad('list of 25', service, lists, 1, seconds),
-    await httpLoad('list of 25', service, lists, 16, seconds),
+    list,
+    await bareHttpLoad(list.bytes, seconds),
     await httpLoad('list of 25, with flags', service, flagged, 16, seconds),
     await httpLoad('list of 25, five pages', service, pages, 16, seconds),
     await httpLoad('one message', service, messages, 1, seconds),
@@ -68,6 +71,16 @@ async function indexLoads(fleet: Fleet, seconds: number): Promise<Load[]> {
     await fetchLoad(fleet, 1, seconds),
     await fetchLoad(fleet, 16, seconds),
   ]
+}
+
+/** The same number of bytes from a server that does nothing for them: how fast this machine is today. */
+async function bareHttpLoad(bytes: number, seconds: number): Promise<Load> {
+  const peer = await startBareHttp(bytes)
+  try {
+    return await httpLoad('bare HTTP', peer, ['/'], 16, seconds)
+  } finally {
+    peer.close()
+  }
 }
 
 async function openBare(fleet: Fleet, mailbox: string): Promise<ImapFlow> {
@@ -194,6 +207,11 @@ function report(
   const checks: readonly [string, number, boolean][] = [
     [`list of 25, per second (at least ${goals.list})`, best('list of 25'), best('list of 25') >= goals.list],
     [`one message, per second (at least ${goals.message})`, best('one message'), best('one message') >= goals.message],
+    ratio(
+      'list of 25 over bare HTTP of as many bytes (for comparison)',
+      best('list of 25') / best('bare HTTP'),
+      () => true,
+    ),
     ratio(
       `list over FETCH (at least ${goals.overFetch})`,
       best('list of 25') / best('list of 25 by FETCH'),

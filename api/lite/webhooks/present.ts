@@ -30,6 +30,7 @@ export function presentWebhook(webhook: WebhookRecord, urls: LiteUrls): z.input<
     webhook_id: webhook.id,
     callback_url: webhook.callbackUrl,
     ...(webhook.failureNotifUrl === null ? {} : { failure_notif_url: webhook.failureNotifUrl }),
+    ...(webhook.retrySchedule ? { retry_schedule: webhook.retrySchedule } : {}),
     active: webhook.active,
     failure: webhook.health.failure,
     ...presentHealth(webhook.health),
@@ -63,6 +64,7 @@ export function webhookInput(body: WebhookParameters): WebhookInput {
   return {
     ...(body.callback_url === undefined ? {} : { callbackUrl: body.callback_url }),
     ...(body.failure_notif_url === undefined ? {} : { failureNotifUrl: body.failure_notif_url || null }),
+    ...(body.retry_schedule === undefined ? {} : { retrySchedule: body.retry_schedule }),
     ...(body.active === undefined ? {} : { active: body.active }),
     ...(named.length === 0 ? {} : { filters }),
     ...(body.include_body === undefined ? {} : { includeBody: body.include_body }),

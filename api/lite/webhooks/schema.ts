@@ -61,6 +61,11 @@ const filterViews = Object.fromEntries(filterKeys.map((key) => [key, z.string().
 
 const shared = {
   failure_notif_url: urlOrEmpty.optional(),
+  retry_schedule: text.optional().meta({
+    description:
+      'Waits between the attempts of a callback, instead of MAILROOM_WEBHOOK_SCHEDULE: a comma list such as 5s,5m,30m,2h ' +
+      'of at most 20, each from 1s to 7d. One attempt more than waits.',
+  }),
   active: flag.optional(),
   ...filterParameters,
   include_body: flag.optional(),
@@ -86,6 +91,7 @@ export const webhookView = z
     webhook_id: z.string(),
     callback_url: z.string(),
     failure_notif_url: z.string().optional(),
+    retry_schedule: z.string().optional().meta({ description: 'absent = MAILROOM_WEBHOOK_SCHEDULE' }),
     active: z.boolean(),
     failure: z.boolean().meta({ description: 'true from the third failed attempt in a row until the next success' }),
     last_error: z.string().optional().meta({ description: 'of the last attempt, while attempts fail' }),

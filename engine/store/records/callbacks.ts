@@ -71,6 +71,9 @@ export interface WebhookRecord {
   readonly receiveAllChanges: boolean
   readonly receiveDrafts: boolean
   readonly receiveHistorical: boolean
+  /** Waits between the attempts of a callback, and the text that gave them; absent or empty = MAILROOM_WEBHOOK_SCHEDULE. */
+  readonly retryScheduleMs?: readonly number[]
+  readonly retrySchedule?: string
   /** Sealed JSON: [{secret, createdAt, expiresAt|null}], newest first, webhook id as associated data. */
   readonly sealedSecrets: string
   readonly health: WebhookHealth

@@ -10,6 +10,7 @@ const url = 'http://127.0.0.1:9/hook'
 const everything = {
   callback_url: url,
   failure_notif_url: 'http://127.0.0.1:9/failed',
+  retry_schedule: '90s, 300,1.5h',
   filter_to: 'a@b.example, *@c.example',
   filter_from: '/^boss/',
   filter_cc: 'Carl',
@@ -100,16 +101,24 @@ suite('webhooks over the API', () => {
           filter_subject: 'other',
           filter_cc: '',
           failure_notif_url: '',
+          retry_schedule: '',
           body_type: '',
           include_header: 1,
         })
         assert.deepEqual(edited, { success: true, resource_url: `${rig.url}${base()}/${id}` })
-        const removed = ['filter_cc', 'failure_notif_url', 'body_type']
+        const removed = ['filter_cc', 'failure_notif_url', 'retry_schedule', 'body_type']
         const rest = Object.fromEntries(Object.entries(everything).filter(([key]) => !removed.includes(key)))
         assert.deepEqual(await get(id), { ...bare(id), ...rest, filter_subject: 'other', include_header: true })
-        await rig.ok('POST', `${base()}/${id}`, { active: 0, include_header: 0 })
+        await rig.ok('POST', `${base()}/${id}`, { active: 0, include_header: 0, retry_schedule: '1s,7d' })
         const paused = await get(id)
-        assert.deepEqual([paused['active'], paused['include_header']], [false, false])
+        assert.deepEqual(
+          [paused['active'], paused['include_header'], paused['retry_schedule']],
+          [false, false, '1s,7d'],
+        )
+        const bad = await rig.call('POST', `${base()}/${id}`, { retry_schedule: '1s,often' })
+        assert.equal(bad.status, 400)
+        assert.match(String(bad.json['value']), /^retry_schedule: .*"often"/)
+        assert.deepEqual(await get(id), paused)
         await rig.ok('DELETE', `${base()}/${id}`)
       })
 
@@ -140,6 +149,10 @@ suite('webhooks over the API', () => {
         ['filter_thread', '<>', /names no thread/],
         ['body_type', 'image/png', /text\/plain/],
         ['include_header', 'all', /raw/],
+        ['retry_schedule', '5s,,1m', /expected a duration such as/],
+        ['retry_schedule', '999ms', /from 1s to 7d, got "999ms"/],
+        ['retry_schedule', '5s,8d', /from 1s to 7d, got "8d"/],
+        ['retry_schedule', Array(21).fill('1s').join(), /at most 20 waits, got 21/],
         ['include_body', '2', /1 or 0/],
         ['active', 'yes', /1 or 0/],
       ] as const) {

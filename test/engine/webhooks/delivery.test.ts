@@ -1,6 +1,6 @@
 /** Every way that a callback may go, over real HTTP and a real store. */
 import assert from 'node:assert/strict'
-import { suite, test } from 'node:test'
+import { beforeEach, suite, test } from 'node:test'
 import type { AccountRecord, OutboxRecord } from '../../../engine/store/records.ts'
 import { bodySignatureValid, standardSignatureValid } from '../../support/receiver.ts'
 import { until } from '../../support/until.ts'
@@ -67,6 +67,58 @@ suite('delivery', () => {
       assert.equal(row.attempts[2]?.status, 200)
     })
   }
+
+  suite('along the schedule of its webhook', () => {
+    const hour = 3_600_000
+    const tried = (row: OutboxRecord, times: number) =>
+      until(`${times} attempts`, async () => {
+        const now = await house.store.outbox.get(row.id)
+        return now?.attempts.length === times ? now : null
+      })
+    const waitOf = (row: OutboxRecord) => row.dueAt - (row.attempts.at(-1)?.at ?? 0)
+
+    beforeEach(() => nextWing({ MAILROOM_WEBHOOK_SCHEDULE: '20ms', MAILROOM_WEBHOOK_PROBE: '3d' }))
+
+    test('a callback waits, and is given up at its end; an edit counts at once', async () => {
+      const path = freshPath()
+      receiver.script(path, [], { status: 500 })
+      const webhook = await hook(path, { retrySchedule: '1h,2h,3h' })
+      const row = await send('own')
+      const first = await tried(row, 1)
+      assert.equal(first.state, 'pending')
+      assert.ok(waitOf(first) >= hour, `${waitOf(first)} ms`)
+      const edited = await wing.webhooks.edit(webhook, { retrySchedule: '1h,2d', active: true })
+      const second = await tried(row, 2)
+      assert.ok(waitOf(second) >= 48 * hour, `${waitOf(second)} ms`)
+      await wing.webhooks.edit(edited, { retrySchedule: '', active: true })
+      const last = await finished(row)
+      assert.deepEqual([last.state, last.reason], ['failed', 'given up after 3 attempts: HTTP 500'])
+    })
+
+    test('a receiver that is away is asked along it, also by an actor that runs already', async () => {
+      const path = freshPath()
+      receiver.script(path, [], { status: 503 })
+      const webhook = await hook(path, { retrySchedule: '1h,1h' })
+      await send('away')
+      const retryAfter = (least: number) =>
+        until(`the webhook waits ${least} ms`, async () => {
+          const { retryAt, failingSince } = (await house.store.webhooks.get(webhook.id))?.health ?? {}
+          return (retryAt ?? 0) - (failingSince ?? 0) >= least
+        })
+      await retryAfter(hour)
+      await wing.webhooks.edit(webhook, { retrySchedule: '2d,2d', active: true })
+      await retryAfter(48 * hour)
+    })
+
+    test('a failure notice goes along the configured one', async () => {
+      const [path, notif] = [freshPath(), freshPath()]
+      receiver.script(path, [], { status: 410 })
+      receiver.script(notif, [{ status: 500 }])
+      await hook(path, { retrySchedule: '1h', failureNotifUrl: receiver.url(notif) })
+      await send('gone')
+      await until('the second attempt', () => receiver.at(notif).length === 2)
+    })
+  })
 
   test('wrong TLS is told as tls and tried again', async () => {
     const webhook = await hook('/tls', { callbackUrl: receiver.url('/tls').replace('http:', 'https:') })
