@@ -114,6 +114,9 @@ suite('a mail server that fails', () => {
   test('a search that is refused in one folder fails whole', async () => {
     rig.imap.append(mailbox.email, 'Archive', mail({ to: mailbox.email, subject: 'archived' }))
     await mailbox.indexed('archived')
+    // The message is in the index a moment before its folder says so.
+    const counted = async () => (await rig.call('GET', `${mailbox.path}/folders/Archive`)).json['nb_messages'] === 1
+    await until('the folder has it', counted)
     rig.imap.hooks = {
       command: (call) =>
         call.name === 'UID SEARCH' && call.folder?.name === 'Archive' ? { tagged: 'NO no search here' } : undefined,
