@@ -1,35 +1,17 @@
 /** Explain tells what happened when a message came, whatever the webhook and the mailbox have become since. */
 import assert from 'node:assert/strict'
-import { after, afterEach, before, beforeEach, suite, test } from 'node:test'
+import { suite, test } from 'node:test'
 import { changeId } from '../../../engine/store/ids.ts'
-import type { AccountRecord, MessageRecord, UserRecord, WebhookRecord } from '../../../engine/store/records.ts'
+import type { AccountRecord, MessageRecord, WebhookRecord } from '../../../engine/store/records.ts'
 import { activeAt, dated } from '../../../engine/webhooks/timeline.ts'
 import type { Circumstance, WebhookInput } from '../../../engine/webhooks/types.ts'
-import { type Receiver, createReceiver } from '../../support/receiver.ts'
 import { until } from '../../support/until.ts'
-import { type House, type Wing, arrive, changeOf, createHouse, developerId, facts } from './fixture.ts'
+import { type House, type Wing, arrive, changeOf, facts } from './fixture.ts'
+import { account, hook, house, receiver, wing } from './scene.ts'
 
 suite('explain', () => {
-  let receiver: Receiver
-  let house: House
-  let wing: Wing
-  let user: UserRecord
-  let account: AccountRecord
-  before(async () => {
-    receiver = await createReceiver()
-  })
-  after(() => receiver.close())
-  beforeEach(async () => {
-    house = await createHouse()
-    wing = await house.wing()
-    user = await house.user()
-    account = await house.account(user)
-  })
-  afterEach(() => house.close())
-
-  const hook = async (input: WebhookInput = {}): Promise<WebhookRecord> => {
-    const owner = { developerId, userId: user.id, version: 'lite' as const }
-    const webhook = await wing.webhooks.create(owner, { callbackUrl: receiver.url('/explained'), ...input })
+  const explained = async (input: WebhookInput = {}): Promise<WebhookRecord> => {
+    const webhook = await hook('/explained', input)
     await later()
     return webhook
   }
@@ -64,14 +46,14 @@ suite('explain', () => {
 
   test('a webhook that was made after the event', async () => {
     const message = await come('early')
-    const webhook = await hook()
+    const webhook = await explained()
     const { matched, why, refusals } = await told(webhook, message)
     assert.deepEqual([matched, refusals], [false, ['created']])
     assert.match(why('created'), /^the webhook was made at 20\S+Z, after the event of 20\S+Z$/)
   })
 
   test('a webhook that was paused when the message came, and is active now', async () => {
-    const webhook = await hook()
+    const webhook = await explained()
     await wing.webhooks.edit(webhook, { active: false })
     await later()
     const missed = await come('missed')
@@ -88,7 +70,7 @@ suite('explain', () => {
 
   test('a webhook that a 410 ended: what came before and after', async () => {
     receiver.script('/explained', [{ status: 410 }])
-    const webhook = await hook()
+    const webhook = await explained()
     const first = await come('first')
     await until('paused', async () => (await house.store.webhooks.get(webhook.id))?.active === false)
     await later()
@@ -99,7 +81,7 @@ suite('explain', () => {
   })
 
   test('filters that were edited since: a queued callback has the last word, and none says no', async () => {
-    const webhook = await hook({ filters: { subject: 'yes' } })
+    const webhook = await explained({ filters: { subject: 'yes' } })
     const yes = await come('yes')
     const no = await come('no')
     await ended(webhook)
@@ -116,7 +98,7 @@ suite('explain', () => {
   })
 
   test('an edit that touches no filter says nothing of them', async () => {
-    const webhook = await hook({ filters: { subject: 'yes' } })
+    const webhook = await explained({ filters: { subject: 'yes' } })
     const no = await come('no')
     await wing.webhooks.edit(webhook, { includeBody: true, filters: { subject: 'yes' } })
     const { matched, refusals } = await told(webhook, no)
@@ -124,14 +106,14 @@ suite('explain', () => {
   })
 
   test('a message that was there before its account', async () => {
-    const webhook = await hook()
+    const webhook = await explained()
     const { matched, why, refusals } = await told(webhook, await come('before', false))
     assert.deepEqual([matched, refusals], [false, ['event']])
     assert.match(why('event'), /^no event was seen: the message was there before/)
   })
 
   test('a body that was searched and is gone since; one that did not have the words', async () => {
-    const webhook = await hook({ filters: { bodySearch: 'gold' } })
+    const webhook = await explained({ filters: { bodySearch: 'gold' } })
     const bodies = { rich: 'gold', poor: 'sand' }
     const messages: MessageRecord[] = []
     for (const [name, body] of Object.entries(bodies)) {

@@ -1,12 +1,11 @@
 /** Folder names in callbacks, filters and explanations: as the API shows them, whatever delimiter the server has. */
 import assert from 'node:assert/strict'
-import { after, afterEach, before, beforeEach, suite, test } from 'node:test'
+import { suite, test } from 'node:test'
 import { folderName, folderNamer } from '../../../engine/messages/folder-names.ts'
 import { changeId } from '../../../engine/store/ids.ts'
-import type { AccountRecord, UserRecord } from '../../../engine/store/records.ts'
-import { type Receiver, createReceiver } from '../../support/receiver.ts'
 import { until } from '../../support/until.ts'
-import { type House, type Wing, arrive, changeOf, createHouse, developerId, facts } from './fixture.ts'
+import { arrive, changeOf, developerId, facts } from './fixture.ts'
+import { account, house, receiver, user, wing } from './scene.ts'
 
 suite('names of folders', () => {
   test("have '/' between their levels, unless a level holds one", () => {
@@ -38,23 +37,6 @@ suite('names of folders', () => {
 })
 
 suite('callbacks of a server with another delimiter', () => {
-  let receiver: Receiver
-  let house: House
-  let wing: Wing
-  let user: UserRecord
-  let account: AccountRecord
-  before(async () => {
-    receiver = await createReceiver()
-  })
-  after(() => receiver.close())
-  beforeEach(async () => {
-    house = await createHouse()
-    wing = await house.wing()
-    user = await house.user()
-    account = await house.account(user)
-  })
-  afterEach(() => house.close())
-
   for (const [delimiter, version] of [
     ['.', 'lite'],
     ['\\', '2.0'],

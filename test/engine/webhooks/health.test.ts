@@ -1,28 +1,10 @@
 /** A receiver that is away for long or for good: what is told, what is kept, and how it goes on. */
 import assert from 'node:assert/strict'
-import { after, afterEach, before, beforeEach, suite, test } from 'node:test'
-import type { AccountRecord, OutboxRecord, UserRecord, WebhookRecord } from '../../../engine/store/records.ts'
-import type { WebhookInput } from '../../../engine/webhooks/types.ts'
-import { type Receiver, createReceiver } from '../../support/receiver.ts'
+import { beforeEach, suite, test } from 'node:test'
+import type { OutboxRecord, WebhookRecord } from '../../../engine/store/records.ts'
 import { until } from '../../support/until.ts'
-import { type House, type Wing, arrive, createHouse, developerId, facts } from './fixture.ts'
-
-let receiver: Receiver
-let house: House
-let wing: Wing
-let user: UserRecord
-let account: AccountRecord
-
-before(async () => {
-  receiver = await createReceiver()
-})
-after(() => receiver.close())
-beforeEach(async () => {
-  house = await createHouse()
-  user = await house.user()
-  account = await house.account(user)
-})
-afterEach(() => house.close())
+import { arrive, developerId, facts } from './fixture.ts'
+import { account, freshPath, hook, house, nextWing, receiver, user, wing } from './scene.ts'
 
 /** Abandoned at the third try, a tenth of a second later, and not tried again for an hour. */
 const soonAbandoned = {
@@ -31,18 +13,8 @@ const soonAbandoned = {
   MAILROOM_WEBHOOK_ABANDON: '100ms',
 }
 
-let paths = 0
-function freshPath(): string {
-  paths += 1
-  return `/health${paths}`
-}
-
-function hook(path: string, more: WebhookInput = {}): Promise<WebhookRecord> {
-  return wing.webhooks.create(
-    { developerId, userId: user.id, version: 'lite' },
-    { callbackUrl: receiver.url(path), ...more },
-  )
-}
+// A test begins with the wing that it wants.
+beforeEach(() => wing.stop())
 
 async function send(name: string, to = account): Promise<OutboxRecord> {
   const { rows } = await arrive(house.store, wing.webhooks, to, [{ facts: facts(name) }])
@@ -82,7 +54,7 @@ async function news(): Promise<Record<string, number>> {
 suite('a receiver that has failed for too long', () => {
   test('is told so once, keeps what waits and what comes, and gets all in order when it is back', async () => {
     const env = { MAILROOM_WEBHOOK_ABANDON: '300ms', MAILROOM_WEBHOOK_PROBE: '150ms' }
-    wing = await house.wing(env)
+    await nextWing(env)
     const [path, notif] = [freshPath(), freshPath()]
     receiver.script(path, [], { status: 503 })
     const webhook = await hook(path, { failureNotifUrl: receiver.url(notif) })
@@ -99,7 +71,7 @@ suite('a receiver that has failed for too long', () => {
     assert.equal(new Set(subjects(path).slice(tried)).size, 1, 'one row at a time')
 
     await wing.stop()
-    wing = await house.wing(env)
+    await nextWing(env)
     const before = receiver.at(path).length
     await until('probes go on after a restart', () => receiver.at(path).length >= before + 2)
     for (const row of rows) assert.equal((await rowOf(row)).state, 'pending')
@@ -121,7 +93,7 @@ suite('a receiver that has failed for too long', () => {
   })
 
   test('an edit with active=1 sends at once', async () => {
-    wing = await house.wing(soonAbandoned)
+    await nextWing(soonAbandoned)
     const path = freshPath()
     receiver.script(path, [{ status: 503 }, 'reset', { status: 503 }])
     const webhook = await hook(path)
@@ -137,7 +109,7 @@ suite('a receiver that has failed for too long', () => {
   })
 
   test('the developer’s own active=0 keeps no backlog, here as ever', async () => {
-    wing = await house.wing(soonAbandoned)
+    await nextWing(soonAbandoned)
     const path = freshPath()
     receiver.script(path, [], { status: 503 })
     const webhook = await hook(path)
@@ -149,7 +121,7 @@ suite('a receiver that has failed for too long', () => {
   })
 
   test('answers 500 to everything: what is used up before is redelivered, the rest waits', async () => {
-    wing = await house.wing({ MAILROOM_WEBHOOK_SCHEDULE: '20ms', MAILROOM_WEBHOOK_ABANDON: '100ms' })
+    await nextWing({ MAILROOM_WEBHOOK_SCHEDULE: '20ms', MAILROOM_WEBHOOK_ABANDON: '100ms' })
     const path = freshPath()
     receiver.script(path, [], { status: 500 })
     const webhook = await hook(path)
@@ -179,7 +151,7 @@ suite('a receiver that has failed for too long', () => {
   })
 
   test('what has waited as long as deliveries are kept ends as failed, all of it in one probe', async () => {
-    wing = await house.wing({ MAILROOM_DELIVERY_RETENTION: '1m' })
+    await nextWing({ MAILROOM_DELIVERY_RETENTION: '1m' })
     const path = freshPath()
     receiver.script(path, [], { status: 503 })
     await hook(path)
@@ -199,7 +171,7 @@ suite('a receiver that has failed for too long', () => {
 
 suite('410', () => {
   test('of a webhook that is failing already is told besides; what waited is redelivered', async () => {
-    wing = await house.wing({ MAILROOM_WEBHOOK_SCHEDULE: '30ms' })
+    await nextWing({ MAILROOM_WEBHOOK_SCHEDULE: '30ms' })
     const [path, notif] = [freshPath(), freshPath()]
     receiver.script(path, [], { status: 503 })
     const webhook = await hook(path, { failureNotifUrl: receiver.url(notif) })
@@ -215,7 +187,7 @@ suite('410', () => {
       return states.every(({ state, reason }) => state === 'failed' && /410/.test(reason ?? ''))
     })
     await wing.stop()
-    wing = await house.wing()
+    await nextWing()
     assert.equal((await arrive(house.store, wing.webhooks, account, [{ facts: facts('later') }])).rows.length, 0)
     receiver.script(path, [])
     const edited = await wing.webhooks.edit(await stored(webhook), { active: true })
@@ -229,7 +201,7 @@ suite('410', () => {
   })
 
   test('a crash before it is stored tells it no second time', async () => {
-    wing = await house.wing()
+    await nextWing()
     const [path, notif] = [freshPath(), freshPath()]
     receiver.script(path, [], { status: 410 })
     const webhook = await hook(path, { failureNotifUrl: receiver.url(notif) })
@@ -247,7 +219,7 @@ suite('410', () => {
     assert.equal((await notices()).length, 1)
     Object.assign(webhooks, { edit })
     assert.equal((await stored(webhook)).active, true)
-    wing = await house.wing()
+    await nextWing()
     await send('two')
     await until('inactive', async () => !(await stored(webhook)).active)
     const [only, ...more] = await notices()
@@ -260,7 +232,7 @@ suite('410', () => {
 
 suite('probes', () => {
   test('that fail before the row is due are in the log, and use nothing of its schedule up', async () => {
-    wing = await house.wing({ MAILROOM_WEBHOOK_SCHEDULE: '50ms,1h', MAILROOM_WEBHOOK_PROBE: '100ms' })
+    await nextWing({ MAILROOM_WEBHOOK_SCHEDULE: '50ms,1h', MAILROOM_WEBHOOK_PROBE: '100ms' })
     const path = freshPath()
     receiver.script(path, [{ status: 503 }], { status: 503, body: 'not now' })
     await hook(path)
@@ -276,7 +248,7 @@ suite('probes', () => {
   })
 
   test('of a receiver that is away never give a row up', async () => {
-    wing = await house.wing({ MAILROOM_WEBHOOK_SCHEDULE: '20ms' })
+    await nextWing({ MAILROOM_WEBHOOK_SCHEDULE: '20ms' })
     const path = freshPath()
     receiver.script(path, [], 'reset')
     await hook(path)
@@ -288,7 +260,7 @@ suite('probes', () => {
   })
 
   test('a callback that was refused is tried again in time, without using its schedule up; others go on', async () => {
-    wing = await house.wing({ MAILROOM_WEBHOOK_SCHEDULE: '1h', MAILROOM_WEBHOOK_PROBE: '150ms' })
+    await nextWing({ MAILROOM_WEBHOOK_SCHEDULE: '1h', MAILROOM_WEBHOOK_PROBE: '150ms' })
     const path = freshPath()
     let mended = false
     receiver.decide(path, ({ body }) => {

@@ -1,33 +1,16 @@
 /** Historical scans side by side: a dead receiver holds up its own alone, live mail overtakes all. */
 import assert from 'node:assert/strict'
-import { after, afterEach, before, beforeEach, suite, test } from 'node:test'
-import type { AccountRecord, UserRecord, WebhookRecord } from '../../../engine/store/records.ts'
-import { type Receiver, createReceiver } from '../../support/receiver.ts'
+import { beforeEach, suite, test } from 'node:test'
+import type { WebhookRecord } from '../../../engine/store/records.ts'
 import { until } from '../../support/until.ts'
-import { type House, type Wing, arrive, createHouse, developerId, facts } from './fixture.ts'
+import { arrive, facts } from './fixture.ts'
+import { account, hook, house, nextWing, receiver, wing } from './scene.ts'
 
-let receiver: Receiver
-let house: House
-let wing: Wing
-let user: UserRecord
-let account: AccountRecord
-
-before(async () => {
-  receiver = await createReceiver()
-})
-after(() => receiver.close())
 beforeEach(async () => {
-  house = await createHouse()
-  user = await house.user()
-  account = await ready(await house.account(user))
+  // A test begins with the wing that it wants.
+  await wing.stop()
+  await house.store.accounts.edit(account.id, { resume: { ...account.resume, initialSyncAt: Date.now() } })
 })
-afterEach(() => house.close())
-
-async function ready(of: AccountRecord): Promise<AccountRecord> {
-  const edited = await house.store.accounts.edit(of.id, { resume: { ...of.resume, initialSyncAt: Date.now() } })
-  assert.ok(edited)
-  return edited
-}
 
 /** `count` messages that were there before, the last one the newest. */
 async function past(count: number): Promise<string[]> {
@@ -44,10 +27,7 @@ async function past(count: number): Promise<string[]> {
 }
 
 function scanning(path: string): Promise<WebhookRecord> {
-  return wing.webhooks.create(
-    { developerId, userId: user.id, version: 'lite' },
-    { callbackUrl: receiver.url(path), receiveHistorical: true },
-  )
+  return hook(path, { receiveHistorical: true })
 }
 
 function subjects(path: string): string[] {
@@ -61,7 +41,7 @@ async function isDone(webhook: WebhookRecord): Promise<boolean> {
 suite('historical scans', () => {
   test('with a full backlog delay no other, and go on when their receiver is back, also after a restart', async () => {
     const env = { MAILROOM_WEBHOOK_BATCH: '60' }
-    wing = await house.wing(env)
+    await nextWing(env)
     const all = await past(250)
     const dead: WebhookRecord[] = []
     for (let index = 0; index < 25; index += 1) {
@@ -82,7 +62,7 @@ suite('historical scans', () => {
     const [first] = dead
     assert.ok(first)
     receiver.script('/dead0', [])
-    wing = await house.wing(env)
+    await nextWing(env)
     await until('the first of them goes on to its end', () => isDone(first), { withinMs: 40_000 })
     const accepted = () => [...new Set(subjects('/dead0'))]
     await until('all of it is delivered', () => accepted().length === 250, { withinMs: 40_000 })
@@ -90,7 +70,7 @@ suite('historical scans', () => {
   })
 
   test('give way to live mail, however much of theirs waits', async () => {
-    wing = await house.wing({ MAILROOM_WEBHOOK_BATCH: '20' })
+    await nextWing({ MAILROOM_WEBHOOK_BATCH: '20' })
     const all = await past(150)
     let open = true
     const accepted: string[] = []

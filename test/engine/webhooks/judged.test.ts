@@ -1,38 +1,12 @@
 /** Arrival, dry run and explain say the same of every filter; a thread is found as soon as its message is there. */
 import assert from 'node:assert/strict'
-import { after, afterEach, before, beforeEach, suite, test } from 'node:test'
+import { suite, test } from 'node:test'
 import fc from 'fast-check'
 import { changeId } from '../../../engine/store/ids.ts'
-import type { AccountRecord, MessageFacts, UserRecord, WebhookFilters } from '../../../engine/store/records.ts'
-import type { WebhookInput } from '../../../engine/webhooks/types.ts'
-import { type Receiver, createReceiver } from '../../support/receiver.ts'
+import type { MessageFacts, WebhookFilters } from '../../../engine/store/records.ts'
 import { until } from '../../support/until.ts'
-import { type House, type Wing, arrive, changeOf, createHouse, developerId, facts } from './fixture.ts'
-
-let receiver: Receiver
-let house: House
-let wing: Wing
-let user: UserRecord
-let account: AccountRecord
-
-before(async () => {
-  receiver = await createReceiver()
-})
-after(() => receiver.close())
-beforeEach(async () => {
-  house = await createHouse()
-  wing = await house.wing()
-  user = await house.user()
-  account = await house.account(user)
-})
-afterEach(() => house.close())
-
-function hook(input: WebhookInput) {
-  return wing.webhooks.create(
-    { developerId, userId: user.id, version: 'lite' },
-    { callbackUrl: receiver.url('/judged'), ...input },
-  )
-}
+import { arrive, changeOf, facts } from './fixture.ts'
+import { account, hook, house, wing } from './scene.ts'
 
 const words = fc.constantFrom('alpha', 'beta', 'gamma')
 const folders = fc.constantFrom('INBOX', 'Work', 'Work/2024')
@@ -126,7 +100,7 @@ suite('arrival, dry run and explain', () => {
       fc.asyncProperty(someFilters, someMail, async (filters, mail) => {
         count += 1
         for (const name of Object.keys(filters)) used.add(name)
-        const webhook = await hook({ filters })
+        const webhook = await hook('/judged', { filters })
         const arrival = {
           facts: { ...factsOf(`p${count}`, mail), sentAt: Date.now() + count * 60_000 },
           path: mail.folder,
@@ -170,7 +144,7 @@ suite('arrival, dry run and explain', () => {
   })
 
   test('of a message of which only a later event was seen, the dry run judges its arrival and explain that event', async () => {
-    const webhook = await hook({ filters: { subject: 'old' } })
+    const webhook = await hook('/judged', { filters: { subject: 'old' } })
     const { messages } = await arrive(house.store, null, account, [{ facts: facts('old') }])
     const [message] = messages
     assert.ok(message)
@@ -218,7 +192,7 @@ async function wasSent(webhookId: string): Promise<boolean> {
 
 suite('a thread by a Message-ID', () => {
   test('whose message arrives later matches from then on', async () => {
-    const webhook = await hook({ filters: { thread: '<later@example.com>', from: '/reply/' } })
+    const webhook = await hook('/judged', { filters: { thread: '<later@example.com>', from: '/reply/' } })
     const reply = (name: string) => {
       const base = facts(name, { threadId: threadOf('later') })
       return { ...base, addresses: { ...base.addresses, from: [{ name: '', email: 'reply@example.org' }] } }

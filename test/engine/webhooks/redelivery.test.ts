@@ -1,38 +1,20 @@
 /** Redelivery: of a time all of it, over errors of the store, a pause and a restart; of one callback that waits, at once. */
 import assert from 'node:assert/strict'
-import { after, afterEach, before, beforeEach, suite, test, type TestContext } from 'node:test'
+import { suite, test, type TestContext } from 'node:test'
 import { AppError } from '../../../engine/errors.ts'
 import { outboxId } from '../../../engine/store/ids.ts'
-import type { AccountRecord, OutboxRecord, UserRecord, WebhookRecord } from '../../../engine/store/records.ts'
-import { type Receiver, createReceiver } from '../../support/receiver.ts'
+import type { OutboxRecord, WebhookRecord } from '../../../engine/store/records.ts'
+import type { Receiver } from '../../support/receiver.ts'
 import { until } from '../../support/until.ts'
-import { type House, type Wing, arrive, createHouse, developerId, facts } from './fixture.ts'
-
-let receiver: Receiver
-let house: House
-let wing: Wing
-let user: UserRecord
-let account: AccountRecord
-
-before(async () => {
-  receiver = await createReceiver()
-})
-after(() => receiver.close())
-beforeEach(async () => {
-  house = await createHouse()
-  wing = await house.wing()
-  user = await house.user()
-  account = await house.account(user)
-})
-afterEach(() => house.close())
+import { arrive, developerId, facts } from './fixture.ts'
+import { account, freshPath, hook, house, nextWing, receiver, user, wing } from './scene.ts'
 
 const day = 86_400_000
 const start = Date.now() - day
 
 /** Its messages are in no index: what is sent again is skipped, which is fast. */
 async function webhookWith(count: number, patch: Partial<OutboxRecord> = {}): Promise<WebhookRecord> {
-  const owner = { developerId, userId: user.id, version: 'lite' } as const
-  const webhook = await wing.webhooks.create(owner, { callbackUrl: receiver.url('/redelivery') })
+  const webhook = await hook('/redelivery')
   const rows = Array.from({ length: count }, (_, index): OutboxRecord => {
     const createdAt = start + Math.floor(index / 3)
     return {
@@ -142,7 +124,7 @@ suite('redelivery of a time', () => {
     assert.equal(await answer, 200)
     assert.equal((await touched(webhook)).length, 200)
     heal()
-    wing = await house.wing()
+    await nextWing()
     await until('done', async () => (await redelivery(webhook))?.done === true)
     assert.equal((await redelivery(webhook))?.count, 450)
     assert.equal((await touched(webhook)).length, 450)
@@ -183,16 +165,13 @@ suite('redelivery of a callback that waits', () => {
     assert(row)
     return row
   }
-  let paths = 0
   /** A webhook in a house of long waits, with the callbacks of `names` in its queue. */
   async function queued(answers: Parameters<Receiver['script']>[1], names: readonly string[]) {
     await wing.stop()
-    wing = await house.wing(slow)
-    paths += 1
-    const path = `/waits${paths}`
+    await nextWing(slow)
+    const path = freshPath()
     receiver.script(path, answers)
-    const owner = { developerId, userId: user.id, version: 'lite' } as const
-    const webhook = await wing.webhooks.create(owner, { callbackUrl: receiver.url(path) })
+    const webhook = await hook(path)
     const { rows } = await arrive(
       house.store,
       wing.webhooks,

@@ -1,30 +1,13 @@
 /** filter_thread finds a thread also through replies that name their parent only. */
 import assert from 'node:assert/strict'
-import { after, afterEach, before, beforeEach, suite, test } from 'node:test'
+import { suite, test } from 'node:test'
 import { threadIdOf } from '../../../engine/messages/threads.ts'
-import type { AccountRecord, MessageFacts, UserRecord } from '../../../engine/store/records.ts'
-import { type Receiver, createReceiver } from '../../support/receiver.ts'
+import type { MessageFacts } from '../../../engine/store/records.ts'
 import { until } from '../../support/until.ts'
-import { type House, type Wing, arrive, createHouse, developerId, facts } from './fixture.ts'
+import { arrive, facts } from './fixture.ts'
+import { account, hook, house, wing } from './scene.ts'
 
 suite('a thread whose replies leave References out', () => {
-  let receiver: Receiver
-  let house: House
-  let wing: Wing
-  let user: UserRecord
-  let account: AccountRecord
-  before(async () => {
-    receiver = await createReceiver()
-  })
-  after(() => receiver.close())
-  beforeEach(async () => {
-    house = await createHouse()
-    wing = await house.wing()
-    user = await house.user()
-    account = await house.account(user)
-  })
-  afterEach(() => house.close())
-
   const mail = (name: string, parent: string | null, references: readonly string[] = []): MessageFacts => {
     const id = (one: string) => `${one}@example.com`
     const hints = {
@@ -37,10 +20,7 @@ suite('a thread whose replies leave References out', () => {
   }
 
   const sentOf = async (thread: string, mails: readonly MessageFacts[]): Promise<string[]> => {
-    const webhook = await wing.webhooks.create(
-      { developerId, userId: user.id, version: 'lite' },
-      { callbackUrl: receiver.url('/thread'), filters: { thread: `<${thread}@example.com>` } },
-    )
+    const webhook = await hook('/thread', { filters: { thread: `<${thread}@example.com>` } })
     for (const one of mails) await arrive(house.store, wing.webhooks, account, [{ facts: one }])
     const rows = await until('all rows have ended', async () => {
       const now = await house.store.outbox.list({ webhookId: webhook.id }, { limit: 20, offset: 0 })
