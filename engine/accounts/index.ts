@@ -1,6 +1,6 @@
 /** The accounts wing: the supervisor pool of account actors, and the commands that the API sends to them. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { AccountRecord } from '../store/records.ts'
+import { pagesOf } from '../store/pages.ts'
 import { checkNow, settled } from './check.ts'
 import { createCommands } from './commands/index.ts'
 import { createFolderPoll } from './folders.ts'
@@ -18,8 +18,6 @@ import type { Accounts } from './types.ts'
 export interface AccountsDeps extends Omit<SyncDeps, 'now' | 'writing'>, Pick<RuntimeDeps, 'sealer' | 'tokens'> {
   readonly now?: () => number
 }
-
-const startPage = 500
 
 /** Enough to share a commit and to keep a remote store busy; each is up to MAILROOM_SYNC_BATCH messages with their callbacks. */
 const batchesAtOnce = 8
@@ -85,13 +83,9 @@ function createLiveCommands(sync: SyncDeps, pool: Pool): ReturnType<typeof creat
 /** Page by page, with a breath between two. */
 async function startAll(sync: SyncDeps, pool: Pool): Promise<void> {
   const { store } = sync
-  let after: string | null = null
-  for (;;) {
-    const page: AccountRecord[] = await store.accounts.page(after, startPage)
+  for await (const page of pagesOf((after, limit) => store.accounts.page(after, limit))) {
     const owned = await withOwner(store, page, sync.now())
     for (const account of owned) pool.start(account)
-    after = page.at(-1)?.id ?? null
-    if (page.length < startPage) return
     await sleep(0)
   }
 }

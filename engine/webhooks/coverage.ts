@@ -1,6 +1,7 @@
 /** The email accounts that a webhook covers, and what lies in them. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { badParameter } from '../errors.ts'
+import { pagesOf } from '../store/pages.ts'
 import type { Store } from '../store/port.ts'
 import type { AccountRecord, MessageRecord } from '../store/records.ts'
 import { bareReference } from './match.ts'
@@ -11,7 +12,6 @@ export interface Coverage {
   readonly userId: string | null
 }
 
-const accountsAtOnce = 500
 /** Of the store, one for each account. */
 export const questionsAtOnce = 20
 /** More questions would keep the call, and the store, for too long. */
@@ -25,8 +25,7 @@ export async function coveredAccounts(
 ): Promise<AccountRecord[]> {
   if (userId !== null) return store.accounts.listByUser(userId)
   const covered: AccountRecord[] = []
-  for (let after: string | null = null; ;) {
-    const page: AccountRecord[] = await store.accounts.page(after, accountsAtOnce)
+  for await (const page of pagesOf((after, limit) => store.accounts.page(after, limit))) {
     covered.push(...page.filter((account) => account.developerId === developerId))
     if (covered.length > mostAccounts) {
       throw badParameter(
@@ -34,9 +33,8 @@ export async function coveredAccounts(
         `the webhook covers more than ${mostAccounts} email accounts: name one user or message`,
       )
     }
-    after = page.at(-1)?.id ?? null
-    if (page.length < accountsAtOnce) return covered
   }
+  return covered
 }
 
 /** At most one of each account. */

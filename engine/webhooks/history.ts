@@ -14,6 +14,7 @@ import { toAppError } from '../errors.ts'
 import { folderNamer } from '../messages/folder-names.ts'
 import type { Logger } from '../observe/log.ts'
 import { outboxId } from '../store/ids.ts'
+import { pagesOf } from '../store/pages.ts'
 import type { Store } from '../store/port.ts'
 import type { AccountRecord, HistoricalScan, MessageRecord, OutboxRecord, WebhookRecord } from '../store/records.ts'
 import { eventFacts } from './events.ts'
@@ -52,7 +53,6 @@ interface State {
   lastAt: number
 }
 
-const accountsAtOnce = 500
 const pageSize = 100
 /** Pages under way at once, of as many webhooks. */
 const pagesAtOnce = 4
@@ -90,11 +90,8 @@ async function addWebhook(state: State, webhook: WebhookRecord): Promise<void> {
     for (const account of await accounts.listByUser(webhook.userId)) addReady(state, webhook, account)
     return
   }
-  for (let after: string | null = null; ;) {
-    const page: AccountRecord[] = await accounts.page(after, accountsAtOnce)
+  for await (const page of pagesOf((after, limit) => accounts.page(after, limit))) {
     for (const account of page) addReady(state, webhook, account)
-    after = page.at(-1)?.id ?? null
-    if (page.length < accountsAtOnce) return
   }
 }
 

@@ -6,6 +6,7 @@ import { LRUCache } from 'lru-cache'
 import { isAppError } from '../errors.ts'
 import type { Logger } from '../observe/log.ts'
 import { ancestorsOf, threadIds } from '../messages/threads.ts'
+import { pagesOf } from '../store/pages.ts'
 import { outboxId } from '../store/ids.ts'
 import type { ChangeDraft, OutboxDraft, Store } from '../store/port.ts'
 import type { AccountRecord, MessageRecord, WebhookRecord } from '../store/records.ts'
@@ -96,14 +97,9 @@ function loadOne(put: (webhook: WebhookRecord) => Target, webhook: WebhookRecord
   }
 }
 
-const pageSize = 500
-
 async function eachWebhook(store: Pick<Store, 'webhooks'>, take: (webhook: WebhookRecord) => void): Promise<void> {
-  for (let after: string | null = null; ;) {
-    const page: WebhookRecord[] = await store.webhooks.page(after, pageSize)
+  for await (const page of pagesOf((after, limit) => store.webhooks.page(after, limit))) {
     for (const webhook of page) take(webhook)
-    after = page.at(-1)?.id ?? null
-    if (page.length < pageSize) return
   }
 }
 

@@ -5,6 +5,7 @@ import fc from 'fast-check'
 import type { AccountRecord, MessageFacts, WebhookFilters } from '../../../engine/store/records.ts'
 import type { WebhookInput } from '../../../engine/webhooks/types.ts'
 import { bodySignatureValid, standardSignatureValid } from '../../support/receiver.ts'
+import { attachmentRecord } from '../../store/contract/records.ts'
 import { until } from '../../support/until.ts'
 import { apiSecret, arrive, developerId, facts } from './fixture.ts'
 import { account, freshPath, hook, house, nextWing, receiver, user, wing } from './scene.ts'
@@ -214,17 +215,7 @@ suite('webhooks as developers see them', () => {
         count += 1
         const webhook = await hook('/property', { filters: chosen })
         const base = facts(`p${count}`)
-        const file = {
-          index: 0,
-          section: '2',
-          type: 'application/pdf',
-          encoding: 'base64',
-          size: 1,
-          fileName: `${mail.file}.pdf`,
-          disposition: '',
-          contentId: null,
-          embedded: false,
-        }
+        const file = attachmentRecord(0, `${mail.file}.pdf`)
         const made: MessageFacts = {
           ...base,
           subject: mail.subject,

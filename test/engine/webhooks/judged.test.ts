@@ -4,6 +4,7 @@ import { suite, test } from 'node:test'
 import fc from 'fast-check'
 import { changeId } from '../../../engine/store/ids.ts'
 import type { MessageFacts, WebhookFilters } from '../../../engine/store/records.ts'
+import { attachmentRecord } from '../../store/contract/records.ts'
 import { until } from '../../support/until.ts'
 import { arrive, changeOf, facts } from './fixture.ts'
 import { account, hook, house, wing } from './scene.ts'
@@ -63,17 +64,7 @@ function threadOf(name: string): string {
 
 function factsOf(name: string, mail: Mail): MessageFacts {
   const base = facts(name)
-  const file = {
-    index: 0,
-    section: '2',
-    type: 'application/pdf',
-    encoding: 'base64',
-    size: 1,
-    fileName: `${mail.file}.pdf`,
-    disposition: '',
-    contentId: null,
-    embedded: false,
-  }
+  const file = attachmentRecord(0, `${mail.file}.pdf`)
   return {
     ...base,
     subject: mail.subject,
