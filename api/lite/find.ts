@@ -53,23 +53,36 @@ export async function findFolder(
   name: string,
   delimiter?: string,
 ): Promise<FolderRecord> {
-  const folder = await lookUpFolder(call, account, name, delimiter)
+  return folderAmong(call, account, await call.engine.store.folders.list(account.id), name, delimiter)
+}
+
+/** The same for who holds all folders of the account. */
+export function folderAmong(
+  call: Call,
+  account: AccountRecord,
+  folders: readonly FolderRecord[],
+  name: string,
+  delimiter?: string,
+): FolderRecord {
+  const folder = folderNamed(folders, name, delimiter)
   if (folder !== null) return folder
-  await mustBeListed(call, account.id)
+  mustBeListed(call, account.id, folders)
   throw notFound('folder', name)
 }
 
+/** null when there is none of that name. */
 export async function lookUpFolder(
   call: Call,
   account: AccountRecord,
   name: string,
   delimiter?: string,
 ): Promise<FolderRecord | null> {
-  const { folders } = call.engine.store
-  if (name.toUpperCase() === 'INBOX') return folders.byPath(account.id, 'INBOX')
-  const all = await folders.list(account.id)
+  return folderNamed(await call.engine.store.folders.list(account.id), name, delimiter)
+}
+
+function folderNamed(all: readonly FolderRecord[], name: string, delimiter: string | undefined): FolderRecord | null {
   const server = all.find((folder) => folder.delimiter !== '')?.delimiter ?? '/'
-  const path = serverPath(name, server, delimiter)
+  const path = name.toUpperCase() === 'INBOX' ? 'INBOX' : serverPath(name, server, delimiter)
   return all.find((folder) => folder.path === path) ?? all.find((folder) => folder.path === name) ?? null
 }
 

@@ -29,8 +29,8 @@ export async function mustBeRead(
 }
 
 /** The same for an unknown folder: nothing is known to be missing before the server's list was read once. */
-export async function mustBeListed(call: Call, accountId: string): Promise<void> {
-  if ((await call.engine.store.folders.list(accountId)).length === 0) throw unlisted(call, accountId)
+export function mustBeListed(call: Call, accountId: string, folders: readonly FolderRecord[]): void {
+  if (folders.length === 0) throw unlisted(call, accountId)
 }
 
 function isBeingRead(folder: FolderRecord): boolean {

@@ -31,11 +31,11 @@ const remembered = 100_000
 
 function createRate({ limit, windowMs, header, words, now }: RateOptions): Rate {
   const windows = new LRUCache<string, Window>({ max: remembered })
-  const windowOf = (id: string): Window => {
-    const at = now()
-    const known = windows.get(id)
-    return known === undefined || known.endsAt <= at ? { count: 0, endsAt: at + windowMs } : known
+  const known = (id: string): Window | null => {
+    const window = windows.get(id)
+    return window === undefined || window.endsAt <= now() ? null : window
   }
+  const fresh = (): Window => ({ count: 0, endsAt: now() + windowMs })
   const say = (ctx: FrameContext, { count, endsAt }: Window): void => {
     ctx.set(`${header}-Limit`, String(limit))
     ctx.set(`${header}-Remaining`, String(Math.max(0, limit - count)))
@@ -44,9 +44,9 @@ function createRate({ limit, windowMs, header, words, now }: RateOptions): Rate 
   return {
     count(id, ctx) {
       if (limit === 0) return
-      const window = windowOf(id)
+      const window = known(id) ?? fresh()
+      if (window.count === 0) windows.set(id, window)
       window.count += 1
-      windows.set(id, window)
       say(ctx, window)
       if (window.count <= limit) return
       throw new AppError('rate_limited', `over the limit of ${limit} ${words}`, {
@@ -54,7 +54,7 @@ function createRate({ limit, windowMs, header, words, now }: RateOptions): Rate 
       })
     },
     tell(id, ctx) {
-      if (limit > 0) say(ctx, windowOf(id))
+      if (limit > 0) say(ctx, known(id) ?? fresh())
     },
   }
 }

@@ -2,12 +2,14 @@
  * Ids. Random where a thing is created by a person (users, accounts, webhooks), deterministic where a thing is found
  * (folders, messages, changes, outbox rows), so that finding it twice is writing it once. Both stores use these alone.
  */
-import { hash, randomBytes, randomInt } from 'node:crypto'
+import { hash, randomInt, randomUUID } from 'node:crypto'
 
 /** 24 hex characters: a second-resolution time and 8 random bytes, so ids sort by age. */
 export function newId(now: number = Date.now()): string {
   const seconds = Math.floor(now / 1000)
-  return seconds.toString(16).padStart(8, '0') + randomBytes(8).toString('hex')
+  // node draws randomness for many UUIDs at once; the first and the last group of one are all random
+  const random = randomUUID()
+  return seconds.toString(16).padStart(8, '0') + random.slice(0, 4) + random.slice(24)
 }
 
 const tokenAlphabet = 'abcdefghijklmnopqrstuvwxyz0123456789'

@@ -9,13 +9,13 @@ import fc from 'fast-check'
 import { readConfig } from '../../engine/config.ts'
 import { silentLogger } from '../../engine/observe/log.ts'
 import { openStore } from '../../engine/store/open.ts'
-import type { Store } from '../../engine/store/port.ts'
+import type { AddedMessage, Store } from '../../engine/store/port.ts'
 import type { MessageRecord } from '../../engine/store/records.ts'
 import { messageKeys } from '../../engine/store/rows.ts'
 import { openDatabase } from '../../engine/store/sqlite/database.ts'
 import { createSqliteStore } from '../../engine/store/sqlite/index.ts'
 import { migrations } from '../../engine/store/sqlite/migrations.ts'
-import { createMailbox, rejectsWith } from './contract/mailbox.ts'
+import { createMailbox, rejectsWith, type Mailbox } from './contract/mailbox.ts'
 import { accountRecord, developerRecord, epochStart, userRecord } from './contract/records.ts'
 
 let directory = ''
@@ -166,6 +166,21 @@ describe('writes that share a commit', () => {
     database.close()
   })
 
+  test('wait for the disk, but for those that a power loss may take', async () => {
+    const path = newPath()
+    const database = openDatabase(path, 'full', 50)
+    const mode = (): number => database.number('PRAGMA synchronous')
+    const [normal, full] = [1, 2]
+    assert.equal(await database.writeUnsynced(mode), normal)
+    assert.equal(await database.write(mode), full)
+    assert.deepEqual(await Promise.all([database.writeUnsynced(mode), database.write(mode)]), [full, full])
+    assert.equal(await database.writeUnsynced(mode), normal)
+    database.close()
+    const loose = openDatabase(path, 'off', 50)
+    assert.equal(await loose.writeUnsynced(() => loose.number('PRAGMA synchronous')), 0)
+    loose.close()
+  })
+
   test('a long queue is done in groups, in order', async () => {
     const database = openDatabase(newPath(), 'off', 50)
     await database.write(() => database.script('CREATE TABLE t (a INTEGER PRIMARY KEY)'))
@@ -200,33 +215,42 @@ describe('index rows', () => {
     fc.record({ kind: fc.constant('forget' as const), where }),
   )
 
-  test('follow from the records, whatever has happened', async () => {
+  type Step = typeof step extends fc.Arbitrary<infer T> ? T : never
+
+  async function take(store: Store, mailbox: Mailbox, facts: readonly AddedMessage[], one: Step): Promise<void> {
+    const { id: accountId, epoch } = mailbox.account
+    const { id: folderId } = await mailbox.folder(one.where)
+    const chosen = 'which' in one ? facts[one.which - 1] : undefined
+    const { placement } = mailbox.added(one.where, 'uid' in one ? one.uid : 1)
+    if (one.kind === 'add' && chosen) await mailbox.apply(one.where, { added: [{ ...chosen, placement }] })
+    if (one.kind === 'vanish') await mailbox.apply(one.where, { vanished: [one.uid] })
+    if (one.kind === 'forget') await store.sync.forgetPlacements(accountId, epoch, folderId, '2', 2)
+    if (one.kind === 'flag' && chosen) {
+      await store.messages.setFlags(accountId, chosen.id, { folderId, uid: one.uid }, ['\\Seen'], '7')
+    }
+    if (one.kind === 'move' && chosen) {
+      const held = await store.messages.knownUids((await mailbox.folder(one.to)).id, '1', one.toUid, one.toUid)
+      // a server never gives one UID to two messages
+      const to = held.length > 0 ? null : mailbox.added(one.to, one.toUid).placement
+      await store.messages.relocate(accountId, chosen.id, { folderId, uid: one.uid }, to)
+    }
+  }
+
+  test('and lists that were asked for before follow from the records, whatever has happened', async () => {
     const path = newPath()
     await withStore(path, async (store) => {
       const database = new DatabaseSync(path, { readOnly: true })
       await fc.assert(
         fc.asyncProperty(fc.array(step, { maxLength: 25 }), async (steps) => {
           const mailbox = await createMailbox(store)
-          const { id: accountId, epoch } = mailbox.account
           const facts = [1, 2, 3].map((name) => mailbox.added('INBOX', name))
           for (const one of steps) {
-            const { id: folderId } = await mailbox.folder(one.where)
-            const chosen = 'which' in one ? facts[one.which - 1] : undefined
-            const { placement } = mailbox.added(one.where, 'uid' in one ? one.uid : 1)
-            if (one.kind === 'add' && chosen) await mailbox.apply(one.where, { added: [{ ...chosen, placement }] })
-            if (one.kind === 'vanish') await mailbox.apply(one.where, { vanished: [one.uid] })
-            if (one.kind === 'forget') await store.sync.forgetPlacements(accountId, epoch, folderId, '2', 2)
-            if (one.kind === 'flag' && chosen) {
-              await store.messages.setFlags(accountId, chosen.id, { folderId, uid: one.uid }, ['\\Seen'], '7')
-            }
-            if (one.kind === 'move' && chosen) {
-              const held = await store.messages.knownUids((await mailbox.folder(one.to)).id, '1', one.toUid, one.toUid)
-              // a server never gives one UID to two messages
-              const to = held.length > 0 ? null : mailbox.added(one.to, one.toUid).placement
-              await store.messages.relocate(accountId, chosen.id, { folderId, uid: one.uid }, to)
-            }
+            await take(store, mailbox, facts, one)
+            await assertListed(store, database, mailbox)
           }
-          assertIndexed(database, accountId)
+          assertIndexed(database, mailbox.account.id)
+          await store.accounts.remove(mailbox.account.id)
+          assert.deepEqual(await store.messages.list(mailbox.account.id, {}, page), [])
         }),
         { numRuns: 60 },
       )
@@ -235,10 +259,34 @@ describe('index rows', () => {
   })
 })
 
+const page = { limit: 25, offset: 0 }
+
+/** Asked twice: the second answer is the kept one. */
+async function assertListed(store: Store, database: DatabaseSync, mailbox: Mailbox): Promise<void> {
+  const { id } = mailbox.account
+  const { id: folderId } = await mailbox.folder('INBOX')
+  const live = recordsOf(database, id)
+    .filter(({ placements }) => placements.length > 0)
+    .sort((one, other) => one.sentAt - other.sentAt || (one.id < other.id ? -1 : 1))
+  const inbox = live.filter(({ placements }) => placements.some((place) => place.folderId === folderId))
+  for (let time = 0; time < 2; time += 1) {
+    assert.deepEqual(await store.messages.list(id, { order: 'asc' }, page), live)
+    assert.deepEqual(await store.messages.list(id, { folderId }, page), inbox.toReversed())
+  }
+  if (live.length === 0) return
+  const listing = store.messages.list(id, { folderId }, page)
+  assert.equal(await listing, await store.messages.list(id, { folderId }, page), 'the very same array')
+}
+
+function recordsOf(database: DatabaseSync, accountId: string): MessageRecord[] {
+  const rows = database.prepare('SELECT doc FROM messages WHERE account_id = ?').all(accountId)
+  return rows.map((row) => JSON.parse(String(row['doc'])) as MessageRecord)
+}
+
 /** Compares every index row of the account with what its records say. */
 function assertIndexed(database: DatabaseSync, accountId: string): void {
-  const rows = database.prepare('SELECT live, doc FROM messages WHERE account_id = ?').all(accountId)
-  const records = rows.map((row) => JSON.parse(String(row['doc'])) as MessageRecord)
+  const rows = database.prepare('SELECT live FROM messages WHERE account_id = ?').all(accountId)
+  const records = recordsOf(database, accountId)
   const keys = database.prepare('SELECT key, sent_at, message_id FROM message_keys WHERE account_id = ?').all(accountId)
   assert.deepEqual(
     keys.map((row) => `${String(row['key'])} ${String(row['sent_at'])} ${String(row['message_id'])}`).sort(),

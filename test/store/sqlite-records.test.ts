@@ -1,4 +1,4 @@
-/** Reads of the embedded store answer the same object while a row is unchanged, and a new one after any change, also another process's. */
+/** Reads of the embedded store answer the same object while a row is unchanged, and a new one after any change; after another process's soon. */
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -8,6 +8,7 @@ import type { Store } from '../../engine/store/port.ts'
 import type { MessageRecord } from '../../engine/store/records.ts'
 import { createRecords } from '../../engine/store/sqlite/parsed.ts'
 import { createSqliteStore } from '../../engine/store/sqlite/index.ts'
+import { until } from '../support/until.ts'
 import { createMailbox, type Mailbox } from './contract/mailbox.ts'
 import { messageFacts } from './contract/records.ts'
 
@@ -46,14 +47,15 @@ describe('records that are parsed once', () => {
     )
   })
 
-  for (const [name, writer] of [
-    ['by us', () => store],
-    ['by another process', () => other],
+  for (const [name, writer, seen] of [
+    ['by us', () => store, () => Promise.resolve()],
+    ['by another process', () => other, (so: () => Promise<boolean>) => until('the change', so)],
   ] as const) {
     test(`changed ${name}: another object, with the new flags, in every kind of read`, async () => {
       const before = await listed()
       const flags = [`\\Flag${name.length}`]
       await writer().messages.setFlags(mailbox.account.id, message.id, place(), flags, '9')
+      await seen(async () => (await listed()) !== before)
       const now = await listed()
       assert.notEqual(now, before)
       assert.deepEqual(now?.placements[0]?.flags, flags)
@@ -65,6 +67,7 @@ describe('records that are parsed once', () => {
       const [before] = await store.folders.list(id)
       assert(before)
       await writer().folders.setCounts(before.id, { messages: before.messages + 7, unseen: 3 })
+      await seen(async () => (await store.folders.list(id))[0]?.messages !== before.messages)
       const [now] = await store.folders.list(id)
       assert.equal(now?.messages, before.messages + 7)
       assert.deepEqual(await store.folders.byPath(id, before.path), now)

@@ -2,11 +2,11 @@
 import { z } from 'zod'
 import { AppError, type FolderRecord, type MessageRecord } from '../../../engine/index.ts'
 import { defineRoute, JsonText, type Call, type Route } from '../../route.ts'
-import { findAccount, findFolder, type Mailbox } from '../find.ts'
+import { findAccount, folderAmong, type Mailbox } from '../find.ts'
 import { mustBeRead } from '../readiness.ts'
 import { readAllContents, readContents, wantsContents, type Contents } from './contents.ts'
 import { locate, messagePaths, placedFirst } from './locate.ts'
-import { messageText, messageTextWith, viewerOf } from './prepared.ts'
+import { listText, messageTextWith, viewerOf } from './prepared.ts'
 import { flagsIn, presentFlags } from './present.ts'
 import { messageQueryOf } from './query.ts'
 import {
@@ -40,10 +40,7 @@ const listInAccount = defineRoute({
   response: z.array(messageView),
   errors: [503, 504],
   async handler({ path, query }, call) {
-    const mailbox = await findAccount(call, path.id, path.label)
-    const folder =
-      query.folder === undefined ? null : await findFolder(call, mailbox.account, query.folder, query.delimiter)
-    return listMessages(call, mailbox, folder, query)
+    return listMessages(call, await findAccount(call, path.id, path.label), query.folder, query)
   },
 })
 
@@ -58,45 +55,36 @@ const listInFolder = defineRoute({
   response: z.array(messageView),
   errors: [503, 504],
   async handler({ path, query }, call) {
-    const mailbox = await findAccount(call, path.id, path.label)
-    return listMessages(call, mailbox, await findFolder(call, mailbox.account, path.folder, query.delimiter), query)
+    return listMessages(call, await findAccount(call, path.id, path.label), path.folder, query)
   },
 })
 
 async function listMessages(
   call: Call,
-  mailbox: Mailbox,
-  folder: FolderRecord | null,
+  { user, account }: Mailbox,
+  name: string | undefined,
   query: ListParameters,
 ): Promise<JsonText> {
-  const { account } = mailbox
   const { store } = call.engine
+  // Before the messages, which may be coming in: what these folders call read is in the list.
+  const folders = await store.folders.list(account.id)
+  const folder = name === undefined ? null : folderAmong(call, account, folders, name, query.delimiter)
   const asksServer = wantsContents(query) || query.body_search_string !== undefined
-  if (asksServer) call.touchesImap(mailbox.user)
+  if (asksServer) call.touchesImap(user)
   const ids =
     query.body_search_string === undefined
       ? undefined
       : await searchBodies(call, account.id, folder, query.body_search_string)
   const wanted = { ...messageQueryOf(query, folder), ...(ids === undefined ? {} : { ids }) }
-  const listing = store.folders.list(account.id)
-  // Before the messages while they come in: what these folders call read is in the list.
-  if (account.resume.initialSyncAt === null) await listing
-  const [folders, messages] = await Promise.all([
-    listing,
-    store.messages.list(account.id, wanted, { limit: query.limit, offset: query.offset }),
-  ])
+  const messages = await store.messages.list(account.id, wanted, { limit: query.limit, offset: query.offset })
   // The newest come first while a folder is read: a full page of them lacks nothing.
   if (messages.length < query.limit || query.sort_order === 'asc') await mustBeRead(call, account.id, folder, folders)
   const viewer = viewerOf(call.baseUrl, account, folders)
-  if (!wantsContents(query) && query.include_flags !== true)
-    return arrayOf(messages.map((message) => messageText(message, viewer)))
+  if (!wantsContents(query) && query.include_flags !== true) return new JsonText(listText(messages, viewer))
   const placed = folder === null ? messages : messages.map((message) => placedFirst(message, folder.id))
   const contents = wantsContents(query) ? await readAllContents(call, placed, query) : null
   const more = (message: MessageRecord) => ({ ...flagsFor(message, folder, query), ...contents?.get(message.id) })
-  return arrayOf(messages.map((message) => messageTextWith(message, viewer, more(message))))
-}
-
-function arrayOf(texts: readonly string[]): JsonText {
+  const texts = messages.map((message) => messageTextWith(message, viewer, more(message)))
   return new JsonText(`[${texts.join(',')}]`)
 }
 

@@ -54,6 +54,17 @@ export function messageText(message: MessageRecord, viewer: MessageViewer): stri
   return text
 }
 
+const preparedLists = new WeakMap<readonly MessageRecord[], Prepared>()
+
+/** JSON array of the messages. The store answers the same array too, while a page of the index is unchanged. */
+export function listText(messages: readonly MessageRecord[], viewer: MessageViewer): string {
+  const known = preparedLists.get(messages)
+  if (known?.viewer === viewer) return known.text
+  const text = `[${messages.map((message) => messageText(message, viewer)).join(',')}]`
+  preparedLists.set(messages, { viewer, text })
+  return text
+}
+
 /** The same with more members at the end, in place of members of the same name. */
 export function messageTextWith(
   message: MessageRecord,

@@ -81,7 +81,7 @@ export interface MessageStore {
   /** By Message-ID (no brackets): of each the live message before others, then the newest; those that are unknown are absent. */
   byMessageIds(accountId: string, references: readonly string[]): Promise<ReadonlyMap<string, MessageRecord>>
   /** Live messages only. */
-  list(accountId: string, query: MessageQuery, page: Page): Promise<MessageRecord[]>
+  list(accountId: string, query: MessageQuery, page: Page): Promise<readonly MessageRecord[]>
   count(accountId: string, query?: MessageQuery): Promise<number>
   /** Known UIDs of a folder within from..to (inclusive), ascending. */
   knownUids(folderId: string, uidValidity: string, from: number, to: number): Promise<KnownUid[]>

@@ -1,4 +1,4 @@
-/** The log of API calls. */
+/** The log of API calls. Comes with every call and may be lost with the power. */
 import type { CallLogQuery, CallLogStore, Page } from '../port.ts'
 import type { CallLogRecord } from '../records.ts'
 import type { Database } from './database.ts'
@@ -43,7 +43,7 @@ export function createCalls(db: Database): CallLogStore {
   }
   return {
     append: (calls) =>
-      db.write(() => {
+      db.writeUnsynced(() => {
         for (const call of calls) append(call)
       }),
     list: (query, page) =>
@@ -51,6 +51,6 @@ export function createCalls(db: Database): CallLogStore {
         const { sql, values } = callList(query, page)
         return db.docs(sql, ...values) as CallLogRecord[]
       }),
-    expire: (before, limit) => db.write(() => db.run(expireCalls, before, limit)),
+    expire: (before, limit) => db.writeUnsynced(() => db.run(expireCalls, before, limit)),
   }
 }

@@ -1,6 +1,6 @@
 /**
- * The embedded database: one file, one connection for all that must survive a power loss, and a second one for what may be
- * lost in one (nonces, call log), whose commits do not wait for the disk.
+ * The embedded database: one file and one connection. Another connection would undo its cache of pages with every commit.
+ * Reads share a read transaction for a moment, up to the next write: taking its lock costs more than most of them.
  *
  * A write is one transaction. Writes that are asked for in the same turn of the event loop share one BEGIN … COMMIT, each in
  * its own savepoint, so that the disk is waited for once: a failing one undoes itself alone, and none is answered before
@@ -17,12 +17,17 @@ export interface Database extends Statements {
   read<T>(work: () => T): Promise<T>
   /** `work` may be undone, but is never run twice. */
   write<T>(work: () => T): Promise<T>
+  /** The same for what a power loss may take (a crash of the process does not): its commit does not wait for the disk. */
+  writeUnsynced<T>(work: () => T): Promise<T>
   /** Ends open writes, then the connection. */
   close(): void
 }
 
 /** A group of writes ends here, so that reads are not kept waiting. */
 const groupMs = 10
+
+/** What another process wrote is seen no later than this. */
+const sharedReadMs = 20
 
 /**
  * `busyMs`: longest wait for another process that holds the write lock. One line, with path and cause, when it cannot be
@@ -35,7 +40,7 @@ export function openDatabase(path: string, sync: SyncMode, busyMs: number): Data
     connection = new DatabaseSync(path, { timeout: busyMs, enableForeignKeyConstraints: false })
     connection.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = ${sync}; PRAGMA temp_store = MEMORY;
       PRAGMA cache_size = -16000; PRAGMA journal_size_limit = 67108864`)
-    return createDatabase(connection)
+    return createDatabase(connection, sync)
   } catch (error) {
     connection?.close()
     throw openError(error, path)
@@ -43,30 +48,36 @@ export function openDatabase(path: string, sync: SyncMode, busyMs: number): Data
 }
 
 interface Job {
+  /** Its commit waits for the disk, as far as the database does at all. */
+  readonly synced: boolean
   readonly run: () => void
   readonly settle: (failure: unknown) => void
 }
 
-function createDatabase(connection: DatabaseSync): Database {
+function createDatabase(connection: DatabaseSync, sync: SyncMode): Database {
   const statements = createStatements(connection)
+  const syncFor = syncSwitch(statements, sync)
   let queue: Job[] = []
   const flush = (): void => {
     const jobs = queue
     queue = []
     if (jobs.length === 0) return
-    const left = runGroup(connection, statements, jobs)
+    const left = runGroup(connection, statements, jobs, syncFor)
     if (left.length === 0) return
     queue = [...left, ...queue]
     setImmediate(flush)
   }
+  const write = <T>(work: () => T, synced: boolean): Promise<T> =>
+    new Promise((resolve, reject) => {
+      if (queue.length === 0) setImmediate(flush)
+      queue.push(jobOf(work, synced, resolve, reject))
+    })
+  const shareRead = readSharing(connection, statements)
   return {
     ...statements,
-    read: (work) => settled(work),
-    write: (work) =>
-      new Promise((resolve, reject) => {
-        if (queue.length === 0) setImmediate(flush)
-        queue.push(jobOf(work, resolve, reject))
-      }),
+    read: (work) => settled(work, shareRead),
+    write: (work) => write(work, true),
+    writeUnsynced: (work) => write(work, false),
     close: () => {
       while (queue.length > 0) flush()
       connection.close()
@@ -74,16 +85,43 @@ function createDatabase(connection: DatabaseSync): Database {
   }
 }
 
-function settled<T>(work: () => T): Promise<T> {
-  return Promise.try(work).catch((error: unknown) => {
+/** Between transactions: whether the next commit waits for the disk. One that does takes along those before it. */
+function syncSwitch(statements: Statements, sync: SyncMode): (jobs: readonly Job[]) => void {
+  let current = sync
+  return (jobs) => {
+    const wanted = sync === 'full' && !jobs.some(({ synced }) => synced) ? 'normal' : sync
+    if (wanted !== current) statements.run(`PRAGMA synchronous = ${wanted}`)
+    current = wanted
+  }
+}
+
+// eslint-disable-next-line @typescript-eslint/require-await -- a rejection, never a throw
+async function settled<T>(work: () => T, before: () => void): Promise<T> {
+  try {
+    before()
+    return work()
+  } catch (error) {
     throw storeError(error)
-  })
+  }
+}
+
+/** Before each read: a transaction is open, and not for too long. */
+function readSharing(connection: DatabaseSync, statements: Statements): () => void {
+  let until = 0
+  return () => {
+    const time = performance.now()
+    if (connection.isTransaction && time < until) return
+    if (connection.isTransaction) statements.run('COMMIT')
+    statements.run('BEGIN')
+    until = time + sharedReadMs
+  }
 }
 
 /** `run` remembers what the work answered or threw; `settle` tells it once the group is committed, or failed as a whole. */
-function jobOf<T>(work: () => T, resolve: (value: T) => void, reject: (error: Error) => void): Job {
+function jobOf<T>(work: () => T, synced: boolean, resolve: (value: T) => void, reject: (error: Error) => void): Job {
   let outcome: { readonly value: T } | { readonly error: unknown } | null = null
   return {
+    synced,
     run: () => {
       try {
         outcome = { value: work() }
@@ -101,11 +139,18 @@ function jobOf<T>(work: () => T, resolve: (value: T) => void, reject: (error: Er
 }
 
 /** Runs jobs in one transaction until the time is up; answers those that are left. */
-function runGroup(connection: DatabaseSync, statements: Statements, jobs: readonly Job[]): Job[] {
+function runGroup(
+  connection: DatabaseSync,
+  statements: Statements,
+  jobs: readonly Job[],
+  syncFor: (jobs: readonly Job[]) => void,
+): Job[] {
   const until = performance.now() + groupMs
   let done = 0
   let failure: unknown = null
   try {
+    if (connection.isTransaction) statements.run('COMMIT')
+    syncFor(jobs)
     statements.run('BEGIN IMMEDIATE')
     do {
       const job = jobs[done]

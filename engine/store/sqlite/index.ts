@@ -43,12 +43,10 @@ export async function createSqliteStore({ path, sync, now = Date.now, busyMs = 2
     db.close()
     throw error
   }
-  // nonces and the call log come with every API call and may be lost with the power: they do not wait for the disk
-  const quick = openDatabase(path, sync === 'full' ? 'normal' : sync, busyMs)
-  return createStore(db, quick, now)
+  return createStore(db, now)
 }
 
-function createStore(db: Database, quick: Database, now: () => number): Store {
+function createStore(db: Database, now: () => number): Store {
   return {
     kind: 'sqlite',
     developers: createDevelopers(db),
@@ -63,15 +61,14 @@ function createStore(db: Database, quick: Database, now: () => number): Store {
     contacts: createContacts(db),
     tokens: createTokens(db, now),
     providers: createProviders(db),
-    nonces: createNonces(quick, now),
-    calls: createCalls(quick),
+    nonces: createNonces(db, now),
+    calls: createCalls(db),
     tidy: () => tidyWebhooks(db),
     ping: () =>
       db.read(() => {
         db.number('SELECT count(*) FROM developers')
       }),
     close: () => {
-      quick.close()
       db.close()
       return Promise.resolve()
     },

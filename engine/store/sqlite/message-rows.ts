@@ -41,11 +41,14 @@ export function createUnit(sql: Statements): Unit {
       after.set(record.id, record)
     },
     flush: () => {
+      const accounts = new Set<string>()
       for (const record of after.values()) {
         saveMessage(sql, stored(record.id), record)
         before.set(record.id, record)
+        accounts.add(record.accountId)
       }
       after.clear()
+      for (const accountId of accounts) touchMail(sql, accountId)
     },
   }
 }
@@ -61,6 +64,13 @@ function saveMessage(sql: Statements, before: MessageRecord | null, after: Messa
 
 /** As many bits as a number holds exactly. */
 const nextVersion = '(random() >> 11)'
+
+/** Of an account's mail as a whole; no row = none was ever written. */
+export const mailVersion = 'SELECT version FROM mail_versions WHERE account_id = ?'
+
+function touchMail(sql: Statements, accountId: string): void {
+  sql.run(`INSERT OR REPLACE INTO mail_versions (account_id, version) VALUES (?, ${nextVersion})`, accountId)
+}
 
 function insertRow(sql: Statements, message: MessageRecord): void {
   sql.run(

@@ -5,14 +5,15 @@ import { countDeltas, relocateMessage, setMessageFlags } from '../rows.ts'
 import type { Database } from './database.ts'
 import { addCounts } from './folders.ts'
 import { messageCount, messagePage } from './message-query.ts'
-import { createUnit } from './message-rows.ts'
-import { createRecords, createSightings, type Records } from './parsed.ts'
+import { createUnit, mailVersion } from './message-rows.ts'
+import { createPages, createRecords, type Pages, type Records } from './parsed.ts'
 import type { Row, Statements } from './statements.ts'
 
 export const messageLookups = {
-  byMessageId: `SELECT doc FROM messages WHERE account_id = ? AND email_message_id = ?
+  byId: 'SELECT id, version, doc FROM messages WHERE id = ?',
+  byMessageId: `SELECT id, version, doc FROM messages WHERE account_id = ? AND email_message_id = ?
     ORDER BY live DESC, sent_at DESC, id DESC LIMIT 1`,
-  byHostedId: `SELECT doc FROM messages WHERE account_id = ? AND hosted_message_id = ?
+  byHostedId: `SELECT id, version, doc FROM messages WHERE account_id = ? AND hosted_message_id = ?
     ORDER BY live DESC, sent_at DESC, id DESC LIMIT 1`,
   knownUids: `SELECT uid, message_id, flags, modseq, rev FROM placements
     WHERE folder_id = ? AND uid_validity = ? AND uid BETWEEN ? AND ? ORDER BY uid`,
@@ -22,27 +23,36 @@ export const messageLookups = {
     ORDER BY sent_at DESC, id DESC LIMIT ?`,
 } as const
 
-function readMessage(sql: Statements, accountId: string, id: string): MessageRecord | null {
-  const record = sql.doc('SELECT doc FROM messages WHERE id = ?', id) as MessageRecord | null
+type Kept = Records<MessageRecord>
+
+/** By one of the lookups that answer id, version and document. */
+function lookUp(sql: Statements, records: Kept, lookup: string, ...values: readonly string[]): MessageRecord | null {
+  const [row] = sql.tuples(lookup, ...values)
+  return row === undefined ? null : records.read(String(row[0]), Number(row[1]), String(row[2]))
+}
+
+function readMessage(sql: Statements, records: Kept, accountId: string, id: string): MessageRecord | null {
+  const record = lookUp(sql, records, messageLookups.byId, id)
   return record?.accountId === accountId ? record : null
 }
 
-function find(sql: Statements, accountId: string, reference: string): MessageRecord | null {
+function find(sql: Statements, records: Kept, accountId: string, reference: string): MessageRecord | null {
   return (
-    readMessage(sql, accountId, reference) ??
-    (sql.doc(messageLookups.byMessageId, accountId, reference) as MessageRecord | null) ??
-    (sql.doc(messageLookups.byHostedId, accountId, reference) as MessageRecord | null)
+    readMessage(sql, records, accountId, reference) ??
+    lookUp(sql, records, messageLookups.byMessageId, accountId, reference) ??
+    lookUp(sql, records, messageLookups.byHostedId, accountId, reference)
   )
 }
 
 function byMessageIds(
   sql: Statements,
+  records: Kept,
   accountId: string,
   references: readonly string[],
 ): ReadonlyMap<string, MessageRecord> {
   const found = new Map<string, MessageRecord>()
   for (const reference of new Set(references)) {
-    const record = sql.doc(messageLookups.byMessageId, accountId, reference) as MessageRecord | null
+    const record = lookUp(sql, records, messageLookups.byMessageId, accountId, reference)
     if (record) found.set(reference, record)
   }
   return found
@@ -50,26 +60,31 @@ function byMessageIds(
 
 /** What lists keep between two calls. */
 interface Listed {
-  readonly records: Records<MessageRecord>
-  /** Pages that were asked for lately. */
-  readonly pages: ReturnType<typeof createSightings>
+  readonly records: Kept
+  readonly pages: Pages<MessageRecord>
 }
 
-/** A page that is asked for again comes without the documents, unless a message of it is new or has changed. */
-function list(sql: Statements, listed: Listed, accountId: string, query: MessageQuery, page: Page): MessageRecord[] {
-  const { records, pages } = listed
+/** A page that was asked for lately comes without the documents, and while nothing of the account's mail is written without any row. */
+function list(
+  sql: Statements,
+  { records, pages }: Listed,
+  accountId: string,
+  query: MessageQuery,
+  page: Page,
+): readonly MessageRecord[] {
   const full = messagePage(accountId, query, page, 'm.id, m.version, m.doc')
   if (!full) return []
-  if (pages.seen(`${full.values.map(String).join(' ')} ${full.sql.length}`)) {
-    const heads = messagePage(accountId, query, page, 'm.id, m.version') ?? full
-    const found = sql
-      .tuples(heads.sql, ...heads.values)
-      .map(([id, version]) => records.known(String(id), Number(version)))
-    if (found.every((record) => record !== null)) return found
-  }
-  return sql
-    .tuples(full.sql, ...full.values)
-    .map(([id, version, text]) => records.read(String(id), Number(version), String(text)))
+  const version = sql.number(mailVersion, accountId)
+  return pages.of(`${full.sql}\n${JSON.stringify(full.values)}`, version, (again) => {
+    if (again) {
+      const heads = messagePage(accountId, query, page, 'm.id, m.version') ?? full
+      const found = sql.tuples(heads.sql, ...heads.values).map(([id, of]) => records.known(String(id), Number(of)))
+      if (found.every((record) => record !== null)) return found
+    }
+    return sql
+      .tuples(full.sql, ...full.values)
+      .map(([id, of, text]) => records.read(String(id), Number(of), String(text)))
+  })
 }
 
 function count(sql: Statements, accountId: string, query: MessageQuery): number {
@@ -154,15 +169,20 @@ function createWrites(db: Database): Writes {
 
 /** A list of 25 is mostly the same 25 as last time. */
 const keptRecords = { max: 5000, maxChars: 16_777_216 }
-const keptPages = 5000
+const keptPages = { max: 5000, maxChars: 8_388_608 }
 
 function createReads(db: Database): Omit<MessageStore, 'knownUids' | keyof Writes> {
-  const listed: Listed = { records: createRecords(keptRecords), pages: createSightings(keptPages) }
+  const records = createRecords<MessageRecord>(keptRecords)
+  const listed = {
+    records,
+    pages: createPages<MessageRecord>({ ...keptPages, charsOf: ({ id }) => records.charsOf(id) }),
+  }
   return {
-    get: (accountId, id) => db.read(() => readMessage(db, accountId, id)),
-    byIds: (accountId, ids) => db.read(() => [...new Set(ids)].flatMap((id) => readMessage(db, accountId, id) ?? [])),
-    find: (accountId, reference) => db.read(() => find(db, accountId, reference)),
-    byMessageIds: (accountId, references) => db.read(() => byMessageIds(db, accountId, references)),
+    get: (accountId, id) => db.read(() => readMessage(db, records, accountId, id)),
+    byIds: (accountId, ids) =>
+      db.read(() => [...new Set(ids)].flatMap((id) => readMessage(db, records, accountId, id) ?? [])),
+    find: (accountId, reference) => db.read(() => find(db, records, accountId, reference)),
+    byMessageIds: (accountId, references) => db.read(() => byMessageIds(db, records, accountId, references)),
     list: (accountId, query, page) => db.read(() => list(db, listed, accountId, query, page)),
     count: (accountId, query) => db.read(() => count(db, accountId, query ?? {})),
     gone: (accountId, before, limit) =>

@@ -133,8 +133,14 @@ const versions = 'ALTER TABLE messages ADD COLUMN version INTEGER NOT NULL DEFAU
 
 const expiry = `CREATE INDEX tokens_by_expiry ON tokens (json_extract(doc, '$.expiresAt'))`
 
+/** Another number after every write of an account's mail: who knows a page of it knows whether it has changed. */
+const mailVersions = `
+CREATE TABLE mail_versions (account_id TEXT PRIMARY KEY, version INTEGER NOT NULL) WITHOUT ROWID;
+INSERT INTO mail_versions SELECT id, random() >> 11 FROM accounts;
+`
+
 /** Step n leads from schema version n to n + 1. */
-export const migrations: readonly string[] = [people + mail + callbacks, notices, marks, versions, expiry]
+export const migrations: readonly string[] = [people + mail + callbacks, notices, marks, versions, expiry, mailVersions]
 
 /** Brings the schema up to date. AppError `bad_request`, one line, when a newer Mailroom made the file. */
 export async function migrate(database: Database, path: string): Promise<void> {

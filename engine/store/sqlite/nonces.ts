@@ -1,4 +1,4 @@
-/** OAuth nonces, remembered until they expire. One that has expired counts as new again. */
+/** OAuth nonces, remembered until they expire. One that has expired counts as new again. They come with every call and do not wait for the disk. */
 import type { NonceStore } from '../port.ts'
 import type { Database } from './database.ts'
 
@@ -11,7 +11,7 @@ export const nonceSweep = `DELETE FROM nonces WHERE (api_key, nonce, timestamp) 
 export function createNonces(db: Database, now: () => number): NonceStore {
   return {
     remember: (apiKey, nonce, timestamp, expiresAt) =>
-      db.write(() => {
+      db.writeUnsynced(() => {
         const time = now()
         const added = db.run(
           `INSERT INTO nonces (api_key, nonce, timestamp, expires_at) VALUES (?, ?, ?, ?)

@@ -19,6 +19,8 @@ export interface Records<T> {
   known(key: string, version: number): T | null
   /** The record of a row that was read with its document. */
   read(key: string, version: number, text: string): T
+  /** Characters of the document; null = not kept. */
+  charsOf(key: string): number | null
 }
 
 /**
@@ -40,16 +42,21 @@ export function createRecords<T>({ max, maxChars }: { readonly max: number; read
     if (kept.has(key) || hasRoom(text) || before.seen(key)) kept.set(key, { version, chars: text.length, record })
     return record
   }
-  return { of: (key, text) => read(key, text, text), known, read }
+  return {
+    of: (key, text) => read(key, text, text),
+    known,
+    read,
+    charsOf: (key) => kept.peek(key)?.chars ?? null,
+  }
 }
 
 /**
- * Which keys were asked for lately: each hash has one slot, and whoever comes next to a slot takes it. Far fewer slots than
- * records, so that what is read at random seldom finds itself again, and what is read all the time does before long.
- * Two keys of one hash cost a place in the cache, nothing else.
+ * Which keys were asked for lately: each hash has one slot, and whoever comes next to a slot takes it. With few slots what is read
+ * at random seldom finds itself again, and what is read all the time does before long. Two keys of one hash cost a place in the
+ * cache, nothing else.
  */
-export function createSightings(records: number): { seen(key: string): boolean } {
-  const slots = new Uint32Array(2 ** Math.max(0, Math.ceil(Math.log2(records / 4))))
+function createSightings(size: number): { seen(key: string): boolean } {
+  const slots = new Uint32Array(2 ** Math.max(0, Math.ceil(Math.log2(size))))
   return {
     /** Whether it was seen before; from now on it was. */
     seen(key) {
@@ -67,6 +74,47 @@ function hashOf(key: string): number {
   let hash = 0x811c9dc5
   for (let index = 0; index < key.length; index += 1) hash = Math.imul(hash ^ key.charCodeAt(index), 0x01000193)
   return hash === 0 ? 1 : hash >>> 0
+}
+
+export interface Pages<T> {
+  /** `read` gives the page, and is told whether it was asked for lately. `version` 0 = there is none, and no page is kept. */
+  of(key: string, version: number, read: (again: boolean) => readonly T[]): readonly T[]
+}
+
+/**
+ * Pages of lists: the very same array while the version is the same, of a page whose records are all kept. At most `max` pages, of
+ * `maxChars` characters together; past that the least recently used go, as above.
+ */
+export function createPages<T>(options: {
+  readonly max: number
+  readonly maxChars: number
+  readonly charsOf: (record: T) => number | null
+}): Pages<T> {
+  interface Kept {
+    readonly version: number
+    readonly records: readonly T[]
+    readonly chars: number
+  }
+  const { max, maxChars, charsOf } = options
+  const kept = new LRUCache<string, Kept>({ max, maxSize: maxChars, sizeCalculation: ({ chars }) => chars + 1 })
+  const before = createSightings(max * 4)
+  const hasRoom = (chars: number) => kept.size < max && kept.calculatedSize + chars < maxChars
+  return {
+    of(key, version, read) {
+      const known = kept.get(key)
+      if (known?.version === version) return known.records
+      const again = known !== undefined || before.seen(key)
+      const records = read(again)
+      const chars = version === 0 ? null : sumOf(records.map(charsOf))
+      if (chars !== null && (again || hasRoom(chars))) kept.set(key, { version, records, chars })
+      return records
+    },
+  }
+}
+
+/** null when one is. */
+function sumOf(sizes: readonly (number | null)[]): number | null {
+  return sizes.reduce((sum, size) => (sum === null || size === null ? null : sum + size), 0)
 }
 
 /** The same for lists: the very same array as long as none of its rows has changed, come or gone. */

@@ -28,12 +28,16 @@ export const keyedDeletes = {
     (SELECT key FROM contact_marks WHERE account_id = ?1 LIMIT ?2)`,
 } as const
 
+/** At once, so that no page of what is going is kept, and again at the end: a call may still have written. */
+const forgetVersion = 'DELETE FROM mail_versions WHERE account_id = ?'
+
 export async function removeAccount(db: Database, id: string): Promise<void> {
   // a new epoch first: a writer that is still at work loses its lease instead of leaving rows behind
   const folders = await db.write(() => {
     const account = readAccount(db, id)
     if (!account) return null
     saveAccount(db, { ...account, epoch: account.epoch + 1 })
+    db.run(forgetVersion, id)
     return db.docs('SELECT doc FROM folders WHERE account_id = ?', id) as FolderRecord[]
   })
   if (!folders) return
@@ -45,6 +49,7 @@ export async function removeAccount(db: Database, id: string): Promise<void> {
     const account = readAccount(db, id)
     if (!account) return
     db.run('DELETE FROM user_addresses WHERE user_id = ? AND account_id = ?', account.userId, id)
+    db.run(forgetVersion, id)
     db.run('DELETE FROM accounts WHERE id = ?', id)
   })
 }

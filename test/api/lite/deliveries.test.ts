@@ -240,7 +240,7 @@ suite('deliveries and the dry run over the API', () => {
       )
     assert.deepEqual(await of(own, id), [box.userId])
     const messageId = String(
-      (await rig.list(`${own}/dry_run?limit=2`)).find((row) => row['message_id'] === id)?.['email_message_id'],
+      (await rig.list(`${own}/dry_run?limit=20`)).find((row) => row['message_id'] === id)?.['email_message_id'],
     )
     assert.match(messageId, /^<.*>$/)
     const callback = at('/named').find(({ body }) => (body['message_data'] as Json)['message_id'] === id)
