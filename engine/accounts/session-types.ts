@@ -167,6 +167,12 @@ export interface Session {
   searchBody(text: string): Promise<number[]>
   /** BODY.PEEK[section]<0.maxBytes>; '' = whole message, 'HEADER' = header block, '1.2.MIME' … null when absent. */
   fetchSection(uid: number, section: string, maxBytes: number): Promise<Buffer | null>
+  /** Sections of several messages at once; what is absent is left out. By UID, then by section. */
+  fetchSections(
+    uids: readonly number[],
+    sections: readonly string[],
+    maxBytes: number,
+  ): Promise<ReadonlyMap<number, ReadonlyMap<string, Buffer>>>
   /** BODY.PEEK[section]<from.count>: one piece of a stream, undecoded. null when the message or the part is not there. */
   fetchChunk(uid: number, section: string, from: number, count: number): Promise<Chunk | null>
   store(

@@ -82,6 +82,15 @@ export interface AccountCommands {
     sections: readonly string[],
     maxBytes: number,
   ): Promise<ReadonlyMap<string, Buffer>>
+  /**
+   * The same of many messages, with few commands: those of one folder that want the same sections ('HEADER' = header block) are
+   * asked for together. By message id; messages that the server does not give so are absent, and each is to be asked for alone.
+   */
+  fetchMany(
+    accountId: string,
+    wanted: readonly { readonly message: MessageRecord; readonly sections: readonly string[] }[],
+    maxBytes: number,
+  ): Promise<ReadonlyMap<string, ReadonlyMap<string, Buffer>>>
   /** One part as decoded bytes (base64, quoted-printable undone), streamed. */
   streamPart(accountId: string, message: MessageRecord, section: string, encoding: string): Promise<Readable>
   /** The whole RFC 5322 message as the server has it, streamed. */

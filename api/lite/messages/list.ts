@@ -82,7 +82,7 @@ async function listMessages(
   const viewer = viewerOf(call.baseUrl, account, folders)
   if (!wantsContents(query) && query.include_flags !== true) return new JsonText(listText(messages, viewer))
   const placed = folder === null ? messages : messages.map((message) => placedFirst(message, folder.id))
-  const contents = wantsContents(query) ? await readAllContents(call, placed, query) : null
+  const contents = wantsContents(query) ? await readAllContents(call, account.id, placed, query) : null
   const more = (message: MessageRecord) => ({ ...flagsFor(message, folder, query), ...contents?.get(message.id) })
   const texts = messages.map((message) => messageTextWith(message, viewer, more(message)))
   return new JsonText(`[${texts.join(',')}]`)

@@ -1,6 +1,6 @@
 /** Reading what only the server has: parts, headers, whole messages, and its own search in bodies. */
 import type { Readable } from 'node:stream'
-import { notFound } from '../../errors.ts'
+import { isAppError, notFound } from '../../errors.ts'
 import { createTransferStream } from '../../messages/transfer-encoding.ts'
 import type { Store } from '../../store/port.ts'
 import type { MessageRecord, Placement } from '../../store/records.ts'
@@ -11,7 +11,7 @@ import { onceMore } from './once-more.ts'
 import { currentMessage, selectKnowing } from './placed.ts'
 import { chunkBytes, streamChunks } from './streaming.ts'
 
-type ReadCommands = 'fetchParts' | 'fetchHeaders' | 'streamPart' | 'streamRaw' | 'searchBody'
+type ReadCommands = 'fetchParts' | 'fetchMany' | 'fetchHeaders' | 'streamPart' | 'streamRaw' | 'searchBody'
 
 const headerMaxBytes = 4 * 1_048_576
 
@@ -24,6 +24,7 @@ export function readCommands(deps: CommandDeps): Pick<AccountCommands, ReadComma
         atPlacement(sync.store, session, message, (uid) => fetchSections(session, uid, sections, maxBytes)),
       )
     },
+    fetchMany: (...request) => fetchMany(deps, ...request),
     async fetchHeaders(accountId, message) {
       const { link } = await live(accountId)
       return link.run('api', (session) =>
@@ -59,7 +60,10 @@ async function fetchSections(
   uid: number,
   sections: readonly string[],
   maxBytes: number,
-): Promise<Map<string, Buffer> | null> {
+): Promise<ReadonlyMap<string, Buffer> | null> {
+  const together = sections.length < 2 ? null : await unlessRefused(session.fetchSections([uid], sections, maxBytes))
+  const read = together?.get(uid)
+  if (read?.size === sections.length) return read
   const parts = new Map<string, Buffer>()
   for (const section of sections) {
     const part = await session.fetchSection(uid, section, maxBytes)
@@ -67,6 +71,64 @@ async function fetchSections(
     parts.set(section, part)
   }
   return parts
+}
+
+/** null = the server will not give these together, or the folder has gone. */
+function unlessRefused<T>(answer: Promise<T>): Promise<T | null> {
+  return answer.catch((error: unknown) => {
+    if (isAppError(error, 'server_refused') || isAppError(error, 'not_found')) return null
+    throw error
+  })
+}
+
+async function fetchMany(
+  { live }: CommandDeps,
+  ...[accountId, wanted, maxBytes]: Parameters<AccountCommands['fetchMany']>
+): Promise<Map<string, ReadonlyMap<string, Buffer>>> {
+  const found = new Map<string, ReadonlyMap<string, Buffer>>()
+  const { link } = await live(accountId)
+  for (const group of groupsOf(wanted)) {
+    const read = await unlessRefused(link.run('api', (session) => fetchGroup(session, group, maxBytes)))
+    for (const [id, parts] of read ?? []) found.set(id, parts)
+  }
+  return found
+}
+
+interface Group {
+  readonly at: Placement
+  readonly sections: readonly string[]
+  readonly ids: Map<number, string>
+}
+
+/** Messages of one folder that want the same sections. */
+function groupsOf(wanted: Parameters<AccountCommands['fetchMany']>[1]): Iterable<Group> {
+  const groups = new Map<string, Group>()
+  for (const { message, sections } of wanted) {
+    const [at] = message.placements
+    if (at === undefined || sections.length === 0) continue
+    const key = `${at.folderId} ${at.uidValidity} ${sections.join()}`
+    const group = groups.get(key) ?? { at, sections, ids: new Map<number, string>() }
+    groups.set(key, group)
+    group.ids.set(at.uid, message.id)
+  }
+  return groups.values()
+}
+
+/** By message id; only messages of which all sections came. */
+async function fetchGroup(
+  session: Session,
+  { at, sections, ids }: Group,
+  maxBytes: number,
+): Promise<Map<string, ReadonlyMap<string, Buffer>>> {
+  const uids = [...ids.keys()]
+  const found = new Map<string, ReadonlyMap<string, Buffer>>()
+  const selected = await selectKnowing(session, at.path, Math.max(...uids))
+  if (selected.uidValidity !== null && selected.uidValidity !== at.uidValidity) return found
+  for (const [uid, parts] of await session.fetchSections(uids, sections, maxBytes)) {
+    const id = ids.get(uid)
+    if (id !== undefined && parts.size === sections.length) found.set(id, parts)
+  }
+  return found
 }
 
 /** Each chunk over the link, and from the place, that is there when its turn comes: a stream outlives both. */

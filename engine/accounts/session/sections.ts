@@ -4,10 +4,16 @@ import type { Argument } from './client.ts'
 import type { Events } from './events.ts'
 import { readFetch } from './fetched.ts'
 import type { Line } from './line.ts'
+import { splitSet, toSet } from './sets.ts'
 import type { Chunk } from '../session-types.ts'
 
 export interface Sections {
   fetchSection(uid: number, section: string, maxBytes: number): Promise<Buffer | null>
+  fetchSections(
+    uids: readonly number[],
+    sections: readonly string[],
+    maxBytes: number,
+  ): Promise<Map<number, Map<string, Buffer>>>
   fetchChunk(uid: number, section: string, from: number, count: number): Promise<Chunk | null>
 }
 
@@ -18,38 +24,68 @@ export interface SectionsDeps {
 
 const sectionShape = /^(?:\d{1,5}(?:\.\d{1,5})*(?:\.(?:MIME|HEADER|TEXT))?|HEADER|TEXT)?$/
 
-interface Wanted {
-  readonly uid: number
+interface Part {
   readonly section: string
   readonly from: number
   readonly count: number
 }
 
-function partItem({ section, from, count }: Wanted): Argument {
+interface Wanted extends Part {
+  readonly uid: number
+}
+
+function partItem({ section, from, count }: Part): Argument {
+  if (!sectionShape.test(section)) throw badParameter('section', 'expected an IMAP section such as 1.2')
   const inner: Argument[] = section === '' ? [] : [{ type: 'ATOM', value: section }]
   return { type: 'ATOM', value: 'BODY.PEEK', section: inner, partial: [from, count] }
 }
 
+const uidItem: Argument = { type: 'ATOM', value: 'UID' }
+
 async function readChunk({ line, events }: SectionsDeps, wanted: Wanted): Promise<Chunk | null> {
   const { uid, section, from, count } = wanted
-  if (!sectionShape.test(section)) throw badParameter('section', 'expected an IMAP section such as 1.2')
+  const item = partItem(wanted)
   return line.run(async (send) => {
     const answers: { readonly bytes: Buffer | null; readonly partial: boolean }[] = []
-    await send(
-      'UID FETCH',
-      [{ type: 'SEQUENCE', value: String(uid) }, [{ type: 'ATOM', value: 'UID' }, partItem(wanted)]],
-      {
-        FETCH: (response) => {
-          const items = readFetch(response)
-          const found = items.sections.get(section)
-          if (found && (items.uid === null || items.uid === uid)) answers.push(found)
-          else events.flagsTold(items)
-        },
+    await send('UID FETCH', [{ type: 'SEQUENCE', value: String(uid) }, [uidItem, item]], {
+      FETCH: (response) => {
+        const items = readFetch(response)
+        const found = items.sections.get(section)
+        if (found && (items.uid === null || items.uid === uid)) answers.push(found)
+        else events.flagsTold(items)
       },
-    )
+    })
     const answer = answers.at(-1)
     return answer === undefined ? null : cut(answer, from, count)
   })
+}
+
+/** One command for each piece of the set of UIDs. An answer without a UID is nobody's. */
+async function readSections(
+  { line, events }: SectionsDeps,
+  uids: readonly number[],
+  sections: readonly string[],
+  maxBytes: number,
+): Promise<Map<number, Map<string, Buffer>>> {
+  const count = Math.max(1, maxBytes)
+  const items = sections.map((section) => partItem({ section, from: 0, count }))
+  const read = new Map(uids.map((uid) => [uid, new Map<string, Buffer>()]))
+  for (const piece of uids.length === 0 ? [] : splitSet(toSet(uids))) {
+    await line.run((send) =>
+      send('UID FETCH', [{ type: 'SEQUENCE', value: piece }, [uidItem, ...items]], {
+        FETCH: (response) => {
+          const told = readFetch(response)
+          const parts = told.uid === null ? undefined : read.get(told.uid)
+          if (parts === undefined || told.sections.size === 0) events.flagsTold(told)
+          for (const section of sections) {
+            const bytes = told.sections.get(section)?.bytes
+            if (bytes) parts?.set(section, bytes.subarray(0, count))
+          }
+        },
+      }),
+    )
+  }
+  return read
 }
 
 export function createSections(deps: SectionsDeps): Sections {
@@ -58,6 +94,7 @@ export function createSections(deps: SectionsDeps): Sections {
       const found = await readChunk(deps, { uid, section, from: 0, count: Math.max(1, maxBytes) })
       return found?.bytes ?? null
     },
+    fetchSections: (uids, sections, maxBytes) => readSections(deps, uids, sections, maxBytes),
     fetchChunk: (uid, section, from, count) => readChunk(deps, { uid, section, from, count }),
   }
 }
