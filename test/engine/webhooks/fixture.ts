@@ -37,8 +37,9 @@ export const quick: Record<string, string> = {
   MAILROOM_SHUTDOWN_TIMEOUT: '2s',
 }
 
-/** Mail of tests: section → text, per message id; what is not there is not found. */
+/** Mail of tests; what is not there is not found. */
 export interface TestMail extends Mail {
+  /** Section → text, by message id, or by Message-ID for mail that is still to arrive. */
   readonly bodies: Map<string, Readonly<Record<string, string>>>
   /** While set, every call rejects with it. */
   broken: AppError | null
@@ -53,7 +54,7 @@ export function createTestMail(): TestMail {
     fetchParts(_accountId, message, sections) {
       mail.calls += 1
       if (mail.broken !== null) return Promise.reject(mail.broken)
-      const texts = mail.bodies.get(message.id)
+      const texts = mail.bodies.get(message.id) ?? mail.bodies.get(message.emailMessageId ?? '')
       if (texts === undefined) return Promise.reject(new AppError('not_found', 'the message is gone'))
       return Promise.resolve(
         new Map(sections.flatMap((one) => (texts[one] === undefined ? [] : [[one, Buffer.from(texts[one])]]))),
