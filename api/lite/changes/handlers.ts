@@ -4,7 +4,7 @@ import type { UserRecord } from '../../../engine/index.ts'
 import { findUser } from '../find.ts'
 import { liteUrls } from '../urls.ts'
 import { readCursor, writeCursor, type Cursor } from './cursor.ts'
-import { folderNamesOf, lastCursor, presentChange, readPage } from './page.ts'
+import { folderNamersOf, lastCursor, presentChange, readPage } from './page.ts'
 import { changesAnswer, changesQuery, userPath } from './schema.ts'
 import { changeStream } from './stream.ts'
 
@@ -34,10 +34,10 @@ const list = defineRoute({
     const from = await startOf(call, user, 'since', query.since)
     const accounts = await store.accounts.listByUser(user.id)
     const page = await readPage(store, accounts, from, query.limit)
-    const names = await folderNamesOf(store, page.steps)
+    const names = await folderNamersOf(store, page.steps)
     const urls = liteUrls(call.baseUrl)
     return {
-      changes: page.steps.map((step) => presentChange(step, names.get(step.account.id), urls)),
+      changes: page.steps.map((step) => presentChange(step, names, urls)),
       cursor: writeCursor(page.cursor),
       more: page.more,
       gap: page.gap,

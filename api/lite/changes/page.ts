@@ -1,7 +1,6 @@
 /** The change logs of all email accounts of a user as one: each log in its own order, the logs among each other by time. */
 import type { z } from 'zod'
-import type { AccountRecord, ChangeRecord, Store } from '../../../engine/index.ts'
-import { folderNames } from '../messages/query.ts'
+import { folderNamer, type AccountRecord, type ChangeRecord, type Store } from '../../../engine/index.ts'
 import { seconds, type LiteUrls } from '../urls.ts'
 import type { Cursor } from './cursor.ts'
 import type { changeView } from './schema.ts'
@@ -77,18 +76,20 @@ function merged(
   return out
 }
 
-/** Server path → name of the API, for the accounts of these steps. */
-export async function folderNamesOf(store: Store, steps: readonly Step[]): Promise<Map<string, Map<string, string>>> {
+/** How the folders of an account are called: server path → name, by account id. */
+export type FolderNamers = ReadonlyMap<string, (path: string) => string>
+
+export async function folderNamersOf(store: Store, steps: readonly Step[]): Promise<FolderNamers> {
   const ids = [...new Set(steps.map(({ account }) => account.id))]
-  return new Map(await Promise.all(ids.map(async (id) => [id, folderNames(await store.folders.list(id))] as const)))
+  return new Map(await Promise.all(ids.map(async (id) => [id, folderNamer(await store.folders.list(id))] as const)))
 }
 
 export function presentChange(
   { change, account }: Step,
-  names: ReadonlyMap<string, string> | undefined,
+  namers: FolderNamers,
   urls: LiteUrls,
 ): z.input<typeof changeView> {
-  const nameOf = (path: string): string => names?.get(path) ?? path
+  const nameOf = namers.get(account.id) ?? String
   return {
     id: change.id,
     sequence: change.seq,

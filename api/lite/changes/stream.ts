@@ -7,7 +7,7 @@ import { Readable } from 'node:stream'
 import type { AccountRecord, Engine, UserRecord } from '../../../engine/index.ts'
 import { liteUrls } from '../urls.ts'
 import { writeCursor, type Cursor } from './cursor.ts'
-import { folderNamesOf, presentChange, readPage } from './page.ts'
+import { folderNamersOf, presentChange, readPage } from './page.ts'
 
 /** Often enough for proxies that close silent connections. */
 const heartbeatMs = 15_000
@@ -68,10 +68,10 @@ async function* news(
   let cursor = from
   for (let more = true; more && !signal.aborted;) {
     const page = await readPage(engine.store, accounts, cursor, pageSize)
-    const names = await folderNamesOf(engine.store, page.steps)
+    const names = await folderNamersOf(engine.store, page.steps)
     if (page.gap) yield `event: gap\ndata: {}\n\n`
     for (const step of page.steps) {
-      const view = presentChange(step, names.get(step.account.id), liteUrls(baseUrl))
+      const view = presentChange(step, names, liteUrls(baseUrl))
       yield `id: ${writeCursor(step.cursor)}\nevent: ${step.change.kind}\ndata: ${JSON.stringify(view)}\n\n`
     }
     ;({ cursor, more } = page)

@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { notFound, transliterate, type AttachmentRecord, type MessageRecord } from '../../../engine/index.ts'
 import { defineRoute, StreamAnswer, type Call, type Route } from '../../route.ts'
+import { findMessage } from '../find.ts'
 import { checkLink, invalidLink, signedPath } from './links.ts'
 import { locate, messagePaths, type Located } from './locate.ts'
 import { asNamed } from './named.ts'
@@ -111,9 +112,9 @@ const download = defineRoute({
       Date.now(),
     )
     const user = await store.users.get(account.developerId, account.userId)
-    const message = await store.messages.get(account.id, path.message)
-    if (user === null || message === null || message.placements.length === 0) throw notFound('message', path.message)
+    if (user === null) throw invalidLink()
     call.concerns(user, account)
+    const message = await findMessage(call, account, path.message)
     call.touchesImap(user)
     return fileOf(call, message, attachmentOf(message, String(path.attachment)))
   },

@@ -4,17 +4,16 @@
  * outlive its facts or flags. What the text holds besides the record (base URL, label, folder names) makes the view it belongs to.
  */
 import { LRUCache } from 'lru-cache'
-import type { AccountRecord, FolderRecord, MessageRecord } from '../../../engine/index.ts'
+import { folderNamer, type AccountRecord, type FolderRecord, type MessageRecord } from '../../../engine/index.ts'
 import { liteUrls, type LiteUrls } from '../urls.ts'
 import { presentMessage } from './present.ts'
-import { folderNames } from './query.ts'
 
 /** Everything besides the record that goes into a message's text. Two views are the same object when all of it is the same. */
 export interface MessageViewer {
   readonly account: AccountRecord
   readonly urls: LiteUrls
   /** Server path → the name that callers use. */
-  readonly names: ReadonlyMap<string, string>
+  readonly folderName: (path: string) => string
 }
 
 const viewers = new LRUCache<string, MessageViewer>({ max: 2000 })
@@ -33,7 +32,7 @@ export function viewerOf(baseUrl: string, account: AccountRecord, folders: reado
   const key = `${account.id} ${account.label} ${baseUrl}\n${namesKey(folders)}`
   const known = viewers.get(key)
   if (known !== undefined) return known
-  const viewer = { account, urls: liteUrls(baseUrl), names: folderNames(folders) }
+  const viewer = { account, urls: liteUrls(baseUrl), folderName: folderNamer(folders) }
   viewers.set(key, viewer)
   return viewer
 }
@@ -49,7 +48,7 @@ const prepared = new WeakMap<MessageRecord, Prepared>()
 export function messageText(message: MessageRecord, viewer: MessageViewer): string {
   const known = prepared.get(message)
   if (known?.viewer === viewer) return known.text
-  const text = JSON.stringify(presentMessage(message, viewer.account, viewer.urls, viewer.names))
+  const text = JSON.stringify(presentMessage(message, viewer.account, viewer.urls, viewer.folderName))
   prepared.set(message, { viewer, text })
   return text
 }
@@ -75,7 +74,7 @@ export function messageTextWith(
   if (entries.length === 0) return messageText(message, viewer)
   // `bodies` is there already: such a message is made anew.
   if ('bodies' in more)
-    return JSON.stringify({ ...presentMessage(message, viewer.account, viewer.urls, viewer.names), ...more })
+    return JSON.stringify({ ...presentMessage(message, viewer.account, viewer.urls, viewer.folderName), ...more })
   const added = JSON.stringify(Object.fromEntries(entries))
   return `${messageText(message, viewer).slice(0, -1)},${added.slice(1)}`
 }

@@ -18,7 +18,7 @@ export function presentMessage(
   message: MessageRecord,
   account: AccountRecord,
   urls: LiteUrls,
-  names: ReadonlyMap<string, string>,
+  folderName: (path: string) => string,
 ): MessageView {
   return {
     sent_at: seconds(message.sentAt),
@@ -35,7 +35,7 @@ export function presentMessage(
     attachments: message.attachments.map(presentAttachment),
     bodies: message.bodies.map(presentBody),
     received_headers: [...message.receivedHeaders],
-    folders: foldersOf(message, names),
+    folders: foldersOf(message, folderName),
     resource_url: urls.message(account, message.id),
   }
 }
@@ -120,9 +120,9 @@ export function presentBody(body: BodyPartRecord): z.input<typeof bodyPartView> 
   }
 }
 
-/** Each folder once, under the name that callers use. `names` = path → name. */
-function foldersOf(message: MessageRecord, names: ReadonlyMap<string, string>): string[] {
-  return [...new Set(message.placements.map(({ path }) => names.get(path) ?? path))]
+/** Each folder once, under the name that callers use. */
+function foldersOf(message: MessageRecord, folderName: (path: string) => string): string[] {
+  return [...new Set(message.placements.map(({ path }) => folderName(path)))]
 }
 
 /** Flags in one folder, or in the first where the message lies. */

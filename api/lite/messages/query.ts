@@ -1,5 +1,5 @@
 /** List parameters → a query of the index. */
-import { folderName, type FolderRecord, type MessageQuery } from '../../../engine/index.ts'
+import type { FolderRecord, MessageQuery } from '../../../engine/index.ts'
 import type { ListParameters } from './schema.ts'
 
 export function messageQueryOf(query: ListParameters, folder: FolderRecord | null): MessageQuery {
@@ -21,9 +21,4 @@ function addressFilters(query: ListParameters): Pick<MessageQuery, (typeof addre
       query[name] === undefined || query[name].length === 0 ? [] : [[name, query[name]]],
     ),
   )
-}
-
-/** Server path → the name that callers use, for the folders of a message. */
-export function folderNames(folders: readonly FolderRecord[]): Map<string, string> {
-  return new Map(folders.map((folder) => [folder.path, folderName(folder)]))
 }

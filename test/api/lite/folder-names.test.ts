@@ -2,7 +2,9 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, before, suite, test } from 'node:test'
 import { newServerPath } from '../../../api/lite/find.ts'
-import { startLiteRig, type LiteRig, type TestMailbox } from './rig.ts'
+import { mail } from '../../support/mail.ts'
+import { until } from '../../support/until.ts'
+import { startLiteRig, type Json, type LiteRig, type TestMailbox } from './rig.ts'
 
 suite('the name of a new folder', () => {
   for (const [name, server, delimiter, path] of [
@@ -64,4 +66,31 @@ suite('a server that refuses CREATE', () => {
       assert.equal(answer.headers['x-service-email-account-status'], `${rig.url}${box.path} OK`)
     })
   }
+})
+
+suite('a server with . between levels', () => {
+  let rig: LiteRig
+  let box: TestMailbox
+  before(async () => {
+    rig = await startLiteRig({ delimiter: '.' })
+    box = await rig.mailbox('dotted')
+    await until('watching', () => rig.engine.accounts.view(box.accountId)?.tags.includes('watching'))
+  })
+  after(() => rig.close())
+
+  test('a change tells its folder as the API names it, also when that folder is gone', async () => {
+    const changes = async () => (await rig.ok('GET', `/lite/users/${box.userId}/changes`))['changes'] as Json[]
+    rig.imap.createFolder(box.email, 'Work.Old')
+    rig.imap.append(box.email, 'Work.Old', mail({ to: box.email, subject: 'filed' }))
+    await box.indexed('filed')
+    const [before] = await until('the change', async () => {
+      const told = await changes()
+      return told.length > 0 ? told : null
+    })
+    assert.deepEqual([before?.['folder'], before?.['folders']], ['Work/Old', ['Work/Old']])
+    rig.imap.deleteFolder(box.email, 'Work.Old')
+    const names = async () => (await rig.list(`${box.path}/folders`)).map((folder) => folder['name'])
+    await until('the folder is gone', async () => !(await names()).includes('Work/Old'))
+    assert.equal((await changes())[0]?.['folder'], 'Work/Old')
+  })
 })

@@ -74,6 +74,8 @@ export interface RigOptions {
   /** Milliseconds since 1970, for signatures and limits of the front. */
   readonly now?: () => number
   readonly capabilities?: readonly string[]
+  /** The mail server's, '/' unless told. */
+  readonly delimiter?: string
   /** Where discovery looks; nowhere otherwise, so that no test ever asks the network. */
   readonly lookUps?: EngineDeps['lookUps']
 }
@@ -107,6 +109,7 @@ export async function startLiteRig(options: RigOptions = {}): Promise<LiteRig> {
   const imap = await createImapServer({
     users: {},
     ...(options.capabilities === undefined ? {} : { capabilities: options.capabilities }),
+    ...(options.delimiter === undefined ? {} : { delimiter: options.delimiter }),
   })
   const lookUps = { ...nowhere, ...options.lookUps }
   const engine = await createEngine({ config, log: options.log ?? silentLogger, lookUps })
