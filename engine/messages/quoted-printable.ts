@@ -3,6 +3,7 @@
  * White space at the end of a line was added in transport and goes (rule 3); `=` with the line end after it is a soft break
  * (rule 5); an `=` that is neither that nor `=XX` stays as it is, and so do raw 8-bit bytes.
  */
+import type { TransferDecoder } from './transfer-decoder.ts'
 
 const [tab, lf, cr, space, equals] = [0x09, 0x0a, 0x0d, 0x20, 0x3d]
 
@@ -89,8 +90,7 @@ function ending(state: State): number[] {
   return state.mode === 'spaceCr' ? [cr] : []
 }
 
-/** See TransferDecoder in transfer-encoding.ts. */
-export function createQuotedPrintableDecoder(): { write(chunk: Buffer): Buffer; end(): Buffer } {
+export function createQuotedPrintableDecoder(): TransferDecoder {
   const state: State = { mode: 'text', held: [], out: Buffer.alloc(0), length: 0 }
   return {
     write: (chunk) => {

@@ -5,13 +5,8 @@
  */
 import { Transform, type TransformCallback } from 'node:stream'
 import { createQuotedPrintableDecoder } from './quoted-printable.ts'
+import type { TransferDecoder } from './transfer-decoder.ts'
 import { createUuDecoder } from './uuencode.ts'
-
-/** Fed in pieces of any size; `end` gives what was still held back. */
-export interface TransferDecoder {
-  write(chunk: Buffer): Buffer
-  end(): Buffer
-}
 
 const nothing = Buffer.alloc(0)
 const notBase64 = /[^A-Za-z0-9+/=]+/g

@@ -2,7 +2,7 @@
  * uuencode as a Content-Transfer-Encoding (x-uuencode: never standardised, still sent): lines between `begin <mode> <name>` and
  * `end`, each with its number of bytes as its first character (POSIX uuencode, historical algorithm).
  */
-import type { TransferDecoder } from './transfer-encoding.ts'
+import type { TransferDecoder } from './transfer-decoder.ts'
 
 /** No line of an encoder is longer than 61 characters; a longer one is not held whole. */
 const longestLine = 1000
