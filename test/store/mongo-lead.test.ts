@@ -6,6 +6,7 @@ import { silentLogger } from '../../engine/observe/log.ts'
 import { openCollections, type Collections } from '../../engine/store/mongo/documents.ts'
 import { takeLead, type Lead } from '../../engine/store/mongo/lead.ts'
 import { createMongoStore } from '../../engine/store/mongo/index.ts'
+import { openMongoTransfer } from '../../engine/store/mongo/transfer.ts'
 import { needs } from '../support/require.ts'
 import { until } from '../support/until.ts'
 import { rejectsWith } from './contract/mailbox.ts'
@@ -141,6 +142,58 @@ suite('who serves a database', needs('mongodb'), () => {
     assert.equal(both.filter(({ state }) => state.lead !== null).length, 1)
     await first.release()
     await Promise.all(both.map(async ({ joined }) => (await joined).release()))
+  })
+
+  test('patience with one that is at work ends, in words', async () => {
+    const other = await elsewhere()
+    const quick = { timeoutMs: 5000, log: silentLogger, patienceMs: 100, beatMs: 20 }
+    for (const role of ['source', 'target'] as const) {
+      await assert.rejects(openMongoTransfer({ ...quick, uri: database.uri, role }), {
+        code: 'conflict',
+        message: /^127\.0\.0\.1:\d+\/\w+ is served by another process \(1 at elsewhere\): stop that one first$/,
+      })
+    }
+    await other.stop()
+    await meta().updateOne({ _id: 'lead' }, { $set: { owner: '' } })
+  })
+
+  test('a copy that another process takes the database from stops', async () => {
+    const transfer = await openMongoTransfer({
+      uri: database.uri,
+      role: 'target',
+      timeoutMs: 5000,
+      log: silentLogger,
+      beatMs: 20,
+    })
+    assert.deepEqual((await transfer.export('users', null, 10)).records, [])
+    await meta().updateOne({ _id: 'lead' }, { $set: { owner: 'other', place: 'elsewhere' } })
+    const words = /another process has begun to serve the database$/
+    await until('it knows', async () => {
+      const failure: unknown = await transfer.export('users', null, 10).catch((error: unknown) => error)
+      return failure instanceof Error && words.test(failure.message)
+    })
+    await assert.rejects(transfer.import('users', []), words)
+    await transfer.close()
+    assert.equal((await holder())?.owner, 'other')
+    await meta().updateOne({ _id: 'lead' }, { $set: { owner: '' } })
+  })
+
+  test('who stands by leaves the schema alone until it is its turn', async () => {
+    const schema = client.db().collection<{ _id: string; version: number }>('meta')
+    const version = async (): Promise<number> => (await schema.findOne({ _id: 'schema' }))?.version ?? 0
+    const newest = await version()
+    await schema.updateOne({ _id: 'schema' }, { $set: { version: 1 } })
+    const other = await elsewhere()
+    const lines: string[] = []
+    const log = { ...silentLogger, info: (_: unknown, text?: unknown) => void lines.push(String(text)) }
+    const opening = createMongoStore({ uri: database.uri, pool: 3, timeoutMs: 5000, log, lost: () => undefined })
+    await until('it stands by', () => lines.includes('another process serves this database'))
+    assert.equal(await version(), 1)
+    await other.stop()
+    await meta().updateOne({ _id: 'lead' }, { $set: { owner: '' } })
+    const store = await opening
+    assert.equal(await version(), newest)
+    await store.close()
   })
 
   test('a store opened for an engine waits for its turn, and gives it back when it is closed', async () => {

@@ -6,6 +6,7 @@ import type { Logger } from '../../observe/log.ts'
 import { openCollections } from './documents.ts'
 import { firstLine, startRefusal, storeError } from './errors.ts'
 import { createIndexes } from './indexes.ts'
+import { takeLead, type Lead, type LeadOptions } from './lead.ts'
 import { copyNote, isStore, migrate } from './schema.ts'
 import { describeUri, type UriFacts } from './uri.ts'
 
@@ -16,8 +17,10 @@ export interface ConnectOptions {
   /** Deadline of one operation. */
   readonly timeoutMs: number
   readonly log: Logger
-  /** Ends the waiting for a database that is away. */
+  /** Ends the waiting for a database that is away, or that another process serves. */
   readonly signal?: AbortSignal
+  /** For who must be alone: waits for its turn before anything is looked at or written. See lead.ts. */
+  readonly alone?: Pick<LeadOptions, 'lost' | 'patienceMs' | 'beatMs'>
 }
 
 /**
@@ -56,13 +59,15 @@ function databaseOf(client: MongoClient, name: string): Db {
 export interface Connection {
   readonly client: MongoClient
   readonly db: Db
+  /** Hands over to whoever stands by, and closes the client. */
+  readonly close: () => Promise<void>
 }
 
 /**
  * Connects and brings collections, indexes and schema up to date. A database that is away is waited for, with one warning
  * that names the host and quiet repeats. Rejects at once with AppError `bad_request` when the URI cannot be read, the login is
- * rejected, the schema is newer or the source of a copy is no store; `conflict` when the copy into it is unfinished;
- * `shutting_down` when `signal` is aborted.
+ * rejected, the schema is newer or the source of a copy is no store; `conflict` when the copy into it is unfinished, or patience
+ * with another process ends; `shutting_down` when `signal` is aborted.
  */
 export async function connect(options: ConnectOptions, role: Role = 'service'): Promise<Connection> {
   const { log, signal } = options
@@ -93,22 +98,42 @@ async function pause(ms: number, signal: AbortSignal | undefined): Promise<void>
 /** The open client, or why the database must be waited for. */
 async function tryConnect(options: ConnectOptions, facts: UriFacts, role: Role): Promise<Connection | AppError> {
   const client = openClient(options.uri, clientOptions(options))
+  let lead: Lead | null = null
+  const close = async (): Promise<void> => {
+    await lead?.release()
+    await client.close()
+  }
   try {
     // now: a client whose first operation finds no server closes for good
     await client.connect()
     const db = databaseOf(client, facts.name)
     await db.command({ ping: 1 })
+    // a misspelt source is not even written to to be alone in it
+    if (role === 'source') await checkRole(db, facts, role)
+    lead = await leadOf(db, facts, options)
     await checkRole(db, facts, role)
     await prepare(options, db)
-    return { client, db }
+    return { client, db, close }
   } catch (error) {
-    await client.close()
+    await close()
     const refusal = startRefusal(error, facts.host)
     if (refusal) throw refusal
     const failure = storeError(error)
     if (failure.code !== 'store_unavailable') throw failure
     return failure
   }
+}
+
+/** null = may be one of many. */
+async function leadOf(db: Db, { host, name }: UriFacts, options: ConnectOptions): Promise<Lead | null> {
+  const { alone, log, signal } = options
+  if (alone === undefined) return null
+  return takeLead(openCollections(db), {
+    ...alone,
+    name: `${host}/${name}`,
+    log,
+    ...(signal === undefined ? {} : { signal }),
+  })
 }
 
 /** Before anything is written: a misspelt source stays as it is not, and half a store is none. */

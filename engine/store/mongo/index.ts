@@ -10,7 +10,6 @@ import { createDevelopers } from './developers.ts'
 import { openCollections, type MongoContext } from './documents.ts'
 import { createFolders } from './folders.ts'
 import { guarded, within } from './guard.ts'
-import { takeLead } from './lead.ts'
 import { createMessages } from './messages.ts'
 import { createNonces } from './nonces.ts'
 import { createOutbox } from './outbox.ts'
@@ -46,20 +45,11 @@ const pingMs = 5000
  * rejected, or a newer Mailroom has written the database.
  */
 export async function createMongoStore(options: MongoOptions): Promise<Store> {
-  const connection = await connect(options)
-  const { lost } = options
-  const store = createStore(connection, options)
-  if (lost === undefined) return store
-  try {
-    const lead = await takeLead(openCollections(connection.db), { ...options, lost })
-    return { ...store, close: () => lead.release().finally(() => store.close()) }
-  } catch (error) {
-    await store.close()
-    throw error
-  }
+  const { lost, ...rest } = options
+  return createStore(await connect(lost === undefined ? rest : { ...rest, alone: { lost } }), options)
 }
 
-function createStore({ client, db }: Connection, { timeoutMs, now = Date.now }: MongoOptions): Store {
+function createStore({ db, close }: Connection, { timeoutMs, now = Date.now }: MongoOptions): Store {
   const context: MongoContext = { collections: openCollections(db), now, read: { maxTimeMS: timeoutMs } }
   return {
     kind: 'mongodb',
@@ -84,6 +74,6 @@ function createStore({ client, db }: Connection, { timeoutMs, now = Date.now }: 
       })
       await within(answer, Math.min(pingMs, timeoutMs))
     },
-    close: () => client.close(),
+    close,
   }
 }

@@ -20,10 +20,14 @@ const silentMs = 15_000
 const releaseMs = 2000
 
 export interface LeadOptions {
+  /** Host and database, for people. */
+  readonly name?: string
   readonly log: Logger
   readonly signal?: AbortSignal
   /** Another process has taken over: nothing may be served from then on. */
   readonly lost: () => void
+  /** Wait no longer for one that is at work; at least as long as silence. Default: for ever. */
+  readonly patienceMs?: number
   /** Milliseconds between two beats, and of silence after which one is dead. For tests. */
   readonly beatMs?: number
   readonly silentMs?: number
@@ -47,12 +51,16 @@ type Meta = Collection<Holder>
 
 const _id = 'lead'
 
-/** Waits until it is this one's turn. AppError `shutting_down` when `signal` is aborted. */
+/** Long enough to know the dead from the living. */
+export const leadPatienceMs = silentMs + 2 * beatMs
+
+/** Waits until it is this one's turn. AppError `shutting_down` when `signal` is aborted, `conflict` when patience ends. */
 export async function takeLead(collections: Pick<Collections, 'meta'>, options: LeadOptions): Promise<Lead> {
   const meta = collections.meta as unknown as Meta
   const { log, signal } = options
   const me: Holder = { _id, owner: randomUUID(), place: placeOf(), pid: process.pid, beat: 0 }
   const silence = createSilence(options.silentMs ?? silentMs)
+  const until = performance.now() + (options.patienceMs ?? Infinity)
   let told = false
   for (;;) {
     const other = await attempt(meta, me, silence).catch(() => {
@@ -60,6 +68,12 @@ export async function takeLead(collections: Pick<Collections, 'meta'>, options: 
       return me
     })
     if (other === null) break
+    if (performance.now() >= until) {
+      throw new AppError(
+        'conflict',
+        `${options.name ?? 'the database'} is served by another process (${other.pid} at ${other.place}): stop that one first`,
+      )
+    }
     if (!told && other !== me) log.info({ place: other.place, pid: other.pid }, 'another process serves this database')
     told ||= other !== me
     await sleep(options.beatMs ?? beatMs, undefined, signal ? { signal } : {}).catch((cause: unknown) => {

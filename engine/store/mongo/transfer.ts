@@ -1,5 +1,6 @@
 /** Everything in the database as plain records, and back; see ../transfer.ts. */
 import type { Collection, Filter } from 'mongodb'
+import { AppError } from '../../errors.ts'
 import type { Logger } from '../../observe/log.ts'
 import type { ExportedPage, StoreTransfer, TransferName, TransferRecords } from '../transfer.ts'
 import { accountDoc, accountRecord } from './accounts.ts'
@@ -7,6 +8,7 @@ import { connect, type Role } from './connect.ts'
 import { contactDoc, contactRecord } from './contacts.ts'
 import { openCollections, toDoc, toRecord, type Collections } from './documents.ts'
 import { guarded } from './guard.ts'
+import { leadPatienceMs } from './lead.ts'
 import { messageDoc, messageRecord } from './message-rows.ts'
 import { nonceDoc } from './nonces.ts'
 import { outboxDoc, outboxRecord } from './outbox-rows.ts'
@@ -24,6 +26,9 @@ export interface MongoTransferOptions {
   readonly log: Logger
   /** Ends the wait for a database that is away. */
   readonly signal?: AbortSignal
+  /** How long another process is waited for, and how often it is looked at. For tests. */
+  readonly patienceMs?: number
+  readonly beatMs?: number
 }
 
 /** One collection's way out and in. */
@@ -96,25 +101,43 @@ function createSides(collections: Collections): Sides {
   }
 }
 
-/** Connects as a store does. Errors as those of the port. */
+/**
+ * Connects as a store does, and serves the database alone while it is open: AppError `conflict` when another process is at work in
+ * it, at once or later. Other errors as those of the port.
+ */
 export async function openMongoTransfer(options: MongoTransferOptions): Promise<StoreTransfer> {
   const { host, name } = describeUri(options.uri)
-  const { client, db } = await connect({ ...options, pool: 4 }, options.role)
+  let alone = true
+  const lost = (): void => void (alone = false)
+  const { patienceMs = leadPatienceMs, beatMs } = options
+  const turn = { lost, patienceMs, ...(beatMs === undefined ? {} : { beatMs }) }
+  const { db, close } = await connect({ ...options, pool: 4, alone: turn }, options.role)
   const collections = openCollections(db)
   const sides = createSides(collections)
+  const mustBeAlone = (): void => {
+    if (!alone) throw new AppError('conflict', `${host}/${name}: another process has begun to serve the database`)
+  }
   const steps = guarded(
     {
       identity: () => storeIdentity(collections),
       count: (collection: TransferName) => sides[collection].count(),
-      export: <N extends TransferName>(collection: N, after: string | null, limit: number): Promise<ExportedPage<N>> =>
-        sides[collection].export(after, limit),
-      import: <N extends TransferName>(collection: N, records: readonly TransferRecords[N][]) =>
-        sides[collection].import(records),
+      export: <N extends TransferName>(
+        collection: N,
+        after: string | null,
+        limit: number,
+      ): Promise<ExportedPage<N>> => {
+        mustBeAlone()
+        return sides[collection].export(after, limit)
+      },
+      import: <N extends TransferName>(collection: N, records: readonly TransferRecords[N][]) => {
+        mustBeAlone()
+        return sides[collection].import(records)
+      },
       progress: () => copyNote(collections),
       saveProgress: (note: string | null) => saveCopyNote(collections, note),
     },
     options.timeoutMs,
     ['count', 'export', 'import'],
   )
-  return { name: `${host}/${name}`, ...steps, close: () => client.close() }
+  return { name: `${host}/${name}`, ...steps, close }
 }
