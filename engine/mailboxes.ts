@@ -163,31 +163,16 @@ async function createUser(
   const { users } = deps.store
   const user = newUser(developer, input)
   if (input.account === undefined) {
-    await orUndo(deps, { userId: user.id }, users.create(user), () => users.remove(user.id))
+    await deps.undo.creation({ userId: user.id }, users.create(user), () => users.remove(user.id))
     return { ok: true, value: { user, account: null } }
   }
   const tried = await tryMailbox(deps, developer, input.account)
   if (!tried.ok) return tried
   const account = newAccount(deps, user, input.account, labelOf(input.account))
   const facts = { userId: user.id, accountId: account.id }
-  await orUndo(deps, facts, users.createWithAccount(user, account), () => users.undoCreate(user.id, account.id))
+  await deps.undo.creation(facts, users.createWithAccount(user, account), () => users.undoCreate(user.id, account.id))
   await startAccount(deps, account)
   return { ok: true, value: { user, account } }
-}
-
-/** Why it failed is the answer, whatever comes of taking it back. */
-async function orUndo(
-  { undo }: Deps,
-  facts: Readonly<Record<string, string>>,
-  creation: Promise<unknown>,
-  takeBack: () => Promise<unknown>,
-): Promise<void> {
-  try {
-    await creation
-  } catch (error) {
-    if (isAppError(error, 'store_unavailable')) await undo.run(facts, takeBack)
-    throw error
-  }
 }
 
 function newUser(developer: DeveloperRecord, input: UserInput): UserRecord {
@@ -212,7 +197,7 @@ async function createAccount(
   if (!tried.ok) return tried
   const account = await storeAccount(deps, user, input)
   const added = deps.store.users.addAddress(user.id, account.email)
-  await orUndo(deps, { accountId: account.id }, added, async () => {
+  await deps.undo.creation({ accountId: account.id }, added, async () => {
     await deps.accounts.stop(account.id)
     await deps.store.accounts.remove(account.id)
   })
@@ -245,7 +230,7 @@ async function storeAccount(deps: Deps, user: UserRecord, input: AccountInput): 
     const account = newAccount(deps, user, input, copy === 1 ? base : `${base}::${copy}`)
     try {
       const creation = deps.store.accounts.create(account)
-      await orUndo(deps, { accountId: account.id }, creation, () => deps.store.accounts.remove(account.id))
+      await deps.undo.creation({ accountId: account.id }, creation, () => deps.store.accounts.remove(account.id))
     } catch (error) {
       if (isAppError(error, 'conflict')) continue
       throw error

@@ -3,12 +3,15 @@
  * Tried at once, and again until it is done; what a process that ends meanwhile leaves is found at the next start
  * (accounts/orphans.ts).
  */
+import { isAppError } from './errors.ts'
 import type { Logger } from './observe/log.ts'
 
 const firstWaitMs = 1000
 const longestWaitMs = 30_000
 
 export interface Undo {
+  /** A step of a creation; when its outcome is not known, it is taken back. Why it failed is the answer, whatever comes of that. */
+  creation<T>(facts: Readonly<Record<string, string>>, step: Promise<T>, takeBack: () => Promise<unknown>): Promise<T>
   /** Resolves after the first try, whatever came of it. `facts` name what is taken back, in the log. Repeating `work` must do no harm. */
   run(facts: Readonly<Record<string, string>>, work: () => Promise<unknown>): Promise<void>
   /** Gives up what is left. */
@@ -26,20 +29,29 @@ export function createUndo(log: Pick<Logger, 'warn' | 'info'>, lateMs: number): 
     timer.unref()
     timers.add(timer)
   }
-  return {
-    async run(facts, work) {
-      const attempt = async (waitMs: number, last: boolean): Promise<void> => {
-        try {
-          await work()
-          log.info(facts, last ? 'nothing is left of a creation that failed' : 'a creation that failed is taken back')
-          if (!last) later(lateMs, () => void attempt(firstWaitMs, true))
-        } catch (error) {
-          log.warn({ ...facts, err: error, retryInMs: waitMs }, 'a creation that failed is not taken back yet')
-          later(waitMs, () => void attempt(Math.min(waitMs * 2, longestWaitMs), last))
-        }
+  const run: Undo['run'] = async (facts, work) => {
+    const attempt = async (waitMs: number, last: boolean): Promise<void> => {
+      try {
+        await work()
+        log.info(facts, last ? 'nothing is left of a creation that failed' : 'a creation that failed is taken back')
+        if (!last) later(lateMs, () => void attempt(firstWaitMs, true))
+      } catch (error) {
+        log.warn({ ...facts, err: error, retryInMs: waitMs }, 'a creation that failed is not taken back yet')
+        later(waitMs, () => void attempt(Math.min(waitMs * 2, longestWaitMs), last))
       }
-      await attempt(firstWaitMs, false)
+    }
+    await attempt(firstWaitMs, false)
+  }
+  return {
+    async creation(facts, step, takeBack) {
+      try {
+        return await step
+      } catch (error) {
+        if (isAppError(error, 'store_unavailable')) await run(facts, takeBack)
+        throw error
+      }
     },
+    run,
     close() {
       for (const timer of timers) clearTimeout(timer)
       timers.clear()

@@ -7,6 +7,7 @@ import { newId, outboxId } from '../store/ids.ts'
 import type { Store } from '../store/port.ts'
 import type { OutboxRecord, WebhookFilters, WebhookRecord } from '../store/records.ts'
 import { freshHealth } from '../store/rows.ts'
+import type { Undo } from '../undo.ts'
 import type { Actors } from './actors.ts'
 import type { Attempts } from './attempts.ts'
 import type { Composer } from './composer.ts'
@@ -29,6 +30,7 @@ export interface AdminDeps {
   readonly composer: Composer
   readonly history: History
   readonly redeliveries: Redeliveries
+  readonly undo: Undo
   readonly now: () => number
 }
 
@@ -42,12 +44,7 @@ export function createAdmin(deps: AdminDeps): Admin {
   return {
     create: (owner, input) => create(deps, owner, input),
     edit: (webhook, input) => inTurn(webhook.id, () => edit(deps, webhook, input)),
-    async remove(webhook) {
-      deps.targets.remove(webhook.id)
-      await deps.redeliveries.stop(webhook.id)
-      await deps.store.webhooks.remove(webhook.id)
-      await deps.actors.remove(webhook.id)
-    },
+    remove: (webhook) => remove(deps, webhook),
     rotateSecret: (webhook) => inTurn(webhook.id, () => rotateSecret(deps, webhook)),
     secret: (webhook) => currentSecret(secretsOf(deps, webhook)),
     test: (webhook) => test(deps, webhook),
@@ -116,11 +113,19 @@ async function create(
   }
   const webhook = { ...blank, ...patchOf(blank, input) }
   compileMatcher(webhook)
-  await deps.store.webhooks.create(webhook)
+  const facts = { webhookId: id }
+  await deps.undo.creation(facts, deps.store.webhooks.create(webhook), () => deps.store.webhooks.remove(id))
   deps.targets.put(webhook)
   deps.actors.start(id, webhook)
-  await deps.history.startFor(webhook)
+  await deps.undo.creation(facts, deps.history.startFor(webhook), () => remove(deps, webhook))
   return webhook
+}
+
+async function remove({ targets, redeliveries, store, actors }: AdminDeps, { id }: WebhookRecord): Promise<void> {
+  targets.remove(id)
+  await redeliveries.stop(id)
+  await store.webhooks.remove(id)
+  await actors.remove(id)
 }
 
 type Patch = Partial<Omit<WebhookRecord, 'id' | 'developerId' | 'userId' | 'createdAt'>>

@@ -9,6 +9,7 @@ import type { Metrics } from '../observe/metrics.ts'
 import type { Sealer } from '../secrets/seal.ts'
 import type { Store } from '../store/port.ts'
 import type { AccountRecord, OutboxRecord, WebhookRecord } from '../store/records.ts'
+import { createUndo } from '../undo.ts'
 import { type Actors, createActors } from './actors.ts'
 import { createAdmin } from './admin.ts'
 import { createAttempts } from './attempts.ts'
@@ -113,8 +114,11 @@ function build(deps: WebhooksDeps) {
   const reread = (channelId: string) => actors.reread(channelId)
   const history = createHistory({ store, targets, config, log, now, reread })
   const redeliveries = createRedeliveries({ store, targets, log, now, reread })
-  const admin = createAdmin({ config, store, sealer, targets, actors, attempts, composer, history, redeliveries, now })
+  const undo = createUndo(log, 2 * config.MAILROOM_STORE_TIMEOUT)
+  const parts = { config, store, sealer, targets, actors, attempts, composer, history, redeliveries, undo, now }
+  const admin = createAdmin(parts)
   const stopWork = async () => {
+    undo.close()
     await actors.stopAll(config.MAILROOM_SHUTDOWN_TIMEOUT)
     await recorder.close(config.MAILROOM_SHUTDOWN_TIMEOUT)
     await http.close()

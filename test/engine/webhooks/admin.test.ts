@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import fc from 'fast-check'
+import { AppError } from '../../../engine/errors.ts'
 import type { AccountRecord, MessageFacts, WebhookFilters } from '../../../engine/store/records.ts'
 import type { WebhookInput } from '../../../engine/webhooks/types.ts'
 import { bodySignatureValid, standardSignatureValid } from '../../support/receiver.ts'
@@ -155,6 +156,30 @@ suite('webhooks as developers see them', () => {
     assert.equal(await wing.webhooks.redeliver(webhook, { from: Date.now() - 60_000, until: Date.now() + 1 }), 2)
     await until('all again', () => receiver.at(path).length === 5)
     assert.equal(await wing.webhooks.redeliver(webhook, { from: Date.now() + 60_000 }), 0)
+  })
+
+  test('a creation whose outcome the store does not know is taken back, and told nothing', async () => {
+    const path = freshPath()
+    const store = house.store.webhooks as { create: typeof house.store.webhooks.create }
+    const { create } = store
+    let made = ''
+    store.create = async (webhook) => {
+      await create(webhook)
+      made = webhook.id
+      throw new AppError('store_unavailable', 'the answer was lost')
+    }
+    try {
+      await assert.rejects(hook(path), { code: 'store_unavailable' })
+    } finally {
+      store.create = create
+    }
+    assert.notEqual(made, '')
+    assert.equal(await house.store.webhooks.get(made), null)
+    assert.equal(wing.webhooks.view(made), null)
+    const again = await hook(path)
+    await arrive(house.store, wing.webhooks, account, [{ facts: facts('after-all') }])
+    const [callback] = await until('one callback', () => (receiver.at(path).length > 0 ? receiver.at(path) : null))
+    assert.equal(callback?.body['webhook_id'], again.id)
   })
 
   test('dry run and explain tell which filter said no', async () => {
