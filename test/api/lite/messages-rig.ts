@@ -15,7 +15,7 @@ import { chosenStore } from '../../support/store-choice.ts'
 import { until } from '../../support/until.ts'
 import { userBody } from '../../support/users.ts'
 import { basic } from '../core/rig.ts'
-import { allRead } from './rig.ts'
+import { allRead, quickSettings } from './rig.ts'
 
 export type Json = Record<string, unknown>
 
@@ -54,24 +54,10 @@ export interface Mailbox {
   idOf(uid: number, folder?: string): Promise<string>
 }
 
-const settings = {
-  MAILROOM_API_KEY: 'frame-key',
-  MAILROOM_API_SECRET: 'frame secret & more',
-  MAILROOM_ALLOW_PRIVATE: '1',
-  MAILROOM_SQLITE_SYNC: 'off',
-  MAILROOM_RATE_CALLS_PER_HOUR: '0',
-  MAILROOM_RATE_IMAP_PER_MINUTE: '0',
-  MAILROOM_LOGINS_PER_MINUTE: '0',
-  MAILROOM_FOLDER_POLL: '300ms',
-  MAILROOM_BACKOFF_FIRST: '50ms',
-  MAILROOM_BACKOFF_MAX: '200ms',
-  MAILROOM_SHUTDOWN_TIMEOUT: '3s',
-}
-
 export async function startMessageRig(env: Readonly<Record<string, string>> = {}): Promise<MessageRig> {
   const folder = mkdtempSync(join(tmpdir(), 'mailroom-messages-'))
   const store = chosenStore()
-  const config = readConfig({ ...settings, MAILROOM_DATA_DIR: folder, ...store.env, ...env })
+  const config = readConfig({ ...quickSettings, MAILROOM_DATA_DIR: folder, ...store.env, ...env })
   const dovecot = await startDovecot()
   const engine = await createEngine({ config, log: silentLogger })
   await engine.developers.ensureFirst()

@@ -86,7 +86,7 @@ const nowhere: NonNullable<EngineDeps['lookUps']> = {
 }
 
 /** Quick where a test would wait, without limits where a test would hit them. */
-const settings = {
+export const quickSettings = {
   MAILROOM_API_KEY: apiKey,
   MAILROOM_API_SECRET: apiSecret,
   MAILROOM_ALLOW_PRIVATE: '1',
@@ -105,7 +105,7 @@ const settings = {
 export async function startLiteRig(options: RigOptions = {}): Promise<LiteRig> {
   const folder = mkdtempSync(join(tmpdir(), 'mailroom-lite-'))
   const store = chosenStore()
-  const config = readConfig({ ...settings, MAILROOM_DATA_DIR: folder, ...store.env, ...options.env })
+  const config = readConfig({ ...quickSettings, MAILROOM_DATA_DIR: folder, ...store.env, ...options.env })
   const imap = await createImapServer({
     users: {},
     ...(options.capabilities === undefined ? {} : { capabilities: options.capabilities }),
