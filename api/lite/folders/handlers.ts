@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { AppError, badParameter, folderName, isAppError, type FolderRecord } from '../../../engine/index.ts'
 import { defineRoute, type Call, type Route } from '../../route.ts'
 import { accountPath } from '../email_accounts/schema.ts'
-import { findAccount, findFolder, lookUpFolder, newServerPath, type Mailbox } from '../find.ts'
+import { findAccount, findFolder, newServerPath, type Mailbox } from '../find.ts'
 import { liteUrls } from '../urls.ts'
 import { presentFolder } from './present.ts'
 import { createAnswer, folderPath, folderQuery, folderView, listQuery, nameOnly } from './schema.ts'
@@ -65,12 +65,12 @@ const create = defineRoute({
     const mailbox = await findAccount(call, path.id, path.label)
     const { account, user } = mailbox
     const known = await foldersOf(call, mailbox)
-    if ((await lookUpFolder(call, account, path.folder, query.delimiter)) !== null)
-      throw new AppError('conflict', `folder ${path.folder} exists already`)
     const delimiter = known.find((folder) => folder.delimiter !== '')?.delimiter ?? '/'
     const wanted = newServerPath(path.folder, delimiter, query.delimiter)
     call.touchesImap(user)
-    const folder = await call.engine.accounts.createFolder(account.id, wanted).catch(nameRefused)
+    // Whether there is one already the server knows: the index may not have heard of what others made or removed.
+    const making = call.engine.accounts.createFolder(account.id, wanted)
+    const folder = await making.catch((error: unknown) => nameRefused(path.folder, error))
     return { success: true, resource_url: liteUrls(call.baseUrl).folder(account, folderName(folder)) }
   },
 })
@@ -88,7 +88,8 @@ const otherReasons: ReadonlySet<unknown> = new Set([
 ])
 
 /** A NO or BAD of the server to CREATE; without a code it is for the name. */
-function nameRefused(error: unknown): never {
+function nameRefused(name: string, error: unknown): never {
+  if (isAppError(error, 'conflict')) throw new AppError('conflict', `folder ${name} exists already`, { cause: error })
   if (!isAppError(error, 'server_refused') && !isAppError(error, 'not_found')) throw error
   const { response, responseCode } = error.details
   if (response === undefined || otherReasons.has(responseCode)) throw error

@@ -53,7 +53,7 @@ async function openNew(context: SyncContext, path: string): Promise<void> {
   })
 }
 
-/** Changes the folders on the server, and brings the stored list up to date with it. */
+/** Changes the folders on the server, and brings the stored list up to date with it: also when it is told that others did. */
 async function relisted(
   { live, relist }: CommandDeps,
   accountId: string,
@@ -61,7 +61,12 @@ async function relisted(
 ): Promise<LiveAccount> {
   const account = await live(accountId)
   await account.link.run('api', async (session) => {
-    await change?.(session)
+    try {
+      await change?.(session)
+    } catch (error) {
+      if (isAppError(error, 'conflict') || isAppError(error, 'not_found')) await relist(account, session)
+      throw error
+    }
     await relist(account, session)
   })
   return account

@@ -109,6 +109,21 @@ suite('folders on Dovecot', needs('dovecot'), () => {
     await imap.command('CREATE Secretly')
     await imap.close()
     assert.equal((await rig.call('POST', one('Secretly'))).status, 409)
+    assert.equal((await rig.call('GET', one('Secretly'))).status, 200, 'who heard of it knows it')
+  })
+
+  test('a folder that the index has and the server has not is made; so is one that was but a level above others', async () => {
+    await rig.ok(one('Short-lived'), 'POST')
+    const imap = await rig.dovecot.connect(mailbox.email)
+    await imap.command('DELETE Short-lived')
+    await imap.close()
+    await rig.ok(one('Short-lived'), 'POST')
+    await rig.ok(one('Above/Below'), 'POST')
+    await rig.ok(one('Above'), 'POST')
+    const checked = await rig.dovecot.connect(mailbox.email)
+    for (const name of ['Short-lived', 'Above']) await checked.command(`SELECT ${name}`)
+    await checked.close()
+    assert.equal((await rig.call('POST', one('Above'))).status, 409)
   })
 
   test('counts follow the mail', async () => {
