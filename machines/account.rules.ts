@@ -119,7 +119,8 @@ export function heard(context: AccountContext, at: number): Part {
 
 export function afterFailure(context: AccountContext, failure: Failure): Part {
   const strike = isStrike(failure.class)
-  const strikes = context.resume.strikes + (strike ? 1 : 0)
+  const counted = context.resume.strikes + (strike ? 1 : 0)
+  const strikes = strike && failure.decides === true ? Math.max(counted, context.settings.strikes) : counted
   const attempt = context.resume.attempt + 1
   const disables = strike && (context.status === 'DISABLED' || strikes >= context.settings.strikes)
   const delay = disables ? context.settings.disabledProbeMs : retryDelayMs(context, failure, attempt, strikes)

@@ -29,6 +29,8 @@ export interface Failure {
   /** The server's own hint; null = none. */
   readonly retryAfterMs: number | null
   readonly jitter: number
+  /** A person asked whether the login works, and this is the answer: a rejection needs no repetition to be believed. */
+  readonly decides?: boolean
 }
 
 /** What `connect` and `sync` reject with. Anything else that they throw counts as `protocol` with a general message. */

@@ -1,5 +1,5 @@
 /** The one error middleware, first in the chain: whatever is thrown below becomes the error answer of decisions.md. */
-import { toAppError, type AppError, type ErrorCode, type Logger } from '../../engine/index.ts'
+import { notFound, toAppError, type AppError, type ErrorCode, type Logger } from '../../engine/index.ts'
 import type { FrameContext, Middleware } from '../exchange.ts'
 
 export interface ErrorBody {
@@ -14,10 +14,16 @@ const signatureCode = 105
 /** Seconds to wait when nobody knows better. */
 const patience: Readonly<Record<number, number>> = { 429: 60, 503: 30, 504: 10 }
 
+/** The other call is nearly through. */
+const leasePatience = 2
+
+/** Failures of ours that are no news: what has happened is in the log from where it happened. */
+const expected: ReadonlySet<ErrorCode> = new Set(['lease_lost', 'shutting_down'])
+
 /** Failures of ours are told in these words; what happened is in the log, under the request id. */
 const ownWords: Partial<Readonly<Record<ErrorCode, string>>> = {
   store_unavailable: 'the service cannot reach its store at the moment',
-  lease_lost: 'the email account is being taken over by another process; try again',
+  lease_lost: 'the email account is just being changed by another call, or served by another process; try again',
   shutting_down: 'the service is stopping; try again',
 }
 
@@ -32,13 +38,21 @@ export function errorAnswers(log: Logger): Middleware {
     try {
       await next()
     } catch (thrown) {
-      const error = toAppError(thrown)
+      const error = inCallersWords(ctx, toAppError(thrown))
       report(log, ctx, error)
       // Too late for an answer: the client must not take half a body for a whole one.
       if (ctx.headerSent) ctx.res.destroy()
       else answer(ctx, error)
     }
   }
+}
+
+/** An email account that has gone meanwhile is known to the engine by its id, and to the caller by its label. */
+function inCallersWords(ctx: FrameContext, error: AppError): AppError {
+  const { account } = ctx.state.exchange
+  const { kind, id } = error.details
+  if (error.code !== 'not_found' || kind !== 'email account' || account === null || id !== account.id) return error
+  return notFound('email account', account.label)
 }
 
 function answer(ctx: FrameContext, error: AppError): void {
@@ -57,14 +71,17 @@ function answer(ctx: FrameContext, error: AppError): void {
 }
 
 /** null when the same call will fare no better later. */
-function secondsToWait({ retryAfterMs, retryable, status }: AppError): number | null {
+function secondsToWait({ retryAfterMs, retryable, status, code }: AppError): number | null {
   if (retryAfterMs !== null) return Math.max(1, Math.ceil(retryAfterMs / 1000))
+  if (code === 'lease_lost') return leasePatience
   return retryable ? (patience[status] ?? null) : null
 }
 
 function report(log: Logger, ctx: FrameContext, error: AppError): void {
   const { requestId, routePath } = ctx.state.exchange
   const facts = { requestId, method: ctx.method, route: routePath, code: error.code }
-  if (error.fault === 'us') log.error({ ...facts, err: error.cause ?? error }, 'api call failed')
+  if (expected.has(error.code) || error.details.quiet === true)
+    log.debug({ ...facts, reason: error.message }, 'api call failed')
+  else if (error.fault === 'us') log.error({ ...facts, err: error.cause ?? error }, 'api call failed')
   else if (error.fault === 'remote') log.warn({ ...facts, reason: error.message }, 'mail server failed an api call')
 }

@@ -51,7 +51,7 @@ const readyRoute = defineRoute({
   errors: [503],
   async handler(_input, { engine }) {
     if (await engine.ready()) return { status: 'ok' as const }
-    throw new AppError('store_unavailable', 'not ready')
+    throw new AppError('store_unavailable', 'not ready', { details: { quiet: true } })
   },
 })
 

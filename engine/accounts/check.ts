@@ -1,6 +1,7 @@
 /**
  * force_status_check=1: a second login beside the actor's. The chart hears of its outcome, and the record says the same when this
- * answers. A first rejection does not make the account DISABLED, so what came of the login itself is answered too.
+ * answers: a login that is rejected makes the account DISABLED at once, a server that is away says nothing against it. So what came
+ * of the login itself is answered too.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { AppError, notFound } from '../errors.ts'
@@ -36,7 +37,10 @@ export async function checkNow({ sync, sealer, probe, registry }: CheckDeps, acc
   }
   const at = sync.now()
   if (result.ok) registry.send(accountId, { type: 'CHECK_PASSED', at })
-  else registry.send(accountId, { type: 'CHECK_FAILED', failure: failureFrom(sync, failureError(result)) })
+  else {
+    const failure = { ...failureFrom(sync, failureError(result)), decides: true }
+    registry.send(accountId, { type: 'CHECK_FAILED', failure })
+  }
   await recorded(registry, accountId, Math.min(at + recordMs, Math.max(until, at + recordLeastMs)), sync.now)
   return { account: (await sync.store.accounts.get(accountId)) ?? account, failure: result.ok ? null : result }
 }

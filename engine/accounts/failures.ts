@@ -128,11 +128,14 @@ function verdictOf({ status, code, text, phase }: ServerSaid): Verdict {
   return status === 'NO' ? 'auth_rejected' : 'protocol'
 }
 
+/** How long it took Dovecot: nothing that a caller needs. */
+const timing = /\s*\(\d+\.\d{3}(?: \+ \d+\.\d{3}){1,2} secs\)\.?$/
+
 /** A NO, BAD or BYE of the server. details: response (its text), responseCode, status. */
 export function serverFailure(said: ServerSaid, cause?: unknown): AppError {
   const verdict = verdictOf(said)
   const hint = verdict === 'throttled' ? backoffHint(said.text) : null
-  const text = said.text.slice(0, 500)
+  const text = said.text.slice(0, 500).replace(timing, '')
   return new AppError(verdict, text === '' ? words[verdict] : `${words[verdict]}: ${text}`, {
     cause,
     details: { response: text, responseCode: said.code, status: said.status },

@@ -73,7 +73,7 @@ function createTrialLogin({ sync, limiter, tokens }: RuntimeDeps): Probe {
 function createLiveCommands(sync: SyncDeps, pool: Pool): ReturnType<typeof createCommands> {
   return createCommands({
     sync,
-    live: (accountId) => liveAccount(pool, accountId, sync.now),
+    live: (accountId) => liveAccount(pool, accountId, sync.store, sync.now),
     async relist({ state }, session) {
       await createFolderPoll({ deps: sync, state, session }).list()
     },

@@ -2,7 +2,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { AccountSnapshot } from '../../machines/account.machine.ts'
 import { describeAccount } from '../../machines/view.ts'
-import { AppError } from '../errors.ts'
+import { AppError, notFound } from '../errors.ts'
+import type { Store } from '../store/port.ts'
 import type { LiveAccount } from './commands/index.ts'
 import type { Pool } from './pool.ts'
 
@@ -10,10 +11,11 @@ import type { Pool } from './pool.ts'
 const settleMs = 10_000
 const settleStepMs = 25
 
-/** Rejects with `account_disabled` or `account_unavailable`. */
+/** Rejects with `account_disabled` or `account_unavailable`; `not_found` when it has been removed. */
 export async function liveAccount(
   { registry, runtimes }: Pool,
   accountId: string,
+  store: Pick<Store, 'accounts'>,
   now: () => number,
 ): Promise<LiveAccount> {
   const until = now() + settleMs
@@ -22,14 +24,21 @@ export async function liveAccount(
     const live = runtimes.get(accountId)?.live() ?? null
     if (snapshot !== null && live !== null && (snapshot.hasTag('watching') || snapshot.hasTag('syncing'))) return live
     const settling = snapshot !== null && (snapshot.hasTag('connecting') || snapshot.hasTag('syncing'))
-    if (!settling || now() >= until) throw unavailable(snapshot, now(), accountId)
+    if (snapshot === null) throw await absent(store, accountId)
+    if (!settling || now() >= until) throw unavailable(snapshot, now())
     await sleep(settleStepMs)
   }
 }
 
-function unavailable(snapshot: AccountSnapshot | null, now: number, accountId: string): AppError {
-  if (snapshot === null)
-    return new AppError('account_unavailable', `email account ${accountId} is not started yet`, { retryAfterMs: 5000 })
+/** No actor: its record has gone, or is about to go, or has just come. */
+async function absent({ accounts }: Pick<Store, 'accounts'>, accountId: string): Promise<AppError> {
+  if ((await accounts.get(accountId)) === null) return notFound('email account', accountId)
+  return new AppError('account_unavailable', 'the email account is just being started or removed', {
+    retryAfterMs: 2000,
+  })
+}
+
+function unavailable(snapshot: AccountSnapshot, now: number): AppError {
   const { next, state, lastError } = describeAccount(snapshot)
   const details = { state, next, lastError }
   const wait = next === null ? {} : { retryAfterMs: Math.max(1000, next.at - now) }

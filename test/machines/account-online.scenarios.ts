@@ -255,6 +255,18 @@ describe('watching', () => {
     assert.equal(rig.resume().retryAt, rig.now() + minute)
   })
 
+  test('a check that a person asked for decides: a rejection is DISABLED at once, a server that is away says nothing', async () => {
+    const rig = accountRig()
+    await rig.toWatching()
+    await rig.send({ type: 'CHECK_FAILED', failure: { ...rig.failure('auth_rejected'), decides: true } })
+    assert.equal(rig.tags(), 'disabled')
+    assert.equal(rig.resume().strikes, rig.context().settings.strikes)
+    const away = accountRig({ resume: { attempt: 1, retryAt: startOfTime + hour } })
+    await away.send({ type: 'CHECK_FAILED', failure: { ...away.failure('network'), decides: true } })
+    assert.equal(away.tags(), 'ok waiting')
+    assert.equal(away.resume().strikes, 0)
+  })
+
   test('a watch that throws or ends by itself is a failure, not the end of the actor', async () => {
     for (const event of [{ type: 'xstate.done.actor.watch' }, { type: 'xstate.error.actor.watch', error: 'x' }]) {
       const rig = accountRig()

@@ -12,7 +12,7 @@ import { success, wantedStatus } from '../../values.ts'
 import { findAccount, findUser, type Mailbox } from '../find.ts'
 import { credentialOf, isWholeMailbox, mailboxInput, type MailboxParameters } from '../mailbox-input.ts'
 import { liteUrls } from '../urls.ts'
-import { presentAccount, presentFailure } from './present.ts'
+import { presentAccount, presentFailure, statusMessage } from './present.ts'
 import {
   accountPath,
   createAnswer,
@@ -103,7 +103,7 @@ const edit = defineRoute({
     if (mailbox === null)
       return add(call, await findUser(call, path.id), { ...mailboxInput(body), ...labelOf(path.label) })
     if (body.status === false) throw badParameter('status', 'only 1 (reset) is possible')
-    if (body.force_status_check === true || tried.some((name) => body[name] !== undefined))
+    if (body.force_status_check === true || body.status === true || tried.some((name) => body[name] !== undefined))
       call.touchesImap(mailbox.user)
     const edited = await call.engine.mailboxes.editAccount(call.developer, mailbox.account, editOf(body))
     if (!edited.ok) return presentFailure(edited)
@@ -115,7 +115,7 @@ const edit = defineRoute({
     return {
       ...(failure === null ? { success: true } : presentFailure(failure)),
       status: account.status,
-      status_message: account.statusMessage,
+      status_message: statusMessage(account),
       resource_url: liteUrls(call.baseUrl).account(account),
     }
   },

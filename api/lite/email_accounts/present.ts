@@ -14,10 +14,17 @@ export function presentAccount(account: AccountRecord, urls: LiteUrls): z.input<
     type: 'imap',
     authentication_type: account.authType,
     status: account.status,
-    status_message: account.statusMessage,
+    status_message: statusMessage(account),
     status_callback_url: account.statusCallbackUrl,
     resource_url: urls.account(account),
   }
+}
+
+/** Why, and when the next try is. */
+export function statusMessage({ statusMessage: why, resume }: AccountRecord): string | null {
+  if (why === null || resume.retryAt === null || resume.retryAt <= Date.now()) return why
+  const [date = '', time = ''] = new Date(resume.retryAt).toISOString().split('T')
+  return `${why}${/[.!?]$/.test(why) ? '' : '.'} Next try at ${date} ${time.slice(0, 8)} UTC.`
 }
 
 /** The mail server said no: a 200 that says so, and nothing was created. */

@@ -42,10 +42,15 @@ export function currentPlace({ id, placements }: MessageRecord, at: Placement): 
   return place
 }
 
+/** The index will know better soon. */
+export function readAnew(path: string): AppError {
+  return new AppError('account_unavailable', `folder ${path} is being read anew`, { retryAfterMs: 2000 })
+}
+
 /** Selects the folder. Rejects with `account_unavailable` after a UIDVALIDITY change: the UID may be another message's now. */
 export async function selectPlace(session: Session, at: Placement): Promise<void> {
   const selected = await selectKnowing(session, at.path, at.uid)
   if (selected.uidValidity !== null && selected.uidValidity !== at.uidValidity) {
-    throw new AppError('account_unavailable', `folder ${at.path} is being read anew`, { retryAfterMs: 30_000 })
+    throw readAnew(at.path)
   }
 }

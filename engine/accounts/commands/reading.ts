@@ -8,7 +8,7 @@ import type { Session } from '../session-types.ts'
 import type { AccountCommands } from '../types.ts'
 import type { CommandDeps } from './deps.ts'
 import { onceMore } from './once-more.ts'
-import { currentMessage, selectKnowing } from './placed.ts'
+import { currentMessage, readAnew, selectKnowing } from './placed.ts'
 import { chunkBytes, streamChunks } from './streaming.ts'
 
 type ReadCommands = 'fetchParts' | 'fetchMany' | 'fetchHeaders' | 'streamPart' | 'streamRaw' | 'searchBody'
@@ -41,12 +41,14 @@ export function readCommands(deps: CommandDeps): Pick<AccountCommands, ReadComma
     streamRaw: (accountId, message) => streamSection(deps, accountId, message, ''),
     async searchBody(accountId, folder, text) {
       const { link } = await live(accountId)
+      const validity = folder.cursor?.uidValidity
+      if (validity === undefined) return []
       const uids = await link.run('api', async (session) => {
-        await selectKnowing(session, folder.path)
+        const selected = await selectKnowing(session, folder.path)
+        if (selected.uidValidity !== null && selected.uidValidity !== validity) throw readAnew(folder.path)
         return session.searchBody(text)
       })
-      const validity = folder.cursor?.uidValidity
-      if (uids.length === 0 || validity === undefined) return []
+      if (uids.length === 0) return []
       const wanted = new Set(uids)
       const known = await sync.store.messages.knownUids(folder.id, validity, Math.min(...uids), Math.max(...uids))
       return known.filter((one) => wanted.has(one.uid)).map((one) => one.messageId)
