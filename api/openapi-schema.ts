@@ -19,7 +19,7 @@ export function createSchemaPrinter(): SchemaPrinter {
     named,
     print(schema) {
       // Input on both sides: what is on the wire goes in to a request's schema, and is checked by going in to a response's.
-      const json = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any', override: useDocumented })
+      const json = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any', override })
       const { $defs = {}, ...rest } = json as Json & { $defs?: Json }
       delete rest.$schema
       for (const [name, definition] of Object.entries($defs)) named[name] = withSharedReferences(definition)
@@ -28,17 +28,32 @@ export function createSchemaPrinter(): SchemaPrinter {
   }
 }
 
-function useDocumented({ zodSchema, jsonSchema }: { zodSchema: z.core.$ZodType; jsonSchema: object }): void {
+type Printed = { readonly zodSchema: z.core.$ZodType; readonly jsonSchema: Json }
+
+function override(printed: Printed): void {
+  withoutSafeBounds(printed.jsonSchema)
+  useDocumented(printed)
+  keepExamples(printed)
+}
+
+/** zod drops the examples of what it transforms, since it takes them for those of the result; ours are what a client sends. */
+function keepExamples({ zodSchema, jsonSchema }: Printed): void {
+  const examples = z.globalRegistry.get(zodSchema)?.examples
+  if (examples !== undefined) jsonSchema.examples = examples
+}
+
+/** What JavaScript can count to is no property of the API. */
+function withoutSafeBounds(schema: Json): void {
+  if (schema.minimum === Number.MIN_SAFE_INTEGER) delete schema.minimum
+  if (schema.maximum === Number.MAX_SAFE_INTEGER) delete schema.maximum
+}
+
+function useDocumented({ zodSchema, jsonSchema }: Printed): void {
   const wire = wireSchemas.get(zodSchema as z.ZodType)?.wire
   if (wire === undefined) return
-  const { description, examples } = jsonSchema as { description?: string; examples?: unknown[] }
+  const { description } = jsonSchema
   for (const key of Object.keys(jsonSchema)) Reflect.deleteProperty(jsonSchema, key)
-  Object.assign(
-    jsonSchema,
-    wire,
-    description === undefined ? {} : { description },
-    examples === undefined ? {} : { examples },
-  )
+  Object.assign(jsonSchema, wire, description === undefined ? {} : { description })
 }
 
 function withSharedReferences(value: unknown): unknown {

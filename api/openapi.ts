@@ -1,6 +1,8 @@
 /** The OpenAPI 3.1 document, built from the same route values that are served. */
-import { STATUS_CODES } from 'node:http'
+import { callbacksOf, type Callback } from './openapi-callbacks.ts'
+import { errorResponses, headersOf, responsesOf } from './openapi-responses.ts'
 import { createSchemaPrinter, type Json, type SchemaPrinter } from './openapi-schema.ts'
+import { errorSchema, introductionOf, newFolder, pathWords, securitySchemes } from './openapi-words.ts'
 import type { Method, Route } from './route.ts'
 
 export interface Operation {
@@ -30,45 +32,44 @@ export interface OpenApi {
   readonly tags: readonly { readonly name: string }[]
   /** Path → method in lower case → operation. */
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
+  /** What the service sends. */
+  readonly webhooks: Readonly<Record<string, { readonly post: Callback }>>
   readonly components: Readonly<Record<string, Json>>
-}
-
-/** Path parameters by their usual names: what they are, and an example. */
-const pathWords: Readonly<Record<string, readonly [description: string, example: string]>> = {
-  id: ['id of the user (lite) or account (2.0)', '5f3c8a2b9d4e1f6a7b8c9d0e'],
-  label: ['label of the email account or source; 0 is the first one', 'anna::gmail'],
-  folder: ['full path of the folder; slashes may be sent raw or as %2F', 'INBOX'],
-  message_id: ['id of the message, its Message-ID, or the hosted provider’s id', '8b1a9953c4611296a827abf8'],
-  webhook_id: ['id of the webhook', '5f3c8a2b9d4e1f6a7b8c9d0e'],
-  attachment_id: ['index of the attachment in its message, from 0', '0'],
-  token: ['the connect token', 'k3v9x1m7q2w8e5r4'],
-  key: ['consumer key of the OAuth provider', 'my-consumer-key'],
 }
 
 const bodyTypes = ['application/x-www-form-urlencoded', 'multipart/form-data', 'application/json'] as const
 
-/** A file has the type that its sender gave it. */
-const answerTypes = { binary: '*/*', text: 'text/plain', html: 'text/html' } as const
+/** Settings that the document tells. */
+export interface DocumentSettings {
+  /** MAILROOM_STATUS_HEADER */
+  readonly statusHeader: string
+}
+
+const usualSettings: DocumentSettings = { statusHeader: 'X-Service-Email-Account-Status' }
 
 /** Everything but `servers`, which the asking client's base URL decides: see `withServer`. */
-export function buildOpenApi(routes: readonly Route[]): OpenApi {
+export function buildOpenApi(routes: readonly Route[], settings = usualSettings): OpenApi {
   const printer = createSchemaPrinter()
+  const headers = headersOf(settings.statusHeader)
   const paths: Record<string, Record<string, Operation>> = {}
   for (const route of routes) {
     const path = route.path.replaceAll('+}', '}')
     const operations = (paths[path] ??= {})
-    operations[route.method.toLowerCase()] = operationOf(route, printer)
+    operations[route.method.toLowerCase()] = operationOf(route, printer, settings)
   }
+  const webhooks = callbacksOf(printer)
   return {
     openapi: '3.1.0',
-    info: { title: 'Mailroom', version: '1.0.0', description: introduction },
+    info: { title: 'Mailroom', version: '1.0.0', description: introductionOf(settings.statusHeader) },
     servers: [],
     tags: [...new Set(routes.map((route) => route.tag))].map((name) => ({ name })),
     paths,
+    webhooks,
     components: {
       securitySchemes,
       schemas: { Error: errorSchema, ...printer.named },
-      responses: errorResponses(routes),
+      headers,
+      responses: errorResponses(routes, settings.statusHeader),
     },
   }
 }
@@ -77,35 +78,7 @@ export function withServer(document: OpenApi, baseUrl: string): OpenApi {
   return { ...document, servers: [{ url: baseUrl }] }
 }
 
-const introduction = `REST access to IMAP mailboxes, with signed webhooks.
-
-Parameters of a write may come in the query, or in the body as a form, as multipart/form-data or as JSON; unknown ones are
-ignored. Flags are 1 or 0 (true and false are taken too), lists are comma-separated, times are Unix timestamps in seconds.
-A trailing slash is optional, and nothing is ever redirected. Errors are \`{"type":"error","value":"…"}\`.`
-
-const securitySchemes: Json = {
-  oauth1: {
-    type: 'http',
-    scheme: 'oauth',
-    description:
-      'OAuth 1.0a, two-legged (RFC 5849): HMAC-SHA1 or HMAC-SHA256, PLAINTEXT over https; in the Authorization header, the query or a form body. The token is empty.',
-  },
-  basic: { type: 'http', scheme: 'basic', description: 'API key as user, secret as password.' },
-  bearer: { type: 'http', scheme: 'bearer', description: '`<key>.<secret>`' },
-}
-
-const errorSchema: Json = {
-  type: 'object',
-  properties: {
-    type: { const: 'error' },
-    value: { type: 'string', description: 'what is wrong, naming the parameter or id' },
-    code: { type: 'integer', description: '105: the signature is wrong' },
-  },
-  required: ['type', 'value'],
-  examples: [{ type: 'error', value: 'user 5f3c8a2b9d4e1f6a7b8c9d0e is invalid' }],
-}
-
-function operationOf(route: Route, printer: SchemaPrinter): Operation {
+function operationOf(route: Route, printer: SchemaPrinter, { statusHeader }: DocumentSettings): Operation {
   const body = route.request.body === undefined ? null : printer.print(route.request.body)
   return {
     operationId: operationId(route.method, route.path),
@@ -117,7 +90,7 @@ function operationOf(route: Route, printer: SchemaPrinter): Operation {
     ...(body === null
       ? {}
       : { requestBody: { content: Object.fromEntries(bodyTypes.map((type) => [type, { schema: body }])) } }),
-    responses: responsesOf(route, printer),
+    responses: responsesOf(route, printer, statusHeader),
   }
 }
 
@@ -133,13 +106,14 @@ function pathParameters(route: Route, printer: SchemaPrinter): Parameter[] {
     const schema = properties[name] ?? { type: 'string' }
     const words = pathWords[name]
     const description = textOf(schema.description) ?? words?.[0]
+    const example = route.method === 'POST' && route.path.endsWith('/{folder+}') ? newFolder : words?.[1]
     return {
       name,
       in: 'path',
       required: true,
       ...(description === undefined ? {} : { description }),
       schema,
-      ...(words === undefined ? {} : { example: words[1] }),
+      ...(example === undefined ? {} : { example }),
     }
   })
 }
@@ -152,8 +126,8 @@ function queryParameters(route: Route, printer: SchemaPrinter): Parameter[] {
     return {
       name,
       in: 'query',
-      // A write's parameters may come in the body instead.
-      required: route.method === 'GET' && required.includes(name),
+      // Where a write has a body, the parameter may come in it instead.
+      required: (route.method === 'GET' || route.request.body === undefined) && required.includes(name),
       ...(description === undefined ? {} : { description }),
       schema,
     }
@@ -172,61 +146,4 @@ export function propertiesOf(schema: Json): {
 
 function textOf(value: unknown): string | undefined {
   return typeof value === 'string' ? value : undefined
-}
-
-function responsesOf(route: Route, printer: SchemaPrinter): Record<string, Json> {
-  const { response } = route
-  const content =
-    typeof response === 'string'
-      ? { [answerTypes[response]]: { schema: response === 'binary' ? {} : { type: 'string' } } }
-      : { 'application/json': { schema: printer.print(response) } }
-  const errors = Object.fromEntries(
-    errorStatuses(route).map((status) => [status, { $ref: `#/components/responses/${status}` }]),
-  )
-  return { '200': { description: 'Success', headers: answerHeaders(route), content }, ...errors }
-}
-
-/** What every route may answer beyond 200, and what this one names. */
-function errorStatuses(route: Route): number[] {
-  const common = route.auth === 'developer' ? [400, 401, 404, 429, 431, 500, 503, 504] : [400, 431, 500]
-  const body = route.method === 'GET' ? [] : [413]
-  return [...new Set([...common, ...body, ...(route.errors ?? [])])].sort((a, b) => a - b)
-}
-
-const requestIdHeader: Json = { description: 'Names this call in the log', schema: { type: 'string' } }
-
-function answerHeaders(route: Route): Json {
-  if (route.auth !== 'developer') return { 'X-Request-Id': requestIdHeader }
-  return {
-    'X-Request-Id': requestIdHeader,
-    'X-RateLimit-Limit': { description: 'Calls an hour for this API key', schema: { type: 'integer' } },
-    'X-RateLimit-Remaining': { description: 'Calls left in this hour', schema: { type: 'integer' } },
-    'X-RateLimit-Reset': { description: 'When the hour ends, Unix timestamp', schema: { type: 'integer' } },
-    ...(route.path.startsWith('/lite/users/{id}') ? imapHeaders : {}),
-  }
-}
-
-const imapHeaders: Json = {
-  'X-RateLimit-IMAP-Limit': {
-    description: 'Calls a minute to the mail servers of this user',
-    schema: { type: 'integer' },
-  },
-  'X-RateLimit-IMAP-Remaining': { description: 'Such calls left in this minute', schema: { type: 'integer' } },
-  'X-RateLimit-IMAP-Reset': { description: 'When the minute ends, Unix timestamp', schema: { type: 'integer' } },
-}
-
-const retryAfter: Json = { description: 'Seconds to wait', schema: { type: 'integer' } }
-
-function errorResponses(routes: readonly Route[]): Json {
-  const statuses = [...new Set(routes.flatMap(errorStatuses))].sort((a, b) => a - b)
-  return Object.fromEntries(
-    statuses.map((status) => [
-      status,
-      {
-        description: STATUS_CODES[status] ?? String(status),
-        ...([429, 503, 504].includes(status) ? { headers: { 'Retry-After': retryAfter } } : {}),
-        content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
-      },
-    ]),
-  )
 }

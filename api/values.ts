@@ -10,9 +10,11 @@ export type WireSchema = Readonly<Record<string, unknown>>
 /** What openapi.ts shows for a schema instead of zod's own output: the plain spelling, not all that are tolerated. */
 export const wireSchemas = z.registry<{ readonly wire: WireSchema }>()
 
+/** A schema of its own: what is said of one parameter must not be said of every other that shares its schema. */
 export function documented<T extends z.ZodType>(schema: T, wire: WireSchema): T {
-  wireSchemas.add(schema, { wire })
-  return schema
+  const own = schema.clone()
+  wireSchemas.add(own, { wire })
+  return own
 }
 
 const longestName = 1000
@@ -149,15 +151,22 @@ export const commaList = documented(
   { type: 'string', description: 'comma-separated list' },
 )
 
-/** Number of entries of a page: at most 100. */
-export const limit = documented(integer(1, 100).default(25), { type: 'integer', minimum: 1, maximum: 100, default: 25 })
-
-/** The same where the interface's default is another one. */
+/** Number of entries of a page, where the interface's default is another one than 25. */
 export function limitOf(fallback: number, maximum = 100) {
-  return documented(integer(1, maximum).default(fallback), { type: 'integer', minimum: 1, maximum, default: fallback })
+  const description = 'most entries of one answer'
+  const wire = { type: 'integer', minimum: 1, maximum, default: fallback, description }
+  return documented(integer(1, maximum).default(fallback), wire)
 }
 
-export const offset = documented(integer(0).default(0), { type: 'integer', minimum: 0, default: 0 })
+/** Number of entries of a page: at most 100. */
+export const limit = limitOf(25)
+
+export const offset = documented(integer(0).default(0), {
+  type: 'integer',
+  minimum: 0,
+  default: 0,
+  description: 'entries to pass over, from the first of the list',
+})
 
 /** An absolute http or https URL, as it was written. Whether it may be called is for the engine to say. */
 export const url = documented(
@@ -192,10 +201,19 @@ export const email = documented(
 
 export const sortOrder = z.enum(['asc', 'desc'], { error: 'expected asc or desc' })
 
+/** Names of a person, on users and connect tokens. */
+export const personNames = {
+  first_name: nameText.optional().meta({ description: 'first name of the user; empty removes it', examples: ['Anna'] }),
+  last_name: nameText.optional().meta({ description: 'last name of the user; empty removes it', examples: ['Berg'] }),
+}
+
 export const accountStatus = z.enum(['OK', 'DISABLED'], { error: 'expected OK or DISABLED' })
 
 /** `status` and `status_ok` (1 = OK, 0 = DISABLED) of the user and account lists: spread into a query schema. */
-export const statusFilter = { status: accountStatus.optional(), status_ok: flag.optional() }
+export const statusFilter = {
+  status: accountStatus.optional().meta({ description: 'only with an email account of this status' }),
+  status_ok: flag.optional().meta({ description: 'the same as a flag: 1 = OK, 0 = DISABLED; `status` goes before it' }),
+}
 
 /** What the two say together; undefined = every status. */
 export function wantedStatus(query: {

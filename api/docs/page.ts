@@ -1,8 +1,11 @@
 /** The HTML reference at /docs: the OpenAPI document as one page that needs nothing from the network. */
 import { createHash } from 'node:crypto'
 import type { OpenApi } from '../openapi.ts'
+import { callbackLinks, callbackSection } from './callbacks.ts'
+import type { Shown } from './curl.ts'
 import { html, Html } from './html.ts'
-import { operationSection, type Shown } from './operation.ts'
+import { operationSection } from './operation.ts'
+import { paragraphs } from './prose.ts'
 import type { Schemas } from './schema-view.ts'
 import { script, style } from './style.ts'
 
@@ -52,7 +55,7 @@ function navigation(document: OpenApi, groups: readonly Group[]): Html {
       API reference · <a href="/openapi.json"><u>openapi.json</u></a>
     </p>
     <input type="search" placeholder="Filter" aria-label="Filter operations" />
-    ${lists}
+    ${lists} ${callbackLinks(document.webhooks)}
   </nav>`
 }
 
@@ -69,25 +72,11 @@ function reference(document: OpenApi, groups: readonly Group[]): Html {
   return html`<main>
     <header>
       <h1>${document.info.title} API</h1>
-      ${introduction(document.info.description)}
+      ${paragraphs(document.info.description)}
       <p>Base URL: <code class="base">${baseUrl}</code></p>
-      <p>
-        Every call of a developer is signed with OAuth 1.0a (HMAC-SHA1 or HMAC-SHA256, empty token), or carries key and
-        secret by HTTP Basic, or <code>Authorization: Bearer &lt;key&gt;.&lt;secret&gt;</code>.
-      </p>
     </header>
-    ${sections}
+    ${sections} ${callbackSection(document.webhooks, schemas)}
   </main>`
-}
-
-/** Paragraphs; words in backticks are code. */
-function introduction(text: string): Html[] {
-  return text.split('\n\n').map((paragraph) => {
-    const pieces = paragraph
-      .split('`')
-      .map((piece, index) => (index % 2 === 1 ? html`<code>${piece}</code>` : html`${piece}`))
-    return html`<p>${pieces}</p>`
-  })
 }
 
 interface Group {

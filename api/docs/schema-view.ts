@@ -2,6 +2,7 @@
 import type { Json } from '../openapi-schema.ts'
 import { propertiesOf } from '../openapi.ts'
 import { html, type Html } from './html.ts'
+import { inline } from './prose.ts'
 
 /** Resolves '#/components/schemas/Name'. */
 export type Schemas = Readonly<Record<string, Json>>
@@ -28,6 +29,7 @@ export function typeWords(schema: Json, schemas: Schemas): string {
   if ('const' in schema) return JSON.stringify(schema.const)
   const choices = (schema.anyOf ?? schema.oneOf) as readonly Json[] | undefined
   if (choices !== undefined) return [...new Set(choices.map((choice) => typeWords(choice, schemas)))].join(' | ')
+  if (schema.type === 'array' && 'not' in ((schema.items ?? {}) as Json)) return 'empty array'
   if (schema.type === 'array') return `array of ${typeWords((schema.items ?? {}) as Json, schemas)}`
   const type = Array.isArray(schema.type)
     ? schema.type.join(' | ')
@@ -38,8 +40,8 @@ export function typeWords(schema: Json, schemas: Schemas): string {
 }
 
 function rangeWords({ minimum, maximum, format }: Json): string {
-  const low = typeof minimum === 'number' && minimum > Number.MIN_SAFE_INTEGER ? minimum : null
-  const high = typeof maximum === 'number' && maximum < Number.MAX_SAFE_INTEGER ? maximum : null
+  const low = typeof minimum === 'number' ? minimum : null
+  const high = typeof maximum === 'number' ? maximum : null
   if (low !== null && high !== null) return `, ${low} to ${high}`
   if (low !== null && low !== 0) return `, at least ${low}`
   return typeof format === 'string' ? ` (${format})` : ''
@@ -69,11 +71,16 @@ function fieldRows(schema: Json, schemas: Schemas, prefix: string, depth: number
 export function fieldRow(name: string, schema: Json, schemas: Schemas, required: boolean): Html {
   const fallback =
     schema.default === undefined ? null : html`<span class="default">default ${JSON.stringify(schema.default)}</span>`
-  const description = typeof schema.description === 'string' ? html`<p>${schema.description}</p>` : null
+  const description = typeof schema.description === 'string' ? html`<p>${inline(schema.description)}</p>` : null
   return html`<tr>
-    <th><code>${name}</code>${required && html`<span class="required" title="required">*</span>`}</th>
+    <th><code>${breakable(name)}</code>${required && html`<span class="required" title="required">*</span>`}</th>
     <td><span class="type">${typeWords(schema, schemas)}</span>${fallback}${description}</td>
   </tr>`
+}
+
+/** A long name breaks behind a dot. */
+function breakable(name: string): Html[] {
+  return name.split(/(?<=\.)/).map((piece, index) => (index === 0 ? html`${piece}` : html`<wbr />${piece}`))
 }
 
 function isArray(schema: Json, schemas: Schemas): boolean {

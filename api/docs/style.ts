@@ -35,7 +35,7 @@ table.fields { width: 100%; table-layout: fixed; border-collapse: collapse; } .f
 .fields th { width: 38%; padding-right: 14px; overflow-wrap: anywhere; } .fields p { margin: 2px 0 0; font-size: 13.5px; } .type, .default { font-size: 13px; color: var(--soft); }
 .default::before { content: " · "; } .required { margin-left: 3px; color: var(--delete); }
 pre { margin: 0; padding: 12px 14px; overflow-x: auto; max-height: 420px; border-radius: 8px; color: var(--code-ink, #e6ebf5); background: var(--code); }
-details { margin-top: 10px; } details summary { cursor: pointer; color: var(--soft); font-size: 13.5px; }
+pre + pre { margin-top: 8px; } details { margin-top: 10px; } details summary { cursor: pointer; color: var(--soft); font-size: 13.5px; }
 .errors { color: var(--soft); font-size: 13px; } [hidden] { display: none !important; }
 @media (max-width: 1100px) { .columns { grid-template-columns: minmax(0, 1fr); gap: 0; } }
 @media (max-width: 760px) { nav { position: static; width: auto; max-height: 45vh; border-right: 0; } main { margin: 0; padding: 24px 18px 80px; } }

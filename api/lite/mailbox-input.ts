@@ -5,17 +5,54 @@ import { email, flag, lineText, port, urlOrEmpty } from '../values.ts'
 
 const type = z.enum(['imap', 'IMAP'], { error: 'the only supported type is imap' })
 
+const together =
+  'A new email account takes email, server, username, use_ssl and port together, and a password or both provider_* parameters.'
+
 export const mailboxParameters = {
-  email: email.optional(),
-  server: lineText.optional(),
-  username: lineText.optional(),
-  use_ssl: flag.optional(),
-  port: port.optional(),
-  type: type.optional(),
-  password: lineText.optional(),
-  provider_refresh_token: lineText.optional(),
-  provider_consumer_key: lineText.optional(),
-  status_callback_url: urlOrEmpty.optional(),
+  email: email.optional().meta({ description: `address of the mailbox. ${together}`, examples: ['anna@example.com'] }),
+  server: lineText
+    .optional()
+    .meta({ description: 'host name or IP address of the IMAP server', examples: ['imap.example.com'] }),
+  username: lineText
+    .optional()
+    .meta({ description: 'login name on the IMAP server, often the address', examples: ['anna@example.com'] }),
+  use_ssl: flag.optional().meta({
+    description:
+      '1 = TLS from the first byte, usually port 993; 0 = STARTTLS where the server offers it, usually port 143',
+    examples: [1],
+  }),
+  port: port.optional().meta({ description: 'TCP port of the IMAP server', examples: [993] }),
+  type: type
+    .optional()
+    .meta({ description: 'protocol of the mailbox: `imap` is the only one, and the default', examples: ['imap'] }),
+  password: lineText.optional().meta({
+    description: 'password of the mailbox, often an app password; ignored when provider_* are set',
+    examples: ['app-password'],
+  }),
+  provider_refresh_token: lineText.optional().meta({
+    description: 'OAuth 2.0 refresh token of the mailbox, instead of a password; together with provider_consumer_key',
+    examples: ['1//0gRefreshToken'],
+  }),
+  provider_consumer_key: lineText.optional().meta({
+    description: 'consumer key of a registered OAuth provider; together with provider_refresh_token',
+    examples: ['my-consumer-key'],
+  }),
+  status_callback_url: urlOrEmpty.optional().meta({
+    description:
+      'takes the status callbacks of this email account, instead of the application’s URL; empty removes it. Only with an email account',
+    examples: ['https://app.example.com/status'],
+  }),
+}
+
+/** What makes an email account with a password, for the examples of the reference. */
+export const exampleMailbox = {
+  email: 'anna@example.com',
+  server: 'imap.example.com',
+  username: 'anna@example.com',
+  use_ssl: 1,
+  port: 993,
+  type: 'imap',
+  password: 'app-password',
 }
 
 export type MailboxParameters = z.output<z.ZodObject<typeof mailboxParameters>>

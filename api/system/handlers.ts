@@ -9,22 +9,26 @@ import { health, openApiOutline } from './schema.ts'
 /** The documents describe `resources` and these routes themselves. */
 export function systemRoutes(resources: readonly Route[]): readonly Route[] {
   let built: OpenApi | null = null
-  const describe = (baseUrl: string): OpenApi => withServer((built ??= buildOpenApi([...resources, ...own])), baseUrl)
+  const describe = ({ baseUrl, engine }: Call): OpenApi => {
+    const settings = { statusHeader: engine.config.MAILROOM_STATUS_HEADER }
+    return withServer((built ??= buildOpenApi([...resources, ...own], settings)), baseUrl)
+  }
   const own: readonly Route[] = [
     healthRoute,
     readyRoute,
     metricsRoute,
-    openApiRoute(keptText((baseUrl) => JSON.stringify(describe(baseUrl)))),
-    docsRoute(keptText((baseUrl) => renderDocs(describe(baseUrl)))),
+    openApiRoute(keptText((call) => JSON.stringify(describe(call)))),
+    docsRoute(keptText((call) => renderDocs(describe(call)))),
   ]
   return own
 }
 
 /** Keeps the text for the last base URL: almost all clients use the same one. */
-function keptText(make: (baseUrl: string) => string): (baseUrl: string) => string {
+function keptText(make: (call: Call) => string): (call: Call) => string {
   let kept: { readonly baseUrl: string; readonly text: string } | null = null
-  return (baseUrl) => {
-    if (kept?.baseUrl !== baseUrl) kept = { baseUrl, text: make(baseUrl) }
+  return (call) => {
+    const { baseUrl } = call
+    if (kept?.baseUrl !== baseUrl) kept = { baseUrl, text: make(call) }
     return kept.text
   }
 }
@@ -81,7 +85,7 @@ function checkMetricsToken(call: Call): void {
   })
 }
 
-function openApiRoute(text: (baseUrl: string) => string): Route {
+function openApiRoute(text: (call: Call) => string): Route {
   return defineRoute({
     method: 'GET',
     path: '/openapi.json',
@@ -90,11 +94,11 @@ function openApiRoute(text: (baseUrl: string) => string): Route {
     tag: 'system',
     request: {},
     response: openApiOutline,
-    handler: (_input, { baseUrl }) => Promise.resolve(new JsonText(text(baseUrl))),
+    handler: (_input, call) => Promise.resolve(new JsonText(text(call))),
   })
 }
 
-function docsRoute(text: (baseUrl: string) => string): Route {
+function docsRoute(text: (call: Call) => string): Route {
   return defineRoute({
     method: 'GET',
     path: '/docs',
@@ -103,6 +107,6 @@ function docsRoute(text: (baseUrl: string) => string): Route {
     tag: 'system',
     request: {},
     response: 'html',
-    handler: (_input, { baseUrl }) => Promise.resolve(new StreamAnswer(text(baseUrl), docsHeaders)),
+    handler: (_input, call) => Promise.resolve(new StreamAnswer(text(call), docsHeaders)),
   })
 }

@@ -1,6 +1,7 @@
 /** Connect tokens on the wire. */
 import { z } from 'zod'
-import { email, nameText, url, urlOrEmpty } from '../../values.ts'
+import * as examples from '../../examples.ts'
+import { email, personNames, url, urlOrEmpty } from '../../values.ts'
 import { userView } from '../users/schema.ts'
 
 export const tokenView = z
@@ -21,22 +22,43 @@ export const tokenView = z
     user: userView.optional().meta({ description: 'once the token is used' }),
     resource_url: z.string(),
   })
-  .meta({ id: 'ConnectToken' })
+  .meta({ id: 'ConnectToken', examples: [examples.connectToken, examples.connectTokenUsed] })
 
-export const createBody = z.object({
-  callback_url: url,
-  email: email.optional(),
-  first_name: nameText.optional(),
-  last_name: nameText.optional(),
-  status_callback_url: urlOrEmpty.optional(),
-})
+export const createBody = z
+  .object({
+    callback_url: url.meta({
+      description: 'where the browser goes after the wizard, with the token in the query',
+      examples: ['https://app.example.com/connected'],
+    }),
+    email: email.optional().meta({
+      description: 'address of the mailbox: skips the first step of the wizard',
+      examples: ['anna@example.com'],
+    }),
+    ...personNames,
+    status_callback_url: urlOrEmpty.optional().meta({
+      description: 'takes the status callbacks of the email account that the wizard makes',
+      examples: ['https://app.example.com/status'],
+    }),
+  })
+  .meta({ examples: [{ callback_url: 'https://app.example.com/connected', email: 'anna@example.com' }] })
 
-export const createAnswer = z.object({
-  success: z.boolean(),
-  token: z.string(),
-  resource_url: z.string(),
-  browser_redirect_url: z.string(),
-})
+export const createAnswer = z
+  .object({
+    success: z.boolean(),
+    token: z.string(),
+    resource_url: z.string(),
+    browser_redirect_url: z.string(),
+  })
+  .meta({
+    examples: [
+      {
+        success: true,
+        token: examples.connectToken.token,
+        resource_url: examples.urls.token,
+        browser_redirect_url: examples.urls.redirect,
+      },
+    ],
+  })
 
 /** `id` and `label` are absent at the level of the application, `label` at the level of a user. */
 export const scopePath = z.object({ id: z.string().optional(), label: z.string().optional() })

@@ -1,5 +1,6 @@
 /** Contacts on the wire. */
 import { z } from 'zod'
+import * as examples from '../../examples.ts'
 import { limitOf, offset, sortOrder } from '../../values.ts'
 
 export const contactView = z
@@ -13,17 +14,22 @@ export const contactView = z
     service_user_id: z.string(),
     contact_id: z.string(),
   })
-  .meta({ id: 'Contact' })
+  .meta({ id: 'Contact', examples: [examples.contact] })
 
-export const listAnswer = z.object({ contacts: z.array(contactView) })
+export const listAnswer = z
+  .object({ contacts: z.array(contactView) })
+  .meta({ examples: [{ contacts: [examples.contact] }] })
 
 const sortBy = z.enum(['total_count', 'direct_count', 'indirect_count'], {
   error: 'expected total_count, direct_count or indirect_count',
 })
 
 export const listQuery = z.object({
-  sort_by: sortBy.default('total_count'),
-  sort_order: sortOrder.default('desc'),
+  sort_by: sortBy.default('total_count').meta({
+    description:
+      'count to sort by: `direct_count` of messages between the two alone, `indirect_count` of those with others',
+  }),
+  sort_order: sortOrder.default('desc').meta({ description: '`desc` = highest count first, `asc` = lowest first' }),
   limit: limitOf(100),
   offset,
 })

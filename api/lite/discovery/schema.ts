@@ -1,5 +1,6 @@
 /** Discovery on the wire. */
 import { z } from 'zod'
+import * as examples from '../../examples.ts'
 import { email, flag } from '../../values.ts'
 
 export const discoveryView = z
@@ -11,12 +12,17 @@ export const discoveryView = z
     imap: z.object({
       server: z.string(),
       username: z.string(),
-      port: z.int(),
+      port: z.int().min(1).max(65_535),
       use_ssl: z.boolean(),
       oauth: z.boolean(),
     }),
     documentation: z.array(z.string()),
   })
-  .meta({ id: 'Discovery' })
+  .meta({ id: 'Discovery', examples: [examples.discovery] })
 
-export const discoveryQuery = z.object({ email, list: flag.optional() })
+export const discoveryQuery = z.object({
+  email: email.meta({ description: 'address of the mailbox', examples: ['anna@example.com'] }),
+  list: flag
+    .optional()
+    .meta({ description: '1 = an array of all settings that were found, best first; 0 = the best alone' }),
+})

@@ -53,6 +53,7 @@ const create = defineRoute({
     'Logs in first. When the mail server refuses, the answer is 200 with `success: false` and nothing is created.',
   request: { path: userPath, body: createBody },
   response: createAnswer,
+  errors: [409],
   async handler({ path, body }, call) {
     return add(call, await findUser(call, path.id), mailboxInput(body))
   },
@@ -97,7 +98,7 @@ const edit = defineRoute({
     'is since. A label that the user does not have yet, with all parameters of a mailbox, makes that email account (`0`: the first one).',
   request: { path: accountPath, body: editBody },
   response: editAnswer,
-  errors: [503, 504],
+  errors: [409, 503, 504],
   async handler({ path, body }, call) {
     const mailbox = await findUnlessNew(call, path, body)
     if (mailbox === null)

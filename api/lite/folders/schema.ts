@@ -1,5 +1,6 @@
 /** Folders on the wire. */
 import { z } from 'zod'
+import * as examples from '../../examples.ts'
 import { documented, flag, text } from '../../values.ts'
 
 export const folderView = z
@@ -12,7 +13,7 @@ export const folderView = z
     xlist_name: z.string(),
     resource_url: z.string(),
   })
-  .meta({ id: 'Folder' })
+  .meta({ id: 'Folder', examples: [examples.folder] })
 
 /** One character that stands between the levels of the name, when that is not '/'. */
 export const delimiter = documented(
@@ -24,8 +25,12 @@ export const delimiter = documented(
   },
 ).optional()
 
-export const listQuery = z.object({ include_names_only: flag.optional() })
-export const nameOnly = z.object({ name: z.string() })
+export const listQuery = z.object({
+  include_names_only: flag.optional().meta({ description: '1 = only the names, without counts' }),
+})
+export const nameOnly = z.object({ name: z.string() }).meta({ examples: [{ name: 'INBOX' }] })
 export const folderQuery = z.object({ delimiter })
 export const folderPath = z.object({ id: z.string(), label: z.string(), folder: z.string() })
-export const createAnswer = z.object({ success: z.boolean(), resource_url: z.string() })
+export const createAnswer = z
+  .object({ success: z.boolean(), resource_url: z.string() })
+  .meta({ examples: [{ success: true, resource_url: examples.urls.newFolder }] })

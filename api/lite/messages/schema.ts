@@ -1,5 +1,6 @@
 /** Messages on the wire. */
 import { z } from 'zod'
+import * as examples from '../../examples.ts'
 import {
   commaList,
   documented,
@@ -34,7 +35,7 @@ export const attachmentView = z
     encoding: z.string(),
     is_embedded: z.boolean(),
   })
-  .meta({ id: 'Attachment' })
+  .meta({ id: 'Attachment', examples: [examples.attachment] })
 
 export const bodyPartView = z
   .object({
@@ -46,7 +47,7 @@ export const bodyPartView = z
     content: z.string().optional(),
     truncated: z.literal(true).optional(),
   })
-  .meta({ id: 'BodyPart' })
+  .meta({ id: 'BodyPart', examples: [examples.bodyPart] })
 
 export const flagsView = z.object({
   read: z.boolean(),
@@ -93,15 +94,24 @@ export const messageView = z
     body_error: z.string().optional(),
     resource_url: z.string(),
   })
-  .meta({ id: 'Message' })
+  .meta({ id: 'Message', examples: [examples.message] })
+
+const mimeType = text.optional().meta({
+  description: 'only body parts of this MIME type; absent = every text part',
+  examples: ['text/plain', 'text/html'],
+})
 
 /** What a message may carry besides its index entry. */
 export const contentParameters = {
-  include_body: flag.optional(),
-  include_headers: headerMode.optional(),
-  include_flags: flag.optional(),
-  body_type: documented(text, { type: 'string', examples: ['text/plain', 'text/html'] }).optional(),
-  body_search_string: lineText.optional(),
+  include_body: flag.optional().meta({ description: '1 = with the content of the text parts in `bodies`' }),
+  include_headers: headerMode.optional().meta({
+    description: '1 = with the header fields, decoded, by lower-case name; `raw` = as they are in the message',
+  }),
+  include_flags: flag.optional().meta({ description: '1 = with the IMAP flags' }),
+  body_type: mimeType.describe('with include_body: only body parts of this MIME type; absent = every text part'),
+  body_search_string: lineText
+    .optional()
+    .meta({ description: 'only messages whose body holds this text; the mail server searches', examples: ['invoice'] }),
 }
 
 const pageOffset = documented(integer(0).default(0), {
@@ -113,25 +123,42 @@ const pageOffset = documented(integer(0).default(0), {
     'all of a mailbox take sort_order=asc, or keep date_before at the time of the first page',
 })
 
+const addressList = (where: string) =>
+  commaList
+    .optional()
+    .meta({ description: `only messages with one of these email addresses ${where}; comma-separated list` })
+
 export const listQuery = z.object({
   delimiter,
-  subject: filledText.optional(),
-  email: commaList.optional(),
-  to: commaList.optional(),
-  from: commaList.optional(),
-  cc: commaList.optional(),
-  bcc: commaList.optional(),
-  date_before: timestamp.optional(),
-  date_after: timestamp.optional(),
+  subject: filledText
+    .optional()
+    .meta({ description: 'only messages whose subject holds this text, in upper or lower case', examples: ['Report'] }),
+  email: addressList('in any of From, To, Cc and Bcc'),
+  to: addressList('in To'),
+  from: addressList('in From'),
+  cc: addressList('in Cc'),
+  bcc: addressList('in Bcc'),
+  date_before: timestamp
+    .optional()
+    .meta({ description: 'only messages sent at this time or before: Unix timestamp in seconds' }),
+  date_after: timestamp
+    .optional()
+    .meta({ description: 'only messages sent at this time or after: Unix timestamp in seconds' }),
   ...contentParameters,
-  sort_order: sortOrder.optional(),
+  sort_order: sortOrder
+    .optional()
+    .meta({ description: 'by the time of sending: `desc` (the default) = newest first, `asc` = oldest first' }),
   limit,
   offset: pageOffset,
 })
 export type ListParameters = z.output<typeof listQuery>
 
 /** The path without a folder takes it as a parameter. */
-export const accountListQuery = listQuery.extend({ folder: filledText.optional() })
+export const accountListQuery = listQuery.extend({
+  folder: filledText
+    .optional()
+    .meta({ description: 'only messages in this folder, by its full path; absent = all folders', examples: ['INBOX'] }),
+})
 
 export const messageQuery = z.object({ delimiter, ...contentParameters })
 
@@ -141,27 +168,66 @@ export const messagePath = accountPath.extend({ message_id: z.string(), folder: 
 
 export const attachmentPath = messagePath.extend({ attachment_id: z.string() })
 export const delimiterQuery = z.object({ delimiter })
-export const downloadQuery = z.object({ delimiter, as_link: flag.optional() })
-export const linkAnswer = z.object({ link: z.string() })
-
-export const downloadPath = z.object({ account: z.string(), message: z.string(), attachment: integer(0, 999_999) })
-export const linkQuery = z.object({ expires: integer(0), signature: filledText })
-
-export const bodyQuery = z.object({ delimiter, type: contentParameters.body_type })
-export const bodyAnswer = z.object({ resource_url: z.string(), bodies: z.array(bodyPartView) })
-
-export const headersQuery = z.object({ delimiter, raw: flag.optional() })
-export const headersAnswer = z.object({ resource_url: z.string(), headers: headersView })
-
-export const flagsAnswer = z.object({ resource_url: z.string(), flags: flagsView })
-
-export const flagChange = z.object({
-  seen: flag.optional(),
-  answered: flag.optional(),
-  flagged: flag.optional(),
-  deleted: flag.optional(),
-  draft: flag.optional(),
+export const downloadQuery = z.object({
+  delimiter,
+  as_link: flag.optional().meta({
+    description: '1 = answer a signed link to the file, good for 15 minutes without a key, instead of the bytes',
+  }),
 })
+export const linkAnswer = z.object({ link: z.string() }).meta({
+  examples: [
+    {
+      link: 'https://mail.example.com/downloads/7d2e9f1a4b6c8d0e3f5a7b9c/8b1a9953c4611296a827abf8/0?expires=1700000900&signature=q1w2e3r4t5y6u7i8o9p0',
+    },
+  ],
+})
+
+export const downloadPath = z.object({
+  account: z.string().meta({ description: 'id of the email account, as the link has it' }),
+  message: z.string().meta({ description: 'id of the message, as the link has it' }),
+  attachment: integer(0, 999_999).meta({ description: 'index of the attachment in its message, from 0' }),
+})
+export const linkQuery = z.object({
+  expires: integer(0).meta({
+    description: 'end of the link, as it has it: Unix timestamp in seconds',
+    examples: [1_700_000_900],
+  }),
+  signature: filledText.meta({ description: 'of the whole link, as it has it', examples: ['q1w2e3r4t5y6u7i8o9p0'] }),
+})
+
+export const bodyQuery = z.object({ delimiter, type: mimeType })
+export const bodyAnswer = z
+  .object({ resource_url: z.string(), bodies: z.array(bodyPartView) })
+  .meta({ examples: [{ resource_url: examples.urls.message, bodies: [examples.bodyPart] }] })
+
+export const headersQuery = z.object({
+  delimiter,
+  raw: flag.optional().meta({
+    description: '1 = the header block as one text, as it is in the message; 0 = decoded, by lower-case name',
+  }),
+})
+export const headersAnswer = z
+  .object({ resource_url: z.string(), headers: headersView })
+  .meta({ examples: [examples.headers] })
+
+export const flagsAnswer = z
+  .object({ resource_url: z.string(), flags: flagsView })
+  .meta({ examples: [{ resource_url: examples.urls.message, flags: examples.flags }] })
+
+const flagParameter = (name: string) =>
+  flag
+    .optional()
+    .meta({ description: `1 sets the IMAP flag ${name}, 0 unsets it; absent leaves it. At least one flag is required` })
+
+export const flagChange = z
+  .object({
+    seen: flagParameter('\\Seen'),
+    answered: flagParameter('\\Answered'),
+    flagged: flagParameter('\\Flagged'),
+    deleted: flagParameter('\\Deleted'),
+    draft: flagParameter('\\Draft'),
+  })
+  .meta({ examples: [{ seen: 1, flagged: 0 }] })
 export type FlagChangeParameters = z.output<typeof flagChange>
 
 export const writtenFlagsView = z.object({
@@ -171,6 +237,11 @@ export const writtenFlagsView = z.object({
   deleted: z.boolean(),
   draft: z.boolean(),
 })
-export const flagsWritten = z.object({ success: z.boolean(), flags: writtenFlagsView })
+export const flagsWritten = z
+  .object({ success: z.boolean(), flags: writtenFlagsView })
+  .meta({ examples: [examples.flagsWritten] })
 
-export const moveQuery = z.object({ delimiter, new_folder_id: filledText })
+export const moveQuery = z.object({
+  delimiter,
+  new_folder_id: filledText.meta({ description: 'full path of the folder to move it to', examples: ['Archive'] }),
+})

@@ -1,8 +1,9 @@
 /** Users on the wire. */
 import { z } from 'zod'
-import { limitOf, nameText, offset, statusFilter, text } from '../../values.ts'
+import * as examples from '../../examples.ts'
+import { limitOf, offset, personNames, statusFilter, text } from '../../values.ts'
 import { emailAccountView, softFailure } from '../email_accounts/schema.ts'
-import { mailboxParameters } from '../mailbox-input.ts'
+import { exampleMailbox, mailboxParameters } from '../mailbox-input.ts'
 
 export const userView = z
   .object({
@@ -17,26 +18,43 @@ export const userView = z
     email_accounts: z.array(emailAccountView),
     resource_url: z.string(),
   })
-  .meta({ id: 'User' })
+  .meta({ id: 'User', examples: [examples.user] })
 
-export const listQuery = z.object({ email: text.optional(), ...statusFilter, limit: limitOf(100), offset })
+export const listQuery = z.object({
+  email: text.optional().meta({ description: 'only users with this email address', examples: ['anna@example.com'] }),
+  ...statusFilter,
+  limit: limitOf(100),
+  offset,
+})
 
 export const userPath = z.object({ id: z.string() })
 
-const names = { first_name: nameText.optional(), last_name: nameText.optional() }
+export const createBody = z
+  .object({
+    ...mailboxParameters,
+    ...personNames,
+    migrate_account_id: text.optional().meta({
+      description: 'id of a 2.0 account that becomes a user as it is; no mailbox parameter is needed with it',
+      examples: ['5f3c8a2b9d4e1f6a7b8c9d0e'],
+    }),
+  })
+  .meta({ examples: [{ ...exampleMailbox, first_name: 'Anna', last_name: 'Berg' }] })
 
-export const createBody = z.object({ ...mailboxParameters, ...names, migrate_account_id: text.optional() })
-
-export const editBody = z.object(names)
+export const editBody = z.object(personNames)
 
 const reference = z.object({ label: z.string(), resource_url: z.string() })
 
-export const createAnswer = z.object({
-  ...softFailure,
-  id: z.string().optional(),
-  resource_url: z.string().optional(),
-  source: reference.optional(),
-  email_account: reference.optional(),
-})
+/** `success: false` when the mail server refused the login; then nothing was made. */
+export const createAnswer = z
+  .object({
+    ...softFailure,
+    id: z.string().optional(),
+    resource_url: z.string().optional(),
+    source: reference.optional(),
+    email_account: reference.optional(),
+  })
+  .meta({ examples: [examples.userMade, examples.loginRefused] })
 
-export const editAnswer = z.object({ success: z.boolean(), resource_url: z.string() })
+export const editAnswer = z
+  .object({ success: z.boolean(), resource_url: z.string() })
+  .meta({ examples: [{ success: true, resource_url: examples.urls.user }] })

@@ -168,6 +168,14 @@ function secret({ base, tag }: Level, method: 'GET' | 'POST'): Route {
   })
 }
 
+const oneUser = z
+  .string()
+  .optional()
+  .meta({
+    description: 'only messages of this user',
+    examples: ['5f3c8a2b9d4e1f6a7b8c9d0e'],
+  })
+
 function dryRun({ base, tag }: Level): Route {
   return defineRoute({
     method: 'GET',
@@ -178,7 +186,7 @@ function dryRun({ base, tag }: Level): Route {
     description:
       'Of all email accounts that the webhook covers, newest first; each row says whose it is. `user_id` narrows an application-level ' +
       'webhook to one user, `label` to one email account of the user.',
-    request: { path: hookPath, query: dryRunQuery.extend({ user_id: z.string().optional() }) },
+    request: { path: hookPath, query: dryRunQuery.extend({ user_id: oneUser }) },
     response: dryRunAnswer,
     async handler({ path, query }, call) {
       const webhook = await findWebhook(call, path)

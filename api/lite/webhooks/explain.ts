@@ -17,7 +17,13 @@ const explainPath = z.object({
   folder: z.string().optional(),
   message_id: z.string(),
 })
-const explainQuery = z.object({ webhook_id: filledText, delimiter })
+const explainQuery = z.object({
+  webhook_id: filledText.meta({
+    description: 'id of the webhook that is asked about',
+    examples: ['6a1f3c8b2d9e4f5a7b8c9d0e'],
+  }),
+  delimiter,
+})
 
 function explainRoute(path: string): Route {
   return defineRoute({

@@ -1,17 +1,7 @@
 /** Webhooks and their deliveries on the wire. */
 import { z } from 'zod'
-import {
-  filledText,
-  flag,
-  headerMode,
-  integer,
-  limitOf,
-  offset,
-  text,
-  timestamp,
-  url,
-  urlOrEmpty,
-} from '../../values.ts'
+import * as examples from '../../examples.ts'
+import { filledText, flag, headerMode, limitOf, offset, text, timestamp, url, urlOrEmpty } from '../../values.ts'
 
 /** Wire name → name in the record. */
 export const filterNames = {
@@ -60,24 +50,57 @@ const filterViews = Object.fromEntries(filterKeys.map((key) => [key, z.string().
 >
 
 const shared = {
-  failure_notif_url: urlOrEmpty.optional(),
+  failure_notif_url: urlOrEmpty.optional().meta({
+    description: 'takes one failure notification each time that the webhook’s `failure` becomes true; empty removes it',
+    examples: ['https://app.example.com/webhook-failed'],
+  }),
   retry_schedule: text.optional().meta({
     description:
       'Waits between the attempts of a callback, instead of MAILROOM_WEBHOOK_SCHEDULE: a comma list such as 5s,5m,30m,2h ' +
       'of at most 20, each from 1s to 7d. One attempt more than waits.',
   }),
-  active: flag.optional(),
+  active: flag.optional().meta({ description: '1 = callbacks are sent (the default), 0 = paused' }),
   ...filterParameters,
-  include_body: flag.optional(),
-  body_type: z.enum(['text/plain', 'text/html', ''], { error: 'expected text/plain or text/html' }).optional(),
-  include_header: headerMode.optional(),
-  receive_all_changes: flag.optional(),
-  receive_drafts: flag.optional(),
-  receive_historical: flag.optional(),
+  include_body: flag.optional().meta({ description: '1 = callbacks carry the text of the message; see body_type' }),
+  body_type: z
+    .enum(['text/plain', 'text/html', ''], { error: 'expected text/plain or text/html' })
+    .optional()
+    .meta({
+      description: 'with include_body: only body parts of this MIME type; empty or absent = both',
+      examples: ['text/plain'],
+    }),
+  include_header: headerMode.optional().meta({
+    description: '1 = callbacks carry the header fields, decoded, by lower-case name; `raw` = the header block as text',
+  }),
+  receive_all_changes: flag
+    .optional()
+    .meta({ description: '1 = a callback for every event of a message; 0 = for its first event alone (the default)' }),
+  receive_drafts: flag.optional().meta({ description: '1 = callbacks for drafts too (default 0)' }),
+  receive_historical: flag.optional().meta({
+    description:
+      '1 = also the messages that were there before, newest to oldest: of the user’s email accounts, or at application level ' +
+      'of those that are added later (default 0)',
+  }),
 }
 
-export const createBody = z.object({ callback_url: url, ...shared })
-export const editBody = z.object({ callback_url: url.optional(), ...shared })
+const callbackUrl = url.meta({
+  description: 'takes the callbacks: POST with a JSON body, to be answered 200 at once',
+  examples: ['https://app.example.com/mail'],
+})
+
+export const createBody = z.object({ callback_url: callbackUrl, ...shared }).meta({
+  examples: [
+    {
+      callback_url: 'https://app.example.com/mail',
+      filter_from: '*@example.com',
+      include_body: 1,
+      body_type: 'text/plain',
+    },
+  ],
+})
+export const editBody = z
+  .object({ callback_url: callbackUrl.optional(), ...shared })
+  .meta({ examples: [{ active: 0 }] })
 export type WebhookParameters = z.output<typeof editBody>
 
 const time = (what: string) =>
@@ -112,14 +135,18 @@ export const webhookView = z
     version: z.string().optional(),
     resource_url: z.string(),
   })
-  .meta({ id: 'Webhook' })
+  .meta({ id: 'Webhook', examples: [examples.webhook] })
 
 export const userPath = z.object({ id: z.string() })
 export const userWebhookPath = z.object({ id: z.string(), webhook_id: z.string() })
 export const webhookPath = z.object({ webhook_id: z.string() })
 
-export const createAnswer = z.object({ success: z.boolean(), webhook_id: z.string(), resource_url: z.string() })
-export const editAnswer = z.object({ success: z.boolean(), resource_url: z.string() })
+export const createAnswer = z
+  .object({ success: z.boolean(), webhook_id: z.string(), resource_url: z.string() })
+  .meta({ examples: [{ success: true, webhook_id: examples.webhook.webhook_id, resource_url: examples.urls.webhook }] })
+export const editAnswer = z
+  .object({ success: z.boolean(), resource_url: z.string() })
+  .meta({ examples: [{ success: true, resource_url: examples.urls.webhook }] })
 
 export const deliveryView = z
   .object({
@@ -150,7 +177,7 @@ export const deliveryView = z
       }),
     ),
   })
-  .meta({ id: 'Delivery' })
+  .meta({ id: 'Delivery', examples: [examples.delivery] })
 
 const kinds = z.enum(['message', 'status', 'failure', 'sync', 'test'], {
   error: 'expected message, status, failure, sync or test',
@@ -160,24 +187,34 @@ const states = z.enum(['pending', 'delivered', 'failed', 'skipped'], {
 })
 
 export const deliveriesQuery = z.object({
-  state: states.optional(),
-  kind: kinds.optional(),
+  state: states.optional().meta({
+    description:
+      'only callbacks that are `pending`, `delivered`, `failed` (given up) or `skipped` (not sent, see reason)',
+  }),
+  kind: kinds.optional().meta({ description: 'only callbacks of this kind' }),
   message_id: filledText.optional().meta({ description: 'of the API, or a Message-ID' }),
-  timestamp_after: timestamp.optional(),
-  timestamp_before: timestamp.optional(),
+  timestamp_after: timestamp.optional().meta({ description: 'only events of this Unix timestamp in seconds or later' }),
+  timestamp_before: timestamp
+    .optional()
+    .meta({ description: 'only events of this Unix timestamp in seconds or earlier' }),
   limit: limitOf(25),
   offset,
 })
 
-export const redeliverBody = z.object({
-  from: timestamp.optional(),
-  to: timestamp.optional(),
-  failed_only: flag.optional(),
-})
+export const redeliverBody = z
+  .object({
+    from: timestamp.optional().meta({ description: 'events of this Unix timestamp in seconds or later' }),
+    to: timestamp.optional().meta({ description: 'events of this Unix timestamp in seconds or earlier' }),
+    failed_only: flag
+      .optional()
+      .meta({ description: '1 = only callbacks that failed. Default 0, but 1 when neither from nor to is given' }),
+  })
+  .meta({ examples: [{ from: 1_700_000_000, to: 1_700_003_600, failed_only: 1 }] })
 const redelivered = z.int().meta({ description: 'callbacks that are queued again' })
-export const redeliverAnswer = z.object({ success: z.boolean(), redelivered })
+const redeliverFields = z.object({ success: z.boolean(), redelivered })
+export const redeliverAnswer = redeliverFields.meta({ examples: [{ success: true, redelivered: 1 }] })
 const done = z.boolean().meta({ description: 'false = more of that time are being queued' })
-export const redeliverManyAnswer = redeliverAnswer.extend({ done })
+export const redeliverManyAnswer = redeliverFields.extend({ done }).meta({ examples: [examples.redelivered] })
 
 export const redeliveryView = z
   .object({
@@ -189,32 +226,41 @@ export const redeliveryView = z
     failed_only: z.boolean(),
     started: z.number().nullable().meta({ description: 'null = nothing has been sent again yet' }),
   })
-  .meta({ id: 'Redelivery' })
-export const secretAnswer = z.object({ success: z.boolean(), secret: z.string() })
+  .meta({ id: 'Redelivery', examples: [examples.redelivery] })
+export const secretAnswer = z.object({ success: z.boolean(), secret: z.string() }).meta({ examples: [examples.secret] })
 
 const verdict = z.object({ filter: z.string(), matched: z.boolean(), why: z.string() })
 
-export const dryRunQuery = z.object({ limit: integer(1, 100).default(25), label: text.optional() })
-export const dryRunAnswer = z.array(
-  z.object({
-    account_id: z.string().meta({ description: 'id of the user' }),
-    label: z.string().meta({ description: 'of the email account' }),
+export const dryRunQuery = z.object({
+  limit: limitOf(25),
+  label: text
+    .optional()
+    .meta({ description: 'only messages of this email account; at application level together with user_id' }),
+})
+export const dryRunAnswer = z
+  .array(
+    z.object({
+      account_id: z.string().meta({ description: 'id of the user' }),
+      label: z.string().meta({ description: 'of the email account' }),
+      message_id: z.string(),
+      email_message_id: z.string(),
+      subject: z.string(),
+      matched: z.boolean(),
+      filters: z.array(verdict),
+    }),
+  )
+  .meta({ examples: [examples.dryRun] })
+
+export const explainAnswer = z
+  .object({
     message_id: z.string(),
-    email_message_id: z.string(),
-    subject: z.string(),
+    webhook_id: z.string(),
+    indexed: z.number(),
+    events: z.array(
+      z.object({ kind: z.string(), first: z.boolean(), folder: z.string(), seen: z.number(), sequence: z.int() }),
+    ),
     matched: z.boolean(),
     filters: z.array(verdict),
-  }),
-)
-
-export const explainAnswer = z.object({
-  message_id: z.string(),
-  webhook_id: z.string(),
-  indexed: z.number(),
-  events: z.array(
-    z.object({ kind: z.string(), first: z.boolean(), folder: z.string(), seen: z.number(), sequence: z.int() }),
-  ),
-  matched: z.boolean(),
-  filters: z.array(verdict),
-  deliveries: z.array(deliveryView),
-})
+    deliveries: z.array(deliveryView),
+  })
+  .meta({ examples: [examples.explanation] })

@@ -1,0 +1,114 @@
+/** The reference at /docs: its curl lines go through a real shell and are what their routes take; its examples fit their schemas. */
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { suite, test } from 'node:test'
+import { renderDocs } from '../../../api/docs/page.ts'
+import { buildOpenApi, withServer } from '../../../api/openapi.ts'
+import { createRouter } from '../../../api/router.ts'
+import type { Route } from '../../../api/route.ts'
+import { resourceRoutes } from '../../../api/routes.ts'
+import { systemRoutes } from '../../../api/system/handlers.ts'
+import { isWholeMailbox, type MailboxParameters } from '../../../api/lite/mailbox-input.ts'
+import { readInput } from '../../../api/validate.ts'
+
+const routes: readonly Route[] = [...resourceRoutes, ...systemRoutes(resourceRoutes)]
+const baseUrl = 'http://127.0.0.1:8080'
+const page = renderDocs(withServer(buildOpenApi(routes), baseUrl))
+
+interface Line {
+  readonly method: string
+  readonly path: string
+  readonly values: Readonly<Record<string, string>>
+  readonly signed: boolean
+}
+
+/** Every curl line as curl would get it: the shell's words, with a function in curl's place. */
+function curlLines(): Line[] {
+  const shown = [...page.matchAll(/<pre>(curl[\s\S]*?)<\/pre>/g)].map(([, text = '']) => unescaped(text))
+  const stand = `curl() { printf '%s\\0' "$@"; printf '\\1'; }`
+  const script = [stand, 'KEY=key', 'SECRET=secret', ...shown].join('\n')
+  const words = execFileSync('bash', ['-eu', '-c', script], { encoding: 'utf8' })
+  const lines = words.split('\u0001').slice(0, -1)
+  assert.equal(lines.length, shown.length)
+  return lines.map((line) => lineOf(line.split('\0').slice(0, -1)))
+}
+
+function unescaped(text: string): string {
+  const signs: Readonly<Record<string, string>> = { lt: '<', gt: '>', quot: '"', '#39': "'", amp: '&' }
+  return text.replaceAll(/&(lt|gt|quot|#39|amp);/g, (_whole, name: string) => signs[name] ?? '')
+}
+
+function lineOf(words: readonly string[]): Line {
+  const after = (option: string): string[] =>
+    words.flatMap((word, index) => (word === option ? [words[index + 1] ?? ''] : []))
+  const url = new URL(words.find((word) => word.startsWith(baseUrl)) ?? assert.fail(`no URL in ${words.join(' ')}`))
+  const form = new URLSearchParams(after('-d').join('&'))
+  return {
+    method: after('-X')[0] ?? 'GET',
+    path: url.pathname,
+    values: { ...Object.fromEntries(url.searchParams), ...Object.fromEntries(form) },
+    signed: after('-u')[0] === 'key:secret',
+  }
+}
+
+suite('curl lines of /docs', () => {
+  const router = createRouter(routes)
+  const lines = curlLines()
+
+  test('one for every operation, each taken by its own route', () => {
+    const reached = lines.map(({ method, path }) => router.find(path)?.match(method)?.route)
+    assert.deepEqual(
+      new Set(reached.map((route) => `${route?.method} ${route?.path}`)),
+      new Set(routes.map((route) => `${route.method} ${route.path}`)),
+    )
+    assert.equal(lines.length, routes.length)
+  })
+
+  for (const { method, path, values, signed } of lines) {
+    test(`${method} ${path} is not refused`, () => {
+      const match = router.find(path)?.match(method)
+      assert.ok(match)
+      assert.equal(signed, match.route.auth === 'developer')
+      assert.ok(!Object.values(match.parameters).some((value) => /[{}]/.test(value)))
+      readInput(match, values)
+    })
+  }
+
+  const line = (method: string, path: RegExp): Line => {
+    const found = lines.find((one) => one.method === method && path.test(one.path))
+    assert.ok(found, `${method} ${path.source}`)
+    return found
+  }
+
+  test('what is required beyond the schemas is there', () => {
+    for (const path of [/^\/lite\/users$/, /^\/lite\/users\/\w+\/email_accounts$/]) {
+      const match = router.find(line('POST', path).path)?.match('POST')
+      assert.ok(match)
+      assert.ok(isWholeMailbox(readInput(match, line('POST', path).values).body as MailboxParameters))
+    }
+    assert.ok(Object.keys(line('POST', /\/flags$/).values).length > 0)
+    assert.ok(Object.keys(line('POST', /\/email_accounts\/[^/]+$/).values).length > 0)
+    assert.ok(line('PUT', /\/messages\/\w+$/).values['new_folder_id'])
+  })
+
+  test('the folder that is made is a new one', () => {
+    assert.doesNotMatch(line('POST', /\/folders\/[^/]+$/).path, /INBOX/)
+    assert.match(line('GET', /\/folders\/[^/]+$/).path, /INBOX/)
+  })
+})
+
+suite('the page', () => {
+  test('no made-up words where an example should be, no backticks where code should be', () => {
+    assert.doesNotMatch(page, /: &quot;text&quot;/)
+    const outside = page.replaceAll(/<(pre|script|style)>[\s\S]*?<\/\1>/g, '')
+    assert.doesNotMatch(outside, /`|\*\*/)
+  })
+
+  test('an answer of success says nothing of a failure', () => {
+    const shown = [...page.matchAll(/<pre>(\{[\s\S]*?)<\/pre>/g)]
+    const answers = shown.map(([, text = '']) => JSON.parse(unescaped(text)) as Record<string, unknown>)
+    const soft = answers.filter((one) => 'feedback_code' in one)
+    assert.ok(soft.length >= 3)
+    assert.ok(soft.every((one) => one['success'] === false))
+  })
+})
