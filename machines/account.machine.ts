@@ -3,7 +3,8 @@
  *
  * life: what the account's connection does.
  *   starting    entered at the start; left at once: paused / disabled / throttled / backoff as the resume record says, else connecting.
- *   connecting  entered at the start, after a wait or a probe's time, by WAKE, RESUME, CHECK_PASSED, by watch.rotate.
+ *   connecting  entered at the start, after a wait or a probe's time, by WAKE, RESUME, CHECK_PASSED, by watch.rotate. From here and
+ *               from syncing a CHECK_FAILED that decides leads to deciding.
  *     dialing     left by connect's outcome (syncing / deciding), by the deadline (deciding), by connect.queued (queued).
  *     queued      connect waits for our own login limiter, so no deadline; left by connect.dialing or connect's outcome.
  *   syncing     entered when the login stands; left when sync is done (watching), fails or is silent for the deadline (deciding).
@@ -56,6 +57,8 @@ const hear = { type: 'hear', params: at } as const
 const forget = { type: 'forget', params: moment } as const
 const proved = { type: 'proved', params: at } as const
 const connectNow = { target: '#account.running.life.connecting', reenter: true, actions: forget } as const
+/** Whatever is under way: a person asked, and the mail server has answered. */
+const toldByCheck = { guard: { type: 'isVerdict', params: failure }, ...reported } as const
 const wantsNewSession = ({ event }: { readonly event: { readonly reconnect?: boolean } }) => event.reconnect === true
 
 const connecting = accountChart.createStateConfig({
@@ -74,6 +77,7 @@ const connecting = accountChart.createStateConfig({
   },
   on: {
     WAKE: [{ guard: wantsNewSession, ...connectNow }, { actions: forget }],
+    CHECK_FAILED: toldByCheck,
   },
   states: {
     dialing: {
@@ -100,6 +104,7 @@ const syncing = accountChart.createStateConfig({
   },
   on: {
     WAKE: [{ guard: wantsNewSession, ...connectNow }, { actions: forget }],
+    CHECK_FAILED: toldByCheck,
   },
   states: {
     progressing: {

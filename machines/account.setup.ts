@@ -88,6 +88,7 @@ export const accountChart = setup({
     throttledAt: ({ context }, { now }: { now: number }) => isThrottled(context, now),
     mustWait: ({ context }) => context.resume.retryAt !== null && context.resume.retryAt > context.heardAt,
     isRejection: (_, { failure }: { failure: Failure }) => isStrike(failure.class),
+    isVerdict: (_, { failure }: { failure: Failure }) => failure.decides === true && isStrike(failure.class),
     isThrottling: (_, { failure }: { failure: Failure }) => failure.class === 'throttled',
     dirty: ({ context }) => context.revision !== context.recorded,
   },

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { nextOf } from '../../machines/view.ts'
-import { accountRig, freshResume, settings } from './account-rig.ts'
+import { accountRig, freshResume, settings, type AccountRig } from './account-rig.ts'
 import { settle, startOfTime } from './rig.ts'
 
 const minute = 60_000
@@ -261,6 +261,14 @@ describe('watching', () => {
     await rig.send({ type: 'CHECK_FAILED', failure: { ...rig.failure('auth_rejected'), decides: true } })
     assert.equal(rig.tags(), 'disabled')
     assert.equal(rig.resume().strikes, rig.context().settings.strikes)
+    for (const reach of [() => Promise.resolve(), (busy: AccountRig) => busy.connected()]) {
+      const busy = accountRig()
+      await reach(busy)
+      await busy.send({ type: 'CHECK_FAILED', failure: busy.failure('auth_rejected') })
+      assert.match(busy.tags(), /^(connecting ok|ok syncing)$/, 'one of the own attempts says more')
+      await busy.send({ type: 'CHECK_FAILED', failure: { ...busy.failure('auth_rejected'), decides: true } })
+      assert.equal(busy.tags(), 'disabled')
+    }
     const away = accountRig({ resume: { attempt: 1, retryAt: startOfTime + hour } })
     await away.send({ type: 'CHECK_FAILED', failure: { ...away.failure('network'), decides: true } })
     assert.equal(away.tags(), 'ok waiting')
