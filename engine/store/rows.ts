@@ -7,9 +7,11 @@
  * attachments, and for each of from, to, cc and bcc `<field>:<address>`, `<field>:@<domain>` and `<field>:@<parent domain>`,
  * lower-cased. A query over them is a conjunction of disjunctions; subject, dates and ids are compared beside them.
  */
+import { domainSpellings } from '../messages/domains.ts'
 import type { AddedMessage, FlagUpdate, MessageQuery } from './port.ts'
 import type { Address, FolderCursor, GonePlacement, MessageFacts, MessageRecord, Placement } from './records.ts'
 
+export * from './contact-steps.ts'
 export * from './steps.ts'
 
 /** ASCII, nearly all that is compared, is composed as it is. */
@@ -90,11 +92,16 @@ export function goneAt(record: MessageRecord): number | null {
   return record.gone.length === 0 ? null : Math.min(...record.gone.map((gone) => gone.at))
 }
 
-/** One alternative of an address filter: 'alice@x.com' is an address; 'x.com', '@x.com' and '.com' are domains. */
-function termKey(field: AddressField, term: string): string {
-  const text = foldCase(term.trim())
-  const bare = text.replace(/^[@.]+/, '')
-  return bare.includes('@') ? `${field}:${bare}` : `${field}:@${bare}`
+/**
+ * One alternative of an address filter: 'alice@x.com' is an address; 'x.com', '@x.com' and '.com' are domains. An
+ * internationalised domain is looked for in both spellings, as a message keeps the one it was sent with.
+ */
+function termKeys(field: AddressField, term: string): string[] {
+  const bare = foldCase(term.trim()).replace(/^[@.]+/, '')
+  const at = bare.lastIndexOf('@')
+  return domainSpellings(bare.slice(at + 1)).map(
+    (domain) => `${field}:${at < 0 ? '@' : bare.slice(0, at + 1)}${domain}`,
+  )
 }
 
 export interface QueryKeys {
@@ -109,11 +116,11 @@ export function queryKeys(query: MessageQuery): QueryKeys {
   const all: string[][] = []
   for (const field of addressFields) {
     const terms = query[field]
-    if (terms) all.push([...new Set(terms.map((term) => termKey(field, term)))])
+    if (terms) all.push([...new Set(terms.flatMap((term) => termKeys(field, term)))])
   }
   if (query.email) {
     const terms = query.email
-    all.push([...new Set(addressFields.flatMap((field) => terms.map((term) => termKey(field, term))))])
+    all.push([...new Set(addressFields.flatMap((field) => terms.flatMap((term) => termKeys(field, term))))])
   }
   if (query.threadId !== undefined) all.push([threadKey(query.threadId)])
   if (query.threadIds !== undefined) all.push([...new Set(query.threadIds.map(threadKey))])

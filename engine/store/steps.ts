@@ -2,14 +2,12 @@
  * How steps change the records other than messages, and what those records start with. Pure; both adapters use it
  * through rows.ts, which re-exports it.
  */
-import { contactId, folderId } from './ids.ts'
+import { folderId } from './ids.ts'
 import type { ListedFolder, OutboxKey, OutboxResult, StatusTransition } from './port.ts'
 import type {
   AccountRecord,
   ChangeRecord,
   ConnectTokenRecord,
-  ContactDelta,
-  ContactRecord,
   FolderCursor,
   FolderRecord,
   OutboxRecord,
@@ -104,32 +102,6 @@ export function listedFolder(
     epoch,
     failures: stored?.failures ?? 0,
     parkedUntil: stored?.parkedUntil ?? null,
-  }
-}
-
-/** The contact with one more delta; the newest name that is not empty is its name. null = first seen now. */
-export function mergeContact(stored: ContactRecord | null, delta: ContactDelta): ContactRecord {
-  const email = delta.email.toLowerCase()
-  if (!stored) {
-    return {
-      id: contactId(delta.userId, delta.email),
-      userId: delta.userId,
-      email,
-      name: delta.name,
-      totalCount: delta.total,
-      directCount: delta.direct,
-      indirectCount: delta.indirect,
-      lastReceivedAt: delta.receivedAt,
-    }
-  }
-  const newer = delta.receivedAt >= stored.lastReceivedAt
-  return {
-    ...stored,
-    name: delta.name !== '' && (newer || stored.name === '') ? delta.name : stored.name,
-    totalCount: stored.totalCount + delta.total,
-    directCount: stored.directCount + delta.direct,
-    indirectCount: stored.indirectCount + delta.indirect,
-    lastReceivedAt: Math.max(stored.lastReceivedAt, delta.receivedAt),
   }
 }
 

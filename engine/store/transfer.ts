@@ -12,7 +12,7 @@ export interface CountedMessage {
 
 /** A contact with `<account> <delta's key>` of counted deltas whose messages may not be there to say so. */
 export interface CountedContact {
-  readonly contact: stored.ContactRecord
+  readonly contact: stored.StoredContact
   readonly counted: readonly string[]
 }
 

@@ -103,6 +103,20 @@ function copyTests(fromKind: string, from: () => Promise<Place>, toKind: string,
       assert.equal((await copy.contacts.get(user.id, contactId(user.id, 'ada@example.com')))?.totalCount, messages)
     }
 
+    test('an account that is removed from the copy takes its contacts along', () =>
+      withTarget(async () => {
+        const { user, account } = mailbox
+        const [out, into] = [await source.transfer('source'), await target.transfer('target')]
+        await copyStore({ from: out, to: into, intoExisting: false, progress: () => undefined })
+        await out.close()
+        await into.close()
+        const copy = await target.store()
+        assert.equal((await copy.contacts.list(user.id, 'total_count', 'desc', page)).length, 1)
+        await copy.accounts.remove(account.id)
+        assert.deepEqual(await copy.contacts.list(user.id, 'total_count', 'desc', page), [])
+        await copy.close()
+      }))
+
     async function refusesAgain(args: readonly string[]): Promise<void> {
       const lines: string[] = []
       assert.equal(await runStoreCommand(args, (line) => lines.push(line)), 1)

@@ -9,7 +9,7 @@ import { newId } from '../../engine/store/ids.ts'
 import type { Store } from '../../engine/store/port.ts'
 import { needs } from '../support/require.ts'
 import { createMailbox, moved, type Mailbox } from './contract/mailbox.ts'
-import { addressed, epochStart, messageFacts, outboxRecord, webhookRecord } from './contract/records.ts'
+import { accountRecord, addressed, epochStart, messageFacts, outboxRecord, webhookRecord } from './contract/records.ts'
 import { commandName, createProxy, type Proxy } from './mongo-proxy.ts'
 import { namesRows, orderedBy } from './mongo-order.ts'
 import { testDatabase, type TestDatabase } from './mongo-server.ts'
@@ -34,6 +34,11 @@ function reads(store: Store, mailbox: Mailbox, inbox: string): Record<string, ()
     'accounts.listByUser by status': () => store.accounts.listByUser(user.id, { status: 'OK' }),
     'accounts.listByUsers': () => store.accounts.listByUsers([user.id, newId()]),
     'accounts.page': () => store.accounts.page(newId(0), 100),
+    'accounts.remove': async () => {
+      const one = accountRecord(user)
+      await store.accounts.create(one)
+      await store.accounts.remove(one.id)
+    },
     'folders.list': () => store.folders.list(id),
     'messages.find by Message-ID': () => store.messages.find(id, 'unknown@example.com'),
     'messages.find by any id': () => store.messages.find(id, 'unknown'),

@@ -58,17 +58,21 @@ suite('a removal', needs('mongodb'), () => {
       const count = await raw.db().collection(name).countDocuments({ accountId })
       if (count > 0) counts[name] = count
     }
-    return counts
+    const contacts = await raw.db().collection('contacts').countDocuments({ 'byAccount.accountId': accountId })
+    return contacts > 0 ? { ...counts, contacts } : counts
   }
 
   async function arrivals(mailbox: Mailbox) {
     const added = [1, 2, 3].map((uid) => mailbox.added('INBOX', uid))
     const events = added.map((one) => mailbox.event(one))
     const [changes, outbox] = [events.flatMap((event) => event.changes), events.flatMap((event) => event.outbox)]
-    return mailbox.batch('INBOX', { added, changes, outbox })
+    const counts = { total: 1, direct: 0, indirect: 1, receivedAt: epochStart }
+    const of = { userId: mailbox.user.id, email: 'ada@example.com', name: '' }
+    const contacts = added.map(({ id }) => ({ ...of, key: `${id}:r`, ...counts }))
+    return mailbox.batch('INBOX', { added, changes, outbox, contacts })
   }
 
-  for (const where of ['messages', 'changes', 'outbox', 'folders']) {
+  for (const where of ['contacts', 'messages', 'changes', 'outbox', 'folders']) {
     test(`of an account while a batch is held before its ${where}`, async () => {
       const mailbox = await createMailbox(direct)
       const batch = await arrivals(mailbox)

@@ -60,6 +60,31 @@ describe('keys of a query', () => {
     assert.deepEqual(queryKeys({ to: [] }), { all: [[]], none: [] })
   })
 
+  test('look for an internationalised domain in both spellings', () => {
+    const both = ['from:@bücher.example', 'from:@xn--bcher-kva.example']
+    const all = (...from: string[]) => queryKeys({ from }).all.map((keys) => keys.toSorted())
+    assert.deepEqual(all('bücher.example'), [both])
+    assert.deepEqual(all('@XN--Bcher-kva.example'), [both])
+    assert.deepEqual(all('bücher.example', 'xn--bcher-kva.example'), [both])
+    assert.deepEqual(all('Anna@bücher.example'), [['from:anna@bücher.example', 'from:anna@xn--bcher-kva.example']])
+    assert.deepEqual(all('.рф'), [['from:@xn--p1ai', 'from:@рф']])
+    assert.deepEqual(all('xn--'), [['from:@xn--']])
+    for (const sent of ['anna@bücher.example', 'anna@xn--bcher-kva.example']) {
+      for (const term of [
+        'bücher.example',
+        'xn--bcher-kva.example',
+        'anna@BÜCHER.example',
+        'anna@xn--bcher-kva.example',
+      ]) {
+        const keys = keysOf([sent])
+        assert(
+          all(term)[0]?.some((key) => keys.includes(key)),
+          `${sent} ${term}`,
+        )
+      }
+    }
+  })
+
   test('leave the subject to be compared', () => {
     assert.equal(subjectNeedle({}), null)
     assert.equal(subjectNeedle({ subject: '' }), null)

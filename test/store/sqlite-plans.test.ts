@@ -9,7 +9,7 @@ import type { DeliveryQuery, MessageQuery } from '../../engine/store/port.ts'
 import { accountLists } from '../../engine/store/sqlite/accounts.ts'
 import { callList, expireCalls } from '../../engine/store/sqlite/calls.ts'
 import { changeLists } from '../../engine/store/sqlite/changes.ts'
-import { contactList, contactSearch } from '../../engine/store/sqlite/contacts.ts'
+import { contactList, contactSearch, contactsInSteps } from '../../engine/store/sqlite/contacts.ts'
 import { folderList } from '../../engine/store/sqlite/folders.ts'
 import { others } from '../../engine/store/sqlite/forget.ts'
 import { createSqliteStore } from '../../engine/store/sqlite/index.ts'
@@ -21,7 +21,7 @@ import { nonceSweep } from '../../engine/store/sqlite/nonces.ts'
 import * as outbox from '../../engine/store/sqlite/outbox-query.ts'
 import { expireOutbox } from '../../engine/store/sqlite/outbox.ts'
 import { providerList } from '../../engine/store/sqlite/providers.ts'
-import { accountDeletes, keyedDeletes, userDeletes } from '../../engine/store/sqlite/removal.ts'
+import { accountDeletes, keyedDeletes, someMark, userDeletes } from '../../engine/store/sqlite/removal.ts'
 import { expireTokens, tokenList } from '../../engine/store/sqlite/tokens.ts'
 import { userList } from '../../engine/store/sqlite/users.ts'
 import { webhookLists } from '../../engine/store/sqlite/webhooks.ts'
@@ -123,6 +123,7 @@ describe('plans of the embedded store', () => {
       contactsAscending: { sql: contactList('indirect_count', 'asc') },
       contactsDirect: { sql: contactList('direct_count', 'desc') },
       contactSearch: { sql: contactSearch },
+      contactsInSteps: { sql: contactsInSteps },
       tokens: tokenList('d', {}),
       tokensOfUser: tokenList('d', { userId: 'u', version: 'lite' }),
       tokensOfAccount: tokenList('d', { userId: 'u', accountId: 'a' }),
@@ -186,7 +187,7 @@ describe('plans of the embedded store', () => {
   })
 
   test('retention and removal', () => {
-    const deletes = [changeLists.expire, expireCalls, expireOutbox, expireTokens, nonceSweep]
+    const deletes = [changeLists.expire, expireCalls, expireOutbox, expireTokens, nonceSweep, someMark]
     for (const sql of [...deletes, ...accountDeletes, ...userDeletes, ...Object.values(keyedDeletes), keyRows.remove]) {
       served(sql, { sql })
     }

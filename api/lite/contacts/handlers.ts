@@ -31,7 +31,7 @@ const list = defineRoute({
   summary: 'List the contacts of a user',
   description:
     '`total_count`: messages of the contact that the user has; `indirect_count`: received from the contact; `direct_count`: ' +
-    'received and replied to. The counts do not go down when mail is deleted. They grow while the mail of an email account is read ' +
+    'received and replied to. The counts do not go down when mail is deleted; they lose the part of an email account when it is removed. They grow while the mail of an email account is read ' +
     'for the first time; until then an empty page and an unknown contact are a 503 that says how far the reading is.',
   request: { path: userPath, query: listQuery },
   response: listAnswer,

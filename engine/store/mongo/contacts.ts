@@ -8,15 +8,18 @@
  * Exact also among writers that race: each reads the contact first and the rows second, and writes with a compare of the
  * contact's version. Had another one counted a key since, the compare fails; had it done so before, the key is still in
  * `applied`, or the row said so before the key was dropped.
+ *
+ * The removal of an account takes its part and its keys out under the same compare (`uncount`).
  */
-import type { UpdateOneModel } from 'mongodb'
+import { randomInt } from 'node:crypto'
+import type { DeleteOneModel, UpdateOneModel } from 'mongodb'
 import { contactId } from '../ids.ts'
 import type { ContactSort, ContactStore, Page } from '../port.ts'
-import type { ContactDelta, ContactRecord } from '../records.ts'
-import { foldCase, mergeContact } from '../rows.ts'
+import type { ContactDelta, ContactRecord, StoredContact } from '../records.ts'
+import { contactMerge, foldCase, withoutAccount } from '../rows.ts'
 import { insertMissing } from './bulk.ts'
 import { containing } from './conditions.ts'
-import { orNull, recordIn, rowsOf, toDoc, type ContactDoc, type MongoContext } from './documents.ts'
+import { orNull, recordIn, rowsOf, toDoc, toRecord, type ContactDoc, type MongoContext } from './documents.ts'
 import { unavailable } from './errors.ts'
 
 /** Keys that a contact holds before it is asked which of them the rows know; the newest of those stay all the same. */
@@ -25,14 +28,17 @@ const alwaysKept = 64
 /** Two accounts of one user may count the same contact at once; each round one of them gets on. */
 const tries = 20
 
-export function contactDoc(contact: ContactRecord, applied: readonly string[]): ContactDoc {
-  return { ...toDoc(contact), searchKey: searchKey(contact), v: 0, applied }
+/** First versions are drawn from as many. */
+const versions = 2 ** 30
+
+export function contactDoc(contact: StoredContact, applied: readonly string[]): ContactDoc {
+  return { ...toDoc(contact), searchKey: searchKey(contact), v: randomInt(versions), applied }
 }
 
 const beside = new Set(['searchKey', 'v', 'applied'])
 
-export function contactRecord(doc: Omit<ContactDoc, 'applied'>): ContactRecord {
-  return recordIn(doc, beside) as ContactRecord
+export function storedContact(doc: ContactDoc): StoredContact {
+  return recordIn(doc, beside) as StoredContact
 }
 
 function searchKey(contact: ContactRecord): string {
@@ -119,23 +125,22 @@ async function keptKeys(
   })
 }
 
-function update(
-  doc: ContactDoc,
-  contact: ContactRecord,
-  applied: readonly string[],
-): { readonly updateOne: UpdateOneModel<ContactDoc> } {
-  const { name, totalCount, directCount, indirectCount, lastReceivedAt } = contact
-  const counts = { name, totalCount, directCount, indirectCount, lastReceivedAt, searchKey: searchKey(contact) }
-  return {
-    updateOne: { filter: { _id: doc._id, v: doc.v }, update: { $set: { ...counts, applied }, $inc: { v: 1 } } },
-  }
+interface Update {
+  readonly updateOne: UpdateOneModel<ContactDoc>
+}
+
+function update(doc: ContactDoc, contact: StoredContact, applied: readonly string[]): Update {
+  const { name, totalCount, directCount, indirectCount, lastReceivedAt, byAccount = [] } = contact
+  const counts = { totalCount, directCount, indirectCount, lastReceivedAt, byAccount }
+  const $set = { name, ...counts, searchKey: searchKey(contact), applied }
+  return { updateOne: { filter: { _id: doc._id, v: doc.v }, update: { $set, $inc: { v: 1 } } } }
 }
 
 /** What one round has to write. */
 interface Round {
   readonly left: ContactDelta[]
   readonly fresh: ContactDoc[]
-  readonly updates: { readonly updateOne: UpdateOneModel<ContactDoc> }[]
+  readonly updates: Update[]
 }
 
 async function planRound(
@@ -145,6 +150,7 @@ async function planRound(
   { contacts, counted }: Tally,
 ): Promise<Round> {
   const stored = new Map(contacts.map((doc) => [doc._id, doc]))
+  const merge = contactMerge(accountId)
   const round: Round = { left: [], fresh: [], updates: [] }
   for (const [id, group] of byContact(pending)) {
     const doc = stored.get(id)
@@ -153,7 +159,7 @@ async function planRound(
       const { messageId, kind } = partsOfKey(key)
       return !applied.has(appliedKey(accountId, key)) && counted.get(messageId)?.includes(kind) !== true
     })
-    const contact = uncounted.reduce<ContactRecord | null>(mergeContact, doc ? contactRecord(doc) : null)
+    const contact = uncounted.reduce<StoredContact | null>(merge, doc ? storedContact(doc) : null)
     if (uncounted.length === 0 || contact === null) continue
     round.left.push(...uncounted)
     const keys = uncounted.map(({ key }) => appliedKey(accountId, key))
@@ -183,6 +189,38 @@ export async function countContacts(
     pending = left
   }
   throw unavailable(new Error('contacts are written by others without end'))
+}
+
+/** Contacts that a removal looks at together. */
+const stepContacts = 200
+
+/**
+ * Takes an account's part out of every contact that has one; what another account counts meanwhile is found by the compare, and the
+ * contact is taken anew. Answers how many there were.
+ */
+export async function uncount({ collections: { contacts }, read }: MongoContext, accountId: string): Promise<number> {
+  let total = 0
+  for (let attempt = 0; attempt < tries; attempt += 1) {
+    const docs = await contacts.find({ 'byAccount.accountId': accountId }, read).limit(stepContacts).toArray()
+    if (docs.length === 0) return total
+    const steps = docs.map((doc) => uncounting(doc, accountId))
+    const { modifiedCount, deletedCount } = await contacts.bulkWrite(steps, { ordered: false })
+    total += modifiedCount + deletedCount
+    // only steps that get nowhere are counted
+    if (modifiedCount + deletedCount > 0) attempt = -1
+  }
+  throw unavailable(new Error(`contacts of account ${accountId} are written by others without end`))
+}
+
+function uncounting(doc: ContactDoc, accountId: string): Update | { readonly deleteOne: DeleteOneModel<ContactDoc> } {
+  const left = withoutAccount(storedContact(doc), accountId)
+  if (left === null) return { deleteOne: { filter: { _id: doc._id, v: doc.v } } }
+  const own = appliedKey(accountId, '')
+  return update(
+    doc,
+    left,
+    doc.applied.filter((key) => !key.startsWith(own)),
+  )
 }
 
 /** Says so in the rows that were there already and do not say it yet; new rows are inserted with it. After countContacts. */
@@ -217,11 +255,11 @@ export function contactOrder(sortBy: ContactSort, order: 'asc' | 'desc'): Record
 
 export function createContacts({ collections, read }: MongoContext): ContactStore {
   const { contacts } = collections
-  const options = { ...read, projection: { applied: 0, searchKey: 0, v: 0 } }
+  const options = { ...read, projection: { applied: 0, searchKey: 0, v: 0, byAccount: 0 } }
   const list = async (filter: object, order: Record<string, 1 | -1>, { limit, offset }: Page) =>
-    (await rowsOf(contacts.find(filter, options).sort(order), limit, offset)).map(contactRecord)
+    (await rowsOf(contacts.find(filter, options).sort(order), limit, offset)).map(toRecord<ContactRecord>)
   return {
-    get: async (userId, id) => orNull(await contacts.findOne({ _id: id, userId }, options), contactRecord),
+    get: async (userId, id) => orNull(await contacts.findOne({ _id: id, userId }, options), toRecord<ContactRecord>),
     list: (userId, sortBy, order, page) => list({ userId }, contactOrder(sortBy, order), page),
     search: (userId, text, page) =>
       list({ userId, searchKey: containing(foldCase(text)) }, contactOrder('total_count', 'desc'), page),

@@ -8,13 +8,13 @@ import type {
   CallLogRecord,
   ChangeRecord,
   ConnectTokenRecord,
-  ContactRecord,
   DeveloperRecord,
   FolderRecord,
   HistoricalScan,
   MessageRecord,
   OAuthProviderRecord,
   OutboxRecord,
+  StoredContact,
   UserRecord,
   WebhookRecord,
 } from '../records.ts'
@@ -47,8 +47,9 @@ export interface MessageDoc extends Doc<MessageRecord> {
   readonly counted?: readonly string[]
 }
 
-export interface ContactDoc extends Doc<ContactRecord> {
+export interface ContactDoc extends Doc<StoredContact> {
   readonly searchKey: string
+  /** The compare of compare-and-set: starts anywhere, so that a contact that went and came again is another one. */
   readonly v: number
   /** `<account> <delta's key>` of counted deltas, newest last, that their messages' rows may not say yet; see contacts.ts. */
   readonly applied: readonly string[]

@@ -81,6 +81,7 @@ export const indexes: Readonly<Record<CollectionName, readonly IndexDescription[
     index('contacts_by_total', { userId: 1, totalCount: 1, _id: 1 }),
     index('contacts_by_direct', { userId: 1, directCount: 1, _id: 1 }),
     index('contacts_by_indirect', { userId: 1, indirectCount: 1, _id: 1 }),
+    index('contacts_of_account', { 'byAccount.accountId': 1 }),
   ],
   tokens: [
     index('tokens_of_developer', { developerId: 1, createdAt: 1, _id: 1 }),

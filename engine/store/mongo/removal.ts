@@ -6,6 +6,7 @@
  */
 import type { Collection, Filter } from 'mongodb'
 import type { OutboxState } from '../records.ts'
+import { uncount } from './contacts.ts'
 import type { MongoContext } from './documents.ts'
 
 /** Rows deleted by one request. */
@@ -33,7 +34,7 @@ function sum(counts: readonly number[]): number {
   return counts.reduce((total, count) => total + count, 0)
 }
 
-/** All that hangs on an account. */
+/** All that hangs on an account, and its part of the user's contacts. */
 export async function drainAccount(context: MongoContext, accountId: string): Promise<number> {
   const { folders, messages, changes, outbox, scans, tokens } = context.collections
   return sum([
@@ -43,6 +44,7 @@ export async function drainAccount(context: MongoContext, accountId: string): Pr
     await drain(context, scans, { accountId }),
     await drain(context, tokens, { accountId }),
     await drain(context, folders, { accountId }),
+    await uncount(context, accountId),
   ])
 }
 

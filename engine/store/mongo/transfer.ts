@@ -5,7 +5,7 @@ import type { Logger } from '../../observe/log.ts'
 import type { ExportedPage, StoreTransfer, TransferName, TransferRecords } from '../transfer.ts'
 import { accountDoc, accountRecord } from './accounts.ts'
 import { connect, type Role } from './connect.ts'
-import { contactDoc, contactRecord } from './contacts.ts'
+import { contactDoc, storedContact } from './contacts.ts'
 import { openCollections, toDoc, toRecord, type Collections } from './documents.ts'
 import { guarded } from './guard.ts'
 import { leadPatienceMs } from './lead.ts'
@@ -86,7 +86,7 @@ function createSides(collections: Collections): Sides {
     outbox: side(collections.outbox, outboxRecord, outboxDoc),
     contacts: side(
       collections.contacts,
-      (doc) => ({ contact: contactRecord(doc), counted: doc.applied }),
+      (doc) => ({ contact: storedContact(doc), counted: doc.applied }),
       ({ contact, counted }) => contactDoc(contact, counted),
     ),
     tokens: side(collections.tokens, tokenRecord, tokenDoc),

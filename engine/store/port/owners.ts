@@ -112,7 +112,10 @@ export interface AccountStore {
   claim(id: string): Promise<AccountRecord | null>
   /** Writes OK↔DISABLED with its callback, exactly once per transition. `lease_lost` when the epoch is stale. */
   transition(step: StatusTransition): Promise<AccountRecord | null>
-  /** Removes the account and all that hangs on it; the account row goes last. */
+  /**
+   * Removes the account, all that hangs on it, and what it has counted of the user's contacts: these are left as the other
+   * accounts have counted them, and go with the last of them. The account row goes last.
+   */
   remove(id: string): Promise<void>
 }
 

@@ -81,16 +81,30 @@ export interface AccountRecord {
   readonly createdAt: number
 }
 
-export interface ContactRecord {
-  /** contactId(userId, email) */
-  readonly id: string
-  readonly userId: string
-  readonly email: string
+export interface ContactCounts {
   readonly name: string
   readonly totalCount: number
   readonly directCount: number
   readonly indirectCount: number
   readonly lastReceivedAt: number
+}
+
+export interface ContactRecord extends ContactCounts {
+  /** contactId(userId, email) */
+  readonly id: string
+  readonly userId: string
+  readonly email: string
+}
+
+/** What one account has counted of a contact; null = it is not known which. */
+export interface ContactPart extends ContactCounts {
+  readonly accountId: string | null
+}
+
+/** A contact as it lies in the store. It leaves it only for another store. */
+export interface StoredContact extends ContactRecord {
+  /** Absent = counted before accounts were told apart. */
+  readonly byAccount?: readonly ContactPart[]
 }
 
 /** What one message adds to a contact. Applying the same (contact, message, direct?) twice changes nothing. */

@@ -1,33 +1,34 @@
 /** Contacts of a user, counted as mail arrives. */
 import { contactId } from '../ids.ts'
 import type { ContactSort, ContactStore, Page } from '../port.ts'
-import type { ContactDelta, ContactRecord } from '../records.ts'
-import { foldCase, mergeContact } from '../rows.ts'
+import type { ContactDelta, StoredContact } from '../records.ts'
+import { contactMerge, foldCase, plainContact, withoutAccount } from '../rows.ts'
 import type { Database } from './database.ts'
 import type { Statements } from './statements.ts'
 
 /** Adds each delta once per contact and key: the mark tells whether its message was counted. */
 export function countContacts(sql: Statements, accountId: string, deltas: readonly ContactDelta[]): void {
-  const changed = new Map<string, ContactRecord>()
+  const changed = new Map<string, StoredContact>()
   const mark = 'INSERT INTO contact_marks (account_id, key) VALUES (?, ?) ON CONFLICT DO NOTHING'
   const fresh = new Set([...new Set(deltas.map(({ key }) => key))].filter((key) => sql.run(mark, accountId, key) === 1))
   const counted = new Set<string>()
+  const merge = contactMerge(accountId)
   for (const delta of deltas) {
     if (!fresh.has(delta.key)) continue
     const id = contactId(delta.userId, delta.email)
     const once = `${id} ${delta.key}`
     if (counted.has(once)) continue
     counted.add(once)
-    changed.set(id, mergeContact(changed.get(id) ?? readContact(sql, id), delta))
+    changed.set(id, merge(changed.get(id) ?? readContact(sql, id), delta))
   }
   for (const contact of changed.values()) saveContact(sql, contact)
 }
 
-function readContact(sql: Statements, id: string): ContactRecord | null {
-  return sql.doc('SELECT doc FROM contacts WHERE id = ?', id) as ContactRecord | null
+function readContact(sql: Statements, id: string): StoredContact | null {
+  return sql.doc('SELECT doc FROM contacts WHERE id = ?', id) as StoredContact | null
 }
 
-function saveContact(sql: Statements, contact: ContactRecord): void {
+function saveContact(sql: Statements, contact: StoredContact): void {
   sql.run(
     `INSERT INTO contacts (id, user_id, total_count, direct_count, indirect_count, search_key, doc)
      VALUES (?, ?, ?, ?, ?, ?, ?)
@@ -43,8 +44,25 @@ function saveContact(sql: Statements, contact: ContactRecord): void {
   )
 }
 
-function contactSearchKey(contact: ContactRecord): string {
+function contactSearchKey(contact: StoredContact): string {
   return foldCase(`${contact.name}\n${contact.email}`)
+}
+
+/** Contacts looked through in one transaction. */
+const stepContacts = 500
+
+/** By id, which no count changes: none is passed over, whoever counts meanwhile. */
+export const contactsInSteps = 'SELECT doc FROM contacts WHERE user_id = ? AND id > ? ORDER BY id LIMIT ?'
+
+/** Takes an account's part out of the next of its user's contacts, after this id; answers the last one's id, null = no more. */
+export function uncountSome(sql: Statements, userId: string, accountId: string, after: string): string | null {
+  const contacts = sql.docs(contactsInSteps, userId, after, stepContacts) as StoredContact[]
+  for (const contact of contacts) {
+    const left = withoutAccount(contact, accountId)
+    if (left === null) sql.run('DELETE FROM contacts WHERE id = ?', contact.id)
+    else if (left !== contact) saveContact(sql, left)
+  }
+  return contacts.length < stepContacts ? null : (contacts.at(-1)?.id ?? null)
 }
 
 /** Sort fields are the names of their columns. */
@@ -57,12 +75,12 @@ export const contactSearch = `SELECT doc FROM contacts WHERE user_id = ? AND ins
 
 export function createContacts(db: Database): ContactStore {
   const list = (sql: string, { limit, offset }: Page, ...values: string[]) =>
-    db.read(() => db.docs(sql, ...values, limit, offset) as ContactRecord[])
+    db.read(() => (db.docs(sql, ...values, limit, offset) as StoredContact[]).map(plainContact))
   return {
     get: (userId, id) =>
       db.read(() => {
         const contact = readContact(db, id)
-        return contact?.userId === userId ? contact : null
+        return contact?.userId === userId ? plainContact(contact) : null
       }),
     list: (userId, sortBy, order, page) => list(contactList(sortBy, order), page, userId),
     search: (userId, text, page) => list(contactSearch, page, userId, foldCase(text)),

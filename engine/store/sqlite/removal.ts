@@ -4,6 +4,7 @@
  */
 import type { AccountRecord, FolderRecord, WebhookRecord } from '../records.ts'
 import { readAccount, saveAccount } from './account-rows.ts'
+import { uncountSome } from './contacts.ts'
 import type { Database } from './database.ts'
 import { deleteWhere, drain } from './deletes.ts'
 import { pendingChannels } from './outbox-query.ts'
@@ -31,27 +32,46 @@ export const keyedDeletes = {
 /** At once, so that no page of what is going is kept, and again at the end: a call may still have written. */
 const forgetVersion = 'DELETE FROM mail_versions WHERE account_id = ?'
 
+/** Marks of deltas that an owner has counted, who took the account over meanwhile. */
+export const someMark = 'SELECT 1 FROM contact_marks WHERE account_id = ? LIMIT 1'
+
 export async function removeAccount(db: Database, id: string): Promise<void> {
+  while (!(await removeOnce(db, id)));
+}
+
+/** false when there is something to be taken again. */
+async function removeOnce(db: Database, id: string): Promise<boolean> {
   // a new epoch first: a writer that is still at work loses its lease instead of leaving rows behind
-  const folders = await db.write(() => {
+  const begun = await db.write(() => {
     const account = readAccount(db, id)
     if (!account) return null
     saveAccount(db, { ...account, epoch: account.epoch + 1 })
     db.run(forgetVersion, id)
-    return db.docs('SELECT doc FROM folders WHERE account_id = ?', id) as FolderRecord[]
+    const folders = db.docs('SELECT doc FROM folders WHERE account_id = ?', id) as FolderRecord[]
+    return { userId: account.userId, folders }
   })
-  if (!folders) return
-  for (const folder of folders) await drain(db, keyedDeletes.placements, folder.id)
+  if (!begun) return true
+  for (const folder of begun.folders) await drain(db, keyedDeletes.placements, folder.id)
   await drain(db, keyedDeletes.keys, id)
+  // first the marks: whatever is counted behind the walk over the contacts leaves one that is found in the end
   await drain(db, keyedDeletes.marks, id)
+  await uncount(db, begun.userId, id)
   for (const sql of accountDeletes) await drain(db, sql, id)
-  await db.write(() => {
-    const account = readAccount(db, id)
-    if (!account) return
-    db.run('DELETE FROM user_addresses WHERE user_id = ? AND account_id = ?', account.userId, id)
+  return db.write(() => {
+    if (db.row(someMark, id)) return false
+    db.run('DELETE FROM user_addresses WHERE user_id = ? AND account_id = ?', begun.userId, id)
     db.run(forgetVersion, id)
     db.run('DELETE FROM accounts WHERE id = ?', id)
+    return true
   })
+}
+
+/** Takes the account's part out of its user's contacts. */
+async function uncount(db: Database, userId: string, id: string): Promise<void> {
+  for (let after: string | null = ''; after !== null;) {
+    const from: string = after
+    after = await db.write(() => uncountSome(db, userId, id, from))
+  }
 }
 
 /** The webhook with its pending rows and scans; `wholly` also with the record of its deliveries. */

@@ -10,7 +10,7 @@ import type {
   TransferName,
   TransferRecords,
 } from '../transfer.ts'
-import type { AccountRecord, ContactRecord, MessageRecord, UserRecord } from '../records.ts'
+import type { AccountRecord, MessageRecord, StoredContact, UserRecord } from '../records.ts'
 import { folderRank, foldCase } from '../rows.ts'
 import { indexAddresses } from './account-rows.ts'
 import { openDatabase, type Database } from './database.ts'
@@ -60,7 +60,7 @@ function writeAccount(sql: Statements, account: AccountRecord): void {
 
 /** A contact and the marks of its messages are one transaction here: there are none without their messages. */
 function readContact(_: Statements, row: Row): CountedContact {
-  return { contact: JSON.parse(String(row['doc'])) as ContactRecord, counted: [] }
+  return { contact: JSON.parse(String(row['doc'])) as StoredContact, counted: [] }
 }
 
 function writeContact(sql: Statements, { contact, counted }: CountedContact): void {

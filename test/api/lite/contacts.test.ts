@@ -1,8 +1,10 @@
 /** Contacts: counted from the mail that is there and the mail that comes, sorted and paged. */
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
+import { isDeepStrictEqual } from 'node:util'
 import { mail } from '../../support/mail.ts'
 import { until } from '../../support/until.ts'
+import { userBody } from '../../support/users.ts'
 import { startLiteRig, type Json, type LiteRig, type TestMailbox } from './rig.ts'
 
 suite('contacts', () => {
@@ -85,6 +87,34 @@ suite('contacts', () => {
   test('count a new message as it comes', async () => {
     await box.deliver({ from: 'New <new@n.example>', subject: 'seven' })
     await until('the contact', async () => (await emails()).includes('new@n.example'))
+  })
+
+  test('of an email account go with it, and those of the others stay as they are', async () => {
+    const first = await rig.mailbox('two.lists')
+    const base = `/lite/users/${first.userId}`
+    const second = 'two.lists.second@mail.example'
+    rig.imap.addUser(second)
+    for (const from of ['own@x.example', 'both@x.example'])
+      rig.imap.append(second, 'INBOX', mail({ from, to: second, subject: from, id: from }))
+    const server = { host: rig.imap.host, port: rig.imap.port, password: 'secret' }
+    const made = await rig.ok('POST', `${base}/email_accounts`, userBody(server, second))
+    await first.deliver({ from: 'Both <both@x.example>', subject: 'a', id: 'a' })
+    await first.deliver({ from: 'Both <both@x.example>', subject: 'b', id: 'b' })
+    const shown = async () => {
+      const all = (await rig.ok('GET', `${base}/contacts`))['contacts'] as Json[]
+      return all.map(({ email, total_count, indirect_count }) => [email, total_count, indirect_count])
+    }
+    const before = [
+      ['both@x.example', 3, 3],
+      ['own@x.example', 1, 1],
+    ]
+    await until('all are counted', async () => isDeepStrictEqual(await shown(), before))
+    const [, own] = (await rig.ok('GET', `${base}/contacts`))['contacts'] as Json[]
+    await rig.ok('DELETE', `${base}/email_accounts/${encodeURIComponent(String(made['label']))}`)
+    assert.deepEqual(await shown(), [['both@x.example', 2, 2]])
+    assert.equal((await rig.call('GET', `${base}/contacts/${String(own?.['contact_id'])}`)).status, 404)
+    await rig.ok('POST', `${base}/email_accounts`, userBody(server, second))
+    await until('counted once', async () => isDeepStrictEqual(await shown(), before))
   })
 
   for (const query of ['limit=0', 'limit=101', 'limit=x', 'offset=-1', 'sort_by=name', 'sort_order=up']) {

@@ -17,7 +17,7 @@ import type { ContactDoc, MessageDoc } from '../../../engine/store/mongo/documen
 import { openCollections, toDoc, type Collections } from '../../../engine/store/mongo/documents.ts'
 import { messageDoc, recordOnly } from '../../../engine/store/mongo/message-rows.ts'
 import { outboxDoc, outboxFieldsOnly } from '../../../engine/store/mongo/outbox-rows.ts'
-import { mergeContact, newMessage } from '../../../engine/store/rows.ts'
+import { contactMerge, newMessage } from '../../../engine/store/rows.ts'
 import { deliveredAttempt, type Contestant, type ListPage } from './contestant.ts'
 import { byContact } from './mail.ts'
 
@@ -115,7 +115,7 @@ async function countContacts(
     return { updateOne: { filter: { _id, v }, update } }
   })
   const fresh = [...groups].flatMap(([id, deltas]) => {
-    const contact = known.has(id) ? null : deltas.reduce(mergeContact, null)
+    const contact = known.has(id) ? null : deltas.reduce(contactMerge(accountId), null)
     return contact === null ? [] : [contactDoc(contact, keysOf(deltas))]
   })
   if (fresh.length > 0) await contacts.insertMany(fresh, { ordered: false })

@@ -10,11 +10,11 @@
  */
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import type { SyncBatch } from '../../../engine/store/port.ts'
-import type { ContactRecord, FolderRecord, MessageRecord, OutboxRecord } from '../../../engine/store/records.ts'
+import type { FolderRecord, MessageRecord, OutboxRecord, StoredContact } from '../../../engine/store/records.ts'
 import {
+  contactMerge,
   foldCase,
   goneAt,
-  mergeContact,
   messageKeys,
   newMessage,
   sameCursor,
@@ -159,7 +159,7 @@ function setFlags(on: Prepared, batch: SyncBatch): void {
 function countContacts(on: Prepared, accountId: string, { contacts }: Rows): void {
   for (const { id, deltas, searchKey } of contacts) {
     const fresh = deltas.filter(({ key }) => on.mark.run(accountId, key).changes === 1)
-    const contact = fresh.reduce(mergeContact, docOf(on.contact.get(id)) as ContactRecord | null)
+    const contact = fresh.reduce(contactMerge(accountId), docOf(on.contact.get(id)) as StoredContact | null)
     if (contact === null || fresh.length === 0) continue
     const { userId, totalCount, directCount, indirectCount } = contact
     on.saveContact.run(id, userId, totalCount, directCount, indirectCount, searchKey, JSON.stringify(contact))

@@ -4,6 +4,7 @@ import { after, before, describe, test } from 'node:test'
 import type { Store } from '../../../engine/store/port.ts'
 import { accountsContract, transitionsContract } from './accounts.ts'
 import { changesContract } from './changes.ts'
+import { contactRemovalContract } from './contact-removal.ts'
 import { contactsContract } from './contacts.ts'
 import { foldersContract } from './folders.ts'
 import { filtersContract, pagingContract } from './lists.ts'
@@ -51,6 +52,7 @@ const parts: readonly ((subject: Subject) => void)[] = [
   attemptsContract,
   deliveriesContract,
   contactsContract,
+  contactRemovalContract,
   tokensContract,
   providersContract,
   noncesContract,

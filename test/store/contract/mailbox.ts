@@ -181,7 +181,8 @@ function eventOf(
   return { changes: [change], outbox: [row] }
 }
 
-function emptyBatch(account: AccountRecord, id: string, cursor: FolderCursor | null): SyncBatch {
+/** A batch that changes nothing. */
+export function emptyBatch(account: AccountRecord, id: string, cursor: FolderCursor | null): SyncBatch {
   return {
     accountId: account.id,
     epoch: account.epoch,

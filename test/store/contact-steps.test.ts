@@ -1,0 +1,83 @@
+/** A contact's sums and the parts of the accounts that counted them. */
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import fc from 'fast-check'
+import type { ContactDelta, StoredContact } from '../../engine/store/records.ts'
+import { contactMerge, plainContact, withoutAccount } from '../../engine/store/rows.ts'
+
+const delta = fc.record({
+  userId: fc.constant('user'),
+  email: fc.constant('Ann@x.com'),
+  name: fc.constantFrom('', 'One', 'Two'),
+  key: fc.constant(''),
+  total: fc.integer({ min: 0, max: 1 }),
+  direct: fc.integer({ min: 0, max: 1 }),
+  indirect: fc.integer({ min: -1, max: 1 }),
+  receivedAt: fc.integer({ min: 0, max: 5 }),
+})
+const history = fc.array(fc.tuple(fc.constantFrom('a', 'b', 'c'), delta), { maxLength: 12 })
+
+function fold(from: StoredContact | null, steps: readonly (readonly [string, ContactDelta])[]): StoredContact | null {
+  return steps.reduce<StoredContact | null>((contact, [account, one]) => contactMerge(account)(contact, one), from)
+}
+
+function without(contact: StoredContact | null, ...accounts: readonly string[]): StoredContact | null {
+  return accounts.reduce<StoredContact | null>((left, id) => left && withoutAccount(left, id), contact)
+}
+
+function plain(contact: StoredContact | null) {
+  return contact && plainContact(contact)
+}
+
+describe('a contact', () => {
+  test('without all accounts but one is what this one counted', () => {
+    fc.assert(
+      fc.property(history, (steps) => {
+        const alone = steps.filter(([account]) => account === 'b')
+        assert.deepEqual(plain(without(fold(null, steps), 'a', 'c')), plain(fold(null, alone)))
+      }),
+    )
+  })
+
+  test('without one of several is the sum of the others, and goes on from there', () => {
+    fc.assert(
+      fc.property(history, history, (before, later) => {
+        const kept = (steps: typeof before) => steps.filter(([account]) => account !== 'a')
+        const left = fold(without(fold(null, before), 'a'), kept(later))
+        const wanted = fold(null, [...kept(before), ...kept(later)])
+        // which of two names is the newer one is told of a part, not of each message
+        assert.deepEqual(plain(left && { ...left, name: '' }), plain(wanted && { ...wanted, name: '' }))
+      }),
+    )
+  })
+
+  test('without an account that did not count it is the very same', () => {
+    const contact = fold(null, [['a', oneDelta]])
+    assert(contact)
+    assert.equal(withoutAccount(contact, 'b'), contact)
+  })
+
+  test('of before accounts were told apart keeps what it had', () => {
+    const had = { totalCount: 7, directCount: 2, indirectCount: 5, lastReceivedAt: 3 }
+    const old: StoredContact = { id: 'i', userId: 'user', email: 'ann@x.com', name: 'Ann', ...had }
+    assert.equal(withoutAccount(old, 'a'), old)
+    const more = fold(old, [
+      ['a', { ...oneDelta, receivedAt: 9, name: 'New' }],
+      ['b', { ...oneDelta, receivedAt: 8 }],
+    ])
+    assert.deepEqual([more?.totalCount, more?.name, more?.lastReceivedAt], [9, 'New', 9])
+    assert.deepEqual(plain(without(more, 'a')), { ...old, totalCount: 8, indirectCount: 6, lastReceivedAt: 8 })
+    assert.deepEqual(plain(without(more, 'a', 'b')), old)
+  })
+})
+
+const oneDelta: ContactDelta = {
+  userId: 'user',
+  email: 'ann@x.com',
+  name: '',
+  key: '',
+  total: 1,
+  direct: 0,
+  indirect: 1,
+  receivedAt: 1,
+}
