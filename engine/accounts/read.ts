@@ -6,7 +6,7 @@ import { AppError, isAppError } from '../errors.ts'
 import { rawValue, readHeaders } from '../messages/headers.ts'
 import { bodyNodeOf } from '../messages/mime.ts'
 import { parseStructured } from '../messages/parameters.ts'
-import type { FetchedMessage, Session } from './session-types.ts'
+import type { BodyNode, FetchedMessage, Session } from './session-types.ts'
 
 export interface ReadResult {
   readonly messages: FetchedMessage[]
@@ -81,24 +81,36 @@ async function withFlags(session: Session, messages: readonly FetchedMessage[]):
   })
 }
 
-/** A multipart whose BODYSTRUCTURE cannot be read (row 14) is taken apart by us, as far as this goes. */
+/** What the server cannot take apart (row 14) is taken apart by us, as far as this goes. */
 const wholeMax = 4 * 1_048_576
 
-function lacksParts(message: FetchedMessage): boolean {
-  return (
-    message.body === null &&
-    parseStructured(rawValue(readHeaders(message.headers), 'content-type')).value.startsWith('multipart/')
-  )
+/**
+ * A multipart whose BODYSTRUCTURE cannot be read, or has nothing in it: without a boundary, or with one that is never used, some
+ * servers make up an empty part, and the text would be lost.
+ */
+function lacksParts({ body, headers }: FetchedMessage): boolean {
+  if (body?.type) return body.type.startsWith('multipart/') && isHollow(body)
+  return parseStructured(rawValue(readHeaders(headers), 'content-type')).value.startsWith('multipart/')
+}
+
+function isHollow({ type, size, children }: BodyNode): boolean {
+  return type.startsWith('multipart/') ? children.every(isHollow) : size === 0
 }
 
 async function withParts(session: Session, message: FetchedMessage): Promise<FetchedMessage> {
   try {
     const raw = await session.fetchSection(message.uid, '', wholeMax)
-    return raw === null ? message : { ...message, body: bodyNodeOf(raw) }
+    if (raw === null || raw.length === 0) return message
+    return { ...message, body: wholeSize(bodyNodeOf(raw), raw.length < wholeMax ? 0 : message.size - raw.length) }
   } catch (error) {
     if (!isAppError(error, 'server_refused')) throw error
     return message
   }
+}
+
+/** `more` = bytes that were not read: they belong to the text of a message that has no parts. */
+function wholeSize(body: BodyNode, more: number): BodyNode {
+  return body.size === undefined || more <= 0 ? body : { ...body, size: body.size + more }
 }
 
 /** '1:3,7,9:12' from numbers in any order. */

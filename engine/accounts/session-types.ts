@@ -10,7 +10,7 @@ import type { SpecialUse } from '../store/records.ts'
 /** BODYSTRUCTURE as a tree; `part` is the IMAP section ('1.2'), absent on the root multipart. */
 export interface BodyNode {
   readonly part?: string
-  /** 'text/plain', 'multipart/mixed', lower case. */
+  /** 'text/plain', 'multipart/mixed', lower case; '' at the root when the server tells the size alone. */
   readonly type: string
   readonly parameters: Readonly<Record<string, string>>
   readonly id?: string

@@ -35,6 +35,9 @@ const supersets: Readonly<Record<string, string>> = {
   unicode11utf8: 'utf-8',
   utf8mb4: 'utf-8',
   unicode: 'utf-16',
+  ucs4: 'utf32',
+  iso10646ucs4: 'utf32',
+  csucs4: 'utf32',
   unicode11utf7: 'utf-7',
 }
 
@@ -118,6 +121,12 @@ function markedDecoder(bytes: Buffer, labelled: string | null): string | null {
     return isUtf8(bytes.subarray(0, wholeLength(bytes))) ? 'utf-8' : null
   }
   const wide = labelled === null || labelled.startsWith('utf')
+  // The mark of UTF-32LE starts with that of UTF-16LE: what is labelled UTF-16 begins with a NUL.
+  if (wide && !/^utf-?16/.test(labelled ?? '')) {
+    const mark = bytes.subarray(0, 4).toString('hex')
+    if (mark === 'fffe0000') return 'utf-32le'
+    if (mark === '0000feff') return 'utf-32be'
+  }
   if (wide && bytes[0] === 0xff && bytes[1] === 0xfe) return 'utf-16le'
   if (wide && bytes[0] === 0xfe && bytes[1] === 0xff) return 'utf-16be'
   return null
@@ -134,7 +143,9 @@ export function decodeText(bytes: Uint8Array, charset: string | null): string {
   if (decoder === null) return decodeGuessed(buffer).toWellFormed()
   if (decoder === 'utf-8') return utf8.decode(buffer)
   if (decoder.startsWith('shift:')) return decodeShiftingCharset(buffer, decoder.slice(6)).toWellFormed()
-  return iconv.decode(buffer, decoder).toWellFormed()
+  // Without a mark UTF-32 is big-endian (Unicode, D101), unless its zeros say otherwise.
+  const options = decoder === 'utf32' ? ({ defaultEncoding: 'utf32be' } as const) : {}
+  return iconv.decode(buffer, decoder, options).toWellFormed()
 }
 
 /**

@@ -66,17 +66,18 @@ function timesOf(headers: Headers, internalDate: number | null, received: readon
 }
 
 /**
- * The tree when BODYSTRUCTURE could not be read: the one part that the header describes. A multipart's parts cannot be told
+ * The tree when BODYSTRUCTURE could not be read, or names the size alone: the one part that the header describes. A multipart's parts cannot be told
  * from its header; its first is taken for plain text (mime.ts reads them from the whole message).
  */
 function assumedBody(headers: Headers, size: number): BodyNode {
   const type = parseStructured(rawValue(headers, 'content-type'))
   const disposition = parseStructured(rawValue(headers, 'content-disposition'))
-  const known = /^[\w.+-]+\/[\w.+-]+$/.test(type.value) && !type.value.startsWith('multipart/')
+  const multipart = type.value.startsWith('multipart/')
+  const known = /^[\w.+-]+\/[\w.+-]+$/.test(type.value) && !multipart
   return {
     part: '1',
     type: known ? type.value : 'text/plain',
-    parameters: known ? type.parameters : {},
+    parameters: multipart ? {} : type.parameters,
     encoding: parseStructured(rawValue(headers, 'content-transfer-encoding')).value,
     size,
     ...(disposition.value === '' ? {} : { disposition: disposition.value }),
@@ -106,6 +107,6 @@ export function factsOf(accountId: string, fetched: FetchedMessage): MessageFact
     references,
     listHeaders: listHeadersOf(headers),
     receivedHeaders,
-    ...structureOf(fetched.body ?? assumedBody(headers, fetched.size)),
+    ...structureOf(fetched.body?.type ? fetched.body : assumedBody(headers, fetched.body?.size ?? fetched.size)),
   }
 }

@@ -3,10 +3,10 @@
  * by one of these; what lies beyond is left out, never an error.
  */
 
-/** Bytes of a header block that are looked at. */
-export const maxHeaderBytes = 1_048_576
-/** Fields of a header block. */
-export const maxHeaderFields = 5_000
+/** Bytes of a header block that are looked at: as many as are read of one (commands/reading.ts). */
+export const maxHeaderBytes = 4_194_304
+/** Fields of a header block. Mail in earnest has hundreds; this many are read within a second at worst. */
+export const maxHeaderFields = 100_000
 /** Addresses kept per header name. */
 export const maxAddresses = 5_000
 /** Characters of one name or address. */

@@ -124,8 +124,8 @@ function entity(context: Context, range: Range, section: string, fallback: strin
   }
   return {
     ...common,
-    part: section === '' ? '1' : section,
-    // A multipart without a single part is text, as servers take it.
+    part: section === '' ? (type.startsWith('multipart/') ? 'TEXT' : '1') : section,
+    // A multipart without a single part is text; servers have no number for it when it is the whole message.
     type: type.startsWith('multipart/') ? 'text/plain' : type,
     encoding: parseStructured(rawValue(headers, 'content-transfer-encoding')).value || '7bit',
     size: body.end - body.start,

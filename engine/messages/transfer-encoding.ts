@@ -4,35 +4,12 @@
  * decode strings, and their streams differ from their one-shot forms on broken input.
  */
 import { Transform, type TransformCallback } from 'node:stream'
+import { createBase64Decoder } from './base64.ts'
 import { createQuotedPrintableDecoder } from './quoted-printable.ts'
 import type { TransferDecoder } from './transfer-decoder.ts'
 import { createUuDecoder } from './uuencode.ts'
 
-const nothing = Buffer.alloc(0)
-const notBase64 = /[^A-Za-z0-9+/=]+/g
-
-/**
- * Characters outside of the alphabet are skipped (RFC 2045 §6.8). Padding ends a quantum, not the data: concatenated base64
- * texts are common. A last quantum of one character holds no whole byte and is dropped.
- */
-export function createBase64Decoder(): TransferDecoder {
-  let open = ''
-  const quanta = (text: string, atEnd: boolean): Buffer => {
-    const pieces = text.split('=')
-    const last = pieces.pop() ?? ''
-    const whole = atEnd ? last.length : last.length - (last.length % 4)
-    open = last.slice(whole)
-    const padded = pieces.filter((piece) => piece !== '').map((piece) => Buffer.from(piece, 'base64'))
-    const rest = Buffer.from(last.slice(0, whole), 'base64')
-    return padded.length === 0 ? rest : Buffer.concat([...padded, rest])
-  }
-  return {
-    write: (chunk) => quanta(open + chunk.toString('latin1').replace(notBase64, ''), false),
-    end: () => quanta(open, true),
-  }
-}
-
-const identity = (): TransferDecoder => ({ write: (chunk) => chunk, end: () => nothing })
+const identity = (): TransferDecoder => ({ write: (chunk) => chunk, end: () => Buffer.alloc(0) })
 
 const uuNames = new Set(['x-uuencode', 'x-uue', 'uuencode', 'uue'])
 
@@ -53,7 +30,7 @@ export function decodeTransfer(bytes: Uint8Array, encoding: string): Buffer {
   return last.length === 0 ? first : Buffer.concat([first, last])
 }
 
-/** As a stream, for attachments: encoded bytes in, decoded bytes out, holding back a few bytes at most. */
+/** As a stream, for attachments: encoded bytes in, decoded bytes out, holding back a line at most. */
 export function createTransferStream(encoding: string): Transform {
   const decoder = createTransferDecoder(encoding)
   return new Transform({

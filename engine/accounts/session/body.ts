@@ -88,9 +88,15 @@ function node(token: Token | undefined, section: string): BodyNode | null {
   return Array.isArray(members[0]) ? multipart(members, section) : single(members, section)
 }
 
+/** A server that could not read Content-Type (`"" "" NIL NIL NIL "7bit" 15`) still tells the size; the type is for the header to tell. */
+function untyped(members: readonly Token[]): BodyNode | null {
+  const size = number(members[6])
+  return size === null ? null : { part: '1', type: '', parameters: {}, size, dispositionParameters: {}, children: [] }
+}
+
 /** null when it cannot be read. The parser has limited the depth. */
 export function readBodyStructure(token: Token | undefined): BodyNode | null {
   const members = list(token)
   if (members.length === 0) return null
-  return Array.isArray(members[0]) ? multipart(members, '') : single(members, '1')
+  return Array.isArray(members[0]) ? multipart(members, '') : (single(members, '1') ?? untyped(members))
 }

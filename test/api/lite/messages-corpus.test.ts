@@ -10,6 +10,7 @@ interface WireBody {
   readonly type: string
   readonly charset?: string
   readonly content?: string
+  readonly size: number
 }
 
 interface WireAttachment {
@@ -77,8 +78,10 @@ suite('the corpus through the API', needs('dovecot'), () => {
         found.bodies.map(({ body_section: section, type }) => ({ section, type })),
         wanted,
       )
-      for (const { section, text } of expected.bodies) {
-        if (text !== undefined) assert.equal(found.bodies.find((body) => body.body_section === section)?.content, text)
+      for (const { section, text, size } of expected.bodies) {
+        const body = found.bodies.find((one) => one.body_section === section)
+        if (text !== undefined) assert.equal(body?.content, text)
+        if (size !== undefined) assert.equal(body?.size, size)
       }
     })
   }
@@ -108,6 +111,20 @@ suite('the corpus through the API', needs('dovecot'), () => {
       }
     })
   }
+
+  test('a multipart without parts, longer than what is read to find them, has its whole size', async () => {
+    const text = 'just text, and much of it\r\n'.repeat(200_000)
+    const headers = 'Subject: long\r\nMIME-Version: 1.0\r\nContent-Type: multipart/mixed\r\n\r\n'
+    const long = await rig.mailbox('long', [headers + text])
+    const [found] = (await rig.list(`${long.path}/messages`)) as WireMessage[]
+    assert(found)
+    assert.deepEqual(
+      found.bodies.map(({ body_section: section, type, size }) => ({ section, type, size })),
+      [{ section: 'TEXT', type: 'text/plain', size: text.length }],
+    )
+    const { bodies } = (await rig.ok(`${long.path}/messages/${found.message_id}/body`)) as unknown as WireMessage
+    assert(bodies[0]?.content === text.replaceAll('\r\n', '\n'))
+  })
 
   test('every message is given raw as it was appended', async () => {
     for (const message of messages) {

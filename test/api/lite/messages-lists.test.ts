@@ -177,6 +177,38 @@ suite('lists on Dovecot', needs('dovecot'), () => {
     assert.equal((await list({ date_after: 1_700_000_000, date_before: 1_700_000_000 })).length, 3)
   })
 
+  test('an internationalised domain is found in either spelling, whichever the mail was sent with', async () => {
+    const addresses = [
+      'anna@bücher.example',
+      'anna@xn--bcher-kva.example',
+      'boris@mail.почта.рф',
+      'boris@mail.xn--80a1acny.xn--p1ai',
+    ]
+    const foreign = await rig.mailbox(
+      'foreign',
+      addresses.map((from, index) =>
+        mail({ from, to: 'ann@one.example', subject: `idn ${index}`, id: `idn-${index}` }),
+      ),
+    )
+    const found = async (query: Readonly<Record<string, string>>): Promise<string[]> =>
+      subjects(await rig.list(`${foreign.path}/messages?${new URLSearchParams(query).toString()}`)).sort()
+    const [anna, boris] = [
+      ['idn 0', 'idn 1'],
+      ['idn 2', 'idn 3'],
+    ]
+    for (const from of ['bücher.example', 'xn--bcher-kva.example', 'BÜCHER.example', '@bu\u0308cher.example']) {
+      assert.deepEqual(await found({ from }), anna, from)
+    }
+    for (const from of ['anna@bücher.example', 'Anna@XN--bcher-kva.example'])
+      assert.deepEqual(await found({ from }), anna)
+    for (const email of ['рф', '.xn--p1ai', 'почта.рф', 'xn--80a1acny.xn--p1ai', 'boris@mail.почта.рф']) {
+      assert.deepEqual(await found({ email }), boris, email)
+    }
+    assert.deepEqual(await found({ from: 'xn--p1ai,bücher.example' }), [...anna, ...boris])
+    assert.deepEqual(await found({ from: 'bücher.example', email: 'рф' }), [])
+    assert.deepEqual(await found({ from: 'anna@почта.рф' }), [])
+  })
+
   test('while mail arrives, pages from the oldest on hold each message once; a list is never a mixture', async () => {
     const busy = await rig.mailbox('busy', sent.slice(0, 30).map(raw))
     const imap = await rig.dovecot.connect(busy.email)

@@ -151,6 +151,7 @@ test('domainsOf: the domain and its parents, in both spellings', () => {
   assert.deepEqual(domainsOf('"x@y"@b.c.'), ['b.c', 'c'])
   assert.deepEqual(domainsOf('nobody'), [])
   assert.deepEqual(domainsOf('a@'), [])
+  assert.deepEqual(domainsOf('a@bücher.рф'), ['bücher.рф', 'рф', 'xn--bcher-kva.xn--p1ai', 'xn--p1ai'])
   assert.deepEqual(domainsOf('a@bücher.example'), ['bücher.example', 'example', 'xn--bcher-kva.example'])
   assert.deepEqual(domainsOf('a@xn--bcher-kva.example'), ['xn--bcher-kva.example', 'example', 'bücher.example'])
   assert.equal(domainOf('a@B.C'), 'b.c')

@@ -47,6 +47,11 @@ function fetchedFrom(message: FetchMessageObject): FetchedMessage {
 
 /** imapflow refuses answers nested this deep and leaves the message out; mime.ts is for such messages. */
 const tooDeep = 'deeply-nested'
+/** Dovecot makes up an empty part for these. */
+const withoutParts = ['no-boundary-parameter', 'boundary-never-used']
+/** Dovecot tells nothing of the type, and so nothing of the charset. */
+const untyped = ['type-unfinished', 'type-unfinished-koi8']
+const readWhole = [tooDeep, ...withoutParts, ...untyped]
 
 /** The server says us-ascii where the message says nothing of a charset. */
 function said(structure: Structure): Structure {
@@ -76,14 +81,14 @@ suite('the corpus on Dovecot', needs('dovecot'), () => {
     const answers = await client.fetchAll('1:*', query)
     for (const [at, message] of messages.entries()) {
       const answer = answers.find(({ uid }) => uid === at + 1)
-      if (message.name === tooDeep) continue
+      if (readWhole.includes(message.name)) continue
       assert.ok(answer, message.name)
       const fetched = fetchedFrom(answer)
       const facts = factsOf('account', fetched)
       const sections = [...facts.bodies, ...facts.attachments].map(({ section }) => section)
       const parts = await client.fetchOne(String(answer.uid), { bodyParts: sections }, { uid: true })
       const bytesOf = (section: string): Buffer =>
-        (parts ? parts.bodyParts?.get(section) : undefined) ?? Buffer.alloc(0)
+        (parts ? parts.bodyParts?.get(section.toLowerCase()) : undefined) ?? Buffer.alloc(0)
       try {
         compareHeaders(facts, message, fetched.internalDate ?? 0)
         compareBodies(facts, message, bytesOf)
@@ -94,30 +99,33 @@ suite('the corpus on Dovecot', needs('dovecot'), () => {
     }
   })
 
-  test('a message whose BODYSTRUCTURE cannot be read is read whole', async () => {
-    const uid = messages.findIndex(({ name }) => name === tooDeep) + 1
-    const message = messages[uid - 1]
-    const answer = await client.fetchOne(
-      String(uid),
-      { source: true, size: true, headers: [...indexedHeaders] },
-      { uid: true },
-    )
-    assert.ok(message && answer && answer.source)
-    const facts = factsOf('account', { ...fetchedFrom(answer), body: bodyNodeOf(answer.source) })
-    const [body] = facts.bodies
-    assert.ok(body)
-    const parts = await client.fetchOne(String(uid), { bodyParts: [body.section] }, { uid: true })
-    compareHeaders(facts, message, 0)
-    compareBodies(facts, message, (section) => (parts ? parts.bodyParts?.get(section) : undefined) ?? Buffer.alloc(0))
-  })
+  for (const name of readWhole)
+    test(`${name}, whose BODYSTRUCTURE is no use, is read whole`, async () => {
+      const uid = messages.findIndex((message) => message.name === name) + 1
+      const message = messages[uid - 1]
+      const answer = await client.fetchOne(
+        String(uid),
+        { source: true, size: true, headers: [...indexedHeaders] },
+        { uid: true },
+      )
+      assert.ok(message && answer && answer.source)
+      const facts = factsOf('account', { ...fetchedFrom(answer), body: bodyNodeOf(answer.source) })
+      const [body] = facts.bodies
+      assert.ok(body)
+      const parts = await client.fetchOne(String(uid), { bodyParts: [body.section] }, { uid: true })
+      compareHeaders(facts, message, 0)
+      compareBodies(
+        facts,
+        message,
+        (section) => (parts ? parts.bodyParts?.get(section.toLowerCase()) : undefined) ?? Buffer.alloc(0),
+      )
+    })
 
   test('mime.ts finds the same parts as the server', async () => {
-    // Dovecot gives these no size at all, as it sees a multipart without parts.
-    const unsized = ['no-boundary-parameter', 'boundary-never-used']
     const answers = await client.fetchAll('1:*', { uid: true, bodyStructure: true, source: true })
     for (const [at, { name }] of messages.entries()) {
       const answer = answers.find(({ uid }) => uid === at + 1)
-      if (name === tooDeep || unsized.includes(name)) continue
+      if (readWhole.includes(name)) continue
       assert.ok(answer?.bodyStructure && answer.source, name)
       const own = structureOf(bodyNodeOf(answer.source))
       assert.deepEqual(said(own), said(structureOf(nodeOf(answer.bodyStructure))), name)

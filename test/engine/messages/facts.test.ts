@@ -37,6 +37,20 @@ test('a second From adds no author; repeated To and Cc are all kept', () => {
   )
 })
 
+test('a BODYSTRUCTURE that names the size alone gives the size; the header gives the rest', () => {
+  const body = { type: '', parameters: {}, size: 15, dispositionParameters: {}, children: [] }
+  const part = (header: string, size: number | undefined) => {
+    const raw = Buffer.from(`${header}\r\n\r\n`)
+    const given = size === undefined ? null : { ...body, size }
+    const { bodies, attachments } = factsOf('a', fetchedOf(raw, { body: given, size: 173 }))
+    return [...bodies, ...attachments].map((one) => [one.section, one.type, one.encoding, one.size])
+  }
+  assert.deepEqual(part('Content-Type: text; charset="utf-8', 15), [['1', 'text/plain', '7bit', 15]])
+  assert.deepEqual(part('Content-Type: text; charset="utf-8', undefined), [['1', 'text/plain', '7bit', 173]])
+  const pdf = 'Content-Type: application/pdf\r\nContent-Transfer-Encoding: base64'
+  assert.deepEqual(part(pdf, 15), [['1', 'application/pdf', 'base64', 15]])
+})
+
 test('hosted ids are kept and name the thread', () => {
   const facts = factsOf('a', fetchedOf(Buffer.from('References: <r@x>\r\n\r\n'), { emailId: '17', threadId: '99' }))
   assert.equal(facts.hostedMessageId, '17')

@@ -26,6 +26,16 @@ test('headerFields: bare LF, noise lines, a name with spaces, a block without an
   assert.deepEqual(names, ['a=1', 'c=3'])
 })
 
+test('tens of thousands of fields are all there; hostile numbers are bounded', () => {
+  const block = (count: number) => Buffer.from(Array.from({ length: count }, (_, at) => `X-H${at}: ${at}\r\n`).join(''))
+  const many = Object.entries(headerObject(block(30_000)))
+  assert.equal(many.length, 30_000)
+  assert.deepEqual(many.at(-1), ['x-h29999', ['29999']])
+  const long = headerObject(Buffer.from(`X-Long: ${'y'.repeat(2_000_000)}\r\nX-Last: here\r\n`))
+  assert.deepEqual(long['x-last'], ['here'])
+  assert.equal(headerFields(block(200_000)).length, 100_000)
+})
+
 test('8-bit headers are read as UTF-8, else in the charset of the message', () => {
   assert.deepEqual(headerObject(Buffer.from('Subject: é\r\n')), { subject: ['é'] })
   const koi8 = Buffer.concat([

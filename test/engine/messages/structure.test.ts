@@ -77,6 +77,29 @@ test('depth and number of parts are bounded', () => {
   assert.equal(structureOf(wide).attachments.length, 1000)
 })
 
+test('bodyNodeOf: a multipart without parts is the text that it holds, with the size of that', () => {
+  const whole = (head: string): [string, string, number][] =>
+    structureOf(bodyNodeOf(Buffer.from(`Subject: x\r\n${head}\r\n\r\njust text\r\n`))).bodies.map((body) => [
+      body.section,
+      body.type,
+      body.size,
+    ])
+  assert.deepEqual(whole('Content-Type: multipart/mixed'), [['TEXT', 'text/plain', 11]])
+  assert.deepEqual(whole('Content-Type: multipart/alternative; boundary=never'), [['TEXT', 'text/plain', 11]])
+  assert.deepEqual(whole('Content-Type: text; charset="utf-8'), [['1', 'text/plain', 11]])
+  const inner = multipart('multipart/mixed', 'b', [
+    textPart('one'),
+    'Content-Type: multipart/alternative\r\n\r\njust text',
+  ])
+  assert.deepEqual(
+    structureOf(bodyNodeOf(inner)).bodies.map(({ section, size }) => [section, size]),
+    [
+      ['1', 3],
+      ['2', 9],
+    ],
+  )
+})
+
 test('bodyNodeOf: hostile nesting and hostile part counts end quickly', () => {
   let content: Buffer = textPart('deep\r\n')
   for (let level = 0; level < 300; level++) content = multipart('multipart/mixed', `b${level}`, [content])
@@ -118,7 +141,7 @@ test('bodyNodeOf and structureOf never throw on random lines', () => {
       const { bodies, attachments } = structureOf(bodyNodeOf(raw))
       assert.ok(bodies.length + attachments.length >= 1)
       for (const { section, size } of [...bodies, ...attachments]) {
-        assert.match(section, /^\d+(\.\d+)*$/)
+        assert.match(section, /^(?:TEXT|\d+(\.\d+)*)$/)
         assert.ok(size >= 0 && size <= raw.length)
       }
     }),

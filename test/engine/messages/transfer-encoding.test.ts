@@ -17,6 +17,18 @@ const table: readonly (readonly [encoding: string, encoded: string, decoded: str
   ['base64', 'S G!V*s\tbG8', 'Hello'],
   ['base64', 'YQ==YmM=', 'abc'],
   ['base64', 'YWJjZ', 'abc'],
+  ['base64', 'aGVs\r\nbG8=\r\n-- \r\nfooter added', 'hello'],
+  ['base64', 'aGVsbG8=\r\n\r\n_____________\r\nhttp://list.example/', 'hello'],
+  ['base64', 'aGVsbG8=\r\nSent from my phone\r\nYQ==', 'hello'],
+  ['base64', 'aGVsbG8=-- \r\nYQ==', 'hello'],
+  ['base64', 'YQ==\r\nYmM=\r\n\r\nZGVm\r\n', 'abcdef'],
+  ['base64', 'YQ==\r\nYmMgYmMg\r\nZGVm', 'abc bc def'],
+  ['base64', 'YQ== YmM= \t\r\nZA', 'abcd'],
+  ['base64', 'YQ==\nY\nmM\n=\nfooter: x', 'abc'],
+  ['base64', 'YQ==\nYm\nM=____', 'abc'],
+  ['base64', 'YQ==\nYmM=ZGU= -- \nZGU=', 'abcde'],
+  ['base64', 'YQ==\nYmM\n-- \nx', 'abc'],
+  ['base64', 'YQ==YmM=-- ', 'abc'],
   ['base64', '====', ''],
   ['base64', '', ''],
   ['quoted-printable', 'a=3Db', 'a=b'],
@@ -84,6 +96,33 @@ test('uuencode gives back every byte, also where spaces were lost', () => {
   )
 })
 
+test('base64 texts that were encoded apart are joined, with or without a footer below', () => {
+  const texts = fc.array(anyBytes, { minLength: 1, maxLength: 5 })
+  fc.assert(
+    fc.property(texts, fc.constantFrom('', '\r\n', '\r\n\r\n'), fc.boolean(), (all, between, footer) => {
+      const joined = Buffer.concat(all)
+      // Only padding tells the end.
+      const below = footer && all.some((one) => one.length % 3 !== 0) ? '\r\n-- \r\nabcd efg\r\n' : ''
+      const sent = Buffer.from(all.map(base64).join(between) + below)
+      assert.deepEqual(decodeTransfer(sent, 'base64'), joined)
+    }),
+  )
+})
+
+test('a line without end after padding is judged in pieces, however it is cut', () => {
+  const sent = Buffer.from(`YQ==\n${'YmJi'.repeat(50_000)}-- footer ${'YmJi'.repeat(50_000)}`)
+  const whole = decodeTransfer(sent, 'base64')
+  // The piece that holds the footer is left out.
+  assert.equal(whole.toString(), `a${'b'.repeat(Math.floor(200_000 / 65_536) * 65_536 * 0.75)}`)
+  for (const size of [1, 1000, 65_536, 65_537]) {
+    const decoder = createTransferDecoder('base64')
+    const pieces = Array.from({ length: Math.ceil(sent.length / size) }, (_, at) =>
+      decoder.write(sent.subarray(at * size, (at + 1) * size)),
+    )
+    assert.ok(Buffer.concat([...pieces, decoder.end()]).equals(whole), String(size))
+  }
+})
+
 test('both encodings give back every byte', () => {
   fc.assert(
     fc.property(anyBytes, (bytes) => {
@@ -105,9 +144,12 @@ function cut(bytes: Buffer, sizes: readonly number[]): Buffer[] {
 
 /** Mostly the signs that decoders decide on. */
 const encodedNoise = fc
-  .array(fc.oneof(fc.constantFrom(0x3d, 0x20, 0x09, 0x0d, 0x0a, 0x41, 0x34, 0x46), fc.integer({ min: 0, max: 255 })), {
-    maxLength: 80,
-  })
+  .array(
+    fc.oneof(fc.constantFrom(0x3d, 0x20, 0x09, 0x0d, 0x0a, 0x41, 0x34, 0x46, 0x2d), fc.integer({ min: 0, max: 255 })),
+    {
+      maxLength: 80,
+    },
+  )
   .map((bytes) => Buffer.from(bytes))
 const sizes = fc.array(fc.integer({ min: 0, max: 7 }), { maxLength: 60 })
 

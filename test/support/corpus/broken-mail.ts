@@ -1,5 +1,5 @@
 /** Mail that breaks the rules. Servers differ in how they take it apart, so only what all agree on is expected. */
-import { base64, entity, message, multipart, plainFrom, textPart, written } from './build.ts'
+import { base64, bytes, entity, message, multipart, plainFrom, textPart, written } from './build.ts'
 import type { CorpusMessage } from './types.ts'
 
 const noEnd = message(
@@ -16,11 +16,13 @@ const noEnd = message(
 
 const noBoundary = message('no-boundary-parameter', 'no boundary', entity(['Content-Type: multipart/mixed'], 'just text\r\n'), {
   subject: 'no boundary',
+  bodies: [{ section: 'TEXT', type: 'text/plain', text: 'just text\n', size: 11 }],
   attachments: [],
 })
 
 const neverUsed = message('boundary-never-used', 'unused', entity(['Content-Type: multipart/mixed; boundary=never'], 'just text\r\n'), {
   subject: 'unused',
+  bodies: [{ section: 'TEXT', type: 'text/plain', text: 'just text\n', size: 11 }],
   attachments: [],
 })
 
@@ -29,6 +31,39 @@ const badBase64 = message(
   'b64',
   entity(['Content-Type: text/plain; charset=utf-8', 'Content-Transfer-Encoding: base64'], 'SGVs\r\n!!bG8g*\r\nd29y bGQ\r\n'),
   { bodies: [{ section: '1', type: 'text/plain', text: 'Hello world' }] },
+)
+
+const typeUnfinished = message('type-unfinished', 'unfinished', entity(['Content-Type: text; charset="utf-8'], 'still text é\r\n'), {
+  bodies: [{ section: '1', type: 'text/plain', text: 'still text é\n', size: 15 }],
+  attachments: [],
+})
+
+const typeUnfinishedKoi8 = message(
+  'type-unfinished-koi8',
+  'unfinished',
+  entity(['Content-Type: text; charset="koi8-r'], bytes(Buffer.from('8NLJ18XU', 'base64'), '\r\n')),
+  { bodies: [{ section: '1', type: 'text/plain', text: 'Привет\n', size: 8 }] },
+)
+
+/** As list servers do it that know nothing of encodings. */
+const footer = message(
+  'base64-footer',
+  'footer',
+  entity(
+    ['Content-Type: text/plain; charset=utf-8', 'Content-Transfer-Encoding: base64'],
+    `${base64('Grüße!')}\r\n_______________________________________________\r\nCorpus mailing list\r\nhttps://list.example/corpus\r\n`,
+  ),
+  { bodies: [{ section: '1', type: 'text/plain', text: 'Grüße!' }] },
+)
+
+const joined = message(
+  'base64-joined',
+  'joined',
+  entity(
+    ['Content-Type: text/plain; charset=utf-8', 'Content-Transfer-Encoding: base64'],
+    `${base64('one\n!')}\r\n\r\n${base64('two é'.repeat(40))}\r\n${base64('!')}`,
+  ),
+  { bodies: [{ section: '1', type: 'text/plain', text: `one\n!${'two é'.repeat(40)}!` }] },
 )
 
 const badQuoted = message(
@@ -57,6 +92,10 @@ export const brokenMail: readonly CorpusMessage[] = [
   noBoundary,
   neverUsed,
   badBase64,
+  typeUnfinished,
+  typeUnfinishedKoi8,
+  footer,
+  joined,
   badQuoted,
   bareLf,
   message('long-lines', 'long', entity(['Content-Type: text/plain'], `${longLine}\r\n`), {

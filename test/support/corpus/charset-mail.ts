@@ -81,7 +81,7 @@ const koi8 = Buffer.from('8NLJ18XU', 'base64')
 export const charsetMail: readonly CorpusMessage[] = [
   ...charsetSamples.map(labelled),
   // ASCII tags around wide characters would be no text at all.
-  ...charsetSamples.filter(({ charset }) => !charset.startsWith('utf-16')).map(quoted),
+  ...charsetSamples.filter(({ charset }) => !/^utf-(?:16|32)/.test(charset)).map(quoted),
   splitUtf8(),
   rawHeaders('raw-headers-utf8', 'utf-8', 'Grüße 🎈', Buffer.from('Grüße 🎈')),
   rawHeaders('raw-headers-latin1', 'iso-8859-1', 'Résumé €', latin1),

@@ -34,11 +34,12 @@ export function compareBodies(facts: MessageFacts, { expected }: CorpusMessage, 
     facts.bodies.map(({ section, type }) => ({ section, type })),
     expected.bodies.map(({ section, type }) => ({ section, type })),
   )
-  expected.bodies.forEach(({ section, text }, at) => {
+  expected.bodies.forEach(({ section, text, size }, at) => {
     const part = facts.bodies[at]
     assert.ok(part)
     const transferred = bytesOf(section)
     if (text !== undefined) assert.equal(decodeBody(transferred, part), text)
+    if (size !== undefined) assert.equal(part.size, size, 'size')
   })
 }
 

@@ -5,6 +5,8 @@ export interface ExpectedBody {
   readonly type: string
   /** What decodeBody gives: UTF-8 text, LF line ends. Absent = not compared. */
   readonly text?: string
+  /** Bytes as transferred, line ends CRLF. Absent = not compared. */
+  readonly size?: number
 }
 
 export interface ExpectedAttachment {
