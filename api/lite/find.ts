@@ -120,6 +120,9 @@ export async function findMessage(call: Call, account: AccountRecord, id: string
   const found = await findKnownMessage(call, account, id)
   if (found.placements.length > 0) return found
   await mustBeRead(call, account.id, null)
+  // its folder may have been read to the end in between
+  const now = await call.engine.store.messages.get(account.id, found.id)
+  if (now !== null && now.placements.length > 0) return now
   throw notFound('message', id)
 }
 

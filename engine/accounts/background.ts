@@ -26,7 +26,7 @@ const accountFailures = new Set([
 ])
 
 export interface Background {
-  /** Folders to catch up with. */
+  /** Folders to catch up with, perhaps none: whatever else there is to do is looked for too. */
   readonly moved: (paths: readonly string[]) => void
   /** Works until the signal aborts. Rejects only with what concerns the whole account. */
   run(signal: AbortSignal): Promise<void>
@@ -48,16 +48,18 @@ interface Chores {
   /** Paths that moved. */
   readonly waiting: Set<string>
   nudge: () => void
+  nudged: boolean
   complete: boolean
 }
 
 export function createBackground(deps: BackgroundDeps): Background {
   const parking = createParking(deps.sync, deps.state)
-  const chores: Chores = { deps, parking, waiting: new Set(), nudge: () => undefined, complete: false }
+  const chores: Chores = { deps, parking, waiting: new Set(), nudge: () => undefined, nudged: false, complete: false }
   return {
     moved(paths) {
       for (const path of paths) chores.waiting.add(path)
-      if (paths.length > 0) chores.nudge()
+      chores.nudged = true
+      chores.nudge()
     },
     run: (signal) => run(chores, signal),
   }
@@ -144,7 +146,10 @@ async function backfillUntilMoved({ deps, waiting }: Chores, folderId: string, s
 
 /** Until something moves, or for a minute. */
 async function rest(chores: Chores, signal: AbortSignal): Promise<void> {
-  if (chores.waiting.size > 0) return
+  if (chores.nudged) {
+    chores.nudged = false
+    return
+  }
   const woken = new AbortController()
   chores.nudge = () => woken.abort()
   await pause(lookAgainMs, AbortSignal.any([signal, woken.signal]))

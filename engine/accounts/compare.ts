@@ -102,9 +102,10 @@ async function knownWithin(
 
 /**
  * Compares UIDs in the range that the index claims to know. What vanished is taken out (and told after the hold), what is
- * missing is read as live mail. `exists` is the server's count that the cursor will hold afterwards.
+ * missing is read as live mail. `exists` is the server's count that the cursor will hold afterwards. Answers how many vanished
+ * that we did not take away ourselves.
  */
-export async function compareUids(context: SyncContext, folderId: string, exists: number): Promise<void> {
+export async function compareUids(context: SyncContext, folderId: string, exists: number): Promise<number> {
   const { session, state, deps } = context
   const cursor = cursorOf(state, folderId)
   const from = Math.max(1, cursor.backfillBelow)
@@ -121,6 +122,7 @@ export async function compareUids(context: SyncContext, folderId: string, exists
   await takeOut(context, folderId, { vanished, leaving: absent.get('ours') ?? [], known, exists })
   await readMissing(context, folderId, unknown)
   deps.log.debug({ folder: folderId, vanished: vanished.length, missing: unknown.length }, 'compared')
+  return vanished.length
 }
 
 /** Gone is what a second SEARCH and a FETCH leave out too. */

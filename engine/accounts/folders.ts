@@ -1,26 +1,31 @@
 /**
  * The list of folders and their counts, and which of them moved since their cursors were written. LIST-STATUS tells all in one
- * command; without it STATUS is asked of hot folders at every poll and of the others now and then.
+ * command; without it STATUS is asked of hot folders at every poll and of the others now and then, and at a look out of turn
+ * (looks.ts) of those where mail is likely to have been moved.
  */
 import { folderId } from '../store/ids.ts'
 import type { ListedFolder } from '../store/port.ts'
 import type { FolderCursor, FolderRecord } from '../store/records.ts'
 import { isAppError } from '../errors.ts'
-import type { ListedMailbox, MailboxStatus } from './session-types.ts'
+import { tellsLost } from './lost.ts'
+import type { ListedMailbox, MailboxStatus, Session } from './session-types.ts'
+import type { AccountState } from './state.ts'
 import { isRetryDue } from './sync.ts'
 import type { SyncContext } from './write.ts'
 
 /** A folder that changed within this time is asked at every poll. */
 const hotMs = 10 * 60_000
 const hotUses = new Set(['\\Inbox', '\\Sent', '\\All'])
+/** Folders asked at a look out of turn. */
+const lookedMost = 50
 /** Folders missing from a LIST that are asked for by name before they count as removed. */
 const confirmedMost = 20
 
 export interface FolderPoll {
   /** Reads the list anew; answers the paths that have to be caught up, INBOX included. */
   list(): Promise<string[]>
-  /** A cheaper look between two lists. */
-  poll(): Promise<string[]>
+  /** A cheaper look between two lists. With `look` out of turn: the list too, and these paths among the likely ones. */
+  poll(look?: ReadonlySet<string> | null): Promise<string[]>
 }
 
 export function createFolderPoll(context: SyncContext): FolderPoll {
@@ -30,7 +35,7 @@ export function createFolderPoll(context: SyncContext): FolderPoll {
 
   async function list(): Promise<string[]> {
     const asked = state.ownCounts.mark()
-    const listed = await session.list({ status: session.capabilities.listStatus })
+    const listed = await listNow(context)
     listedAt = deps.now()
     const before = new Map([...state.folders.values()].map((folder) => [folder.path, folder]))
     await reconcile(context, listed, asked)
@@ -39,12 +44,15 @@ export function createFolderPoll(context: SyncContext): FolderPoll {
     )
   }
 
-  async function poll(): Promise<string[]> {
+  async function poll(look: ReadonlySet<string> | null = null): Promise<string[]> {
     if (session.capabilities.listStatus) return list()
-    const moved = new Set(deps.now() - listedAt >= deps.config.MAILROOM_FOLDER_LIST ? await list() : [])
+    const isListed = look === null && deps.now() - listedAt < deps.config.MAILROOM_FOLDER_LIST
+    const moved = new Set(isListed ? [] : await list())
+    const likely = look === null ? new Set<string>() : likelyIds(state, look)
     for (const { id, path } of [...state.folders.values()]) {
       const folder = state.folders.get(id)
-      if (folder?.selectable !== true || deps.now() - (asked.get(id) ?? 0) < patience(context, folder)) continue
+      if (folder?.selectable !== true) continue
+      if (!likely.has(id) && deps.now() - (asked.get(id) ?? 0) < patience(context, folder)) continue
       asked.set(id, deps.now())
       // The mailbox that is open tells what is new with NOOP; some servers only know it by STATUS (row 17).
       if (path === session.selected?.path) await session.noop()
@@ -56,6 +64,33 @@ export function createFolderPoll(context: SyncContext): FolderPoll {
   return { list, poll }
 }
 
+/**
+ * A removed folder that has others below it is listed on, by Dovecot even as one that holds mail, but has no status. Where the server
+ * says by name that it does not exist, it holds none.
+ */
+async function listNow({ session, state }: SyncContext): Promise<ListedMailbox[]> {
+  const { listStatus } = session.capabilities
+  const listed = await session.list({ status: listStatus })
+  const isDoubtful = ({ path, selectable, status }: ListedMailbox): boolean =>
+    listStatus && selectable && status === null && (state.folderByPath(path)?.cursor ?? null) !== null
+  const lost = new Set<string>()
+  for (const { path } of listed.filter(isDoubtful).slice(0, confirmedMost)) {
+    await session.status(path).catch((error: unknown) => {
+      if (tellsLost(error) && !isAppError(error, 'network')) lost.add(path)
+      else if (!isAppError(error, 'server_refused')) throw error
+    })
+  }
+  return listed.map((mailbox) => (lost.has(mailbox.path) ? { ...mailbox, selectable: false } : mailbox))
+}
+
+/** null = the folder is refused. */
+async function statusOf(session: Session, path: string): Promise<MailboxStatus | null> {
+  return session.status(path).catch((error: unknown) => {
+    if (isAppError(error, 'server_refused') || isAppError(error, 'not_found')) return null
+    throw error
+  })
+}
+
 /** How long a folder is left alone where each has to be asked for. */
 function patience({ deps, session }: SyncContext, folder: FolderRecord): number {
   const { MAILROOM_FOLDER_POLL: often, MAILROOM_FOLDER_POLL_COLD: seldom } = deps.config
@@ -63,35 +98,41 @@ function patience({ deps, session }: SyncContext, folder: FolderRecord): number 
   return deps.now() - (folder.cursor?.syncedAt ?? 0) < hotMs ? often : seldom
 }
 
+/** The named ones, those with a use of their own, and then the ones in which something happened last. */
+function likelyIds({ folders }: AccountState, named: ReadonlySet<string>): Set<string> {
+  const rank = ({ path, specialUse }: FolderRecord): number => (named.has(path) ? 0 : specialUse === null ? 2 : 1)
+  const sorted = [...folders.values()].sort(
+    (one, other) => rank(one) - rank(other) || (other.cursor?.syncedAt ?? 0) - (one.cursor?.syncedAt ?? 0),
+  )
+  return new Set(sorted.slice(0, lookedMost).map(({ id }) => id))
+}
+
 async function askStatus(context: SyncContext, folder: FolderRecord): Promise<boolean> {
   const { session, deps, state } = context
   const asked = state.ownCounts.mark()
-  try {
-    const status = await session.status(folder.path)
-    const { messages, unseen } = status
-    const moved = isMoved(context, folder, folder, status)
-    if (messages !== null && unseen !== null) {
-      await state.exclusive(async () => {
-        if (state.ownCounts.isDoubtful(folder.id, asked)) return
-        state.toldCounts.set(folder.id, status)
-        const known = state.folders.get(folder.id)
-        if (known?.messages === messages && known.unseen === unseen) return
-        await deps.store.folders.setCounts(folder.id, { messages, unseen })
-        state.setFolders(
-          [...state.folders.values()].map((one) => (one.id === folder.id ? { ...one, messages, unseen } : one)),
-        )
-      })
-    }
-    return moved
-  } catch (error) {
-    if (isAppError(error, 'server_refused') || isAppError(error, 'not_found')) return false
-    throw error
+  const status = await statusOf(session, folder.path)
+  if (status === null) return false
+  const { messages, unseen } = status
+  const moved = isMoved(context, folder, folder, status)
+  if (messages !== null && unseen !== null) {
+    await state.exclusive(async () => {
+      if (state.ownCounts.isDoubtful(folder.id, asked)) return
+      state.toldCounts.set(folder.id, status)
+      const known = state.folders.get(folder.id)
+      if (known?.messages === messages && known.unseen === unseen) return
+      await deps.store.folders.setCounts(folder.id, { messages, unseen })
+      state.setFolders(
+        [...state.folders.values()].map((one) => (one.id === folder.id ? { ...one, messages, unseen } : one)),
+      )
+    })
   }
+  return moved
 }
 
 /**
  * Brings the stored list up to date. An odd LIST (without INBOX, with less than half of what is known, or without a folder that
- * answers to its name) adds and updates, and removes nothing (imap-servers.md row 25).
+ * answers to its name) adds and updates, and removes nothing (imap-servers.md row 25). What holds no mail any more is removed with
+ * its mail, and listed anew.
  */
 async function reconcile(context: SyncContext, listed: readonly ListedMailbox[], asked: number): Promise<void> {
   const { deps, state } = context
@@ -102,8 +143,12 @@ async function reconcile(context: SyncContext, listed: readonly ListedMailbox[],
       'odd folder list: nothing is removed',
     )
   await state.exclusive(async () => {
+    const { id, epoch } = state.account
     const rows = listed.map((mailbox) => listedRow(context, mailbox, asked))
-    state.setFolders(await deps.store.folders.reconcile(state.account.id, state.account.epoch, rows, complete))
+    const holding = rows.filter(({ path, selectable }) => selectable || state.folderByPath(path)?.cursor == null)
+    if (complete && holding.length < rows.length)
+      state.setFolders(await deps.store.folders.reconcile(id, epoch, holding, complete))
+    state.setFolders(await deps.store.folders.reconcile(id, epoch, rows, complete))
   })
 }
 
@@ -119,18 +164,11 @@ function listedRow({ state }: SyncContext, mailbox: ListedMailbox, asked: number
 
 /** Whether what is missing from the list may be believed to be gone. */
 async function isWhole({ state, session }: SyncContext, listed: readonly ListedMailbox[]): Promise<boolean> {
-  const there = new Set(listed.map((mailbox) => mailbox.path))
+  const there = new Set(listed.filter(({ selectable }) => selectable).map(({ path }) => path))
   if (!there.has('INBOX') || listed.length * 2 < state.folders.size) return false
   const missing = [...state.folders.values()].filter((folder) => folder.selectable && !there.has(folder.path))
   for (const folder of missing.slice(0, confirmedMost)) {
-    const answers = await session.status(folder.path).then(
-      () => true,
-      (error: unknown) => {
-        if (isAppError(error, 'server_refused') || isAppError(error, 'not_found')) return false
-        throw error
-      },
-    )
-    if (answers) return false
+    if ((await statusOf(session, folder.path)) !== null) return false
   }
   return true
 }

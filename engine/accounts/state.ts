@@ -62,6 +62,10 @@ export interface AccountState {
   ): Promise<void>
   /** Hears of every batch written: the sign that work goes on. One listener, the newest. */
   onWrite(listener: () => void): void
+  /** The folder is not as the index has it: whoever watches looks at all folders soon. */
+  askLook(path: string): void
+  /** Hears of that. One listener, the newest. */
+  onLook(listener: (path: string) => void): void
   /** Runs between two batches. */
   exclusive<T>(work: () => Promise<T>): Promise<T>
   /** Our own write in the index, between two batches, which count on from what the store then has of these folders. */
@@ -79,6 +83,7 @@ interface Inner {
   readonly stamp: () => number
   account: AccountRecord
   written: () => void
+  look: (path: string) => void
 }
 
 export function createAccountState(
@@ -94,6 +99,7 @@ export function createAccountState(
     stamp: createStamp(deps.now),
     account: claimed,
     written: () => undefined,
+    look: () => undefined,
   }
   const exclusive = createQueue()
   return {
@@ -108,9 +114,9 @@ export function createAccountState(
     folderByPath: (path) => [...byId.values()].find((folder) => folder.path === path) ?? null,
     setFolders: (listed) => replaceFolders(byId, listed),
     commit: (folderId, build) => exclusive(() => deps.writing.run('live', () => write(inner, folderId, build))),
-    onWrite(listener) {
-      inner.written = listener
-    },
+    onWrite: (listener) => void (inner.written = listener),
+    askLook: (path) => inner.look(path),
+    onLook: (listener) => void (inner.look = listener),
     exclusive,
     writeIndex: (folderIds, work) => exclusive(() => writeOurs(inner, folderIds, work)),
     setAccount(newer) {

@@ -238,23 +238,25 @@ async function learnModseq(context: SyncContext, folderId: string, highestModseq
 
 /**
  * Compares UIDs when the counts do not add up, when UIDNEXT ran backwards, and now and then; at that time flags too, where modseqs
- * are missing.
+ * are missing. Answers how many messages have vanished by another hand than ours.
  */
 export async function compareIfDue(
   context: SyncContext,
   folderId: string,
   selected: SelectedMailbox | null,
-): Promise<void> {
+): Promise<number> {
   const { deps, state, session } = context
   const cursor = cursorOf(state, folderId)
   const exists = session.selected?.exists ?? selected?.exists ?? cursor.exists
   const backwards = selected !== null && selected.uidNext !== null && selected.uidNext < cursor.uidNext
   const due = deps.now() - cursor.comparedAt > deps.config.MAILROOM_FLAG_COMPARE
-  if (exists !== cursor.exists || backwards || due) await compareUids(context, folderId, exists)
+  const isOff = exists !== cursor.exists || backwards || due
+  const vanished = isOff ? await compareUids(context, folderId, exists) : 0
   if (isRetryDue(deps, cursor)) await retryQuarantined(context, folderId, cursor)
-  if (!due) return
+  if (!due) return vanished
   if (!session.capabilities.condstore || cursor.highestModseq === '0') await compareFlags(context, folderId, 'all')
   await state.commit(folderId, () => ({ cursor: { ...cursorOf(state, folderId), comparedAt: deps.now() } }))
+  return vanished
 }
 
 /** Whether it is time to ask once more for what could not be read. */

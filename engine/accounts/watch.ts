@@ -8,6 +8,7 @@
 import { toAppError } from '../errors.ts'
 import { createFolderPoll, type FolderPoll } from './folders.ts'
 import { tellGone } from './gone.ts'
+import { createLooks, type Looks } from './looks.ts'
 import type { SessionEvent } from './session-types.ts'
 import { catchUp, compareIfDue, readNew, syncFlags } from './sync.ts'
 import type { SyncContext } from './write.ts'
@@ -21,13 +22,15 @@ const rotateBeforeMs = 5 * 60_000
  * of the mail before is seen sooner by leaving IDLE once, this long after.
  */
 const lookAgainMs = 500
+/** What has left INBOX may have been moved by another client: the other folders are looked at this long after, once for a burst. */
+const lookForMovedMs = 1000
 
 export interface WatchOptions {
   /** IDLE cycle of this host. */
   readonly renewMs: number
   /** When the access token ends; null = a password. */
   readonly tokenExpiresAt: number | null
-  /** Paths that moved, for the command connection. */
+  /** Paths that moved, for the command connection; perhaps none. */
   readonly moved: (paths: readonly string[]) => void
   /** The server has answered. */
   readonly alive: () => void
@@ -39,6 +42,7 @@ interface Watch {
   readonly options: WatchOptions
   readonly signal: AbortSignal
   readonly folders: FolderPoll
+  readonly looks: Looks
   news: boolean
   flags: boolean
   closed: Error | null
@@ -59,6 +63,10 @@ export async function watchInbox(
   const stop = () => watch.leaveIdle.abort()
   context.session.listen((event) => {
     soil(watch, event)
+    stop()
+  })
+  context.state.onLook((path) => {
+    watch.looks.want(0, path)
     stop()
   })
   signal.addEventListener('abort', stop)
@@ -82,6 +90,7 @@ function createWatch(context: SyncContext, options: WatchOptions, signal: AbortS
     options,
     signal,
     folders: createFolderPoll(context),
+    looks: createLooks(context.deps.now),
     news: false,
     flags: false,
     closed: null,
@@ -106,7 +115,7 @@ async function clean(watch: Watch): Promise<void> {
   const { news, flags } = take(watch)
   if (news) await readNew(context, inbox.id)
   if (flags) await syncFlags(context, inbox.id, null)
-  if (!watch.news) await compareIfDue(context, inbox.id, null)
+  if (!watch.news && (await compareIfDue(context, inbox.id, null)) > 0) watch.looks.want(lookForMovedMs)
   watch.lookAgainAt = context.deps.now() + lookAgainMs
 }
 
@@ -121,31 +130,37 @@ function isTokenEnding({ context, options }: Watch): boolean {
   return options.tokenExpiresAt !== null && context.deps.now() > options.tokenExpiresAt - rotateBeforeMs
 }
 
-function isPollDue({ context, polledAt }: Watch): boolean {
-  return context.deps.now() - polledAt >= context.deps.config.MAILROOM_FOLDER_POLL
+function isPollDue(watch: Watch): boolean {
+  return watch.context.deps.now() >= nextPollAt(watch)
+}
+
+function nextPollAt({ context, polledAt, looks }: Watch): number {
+  return Math.min(polledAt + context.deps.config.MAILROOM_FOLDER_POLL, looks.at)
 }
 
 /** Asks for the counts of all folders. INBOX moved without a push: IDLE missed something. */
 async function poll(watch: Watch): Promise<void> {
-  const { context, options, folders } = watch
-  const moved = await folders.poll()
+  const { context, options, folders, looks } = watch
+  const look = looks.begin()
+  const moved = await folders.poll(look)
   const inboxMoved = moved.includes('INBOX')
   if (inboxMoved) await catchUp(context, 'INBOX')
   options.moved(moved.filter((path) => path !== 'INBOX'))
   await tellGone(context.deps, context.state)
-  watch.missed = inboxMoved && watch.polledAt > 0 ? watch.missed + 1 : 0
+  if (look === null) watch.missed = inboxMoved && watch.polledAt > 0 ? watch.missed + 1 : 0
+  else looks.end()
   watch.polledAt = context.deps.now()
   options.alive()
 }
 
 async function idle(watch: Watch): Promise<void> {
   const { context, options, signal } = watch
-  const { now, config } = context.deps
+  const { now } = context.deps
   watch.leaveIdle = new AbortController()
   if (watch.news || watch.flags || watch.closed !== null || signal.aborted) return
   const at = now()
   const renewMs = watch.missed >= missedMax ? Math.min(renewFloorMs, options.renewMs) : options.renewMs
-  const nextLookMs = Math.min(watch.polledAt + config.MAILROOM_FOLDER_POLL, watch.lookAgainAt) - at
+  const nextLookMs = Math.min(nextPollAt(watch), watch.lookAgainAt) - at
   await context.session.idle(Math.max(1, Math.min(renewMs, nextLookMs)), watch.leaveIdle.signal)
   if (now() >= watch.lookAgainAt) watch.lookAgainAt = Number.POSITIVE_INFINITY
 }

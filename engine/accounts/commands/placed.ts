@@ -1,11 +1,13 @@
 /**
- * The folder of one message, selected: as new as the index, and for writing only while it is the one that the place was read from.
+ * The folder of one message, selected: as new as the index, and worked in only while it is the one that the place was read from.
  * A record that was read before a command's turn came may be old by then: it is read again.
  */
-import { AppError, notFound } from '../../errors.ts'
+import { AppError, isAppError, notFound } from '../../errors.ts'
 import type { Store } from '../../store/port.ts'
-import type { MessageRecord, Placement } from '../../store/records.ts'
+import type { FolderRecord, MessageRecord, Placement } from '../../store/records.ts'
+import { tellsLost } from '../lost.ts'
 import type { SelectedMailbox, Session } from '../session-types.ts'
+import type { AccountState } from '../state.ts'
 
 /** The highest UID that a connection was shown to know of the folder it is in. */
 const shown = new WeakMap<Session, { readonly place: string; readonly uid: number }>()
@@ -35,22 +37,82 @@ export async function currentMessage({ messages }: Store, { accountId, id }: Mes
 }
 
 /** The place that was meant, or the one that the message has in the same folder now. */
-export function currentPlace({ id, placements }: MessageRecord, at: Placement): Placement {
-  const here = placements.filter((place) => place.folderId === at.folderId)
+export function currentPlace(state: AccountState, message: MessageRecord, at: Placement): Placement {
+  const here = message.placements.filter((place) => place.folderId === at.folderId)
   const place = here.find(({ uid, uidValidity }) => uid === at.uid && uidValidity === at.uidValidity) ?? here[0]
-  if (place === undefined) throw notFound('message', id)
+  if (place === undefined) throw notThere(state, message)
   return place
 }
 
-/** The index will know better soon. */
-export function readAnew(path: string): AppError {
-  return new AppError('account_unavailable', `folder ${path} is being read anew`, { retryAfterMs: 2000 })
+/** `not_found`; for a message that lies nowhere, while a folder is read where it may turn up, `account_unavailable`. */
+export function notThere({ folders }: AccountState, { id, placements }: MessageRecord): AppError {
+  const unread = placements.length > 0 ? undefined : [...folders.values()].find(isBeingRead)
+  return unread === undefined ? notFound('message', id) : readAnew(unread.path)
 }
 
-/** Selects the folder. Rejects with `account_unavailable` after a UIDVALIDITY change: the UID may be another message's now. */
-export async function selectPlace(session: Session, at: Placement): Promise<void> {
-  const selected = await selectKnowing(session, at.path, at.uid)
-  if (selected.uidValidity !== null && selected.uidValidity !== at.uidValidity) {
-    throw readAnew(at.path)
-  }
+function isBeingRead({ selectable, parkedUntil, cursor }: FolderRecord): boolean {
+  if (!selectable || (parkedUntil ?? 0) > Date.now()) return false
+  return cursor === null || (cursor.backfillBelow > 1 && cursor.exists > 0)
+}
+
+/** The index will know better soon. details.anew is the folder's path. */
+export function readAnew(path: string, cause?: unknown): AppError {
+  return new AppError('account_unavailable', `folder ${path} is being read anew`, {
+    retryAfterMs: 2000,
+    details: { anew: path },
+    cause,
+  })
+}
+
+export function isReadAnew(error: unknown): error is AppError {
+  return isAppError(error, 'account_unavailable') && error.details['anew'] !== undefined
+}
+
+/** What a command needs of the account. */
+export interface Here {
+  readonly state: AccountState
+  readonly session: Session
+}
+
+type Spot = Pick<Placement, 'path' | 'uidValidity' | 'uid'>
+
+/** Has the folders looked at; until then it is not known where the mail of this one is. */
+function lost({ state }: Here, { path }: Spot, cause?: unknown): AppError {
+  state.askLook(path)
+  return readAnew(path, cause)
+}
+
+/**
+ * Selects the folder; `refresh` also where it is open already. Rejects with `readAnew` when it is not the one that the place was
+ * read from: it is gone, or numbered anew, and the UID may be another message's.
+ */
+export async function selectPlace(here: Here, at: Spot, refresh = false): Promise<void> {
+  const { session } = here
+  const opened = refresh ? session.select(at.path, { refresh }) : selectKnowing(session, at.path, at.uid)
+  const { uidValidity } = await opened.catch((error: unknown) => {
+    throw tellsLost(error) ? lost(here, at, error) : error
+  })
+  if (uidValidity !== null && uidValidity !== at.uidValidity) throw lost(here, at)
+}
+
+/**
+ * Works in the folder of a place. null from `work` = the message is not there, which is asked of the folder as it is now: a
+ * connection may have the former one open.
+ */
+export async function inPlace<T>(here: Here, at: Spot, work: () => Promise<T | null>): Promise<T | null> {
+  await selectPlace(here, at)
+  const done = await work().catch((error: unknown) => explain(here, at, error))
+  if (done !== null) return done
+  await selectPlace(here, at, true)
+  here.state.askLook(at.path)
+  return null
+}
+
+async function explain(here: Here, at: Spot, error: unknown): Promise<never> {
+  if (!tellsLost(error)) throw error
+  if (here.session.closed) throw lost(here, at, error)
+  await selectPlace(here, at, true).catch((now: unknown) => {
+    throw here.session.closed ? lost(here, at, error) : now
+  })
+  throw error
 }

@@ -1,6 +1,6 @@
 /** Reading what only the server has: parts, headers, whole messages, and its own search in bodies. */
 import type { Readable } from 'node:stream'
-import { isAppError, notFound } from '../../errors.ts'
+import { type AppError, isAppError } from '../../errors.ts'
 import { createTransferStream } from '../../messages/transfer-encoding.ts'
 import type { Store } from '../../store/port.ts'
 import type { MessageRecord, Placement } from '../../store/records.ts'
@@ -8,7 +8,7 @@ import type { Session } from '../session-types.ts'
 import type { AccountCommands } from '../types.ts'
 import type { CommandDeps } from './deps.ts'
 import { onceMore } from './once-more.ts'
-import { currentMessage, readAnew, selectKnowing } from './placed.ts'
+import { type Here, inPlace, isReadAnew, notThere } from './placed.ts'
 import { chunkBytes, streamChunks } from './streaming.ts'
 
 type ReadCommands = 'fetchParts' | 'fetchMany' | 'fetchHeaders' | 'streamPart' | 'streamRaw' | 'searchBody'
@@ -18,19 +18,11 @@ const headerMaxBytes = 4 * 1_048_576
 export function readCommands(deps: CommandDeps): Pick<AccountCommands, ReadCommands> {
   const { live, sync } = deps
   return {
-    async fetchParts(accountId, message, sections, maxBytes) {
-      const { link } = await live(accountId)
-      return link.run('api', (session) =>
-        atPlacement(sync.store, session, message, (uid) => fetchSections(session, uid, sections, maxBytes)),
-      )
-    },
+    fetchParts: (accountId, message, sections, maxBytes) =>
+      readAlone(deps, accountId, message, (session, uid) => fetchSections(session, uid, sections, maxBytes)),
     fetchMany: (...request) => fetchMany(deps, ...request),
-    async fetchHeaders(accountId, message) {
-      const { link } = await live(accountId)
-      return link.run('api', (session) =>
-        atPlacement(sync.store, session, message, (uid) => session.fetchSection(uid, 'HEADER', headerMaxBytes)),
-      )
-    },
+    fetchHeaders: (accountId, message) =>
+      readAlone(deps, accountId, message, (session, uid) => session.fetchSection(uid, 'HEADER', headerMaxBytes)),
     async streamPart(accountId, message, section, encoding) {
       const raw = await streamSection(deps, accountId, message, section)
       const decoder = createTransferStream(encoding)
@@ -40,20 +32,28 @@ export function readCommands(deps: CommandDeps): Pick<AccountCommands, ReadComma
     },
     streamRaw: (accountId, message) => streamSection(deps, accountId, message, ''),
     async searchBody(accountId, folder, text) {
-      const { link } = await live(accountId)
+      const { link, state } = await live(accountId)
       const validity = folder.cursor?.uidValidity
       if (validity === undefined) return []
-      const uids = await link.run('api', async (session) => {
-        const selected = await selectKnowing(session, folder.path)
-        if (selected.uidValidity !== null && selected.uidValidity !== validity) throw readAnew(folder.path)
-        return session.searchBody(text)
-      })
+      const all = { path: folder.path, uidValidity: validity, uid: Infinity }
+      const found = link.run('api', (session) => inPlace({ state, session }, all, () => session.searchBody(text)))
+      const uids = (await found) ?? []
       if (uids.length === 0) return []
       const wanted = new Set(uids)
       const known = await sync.store.messages.knownUids(folder.id, validity, Math.min(...uids), Math.max(...uids))
       return known.filter((one) => wanted.has(one.uid)).map((one) => one.messageId)
     },
   }
+}
+
+async function readAlone<T>(
+  { live, sync }: CommandDeps,
+  accountId: string,
+  message: MessageRecord,
+  work: (session: Session, uid: number) => Promise<T | null>,
+): Promise<T> {
+  const { link, state } = await live(accountId)
+  return link.run('api', (session) => atPlacement(sync.store, { state, session }, message, (uid) => work(session, uid)))
 }
 
 /** All of these sections, or null when one of them is not there. */
@@ -75,10 +75,11 @@ async function fetchSections(
   return parts
 }
 
-/** null = the server will not give these together, or the folder has gone. */
+/** null = the server will not give these together, or the folder is not the one that it was. */
 function unlessRefused<T>(answer: Promise<T>): Promise<T | null> {
   return answer.catch((error: unknown) => {
-    if (isAppError(error, 'server_refused') || isAppError(error, 'not_found')) return null
+    const refused = isAppError(error, 'server_refused') || isAppError(error, 'not_found')
+    if (refused || isReadAnew(error)) return null
     throw error
   })
 }
@@ -88,9 +89,9 @@ async function fetchMany(
   ...[accountId, wanted, maxBytes]: Parameters<AccountCommands['fetchMany']>
 ): Promise<Map<string, ReadonlyMap<string, Buffer>>> {
   const found = new Map<string, ReadonlyMap<string, Buffer>>()
-  const { link } = await live(accountId)
+  const { link, state } = await live(accountId)
   for (const group of groupsOf(wanted)) {
-    const read = await unlessRefused(link.run('api', (session) => fetchGroup(session, group, maxBytes)))
+    const read = await unlessRefused(link.run('api', (session) => fetchGroup({ state, session }, group, maxBytes)))
     for (const [id, parts] of read ?? []) found.set(id, parts)
   }
   return found
@@ -118,15 +119,15 @@ function groupsOf(wanted: Parameters<AccountCommands['fetchMany']>[1]): Iterable
 
 /** By message id; only messages of which all sections came. */
 async function fetchGroup(
-  session: Session,
+  here: Here,
   { at, sections, ids }: Group,
   maxBytes: number,
 ): Promise<Map<string, ReadonlyMap<string, Buffer>>> {
   const uids = [...ids.keys()]
   const found = new Map<string, ReadonlyMap<string, Buffer>>()
-  const selected = await selectKnowing(session, at.path, Math.max(...uids))
-  if (selected.uidValidity !== null && selected.uidValidity !== at.uidValidity) return found
-  for (const [uid, parts] of await session.fetchSections(uids, sections, maxBytes)) {
+  const spot = { ...at, uid: Math.max(...uids) }
+  const read = await inPlace(here, spot, () => here.session.fetchSections(uids, sections, maxBytes))
+  for (const [uid, parts] of read ?? []) {
     const id = ids.get(uid)
     if (id !== undefined && parts.size === sections.length) found.set(id, parts)
   }
@@ -141,9 +142,9 @@ async function streamSection(
   section: string,
 ): Promise<Readable> {
   const readChunk = onceMore(async (from: number) => {
-    const { link } = await live(accountId)
+    const { link, state } = await live(accountId)
     return link.run(from === 0 ? 'api' : 'stream', (session) =>
-      atPlacement(sync.store, session, message, (uid) => session.fetchChunk(uid, section, from, chunkBytes)),
+      atPlacement(sync.store, { state, session }, message, (uid) => session.fetchChunk(uid, section, from, chunkBytes)),
     )
   })
   return streamChunks(readChunk, sync.config.MAILROOM_COMMAND_TIMEOUT)
@@ -152,37 +153,44 @@ async function streamSection(
 /** Tries each place where the message lies until one has it; null from `work` = not there. */
 async function atPlacement<T>(
   store: Store,
-  session: Session,
+  here: Here,
   message: MessageRecord,
   work: (uid: number) => Promise<T | null>,
 ): Promise<T> {
-  const known = await atPlaces(session, message.placements, work)
-  if (known !== null) return known
-  const { placements } = await currentMessage(store, message)
+  const known = await atPlaces(here, message.placements, work)
+  if (known.found !== null) return known.found
+  const now = await store.messages.get(message.accountId, message.id)
   const tried = new Set(message.placements.map(placeKey))
-  const moved = await atPlaces(
-    session,
-    placements.filter((place) => !tried.has(placeKey(place))),
-    work,
-  )
-  if (moved === null) throw notFound('message', message.id)
-  return moved
+  const others = now?.placements.filter((place) => !tried.has(placeKey(place))) ?? []
+  const moved = await atPlaces(here, others, work)
+  if (moved.found !== null) return moved.found
+  throw known.anew ?? moved.anew ?? notThere(here.state, now ?? message)
 }
 
 function placeKey({ folderId, uidValidity, uid }: Placement): string {
   return `${folderId} ${uidValidity} ${uid}`
 }
 
+interface Tried<T> {
+  readonly found: T | null
+  /** A folder that may hold it is not the one that the index knows. */
+  readonly anew: AppError | null
+}
+
 async function atPlaces<T>(
-  session: Session,
+  here: Here,
   places: readonly Placement[],
   work: (uid: number) => Promise<T | null>,
-): Promise<T | null> {
-  for (const placement of places) {
-    const selected = await selectKnowing(session, placement.path, placement.uid)
-    if (selected.uidValidity !== null && selected.uidValidity !== placement.uidValidity) continue
-    const found = await work(placement.uid)
-    if (found !== null) return found
+): Promise<Tried<T>> {
+  let anew: AppError | null = null
+  for (const place of places) {
+    try {
+      const found = await inPlace(here, place, () => work(place.uid))
+      if (found !== null) return { found, anew }
+    } catch (error) {
+      if (!isReadAnew(error) || here.session.closed) throw error
+      anew ??= error
+    }
   }
-  return null
+  return { found: null, anew }
 }

@@ -6,7 +6,7 @@ import type { AccountState } from '../state.ts'
 import { catchUp } from '../sync.ts'
 import type { AccountCommands } from '../types.ts'
 import type { CommandDeps } from './deps.ts'
-import { currentMessage, currentPlace, selectPlace } from './placed.ts'
+import { currentMessage, currentPlace, inPlace, notThere } from './placed.ts'
 
 interface Transfer {
   readonly kind: 'move' | 'copy'
@@ -22,7 +22,7 @@ export function transferCommands(deps: CommandDeps): Pick<AccountCommands, 'move
       const { link, state } = await deps.live(accountId)
       await link.run('api', async (session) => {
         const now = await currentMessage(deps.sync.store, message)
-        const given: Transfer = { kind: 'copy', message: now, at: currentPlace(now, at), to }
+        const given: Transfer = { kind: 'copy', message: now, at: currentPlace(state, now, at), to }
         if (!(await transfer(deps, state, session, given))) throw notFound('message', message.id)
       })
     },
@@ -55,7 +55,7 @@ function leaving(state: AccountState, message: MessageRecord, at: Placement | nu
   if (at === null && isThere) return []
   const from = at?.folderId ?? firstFolder(state, message)
   const places = message.placements.filter((place) => place.folderId === from)
-  if (places.length === 0 && !isThere) throw notFound('message', message.id)
+  if (places.length === 0 && !isThere) throw notThere(state, message)
   return places
 }
 
@@ -94,8 +94,8 @@ async function carryOut(
   session: Session,
   { kind, message, at, to }: Transfer,
 ): Promise<boolean> {
-  await selectPlace(session, at)
-  const placed = await session[kind](at.uid, to.path).catch((error: unknown) => {
+  const moving = inPlace({ state, session }, at, () => session[kind](at.uid, to.path))
+  const placed = await moving.catch((error: unknown) => {
     throw isAppError(error, 'not_found') ? folderGone(to, error) : error
   })
   if (placed === null) return false

@@ -3,7 +3,7 @@ import { notFound } from '../../errors.ts'
 import { changedFlags, normalFlags } from '../own-writes.ts'
 import type { AccountCommands } from '../types.ts'
 import type { CommandDeps } from './deps.ts'
-import { currentMessage, currentPlace, selectPlace } from './placed.ts'
+import { currentMessage, currentPlace, inPlace } from './placed.ts'
 
 type WriteCommands = Pick<AccountCommands, 'setFlags' | 'remove'>
 
@@ -15,12 +15,11 @@ function setFlags({ live, sync: { store } }: CommandDeps): WriteCommands['setFla
   return async (accountId, message, at, change) => {
     const { link, state } = await live(accountId)
     return link.run('api', async (session) => {
-      const place = currentPlace(await currentMessage(store, message), at)
+      const place = currentPlace(state, await currentMessage(store, message), at)
       const counted = state.ownCounts.begin([place.folderId])
       state.own.expectFlags(place.folderId, place.uid, changedFlags(place, change))
       try {
-        await selectPlace(session, place)
-        const stored = await session.store(place.uid, change)
+        const stored = await inPlace({ state, session }, place, () => session.store(place.uid, change))
         if (stored === null) throw notFound('message', message.id)
         const now = normalFlags(stored.flags)
         await state.writeIndex([place.folderId], () =>
@@ -39,12 +38,12 @@ function remove({ live, sync: { store } }: CommandDeps): WriteCommands['remove']
   return async (accountId, message, at) => {
     const { link, state } = await live(accountId)
     await link.run('api', async (session) => {
-      const place = currentPlace(await currentMessage(store, message), at)
+      const place = currentPlace(state, await currentMessage(store, message), at)
       const counted = state.ownCounts.begin([place.folderId])
       state.own.expectDeparture(place.folderId, place.uid)
       try {
-        await selectPlace(session, place)
-        await session.store(place.uid, { add: ['\\Deleted'], remove: [] })
+        const change = { add: ['\\Deleted'], remove: [] }
+        await inPlace({ state, session }, place, () => session.store(place.uid, change))
         await session.expunge([place.uid])
         await state.writeIndex([place.folderId], () => store.messages.relocate(accountId, message.id, place, null))
       } catch (error) {

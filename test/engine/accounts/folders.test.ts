@@ -40,6 +40,24 @@ suite('odd lists remove nothing', () => {
   }
 })
 
+test('a folder without a status holds no mail where the server says that it does not exist, and only there', async (t) => {
+  const stage = await openStage(t)
+  fill(stage.server, 'Archive', 2, 'a')
+  const worker = await stage.work()
+  await worker.readAll()
+  let refusal = 'NO [SERVERBUG] Internal error occurred'
+  stage.server.hooks = {
+    send: (response) => (/^\* STATUS "?Archive/.test(response.toString()) ? null : response),
+    command: ({ name, text }) => (name === 'STATUS' && text.includes('Archive') ? { tagged: refusal } : undefined),
+  }
+  await createFolderPoll(worker.context).list()
+  assert.equal((await stage.subjects('Archive')).length, 2)
+  refusal = "NO Mailbox doesn't exist: Archive"
+  await createFolderPoll(worker.context).list()
+  assert.deepEqual(await stage.subjects('Archive'), [])
+  assert.deepEqual(await paths(stage), standard)
+})
+
 for (const capabilities of [fullCapabilities, ['IMAP4rev1', 'IDLE']]) {
   test(`renamed and removed folders (${capabilities.length} capabilities)`, async (t) => {
     const wing = await watchingWing(t, { capabilities }, ({ server }) => {

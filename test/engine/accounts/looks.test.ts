@@ -1,0 +1,107 @@
+/** Looks out of turn: what other clients do is found within seconds, however seldom folders are polled, and at a bounded cost. */
+import assert from 'node:assert/strict'
+import { suite, test, type TestContext } from 'node:test'
+import { createLooks } from '../../../engine/accounts/looks.ts'
+import { fullCapabilities, type ImapServer } from '../../support/imap-server/index.ts'
+import { until } from '../../support/until.ts'
+import { accountId, fill, moveOnServer } from './stage.ts'
+import { watchingWing, type Wing } from './wing.ts'
+
+const seldom = { MAILROOM_FOLDER_POLL: '5m', MAILROOM_FOLDER_POLL_COLD: '5m', MAILROOM_FOLDER_LIST: '5m' }
+
+const lists = ({ log }: ImapServer): number => log.filter(({ line }) => /^C: \S+ LIST /.test(line)).length
+
+for (const capabilities of [fullCapabilities, ['IMAP4rev1', 'IDLE', 'UIDPLUS']]) {
+  suite(`polls are far apart (${capabilities.length} capabilities)`, () => {
+    const watching = (t: TestContext, hold: string, prepare: (wing: Wing) => void): Promise<Wing> =>
+      watchingWing(t, { capabilities, settings: { ...seldom, MAILROOM_GONE_HOLD: hold } }, prepare)
+
+    test('a burst of moves by another client is found, in few looks', async (t) => {
+      const wing = await watching(t, '90s', ({ server }) => {
+        server.createFolder('ann', 'Projects')
+        fill(server, 'INBOX', 52)
+      })
+      const id = (await wing.message('m1')).id
+      const before = lists(wing.server)
+      for (let uid = 1; uid <= 50; uid += 1) {
+        moveOnServer(wing.server, uid, 'INBOX', 'Projects')
+        await until('seen to leave', async () => (await wing.subjects('INBOX')).length === 52 - uid)
+      }
+      await until('all found', async () => (await wing.subjects('Projects')).length === 50)
+      assert.equal((await wing.message('m1')).id, id)
+      const looks = lists(wing.server) - before
+      assert(looks >= 1 && looks < 20, `${looks} looks`)
+      const added = Array.from({ length: 50 }, (_, index) => `folder_added m${index + 1} Projects`)
+      assert.deepEqual((await wing.story()).sort(), added.sort())
+    })
+
+    test('what is moved is told as moved, what is removed as deleted, each once', async (t) => {
+      const wing = await watching(t, '3s', ({ server }) => fill(server, 'INBOX', 4))
+      moveOnServer(wing.server, 1, 'INBOX', 'Archive')
+      wing.server.expunge('ann', 'INBOX', 2)
+      await until('found', async () => (await wing.subjects('Archive')).length === 1)
+      // the hold of both is over at the next look
+      wing.server.expunge('ann', 'INBOX', 3)
+      const told = ['deleted m2 INBOX', 'folder_added m1 Archive', 'folder_removed m1 INBOX']
+      const others = async () => (await wing.story()).filter((line) => line !== 'deleted m3 INBOX').sort()
+      await until('told', async () => (await others()).length === told.length, { withinMs: 15_000 })
+      assert.deepEqual(await others(), told)
+    })
+
+    test('INBOX and a folder that are numbered anew heal when they are read', async (t) => {
+      const wing = await watching(t, '90s', ({ server }) => {
+        fill(server, 'INBOX', 3)
+        fill(server, 'Archive', 3, 'a')
+      })
+      for (const [folder, subject] of [
+        ['INBOX', 'm3'],
+        ['Archive', 'a3'],
+      ] as const) {
+        const message = await wing.message(subject)
+        await wing.accounts.fetchHeaders(accountId, message)
+        wing.server.expunge('ann', folder, 1)
+        wing.server.renumber('ann', folder)
+        const wrong: unknown[] = []
+        await until(
+          `${folder} is read anew`,
+          async () => {
+            try {
+              return await wing.accounts.fetchHeaders(accountId, message)
+            } catch (error) {
+              const { code, retryAfterMs } = error as { readonly code: string; readonly retryAfterMs: number | null }
+              if (code !== 'account_unavailable' || retryAfterMs === null) wrong.push(error)
+              return false
+            }
+          },
+          { withinMs: 15_000 },
+        )
+        assert.deepEqual(wrong, [])
+        assert.equal((await wing.message(subject)).id, message.id)
+      }
+    })
+  })
+}
+
+test('looks keep a distance, a slow one a longer one; what is noticed meanwhile makes one more', () => {
+  let now = 1_000_000
+  const looks = createLooks(() => now)
+  assert.equal(looks.at, Number.POSITIVE_INFINITY)
+  assert.equal(looks.begin(), null)
+  looks.want(1000)
+  looks.want(0, 'P')
+  looks.want(1000, 'Q')
+  assert.equal(looks.at, now)
+  assert.deepEqual([...(looks.begin() ?? [])], ['P', 'Q'])
+  looks.want(0)
+  now += 100
+  looks.end()
+  assert.equal(looks.at, now + 5000)
+  looks.want(0, 'R')
+  assert.equal(looks.at, now + 2000)
+  now += 2000
+  assert.deepEqual([...(looks.begin() ?? [])], ['R'])
+  now += 3000
+  looks.end()
+  looks.want(1000)
+  assert.equal(looks.at, now + 30_000)
+})
