@@ -1,8 +1,10 @@
 /** The front: a Koa application made of route values. */
 import type { RequestListener } from 'node:http'
+import { getHeapStatistics } from 'node:v8'
 import Koa from 'koa'
 import type { Engine } from '../engine/index.ts'
 import { baseUrlReader } from './base-url.ts'
+import { createBudget } from './budget.ts'
 import { createCallLog } from './call-log.ts'
 import type { FrameState } from './exchange.ts'
 import { findAccount, findUser } from './lite/find.ts'
@@ -84,7 +86,9 @@ function useRoutes(koa: Koa<FrameState>, options: Required<AppOptions>): void {
   koa.use(authentication({ authenticate, oauth }))
   const find = (call: Call, id: string, label: string | null) =>
     label === null ? findUser(call, id) : findAccount(call, id, label)
-  koa.use(concerned({ engine, limits, find }))
+  // Contents are held several times over: as they came, decoded, and as the answer's text.
+  const budget = createBudget(getHeapStatistics().heap_size_limit / 16)
+  koa.use(concerned({ engine, limits, budget, find }))
   koa.use(limits.calls)
-  koa.use(dispatch({ engine, checkAnswers, limits }))
+  koa.use(dispatch({ engine, checkAnswers, limits, budget }))
 }

@@ -1,5 +1,6 @@
 /** The Call that a handler is given: a thin view of the exchange, made once per request. */
 import type { AccountRecord, DeveloperRecord, Engine, UserRecord } from '../engine/index.ts'
+import type { Budget } from './budget.ts'
 import type { Exchange, FrameContext } from './exchange.ts'
 import type { Limits } from './middleware/limits.ts'
 import type { Call } from './route.ts'
@@ -7,6 +8,7 @@ import type { Call } from './route.ts'
 interface Deps {
   readonly engine: Engine
   readonly limits: Pick<Limits, 'touchesImap' | 'concerns'>
+  readonly budget: Budget
 }
 
 export interface FrameCall extends Call {
@@ -14,7 +16,7 @@ export interface FrameCall extends Call {
   abort(reason: unknown): void
 }
 
-export function createCall({ engine, limits }: Deps, ctx: FrameContext): FrameCall {
+export function createCall({ engine, limits, budget }: Deps, ctx: FrameContext): FrameCall {
   const { exchange } = ctx.state
   // Most handlers never look at the signal: it is made when asked for.
   let aborter: AbortController | null = null
@@ -49,7 +51,17 @@ export function createCall({ engine, limits }: Deps, ctx: FrameContext): FrameCa
         ctx.set(engine.config.MAILROOM_STATUS_HEADER, accountStatusHeader(exchange, user, account))
     },
     touchesImap: (user) => limits.touchesImap(ctx, user),
+    async reserve(bytes) {
+      giveBackWith(ctx, await budget.take(bytes, this.signal), engine.config.MAILROOM_REQUEST_TIMEOUT)
+    },
   }
+}
+
+/** When the answer is out; a client that does not read it must not hold the share for ever. */
+function giveBackWith({ res }: FrameContext, giveBack: () => void, stallMs: number): void {
+  if (res.closed) giveBack()
+  else res.once('close', giveBack)
+  res.setTimeout(stallMs, () => res.destroy())
 }
 
 /** `<resource_url> <OK|DISABLED>`, in the words of the API version that was called. */

@@ -29,6 +29,8 @@ export interface Call {
   concerns(user: UserRecord, account?: AccountRecord): void
   /** Counts the call against the user's IMAP budget; throws `rate_limited`. */
   touchesImap(user: UserRecord): void
+  /** Before so many bytes are held in memory for the answer: waits for its turn among all calls. */
+  reserve(bytes: number): Promise<void>
 }
 
 /** An answer that is not JSON. */

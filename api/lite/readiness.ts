@@ -28,6 +28,16 @@ export async function mustBeRead(
   if (concerned.length === 0) throw unlisted(call, accountId)
 }
 
+/** The same for a full page of the newest over several folders: each that is being read has to be read as far back as the page goes. */
+export async function mustReachBack(call: Call, folders: readonly FolderRecord[], sentAt: number): Promise<void> {
+  const unread = folders.filter((folder) => isBeingRead(folder) && totalOf(folder) > 0)
+  for (const folder of unread) {
+    const query = { folderId: folder.id, order: 'asc' } as const
+    const [oldest] = await call.engine.store.messages.list(folder.accountId, query, { limit: 1, offset: 0 })
+    if (oldest === undefined || oldest.sentAt > sentAt) throw await notRead(call, folder, unread.length - 1)
+  }
+}
+
 /** The same for an unknown folder: nothing is known to be missing before the server's list was read once. */
 export function mustBeListed(call: Call, accountId: string, folders: readonly FolderRecord[]): void {
   if (folders.length === 0) throw unlisted(call, accountId)

@@ -7,11 +7,13 @@ import type { FrameContext, Middleware } from '../exchange.ts'
 import { createCall } from '../frame-call.ts'
 import type { Call } from '../route.ts'
 import { decodePercent } from '../wire.ts'
+import type { Budget } from '../budget.ts'
 import type { Limits } from './limits.ts'
 
 interface Deps {
   readonly engine: Engine
   readonly limits: Limits
+  readonly budget: Budget
   /** Notes them on the call. `label` null = the path names no email account. Rejects when they are not there. */
   readonly find: (call: Call, userId: string, label: string | null) => Promise<unknown>
 }
@@ -32,10 +34,10 @@ export function concerned(deps: Deps): Middleware {
 
 const ofUser = /^\/(?:lite\/users|2\.0\/accounts)\/([^/]+)(?:\/(?:email_accounts|sources)\/([^/]+))?/
 
-async function note({ engine, limits, find }: Deps, ctx: FrameContext): Promise<void> {
+async function note({ find, ...deps }: Deps, ctx: FrameContext): Promise<void> {
   const [, id, label] = ofUser.exec(ctx.state.exchange.target.path) ?? []
   const names = { id: decodePercent(id ?? ''), label: label === undefined ? null : decodePercent(label) }
   if (!names.id || (label !== undefined && names.label === null)) return
   // The refusal is the answer, whatever comes of this.
-  await find(createCall({ engine, limits }, ctx), names.id, names.label).catch(() => undefined)
+  await find(createCall(deps, ctx), names.id, names.label).catch(() => undefined)
 }

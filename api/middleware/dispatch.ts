@@ -6,12 +6,14 @@ import type { Middleware } from '../exchange.ts'
 import { createCall, type FrameCall } from '../frame-call.ts'
 import { StreamAnswer } from '../route.ts'
 import { readInput } from '../validate.ts'
+import type { Budget } from '../budget.ts'
 import type { Limits } from './limits.ts'
 
 interface Deps {
   readonly engine: Engine
   readonly checkAnswers: boolean
   readonly limits: Limits
+  readonly budget: Budget
 }
 
 export function dispatch(deps: Deps): Middleware {

@@ -16,14 +16,31 @@ import { presentBody, type MessageView } from './present.ts'
 
 /** Of one part in a list, as transferred; larger ones are cut and marked `truncated`. */
 const listPartMax = 1_048_576
-/** Of all parts of a list together; past it each part still gets `leastPart`. */
+/** Of all parts of a list together; past it each part still gets `leastPart`, and past it twice nothing. */
 const listMax = 32 * 1_048_576
+/** The same of a single message. */
+const singlePartMax = 16 * 1_048_576
+const singleMax = 64 * 1_048_576
 const leastPart = 65_536
 /** Of all parts that are asked for in one go. */
 const packMax = 2 * 1_048_576
 const headerSection = 'HEADER'
-/** Of one part of a single message. */
-const singlePartMax = 16 * 1_048_576
+
+/** What is left for the parts of one answer. */
+interface Room {
+  readonly partMax: number
+  readonly all: number
+  left: number
+}
+
+const roomOf = (partMax: number, all: number): Room => ({ partMax, all, left: all })
+
+/** How much of a part is read: all that may be, then its beginning, then nothing. */
+function share(room: Room, { size }: BodyPartRecord): number {
+  const most = room.left < -room.all ? 0 : Math.min(room.partMax, Math.max(leastPart, room.left))
+  room.left -= Math.min(most, size)
+  return most
+}
 
 export interface Wishes {
   readonly include_body?: boolean | undefined
@@ -43,7 +60,25 @@ function wantsHeaders(wishes: Wishes): boolean {
 
 /** Of a single message: every failure is the call's. */
 export async function readContents(call: Call, message: MessageRecord, wishes: Wishes): Promise<Contents> {
-  return { ...(await bodiesOf(call, message, wishes, singlePartMax)), ...(await headersOf(call, message, wishes)) }
+  const asked = askedOf(message, wishes, roomOf(singlePartMax, singleMax))
+  await call.reserve(asked.size)
+  return readAlone(call, asked, wishes)
+}
+
+/** A message with what is wanted of it. */
+interface Asked {
+  readonly message: MessageRecord
+  /** With how many bytes of each are read at most. */
+  readonly parts: readonly { readonly part: BodyPartRecord; readonly most: number }[]
+  /** About, in bytes. */
+  readonly size: number
+}
+
+function askedOf(message: MessageRecord, wishes: Wishes, room: Room): Asked {
+  const wanted = wishes.include_body === true ? partsOfType(message, wishes.body_type) : []
+  const parts = wanted.map((part) => ({ part, most: share(room, part) }))
+  const headers = wantsHeaders(wishes) ? headerSize(message) : 0
+  return { message, parts, size: parts.reduce((sum, { part, most }) => sum + Math.min(part.size, most), headers) }
 }
 
 /** By message id. What a message wants that the server does not give together with others is asked for alone. */
@@ -53,46 +88,47 @@ export async function readAllContents(
   messages: readonly MessageRecord[],
   wishes: Wishes,
 ): Promise<Map<string, Contents>> {
+  const room = roomOf(listPartMax, listMax)
+  const asked = messages.map((message) => askedOf(message, wishes, room))
+  await call.reserve(asked.reduce((sum, { size }) => sum + size, 0))
   const contents = new Map<string, Contents>()
-  let left = listMax
+  const anew = new Map<string, string>()
   // Folder by folder: turning the connection from one to another costs a round trip.
-  for (const pack of packsOf(messages.toSorted(byPlace), wishes)) {
+  for (const pack of packsOf(asked.toSorted(byPlace))) {
     call.signal.throwIfAborted()
-    const together = await call.engine.accounts.fetchMany(accountId, pack, mostOf(left))
-    for (const { message } of pack) {
+    const wanted = pack.filter(isWhole).map((one) => ({ message: one.message, sections: sectionsOf(one, wishes) }))
+    const together = await call.engine.accounts.fetchMany(accountId, wanted, listPartMax)
+    for (const one of pack) {
       call.signal.throwIfAborted()
-      const most = mostOf(left)
-      const bytes = together.get(message.id)
-      const read = (bytes && contentsOf(message, wishes, bytes, most)) ?? (await oneOfMany(call, message, wishes, most))
-      left -= (read.bodies ?? []).reduce((sum, body) => sum + (body.content?.length ?? 0), 0)
-      contents.set(message.id, read)
+      const bytes = together.get(one.message.id)
+      const read = bytes === undefined ? null : contentsOf(one, wishes, bytes)
+      contents.set(one.message.id, read ?? (await oneOfMany(call, one, wishes, anew)))
     }
   }
   return contents
 }
 
-const mostOf = (left: number): number => Math.min(listPartMax, Math.max(leastPart, left))
-
-interface Asked {
-  readonly message: MessageRecord
-  readonly sections: readonly string[]
+/** Whose parts are all read as far as any part of a list is: only these can be asked for together. */
+function isWhole({ parts }: Asked): boolean {
+  return parts.every(({ most }) => most === listPartMax)
 }
 
-/** Messages whose contents are asked for at once: as many as are sure to be small together. */
-function packsOf(messages: readonly MessageRecord[], wishes: Wishes): Asked[][] {
+function sectionsOf({ parts }: Asked, wishes: Wishes): string[] {
+  const sections = parts.map(({ part }) => part.section)
+  return wantsHeaders(wishes) ? [...sections, headerSection] : sections
+}
+
+/** As many messages in one go as are small together. */
+function packsOf(asked: readonly Asked[]): Asked[][] {
   const packs: Asked[][] = []
   let room = 0
-  for (const message of messages) {
-    const parts = wishes.include_body === true ? partsOfType(message, wishes.body_type) : []
-    const headers = wantsHeaders(wishes) ? headerSize(message) : 0
-    const size = parts.reduce((sum, part) => sum + Math.min(part.size, listPartMax), headers)
-    if (room < size || packs.length === 0) {
+  for (const one of asked) {
+    if (room < one.size || packs.length === 0) {
       packs.push([])
       room = packMax
     }
-    room -= size
-    const sections = parts.map((part) => part.section)
-    packs.at(-1)?.push({ message, sections: wantsHeaders(wishes) ? [...sections, headerSection] : sections })
+    room -= one.size
+    packs.at(-1)?.push(one)
   }
   return packs
 }
@@ -104,45 +140,41 @@ function headerSize({ size, bodies, attachments }: MessageRecord): number {
 }
 
 /** From what was read; null when the header block may have been cut. */
-function contentsOf(
-  message: MessageRecord,
-  wishes: Wishes,
-  bytes: ReadonlyMap<string, Buffer>,
-  most: number,
-): Contents | null {
-  const parts = partsOfType(message, wishes.body_type)
-  const bodies = wishes.include_body === true ? { bodies: parts.map((part) => bodyOf(part, bytes, most)) } : {}
-  if (!wantsHeaders(wishes)) return bodies
+function contentsOf({ parts }: Asked, wishes: Wishes, bytes: ReadonlyMap<string, Buffer>): Contents | null {
+  const bodies = parts.map(({ part, most }) => bodyOf(part, bytes.get(part.section), most))
+  const given = wishes.include_body === true ? { bodies } : {}
+  if (!wantsHeaders(wishes)) return given
   const block = bytes.get(headerSection)
-  return block === undefined || block.length >= most ? null : { ...bodies, headers: headersIn(block, wishes) }
+  return block === undefined || block.length >= listPartMax ? null : { ...given, headers: headersIn(block, wishes) }
 }
 
-function byPlace(one: MessageRecord, other: MessageRecord): number {
+function byPlace({ message: one }: Asked, { message: other }: Asked): number {
   const [a, b] = [one.placements[0]?.path ?? '', other.placements[0]?.path ?? '']
   return a < b ? -1 : a > b ? 1 : 0
 }
 
-async function oneOfMany(call: Call, message: MessageRecord, wishes: Wishes, most: number): Promise<Contents> {
+/** `anew`: what is told of the mail of a folder that is being read anew, of which nothing more is asked. */
+async function oneOfMany(call: Call, asked: Asked, wishes: Wishes, anew: Map<string, string>): Promise<Contents> {
+  const [place, ...others] = asked.message.placements
+  const known = others.length === 0 ? anew.get(place?.path ?? '') : undefined
+  if (known !== undefined) return { body_error: known }
   try {
-    return { ...(await bodiesOf(call, message, wishes, most)), ...(await headersOf(call, message, wishes)) }
+    return await readAlone(call, asked, wishes)
   } catch (error) {
     // The connection is in order: the server has lost this message, or will not give it.
     if (isAppError(error, 'not_found')) return { body_error: 'the message is no longer on the mail server' }
     if (isAppError(error, 'server_refused')) return { body_error: error.message }
-    throw error
+    if (!isAppError(error, 'account_unavailable') || typeof error.details['anew'] !== 'string') throw error
+    anew.set(error.details['anew'], error.message)
+    return { body_error: error.message }
   }
 }
 
-async function bodiesOf(call: Call, message: MessageRecord, wishes: Wishes, most: number): Promise<Contents> {
-  if (wishes.include_body !== true) return {}
-  const parts = partsOfType(message, wishes.body_type)
-  return { bodies: await readParts(call, message, parts, most) }
-}
-
-async function headersOf(call: Call, message: MessageRecord, wishes: Wishes): Promise<Contents> {
-  if (!wantsHeaders(wishes)) return {}
+async function readAlone(call: Call, { message, parts }: Asked, wishes: Wishes): Promise<Contents> {
+  const bodies = wishes.include_body === true ? { bodies: await bodiesOf(call, message, parts) } : {}
+  if (!wantsHeaders(wishes)) return bodies
   const block = await call.engine.accounts.fetchHeaders(message.accountId, message)
-  return { headers: headersIn(block, wishes) }
+  return { ...bodies, headers: headersIn(block, wishes) }
 }
 
 function headersIn(block: Buffer, wishes: Wishes): NonNullable<Contents['headers']> {
@@ -155,26 +187,32 @@ export function partsOfType(message: MessageRecord, type: string | undefined): r
   return wanted === '' ? message.bodies : message.bodies.filter((part) => part.type === wanted)
 }
 
-/** Decoded to UTF-8. Rejects with `not_found` when the message has gone from the server. */
+/** Of a single message, decoded to UTF-8. Rejects with `not_found` when it has gone from the server. */
 export async function readParts(
   call: Call,
   message: MessageRecord,
-  parts: readonly BodyPartRecord[],
-  most: number = singlePartMax,
+  type: string | undefined,
 ): Promise<MessageView['bodies']> {
-  if (parts.length === 0) return []
-  const sections = parts.map((part) => part.section)
-  const bytes = await call.engine.accounts.fetchParts(message.accountId, message, sections, most)
-  return parts.map((part) => bodyOf(part, bytes, most))
+  const asked = askedOf(message, { include_body: true, body_type: type }, roomOf(singlePartMax, singleMax))
+  await call.reserve(asked.size)
+  return bodiesOf(call, message, asked.parts)
+}
+
+/** Those that are read equally far at once. */
+async function bodiesOf(call: Call, message: MessageRecord, parts: Asked['parts']): Promise<MessageView['bodies']> {
+  const read = new Map<string, Buffer>()
+  for (const most of new Set(parts.map((one) => one.most))) {
+    const sections = parts.filter((one) => one.most === most).map(({ part }) => part.section)
+    if (most === 0) continue
+    const bytes = await call.engine.accounts.fetchParts(message.accountId, message, sections, most)
+    for (const [section, part] of bytes) read.set(section, part)
+  }
+  return parts.map(({ part, most }) => bodyOf(part, read.get(part.section), most))
 }
 
 /** `most` = where longer parts were cut. */
-function bodyOf(
-  part: BodyPartRecord,
-  bytes: ReadonlyMap<string, Buffer>,
-  most: number,
-): NonNullable<Contents['bodies']>[number] {
-  const found = bytes.get(part.section)?.subarray(0, most) ?? Buffer.alloc(0)
+function bodyOf(part: BodyPartRecord, bytes: Buffer | undefined, most: number): MessageView['bodies'][number] {
+  const found = bytes?.subarray(0, most) ?? Buffer.alloc(0)
   const cut = found.length >= most && part.size !== found.length
   return {
     ...presentBody(part),

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { AppError, type FolderRecord, type MessageRecord } from '../../../engine/index.ts'
 import { defineRoute, JsonText, type Call, type Route } from '../../route.ts'
 import { findAccount, folderAmong, type Mailbox } from '../find.ts'
-import { mustBeRead } from '../readiness.ts'
+import { mustBeRead, mustReachBack } from '../readiness.ts'
 import { readAllContents, readContents, wantsContents, type Contents } from './contents.ts'
 import { locate, messagePaths, placedFirst } from './locate.ts'
 import { listText, messageTextWith, viewerOf } from './prepared.ts'
@@ -77,8 +77,10 @@ async function listMessages(
       : await searchBodies(call, account.id, folder, query.body_search_string)
   const wanted = { ...messageQueryOf(query, folder), ...(ids === undefined ? {} : { ids }) }
   const messages = await store.messages.list(account.id, wanted, { limit: query.limit, offset: query.offset })
-  // The newest come first while a folder is read: a full page of them lacks nothing.
-  if (messages.length < query.limit || query.sort_order === 'asc') await mustBeRead(call, account.id, folder, folders)
+  // The newest of a folder come first while it is read: a full page of them lacks nothing.
+  const last = messages.length < query.limit || query.sort_order === 'asc' ? undefined : messages.at(-1)
+  if (last === undefined) await mustBeRead(call, account.id, folder, folders)
+  else if (folder === null && account.resume.initialSyncAt === null) await mustReachBack(call, folders, last.sentAt)
   const viewer = viewerOf(call.baseUrl, account, folders)
   if (!wantsContents(query) && query.include_flags !== true) return new JsonText(listText(messages, viewer))
   const placed = folder === null ? messages : messages.map((message) => placedFirst(message, folder.id))

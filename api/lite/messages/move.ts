@@ -68,7 +68,8 @@ function moveRoute(path: string): Route {
       if (stays) return { success: true }
       call.touchesImap(user)
       const from = folder === null ? null : placements[0]
-      await asNamed({ message: id, folder: name }, call.engine.accounts.move(account.id, message, from, to))
+      const names = { message: id, folder: { name, path: to.path } }
+      await asNamed(names, call.engine.accounts.move(account.id, message, from, to))
       return { success: true }
     },
   })

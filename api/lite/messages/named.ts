@@ -3,7 +3,8 @@ import { isAppError, notFound } from '../../../engine/index.ts'
 
 export interface Names {
   readonly message: string
-  readonly folder?: string
+  /** The folder that the caller named, and what the server calls it. */
+  readonly folder?: { readonly name: string; readonly path: string }
 }
 
 export async function asNamed<T>({ message, folder }: Names, work: Promise<T>): Promise<T> {
@@ -11,8 +12,8 @@ export async function asNamed<T>({ message, folder }: Names, work: Promise<T>): 
     return await work
   } catch (error) {
     if (!isAppError(error, 'not_found')) throw error
-    throw error.details['kind'] === 'folder' && folder !== undefined
-      ? notFound('folder', folder)
-      : notFound('message', message)
+    const { kind, id } = error.details
+    const meant = folder !== undefined && kind === 'folder' && folder.path === id
+    throw meant ? notFound('folder', folder.name) : notFound('message', message)
   }
 }

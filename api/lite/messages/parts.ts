@@ -1,7 +1,7 @@
 /** body, headers and raw of one message, asked of the mail server. */
 import { headerBlockText, headerObject } from '../../../engine/index.ts'
 import { defineRoute, StreamAnswer, type Route } from '../../route.ts'
-import { partsOfType, readParts } from './contents.ts'
+import { readParts } from './contents.ts'
 import { locate, messagePaths, partUrl } from './locate.ts'
 import { asNamed } from './named.ts'
 import { bodyAnswer, bodyQuery, delimiterQuery, headersAnswer, headersQuery, messagePath } from './schema.ts'
@@ -22,8 +22,7 @@ function bodyRoute(path: string): Route {
     async handler({ path, query }, call) {
       const located = await locate(call, path, query.delimiter)
       call.touchesImap(located.user)
-      const parts = partsOfType(located.message, query.type)
-      const bodies = await asNamed({ message: path.message_id }, readParts(call, located.message, parts))
+      const bodies = await asNamed({ message: path.message_id }, readParts(call, located.message, query.type))
       return { resource_url: partUrl(call, located, path, 'body'), bodies }
     },
   })

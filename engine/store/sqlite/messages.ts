@@ -74,8 +74,7 @@ function list(
 ): readonly MessageRecord[] {
   const full = messagePage(accountId, query, page, 'm.id, m.version, m.doc')
   if (!full) return []
-  const version = sql.number(mailVersion, accountId)
-  return pages.of(`${full.sql}\n${JSON.stringify(full.values)}`, version, (again) => {
+  const read = (again: boolean): readonly MessageRecord[] => {
     if (again) {
       const heads = messagePage(accountId, query, page, 'm.id, m.version') ?? full
       const found = sql.tuples(heads.sql, ...heads.values).map(([id, of]) => records.known(String(id), Number(of)))
@@ -84,7 +83,10 @@ function list(
     return sql
       .tuples(full.sql, ...full.values)
       .map(([id, of, text]) => records.read(String(id), Number(of), String(text)))
-  })
+  }
+  // a search's ids are long, and asked for once
+  if (query.ids) return read(false)
+  return pages.of(`${full.sql}\n${JSON.stringify(full.values)}`, sql.number(mailVersion, accountId), read)
 }
 
 function count(sql: Statements, accountId: string, query: MessageQuery): number {

@@ -24,7 +24,7 @@ export interface Records<T> {
 }
 
 /**
- * Keeps at most `max` records, of `maxChars` characters together; past that the least recently used go, and only for one that
+ * Keeps at most `max` records, of `maxChars` characters together, with their keys; past that the least recently used go, and only for one that
  * was asked for before: a walk through a large mailbox would else push out what is read all the time, and keep what is not.
  */
 export function createRecords<T>({ max, maxChars }: { readonly max: number; readonly maxChars: number }): Records<T> {
@@ -83,7 +83,7 @@ export interface Pages<T> {
 
 /**
  * Pages of lists: the very same array while the version is the same, of a page whose records are all kept. At most `max` pages, of
- * `maxChars` characters together; past that the least recently used go, as above.
+ * `maxChars` characters together, with their keys; past that the least recently used go, as above.
  */
 export function createPages<T>(options: {
   readonly max: number
@@ -105,8 +105,9 @@ export function createPages<T>(options: {
       if (known?.version === version) return known.records
       const again = known !== undefined || before.seen(key)
       const records = read(again)
-      const chars = version === 0 ? null : sumOf(records.map(charsOf))
-      if (chars !== null && (again || hasRoom(chars))) kept.set(key, { version, records, chars })
+      const sum = version === 0 ? null : sumOf(records.map(charsOf))
+      const chars = (sum ?? 0) + key.length
+      if (sum !== null && (again || hasRoom(chars))) kept.set(key, { version, records, chars })
       return records
     },
   }

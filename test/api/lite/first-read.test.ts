@@ -88,9 +88,8 @@ suite('a mailbox that is being read for the first time', () => {
   test('once all is read everything is answered: folders that cannot be read hold nothing up', async () => {
     rig.imap.dropConnections(email)
     await until('all of INBOX', async () => (await rig.engine.store.messages.count(accountId)) === count)
-    assert.deepEqual(subjects(await until('an answer', () => rig.list(`${path}/messages?sort_order=asc&limit=1`))), [
-      'number 0.',
-    ])
+    const oldest = await until('an answer', () => rig.list(`${path}/messages?sort_order=asc&limit=1`))
+    assert.deepEqual(subjects(oldest), ['number 0.'])
     assert.deepEqual(await rig.list(`${path}/messages?subject=nothing`), [])
     assert.deepEqual(subjects(await rig.list(`${path}/messages?body_search_string=needle`)), ['number 0.'])
     assert.equal((await rig.call('GET', `${path}/messages/${'0'.repeat(40)}`)).status, 404)
@@ -98,5 +97,42 @@ suite('a mailbox that is being read for the first time', () => {
     const alone = await rig.call('GET', `${path}/folders/Refused/messages`)
     assert.equal(alone.status, 503)
     assert.match(String(alone.json['value']), /^folder Refused has not been read yet/)
+  })
+})
+
+suite('several folders that are being read', () => {
+  test('a full page over all of them is answered when each is read as far back as the page goes', async () => {
+    const rig = await startLiteRig({ env: { MAILROOM_SYNC_BATCH: '100', MAILROOM_BACKFILL_PAUSE: '1h' } })
+    try {
+      const email = 'both@mail.example'
+      rig.imap.addUser(email)
+      const fill = (folder: string, from: number, number: number): void => {
+        for (let index = 0; index < number; index += 1) {
+          const date = new Date(from + index * 60_000)
+          rig.imap.append(email, folder, mail({ to: email, subject: `${folder} ${index}.`, date }))
+        }
+      }
+      const start = 1_600_000_000_000
+      fill('INBOX', start, 50)
+      fill('Sent', start + 86_400_000, 300)
+      const server = { host: rig.imap.host, port: rig.imap.port, password: 'secret' }
+      const path = `/lite/users/${String((await rig.ok('POST', '/lite/users', userBody(server, email)))['id'])}/email_accounts/0`
+      const seen = new Set<string>()
+      await until('the newest of Sent', async () => {
+        const answer = await rig.call('GET', `${path}/messages?limit=20`)
+        seen.add(answer.status === 200 ? String((JSON.parse(answer.text) as Json[])[0]?.['subject']) : answer.text)
+        return answer.status === 200
+      })
+      assert(![...seen].includes('INBOX 49.'), [...seen].join())
+      const page = await rig.list(`${path}/messages?limit=20`)
+      assert.deepEqual([page[0]?.['subject'], page.at(-1)?.['subject']], ['Sent 299.', 'Sent 280.'])
+      const before = await rig.call('GET', `${path}/messages?limit=20&date_before=${(start + 40 * 60_000) / 1000}`)
+      assert.equal(before.status, 503, before.text)
+      assert.match(String(before.json['value']), /of 300 messages of Sent read$/)
+      const inbox = `${path}/folders/INBOX/messages?limit=20&date_before=${(start + 40 * 60_000) / 1000}`
+      assert.equal((await rig.list(inbox))[0]?.['subject'], 'INBOX 40.')
+    } finally {
+      await rig.close()
+    }
   })
 })
