@@ -64,7 +64,7 @@ interface Listed {
   readonly pages: Pages<MessageRecord>
 }
 
-/** A page that was asked for lately comes without the documents, and while nothing of the account's mail is written without any row. */
+/** While nothing of the account's mail is written a kept page comes without any row, and then without the documents that are known. */
 function list(
   sql: Statements,
   { records, pages }: Listed,
@@ -72,21 +72,24 @@ function list(
   query: MessageQuery,
   page: Page,
 ): readonly MessageRecord[] {
-  const full = messagePage(accountId, query, page, 'm.id, m.version, m.doc')
-  if (!full) return []
-  const read = (again: boolean): readonly MessageRecord[] => {
-    if (again) {
-      const heads = messagePage(accountId, query, page, 'm.id, m.version') ?? full
-      const found = sql.tuples(heads.sql, ...heads.values).map(([id, of]) => records.known(String(id), Number(of)))
-      if (found.every((record) => record !== null)) return found
-    }
-    return sql
-      .tuples(full.sql, ...full.values)
-      .map(([id, of, text]) => records.read(String(id), Number(of), String(text)))
+  const plain = messagePage(accountId, query, page, 'm.doc')
+  if (!plain) return []
+  const rows = (columns: string) => {
+    const { sql: text, values } = messagePage(accountId, query, page, columns) ?? plain
+    return sql.tuples(text, ...values)
+  }
+  const read = {
+    passing: () => sql.docs(plain.sql, ...plain.values) as MessageRecord[],
+    kept: () =>
+      rows('m.id, m.version, m.doc').map(([id, of, text]) => records.read(String(id), Number(of), String(text))),
+    changed: () => {
+      const found = rows('m.id, m.version').map(([id, of]) => records.known(String(id), Number(of)))
+      return found.every((record) => record !== null) ? found : read.kept()
+    },
   }
   // a search's ids are long, and asked for once
-  if (query.ids) return read(false)
-  return pages.of(`${full.sql}\n${JSON.stringify(full.values)}`, sql.number(mailVersion, accountId), read)
+  if (query.ids) return read.passing()
+  return pages.of(`${plain.sql}\n${JSON.stringify(plain.values)}`, sql.number(mailVersion, accountId), read)
 }
 
 function count(sql: Statements, accountId: string, query: MessageQuery): number {

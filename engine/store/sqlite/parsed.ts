@@ -29,17 +29,17 @@ export interface Records<T> {
  */
 export function createRecords<T>({ max, maxChars }: { readonly max: number; readonly maxChars: number }): Records<T> {
   const kept = new LRUCache<string, Parsed<T>>({ max, maxSize: maxChars, sizeCalculation: ({ chars }) => chars + 1 })
-  const before = createSightings(max)
+  const before = createSightings(max / 2)
   const hasRoom = (text: string) => kept.size < max && kept.calculatedSize + text.length < maxChars
   const known = (key: string, version: string | number): T | null => {
     const found = kept.get(key)
     return found?.version === version ? found.record : null
   }
   const read = (key: string, version: string | number, text: string): T => {
-    const found = known(key, version)
-    if (found !== null) return found
+    const found = kept.get(key)
+    if (found?.version === version) return found.record
     const record = JSON.parse(text) as T
-    if (kept.has(key) || hasRoom(text) || before.seen(key)) kept.set(key, { version, chars: text.length, record })
+    if (found !== undefined || hasRoom(text) || before.seen(key)) kept.set(key, { version, chars: text.length, record })
     return record
   }
   return {
@@ -76,9 +76,19 @@ function hashOf(key: string): number {
   return hash === 0 ? 1 : hash >>> 0
 }
 
+/** How a page is read. */
+export interface PageReads<T> {
+  /** One that is not kept, by the shortest way. */
+  passing(): readonly T[]
+  /** Its records are kept too. */
+  kept(): readonly T[]
+  /** An older version of it is kept: most of its records are known. */
+  changed(): readonly T[]
+}
+
 export interface Pages<T> {
-  /** `read` gives the page, and is told whether it was asked for lately. `version` 0 = there is none, and no page is kept. */
-  of(key: string, version: number, read: (again: boolean) => readonly T[]): readonly T[]
+  /** `version` 0 = there is none, and no page is kept. */
+  of(key: string, version: number, read: PageReads<T>): readonly T[]
 }
 
 /**
@@ -97,17 +107,17 @@ export function createPages<T>(options: {
   }
   const { max, maxChars, charsOf } = options
   const kept = new LRUCache<string, Kept>({ max, maxSize: maxChars, sizeCalculation: ({ chars }) => chars + 1 })
-  const before = createSightings(max * 4)
-  const hasRoom = (chars: number) => kept.size < max && kept.calculatedSize + chars < maxChars
+  const before = createSightings(max / 2)
+  const hasRoom = () => kept.size < max && kept.calculatedSize < maxChars * 0.9
   return {
     of(key, version, read) {
       const known = kept.get(key)
       if (known?.version === version) return known.records
-      const again = known !== undefined || before.seen(key)
-      const records = read(again)
-      const sum = version === 0 ? null : sumOf(records.map(charsOf))
-      const chars = (sum ?? 0) + key.length
-      if (sum !== null && (again || hasRoom(chars))) kept.set(key, { version, records, chars })
+      const wanted = version !== 0 && (known !== undefined || before.seen(key) || hasRoom())
+      if (!wanted) return read.passing()
+      const records = known === undefined ? read.kept() : read.changed()
+      const sum = sumOf(records.map(charsOf))
+      if (sum !== null) kept.set(key, { version, records, chars: sum + key.length })
       return records
     },
   }
