@@ -2,6 +2,7 @@
 import {
   badParameter,
   notFound,
+  usualDelimiter,
   type AccountRecord,
   type FolderRecord,
   type MessageRecord,
@@ -81,8 +82,7 @@ export async function lookUpFolder(
 }
 
 function folderNamed(all: readonly FolderRecord[], name: string, delimiter: string | undefined): FolderRecord | null {
-  const server = all.find((folder) => folder.delimiter !== '')?.delimiter ?? '/'
-  const path = name.toUpperCase() === 'INBOX' ? 'INBOX' : serverPath(name, server, delimiter)
+  const path = name.toUpperCase() === 'INBOX' ? 'INBOX' : serverPath(name, usualDelimiter(all), delimiter)
   return all.find((folder) => folder.path === path) ?? all.find((folder) => folder.path === name) ?? null
 }
 

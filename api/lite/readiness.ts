@@ -3,7 +3,7 @@
  * a 503 that says how far the reading is and when to come back. Asked only where something is missing (a short page, an unknown id),
  * so what is answered in full costs nothing.
  */
-import { AppError, folderName, type FolderRecord } from '../../engine/index.ts'
+import { AppError, folderName, isBeingRead, type FolderRecord } from '../../engine/index.ts'
 import type { Call } from '../route.ts'
 
 const comeBackMs = 2000
@@ -21,7 +21,7 @@ export async function mustBeRead(
 ): Promise<void> {
   const concerned = folder === null ? (folders ?? (await call.engine.store.folders.list(accountId))) : [folder]
   const unread = concerned.filter(
-    (one) => isBeingRead(one) || ((folder !== null || one.path === 'INBOX') && isUntouched(one)),
+    (one) => isBeingRead(one, totalOf(one)) || ((folder !== null || one.path === 'INBOX') && isUntouched(one)),
   )
   const [first] = unread
   if (first !== undefined) throw await notRead(call, first, unread.length - 1)
@@ -30,7 +30,7 @@ export async function mustBeRead(
 
 /** The same for a full page of the newest over several folders: each that is being read has to be read as far back as the page goes. */
 export async function mustReachBack(call: Call, folders: readonly FolderRecord[], sentAt: number): Promise<void> {
-  const unread = folders.filter((folder) => isBeingRead(folder) && totalOf(folder) > 0)
+  const unread = folders.filter((folder) => isBeingRead(folder, totalOf(folder)) && totalOf(folder) > 0)
   for (const folder of unread) {
     const query = { folderId: folder.id, order: 'asc' } as const
     const [oldest] = await call.engine.store.messages.list(folder.accountId, query, { limit: 1, offset: 0 })
@@ -41,12 +41,6 @@ export async function mustReachBack(call: Call, folders: readonly FolderRecord[]
 /** The same for an unknown folder: nothing is known to be missing before the server's list was read once. */
 export function mustBeListed(call: Call, accountId: string, folders: readonly FolderRecord[]): void {
   if (folders.length === 0) throw unlisted(call, accountId)
-}
-
-function isBeingRead(folder: FolderRecord): boolean {
-  const { selectable, parkedUntil, cursor } = folder
-  if (!selectable || (parkedUntil ?? 0) > Date.now()) return false
-  return cursor === null || (cursor.backfillBelow > 1 && totalOf(folder) > 0)
 }
 
 /** Never opened, or not even its newest page is there. */

@@ -6,7 +6,8 @@ import type { KnownUid } from '../store/port.ts'
 import type { FolderCursor } from '../store/records.ts'
 import { unseenGone, unseenTurned } from './counts.ts'
 import { planFlags, type SeenFlags } from './plan.ts'
-import { readUids, uidSet } from './read.ts'
+import { readUids } from './read.ts'
+import { toSet } from './session/sets.ts'
 import { cursorOf, quarantine, rowsById, storeRead, type SyncContext } from './write.ts'
 
 const newestWindow = 500
@@ -129,10 +130,10 @@ export async function compareUids(context: SyncContext, folderId: string, exists
 async function confirmGone({ session }: SyncContext, suspects: readonly number[]): Promise<number[]> {
   if (suspects.length === 0) return []
   await session.noop()
-  const found = new Set(await session.searchUids(uidSet(suspects)))
+  const found = new Set(await session.searchUids(toSet(suspects)))
   const still = suspects.filter((uid) => !found.has(uid))
   if (still.length === 0) return []
-  const fetched = new Set((await session.fetchFlags(uidSet(still))).map((one) => one.uid))
+  const fetched = new Set((await session.fetchFlags(toSet(still))).map((one) => one.uid))
   return still.filter((uid) => !fetched.has(uid))
 }
 

@@ -6,6 +6,7 @@ import { AppError, isAppError } from '../errors.ts'
 import { rawValue, readHeaders } from '../messages/headers.ts'
 import { bodyNodeOf } from '../messages/mime.ts'
 import { parseStructured } from '../messages/parameters.ts'
+import { toSet } from './session/sets.ts'
 import type { BodyNode, FetchedMessage, Session } from './session-types.ts'
 
 export interface ReadResult {
@@ -20,7 +21,7 @@ export async function readUids(session: Session, uids: readonly number[]): Promi
   await readInto(session, uids, found)
   const missing = uids.filter((uid) => !found.has(uid))
   const poison =
-    missing.length === 0 ? [] : (await session.searchUids(uidSet(missing))).filter((uid) => missing.includes(uid))
+    missing.length === 0 ? [] : (await session.searchUids(toSet(missing))).filter((uid) => missing.includes(uid))
   if (found.size === 0 && poison.length > 0) await mustGive(session, poison)
   return { messages: uids.flatMap((uid) => found.get(uid) ?? []), poison }
 }
@@ -42,11 +43,11 @@ async function mustGive(session: Session, poison: readonly number[]): Promise<vo
 /** Halves the range until what can be read has been read. At most 2·log2(n) extra commands per poison message. */
 async function readInto(session: Session, uids: readonly number[], found: Map<number, FetchedMessage>): Promise<void> {
   if (uids.length === 0) return
-  await readRange(session, uidSet(uids), found)
+  await readRange(session, toSet(uids), found)
   const missing = uids.filter((uid) => !found.has(uid))
   if (missing.length === 0) return
   if (missing.length === 1) {
-    if (uids.length > 1) await readRange(session, uidSet(missing), found)
+    if (uids.length > 1) await readRange(session, toSet(missing), found)
     return
   }
   const middle = Math.ceil(missing.length / 2)
@@ -70,7 +71,7 @@ export async function readRange(session: Session, range: string, found: Map<numb
 async function withFlags(session: Session, messages: readonly FetchedMessage[]): Promise<readonly FetchedMessage[]> {
   const bare = messages.filter((message) => message.flags === null)
   if (bare.length === 0) return messages
-  const asked = await session.fetchFlags(uidSet(bare.map((message) => message.uid))).catch((error: unknown) => {
+  const asked = await session.fetchFlags(toSet(bare.map((message) => message.uid))).catch((error: unknown) => {
     if (isAppError(error, 'server_refused')) return []
     throw error
   })
@@ -111,19 +112,4 @@ async function withParts(session: Session, message: FetchedMessage): Promise<Fet
 /** `more` = bytes that were not read: they belong to the text of a message that has no parts. */
 function wholeSize(body: BodyNode, more: number): BodyNode {
   return body.size === undefined || more <= 0 ? body : { ...body, size: body.size + more }
-}
-
-/** '1:3,7,9:12' from numbers in any order. */
-export function uidSet(uids: readonly number[]): string {
-  const sorted = [...new Set(uids)].sort((a, b) => a - b)
-  const ranges: string[] = []
-  let start = 0
-  for (let index = 1; index <= sorted.length; index += 1) {
-    const last = sorted[index - 1]
-    if (last === undefined || sorted[index] === last + 1) continue
-    const first = sorted[start]
-    ranges.push(first === last ? String(last) : `${String(first)}:${last}`)
-    start = index
-  }
-  return ranges.join(',')
 }

@@ -12,9 +12,14 @@ export function folderName({ path, delimiter }: Named): string {
   return path.split(delimiter).join('/')
 }
 
+/** Of an account's folders: a flat one among them has none. */
+export function usualDelimiter(folders: readonly Pick<FolderRecord, 'delimiter'>[]): string {
+  return folders.find(({ delimiter }) => delimiter !== '')?.delimiter ?? '/'
+}
+
 /** Server path → name, for the folders of one account. One that is not listed (any more) has the delimiter of the others. */
 export function folderNamer(folders: readonly Named[]): (path: string) => string {
-  const usual = folders.find(({ delimiter }) => delimiter !== '')?.delimiter ?? '/'
+  const usual = usualDelimiter(folders)
   const odd = new Map(folders.filter((one) => one.delimiter !== usual).map((one) => [one.path, one.delimiter]))
   return (path) => folderName({ path, delimiter: odd.get(path) ?? usual })
 }

@@ -1,43 +1,19 @@
 /** Contacts that lose an account's part while others write them, and when the removal dies between any two of its writes. */
 import assert from 'node:assert/strict'
-import { after, before, beforeEach, suite, test } from 'node:test'
-import { MongoClient, type Document } from 'mongodb'
-import { isAppError } from '../../engine/errors.ts'
+import { suite, test } from 'node:test'
 import { contactId } from '../../engine/store/ids.ts'
-import type { Store } from '../../engine/store/port.ts'
 import { needs } from '../support/require.ts'
 import { until } from '../support/until.ts'
 import { createMailbox, type Mailbox } from './contract/mailbox.ts'
 import { epochStart } from './contract/records.ts'
-import { createProxy, dieAfterWrites, type Proxy, type Verdict } from './mongo-proxy.ts'
-import { testDatabase, type TestDatabase } from './mongo-server.ts'
+import { diesIn, holdFirst } from './mongo-proxy.ts'
+import { database, direct, proxy, raw, store, useProxiedDatabase } from './mongo-scene.ts'
 
 const counts = { total: 1, direct: 0, indirect: 1, receivedAt: epochStart }
 
 suite('contacts of several accounts', needs('mongodb'), () => {
-  let database: TestDatabase
-  let proxy: Proxy
-  let direct: Store
-  let store: Store
-  let raw: MongoClient
   let now = Date.now()
-
-  before(async () => {
-    database = testDatabase()
-    proxy = await createProxy(database.uri)
-    direct = await database.open({ now: () => now })
-    store = await database.open({ uri: proxy.uri, now: () => now })
-    raw = await MongoClient.connect(database.uri)
-  })
-  beforeEach(() => {
-    proxy.decide = () => 'pass'
-    proxy.revive()
-  })
-  after(async () => {
-    await raw.close()
-    await database.remove()
-    await proxy.close()
-  })
+  useProxiedDatabase({ now: () => now })
 
   async function batchOf(mailbox: Mailbox, emails: readonly string[], message = 'm') {
     const contacts = emails.map((email) => {
@@ -51,19 +27,6 @@ suite('contacts of several accounts', needs('mongodb'), () => {
     return Object.fromEntries(found.map(({ email, totalCount }) => [email, totalCount]))
   }
 
-  function hold(is: (command: Document) => boolean) {
-    let release = (): void => undefined
-    const gate = new Promise<void>((resolve) => (release = resolve))
-    const state = { held: false, release }
-    proxy.decide = async (command): Promise<Verdict> => {
-      if (state.held || !is(command)) return 'pass'
-      state.held = true
-      await gate
-      return 'pass'
-    }
-    return state
-  }
-
   /** Two accounts, whose contacts are a and b, and b and c. */
   async function scene() {
     const going = await createMailbox(direct)
@@ -75,20 +38,6 @@ suite('contacts of several accounts', needs('mongodb'), () => {
 
   const left = { 'b@x.com': 1, 'c@x.com': 1 }
 
-  /** Dies in the removal of an account; answers whether it did before the removal was through. */
-  async function crash(victim: Store, id: string, writes: number, lost: boolean): Promise<boolean> {
-    proxy.decide = dieAfterWrites(writes, lost)
-    try {
-      await victim.accounts.remove(id)
-      return false
-    } catch (error) {
-      assert(isAppError(error, 'store_unavailable'), String(error))
-      return true
-    } finally {
-      proxy.decide = () => 'pass'
-    }
-  }
-
   test('a removal that dies anywhere goes on by itself, and takes its part once', async () => {
     let crashes = 0
     for (const lost of [false, true]) {
@@ -96,7 +45,7 @@ suite('contacts of several accounts', needs('mongodb'), () => {
         proxy.revive()
         const { going, staying } = await scene()
         const victim = await database.open({ uri: proxy.uri, timeoutMs: 400, now: () => now })
-        const died = await crash(victim, going.account.id, writes, lost)
+        const died = await diesIn(proxy, writes, lost, () => victim.accounts.remove(going.account.id))
         const note = `died ${lost ? 'after' : 'before'} write ${lost ? writes : writes + 1}`
         // what the other counts meanwhile stays
         await direct.sync.apply(await batchOf(staying, ['a@x.com', 'b@x.com'], 'later'))
@@ -120,7 +69,7 @@ suite('contacts of several accounts', needs('mongodb'), () => {
   test('the other account is held between its look and its write while the part goes', async () => {
     const { going, staying } = await scene()
     const batch = await batchOf(staying, ['a@x.com', 'b@x.com'], 'later')
-    const held = hold((command) => command['update'] === 'contacts')
+    const held = holdFirst(proxy, (command) => command['update'] === 'contacts')
     const writing = store.sync.apply(batch)
     await until('the batch is held', () => held.held)
     await direct.accounts.remove(going.account.id)
@@ -132,7 +81,7 @@ suite('contacts of several accounts', needs('mongodb'), () => {
 
   test('the removal is held between its look and its write while the other account counts', async () => {
     const { going, staying } = await scene()
-    const held = hold((command) => command['update'] === 'contacts')
+    const held = holdFirst(proxy, (command) => command['update'] === 'contacts')
     const removing = store.accounts.remove(going.account.id)
     await until('the removal is held', () => held.held)
     await direct.sync.apply(await batchOf(staying, ['a@x.com', 'b@x.com'], 'later'))
@@ -145,7 +94,7 @@ suite('contacts of several accounts', needs('mongodb'), () => {
     const going = await createMailbox(direct)
     const [late, early] = [await createMailbox(direct, going), await createMailbox(direct, going)]
     await direct.sync.apply(await batchOf(going, ['a@x.com']))
-    const held = hold((command) => command['update'] === 'contacts')
+    const held = holdFirst(proxy, (command) => command['update'] === 'contacts')
     const writing = store.sync.apply(await batchOf(late, ['a@x.com']))
     await until('the batch is held', () => held.held)
     await direct.accounts.remove(going.account.id)

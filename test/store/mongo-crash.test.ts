@@ -5,7 +5,6 @@
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { MongoClient, MongoNetworkError, MongoNetworkTimeoutError } from 'mongodb'
-import { isAppError } from '../../engine/errors.ts'
 import { changeId, contactId, outboxId } from '../../engine/store/ids.ts'
 import type { AddedMessage, ChangeDraft, Store, SyncBatch } from '../../engine/store/port.ts'
 import type { AccountRecord, ChangeKind, ContactDelta, MessageRecord } from '../../engine/store/records.ts'
@@ -13,7 +12,7 @@ import { needs } from '../support/require.ts'
 import { until } from '../support/until.ts'
 import { createMailbox, moved, type Mailbox } from './contract/mailbox.ts'
 import { changeDraft, epochStart, outboxRecord } from './contract/records.ts'
-import { createProxy, dieAfterWrites, isWrite, type Proxy } from './mongo-proxy.ts'
+import { createProxy, diesIn, isWrite, type Proxy } from './mongo-proxy.ts'
 import { testDatabase, type TestDatabase } from './mongo-server.ts'
 
 const webhookId = 'e'.repeat(24)
@@ -192,16 +191,7 @@ suite('a crash between two writes', needs('mongodb'), () => {
   ): Promise<boolean> {
     const batch = await plan(store, scene, account)
     assert(batch)
-    proxy.decide = dieAfterWrites(writes, lost)
-    try {
-      await victim.sync.apply(batch)
-      return false
-    } catch (error) {
-      assert(isAppError(error, 'store_unavailable'), String(error))
-      return true
-    } finally {
-      proxy.decide = () => 'pass'
-    }
+    return diesIn(proxy, writes, lost, () => victim.sync.apply(batch))
   }
 
   async function crashEverywhere(

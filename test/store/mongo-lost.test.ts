@@ -1,39 +1,17 @@
 /** The database does what it was asked, and the answer is lost: what a creation leaves, and who hears of it. */
 import assert from 'node:assert/strict'
-import { after, before, beforeEach, suite, test } from 'node:test'
-import { MongoClient, type Document } from 'mongodb'
+import { suite, test } from 'node:test'
+import type { Document } from 'mongodb'
 import { newId } from '../../engine/store/ids.ts'
-import type { Store } from '../../engine/store/port.ts'
 import { needs } from '../support/require.ts'
 import { until } from '../support/until.ts'
 import { createMailbox, createUser, rejectsWith } from './contract/mailbox.ts'
 import { accountRecord, outboxRecord, tokenRecord, userRecord, webhookRecord } from './contract/records.ts'
-import { createProxy, isWrite, type Proxy } from './mongo-proxy.ts'
-import { testDatabase, type TestDatabase } from './mongo-server.ts'
+import { isWrite } from './mongo-proxy.ts'
+import { database, direct, proxy, raw, store, useProxiedDatabase } from './mongo-scene.ts'
 
 suite('an answer that is lost', needs('mongodb'), () => {
-  let database: TestDatabase
-  let proxy: Proxy
-  let direct: Store
-  let store: Store
-  let raw: MongoClient
-
-  before(async () => {
-    database = testDatabase()
-    proxy = await createProxy(database.uri)
-    direct = await database.open()
-    store = await database.open({ uri: proxy.uri, timeoutMs: 8000 })
-    raw = await MongoClient.connect(database.uri)
-  })
-  beforeEach(() => {
-    proxy.decide = () => 'pass'
-    proxy.revive()
-  })
-  after(async () => {
-    await raw.close()
-    await database.remove()
-    await proxy.close()
-  })
+  useProxiedDatabase({ timeoutMs: 8000 })
 
   /** The first write like this is carried out, and its answer lost; the way is open again after `backMs`. */
   function lose(is: (command: Document) => boolean, backMs: number | null = 100): { readonly lost: boolean } {

@@ -2,9 +2,11 @@
  * A TCP proxy in front of the database that reads the commands which pass: it can show them, slow them down, keep them from
  * ever being answered, and cut every connection at the n-th write, before it or after it, as a crash does.
  */
+import assert from 'node:assert/strict'
 import { createServer, connect, type Socket } from 'node:net'
 import { once } from 'node:events'
 import { BSON, type Document } from 'mongodb'
+import { isAppError } from '../../engine/errors.ts'
 
 /** What happens to a command: it is passed on, never answered, or the proxy dies before it or after it (answer lost). */
 export type Verdict = 'pass' | 'hang' | 'die' | 'die-after'
@@ -45,6 +47,38 @@ export function dieAfterWrites(count: number, answerLost: boolean): (command: Do
     passed += 1
     if (answerLost && passed === count) return 'die-after'
     return passed > count ? 'die' : 'pass'
+  }
+}
+
+/** Holds the first command like this, until `release`. */
+export function holdFirst(proxy: Proxy, is: (command: Document) => boolean) {
+  const gate = Promise.withResolvers<undefined>()
+  const state = { held: false, release: (): void => gate.resolve(undefined) }
+  proxy.decide = async (command): Promise<Verdict> => {
+    if (state.held || !is(command)) return 'pass'
+    state.held = true
+    await gate.promise
+    return 'pass'
+  }
+  return state
+}
+
+/** Works through a proxy that dies (dieAfterWrites); answers whether it did before the work was through. */
+export async function diesIn(
+  proxy: Proxy,
+  writes: number,
+  answerLost: boolean,
+  work: () => Promise<unknown>,
+): Promise<boolean> {
+  proxy.decide = dieAfterWrites(writes, answerLost)
+  try {
+    await work()
+    return false
+  } catch (error) {
+    assert(isAppError(error, 'store_unavailable'), String(error))
+    return true
+  } finally {
+    proxy.decide = () => 'pass'
   }
 }
 

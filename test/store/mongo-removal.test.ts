@@ -1,56 +1,19 @@
 /** Removals that meet a writer between two of its writes, and removals that are cut short: in the end nothing is left. */
 import assert from 'node:assert/strict'
-import { after, before, beforeEach, suite, test } from 'node:test'
-import { MongoClient, type Document } from 'mongodb'
+import { suite, test } from 'node:test'
 import { isAppError } from '../../engine/errors.ts'
 import { newId, urlChannelId } from '../../engine/store/ids.ts'
-import type { Store } from '../../engine/store/port.ts'
 import { freshResume } from '../../engine/store/rows.ts'
 import { needs } from '../support/require.ts'
 import { until } from '../support/until.ts'
 import { createMailbox, rejectsWith, type Mailbox } from './contract/mailbox.ts'
 import { epochStart, outboxRecord, webhookRecord } from './contract/records.ts'
-import { createProxy, isWrite, type Proxy, type Verdict } from './mongo-proxy.ts'
-import { testDatabase, type TestDatabase } from './mongo-server.ts'
+import { holdFirst, isWrite } from './mongo-proxy.ts'
+import { database, direct, proxy, raw, store, useProxiedDatabase } from './mongo-scene.ts'
 
 suite('a removal', needs('mongodb'), () => {
-  let database: TestDatabase
-  let proxy: Proxy
-  let direct: Store
-  let store: Store
-  let raw: MongoClient
   let now = Date.now()
-
-  before(async () => {
-    database = testDatabase()
-    proxy = await createProxy(database.uri)
-    direct = await database.open({ now: () => now })
-    store = await database.open({ uri: proxy.uri, now: () => now })
-    raw = await MongoClient.connect(database.uri)
-  })
-  beforeEach(() => {
-    proxy.decide = () => 'pass'
-    proxy.revive()
-  })
-  after(async () => {
-    await raw.close()
-    await database.remove()
-    await proxy.close()
-  })
-
-  /** Holds the first command like this. */
-  function hold(is: (command: Document) => boolean) {
-    let release = (): void => undefined
-    const gate = new Promise<void>((resolve) => (release = resolve))
-    const state = { held: false, release }
-    proxy.decide = async (command): Promise<Verdict> => {
-      if (state.held || !is(command)) return 'pass'
-      state.held = true
-      await gate
-      return 'pass'
-    }
-    return state
-  }
+  useProxiedDatabase({ now: () => now })
 
   async function left(accountId: string): Promise<Record<string, number>> {
     const counts: Record<string, number> = {}
@@ -76,7 +39,7 @@ suite('a removal', needs('mongodb'), () => {
     test(`of an account while a batch is held before its ${where}`, async () => {
       const mailbox = await createMailbox(direct)
       const batch = await arrivals(mailbox)
-      const held = hold((command) => command['insert'] === where || command['update'] === where)
+      const held = holdFirst(proxy, (command) => command['insert'] === where || command['update'] === where)
       const writing = rejectsWith(store.sync.apply(batch), 'lease_lost')
       await until('the batch is held', () => held.held)
       await direct.accounts.remove(mailbox.account.id)
@@ -93,7 +56,7 @@ suite('a removal', needs('mongodb'), () => {
       { id: urlChannelId(account.developerId, 'https://x.example/'), developerId: account.developerId },
       { accountId: account.id, kind: 'status', webhookId: null, url: 'https://x.example/' },
     )
-    const held = hold((command) => command['insert'] === 'outbox')
+    const held = holdFirst(proxy, (command) => command['insert'] === 'outbox')
     const step = { accountId: account.id, epoch: account.epoch, fromVersion: 0, resume: freshResume, outbox: [row] }
     const changing = store.accounts.transition({ ...step, status: 'DISABLED', statusMessage: 'no' })
     await until('the transition is held', () => held.held)
@@ -107,7 +70,7 @@ suite('a removal', needs('mongodb'), () => {
     const mailbox = await createMailbox(direct)
     const batch = await arrivals(mailbox)
     const victim = await database.open({ uri: proxy.uri, timeoutMs: 400, now: () => now })
-    const held = hold((command) => command['insert'] === 'changes')
+    const held = holdFirst(proxy, (command) => command['insert'] === 'changes')
     const writing = victim.sync.apply(batch).catch((error: unknown) => error)
     await until('the batch is held', () => held.held)
     await direct.accounts.remove(mailbox.account.id)
@@ -154,7 +117,7 @@ suite('a removal', needs('mongodb'), () => {
     const row = () => outboxRecord(webhook, { accountId: mailbox.account.id })
     await direct.webhooks.create(webhook)
     await direct.outbox.enqueue([row()])
-    const held = hold((command) => command['delete'] === 'webhooks')
+    const held = holdFirst(proxy, (command) => command['delete'] === 'webhooks')
     const removing = store.webhooks.remove(webhook.id)
     await until('the removal is held', () => held.held)
     await direct.outbox.enqueue([row()])

@@ -1,6 +1,13 @@
 /** EA/folders. The list is the index's; creating is asked of the mail server. */
 import { z } from 'zod'
-import { AppError, badParameter, folderName, isAppError, type FolderRecord } from '../../../engine/index.ts'
+import {
+  AppError,
+  badParameter,
+  folderName,
+  isAppError,
+  usualDelimiter,
+  type FolderRecord,
+} from '../../../engine/index.ts'
 import { defineRoute, type Call, type Route } from '../../route.ts'
 import { accountPath } from '../email_accounts/schema.ts'
 import { findAccount, findFolder, newServerPath, type Mailbox } from '../find.ts'
@@ -64,8 +71,7 @@ const create = defineRoute({
   async handler({ path, query }, call) {
     const mailbox = await findAccount(call, path.id, path.label)
     const { account, user } = mailbox
-    const known = await foldersOf(call, mailbox)
-    const delimiter = known.find((folder) => folder.delimiter !== '')?.delimiter ?? '/'
+    const delimiter = usualDelimiter(await foldersOf(call, mailbox))
     const wanted = newServerPath(path.folder, delimiter, query.delimiter)
     call.touchesImap(user)
     // Whether there is one already the server knows: the index may not have heard of what others made or removed.

@@ -8,6 +8,7 @@ import {
   headerBlockText,
   headerObject,
   isAppError,
+  isReadAnew,
   type BodyPartRecord,
   type MessageRecord,
 } from '../../../engine/index.ts'
@@ -164,8 +165,8 @@ async function oneOfMany(call: Call, asked: Asked, wishes: Wishes, anew: Map<str
     // The connection is in order: the server has lost this message, or will not give it.
     if (isAppError(error, 'not_found')) return { body_error: 'the message is no longer on the mail server' }
     if (isAppError(error, 'server_refused')) return { body_error: error.message }
-    if (!isAppError(error, 'account_unavailable') || typeof error.details['anew'] !== 'string') throw error
-    anew.set(error.details['anew'], error.message)
+    if (!isReadAnew(error)) throw error
+    anew.set(error.details.anew, error.message)
     return { body_error: error.message }
   }
 }
@@ -182,7 +183,7 @@ function headersIn(block: Buffer, wishes: Wishes): NonNullable<Contents['headers
 }
 
 /** 'text/html; charset=x' names text/html; '' and nothing name all. */
-export function partsOfType(message: MessageRecord, type: string | undefined): readonly BodyPartRecord[] {
+function partsOfType(message: MessageRecord, type: string | undefined): readonly BodyPartRecord[] {
   const wanted = (type ?? '').split(';')[0]?.trim().toLowerCase() ?? ''
   return wanted === '' ? message.bodies : message.bodies.filter((part) => part.type === wanted)
 }

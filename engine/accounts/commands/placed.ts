@@ -5,6 +5,7 @@
 import { AppError, isAppError, notFound } from '../../errors.ts'
 import type { Store } from '../../store/port.ts'
 import type { FolderRecord, MessageRecord, Placement } from '../../store/records.ts'
+import { isBeingRead } from '../being-read.ts'
 import { tellsLost } from '../lost.ts'
 import type { SelectedMailbox, Session } from '../session-types.ts'
 import type { AccountState } from '../state.ts'
@@ -16,7 +17,7 @@ const shown = new WeakMap<Session, { readonly place: string; readonly uid: numbe
  * Selects a folder in which mail up to `uid` (absent = all there is) must be known. A connection that was in the folder before is
  * told of new mail when the server likes (RFC 3501 §5.2), while our watching connection has it in the index already: NOOP asks.
  */
-export async function selectKnowing(session: Session, path: string, uid = Infinity): Promise<SelectedMailbox> {
+async function selectKnowing(session: Session, path: string, uid = Infinity): Promise<SelectedMailbox> {
   const wasThere = session.selected?.path === path
   const selected = await session.select(path)
   if (!wasThere) return selected
@@ -46,17 +47,13 @@ export function currentPlace(state: AccountState, message: MessageRecord, at: Pl
 
 /** `not_found`; for a message that lies nowhere, while a folder is read where it may turn up, `account_unavailable`. */
 export function notThere({ folders }: AccountState, { id, placements }: MessageRecord): AppError {
-  const unread = placements.length > 0 ? undefined : [...folders.values()].find(isBeingRead)
+  const isUnread = (folder: FolderRecord): boolean => isBeingRead(folder, folder.cursor?.exists ?? 0)
+  const unread = placements.length > 0 ? undefined : [...folders.values()].find(isUnread)
   return unread === undefined ? notFound('message', id) : readAnew(unread.path)
 }
 
-function isBeingRead({ selectable, parkedUntil, cursor }: FolderRecord): boolean {
-  if (!selectable || (parkedUntil ?? 0) > Date.now()) return false
-  return cursor === null || (cursor.backfillBelow > 1 && cursor.exists > 0)
-}
-
 /** The index will know better soon. details.anew is the folder's path. */
-export function readAnew(path: string, cause?: unknown): AppError {
+function readAnew(path: string, cause?: unknown): AppError {
   return new AppError('account_unavailable', `folder ${path} is being read anew`, {
     retryAfterMs: 2000,
     details: { anew: path },
@@ -64,8 +61,8 @@ export function readAnew(path: string, cause?: unknown): AppError {
   })
 }
 
-export function isReadAnew(error: unknown): error is AppError {
-  return isAppError(error, 'account_unavailable') && error.details['anew'] !== undefined
+export function isReadAnew(error: unknown): error is AppError & { readonly details: { readonly anew: string } } {
+  return isAppError(error, 'account_unavailable') && typeof error.details['anew'] === 'string'
 }
 
 /** What a command needs of the account. */
@@ -86,7 +83,7 @@ function lost({ state }: Here, { path }: Spot, cause?: unknown): AppError {
  * Selects the folder; `refresh` also where it is open already. Rejects with `readAnew` when it is not the one that the place was
  * read from: it is gone, or numbered anew, and the UID may be another message's.
  */
-export async function selectPlace(here: Here, at: Spot, refresh = false): Promise<void> {
+async function selectPlace(here: Here, at: Spot, refresh = false): Promise<void> {
   const { session } = here
   const opened = refresh ? session.select(at.path, { refresh }) : selectKnowing(session, at.path, at.uid)
   const { uidValidity } = await opened.catch((error: unknown) => {

@@ -36,7 +36,7 @@ export function inSet(set: string): (uid: number) => boolean {
   return (uid) => ranges.some(([from, to]) => uid >= from && uid <= to)
 }
 
-/** Ascending UIDs → the shortest set. */
+/** UIDs in any order → the shortest set: 1:3,7,9:12. */
 export function toSet(uids: readonly number[]): string {
   const sorted = [...new Set(uids)].sort((a, b) => a - b)
   const ranges: [number, number][] = []

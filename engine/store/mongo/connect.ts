@@ -57,7 +57,6 @@ function databaseOf(client: MongoClient, name: string): Db {
 }
 
 export interface Connection {
-  readonly client: MongoClient
   readonly db: Db
   /** Hands over to whoever stands by, and closes the client. */
   readonly close: () => Promise<void>
@@ -75,7 +74,7 @@ export async function connect(options: ConnectOptions, role: Role = 'service'): 
   const { host } = facts
   for (let attempt = 0; ; attempt += 1) {
     const outcome = await tryConnect(options, facts, role)
-    if ('client' in outcome) {
+    if ('db' in outcome) {
       if (attempt > 0) log.info({ host }, 'the database answers')
       return outcome
     }
@@ -113,7 +112,7 @@ async function tryConnect(options: ConnectOptions, facts: UriFacts, role: Role):
     lead = await leadOf(db, facts, options)
     await checkRole(db, facts, role)
     await prepare(options, db)
-    return { client, db, close }
+    return { db, close }
   } catch (error) {
     await close()
     const refusal = startRefusal(error, facts.host)

@@ -11,6 +11,7 @@ import { resourceRoutes } from '../../../api/routes.ts'
 import type { Json } from '../../../api/openapi-schema.ts'
 import { apiSecret, arrive, facts } from '../../engine/webhooks/fixture.ts'
 import { account, freshPath, hook, house, receiver, wing } from '../../engine/webhooks/scene.ts'
+import { attachmentRecord } from '../../store/contract/records.ts'
 import { validate } from '../../support/json-schema.ts'
 import type { Received } from '../../support/receiver.ts'
 import { until } from '../../support/until.ts'
@@ -32,20 +33,11 @@ const part = {
   flowed: false,
   delSp: false,
 }
-const file = {
-  section: '2',
-  type: 'application/pdf',
-  encoding: 'base64',
-  size: 99,
-  disposition: 'attachment',
-  contentId: null,
-  embedded: false,
-}
 const rich = facts('rich', {
   hostedMessageId: '111',
   hostedThreadId: '222',
   references: ['root@example.com'],
-  attachments: [{ ...file, index: 0, fileName: 'Offer-2024-01-31_v2.pdf' }],
+  attachments: [attachmentRecord(0, 'Offer-2024-01-31_v2.pdf')],
   bodies: [part],
 })
 

@@ -4,7 +4,7 @@ import { suite, test } from 'node:test'
 import fc from 'fast-check'
 import { createOwnWrites } from '../../../engine/accounts/own-writes.ts'
 import { planAdded, planFlags, planGone, readMessage, type PlanContext } from '../../../engine/accounts/plan.ts'
-import { uidSet } from '../../../engine/accounts/read.ts'
+import { toSet } from '../../../engine/accounts/session/sets.ts'
 import type { FetchedMessage } from '../../../engine/accounts/session-types.ts'
 import type { FolderCursor, FolderRecord, MessageRecord, SpecialUse } from '../../../engine/store/records.ts'
 import { addPlacement, freshCursor, newMessage } from '../../../engine/store/rows.ts'
@@ -216,10 +216,10 @@ suite('disappearances', () => {
   })
 })
 
-test('uidSet: ranges that hold exactly these numbers', () => {
+test('a UID set: ranges that hold exactly these numbers', () => {
   fc.assert(
     fc.property(fc.array(fc.integer({ min: 1, max: 60 })), (uids) => {
-      const numbers = uidSet(uids)
+      const numbers = toSet(uids)
         .split(',')
         .filter((part) => part !== '')
         .flatMap((part) => {

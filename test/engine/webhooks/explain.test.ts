@@ -5,6 +5,7 @@ import { changeId } from '../../../engine/store/ids.ts'
 import type { AccountRecord, MessageRecord, WebhookRecord } from '../../../engine/store/records.ts'
 import { activeAt, dated } from '../../../engine/webhooks/timeline.ts'
 import type { Circumstance, WebhookInput } from '../../../engine/webhooks/types.ts'
+import { emptyBatch } from '../../store/contract/mailbox.ts'
 import { until } from '../../support/until.ts'
 import { type House, type Wing, arrive, changeOf, facts } from './fixture.ts'
 import { account, hook, house, receiver, wing } from './scene.ts'
@@ -150,20 +151,9 @@ async function tell(
   const folder = await house.store.folders.byPath(account.id, 'INBOX')
   assert.ok(folder?.cursor)
   const applied = await house.store.sync.apply({
-    accountId: account.id,
-    epoch: account.epoch,
-    folderId: folder.id,
-    cursorBefore: folder.cursor,
-    cursorAfter: folder.cursor,
-    added: [],
-    flagUpdates: [],
-    vanished: [],
-    vanishedAt: 0,
-    told: [],
+    ...emptyBatch(account, folder.id, folder.cursor),
     changes: [change],
     outbox: wing.webhooks.plan(account, [{ change, message }], (path) => path),
-    contacts: [],
-    counts: null,
   })
   wing.webhooks.stored(account.id, applied.outbox, applied.changes)
 }

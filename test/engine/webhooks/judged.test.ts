@@ -3,7 +3,9 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import fc from 'fast-check'
 import { changeId } from '../../../engine/store/ids.ts'
+import type { SyncBatch } from '../../../engine/store/port.ts'
 import type { MessageFacts, WebhookFilters } from '../../../engine/store/records.ts'
+import { emptyBatch } from '../../store/contract/mailbox.ts'
 import { attachmentRecord } from '../../store/contract/records.ts'
 import { until } from '../../support/until.ts'
 import { arrive, changeOf, facts } from './fixture.ts'
@@ -106,7 +108,7 @@ suite('arrival, dry run and explain', () => {
         const change = changeOf(account, message, { ...arrival, kind, first: !mail.removed }, id)
         const planned = wing.webhooks.plan(account, [{ change, message }], (path) => path)
         const applied = await house.store.sync.apply({
-          ...(await emptyBatch(mail.folder)),
+          ...(await batchOf(mail.folder)),
           changes: [change],
           outbox: planned,
         })
@@ -141,7 +143,7 @@ suite('arrival, dry run and explain', () => {
     assert.ok(message)
     const id = changeId(account.id, 'flags', '1', 1, 'flags', 1)
     const change = changeOf(account, message, { facts: message, kind: 'flags_changed', first: false }, id)
-    await house.store.sync.apply({ ...(await emptyBatch('INBOX')), changes: [change] })
+    await house.store.sync.apply({ ...(await batchOf('INBOX')), changes: [change] })
     const [dry] = await wing.webhooks.dryRun(webhook, account, 10)
     const told = await wing.webhooks.explain(webhook, account, message)
     assert.equal(told.changes.length, 1)
@@ -152,25 +154,10 @@ suite('arrival, dry run and explain', () => {
 })
 
 /** A batch that changes nothing yet. */
-async function emptyBatch(path: string) {
+async function batchOf(path: string): Promise<SyncBatch> {
   const folder = await house.store.folders.byPath(account.id, path)
   assert.ok(folder?.cursor)
-  return {
-    accountId: account.id,
-    epoch: account.epoch,
-    folderId: folder.id,
-    cursorBefore: folder.cursor,
-    cursorAfter: folder.cursor,
-    added: [],
-    flagUpdates: [],
-    vanished: [],
-    vanishedAt: 0,
-    told: [],
-    changes: [],
-    outbox: [],
-    contacts: [],
-    counts: null,
-  }
+  return emptyBatch(account, folder.id, folder.cursor)
 }
 
 async function wasSent(webhookId: string): Promise<boolean> {

@@ -4,19 +4,11 @@ import { suite, test } from 'node:test'
 import { AppError } from '../../../engine/errors.ts'
 import type { OutboxRecord } from '../../../engine/store/records.ts'
 import type { WebhookInput } from '../../../engine/webhooks/types.ts'
+import { attachmentRecord } from '../../store/contract/records.ts'
 import { until } from '../../support/until.ts'
 import { arrive, developerId, facts } from './fixture.ts'
 import { account, freshPath, hook, house, nextWing, receiver, user, wing } from './scene.ts'
 
-const file = {
-  section: '2',
-  type: 'application/pdf',
-  encoding: 'base64',
-  size: 99,
-  disposition: 'attachment',
-  contentId: null,
-  embedded: false,
-}
 const html = {
   section: '1.2',
   type: 'text/html',
@@ -30,7 +22,7 @@ const rich = facts('rich', {
   hostedMessageId: '111',
   hostedThreadId: '222',
   references: ['root@example.com'],
-  attachments: [{ ...file, index: 0, fileName: 'Offer-2024-01-31_v2.pdf' }],
+  attachments: [{ ...attachmentRecord(0, 'Offer-2024-01-31_v2.pdf'), size: 99 }],
   bodies: [{ ...html, section: '1.1', type: 'text/plain' }, html],
 })
 
