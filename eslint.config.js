@@ -1,3 +1,4 @@
+import regexp from 'eslint-plugin-regexp'
 import tseslint from 'typescript-eslint'
 
 /** Third-party clients with one owner file or folder each; everyone else sees our own interface. */
@@ -127,6 +128,12 @@ export default tseslint.config(
         },
       ],
     },
+  },
+  {
+    // What strangers send meets these: none may need more than linear time.
+    files: ['main.ts', 'engine/**', 'api/**', 'machines/**'],
+    plugins: { regexp },
+    rules: { 'regexp/no-super-linear-backtracking': ['error', { report: 'potential' }], 'regexp/no-super-linear-move': ['error', { report: 'potential' }] },
   },
   ...importRules,
   machineRules,

@@ -11,7 +11,7 @@ const hostShape = /^(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i
  * `bad_request` for a Host that is none: it would get into links.
  */
 export function baseUrlReader(config: Settings): (request: IncomingMessage) => string {
-  const fixed = config.MAILROOM_PUBLIC_URL?.replace(/\/+$/, '') ?? null
+  const fixed = config.MAILROOM_PUBLIC_URL?.replace(/(?<!\/)\/+$/, '') ?? null
   if (fixed !== null) return () => fixed
   return (request) => {
     const forwarded = config.MAILROOM_TRUST_PROXY ? forwardedOrigin(request) : {}

@@ -78,7 +78,7 @@ const metricsRoute = defineRoute({
 
 function checkMetricsToken(call: Call): void {
   const token = call.engine.config.MAILROOM_METRICS_TOKEN
-  const given = /^Bearer\s+(.*)$/i.exec(call.header('authorization') ?? '')?.[1] ?? ''
+  const given = /^Bearer\s(.*)$/i.exec(call.header('authorization') ?? '')?.[1] ?? ''
   if (token === null || sameText(token, given.trim())) return
   throw new AppError('unauthorized', 'Authorization: expected Bearer and the metrics token', {
     details: { parameter: 'Authorization' },

@@ -74,7 +74,7 @@ const serverTexts: readonly { readonly pattern: RegExp; readonly verdict: Verdic
 
 /** 'Suggested Backoff Time: 92415 milliseconds', 'try again in 5 minutes' → ms. */
 const hints: readonly RegExp[] = [
-  /back-?off(?:\s+time)?\s*[:=]?\s*(\d{1,9})\s*(milliseconds?|ms|seconds?|s|minutes?|min|hours?|h)?\b/i,
+  /back-?off(?:\s+time)?[\s:=]*(\d{1,9})\s*(milliseconds?|ms|seconds?|s|minutes?|min|hours?|h)?\b/i,
   /(?:again|retry)\s+(?:in|after)\s+(\d{1,9})\s*(milliseconds?|ms|seconds?|s|minutes?|min|hours?|h)\b/i,
 ]
 const unitMs: readonly (readonly [RegExp, number])[] = [
@@ -129,13 +129,13 @@ function verdictOf({ status, code, text, phase }: ServerSaid): Verdict {
 }
 
 /** How long it took Dovecot: nothing that a caller needs. */
-const timing = /\s*\(\d+\.\d{3}(?: \+ \d+\.\d{3}){1,2} secs\)\.?$/
+const timing = /\(\d+\.\d{3}(?: \+ \d+\.\d{3}){1,2} secs\)\.?$/
 
 /** A NO, BAD or BYE of the server. details: response (its text), responseCode, status. */
 export function serverFailure(said: ServerSaid, cause?: unknown): AppError {
   const verdict = verdictOf(said)
   const hint = verdict === 'throttled' ? backoffHint(said.text) : null
-  const text = said.text.slice(0, 500).replace(timing, '')
+  const text = said.text.slice(0, 500).replace(timing, '').trimEnd()
   return new AppError(verdict, text === '' ? words[verdict] : `${words[verdict]}: ${text}`, {
     cause,
     details: { response: text, responseCode: said.code, status: said.status },

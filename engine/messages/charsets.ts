@@ -69,7 +69,7 @@ function bareName(charset: string): string {
   return charset
     .slice(0, 100)
     .toLowerCase()
-    .replace(/\*.*$/s, '')
+    .replace(/\*[^]*/, '')
     .replace(/:\d{4}\s*$/, '')
     .replace(/[^0-9a-z]/g, '')
     .replace(/^x(?!x)/, '')

@@ -31,7 +31,7 @@ const dayFirst = new RegExp(
 )
 /** asctime: `Mon Nov 21 07:08:00 2022`, with a zone before or after the year. */
 const monthFirst = new RegExp(
-  String.raw`^(?:[a-z]+[.,]* )?([a-z]{3,9}) (\d{1,2}),? ${time} ?([a-z+:\d-]*?) ?(\d{4})(.*)$`,
+  String.raw`^(?:[a-z]+[.,]* )?([a-z]{3,9}) (\d{1,2}),? ${time} ?([a-z+:\d-]{0,40}?) ?(\d{4})(.*)$`,
 )
 const iso = /^\d{4}-\d\d-\d\d[t ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?: ?(?:z|[+-]\d\d:?\d\d))?$/
 

@@ -18,15 +18,15 @@ interface Piece {
   readonly end: number
 }
 
-function skipComment(text: string, from: number): number {
+/** Behind the comment that opens at `from`; -1 when it is never closed: then it is none. */
+function commentEnd(text: string, from: number): number {
   let depth = 0
   for (let at = from; at < text.length; at++) {
     if (text[at] === '\\') at++
     else if (text[at] === '(') depth++
     else if (text[at] === ')' && --depth === 0) return at + 1
   }
-  // Never closed: not a comment.
-  return from + 1
+  return -1
 }
 
 function readQuoted(text: string, from: number): Piece {
@@ -59,17 +59,20 @@ function readValue(text: string, from: number): Piece {
 function withoutComment(text: string): string {
   const open = text.search(/[ \t]\(/)
   if (open < 0) return text.trim()
-  const end = skipComment(text, open + 1)
-  return (end === open + 2 ? text : text.slice(0, open) + text.slice(end)).trim()
+  const end = commentEnd(text, open + 1)
+  return (end < 0 ? text : text.slice(0, open) + text.slice(end)).trim()
 }
 
 function readHead(text: string): Piece {
-  const lastClose = text.lastIndexOf(')')
+  // Where one comment is not closed none is looked for any more: each search goes over the rest of the text.
+  let comments = true
   let at = 0
   let value = ''
   while (at < text.length && text[at] !== ';') {
-    if (text[at] === '(' && at < lastClose) at = skipComment(text, at)
-    else value += text[at++] ?? ''
+    const end = comments && text[at] === '(' ? commentEnd(text, at) : -1
+    if (text[at] === '(' && end < 0) comments = false
+    if (end < 0) value += text[at++] ?? ''
+    else at = end
   }
   return { text: value.trim().toLowerCase(), end: at }
 }
@@ -160,7 +163,9 @@ export function resolveParameters(parameters: Readonly<Record<string, string>>):
       continue
     }
     const segment = { index: Number(match[2] ?? 0), extended: match[2] === undefined || match[3] === '*', value }
-    extended.set(match[1], [...(extended.get(match[1]) ?? []), segment])
+    const segments = extended.get(match[1])
+    if (segments) segments.push(segment)
+    else extended.set(match[1], [segment])
   }
   for (const [name, segments] of extended) plain.set(name, joinSegments(segments))
   return Object.fromEntries(plain)

@@ -33,7 +33,22 @@ export function inSet(set: string): (uid: number) => boolean {
     const ends = [from, to].map((end) => (end === '*' ? Number.POSITIVE_INFINITY : Number(end)))
     return [Math.min(...ends), Math.max(...ends)] as const
   })
-  return (uid) => ranges.some(([from, to]) => uid >= from && uid <= to)
+  const sorted = ranges.sort(([from], [other]) => from - other)
+  // Where the farthest of the ranges up to this one ends: ranges may overlap.
+  let end = 0
+  const reach = sorted.map(([, to]) => (end = Math.max(end, to)))
+  return (uid) => (reach[lastIndexUpTo(sorted, uid)] ?? 0) >= uid
+}
+
+/** Index of the last range that begins at `uid` or before; -1 when there is none. */
+function lastIndexUpTo(ranges: readonly (readonly [number, number])[], uid: number): number {
+  let [low, high] = [0, ranges.length]
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if ((ranges[middle]?.[0] ?? 0) <= uid) low = middle + 1
+    else high = middle
+  }
+  return low - 1
 }
 
 /** UIDs in any order → the shortest set: 1:3,7,9:12. */
