@@ -10,22 +10,55 @@ export function isSignatureMethod(text: string): text is SignatureMethod {
   return text === 'PLAINTEXT' || Object.hasOwn(hashes, text)
 }
 
-/** The parameters of `OAuth a="1", b="2"`, decoded, without realm; null when the text is not of that form. */
-export function parseOAuthHeader(header: string): Pair[] | null {
-  const text = header.replace(/^OAuth\s*/i, '')
-  const piece = /\s*([^\s=,"]+)\s*=\s*(?:"([^"]*)"|([^\s,"]*))\s*(?:,|$)/y
+/** What the reader needs of a text. A string is one; whoever counts the work gives another. */
+export interface Characters {
+  readonly length: number
+  charCodeAt(index: number): number
+  slice(from: number, to: number): string
+}
+
+const scheme = 'OAuth'
+const quote = 0x22
+const comma = 0x2c
+const equals = 0x3d
+const isSpace = (code: number): boolean => code === 0x20 || code === 0x09
+const isQuoted = (code: number): boolean => code !== quote
+const isBare = (code: number): boolean => !isSpace(code) && code !== quote && code !== comma
+const isName = (code: number): boolean => isBare(code) && code !== equals
+
+/**
+ * The parameters of `OAuth a="1", b="2"`, decoded, without realm; null when the text is not of that form. Never goes back: each
+ * character costs the same few steps, whatever comes.
+ */
+export function parseOAuthHeader(header: Characters): Pair[] | null {
   const pairs: Pair[] = []
-  while (piece.lastIndex < text.length) {
-    // A comma may end the list.
-    if (/^\s*$/.test(text.slice(piece.lastIndex))) break
-    const match = piece.exec(text)
-    if (match === null) return null
-    const name = decodePercent(match[1] ?? '')
-    const value = decodePercent(match[2] ?? match[3] ?? '')
+  let at = past(header, scheme.length, isSpace)
+  // A comma may end the list.
+  while (at < header.length) {
+    const nameEnd = past(header, at, isName)
+    const sign = past(header, nameEnd, isSpace)
+    if (nameEnd === at || header.charCodeAt(sign) !== equals) return null
+    const from = past(header, sign + 1, isSpace)
+    const quoted = header.charCodeAt(from) === quote
+    const start = quoted ? from + 1 : from
+    const end = past(header, start, quoted ? isQuoted : isBare)
+    if (quoted && end === header.length) return null
+    const next = past(header, quoted ? end + 1 : end, isSpace)
+    if (next < header.length && header.charCodeAt(next) !== comma) return null
+    const name = decodePercent(header.slice(at, nameEnd))
+    const value = decodePercent(header.slice(start, end))
     if (name === null || value === null) return null
     if (name.toLowerCase() !== 'realm') pairs.push([name, value])
+    at = past(header, next + 1, isSpace)
   }
   return pairs
+}
+
+/** The first place from `at` on that does not fit. */
+function past(text: Characters, at: number, fits: (code: number) => boolean): number {
+  let index = at
+  while (index < text.length && fits(text.charCodeAt(index))) index += 1
+  return index
 }
 
 /** Section 3.4.1.3.2: encoded, sorted by name and then by value, joined. The signature is left out. */

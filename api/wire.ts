@@ -30,12 +30,16 @@ export function decodePathValue(name: string, raw: string): string {
   return value
 }
 
+/** Far more than any call has; as many as a multipart body may have. */
+export const mostParameters = 1000
+
 /** application/x-www-form-urlencoded, also the query string. Throws `bad_request` that says where (`query` or `body`). */
 export function parsePairs(text: string, where: 'query' | 'body'): Pair[] {
   const pairs: Pair[] = []
   if (text === '') return pairs
   for (const piece of text.split('&')) {
     if (piece === '') continue
+    if (pairs.length === mostParameters) throw tooMany(where)
     const mark = piece.indexOf('=')
     const name = decodeFormText(mark === -1 ? piece : piece.slice(0, mark))
     const value = mark === -1 ? '' : decodeFormText(piece.slice(mark + 1))
@@ -57,6 +61,12 @@ export function decodePercent(text: string): string | null {
   } catch {
     return null
   }
+}
+
+function tooMany(where: string): AppError {
+  return new AppError('bad_request', `${where}: more than ${mostParameters} parameters`, {
+    details: { parameter: where },
+  })
 }
 
 function malformed(where: string): AppError {

@@ -11,6 +11,9 @@ interface Deps {
 /** Dots that a key of one's own choice may hold. */
 const mostDots = 8
 
+/** Far longer than any signature with its key, nonce and realm. */
+const longestHeader = 8192
+
 export function authentication(deps: Deps): Middleware {
   return async (ctx, next) => {
     const { exchange } = ctx.state
@@ -28,6 +31,7 @@ export function authentication(deps: Deps): Middleware {
 
 async function identify(ctx: FrameContext, deps: Deps): Promise<Authenticated> {
   const header = ctx.req.headers.authorization ?? ''
+  if (header.length > longestHeader) throw refusal(`Authorization: longer than ${longestHeader} characters`)
   const [, scheme = '', rest = ''] = /^(\S+)\s*(.*)$/s.exec(header) ?? []
   if (/^basic$/i.test(scheme)) return byBasic(rest, deps)
   if (/^bearer$/i.test(scheme)) return byBearer(rest, deps)
@@ -41,12 +45,10 @@ async function identify(ctx: FrameContext, deps: Deps): Promise<Authenticated> {
     form,
   }
   if (isSigned(call)) return deps.oauth.verify(call)
-  throw new AppError(
-    'unauthorized',
+  throw refusal(
     header === ''
       ? 'Authorization is missing: sign the call with OAuth 1.0a, or send key and secret by HTTP Basic or Bearer'
       : `Authorization: scheme ${scheme} is not accepted; use OAuth, Basic or Bearer`,
-    { details: { parameter: 'Authorization' } },
   )
 }
 
@@ -77,7 +79,9 @@ async function check(apiKey: string, secret: string, deps: Deps): Promise<Authen
 }
 
 function refuse(): never {
-  throw new AppError('unauthorized', 'Authorization: the API key or its secret is wrong', {
-    details: { parameter: 'Authorization' },
-  })
+  throw refusal('Authorization: the API key or its secret is wrong')
+}
+
+function refusal(words: string): AppError {
+  return new AppError('unauthorized', words, { details: { parameter: 'Authorization' } })
 }

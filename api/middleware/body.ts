@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import busboy from 'busboy'
 import { AppError, toAppError } from '../../engine/index.ts'
 import type { FrameContext, Middleware } from '../exchange.ts'
-import { parsePairs, type Pair } from '../wire.ts'
+import { mostParameters, parsePairs, type Pair } from '../wire.ts'
 
 /** Requests that wait for `100 Continue` (server.ts). */
 const waiting = new WeakSet<IncomingMessage>()
@@ -145,6 +145,7 @@ async function parseMultipart(request: IncomingMessage, body: Buffer): Promise<P
   parser.on('file', (_name, file) => file.on('error', reject).resume())
   // Not once: a body may be wrong in several places, and an error that nobody hears ends the call as ours.
   parser.on('error', (cause) => reject(malformed('not valid multipart/form-data', cause)))
+  parser.on('partsLimit', () => reject(malformed(`more than ${mostParameters} parameters`)))
   parser.once('close', () => resolve(pairs))
   parser.end(body)
   return promise
@@ -152,7 +153,7 @@ async function parseMultipart(request: IncomingMessage, body: Buffer): Promise<P
 
 function openMultipart(request: IncomingMessage, size: number): busboy.Busboy {
   try {
-    return busboy({ headers: request.headers, limits: { fieldNameSize: 1024, fieldSize: size, parts: 1000 } })
+    return busboy({ headers: request.headers, limits: { fieldNameSize: 1024, fieldSize: size, parts: mostParameters } })
   } catch (cause) {
     throw malformed('not valid multipart/form-data', cause)
   }

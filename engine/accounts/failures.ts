@@ -131,11 +131,15 @@ function verdictOf({ status, code, text, phase }: ServerSaid): Verdict {
 /** How long it took Dovecot: nothing that a caller needs. */
 const timing = /\(\d+\.\d{3}(?: \+ \d+\.\d{3}){1,2} secs\)\.?$/
 
+/** More of a text is neither searched nor told. */
+const longestText = 500
+
 /** A NO, BAD or BYE of the server. details: response (its text), responseCode, status. */
-export function serverFailure(said: ServerSaid, cause?: unknown): AppError {
+export function serverFailure(given: ServerSaid, cause?: unknown): AppError {
+  const said = { ...given, text: given.text.slice(0, longestText) }
   const verdict = verdictOf(said)
   const hint = verdict === 'throttled' ? backoffHint(said.text) : null
-  const text = said.text.slice(0, 500).replace(timing, '').trimEnd()
+  const text = said.text.replace(timing, '').trimEnd()
   return new AppError(verdict, text === '' ? words[verdict] : `${words[verdict]}: ${text}`, {
     cause,
     details: { response: text, responseCode: said.code, status: said.status },

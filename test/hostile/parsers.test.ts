@@ -1,0 +1,85 @@
+/** Texts from strangers and from mail servers that a careless parser reads again and again: nobody else waits for them. */
+import assert from 'node:assert/strict'
+import { after, before, suite, test } from 'node:test'
+import { createImapServer } from '../support/imap-server/index.ts'
+import { openStage, type Stage } from '../e2e/stage.ts'
+import { userBody } from '../support/users.ts'
+import { beside, type Waits } from './bystanders.ts'
+import { say } from './stranger.ts'
+
+/** What anybody waits at most, whoever else calls. */
+function assertShort({ health, list }: Waits): void {
+  assert(health < 250 && list < 1000, `/healthz waited ${health} ms, a list ${list} ms`)
+}
+
+suite('texts that take long to read', () => {
+  let stage: Stage
+  before(async () => {
+    stage = await openStage()
+  })
+  after(() => stage.remove())
+
+  const spaces = ' '.repeat(31_000)
+  const headers = [`OAuth a=${spaces}x y`, `OAuth ${spaces}a=1`, `Basic ${spaces}x`, `Bearer ${'.'.repeat(31_000)}`]
+  for (const header of headers) {
+    test(`Authorization: ${header.slice(0, 8)} and 31,000 characters`, async () => {
+      const { service } = stage
+      const waits = await beside(service, async () => {
+        for (let n = 0; n < 10; n += 1) {
+          const { status, body } = await say(`${service.url}/lite/users`, { headers: { authorization: header } })
+          assert.equal(status, 401)
+          assert.match(body, /Authorization: longer than 8192 characters/)
+        }
+      })
+      assertShort(waits)
+    })
+  }
+
+  test('the longest header that is read is read quickly', async () => {
+    const { service } = stage
+    const authorization = `OAuth a=${' '.repeat(8180)}x y`.slice(0, 8192)
+    const waits = await beside(service, async () => {
+      for (let n = 0; n < 50; n += 1) {
+        assert.equal((await say(`${service.url}/lite/users`, { headers: { authorization } })).status, 401)
+      }
+    })
+    assertShort(waits)
+  })
+
+  const bodies = {
+    'application/x-www-form-urlencoded': 'a&'.repeat(500_000),
+    'multipart/form-data; boundary=b':
+      '--b\r\nContent-Disposition: form-data; name="a"\r\n\r\nx\r\n'.repeat(2000) + '--b--\r\n',
+  }
+  for (const [type, body] of Object.entries(bodies)) {
+    test(`more than 1000 parameters in ${type}`, async () => {
+      const { service } = stage
+      const waits = await beside(service, async () => {
+        for (let n = 0; n < 5; n += 1) {
+          const headers = { 'content-type': type }
+          const { status, body: words } = await say(`${service.url}/lite/users`, { method: 'POST', headers, body })
+          assert.equal(status, 400)
+          assert.match(words, /body: .*more than 1000 parameters/)
+        }
+      })
+      assertShort(waits)
+    })
+  }
+
+  test('a refusal of a mail server of 60,000 characters', async () => {
+    const { service } = stage
+    const tagged = `NO request is throttled, backoff${' '.repeat(60_000)}x`
+    const hooks = { command: ({ name }: { name: string }) => (name === 'AUTHENTICATE' ? { tagged } : undefined) }
+    const server = await createImapServer({ users: { 'ann@mail.example': {} }, hooks })
+    try {
+      const waits = await beside(service, async () => {
+        const body = userBody({ ...server, password: 'secret' }, 'ann@mail.example')
+        const answer = await service.ok('POST', '/lite/users', body)
+        assert.equal(answer['feedback_code'], 'throttled', JSON.stringify(answer))
+      })
+      assertShort(waits)
+    } finally {
+      await server.close()
+    }
+  })
+})
