@@ -6,6 +6,7 @@ import type { Engine } from '../engine/index.ts'
 import { baseUrlReader } from './base-url.ts'
 import { createBudget } from './budget.ts'
 import { createCallLog } from './call-log.ts'
+import { clientAddressReader } from './client-address.ts'
 import type { FrameState } from './exchange.ts'
 import { findAccount, findUser } from './lite/find.ts'
 import { authentication } from './middleware/auth.ts'
@@ -21,6 +22,7 @@ import type { Call, Route } from './route.ts'
 import { createRouter } from './router.ts'
 import { resourceRoutes } from './routes.ts'
 import { systemRoutes } from './system/handlers.ts'
+import { createTries } from './tries.ts'
 
 export { createServer } from './server.ts'
 
@@ -83,7 +85,8 @@ function useRoutes(koa: Koa<FrameState>, options: Required<AppOptions>): void {
   })
   koa.use(routing({ router: createRouter(routes), baseUrl: baseUrlReader(config) }))
   koa.use(bodyReader(config.MAILROOM_BODY_LIMIT))
-  koa.use(authentication({ authenticate, oauth }))
+  const tries = createTries({ free: config.MAILROOM_WRONG_KEYS, now, log: engine.log })
+  koa.use(authentication({ authenticate, oauth, tries, addressOf: clientAddressReader(config) }))
   const find = (call: Call, id: string, label: string | null) =>
     label === null ? findUser(call, id) : findAccount(call, id, label)
   // Contents are held several times over: as they came, decoded, and as the answer's text.

@@ -27,9 +27,12 @@ export interface SignedCall {
   readonly form: readonly Pair[]
 }
 
+/** Runs one try of a key; see Tries. */
+export type TryKey = <T>(key: string, check: () => Promise<T>) => Promise<T>
+
 export interface OAuthVerifier {
-  /** The developer who signed. Rejects with `unauthorized` or `bad_signature` (details.baseString). */
-  verify(call: SignedCall): Promise<Authenticated>
+  /** The developer who signed. Rejects with `unauthorized` or `bad_signature` (details.baseString), or as `tryKey` does. */
+  verify(call: SignedCall, tryKey: TryKey): Promise<Authenticated>
 }
 
 interface Deps {
@@ -75,13 +78,16 @@ export function isSigned(call: Pick<SignedCall, 'header' | 'query' | 'form'>): b
 
 export function createOAuthVerifier(deps: Deps): OAuthVerifier {
   return {
-    async verify(call) {
+    async verify(call, tryKey) {
       const pairs = allPairs(call)
       const claim = readClaim(pairs)
       if (claim.stamp !== null) checkTime(claim.stamp, deps)
-      const found = await deps.authenticate(claim.key)
-      if (found === null) throw refused('oauth_consumer_key', 'is unknown')
-      checkSignature(call, pairs, claim, found.secret)
+      const found = await tryKey(claim.key, async () => {
+        const developer = await deps.authenticate(claim.key)
+        if (developer === null) throw refused('oauth_consumer_key', 'is unknown')
+        checkSignature(call, pairs, claim, developer.secret)
+        return developer
+      })
       if (claim.stamp !== null) await checkNonce(claim.key, claim.stamp, deps)
       return found
     },

@@ -89,6 +89,12 @@ const optionalText = z
   .optional()
   .transform((text) => (text === undefined || text.trim() === '' ? null : text.trim()))
 
+/** Guessed at from outside. The text itself is not told. */
+const shortestSecret = 16
+const optionalSecret = optionalText.refine((text) => text === null || text.length >= shortestSecret, {
+  error: `expected at least ${shortestSecret} characters`,
+})
+
 const optionalUrl = optionalText.refine((text) => text === null || /^https?:\/\/[^/?#]+/.test(text), {
   error: 'expected an http:// or https:// URL',
 })
@@ -114,10 +120,10 @@ const keys = {
     optionalText,
     'API key of the first developer; generated and shown once at the first start otherwise',
   ],
-  MAILROOM_API_SECRET: [optionalText, 'API secret of the first developer'],
+  MAILROOM_API_SECRET: [optionalSecret, 'API secret of the first developer; at least 16 characters'],
   MAILROOM_SECRET: [
     optionalText,
-    '32 bytes (hex or base64) or a pass phrase; seals credentials. Generated into the data directory otherwise',
+    '32 bytes (hex or base64) or a pass phrase of at least 16 characters; seals credentials. Generated into the data directory otherwise',
   ],
   MAILROOM_ALLOW_PRIVATE: [flagKey, '1 = callbacks and IMAP hosts may be private or loopback addresses'],
   MAILROOM_LOG_LEVEL: [
@@ -139,7 +145,7 @@ const keys = {
     z.string().regex(/^\w+$/, 'expected letters, digits and underscores').default('service_token'),
     'query parameter of the connect callback',
   ],
-  MAILROOM_METRICS_TOKEN: [optionalText, 'Bearer token that /metrics asks for; unset = open'],
+  MAILROOM_METRICS_TOKEN: [optionalSecret, 'Bearer token that /metrics asks for, at least 16 characters; unset = open'],
 
   MAILROOM_BODY_LIMIT: [integerKey(1_048_576, 1024, 104_857_600), 'largest request body in bytes'],
   MAILROOM_REQUEST_TIMEOUT: [durationKey('60s', '100ms'), 'deadline of one API call'],
@@ -147,6 +153,10 @@ const keys = {
   MAILROOM_OAUTH_NONCE_TTL: [
     durationKey('10m', '2s', longestAge),
     'how long an OAuth nonce is remembered; at least twice the window',
+  ],
+  MAILROOM_WRONG_KEYS: [
+    integerKey(10, 0, 1e6),
+    'wrong keys or signatures in a row from one address until it has to wait, longer each time; 0 = never',
   ],
   MAILROOM_RATE_CALLS_PER_HOUR: [integerKey(5000, 0, 1e9), 'API calls per hour and key; 0 = no limit'],
   MAILROOM_RATE_IMAP_PER_MINUTE: [

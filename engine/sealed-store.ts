@@ -28,8 +28,16 @@ export async function openSealedStore(
   }
 }
 
+/** A shorter one goes on opening what it has sealed, and seals no new store. */
+const shortestPhrase = 16
+
 function sealerFor(first: DeveloperRecord | null, key: Buffer | null, config: Config): Sealer {
-  if (first === null) return createSealer(key ?? makeKey(config))
+  if (first === null) {
+    const phrase = config.MAILROOM_SECRET
+    if (phrase !== null && phrase.length < shortestPhrase)
+      throw new AppError('bad_request', `MAILROOM_SECRET: a pass phrase needs at least ${shortestPhrase} characters`)
+    return createSealer(key ?? makeKey(config))
+  }
   if (key === null) {
     const file = secretFile(config)
     throw new AppError(

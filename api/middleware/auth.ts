@@ -1,11 +1,15 @@
 /** Who calls: OAuth 1.0a, HTTP Basic (key and secret), or Bearer `<key>.<secret>`. */
+import type { IncomingMessage } from 'node:http'
 import { AppError, type Authenticated } from '../../engine/index.ts'
 import type { FrameContext, Middleware } from '../exchange.ts'
-import { isSigned, sameText, type OAuthVerifier } from '../oauth1.ts'
+import { isSigned, sameText, type OAuthVerifier, type TryKey } from '../oauth1.ts'
+import type { Tries } from '../tries.ts'
 
 interface Deps {
   readonly authenticate: (apiKey: string) => Promise<Authenticated | null>
   readonly oauth: OAuthVerifier
+  readonly tries: Tries
+  readonly addressOf: (request: IncomingMessage) => string
 }
 
 /** Dots that a key of one's own choice may hold. */
@@ -33,8 +37,10 @@ async function identify(ctx: FrameContext, deps: Deps): Promise<Authenticated> {
   const header = ctx.req.headers.authorization ?? ''
   if (header.length > longestHeader) throw refusal(`Authorization: longer than ${longestHeader} characters`)
   const [, scheme = '', rest = ''] = /^(\S+)\s*(.*)$/s.exec(header) ?? []
-  if (/^basic$/i.test(scheme)) return byBasic(rest, deps)
-  if (/^bearer$/i.test(scheme)) return byBearer(rest, deps)
+  const address = deps.addressOf(ctx.req)
+  const tryKey: TryKey = (key, check) => deps.tries.run(address, key, check)
+  if (/^basic$/i.test(scheme)) return byBasic(rest, deps, tryKey)
+  if (/^bearer$/i.test(scheme)) return byBearer(rest, deps, tryKey)
   const { target, baseUrl, query, form } = ctx.state.exchange
   const call = {
     method: ctx.method,
@@ -44,7 +50,7 @@ async function identify(ctx: FrameContext, deps: Deps): Promise<Authenticated> {
     query,
     form,
   }
-  if (isSigned(call)) return deps.oauth.verify(call)
+  if (isSigned(call)) return deps.oauth.verify(call, tryKey)
   throw refusal(
     header === ''
       ? 'Authorization is missing: sign the call with OAuth 1.0a, or send key and secret by HTTP Basic or Bearer'
@@ -52,25 +58,27 @@ async function identify(ctx: FrameContext, deps: Deps): Promise<Authenticated> {
   )
 }
 
-async function byBasic(encoded: string, deps: Deps): Promise<Authenticated> {
+function byBasic(encoded: string, deps: Deps, tryKey: TryKey): Promise<Authenticated> {
   const text = Buffer.from(encoded.trim(), 'base64').toString('utf8')
   const colon = text.indexOf(':')
-  const found = colon === -1 ? null : await check(text.slice(0, colon), text.slice(colon + 1), deps)
-  return found ?? refuse()
+  const key = colon === -1 ? text : text.slice(0, colon)
+  return tryKey(key, async () => (colon === -1 ? null : await check(key, text.slice(colon + 1), deps)) ?? refuse())
 }
 
-/** The key ends at a dot; the first one unless a key of one's own choice holds dots. */
-async function byBearer(token: string, deps: Deps): Promise<Authenticated> {
+/** The key ends at a dot; the first one unless a key of one's own choice holds dots. It is one try all the same. */
+function byBearer(token: string, deps: Deps, tryKey: TryKey): Promise<Authenticated> {
   const text = token.trim()
-  for (
-    let dot = text.indexOf('.'), tries = 0;
-    dot > 0 && tries < mostDots;
-    dot = text.indexOf('.', dot + 1), tries += 1
-  ) {
-    const found = await check(text.slice(0, dot), text.slice(dot + 1), deps)
-    if (found !== null) return found
-  }
-  return refuse()
+  return tryKey(text.split('.', 1)[0] ?? '', async () => {
+    for (
+      let dot = text.indexOf('.'), tries = 0;
+      dot > 0 && tries < mostDots;
+      dot = text.indexOf('.', dot + 1), tries += 1
+    ) {
+      const found = await check(text.slice(0, dot), text.slice(dot + 1), deps)
+      if (found !== null) return found
+    }
+    return refuse()
+  })
 }
 
 async function check(apiKey: string, secret: string, deps: Deps): Promise<Authenticated | null> {

@@ -34,6 +34,14 @@ export function isPublicAddress(address: string): boolean {
   return parsed.range() === 'unicast' && parsed.match(globalUnicast)
 }
 
+/** An IPv4 address as it is, also one that is written as IPv6; of an IPv6 address its /64 network; any other text as it is. */
+export function networkOf(address: string): string {
+  if (!address.includes(':') || !ipaddr.IPv6.isValid(address)) return address
+  const parsed = ipaddr.IPv6.parse(address)
+  if (parsed.isIPv4MappedAddress()) return parsed.toIPv4Address().toString()
+  return `${new ipaddr.IPv6([...parsed.parts.slice(0, 4), 0, 0, 0, 0]).toString()}/64`
+}
+
 /** '[::1]' and 'mail.example.com.' without what belongs to the notation only. */
 export function bareHost(host: string): string {
   const inner = /^\[(.*)\]$/.exec(host.trim())?.[1] ?? host.trim()

@@ -52,6 +52,14 @@ suite('a start that cannot work', () => {
     refused({ MAILROOM_DATA_DIR: '/proc/nope/data' }, /MAILROOM_DATA_DIR: \/proc\/nope/, /ENOENT|EACCES|EPERM/),
   )
 
+  test('secrets that could be guessed', async () => {
+    const [MAILROOM_DATA_DIR, short] = [join(folder, 'new'), 'fifteen letters']
+    const first = { MAILROOM_DATA_DIR, MAILROOM_API_KEY: 'me', MAILROOM_API_SECRET: short }
+    await refused(first, /MAILROOM_API_SECRET: expected at least 16 characters/)
+    const phrase = { MAILROOM_DATA_DIR, MAILROOM_SECRET: short }
+    await refused(phrase, /MAILROOM_SECRET: a pass phrase needs at least 16 characters/)
+  })
+
   test('the data file is no SQLite database', async () => {
     const file = join(folder, 'mailroom.sqlite')
     writeFileSync(file, 'this is a letter, not a database\n'.repeat(100))

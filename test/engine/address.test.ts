@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { suite, test } from 'node:test'
 import { isAppError, type ErrorCode } from '../../engine/errors.ts'
-import { isPublicAddress, resolveGuarded } from '../../engine/net/address.ts'
+import { isPublicAddress, networkOf, resolveGuarded } from '../../engine/net/address.ts'
 
 const special = [
   ...[
@@ -76,6 +76,17 @@ suite('public addresses', () => {
         assert.equal(isPublicAddress(`64:ff9b::${address}`), false)
       }),
     )
+  })
+})
+
+suite('networks of clients', () => {
+  test('an IPv4 address stands for itself, an IPv6 address for its /64', () => {
+    assert.equal(networkOf('203.0.113.7'), '203.0.113.7')
+    assert.equal(networkOf('::ffff:203.0.113.7'), '203.0.113.7')
+    assert.equal(networkOf('2001:db8:1:2:3:4:5:6'), '2001:db8:1:2::/64')
+    assert.equal(networkOf('2001:db8:1:2::1'), networkOf('2001:db8:1:2:ffff::'))
+    assert.notEqual(networkOf('2001:db8:1:2::1'), networkOf('2001:db8:1:3::1'))
+    for (const text of ['', 'unknown', 'a:b']) assert.equal(networkOf(text), text)
   })
 })
 

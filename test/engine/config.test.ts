@@ -96,8 +96,19 @@ suite('configuration', () => {
 
   test('key and secret come together or not at all', () => {
     assert.match(problemOf({ MAILROOM_API_KEY: 'me' }), /set both or none/)
-    assert.match(problemOf({ MAILROOM_API_SECRET: 'mine' }), /set both or none/)
-    assert.equal(readConfig({ MAILROOM_API_KEY: 'me', MAILROOM_API_SECRET: 'mine' }).MAILROOM_API_KEY, 'me')
+    const secret = 'sixteen letters!'
+    assert.match(problemOf({ MAILROOM_API_SECRET: secret }), /set both or none/)
+    assert.equal(readConfig({ MAILROOM_API_KEY: 'me', MAILROOM_API_SECRET: secret }).MAILROOM_API_KEY, 'me')
+  })
+
+  test('a secret that could be guessed is refused, and not told', () => {
+    for (const name of ['MAILROOM_API_SECRET', 'MAILROOM_METRICS_TOKEN']) {
+      for (const secret of ['mine-is-15-long', '   mine-is-15-long   ']) {
+        const message = problemOf({ MAILROOM_API_KEY: 'me', [name]: secret })
+        assert.match(message, new RegExp(`^configuration: ${name}: expected at least 16 characters`))
+        assert(!message.includes('mine'), message)
+      }
+    }
   })
 
   test('no setting that is a duration is accepted without an end, and only ages may be longer than a timer can wait', () => {

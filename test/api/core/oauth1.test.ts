@@ -56,7 +56,10 @@ suite('texts of RFC 5849', () => {
 suite('signed calls', () => {
   let rig: Rig
   before(async () => {
-    rig = await startRig({ routes: echoRoutes, env: { MAILROOM_RATE_CALLS_PER_HOUR: '0' } })
+    rig = await startRig({
+      routes: echoRoutes,
+      env: { MAILROOM_RATE_CALLS_PER_HOUR: '0', MAILROOM_WRONG_KEYS: '0' },
+    })
   })
   after(() => rig.close())
 

@@ -37,7 +37,11 @@ suite('system routes', () => {
   let rig: Rig
   let ready = true
   before(async () => {
-    rig = await startRig({ routes, ready: () => Promise.resolve(ready), env: { MAILROOM_METRICS_TOKEN: 'measure' } })
+    rig = await startRig({
+      routes,
+      ready: () => Promise.resolve(ready),
+      env: { MAILROOM_METRICS_TOKEN: 'measure this service' },
+    })
   })
   after(() => rig.close())
 
@@ -60,7 +64,7 @@ suite('system routes', () => {
     assert.equal((await open('/metrics')).status, 401)
     assert.equal((await open('/metrics', { authorization: 'Bearer wrong' })).status, 401)
     assert.equal((await open('/metrics', { authorization: basic })).status, 401)
-    const { status, text, headers } = await open('/metrics', { authorization: 'Bearer measure' })
+    const { status, text, headers } = await open('/metrics', { authorization: 'Bearer measure this service' })
     assert.equal(status, 200)
     assert.match(String(headers['content-type']), /^text\/plain/)
     assert.match(text, /mailroom_api_calls_total\{method="GET",route="\/lite\/users\/\{id\}",status="200"\} 1/)
