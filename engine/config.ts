@@ -126,6 +126,10 @@ const keys = {
     '32 bytes (hex or base64) or a pass phrase of at least 16 characters; seals credentials. Generated into the data directory otherwise',
   ],
   MAILROOM_ALLOW_PRIVATE: [flagKey, '1 = callbacks and IMAP hosts may be private or loopback addresses'],
+  MAILROOM_PLAINTEXT: [
+    z.enum(['never', 'private', 'always'], { error: 'expected never, private or always' }).default('private'),
+    'IMAP logins without TLS or STARTTLS: never, at private and loopback addresses only, or always',
+  ],
   MAILROOM_LOG_LEVEL: [
     z
       .enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'], {

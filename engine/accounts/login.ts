@@ -9,7 +9,7 @@ import type { Lane, Priority } from './lanes.ts'
 import type { LoginLimiter } from './login-limiter.ts'
 import type { OpenSession, Session, SessionOptions } from './session-types.ts'
 import type { SyncDeps } from './state.ts'
-import type { Credential } from './types.ts'
+import type { Credential, MailboxSettings } from './types.ts'
 
 export interface LoginDeps {
   readonly sync: SyncDeps
@@ -81,12 +81,21 @@ export function secretOf(credential: Credential): string {
   return credential.kind === 'password' ? credential.password : credential.refreshToken
 }
 
-function settingsOf(config: Config, account: AccountRecord): Omit<SessionOptions, 'auth'> {
+type Settings = Pick<
+  Config,
+  | 'MAILROOM_ALLOW_PRIVATE'
+  | 'MAILROOM_PLAINTEXT'
+  | 'MAILROOM_CONNECT_TIMEOUT'
+  | 'MAILROOM_LOGIN_TIMEOUT'
+  | 'MAILROOM_COMMAND_TIMEOUT'
+>
+
+/** Of every session, also of one that is only tried. */
+export function settingsOf(config: Settings, mailbox: MailboxSettings): Omit<SessionOptions, 'auth'> {
+  const { server, port, useSsl, username } = mailbox
   return {
-    server: account.server,
-    port: account.port,
-    useSsl: account.useSsl,
-    username: account.username,
+    ...{ server, port, useSsl, username },
+    plaintext: config.MAILROOM_PLAINTEXT,
     allowPrivate: config.MAILROOM_ALLOW_PRIVATE,
     connectTimeoutMs: config.MAILROOM_CONNECT_TIMEOUT,
     loginTimeoutMs: config.MAILROOM_LOGIN_TIMEOUT,

@@ -6,15 +6,16 @@ import { AppError, failureClasses, isAppError } from '../errors.ts'
 import { resolveGuarded } from '../net/address.ts'
 import type { Config } from '../config.ts'
 import { connectionFailure } from './failures.ts'
-import { secretOf } from './login.ts'
+import { secretOf, settingsOf } from './login.ts'
 import type { LoginLimiter } from './login-limiter.ts'
-import type { OpenSession, SessionOptions } from './session-types.ts'
+import type { OpenSession } from './session-types.ts'
 import type { Credential, MailboxSettings, ProbeFailure, ProbeResult } from './types.ts'
 
 export interface ProbeDeps {
   readonly config: Pick<
     Config,
     | 'MAILROOM_ALLOW_PRIVATE'
+    | 'MAILROOM_PLAINTEXT'
     | 'MAILROOM_CONNECT_TIMEOUT'
     | 'MAILROOM_LOGIN_TIMEOUT'
     | 'MAILROOM_COMMAND_TIMEOUT'
@@ -89,22 +90,6 @@ interface Attempt {
   readonly log: Log
 }
 
-function sessionOptions(
-  { config }: ProbeDeps,
-  { settings, log }: Attempt,
-  auth: SessionOptions['auth'],
-): SessionOptions {
-  const { server, port, useSsl, username } = settings
-  return {
-    ...{ server, port, useSsl, username, auth },
-    allowPrivate: config.MAILROOM_ALLOW_PRIVATE,
-    connectTimeoutMs: config.MAILROOM_CONNECT_TIMEOUT,
-    loginTimeoutMs: config.MAILROOM_LOGIN_TIMEOUT,
-    commandTimeoutMs: config.MAILROOM_COMMAND_TIMEOUT,
-    onLine: (line) => log.add(line),
-  }
-}
-
 /** Our own limit on logins, in true words: nobody dialled. `rejections` 0 = the pace of the host. */
 class TurnMissed extends AppError {
   constructor(waitMs: number, rejections: number) {
@@ -148,7 +133,8 @@ async function attempt(deps: ProbeDeps, given: Attempt, signal: AbortSignal): Pr
       ? { password: credential.password }
       : { accessToken: await accessToken(developerId, credential, signal) }
   await takeTurn(deps, given, signal)
-  const session = await openSession(sessionOptions(deps, given, auth), signal)
+  const onLine = (line: string): void => log.add(line)
+  const session = await openSession({ ...settingsOf(config, settings), auth, onLine }, signal)
   const close = (): void => void session.close()
   signal.addEventListener('abort', close, { once: true })
   try {

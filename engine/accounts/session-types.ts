@@ -205,6 +205,10 @@ export interface SessionOptions {
   readonly auth: { readonly password: string } | { readonly accessToken: string }
   /** Addresses already checked by the guard; connect to one of these with `server` as TLS name. */
   readonly allowPrivate: boolean
+  /** Where a login may go in clear text when the server offers no STARTTLS (MAILROOM_PLAINTEXT); a login that may not is `tls`. */
+  readonly plaintext: 'never' | 'private' | 'always'
+  /** isPrivateAddress, for tests. */
+  readonly isPrivate?: (address: string) => boolean
   readonly connectTimeoutMs: number
   readonly loginTimeoutMs: number
   readonly commandTimeoutMs: number

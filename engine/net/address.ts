@@ -34,6 +34,13 @@ export function isPublicAddress(address: string): boolean {
   return parsed.range() === 'unicast' && parsed.match(globalUnicast)
 }
 
+const privateRanges: ReadonlySet<string> = new Set(['loopback', 'private', 'linkLocal', 'uniqueLocal'])
+
+/** true when nobody but us, and whoever is on our own network, can hear what is sent there. Less than "not public". */
+export function isPrivateAddress(address: string): boolean {
+  return ipaddr.isValid(address) && privateRanges.has(ipaddr.process(address).range())
+}
+
 /** An IPv4 address as it is, also one that is written as IPv6; of an IPv6 address its /64 network; any other text as it is. */
 export function networkOf(address: string): string {
   if (!address.includes(':') || !ipaddr.IPv6.isValid(address)) return address

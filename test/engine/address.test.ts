@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { suite, test } from 'node:test'
 import { isAppError, type ErrorCode } from '../../engine/errors.ts'
-import { isPublicAddress, networkOf, resolveGuarded } from '../../engine/net/address.ts'
+import { isPrivateAddress, isPublicAddress, networkOf, resolveGuarded } from '../../engine/net/address.ts'
 
 const special = [
   ...[
@@ -67,6 +67,23 @@ suite('public addresses', () => {
     for (const address of open) assert.equal(isPublicAddress(address), true, address)
     for (const text of ['', 'localhost', 'a.b', '1.2.3', '[::1]', '1.1.1.1/8'])
       assert.equal(isPublicAddress(text), false, text)
+  })
+
+  test('private is what stays on our own network: less than what is not public', () => {
+    const ours = ['127.0.0.1', '::1', '10.1.2.3', '172.16.0.1', '192.168.0.1', '169.254.1.1', 'fd12:3456::1', 'fe80::1']
+    for (const address of [...ours, '::ffff:127.0.0.1']) assert.equal(isPrivateAddress(address), true, address)
+    // A carrier's network, and transition addresses that lead to any host.
+    const others = [
+      '100.64.0.1',
+      '198.51.100.1',
+      '64:ff9b::808:808',
+      '2002:808:808::',
+      '0.0.0.0',
+      '::',
+      'localhost',
+      '',
+    ]
+    for (const address of [...open, ...others]) assert.equal(isPrivateAddress(address), false, address)
   })
 
   test('no IPv4 address becomes more public by being written as an IPv6 one', () => {

@@ -13,11 +13,12 @@ import { until } from '../support/until.ts'
 
 const config = {
   MAILROOM_ALLOW_PRIVATE: true,
+  MAILROOM_PLAINTEXT: 'private',
   MAILROOM_CONNECT_TIMEOUT: 400,
   MAILROOM_LOGIN_TIMEOUT: 400,
   MAILROOM_COMMAND_TIMEOUT: 400,
   MAILROOM_CREATE_TIMEOUT: 600,
-}
+} as const
 const password = 's3cret "word" \\'
 
 function probeWith(change: Partial<ProbeDeps> = {}) {

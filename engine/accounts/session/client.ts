@@ -133,7 +133,7 @@ function withIdAfterLogin(original: Map<string, Command>): Map<string, Command> 
 
 /** Not connected yet. The caller sets its listeners before it calls connect. */
 export function createWire(
-  options: SessionOptions,
+  options: SessionOptions & { readonly mustEncrypt: boolean },
   addresses: readonly CheckedAddress[],
   onUnparsed: OnUnparsed,
   onForeign: OnForeign,
@@ -143,6 +143,8 @@ export function createWire(
     host: options.server,
     port: options.port,
     secure: options.useSsl,
+    // Otherwise it upgrades where STARTTLS is offered, and goes on without where it is not.
+    ...(options.mustEncrypt && !options.useSsl ? { doSTARTTLS: true } : {}),
     auth: {
       user: options.username,
       ...('password' in auth ? { pass: auth.password } : { accessToken: auth.accessToken }),

@@ -1,6 +1,6 @@
 /** Connects, upgrades, logs in: everything up to a session that takes commands, within its two deadlines. */
 import { AppError, isAppError } from '../../errors.ts'
-import { resolveGuarded } from '../../net/address.ts'
+import { isPrivateAddress, resolveGuarded, type CheckedAddress } from '../../net/address.ts'
 import { connectionFailure, serverFailure } from '../failures.ts'
 import type { SessionOptions } from '../session-types.ts'
 import { createWire, type OnForeign, type OnUnparsed, type Wire } from './client.ts'
@@ -15,6 +15,27 @@ interface ClientError {
   /** The text of a refusal that came after the login; see `afterLogin`. */
   readonly response?: unknown
   readonly authenticationFailed?: unknown
+  /** STARTTLS that was asked for and not had, or a handshake that failed: that one has a code as well. */
+  readonly tlsFailed?: unknown
+}
+
+const noPlaintext = {
+  never: 'MAILROOM_PLAINTEXT=never allows no login in clear text',
+  private: 'MAILROOM_PLAINTEXT=private allows a login in clear text at private addresses only',
+} as const
+
+/** No credentials were sent. The setting is named to whoever wonders why another mail program logs in. */
+function notEncrypted(plaintext: keyof typeof noPlaintext, cause: unknown): AppError {
+  return new AppError('tls', `the mail server does not do STARTTLS, and ${noPlaintext[plaintext]}`, { cause })
+}
+
+/** A host of which one address is not private is on the way of strangers. */
+function mustEncrypt(
+  { plaintext, isPrivate = isPrivateAddress }: SessionOptions,
+  to: readonly CheckedAddress[],
+): boolean {
+  if (plaintext !== 'private') return plaintext === 'never'
+  return !to.every(({ address }) => isPrivate(address))
 }
 
 function words(value: unknown): string {
@@ -25,7 +46,7 @@ function words(value: unknown): string {
 function loginFailure(error: unknown, wire: Wire, options: SessionOptions): AppError {
   if (isAppError(error)) return error
   const mask = secretMask(options.auth, options.username)
-  const { responseStatus, serverResponseCode, responseText, response, authenticationFailed } = (error ??
+  const { responseStatus, serverResponseCode, responseText, response, authenticationFailed, tlsFailed } = (error ??
     {}) as ClientError
   const said = mask(words(wire.byeReason))
   const afterLogin = mask(words(response))
@@ -37,7 +58,10 @@ function loginFailure(error: unknown, wire: Wire, options: SessionOptions): AppE
   // Exchange: the login was fine, the first command after it was not.
   if (afterLogin !== '') return serverFailure({ status: 'BAD', code: null, text: afterLogin, phase }, error)
   if (said !== '') return serverFailure({ status: 'BYE', code: codeIn(said), text: said, phase }, error)
-  if (wire.greetingReceived && !hasCode(error)) return unsupported(error, wire, authenticationFailed === true)
+  if (!hasCode(error)) {
+    if (tlsFailed === true && options.plaintext !== 'always') return notEncrypted(options.plaintext, error)
+    if (wire.greetingReceived) return unsupported(error, wire, authenticationFailed === true)
+  }
   return connectionFailure(error)
 }
 
@@ -101,7 +125,8 @@ interface Told {
 
 async function start(options: SessionOptions, told: Told): Promise<Wire> {
   const addresses = await resolveGuarded(options.server, { allowPrivate: options.allowPrivate })
-  const wire = createWire(options, addresses, told.onUnparsed, told.onForeign)
+  const encrypt = mustEncrypt(options, addresses)
+  const wire = createWire({ ...options, mustEncrypt: encrypt }, addresses, told.onUnparsed, told.onForeign)
   told.onWire(wire)
   wire.on('error', () => undefined)
   const connecting = wire.connect()

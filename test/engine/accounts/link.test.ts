@@ -16,7 +16,13 @@ async function linked(t: TestContext) {
       openSession(
         {
           ...{ server: server.host, port: server.port, useSsl: false, username: 'ann', auth: { password: 'secret' } },
-          ...{ allowPrivate: true, connectTimeoutMs: 5000, loginTimeoutMs: 5000, commandTimeoutMs: 5000 },
+          ...{
+            allowPrivate: true,
+            plaintext: 'private',
+            connectTimeoutMs: 5000,
+            loginTimeoutMs: 5000,
+            commandTimeoutMs: 5000,
+          },
         },
         signal,
       ),

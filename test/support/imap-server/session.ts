@@ -26,6 +26,7 @@ export async function openTest(
       username: 'ann',
       auth: { password: 'secret' },
       allowPrivate: true,
+      plaintext: 'private',
       connectTimeoutMs: 3000,
       loginTimeoutMs: 3000,
       commandTimeoutMs: 3000,
