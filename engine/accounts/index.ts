@@ -66,7 +66,7 @@ function createTrialLogin({ sync, limiter, tokens }: RuntimeDeps): Probe {
     openSession,
     logins: limiter,
     accessToken: async (developerId, credential) => (await tokens.get(developerId, credential)).accessToken,
-    forgetToken: (refreshToken) => tokens.forget(refreshToken),
+    forgetToken: (developerId, credential) => tokens.forget(developerId, credential),
   })
 }
 

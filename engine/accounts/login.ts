@@ -109,13 +109,12 @@ async function authOf(deps: LoginDeps, account: AccountRecord): Promise<Auth> {
     return { auth: { password: credential.password }, expiresAt: null, refused: () => undefined }
   }
   const token = await deps.tokens.get(account.developerId, credential)
-  if (token.rotated !== null) {
-    const rotated = { ...credential, refreshToken: token.rotated }
-    await deps.sync.store.accounts.edit(account.id, {
-      sealedCredential: sealCredential(deps.sealer, account.id, rotated),
-    })
+  const newest = token.rotated === null ? credential : { ...credential, refreshToken: token.rotated }
+  if (newest !== credential) {
+    const sealedCredential = sealCredential(deps.sealer, account.id, newest)
+    await deps.sync.store.accounts.edit(account.id, { sealedCredential })
   }
   // The provider may end an access token early: the next login asks for another one.
-  const refused = (): void => deps.tokens.forget(token.rotated ?? credential.refreshToken)
+  const refused = (): void => deps.tokens.forget(account.developerId, newest)
   return { auth: { accessToken: token.accessToken }, expiresAt: token.expiresAt, refused }
 }

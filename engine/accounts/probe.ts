@@ -11,6 +11,8 @@ import type { LoginLimiter } from './login-limiter.ts'
 import type { OpenSession } from './session-types.ts'
 import type { Credential, MailboxSettings, ProbeFailure, ProbeResult } from './types.ts'
 
+type OAuthCredential = Extract<Credential, { readonly kind: 'oauth2' }>
+
 export interface ProbeDeps {
   readonly config: Pick<
     Config,
@@ -24,13 +26,9 @@ export interface ProbeDeps {
   readonly openSession: OpenSession
   readonly logins: LoginLimiter
   /** A fresh access token for a refresh token. Rejects with `consent_lost`, `auth_unavailable` … */
-  readonly accessToken: (
-    developerId: string,
-    credential: Extract<Credential, { readonly kind: 'oauth2' }>,
-    signal: AbortSignal,
-  ) => Promise<string>
+  readonly accessToken: (developerId: string, credential: OAuthCredential, signal: AbortSignal) => Promise<string>
   /** The server refused the access token of this refresh token: the next one must be fresh. */
-  readonly forgetToken?: (refreshToken: string) => void
+  readonly forgetToken?: (developerId: string, credential: OAuthCredential) => void
 }
 
 export type Probe = (developerId: string, settings: MailboxSettings, credential: Credential) => Promise<ProbeResult>
@@ -157,7 +155,7 @@ export function createProbe(deps: ProbeDeps): Probe {
       const known = connectionFailure(error)
       if (isAppError(known, 'auth_rejected')) {
         deps.logins.failed(settings.server, settings.username, secretOf(credential))
-        if (credential.kind === 'oauth2') deps.forgetToken?.(credential.refreshToken)
+        if (credential.kind === 'oauth2') deps.forgetToken?.(developerId, credential)
       }
       log.add(`# ${known.message}`)
       const ours =

@@ -18,6 +18,7 @@ import { AppError } from '../errors.ts'
 import type { HttpClient } from '../net/http.ts'
 import type { Sealer } from '../secrets/seal.ts'
 import type { Store } from '../store/port.ts'
+import type { OAuthProviderRecord } from '../store/records.ts'
 import { endpointsOf } from './providers.ts'
 
 export interface AccessToken {
@@ -28,13 +29,22 @@ export interface AccessToken {
   readonly rotated: string | null
 }
 
+export interface Grant {
+  readonly refreshToken: string
+  readonly providerKey: string
+}
+
 export interface Tokens {
-  get(
-    developerId: string,
-    credential: { readonly refreshToken: string; readonly providerKey: string },
-  ): Promise<AccessToken>
+  /** Kept by developer, provider and refresh token: who knows the refresh token alone is given nothing that others asked for. */
+  get(developerId: string, grant: Grant): Promise<AccessToken>
   /** The server refused it: ask for a new one next time. */
-  forget(refreshToken: string): void
+  forget(developerId: string, grant: Grant): void
+}
+
+interface Kept {
+  readonly token: AccessToken
+  /** The sealed secret that it was asked for with: a provider that was removed or replaced since gives a token of its own, or none. */
+  readonly sealedSecret: string
 }
 
 interface Deps {
@@ -51,43 +61,56 @@ const answerMax = 65_536
 
 export function createTokens(deps: Deps): Tokens {
   const now = deps.now ?? Date.now
-  const cache = new LRUCache<string, AccessToken>({ max: 20_000 })
+  const cache = new LRUCache<string, Kept>({ max: 20_000 })
   const underWay = new Map<string, Promise<AccessToken>>()
-
-  async function refresh(developerId: string, refreshToken: string, providerKey: string): Promise<AccessToken> {
-    const provider = await deps.store.providers.get(developerId, providerKey)
-    if (provider === null)
-      throw new AppError('permission', `the OAuth provider ${providerKey} is not registered any more`)
-    const secret = deps.sealer.open(provider.sealedSecret, `${developerId}:${providerKey}`)
-    const endpoints = endpointsOf(provider.type, deps.config)
-    const server: AuthorizationServer = { issuer: endpoints.issuer, token_endpoint: endpoints.token }
-    const client = { client_id: providerKey }
-    const options = { [customFetch]: fetchOver(deps), [allowInsecureRequests]: deps.config.MAILROOM_ALLOW_PRIVATE }
-    const response = await refreshTokenGrantRequest(server, client, ClientSecretPost(secret), refreshToken, options)
-    const answer = await processRefreshTokenResponse(server, client, response)
-    const life = answer.expires_in === undefined ? fallbackLifeMs : answer.expires_in * 1000
-    const rotated =
-      answer.refresh_token !== undefined && answer.refresh_token !== refreshToken ? answer.refresh_token : null
-    return { accessToken: answer.access_token, expiresAt: now() + life, rotated }
-  }
+  const nameOf = (developerId: string, { providerKey, refreshToken }: Grant): string =>
+    JSON.stringify([developerId, providerKey, refreshToken])
 
   return {
-    async get(developerId, { refreshToken, providerKey }) {
-      const known = cache.get(refreshToken)
-      if (known !== undefined && known.expiresAt - spareMs > now()) return known
-      const running = underWay.get(refreshToken) ?? refresh(developerId, refreshToken, providerKey).catch(refused)
-      underWay.set(refreshToken, running)
+    async get(developerId, grant) {
+      const provider = await deps.store.providers.get(developerId, grant.providerKey)
+      if (provider === null)
+        throw new AppError('permission', `the OAuth provider ${grant.providerKey} is not registered any more`)
+      const { sealedSecret } = provider
+      const name = nameOf(developerId, grant)
+      const known = cache.get(name)
+      if (known?.sealedSecret === sealedSecret && known.token.expiresAt - spareMs > now()) return known.token
+      const call = `${name} ${sealedSecret}`
+      const running = underWay.get(call) ?? refresh(deps, provider, grant.refreshToken, now).catch(refused)
+      underWay.set(call, running)
       try {
         const token = await running
-        cache.set(refreshToken, token)
-        if (token.rotated !== null) cache.set(token.rotated, { ...token, rotated: null })
+        cache.set(name, { token, sealedSecret })
+        if (token.rotated !== null) {
+          const rotated = nameOf(developerId, { ...grant, refreshToken: token.rotated })
+          cache.set(rotated, { token: { ...token, rotated: null }, sealedSecret })
+        }
         return token
       } finally {
-        underWay.delete(refreshToken)
+        underWay.delete(call)
       }
     },
-    forget: (refreshToken) => void cache.delete(refreshToken),
+    forget: (developerId, grant) => void cache.delete(nameOf(developerId, grant)),
   }
+}
+
+async function refresh(
+  deps: Deps,
+  { developerId, consumerKey, type, sealedSecret }: OAuthProviderRecord,
+  refreshToken: string,
+  now: () => number,
+): Promise<AccessToken> {
+  const secret = deps.sealer.open(sealedSecret, `${developerId}:${consumerKey}`)
+  const endpoints = endpointsOf(type, deps.config)
+  const server: AuthorizationServer = { issuer: endpoints.issuer, token_endpoint: endpoints.token }
+  const client = { client_id: consumerKey }
+  const options = { [customFetch]: fetchOver(deps), [allowInsecureRequests]: deps.config.MAILROOM_ALLOW_PRIVATE }
+  const response = await refreshTokenGrantRequest(server, client, ClientSecretPost(secret), refreshToken, options)
+  const answer = await processRefreshTokenResponse(server, client, response)
+  const life = answer.expires_in === undefined ? fallbackLifeMs : answer.expires_in * 1000
+  const rotated =
+    answer.refresh_token !== undefined && answer.refresh_token !== refreshToken ? answer.refresh_token : null
+  return { accessToken: answer.access_token, expiresAt: now() + life, rotated }
 }
 
 function refused(error: unknown): never {

@@ -80,7 +80,7 @@ suite('access tokens', () => {
   test('that a mail server refused are asked for anew', async () => {
     endpoint.answer((_form, count) => granted(`access-${count}`))
     await tokens.get(developerId, credential)
-    tokens.forget(credential.refreshToken)
+    tokens.forget(developerId, credential)
     assert.equal((await tokens.get(developerId, credential)).accessToken, 'access-2')
   })
 
@@ -129,6 +129,44 @@ suite('access tokens', () => {
   test('a provider that is not registered any more is permission', async () => {
     await assert.rejects(tokens.get(developerId, { refreshToken: 'x', providerKey: 'gone' }), { code: 'permission' })
     await assert.rejects(tokens.get('e'.repeat(24), credential), { code: 'permission' }, 'another developer’s')
+  })
+
+  const register = async (ofDeveloper: string, consumerKey: string, itsSecret: string): Promise<void> => {
+    const sealedSecret = sealer.seal(itsSecret, `${ofDeveloper}:${consumerKey}`)
+    const provider = { developerId: ofDeveloper, consumerKey, sealedSecret, shownSecret: '', createdAt: 1 }
+    await store.providers.put({ ...provider, type: 'PROVIDER_A_OAUTH2' })
+  }
+
+  test('are nobody else’s: another developer, or another provider, with the same refresh token asks for itself', async () => {
+    const other = 'f'.repeat(24)
+    await register(other, 'client-1', 'its own secret')
+    await register(developerId, 'client-2', 'second secret')
+    endpoint.answer(({ client_secret }) => (client_secret === secret ? granted('access-1') : refused('invalid_grant')))
+    const asked = await Promise.allSettled([
+      tokens.get(developerId, credential),
+      tokens.get(other, credential),
+      tokens.get(developerId, { ...credential, providerKey: 'client-2' }),
+    ])
+    assert.deepEqual(
+      asked.map((one) => (one.status === 'fulfilled' ? one.value.accessToken : (one.reason as AppError).code)),
+      ['access-1', 'consent_lost', 'consent_lost'],
+    )
+    await assert.rejects(tokens.get(other, credential), { code: 'consent_lost' })
+    tokens.forget(other, credential)
+    assert.equal((await tokens.get(developerId, credential)).accessToken, 'access-1')
+    assert.equal(endpoint.asked.filter(({ client_secret }) => client_secret === secret).length, 1)
+  })
+
+  test('end with the provider: when it is removed, and when its secret is replaced', async () => {
+    await register(developerId, 'client-3', 'third secret')
+    const own = { ...credential, providerKey: 'client-3' }
+    endpoint.answer((_form, count) => granted(`access-${count}`))
+    assert.equal((await tokens.get(developerId, own)).accessToken, 'access-1')
+    await register(developerId, 'client-3', 'new secret')
+    assert.equal((await tokens.get(developerId, own)).accessToken, 'access-2')
+    assert.equal(endpoint.asked.at(-1)?.['client_secret'], 'new secret')
+    await store.providers.remove(developerId, 'client-3')
+    await assert.rejects(tokens.get(developerId, own), { code: 'permission' })
   })
 
   test('a private token endpoint is not asked unless that is allowed', async () => {
