@@ -7,6 +7,7 @@ import { decodeBody } from '../messages/bodies.ts'
 import { headerBlockText, headerObject } from '../messages/headers.ts'
 import { htmlText } from '../messages/html-text.ts'
 import type { BodyPartRecord, MessageRecord, WebhookRecord } from '../store/records.ts'
+import { canonicalName } from './header-names.ts'
 import type { BodyContent, Contents } from './message-data.ts'
 
 export type Mail = Pick<AccountCommands, 'fetchParts' | 'fetchHeaders'>
@@ -80,7 +81,8 @@ async function readHeaderBlock(
 ): Promise<Contents['headers']> {
   if (how === null) return undefined
   const block = await mail.fetchHeaders(message.accountId, message)
-  return how === 'raw' ? headerBlockText(block) : headerObject(block)
+  if (how === 'raw') return headerBlockText(block)
+  return Object.fromEntries(Object.entries(headerObject(block)).map(([name, values]) => [canonicalName(name), values]))
 }
 
 function bodyContent(part: BodyPartRecord, content?: string): BodyContent {

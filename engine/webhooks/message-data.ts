@@ -20,7 +20,7 @@ export interface BodyContent {
 
 export interface Contents {
   readonly bodies: readonly BodyContent[]
-  /** include_header 1: lower-case name → values; raw: the text. */
+  /** include_header 1: name in canonical case → values; raw: the text. */
   readonly headers?: string | Readonly<Record<string, readonly string[]>>
   /** Something that was asked for was left out: it can be fetched at resource_url. */
   readonly truncated: boolean

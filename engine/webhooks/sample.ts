@@ -43,7 +43,7 @@ function sampleContents(webhook: WebhookRecord): Contents {
     webhook.includeHeader === 'raw'
       ? { headers: 'Subject: A test of your webhook\r\n\r\n' }
       : webhook.includeHeader === '1'
-        ? { headers: { subject: ['A test of your webhook'] } }
+        ? { headers: { Subject: ['A test of your webhook'] } }
         : {}
   return { bodies: [webhook.includeBody ? { ...named, content: text } : named], ...headers, truncated: false }
 }

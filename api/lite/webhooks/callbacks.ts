@@ -100,7 +100,10 @@ const messageData = z
     headers: z
       .union([z.record(z.string(), z.array(z.string())), z.string()])
       .optional()
-      .meta({ description: 'with include_header: by lower-case name, or as text (raw)' }),
+      .meta({
+        description:
+          'with include_header: by name in canonical case (`Subject`, `Message-ID`, `DKIM-Signature`), or as text (raw)',
+      }),
     message_type: z
       .enum(['created', 'updated'])
       .optional()

@@ -37,13 +37,18 @@ export function presentWebhook(webhook: WebhookRecord, urls: LiteUrls): z.input<
     ...(Object.fromEntries(filters) as Record<string, string>),
     include_body: webhook.includeBody,
     ...(webhook.bodyType === null ? {} : { body_type: webhook.bodyType }),
-    include_header: webhook.includeHeader === null ? false : webhook.includeHeader === 'raw' ? 'raw' : true,
+    ...presentHeaderWish(webhook),
     receive_all_changes: webhook.receiveAllChanges,
     receive_drafts: webhook.receiveDrafts,
     receive_historical: webhook.receiveHistorical,
     ...(webhook.userId === null ? { developerId: webhook.developerId, version: webhook.version } : {}),
     resource_url: urls.webhook(webhook),
   }
+}
+
+function presentHeaderWish({ includeHeader }: WebhookRecord) {
+  if (includeHeader === null) return { include_header: false }
+  return { include_header: true, header_format: includeHeader === 'raw' ? ('raw' as const) : ('parsed' as const) }
 }
 
 /** Why it fails and what comes next. What has not happened is left out. */

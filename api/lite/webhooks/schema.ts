@@ -70,7 +70,8 @@ const shared = {
       examples: ['text/plain'],
     }),
   include_header: headerMode.optional().meta({
-    description: '1 = callbacks carry the header fields, decoded, by lower-case name; `raw` = the header block as text',
+    description:
+      '1 = callbacks carry the header fields, decoded, by name (`Subject`, `Message-ID`); `raw` = the header block as text',
   }),
   receive_all_changes: flag
     .optional()
@@ -127,7 +128,11 @@ export const webhookView = z
     ...filterViews,
     include_body: z.boolean(),
     body_type: z.string().optional(),
-    include_header: z.union([z.boolean(), z.literal('raw')]),
+    include_header: z.boolean(),
+    header_format: z
+      .enum(['parsed', 'raw'])
+      .optional()
+      .meta({ description: 'with include_header: how callbacks carry the header; set by include_header=1 or raw' }),
     receive_all_changes: z.boolean(),
     receive_drafts: z.boolean(),
     receive_historical: z.boolean(),

@@ -85,7 +85,8 @@ suite('webhooks over the API', () => {
           ...everything,
           active: false,
           include_body: true,
-          include_header: 'raw',
+          include_header: true,
+          header_format: 'raw',
           receive_all_changes: true,
           receive_drafts: true,
         }
@@ -108,12 +109,13 @@ suite('webhooks over the API', () => {
         assert.deepEqual(edited, { success: true, resource_url: `${rig.url}${base()}/${id}` })
         const removed = ['filter_cc', 'failure_notif_url', 'retry_schedule', 'body_type']
         const rest = Object.fromEntries(Object.entries(everything).filter(([key]) => !removed.includes(key)))
-        assert.deepEqual(await get(id), { ...bare(id), ...rest, filter_subject: 'other', include_header: true })
+        const header = { include_header: true, header_format: 'parsed' }
+        assert.deepEqual(await get(id), { ...bare(id), ...rest, filter_subject: 'other', ...header })
         await rig.ok('POST', `${base()}/${id}`, { active: 0, include_header: 0, retry_schedule: '1s,7d' })
         const paused = await get(id)
         assert.deepEqual(
-          [paused['active'], paused['include_header'], paused['retry_schedule']],
-          [false, false, '1s,7d'],
+          [paused['active'], paused['include_header'], paused['header_format'], paused['retry_schedule']],
+          [false, false, undefined, '1s,7d'],
         )
         const bad = await rig.call('POST', `${base()}/${id}`, { retry_schedule: '1s,often' })
         assert.equal(bad.status, 400)

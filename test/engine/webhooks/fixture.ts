@@ -62,7 +62,11 @@ export function createTestMail(): TestMail {
     },
     fetchHeaders() {
       if (mail.broken !== null) return Promise.reject(mail.broken)
-      return Promise.resolve(Buffer.from('Subject: Hello\r\nX-Note: one\r\nX-Note: two\r\n\r\n'))
+      return Promise.resolve(
+        Buffer.from(
+          'Subject: Hello\r\nX-Note: one\r\nx-note: two\r\nMessage-Id: <1@x>\r\nMime-version: 1.0\r\nDKIM-SIGNATURE: v=1\r\n\r\n',
+        ),
+      )
     },
   }
   return mail

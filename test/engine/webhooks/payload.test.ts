@@ -146,7 +146,13 @@ suite('payload', () => {
     assert.deepEqual(one.data['bodies'], [
       { type: 'text/plain', charset: 'utf-8', body_section: '1.1', content: 'Grüße' },
     ])
-    assert.deepEqual(one.data['headers'], { subject: ['Hello'], 'x-note': ['one', 'two'] })
+    assert.deepEqual(one.data['headers'], {
+      Subject: ['Hello'],
+      'X-Note': ['one', 'two'],
+      'Message-ID': ['<1@x>'],
+      'MIME-Version': ['1.0'],
+      'DKIM-Signature': ['v=1'],
+    })
     const two = await deliver({ includeBody: true, includeHeader: 'raw' }, '2.0', texts)
     assert.equal((two.data['bodies'] as unknown[]).length, 2)
     assert.match(String(two.data['headers']), /^Subject: Hello\r\n/)
