@@ -1,6 +1,5 @@
 /** The Call that a handler is given: a thin view of the exchange, made once per request. */
-import type { AccountRecord, DeveloperRecord, Engine, UserRecord } from '../engine/index.ts'
-import type { Budget } from './budget.ts'
+import type { AccountRecord, Budget, DeveloperRecord, Engine, Release, UserRecord } from '../engine/index.ts'
 import type { Exchange, FrameContext } from './exchange.ts'
 import type { Limits } from './middleware/limits.ts'
 import type { Call } from './route.ts'
@@ -58,9 +57,9 @@ export function createCall({ engine, limits, budget }: Deps, ctx: FrameContext):
 }
 
 /** When the answer is out; a client that does not read it must not hold the share for ever. */
-function giveBackWith({ res }: FrameContext, giveBack: () => void, stallMs: number): void {
+function giveBackWith({ res }: FrameContext, giveBack: Release, stallMs: number): void {
   if (res.closed) giveBack()
-  else res.once('close', giveBack)
+  else res.once('close', () => giveBack())
   res.setTimeout(stallMs, () => res.destroy())
 }
 

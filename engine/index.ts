@@ -2,6 +2,7 @@
 export { isBeingRead } from './accounts/being-read.ts'
 export { isReadAnew } from './accounts/commands/placed.ts'
 export * from './accounts/types.ts'
+export * from './budget.ts'
 export * from './config.ts'
 export type * from './developers.ts'
 export type { DiscoveredSettings, Discovery } from './discovery/discover.ts'

@@ -2,12 +2,11 @@
  * What is refused before its handler is reached (a bad parameter, a broken body, a wrong method, too many calls) concerns the user
  * and the email account of its path all the same: the answer names them, to the developer whose they are.
  */
-import { toAppError, type Engine } from '../../engine/index.ts'
+import { toAppError, type Budget, type Engine } from '../../engine/index.ts'
 import type { FrameContext, Middleware } from '../exchange.ts'
 import { createCall } from '../frame-call.ts'
 import type { Call } from '../route.ts'
 import { decodePercent } from '../wire.ts'
-import type { Budget } from '../budget.ts'
 import type { Limits } from './limits.ts'
 
 interface Deps {

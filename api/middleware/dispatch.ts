@@ -1,12 +1,11 @@
 /** Validates, calls the handler within MAILROOM_REQUEST_TIMEOUT, and sends what it gave. The last middleware. */
 import { Readable } from 'node:stream'
-import { AppError, type Engine } from '../../engine/index.ts'
+import { AppError, type Budget, type Engine } from '../../engine/index.ts'
 import { sendAnswer } from '../answer.ts'
 import type { Middleware } from '../exchange.ts'
 import { createCall, type FrameCall } from '../frame-call.ts'
 import { StreamAnswer } from '../route.ts'
 import { readInput } from '../validate.ts'
-import type { Budget } from '../budget.ts'
 import type { Limits } from './limits.ts'
 
 interface Deps {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import fc from 'fast-check'
-import { createBudget } from '../../../api/budget.ts'
+import { createBudget } from '../../engine/budget.ts'
 
 const never = new AbortController().signal
 
@@ -32,6 +32,26 @@ suite('a budget', () => {
     const next = budget.take(1, never)
     giveBack()
     ;(await next)()
+  })
+
+  test('a part of a share can be given back before the rest, and no more than it was', async () => {
+    const budget = createBudget(10)
+    const giveBack = await budget.take(8, never)
+    giveBack(9)
+    const begun: string[] = []
+    const [four, one] = [budget.take(4, never), budget.take(1, never)].map((taking, index) =>
+      taking.then((release) => (begun.push(`${index}`), release)),
+    )
+    await turn()
+    assert.deepEqual(begun, [], '2 are free')
+    giveBack(6)
+    await four
+    await turn()
+    assert.deepEqual(begun, ['0'], 'all are out')
+    giveBack()
+    giveBack(3)
+    await one
+    ;(await budget.take(5, never))()
   })
 
   test('who gives up leaves the queue, and lets those behind it pass', async () => {

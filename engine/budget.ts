@@ -1,11 +1,14 @@
 /**
- * A bound on what calls hold in memory together. Whoever is about to hold much takes its share first, in the order of asking, and
- * gives it back when the answer is out; who would be too much waits.
+ * A bound on what many hold in memory together. Whoever is about to hold much takes its share first, in the order of asking, and
+ * gives it back at the end; who would be too much waits.
  */
 export interface Budget {
   /** Resolves with how to give the share back. Rejects with the signal's reason when it aborts first. */
-  take(bytes: number, signal: AbortSignal): Promise<() => void>
+  take(bytes: number, signal: AbortSignal): Promise<Release>
 }
+
+/** Gives a share back, or all of it but `keep` bytes. */
+export type Release = (keep?: number) => void
 
 interface Waiting {
   readonly bytes: number
@@ -39,11 +42,11 @@ export function createBudget(total: number): Budget {
       queue.push(waiting)
       next()
       await promise.finally(() => signal.removeEventListener('abort', leave))
-      let given = false
-      return () => {
-        if (given) return
-        given = true
-        free += bytes
+      let held = bytes
+      return (keep = 0) => {
+        const left = Math.min(held, keep)
+        free += held - left
+        held = left
         next()
       }
     },
