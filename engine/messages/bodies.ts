@@ -14,17 +14,17 @@ function charsetOfHtml(bytes: Buffer): string | null {
   return found !== null && isKnownCharset(found) && !/^utf-?(?:16|32)/i.test(found) ? found : null
 }
 
+type Described = Pick<BodyPartRecord, 'type' | 'charset' | 'encoding' | 'flowed' | 'delSp'>
+
 /**
  * Body text in UTF-8 characters: transfer encoding and charset undone, byte-order mark gone, lines end in LF,
- * format=flowed joined to paragraphs. `bytes` may be cut at a size limit. Never throws.
+ * format=flowed joined to paragraphs. `cut` = the bytes are the beginning of a longer part: what is not whole at their end is left
+ * out. Never throws.
  */
-export function decodeBody(
-  bytes: Uint8Array,
-  part: Pick<BodyPartRecord, 'type' | 'charset' | 'encoding' | 'flowed' | 'delSp'>,
-): string {
-  const decoded = decodeTransfer(bytes, part.encoding)
+export function decodeBody(bytes: Uint8Array, part: Described, cut = false): string {
+  const decoded = decodeTransfer(bytes, part.encoding, cut)
   const declared = part.charset !== null && isKnownCharset(part.charset) ? part.charset : null
   const charset = declared ?? (part.type === 'text/html' ? charsetOfHtml(decoded) : null)
-  const text = decodeText(decoded, charset ?? part.charset).replaceAll('\r\n', '\n')
+  const text = decodeText(decoded, charset ?? part.charset, cut).replaceAll('\r\n', '\n')
   return part.flowed ? unflow(text, part.delSp) : text
 }

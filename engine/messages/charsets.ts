@@ -104,7 +104,7 @@ function wholeLength(bytes: Uint8Array): number {
 }
 
 /** Text without a (usable) declaration: ISO-2022-JP by its escapes, UTF-8 when it is valid, else windows-1252. */
-function decodeGuessed(bytes: Buffer): string {
+function decodeGuessed(bytes: Buffer, cut: boolean): string {
   const escape = bytes.indexOf('\x1b$')
   if (escape >= 0 && (bytes[escape + 2] === 0x42 || bytes[escape + 2] === 0x40)) {
     return decodeShiftingCharset(bytes, 'iso2022jp')
@@ -112,7 +112,8 @@ function decodeGuessed(bytes: Buffer): string {
   const whole = bytes.subarray(0, wholeLength(bytes))
   // A lone letter of Latin-1 at the end looks like the start of a character that was cut off: only where others came before it.
   const cutUtf8 = whole.length < bytes.length && isUtf8(whole) && !isAscii(whole)
-  return isUtf8(bytes) || cutUtf8 ? utf8.decode(bytes) : iconv.decode(bytes, 'windows-1252')
+  if (isUtf8(bytes) || cutUtf8) return utf8.decode(cut ? whole : bytes)
+  return iconv.decode(bytes, 'windows-1252')
 }
 
 /** A byte-order mark outweighs the label, where the rest agrees with it. */
@@ -132,20 +133,31 @@ function markedDecoder(bytes: Buffer, labelled: string | null): string | null {
   return null
 }
 
+/** `cut` = a character that was cut off at the end is left out. Without a mark UTF-32 is big-endian, unless its zeros say otherwise. */
+function decodeNamed(bytes: Buffer, decoder: string, cut: boolean): string {
+  // Unicode, D101.
+  const reader = iconv.getDecoder(decoder, decoder === 'utf32' ? { defaultEncoding: 'utf32be' } : {})
+  const text = reader.write(bytes)
+  return cut ? text.replace(/[\ud800-\udbff]$/, '') : text + (reader.end() ?? '')
+}
+
 /**
  * Bytes → text. `charset` as declared, null when nothing was. A byte-order mark goes; what a charset cannot hold becomes U+FFFD.
- * Text declared as UTF-8 is never read as anything else: a cut at a size limit must not turn it into another charset.
+ * Text declared as UTF-8 is never read as anything else: a cut at a size limit must not turn it into another charset. `cut` = the
+ * bytes are the beginning of a longer text: a character that is not whole at their end is left out.
  */
-export function decodeText(bytes: Uint8Array, charset: string | null): string {
+export function decodeText(bytes: Uint8Array, charset: string | null, cut = false): string {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   const labelled = decoderOf(charset)
   const decoder = markedDecoder(buffer, labelled) ?? labelled
-  if (decoder === null) return decodeGuessed(buffer).toWellFormed()
-  if (decoder === 'utf-8') return utf8.decode(buffer)
-  if (decoder.startsWith('shift:')) return decodeShiftingCharset(buffer, decoder.slice(6)).toWellFormed()
-  // Without a mark UTF-32 is big-endian (Unicode, D101), unless its zeros say otherwise.
-  const options = decoder === 'utf32' ? ({ defaultEncoding: 'utf32be' } as const) : {}
-  return iconv.decode(buffer, decoder, options).toWellFormed()
+  if (decoder === null) return decodeGuessed(buffer, cut).toWellFormed()
+  if (decoder === 'utf-8') return utf8.decode(cut ? buffer.subarray(0, wholeLength(buffer)) : buffer)
+  if (decoder.startsWith('shift:')) {
+    const text = decodeShiftingCharset(buffer, decoder.slice(6)).toWellFormed()
+    // The last character may be half of a pair.
+    return cut ? text.slice(0, -1) : text
+  }
+  return decodeNamed(buffer, decoder, cut).toWellFormed()
 }
 
 /**

@@ -22,10 +22,11 @@ export function createTransferDecoder(encoding: string): TransferDecoder {
   return identity()
 }
 
-/** All at once. Never throws. */
-export function decodeTransfer(bytes: Uint8Array, encoding: string): Buffer {
+/** All at once. `cut` = more would follow: what is held back until it is known is left out. Never throws. */
+export function decodeTransfer(bytes: Uint8Array, encoding: string, cut = false): Buffer {
   const decoder = createTransferDecoder(encoding)
   const first = decoder.write(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength))
+  if (cut) return first
   const last = decoder.end()
   return last.length === 0 ? first : Buffer.concat([first, last])
 }

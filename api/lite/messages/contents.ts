@@ -218,7 +218,7 @@ function bodyOf(part: BodyPartRecord, bytes: Buffer | undefined, most: number): 
   return {
     ...presentBody(part),
     charset: 'utf-8',
-    content: decodeBody(found, part),
+    content: decodeBody(found, part, cut),
     ...(cut ? { truncated: true } : {}),
   }
 }

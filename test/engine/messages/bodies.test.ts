@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { suite, test } from 'node:test'
 import fc from 'fast-check'
+import iconv from 'iconv-lite'
 import { decodeBody } from '../../../engine/messages/bodies.ts'
 import { unflow } from '../../../engine/messages/flowed.ts'
 
@@ -32,6 +33,53 @@ test('decodeBody: a text cut at a limit is still in its charset', () => {
   assert.equal(decodeBody(bytes.subarray(0, 19), plain), `${'é'.repeat(9)}\ufffd`)
   assert.equal(decodeBody(bytes.subarray(0, 19), { ...plain, charset: null }), `${'é'.repeat(9)}\ufffd`)
 })
+
+suite('decodeBody: what was cut at a limit ends with a whole character', () => {
+  const text = 'Grüße 漢字かな'.repeat(6)
+  const emoji = 'a😀b'.repeat(20)
+  const encoded: readonly (readonly [charset: string, text: string])[] = [
+    ...['utf-8', 'utf-16', 'utf-16le', 'utf-16be', 'utf-32le', 'utf-32be', 'gb18030'].flatMap((charset) => [
+      [charset, text] as const,
+      [charset, emoji] as const,
+    ]),
+    ...['shift_jis', 'euc-jp', 'big5', 'cp949'].map((charset) => [charset, '漢字'.repeat(20)] as const),
+  ]
+  for (const [charset, whole] of encoded) {
+    for (const encoding of ['8bit', 'base64', 'quoted-printable']) {
+      test(`${charset}, ${encoding}, ${whole.slice(0, 3)}…`, () => {
+        const bytes = transferred(iconv.encode(whole, charset), encoding)
+        const part = { ...plain, charset, encoding }
+        for (let end = 40; end < bytes.length; end += 1) {
+          const read = decodeBody(bytes.subarray(0, end), part, true)
+          assert.ok(whole.startsWith(read), `${end}: ${JSON.stringify(read.slice(-5))}`)
+          assert.ok(end < 100 || read.length > 0, `${end}: nothing`)
+        }
+        assert.equal(decodeBody(bytes, part), whole)
+      })
+    }
+  }
+
+  test('iso-2022-jp', () => {
+    const whole = '漢字かなabc'.repeat(9)
+    const bytes = Buffer.from('\x1b$B4A;z$+$J\x1b(Babc'.repeat(9))
+    assert.equal(decodeBody(bytes, { ...plain, charset: 'iso-2022-jp' }), whole)
+    for (let end = 1; end < bytes.length; end += 1) {
+      const read = decodeBody(bytes.subarray(0, end), { ...plain, charset: 'iso-2022-jp' }, true)
+      assert.ok(whole.startsWith(read), `${end}: ${JSON.stringify(read.slice(-5))}`)
+    }
+  })
+
+  test('also where no charset is declared', () => {
+    const bytes = Buffer.from('é'.repeat(10))
+    assert.equal(decodeBody(bytes.subarray(0, 19), { ...plain, charset: null }, true), 'é'.repeat(9))
+  })
+})
+
+function transferred(bytes: Buffer, encoding: string): Buffer {
+  if (encoding === '8bit') return bytes
+  if (encoding === 'base64') return Buffer.from(bytes.toString('base64'))
+  return Buffer.from(Array.from(bytes, (byte) => `=${byte.toString(16).padStart(2, '0')}`).join(''))
+}
 
 const flowed: readonly (readonly [why: string, text: string, delSp: boolean, joined: string])[] = [
   ['joins after a space', 'a \nb\nc', false, 'a b\nc'],
