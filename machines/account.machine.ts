@@ -5,11 +5,18 @@
  *   starting    entered at the start; left at once: paused / disabled / throttled / backoff as the resume record says, else connecting.
  *   connecting  entered at the start, after a wait or a probe's time, by WAKE, RESUME, CHECK_PASSED, by watch.rotate. From here and
  *               from syncing a CHECK_FAILED that decides leads to deciding.
- *     dialing     left by connect's outcome (syncing / deciding), by the deadline (deciding), by connect.queued (queued).
+ *     dialing     left by connect's outcome (online / deciding), by the deadline (deciding), by connect.queued (queued).
  *     queued      connect waits for our own login limiter, so no deadline; left by connect.dialing or connect's outcome.
- *   syncing     entered when the login stands; left when sync is done (watching), fails or is silent for the deadline (deciding).
- *   watching    entered when INBOX is caught up; left by watch.failed, an error or silence (deciding), by watch.rotate or
- *               WAKE with reconnect (connecting), by CHECK_FAILED with a rejection (deciding).
+ *   online      entered when the login stands; left by WAKE with reconnect (connecting; throttled while that lasts). Two regions:
+ *     mailbox     what the session does that watches INBOX.
+ *       syncing     left when sync is done (watching), fails or is silent for the deadline (deciding), by CHECK_FAILED that decides.
+ *       watching    entered when INBOX is caught up; left by watch.failed, an error or silence (deciding), by watch.rotate
+ *                   (connecting; throttled while that lasts), by CHECK_FAILED with a rejection (deciding).
+ *     logins      whether the command connection may log in. A login of its own that fails counts like any other, and leaves the
+ *                 session alone that is open already, until a rejection makes the account DISABLED (deciding).
+ *       free        left by command.failed (held).
+ *       held        no login before retryAt: left then (trying), by command.connected or CHECK_PASSED (free).
+ *       trying      one login is tried: left by command.connected or the actor's end (free), by command.failed or its error (held).
  *   deciding    entered after each failure, with its consequences already in the context; left at once: disabled, throttled or backoff.
  *   waiting
  *     backoff     left when retryAt comes, by WAKE or CHECK_PASSED (connecting), CHECK_FAILED (deciding).
@@ -24,8 +31,8 @@
  * stopped: the end.
  */
 import type { SnapshotFrom } from 'xstate'
-import { failureOf, lateFailure, reportOf, startContext, type AccountContext } from './account.rules.ts'
-import { accountChart, failing } from './account.setup.ts'
+import { failureOf, isThrottled, lateFailure, reportOf, startContext, type AccountContext } from './account.rules.ts'
+import { accountChart, failing, refusing } from './account.setup.ts'
 import type { Failure, Moment } from './events.ts'
 
 interface Told<TEvent> {
@@ -60,6 +67,8 @@ const connectNow = { target: '#account.running.life.connecting', reenter: true, 
 /** Whatever is under way: a person asked, and the mail server has answered. */
 const toldByCheck = { guard: { type: 'isVerdict', params: failure }, ...reported } as const
 const wantsNewSession = ({ event }: { readonly event: { readonly reconnect?: boolean } }) => event.reconnect === true
+/** A session is given up for a new one, which has to wait where the server has asked for peace meanwhile. */
+const toThrottled = '#account.running.life.waiting.throttled'
 
 const connecting = accountChart.createStateConfig({
   tags: 'connecting',
@@ -72,7 +81,7 @@ const connecting = accountChart.createStateConfig({
       attempt: context.resume.attempt,
       handover: context.handover,
     }),
-    onDone: { target: 'syncing', actions: { type: 'connected', params: doneAt } },
+    onDone: { target: 'online', actions: { type: 'connected', params: doneAt } },
     onError: rejected,
   },
   on: {
@@ -103,7 +112,7 @@ const syncing = accountChart.createStateConfig({
     onError: rejected,
   },
   on: {
-    WAKE: [{ guard: wantsNewSession, ...connectNow }, { actions: forget }],
+    WAKE: { guard: 'staysOnline', actions: forget },
     CHECK_FAILED: toldByCheck,
   },
   states: {
@@ -121,8 +130,10 @@ const watching = accountChart.createStateConfig({
   invoke: { id: 'watch', src: 'watch', input: mailbox, onDone: ended, onError: rejected },
   on: {
     'watch.failed': reported,
-    'watch.rotate': { target: 'connecting', actions: [hear, 'handOver'] },
-    WAKE: { guard: wantsNewSession, ...connectNow },
+    'watch.rotate': [
+      { guard: ({ context, event }) => isThrottled(context, event.at), target: toThrottled, actions: hear },
+      { target: '#account.running.life.connecting', actions: [hear, 'handOver'] },
+    ],
     // The open session speaks against every other failure of a second login.
     CHECK_FAILED: { guard: { type: 'isRejection', params: failure }, ...reported },
   },
@@ -133,6 +144,52 @@ const watching = accountChart.createStateConfig({
       on: { 'watch.alive': { target: 'alive', reenter: true, actions: hear } },
     },
   },
+})
+
+const logins = accountChart.createStateConfig({
+  initial: 'free',
+  on: {
+    'command.failed': refusing(({ event }: Told<{ readonly failure: Failure }>) => event.failure),
+    'command.connected': { target: '.free', actions: { type: 'admitted', params: at } },
+  },
+  states: {
+    free: {},
+    held: {
+      tags: 'held',
+      after: { wait: { target: 'trying', actions: 'waited' } },
+      on: {
+        CHECK_PASSED: {
+          guard: ({ context, event }) => !isThrottled(context, event.at),
+          target: 'free',
+          actions: { type: 'admitted', params: at },
+        },
+      },
+    },
+    trying: {
+      invoke: {
+        id: 'relogin',
+        src: 'relogin',
+        input: mailbox,
+        onDone: { target: 'free', actions: { type: 'admitted', params: doneAt } },
+        onError: refusing(({ context, event }: Told<{ readonly error: unknown }>) => failureOf(context, event.error)),
+      },
+    },
+  },
+})
+
+const online = accountChart.createStateConfig({
+  type: 'parallel',
+  on: {
+    WAKE: [
+      {
+        guard: ({ context, event }) => wantsNewSession({ event }) && isThrottled(context, event.now),
+        target: toThrottled,
+        actions: { type: 'hear', params: ({ event }) => ({ at: event.now }) },
+      },
+      { guard: wantsNewSession, ...connectNow },
+    ],
+  },
+  states: { mailbox: { initial: 'syncing', states: { syncing, watching } }, logins },
 })
 
 const waiting = accountChart.createStateConfig({
@@ -234,8 +291,7 @@ export const accountMachine = accountChart.createMachine({
               ],
             },
             connecting,
-            syncing,
-            watching,
+            online,
             deciding: {
               always: [
                 { guard: 'rejected', target: 'disabled' },

@@ -65,6 +65,8 @@ export interface AccountContext {
   readonly jitter: number
   /** The next connect is a planned hand-over. */
   readonly handover: boolean
+  /** Failed logins in a row of the command connection, while the session that watches is open. */
+  readonly refusals: number
   /** Counts what has to be stored; `writing` is under way, `recorded` is stored. */
   readonly revision: number
   readonly writing: number
@@ -94,6 +96,7 @@ export function startContext(input: AccountInput): AccountContext {
     since: input.now,
     jitter: input.jitter,
     handover: false,
+    refusals: 0,
     revision: 0,
     writing: 0,
     recorded: 0,
@@ -117,35 +120,84 @@ export function heard(context: AccountContext, at: number): Part {
   return { heardAt: Math.max(context.heardAt, at) }
 }
 
+/** Strikes in a row with this failure. */
+function strikesWith({ resume, settings }: AccountContext, failure: Failure): number {
+  if (!isStrike(failure.class)) return resume.strikes
+  return Math.max(resume.strikes + 1, failure.decides === true ? settings.strikes : 0)
+}
+
+/** Whether the account is DISABLED because of this failure. */
+export function disables(context: AccountContext, failure: Failure): boolean {
+  const enough = context.status === 'DISABLED' || strikesWith(context, failure) >= context.settings.strikes
+  return isStrike(failure.class) && enough
+}
+
 export function afterFailure(context: AccountContext, failure: Failure): Part {
-  const strike = isStrike(failure.class)
-  const counted = context.resume.strikes + (strike ? 1 : 0)
-  const strikes = strike && failure.decides === true ? Math.max(counted, context.settings.strikes) : counted
+  const strikes = strikesWith(context, failure)
   const attempt = context.resume.attempt + 1
-  const disables = strike && (context.status === 'DISABLED' || strikes >= context.settings.strikes)
-  const delay = disables ? context.settings.disabledProbeMs : retryDelayMs(context, failure, attempt, strikes)
+  const isDisabling = disables(context, failure)
   const { class: failureClass, message, at } = failure
-  // One hint never shortens another that is still in force.
-  const earliest = isThrottled(context, at) ? (context.resume.retryAt ?? 0) : 0
-  const retryAt = Math.max(at + delay, earliest)
+  const next = { attempt, strikes }
+  const told = isHushed(context, failure)
+    ? { message: isDisabling ? message : context.message, resume: { ...context.resume, ...next } }
+    : {
+        message,
+        resume: {
+          ...context.resume,
+          ...next,
+          retryAt: Math.max(at + delayMs(context, failure, next), pendingAt(context, at)),
+          lastError: { class: failureClass, message, at },
+        },
+      }
   return {
     ...heard(context, at),
-    status: disables ? 'DISABLED' : context.status,
-    message,
-    resume: {
-      ...context.resume,
-      attempt,
-      strikes,
-      retryAt,
-      lastError: { class: failureClass, message, at },
-    },
+    ...told,
+    status: isDisabling ? 'DISABLED' : context.status,
     jitter: failure.jitter,
     handover: false,
+    refusals: 0,
     revision: context.revision + 1,
   }
 }
 
-function retryDelayMs({ settings }: AccountContext, failure: Failure, attempt: number, strikes: number): number {
+/** While the server asks for peace, another failure changes neither the reason nor the time. */
+function isHushed(context: AccountContext, failure: Failure): boolean {
+  return failure.class !== 'throttled' && isThrottled(context, failure.at)
+}
+
+/** A wait in force that a further failure never shortens: the server's hint, and that after a rejected login beside the open session. */
+function pendingAt(context: AccountContext, at: number): number {
+  const { lastError, retryAt } = context.resume
+  const isRejected = context.refusals > 0 && lastError !== null && isStrike(lastError.class)
+  return isRejected || isThrottled(context, at) ? (retryAt ?? 0) : 0
+}
+
+/**
+ * The login of a command connection failed. `attempt` counts attempts to be online, so that these have a count of their own.
+ */
+export function afterRefusal(context: AccountContext, failure: Failure): Part {
+  const { resume, refusals } = context
+  const failed = afterFailure({ ...context, resume: { ...resume, attempt: refusals } }, failure)
+  return {
+    ...failed,
+    handover: context.handover,
+    refusals: refusals + 1,
+    resume: { ...(failed.resume ?? resume), attempt: resume.attempt },
+  }
+}
+
+/** A login beside the open session went well: nothing speaks against the next one. */
+export function afterAdmission(context: AccountContext, at: number): Part {
+  return context.refusals === 0 ? heard(context, at) : { ...afterProof({ ...context, refusals: 0 }, at), refusals: 0 }
+}
+
+function delayMs(
+  context: AccountContext,
+  failure: Failure,
+  { attempt, strikes }: Pick<AccountResume, 'attempt' | 'strikes'>,
+): number {
+  const { settings } = context
+  if (disables(context, failure)) return settings.disabledProbeMs
   if (failure.class === 'throttled') {
     return hintedMs(failure.retryAfterMs ?? settings.throttleDefaultMs, settings.throttleMaxMs, failure.jitter)
   }
@@ -161,16 +213,22 @@ export function afterConnect(context: AccountContext, at: number): Part {
   return {
     ...heard(context, at),
     handover: false,
+    refusals: 0,
     resume: { ...context.resume, lastConnectedAt: at },
   }
 }
 
 /**
  * The server obeys commands: strikes, error and DISABLED are cleared. `attempt` stays until the catch-up is
- * complete, so that a server which lets us in and then drops us is not tried ever faster.
+ * complete, so that a server which lets us in and then drops us is not tried ever faster. What a newer login met stays: that this
+ * session is open says nothing against it.
  */
 export function afterProof(context: AccountContext, at: number): Part {
-  const { resume, status, message } = context
+  const { resume, status, message, refusals } = context
+  if (refusals > 0) {
+    if (status === 'OK') return heard(context, at)
+    return { ...heard(context, at), status: 'OK', resume: { ...resume, strikes: 0 }, revision: context.revision + 1 }
+  }
   const clear = status === 'OK' && message === null && resume.strikes === 0 && resume.lastError === null
   if (clear) return heard(context, at)
   return {
@@ -184,11 +242,9 @@ export function afterProof(context: AccountContext, at: number): Part {
 
 /** Caught up: nothing is left of earlier failures. Always stored, for lastConnectedAt. */
 export function afterSync(context: AccountContext, at: number): Part {
-  return {
-    ...afterProof(context, at),
-    resume: { ...context.resume, attempt: 0, strikes: 0, retryAt: null, lastError: null },
-    revision: context.revision + 1,
-  }
+  const { resume = context.resume, ...proof } = afterProof(context, at)
+  const rest = context.refusals > 0 ? {} : { strikes: 0, retryAt: null, lastError: null }
+  return { ...proof, resume: { ...resume, attempt: 0, ...rest }, revision: context.revision + 1 }
 }
 
 /** All folders are read for the first time. Told again, it changes nothing. */
@@ -207,6 +263,7 @@ export function afterWake(context: AccountContext, now: number, jitter: number):
     ...heard(context, now),
     jitter,
     handover: false,
+    refusals: 0,
     resume: { ...context.resume, attempt: 0, strikes: 0, retryAt: null },
     revision: context.revision + 1,
   }

@@ -1,14 +1,17 @@
 /** The account chart's parts by name: types, placeholders, actions (assign and emit only), guards, delays. */
 import { assign, emit, setup, type EventObject } from 'xstate'
 import {
+  afterAdmission,
   afterConnect,
   afterFailure,
   afterInitialSync,
   afterProof,
+  afterRefusal,
   afterResume,
   afterSync,
   afterWait,
   afterWake,
+  disables,
   heard,
   isStrike,
   isThrottled,
@@ -30,7 +33,17 @@ import type {
 import { callbackActor, promiseActor } from './placeholders.ts'
 
 export type AccountTag =
-  'ok' | 'disabled' | 'connecting' | 'queued' | 'syncing' | 'watching' | 'waiting' | 'throttled' | 'paused' | 'stopped'
+  | 'ok'
+  | 'disabled'
+  | 'connecting'
+  | 'queued'
+  | 'syncing'
+  | 'watching'
+  | 'held'
+  | 'waiting'
+  | 'throttled'
+  | 'paused'
+  | 'stopped'
 
 export const accountChart = setup({
   types: {
@@ -39,16 +52,18 @@ export const accountChart = setup({
     input: {} as AccountInput,
     emitted: {} as AccountEmitted,
     tags: {} as AccountTag,
-    children: {} as { connect: 'connect'; sync: 'sync'; watch: 'watch'; report: 'report' },
+    children: {} as { connect: 'connect'; sync: 'sync'; watch: 'watch'; relogin: 'relogin'; report: 'report' },
   },
   actors: {
     connect: promiseActor<DoneAt, ConnectInput>('connect'),
     sync: promiseActor<DoneAt, MailboxInput>('sync'),
     watch: callbackActor<EventObject, MailboxInput>('watch'),
+    relogin: promiseActor<DoneAt, MailboxInput>('relogin'),
     report: promiseActor<unknown, AccountReport>('report'),
   },
   actions: {
     fail: assign(({ context }, { failure }: { failure: Failure }) => afterFailure(context, failure)),
+    refuse: assign(({ context }, { failure }: { failure: Failure }) => afterRefusal(context, failure)),
     announceFailure: emit(({ context }, { failure }: { failure: Failure }) => ({
       type: 'attempt.failed',
       accountId: context.accountId,
@@ -63,6 +78,7 @@ export const accountChart = setup({
     })),
     hear: assign(({ context }, { at }: { at: number }) => heard(context, at)),
     connected: assign(({ context }, { at }: { at: number }) => afterConnect(context, at)),
+    admitted: assign(({ context }, { at }: { at: number }) => afterAdmission(context, at)),
     proved: assign(({ context }, { at }: { at: number }) => afterProof(context, at)),
     synced: assign(({ context }, { at }: { at: number }) => afterSync(context, at)),
     initialSyncDone: assign(({ context }, { at }: { at: number }) => afterInitialSync(context, at)),
@@ -87,9 +103,11 @@ export const accountChart = setup({
     throttled: ({ context }) => isThrottled(context, context.heardAt),
     throttledAt: ({ context }, { now }: { now: number }) => isThrottled(context, now),
     mustWait: ({ context }) => context.resume.retryAt !== null && context.resume.retryAt > context.heardAt,
+    disables: ({ context }, { failure }: { failure: Failure }) => disables(context, failure),
     isRejection: (_, { failure }: { failure: Failure }) => isStrike(failure.class),
     isVerdict: (_, { failure }: { failure: Failure }) => failure.decides === true && isStrike(failure.class),
     isThrottling: (_, { failure }: { failure: Failure }) => failure.class === 'throttled',
+    staysOnline: ({ context, event }) => event.type === 'WAKE' && event.reconnect !== true && context.refusals === 0,
     dirty: ({ context }) => context.revision !== context.recorded,
   },
   delays: {
@@ -112,4 +130,19 @@ export function failing<TArgs>(read: (args: TArgs) => Failure) {
       { type: 'announceFailure', params },
     ],
   } as const
+}
+
+/** The login of a command connection failed: the open session goes on, unless this makes the account DISABLED. */
+export function refusing<TArgs>(read: (args: TArgs) => Failure) {
+  const params = (args: TArgs) => ({ failure: read(args) })
+  return [
+    { guard: { type: 'disables', params }, ...failing(read) },
+    {
+      target: '#account.running.life.online.logins.held',
+      actions: [
+        { type: 'refuse', params },
+        { type: 'announceFailure', params },
+      ],
+    },
+  ] as const
 }

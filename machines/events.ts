@@ -33,7 +33,7 @@ export interface Failure {
   readonly decides?: boolean
 }
 
-/** What `connect` and `sync` reject with. Anything else that they throw counts as `protocol` with a general message. */
+/** What `connect`, `sync` and `relogin` reject with. Anything else that they throw counts as `protocol` with a general message. */
 export class AttemptFailed extends Error {
   override readonly name = 'AttemptFailed'
   readonly failure: Failure
@@ -71,6 +71,9 @@ export type AccountEvent =
   /** A login outside the chart (force_status_check on a second connection) went well, or failed. */
   | { readonly type: 'CHECK_PASSED'; readonly at: number }
   | { readonly type: 'CHECK_FAILED'; readonly failure: Failure }
+  /** The command connection, beside the session that watches, has logged in, or its login failed. */
+  | { readonly type: 'command.connected'; readonly at: number }
+  | { readonly type: 'command.failed'; readonly failure: Failure }
   /** connect waits for its turn (login limiter): the deadline rests. */
   | { readonly type: 'connect.queued'; readonly at: number }
   /** connect has its turn: the deadline counts from here. */
@@ -104,12 +107,12 @@ export interface ConnectInput {
   readonly handover: boolean
 }
 
-/** Output of `connect` and `sync`: when it was done. The session itself stays with the engine. */
+/** Output of `connect`, `sync` and `relogin`: when it was done. The session itself stays with the engine. */
 export interface DoneAt {
   readonly at: number
 }
 
-/** Input of `sync` and `watch`. */
+/** Input of `sync`, `watch` and `relogin`. */
 export interface MailboxInput {
   readonly accountId: string
 }

@@ -43,9 +43,10 @@ const webhookStates = [
   'draining',
 ] as const satisfies readonly WebhookTag[]
 
-/** null when nothing is timed: watching, paused, stopped, or at our own login limiter. */
+/** null when nothing is timed: watching with nothing in the way, paused, stopped, or at our own login limiter. */
 export function nextOf(snapshot: AccountSnapshot): NextStep | null {
   const { resume, since, heardAt, settings } = snapshot.context
+  if (snapshot.hasTag('held')) return { what: 'logs in for commands again', at: resume.retryAt ?? heardAt }
   switch (accountStateOf(snapshot)) {
     case 'throttled':
       return { what: 'connects again when the server allows it', at: resume.retryAt ?? heardAt }

@@ -43,6 +43,10 @@ export function accountLogic({ sync, runtimeOf, report }: ActorDeps) {
       watch: fromCallback<EventObject, MailboxInput>(({ input, sendBack }) =>
         watchActor(sync, runtimeOf(input.accountId), sendBack),
       ),
+      relogin: fromPromise<DoneAt, MailboxInput>(async ({ input }) => {
+        await attempt(sync, () => runtimeOf(input.accountId).relogin())
+        return { at: now() }
+      }),
       report: fromPromise<unknown, AccountReport>(({ input }) => report(input)),
     },
   })
@@ -89,7 +93,7 @@ const classOf: Partial<Record<AppError['code'], FailureClass>> = {
   internal: 'protocol',
 }
 
-export function failureFrom(sync: SyncDeps, thrown: unknown): Failure {
+export function failureFrom(sync: Pick<SyncDeps, 'log' | 'now'>, thrown: unknown): Failure {
   const error = toAppError(thrown)
   if (error.code === 'internal') sync.log.error({ err: error.cause ?? error }, 'a bug in an account actor')
   const failureClass = known.has(error.code) ? (error.code as FailureClass) : (classOf[error.code] ?? 'network')

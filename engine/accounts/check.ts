@@ -61,7 +61,12 @@ function failureError({ failure, message }: { readonly failure: ProbeFailure; re
 }
 
 /** Waits until what the chart knows is stored. An attempt that is under way hears nothing of a check: its own outcome is waited for. */
-async function recorded(registry: AccountRegistry, accountId: string, until: number, now: () => number): Promise<void> {
+export async function recorded(
+  registry: AccountRegistry,
+  accountId: string,
+  until: number,
+  now: () => number,
+): Promise<void> {
   while (now() < until) {
     const snapshot = registry.snapshot(accountId)
     if (snapshot === null) return

@@ -1,11 +1,16 @@
 /** What one attempt of an account holds: the watching session, the command connection, and the state that both share. */
 import { AppError } from '../errors.ts'
 import type { AccountRecord } from '../store/records.ts'
+import type { CommandLogins } from './command-logins.ts'
 import { createLane } from './lanes.ts'
 import { createLink, type Link } from './link.ts'
 import { login, type LoginDeps, type LoginStage } from './login.ts'
 import type { Session } from './session-types.ts'
 import { createAccountState, type AccountState } from './state.ts'
+
+export interface ConnectionDeps extends LoginDeps {
+  readonly commandLogins: CommandLogins
+}
 
 export interface Connection {
   readonly session: Session
@@ -23,7 +28,7 @@ export async function claimAccount({ store }: LoginDeps['sync'], accountId: stri
 
 /** Logs in to the account, as it was claimed. */
 export async function openConnection(
-  deps: LoginDeps,
+  deps: ConnectionDeps,
   account: AccountRecord,
   signal: AbortSignal,
   stage: LoginStage,
@@ -43,13 +48,20 @@ export async function closeConnection(connection: Connection): Promise<void> {
 }
 
 /** Opened later, if ever: by then the credential may be another one. */
-function commandLink(deps: LoginDeps, account: AccountRecord): Link {
+function commandLink(deps: ConnectionDeps, account: AccountRecord): Link {
   const { config, store } = deps.sync
+  const { commandLogins } = deps
   return createLink({
     lane: createLane(),
     open: async (priority, signal) => {
+      commandLogins.enter()
       const newest = (await store.accounts.get(account.id)) ?? account
-      return (await login(deps, newest, priority, signal)).session
+      const { session } = await login(deps, newest, priority, signal).catch(async (error: unknown) => {
+        // Of a link that has been closed: the chart has gone on to something else.
+        throw signal.aborted ? error : await commandLogins.failed(error)
+      })
+      commandLogins.connected()
+      return session
     },
     idleCloseMs: config.MAILROOM_COMMAND_IDLE_CLOSE,
     waitMs: config.MAILROOM_COMMAND_TIMEOUT,

@@ -8,14 +8,13 @@ import { createLane } from './lanes.ts'
 import { liveAccount } from './live.ts'
 import { createLoginLimiter } from './login-limiter.ts'
 import { withOwner } from './orphans.ts'
-import { createPool, type Pool } from './pool.ts'
+import { createPool, type Pool, type PoolDeps } from './pool.ts'
 import { createProbe, type Probe } from './probe.ts'
-import type { RuntimeDeps } from './runtime.ts'
 import { openSession } from './session/index.ts'
 import type { SyncDeps } from './state.ts'
 import type { Accounts } from './types.ts'
 
-export interface AccountsDeps extends Omit<SyncDeps, 'now' | 'writing'>, Pick<RuntimeDeps, 'sealer' | 'tokens'> {
+export interface AccountsDeps extends Omit<SyncDeps, 'now' | 'writing'>, Pick<PoolDeps, 'sealer' | 'tokens'> {
   readonly now?: () => number
 }
 
@@ -47,7 +46,7 @@ export function createAccounts({ sealer, tokens, now = Date.now, ...rest }: Acco
   }
 }
 
-function runtimeDeps(sync: SyncDeps, secrets: Pick<RuntimeDeps, 'sealer' | 'tokens'>): RuntimeDeps {
+function runtimeDeps(sync: SyncDeps, secrets: Pick<PoolDeps, 'sealer' | 'tokens'>): PoolDeps {
   const { config } = sync
   const backfill = createLane(config.MAILROOM_BACKFILL_CONCURRENCY)
   return {
@@ -60,7 +59,7 @@ function runtimeDeps(sync: SyncDeps, secrets: Pick<RuntimeDeps, 'sealer' | 'toke
   }
 }
 
-function createTrialLogin({ sync, limiter, tokens }: RuntimeDeps): Probe {
+function createTrialLogin({ sync, limiter, tokens }: PoolDeps): Probe {
   return createProbe({
     config: sync.config,
     openSession,

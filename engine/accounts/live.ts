@@ -38,12 +38,13 @@ async function absent({ accounts }: Pick<Store, 'accounts'>, accountId: string):
   })
 }
 
-function unavailable(snapshot: AccountSnapshot, now: number): AppError {
+/** Why the mail server cannot be used, and when the next try is. */
+export function unavailable(snapshot: AccountSnapshot, now: number, cause?: unknown): AppError {
   const { next, state, lastError } = describeAccount(snapshot)
   const details = { state, next, lastError }
-  const wait = next === null ? {} : { retryAfterMs: Math.max(1000, next.at - now) }
+  const options = { details, cause, ...(next === null ? {} : { retryAfterMs: Math.max(1000, next.at - now) }) }
   const why = lastError?.message ?? `the email account is ${state}`
   if (snapshot.hasTag('disabled'))
-    return new AppError('account_disabled', `the email account is DISABLED: ${why}`, { details, ...wait })
-  return new AppError('account_unavailable', `the mail server cannot be used now: ${why}`, { details, ...wait })
+    return new AppError('account_disabled', `the email account is DISABLED: ${why}`, options)
+  return new AppError('account_unavailable', `the mail server cannot be used now: ${why}`, options)
 }

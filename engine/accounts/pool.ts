@@ -8,6 +8,7 @@ import type { Config } from '../config.ts'
 import { createRegistry, type ActorRegistry } from '../observe/registry.ts'
 import type { AccountRecord } from '../store/records.ts'
 import { accountLogic } from './actors.ts'
+import { createCommandLogins } from './command-logins.ts'
 import { createReports } from './report.ts'
 import { createRuntime, type Runtime, type RuntimeDeps } from './runtime.ts'
 import type { SyncDeps } from './state.ts'
@@ -25,11 +26,15 @@ export interface Pool {
   stopAll(): Promise<void>
 }
 
-export function createPool(deps: RuntimeDeps): Pool {
+export type PoolDeps = Omit<RuntimeDeps, 'commandLogins'>
+
+export function createPool(deps: PoolDeps): Pool {
   const { config, now } = deps.sync
   const runtimes = new Map<string, Runtime>()
   const runtimeOf = (id: string): Runtime => {
-    const runtime = runtimes.get(id) ?? createRuntime(deps, id)
+    const known = runtimes.get(id)
+    if (known !== undefined) return known
+    const runtime = createRuntime({ ...deps, commandLogins: createCommandLogins(registry, deps.sync, id) }, id)
     runtimes.set(id, runtime)
     return runtime
   }

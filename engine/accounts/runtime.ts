@@ -5,11 +5,11 @@
 import { AppError } from '../errors.ts'
 import { attend } from './attend.ts'
 import type { BackgroundDeps } from './background.ts'
-import { claimAccount, closeConnection, openConnection, type Connection } from './connection.ts'
+import { claimAccount, closeConnection, openConnection, type Connection, type ConnectionDeps } from './connection.ts'
 import { firstRead } from './first-read.ts'
-import type { LoginDeps, LoginStage } from './login.ts'
+import type { LoginStage } from './login.ts'
 
-export interface RuntimeDeps extends LoginDeps {
+export interface RuntimeDeps extends ConnectionDeps {
   readonly slot: BackgroundDeps['slot']
 }
 
@@ -20,6 +20,8 @@ export interface Runtime {
   sync(signal: AbortSignal, progress: () => void): Promise<void>
   /** Resolves when stopped or when the session has to be renewed; rejects with what ended it. */
   watch(signal: AbortSignal, alive: () => void, completed: () => void): Promise<'stopped' | 'rotate'>
+  /** Opens the command connection, when it is not open, in the bounded time of a command. */
+  relogin(): Promise<void>
   /** Of the last claim; null before the first one and while one is under way. */
   epoch(): number | null
   /** For commands: what is live now, or null. */
@@ -51,6 +53,7 @@ export function createRuntime(deps: RuntimeDeps, accountId: string): Runtime {
     sync: (signal, progress) => owning(holder, signal, (connection) => firstRead(sync, connection, signal, progress)),
     watch: (signal, alive, completed) =>
       owning(holder, signal, (connection) => attend({ sync, slot, alive, completed }, connection, signal)),
+    relogin: async () => connectionOf(holder).link.run('api', () => Promise.resolve()),
     epoch: () => holder.epoch,
     live: () => holder.open,
     close: () => release(holder, holder.open),
@@ -63,14 +66,18 @@ async function release(holder: Holder, mine: Connection | null): Promise<void> {
   if (mine !== null) await closeConnection(mine)
 }
 
+function connectionOf({ open }: Holder): Connection {
+  if (open === null) throw new AppError('network', 'the connection is closed')
+  return open
+}
+
 /** Work over the open connection, which does not outlive a failure or the signal. */
 async function owning<T>(
   holder: Holder,
   signal: AbortSignal,
   work: (connection: Connection) => Promise<T>,
 ): Promise<T> {
-  const mine = holder.open
-  if (mine === null) throw new AppError('network', 'the connection is closed')
+  const mine = connectionOf(holder)
   const drop = () => void release(holder, mine)
   signal.addEventListener('abort', drop, { once: true })
   try {

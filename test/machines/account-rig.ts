@@ -58,9 +58,16 @@ export function accountRig(options: RigOptions = {}) {
   const connect = deferred<DoneAt, ConnectInput>(now)
   const sync = deferred<DoneAt, MailboxInput>(now)
   const watch = controlled<AccountEvent, { type: string }, MailboxInput>()
+  const relogin = deferred<DoneAt, MailboxInput>(now)
   const report = deferred<unknown, AccountReport>(now, () => (options.holdReports ? undefined : true))
   const machine = accountMachine.provide({
-    actors: { connect: connect.logic, sync: sync.logic, watch: watch.logic, report: report.logic },
+    actors: {
+      connect: connect.logic,
+      sync: sync.logic,
+      watch: watch.logic,
+      relogin: relogin.logic,
+      report: report.logic,
+    },
   })
   const input: AccountInput = {
     accountId: 'a1',
@@ -92,12 +99,14 @@ export function accountRig(options: RigOptions = {}) {
     connect,
     sync,
     watch,
+    relogin,
     report,
     emitted,
     errors,
     now,
     pass,
     failure,
+    attemptFailed: (failureClass: FailureClass) => new AttemptFailed(failure(failureClass)),
     tags: () => [...actor.getSnapshot().tags].sort().join(' '),
     context: () => actor.getSnapshot().context,
     resume: () => actor.getSnapshot().context.resume,
@@ -123,6 +132,11 @@ export function accountRig(options: RigOptions = {}) {
     },
     async connectFails(failureClass: FailureClass, more: Partial<Failure> = {}) {
       connect.last().reject(new AttemptFailed(failure(failureClass, more)))
+      await settle()
+    },
+    /** As the engine tells it: the login of the command connection. */
+    async commandFails(failureClass: FailureClass, more: Partial<Failure> = {}) {
+      actor.send({ type: 'command.failed', failure: failure(failureClass, more) })
       await settle()
     },
     async watchFails(failureClass: FailureClass, more: Partial<Failure> = {}) {

@@ -6,6 +6,7 @@ import { describeAccount } from '../../machines/view.ts'
 import { accountCoverage, accountRig, freshResume, settings } from './account-rig.ts'
 import { settle, startOfTime } from './rig.ts'
 import './account-online.scenarios.ts'
+import './account-logins.scenarios.ts'
 import './account-offline.scenarios.ts'
 
 test('a chart without its actors fails through its own paths', async () => {

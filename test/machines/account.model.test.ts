@@ -6,7 +6,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { AttemptFailed, failureClasses, type Failure } from '../../machines/events.ts'
-import { isStrike } from '../../machines/account.rules.ts'
+import { isStrike, isThrottled } from '../../machines/account.rules.ts'
 import { accountRig, settings, type AccountRig } from './account-rig.ts'
 import { settle } from './rig.ts'
 
@@ -22,6 +22,7 @@ const steps = fc.oneof(
   { weight: 5, arbitrary: fc.record({ do: fc.constant('pass' as const), ms: fc.nat(400_000) }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('pass' as const), ms: fc.constant(6 * 3_600_000) }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('check' as const), failure: failures }) },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant('command fails' as const), failure: failures }) },
   {
     weight: 4,
     arbitrary: fc.record({
@@ -35,6 +36,7 @@ const steps = fc.oneof(
         'nap' as const,
         'queued' as const,
         'passed' as const,
+        'command connects' as const,
         'report fails' as const,
       ),
     }),
@@ -76,6 +78,14 @@ async function take(rig: AccountRig, step: Step): Promise<void> {
       break
     case 'check':
       rig.actor.send({ type: 'CHECK_FAILED', failure: rig.failure(step.failure.class, step.failure) })
+      break
+    case 'command fails':
+      // As the engine does it: while the login of commands is held, none is tried.
+      if (rig.actor.getSnapshot().hasTag('held')) await rig.pass((rig.resume().retryAt ?? now) - now)
+      await rig.commandFails(step.failure.class, step.failure)
+      break
+    case 'command connects':
+      if (!rig.actor.getSnapshot().hasTag('held')) rig.actor.send({ type: 'command.connected', at: now })
       break
     case 'PAUSE':
       rig.actor.send({ type: 'PAUSE' })
@@ -121,19 +131,27 @@ function assertTagged(rig: AccountRig): void {
   assert.ok(alive.length === 1 || (alive.length === 0 && tags.has('disabled')), `tags: ${rig.tags()}`)
 }
 
-/** Whether this step, in this state, takes back the strikes: a success of the account's, or a person who starts anew. */
+/**
+ * Whether this step, in this state, takes back the strikes: a success of the account's, or a person who starts anew. A session that
+ * is open already takes back nothing that a newer login met.
+ */
 function clears(rig: AccountRig, step: Step): boolean {
   const { tags } = rig.actor.getSnapshot()
+  const { refusals, status } = rig.context()
+  const isProof = tags.has('syncing') && (refusals === 0 || status === 'DISABLED')
   const resting = (tags.has('waiting') && !tags.has('throttled')) || rig.tags() === 'disabled'
   switch (step.do) {
     case 'succeed':
     case 'progress':
-      return tags.has('syncing')
+      return isProof
     case 'passed':
-      return resting
+      return resting || (tags.has('held') && !isThrottled(rig.context(), rig.now()))
+    case 'command connects':
+      return refusals > 0 && !tags.has('held') && (tags.has('syncing') || tags.has('watching'))
     case 'WAKE':
-      return resting || tags.has('connecting') || tags.has('syncing')
+      return resting || tags.has('connecting') || (tags.has('syncing') && refusals === 0)
     case 'reconnect':
+      if (isThrottled(rig.context(), rig.now())) return false
       return resting || tags.has('connecting') || tags.has('syncing') || tags.has('watching')
     default:
       return false
@@ -146,15 +164,17 @@ function createReference(rig: AccountRig) {
   let throttledUntil = 0
   let seen = 0
   let connects = rig.connect.calls.length
+  let relogins = 0
   return {
     afterStep(cleared: boolean) {
       if (cleared) strikes = 0
       const fresh = rig.emitted.slice(seen)
       seen = rig.emitted.length
-      for (const call of rig.connect.calls.slice(connects)) {
-        assert.ok(call.at >= throttledUntil, 'connected although the server had asked for peace')
+      for (const call of [...rig.connect.calls.slice(connects), ...rig.relogin.calls.slice(relogins)]) {
+        assert.ok(call.at >= throttledUntil, 'logged in although the server had asked for peace')
       }
       connects = rig.connect.calls.length
+      relogins = rig.relogin.calls.length
       for (const event of fresh) {
         if (event.type === 'attempt.failed') {
           const { failure } = event
@@ -202,6 +222,32 @@ test('whatever happens, the promises hold', async () => {
       assert.equal(rig.actor.getSnapshot().status, 'done')
     }),
     { numRuns: 250 },
+  )
+})
+
+test('a login of commands that failed is always tried again, and never before its time', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(failures, { minLength: 1, maxLength: 12 }), async (list) => {
+      const rig = accountRig()
+      await rig.toWatching()
+      for (const [index, failure] of list.entries()) {
+        await rig.commandFails(failure.class, failure)
+        if (rig.context().status === 'DISABLED') return
+        const { retryAt } = rig.resume()
+        assert.ok(retryAt !== null && retryAt >= rig.now())
+        assert.equal(rig.tags(), 'held ok watching')
+        const hear = () => rig.watch.last().sendBack({ type: 'watch.alive', at: rig.now() })
+        hear()
+        while (retryAt - rig.now() > settings.watchDeadlineMs / 2) {
+          await rig.pass(settings.watchDeadlineMs / 2)
+          hear()
+        }
+        assert.equal(rig.relogin.calls.length, index)
+        await rig.pass(retryAt - rig.now())
+        assert.equal(rig.relogin.calls.length, index + 1)
+      }
+    }),
+    { numRuns: 60 },
   )
 })
 
