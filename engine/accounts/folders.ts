@@ -174,7 +174,8 @@ async function isWhole({ state, session }: SyncContext, listed: readonly ListedM
 }
 
 /**
- * Whether the folder differs from its cursor, or is due for a full comparison. What the server does not say counts as unchanged.
+ * Whether the folder differs from its cursor, or is due for a full comparison. What the server does not say counts as unchanged, and
+ * so does a mod-sequence that the cursor cannot follow: of a server or a folder without them.
  * `before` is the folder as it was before this look: unread counts tell of flags where modseqs do not.
  */
 function isMoved(
@@ -191,14 +192,14 @@ function isMoved(
   if ((due && !modseqs) || isRetryDue(deps, cursor)) return true
   if (status === null) return false
   const read = !modseqs && before?.cursor != null && status.unseen !== null && status.unseen !== before.unseen
-  return read || isAhead(status, cursor)
+  const flagged = modseqs && status.highestModseq !== null && status.highestModseq !== cursor.highestModseq
+  return read || flagged || isAhead(status, cursor)
 }
 
 function isAhead(status: MailboxStatus, cursor: FolderCursor): boolean {
   return (
     (status.uidValidity !== null && status.uidValidity !== cursor.uidValidity) ||
     (status.uidNext !== null && status.uidNext > cursor.uidNext) ||
-    (status.messages !== null && status.messages !== cursor.exists) ||
-    (status.highestModseq !== null && status.highestModseq !== cursor.highestModseq)
+    (status.messages !== null && status.messages !== cursor.exists)
   )
 }

@@ -1,7 +1,7 @@
 /** Live mail over the whole wing: what arrives, moves, changes and goes is told, once, by its right name. */
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
-import { fullCapabilities, plainCapabilities } from '../../support/imap-server/index.ts'
+import { fullCapabilities, type Hooks, plainCapabilities } from '../../support/imap-server/index.ts'
 import { until } from '../../support/until.ts'
 import { accountId, fill, letter, moveOnServer } from './stage.ts'
 import { openWing, watchingWing } from './wing.ts'
@@ -135,6 +135,47 @@ test('moved into a folder that was made just now: told as a move', async (t) => 
   wing.server.append('ann', 'Projects', letter('filed by a rule'))
   await wing.tells(['folder_added m2 Projects', 'folder_removed m2 INBOX', 'received filed by a rule Projects'])
 })
+
+/** Servers that name mod-sequences which say nothing, each in its own way. */
+const idleTalk: readonly (readonly [string, readonly string[], Hooks])[] = [
+  ['without CONDSTORE, by LIST-STATUS', without('CONDSTORE', 'ENABLE'), { send: withModseq(() => 7) }],
+  ['without CONDSTORE, by STATUS', ['IMAP4rev1', 'IDLE'], { send: withModseq(() => 7) }],
+  ['without CONDSTORE, another each time', without('CONDSTORE', 'ENABLE'), { send: withModseq(() => Date.now()) }],
+  [
+    'with CONDSTORE, of folders that it opens as ones without',
+    fullCapabilities,
+    {
+      send: (response) => response.toString('latin1').replace(/\[HIGHESTMODSEQ \d+\]/, '[NOMODSEQ]'),
+    },
+  ],
+]
+
+function withModseq(value: () => number): NonNullable<Hooks['send']> {
+  return (response) => response.toString('latin1').replace(/^(\* STATUS .*)\)\r\n/, `$1 HIGHESTMODSEQ ${value()})\r\n`)
+}
+
+for (const [name, capabilities, hooks] of idleTalk) {
+  test(`a STATUS that names HIGHESTMODSEQ ${name}: polls find nothing`, async (t) => {
+    const wing = await watchingWing(
+      t,
+      { capabilities, hooks, settings: { MAILROOM_COMMAND_IDLE_CLOSE: '100ms' } },
+      ({ server }) => {
+        fill(server, 'INBOX', 2)
+        fill(server, 'Archive', 2, 'a')
+      },
+    )
+    await until('only IDLE', () => wing.server.connections.length === 1 && wing.server.connections[0]?.idling)
+    const { log, accepted } = wing.server
+    const from = log.length
+    const asked = (pattern: RegExp) => log.slice(from).filter(({ line }) => pattern.test(line))
+    await until('four polls', () => asked(/^S: \* STATUS "?Archive/).length >= 4)
+    assert(log.slice(from).some(({ line }) => line.includes('HIGHESTMODSEQ')))
+    assert.deepEqual(asked(/^C: \S+ (?:SELECT|UID )/), [])
+    assert.equal(wing.server.accepted, accepted, 'no second connection')
+    wing.server.setFlags('ann', 'Archive', 1, ['\\Seen'])
+    await wing.tells(['flags_changed a1 Archive'])
+  })
+}
 
 test('what came and went unseen does not keep the account busy', async (t) => {
   const wing = await watchingWing(t, {}, (stage) => fill(stage.server, 'Archive', 3, 'a'))
