@@ -83,7 +83,14 @@ export async function lookUpFolder(
 
 function folderNamed(all: readonly FolderRecord[], name: string, delimiter: string | undefined): FolderRecord | null {
   const path = name.toUpperCase() === 'INBOX' ? 'INBOX' : serverPath(name, usualDelimiter(all), delimiter)
-  return all.find((folder) => folder.path === path) ?? all.find((folder) => folder.path === name) ?? null
+  const found = all.find((folder) => folder.path === path) ?? all.find((folder) => folder.path === name)
+  return found ?? all.find((folder) => inCapitals(folder) === path) ?? null
+}
+
+/** A server may list what lies below INBOX with INBOX in another case. */
+function inCapitals({ path, delimiter }: FolderRecord): string {
+  const first = delimiter === '' ? '' : path.slice(0, Math.max(0, path.indexOf(delimiter)))
+  return first.toUpperCase() === 'INBOX' ? `INBOX${path.slice(first.length)}` : path
 }
 
 /** The caller's name with the server's delimiter. INBOX as the first level in any case. */

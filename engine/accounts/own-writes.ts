@@ -4,6 +4,7 @@
  * An expectation stands for one write: what others do to the same message afterwards is told.
  */
 import type { Placement } from '../store/records.ts'
+import { sameFlags } from './session/flags.ts'
 
 /** How long an echo may take; the poll of the slowest folders is 5 minutes apart. */
 const rememberedMs = 10 * 60_000
@@ -74,7 +75,7 @@ export function createOwnWrites(now: () => number): OwnWrites {
     forget(folderId, key) {
       for (const kind of ['f', 'd', 'a', 'u']) expected.delete(`${kind} ${folderId} ${key}`)
     },
-    isFlags: (folderId, uid, flags) => find(`f ${folderId} ${uid}`)?.flags?.join(' ') === normalFlags(flags).join(' '),
+    isFlags: (folderId, uid, flags) => sameFlags(find(`f ${folderId} ${uid}`)?.flags ?? null, flags),
     isDeparture: (folderId, uid) => find(`d ${folderId} ${uid}`) !== null,
     isArrival: (folderId, messageId, uid) =>
       find(`u ${folderId} ${uid}`) !== null || takes(`a ${folderId} ${messageId}`, uid),

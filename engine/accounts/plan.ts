@@ -21,6 +21,7 @@ import { factsOf } from '../messages/facts.ts'
 import { addPlacement, newMessage } from '../store/rows.ts'
 import { identityOf } from './identity.ts'
 import { normalFlags, type OwnWrites } from './own-writes.ts'
+import { sameFlags, spelledAs } from './session/flags.ts'
 import type { FetchedMessage, SessionCapabilities } from './session-types.ts'
 
 export interface PlanContext {
@@ -184,18 +185,19 @@ export function planFlags(
   for (const one of seen) {
     const { uid, flags, modseq } = one
     const before = known.get(uid)
-    const now = normalFlags(flags)
+    const now = spelledAs(before?.flags ?? [], normalFlags(flags))
     if (before === undefined || before.flags.join(' ') === now.join(' ')) continue
     if (isStale(context, one, before)) continue
     if (context.own.isWrittenSince(context.folder.id, uid, asked)) {
       unsure = true
       continue
     }
-    const own = context.own.isFlags(context.folder.id, uid, now)
-    const rev = own ? before.rev : before.rev + 1
+    // Another spelling, as an older index has it, is no change.
+    const quiet = sameFlags(before.flags, now) || context.own.isFlags(context.folder.id, uid, now)
+    const rev = quiet ? before.rev : before.rev + 1
     updates.push({ messageId: before.messageId, uid, flags: now, modseq: modseq ?? before.modseq, rev })
     const row = rows.get(before.messageId)
-    if (own || row === undefined) continue
+    if (quiet || row === undefined) continue
     const id = changeId(
       context.account.id,
       context.folder.id,

@@ -1,4 +1,5 @@
 /** One FETCH response, item by item, in whatever order and company the server sends them. */
+import { canonicalFlags } from './flags.ts'
 import { inflateName } from './names.ts'
 import {
   bytes,
@@ -16,6 +17,7 @@ import {
 export interface FetchItems {
   readonly sequence: number | null
   readonly uid: number | null
+  /** In one spelling, see flags.ts. */
   readonly flags: readonly string[] | null
   readonly modseq: string | null
   readonly internalDate: number | null
@@ -85,7 +87,7 @@ export function readFetch(response: ImapResponse): FetchItems {
   return {
     sequence: sequence(response),
     uid: positive(items.get('UID')),
-    flags: flags === undefined ? null : texts(flags),
+    flags: flags === undefined ? null : canonicalFlags(texts(flags)),
     modseq: decimal(Array.isArray(modseq) ? modseq[0] : modseq),
     internalDate: parseInternalDate(text(items.get('INTERNALDATE'))),
     size: number(items.get('RFC822.SIZE')),
