@@ -7,8 +7,9 @@ import { folderId } from '../store/ids.ts'
 import type { ListedFolder } from '../store/port.ts'
 import type { FolderCursor, FolderRecord } from '../store/records.ts'
 import { isAppError } from '../errors.ts'
-import { tellsLost } from './lost.ts'
-import type { ListedMailbox, MailboxStatus, Session } from './session-types.ts'
+import { findGone, lackedBy } from './absent.ts'
+import { saysGone } from './lost.ts'
+import type { ListedMailbox, MailboxStatus } from './session-types.ts'
 import type { AccountState } from './state.ts'
 import { isRetryDue } from './sync.ts'
 import type { SyncContext } from './write.ts'
@@ -18,8 +19,6 @@ const hotMs = 10 * 60_000
 const hotUses = new Set(['\\Inbox', '\\Sent', '\\All'])
 /** Folders asked at a look out of turn. */
 const lookedMost = 50
-/** Folders missing from a LIST that are asked for by name before they count as removed. */
-const confirmedMost = 20
 
 export interface FolderPoll {
   /** Reads the list anew; answers the paths that have to be caught up, INBOX included. */
@@ -35,10 +34,10 @@ export function createFolderPoll(context: SyncContext): FolderPoll {
 
   async function list(): Promise<string[]> {
     const asked = state.ownCounts.mark()
-    const listed = await listNow(context)
+    const listed = await session.list({ status: session.capabilities.listStatus })
     listedAt = deps.now()
     const before = new Map([...state.folders.values()].map((folder) => [folder.path, folder]))
-    await reconcile(context, listed, asked)
+    await reconcile(context, listed, await findGone(context, listed), asked)
     return listed.flatMap(({ path, status }) =>
       isMoved(context, state.folderByPath(path), before.get(path), status) ? [path] : [],
     )
@@ -47,7 +46,8 @@ export function createFolderPoll(context: SyncContext): FolderPoll {
   async function poll(look: ReadonlySet<string> | null = null): Promise<string[]> {
     if (session.capabilities.listStatus) return list()
     const isListed = look === null && deps.now() - listedAt < deps.config.MAILROOM_FOLDER_LIST
-    const moved = new Set(isListed ? [] : await list())
+    const moved = new Set(isListed && !state.absent.isDue ? [] : await list())
+    let lacking = false
     const likely = look === null ? new Set<string>() : likelyIds(state, look)
     for (const { id, path } of [...state.folders.values()]) {
       const folder = state.folders.get(id)
@@ -56,39 +56,14 @@ export function createFolderPoll(context: SyncContext): FolderPoll {
       asked.set(id, deps.now())
       // The mailbox that is open tells what is new with NOOP; some servers only know it by STATUS (row 17).
       if (path === session.selected?.path) await session.noop()
-      if (await askStatus(context, folder)) moved.add(path)
+      const told = await askStatus(context, folder)
+      if (told === 'missing') lacking ||= folder.cursor !== null
+      else if (told) moved.add(path)
     }
-    return [...moved]
+    return [...moved, ...(lacking ? await list() : [])]
   }
 
   return { list, poll }
-}
-
-/**
- * A removed folder that has others below it is listed on, by Dovecot even as one that holds mail, but has no status. Where the server
- * says by name that it does not exist, it holds none.
- */
-async function listNow({ session, state }: SyncContext): Promise<ListedMailbox[]> {
-  const { listStatus } = session.capabilities
-  const listed = await session.list({ status: listStatus })
-  const isDoubtful = ({ path, selectable, status }: ListedMailbox): boolean =>
-    listStatus && selectable && status === null && (state.folderByPath(path)?.cursor ?? null) !== null
-  const lost = new Set<string>()
-  for (const { path } of listed.filter(isDoubtful).slice(0, confirmedMost)) {
-    await session.status(path).catch((error: unknown) => {
-      if (tellsLost(error) && !isAppError(error, 'network')) lost.add(path)
-      else if (!isAppError(error, 'server_refused')) throw error
-    })
-  }
-  return listed.map((mailbox) => (lost.has(mailbox.path) ? { ...mailbox, selectable: false } : mailbox))
-}
-
-/** null = the folder is refused. */
-async function statusOf(session: Session, path: string): Promise<MailboxStatus | null> {
-  return session.status(path).catch((error: unknown) => {
-    if (isAppError(error, 'server_refused') || isAppError(error, 'not_found')) return null
-    throw error
-  })
 }
 
 /** How long a folder is left alone where each has to be asked for. */
@@ -107,11 +82,17 @@ function likelyIds({ folders }: AccountState, named: ReadonlySet<string>): Set<s
   return new Set(sorted.slice(0, lookedMost).map(({ id }) => id))
 }
 
-async function askStatus(context: SyncContext, folder: FolderRecord): Promise<boolean> {
+async function askStatus(context: SyncContext, folder: FolderRecord): Promise<boolean | 'missing'> {
   const { session, deps, state } = context
   const asked = state.ownCounts.mark()
-  const status = await statusOf(session, folder.path)
-  if (status === null) return false
+  const status = await session.status(folder.path).catch((error: unknown) => {
+    if (saysGone(error) && folder.cursor !== null) state.absent.say(folder.path)
+    if (saysGone(error) || isAppError(error, 'not_found')) return 'missing' as const
+    if (isAppError(error, 'server_refused')) return 'refused' as const
+    throw error
+  })
+  if (status === 'missing') return status
+  if (status === 'refused') return false
   const { messages, unseen } = status
   const moved = isMoved(context, folder, folder, status)
   if (messages !== null && unseen !== null) {
@@ -130,25 +111,33 @@ async function askStatus(context: SyncContext, folder: FolderRecord): Promise<bo
 }
 
 /**
- * Brings the stored list up to date. An odd LIST (without INBOX, with less than half of what is known, or without a folder that
- * answers to its name) adds and updates, and removes nothing (imap-servers.md row 25). What holds no mail any more is removed with
- * its mail, and listed anew.
+ * Brings the stored list up to date. What the list lacks is kept until it is gone (absent.ts); what is gone is removed with its mail, and
+ * made anew when it is listed. By LIST-STATUS a listed folder without a status holds none.
  */
-async function reconcile(context: SyncContext, listed: readonly ListedMailbox[], asked: number): Promise<void> {
-  const { deps, state } = context
-  const complete = await isWhole(context, listed)
-  if (!complete)
-    deps.log.warn(
-      { accountId: state.account.id, listed: listed.length, known: state.folders.size },
-      'odd folder list: nothing is removed',
-    )
+async function reconcile(
+  context: SyncContext,
+  listed: readonly ListedMailbox[],
+  gone: ReadonlySet<string>,
+  asked: number,
+): Promise<void> {
+  const { deps, state, session } = context
+  const isEmpty = ({ path, status }: ListedMailbox): boolean =>
+    gone.has(path) && status === null && session.capabilities.listStatus
   await state.exclusive(async () => {
     const { id, epoch } = state.account
-    const rows = listed.map((mailbox) => listedRow(context, mailbox, asked))
-    const holding = rows.filter(({ path, selectable }) => selectable || state.folderByPath(path)?.cursor == null)
-    if (complete && holding.length < rows.length)
-      state.setFolders(await deps.store.folders.reconcile(id, epoch, holding, complete))
-    state.setFolders(await deps.store.folders.reconcile(id, epoch, rows, complete))
+    const kept = lackedBy(state, listed).filter(({ path }) => !gone.has(path))
+    if (kept.length > 0) {
+      const fields = { accountId: id, listed: listed.length, missing: kept.length }
+      deps.log.warn(fields, 'odd folder list: what it lacks is kept for now')
+    }
+    const others = listed.filter(({ path }) => !kept.some((folder) => folder.path === path))
+    const all = [
+      ...others.map((one) => listedRow(context, isEmpty(one) ? { ...one, selectable: false } : one, asked)),
+      ...kept.map((folder) => ({ ...folder, messages: null, unseen: null })),
+    ]
+    const holding = all.filter(({ path }) => !gone.has(path))
+    if (holding.length < all.length) state.setFolders(await deps.store.folders.reconcile(id, epoch, holding, true))
+    state.setFolders(await deps.store.folders.reconcile(id, epoch, all, true))
   })
 }
 
@@ -160,17 +149,6 @@ function listedRow({ state }: SyncContext, mailbox: ListedMailbox, asked: number
   const counts = { messages: status?.messages ?? null, unseen: status?.unseen ?? null }
   if (status !== null && counts.unseen !== null) state.toldCounts.set(id, status)
   return { path, delimiter, attributes, specialUse, selectable, ...counts }
-}
-
-/** Whether what is missing from the list may be believed to be gone. */
-async function isWhole({ state, session }: SyncContext, listed: readonly ListedMailbox[]): Promise<boolean> {
-  const there = new Set(listed.filter(({ selectable }) => selectable).map(({ path }) => path))
-  if (!there.has('INBOX') || listed.length * 2 < state.folders.size) return false
-  const missing = [...state.folders.values()].filter((folder) => folder.selectable && !there.has(folder.path))
-  for (const folder of missing.slice(0, confirmedMost)) {
-    if ((await statusOf(session, folder.path)) !== null) return false
-  }
-  return true
 }
 
 /**

@@ -3,6 +3,7 @@
  * and does not hold up the others; it comes due by itself.
  */
 import { type AppError, toAppError } from '../errors.ts'
+import { saysGone } from './lost.ts'
 import type { AccountState, SyncDeps } from './state.ts'
 
 const parkAfter = 3
@@ -45,6 +46,10 @@ interface Refusal {
 async function putOff(sync: SyncDeps, state: AccountState, { path, count, error, park }: Refusal): Promise<void> {
   const folder = state.folderByPath(path)
   if (folder === null) return
+  if (saysGone(error) && folder.cursor !== null) {
+    state.absent.say(path)
+    state.askLook(path)
+  }
   const parkedUntil = sync.now() + (park ? parkMs : retryMs)
   sync.log.warn(
     { accountId: state.account.id, folder: path, failures: count, reason: error.message },

@@ -79,6 +79,8 @@ export interface ListedMailbox {
   readonly selectable: boolean
   /** From LIST-STATUS when offered and asked for; else null. */
   readonly status: MailboxStatus | null
+  /** The list of all lacks it: INBOX, which was asked for by its name. */
+  readonly byName: boolean
 }
 
 /** null = the server did not say, or said 0 where 0 is not allowed (imap-servers.md rows 6-8). */

@@ -9,6 +9,7 @@ import type { Logger } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
 import type { AddedMessage, FlagUpdate, Store, SyncBatch } from '../store/port.ts'
 import type { AccountRecord, ContactDelta, FolderCursor, FolderRecord } from '../store/records.ts'
+import { createAbsent, type Absent } from './absent.ts'
 import type { Lane } from './lanes.ts'
 import { createOwnCounts, type OwnCounts } from './own-counts.ts'
 import { createOwnWrites, type OwnWrites } from './own-writes.ts'
@@ -43,6 +44,7 @@ export interface AccountState {
   readonly account: AccountRecord
   readonly own: OwnWrites
   readonly ownCounts: OwnCounts
+  readonly absent: Absent
   /** By folder id: the counts that the server told last, as far as they were taken over. */
   readonly toldCounts: Map<string, MailboxStatus>
   /** The user's own addresses, for contacts. */
@@ -108,6 +110,7 @@ export function createAccountState(
     },
     own: createOwnWrites(deps.now),
     ownCounts: createOwnCounts(),
+    absent: createAbsent(deps.now),
     toldCounts: new Map(),
     ownAddresses,
     folders: byId,

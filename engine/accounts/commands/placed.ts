@@ -6,7 +6,7 @@ import { AppError, isAppError, notFound } from '../../errors.ts'
 import type { Store } from '../../store/port.ts'
 import type { FolderRecord, MessageRecord, Placement } from '../../store/records.ts'
 import { isBeingRead } from '../being-read.ts'
-import { tellsLost } from '../lost.ts'
+import { saysGone, tellsLost } from '../lost.ts'
 import type { SelectedMailbox, Session } from '../session-types.ts'
 import type { AccountState } from '../state.ts'
 
@@ -87,6 +87,7 @@ async function selectPlace(here: Here, at: Spot, refresh = false): Promise<void>
   const { session } = here
   const opened = refresh ? session.select(at.path, { refresh }) : selectKnowing(session, at.path, at.uid)
   const { uidValidity } = await opened.catch((error: unknown) => {
+    if (saysGone(error)) here.state.absent.say(at.path)
     throw tellsLost(error) ? lost(here, at, error) : error
   })
   if (uidValidity !== null && uidValidity !== at.uidValidity) throw lost(here, at)

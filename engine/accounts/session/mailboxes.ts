@@ -124,8 +124,8 @@ async function listAll(send: Send, deps: MailboxesDeps, status: boolean): Promis
     ? plain()
     : withFallback(deps.facts, 'listReturn', () => readList(send, deps, '*', options), plain))
   // Some servers keep INBOX out of "*" when it lies outside the personal namespace.
-  if (!listed.some(({ path }) => path === 'INBOX')) listed.push(...(await readList(send, deps, 'INBOX')))
-  return assignSpecialUse(listed)
+  const inbox = listed.some(({ path }) => path === 'INBOX') ? [] : await readList(send, deps, 'INBOX')
+  return assignSpecialUse([...listed, ...inbox.map((entry) => ({ ...entry, byName: true }))])
 }
 
 async function exists(send: Send, deps: MailboxesDeps, path: string): Promise<boolean> {

@@ -8,6 +8,7 @@ export interface Listed {
   readonly attributes: readonly string[]
   readonly delimiter: string
   readonly status?: MailboxStatus
+  readonly byName?: boolean
 }
 
 const byAttribute: Readonly<Record<string, SpecialUse>> = {
@@ -75,5 +76,6 @@ export function assignSpecialUse(all: readonly Listed[]): ListedMailbox[] {
     specialUse: given.get(listed) ?? null,
     selectable: !has(listed, '\\noselect', '\\nonexistent'),
     status: listed.status ?? null,
+    byName: listed.byName ?? false,
   }))
 }

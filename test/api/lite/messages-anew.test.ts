@@ -142,6 +142,20 @@ suite('what other clients do to folders, on Dovecot', needs('dovecot'), () => {
     await imap.close()
   })
 
+  test('mail that was removed with most of the folders at once is gone', async () => {
+    const { mailbox, imap } = await open('clearer', 'P', ['lost'])
+    const message = `${mailbox.path}/messages/${await idOf(mailbox, 'lost')}`
+    const others = Array.from({ length: 12 }, (_, index) => `P${index}`)
+    for (const name of others) await imap.command(`CREATE ${name}`)
+    await rig.engine.accounts.refreshFolders(mailbox.accountId)
+    await rig.ok(`${message}/body`)
+    for (const name of ['P', ...others]) await imap.command(`DELETE ${name}`)
+    await until('a 404', async () => (await rig.call('GET', `${message}/body`)).status === 404)
+    const names = async () => (await rig.list(`${mailbox.path}/folders`)).map((folder) => String(folder['name']))
+    await until('no such folder', async () => !(await names()).some((name) => name.startsWith('P')))
+    await imap.close()
+  })
+
   test('a folder that is removed with others below it left in place holds no mail any more', async () => {
     const { mailbox, imap } = await open('parent', 'P', ['lost'])
     await rig.engine.accounts.createFolder(mailbox.accountId, 'P/Child')

@@ -1,10 +1,10 @@
 /** The list of folders: odd lists, names, folders that cannot be opened, renamed and removed ones (imap-servers.md row 25). */
 import assert from 'node:assert/strict'
-import { suite, test } from 'node:test'
+import { suite, test, type TestContext } from 'node:test'
 import { createFolderPoll } from '../../../engine/accounts/folders.ts'
-import { fullCapabilities } from '../../support/imap-server/index.ts'
+import { fullCapabilities, plainCapabilities, type Hooks } from '../../support/imap-server/index.ts'
 import { until } from '../../support/until.ts'
-import { fill, letter, openStage } from './stage.ts'
+import { accountId, fill, letter, openStage, type Stage, type Worker } from './stage.ts'
 import { watchingWing } from './wing.ts'
 
 const paths = async (stage: {
@@ -12,6 +12,16 @@ const paths = async (stage: {
 }) => (await stage.store.folders.list('a'.repeat(24))).map((folder) => folder.path)
 
 const standard = ['INBOX', 'Archive', 'Drafts', 'Junk', 'Sent', 'Trash']
+
+/** LIST shows only such lines, as long as it is played; STATUS and SELECT answer as ever. */
+function listing(shown: (line: string) => boolean): Hooks {
+  return {
+    send: (response, call) =>
+      call?.name === 'LIST' && /^\* (LIST|STATUS)/.test(response.toString()) && !shown(response.toString())
+        ? null
+        : response,
+  }
+}
 
 suite('odd lists remove nothing', () => {
   const odd: readonly (readonly [string, (line: string) => boolean])[] = [
@@ -26,18 +36,127 @@ suite('odd lists remove nothing', () => {
       fill(stage.server, 'Archive', 3, 'a')
       const worker = await stage.work()
       await worker.readAll()
-      stage.server.hooks = {
-        send: (response, call) =>
-          call?.name === 'LIST' && /^\* (LIST|STATUS)/.test(response.toString()) && !shown(response.toString())
-            ? null
-            : response,
-      }
+      stage.server.hooks = listing(shown)
       await createFolderPoll(worker.context).list()
       assert.deepEqual(await paths(stage), standard)
       assert.equal((await stage.subjects('Archive')).length, 3)
       assert(stage.warnings.some(({ message }) => message.startsWith('odd folder list')))
     })
   }
+})
+
+suite('what a list lacks is gone', () => {
+  const withoutArchive = listing((line) => !line.includes('Archive'))
+
+  async function begun(t: TestContext): Promise<{ stage: Stage; worker: Worker; hear: (ms: number) => void }> {
+    let late = 0
+    const stage = await openStage(t, { now: () => Date.now() + late })
+    fill(stage.server, 'Archive', 3, 'a')
+    const worker = await stage.work()
+    await worker.readAll()
+    return { stage, worker, hear: (ms) => void (late = ms) }
+  }
+
+  test('when two full lists in a row, 30 s apart, lack it, though it answers to its name', async (t) => {
+    const { stage, worker, hear } = await begun(t)
+    const list = () => createFolderPoll(worker.context).list()
+    stage.server.hooks = withoutArchive
+    await list()
+    hear(29_000)
+    await list()
+    assert.deepEqual(await paths(stage), standard, 'not long enough')
+    stage.server.hooks = {}
+    await list()
+    stage.server.hooks = withoutArchive
+    hear(60_000)
+    await list()
+    assert.deepEqual(await paths(stage), standard, 'a list had it in between')
+    hear(90_000)
+    await list()
+    assert.deepEqual(
+      await paths(stage),
+      standard.filter((path) => path !== 'Archive'),
+    )
+    assert.deepEqual(await stage.subjects('Archive'), [])
+  })
+
+  test('not when the lists are empty, however many there are', async (t) => {
+    const { stage, worker, hear } = await begun(t)
+    const list = () => createFolderPoll(worker.context).list()
+    const nothing = listing((line) => line.includes('INBOX'))
+    stage.server.hooks = {
+      ...nothing,
+      // "*" shows nothing at all, the name INBOX shows INBOX.
+      send: (response, call) =>
+        /LIST "" "?\*/.test(call?.text ?? '') && /^\* LIST/.test(response.toString()) ? null : response,
+    }
+    for (const ms of [0, 40_000, 80_000]) {
+      hear(ms)
+      await list()
+    }
+    assert.deepEqual(await paths(stage), standard)
+    stage.server.hooks = {
+      ...stage.server.hooks,
+      command: ({ name, text }) => (name === 'STATUS' && /Sent/.test(text) ? { tagged: 'NO busy' } : undefined),
+      send: (response, call) => (call?.name === 'LIST' && /^\* LIST/.test(response.toString()) ? null : response),
+    }
+    await list()
+    assert.deepEqual(await paths(stage), standard, 'a refusal without a code is not the word that it is gone')
+    stage.server.deleteFolder('ann', 'Archive')
+    await list()
+    assert.deepEqual(
+      await paths(stage),
+      standard.filter((path) => path !== 'Archive'),
+      'its name says that it is gone',
+    )
+  })
+})
+
+for (const capabilities of [fullCapabilities, plainCapabilities]) {
+  const names = Array.from({ length: 30 }, (_, index) => `Project ${String(index).padStart(2, '0')}`)
+
+  test(`the user removes most of the folders at once (${capabilities.length} capabilities)`, async (t) => {
+    const wing = await watchingWing(t, { capabilities }, ({ server }) => {
+      for (const name of names) server.createFolder('ann', name)
+      fill(server, 'Project 07', 2, 'p')
+    })
+    for (const name of names) wing.server.deleteFolder('ann', name)
+    await wing.tells(['deleted p1 Project 07', 'deleted p2 Project 07'])
+    await until('all are gone', async () => (await paths(wing)).length === standard.length)
+  })
+
+  test(`listed, and not there when it is opened (${capabilities.length} capabilities)`, async (t) => {
+    const wing = await watchingWing(
+      t,
+      { capabilities, settings: { MAILROOM_FOLDER_POLL: '1m', MAILROOM_FOLDER_POLL_COLD: '1m' } },
+      ({ server }) => {
+        server.createFolder('ann', 'Ghost')
+        fill(server, 'Ghost', 1, 'g')
+      },
+    )
+    const message = await wing.message('g1')
+    await wing.accounts.syncFolder(accountId, 'Sent')
+    wing.server.hooks = {
+      command: ({ text }) => (/SELECT "?Ghost/.test(text) ? { tagged: 'NO [NONEXISTENT] no such mailbox' } : undefined),
+    }
+    await assert.rejects(wing.accounts.fetchHeaders(accountId, message), { code: 'account_unavailable' })
+    await until('its mail is out of the index', async () => (await wing.subjects('Ghost')).length === 0)
+    const now = await wing.store.messages.get(accountId, message.id)
+    assert.deepEqual(now?.placements, [])
+  })
+}
+
+test('without LIST-STATUS the word of STATUS is enough, whatever the list shows', async (t) => {
+  const stage = await openStage(t, { capabilities: ['IMAP4rev1', 'IDLE'] })
+  fill(stage.server, 'Archive', 2, 'a')
+  const worker = await stage.work()
+  await worker.readAll()
+  stage.server.hooks = {
+    command: ({ text }) =>
+      /STATUS "?Archive/.test(text) ? { tagged: "NO Mailbox doesn't exist: Archive" } : undefined,
+  }
+  await createFolderPoll(worker.context).poll()
+  assert.deepEqual(await stage.subjects('Archive'), [])
 })
 
 test('a folder without a status holds no mail where the server says that it does not exist, and only there', async (t) => {

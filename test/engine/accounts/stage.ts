@@ -64,6 +64,8 @@ export interface StageOptions {
   /** A mail server that is there already. */
   readonly target?: Target & { readonly password: string }
   readonly password?: string
+  /** The clock; the real one otherwise. */
+  readonly now?: () => number
 }
 
 export interface Worker {
@@ -153,7 +155,7 @@ export async function openStage(t: TestContext, options: StageOptions = {}): Pro
     listener,
     log: keeping(warnings),
     metrics: createMetrics(),
-    now: Date.now,
+    now: options.now ?? Date.now,
     writing: createLane(),
   }
   return {
