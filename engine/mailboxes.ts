@@ -23,6 +23,7 @@ export interface AccountInput {
   readonly useSsl: boolean
   readonly username: string
   readonly credential: Credential
+  /** null = none; absent = the user's. */
   readonly statusCallbackUrl?: string | null
   readonly options?: Partial<SourceOptions>
   /** Of a further account; made of the address and the provider when absent. `conflict` when it is taken. */
@@ -33,8 +34,13 @@ export interface UserInput {
   readonly email?: string
   readonly firstName?: string
   readonly lastName?: string
+  /** Of accounts that are added later. */
+  readonly statusCallbackUrl?: string | null
   readonly account?: AccountInput
 }
+
+/** Absent = leave. */
+export type UserEdit = Pick<UserInput, 'firstName' | 'lastName' | 'statusCallbackUrl'>
 
 /** The mail server said no: the soft failure of decisions.md. `log` has protocol lines, secrets masked. */
 export interface ConnectFailure {
@@ -65,7 +71,8 @@ export interface Mailboxes {
     input: UserInput,
   ): Promise<Created<{ readonly user: UserRecord; readonly account: AccountRecord | null }>>
   createAccount(developer: DeveloperRecord, user: UserRecord, input: AccountInput): Promise<Created<AccountRecord>>
-  editUser(user: UserRecord, patch: { readonly firstName?: string; readonly lastName?: string }): Promise<UserRecord>
+  /** A status callback URL is for accounts that are added from then on. */
+  editUser(user: UserRecord, edit: UserEdit): Promise<UserRecord>
   /**
    * New credentials or settings are tried first: a soft failure leaves the account as it was. Another host or username is another
    * mailbox: nothing that was read of the former one is served from then on, every folder is read anew.
@@ -110,8 +117,9 @@ export function createMailboxes(given: MailboxDeps): Mailboxes {
     createAccount: (developer, user, input) => createAccount(deps, developer, user, input),
     editAccount: (developer, account, edit) => editAccount(deps, developer, account, edit),
 
-    async editUser(user, patch) {
-      const edited = await store.users.edit(user.id, patch)
+    async editUser(user, edit) {
+      await checkStatusUrl(deps, edit)
+      const edited = await store.users.edit(user.id, edit)
       if (edited === null) throw notFound('user', user.id)
       return edited
     },
@@ -135,12 +143,19 @@ export function createMailboxes(given: MailboxDeps): Mailboxes {
     },
 
     async setStatusCallbackUrl(developer, url) {
-      if (url !== null) await checkUrl('status_callback_url', url, deps.config.MAILROOM_ALLOW_PRIVATE)
+      await checkStatusUrl(deps, { statusCallbackUrl: url })
       await deps.developers.setStatusCallbackUrl(developer, url)
     },
 
     close: () => undo.close(),
   }
+}
+
+async function checkStatusUrl(
+  { config }: Pick<Deps, 'config'>,
+  { statusCallbackUrl: url }: { readonly statusCallbackUrl?: string | null },
+): Promise<void> {
+  if (url) await checkUrl('status_callback_url', url, config.MAILROOM_ALLOW_PRIVATE)
 }
 
 /** The address of an account that is gone: it stays when it is the user's own (the first one), or another account's. */
@@ -161,6 +176,7 @@ async function createUser(
   input: UserInput,
 ): ReturnType<Mailboxes['createUser']> {
   const { users } = deps.store
+  await checkStatusUrl(deps, input)
   const user = newUser(developer, input)
   if (input.account === undefined) {
     await deps.undo.creation({ userId: user.id }, users.create(user), () => users.remove(user.id))
@@ -183,6 +199,7 @@ function newUser(developer: DeveloperRecord, input: UserInput): UserRecord {
     firstName: input.firstName ?? '',
     lastName: input.lastName ?? '',
     emailAddresses: email === undefined ? [] : [email.toLowerCase()],
+    ...(input.statusCallbackUrl ? { statusCallbackUrl: input.statusCallbackUrl } : {}),
     createdAt: Date.now(),
   }
 }
@@ -205,9 +222,9 @@ async function createAccount(
 }
 
 async function tryMailbox(deps: Deps, developer: DeveloperRecord, input: AccountInput): Promise<Created<null>> {
-  const allowPrivate = deps.config.MAILROOM_ALLOW_PRIVATE
-  if (input.statusCallbackUrl) await checkUrl('status_callback_url', input.statusCallbackUrl, allowPrivate)
-  if (input.options?.callbackUrl) await checkUrl('callback_url', input.options.callbackUrl, allowPrivate)
+  await checkStatusUrl(deps, input)
+  if (input.options?.callbackUrl)
+    await checkUrl('callback_url', input.options.callbackUrl, deps.config.MAILROOM_ALLOW_PRIVATE)
   await checkProvider(deps, developer, input.credential)
   const probe = await deps.accounts.probe(developer.id, input, input.credential)
   if (probe.ok) return { ok: true, value: null }
@@ -278,7 +295,8 @@ function newAccount(deps: Deps, user: UserRecord, input: AccountInput, label: st
     authType: input.credential.kind,
     sealedCredential: sealCredential(deps.sealer, id, input.credential),
     providerKey: input.credential.kind === 'oauth2' ? input.credential.providerKey : null,
-    statusCallbackUrl: input.statusCallbackUrl ?? null,
+    statusCallbackUrl:
+      (input.statusCallbackUrl === undefined ? user.statusCallbackUrl : input.statusCallbackUrl) ?? null,
     options: { ...defaultSourceOptions, ...input.options },
     status: 'OK',
     statusMessage: null,
@@ -310,9 +328,7 @@ async function editAccount(
   if (reconnects) {
     const tried = await tryMailbox(deps, developer, { ...settings, email: account.email, credential, ...callbacks })
     if (!tried.ok) return tried
-  } else if (edit.statusCallbackUrl) {
-    await checkUrl('status_callback_url', edit.statusCallbackUrl, deps.config.MAILROOM_ALLOW_PRIVATE)
-  }
+  } else await checkStatusUrl(deps, edit)
   const patch: AccountPatch = {
     ...(reconnects ? settings : {}),
     ...(edit.credential === undefined ? {} : credentialPatch(deps.sealer, account.id, edit.credential)),

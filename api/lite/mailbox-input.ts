@@ -39,7 +39,8 @@ export const mailboxParameters = {
   }),
   status_callback_url: urlOrEmpty.optional().meta({
     description:
-      'takes the status callbacks of this email account, instead of the application’s URL; empty removes it. Only with an email account',
+      'takes the status callbacks of this email account, instead of the application’s URL; empty removes it. When the user ' +
+      'has one, a new email account that names none takes it over',
     examples: ['https://app.example.com/status'],
   }),
 }
@@ -73,9 +74,9 @@ export function wantsMailbox(body: MailboxParameters): boolean {
   return telling.some((name) => body[name] !== undefined)
 }
 
-/** Throws `bad_request` for a status callback URL where no email account can have it. */
-export function mustHaveNoCallback({ status_callback_url: url }: MailboxParameters): void {
-  if (url) throw badParameter('status_callback_url', 'belongs to an email account, and there is none')
+/** As commands take it: null removes it, absent leaves it. */
+export function statusCallbackOf({ status_callback_url: url }: Pick<MailboxParameters, 'status_callback_url'>) {
+  return url === undefined ? {} : { statusCallbackUrl: url || null }
 }
 
 const settings = ['email', 'server', 'username', 'use_ssl', 'port'] as const
@@ -100,7 +101,7 @@ export function mailboxInput(body: MailboxParameters): AccountInput {
     useSsl: required('use_ssl', body.use_ssl),
     port: required('port', body.port),
     credential: required('password', credentialOf(body)),
-    ...(body.status_callback_url === undefined ? {} : { statusCallbackUrl: body.status_callback_url || null }),
+    ...statusCallbackOf(body),
   }
 }
 

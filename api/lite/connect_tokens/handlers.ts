@@ -93,7 +93,7 @@ function create({ base, of, use }: Level): Route {
         email: body.email ?? account?.email ?? null,
         firstName: body.first_name ?? user?.firstName ?? null,
         lastName: body.last_name ?? user?.lastName ?? null,
-        statusCallbackUrl: body.status_callback_url || null,
+        statusCallbackUrl: (body.status_callback_url ?? (account === null ? user?.statusCallbackUrl : null)) || null,
       })
       const resource_url = liteUrls(call.baseUrl).token(token)
       return { success: true, token, resource_url, browser_redirect_url: redirectUrl(call, token) }

@@ -36,7 +36,8 @@ export const createBody = z
     }),
     ...personNames,
     status_callback_url: urlOrEmpty.optional().meta({
-      description: 'takes the status callbacks of the email account that the wizard makes',
+      description:
+        'takes the status callbacks of the email account that the wizard makes; the URL of the user when none is named',
       examples: ['https://app.example.com/status'],
     }),
   })

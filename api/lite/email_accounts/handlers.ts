@@ -10,7 +10,13 @@ import {
 import { defineRoute, type Call, type Route } from '../../route.ts'
 import { success, wantedStatus } from '../../values.ts'
 import { findAccount, findUser, type Mailbox } from '../find.ts'
-import { credentialOf, isWholeMailbox, mailboxInput, type MailboxParameters } from '../mailbox-input.ts'
+import {
+  credentialOf,
+  isWholeMailbox,
+  mailboxInput,
+  statusCallbackOf,
+  type MailboxParameters,
+} from '../mailbox-input.ts'
 import { liteUrls } from '../urls.ts'
 import { presentAccount, presentFailure, statusMessage } from './present.ts'
 import {
@@ -166,7 +172,7 @@ function editOf(body: MailboxParameters & { readonly status?: boolean | undefine
     ...(body.port === undefined ? {} : { port: body.port }),
     ...(body.use_ssl === undefined ? {} : { useSsl: body.use_ssl }),
     ...(body.username === undefined ? {} : { username: body.username }),
-    ...(body.status_callback_url === undefined ? {} : { statusCallbackUrl: body.status_callback_url || null }),
+    ...statusCallbackOf(body),
     ...(body.status === true ? { reset: true } : {}),
   }
 }

@@ -1,11 +1,11 @@
 /** /lite/users */
 import { z } from 'zod'
-import { notFound, type AccountRecord, type UserInput } from '../../../engine/index.ts'
+import { notFound, type AccountRecord, type UserEdit, type UserInput } from '../../../engine/index.ts'
 import { defineRoute, type Call, type Route } from '../../route.ts'
 import { success, wantedStatus } from '../../values.ts'
 import { presentFailure } from '../email_accounts/present.ts'
 import { findUser } from '../find.ts'
-import { mailboxInput, mustHaveNoCallback, wantsMailbox, type MailboxParameters } from '../mailbox-input.ts'
+import { mailboxInput, statusCallbackOf, wantsMailbox, type MailboxParameters } from '../mailbox-input.ts'
 import { liteUrls } from '../urls.ts'
 import { presentCreated, presentUser } from './present.ts'
 import { createAnswer, createBody, editAnswer, editBody, listQuery, userPath, userView } from './schema.ts'
@@ -41,17 +41,17 @@ const create = defineRoute({
   summary: 'Create a user, with or without an email account',
   description:
     'With mailbox settings the login is tried first; when the mail server refuses, the answer is 200 with `success: false`, a ' +
-    '`feedback_code` and the connection log, and nothing is created. With `migrate_account_id` a 2.0 account becomes a user as it is, but for the names and the ' +
-    '`status_callback_url` (of all its email accounts) that are given.',
+    '`feedback_code` and the connection log, and nothing is created. Without them the `status_callback_url` is kept for the email ' +
+    'accounts that are added to the user later. With `migrate_account_id` a 2.0 account becomes a user as it is, but for the names and the ' +
+    '`status_callback_url` (of all its email accounts; of those that come later when it has none) that are given.',
   request: { body: createBody },
   response: createAnswer,
   async handler({ body }, call) {
     if (body.migrate_account_id) return migrate(call, body.migrate_account_id, body)
-    if (!wantsMailbox(body)) mustHaveNoCallback(body)
     const input: UserInput = {
       ...(body.email === undefined ? {} : { email: body.email }),
       ...namesOf(body),
-      ...(wantsMailbox(body) ? { account: mailboxInput(body) } : {}),
+      ...(wantsMailbox(body) ? { account: mailboxInput(body) } : statusCallbackOf(body)),
     }
     const made = await call.engine.mailboxes.createUser(call.developer, input)
     if (!made.ok) return presentFailure(made)
@@ -75,15 +75,14 @@ async function migrate(call: Call, accountId: string, body: MailboxParameters & 
   const accounts = await store.accounts.listByUser(user.id)
   const [account = null] = accounts
   call.concerns(user, account ?? undefined)
-  const { status_callback_url: url } = body
-  if (account === null) mustHaveNoCallback(body)
-  for (const one of url === undefined ? [] : accounts)
-    await mailboxes.editAccount(call.developer, one, { statusCallbackUrl: url || null })
-  if (body.first_name !== undefined || body.last_name !== undefined) await mailboxes.editUser(user, namesOf(body))
+  const callback = statusCallbackOf(body)
+  for (const one of body.status_callback_url === undefined ? [] : accounts)
+    await mailboxes.editAccount(call.developer, one, callback)
+  await mailboxes.editUser(user, { ...namesOf(body), ...(account === null ? callback : {}) })
   return presentCreated(user, account, liteUrls(call.baseUrl))
 }
 
-function namesOf(body: Names) {
+function namesOf(body: Names): UserEdit {
   return {
     ...(body.first_name === undefined ? {} : { firstName: body.first_name }),
     ...(body.last_name === undefined ? {} : { lastName: body.last_name }),
@@ -111,12 +110,12 @@ function editRoute(method: 'POST' | 'PUT') {
     path: '/lite/users/{id}',
     auth: 'developer',
     tag,
-    summary: 'Edit the names of a user',
+    summary: 'Edit a user: names, and the status callback URL of email accounts that are added later',
     request: { path: userPath, body: editBody },
     response: editAnswer,
     async handler({ path, body }, call) {
       const user = await findUser(call, path.id)
-      await call.engine.mailboxes.editUser(user, namesOf(body))
+      await call.engine.mailboxes.editUser(user, { ...namesOf(body), ...statusCallbackOf(body) })
       return { success: true, resource_url: liteUrls(call.baseUrl).user(user) }
     },
   })

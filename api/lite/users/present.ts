@@ -20,6 +20,7 @@ export function presentUser(
     last_name: user.lastName,
     email_addresses: [...user.emailAddresses],
     email_accounts: accounts.map((account) => presentAccount(account, urls)),
+    ...(user.statusCallbackUrl ? { status_callback_url: user.statusCallbackUrl } : {}),
     resource_url: urls.user(user),
   }
 }

@@ -1,7 +1,7 @@
 /** Users on the wire. */
 import { z } from 'zod'
 import * as examples from '../../examples.ts'
-import { limitOf, offset, personNames, statusFilter, text } from '../../values.ts'
+import { limitOf, offset, personNames, statusFilter, text, urlOrEmpty } from '../../values.ts'
 import { emailAccountView, softFailure } from '../email_accounts/schema.ts'
 import { exampleMailbox, mailboxParameters } from '../mailbox-input.ts'
 
@@ -16,6 +16,10 @@ export const userView = z
     last_name: z.string(),
     email_addresses: z.array(z.string()),
     email_accounts: z.array(emailAccountView),
+    status_callback_url: z
+      .string()
+      .optional()
+      .meta({ description: 'of email accounts that are added later and name none; absent when there is none' }),
     resource_url: z.string(),
   })
   .meta({ id: 'User', examples: [examples.user] })
@@ -40,7 +44,14 @@ export const createBody = z
   })
   .meta({ examples: [{ ...exampleMailbox, first_name: 'Anna', last_name: 'Berg' }] })
 
-export const editBody = z.object(personNames)
+export const editBody = z.object({
+  ...personNames,
+  status_callback_url: urlOrEmpty.optional().meta({
+    description:
+      'takes the status callbacks of email accounts that are added later and name none; those that are there keep theirs. Empty removes it',
+    examples: ['https://app.example.com/status'],
+  }),
+})
 
 const reference = z.object({ label: z.string(), resource_url: z.string() })
 

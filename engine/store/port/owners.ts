@@ -51,7 +51,7 @@ export interface UserStore {
   list(developerId: string, filter: UserFilter, page: Page): Promise<UserRecord[]>
   edit(
     id: string,
-    patch: Partial<Pick<UserRecord, 'firstName' | 'lastName' | 'emailAddresses'>>,
+    patch: Partial<Pick<UserRecord, 'firstName' | 'lastName' | 'emailAddresses' | 'statusCallbackUrl'>>,
   ): Promise<UserRecord | null>
   /** Adds the address at the end unless it is there, whoever else adds one at the same time. null when the user is gone. */
   addAddress(id: string, email: string): Promise<UserRecord | null>

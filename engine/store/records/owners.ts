@@ -20,6 +20,8 @@ export interface UserRecord {
   readonly lastName: string
   /** Lower-cased addresses, the creation's email first. */
   readonly emailAddresses: readonly string[]
+  /** Of accounts that are added and name none. null or absent = none. */
+  readonly statusCallbackUrl?: string | null
   readonly createdAt: number
 }
 

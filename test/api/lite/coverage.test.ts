@@ -91,8 +91,8 @@ const tables: Readonly<Record<string, readonly Row[]>> = {
   'webhooks, user level': hookRows(`${user}/webhooks`),
   'webhooks, application level': hookRows('/lite/webhooks'),
   'what clients use beyond the interface': [
-    ['POST', user, 'first_name last_name'],
-    ['PUT', user, 'first_name last_name'],
+    ['POST', user, 'first_name last_name status_callback_url'],
+    ['PUT', user, 'first_name last_name status_callback_url'],
     ['POST', `${user}/email_accounts`, mailbox],
     ['POST', EA, `password provider_refresh_token provider_consumer_key status force_status_check`],
     ['GET', '/app/status_callback_url', ''],

@@ -120,16 +120,58 @@ suite('users', () => {
     { type: 'imap' },
     { provider_consumer_key: 'key' },
     { username: 'x' },
-    { status_callback_url: 'http://127.0.0.1:9/x' },
   ]) {
     test(`half a mailbox is 400 and makes nobody: ${JSON.stringify(half)}`, async () => {
       const answer = await rig.call('POST', '/lite/users', { email: 'half@mail.example', ...half })
       assert.equal(answer.status, 400, answer.text)
-      const name = 'status_callback_url' in half ? 'status_callback_url' : 'server'
-      assert.match(String(answer.json['value']), new RegExp(`^${name}: `))
+      assert.match(String(answer.json['value']), /^server: /)
       assert.deepEqual(await ids('email=half@mail.example'), [])
     })
   }
+
+  test('keep a status callback URL for the email accounts that come later', async () => {
+    const url = 'http://127.0.0.1:9/status'
+    const [first, second, third, fourth] = ['one', 'two', 'three', 'four'].map((name) => `later.${name}@mail.example`)
+    const made = await rig.ok('POST', '/lite/users', { email: first, status_callback_url: url })
+    assert.equal(made['success'], true)
+    const path = `/lite/users/${String(made['id'])}`
+    assert.equal((await rig.ok('GET', path))['status_callback_url'], url)
+    const token = await rig.ok('POST', `${path}/connect_tokens`, { callback_url: 'https://app.example.com/' })
+    const shown = await rig.ok('GET', `/lite/connect_tokens/${String(token['token'])}`)
+    assert.equal(shown['status_callback_url'], url)
+    const urls = async (): Promise<unknown[]> =>
+      (await rig.list(`${path}/email_accounts`)).map((account) => account['status_callback_url'])
+    const add = async (where: string, email = '', extra: Json = {}): Promise<void> => {
+      rig.imap.addUser(email)
+      assert.equal((await rig.ok('POST', `${path}/email_accounts${where}`, body(email, extra)))['success'], true)
+    }
+    await add('', first)
+    await add('/0.new', second)
+    await add('', third, { status_callback_url: `${url}/own` })
+    assert.deepEqual(await urls(), [url, url, `${url}/own`])
+    // those that are there keep theirs
+    await rig.ok('PUT', path, { status_callback_url: '' })
+    assert.equal('status_callback_url' in (await rig.ok('GET', path)), false)
+    await add('', fourth)
+    assert.deepEqual(await urls(), [url, url, `${url}/own`, null])
+    await rig.ok('POST', path, { status_callback_url: url })
+    await add('', 'later.five@mail.example', { status_callback_url: '' })
+    assert.deepEqual((await urls()).at(-1), null)
+  })
+
+  test('take no status callback URL that cannot be called', async () => {
+    const path = `/lite/users/${String((await rig.ok('POST', '/lite/users', {}))['id'])}`
+    for (const url of ['ftp://x', 'http://user:secret@127.0.0.1:9/', 'x'])
+      for (const [method, where] of [
+        ['POST', '/lite/users'],
+        ['PUT', path],
+      ] as const) {
+        const answer = await rig.call(method, where, { email: 'urls@mail.example', status_callback_url: url })
+        assert.equal(answer.status, 400, url)
+        assert.match(String(answer.json['value']), /^status_callback_url: /)
+      }
+    assert.deepEqual(await ids('email=urls@mail.example'), [])
+  })
 
   test('are edited by POST and PUT: only what is named', async () => {
     const path = `/lite/users/${String((await rig.ok('POST', '/lite/users', { first_name: 'A', last_name: 'B' }))['id'])}`
@@ -222,7 +264,9 @@ suite('users', () => {
     assert.equal(bad.status, 400)
     assert.equal((await rig.ok('GET', `/lite/users/${box.userId}`))['first_name'], 'New')
     const alone = String((await rig.ok('POST', '/lite/users', {}))['id'])
-    assert.equal((await rig.call('POST', '/lite/users', { ...wanted, migrate_account_id: alone })).status, 400)
+    await rig.ok('POST', '/lite/users', { ...wanted, migrate_account_id: alone })
+    const moved = await rig.ok('GET', `/lite/users/${alone}`)
+    assert.deepEqual([moved['first_name'], moved['status_callback_url']], ['New', wanted.status_callback_url])
   })
 
   test('are removed with their accounts, mail, webhooks and connections', async () => {

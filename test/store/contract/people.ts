@@ -120,12 +120,15 @@ export function usersContract({ store }: Subject): void {
     test('an edit changes what it names, and the addresses they are found by', async () => {
       const user = userRecord(newId(), { emailAddresses: ['old@x.com'] })
       await store.users.create(user)
-      const edited = { ...user, firstName: 'Grace', emailAddresses: ['new@x.com'] }
-      const patch = { firstName: 'Grace', emailAddresses: ['new@x.com'] }
+      const patch = { firstName: 'Grace', emailAddresses: ['new@x.com'], statusCallbackUrl: 'https://a.example.com/' }
+      const edited = { ...user, ...patch }
       assert.deepEqual(await store.users.edit(user.id, patch), edited)
       assert.deepEqual(await store.users.get(user.developerId, user.id), edited)
       assert.deepEqual(await store.users.list(user.developerId, { email: 'new@x.com' }, all), [edited])
       assert.deepEqual(await store.users.list(user.developerId, { email: 'old@x.com' }, all), [])
+      assert.deepEqual(await store.users.edit(user.id, {}), edited)
+      await store.users.edit(user.id, { statusCallbackUrl: null })
+      assert.equal((await store.users.get(user.developerId, user.id))?.statusCallbackUrl, null)
       assert.equal(await store.users.edit(newId(), { firstName: 'x' }), null)
     })
 
