@@ -9,6 +9,7 @@ import { createHttpClient, type HttpClient } from './net/http.ts'
 import { createTokens } from './oauth/tokens.ts'
 import type { Logger } from './observe/log.ts'
 import { createMetrics, type Metrics } from './observe/metrics.ts'
+import { startRecount } from './recount.ts'
 import { startRetention } from './retention.ts'
 import { openSealedStore } from './sealed-store.ts'
 import type { Sealer } from './secrets/seal.ts'
@@ -105,18 +106,23 @@ function lifecycle({
 }: Parts): Pick<Engine, 'start' | 'stop' | 'ready'> {
   let started = false
   let stopRetention = (): void => undefined
+  let stopRecount = (): Promise<void> => Promise.resolve()
   return {
     async start() {
       await webhooks.startAll()
       await accounts.startAll()
       stopRetention = startRetention({ store, config, log })
+      stopRecount = startRecount({ store, log })
       started = true
     },
     async stop() {
       started = false
       stopRetention()
       mailboxes.close()
-      await withinTime(config.MAILROOM_SHUTDOWN_TIMEOUT, Promise.allSettled([accounts.stopAll(), webhooks.stopAll()]))
+      await withinTime(
+        config.MAILROOM_SHUTDOWN_TIMEOUT,
+        Promise.allSettled([accounts.stopAll(), webhooks.stopAll(), stopRecount()]),
+      )
       await Promise.allSettled([http.close(), store.close()])
     },
     async ready() {

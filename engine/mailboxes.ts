@@ -303,6 +303,7 @@ function newAccount(deps: Deps, user: UserRecord, input: AccountInput, label: st
     statusVersion: 0,
     paused: false,
     resume: { attempt: 0, strikes: 0, retryAt: null, lastError: null, lastConnectedAt: null, initialSyncAt: null },
+    everybodyCounted: true,
     epoch: 0,
     createdAt: Date.now(),
   }

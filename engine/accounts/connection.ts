@@ -33,13 +33,9 @@ export async function openConnection(
   signal: AbortSignal,
   stage: LoginStage,
 ): Promise<Connection> {
-  const { store } = deps.sync
-  const [folders, user] = await Promise.all([
-    store.folders.list(account.id),
-    store.users.get(account.developerId, account.userId),
-  ])
+  const folders = await deps.sync.store.folders.list(account.id)
   const { session, expiresAt } = await login(deps, account, 'live', signal, stage)
-  const state = createAccountState(deps.sync, account, folders, user?.emailAddresses ?? [account.email])
+  const state = createAccountState(deps.sync, account, folders)
   return { session, state, link: commandLink(deps, account), tokenExpiresAt: expiresAt }
 }
 

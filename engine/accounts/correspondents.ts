@@ -1,16 +1,18 @@
 /**
- * What a batch adds to the user's contacts: who wrote, and whose mail was replied to. Replies and the mail they answer may be read
+ * What a batch adds to the user's contacts: who wrote, whose mail was replied to, and whom else the mail names. Replies and the mail they answer may be read
  * in either order (back-fill goes backwards), so both directions are looked up.
  */
 import {
   countsAsReceived,
   isSentByUser,
+  otherContacts,
   receivedContact,
   repliedContact,
   type CountedMessage,
   type Owner,
 } from '../messages/contacts.ts'
-import type { ContactDelta, FolderRecord, MessageRecord } from '../store/records.ts'
+import type { Store } from '../store/port.ts'
+import type { AccountRecord, ContactDelta, FolderRecord, MessageRecord } from '../store/records.ts'
 import type { ReadMessage } from './plan.ts'
 import type { AccountState, SyncDeps } from './state.ts'
 
@@ -27,15 +29,15 @@ interface Context {
 /** Deltas of newly read messages; the store applies each key once, so overlaps do no harm. */
 export async function correspondentsOf(
   context: Context,
+  owner: Owner,
   folder: FolderRecord,
   read: readonly ReadMessage[],
 ): Promise<ContactDelta[]> {
-  const { userId } = context.state.account
-  const owner: Owner = { userId, ownAddresses: context.state.ownAddresses }
   const role = folder.specialUse
   const deltas: ContactDelta[] = []
   const heard: ReadMessage[] = []
   for (const message of read) {
+    deltas.push(...otherContacts(owner, role, message))
     if (isSentByUser(owner, role, message)) deltas.push(...(await answered(context, owner, message, read)))
     else if (countsAsReceived(role)) {
       const received = receivedContact(owner, role, message)
@@ -49,6 +51,13 @@ export async function correspondentsOf(
       deltas.push(...repliedContact(owner, message))
   }
   return deltas
+}
+
+/** As the user is now: addresses come and go with the email accounts. */
+export async function ownerOf({ users }: Pick<Store, 'users'>, account: AccountRecord): Promise<Owner> {
+  const { developerId, userId, email } = account
+  const user = await users.get(developerId, userId)
+  return { userId, ownAddresses: [...(user?.emailAddresses ?? []), email] }
 }
 
 /** The mail that this one replies to, in this batch or in the index. */

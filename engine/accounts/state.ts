@@ -47,8 +47,6 @@ export interface AccountState {
   readonly absent: Absent
   /** By folder id: the counts that the server told last, as far as they were taken over. */
   readonly toldCounts: Map<string, MailboxStatus>
-  /** The user's own addresses, for contacts. */
-  readonly ownAddresses: readonly string[]
   /** By folder id. */
   readonly folders: ReadonlyMap<string, FolderRecord>
   folderByPath(path: string): FolderRecord | null
@@ -92,7 +90,6 @@ export function createAccountState(
   deps: SyncDeps,
   claimed: AccountRecord,
   folders: readonly FolderRecord[],
-  ownAddresses: readonly string[],
 ): AccountState {
   const byId = new Map(folders.map((folder) => [folder.id, folder]))
   const inner: Inner = {
@@ -112,7 +109,6 @@ export function createAccountState(
     ownCounts: createOwnCounts(),
     absent: createAbsent(deps.now),
     toldCounts: new Map(),
-    ownAddresses,
     folders: byId,
     folderByPath: (path) => [...byId.values()].find((folder) => folder.path === path) ?? null,
     setFolders: (listed) => replaceFolders(byId, listed),

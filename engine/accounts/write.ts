@@ -2,7 +2,7 @@
 import { AppError } from '../errors.ts'
 import type { FolderCursor, FolderRecord, MessageRecord } from '../store/records.ts'
 import { liesAt, type Place } from '../store/rows.ts'
-import { correspondentsOf } from './correspondents.ts'
+import { correspondentsOf, ownerOf } from './correspondents.ts'
 import { unseenArrived } from './counts.ts'
 import { isSameMail } from './identity.ts'
 import { planAdded, readMessage, type ReadMessage, type Source } from './plan.ts'
@@ -93,11 +93,11 @@ export async function storeRead(context: SyncContext, folderId: string, reading:
     const cursor = cursorOf(state, folderId)
     checkValidity(context, folder, cursor)
     const now = deps.now()
-    const existing = await rowsById(context, ids)
+    const [existing, owner] = await Promise.all([rowsById(context, ids), ownerOf(deps.store, state.account)])
     const read = all.filter((one) => isWanted(only, cursor, folderId, one.fetched.uid, existing.get(one.id)))
     const plan = { account: state.account, folder, uidValidity: cursor.uidValidity, own: state.own, now }
     const { added, changes } = planAdded(plan, read, existing, source)
-    const contacts = await correspondentsOf(context, folder, read)
+    const contacts = await correspondentsOf(context, owner, folder, read)
     const next = { ...move(cursor), syncedAt: now }
     // What our own write has put there is counted already.
     const fresh = read.filter(({ id, fetched: { uid } }) => {

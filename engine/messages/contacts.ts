@@ -1,10 +1,10 @@
 /**
  * What a message adds to the user's contacts. Meaning of the counts: `indirect` = messages received from the contact,
- * `direct` = received ones that the user replied to, `total` = messages of the contact the user has seen (every received one,
- * replied to or not). Each received message counts once, and each is replied to once, however many folders or replies there are:
- * the delta's key says which message, and the store applies a key once.
+ * `direct` = received ones that the user replied to, `total` = all messages with the contact: in From, To, Cc or Bcc, received or
+ * sent. Each message counts once, and each is replied to once, however many folders or replies there are: the delta's key says
+ * which message and what for, and the store applies a key once.
  */
-import { maxAddressLength } from './limits.ts'
+import { maxAddressLength, maxOtherContacts } from './limits.ts'
 import type { Address, ContactDelta, MessageFacts, SpecialUse } from '../store/records.ts'
 
 /** Whose mailbox it is. */
@@ -34,24 +34,29 @@ function isOwn(owner: Owner, email: string): boolean {
   return owner.ownAddresses.some((own) => own.toLowerCase() === wanted)
 }
 
+function isAddress({ email }: Address): boolean {
+  return /^[^@]+@[^@]+$/.test(email.slice(0, maxAddressLength))
+}
+
 /** The contact a message comes from: its first From that is an address; null when that is the user himself. */
 function contactOf(owner: Owner, message: CountedMessage): Address | null {
-  const sender = message.facts.addresses.from.find(({ email }) =>
-    /^[^@]+@[^@]+$/.test(email.slice(0, maxAddressLength)),
-  )
+  const sender = message.facts.addresses.from.find(isAddress)
   return sender === undefined || isOwn(owner, sender.email) ? null : sender
 }
 
-function delta(owner: Owner, contact: Address, message: CountedMessage, kind: 'r' | 'd'): ContactDelta {
+/** r = received from the contact, d = the user replied to it, o = the contact is one of the others. */
+type Kind = 'r' | 'd' | 'o'
+
+function delta(owner: Owner, contact: Address, message: CountedMessage, kind: Kind): ContactDelta {
   return {
     userId: owner.userId,
     email: contact.email.toLowerCase(),
     name: contact.name,
     key: `${message.id}:${kind}`,
-    total: kind === 'r' ? 1 : 0,
+    total: kind === 'd' ? 0 : 1,
     direct: kind === 'd' ? 1 : 0,
     indirect: kind === 'r' ? 1 : 0,
-    receivedAt: message.facts.receivedAt,
+    receivedAt: kind === 'o' ? 0 : message.facts.receivedAt,
   }
 }
 
@@ -73,6 +78,24 @@ export function isSentByUser(owner: Owner, role: SpecialUse | null, message: Cou
 export function receivedContact(owner: Owner, role: SpecialUse | null, message: CountedMessage): ContactDelta[] {
   const contact = countsAsReceived(role) ? contactOf(owner, message) : null
   return contact ? [delta(owner, contact, message, 'r')] : []
+}
+
+/**
+ * Everybody else of a message found in a folder of this role: total 1 each. Mail that the user sent counts for its recipients, mail
+ * that he received for all but its sender, whom `receivedContact` counts. [] for Drafts, Junk and Trash.
+ */
+export function otherContacts(owner: Owner, role: SpecialUse | null, message: CountedMessage): ContactDelta[] {
+  const sent = isSentByUser(owner, role, message)
+  if (!sent && !countsAsReceived(role)) return []
+  const { from, to, cc, bcc } = message.facts.addresses
+  const others = new Map<string, Address>()
+  for (const one of [...(sent ? [] : from), ...to, ...cc, ...bcc].filter(isAddress)) {
+    const email = one.email.toLowerCase()
+    if (!others.has(email)) others.set(email, one)
+  }
+  const sender = sent ? null : contactOf(owner, message)
+  for (const email of [...owner.ownAddresses, sender?.email ?? '']) others.delete(email.toLowerCase())
+  return [...others.values()].slice(0, maxOtherContacts).map((one) => delta(owner, one, message, 'o'))
 }
 
 /**

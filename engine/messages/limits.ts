@@ -9,6 +9,8 @@ export const maxHeaderBytes = 4_194_304
 export const maxHeaderFields = 100_000
 /** Addresses kept per header name. */
 export const maxAddresses = 5_000
+/** People beside the sender for whom one message counts, as contacts of the user. */
+export const maxOtherContacts = 100
 /** Characters of one name or address. */
 export const maxAddressLength = 998
 /** Characters of a subject or of another one-line value. */

@@ -19,9 +19,9 @@ export function contactMerge(accountId: string): (stored: StoredContact | null, 
   }
 }
 
-/** The newest name that is not empty is the name. */
+/** The newest name that is not empty is the name: what others call the contact only until there is mail from the contact. */
 function counted(before: ContactCounts, delta: ContactDelta): ContactCounts {
-  const newer = delta.receivedAt >= before.lastReceivedAt
+  const newer = delta.receivedAt > 0 && delta.receivedAt >= before.lastReceivedAt
   return {
     name: delta.name !== '' && (newer || before.name === '') ? delta.name : before.name,
     totalCount: before.totalCount + delta.total,

@@ -71,6 +71,21 @@ describe('a contact', () => {
   })
 })
 
+describe('what others call a contact', () => {
+  const named = (name: string, receivedAt: number) => ['a', { ...oneDelta, name, receivedAt }] as const
+
+  test('is the name until the contact writes, and never after', () => {
+    assert.equal(fold(null, [named('By others', 0), named('Own', 4), named('Again', 0)])?.name, 'Own')
+    assert.equal(fold(null, [named('By others', 0), named('Again', 0)])?.name, 'By others')
+    assert.equal(fold(null, [named('', 3), named('By others', 0)])?.name, 'By others')
+  })
+
+  test('is no mail from the contact', () => {
+    assert.equal(fold(null, [named('By others', 0)])?.lastReceivedAt, 0)
+    assert.equal(fold(null, [named('Own', 4), named('By others', 0)])?.lastReceivedAt, 4)
+  })
+})
+
 const oneDelta: ContactDelta = {
   userId: 'user',
   email: 'ann@x.com',

@@ -1,4 +1,4 @@
-/** /lite/users/{id}/contacts: who writes to the user, counted as mail arrives and by the back-fill. */
+/** /lite/users/{id}/contacts: with whom the user exchanges mail, counted as mail arrives and by the back-fill. */
 import type { z } from 'zod'
 import { contactId, notFound, type ContactRecord } from '../../../engine/index.ts'
 import { defineRoute, type Call, type Route } from '../../route.ts'
@@ -30,8 +30,8 @@ const list = defineRoute({
   tag,
   summary: 'List the contacts of a user',
   description:
-    '`total_count`: messages of the contact that the user has; `indirect_count`: received from the contact; `direct_count`: ' +
-    'received and replied to. The counts do not go down when mail is deleted; they lose the part of an email account when it is removed. They grow while the mail of an email account is read ' +
+    '`total_count`: all messages with the contact, in From, To, Cc or Bcc; `indirect_count`: received from the contact; ' +
+    '`direct_count`: received and replied to. Drafts, junk and what lies in the trash when it is first seen count for nobody. The counts do not go down when mail is deleted; they lose the part of an email account when it is removed. They grow while the mail of an email account is read ' +
     'for the first time; until then an empty page and an unknown contact are a 503 that says how far the reading is.',
   request: { path: userPath, query: listQuery },
   response: listAnswer,

@@ -253,13 +253,22 @@ export function contactOrder(sortBy: ContactSort, order: 'asc' | 'desc'): Record
   return { [fields[sortBy]]: direction, _id: direction }
 }
 
-export function createContacts({ collections, read }: MongoContext): ContactStore {
+export function createContacts(context: MongoContext): ContactStore {
+  const { collections, read } = context
   const { contacts } = collections
   const options = { ...read, projection: { applied: 0, searchKey: 0, v: 0, byAccount: 0 } }
   const list = async (filter: object, order: Record<string, 1 | -1>, { limit, offset }: Page) =>
     (await rowsOf(contacts.find(filter, options).sort(order), limit, offset)).map(toRecord<ContactRecord>)
   return {
     get: async (userId, id) => orNull(await contacts.findOne({ _id: id, userId }, options), toRecord<ContactRecord>),
+    count: async (accountId, deltas) => {
+      const tally = await readTally(context, accountId, deltas)
+      await countContacts(context, accountId, deltas, tally)
+      await markCounted(context, accountId, deltas, tally, new Set())
+      // what was counted for an account that went meanwhile
+      const account = await collections.accounts.findOne({ _id: accountId }, { projection: { _id: 1 } })
+      if (account === null) await uncount(context, accountId)
+    },
     list: (userId, sortBy, order, page) => list({ userId }, contactOrder(sortBy, order), page),
     search: (userId, text, page) =>
       list({ userId, searchKey: containing(foldCase(text)) }, contactOrder('total_count', 'desc'), page),

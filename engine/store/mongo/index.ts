@@ -62,7 +62,7 @@ function createStore({ db, close }: Connection, { timeoutMs, now = Date.now }: M
     changes: guarded(createChanges(context), timeoutMs, ['expire']),
     webhooks: guarded(createWebhooks(context), timeoutMs, ['remove']),
     outbox: guarded(createOutbox(context), timeoutMs, ['skipPending', 'expire']),
-    contacts: guarded(createContacts(context), timeoutMs),
+    contacts: guarded(createContacts(context), timeoutMs, ['count']),
     tokens: guarded(createTokens(context), timeoutMs),
     providers: guarded(createProviders(context), timeoutMs),
     nonces: guarded(createNonces(context), timeoutMs),

@@ -4,6 +4,7 @@ import type {
   AccountStatus,
   CallLogRecord,
   ConnectTokenRecord,
+  ContactDelta,
   ContactRecord,
   DeveloperRecord,
   OAuthProviderRecord,
@@ -80,6 +81,7 @@ export type AccountPatch = Partial<
     | 'paused'
     | 'resume'
     | 'statusMessage'
+    | 'everybodyCounted'
   >
 >
 
@@ -124,6 +126,8 @@ export type ContactSort = 'total_count' | 'direct_count' | 'indirect_count'
 export interface ContactStore {
   get(userId: string, id: string): Promise<ContactRecord | null>
   list(userId: string, sortBy: ContactSort, order: 'asc' | 'desc', page: Page): Promise<ContactRecord[]>
+  /** Adds deltas of mail that is stored already, each once as in a batch. Nothing when the account is gone. */
+  count(accountId: string, deltas: readonly ContactDelta[]): Promise<void>
   /** 2.0: by part of name or address. */
   search(userId: string, text: string, page: Page): Promise<ContactRecord[]>
 }

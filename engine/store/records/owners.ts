@@ -76,6 +76,8 @@ export interface AccountRecord {
   readonly statusVersion: number
   readonly paused: boolean
   readonly resume: ResumeRecord
+  /** Contacts are counted of everybody in a message. Absent = of senders alone so far: recount.ts counts the others. */
+  readonly everybodyCounted?: true
   /** The account was another mailbox: while it is read, what arrived after this time and was never seen is told. */
   readonly remapSince?: number
   /** Fencing number: each claim adds one; a writer with an older epoch is refused with `lease_lost`. */
@@ -88,6 +90,7 @@ export interface ContactCounts {
   readonly totalCount: number
   readonly directCount: number
   readonly indirectCount: number
+  /** 0 = nothing was received from the contact. */
   readonly lastReceivedAt: number
 }
 
@@ -114,11 +117,12 @@ export interface ContactDelta {
   readonly userId: string
   readonly email: string
   readonly name: string
-  /** Unique per message and kind of count: `<messageId>:r` received, `<messageId>:d` replied to. Counted once. */
+  /** Unique per message and kind of count: `<messageId>:r` received, `:d` replied to, `:o` one of the others. Counted once. */
   readonly key: string
   readonly total: number
   readonly direct: number
   readonly indirect: number
+  /** 0 = not received from the contact: `lastReceivedAt` stays. */
   readonly receivedAt: number
 }
 

@@ -3,6 +3,7 @@ import { contactId } from '../ids.ts'
 import type { ContactSort, ContactStore, Page } from '../port.ts'
 import type { ContactDelta, StoredContact } from '../records.ts'
 import { contactMerge, foldCase, plainContact, withoutAccount } from '../rows.ts'
+import { readAccount } from './account-rows.ts'
 import type { Database } from './database.ts'
 import type { Statements } from './statements.ts'
 
@@ -81,6 +82,10 @@ export function createContacts(db: Database): ContactStore {
       db.read(() => {
         const contact = readContact(db, id)
         return contact?.userId === userId ? plainContact(contact) : null
+      }),
+    count: (accountId, deltas) =>
+      db.write(() => {
+        if (readAccount(db, accountId)) countContacts(db, accountId, deltas)
       }),
     list: (userId, sortBy, order, page) => list(contactList(sortBy, order), page, userId),
     search: (userId, text, page) => list(contactSearch, page, userId, foldCase(text)),

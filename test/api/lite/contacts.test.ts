@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { isDeepStrictEqual } from 'node:util'
+import type { OpenApi } from '../../../api/openapi.ts'
 import { mail } from '../../support/mail.ts'
 import { until } from '../../support/until.ts'
 import { userBody } from '../../support/users.ts'
@@ -12,6 +13,8 @@ suite('contacts', () => {
   let box: TestMailbox
   const contacts = async (query = ''): Promise<Json[]> =>
     (await rig.ok('GET', `/lite/users/${box.userId}/contacts${query}`))['contacts'] as Json[]
+  const addressOf = async (name: string): Promise<string> =>
+    (await emails()).find((email) => email.startsWith(`${name}@`)) ?? 'nobody'
   const emails = async (query = ''): Promise<string[]> => (await contacts(query)).map(({ email }) => String(email))
 
   before(async () => {
@@ -20,16 +23,26 @@ suite('contacts', () => {
     const bob = 'Bob <bob@x.example>'
     await box.deliver({ from: bob, subject: 'one', date: new Date('2024-05-01T10:00:00Z') })
     await box.deliver({ from: bob, subject: 'two', id: 'two' })
-    await box.deliver({ from: bob, subject: 'three' })
+    await box.deliver({ from: bob, subject: 'three', headers: ['Cc: Carol <carol@c.example>'] })
+    await box.deliver({ from: bob, subject: 'four of bob' })
     await box.deliver({ from: 'Eve <EVE@y.example>', subject: 'four', id: 'four' })
     await box.deliver({ from: 'eve@y.example', subject: 'five', id: 'five' })
     await box.deliver({ from: 'zed@z.example', subject: 'six' })
-    // The user answers both of Eve's and one of Bob's.
-    for (const id of ['two', 'four', 'five']) {
+    // The user answers both of Eve's and one of Bob's, and writes to Zed alone without an answer.
+    for (const [id, to] of [
+      ['two', 'BOB@x.example'],
+      ['four', 'eve@y.example'],
+      ['five', 'eve@y.example, Eve <eve@y.example>'],
+    ] as const) {
       const headers = [`In-Reply-To: <${id}@sender.example>`, `References: <${id}@sender.example>`]
-      const raw = mail({ from: box.email, to: 'x@x.example', subject: `re ${id}`, headers })
-      await box.deliverRaw(raw, `re ${id}`, 'Sent')
+      await box.deliverRaw(mail({ from: box.email, to, subject: `re ${id}`, headers }), `re ${id}`, 'Sent')
     }
+    for (const n of [1, 2, 3, 4, 5])
+      await box.deliverRaw(
+        mail({ from: box.email, to: 'zed@z.example', subject: `to zed ${n}` }),
+        `to zed ${n}`,
+        'Sent',
+      )
     await until('counts', async () => (await contacts('?sort_by=direct_count'))[0]?.['direct_count'] === 2)
   })
   after(() => rig.close())
@@ -46,20 +59,59 @@ suite('contacts', () => {
       'service_user_id',
       'total_count',
     ])
-    assert.equal(first?.['email'], 'bob@x.example')
-    assert.equal(first['name'], 'Bob')
-    assert.deepEqual([first['total_count'], first['indirect_count'], first['direct_count']], [3, 3, 1])
-    assert.equal(first['service_user_id'], box.userId)
+    assert.equal(first?.['service_user_id'], box.userId)
     assert.match(String(first['contact_id']), /^[0-9a-f]{24}$/)
-    const last = Number(first['last_received'])
+    const shown = new Map((await contacts()).map((one) => [one['email'], one]))
+    const bob = shown.get('bob@x.example')
+    assert.equal(bob?.['name'], 'Bob')
+    const last = Number(bob['last_received'])
     assert(Number.isInteger(last) && Math.abs(last - Date.now() / 1000) < 600, `seconds: ${last}`)
+    // named by others, never a sender
+    assert.deepEqual(
+      [shown.get('carol@c.example')?.['name'], shown.get('carol@c.example')?.['last_received']],
+      ['Carol', 0],
+    )
+  })
+
+  test('count all messages with the contact, those received, and those replied to', async () => {
+    const counts = (await contacts()).map((one) => [
+      String(one['email']).split('@')[0],
+      one['total_count'],
+      one['indirect_count'],
+      one['direct_count'],
+    ])
+    assert.deepEqual(counts, [
+      ['zed', 6, 1, 0],
+      ['bob', 5, 4, 1],
+      ['eve', 4, 2, 2],
+      ['carol', 1, 0, 0],
+    ])
+    for (const [name, total] of counts) {
+      const found = await rig.list(
+        `${box.path}/messages?email=${encodeURIComponent(await addressOf(String(name)))}&limit=100`,
+      )
+      assert.equal(found.length, total, `messages with ${String(name)}`)
+    }
   })
 
   test('are sorted by each count, either way', async () => {
-    assert.deepEqual(await emails(), ['bob@x.example', 'eve@y.example', 'zed@z.example'])
-    assert.deepEqual(await emails('?sort_order=asc'), ['zed@z.example', 'eve@y.example', 'bob@x.example'])
-    assert.deepEqual((await emails('?sort_by=direct_count')).slice(0, 2), ['eve@y.example', 'bob@x.example'])
-    assert.deepEqual((await emails('?sort_by=indirect_count&sort_order=desc'))[0], 'bob@x.example')
+    const order = async (query: string) => (await emails(query)).map((email) => email.charAt(0)).join('')
+    assert.equal(await order(''), 'zbec')
+    assert.equal(await order('?sort_order=asc'), 'cebz')
+    assert.equal(await order('?sort_by=indirect_count&sort_order=desc'), 'bezc')
+    assert.equal(await order('?sort_by=indirect_count&sort_order=asc'), 'czeb')
+    assert.match(await order('?sort_by=direct_count'), /^eb(zc|cz)$/)
+    assert.match(await order('?sort_by=direct_count&sort_order=asc'), /^(zc|cz)be$/)
+  })
+
+  test('are explained in the reference as they are counted', async () => {
+    const document = (await rig.ok('GET', '/openapi.json')) as unknown as OpenApi
+    const { parameters = [] } = document.paths['/lite/users/{id}/contacts']?.['get'] ?? {}
+    const words = parameters.find(({ name }) => name === 'sort_by')?.description ?? ''
+    assert.match(
+      words,
+      /`indirect_count` of those received from the contact, `direct_count` of those received and replied to/,
+    )
   })
 
   test('come in pages whose union is the whole', async () => {
@@ -71,8 +123,8 @@ suite('contacts', () => {
     const [first] = await contacts()
     const base = `/lite/users/${box.userId}/contacts`
     assert.deepEqual(await rig.ok('GET', `${base}/${String(first?.['contact_id'])}`), first)
-    assert.deepEqual(await rig.ok('GET', `${base}/bob@x.example`), first)
-    assert.deepEqual(await rig.ok('GET', `${base}/BOB%40x.example/`), first)
+    assert.deepEqual(await rig.ok('GET', `${base}/zed@z.example`), first)
+    assert.deepEqual(await rig.ok('GET', `${base}/ZED%40z.example/`), first)
     for (const id of ['nobody@x.example', 'f'.repeat(24)]) {
       const answer = await rig.call('GET', `${base}/${id}`)
       assert.equal(answer.status, 404)

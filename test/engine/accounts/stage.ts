@@ -201,7 +201,7 @@ async function openWorker(
   const account = await deps.store.accounts.claim(accountId)
   if (account === null) throw new Error('the account is gone')
   const folders = await deps.store.folders.list(accountId)
-  const state = createAccountState(deps, account, folders, ['ann@mail.example'])
+  const state = createAccountState(deps, account, folders)
   const session = await openTest(t, target, { auth: { password: target.password }, commandTimeoutMs: 2000 })
   const context: SyncContext = { deps, state, session }
   await createFolderPoll(context).list()

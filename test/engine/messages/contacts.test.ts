@@ -3,11 +3,13 @@ import { test } from 'node:test'
 import {
   countsAsReceived,
   isSentByUser,
+  otherContacts,
   receivedContact,
   repliedContact,
   type CountedMessage,
 } from '../../../engine/messages/contacts.ts'
 import { parseAddresses } from '../../../engine/messages/addresses.ts'
+import { maxOtherContacts } from '../../../engine/messages/limits.ts'
 import type { SpecialUse } from '../../../engine/store/records.ts'
 
 const owner = { userId: 'user', ownAddresses: ['Me@Example.com'] }
@@ -41,6 +43,61 @@ test('a reply counts for the sender of the answered message, under the answered 
     { userId: 'user', email: 'ann@x.org', name: 'Ann', key: 'mid:d', total: 0, direct: 1, indirect: 0, receivedAt: 7 },
   ])
   assert.deepEqual(repliedContact(owner, from('Me <me@example.com>')), [])
+})
+
+const people = (text: string, others: Partial<Record<'to' | 'cc' | 'bcc' | 'replyTo', string>>): CountedMessage => {
+  const message = from(text)
+  const lists = Object.entries(others).map(([field, list]) => [field, parseAddresses(list)] as const)
+  return {
+    ...message,
+    facts: { ...message.facts, addresses: { ...message.facts.addresses, ...Object.fromEntries(lists) } },
+  }
+}
+
+test('everybody else whom a message names counts once, whatever the fields: total alone, and nothing was received', () => {
+  const letter = people('Ann <Ann@X.org>, Zoe <zoe@x.org>', {
+    to: 'Bob <bob@x.org>, me@example.com, BOB@X.ORG',
+    cc: 'ann@x.org, Cy <cy@x.org>, nobody',
+    bcc: 'dan@x.org',
+    replyTo: 'list@x.org',
+  })
+  const others = otherContacts(owner, '\\Inbox', letter)
+  assert.deepEqual(
+    others.map(({ email, name }) => [email, name]),
+    [
+      ['zoe@x.org', 'Zoe'],
+      ['bob@x.org', 'Bob'],
+      ['cy@x.org', 'Cy'],
+      ['dan@x.org', ''],
+    ],
+  )
+  assert.deepEqual(others[1], {
+    userId: 'user',
+    email: 'bob@x.org',
+    name: 'Bob',
+    key: 'mid:o',
+    total: 1,
+    direct: 0,
+    indirect: 0,
+    receivedAt: 0,
+  })
+})
+
+test('mail that the user sent counts for its recipients, never for its sender; drafts, junk and rubbish for nobody', () => {
+  const emails = (role: SpecialUse | null, sender: string) =>
+    otherContacts(owner, role, people(sender, { to: 'bob@x.org' })).map(({ email }) => email)
+  assert.deepEqual(emails('\\Sent', 'me@example.com'), ['bob@x.org'])
+  assert.deepEqual(emails('\\Sent', 'alias@example.com'), ['bob@x.org'])
+  assert.deepEqual(emails('\\All', 'me@example.com'), ['bob@x.org'])
+  for (const role of ['\\Drafts', '\\Junk', '\\Trash'] as SpecialUse[]) {
+    for (const sender of ['me@example.com', 'ann@x.org']) assert.deepEqual(emails(role, sender), [])
+  }
+})
+
+test('no more than so many of one message', () => {
+  const many = Array.from({ length: maxOtherContacts + 5 }, (_, index) => `p${index}@x.org`).join(', ')
+  const found = otherContacts(owner, null, people('ann@x.org', { to: many }))
+  assert.equal(found.length, maxOtherContacts)
 })
 
 test('who wrote it', () => {
