@@ -101,7 +101,7 @@ const machineRules = {
 }
 
 export default tseslint.config(
-  { ignores: ['node_modules', 'data', 'eslint.config.js'] },
+  { ignores: ['node_modules', 'data', '.stryker', 'eslint.config.js'] },
   ...tseslint.configs.strictTypeChecked,
   {
     languageOptions: { parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname } },
