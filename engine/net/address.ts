@@ -74,18 +74,14 @@ function resolveFailure(host: string, cause: unknown): AppError {
 
 async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (!signal) return work
-  let stop: (() => void) | undefined
-  const aborted = new Promise<never>((_resolve, reject) => {
-    stop = () => reject(new AppError('timeout', 'the name server did not answer in time', { cause: signal.reason }))
-    if (signal.aborted) stop()
-    else signal.addEventListener('abort', stop, { once: true })
-  })
-  // Whichever of the two loses must not be an unhandled rejection.
-  work.catch(() => undefined)
+  const { promise: aborted, reject } = Promise.withResolvers<never>()
+  const stop = () => reject(new AppError('timeout', 'the name server did not answer in time', { cause: signal.reason }))
+  if (signal.aborted) stop()
+  else signal.addEventListener('abort', stop)
   try {
     return await Promise.race([work, aborted])
   } finally {
-    if (stop) signal.removeEventListener('abort', stop)
+    signal.removeEventListener('abort', stop)
   }
 }
 

@@ -1,8 +1,10 @@
 /** The guard against requests into our own network: literal addresses, resolved ones, and every disguise of them. */
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
+import { getEventListeners } from 'node:events'
 import { suite, test } from 'node:test'
-import { isAppError, type ErrorCode } from '../../engine/errors.ts'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { isAppError, type AppError, type ErrorCode } from '../../engine/errors.ts'
 import { isPrivateAddress, isPublicAddress, networkOf, resolveGuarded } from '../../engine/net/address.ts'
 
 const special = [
@@ -54,6 +56,14 @@ function refused(work: Promise<unknown>, code: ErrorCode): Promise<void> {
     assert.equal(error.code, code)
     return true
   })
+}
+
+/** The failure of a host whose resolver fails with this. */
+async function failureOf(reason: Error, host = 'mail.example'): Promise<AppError> {
+  const lookup = () => Promise.reject(reason)
+  const error = await resolveGuarded(host, { allowPrivate: true, lookup }).catch((thrown: unknown) => thrown)
+  assert(isAppError(error), String(error))
+  return error
 }
 
 const answers =
@@ -138,6 +148,46 @@ suite('resolving with the guard', () => {
     await refused(resolveGuarded('  ', { allowPrivate: true }), 'network')
   })
 
+  test('a literal address is never asked of the resolver; what only looks like one is, word for word', async () => {
+    const asked: string[] = []
+    const lookup = (host: string) => {
+      asked.push(host)
+      return answers('8.8.8.8')()
+    }
+    for (const [host, family] of [
+      ['8.8.8.8', 4],
+      [' 8.8.4.4. ', 4],
+      ['2606:4700::1', 6],
+      [' [2606:4700::2] ', 6],
+    ] as const) {
+      for (const allowPrivate of [true, false]) {
+        const address = host.replace(/[[\] ]|\. $/g, '')
+        assert.deepEqual(await resolveGuarded(host, { allowPrivate, lookup }), [{ address, family }], host)
+      }
+    }
+    assert.deepEqual(asked, [])
+    for (const host of ['x[::1]', '[::1]x', '127.1', 'mail.example.']) {
+      assert.deepEqual(await resolveGuarded(host, { allowPrivate: false, lookup }), [{ address: '8.8.8.8', family: 4 }])
+    }
+    assert.deepEqual(asked, ['x[::1]', '[::1]x', '127.1', 'mail.example'])
+  })
+
+  test('an empty host is refused unasked', async () => {
+    const lookup = () => assert.fail('asked')
+    for (const host of ['', '  ', '[]', '.'])
+      await refused(resolveGuarded(host, { allowPrivate: true, lookup }), 'network')
+  })
+
+  test('a refusal says which host', async () => {
+    for (const host of ['10.0.0.1', 'mail.example']) {
+      const work = resolveGuarded(host, { allowPrivate: false, lookup: answers('10.0.0.1') })
+      const error = await work.catch((thrown: unknown) => thrown)
+      assert(isAppError(error, 'private_address'))
+      assert.deepEqual(error.details, { host })
+      assert.match(error.message, new RegExp(host))
+    }
+  })
+
   test('a name that does not exist, and a resolver that is never done', async () => {
     const missing = () => Promise.reject(Object.assign(new Error('no'), { code: 'ENOTFOUND' }))
     const error = await resolveGuarded('no.example', { allowPrivate: true, lookup: missing }).catch(
@@ -149,5 +199,35 @@ suite('resolving with the guard', () => {
     const signal = AbortSignal.timeout(20)
     await refused(resolveGuarded('slow.example', { allowPrivate: true, lookup: never, signal }), 'timeout')
     await refused(resolveGuarded('slow.example', { allowPrivate: true, lookup: never, signal }), 'timeout')
+  })
+
+  test('a name that is not there is told apart from a resolver that fails', async () => {
+    for (const code of ['ENOTFOUND', 'ENODATA']) {
+      const cause = Object.assign(new Error('no'), { code })
+      const error = await failureOf(cause)
+      assert.equal(error.message, 'mail.example does not exist')
+      assert.deepEqual(error.details, { host: 'mail.example', errno: code, reason: code })
+      assert.equal(error.cause, cause)
+    }
+    const down = await failureOf(Object.assign(new Error('no'), { code: 'EAI_AGAIN' }))
+    assert.equal(down.message, 'mail.example could not be resolved')
+    assert.equal(down.details['errno'], 'EAI_AGAIN')
+    assert.equal((await failureOf(new Error('odd'))).details['errno'], 'EUNKNOWN')
+    assert.equal((await failureOf({ code: 'ENOTFOUND' } as unknown as Error)).details['errno'], 'EUNKNOWN', 'no error at all')
+  })
+
+  test('an answer in time leaves nothing behind on the signal; a late failure harms nobody', async () => {
+    const { signal } = new AbortController()
+    const options = { allowPrivate: false, signal, lookup: () => sleep(5).then(answers('8.8.8.8')) }
+    assert.equal((await resolveGuarded('mail.example', options)).length, 1)
+    assert.deepEqual(getEventListeners(signal, 'abort'), [])
+    const ended = new AbortController()
+    ended.abort(new Error('the call was given up'))
+    const lookup = () => sleep(5).then(() => Promise.reject(new Error('late')))
+    const work = resolveGuarded('mail.example', { allowPrivate: true, signal: ended.signal, lookup })
+    const error = await work.catch((thrown: unknown) => thrown)
+    assert(isAppError(error, 'timeout'))
+    assert.equal(error.cause, ended.signal.reason)
+    await sleep(20)
   })
 })
