@@ -17,9 +17,8 @@ export function createSealer(key: Buffer): Sealer {
       const iv = randomBytes(12)
       const cipher = createCipheriv('aes-256-gcm', key, iv).setAAD(Buffer.from(recordId))
       const sealed = Buffer.concat([cipher.update(plain, 'utf8'), cipher.final()])
-      return ['v1', iv, cipher.getAuthTag(), sealed]
-        .map((part) => (typeof part === 'string' ? part : part.toString('base64url')))
-        .join('.')
+      const parts = [iv, cipher.getAuthTag(), sealed]
+      return ['v1', ...parts.map((part) => part.toString('base64url'))].join('.')
     },
     open(sealed, recordId) {
       try {
