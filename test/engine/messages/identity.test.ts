@@ -31,6 +31,13 @@ test('Message-ID, size, second of arrival, From, Date and Subject all count', ()
   assert.equal(new Set([changed({}), ...others]).size, 1 + others.length)
 })
 
+test('of a repeated header the first counts', () => {
+  const more = (field: string) => raw.toString().replace('\r\n\r\n', `\r\n${field}\r\n\r\n`)
+  for (const field of ['Subject: other', 'From: x@y.z', 'Date: Wed, 06 Mar 2024 12:00:00 +0000']) {
+    assert.equal(changed({ headers: Buffer.from(more(field)) }), changed({}), field)
+  }
+})
+
 test('without a Message-ID the header block is hashed, and the identity is weak', () => {
   const bare = { ...base, headers: Buffer.from('Subject: x\r\n\r\n') }
   assert.match(identityOf(bare, null), /^hdr:/)
@@ -48,6 +55,33 @@ test('the second try does not look at INTERNALDATE', () => {
   assert.equal(isSameMail(facts({ headers: undated }), facts({ headers: undated, internalDate: 99_000 })), true)
   const nameless = Buffer.from('Subject: s\r\n\r\n')
   assert.equal(isSameMail(facts({ headers: nameless }), facts({ headers: nameless })), false)
+})
+
+test('the second try looks at everything else, each for itself', () => {
+  const facts = factsOf('a', base)
+  const sender = { ...facts.addresses, from: [{ email: 'x@y.z', name: '' }] }
+  const others = [
+    { emailMessageId: 'c@d' },
+    { size: 1 },
+    { sentAt: facts.sentAt + 1000 },
+    { subject: 't' },
+    { addresses: sender },
+    { addresses: { ...facts.addresses, from: [] } },
+  ]
+  for (const other of others) {
+    assert.equal(isSameMail(facts, { ...facts, ...other }), false, JSON.stringify(other))
+    assert.equal(isSameMail({ ...facts, ...other }, facts), false, JSON.stringify(other))
+  }
+  const noSender = { ...facts, addresses: { ...facts.addresses, from: [] } }
+  assert.equal(isSameMail(noSender, noSender), true)
+})
+
+test('a Date header on one side only does count', () => {
+  const dated = factsOf('a', base)
+  const undated = { ...dated, sentAt: dated.receivedAt }
+  assert.equal(isSameMail(dated, undated), false)
+  assert.equal(isSameMail(undated, dated), false)
+  assert.equal(isSameMail(undated, { ...undated, sentAt: 99_000, receivedAt: 99_000 }), true)
 })
 
 test('every message of the corpus has its own identity, the pair that shares a Message-ID too', () => {
