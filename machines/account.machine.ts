@@ -310,12 +310,11 @@ export const accountMachine = accountChart.createMachine({
     },
     closing: {
       tags: 'stopped',
-      entry: 'writeBegins',
       invoke: {
         id: 'report',
         src: 'report',
         input: ({ context }) => reportOf(context),
-        onDone: { target: 'stopped', actions: 'writeDone' },
+        onDone: 'stopped',
         onError: 'stopped',
       },
       after: { reportDeadline: 'stopped' },

@@ -239,12 +239,11 @@ export const webhookMachine = webhookChart.createMachine({
     },
     closing: {
       tags: 'stopped',
-      entry: 'writeBegins',
       invoke: {
         id: 'report',
         src: 'report',
         input: ({ context }) => webhookReportOf(context),
-        onDone: { target: 'stopped', actions: 'writeDone' },
+        onDone: 'stopped',
         onError: 'stopped',
       },
       after: { reportDeadline: 'stopped' },

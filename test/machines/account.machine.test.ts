@@ -8,6 +8,7 @@ import { settle, startOfTime } from './rig.ts'
 import './account-online.scenarios.ts'
 import './account-logins.scenarios.ts'
 import './account-offline.scenarios.ts'
+import './account-records.scenarios.ts'
 
 test('a chart without its actors fails through its own paths', async () => {
   const clock = new SimulatedClock()

@@ -50,6 +50,10 @@ test('a schedule: each wait in turn, the last one for ever', () => {
   assert.equal(scheduleMs([], 1), 0)
 })
 
+test('the longest delay is one that a timer can hold: a longer one would fire at once', () => {
+  assert.equal(timerMs(1e12), 2_147_483_647)
+})
+
 test('timers hold neither negative nor endless delays', () => {
   assert.deepEqual([-5, 0, 1.4, Number.NaN, 1e12, Infinity].map(timerMs), [0, 0, 1, 0, longestTimerMs, longestTimerMs])
 })
@@ -83,4 +87,6 @@ test('a stirred number stays in [0, 1) and differs', () => {
     }),
   )
   assert.equal(new Set([0.1, 0.2, 0.3, 0.4].map(stirred)).size, 4)
+  const spread = Array.from({ length: 100 }, (_, index) => stirred(stirred(index / 100 + 0.001)))
+  assert.equal(new Set(spread.map((jitter) => Math.floor(jitter * 5))).size, 5, 'a herd stays apart')
 })

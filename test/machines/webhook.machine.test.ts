@@ -6,6 +6,7 @@ import { webhookMachine } from '../../machines/webhook.machine.ts'
 import { settle, startOfTime } from './rig.ts'
 import { healthy, settings, webhookCoverage, webhookRig, type WebhookRig } from './webhook-rig.ts'
 import './webhook-work.scenarios.ts'
+import './webhook-records.scenarios.ts'
 
 const hour = 3_600_000
 
