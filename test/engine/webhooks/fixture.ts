@@ -5,12 +5,10 @@ import { AppError } from '../../../engine/errors.ts'
 import { createMetrics } from '../../../engine/observe/metrics.ts'
 import { createLogger, silentLogger } from '../../../engine/observe/log.ts'
 import { createSealer } from '../../../engine/secrets/seal.ts'
-import { changeId, folderId, messageId, newId, threadId } from '../../../engine/store/ids.ts'
-import type { ChangeDraft, Store } from '../../../engine/store/port.ts'
+import { changeId, newId } from '../../../engine/store/ids.ts'
+import type { Store } from '../../../engine/store/port.ts'
 import type {
   AccountRecord,
-  ChangeKind,
-  MessageFacts,
   MessageRecord,
   OutboxRecord,
   Placement,
@@ -20,8 +18,11 @@ import { freshCursor } from '../../../engine/store/rows.ts'
 import { createWebhooks } from '../../../engine/webhooks/index.ts'
 import type { Mail } from '../../../engine/webhooks/contents.ts'
 import type { Webhooks } from '../../../engine/webhooks/types.ts'
-import { accountRecord, address, epochStart, messageFacts, noAddresses, userRecord } from '../../support/records.ts'
+import { accountRecord, userRecord } from '../../support/records.ts'
 import { openTestStore } from '../../support/test-store.ts'
+import { type Arrival, changeOf, messageOf } from './arrival.ts'
+
+export { changeOf, facts, messageOf, type Arrival } from './arrival.ts'
 
 export const apiSecret = 'developer-secret-0123456789'
 export const developerId = newId()
@@ -146,78 +147,6 @@ async function createAccount(
   const claimed = await store.accounts.claim(account.id)
   if (claimed === null) throw new Error('account not claimed')
   return claimed
-}
-
-/** Facts of a plain message; `name` makes its Message-ID and subject. */
-export function facts(name: string, more: Partial<MessageFacts> = {}): MessageFacts {
-  const emailMessageId = `${name}@example.com`
-  return messageFacts({
-    emailMessageId,
-    threadId: threadId('thread', emailMessageId),
-    sentAt: epochStart,
-    receivedAt: epochStart + 1000,
-    subject: `Subject of ${name}`,
-    addresses: { ...noAddresses, from: [address('ada@mail.example.org', 'Ada')], to: [address('me@example.com')] },
-    ...more,
-  })
-}
-
-export interface Arrival {
-  readonly facts: MessageFacts
-  readonly kind?: ChangeKind
-  readonly first?: boolean
-  readonly path?: string
-  readonly flags?: readonly string[]
-}
-
-export function messageOf(
-  account: AccountRecord,
-  arrival: Arrival,
-  uid: number,
-  changeIdOf: string | null,
-): MessageRecord {
-  const { path = 'INBOX', flags = [] } = arrival
-  const identity = `mid:${arrival.facts.emailMessageId ?? uid}`
-  const placement: Placement = {
-    folderId: folderId(account.id, path),
-    path,
-    uidValidity: '1',
-    uid,
-    flags,
-    modseq: '0',
-    rev: 0,
-    quiet: false,
-  }
-  return {
-    ...arrival.facts,
-    id: messageId(account.id, identity),
-    accountId: account.id,
-    identity,
-    firstChangeId: changeIdOf,
-    indexedAt: Date.now(),
-    placements: [placement],
-    gone: [],
-  }
-}
-
-export function changeOf(account: AccountRecord, message: MessageRecord, arrival: Arrival, id: string): ChangeDraft {
-  const [place] = message.placements
-  if (place === undefined) throw new Error('a message without a place')
-  return {
-    id,
-    accountId: account.id,
-    userId: account.userId,
-    kind: arrival.kind ?? 'received',
-    first: arrival.first ?? true,
-    messageId: message.id,
-    folderId: place.folderId,
-    path: place.path,
-    uid: place.uid,
-    uidValidity: place.uidValidity,
-    flags: place.flags,
-    folders: message.placements.map((one) => one.path),
-    at: Date.now(),
-  }
 }
 
 /** Stores messages as one sync batch of a folder, planned by the wing and told to it; null = planned by nobody (back-fill). */

@@ -6,23 +6,8 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import fc from 'fast-check'
 import type { OutboxRecord } from '../../../engine/store/records.ts'
-import { urlRow } from '../../../engine/callbacks/rows.ts'
 import { type ReadPlan, createLanes } from '../../../engine/webhooks/lanes.ts'
-
-function row(account: string, seq: number, lane: 0 | 1 = 0): OutboxRecord {
-  const base = urlRow({
-    kind: 'sync',
-    url: 'http://x',
-    developerId: 'd',
-    userId: null,
-    accountId: account,
-    webhookId: null,
-    event: `${account}${lane}${seq}`,
-    data: {},
-    at: 1,
-  })
-  return { ...base, seq, lane }
-}
+import { laneRow as row } from './lane-row.ts'
 
 /** What the store answers: pending rows in order, without some accounts, or without their historical rows. */
 function pending(stored: readonly OutboxRecord[], done: ReadonlySet<string>, plan: ReadPlan): OutboxRecord[] {

@@ -7,7 +7,7 @@ import type { MessageFacts, WebhookFilters } from '../../../engine/store/records
 import type { MessageEvent } from '../../../engine/webhooks/events.ts'
 import { type Known, compileMatcher } from '../../../engine/webhooks/match.ts'
 import { compilePatterns } from '../../../engine/webhooks/patterns.ts'
-import { type Arrival, facts, messageOf } from './fixture.ts'
+import { type Arrival, facts, messageOf } from './arrival.ts'
 
 const account = { id: 'a'.repeat(24), userId: 'b'.repeat(24) } as Parameters<typeof messageOf>[0]
 const attachment = {
