@@ -2,8 +2,7 @@
  * A private, real Dovecot on free loopback ports: any user name with one password, its own directory, gone afterwards.
  * Works as root and as anybody else.
  */
-import { execFile, spawn, type ChildProcess } from 'node:child_process'
-import { once } from 'node:events'
+import { execFile } from 'node:child_process'
 import {
   chmodSync,
   chownSync,
@@ -15,15 +14,13 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs'
-import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { appendOnce, createDaemon, startImap, type PrivateServer } from './daemon.ts'
 import { dovecotConfig, mailOwner, makeCertificate, raiseInotifyLimit } from './dovecot-config.ts'
-import { endsWithUs } from './orphans.ts'
 import { freePort } from './port.ts'
-import { openRawImap, type RawImap } from './raw-imap.ts'
-import { until } from './until.ts'
+import { openRawImap } from './raw-imap.ts'
 
 export interface DovecotOptions {
   /** Accepted for every user name. */
@@ -35,30 +32,14 @@ export interface DovecotOptions {
   readonly mailboxes?: number
 }
 
-export interface Dovecot {
-  readonly host: string
-  readonly port: number
+export interface Dovecot extends PrivateServer {
   readonly tlsPort: number | null
-  readonly password: string
   /** What could not be prepared, in words; null when all is well. */
   readonly warning: string | null
-  append(user: string, folder: string, raw: string | Buffer, flags?: readonly string[]): Promise<void>
-  /** A connection that stays, for many appends or other commands. */
-  connect(user: string): Promise<RawImap>
   /** Connections that are logged in now. */
   connections(): Promise<number>
-  /** From the next login on only this password is accepted. */
-  setPassword(password: string): Promise<void>
-  /** Clean end: clients are told BYE. The mail stays. */
-  stop(): Promise<void>
-  /** Every process at once by SIGKILL. The mail stays. */
+  /** Every process at once by SIGKILL. The mail stays, as it does over every restart. */
   kill(): Promise<void>
-  /** Again on the same ports with the same mail. */
-  start(): Promise<void>
-  restart(): Promise<void>
-  log(): string
-  /** Stops and removes everything. */
-  remove(): Promise<void>
 }
 
 const env = { ...process.env, PATH: `${process.env['PATH'] ?? ''}:/usr/local/sbin:/usr/sbin:/sbin` }
@@ -76,7 +57,8 @@ export async function startDovecot(options: DovecotOptions = {}): Promise<Doveco
   const port = await freePort()
   const tlsPort = options.tls ? await freePort() : null
   const file = join(dir, 'dovecot.conf')
-  const daemon = createDaemon(dir, file)
+  const daemon = createDaemon(() => ['dovecot', '-F', '-c', file], env)
+  const log = (): string => `dovecot said: ${daemon.output()}\n${tailOf(join(dir, 'dovecot.log'))}`
   let password = options.password ?? 'correct-horse'
 
   const configure = (): void => {
@@ -85,14 +67,7 @@ export async function startDovecot(options: DovecotOptions = {}): Promise<Doveco
   }
   const start = async (): Promise<void> => {
     dropLocks(dir)
-    await daemon.spawn()
-    const explain = daemon.log
-    const answers = async (): Promise<boolean> => {
-      // Soon after a kill its sockets may still be held by a process that is dying: it gives up then.
-      if (!daemon.alive()) await daemon.spawn()
-      return greets(host, port)
-    }
-    await until(`dovecot on port ${port}`, answers, { everyMs: 50, explain })
+    await startImap(daemon, { host, port }, log)
   }
   const open = (user: string) => openRawImap({ host, port, user, password })
 
@@ -112,11 +87,7 @@ export async function startDovecot(options: DovecotOptions = {}): Promise<Doveco
       return password
     },
     warning,
-    async append(user, folder, raw, flags) {
-      const client = await open(user)
-      await client.append(folder, [raw], flags)
-      await client.close()
-    },
+    append: (user, ...letter) => appendOnce(open(user), ...letter),
     connect: open,
     async connections() {
       const { stdout } = await run('doveadm', ['-c', file, 'who', '-1'], { env })
@@ -128,67 +99,17 @@ export async function startDovecot(options: DovecotOptions = {}): Promise<Doveco
       await daemon.stop()
       await start()
     },
-    stop: daemon.stop,
-    kill: daemon.kill,
+    stop: () => daemon.stop(),
+    kill: () => daemon.kill(),
     start,
     async restart() {
       await daemon.stop()
       await start()
     },
-    log: daemon.log,
+    log,
     async remove() {
       await daemon.stop()
       rmSync(dir, { recursive: true, force: true, maxRetries: 5 })
-    },
-  }
-}
-
-/** The processes: one group under the master, so that all of them end with it, however it ends. */
-function createDaemon(dir: string, file: string) {
-  let child: ChildProcess | null = null
-  let output = ''
-
-  const signalGroup = (signal: NodeJS.Signals): void => {
-    try {
-      if (child?.pid !== undefined) process.kill(-child.pid, signal)
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
-    }
-  }
-  let disown = (): void => undefined
-  const alive = (): boolean => child !== null && child.exitCode === null && child.signalCode === null
-
-  const end = async (signal: 'SIGTERM' | 'SIGKILL'): Promise<void> => {
-    if (child === null) return
-    if (alive()) {
-      const exited = once(child, 'exit')
-      if (signal === 'SIGTERM') child.kill('SIGTERM')
-      else signalGroup('SIGKILL')
-      const tooLong = setTimeout(() => signalGroup('SIGKILL'), 10_000)
-      await exited
-      clearTimeout(tooLong)
-    }
-    signalGroup('SIGKILL')
-    disown()
-    child = null
-  }
-
-  return {
-    alive,
-    spawn: async (): Promise<void> => {
-      await end('SIGKILL')
-      output = ''
-      child = spawn('dovecot', ['-F', '-c', file], { detached: true, stdio: ['ignore', 'pipe', 'pipe'], env })
-      disown = endsWithUs(() => signalGroup('SIGKILL'))
-      for (const stream of [child.stdout, child.stderr])
-        stream?.on('data', (chunk: Buffer) => (output += chunk.toString()))
-      child.on('error', (error) => (output += error.message))
-    },
-    stop: () => end('SIGTERM'),
-    kill: () => end('SIGKILL'),
-    log: (): string => {
-      const path = join(dir, 'dovecot.log')
-      return `dovecot said: ${output}\n${existsSync(path) ? readFileSync(path, 'utf8').slice(-4000) : ''}`
     },
   }
 }
@@ -198,13 +119,6 @@ function dropLocks(dir: string): void {
   for (const lock of globSync('mail/**/*.lock', { cwd: dir })) rmSync(join(dir, lock), { force: true })
 }
 
-/** Answers true when the port greets as an IMAP server. */
-async function greets(host: string, port: number): Promise<boolean> {
-  const socket = connect({ host, port })
-  try {
-    const [chunk] = (await once(socket, 'data', { signal: AbortSignal.timeout(2000) })) as [Buffer]
-    return chunk.toString().startsWith('* OK')
-  } finally {
-    socket.destroy()
-  }
+function tailOf(path: string): string {
+  return existsSync(path) ? readFileSync(path, 'utf8').slice(-4000) : ''
 }

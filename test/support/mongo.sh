@@ -22,82 +22,18 @@ ferret_version=v2.7.0
 ferret_source=github.com/FerretDB/FerretDB/v2/cmd/ferretdb@$ferret_version
 pg=/usr/lib/postgresql/18/bin
 
-say() { echo "mongo.sh: $*" >&2; }
-fail() { say "$*"; exit 1; }
+. "$(dirname "${BASH_SOURCE[0]}")/shell.sh"
 
-# The network of a shared machine fails now and then: three tries, then the run fails.
-thrice() {
-  local try
-  for try in 1 2 3; do
-    if "$@" >&2; then return 0; fi
-    say "try $try of 3 failed: $1 ${2:-}"
-    sleep $((try * 3))
-  done
-  return 1
-}
-
-in_root() { chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C DEBIAN_FRONTEND=noninteractive "$@"; }
 as_postgres() {
   chroot --userspec=postgres:postgres "$root" /usr/bin/env -i PATH="$pg:/usr/bin:/bin" LC_ALL=C HOME=/tmp "$@"
 }
 
-mount_root() {
-  mountpoint -q "$root/proc" || mount --bind /proc "$root/proc"
-  mountpoint -q "$root/dev" || mount --bind /dev "$root/dev"
-}
-
-unmount_root() {
-  local dir
-  for dir in "$root/dev" "$root/proc"; do
-    if mountpoint -q "$dir"; then umount "$dir" || fail "cannot unmount $dir"; fi
-  done
-}
-
-# Never into a mounted /proc or /dev: rm would follow them.
-remove_tree() {
-  if grep -q " $1/" /proc/self/mounts; then fail "$1 has mounts in it; not removing"; fi
-  rm -rf --one-file-system "$1"
-}
-
-mirror() {
-  local found
-  found=$(sed -n 's/^URIs: *\([^ ]*\).*/\1/p' /etc/apt/sources.list.d/debian.sources 2>/dev/null | head -1)
-  if [ -z "$found" ]; then
-    found=$(sed -n 's/^deb \(\[[^]]*\] \)\?\(http[^ ]*\).*/\2/p' /etc/apt/sources.list 2>/dev/null | head -1)
-  fi
-  echo "${found:-http://deb.debian.org/debian}"
-}
-
-bootstrap_once() {
-  remove_tree "$root.partial"
-  debootstrap --variant=minbase sid "$root.partial" "$(mirror)"
-}
-
-install_packages() {
-  in_root apt-get update && in_root apt-get install -y --no-install-recommends postgresql-18-documentdb
-}
-
 install_database() {
   if [ -e "$root/.mailroom-ready" ]; then return 0; fi
-  if ! command -v debootstrap >/dev/null; then
-    thrice apt-get update
-    thrice apt-get install -y --no-install-recommends debootstrap || fail 'cannot install debootstrap'
-  fi
-  if [ ! -d "$root" ]; then
-    say "building the chroot in $root"
-    thrice bootstrap_once || fail 'debootstrap failed three times'
-    mv "$root.partial" "$root"
-  fi
-  cp /etc/resolv.conf /etc/hosts "$root/etc/"
-  cp -r /etc/apt/apt.conf.d/. "$root/etc/apt/apt.conf.d/"
-  # Nothing may start a cluster or a service while packages are set up.
-  printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
-  chmod 755 "$root/usr/sbin/policy-rc.d"
+  make_chroot sid
   mkdir -p "$root/etc/postgresql-common"
   echo 'create_main_cluster = false' >"$root/etc/postgresql-common/createcluster.conf"
-  mount_root
-  say 'installing postgresql-18-documentdb'
-  thrice install_packages || fail 'the database packages could not be installed'
+  install_in_root postgresql-18-documentdb
   touch "$root/.mailroom-ready"
 }
 
@@ -110,11 +46,7 @@ has_go() {
 
 build_here() {
   mkdir -p "$home/build"
-  thrice env GOTOOLCHAIN=auto GOBIN="$home/build" go install "$ferret_source" || fail 'FerretDB could not be built'
-}
-
-install_go() {
-  in_root apt-get update && in_root apt-get install -y --no-install-recommends golang-go ca-certificates
+  thrice env GOTOOLCHAIN=auto GOBIN="$home/build" go install "$ferret_source" >&2 || fail 'FerretDB could not be built'
 }
 
 # What of this machine's environment leads to modules.
@@ -128,10 +60,10 @@ go_in_root() {
 }
 
 build_in_root() {
-  thrice install_go || fail 'Go could not be installed'
+  install_in_root golang-go ca-certificates
   # an authority that this machine trusts beside the public ones
   if [ -s /etc/ssl/certs/ca-certificates.crt ]; then cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"; fi
-  thrice go_in_root install "$ferret_source" || fail 'FerretDB could not be built'
+  thrice go_in_root install "$ferret_source" >&2 || fail 'FerretDB could not be built'
   mkdir -p "$home/build"
   mv "$root/var/tmp/go/bin/ferretdb" "$home/build/"
   rm -rf --one-file-system "$root/var/tmp/go"

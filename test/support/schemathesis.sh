@@ -9,16 +9,7 @@ version=4.32.5
 home=${TEST_SCHEMATHESIS_HOME:-/var/tmp/mailroom-schemathesis}
 program=$home/bin/schemathesis
 
-# The network of a shared machine fails now and then.
-thrice() {
-  local try
-  for try in 1 2 3; do
-    "$@" && return 0
-    echo "try $try of 3 failed: $*" >&2
-    sleep $((try * 5))
-  done
-  return 1
-}
+. test/support/shell.sh
 
 if ! "$program" --version 2>/dev/null | grep -qF "$version"; then
   python3 -m venv "$home"
