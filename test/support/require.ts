@@ -4,8 +4,10 @@
  */
 import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
+import { userInfo } from 'node:os'
+import { cyrusRoot, greenMailJar } from './mail-home.ts'
 
-export type Service = 'dovecot' | 'mongodb' | 'chromium'
+export type Service = 'dovecot' | 'cyrus' | 'greenmail' | 'mongodb' | 'chromium'
 
 /** Why the service cannot be used here; null = it can. */
 const missing: Record<Service, () => string | null> = {
@@ -13,6 +15,14 @@ const missing: Record<Service, () => string | null> = {
     const version = versionOf('dovecot', ['--version'])
     if (version === null) return 'dovecot is not installed (Debian: dovecot-imapd)'
     return /^2\.3\./.test(version) ? null : `dovecot ${version} is here, 2.3 is needed`
+  },
+  cyrus: () => {
+    if (cyrusRoot() === null) return 'cyrus is not installed (bash test/support/mail-servers.sh install cyrus)'
+    return userInfo().uid === 0 ? null : 'cyrus needs root: it runs in a chroot'
+  },
+  greenmail: () => {
+    if (greenMailJar() === null) return 'greenmail is not here (bash test/support/mail-servers.sh install greenmail)'
+    return versionOf('java', ['-version']) === null ? 'java is not installed (Debian: default-jre-headless)' : null
   },
   mongodb: () => (process.env['MONGODB_URI'] ? null : 'MONGODB_URI is not set (npm run mongo start)'),
   chromium: () => (chromiumPath() === null ? 'chromium is not installed (Debian: chromium)' : null),

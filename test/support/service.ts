@@ -47,6 +47,8 @@ export interface Service {
   ok(method: string, path: string, body?: Json): Promise<Json>
   /** And for those that answer an array. */
   list(path: string): Promise<Json[]>
+  /** GET of a file: its bytes. An absolute address is asked without a key. */
+  file(path: string): Promise<Buffer>
   /** Lines of the log so far, all starts together. */
   log(): string
   /** Resident set size in KiB. */
@@ -202,5 +204,12 @@ function createClient(url: () => string, keyAndSecret: string) {
     api,
     ok: async (method: string, path: string, body?: Json) => (await must(method, path, body)) as Json,
     list: async (path: string) => (await must('GET', path)) as Json[],
+    file: async (path: string): Promise<Buffer> => {
+      const own = path.startsWith('/')
+      const response = await fetch(own ? url() + path : path, own ? { headers: { authorization } } : {})
+      const bytes = Buffer.from(await response.arrayBuffer())
+      if (response.status === 200) return bytes
+      throw new Error(`GET ${path} answered ${response.status}: ${bytes.toString()}`)
+    },
   }
 }

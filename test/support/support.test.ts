@@ -4,7 +4,9 @@ import { connect } from 'node:tls'
 import { once } from 'node:events'
 import { suite, test, type TestContext } from 'node:test'
 import { percentile, summarise } from '../bench/lib/statistics.ts'
+import { startCyrus } from './cyrus.ts'
 import { startDovecot } from './dovecot.ts'
+import { startGreenMail } from './greenmail.ts'
 import { mail } from './mail.ts'
 import { openRawImap } from './raw-imap.ts'
 import { developerRecord } from './records.ts'
@@ -95,3 +97,29 @@ suite('a private Dovecot', needs('dovecot'), () => {
     assert.equal(socket.getPeerCertificate().subject.CN, 'localhost')
   })
 })
+
+for (const [service, startServer, keepsMail] of [
+  ['cyrus', startCyrus, true],
+  ['greenmail', startGreenMail, false],
+] as const) {
+  suite(`a private ${service}`, needs(service), () => {
+    test(`one password at a time, and mail that ${keepsMail ? 'outlives' : 'is gone after'} a restart`, async (t) => {
+      const server = await startServer()
+      t.after(() => server.remove())
+      const user = 'ann@mail.example'
+      const open = (password: string) => openRawImap({ ...server, user, password })
+      await server.append(user, 'INBOX', mail({ to: user, subject: 'kept' }), ['\\Seen'])
+      const first = server.password
+      await assert.rejects(open('wrong'), /^Error: IMAP: NO/)
+      await server.restart()
+      const ann = await open(first)
+      assert((await ann.command('EXAMINE INBOX')).includes(`* ${keepsMail ? 1 : 0} EXISTS`))
+      await ann.close()
+      await server.setPassword('another-one')
+      await assert.rejects(open(first), /^Error: IMAP: NO/)
+      await (await open('another-one')).close()
+      await server.remove()
+      await assert.rejects(open('another-one'), /ECONNREFUSED/)
+    })
+  })
+}

@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# Mail servers for the tests that no package of this machine may bring: Cyrus (its Debian package and Dovecot's exclude each
+# other) in a chroot, and GreenMail as one jar. Everything lives under TEST_MAIL_HOME (/var/tmp/mailroom-mail), outside the
+# checkout, and is reused when it is there. The tests start and end servers of their own from it.
+#
+#   mail-servers.sh install [cyrus] [greenmail]   installs what is missing; both when none is named
+#   mail-servers.sh remove                        removes everything
+#
+# Cyrus needs root; debootstrap is installed when it is missing. GreenMail needs Maven to be fetched, and Java 11 or newer to run
+# (Debian: maven, default-jre-headless).
+set -euo pipefail
+
+home=${TEST_MAIL_HOME:-/var/tmp/mailroom-mail}
+root=$home/root
+greenmail_version=2.1.8
+greenmail=$home/greenmail-standalone.jar
+
+. "$(dirname "${BASH_SOURCE[0]}")/shell.sh"
+
+install_cyrus() {
+  if [ -e "$root/.mailroom-ready" ]; then return 0; fi
+  [ "$(id -u)" = 0 ] || fail 'Cyrus needs root: it runs in a chroot'
+  make_chroot trixie
+  install_in_root cyrus-imapd sasl2-bin libsasl2-modules
+  unmount_root
+  touch "$root/.mailroom-ready"
+}
+
+install_greenmail() {
+  if [ "$(cat "$greenmail.version" 2>/dev/null)" = "$greenmail_version" ]; then return 0; fi
+  command -v mvn >/dev/null || fail 'GreenMail needs mvn (Debian: maven)'
+  say "fetching GreenMail $greenmail_version"
+  thrice mvn --quiet --batch-mode org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy -Dmdep.stripVersion=true \
+    "-Dartifact=com.icegreen:greenmail-standalone:$greenmail_version" "-DoutputDirectory=$home" || fail 'cannot fetch GreenMail'
+  echo "$greenmail_version" >"$greenmail.version"
+}
+
+install() { # SERVER…
+  local server
+  mkdir -p "$home"
+  exec 9>"$home/install.lock"
+  flock 9
+  for server in "$@"; do
+    case $server in
+      cyrus | greenmail) "install_$server" ;;
+      *) fail "unknown server \"$server\": cyrus or greenmail" ;;
+    esac
+  done
+  exec 9>&-
+}
+
+remove() {
+  if [ -d "$root" ]; then unmount_root; fi
+  remove_tree "$home"
+}
+
+command=${1:-}
+shift || true
+case $command in
+  install)
+    if [ $# = 0 ]; then set -- cyrus greenmail; fi
+    install "$@"
+    ;;
+  remove) remove ;;
+  *) fail "unknown command \"$command\"; see the head of this file" ;;
+esac
