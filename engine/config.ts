@@ -231,8 +231,12 @@ const keys = {
   MAILROOM_WEBHOOK_BATCH: [integerKey(200, 1, 10_000), 'outbox rows that a webhook holds in memory'],
   MAILROOM_WEBHOOK_RETRY_AFTER_MAX: [durationKey('1h', '0ms'), 'longest Retry-After of a receiver that is obeyed'],
   MAILROOM_WEBHOOK_PAYLOAD_MAX: [
-    integerKey(262_144, 1024, 104_857_600),
-    'largest callback in bytes; larger bodies are left out and linked',
+    integerKey(5_242_880, 1024, 104_857_600),
+    'largest callback in bytes; bodies that do not fit are cut, with a link to the whole',
+  ],
+  MAILROOM_BODY_SEARCH_MAX: [
+    integerKey(16_777_216, 1024, 134_217_728),
+    'bytes of text of one message that body_search looks through',
   ],
   MAILROOM_WEBHOOK_PROBE: [
     durationKey('1h', '100ms'),

@@ -75,8 +75,9 @@ export async function createEngine({
   let baseUrl = config.MAILROOM_PUBLIC_URL ?? `http://${config.MAILROOM_HOST}:${config.MAILROOM_PORT}`
 
   // The two wings need each other: webhooks ask accounts for bodies, accounts tell webhooks of changes.
-  const mail: Pick<Accounts, 'fetchParts' | 'fetchHeaders'> = {
+  const mail: Pick<Accounts, 'fetchParts' | 'streamPart' | 'fetchHeaders'> = {
     fetchParts: (...request) => accounts.fetchParts(...request),
+    streamPart: (...request) => accounts.streamPart(...request),
     fetchHeaders: (...request) => accounts.fetchHeaders(...request),
   }
   const webhooks: Webhooks = createWebhooks({ config, log, metrics, store, sealer, mail, baseUrl: () => baseUrl })

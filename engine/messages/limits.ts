@@ -29,5 +29,7 @@ export const maxStructuredLength = 16_384
 export const maxDepth = 50
 /** Parts of one message that are listed. */
 export const maxParts = 1_000
+/** Bytes of one body part that the body call gives, as transferred. */
+export const maxBodyBytes = 16 * 1_048_576
 /** Characters of a file name. */
 export const maxFileNameLength = 1_000

@@ -31,7 +31,7 @@ export interface HttpClient {
   postJson(
     url: string,
     headers: Readonly<Record<string, string>>,
-    body: string,
+    body: string | Uint8Array,
     limits: HttpLimits,
   ): Promise<HttpAnswer>
   postForm(url: string, form: Readonly<Record<string, string>>, limits: HttpLimits): Promise<HttpAnswer>
@@ -88,7 +88,7 @@ export function createHttpClient(options: { readonly connectTimeoutMs?: number }
 interface Outgoing {
   readonly method: 'GET' | 'POST'
   readonly headers: Record<string, string>
-  readonly body?: string
+  readonly body?: string | Uint8Array
 }
 
 async function send(dispatcher: Agent, limits: HttpLimits, url: string, outgoing: Outgoing): Promise<HttpAnswer> {

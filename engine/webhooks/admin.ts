@@ -216,10 +216,8 @@ async function test(deps: AdminDeps, webhook: WebhookRecord): Promise<OutboxReco
     finishedAt: null,
     reason: null,
   }
-  const composed = await deps.composer.compose(row)
-  if (composed.kind !== 'send') throw notFound('webhook', webhook.id)
-  const tried = await deps.attempts.send(row, composed.url, composed.body)
-  if (tried === null) throw notFound('developer', webhook.developerId)
+  const tried = await deps.attempts.send(row)
+  if (tried === null) throw notFound('webhook', webhook.id)
   const finished: OutboxRecord = {
     ...row,
     state: tried.failure === null ? 'delivered' : 'failed',

@@ -1,11 +1,13 @@
 /** One outbox row from the store to its result in the store: compose, sign, POST, record. Shared by drain and probe of every channel. */
+import type { Release } from '../budget.ts'
 import type { Config } from '../config.ts'
 import type { Metrics } from '../observe/metrics.ts'
 import type { OutboxResult } from '../store/port.ts'
 import type { DeliveryAttempt, OutboxRecord } from '../store/records.ts'
 import type { Composer } from './composer.ts'
 import { type DeliverDeps, type Failure, type Tried, attempt, resultOf } from './deliver.ts'
-import { signCallback } from './envelope.ts'
+import { type SignedCallback, signCallback } from './envelope.ts'
+import type { Composed, Sendable } from './payload.ts'
 import type { Recorder } from './recorder.ts'
 import { scheduleOf, waitAfter } from './schedule.ts'
 import type { Targets } from './targets.ts'
@@ -43,12 +45,12 @@ export interface Attempts {
    * row up. Rows wait for their receiver as long as deliveries are kept.
    */
   handle(row: OutboxRecord, mode: 'drain' | 'probe'): Promise<Handled>
-  /** Sends without recording. null = nothing to send, with the reason. */
-  send(row: OutboxRecord, url: string, body: Readonly<Record<string, unknown>>): Promise<Tried | null>
+  /** Sends without recording. null = there is nothing to send. */
+  send(row: OutboxRecord): Promise<Tried | null>
 }
 
 export function createAttempts(deps: AttemptsDeps): Attempts {
-  const { composer, recorder, deliver } = deps
+  const { recorder, deliver } = deps
 
   async function finish(row: OutboxRecord, reason: string, state: 'skipped' | 'failed' = 'skipped'): Promise<Handled> {
     await recorder.record({ id: row.id, attempt: null, state, dueAt: row.dueAt, finishedAt: deliver.now(), reason })
@@ -56,29 +58,21 @@ export function createAttempts(deps: AttemptsDeps): Attempts {
     return { until: null, attempt: null, failure: null }
   }
 
-  async function send(row: OutboxRecord, url: string, body: Readonly<Record<string, unknown>>): Promise<Tried | null> {
-    const keys = await composer.keysOf(row)
-    if (keys === null) return null
-    const options = { now: deliver.now(), maxBytes: deps.config.MAILROOM_WEBHOOK_PAYLOAD_MAX }
-    const tried = await attempt(deliver, url, signCallback(row, body, keys, options))
-    deps.metrics.deliverySeconds.observe(tried.attempt.durationMs / 1000)
-    deps.metrics.deliveries.inc({ kind: row.kind, outcome: tried.failure === null ? 'delivered' : 'failed' })
-    return tried
-  }
-
   return {
-    send,
+    async send(row) {
+      const sealed = await seal(deps, row)
+      return sealed.kind === 'sealed' ? post(deps, row, sealed) : null
+    },
     async handle(row, mode) {
       if (mode === 'probe' && hasExpired(deps, row)) return finish(row, 'its receiver was away for too long', 'failed')
-      const composed = await composer.compose(row)
-      if (composed.kind === 'skip') return finish(row, composed.reason)
-      if (composed.kind === 'postpone') {
-        const { until, reason } = composed
+      const sealed = await seal(deps, row)
+      if (sealed.kind === 'skip') return finish(row, sealed.reason)
+      if (sealed.kind === 'postpone') {
+        const { until, reason } = sealed
         await recorder.record({ id: row.id, attempt: null, state: 'pending', dueAt: until, finishedAt: null, reason })
         return { until, attempt: null, failure: null }
       }
-      const tried = await send(row, composed.url, composed.body)
-      if (tried === null) return finish(row, 'the developer was removed')
+      const tried = await post(deps, row, sealed)
       const spared = tried.failure !== null && isSpared(deps, row, tried.failure, mode)
       const result = spared
         ? unchanged(deps, row, tried)
@@ -86,6 +80,49 @@ export function createAttempts(deps: AttemptsDeps): Attempts {
       await recorder.record(result)
       return { ...tried, until: result.state === 'pending' ? result.dueAt : null }
     },
+  }
+}
+
+/** What goes over the wire. Nobody holds any more what it was made of. */
+interface Sealed {
+  readonly kind: 'sealed'
+  readonly url: string
+  readonly callback: SignedCallback
+  readonly release: Release
+}
+
+async function seal(
+  { composer, deliver, config }: AttemptsDeps,
+  row: OutboxRecord,
+): Promise<Sealed | Exclude<Composed, Sendable>> {
+  const keys = await composer.keysOf(row)
+  if (keys === null) return { kind: 'skip', reason: 'the developer was removed' }
+  const composed = await composer.compose(row)
+  if (composed.kind !== 'send') return composed
+  const { url, release = () => undefined } = composed
+  try {
+    const options = { now: deliver.now(), maxBytes: config.MAILROOM_WEBHOOK_PAYLOAD_MAX }
+    const callback = signCallback(row, composed, keys, options)
+    release(callback.body.length)
+    return { kind: 'sealed', url, callback, release }
+  } catch (error) {
+    release()
+    throw error
+  }
+}
+
+async function post(
+  { deliver, metrics }: AttemptsDeps,
+  { kind }: OutboxRecord,
+  { url, callback, release }: Sealed,
+): Promise<Tried> {
+  try {
+    const tried = await attempt(deliver, url, callback)
+    metrics.deliverySeconds.observe(tried.attempt.durationMs / 1000)
+    metrics.deliveries.inc({ kind, outcome: tried.failure === null ? 'delivered' : 'failed' })
+    return tried
+  } finally {
+    release()
   }
 }
 

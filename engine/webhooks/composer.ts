@@ -6,7 +6,7 @@ import type { AccountRecord, OutboxRecord } from '../store/records.ts'
 import { urlCallbackBody } from '../callbacks/body.ts'
 import { folderNamer } from '../messages/folder-names.ts'
 import { type Composed, type PayloadDeps, composeMessage } from './payload.ts'
-import { sampleBody } from './sample.ts'
+import { sampleCallback } from './sample.ts'
 import { openSecrets, validSecrets } from './secrets.ts'
 import type { SigningKeys } from './sign.ts'
 import { type Targets, lookUpThread } from './targets.ts'
@@ -81,13 +81,13 @@ function webhookSecrets({ targets, sealer, payload }: ComposerDeps, webhookId: s
 
 function composeUrl(row: OutboxRecord): Composed {
   if (row.url === null || row.url === '') return { kind: 'skip', reason: 'no URL to call' }
-  return { kind: 'send', url: row.url, body: urlCallbackBody(row) }
+  return { kind: 'send', url: row.url, body: urlCallbackBody(row), texts: null }
 }
 
 function composeTest({ targets, payload }: ComposerDeps, row: OutboxRecord): Composed {
   const webhook = row.webhookId === null ? undefined : targets.get(row.webhookId)?.webhook
   if (webhook === undefined) return { kind: 'skip', reason: 'the webhook was removed' }
-  return { kind: 'send', url: webhook.callbackUrl, body: sampleBody(webhook, payload) }
+  return { kind: 'send', url: webhook.callbackUrl, ...sampleCallback(webhook, payload) }
 }
 
 async function composeRow(

@@ -1,77 +1,150 @@
 /**
- * What only the mail server has: text bodies and the header block, read when a callback is about to go out and kept nowhere.
+ * What only the mail server has: text and the header block, read when a callback is about to go out, or when somebody asks what the
+ * filters say, and kept nowhere. The same function serves both, so that both get the same answer of body_search.
  * Errors of the mail server pass through as they come (AppError).
  */
-import type { AccountCommands } from '../accounts/types.ts'
-import { decodeBody } from '../messages/bodies.ts'
 import { headerBlockText, headerObject } from '../messages/headers.ts'
 import { htmlText } from '../messages/html-text.ts'
 import type { BodyPartRecord, MessageRecord, WebhookRecord } from '../store/records.ts'
 import { canonicalName } from './header-names.ts'
-import type { BodyContent, Contents } from './message-data.ts'
+import { jsonPrefix } from './json-size.ts'
+import type { BodySearch, Word } from './match.ts'
+import type { Contents, GivenText, NamedBody } from './message-data.ts'
+import { type Mail, type Text, type TextPart, createTextReader, decoderOf, textParts } from './texts.ts'
 
-export type Mail = Pick<AccountCommands, 'fetchParts' | 'fetchHeaders'>
+export interface ReadDeps {
+  readonly mail: Mail
+  /** Of the bodies of one callback, as JSON writes them. */
+  readonly giveMax: number
+  /** Of the text of one message that is searched, in bytes with the transfer encoding undone. */
+  readonly searchMax: number
+  /** For reading one message. */
+  readonly withinMs: number
+}
 
-type Wishes = Pick<WebhookRecord, 'includeBody' | 'bodyType' | 'includeHeader'>
+export type Wishes = Pick<WebhookRecord, 'includeBody' | 'bodyType' | 'includeHeader'>
 
 export interface ReadContents {
   readonly contents: Contents
-  /** For body_search: decoded bodies, of HTML ones the text that is seen. */
-  readonly searchable: readonly string[]
+  /** What body_search has come to; null = it was not asked for. */
+  readonly body: Word | null
 }
 
 /** Nothing read: bodies are named, not given. `truncated` when something was asked for. */
 export function namedOnly(wishes: Wishes, message: MessageRecord): Contents {
-  const bodies = message.bodies.map((part) => bodyContent(part))
-  return { bodies, truncated: wishes.includeBody || wishes.includeHeader !== null }
+  return { bodies: message.bodies.map((part) => named(part)), texts: null, truncated: wantsContents(wishes) }
 }
 
 export function wantsContents(wishes: Wishes): boolean {
   return wishes.includeBody || wishes.includeHeader !== null
 }
 
-/**
- * Reads what is asked for. `maxBytes` bounds each part as transferred; bodies that are larger than that together are not
- * given (they would not fit the callback), but are searched as far as they were read.
- */
 export async function readContents(
-  mail: Mail,
+  deps: ReadDeps,
   message: MessageRecord,
   wishes: Wishes,
-  options: { readonly search: boolean; readonly maxBytes: number },
+  search: BodySearch | null,
 ): Promise<ReadContents> {
-  const wanted = message.bodies.filter((part) => wishes.bodyType === null || part.type === wishes.bodyType)
-  const fits = wanted.reduce((sum, part) => sum + part.size, 0) <= options.maxBytes
-  const give = wishes.includeBody && fits
-  const read =
-    give || options.search ? await readTexts(mail, message, wanted, options.maxBytes) : new Map<string, string>()
-  const headers = await readHeaderBlock(mail, message, wishes.includeHeader)
-  const listed = wishes.includeBody ? wanted : message.bodies
+  const { texts, body } = await readTexts(deps, message, givenParts(message, wishes), search)
+  const headers = await readHeaderBlock(deps.mail, message, wishes.includeHeader)
+  const bodies = wishes.includeBody
+    ? texts.map(({ part }) => named(part, 'utf-8'))
+    : message.bodies.map((part) => named(part))
   return {
     contents: {
-      bodies: listed.map((part) => bodyContent(part, give ? read.get(part.section) : undefined)),
+      bodies,
+      texts: wishes.includeBody ? texts : null,
       ...(headers === undefined ? {} : { headers }),
-      truncated: wishes.includeBody && (!give || wanted.some((part) => !read.has(part.section))),
+      truncated: false,
     },
-    searchable: wanted.flatMap((part) => searchable(part, read.get(part.section))),
+    body,
   }
 }
 
+/** text/plain first: what is left of the room is for the others. */
+function givenParts(message: MessageRecord, { includeBody, bodyType }: Wishes): TextPart[] {
+  if (!includeBody) return []
+  return textParts({ ...message, attachments: [] }).filter(({ type }) => bodyType === null || type === bodyType)
+}
+
+/** However large the others are, each part has this much of the callback, if it wants it. */
+export function leastOf(room: number, parts: number): number {
+  return Math.floor(Math.min(65_536, room / 8 / Math.max(1, parts)))
+}
+
+/** In the same order whatever is given: the limit of the search ends at the same place. */
 async function readTexts(
-  mail: Mail,
+  deps: ReadDeps,
   message: MessageRecord,
-  parts: readonly BodyPartRecord[],
-  maxBytes: number,
-): Promise<Map<string, string>> {
-  if (parts.length === 0) return new Map()
-  const sections = parts.map((part) => part.section)
-  const raw = await mail.fetchParts(message.accountId, message, sections, maxBytes)
-  const texts = new Map<string, string>()
+  given: readonly TextPart[],
+  search: BodySearch | null,
+): Promise<{ readonly texts: GivenText[]; readonly body: Word | null }> {
+  const isGiven = new Set(given.map(({ section }) => section))
+  const parts = search === null ? given : textParts(message)
+  const reader = createTextReader(deps.mail, message, parts, deps.withinMs)
+  const hunt = search === null ? null : createHunt(search, deps.searchMax)
+  const texts: GivenText[] = []
+  let room = deps.giveMax
   for (const part of parts) {
-    const bytes = raw.get(part.section)
-    if (bytes !== undefined) texts.set(part.section, decodeBody(bytes, part))
+    const share = isGiven.has(part.section) ? Math.max(room, leastOf(deps.giveMax, given.length)) : null
+    const most = Math.max(share === null ? 0 : bytesFor(part, share), hunt?.left ?? 0)
+    if (share === null && most === 0) continue
+    const read = await reader.read(part, most)
+    const decode = decoderOf(read)
+    hunt?.look(part, read.bytes.length, decode)
+    if (share === null) continue
+    const text = givenText(part, decode(bytesFor(part, share)), share)
+    room -= text.bytes
+    texts.push(text)
   }
-  return texts
+  return { texts, body: hunt?.word(parts) ?? null }
+}
+
+/** So many bytes are never less than `share` as JSON: an escape, a line end and a character of UTF-8 take as many or more. */
+function bytesFor({ charset, flowed }: BodyPartRecord, share: number): number {
+  if (/utf-?(?:16|32)|ucs/.test(charset ?? '')) return share * 4
+  const lean = charset === null || /^(?:us-ascii|utf-?8|iso-8859-\d+|windows-\d+)$/.test(charset)
+  return lean && !flowed ? share : share * 2
+}
+
+function givenText(part: TextPart, { text, whole }: Text, share: number): GivenText {
+  const { end, bytes } = jsonPrefix(text, share)
+  if (end === text.length) return { part, text, bytes, whole }
+  // A copy: a piece of a string keeps the whole string in memory.
+  return { part, text: Buffer.from(text.slice(0, end)).toString(), bytes, whole: false }
+}
+
+interface Hunt {
+  /** Bytes that are still to be searched; 0 = no more are wanted. */
+  readonly left: number
+  /** `bytes`: how many were read. */
+  look(part: TextPart, bytes: number, decode: (limit: number) => Text): void
+  /** Once all is read. */
+  word(parts: readonly TextPart[]): Word
+}
+
+/** Part by part, so that no more than one is in memory for it. */
+function createHunt(search: BodySearch, most: number): Hunt {
+  let left = most
+  let found: string | null = null
+  const searched = new Set<string>()
+  return {
+    get left() {
+      return found === null ? left : 0
+    },
+    look(part, bytes, decode) {
+      if (found !== null || left === 0) return
+      const { text, whole } = decode(left)
+      if (whole) searched.add(part.section)
+      left -= Math.min(left, bytes)
+      if (search.matches(part.type === 'text/html' ? htmlText(text) : text)) found = part.type
+    },
+    word(parts) {
+      if (found !== null) return { matched: true, why: `a ${found} part matches ${search.wanted}` }
+      if (parts.some(({ section }) => !searched.has(section))) return { matched: false, why: 'too large to search' }
+      return { matched: false, why: `none of ${parts.length} text parts matches ${search.wanted}` }
+    },
+  }
 }
 
 async function readHeaderBlock(
@@ -85,12 +158,25 @@ async function readHeaderBlock(
   return Object.fromEntries(Object.entries(headerObject(block)).map(([name, values]) => [canonicalName(name), values]))
 }
 
-function bodyContent(part: BodyPartRecord, content?: string): BodyContent {
-  const named = { type: part.type, charset: part.charset ?? '', body_section: part.section }
-  return content === undefined ? named : { ...named, charset: 'utf-8', content }
+function named({ type, charset, section }: BodyPartRecord, given?: 'utf-8'): NamedBody {
+  return { type, charset: given ?? charset ?? '', body_section: section }
 }
 
-function searchable(part: BodyPartRecord, text: string | undefined): string[] {
-  if (text === undefined) return []
-  return [part.type === 'text/html' ? htmlText(text) : text]
+/** What is read is held several times over: as it came, as characters, folded for the search, and as the callback's text. */
+const heldTimes = 8
+
+/** What reading takes of memory, in bytes, by what the server told of the message. */
+export function memoryFor(
+  { giveMax, searchMax }: Pick<ReadDeps, 'giveMax' | 'searchMax'>,
+  message: MessageRecord,
+  wishes: Wishes,
+  searched: boolean,
+): number {
+  const sizeOf = (parts: readonly BodyPartRecord[]): number => parts.reduce((sum, { size }) => sum + size, 0)
+  const texts = textParts(message)
+  const given = Math.min(sizeOf(givenParts(message, wishes)), giveMax)
+  const hunted = searched ? Math.min(sizeOf(texts), searchMax) : 0
+  const headers = wishes.includeHeader === null ? 0 : Math.max(0, message.size - sizeOf(texts))
+  return heldTimes * (Math.max(given, hunted) + Math.min(headers, headersMost))
 }
+const headersMost = 4 * 1_048_576

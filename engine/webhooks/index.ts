@@ -14,16 +14,18 @@ import { type Actors, createActors } from './actors.ts'
 import { createAdmin } from './admin.ts'
 import { createAttempts } from './attempts.ts'
 import { type Composer, createComposer } from './composer.ts'
-import type { Mail } from './contents.ts'
+import type { ReadDeps } from './contents.ts'
 import { findMessages } from './coverage.ts'
 import { dryRun, dryRunAll } from './dry-run.ts'
 import { explain } from './explain.ts'
 import { type History, createHistory } from './history.ts'
+import { type Memory, createMemory } from './memory.ts'
 import { createBodyWaits } from './payload.ts'
 import { createRecorder } from './recorder.ts'
 import { type Redeliveries, createRedeliveries } from './redelivery.ts'
 import { createStreams } from './streams.ts'
 import { type Target, type Targets, createTargets, newTarget, planRows } from './targets.ts'
+import type { Mail } from './texts.ts'
 import type { Webhooks } from './types.ts'
 
 export interface WebhooksDeps {
@@ -50,6 +52,8 @@ interface Wing {
   readonly actors: Actors
   readonly history: History
   readonly redeliveries: Redeliveries
+  /** How bodies are read, and what memory there is for them. */
+  readonly bodies: { readonly memory: Memory; readonly reading: ReadDeps }
   readonly stopWork: () => Promise<void>
 }
 
@@ -57,7 +61,7 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
   const { wing, admin } = build(deps)
   const { targets, actors, composer } = wing
   const streams = createStreams(deps.log)
-  const explainDeps = { store: deps.store, mail: deps.mail, maxBodyBytes: deps.config.MAILROOM_WEBHOOK_PAYLOAD_MAX * 4 }
+  const explainDeps = { store: deps.store, ...wing.bodies }
   return {
     ...admin,
     startAll: () => startAll(wing),
@@ -96,7 +100,8 @@ function build(deps: WebhooksDeps) {
   const random = deps.random ?? Math.random
   const http = createHttpClient({ connectTimeoutMs: config.MAILROOM_WEBHOOK_TIMEOUT })
   const targets = createTargets(store, log)
-  const payload = { mail, baseUrl, now, maxBytes: config.MAILROOM_WEBHOOK_PAYLOAD_MAX, waits: createBodyWaits() }
+  const bodies = { memory: createMemory(), reading: readingOf(config, mail) }
+  const payload = { ...bodies, baseUrl, now, waits: createBodyWaits() }
   const composer = createComposer({ store, sealer, targets, payload })
   const recorder = createRecorder(store.outbox, log)
   const allowPrivate = config.MAILROOM_ALLOW_PRIVATE
@@ -119,12 +124,22 @@ function build(deps: WebhooksDeps) {
   const admin = createAdmin(parts)
   const stopWork = async () => {
     undo.close()
+    bodies.memory.close()
     await actors.stopAll(config.MAILROOM_SHUTDOWN_TIMEOUT)
     await recorder.close(config.MAILROOM_SHUTDOWN_TIMEOUT)
     await http.close()
   }
-  const wing: Wing = { deps, now, targets, composer, actors, history, redeliveries, stopWork }
+  const wing: Wing = { deps, now, targets, composer, actors, history, redeliveries, bodies, stopWork }
   return { wing, admin }
+}
+
+function readingOf(config: Config, mail: Mail): ReadDeps {
+  return {
+    mail,
+    giveMax: config.MAILROOM_WEBHOOK_PAYLOAD_MAX,
+    searchMax: config.MAILROOM_BODY_SEARCH_MAX,
+    withinMs: config.MAILROOM_COMMAND_TIMEOUT * 3,
+  }
 }
 
 async function startAll(wing: Wing): Promise<void> {

@@ -2,15 +2,16 @@
 import { toAppError } from '../errors.ts'
 import type { Store } from '../store/port.ts'
 import type { FolderRecord, MessageRecord } from '../store/records.ts'
-import { type Mail, readContents } from './contents.ts'
+import { type ReadDeps, memoryFor, readContents } from './contents.ts'
 import type { MessageEvent } from './events.ts'
-import type { Judgement, Known } from './match.ts'
+import type { BodySearch, Judgement, Known, Word } from './match.ts'
+import type { Memory } from './memory.ts'
 import { type Target, lookUpThread } from './targets.ts'
 
 export interface JudgeDeps {
   readonly store: Pick<Store, 'messages'>
-  readonly mail: Mail
-  readonly maxBodyBytes: number
+  readonly reading: ReadDeps
+  readonly memory: Memory
 }
 
 export function sentOf(folders: readonly FolderRecord[]): ReadonlySet<string> {
@@ -51,15 +52,26 @@ export async function judgeBest<TEvent extends MessageEvent>(
 
 async function lookUp(deps: JudgeDeps, target: Target, message: MessageRecord): Promise<Known> {
   const thread = await lookUpThread(deps.store, target, message)
-  if (!target.matcher.needsBody) return thread
+  const { bodySearch } = target.matcher
+  return bodySearch === null ? thread : { ...thread, body: await searchBody(deps, message, bodySearch) }
+}
+
+const nothingGiven = { includeBody: false, bodyType: null, includeHeader: null }
+/** Of the memory, what the questions of API calls share. */
+const asked = 'asked'
+
+/** The same search as before a callback; null = still undecided, with the reason. */
+async function searchBody({ reading, memory }: JudgeDeps, message: MessageRecord, search: BodySearch): Promise<Word> {
+  const release = await memory.take(asked, memoryFor(reading, message, nothingGiven, true))
+  if (release === null) return { matched: null, why: 'not searched: many large messages are being read; ask again' }
   try {
-    const options = { search: true, maxBytes: deps.maxBodyBytes }
-    const wishes = { ...target.webhook, includeBody: false, includeHeader: null }
-    const { searchable } = await readContents(deps.mail, message, wishes, options)
-    return { ...thread, bodies: searchable }
+    const { body } = await readContents(reading, message, nothingGiven, search)
+    return body ?? { matched: null, why: 'not searched' }
   } catch (error) {
-    // Still undecided: the verdict says that the body has not been read.
-    if (toAppError(error).fault === 'us') throw error
-    return thread
+    const { fault, message: reason } = toAppError(error)
+    if (fault === 'us') throw error
+    return { matched: null, why: `the text could not be read (${reason})` }
+  } finally {
+    release()
   }
 }

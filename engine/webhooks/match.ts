@@ -8,7 +8,8 @@
  *   attachment.
  * - thread: our thread id, the hosted thread id, or any Message-ID of the thread.
  * - folder_added, folder_removed: the full name, as the API shows it or as the server writes it; see events.ts for the events.
- * - body_search: part of a text body as it is read; wildcards and regular expressions may match anywhere in it.
+ * - body_search: part of any text part as it is read; wildcards and regular expressions may match anywhere in it. The parts are
+ *   read and searched elsewhere (contents.ts), with what this file compiles.
  *
  * Two filters may have to wait: a body is only known at delivery, and a thread named by a Message-ID that the message itself
  * does not carry has to be looked up, as have the messages that it answers. Their answer is "undecided" then: the event is queued, and judged again at delivery.
@@ -19,12 +20,12 @@ import { badParameter } from '../errors.ts'
 import { domainsOf } from '../messages/domains.ts'
 import { answeredIds, threadIds } from '../messages/threads.ts'
 import { type Grammar, type Pattern, compilePatterns, fold } from './patterns.ts'
-import type { FilterVerdict } from './types.ts'
+import { type FilterParameter, type FilterVerdict, filterParameters } from './types.ts'
 
 /** What is known at the time of asking, beyond event and message. Absent = not known yet. */
 export interface Known {
-  /** Decoded text bodies. */
-  readonly bodies?: readonly string[]
+  /** What the search in the text parts has come to. */
+  readonly body?: Word
   /** Thread ids that the webhook's thread reference leads to in this account. */
   readonly threads?: ReadonlySet<string>
   /** The stored messages that this one answers, and those that they answer. */
@@ -37,18 +38,25 @@ export interface Judgement {
   readonly outcome: 'match' | 'no' | 'undecided'
   readonly verdicts: readonly FilterVerdict[]
   /** Filters that have to look something up first; their verdicts say no until then. */
-  readonly undecided: readonly FilterName[]
+  readonly undecided: readonly FilterParameter[]
+}
+
+/** The filter body_search, for who reads the text. */
+export interface BodySearch {
+  readonly wanted: string
+  matches(text: string): boolean
 }
 
 export interface Matcher {
-  readonly needsBody: boolean
+  /** null = no such filter. */
+  readonly bodySearch: BodySearch | null
   /** The thread filter's text without brackets; null = no such filter. */
   readonly threadReference: string | null
   judge(event: MessageEvent, message: MessageRecord, known?: Known): Judgement
 }
 
 /** null = undecided. */
-interface Word {
+export interface Word {
   readonly matched: boolean | null
   readonly why: string
 }
@@ -69,21 +77,6 @@ const grammars: Readonly<Record<Exclude<FilterName, 'thread'>, Grammar>> = {
   bodySearch: { list: false, wildcards: 'all', anchoring: 'within' },
 }
 
-/** The parameter's name on the wire, for errors. */
-export const filterParameters: Readonly<Record<FilterName, string>> = {
-  to: 'filter_to',
-  from: 'filter_from',
-  cc: 'filter_cc',
-  subject: 'filter_subject',
-  thread: 'filter_thread',
-  fileName: 'filter_file_name',
-  folderAdded: 'filter_folder_added',
-  folderRemoved: 'filter_folder_removed',
-  toDomain: 'filter_to_domain',
-  fromDomain: 'filter_from_domain',
-  bodySearch: 'body_search',
-}
-
 /** Throws `bad_request` naming the parameter and the position of a bad pattern. */
 export function compileMatcher(
   webhook: Pick<WebhookRecord, 'filters' | 'receiveAllChanges' | 'receiveDrafts'>,
@@ -91,39 +84,40 @@ export function compileMatcher(
   const { filters } = webhook
   const checks = (Object.keys(filterParameters) as FilterName[]).flatMap((name) => {
     const text = filters[name]
-    return text === undefined ? [] : [{ name, check: compileCheck(name, text, filters) }]
+    return text === undefined ? [] : [{ filter: filterParameters[name], check: compileCheck(name, text, filters) }]
   })
   return {
-    needsBody: filters.bodySearch !== undefined,
+    bodySearch: filters.bodySearch === undefined ? null : compileBodySearch(filters.bodySearch),
     threadReference: filters.thread === undefined ? null : bareReference(filters.thread),
     judge(event, message, known = {}) {
       const verdicts = judgeEvent(webhook, event, message)
       let refused = verdicts.some((verdict) => !verdict.matched)
-      const undecided: FilterName[] = []
-      for (const { name, check } of checks) {
+      const undecided: FilterParameter[] = []
+      for (const { filter, check } of checks) {
         const word = check(event, message, known)
-        if (word.matched === null) undecided.push(name)
+        if (word.matched === null) undecided.push(filter)
         else if (!word.matched) refused = true
-        verdicts.push({ filter: name, matched: word.matched ?? false, why: word.why })
+        verdicts.push({ filter, matched: word.matched ?? false, why: word.why })
       }
       return { outcome: refused ? 'no' : undecided.length > 0 ? 'undecided' : 'match', verdicts, undecided }
     },
   }
 }
 
+function compileBodySearch(text: string): BodySearch {
+  const patterns = compilePatterns(filterParameters.bodySearch, text, grammars.bodySearch)
+  return { wanted: text, matches: (body) => patterns.some((pattern) => pattern.matches(body)) }
+}
+
 function compileCheck(name: FilterName, text: string, filters: WebhookFilters): Check {
   if (name === 'thread') return threadCheck(bareReference(text))
+  if (name === 'bodySearch')
+    return (_event, _message, { body }) => body ?? { matched: null, why: 'the text has not been read yet' }
   const patterns = compilePatterns(filterParameters[name], text, grammars[name])
   if (name === 'folderAdded') return folderCheck(patterns, 'added', filters.folderRemoved !== undefined)
   if (name === 'folderRemoved') return folderCheck(patterns, 'removed', filters.folderAdded !== undefined)
-  if (name === 'bodySearch') {
-    return (_event, _message, known) =>
-      known.bodies === undefined
-        ? { matched: null, why: 'the body has not been read yet' }
-        : anyOf(patterns, known.bodies, 'a body')
-  }
   const values = candidates[name]
-  return (_event, message) => anyOf(patterns, values(message), 'it')
+  return (_event, message) => anyOf(patterns, values(message))
 }
 
 const candidates: Readonly<
@@ -156,14 +150,12 @@ function domains(addresses: readonly Address[]): string[] {
   return [...found]
 }
 
-function anyOf(patterns: readonly Pattern[], values: readonly string[], what: 'a body' | 'it'): Word {
+function anyOf(patterns: readonly Pattern[], values: readonly string[]): Word {
   for (const pattern of patterns) {
     const hit = values.find((value) => pattern.matches(value))
-    if (hit !== undefined)
-      return { matched: true, why: `${what === 'it' ? shown(hit) : what} matches ${pattern.source}` }
+    if (hit !== undefined) return { matched: true, why: `${shown(hit)} matches ${pattern.source}` }
   }
   const wanted = patterns.map((pattern) => pattern.source).join(', ')
-  if (what === 'a body') return { matched: false, why: `none of ${values.length} bodies matches ${wanted}` }
   if (values.length === 0) return { matched: false, why: `nothing there to match ${wanted}` }
   return {
     matched: false,

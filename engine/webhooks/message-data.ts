@@ -5,21 +5,39 @@
  */
 import { createHash } from 'node:crypto'
 import { fileNameStructure, mainFileName } from '../messages/file-names.ts'
-import type { AccountRecord, Address, AttachmentRecord, MessageRecord, WebhookRecord } from '../store/records.ts'
+import { maxBodyBytes } from '../messages/limits.ts'
+import type {
+  AccountRecord,
+  Address,
+  AttachmentRecord,
+  BodyPartRecord,
+  MessageRecord,
+  WebhookRecord,
+} from '../store/records.ts'
 import type { EventFacts } from './events.ts'
 
 export type Dialect = WebhookRecord['version']
 
-/** A body part that goes along. `content` is absent when bodies are not asked for, or left out because they are too large. */
-export interface BodyContent {
+export interface NamedBody {
   readonly type: string
   readonly charset: string
   readonly body_section: string
-  readonly content?: string
+}
+
+/** What a callback may carry of a body part. */
+export interface GivenText {
+  readonly part: BodyPartRecord
+  readonly text: string
+  /** Of the text as JSON, without its quotes. */
+  readonly bytes: number
+  /** Nothing of the part is missing. */
+  readonly whole: boolean
 }
 
 export interface Contents {
-  readonly bodies: readonly BodyContent[]
+  readonly bodies: readonly NamedBody[]
+  /** Of each of the bodies; null = not asked for, or not to be read. The envelope puts in as much of them as fits. */
+  readonly texts: readonly GivenText[] | null
   /** include_header 1: name in canonical case → values; raw: the text. */
   readonly headers?: string | Readonly<Record<string, readonly string[]>>
   /** Something that was asked for was left out: it can be fetched at resource_url. */
@@ -66,7 +84,7 @@ function liteData(source: DataSource): Record<string, unknown> {
 
 function v2Data(source: DataSource): Record<string, unknown> {
   const { message, contents } = source
-  const asked = contents.truncated || contents.bodies.some((body) => body.content !== undefined)
+  const asked = contents.truncated || contents.texts !== null
   return {
     ...commonData(source),
     files: filesOf(source),
@@ -191,6 +209,15 @@ export function accountUrl({ dialect, baseUrl, account }: Place): string {
   return dialect === 'lite'
     ? `${baseUrl}/lite/users/${account.userId}/email_accounts/${label}`
     : `${baseUrl}/2.0/accounts/${account.userId}/sources/${label}`
+}
+
+/** Where the whole of a body part is: among the bodies of its type, or only in the message as it was sent. */
+export function bodyUrl(
+  source: Place & Pick<DataSource, 'message'>,
+  { type, size }: Pick<BodyPartRecord, 'type' | 'size'>,
+): string {
+  const raw = source.dialect === 'lite' ? 'raw' : 'source'
+  return `${messageUrl(source)}/${size > maxBodyBytes ? raw : `body?type=${encodeURIComponent(type)}`}`
 }
 
 function messageUrl({ message, ...place }: Place & Pick<DataSource, 'message'>): string {

@@ -9,21 +9,30 @@
 import { LRUCache } from 'lru-cache'
 import { isAppError, toAppError } from '../errors.ts'
 import type { AccountRecord, MessageRecord, OutboxRecord, WebhookRecord } from '../store/records.ts'
-import { type Mail, type ReadContents, namedOnly, readContents, wantsContents } from './contents.ts'
-import type { Body } from './envelope.ts'
+import type { Release } from '../budget.ts'
+import { type ReadContents, type ReadDeps, memoryFor, namedOnly, readContents, wantsContents } from './contents.ts'
+import type { Unsigned } from './envelope.ts'
 import { type EventFacts, type MessageEvent, readEventFacts } from './events.ts'
 import type { Known, Matcher } from './match.ts'
-import { messageData } from './message-data.ts'
+import type { Memory } from './memory.ts'
+import { type Contents, bodyUrl, messageData } from './message-data.ts'
+
+/** Ready to be signed and sent. `release`: to be called when it has been sent. */
+export interface Sendable extends Unsigned {
+  readonly kind: 'send'
+  readonly url: string
+  readonly release?: Release
+}
 
 export type Composed =
-  | { readonly kind: 'send'; readonly url: string; readonly body: Body }
+  | Sendable
   | { readonly kind: 'skip'; readonly reason: string }
   | { readonly kind: 'postpone'; readonly until: number; readonly reason: string }
 
 export interface PayloadDeps {
-  readonly mail: Mail
+  readonly reading: ReadDeps
+  readonly memory: Memory
   readonly baseUrl: () => string
-  readonly maxBytes: number
   readonly now: () => number
   readonly waits: BodyWaits
 }
@@ -47,6 +56,7 @@ const patienceMs = 10 * 60_000
 /** How long a filter on the body waits for a mailbox that is away. */
 const awayPatienceMs = 60 * 60_000
 const firstWaitMs = 5_000
+const noRoomMs = 1_000
 const longestWaitMs = 5 * 60_000
 
 export function createBodyWaits(): BodyWaits {
@@ -55,23 +65,38 @@ export function createBodyWaits(): BodyWaits {
 
 export async function composeMessage(deps: PayloadDeps, job: MessageJob): Promise<Composed> {
   const { row, webhook, message, matcher } = job
-  const facts = readEventFacts(row.data)
-  const search = matcher.needsBody
+  const searched = matcher.bodySearch !== null
   const gone = message.placements.length === 0
-  if (!search && (!wantsContents(webhook) || gone)) return decide(deps, job, facts, null)
-  if (gone) return { kind: 'skip', reason: 'the message is gone from the mailbox: its body cannot be searched' }
+  const facts = readEventFacts(row.data)
+  if (!searched && (!wantsContents(webhook) || gone)) return decide(deps, job, facts, null)
+  if (gone) return { kind: 'skip', reason: 'body_search: the message is gone from the mailbox' }
+  const release = await deps.memory.take(row.channelId, memoryFor(deps.reading, message, webhook, searched))
+  if (release === null) {
+    return {
+      kind: 'postpone',
+      until: deps.now() + noRoomMs,
+      reason: 'waiting for memory: large callbacks are under way',
+    }
+  }
   try {
-    const read = await readContents(deps.mail, message, webhook, { search, maxBytes: transferBudget(deps.maxBytes) })
+    const composed = await withContents(deps, job, facts)
+    if (composed.kind === 'send') return { ...composed, release }
+    release()
+    return composed
+  } catch (error) {
+    release()
+    throw error
+  }
+}
+
+async function withContents(deps: PayloadDeps, job: MessageJob, facts: EventFacts): Promise<Composed> {
+  try {
+    const read = await readContents(deps.reading, job.message, job.webhook, job.matcher.bodySearch)
     deps.waits.delete(waitKey(job))
     return await decide(deps, job, facts, read)
   } catch (error) {
     return withoutContents(deps, job, facts, error)
   }
-}
-
-/** Base64 takes four bytes for three, so a body that fits may be longer on its way here. */
-function transferBudget(maxBytes: number): number {
-  return Math.ceil(maxBytes * 1.4)
 }
 
 async function withoutContents(
@@ -82,7 +107,7 @@ async function withoutContents(
 ): Promise<Composed> {
   const { code, message: reason } = toAppError(error)
   if (isAppError(error, 'shutting_down')) throw error
-  const search = job.matcher.needsBody
+  const search = job.matcher.bodySearch !== null
   const away = code === 'account_unavailable' || code === 'account_disabled'
   const waited = code === 'not_found' ? Number.POSITIVE_INFINITY : waitedFor(deps, job)
   if (waited < (search && away ? awayPatienceMs : patienceMs)) {
@@ -113,33 +138,28 @@ async function decide(
   const { row, webhook, matcher, message } = job
   if (row.data['undecided'] === true) {
     const event: MessageEvent = { ...facts, kind: row.event ?? 'received' }
-    const bodies = read === null ? {} : { bodies: read.searchable }
-    const judged = matcher.judge(event, message, { ...bodies, ...(await job.thread()), folderName: job.folderName })
+    const body = read?.body ?? null
+    const known = { ...(body === null ? {} : { body }), ...(await job.thread()), folderName: job.folderName }
+    const judged = matcher.judge(event, message, known)
     const refusal = judged.verdicts.find((verdict) => !verdict.matched)
     if (refusal !== undefined) return { kind: 'skip', reason: `${refusal.filter}: ${refusal.why}` }
   }
   const contents = read?.contents ?? namedOnly(webhook, message)
-  return { kind: 'send', url: webhook.callbackUrl, body: messageBody(deps, job, facts, contents) }
+  return { kind: 'send', url: webhook.callbackUrl, ...unsigned(deps, job, facts, contents) }
 }
 
-function messageBody(deps: PayloadDeps, job: MessageJob, facts: EventFacts, contents: ReadContents['contents']): Body {
+function unsigned(deps: PayloadDeps, job: MessageJob, facts: EventFacts, contents: Contents): Unsigned {
   const { row, webhook, account, message, folderName } = job
   const folderFilters = webhook.filters.folderAdded !== undefined || webhook.filters.folderRemoved !== undefined
-  return {
+  const place = { dialect: webhook.version, baseUrl: deps.baseUrl(), account, message }
+  const messageType = webhook.receiveAllChanges ? (facts.first ? ('created' as const) : ('updated' as const)) : null
+  const body = {
     account_id: account.userId,
     user_id: account.userId,
     webhook_id: webhook.id,
     ...(row.lane === 0 && row.kind === 'message' ? { sequence: row.seq } : {}),
     ...(webhook.receiveAllChanges || folderFilters ? { event: row.event } : {}),
-    message_data: messageData({
-      dialect: webhook.version,
-      baseUrl: deps.baseUrl(),
-      account,
-      folderName,
-      message,
-      facts,
-      contents,
-      messageType: webhook.receiveAllChanges ? (facts.first ? 'created' : 'updated') : null,
-    }),
+    message_data: messageData({ ...place, folderName, facts, contents, messageType }),
   }
+  return { body, texts: contents.texts?.map((text) => ({ ...text, link: bodyUrl(place, text.part) })) ?? null }
 }

@@ -1,11 +1,19 @@
 /** The callback of POST …/webhooks/{id}/test: a made-up message in the webhook's own dialect and with its own options. */
 import type { MessageRecord, WebhookRecord } from '../store/records.ts'
-import type { Body } from './envelope.ts'
-import type { Contents } from './message-data.ts'
-import { messageData } from './message-data.ts'
+import type { Unsigned } from './envelope.ts'
+import { type Contents, bodyUrl, messageData } from './message-data.ts'
 import type { PayloadDeps } from './payload.ts'
 
 const text = 'This is a test of your webhook. Nothing was received.'
+const part = {
+  section: '1',
+  type: 'text/plain',
+  charset: 'utf-8',
+  encoding: '7bit',
+  size: text.length,
+  flowed: false,
+  delSp: false,
+}
 const ada = { name: 'Ada Example', email: 'ada@example.com' }
 const ben = { name: 'Ben Example', email: 'ben@example.org' }
 const folderId = '0'.repeat(24)
@@ -38,33 +46,39 @@ function sampleMessage(now: number): MessageRecord {
 }
 
 function sampleContents(webhook: WebhookRecord): Contents {
-  const named = { type: 'text/plain', charset: 'utf-8', body_section: '1' }
+  const bodies = [{ type: part.type, charset: part.charset, body_section: part.section }]
   const headers =
     webhook.includeHeader === 'raw'
       ? { headers: 'Subject: A test of your webhook\r\n\r\n' }
       : webhook.includeHeader === '1'
         ? { headers: { Subject: ['A test of your webhook'] } }
         : {}
-  return { bodies: [webhook.includeBody ? { ...named, content: text } : named], ...headers, truncated: false }
+  const texts = webhook.includeBody ? [{ part, text, bytes: text.length, whole: true }] : null
+  return { bodies, texts, ...headers, truncated: false }
 }
 
-export function sampleBody(webhook: WebhookRecord, deps: Pick<PayloadDeps, 'baseUrl' | 'now'>): Body {
+export function sampleCallback(webhook: WebhookRecord, deps: Pick<PayloadDeps, 'baseUrl' | 'now'>): Unsigned {
   const userId = webhook.userId ?? '0'.repeat(24)
   const facts = { first: true, path: 'INBOX', folderId, uid: 1, flags: [], folders: ['INBOX'] }
-  return {
+  const contents = sampleContents(webhook)
+  const place = {
+    dialect: webhook.version,
+    baseUrl: deps.baseUrl(),
+    account: { userId, label: 'ben::example' },
+    message: sampleMessage(deps.now()),
+  }
+  const body = {
     account_id: userId,
     user_id: userId,
     webhook_id: webhook.id,
     test: true,
     message_data: messageData({
-      dialect: webhook.version,
-      baseUrl: deps.baseUrl(),
-      account: { userId, label: 'ben::example' },
+      ...place,
       folderName: (path) => path,
-      message: sampleMessage(deps.now()),
       facts,
-      contents: sampleContents(webhook),
+      contents,
       messageType: webhook.receiveAllChanges ? 'created' : null,
     }),
   }
+  return { body, texts: contents.texts?.map((one) => ({ ...one, link: bodyUrl(place, one.part) })) ?? null }
 }

@@ -33,11 +33,11 @@ export function signatureHeaders(
   keys: SigningKeys,
   id: string,
   timestamp: number,
-  body: string,
+  body: Uint8Array,
 ): Record<'webhook-id' | 'webhook-timestamp' | 'webhook-signature', string> {
-  const signed = `${id}.${timestamp}.${body}`
   const all = [...keys.webhookSecrets.map(keyBytes), Buffer.from(keys.apiSecret, 'utf8')]
-  const signatures = all.map((key) => `v1,${createHmac('sha256', key).update(signed).digest('base64')}`)
+  const begin = `${id}.${timestamp}.`
+  const signatures = all.map((key) => `v1,${createHmac('sha256', key).update(begin).update(body).digest('base64')}`)
   return { 'webhook-id': id, 'webhook-timestamp': String(timestamp), 'webhook-signature': signatures.join(' ') }
 }
 

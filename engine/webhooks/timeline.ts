@@ -8,7 +8,7 @@ type Edit = Partial<Pick<WebhookRecord, (typeof judging)[number] | 'active'>>
 const mostSwitches = 20
 
 /** What decides which messages match. */
-const judging = ['filters', 'receiveAllChanges', 'receiveDrafts', 'bodyType'] as const
+const judging = ['filters', 'receiveAllChanges', 'receiveDrafts'] as const
 
 /** What an edit adds to the record: nothing when it changes nothing of this. */
 export function dated(before: WebhookRecord, patch: Edit, now: number): Dated {

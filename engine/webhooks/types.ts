@@ -12,9 +12,26 @@ import type {
 /** What `explain` tells besides the filters: what was when the event came. */
 export type Circumstance = 'event' | 'created' | 'active' | 'edited' | 'delivery'
 
+/** The filters: name in the record → parameter on the wire, which errors, verdicts and reasons speak of. */
+export const filterParameters = {
+  to: 'filter_to',
+  from: 'filter_from',
+  cc: 'filter_cc',
+  subject: 'filter_subject',
+  thread: 'filter_thread',
+  fileName: 'filter_file_name',
+  folderAdded: 'filter_folder_added',
+  folderRemoved: 'filter_folder_removed',
+  toDomain: 'filter_to_domain',
+  fromDomain: 'filter_from_domain',
+  bodySearch: 'body_search',
+} as const satisfies Record<keyof WebhookFilters, string>
+
+export type FilterParameter = (typeof filterParameters)[keyof WebhookFilters]
+
 /** One filter's word on one message. */
 export interface FilterVerdict {
-  readonly filter: keyof WebhookFilters | 'receive_drafts' | 'receive_all_changes' | Circumstance
+  readonly filter: FilterParameter | 'receive_drafts' | 'receive_all_changes' | Circumstance
   readonly matched: boolean
   readonly why: string
 }

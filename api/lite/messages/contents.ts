@@ -9,6 +9,7 @@ import {
   headerObject,
   isAppError,
   isReadAnew,
+  maxBodyBytes,
   type BodyPartRecord,
   type MessageRecord,
 } from '../../../engine/index.ts'
@@ -20,7 +21,7 @@ const listPartMax = 1_048_576
 /** Of all parts of a list together; past it each part still gets `leastPart`, and past it twice nothing. */
 const listMax = 32 * 1_048_576
 /** The same of a single message. */
-const singlePartMax = 16 * 1_048_576
+const singlePartMax = maxBodyBytes
 const singleMax = 64 * 1_048_576
 const leastPart = 65_536
 /** Of all parts that are asked for in one go. */

@@ -58,7 +58,18 @@ const bodyPart = z.object({
   type: z.string(),
   charset: z.string(),
   body_section: z.string(),
-  content: z.string().optional().meta({ description: 'with include_body, unless the callback would be too large' }),
+  content: z.string().optional().meta({
+    description: 'with include_body: the text, or its beginning; absent when the mail server could not give it',
+  }),
+  truncated: z
+    .literal(true)
+    .optional()
+    .meta({ description: 'the text is longer than this: the callback would be too large' }),
+  size: z.int().optional().meta({ description: 'with truncated: of the whole part, in bytes, as transferred' }),
+  link: z
+    .string()
+    .optional()
+    .meta({ description: 'with truncated: a GET of this API that answers the whole; see body_section' }),
 })
 
 const hosted = (what: string) =>
@@ -111,7 +122,7 @@ const messageData = z
     truncated: z
       .literal(true)
       .optional()
-      .meta({ description: 'something that was asked for was left out: read it at resource_url' }),
+      .meta({ description: 'something that was asked for was left out or cut: read it at resource_url' }),
     resource_url: z.string().meta({ description: 'the message' }),
   })
   .meta({ id: 'MessageData' })

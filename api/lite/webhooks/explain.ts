@@ -6,7 +6,7 @@ import { filledText } from '../../values.ts'
 import { findAccount, findFolder, findKnownMessage, type Mailbox } from '../find.ts'
 import { delimiter } from '../folders/schema.ts'
 import { seconds } from '../urls.ts'
-import { presentDelivery, presentVerdict } from './present.ts'
+import { presentDelivery } from './present.ts'
 import { explainAnswer } from './schema.ts'
 
 const account = '/lite/users/{id}/email_accounts/{label}'
@@ -91,7 +91,7 @@ async function presentExplanation(
       sequence: seq,
     })),
     matched: told.matched,
-    filters: told.verdicts.map(presentVerdict),
+    filters: [...told.verdicts],
     deliveries: told.deliveries.map((row) => presentDelivery(row, webhook)),
   }
 }

@@ -1,19 +1,18 @@
 /** Webhooks and deliveries from records to the wire, and parameters from the wire to the engine. */
 import type { z } from 'zod'
-import type {
-  CoveredRow,
-  FilterVerdict,
-  OutboxRecord,
-  Page,
-  Redelivery,
-  WebhookInput,
-  WebhookRecord,
+import {
+  filterParameters,
+  type CoveredRow,
+  type OutboxRecord,
+  type Page,
+  type Redelivery,
+  type WebhookFilters,
+  type WebhookInput,
+  type WebhookRecord,
 } from '../../../engine/index.ts'
 import { bracketed } from '../messages/present.ts'
 import { seconds, type LiteUrls } from '../urls.ts'
 import {
-  filterKeys,
-  filterNames,
   type deliveryView,
   type dryRunAnswer,
   type redeliveryView,
@@ -21,10 +20,12 @@ import {
   type webhookView,
 } from './schema.ts'
 
+const filterNames = Object.keys(filterParameters) as (keyof WebhookFilters)[]
+
 export function presentWebhook(webhook: WebhookRecord, urls: LiteUrls): z.input<typeof webhookView> {
-  const filters = filterKeys.flatMap((key) => {
-    const value = webhook.filters[filterNames[key]]
-    return value === undefined ? [] : [[key, value]]
+  const filters = filterNames.flatMap((name) => {
+    const value = webhook.filters[name]
+    return value === undefined ? [] : [[filterParameters[name], value]]
   })
   return {
     webhook_id: webhook.id,
@@ -64,8 +65,8 @@ function presentHealth({ lastError, failingSince, abandonedAt, retryAt, lastSucc
 
 /** What is named, and nothing else; an empty text removes. */
 export function webhookInput(body: WebhookParameters): WebhookInput {
-  const named = filterKeys.filter((key) => body[key] !== undefined)
-  const filters = Object.fromEntries(named.map((key) => [filterNames[key], body[key] || null]))
+  const named = filterNames.filter((name) => body[filterParameters[name]] !== undefined)
+  const filters = Object.fromEntries(named.map((name) => [name, body[filterParameters[name]] || null]))
   return {
     ...(body.callback_url === undefined ? {} : { callbackUrl: body.callback_url }),
     ...(body.failure_notif_url === undefined ? {} : { failureNotifUrl: body.failure_notif_url || null }),
@@ -134,11 +135,6 @@ export function presentRedelivery(last: Redelivery | undefined): z.input<typeof 
   }
 }
 
-export function presentVerdict({ filter, matched, why }: FilterVerdict) {
-  const wire = filterKeys.find((key) => filterNames[key] === filter) ?? filter
-  return { filter: wire, matched, why }
-}
-
 export function presentDryRun(rows: readonly CoveredRow[]): z.input<typeof dryRunAnswer> {
   return rows.map(({ account, message, matched, verdicts }) => ({
     account_id: account.userId,
@@ -147,6 +143,6 @@ export function presentDryRun(rows: readonly CoveredRow[]): z.input<typeof dryRu
     email_message_id: bracketed(message.emailMessageId) ?? '',
     subject: message.subject,
     matched,
-    filters: verdicts.map(presentVerdict),
+    filters: [...verdicts],
   }))
 }

@@ -1,25 +1,10 @@
 /** Webhooks and their deliveries on the wire. */
 import { z } from 'zod'
+import { filterParameters, type FilterParameter } from '../../../engine/index.ts'
 import * as examples from '../../examples.ts'
 import { filledText, flag, headerMode, limitOf, offset, text, timestamp, url, urlOrEmpty } from '../../values.ts'
 
-/** Wire name → name in the record. */
-export const filterNames = {
-  filter_to: 'to',
-  filter_from: 'from',
-  filter_cc: 'cc',
-  filter_subject: 'subject',
-  filter_thread: 'thread',
-  filter_file_name: 'fileName',
-  filter_folder_added: 'folderAdded',
-  filter_folder_removed: 'folderRemoved',
-  filter_to_domain: 'toDomain',
-  filter_from_domain: 'fromDomain',
-  body_search: 'bodySearch',
-} as const
-
-type FilterKey = keyof typeof filterNames
-export const filterKeys = Object.keys(filterNames) as FilterKey[]
+const filterKeys: readonly FilterParameter[] = Object.values(filterParameters)
 
 const regex = 'a regular expression between slashes, which may match anywhere'
 const list = `a comma list of them, or ${regex}; an item in double quotes is plain text`
@@ -27,7 +12,7 @@ const namesOrAddresses = `A whole address or name, with the shell wildcards * ? 
 const domains = `A domain, which stands for its sub-domains too, with the shell wildcards * ? []; ${list}.`
 const folder = `The full name of one folder, as the API shows it or as the mail server does, with the wildcards * and ?; or ${regex}.`
 
-const filterForms: Readonly<Record<FilterKey, string>> = {
+const filterForms: Readonly<Record<FilterParameter, string>> = {
   filter_to: namesOrAddresses,
   filter_from: namesOrAddresses,
   filter_cc: namesOrAddresses,
@@ -38,14 +23,14 @@ const filterForms: Readonly<Record<FilterKey, string>> = {
   filter_folder_removed: folder,
   filter_to_domain: domains,
   filter_from_domain: domains,
-  body_search: `Part of the text of a body, of HTML the text that is seen, with the shell wildcards * ? []; or ${regex}. No list.`,
+  body_search: `Part of any text part, attached text files included, of HTML the text that is seen, with the shell wildcards * ? []; or ${regex}. No list.`,
 }
 
-const filterParameters = Object.fromEntries(
+const filterFields = Object.fromEntries(
   filterKeys.map((key) => [key, text.optional().meta({ description: filterForms[key] })]),
-) as Record<FilterKey, z.ZodOptional<typeof text>>
+) as Record<FilterParameter, z.ZodOptional<typeof text>>
 const filterViews = Object.fromEntries(filterKeys.map((key) => [key, z.string().optional()])) as Record<
-  FilterKey,
+  FilterParameter,
   z.ZodOptional<z.ZodString>
 >
 
@@ -60,8 +45,10 @@ const shared = {
       'of at most 20, each from 1s to 7d. One attempt more than waits.',
   }),
   active: flag.optional().meta({ description: '1 = callbacks are sent (the default), 0 = paused' }),
-  ...filterParameters,
-  include_body: flag.optional().meta({ description: '1 = callbacks carry the text of the message; see body_type' }),
+  ...filterFields,
+  include_body: flag
+    .optional()
+    .meta({ description: '1 = callbacks carry the text of the message, text/plain first; what is too large is cut' }),
   body_type: z
     .enum(['text/plain', 'text/html', ''], { error: 'expected text/plain or text/html' })
     .optional()

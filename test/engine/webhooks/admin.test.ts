@@ -206,7 +206,7 @@ suite('webhooks as developers see them', () => {
     const story = await wing.webhooks.explain(webhook, account, third)
     assert.equal(story.changes.length, 1)
     assert.equal(story.deliveries.length, 0)
-    assert.equal(story.verdicts.find((one) => one.filter === 'subject')?.matched, false)
+    assert.equal(story.verdicts.find((one) => one.filter === 'filter_subject')?.matched, false)
     assert.equal(story.verdicts.find((one) => one.filter === 'active')?.matched, true)
   })
 

@@ -21,14 +21,16 @@ suite('body_search in HTML', () => {
   mail.bodies.set(message.id, { '1': html })
 
   const found = async (bodySearch: string): Promise<boolean> => {
-    const wishes = { includeBody: true, bodyType: null, includeHeader: null }
-    const { searchable, contents } = await readContents(mail, message, wishes, { search: true, maxBytes: 10_000 })
-    assert.equal(contents.bodies[0]?.content, html, 'the callback has the body as it is')
     const matcher = compileMatcher({ filters: { bodySearch }, receiveAllChanges: false, receiveDrafts: false })
     const [place] = message.placements
     assert.ok(place)
+    const wishes = { includeBody: true, bodyType: null, includeHeader: null }
+    const reading = { mail, giveMax: 10_000, searchMax: 10_000, withinMs: 1000 }
+    const { body, contents } = await readContents(reading, message, wishes, matcher.bodySearch)
+    assert.equal(contents.texts?.[0]?.text, html, 'the callback has the body as it is')
+    assert.ok(body)
     const event = { kind: 'received', first: true, ...place } as const
-    return matcher.judge(event, message, { bodies: searchable }).outcome === 'match'
+    return matcher.judge(event, message, { body }).outcome === 'match'
   }
 
   for (const text of ['rechnung', 'für Größe 42', 'Rechnung * 42', '/^rechnung/'])

@@ -103,7 +103,7 @@ suite('explain', () => {
     const no = await come('no')
     await wing.webhooks.edit(webhook, { includeBody: true, filters: { subject: 'yes' } })
     const { matched, refusals } = await told(webhook, no)
-    assert.deepEqual([matched, refusals], [false, ['subject']])
+    assert.deepEqual([matched, refusals], [false, ['filter_subject']])
   })
 
   test('a message that was there before its account', async () => {
@@ -137,7 +137,10 @@ suite('explain', () => {
     assert.deepEqual([found.matched, found.refusals], [true, []])
     const not = await told(webhook, poor)
     assert.equal(not.matched, false)
-    assert.match(not.why('delivery'), /^the callback was dropped at 20\S+Z: bodySearch: none of 1 bodies matches gold$/)
+    assert.match(
+      not.why('delivery'),
+      /^the callback was dropped at 20\S+Z: body_search: none of 1 text parts matches gold$/,
+    )
   })
 })
 
@@ -159,7 +162,7 @@ async function tell(
 }
 
 suite('the switches of a webhook', () => {
-  const made = { active: true, filters: {}, receiveAllChanges: false, receiveDrafts: false, bodyType: null } as const
+  const made = { active: true, filters: {}, receiveAllChanges: false, receiveDrafts: false } as const
   const record = (more: Partial<WebhookRecord>) => ({ ...made, ...more }) as WebhookRecord
 
   test('say what it was at any time, as far as they are kept', () => {

@@ -1,9 +1,11 @@
 /** A webhooks wing on a real store, with users, accounts and messages that arrive as the sync stores them. */
 import { randomBytes } from 'node:crypto'
+import { Readable } from 'node:stream'
 import { readConfig } from '../../../engine/config.ts'
 import { AppError } from '../../../engine/errors.ts'
 import { createMetrics } from '../../../engine/observe/metrics.ts'
 import { createLogger, silentLogger } from '../../../engine/observe/log.ts'
+import { decodeTransfer } from '../../../engine/messages/transfer-encoding.ts'
 import { createSealer } from '../../../engine/secrets/seal.ts'
 import { changeId, newId } from '../../../engine/store/ids.ts'
 import type { Store } from '../../../engine/store/port.ts'
@@ -16,7 +18,7 @@ import type {
 } from '../../../engine/store/records.ts'
 import { freshCursor } from '../../../engine/store/rows.ts'
 import { createWebhooks } from '../../../engine/webhooks/index.ts'
-import type { Mail } from '../../../engine/webhooks/contents.ts'
+import type { Mail } from '../../../engine/webhooks/texts.ts'
 import type { Webhooks } from '../../../engine/webhooks/types.ts'
 import { accountRecord, userRecord } from '../../support/records.ts'
 import { openTestStore } from '../../support/test-store.ts'
@@ -42,6 +44,8 @@ export const quick: Record<string, string> = {
 export interface TestMail extends Mail {
   /** Section → text, by message id, or by Message-ID for mail that is still to arrive. */
   readonly bodies: Map<string, Readonly<Record<string, string>>>
+  /** Of every message. */
+  header: string
   /** While set, every call rejects with it. */
   broken: AppError | null
   calls: number
@@ -50,6 +54,8 @@ export interface TestMail extends Mail {
 export function createTestMail(): TestMail {
   const mail: TestMail = {
     bodies: new Map(),
+    header:
+      'Subject: Hello\r\nX-Note: one\r\nx-note: two\r\nMessage-Id: <1@x>\r\nMime-version: 1.0\r\nDKIM-SIGNATURE: v=1\r\n\r\n',
     broken: null,
     calls: 0,
     fetchParts(_accountId, message, sections) {
@@ -61,16 +67,24 @@ export function createTestMail(): TestMail {
         new Map(sections.flatMap((one) => (texts[one] === undefined ? [] : [[one, Buffer.from(texts[one])]]))),
       )
     },
+    streamPart(accountId, message, section, encoding) {
+      const texts = mail.fetchParts(accountId, message, [section], Number.MAX_SAFE_INTEGER)
+      return texts.then((found) => {
+        const bytes = found.get(section)
+        if (bytes === undefined) throw new AppError('not_found', `section ${section} is not there`)
+        return Readable.from(piecesOf(decodeTransfer(bytes, encoding)))
+      })
+    },
     fetchHeaders() {
       if (mail.broken !== null) return Promise.reject(mail.broken)
-      return Promise.resolve(
-        Buffer.from(
-          'Subject: Hello\r\nX-Note: one\r\nx-note: two\r\nMessage-Id: <1@x>\r\nMime-version: 1.0\r\nDKIM-SIGNATURE: v=1\r\n\r\n',
-        ),
-      )
+      return Promise.resolve(Buffer.from(mail.header))
     },
   }
   return mail
+}
+
+function* piecesOf(bytes: Buffer): Generator<Buffer> {
+  for (let at = 0; at < bytes.length; at += 100_000) yield bytes.subarray(at, at + 100_000)
 }
 
 export interface House {

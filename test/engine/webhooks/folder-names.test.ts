@@ -68,7 +68,10 @@ suite('callbacks of a server with another delimiter', () => {
         ['Work/2024'],
       )
       const [dry] = await wing.webhooks.dryRun(webhook, account, 1)
-      assert.equal(dry?.verdicts.find(({ filter }) => filter === 'folderAdded')?.why, '"Work/2024" matches Work/2024')
+      assert.equal(
+        dry?.verdicts.find(({ filter }) => filter === 'filter_folder_added')?.why,
+        '"Work/2024" matches Work/2024',
+      )
     })
   }
 })

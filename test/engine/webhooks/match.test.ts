@@ -7,6 +7,7 @@ import type { MessageFacts, WebhookFilters } from '../../../engine/store/records
 import type { MessageEvent } from '../../../engine/webhooks/events.ts'
 import { type Known, compileMatcher } from '../../../engine/webhooks/match.ts'
 import { compilePatterns } from '../../../engine/webhooks/patterns.ts'
+import { filterParameters } from '../../../engine/webhooks/types.ts'
 import { type Arrival, facts, messageOf } from './arrival.ts'
 
 const account = { id: 'a'.repeat(24), userId: 'b'.repeat(24) } as Parameters<typeof messageOf>[0]
@@ -170,7 +171,7 @@ suite('filters', () => {
       for (const text of misses) {
         const { outcome, verdicts } = judge({ [name]: text }, { known: { threads: new Set() } })
         assert.equal(outcome, 'no', `${name}=${text}`)
-        const verdict = verdicts.find((one) => one.filter === name)
+        const verdict = verdicts.find((one) => one.filter === filterParameters[name])
         assert.ok(verdict && !verdict.matched && verdict.why !== '')
       }
     })
@@ -178,12 +179,23 @@ suite('filters', () => {
 
   test('bodySearch waits for the body', () => {
     assert.equal(judge({ bodySearch: 'secret' }).outcome, 'undecided')
-    const known = { bodies: ['Dear all,\nthe SECRET word [x]'] }
-    for (const text of ['secret', 'sec?et', 'the*word', '/the\\s+secret/', '[x]']) {
-      assert.equal(judge({ bodySearch: text }, { known }).outcome, 'match', text)
+    const body = 'Dear all,\nthe SECRET word [x]'
+    const matches = (bodySearch: string) =>
+      compileMatcher({ filters: { bodySearch }, receiveAllChanges: false, receiveDrafts: false }).bodySearch?.matches(
+        body,
+      )
+    for (const text of ['secret', 'sec?et', 'the*word', '/the\\s+secret/', '[x]'])
+      assert.equal(matches(text), true, text)
+    for (const text of ['secrets', '/^secret/']) assert.equal(matches(text), false, text)
+    for (const [matched, outcome] of [
+      [true, 'match'],
+      [false, 'no'],
+      [null, 'undecided'],
+    ] as const) {
+      const judged = judge({ bodySearch: 'secret' }, { known: { body: { matched, why: 'so it is' } } })
+      assert.equal(judged.outcome, outcome)
+      assert.deepEqual(judged.verdicts.at(-1), { filter: 'body_search', matched: matched === true, why: 'so it is' })
     }
-    for (const text of ['secrets', '/^secret/'])
-      assert.equal(judge({ bodySearch: text }, { known }).outcome, 'no', text)
     assert.equal(judge({ bodySearch: 'secret', subject: 'nothing such' }).outcome, 'no', 'no need to read the body')
   })
 

@@ -1,0 +1,169 @@
+/** The memory that callbacks under way and searches share: bounded, and nobody waits for those who are slow. */
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { setImmediate as turn } from 'node:timers/promises'
+import { createMetrics } from '../../../engine/observe/metrics.ts'
+import type { Attempts } from '../../../engine/webhooks/attempts.ts'
+import { createAttempts } from '../../../engine/webhooks/attempts.ts'
+import { readConfig } from '../../../engine/config.ts'
+import { createHttpClient } from '../../../engine/net/http.ts'
+import { compileMatcher } from '../../../engine/webhooks/match.ts'
+import { createMemory, type Memory } from '../../../engine/webhooks/memory.ts'
+import { composeMessage, createBodyWaits, type Composed } from '../../../engine/webhooks/payload.ts'
+import type { OutboxResult } from '../../../engine/store/port.ts'
+import type { OutboxRecord, WebhookRecord } from '../../../engine/store/records.ts'
+import { newId } from '../../../engine/store/ids.ts'
+import { outboxRecord, webhookRecord } from '../../store/contract/records.ts'
+import { accountRecord, userRecord } from '../../support/records.ts'
+import { createReceiver } from '../../support/receiver.ts'
+import { until } from '../../support/until.ts'
+import { createTestMail, facts, messageOf, quick } from './fixture.ts'
+
+const mib = 1_048_576
+/** Pools of 32 and 8 MiB; what is over 256 KiB is large; 8 MiB of the large ones for one owner. */
+const heap = 256 * mib
+
+async function isTaken(taking: Promise<unknown>): Promise<boolean> {
+  let taken = false
+  void taking.then(() => (taken = true))
+  for (let count = 0; count < 5; count += 1) await turn()
+  return taken
+}
+
+suite('memory for bodies', () => {
+  test('of the large ones an owner has a quarter at most, and all together no more than there is', async () => {
+    const memory = createMemory(heap)
+    const first = await memory.take('a', 6 * mib)
+    const second = memory.take('a', 6 * mib)
+    assert.equal(await isTaken(second), false, 'the same owner waits')
+    const others = await Promise.all(['b', 'c', 'd'].map((owner) => memory.take(owner, 8 * mib)))
+    const last = memory.take('e', 4 * mib)
+    assert.equal(await isTaken(last), false, 'all is out')
+    others[0]?.(4 * mib)
+    assert.equal(await isTaken(last), true, 'a part was given back')
+    others[1]?.()
+    first?.()
+    assert.equal(await isTaken(second), true)
+  })
+
+  test('the small ones wait for no large one, and one that is larger than all is alone', async () => {
+    const memory = createMemory(heap)
+    const whole = await memory.take('a', 500 * mib)
+    assert.equal(await isTaken(memory.take('b', mib)), false)
+    for (let count = 0; count < 8; count += 1) assert.equal(await isTaken(memory.take('a', 256 * 1024)), true)
+    assert.equal(await isTaken(memory.take('a', 256 * 1024)), false, 'a quarter of the small pool')
+    assert.equal(await isTaken(memory.take('b', 256 * 1024)), true)
+    whole?.()
+  })
+
+  test('who has waited too long gets nothing and holds up nobody; an end wakes all who wait', async () => {
+    const memory = createMemory(heap, 50)
+    const held = await memory.take('a', 8 * mib)
+    assert.equal(await memory.take('a', 8 * mib), null)
+    held?.()
+    const again = await memory.take('a', 8 * mib)
+    const waiting = memory.take('a', 8 * mib)
+    memory.close()
+    await assert.rejects(waiting, { code: 'shutting_down' })
+    again?.()
+  })
+})
+
+/** What composes callbacks of one account, whose mail is in memory; nothing is sent. */
+function stage(memory: Memory) {
+  const mail = createTestMail()
+  const reading = { mail, giveMax: 5 * mib, searchMax: 16 * mib, withinMs: 1000 }
+  const deps = { reading, memory, baseUrl: () => '', now: () => Date.now(), waits: createBodyWaits() }
+  const account = accountRecord(userRecord(newId()))
+  return {
+    mail,
+    compose(patch: Partial<WebhookRecord>, size: number, channelId?: string): Promise<Composed> {
+      const webhook = { ...webhookRecord(newId()), filters: {}, ...patch }
+      const part = {
+        section: '1',
+        type: 'text/plain',
+        charset: 'utf-8',
+        encoding: '8bit',
+        size,
+        flowed: false,
+        delSp: false,
+      }
+      const message = messageOf(account, { facts: facts(newId(), { bodies: [part], size }) }, 1, null)
+      mail.bodies.set(message.id, { '1': 'x'.repeat(size) })
+      const row = outboxRecord(webhook, { data: { undecided: true, first: true, path: 'INBOX' } })
+      const job = { row: { ...row, channelId: channelId ?? webhook.id }, webhook, matcher: compileMatcher(webhook) }
+      const thread = () => Promise.resolve({})
+      return composeMessage(deps, { ...job, account, message, thread, folderName: (path: string) => path })
+    },
+  }
+}
+
+suite('a callback that is composed', () => {
+  test('holds memory until it is sent; without room it is put off, which is no attempt', async () => {
+    const { compose, mail } = stage(createMemory(heap, 50))
+    const held: Composed[] = []
+    for (let count = 0; count < 4; count += 1) held.push(await compose({ includeBody: true }, mib))
+    const calls = mail.calls
+    const late = await compose({ includeBody: true }, mib)
+    assert.ok(late.kind === 'postpone' && late.until <= Date.now() + 1_000)
+    assert.match(late.reason, /^waiting for memory/)
+    assert.equal(mail.calls, calls, 'nothing was read')
+    const small = await compose({ includeBody: true }, 1000)
+    assert.equal(small.kind, 'send', 'small ones pass')
+    for (const one of held) if (one.kind === 'send') one.release?.()
+    assert.equal((await compose({ includeBody: true }, mib)).kind, 'send')
+  })
+
+  test('holds none when it is not sent', async () => {
+    const { compose, mail } = stage(createMemory(heap, 50))
+    for (let count = 0; count < 9; count += 1) {
+      const skipped = await compose({ filters: { bodySearch: 'needle' } }, mib, 'one')
+      assert.deepEqual(skipped, { kind: 'skip', reason: 'body_search: none of 1 text parts matches needle' })
+      mail.bodies.clear()
+    }
+  })
+})
+
+suite('an attempt', () => {
+  test('keeps what is on the wire, and gives all back whatever the answer', async () => {
+    const receiver = await createReceiver()
+    const http = createHttpClient()
+    const results: OutboxResult[] = []
+    const kept: number[] = []
+    const url = receiver.url('/x')
+    const config = readConfig({ ...quick })
+    const attempts: Attempts = createAttempts({
+      config,
+      targets: { get: () => null },
+      composer: {
+        compose: () => Promise.resolve({ kind: 'send', url, body: { a: 'b' }, texts: null, release }),
+        keysOf: () => Promise.resolve({ apiSecret: 's', webhookSecrets: [] }),
+        forget: () => undefined,
+      },
+      deliver: {
+        http,
+        limits: { timeoutMs: 200, allowPrivate: true, maxResponseBytes: 10 },
+        config,
+        now: () => Date.now(),
+      },
+      recorder: { record: (result) => Promise.resolve(void results.push(result)), close: () => Promise.resolve() },
+      metrics: createMetrics(),
+      random: () => 0.5,
+    })
+    const release = (keep = 0): void => void kept.push(keep)
+    const row: OutboxRecord = outboxRecord(webhookRecord(newId()), {})
+    for (const answer of [{ status: 200 }, { status: 500 }, 'reset', 'hang'] as const) {
+      kept.length = 0
+      receiver.script('/x', [answer])
+      const handled = attempts.handle(row, 'drain')
+      await until('the request is out', () => kept.length >= 1, { everyMs: 1 })
+      await handled
+      const request = receiver.requests.at(-1)
+      assert.ok(request)
+      assert.deepEqual(kept, [Buffer.byteLength(request.raw), 0], JSON.stringify(answer))
+    }
+    assert.equal(results.length, 4)
+    await http.close()
+    await receiver.close()
+  })
+})
