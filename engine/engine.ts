@@ -9,6 +9,7 @@ import { createHttpClient, type HttpClient } from './net/http.ts'
 import { createTokens } from './oauth/tokens.ts'
 import type { Logger } from './observe/log.ts'
 import { createMetrics, type Metrics } from './observe/metrics.ts'
+import { createReadiness } from './readiness.ts'
 import { startRecount } from './recount.ts'
 import { startRetention } from './retention.ts'
 import { openSealedStore } from './sealed-store.ts'
@@ -38,7 +39,7 @@ export interface Engine {
   start(): Promise<void>
   /** Ends every actor, waits for open work up to MAILROOM_SHUTDOWN_TIMEOUT, closes the store. */
   stop(): Promise<void>
-  /** true when the store answers and the actors are started. */
+  /** true when the store takes writes and the actors are started. */
   ready(): Promise<boolean>
 }
 
@@ -63,7 +64,8 @@ export async function createEngine({
   signal,
   lost = () => undefined,
 }: EngineDeps): Promise<Engine> {
-  const { store, sealer } = await openSealedStore(config, log, signal, lost)
+  const { store: opened, sealer } = await openSealedStore(config, log, signal, lost)
+  const { store, writable } = createReadiness(opened, log)
   const metrics = createMetrics({
     processMetrics,
     accountTags: () => accounts.countTags(),
@@ -85,7 +87,11 @@ export async function createEngine({
   const mailboxes = createMailboxes({ config, log, store, sealer, developers, accounts, webhooks })
   const discovery = createDiscovery({ http, allowPrivate: config.MAILROOM_ALLOW_PRIVATE, ...lookUps })
   const parts = { config, log, metrics, store, sealer, http, developers, mailboxes, accounts, webhooks, discovery }
-  return { ...parts, ...lifecycle(parts), setBaseUrl: (url) => void (baseUrl = config.MAILROOM_PUBLIC_URL ?? url) }
+  return {
+    ...parts,
+    ...lifecycle(parts, writable),
+    setBaseUrl: (url) => void (baseUrl = config.MAILROOM_PUBLIC_URL ?? url),
+  }
 }
 
 function tagsOf(views: readonly { readonly tags: readonly string[] }[]): Map<string, number> {
@@ -96,15 +102,10 @@ function tagsOf(views: readonly { readonly tags: readonly string[] }[]): Map<str
 
 type Parts = Pick<Engine, 'config' | 'log' | 'store' | 'http' | 'mailboxes' | 'accounts' | 'webhooks'>
 
-function lifecycle({
-  config,
-  log,
-  store,
-  http,
-  mailboxes,
-  accounts,
-  webhooks,
-}: Parts): Pick<Engine, 'start' | 'stop' | 'ready'> {
+function lifecycle(
+  { config, log, store, http, mailboxes, accounts, webhooks }: Parts,
+  writable: () => Promise<boolean>,
+): Pick<Engine, 'start' | 'stop' | 'ready'> {
   let started = false
   let stopRetention = (): void => undefined
   let stopRecount = (): Promise<void> => Promise.resolve()
@@ -126,13 +127,7 @@ function lifecycle({
       )
       await Promise.allSettled([http.close(), store.close()])
     },
-    async ready() {
-      if (!started) return false
-      return store.ping().then(
-        () => true,
-        () => false,
-      )
-    },
+    ready: async () => started && (await writable()),
   }
 }
 

@@ -48,7 +48,7 @@ const readyRoute = defineRoute({
   method: 'GET',
   path: '/readyz',
   auth: 'public',
-  summary: 'The store answers and the actors are started',
+  summary: 'The store takes writes and the actors are started',
   tag: 'system',
   request: {},
   response: health,

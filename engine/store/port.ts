@@ -44,7 +44,10 @@ export interface Store {
    * how many rows went.
    */
   tidy(): Promise<number>
-  /** Resolves when the database answers; else `store_unavailable` within 5 s. */
-  ping(): Promise<void>
+  /**
+   * Resolves when the database takes a write, of a few bytes or of `room` bytes that are taken away again; else
+   * `store_unavailable` within 5 s.
+   */
+  ping(room?: number): Promise<void>
   close(): Promise<void>
 }

@@ -252,9 +252,7 @@ suite('a database that cannot be used', needs('mongodb'), () => {
     const store = await impatient(500)
     proxy.decide = () => 'hang'
     try {
-      const { ping, ...others } = methods(store, mailbox)
-      assert(ping)
-      const outcomes = Object.entries(others).map(async ([name, call]) => {
+      const outcomes = Object.entries(methods(store, mailbox)).map(async ([name, call]) => {
         const error: unknown = await call().then(
           () => null,
           (reason: unknown) => reason,

@@ -9,17 +9,17 @@ import { createContacts } from './contacts.ts'
 import { createDevelopers } from './developers.ts'
 import { openCollections, type MongoContext } from './documents.ts'
 import { createFolders } from './folders.ts'
-import { guarded, within } from './guard.ts'
+import { guarded } from './guard.ts'
 import { createMessages } from './messages.ts'
 import { createNonces } from './nonces.ts'
 import { createOutbox } from './outbox.ts'
 import { createProviders } from './providers.ts'
 import { tidy } from './removal.ts'
+import { probeWrite } from './schema.ts'
 import { createSync } from './sync.ts'
 import { createTokens } from './tokens.ts'
 import { createUsers } from './users.ts'
 import { createWebhooks } from './webhooks.ts'
-import { storeError } from './errors.ts'
 
 export interface MongoOptions {
   readonly uri: string
@@ -36,7 +36,7 @@ export interface MongoOptions {
   readonly lost?: () => void
 }
 
-/** A ping has to be quick: load balancers ask with it. */
+/** A ping has to be quick: load balancers wait for it. */
 const pingMs = 5000
 
 /**
@@ -68,12 +68,10 @@ function createStore({ db, close }: Connection, { timeoutMs, now = Date.now }: M
     nonces: guarded(createNonces(context), timeoutMs),
     calls: guarded(createCalls(context), timeoutMs, ['expire']),
     ...guarded({ tidy: () => tidy(context) }, timeoutMs, ['tidy']),
-    ping: async () => {
-      const answer = db.command({ ping: 1 }).catch((error: unknown) => {
-        throw storeError(error)
-      })
-      await within(answer, Math.min(pingMs, timeoutMs))
-    },
+    ...guarded<Pick<Store, 'ping'>>(
+      { ping: (room = 0) => probeWrite(context.collections, room, now) },
+      Math.min(pingMs, timeoutMs),
+    ),
     close,
   }
 }

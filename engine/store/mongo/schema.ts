@@ -92,3 +92,10 @@ export async function saveCopyNote({ meta }: Collections, note: string | null): 
   if (note === null) await meta.deleteOne({ _id: 'copy' })
   else await meta.updateOne({ _id: 'copy' }, { $set: { note } }, { upsert: true })
 }
+
+/** A write that the database keeps. With `room` there is space for so many more bytes, or it rejects. */
+export async function probeWrite({ meta }: Collections, room: number, now: () => number): Promise<void> {
+  const save = (padding: string) => meta.updateOne({ _id: 'probe' }, { $set: { at: now(), padding } }, { upsert: true })
+  if (room > 0) await save('.'.repeat(room))
+  await save('')
+}

@@ -35,6 +35,13 @@ export function saveCopyNote(db: Database, note: string | null): Promise<void> {
   return db.write(() => saveFact(db, 'copy', note))
 }
 
+/** A write, and the disk has it. With `room` there is space for so many more bytes, or it rejects. */
+export async function probeWrite(db: Database, room: number, now: () => number): Promise<void> {
+  const save = (value: string): Promise<void> => db.write(() => saveFact(db, 'probe', value))
+  if (room > 0) await save('.'.repeat(room))
+  await save(String(now()))
+}
+
 /** Half a store is none. AppError `conflict`, one line. */
 export async function refuseUnfinished(db: Database, path: string): Promise<void> {
   if ((await copyNote(db)) === null) return

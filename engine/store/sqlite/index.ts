@@ -6,7 +6,7 @@ import { createChanges } from './changes.ts'
 import { createContacts } from './contacts.ts'
 import { openDatabase, type Database, type SyncMode } from './database.ts'
 import { createDevelopers } from './developers.ts'
-import { refuseUnfinished } from './facts.ts'
+import { probeWrite, refuseUnfinished } from './facts.ts'
 import { createFolders } from './folders.ts'
 import { createMessages } from './messages.ts'
 import { migrate } from './migrations.ts'
@@ -64,10 +64,7 @@ function createStore(db: Database, now: () => number): Store {
     nonces: createNonces(db, now),
     calls: createCalls(db),
     tidy: () => tidyWebhooks(db),
-    ping: () =>
-      db.read(() => {
-        db.number('SELECT count(*) FROM developers')
-      }),
+    ping: (room = 0) => probeWrite(db, room, now),
     close: () => {
       db.close()
       return Promise.resolve()

@@ -74,7 +74,9 @@ export function storeContract(name: string, open: OpenStore): void {
     })
     after(() => opened?.dispose())
 
-    test('answers a ping', () => current().ping())
+    test('takes a write on trial, small and large, any number of times', async () => {
+      for (const room of [undefined, 0, 1_048_576, 1, undefined]) await current().ping(room)
+    })
     for (const part of parts) part({ store: lateStore(current), clock })
   })
 }
@@ -129,7 +131,7 @@ function lateStore(current: () => Store): Store {
       return late('calls')
     },
     tidy: () => current().tidy(),
-    ping: () => current().ping(),
+    ping: (room) => current().ping(room),
     close: () => current().close(),
   }
 }
