@@ -22,7 +22,11 @@ export const modules = {
   seal: { mutate: ['engine/secrets/seal.ts'], tests: ['test/engine/seal.test.ts'] },
   oauth1: {
     mutate: ['api/oauth1.ts', 'api/oauth1-text.ts'],
-    tests: ['test/api/core/oauth1-verifier.test.ts', 'test/api/core/oauth1.test.ts'],
+    tests: [
+      'test/api/core/oauth1-header.test.ts',
+      'test/api/core/oauth1-verifier.test.ts',
+      'test/api/core/oauth1.test.ts',
+    ],
   },
   match: {
     mutate: ['engine/webhooks/match.ts', 'engine/webhooks/patterns.ts'],

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { isAppError, type Authenticated } from '../../../engine/index.ts'
-import { createOAuthVerifier, isSigned, sameText, type SignedCall } from '../../../api/oauth1.ts'
+import { createOAuthVerifier, isSigned, sameText, type SignedCall, type TryKey } from '../../../api/oauth1.ts'
 import { baseString, baseUri, normalizeParameters, parseOAuthHeader } from '../../../api/oauth1-text.ts'
 import { parsePairs, parseTarget, type Pair } from '../../../api/wire.ts'
 import { sign, type SignerOptions, type Unsigned } from '../../support/oauth-signer.ts'
@@ -23,6 +23,14 @@ interface Remembered {
 
 function rig({ nonceTtlMs = 600_000, time = now } = {}) {
   const remembered: Remembered[] = []
+  const tries: { readonly key: string; right: boolean }[] = []
+  const tryKey: TryKey = async (key, check) => {
+    const one = { key, right: false }
+    tries.push(one)
+    const result = await check()
+    one.right = true
+    return result
+  }
   const verifier = createOAuthVerifier({
     authenticate: (key) => Promise.resolve(key === own.key ? developer : null),
     nonces: {
@@ -36,7 +44,7 @@ function rig({ nonceTtlMs = 600_000, time = now } = {}) {
     nonceTtlMs,
     now: () => time,
   })
-  return { verifier, remembered }
+  return { verify: (call: SignedCall) => verifier.verify(call, tryKey), remembered, tries }
 }
 
 const users: Unsigned = { method: 'GET', baseUrl: 'https://mail.example', path: '/lite/users' }
@@ -115,30 +123,30 @@ suite('parameters', () => {
   for (const name of Object.keys(plain)) {
     test(`${name} is required`, async () => {
       const rest = Object.fromEntries(Object.entries(plain).filter(([one]) => one !== name))
-      await refuses(rig().verifier.verify(bare(rest)), name, /is required/)
-      await refuses(rig().verifier.verify(bare({ ...plain, [name]: '' })), name, /is required/)
+      await refuses(rig().verify(bare(rest)), name, /is required/)
+      await refuses(rig().verify(bare({ ...plain, [name]: '' })), name, /is required/)
     })
   }
 
   test('time and nonce are required, but not of PLAINTEXT, which may go without both', async () => {
-    const { verifier, remembered } = rig()
-    assert.equal(await verifier.verify(bare(plain)), developer)
+    const { verify, remembered } = rig()
+    assert.equal(await verify(bare(plain)), developer)
     assert.deepEqual(remembered, [])
     const time = { oauth_timestamp: String(seconds) }
-    await refuses(verifier.verify(bare({ ...plain, ...time })), 'oauth_nonce', /is required/)
-    await refuses(verifier.verify(bare({ ...plain, oauth_nonce: 'n' })), 'oauth_timestamp', /is required/)
+    await refuses(verify(bare({ ...plain, ...time })), 'oauth_nonce', /is required/)
+    await refuses(verify(bare({ ...plain, oauth_nonce: 'n' })), 'oauth_timestamp', /is required/)
     const hashed = { ...plain, oauth_signature_method: 'HMAC-SHA1' }
-    await refuses(verifier.verify(bare({ ...hashed, oauth_nonce: 'n' })), 'oauth_timestamp', /is required/)
-    await refuses(verifier.verify(bare({ ...hashed, ...time })), 'oauth_nonce', /is required/)
-    assert.equal(await verifier.verify(bare({ ...plain, ...time, oauth_nonce: 'n' })), developer)
+    await refuses(verify(bare({ ...hashed, oauth_nonce: 'n' })), 'oauth_timestamp', /is required/)
+    await refuses(verify(bare({ ...hashed, ...time })), 'oauth_nonce', /is required/)
+    assert.equal(await verify(bare({ ...plain, ...time, oauth_nonce: 'n' })), developer)
     assert.equal(remembered.length, 1)
-    await refuses(verifier.verify(bare({ ...plain, ...time, oauth_nonce: 'n' })), 'oauth_nonce', /used before/)
+    await refuses(verify(bare({ ...plain, ...time, oauth_nonce: 'n' })), 'oauth_nonce', /used before/)
   })
 
   test('a protocol parameter twice is refused, wherever; any other may come twice', async () => {
     for (const name of [...Object.keys(plain), 'oauth_timestamp', 'oauth_nonce', 'oauth_version', 'oauth_token']) {
       const twice = [...Object.entries(plain), [name, ''], [name, '']] as Pair[]
-      await refuses(rig().verifier.verify(bare({}, { query: twice })), name, /more than once/)
+      await refuses(rig().verify(bare({}, { query: twice })), name, /more than once/)
     }
     const others: Pair[] = [
       ['a', '1'],
@@ -147,26 +155,26 @@ suite('parameters', () => {
       ['oauth_other', '1'],
     ]
     const call = bare({}, { query: [...Object.entries(plain), ...others] })
-    assert.equal(await rig().verifier.verify(call), developer)
+    assert.equal(await rig().verify(call), developer)
   })
 
   test('version 1.0 and an empty token, or none', async () => {
-    const { verifier } = rig()
+    const { verify } = rig()
     for (const more of [{ oauth_version: '1.0' }, { oauth_token: '' }]) {
-      assert.equal(await verifier.verify(bare({ ...plain, ...more })), developer)
+      assert.equal(await verify(bare({ ...plain, ...more })), developer)
     }
-    await refuses(verifier.verify(bare({ ...plain, oauth_version: '2.0' })), 'oauth_version')
-    await refuses(verifier.verify(bare({ ...plain, oauth_version: '' })), 'oauth_version')
-    await refuses(verifier.verify(bare({ ...plain, oauth_token: 't' })), 'oauth_token')
+    await refuses(verify(bare({ ...plain, oauth_version: '2.0' })), 'oauth_version')
+    await refuses(verify(bare({ ...plain, oauth_version: '' })), 'oauth_version')
+    await refuses(verify(bare({ ...plain, oauth_token: 't' })), 'oauth_token')
   })
 
   test('methods, keys and headers that we do not know', async () => {
-    const { verifier } = rig()
+    const { verify } = rig()
     for (const oauth_signature_method of ['RSA-SHA1', 'toString', 'plaintext']) {
-      await refuses(verifier.verify(bare({ ...plain, oauth_signature_method })), 'oauth_signature_method')
+      await refuses(verify(bare({ ...plain, oauth_signature_method })), 'oauth_signature_method')
     }
-    await refuses(verifier.verify(bare({ ...plain, oauth_consumer_key: 'k' })), 'oauth_consumer_key', /unknown/)
-    await refuses(verifier.verify(bare(plain, { header: 'OAuth a="1" b' })), 'Authorization')
+    await refuses(verify(bare({ ...plain, oauth_consumer_key: 'k' })), 'oauth_consumer_key', /unknown/)
+    await refuses(verify(bare(plain, { header: 'OAuth a="1" b' })), 'Authorization')
   })
 })
 
@@ -178,7 +186,7 @@ suite('time', () => {
       [seconds, seconds * 1000 + windowMs + 1000, 301],
       [seconds, seconds * 1000 - windowMs - 1, 300],
     ] as const) {
-      const work = rig({ time }).verifier.verify(arrived(users, { timestamp }))
+      const work = rig({ time }).verify(arrived(users, { timestamp }))
       if (off === null) assert.equal(await work, developer)
       else await refuses(work, 'oauth_timestamp', new RegExp(`${off} s away .* ${Math.floor(time / 1000)}$`))
     }
@@ -187,31 +195,55 @@ suite('time', () => {
   test('is whole seconds, nothing else', async () => {
     for (const text of ['-1', '1.5', '1e9', ' 1700000000', '1700000000 ', '1700000000000', 'x', '0x10']) {
       const call = bare({ ...plain, oauth_timestamp: text, oauth_nonce: 'n' })
-      await refuses(rig({ time: 0 }).verifier.verify(call), 'oauth_timestamp', /Unix timestamp/)
+      await refuses(rig({ time: 0 }).verify(call), 'oauth_timestamp', /Unix timestamp/)
     }
     const early = bare({ ...plain, oauth_timestamp: '1', oauth_nonce: 'n' })
-    assert.equal(await rig({ time: 0 }).verifier.verify(early), developer)
+    assert.equal(await rig({ time: 0 }).verify(early), developer)
   })
 
   test('a nonce is remembered for its time, and for as long as its timestamp could come again', async () => {
     const short = rig({ nonceTtlMs: 1000 })
     const ahead = seconds + 299
-    await short.verifier.verify(arrived(users, { nonce: 'n', timestamp: ahead }))
+    await short.verify(arrived(users, { nonce: 'n', timestamp: ahead }))
     const [one] = short.remembered
     assert(one)
     assert.deepEqual([one.key, one.nonce, one.timestamp], [own.key, 'n', ahead])
     assert.ok(one.expiresAt > ahead * 1000 + windowMs, 'not forgotten while it is acceptable')
     assert.ok(one.expiresAt <= ahead * 1000 + windowMs + 5000)
     const long = rig({ nonceTtlMs: 3_600_000 })
-    await long.verifier.verify(arrived(users))
+    await long.verify(arrived(users))
     assert.equal(long.remembered[0]?.expiresAt, now + 3_600_000)
   })
 
   test('a nonce may have 512 characters', async () => {
-    const { verifier, remembered } = rig()
-    assert.equal(await verifier.verify(arrived(users, { nonce: 'n'.repeat(512) })), developer)
-    await refuses(verifier.verify(arrived(users, { nonce: 'n'.repeat(513) })), 'oauth_nonce', /512/)
+    const { verify, remembered } = rig()
+    assert.equal(await verify(arrived(users, { nonce: 'n'.repeat(512) })), developer)
+    await refuses(verify(arrived(users, { nonce: 'n'.repeat(513) })), 'oauth_nonce', /512/)
     assert.equal(remembered.length, 1)
+  })
+})
+
+suite('a try of a key', () => {
+  test('is what fails for the key or its secret, and nothing else that is wrong with the call', async () => {
+    const { verify, tries } = rig()
+    for (const timestamp of [seconds - 301, seconds + 301]) {
+      await refuses(verify(arrived(users, { timestamp })), 'oauth_timestamp')
+    }
+    await refuses(verify(bare({ ...plain, oauth_token: 't' })), 'oauth_token')
+    assert.deepEqual(tries, [])
+    await refuses(verify(arrived(users, { key: 'k' })), 'oauth_consumer_key')
+    await assert.rejects(verify(arrived(users, { secret: 's' })))
+    await verify(arrived(users, { nonce: 'n' }))
+    await refuses(verify(arrived(users, { nonce: 'n' })), 'oauth_nonce')
+    assert.deepEqual(
+      tries.map(({ key, right }) => [key, right]),
+      [
+        ['k', false],
+        [own.key, false],
+        [own.key, true],
+        [own.key, true],
+      ],
+    )
   })
 })
 
@@ -220,16 +252,16 @@ suite('the signature', () => {
     for (const carrier of ['header', 'query', 'form'] as const) {
       for (const signatureMethod of ['HMAC-SHA1', 'HMAC-SHA256', 'PLAINTEXT'] as const) {
         const call = arrived({ ...users, method: 'POST', query: [['a', 'b c']] }, { carrier, signatureMethod })
-        assert.equal(await rig().verifier.verify(call), developer, `${carrier} ${signatureMethod}`)
+        assert.equal(await rig().verify(call), developer, `${carrier} ${signatureMethod}`)
       }
     }
   })
 
   test('that is wrong says the base string, and spends no nonce', async () => {
-    const { verifier, remembered } = rig()
+    const { verify, remembered } = rig()
     const call = arrived(users, { secret: 'other' })
     const base = baseString('GET', 'https://mail.example/lite/users', parseOAuthHeader(call.header ?? '') ?? [])
-    await assert.rejects(verifier.verify(call), (error) => {
+    await assert.rejects(verify(call), (error) => {
       assert(isAppError(error, 'bad_signature'))
       assert.deepEqual(error.details, { baseString: base })
       assert.ok(error.message.endsWith(base))
@@ -240,19 +272,19 @@ suite('the signature', () => {
 
   test('of the host as it was written counts too, of another host does not', async () => {
     const written = { ...users, baseUrl: 'https://Mail.example:443' }
-    assert.equal(await rig().verifier.verify(arrived(written)), developer)
+    assert.equal(await rig().verify(arrived(written)), developer)
     const standard = { ...arrived(users), baseUrl: 'https://Mail.example:443' }
-    assert.equal(await rig().verifier.verify(standard), developer)
+    assert.equal(await rig().verify(standard), developer)
     const other = { ...arrived(users), baseUrl: 'https://Other.example:443' }
-    await assert.rejects(rig().verifier.verify(other), (error) => isAppError(error, 'bad_signature'))
+    await assert.rejects(rig().verify(other), (error) => isAppError(error, 'bad_signature'))
   })
 
   test('in clear goes over https only, and is never told', async () => {
     for (const baseUrl of ['http://mail.example', 'ftp://https:']) {
-      await refuses(rig().verifier.verify(bare(plain, { baseUrl })), 'oauth_signature_method', /https/)
+      await refuses(rig().verify(bare(plain, { baseUrl })), 'oauth_signature_method', /https/)
     }
-    assert.equal(await rig().verifier.verify(bare(plain, { baseUrl: 'HTTPS://mail.example' })), developer)
-    const wrong = rig().verifier.verify(bare({ ...plain, oauth_signature: 'secret' }))
+    assert.equal(await rig().verify(bare(plain, { baseUrl: 'HTTPS://mail.example' })), developer)
+    const wrong = rig().verify(bare({ ...plain, oauth_signature: 'secret' }))
     await assert.rejects(wrong, (error) => {
       assert(isAppError(error, 'bad_signature'))
       assert.deepEqual(error.details, {})
