@@ -102,6 +102,19 @@ suite('arrivals', () => {
     assert.equal(once.changes[0]?.change.first, true)
   })
 
+  test('flags and mod-sequence are kept and told; those that the server leaves out are none', () => {
+    const plan = (over: Partial<FetchedMessage>) => {
+      const { added, changes } = planAdded(contextOf(inbox), [reading(fetched(1, 'hello', over))], new Map(), 'live')
+      const { placement } = added[0] ?? assert.fail()
+      const { change } = changes[0] ?? assert.fail()
+      assert.deepEqual(change.flags, placement.flags)
+      return [placement.flags, placement.modseq, change.kind]
+    }
+    const flags = ['\\Seen', '\\Recent', '\\Flagged', '\\Seen']
+    assert.deepEqual(plan({ flags, modseq: '7' }), [['\\Flagged', '\\Seen'], '7', 'received'])
+    assert.deepEqual(plan({ flags: null, modseq: null }), [[], '0', 'received'])
+  })
+
   test('one mail twice in a batch: one message with two places', () => {
     const { added, changes } = planAdded(
       contextOf(inbox),
@@ -119,6 +132,7 @@ suite('arrivals', () => {
   const sinceRemap = { remapSince: now - 10_000, liveFrom: 10 }
   const appeared = { appearedAt: now - 10_000, liveFrom: 10 }
   const old = { internalDate: now - 20_000 }
+  const thatMoment = { internalDate: now - 10_000 }
   const tellings: readonly (readonly [
     string,
     Partial<FolderCursor>,
@@ -130,13 +144,17 @@ suite('arrivals', () => {
   ])[] = [
     ['history', { liveFrom: 10 }, 'backfill', 5, {}, false, false],
     ['history found late', { liveFrom: 10 }, 'live', 5, {}, false, false],
+    ['history that is known from elsewhere', { liveFrom: 10 }, 'backfill', 5, {}, true, false],
+    ['back-fill from where live mail begins', { liveFrom: 10 }, 'backfill', 10, {}, false, false],
     ['new mail', { liveFrom: 10 }, 'live', 10, {}, false, true],
     ['renumbered: known', sinceRemap, 'backfill', 5, {}, true, false],
     ['renumbered: unknown and old', sinceRemap, 'backfill', 5, old, false, false],
     ['renumbered: unknown and new', sinceRemap, 'backfill', 5, {}, false, true],
+    ['renumbered: unknown and of that moment', sinceRemap, 'backfill', 5, thatMoment, false, true],
     ['renumbered: above UIDNEXT', sinceRemap, 'live', 10, old, true, true],
     ['new folder: known from elsewhere', appeared, 'backfill', 5, old, true, true],
     ['new folder: unknown and old', appeared, 'backfill', 5, old, false, false],
+    ['new folder: unknown and of that moment', appeared, 'backfill', 5, thatMoment, false, true],
     ['new folder: unknown and new', appeared, 'backfill', 5, {}, false, true],
   ]
   for (const [name, cursor, source, uid, over, known, told] of tellings) {
@@ -195,6 +213,68 @@ suite('flags', () => {
     assert.deepEqual(planFlags(context, seen(['\\Draft']), known, rows(row), asked).updates, [])
   })
 
+  test('two keywords are not one that is spelled of both', () => {
+    const two = new Map([[1, { uid: 1, messageId: row.id, flags: ['$a', 'b'], modseq: '5', rev: 2 }]])
+    assert.equal(planFlags(contextOf(inbox), seen(['$ab']), two, rows(row), 0).changes.length, 1)
+    const one = new Map([[1, { uid: 1, messageId: row.id, flags: ['$ab'], modseq: '5', rev: 2 }]])
+    assert.equal(planFlags(contextOf(inbox), seen(['$a', 'b']), one, rows(row), 0).changes.length, 1)
+  })
+
+  test('an older word is left out only when a read has passed it already', () => {
+    for (const [passed, modseq, told] of [
+      ['4', '4', false],
+      ['3', '4', true],
+      ['9', '5', true],
+      ['9', '6', true],
+      ['9', '4', false],
+    ] as const) {
+      const at = folder('INBOX', '\\Inbox', { highestModseq: passed })
+      const { changes, updates } = planFlags(contextOf(at), seen([], modseq), known, rows(row), 0)
+      assert.deepEqual([changes.length, updates.length], told ? [1, 1] : [0, 0], `${modseq} after ${passed}`)
+    }
+    const unread = { ...inbox, cursor: null }
+    assert.equal(planFlags(contextOf(unread), seen([], '4'), known, rows(row), 0).changes.length, 1)
+  })
+
+  test('what is told is the state after it, with the message’s folders; what is stored has its mod-sequence', () => {
+    const { updates, changes, unsure } = planFlags(contextOf(inbox), seen(['b', '\\Seen', 'a']), known, rows(row), 0)
+    assert.equal(unsure, false)
+    const flags = ['\\Seen', 'a', 'b']
+    assert.deepEqual(updates, [{ messageId: row.id, uid: 1, flags, modseq: '6', rev: 3 }])
+    const { change, message } = changes[0] ?? assert.fail()
+    assert.equal(message, row)
+    const { kind, first, folderId, path, folders, uid, uidValidity } = change
+    assert.deepEqual(
+      { kind, first, folderId, path, folders, uid, uidValidity, flags: change.flags },
+      {
+        kind: 'flags_changed',
+        first: false,
+        folderId: inbox.id,
+        path: 'INBOX',
+        folders: ['INBOX'],
+        uid: 1,
+        uidValidity: '1',
+        flags,
+      },
+    )
+    const without = planFlags(contextOf(inbox), seen([], null), known, rows(row), 0)
+    assert.equal(without.updates[0]?.modseq, '5', 'a server without mod-sequences')
+  })
+
+  test('a message whose row is not at hand is updated, and nothing told', () => {
+    const { updates, changes } = planFlags(contextOf(inbox), seen([]), known, new Map(), 0)
+    assert.deepEqual([updates.length, changes.length], [1, 0])
+  })
+
+  test('asked before our own write: nobody can tell, so the server is asked again', () => {
+    const context = contextOf(inbox)
+    const asked = context.own.mark()
+    context.own.expectFlags(inbox.id, 1, ['\\Flagged'])
+    const { updates, unsure } = planFlags(context, [...seen([]), ...seen([], '6', 2)], known, rows(row), asked)
+    assert.deepEqual([updates, unsure], [[], true])
+    assert.equal(planFlags(context, seen([], '6', 2), known, rows(row), asked).unsure, false, 'of another message')
+  })
+
   test('the \\Deleted of our own removal is not told', () => {
     const context = contextOf(inbox)
     context.own.expectDeparture(inbox.id, 1)
@@ -210,10 +290,57 @@ suite('disappearances', () => {
   test('lies elsewhere: removed from the folder', () => {
     assert.equal(planGone(account, folders, here, gone, true, now).change.kind, 'folder_removed')
   })
+  test('tells where it was, and where it still lies, with its flags there', () => {
+    const seen = { ...here, placements: here.placements.map((one) => ({ ...one, flags: ['\\Seen'] })) }
+    const { change, message } = planGone(account, folders, seen, gone, true, now + 5)
+    assert.equal(message, seen)
+    const { first, folderId, path, uid, uidValidity, flags, at } = change
+    assert.deepEqual(
+      { first, folderId, path, uid, uidValidity, flags, folders: change.folders, at },
+      {
+        first: false,
+        folderId: inbox.id,
+        path: 'INBOX',
+        uid: 1,
+        uidValidity: '1',
+        flags: ['\\Seen'],
+        folders: ['Archive'],
+        at: now + 5,
+      },
+    )
+    assert.deepEqual(planGone(account, folders, nowhere, gone, true, now).change.flags, [])
+  })
+  test('of a folder by its name now, or by the last that is known when it has gone', () => {
+    const renamed = new Map([[inbox.id, { ...inbox, path: 'Old' }]])
+    assert.equal(planGone(account, renamed, here, gone, true, now).change.path, 'Old')
+    assert.equal(planGone(account, new Map(), here, gone, true, now).change.path, 'INBOX')
+  })
   test('lies nowhere: deleted, once', () => {
     assert.equal(planGone(account, folders, nowhere, gone, true, now).change.kind, 'deleted')
     assert.equal(planGone(account, folders, nowhere, gone, false, now).change.kind, 'folder_removed')
   })
+})
+
+test('every event of a place has its own id, the same event always the same', () => {
+  const row = rowAt(inbox, 1)
+  const arrivals = [inbox, archive].flatMap((at) =>
+    ['1', '2'].flatMap((uidValidity) =>
+      [1, 2].flatMap(
+        (uid) => planAdded({ ...contextOf(at), uidValidity }, [reading(fetched(uid))], new Map(), 'live').changes,
+      ),
+    ),
+  )
+  const flagged = (flags: readonly string[], rev: number) => {
+    const known = new Map([[1, { uid: 1, messageId: row.id, flags: [], modseq: '5', rev }]])
+    return planFlags(contextOf(inbox), [{ uid: 1, flags, modseq: '6' }], known, rows(row), 0).changes
+  }
+  const gone = [1, 2].map((uid) => {
+    const place = { folderId: inbox.id, path: 'INBOX', uidValidity: '1', uid, at: now }
+    return planGone(account, new Map(), row, place, true, now)
+  })
+  const all = () => [...arrivals, ...flagged(['a'], 0), ...flagged(['a'], 1), ...gone].map(({ change }) => change.id)
+  assert.equal(new Set(all()).size, 12)
+  assert.deepEqual(all(), all())
 })
 
 test('a UID set: ranges that hold exactly these numbers', () => {
