@@ -79,6 +79,8 @@ interface Budget {
 interface Context {
   readonly raw: Buffer
   readonly budget: Budget
+  /** Where the bytes of each section are, without its header. */
+  readonly ranges: Map<string, Range>
 }
 
 function subjectOf(raw: Buffer, range: Range): string {
@@ -117,14 +119,17 @@ function entity(context: Context, range: Range, section: string, fallback: strin
     dispositionParameters: disposition.parameters,
   }
   const part = section === '' ? {} : { part: section }
+  context.ranges.set(section, body)
   if (type.startsWith('multipart/') && depth < maxDepth) {
     const boundary = content.parameters['boundary'] ?? ''
     const children = childrenOf(context, body, type, boundary, section, depth)
     if (children.length > 0) return { ...part, ...common, type, children }
   }
+  const number = section === '' ? (type.startsWith('multipart/') ? 'TEXT' : '1') : section
+  context.ranges.set(number, body)
   return {
     ...common,
-    part: section === '' ? (type.startsWith('multipart/') ? 'TEXT' : '1') : section,
+    part: number,
     // A multipart without a single part is text; servers have no number for it when it is the whole message.
     type: type.startsWith('multipart/') ? 'text/plain' : type,
     encoding: parseStructured(rawValue(headers, 'content-transfer-encoding')).value || '7bit',
@@ -134,7 +139,19 @@ function entity(context: Context, range: Range, section: string, fallback: strin
   }
 }
 
+function scan(raw: Buffer, ranges: Map<string, Range>): BodyNode {
+  return entity({ raw, budget: { parts: maxParts }, ranges }, { start: 0, end: raw.length }, '', 'text/plain', 0)
+}
+
 /** `raw` = the whole message, or as much of it as the caller wants to hold. Never throws. */
 export function bodyNodeOf(raw: Buffer): BodyNode {
-  return entity({ raw, budget: { parts: maxParts } }, { start: 0, end: raw.length }, '', 'text/plain', 0)
+  return scan(raw, new Map())
+}
+
+/** The bytes of one section as IMAP would give them, still encoded; null when there is none. `raw` = the whole message. */
+export function sectionOf(raw: Buffer, section: string): Buffer | null {
+  const ranges = new Map<string, Range>()
+  scan(raw, ranges)
+  const range = section === '' ? undefined : ranges.get(section)
+  return range === undefined ? null : raw.subarray(range.start, range.end)
 }

@@ -7,7 +7,7 @@ import type { Json } from '../support/service.ts'
 import { chosenStore } from '../support/store-choice.ts'
 import { until } from '../support/until.ts'
 import { userBody } from '../support/users.ts'
-import { file, invoice, lunch, note, report } from './letters.ts'
+import { file, forwarded, invoice, lunch, note, report } from './letters.ts'
 import { openDay, openMailbox, type Day, type Mailbox, type ServerKind } from './mailbox.ts'
 import { assertSigned, subjects } from './stage.ts'
 
@@ -150,6 +150,12 @@ export function readOn(kind: ServerKind, options: { skip?: string }): void {
       assertSameBytes(await day.service.file(`${path}/attachments/1`), note)
       const { link } = await day.service.ok('GET', `${path}/attachments/0?as_link=1`)
       assertSameBytes(await day.service.file(String(link)), file)
+    })
+
+    test('a message that is a file of another: byte for byte', async () => {
+      const box = await open('noah')
+      const path = `${box.path}/messages/${await box.messageId('Bericht März')}`
+      assertSameBytes(await day.service.file(`${path}/attachments/2`), forwarded)
     })
 
     test('flags: written to the server, and read from it', async () => {

@@ -1,9 +1,11 @@
 /** Servers as they are: answers to FETCH that lack things, cannot be read, or are poisoned. */
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
+import { entity, multipart, textPart } from '../support/corpus/build.ts'
 import { fullCapabilities } from '../support/imap-server/index.ts'
 import { failure, fill, play, replaced } from '../support/imap-server/play.ts'
 import { collect } from '../support/imap-server/session.ts'
+import { mail } from '../support/mail.ts'
 
 suite('answers to FETCH', () => {
   test('row 11: without UID, without FLAGS, with UIDs left out', async (t) => {
@@ -68,6 +70,34 @@ suite('answers to FETCH', () => {
       [3],
     )
     assert.equal(session.closed, false)
+  })
+
+  test('a part that is refused is cut out of the whole message; the whole is given up where that does not help', async (t) => {
+    const { server, inbox, sent } = await play(t, {})
+    const inner = Buffer.from(mail({ to: 'ann@mail.example', subject: 'inner', text: 'in\r\n--outer-not\r\nit' }))
+    const passedOn = entity(['Content-Type: message/rfc822'], inner)
+    const plain = (text: string): Buffer => textPart(text)
+    server.append('ann', 'INBOX', multipart('multipart/mixed', 'outer', [plain('one'), passedOn, plain('three')]))
+    const session = await inbox()
+    const refuse = (sections: RegExp): void => {
+      server.hooks = {
+        command: ({ name, text }) =>
+          name === 'UID FETCH' && sections.test(text) ? { tagged: 'NO UID failed. ArrayIndexOutOfBounds' } : undefined,
+      }
+    }
+    refuse(/BODY\.PEEK\[[1-9]/)
+    assert.deepEqual(await session.fetchSection(1, '2', 100_000), inner)
+    assert.deepEqual(await session.fetchSection(1, '2', 7), inner.subarray(0, 7))
+    assert.deepEqual(await session.fetchChunk(1, '2', 0, 10), { bytes: inner, last: true })
+    assert.deepEqual(await session.fetchChunk(1, '2', 10, 10), { bytes: inner.subarray(10), last: true })
+    assert.equal((await session.fetchSection(1, '3', 100))?.toString(), 'three')
+    await failure(session.fetchSection(1, '4', 100), 'server_refused')
+    await failure(session.fetchSection(1, '2.MIME', 100), 'server_refused')
+    refuse(/BODY\.PEEK/)
+    const before = sent().length
+    await failure(session.fetchSection(1, '2', 100), 'server_refused')
+    await failure(session.fetchSection(1, '', 100), 'server_refused')
+    assert.equal(sent().length - before, 3, 'the whole is not asked for twice')
   })
 
   test('row 14: a BODYSTRUCTURE that is none: headers stay, the structure is null, the neighbours are whole', async (t) => {

@@ -1,5 +1,9 @@
-/** BODY.PEEK[section]<from.count>: parts of a message, whole or piece by piece. Never RFC822, which iCloud answers with nothing. */
-import { badParameter } from '../../errors.ts'
+/**
+ * BODY.PEEK[section]<from.count>: parts of a message, whole or piece by piece. Never RFC822, which iCloud answers with nothing. A part
+ * that the server refuses is cut out of the whole message: GreenMail does not find a message within a message.
+ */
+import { badParameter, isAppError } from '../../errors.ts'
+import { sectionOf } from '../../messages/mime.ts'
 import type { Argument } from './client.ts'
 import type { Events } from './events.ts'
 import { readFetch } from './fetched.ts'
@@ -60,6 +64,18 @@ async function readChunk({ line, events }: SectionsDeps, wanted: Wanted): Promis
   })
 }
 
+/** A longer message is not taken apart by us. */
+const wholeMax = 16 * 1_048_576
+
+/** From `from` to the end of the part, in one chunk: the next one would cost the whole message again. */
+async function readRefused(deps: SectionsDeps, wanted: Wanted, refusal: unknown): Promise<Chunk | null> {
+  if (!isAppError(refusal, 'server_refused') || wanted.section === '') throw refusal
+  const whole = await readChunk(deps, { uid: wanted.uid, section: '', from: 0, count: wholeMax })
+  const part = whole?.last === true ? sectionOf(whole.bytes, wanted.section) : null
+  if (part === null) throw refusal
+  return { bytes: part.subarray(wanted.from), last: true }
+}
+
 /** One command for each piece of the set of UIDs. An answer without a UID is nobody's. */
 async function readSections(
   { line, events }: SectionsDeps,
@@ -89,13 +105,16 @@ async function readSections(
 }
 
 export function createSections(deps: SectionsDeps): Sections {
+  const read = (wanted: Wanted): Promise<Chunk | null> =>
+    readChunk(deps, wanted).catch((error: unknown) => readRefused(deps, wanted, error))
   return {
     async fetchSection(uid, section, maxBytes) {
-      const found = await readChunk(deps, { uid, section, from: 0, count: Math.max(1, maxBytes) })
-      return found?.bytes ?? null
+      const count = Math.max(1, maxBytes)
+      const found = await read({ uid, section, from: 0, count })
+      return found?.bytes.subarray(0, count) ?? null
     },
     fetchSections: (uids, sections, maxBytes) => readSections(deps, uids, sections, maxBytes),
-    fetchChunk: (uid, section, from, count) => readChunk(deps, { uid, section, from, count }),
+    fetchChunk: (uid, section, from, count) => read({ uid, section, from, count }),
   }
 }
 
