@@ -3,6 +3,7 @@
  * and gives one JavaScript value. `documented` says in the OpenAPI document what a client should send.
  */
 import { z } from 'zod'
+import { own } from '../engine/index.ts'
 
 /** JSON Schema of a parameter. */
 export type WireSchema = Readonly<Record<string, unknown>>
@@ -70,7 +71,7 @@ const flagWords: Readonly<Record<string, boolean>> = { '1': true, true: true, '0
 /** 1/0, "1"/"0", true/false, "true"/"false" in any case; '' is what PHP makes of false. */
 export const flag = documented(
   z.union([z.boolean(), z.number(), z.string()], { error: 'expected 1 or 0' }).transform((value, context) => {
-    const word = flagWords[String(value).toLowerCase()]
+    const word = own(flagWords, String(value).toLowerCase())
     if (word !== undefined) return word
     context.addIssue({ code: 'custom', message: 'expected 1 or 0' })
     return z.NEVER
@@ -83,7 +84,7 @@ export const headerMode = documented(
   z.union([z.boolean(), z.number(), z.string()], { error: 'expected 0, 1 or raw' }).transform((value, context) => {
     const word = String(value).toLowerCase()
     if (word === 'raw') return 'raw' as const
-    const on = flagWords[word]
+    const on = own(flagWords, word)
     if (on !== undefined) return on ? ('1' as const) : false
     context.addIssue({ code: 'custom', message: 'expected 0, 1 or raw' })
     return z.NEVER

@@ -3,6 +3,7 @@
  * where servers leave nothing but text, by the one table of texts below.
  */
 import { AppError, failureClasses, isAppError, type ErrorCode, type FailureClass } from '../errors.ts'
+import { own } from '../own.ts'
 
 /** Where the failure happened: it decides what a bare NO means. */
 export type Phase = 'connect' | 'login' | 'command'
@@ -114,14 +115,14 @@ const words: Readonly<Record<Verdict, string>> = {
 }
 
 function verdictOf({ status, code, text, phase }: ServerSaid): Verdict {
-  const decided = code === null ? undefined : decisiveCodes[code]
+  const decided = code === null ? undefined : own(decisiveCodes, code)
   if (decided && (phase === 'login' || decided === 'throttled' || decided === 'not_found' || decided === 'conflict'))
     return decided
   const atLogin = phase !== 'command' || status === 'BYE'
   const known = serverTexts.find(({ pattern, always }) => (always ?? atLogin) && pattern.test(text))
   if (known)
     return status === 'BYE' && known.verdict === 'auth_unavailable' && phase === 'command' ? 'network' : known.verdict
-  const coded = code === null || phase === 'command' ? undefined : loginCodes[code]
+  const coded = code === null || phase === 'command' ? undefined : own(loginCodes, code)
   if (coded) return coded
   if (status === 'BYE') return 'network'
   if (phase === 'command') return 'server_refused'
@@ -176,7 +177,7 @@ export function connectionFailure(error: unknown): AppError {
   const tlsFailed = error instanceof Error && 'tlsFailed' in error && error.tlsFailed === true
   const verdict = codeFailure(errno ?? '', tlsFailed)
   const reason = errno === null ? '' : ` (${errno})`
-  const said = errnoWords[errno ?? ''] ?? words[verdict]
+  const said = own(errnoWords, errno ?? '') ?? words[verdict]
   return new AppError(verdict, `${said}${reason}`, { cause: error, details: errno === null ? {} : { errno } })
 }
 

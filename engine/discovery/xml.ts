@@ -2,6 +2,8 @@
  * A small reader of XML 1.0 for configuration files of strangers: elements, attributes, text, CDATA. No document types (and so no
  * entities but the five of XML and numbers), bounded in size, depth and number of elements.
  */
+import { own } from '../own.ts'
+
 export interface XmlElement {
   readonly name: string
   readonly attributes: Readonly<Record<string, string>>
@@ -157,7 +159,7 @@ function decode(text: string): string | null {
 }
 
 function entity(name: string): string | null {
-  if (!name.startsWith('#')) return entities[name] ?? null
+  if (!name.startsWith('#')) return own(entities, name) ?? null
   const hex = name.charAt(1) === 'x'
   const digits = name.slice(hex ? 2 : 1)
   if (!(hex ? /^[0-9a-f]+$/i : /^\d+$/).test(digits)) return null

@@ -5,6 +5,7 @@
  */
 import { isAscii, isUtf8 } from 'node:buffer'
 import iconv from 'iconv-lite'
+import { own } from '../own.ts'
 import { decodeShiftingCharset } from './shifting-charsets.ts'
 
 /** Names without punctuation → the decoder that reads them and whatever senders really put under that name. */
@@ -81,7 +82,7 @@ function decoderOf(charset: string | null): string | null {
   const bare = bareName(charset)
   if (unsaid.has(bare) || notCharsets.has(bare)) return null
   if (shifting.test(bare)) return `shift:${bare.replace(/^cs/, '')}`
-  const name = supersets[bare] ?? bare
+  const name = own(supersets, bare) ?? bare
   return name === 'utf-8' || iconv.encodingExists(name) ? name : null
 }
 

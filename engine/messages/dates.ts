@@ -1,4 +1,5 @@
 /** Date headers as they are written: RFC 5322 §3.3, its obsolete forms (§4.3), and the usual mistakes. */
+import { own } from '../own.ts'
 
 const months = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec']
 
@@ -60,7 +61,7 @@ function offsetMinutes(zone: string): number {
     return minutes > 14 * 60 ? 0 : minutes * (numeric[1] === '-' ? -1 : 1)
   }
   const name = /[a-z]+/.exec(zone)?.[0] ?? ''
-  return zones[name] ?? 0
+  return own(zones, name) ?? 0
 }
 
 function hours(text: string, half: string): number {

@@ -1,5 +1,6 @@
 /** Special use of mailboxes: by attribute (RFC 6154, XLIST), else by name, each use given once. */
 import { specialUse as guess } from 'imapflow/lib/special-use.js'
+import { own } from '../../own.ts'
 import type { SpecialUse } from '../../store/records.ts'
 import type { ListedMailbox, MailboxStatus } from '../session-types.ts'
 
@@ -41,14 +42,14 @@ function nameClaim(listed: Listed): Claim | null {
   if (has(listed, '\\noselect', '\\nonexistent')) return null
   const name = listed.delimiter === '' ? listed.path : (listed.path.split(listed.delimiter).at(-1) ?? '')
   const { flag, source } = guess(false, { flags: new Set(), name })
-  const use = flag === null ? undefined : byAttribute[flag.toLowerCase()]
+  const use = flag === null ? undefined : own(byAttribute, flag.toLowerCase())
   return use === undefined || use === '\\Inbox' ? null : { use, listed, rank: source === 'name' ? 1 : 2 }
 }
 
 function claimsOf(listed: Listed): Claim[] {
   if (listed.path === 'INBOX') return [{ use: '\\Inbox', listed, rank: 0 }]
   const told = listed.attributes
-    .map((attribute) => byAttribute[attribute.toLowerCase()])
+    .map((attribute) => own(byAttribute, attribute.toLowerCase()))
     .find((use) => use !== undefined)
   if (told !== undefined && told !== '\\Inbox') return [{ use: told, listed, rank: 0 }]
   const named = nameClaim(listed)
