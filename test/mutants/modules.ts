@@ -46,6 +46,11 @@ export const modules = {
   compare: { mutate: ['engine/accounts/compare.ts'], tests: ['test/engine/accounts/odd-answers.test.ts'] },
   steps: {
     mutate: ['engine/store/steps.ts', 'engine/store/contact-steps.ts'],
-    tests: ['test/store/contact-steps.test.ts', 'test/store/rows.test.ts', 'test/store/sqlite.test.ts'],
+    tests: [
+      'test/store/contact-steps.test.ts',
+      'test/store/steps.test.ts',
+      'test/store/sqlite.test.ts',
+      'test/store/token-retention.test.ts',
+    ],
   },
 } as const satisfies Readonly<Record<string, Module>>

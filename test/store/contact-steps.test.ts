@@ -71,6 +71,31 @@ describe('a contact', () => {
   })
 })
 
+describe('a contact without one of its accounts', () => {
+  const seen = (account: string, name: string, receivedAt: number) =>
+    [account, { ...oneDelta, name, receivedAt }] as const
+
+  test('has the newest name that is left, whichever account counted first', () => {
+    const steps = [seen('a', 'Gone', 9), seen('b', 'Old', 1), seen('c', 'New', 5), seen('d', '', 7)]
+    for (const order of [steps, steps.toReversed()]) {
+      const left = without(fold(null, order), 'a')
+      assert.deepEqual([left?.name, left?.lastReceivedAt, left?.totalCount], ['New', 7, 3])
+    }
+    assert.equal(without(fold(null, [seen('a', 'Gone', 9), seen('b', '', 1)]), 'a')?.name, '')
+  })
+
+  test('keeps what no account is known to have counted, if it is of one kind only', () => {
+    for (const kind of ['totalCount', 'directCount', 'indirectCount'] as const) {
+      const contact = fold(null, [seen('a', 'Ann', 1)])
+      assert(contact)
+      const left = withoutAccount({ ...contact, [kind]: contact[kind] + 2 }, 'a')
+      const { totalCount, directCount, indirectCount } = left ?? assert.fail(kind)
+      const rest = { totalCount: 0, directCount: 0, indirectCount: 0, [kind]: 2 }
+      assert.deepEqual({ totalCount, directCount, indirectCount }, rest)
+    }
+  })
+})
+
 describe('what others call a contact', () => {
   const named = (name: string, receivedAt: number) => ['a', { ...oneDelta, name, receivedAt }] as const
 
@@ -78,6 +103,12 @@ describe('what others call a contact', () => {
     assert.equal(fold(null, [named('By others', 0), named('Own', 4), named('Again', 0)])?.name, 'Own')
     assert.equal(fold(null, [named('By others', 0), named('Again', 0)])?.name, 'By others')
     assert.equal(fold(null, [named('', 3), named('By others', 0)])?.name, 'By others')
+  })
+
+  test('an empty or an older name takes nothing away', () => {
+    assert.equal(fold(null, [named('Own', 3), named('', 5)])?.name, 'Own')
+    assert.equal(fold(null, [named('New', 5), named('Old', 3)])?.name, 'New')
+    assert.equal(fold(null, [named('One', 5), named('Same time', 5)])?.name, 'Same time')
   })
 
   test('is no mail from the contact', () => {
