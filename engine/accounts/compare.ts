@@ -5,6 +5,7 @@
 import type { KnownUid } from '../store/port.ts'
 import type { FolderCursor } from '../store/records.ts'
 import { unseenGone, unseenTurned } from './counts.ts'
+import { isAwaited, withNotes, withoutNotes } from './generations.ts'
 import { planFlags, type SeenFlags } from './plan.ts'
 import { readUids } from './read.ts'
 import { toSet } from './session/sets.ts'
@@ -121,7 +122,7 @@ export async function compareUids(context: SyncContext, folderId: string, exists
   const isUnknown = (uid: number) => uid >= from && uid < cursor.uidNext && !known.has(uid) && !quarantined.has(uid)
   const unknown = [...present].filter(isUnknown)
   await takeOut(context, folderId, { vanished, leaving: absent.get('ours') ?? [], known, exists })
-  await readMissing(context, folderId, unknown)
+  await readUnknown(context, folderId, cursor.uidValidity, unknown)
   deps.log.debug({ folder: folderId, vanished: vanished.length, missing: unknown.length }, 'compared')
   return vanished.length
 }
@@ -172,7 +173,35 @@ async function placedStill(context: SyncContext, folderId: string, uids: readonl
   return uids.filter((uid) => known.has(uid)).length
 }
 
-/** Reads UIDs below the cursor that the index lacks: what a server left out earlier. What still cannot be read is quarantined. */
+/** UIDs below the cursor that the index lacks: what a server left out earlier, or gave again (generations.ts). */
+async function readUnknown(
+  context: SyncContext,
+  folderId: string,
+  uidValidity: string,
+  uids: readonly number[],
+): Promise<void> {
+  const { state, deps } = context
+  const batch = deps.config.MAILROOM_SYNC_BATCH
+  for (let start = 0; start < uids.length; start += batch) {
+    const page = uids.slice(start, start + batch)
+    await state.commit(folderId, async () => {
+      const cursor = cursorOf(state, folderId)
+      const known = await knownWithin(context, folderId, cursor, Math.min(...page), Math.max(...page))
+      const fresh = page.filter((uid) => !known.has(uid) && !isAwaited(cursor, uid))
+      if (cursor.uidValidity !== uidValidity || fresh.length === 0) return null
+      const generation = deps.now()
+      return {
+        cursor: withNotes(
+          cursor,
+          fresh.map((uid) => ({ uid, generation, replaces: false })),
+        ),
+      }
+    })
+    await readMissing(context, folderId, page)
+  }
+}
+
+/** Reads UIDs below the cursor that it awaits. What still cannot be read is quarantined. */
 export async function readMissing(context: SyncContext, folderId: string, uids: readonly number[]): Promise<void> {
   const batch = context.deps.config.MAILROOM_SYNC_BATCH
   const ascending = [...uids].sort((a, b) => a - b)
@@ -183,9 +212,9 @@ export async function readMissing(context: SyncContext, folderId: string, uids: 
     await storeRead(context, folderId, {
       messages,
       source: 'live',
-      only: 'absent',
+      only: 'awaited',
       move: (cursor) => ({
-        ...cursor,
+        ...withoutNotes(cursor, asked.difference(new Set(poison))),
         quarantined: quarantine(
           cursor.quarantined.filter((uid) => !asked.has(uid)),
           poison,

@@ -14,7 +14,11 @@ function isSameNumbering(told: Told, { uidValidity }: FolderCursor): told is Mai
 }
 
 /** Unseen messages among these that are new to the counts. */
-export function unseenArrived(told: Told, cursor: FolderCursor, messages: readonly FetchedMessage[]): number {
+export function unseenArrived(
+  told: Told,
+  cursor: FolderCursor,
+  messages: readonly Pick<FetchedMessage, 'uid' | 'flags'>[],
+): number {
   const counted = isSameNumbering(told, cursor) ? (told.uidNext ?? 0) : 0
   return messages.filter(({ uid, flags }) => uid >= counted && flags?.includes('\\Seen') === false).length
 }

@@ -11,6 +11,7 @@ import { findGone, lackedBy } from './absent.ts'
 import { saysGone } from './lost.ts'
 import type { ListedMailbox, MailboxStatus } from './session-types.ts'
 import type { AccountState } from './state.ts'
+import { openNotes } from './generations.ts'
 import { isRetryDue } from './sync.ts'
 import type { SyncContext } from './write.ts'
 
@@ -167,7 +168,7 @@ function isMoved(
   if (cursor === null) return true
   const modseqs = session.capabilities.condstore && cursor.highestModseq !== '0'
   const due = deps.now() - cursor.comparedAt > deps.config.MAILROOM_FLAG_COMPARE
-  if ((due && !modseqs) || isRetryDue(deps, cursor)) return true
+  if ((due && !modseqs) || isRetryDue(deps, cursor) || openNotes(cursor).length > 0) return true
   if (status === null) return false
   const read = !modseqs && before?.cursor != null && status.unseen !== null && status.unseen !== before.unseen
   const flagged = modseqs && status.highestModseq !== null && status.highestModseq !== cursor.highestModseq

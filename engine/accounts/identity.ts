@@ -54,6 +54,15 @@ export function isWeak(identity: string): boolean {
   return identity.startsWith('hdr:')
 }
 
+/**
+ * Whether what a UID holds may still be the mail that the index has there: when in doubt it is. Sizes and times of arrival are not
+ * compared: some servers estimate the ones and change the others.
+ */
+export function isLikeMail(one: Compared, other: Compared): boolean {
+  if (one.emailMessageId !== null && other.emailMessageId !== null) return one.emailMessageId === other.emailMessageId
+  return one.sentAt === other.sentAt || (one.subject === other.subject && one.size === other.size)
+}
+
 type Compared = Pick<MessageFacts, 'emailMessageId' | 'size' | 'sentAt' | 'receivedAt' | 'subject' | 'addresses'>
 
 /**

@@ -18,7 +18,8 @@ import type {
   Placement,
 } from '../store/records.ts'
 import { factsOf } from '../messages/facts.ts'
-import { addPlacement, newMessage } from '../store/rows.ts'
+import { addPlacement, newMessage, type Place } from '../store/rows.ts'
+import { generationAt, isNewUse } from './generations.ts'
 import { identityOf } from './identity.ts'
 import { normalFlags, type OwnWrites } from './own-writes.ts'
 import { sameFlags, spelledAs } from './session/flags.ts'
@@ -70,14 +71,16 @@ export function planAdded(
   const current = new Map(existing)
   for (const message of read) {
     const before = current.get(message.id) ?? null
-    const id = changeId(context.account.id, context.folder.id, context.uidValidity, message.fetched.uid, 'added', 0)
+    const { uid } = message.fetched
+    const generation = generationAt(context.folder.cursor, placeOf(context, uid), before)
+    const id = idOf(context, uid, 'added', 0, generation)
     const told = isTold(context, message, before, source)
-    const quiet = context.own.isArrival(context.folder.id, message.id, message.fetched.uid)
+    const quiet = context.own.isArrival(context.folder.id, message.id, uid)
     const one: AddedMessage = {
       id: message.id,
       identity: message.identity,
       facts: message.facts,
-      placement: placementOf(context, message.fetched, quiet),
+      placement: placementOf(context, message.fetched, quiet, generation),
       firstChangeId: told && !quiet ? id : null,
     }
     const after = addPlacement(before ?? newMessage(context.account.id, one, context.now), one.placement)
@@ -97,16 +100,31 @@ function isTold(context: PlanContext, message: ReadMessage, before: MessageRecor
   const { liveFrom = 0, remapSince, appearedAt } = folder.cursor ?? {}
   if (source === 'live' && message.fetched.uid >= liveFrom) return true
   const { receivedAt } = message.facts
+  const place = placeOf(context, message.fetched.uid)
+  if (isNewUse(context.account, folder.cursor, place, receivedAt, before)) return true
   if (remapSince !== undefined) return before === null && receivedAt >= remapSince
   return appearedAt !== undefined && (before !== null || receivedAt >= appearedAt)
 }
 
-function placementOf(context: PlanContext, fetched: FetchedMessage, quiet: boolean): Placement {
+function idOf(
+  { account, folder, uidValidity }: PlanContext,
+  uid: number,
+  kind: 'added' | 'flags',
+  version: number | string,
+  generation: number | undefined,
+): string {
+  return changeId(account.id, folder.id, uidValidity, uid, kind, version, generation)
+}
+
+function placeOf({ folder, uidValidity }: PlanContext, uid: number): Required<Place> {
+  return { folderId: folder.id, uidValidity, uid }
+}
+
+function placementOf(context: PlanContext, fetched: FetchedMessage, quiet: boolean, generation: number): Placement {
   return {
-    folderId: context.folder.id,
+    ...placeOf(context, fetched.uid),
+    ...(generation === 0 ? {} : { generation }),
     path: context.folder.path,
-    uidValidity: context.uidValidity,
-    uid: fetched.uid,
     flags: normalFlags(fetched.flags ?? []),
     modseq: fetched.modseq ?? '0',
     rev: 0,
@@ -198,14 +216,7 @@ export function planFlags(
     updates.push({ messageId: before.messageId, uid, flags: now, modseq: modseq ?? before.modseq, rev })
     const row = rows.get(before.messageId)
     if (quiet || row === undefined) continue
-    const id = changeId(
-      context.account.id,
-      context.folder.id,
-      context.uidValidity,
-      uid,
-      'flags',
-      `${rev}:${now.join(' ')}`,
-    )
+    const id = idOf(context, uid, 'flags', `${rev}:${now.join(' ')}`, before.generation)
     changes.push({
       change: { ...changeBase(context, id, row, uid), kind: 'flags_changed', first: false, flags: now },
       message: row,
@@ -227,7 +238,7 @@ export function planGone(
   now: number,
 ): PlannedChange {
   const change: ChangeDraft = {
-    id: changeId(account.id, entry.folderId, entry.uidValidity, entry.uid, 'removed', 0),
+    id: changeId(account.id, entry.folderId, entry.uidValidity, entry.uid, 'removed', 0, entry.generation),
     accountId: account.id,
     userId: account.userId,
     kind: last && message.placements.length === 0 ? 'deleted' : 'folder_removed',

@@ -55,16 +55,26 @@ async function readInto(session: Session, uids: readonly number[], found: Map<nu
   await readInto(session, missing.slice(middle), found)
 }
 
-/** One FETCH. A refusal (tagged NO) leaves `found` as far as it came. What an answer lacks is asked for by itself. */
-export async function readRange(session: Session, range: string, found: Map<number, FetchedMessage>): Promise<void> {
+/**
+ * One FETCH. A refusal (tagged NO) leaves `found` as far as it came. What an answer lacks is asked for by itself. `known`: the last message
+ * besides, and of messages below this UID only what the answer has.
+ */
+export async function readRange(
+  session: Session,
+  range: string,
+  found: Map<number, FetchedMessage>,
+  known = 0,
+): Promise<void> {
   const fresh: FetchedMessage[] = []
   try {
-    for await (const message of session.fetchIndex(range)) if (!found.has(message.uid)) fresh.push(message)
+    for await (const message of session.fetchIndex(range, known > 0)) {
+      if (!found.has(message.uid)) fresh.push(message)
+    }
   } catch (error) {
     if (!isAppError(error, 'server_refused')) throw error
   }
   for (const message of await withFlags(session, fresh))
-    found.set(message.uid, lacksParts(message) ? await withParts(session, message) : message)
+    found.set(message.uid, message.uid >= known && lacksParts(message) ? await withParts(session, message) : message)
 }
 
 /** Some servers leave FLAGS out of an answer (row 11): without them every message would look unread. */

@@ -154,10 +154,11 @@ export interface Session {
   select(path: string, options?: { readonly refresh?: boolean }): Promise<SelectedMailbox>
   status(path: string): Promise<MailboxStatus>
   /**
-   * UID FETCH of what the index needs, as the server answers. `range` is a UID set ('5:9,12', '100:*').
+   * UID FETCH of what the index needs, as the server answers. `range` is a UID set ('5:9,12', '100:*'). `last`: with the mailbox's last
+   * message, by which servers answer 100:* when it is below 100 (RFC 3501 §6.4.8).
    * A message the server cannot give (tagged NO, unreadable) is left out: the caller bisects.
    */
-  fetchIndex(range: string): AsyncIterable<FetchedMessage>
+  fetchIndex(range: string, last?: boolean): AsyncIterable<FetchedMessage>
   /** UID FETCH (UID FLAGS [MODSEQ]); with `changedSince` only what changed since (CONDSTORE). */
   fetchFlags(
     range: string,

@@ -8,14 +8,14 @@
 import { AppError } from '../errors.ts'
 import type { FolderCursor, FolderRecord } from '../store/records.ts'
 import { compareFlags, compareUids, flagsSince, readMissing } from './compare.ts'
+import { arrivalSlackMs, openNotes } from './generations.ts'
 import { readRange, readUids } from './read.ts'
+import { checkReuse } from './reuse.ts'
 import type { FetchedMessage, SelectedMailbox, Session } from './session-types.ts'
 import type { AccountState, SyncDeps } from './state.ts'
 import { cursorOf, quarantine, storeRead, type SyncContext } from './write.ts'
 
 const dayMs = 86_400_000
-/** How far back an unknown message may have arrived and still count as new after a UIDVALIDITY change. */
-const remapSlackMs = 10 * 60_000
 const forgetStep = 500
 /** How often what could not be read is asked for again, and how much of it at once. */
 const retryMs = 5 * 60_000
@@ -73,12 +73,16 @@ async function openCursor(
 async function firstOpening(
   { deps, state }: SyncContext,
   uidNext: number,
-): Promise<Pick<FolderCursor, 'appearedAt' | 'remapSince'> & Partial<Pick<FolderCursor, 'backfillBelow'>>> {
+): Promise<
+  Pick<FolderCursor, 'appearedAt' | 'remapSince' | 'generation'> & Partial<Pick<FolderCursor, 'backfillBelow'>>
+> {
   const account = await deps.store.accounts.get(state.account.id)
   if (account === null) return {}
-  if (account.resume.initialSyncAt !== null) return { appearedAt: deps.now() - remapSlackMs }
+  // An earlier folder of this name may have had the same UIDVALIDITY, with a server that has no memory.
+  const generation = deps.now()
+  if (account.resume.initialSyncAt !== null) return { appearedAt: deps.now() - arrivalSlackMs, generation }
   if (account.remapSince === undefined) return {}
-  return { remapSince: account.remapSince - remapSlackMs, backfillBelow: Math.max(2, uidNext) }
+  return { remapSince: account.remapSince - arrivalSlackMs, generation, backfillBelow: Math.max(2, uidNext) }
 }
 
 /** Rows 7 and 8 of imap-servers.md: the server says no UIDNEXT at all. */
@@ -92,7 +96,7 @@ function remap(
   folder: FolderRecord,
   known: FolderCursor,
   uidNext: number,
-): Pick<FolderCursor, 'remapSince' | 'resets' | 'backfillBelow'> {
+): Pick<FolderCursor, 'remapSince' | 'resets' | 'generation' | 'backfillBelow'> {
   const { log, config, now } = context.deps
   const earlier = (known.resets ?? []).filter((at) => at > now() - dayMs)
   const resets = [...earlier, now()]
@@ -112,7 +116,9 @@ function remap(
   const complete = known.backfillBelow <= 1
   return {
     resets,
-    remapSince: (known.syncedAt ?? known.comparedAt) - (complete ? dayMs : remapSlackMs),
+    // The server may come back to an earlier UIDVALIDITY.
+    generation: now(),
+    remapSince: (known.syncedAt ?? known.comparedAt) - (complete ? dayMs : arrivalSlackMs),
     // Never "nothing to read": the end of the back-fill is the end of the re-mapping.
     backfillBelow: Math.max(2, uidNext),
   }
@@ -129,7 +135,8 @@ async function forget(context: SyncContext, folder: FolderRecord, uidValidity: s
 }
 
 /**
- * Reads everything at or above the cursor. A short gap is fetched at once, a long one listed first and read page by page.
+ * Reads everything at or above the cursor, and the newest known message with it (reuse.ts). A short gap is fetched at once, a long one
+ * listed first and read page by page.
  * Answers how many messages were found.
  */
 export async function readNew(context: SyncContext, folderId: string): Promise<number> {
@@ -137,10 +144,31 @@ export async function readNew(context: SyncContext, folderId: string): Promise<n
   const cursor = cursorOf(state, folderId)
   const uidNext = session.selected?.uidNext ?? cursor.uidNext
   const more = (session.selected?.exists ?? cursor.exists) - cursor.exists
-  if (Math.max(uidNext - cursor.uidNext, more) > deps.config.MAILROOM_SYNC_BATCH) return readListed(context, folderId)
+  const isLong = Math.max(uidNext - cursor.uidNext, more) > deps.config.MAILROOM_SYNC_BATCH
+  const last = cursor.quarantined.includes(cursor.uidNext - 1) ? cursor.uidNext : Math.max(1, cursor.uidNext - 1)
   const found = new Map<number, FetchedMessage>()
-  await readRange(session, `${cursor.uidNext}:*`, found)
-  const fresh = [...found.values()].filter((message) => message.uid >= cursor.uidNext).sort((a, b) => a.uid - b.uid)
+  await readRange(session, isLong ? String(last) : `${last}:*`, found, cursor.uidNext)
+  const [old = [], fresh = []] = split(found, cursor.uidNext)
+  const count = await (isLong ? readListed(context, folderId) : storeFound(context, folderId, fresh, { uidNext, more }))
+  const newest = old.at(-1)
+  if (newest !== undefined) await checkReuse(context, folderId, newest)
+  return count
+}
+
+/** Below the cursor, and above; ascending. */
+function split(found: ReadonlyMap<number, FetchedMessage>, uidNext: number): FetchedMessage[][] {
+  const sorted = [...found.values()].sort((a, b) => a.uid - b.uid)
+  return [sorted.filter(({ uid }) => uid < uidNext), sorted.filter(({ uid }) => uid >= uidNext)]
+}
+
+async function storeFound(
+  context: SyncContext,
+  folderId: string,
+  fresh: readonly FetchedMessage[],
+  { uidNext, more }: { readonly uidNext: number; readonly more: number },
+): Promise<number> {
+  const cursor = cursorOf(context.state, folderId)
+  const found = new Map(fresh.map((message) => [message.uid, message]))
   const highest = fresh.at(-1)?.uid ?? cursor.uidNext - 1
   const contiguous = highest - cursor.uidNext + 1 === fresh.length && highest >= uidNext - 1
   if (!contiguous || more > fresh.length) return readListed(context, folderId, found)
@@ -252,6 +280,8 @@ export async function compareIfDue(
   const due = deps.now() - cursor.comparedAt > deps.config.MAILROOM_FLAG_COMPARE
   const isOff = exists !== cursor.exists || backwards || due
   const vanished = isOff ? await compareUids(context, folderId, exists) : 0
+  const open = openNotes(cursorOf(state, folderId))
+  if (open.length > 0) await readMissing(context, folderId, open)
   if (isRetryDue(deps, cursor)) await retryQuarantined(context, folderId, cursor)
   if (!due) return vanished
   if (!session.capabilities.condstore || cursor.highestModseq === '0') await compareFlags(context, folderId, 'all')

@@ -3,6 +3,7 @@ import { AppError } from '../errors.ts'
 import type { FolderCursor, FolderRecord, MessageRecord } from '../store/records.ts'
 import { liesAt, type Place } from '../store/rows.ts'
 import { correspondentsOf, ownerOf } from './correspondents.ts'
+import { isAwaited } from './generations.ts'
 import { unseenArrived } from './counts.ts'
 import { isSameMail } from './identity.ts'
 import { planAdded, readMessage, type ReadMessage, type Source } from './plan.ts'
@@ -55,8 +56,8 @@ function knownAs(read: ReadMessage, folderId: string, row: MessageRecord | undef
 export interface Reading {
   readonly messages: readonly FetchedMessage[]
   readonly source: Source
-  /** 'above': at or above the cursor's UIDNEXT; 'absent': not in the index; the others were stored meanwhile by another session. */
-  readonly only: 'above' | 'absent' | 'all'
+  /** 'above': at or above the cursor's UIDNEXT; 'awaited': see isAwaited; the others were stored meanwhile by another session. */
+  readonly only: 'above' | 'awaited' | 'all'
   readonly move: (cursor: FolderCursor) => FolderCursor
 }
 
@@ -68,15 +69,9 @@ function checkValidity({ session }: SyncContext, folder: FolderRecord, cursor: F
   throw new AppError('network', `${folder.path} was numbered anew while it was read`, { retryAfterMs: 1000 })
 }
 
-function isWanted(
-  only: Reading['only'],
-  { uidNext, uidValidity }: FolderCursor,
-  folderId: string,
-  uid: number,
-  row: MessageRecord | undefined,
-): boolean {
-  if (only === 'above') return uid >= uidNext
-  return only === 'all' || !isPlaced(row, { folderId, uid, uidValidity })
+function isWanted(only: Reading['only'], cursor: FolderCursor, uid: number): boolean {
+  if (only === 'above') return uid >= cursor.uidNext
+  return only === 'all' || isAwaited(cursor, uid)
 }
 
 function isPlaced(row: MessageRecord | undefined, place: Required<Place>): boolean {
@@ -94,7 +89,7 @@ export async function storeRead(context: SyncContext, folderId: string, reading:
     checkValidity(context, folder, cursor)
     const now = deps.now()
     const [existing, owner] = await Promise.all([rowsById(context, ids), ownerOf(deps.store, state.account)])
-    const read = all.filter((one) => isWanted(only, cursor, folderId, one.fetched.uid, existing.get(one.id)))
+    const read = all.filter((one) => isWanted(only, cursor, one.fetched.uid))
     const plan = { account: state.account, folder, uidValidity: cursor.uidValidity, own: state.own, now }
     const { added, changes } = planAdded(plan, read, existing, source)
     const contacts = await correspondentsOf(context, owner, folder, read)

@@ -42,7 +42,7 @@ export function threadId(accountId: string, root: string): string {
   return digest(16, 'thread', accountId, root)
 }
 
-/** A placement's arrival or departure, or its flag change number `version`. */
+/** A placement's arrival or departure, or its flag change number `version`. `generation` = the placement's. */
 export function changeId(
   accountId: string,
   folder: string,
@@ -50,8 +50,10 @@ export function changeId(
   uid: number,
   kind: 'added' | 'removed' | 'flags',
   version: number | string,
+  generation = 0,
 ): string {
-  return digest(32, 'change', accountId, folder, uidValidity, uid, kind, version)
+  const again = generation === 0 ? [] : [generation]
+  return digest(32, 'change', accountId, folder, uidValidity, uid, kind, version, ...again)
 }
 
 /** `event` names what happened: a change's id, `status:<version>`, `failure:<version>`, `historical:<messageId>` … */

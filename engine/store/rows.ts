@@ -195,7 +195,9 @@ export function updateFlags(
 export function vanishWhere(record: MessageRecord, lost: (placement: Placement) => boolean, at: number): MessageRecord {
   const away = record.placements.filter(lost)
   if (away.length === 0) return record
-  const gone = away.map(({ folderId, path, uidValidity, uid }) => ({ folderId, path, uidValidity, uid, at }))
+  const gone = away.map(({ folderId, path, uidValidity, uid, generation }) => {
+    return { folderId, path, uidValidity, uid, ...(generation === undefined ? {} : { generation }), at }
+  })
   return { ...record, placements: record.placements.filter((there) => !lost(there)), gone: [...record.gone, ...gone] }
 }
 
@@ -268,6 +270,10 @@ function countsIn({ placements }: MessageRecord, folderId: string): Omit<CountDe
   return { messages: here.length, unseen: here.filter(({ flags }) => !flags.includes('\\Seen')).length }
 }
 
+function generationsIn({ generation = 0, again = [] }: FolderCursor): number[] {
+  return [generation, ...again.flatMap((one) => [one.uid, one.generation])]
+}
+
 /** The compare of every compare-and-set on a folder. */
 export function sameCursor(left: FolderCursor | null, right: FolderCursor | null): boolean {
   if (left === null || right === null) return left === right
@@ -278,6 +284,7 @@ export function sameCursor(left: FolderCursor | null, right: FolderCursor | null
     left.highestModseq === right.highestModseq &&
     left.exists === right.exists &&
     left.comparedAt === right.comparedAt &&
-    sameList(left.quarantined, right.quarantined)
+    sameList(left.quarantined, right.quarantined) &&
+    sameList(generationsIn(left), generationsIn(right))
   )
 }

@@ -1,6 +1,7 @@
 /** What both stores share: keys of messages and queries, and the steps that change records. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { changeId } from '../../engine/store/ids.ts'
 import { freshCursor, messageKeys, newMessage, queryKeys, sameCursor, subjectNeedle } from '../../engine/store/rows.ts'
 import type { Placement } from '../../engine/store/records.ts'
 import { addressed, attachmentRecord } from './contract/records.ts'
@@ -92,6 +93,19 @@ describe('keys of a query', () => {
   })
 })
 
+test('the ids of changes of a first use of a UID are what they ever were; each later use has its own', () => {
+  const at = ['a'.repeat(24), 'f'.repeat(24), '1', 5] as const
+  assert.equal(changeId(...at, 'added', 0), 'b693869f8b231e104824b4efc43e8138')
+  assert.equal(changeId(...at, 'flags', '1:\\Seen'), 'dd92bcf8dc3b57e66ccf497e9774931f')
+  assert.equal(changeId(...at, 'added', 0, 0), changeId(...at, 'added', 0))
+  const ids = [0, 7, 8].flatMap((generation) => [
+    changeId(...at, 'added', 0, generation),
+    changeId(...at, 'removed', 0, generation),
+    changeId(...at, 'flags', '1:', generation),
+  ])
+  assert.equal(new Set(ids).size, 9)
+})
+
 test('cursors are the same when every field is', () => {
   const cursor = { ...freshCursor('1'), quarantined: [3, 4] }
   assert(sameCursor(null, null))
@@ -105,6 +119,8 @@ test('cursors are the same when every field is', () => {
     { exists: 9 },
     { comparedAt: 9 },
     { quarantined: [3] },
+    { generation: 9 },
+    { again: [{ uid: 1, generation: 9, replaces: false }] },
   ]
   for (const other of others) assert(!sameCursor(cursor, { ...cursor, ...other }), JSON.stringify(other))
 })

@@ -68,6 +68,21 @@ describe('the file', () => {
     database.close()
   })
 
+  test('of an older schema knows every placement as the first use of its UID', async () => {
+    const path = newPath()
+    const old = new DatabaseSync(path)
+    for (const step of migrations.slice(0, 7)) old.exec(step)
+    old
+      .prepare('INSERT INTO placements VALUES (?, ?, ?, ?, ?, ?, ?)')
+      .run('inbox', '1', 5, 'm1', JSON.stringify(['\\Seen']), '9', 2)
+    old.exec('PRAGMA user_version = 7')
+    old.close()
+    await withStore(path, async (store) => {
+      const known = { uid: 5, messageId: 'm1', flags: ['\\Seen'], modseq: '9', rev: 2 }
+      assert.deepEqual(await store.messages.knownUids('inbox', '1', 1, 9), [known])
+    })
+  })
+
   test('of a newer schema is refused with one line, and left as it is', async () => {
     const path = newPath()
     await withStore(path, (store) => store.ping())

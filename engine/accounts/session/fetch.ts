@@ -17,7 +17,7 @@ export interface FlagsOf {
 }
 
 export interface Fetcher {
-  fetchIndex(range: string): AsyncIterable<FetchedMessage>
+  fetchIndex(range: string, last?: boolean): AsyncIterable<FetchedMessage>
   fetchFlags(range: string, changedSince?: string): Promise<FlagsOf[]>
 }
 
@@ -89,13 +89,15 @@ function refusal(error: unknown): 'NO' | 'BAD' | null {
 interface Job {
   readonly send: Send
   readonly range: string
+  /** The answer may hold the last message besides. */
+  readonly last: boolean
   /** UIDs that have been handed on: an answer that comes twice is told once. */
   readonly seen: Set<number>
   readonly pipe: Pipe<FetchedMessage>
 }
 
-async function ask({ facts, events }: FetcherDeps, { send, range, seen, pipe }: Job, form: Form): Promise<void> {
-  const within = inSet(range)
+async function ask({ facts, events }: FetcherDeps, { send, range, last, seen, pipe }: Job, form: Form): Promise<void> {
+  const within = last ? () => true : inSet(range)
   await send('UID FETCH', [{ type: 'SEQUENCE', value: range }, indexItems(facts, form)], {
     FETCH: async (response) => {
       const items = readFetch(response)
@@ -142,13 +144,17 @@ async function fetchUnparsed(deps: FetcherDeps, job: Job, lines: readonly string
   for (const range of pieces) await tried(deps, { ...job, range }, 'bodyless')
 }
 
-async function* fetchIndex(deps: FetcherDeps, range: string): AsyncGenerator<FetchedMessage, void, undefined> {
+async function* fetchIndex(
+  deps: FetcherDeps,
+  range: string,
+  last: boolean,
+): AsyncGenerator<FetchedMessage, void, undefined> {
   const { line } = deps
   const pieces = splitSet(range)
   const pipe = createPipe<FetchedMessage>()
   const work = line.run(async (send) => {
     if (line.waiting > 0) pipe.open()
-    for (const piece of pieces) await fetchPiece(deps, { send, range: piece, seen: new Set(), pipe })
+    for (const piece of pieces) await fetchPiece(deps, { send, range: piece, last, seen: new Set(), pipe })
   })
   const unlisten = line.onWaiting(() => pipe.open())
   void work.then(
@@ -198,7 +204,7 @@ async function fetchFlags(send: Send, deps: FetcherDeps, range: string, since: s
 
 export function createFetcher(deps: FetcherDeps): Fetcher {
   return {
-    fetchIndex: (range) => fetchIndex(deps, range),
+    fetchIndex: (range, last = false) => fetchIndex(deps, range, last),
     fetchFlags: (range, changedSince) => deps.line.run((send) => fetchFlags(send, deps, range, changedSince ?? null)),
   }
 }

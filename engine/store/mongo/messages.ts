@@ -88,7 +88,10 @@ function createKnownUids({ collections, read }: MongoContext): MessageStore['kno
       placements
         .filter((there) => there.folderId === folderId && there.uidValidity === uidValidity)
         .filter(({ uid }) => uid >= from && uid <= to)
-        .map(({ uid, flags, modseq, rev }): KnownUid => ({ uid, messageId: _id, flags, modseq, rev })),
+        .map(({ uid, flags, modseq, rev, generation }): KnownUid => {
+          const known = { uid, messageId: _id, flags, modseq, rev }
+          return generation === undefined ? known : { ...known, generation }
+        }),
     )
     return within.sort((left, right) => left.uid - right.uid)
   }

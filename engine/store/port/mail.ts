@@ -71,6 +71,7 @@ export interface KnownUid {
   readonly flags: readonly string[]
   readonly modseq: string
   readonly rev: number
+  readonly generation?: number
 }
 
 export interface MessageStore {

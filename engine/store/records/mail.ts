@@ -28,6 +28,17 @@ export interface FolderCursor {
   readonly appearedAt?: number
   /** Times of the last UIDVALIDITY changes (the guard against loops). */
   readonly resets?: readonly number[]
+  /** The generation (see Placement) of UIDs that come for the first time under this cursor. Absent = 0. */
+  readonly generation?: number
+  /** UIDs below uidNext that the index lacks, noted before they are read: a crash in between loses and repeats nothing. */
+  readonly again?: readonly UidAgain[]
+}
+
+export interface UidAgain {
+  readonly uid: number
+  readonly generation: number
+  /** The index had another message there. */
+  readonly replaces: boolean
 }
 
 export type SpecialUse =
@@ -119,6 +130,11 @@ export interface Placement {
   readonly modseq: string
   /** Counts this placement's flag changes; part of a flag change's id. */
   readonly rev: number
+  /**
+   * Tells uses of one UID under one UIDVALIDITY apart, which servers without a memory give again; part of the ids of its changes. When
+   * the use was noticed, in ms since 1970. Absent = 0, the first.
+   */
+  readonly generation?: number
   /** Put there by our own write: the sync tells nobody about it. */
   readonly quiet: boolean
 }
@@ -129,6 +145,7 @@ export interface GonePlacement {
   readonly path: string
   readonly uidValidity: string
   readonly uid: number
+  readonly generation?: number
   readonly at: number
 }
 

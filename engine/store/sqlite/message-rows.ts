@@ -107,8 +107,8 @@ function savePlacements(sql: Statements, before: readonly Placement[], after: Me
   for (const there of after.placements) {
     if (before.includes(there)) continue
     sql.run(
-      `INSERT OR REPLACE INTO placements (folder_id, uid_validity, uid, message_id, flags, modseq, rev)
-       VALUES (?, ?, ?, ?, ?, ?, ?)`,
+      `INSERT OR REPLACE INTO placements (folder_id, uid_validity, uid, message_id, flags, modseq, rev, generation)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
       there.folderId,
       there.uidValidity,
       there.uid,
@@ -116,6 +116,7 @@ function savePlacements(sql: Statements, before: readonly Placement[], after: Me
       JSON.stringify(there.flags),
       there.modseq,
       there.rev,
+      there.generation ?? 0,
     )
   }
 }

@@ -15,7 +15,7 @@ export const messageLookups = {
     ORDER BY live DESC, sent_at DESC, id DESC LIMIT 1`,
   byHostedId: `SELECT id, version, doc FROM messages WHERE account_id = ? AND hosted_message_id = ?
     ORDER BY live DESC, sent_at DESC, id DESC LIMIT 1`,
-  knownUids: `SELECT uid, message_id, flags, modseq, rev FROM placements
+  knownUids: `SELECT uid, message_id, flags, modseq, rev, generation FROM placements
     WHERE folder_id = ? AND uid_validity = ? AND uid BETWEEN ? AND ? ORDER BY uid`,
   gone: 'SELECT doc FROM messages WHERE account_id = ? AND gone_at < ? ORDER BY gone_at, id LIMIT ?',
   newest: 'SELECT doc FROM messages WHERE account_id = ? AND live = 1 ORDER BY sent_at DESC, id DESC LIMIT ?',
@@ -128,12 +128,14 @@ function attachments(sql: Statements, accountId: string, query: MessageQuery, pa
 }
 
 function knownUid(row: Row): KnownUid {
+  const generation = Number(row['generation'])
   return {
     uid: Number(row['uid']),
     messageId: String(row['message_id']),
     flags: JSON.parse(String(row['flags'])) as string[],
     modseq: String(row['modseq']),
     rev: Number(row['rev']),
+    ...(generation === 0 ? {} : { generation }),
   }
 }
 

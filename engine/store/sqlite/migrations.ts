@@ -142,6 +142,9 @@ INSERT INTO mail_versions SELECT id, random() >> 11 FROM accounts;
 /** A user's contacts in an order that no count changes: a removal walks them in steps. */
 const contactsInOrder = 'CREATE INDEX contacts_of_user ON contacts (user_id, id)'
 
+/** Uses of one UID told apart; every row from before is of the first. */
+const generations = 'ALTER TABLE placements ADD COLUMN generation INTEGER NOT NULL DEFAULT 0'
+
 /** Step n leads from schema version n to n + 1. */
 export const migrations: readonly string[] = [
   people + mail + callbacks,
@@ -151,6 +154,7 @@ export const migrations: readonly string[] = [
   expiry,
   mailVersions,
   contactsInOrder,
+  generations,
 ]
 
 /** Brings the schema up to date. AppError `bad_request`, one line, when a newer Mailroom made the file. */

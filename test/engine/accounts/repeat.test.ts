@@ -9,9 +9,10 @@ import { until } from '../../support/until.ts'
 import { fill, letter, moveOnServer, openStage, type Stage, type Worker } from './stage.ts'
 import { openWing } from './wing.ts'
 
-type When = 'before' | 'after'
+/** 'halfway': all but the cursor and the updates of rows that were there, as in a store without transactions. */
+type When = 'before' | 'halfway' | 'after'
 
-/** The n-th batch fails, before or after it is stored. */
+/** The n-th batch fails. */
 function failing() {
   let countdown = Number.POSITIVE_INFINITY
   let when: When = 'before'
@@ -22,10 +23,10 @@ function failing() {
       ...store.sync,
       async apply(batch: SyncBatch) {
         countdown -= 1
-        if (countdown === 0 && when === 'before') throw crash()
-        const applied = await store.sync.apply(batch)
-        if (countdown === 0) throw crash()
-        return applied
+        if (countdown !== 0) return store.sync.apply(batch)
+        if (when === 'after') await store.sync.apply(batch)
+        if (when === 'halfway') await store.sync.apply(await halfOf(store, batch))
+        throw crash()
       },
     },
   })
@@ -42,6 +43,24 @@ function failing() {
     get failed() {
       return failed
     },
+  }
+}
+
+async function halfOf(store: Store, batch: SyncBatch): Promise<SyncBatch> {
+  const known = await store.messages.byIds(
+    batch.accountId,
+    batch.added.map(({ id }) => id),
+  )
+  const added = batch.added.filter(({ id }) => !known.some((row) => row.id === id))
+  const { cursorBefore, cursorAfter } = batch
+  return {
+    ...batch,
+    added,
+    flagUpdates: [],
+    vanished: [],
+    told: [],
+    counts: null,
+    cursorAfter: cursorBefore ?? cursorAfter,
   }
 }
 
@@ -65,43 +84,80 @@ const aDaysStory = [
   'received n3 Archive',
 ]
 
+/** A day with a server that gives UIDs again, known mail among it. */
+function aForgetfulDay({ server }: Stage): void {
+  const folder = server.folder('ann', 'INBOX')
+  const second = folder.messages[1]
+  assert(second)
+  server.expunge('ann', 'INBOX', 2, 5, 6)
+  folder.uidNext = 5
+  server.append('ann', 'INBOX', letter('n1'))
+  server.append('ann', 'INBOX', letter('n2'))
+  folder.uidNext = 2
+  server.append('ann', 'INBOX', letter('n3'))
+  moveOnServer(server, 1, 'INBOX', 'Archive')
+  folder.uidNext = 1
+  server.append('ann', 'INBOX', second.raw, [], new Date(second.internalDate))
+  folder.messages.sort((one, other) => one.uid - other.uid)
+  folder.uidNext = 7
+}
+
+const aForgetfulDaysStory = [
+  'deleted m5 INBOX',
+  'deleted m6 INBOX',
+  'folder_added m1 Archive',
+  'folder_added m2 INBOX',
+  'folder_removed m1 INBOX',
+  'received n1 INBOX',
+  'received n2 INBOX',
+  'received n3 INBOX',
+]
+
 async function liveThrough({ context, readAll }: Worker): Promise<void> {
   await readAll()
   const later = { ...context.deps, now: () => Date.now() + 1000 }
   await tellGone(later, context.state)
 }
 
-for (const when of ['before', 'after'] as const) {
-  test(`a worker that dies ${when} any of its batches is stored: the next one tells the rest`, async (t) => {
-    for (let dies = 1; ; dies += 1) {
-      const fault = failing()
-      const stage = await openStage(t, { wrap: fault.wrap })
-      fill(stage.server, 'INBOX', 6)
-      await liveThrough(await stage.work())
-      aDay(stage)
-      fault.arm(dies, when)
-      const survived = await liveThrough(await stage.work()).then(
-        () => true,
-        () => false,
-      )
-      if (survived) {
-        assert(dies > 5, `only ${dies} batches`)
-        break
+const days = [
+  ['a day', aDay, aDaysStory, ['m3', 'm4', 'm5', 'm6', 'n1', 'n2']],
+  ['a forgetful day', aForgetfulDay, aForgetfulDaysStory, ['m2', 'm3', 'm4', 'n1', 'n2', 'n3']],
+] as const
+const deaths = ['before', 'halfway', 'after'] as const
+
+for (const [name, day, story, left] of days) {
+  for (const when of deaths) {
+    test(`${name}: a worker dies, ${when} any of its batches is stored, and the next one tells the rest`, async (t) => {
+      for (let dies = 1; ; dies += 1) {
+        const fault = failing()
+        const stage = await openStage(t, { wrap: fault.wrap })
+        fill(stage.server, 'INBOX', 6)
+        await liveThrough(await stage.work())
+        day(stage)
+        fault.arm(dies, when)
+        const survived = await liveThrough(await stage.work()).then(
+          () => true,
+          () => false,
+        )
+        if (survived) {
+          assert(dies > 5, `only ${dies} batches`)
+          break
+        }
+        const halfway = await stage.told()
+        await liveThrough(await stage.work())
+        assert.deepEqual((await stage.story()).sort(), story, `died ${when} batch ${dies}`)
+        const changes = await stage.told()
+        assert.deepEqual(changes.slice(0, halfway.length), halfway, 'what was told stays as it was')
+        assert.deepEqual(
+          changes.map((change) => change.seq),
+          changes.map((_, index) => index + 1),
+        )
+        const received = changes.filter((change) => change.kind === 'received')
+        assert(received.every((change) => change.first))
+        assert.deepEqual(await stage.subjects('INBOX'), left)
       }
-      const halfway = await stage.told()
-      await liveThrough(await stage.work())
-      assert.deepEqual((await stage.story()).sort(), aDaysStory, `died ${when} batch ${dies}`)
-      const changes = await stage.told()
-      assert.deepEqual(changes.slice(0, halfway.length), halfway, 'what was told stays as it was')
-      assert.deepEqual(
-        changes.map((change) => change.seq),
-        changes.map((_, index) => index + 1),
-      )
-      const received = changes.filter((change) => change.kind === 'received')
-      assert(received.every((change) => change.first))
-      assert.deepEqual(await stage.subjects('INBOX'), ['m3', 'm4', 'm5', 'm6', 'n1', 'n2'])
-    }
-  })
+    })
+  }
 }
 
 test('the same batch twice: same ids, and first stays true', async (t) => {

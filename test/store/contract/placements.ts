@@ -99,6 +99,25 @@ export function goneContract({ store, clock }: Subject): void {
       assert.deepEqual(again.outbox, [])
     })
 
+    test('keeps which use of its UID it was, as the known UIDs do', async () => {
+      const mailbox = await createMailbox(store)
+      const first = await oneMessage(mailbox)
+      const { folderId } = first.placement
+      await mailbox.apply('INBOX', { vanished: [5], vanishedAt: epochStart })
+      const again = mailbox.added('INBOX', 5, {}, { generation: 77 })
+      await mailbox.apply('INBOX', { added: [again] })
+      assert.deepEqual((await mailbox.message(again.id)).placements, [again.placement])
+      const known = { uid: 5, messageId: again.id, flags: [], modseq: '0', rev: 0, generation: 77 }
+      assert.deepEqual(await store.messages.knownUids(folderId, '1', 5, 5), [known])
+      const update = { messageId: again.id, uid: 5, flags: ['\\Seen'], modseq: '9', rev: 1 }
+      await mailbox.apply('INBOX', { flagUpdates: [update] })
+      assert.equal((await store.messages.knownUids(folderId, '1', 5, 5))[0]?.generation, 77)
+      await mailbox.apply('INBOX', { vanished: [5], vanishedAt: epochStart + 1 })
+      const gone = { folderId, path: 'INBOX', uidValidity: '1', uid: 5, at: epochStart + 1, generation: 77 }
+      assert.deepEqual((await mailbox.message(again.id)).gone, [gone])
+      assert.equal((await mailbox.message(first.id)).gone[0]?.generation, undefined)
+    })
+
     test('is listed oldest first, up to the limit', async () => {
       const mailbox = await createMailbox(store)
       const added = [1, 2, 3].map((uid) => mailbox.added('INBOX', uid))

@@ -1,0 +1,87 @@
+/**
+ * A UID that holds another message than the index has there, under the same UIDVALIDITY, which the RFC forbids: a mailbox restored from a
+ * backup, a server without a memory. Its predecessor is told as gone, and it is told as what it is. Looked for at the newest known UID,
+ * which every reading of new mail brings along; what is found there leads to those before it.
+ */
+import type { KnownUid } from '../store/port.ts'
+import { readMissing } from './compare.ts'
+import { unseenArrived } from './counts.ts'
+import { withNotes } from './generations.ts'
+import { isLikeMail } from './identity.ts'
+import { readMessage } from './plan.ts'
+import { readUids } from './read.ts'
+import type { FetchedMessage } from './session-types.ts'
+import { cursorOf, rowsById, type SyncContext } from './write.ts'
+
+/** `newest`: a message below the cursor's UIDNEXT, as the server has it now. */
+export async function checkReuse(context: SyncContext, folderId: string, newest: FetchedMessage): Promise<void> {
+  const { session, state, deps } = context
+  if ((await replacedBy(context, folderId, [newest])).length === 0) return
+  deps.log.warn({ accountId: state.account.id, folder: folderId, uid: newest.uid }, 'uid given again by the server')
+  const cursor = cursorOf(state, folderId)
+  const known = await knownUids(context, folderId, Math.max(1, cursor.backfillBelow), newest.uid)
+  const uids = known.map(({ uid }) => uid).reverse()
+  for (let start = 0; start < uids.length; start += deps.config.MAILROOM_SYNC_BATCH) {
+    const page = uids.slice(start, start + deps.config.MAILROOM_SYNC_BATCH)
+    const { messages } = await readUids(session, page)
+    const replaced = await replacedBy(context, folderId, messages)
+    if (replaced.length === 0) return
+    await replace(context, folderId, cursor.uidValidity, replaced)
+  }
+}
+
+function knownUids({ state, deps }: SyncContext, folderId: string, from: number, to: number): Promise<KnownUid[]> {
+  return deps.store.messages.knownUids(folderId, cursorOf(state, folderId).uidValidity, from, to)
+}
+
+/** What the index has at the UIDs of these messages and is other mail. */
+async function replacedBy(
+  context: SyncContext,
+  folderId: string,
+  messages: readonly FetchedMessage[],
+): Promise<KnownUid[]> {
+  const { session, state } = context
+  const uids = messages.map(({ uid }) => uid)
+  const known = new Map(
+    (await knownUids(context, folderId, Math.min(...uids), Math.max(...uids))).map((one) => [one.uid, one]),
+  )
+  const rows = await rowsById(
+    context,
+    uids.flatMap((uid) => known.get(uid)?.messageId ?? []),
+  )
+  return messages.flatMap((message) => {
+    const there = known.get(message.uid)
+    const row = there && rows.get(there.messageId)
+    if (row === undefined) return []
+    const read = readMessage(state.account, message, session.capabilities.identity)
+    return read.id === row.id || isLikeMail(read.facts, row) ? [] : (there ?? [])
+  })
+}
+
+/** Takes the predecessors out and notes their UIDs in one step; then these are read like all that the index lacks. */
+async function replace(
+  context: SyncContext,
+  folderId: string,
+  uidValidity: string,
+  replaced: readonly KnownUid[],
+): Promise<void> {
+  const { state, deps } = context
+  const uids = replaced.map(({ uid }) => uid)
+  await state.commit(folderId, async (folder) => {
+    const cursor = cursorOf(state, folderId)
+    const now = await knownUids(context, folderId, Math.min(...uids), Math.max(...uids))
+    const still = replaced.filter((one) =>
+      now.some(({ uid, messageId }) => uid === one.uid && messageId === one.messageId),
+    )
+    if (cursor.uidValidity !== uidValidity || still.length === 0) return null
+    const generation = deps.now()
+    const notes = still.map(({ uid }) => ({ uid, generation, replaces: true }))
+    const unseen = folder.unseen - unseenArrived(state.toldCounts.get(folderId), cursor, still)
+    return {
+      cursor: withNotes(cursor, notes),
+      vanished: still.map(({ uid }) => uid),
+      counts: { messages: folder.messages, unseen: Math.max(0, unseen) },
+    }
+  })
+  await readMissing(context, folderId, uids)
+}

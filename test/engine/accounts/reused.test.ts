@@ -1,0 +1,270 @@
+/** UIDs that a server gives again under the same UIDVALIDITY: other mail is another message, whatever lay there before. */
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { tellGone } from '../../../engine/accounts/gone.ts'
+import { isLikeMail } from '../../../engine/accounts/identity.ts'
+import { fullCapabilities, plainCapabilities, type ImapServer } from '../../support/imap-server/index.ts'
+import { until } from '../../support/until.ts'
+import { fill, letter, openStage, type Stage, type Worker } from './stage.ts'
+import { watchingWing, type Wing } from './wing.ts'
+
+/** Mail at this UID, whatever UIDs there were. */
+function put(server: ImapServer, path: string, uid: number, raw: string, flags: string[] = [], date?: Date): void {
+  const folder = server.folder('ann', path)
+  const { uidNext } = folder
+  folder.uidNext = uid
+  server.append('ann', path, raw, flags, date)
+  folder.messages.sort((one, other) => one.uid - other.uid)
+  folder.uidNext = Math.max(folder.uidNext, uidNext)
+}
+
+/** A server without a memory: the next UID is the highest one that is left, and one. */
+function forgetful(server: ImapServer, path: string): void {
+  const folder = server.folder('ann', path)
+  folder.uidNext = (folder.messages.at(-1)?.uid ?? 0) + 1
+}
+
+async function tellLater({ context }: Worker): Promise<void> {
+  await tellGone({ ...context.deps, now: () => Date.now() + 10_000 }, context.state)
+}
+
+async function started(stage: Stage): Promise<Worker> {
+  const worker = await stage.work()
+  await worker.readAll()
+  return worker
+}
+
+/** No id twice, and each in the log once. */
+async function allTold(wing: Pick<Wing, 'told'>): Promise<void> {
+  const ids = (await wing.told()).map(({ id }) => id)
+  assert.equal(new Set(ids).size, ids.length)
+}
+
+for (const capabilities of [fullCapabilities, plainCapabilities]) {
+  suite(`a server without a memory (${capabilities.length} capabilities)`, () => {
+    test('the same UID again and again: each message is told, with its flags and its end', async (t) => {
+      const wing = await watchingWing(t, { capabilities }, ({ server }) => fill(server, 'INBOX', 2))
+      const story: string[] = []
+      for (const subject of ['n1', 'n2', 'n3']) {
+        forgetful(wing.server, 'INBOX')
+        assert.equal(wing.server.append('ann', 'INBOX', letter(subject)), 3)
+        story.push(`received ${subject} INBOX`)
+        await wing.tells(story)
+        wing.server.setFlags('ann', 'INBOX', 3, ['\\Seen'])
+        story.push(`flags_changed ${subject} INBOX`)
+        await wing.tells(story)
+        wing.server.expunge('ann', 'INBOX', 3)
+        story.push(`deleted ${subject} INBOX`)
+        await wing.tells(story)
+      }
+      await allTold(wing)
+    })
+
+    test('exchanged between two looks: the predecessor is deleted, the new one is received, and the counts are right', async (t) => {
+      const wing = await watchingWing(t, { capabilities }, ({ server }) => fill(server, 'INBOX', 4))
+      wing.server.append('ann', 'INBOX', letter('n1'))
+      await wing.tells(['received n1 INBOX'])
+      wing.server.expunge('ann', 'INBOX', 4, 5)
+      forgetful(wing.server, 'INBOX')
+      wing.server.append('ann', 'INBOX', letter('n2'))
+      wing.server.append('ann', 'INBOX', letter('n3'), ['\\Seen'])
+      await wing.tells([
+        'received n1 INBOX',
+        'deleted m4 INBOX',
+        'deleted n1 INBOX',
+        'received n2 INBOX',
+        'received n3 INBOX',
+      ])
+      assert.deepEqual(await wing.subjects('INBOX'), ['m1', 'm2', 'm3', 'n2', 'n3'])
+      await until('counted', async () => {
+        const { messages, unseen } = await wing.folder('INBOX')
+        return messages === 5 && unseen === 4
+      })
+      await allTold(wing)
+    })
+
+    test('more came than was lost', async (t) => {
+      const wing = await watchingWing(t, { capabilities }, ({ server }) => fill(server, 'INBOX', 3))
+      wing.server.expunge('ann', 'INBOX', 3)
+      forgetful(wing.server, 'INBOX')
+      for (const subject of ['n1', 'n2', 'n3']) wing.server.append('ann', 'INBOX', letter(subject))
+      await wing.tells(['deleted m3 INBOX', 'received n1 INBOX', 'received n2 INBOX', 'received n3 INBOX'])
+    })
+  })
+}
+
+test('a restored mailbox: what is new in it is told, what is lost is told as deleted, the rest is left alone', async (t) => {
+  const stage = await openStage(t)
+  fill(stage.server, 'INBOX', 5)
+  const worker = await started(stage)
+  for (const subject of ['n1', 'n2', 'n3']) stage.server.append('ann', 'INBOX', letter(subject))
+  await worker.catchUp('INBOX')
+  stage.server.expunge('ann', 'INBOX', 5, 6, 7, 8)
+  forgetful(stage.server, 'INBOX')
+  for (const subject of ['r1', 'r2']) stage.server.append('ann', 'INBOX', letter(subject))
+  await worker.catchUp('INBOX')
+  stage.server.append('ann', 'INBOX', letter('r3'))
+  await worker.catchUp('INBOX')
+  await tellLater(worker)
+  const story = await stage.story()
+  assert.deepEqual(story.slice(0, 3), ['received n1 INBOX', 'received n2 INBOX', 'received n3 INBOX'])
+  assert.deepEqual(story.slice(3).sort(), [
+    'deleted m5 INBOX',
+    'deleted n1 INBOX',
+    'deleted n2 INBOX',
+    'deleted n3 INBOX',
+    'received r1 INBOX',
+    'received r2 INBOX',
+    'received r3 INBOX',
+  ])
+  assert.deepEqual(await stage.subjects('INBOX'), ['m1', 'm2', 'm3', 'm4', 'r1', 'r2', 'r3'])
+  await (await started(stage)).catchUp('INBOX')
+  assert.equal((await stage.told()).length, story.length, 'told once')
+})
+
+test('a UID in the middle of what was there before us', async (t) => {
+  const stage = await openStage(t)
+  fill(stage.server, 'INBOX', 5)
+  const worker = await started(stage)
+  stage.server.expunge('ann', 'INBOX', 3)
+  await worker.catchUp('INBOX')
+  await tellLater(worker)
+  put(stage.server, 'INBOX', 3, letter('n1'))
+  await worker.catchUp('INBOX')
+  assert.deepEqual(await stage.story(), ['deleted m3 INBOX', 'received n1 INBOX'])
+  stage.server.expunge('ann', 'INBOX', 3)
+  await worker.catchUp('INBOX')
+  await tellLater(worker)
+  put(stage.server, 'INBOX', 3, letter('m3'), [], new Date(Date.now() - 3_600_000))
+  await worker.catchUp('INBOX')
+  assert.deepEqual(await stage.story(), ['deleted m3 INBOX', 'received n1 INBOX', 'deleted n1 INBOX'])
+  assert.deepEqual(
+    await stage.subjects('INBOX'),
+    ['m1', 'm2', 'm3', 'm4', 'm5'],
+    'old mail is history, and in the index',
+  )
+})
+
+test('the same message comes back to its UID after it was told as deleted', async (t) => {
+  const stage = await openStage(t)
+  fill(stage.server, 'INBOX', 2)
+  const worker = await started(stage)
+  const raw = letter('n1')
+  const date = new Date()
+  stage.server.append('ann', 'INBOX', raw, [], date)
+  await worker.catchUp('INBOX')
+  stage.server.expunge('ann', 'INBOX', 3)
+  await worker.catchUp('INBOX')
+  await tellLater(worker)
+  put(stage.server, 'INBOX', 3, raw, [], date)
+  await worker.catchUp('INBOX')
+  stage.server.expunge('ann', 'INBOX', 3)
+  await worker.catchUp('INBOX')
+  await tellLater(worker)
+  assert.deepEqual(await stage.story(), [
+    'received n1 INBOX',
+    'deleted n1 INBOX',
+    'folder_added n1 INBOX',
+    'deleted n1 INBOX',
+  ])
+})
+
+test('back at its UID before it was told as deleted: nothing is told', async (t) => {
+  const stage = await openStage(t)
+  fill(stage.server, 'INBOX', 2)
+  const worker = await started(stage)
+  const folder = stage.server.folder('ann', 'INBOX')
+  stage.server.append('ann', 'INBOX', letter('n1'))
+  await worker.catchUp('INBOX')
+  const [, history, live] = folder.messages.slice()
+  assert(history && live)
+  stage.server.expunge('ann', 'INBOX', 2, 3)
+  await worker.catchUp('INBOX')
+  assert.deepEqual(await stage.subjects('INBOX'), ['m1'])
+  folder.messages.push(history, live)
+  await worker.catchUp('INBOX')
+  await tellLater(worker)
+  assert.deepEqual(await stage.subjects('INBOX'), ['m1', 'm2', 'n1'])
+  assert.deepEqual(await stage.story(), ['received n1 INBOX'])
+})
+
+test('a UIDVALIDITY that comes back: its UIDs are used anew', async (t) => {
+  const stage = await openStage(t)
+  fill(stage.server, 'INBOX', 2)
+  const worker = await started(stage)
+  const folder = stage.server.folder('ann', 'INBOX')
+  const first = folder.uidValidity
+  stage.server.append('ann', 'INBOX', letter('n1'))
+  await worker.catchUp('INBOX')
+  stage.server.renumber('ann', 'INBOX')
+  stage.server.expunge('ann', 'INBOX', 3)
+  await worker.readAll()
+  await tellLater(worker)
+  folder.uidValidity = first
+  stage.server.append('ann', 'INBOX', letter('n2'))
+  for (const message of folder.messages.slice(2)) message.uid = 3
+  await worker.readAll()
+  assert.deepEqual(await stage.story(), ['received n1 INBOX', 'deleted n1 INBOX', 'received n2 INBOX'])
+})
+
+test('a folder that is removed and made anew, with the UIDVALIDITY and the UIDs of before', async (t) => {
+  const wing = await watchingWing(t, {}, ({ server }) => {
+    server.createFolder('ann', 'Lists').uidValidity = 1
+  })
+  wing.server.append('ann', 'Lists', letter('n1'))
+  await wing.tells(['received n1 Lists'])
+  wing.server.deleteFolder('ann', 'Lists')
+  await wing.tells(['received n1 Lists', 'deleted n1 Lists'])
+  wing.server.createFolder('ann', 'Lists').uidValidity = 1
+  wing.server.append('ann', 'Lists', letter('n2'))
+  await wing.tells(['received n1 Lists', 'deleted n1 Lists', 'received n2 Lists'])
+  await until('in the index', async () => (await wing.subjects('Lists')).length === 1)
+})
+
+test('a server that tells other sizes and arrival times of the same mail later has not given a UID again', async (t) => {
+  const stage = await openStage(t)
+  fill(stage.server, 'INBOX', 2)
+  stage.server.append(
+    'ann',
+    'INBOX',
+    'From: a@b.example\nSubject: no id\nDate: Tue, 05 Mar 2024 12:00:00 +0000\n\nHello.\n',
+  )
+  const worker = await started(stage)
+  stage.server.hooks = {
+    send: (response) =>
+      Buffer.from(
+        response
+          .toString('latin1')
+          .replace(/RFC822\.SIZE \d+/, 'RFC822.SIZE 4711')
+          .replace(/INTERNALDATE "[^"]+"/, 'INTERNALDATE "01-Jan-2020 00:00:00 +0000"'),
+        'latin1',
+      ),
+  }
+  await worker.catchUp('INBOX')
+  await (await started(stage)).catchUp('INBOX')
+  assert.deepEqual(await stage.told(), [])
+  assert.deepEqual(await stage.subjects('INBOX'), ['m1', 'm2', 'no id'])
+})
+
+test('other mail: another Message-ID; without one, another date and another subject or size', () => {
+  const one: Parameters<typeof isLikeMail>[0] = {
+    emailMessageId: null,
+    size: 10,
+    sentAt: 1,
+    receivedAt: 5,
+    subject: 's',
+    addresses: { from: [], sender: [], replyTo: [], to: [], cc: [], bcc: [], returnPath: [] },
+  }
+  const cases: readonly (readonly [Partial<typeof one>, Partial<typeof one>, boolean])[] = [
+    [{ emailMessageId: 'a@b' }, { emailMessageId: 'a@b', subject: 'x', sentAt: 2, size: 2 }, true],
+    [{ emailMessageId: 'a@b' }, { emailMessageId: 'c@d' }, false],
+    [{ emailMessageId: 'a@b' }, { emailMessageId: null }, true],
+    [{}, { sentAt: 2 }, true],
+    [{}, { subject: 'x', size: 2 }, true],
+    [{}, { sentAt: 2, subject: 'x' }, false],
+    [{}, { sentAt: 2, size: 2 }, false],
+  ]
+  for (const [mine, other, alike] of cases) {
+    assert.equal(isLikeMail({ ...one, ...mine }, { ...one, ...other }), alike, JSON.stringify([mine, other]))
+  }
+})
