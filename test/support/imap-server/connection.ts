@@ -66,6 +66,8 @@ export function serveConnection(
   let waitingLine: ((line: string | null) => void) | null = null
   let seenModseq = 0n
   let seenVersion = -1
+  /** The response that a hook holds back, or the last one behind it. */
+  let held: Promise<void> | null = null
   const lines: string[] = []
   const recentlyTold = new Set<Message>()
   const queue: Piece[][] = []
@@ -102,6 +104,23 @@ export function serveConnection(
     socket.on('end', onEnd)
   }
 
+  async function write(chosen: Buffer | string | null): Promise<void> {
+    if (chosen === null || closed) return
+    const out = typeof chosen === 'string' ? Buffer.from(chosen) : chosen
+    server.log(id, `S: ${out.toString('utf8', 0, 300).slice(0, 300).trimEnd()}`)
+    if (socket.write(out)) return
+    await new Promise<void>((resolve) => {
+      const done = (): void => {
+        socket.off('drain', done)
+        socket.off('close', done)
+        resolve()
+      }
+      socket.on('drain', done)
+      socket.on('close', done)
+      if (closed) done()
+    })
+  }
+
   function onChange(): void {
     if (idling) void connection.sync(true)
   }
@@ -129,20 +148,11 @@ export function serveConnection(
       const bytes = typeof response === 'string' ? Buffer.from(response) : response
       const whole = Buffer.concat([bytes, Buffer.from('\r\n')])
       const chosen = server.hooks.send ? server.hooks.send(whole, running) : whole
-      if (chosen === null || closed) return
-      const out = typeof chosen === 'string' ? Buffer.from(chosen) : chosen
-      server.log(id, `S: ${out.toString('utf8', 0, 300).slice(0, 300).trimEnd()}`)
-      if (socket.write(out)) return
-      await new Promise<void>((resolve) => {
-        const done = (): void => {
-          socket.off('drain', done)
-          socket.off('close', done)
-          resolve()
-        }
-        socket.on('drain', done)
-        socket.on('close', done)
-        if (closed) done()
-      })
+      if (held === null && !(chosen instanceof Promise)) return write(chosen)
+      const turn = Promise.all([chosen, held]).then(([out]) => write(out))
+      held = turn
+      await turn
+      if (held === turn) held = null
     },
     nextLine() {
       const line = lines.shift()

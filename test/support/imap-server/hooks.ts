@@ -1,6 +1,8 @@
 /** How a test plays a server that misbehaves. Hooks may be exchanged while the server runs. */
 import type { Folder, User } from './mailbox.ts'
 
+type Sent = Buffer | string | null
+
 /** What a hook sees of a command. */
 export interface HookCall {
   readonly connection: number
@@ -32,6 +34,9 @@ export interface Hooks {
   readonly greeting?: (connection: number) => string | null
   /** undefined = runs as usual; {} = the command is swallowed: no answer ever. */
   readonly command?: (call: HookCall) => HookAnswer | undefined
-  /** Every response that goes out, with its CRLF and literals: something else instead, or null = it is dropped. */
-  readonly send?: (response: Buffer, call: HookCall | null) => Buffer | string | null
+  /**
+   * Every response that goes out, with its CRLF and literals: something else instead, or null = it is dropped. A promise holds it,
+   * and all that the connection sends after it. `call` = the command under way, IDLE too; null = none.
+   */
+  readonly send?: (response: Buffer, call: HookCall | null) => Sent | Promise<Sent>
 }
