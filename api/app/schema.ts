@@ -5,7 +5,10 @@ import { filledText, integer, limit, offset, timestamp, url } from '../values.ts
 import { deliveriesQuery, deliveryView } from '../lite/webhooks/schema.ts'
 
 export const statusCallbackView = z
-  .object({ status_callback_url: z.string().nullable(), resource_url: z.string() })
+  .object({
+    status_callback_url: z.string().meta({ description: 'empty when there is none' }),
+    resource_url: z.string(),
+  })
   .meta({
     examples: [{ status_callback_url: 'https://app.example.com/status', resource_url: examples.urls.statusCallback }],
   })
@@ -46,7 +49,11 @@ export const webhookLogQuery = z.object({
 
 export const callLogQuery = z.object({
   request_method: filledText.optional().meta({ description: 'only calls with this HTTP method', examples: ['GET'] }),
-  request_path: filledText.optional().meta({ description: 'the whole path, as it was sent' }),
+  request_path: filledText.optional().meta({
+    description:
+      'the whole path, as it was sent; or a regular expression (RE2) between slashes, which may match anywhere in it, without case',
+    examples: ['/lite/users', '/\\/messages$/'],
+  }),
   ...logQuery,
 })
 

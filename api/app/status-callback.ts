@@ -21,7 +21,7 @@ const get = defineRoute({
   async handler(_input, call) {
     // Not call.developer: that may be some seconds old.
     const developer = await call.engine.store.developers.get(call.developer.id)
-    return { status_callback_url: developer?.statusCallbackUrl ?? null, resource_url: ownUrl(call) }
+    return { status_callback_url: developer?.statusCallbackUrl ?? '', resource_url: ownUrl(call) }
   },
 })
 

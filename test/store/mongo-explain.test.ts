@@ -108,6 +108,8 @@ function reads(store: Store, mailbox: Mailbox, inbox: string): Record<string, ()
     'calls.list': () => store.calls.list({ developerId: developer.id, statusFrom: 400, path: '/lite/users' }, page),
     'calls.list by user': () =>
       store.calls.list({ developerId: developer.id, userId: user.id, from: epochStart }, page),
+    'calls.list before': () =>
+      store.calls.list({ developerId: developer.id, before: { at: epochStart, id: newId() } }, page),
     'calls.expire': () => store.calls.expire(epochStart - 1e9, 100),
   }
 }
@@ -171,6 +173,7 @@ const compared: Readonly<Record<string, readonly string[]>> = {
   'contacts.search': ['searchKey'],
   'tokens.list by user': ['version'],
   'calls.list': ['status', 'path'],
+  'calls.list before': ['$or'],
 }
 
 async function fill(store: Store): Promise<Mailbox> {

@@ -129,6 +129,8 @@ describe('plans of the embedded store', () => {
       tokensOfAccount: tokenList('d', { userId: 'u', accountId: 'a' }),
       providers: { sql: providerList },
       calls: callList({ developerId: 'd', statusFrom: 400 }, page),
+      callsBefore: callList({ developerId: 'd', before: { at: 3, id: 'i' } }, page),
+      callsOfUserBefore: callList({ developerId: 'd', userId: 'u', before: { at: 3, id: 'i' } }, page),
       callsOfUser: callList({ developerId: 'd', userId: 'u', from: 1, until: 2 }, page),
     }
     for (const [name, statement] of Object.entries(lists)) served(name, statement)

@@ -11,8 +11,10 @@ export const callOrder = { at: -1, _id: -1 } as const
 const stepRows = 1000
 
 export function callFilter(query: CallLogQuery): Filter<Doc<CallLogRecord>> {
-  const { developerId, userId, method, path } = query
-  const at = between(query.from, query.until)
+  const { developerId, userId, method, path, before } = query
+  // behind a row: no younger, and of the same moment those that follow it in the list
+  const until = before === undefined ? query.until : Math.min(query.until ?? before.at, before.at)
+  const at = between(query.from, until)
   const status = between(query.statusFrom, query.statusTo)
   return {
     developerId,
@@ -21,6 +23,7 @@ export function callFilter(query: CallLogQuery): Filter<Doc<CallLogRecord>> {
     ...(status ? { status } : {}),
     ...(method === undefined ? {} : { method }),
     ...(path === undefined ? {} : { path }),
+    ...(before === undefined ? {} : { $or: [{ at: { $lt: before.at } }, { _id: { $lt: before.id } }] }),
   }
 }
 

@@ -171,6 +171,8 @@ export interface CallLogQuery {
   readonly statusTo?: number
   readonly method?: string
   readonly path?: string
+  /** Those behind this one in the list. */
+  readonly before?: Pick<CallLogRecord, 'at' | 'id'>
 }
 
 export interface CallLogStore {

@@ -7,7 +7,7 @@ import { deleteWhere } from './deletes.ts'
 import type { Value } from './statements.ts'
 
 export function callList(query: CallLogQuery, page: Page): Sql {
-  const conditions: readonly (readonly [string, Value | undefined])[] = [
+  const conditions: readonly (readonly [string, ...(Value | undefined)[]])[] = [
     ['developer_id = ?', query.developerId],
     ['user_id = ?', query.userId],
     ['at >= ?', query.from],
@@ -16,11 +16,12 @@ export function callList(query: CallLogQuery, page: Page): Sql {
     ['status <= ?', query.statusTo],
     ['method = ?', query.method],
     ['path = ?', query.path],
+    ['(at, id) < (?, ?)', query.before?.at, query.before?.id],
   ]
   const given = conditions.filter(([, value]) => value !== undefined)
   return {
     sql: `SELECT doc FROM calls WHERE ${given.map(([sql]) => sql).join(' AND ')} ORDER BY at DESC, id DESC LIMIT ? OFFSET ?`,
-    values: [...given.flatMap(([, value]) => value ?? []), page.limit, page.offset],
+    values: [...given.flatMap(([, ...some]) => some.map((value) => value ?? null)), page.limit, page.offset],
   }
 }
 

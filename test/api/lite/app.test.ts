@@ -24,12 +24,12 @@ suite('the application', () => {
   test('sets, shows and removes the status callback URL', async () => {
     const path = '/app/status_callback_url'
     const resource_url = `${rig.url}${path}`
-    assert.deepEqual(await rig.ok('GET', path), { status_callback_url: null, resource_url })
+    assert.deepEqual(await rig.ok('GET', path), { status_callback_url: '', resource_url })
     const url = 'http://127.0.0.1:9/status?x=1'
     assert.equal((await rig.ok('POST', path, { status_callback_url: url }))['success'], true)
     assert.deepEqual(await rig.ok('GET', path), { status_callback_url: url, resource_url })
     assert.deepEqual(await rig.ok('DELETE', path), { success: true })
-    assert.deepEqual(await rig.ok('GET', path), { status_callback_url: null, resource_url })
+    assert.deepEqual(await rig.ok('GET', path), { status_callback_url: '', resource_url })
     for (const body of [{}, { status_callback_url: '' }, { status_callback_url: 'mailto:x' }]) {
       assert.equal((await rig.call('POST', path, body)).status, 400)
     }
@@ -169,6 +169,28 @@ suite('the application', () => {
     const ofUser = await log(`&account_id=${box.userId}`)
     assert(ofUser.length > 0 && ofUser.every((one) => one['account_id'] === box.userId))
     assert.equal((await rig.list('/app/logs/calls?limit=2&offset=1')).length, 2)
+  })
+
+  test('the log of calls is searched by a regular expression over the path', async () => {
+    const [a, b] = ['regex-a', 'Regex-B'].map((name) => `/lite/users/${name}`)
+    for (const path of [a, b, a]) await rig.call('GET', path ?? '')
+    const log = async (expression: string, query = ''): Promise<unknown[]> =>
+      (await rig.list(`/app/logs/calls?limit=100&request_path=${encodeURIComponent(expression)}${query}`)).map(
+        (row) => row['request_path'],
+      )
+    await until('the calls', async () => (await log('/regex-[ab]$/')).length === 3)
+    // newest first, without case, anywhere in the path
+    assert.deepEqual(await log('/regex-[ab]$/'), [a, b, a])
+    assert.deepEqual(await log('/^/lite/users/REGEX-b$/'), [b])
+    assert.deepEqual(await log('/regex-[ab]$/', '&offset=1&limit=1'), [b])
+    assert.deepEqual(await log('/regex-[ab]$/', '&request_method=post'), [])
+    assert.deepEqual(await log('/^lite/'), [])
+    assert.deepEqual(await log(a ?? ''), [a, a])
+    for (const expression of ['/(/', '/a{1001}/', '//', `/${'x'.repeat(2000)}/`]) {
+      const answer = await rig.call('GET', `/app/logs/calls?request_path=${encodeURIComponent(expression)}`)
+      assert.equal(answer.status, 400, expression)
+      assert.match(String(answer.json['value']), /^request_path: /)
+    }
   })
 
   for (const path of [

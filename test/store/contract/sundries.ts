@@ -173,6 +173,24 @@ export function callsContract({ store }: Subject): void {
       assert.deepEqual(await list({ method: 'POST' }), [second])
       assert.deepEqual(await list({ path: '/lite/users/1' }), [third])
       assert.deepEqual(await list({ path: '/lite', userId }), [])
+      assert.deepEqual(await list({ before: third }), [second, first])
+      assert.deepEqual(await list({ before: second, userId, from: epochStart }), [first])
+      assert.deepEqual(await list({ before: first }), [])
+    })
+
+    test('of one moment is walked through without a loss or a repeat', async () => {
+      const developerId = newId()
+      const calls = Array.from({ length: 7 }, (_, index) => call(developerId, index < 5 ? 1 : 2))
+      await store.calls.append(calls)
+      const whole = await store.calls.list({ developerId }, { limit: 9, offset: 0 })
+      const walked: CallLogRecord[] = []
+      for (let before: CallLogRecord | undefined; walked.length <= calls.length; before = walked.at(-1)) {
+        const query = { developerId, ...(before === undefined ? {} : { before }) }
+        const page = await store.calls.list(query, { limit: 2, offset: 0 })
+        walked.push(...page)
+        if (page.length < 2) break
+      }
+      assert.deepEqual(walked, whole)
     })
 
     test('expires in steps', async () => {
