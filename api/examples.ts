@@ -268,7 +268,7 @@ export const discovery = {
   resource_url: `${base}/lite/discovery?email=anna%40example.com`,
   type: 'generic',
   imap: { server: 'imap.example.com', username: 'anna@example.com', port: 993, use_ssl: true, oauth: false },
-  documentation: [],
+  documentation: [{ description: 'Set up your mail program', url: 'https://help.example.com/imap' }],
 } as const
 
 export const provider = {

@@ -3,7 +3,7 @@
  * domain's /.well-known. Only https, since a password is going to follow the answer.
  */
 import type { HttpClient } from '../net/http.ts'
-import type { Settings } from './settings.ts'
+import type { HelpPage, Settings } from './settings.ts'
 import { readXml, type XmlElement } from './xml.ts'
 
 export interface AutoconfigDeps {
@@ -55,13 +55,13 @@ export function settingsIn(file: string): Settings[] {
   const root = readXml(file)
   if (root?.name !== 'clientConfig') return []
   const found = childrenOf(root, 'emailProvider').flatMap((provider) => {
-    const documentation = childrenOf(provider, 'documentation').flatMap(({ attributes }) => webPage(attributes['url']))
+    const documentation = childrenOf(provider, 'documentation').flatMap(helpPage)
     return childrenOf(provider, 'incomingServer').flatMap((server) => settingsOf(server, documentation))
   })
   return found.sort((left, right) => Number(right.useSsl) - Number(left.useSsl))
 }
 
-function settingsOf(server: XmlElement, documentation: readonly string[]): Settings[] {
+function settingsOf(server: XmlElement, documentation: readonly HelpPage[]): Settings[] {
   const host = textOf(server, 'hostname').toLowerCase()
   const port = Number(textOf(server, 'port'))
   const username = textOf(server, 'username')
@@ -85,6 +85,12 @@ function textOf(element: XmlElement, name: string): string {
   return childrenOf(element, name)[0]?.text ?? ''
 }
 
-function webPage(url: string | undefined): string[] {
-  return url !== undefined && /^https?:\/\//i.test(url) && URL.canParse(url) ? [url] : []
+/** Described in several languages, or in none. */
+function helpPage(element: XmlElement): HelpPage[] {
+  const { url } = element.attributes
+  if (url === undefined || !/^https?:\/\//i.test(url) || !URL.canParse(url)) return []
+  const texts = childrenOf(element, 'descr')
+  const english = texts.find(({ attributes }) => /^en\b/i.test(attributes['lang'] ?? ''))
+  const description = (english ?? texts[0])?.text.replaceAll(/\s+/g, ' ') ?? ''
+  return [{ description, url }]
 }

@@ -2,6 +2,8 @@
  * Hosted mail providers that are known by name: their IMAP servers and the domains of their addresses. One table serves
  * discovery (settings from an address) and labels (`<local part>::<provider>`).
  */
+import type { HelpPage } from './settings.ts'
+
 export interface ProviderFacts {
   /** The type that discovery answers and the second half of a label. */
   readonly name: string
@@ -15,7 +17,16 @@ export interface ProviderFacts {
   readonly domains: readonly string[]
   /** MX hosts end in one of these: custom domains hosted there. */
   readonly mxSuffixes: readonly string[]
-  readonly documentation: readonly string[]
+  readonly documentation: readonly HelpPage[]
+}
+
+const helpOfGmail = {
+  description: 'Add Gmail to another email client',
+  url: 'https://support.google.com/mail/answer/7126229',
+}
+const helpOfOutlook = {
+  description: 'POP, IMAP and SMTP settings for Outlook.com',
+  url: 'https://support.microsoft.com/office/d088b986-291d-42b8-9564-9c414e2aa040',
 }
 
 function provider(
@@ -41,12 +52,12 @@ function provider(
 export const providers: readonly ProviderFacts[] = [
   provider('gmail', 'imap.gmail.com', ['gmail.com', 'googlemail.com'], {
     oauth: true,
-    documentation: ['https://support.google.com/mail/answer/7126229'],
+    documentation: [helpOfGmail],
   }),
   provider('googleapps', 'imap.gmail.com', [], {
     oauth: true,
     mxSuffixes: ['.google.com', '.googlemail.com'],
-    documentation: ['https://support.google.com/mail/answer/7126229'],
+    documentation: [helpOfGmail],
   }),
   provider(
     'outlook',
@@ -66,13 +77,13 @@ export const providers: readonly ProviderFacts[] = [
     ],
     {
       oauth: true,
-      documentation: ['https://support.microsoft.com/office/d088b986-291d-42b8-9564-9c414e2aa040'],
+      documentation: [helpOfOutlook],
     },
   ),
   provider('office365', 'outlook.office365.com', [], {
     oauth: true,
     mxSuffixes: ['.mail.protection.outlook.com'],
-    documentation: ['https://support.microsoft.com/office/d088b986-291d-42b8-9564-9c414e2aa040'],
+    documentation: [helpOfOutlook],
   }),
   provider(
     'yahoo',

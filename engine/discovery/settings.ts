@@ -1,3 +1,10 @@
+/** A web page of the provider about its settings. */
+export interface HelpPage {
+  /** In English where there is a choice; may be empty. */
+  readonly description: string
+  readonly url: string
+}
+
 /** IMAP settings as the look-ups find them: of a domain, so that they serve all its addresses. */
 export interface Settings {
   readonly server: string
@@ -7,7 +14,7 @@ export interface Settings {
   readonly oauth: boolean
   /** May hold %EMAILADDRESS%, %EMAILLOCALPART% and %EMAILDOMAIN%. */
   readonly username: string
-  readonly documentation: readonly string[]
+  readonly documentation: readonly HelpPage[]
 }
 
 export function usernameFor(settings: Pick<Settings, 'username'>, email: string): string {

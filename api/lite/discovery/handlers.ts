@@ -34,7 +34,7 @@ function present(settings: DiscoveredSettings, email: string, baseUrl: string): 
     resource_url: `${baseUrl}${path}?email=${encodeURIComponent(email)}`,
     type: settings.type,
     imap: { server, username, port, use_ssl: useSsl, oauth },
-    documentation: [...settings.documentation],
+    documentation: settings.documentation.map(({ description, url }) => ({ description, url })),
   }
 }
 

@@ -16,7 +16,9 @@ export const discoveryView = z
       use_ssl: z.boolean(),
       oauth: z.boolean(),
     }),
-    documentation: z.array(z.string()),
+    documentation: z
+      .array(z.object({ description: z.string(), url: z.string() }))
+      .meta({ description: 'pages of the provider about its settings' }),
   })
   .meta({ id: 'Discovery', examples: [examples.discovery] })
 

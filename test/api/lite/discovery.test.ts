@@ -25,7 +25,10 @@ suite('discovery over the API', () => {
     resource_url: `${rig.url}/lite/discovery?email=${encodeURIComponent(email)}`,
     type,
     imap: { server, username: email, port: 993, use_ssl: true, oauth: type === 'gmail' },
-    documentation: type === 'gmail' ? ['https://support.google.com/mail/answer/7126229'] : [],
+    documentation:
+      type === 'gmail'
+        ? [{ description: 'Add Gmail to another email client', url: 'https://support.google.com/mail/answer/7126229' }]
+        : [],
   })
 
   test('answers the best settings, or all with list=1', async () => {

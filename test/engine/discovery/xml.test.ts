@@ -89,7 +89,9 @@ suite('XML', () => {
 
 const file = (servers: string): string =>
   `<?xml version="1.0"?><clientConfig version="1.1"><emailProvider id="x.example"><domain>x.example</domain>${servers}` +
-  '<documentation url="https://help.x.example/imap"/><documentation url="javascript:alert(1)"/></emailProvider></clientConfig>'
+  '<documentation url="https://help.x.example/imap"><descr lang="de">Mit  IMAP</descr><descr lang="en">Set up\n  IMAP</descr></documentation>' +
+  '<documentation url="https://help.x.example/fr"><descr lang="fr">Réglages &amp; aide</descr><descr lang="es">Ajustes</descr></documentation>' +
+  '<documentation url="https://help.x.example/none"/><documentation url="javascript:alert(1)"><descr lang="en">no</descr></documentation></emailProvider></clientConfig>'
 
 const server = (host: string, port: string, socket: string, more = '', type = 'imap'): string =>
   `<incomingServer type="${type}"><hostname>${host}</hostname><port>${port}</port><socketType>${socket}</socketType>${more}</incomingServer>`
@@ -108,7 +110,11 @@ suite('Autoconfig files', () => {
           ),
       ),
     )
-    const documentation = ['https://help.x.example/imap']
+    const documentation = [
+      { description: 'Set up IMAP', url: 'https://help.x.example/imap' },
+      { description: 'Réglages & aide', url: 'https://help.x.example/fr' },
+      { description: '', url: 'https://help.x.example/none' },
+    ]
     assert.deepEqual(settings, [
       { server: 'imap.x.example', port: 993, useSsl: true, oauth: true, username: '%EMAILADDRESS%', documentation },
       { server: 'imap.x.example', port: 143, useSsl: false, oauth: false, username: '%EMAILLOCALPART%', documentation },
