@@ -7,14 +7,21 @@ import type { Input } from './route.ts'
 
 export type AnyInput = Input<z.ZodType, z.ZodType, z.ZodType>
 
-/** Query and body schemas both see all values, the body's over the query's: parameters of a write may come in either. */
+/**
+ * Query and body schemas both see all values, the body's over the query's: parameters of a write may come in either. What is read
+ * takes no empty value: such a parameter is not given. In a write it is a value, which often removes something.
+ */
 export function readInput({ route, parameters }: Match, values: Exchange['values']): AnyInput {
   const { path, query, body } = route.request
   return {
     path: parse(path, parameters),
-    query: parse(query, values),
+    query: parse(query, route.method === 'GET' ? withoutEmpty(values) : values),
     body: parse(body, values),
   }
+}
+
+function withoutEmpty(values: Exchange['values']): Exchange['values'] {
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== ''))
 }
 
 function parse(schema: z.ZodType | undefined, values: Readonly<Record<string, unknown>>): unknown {

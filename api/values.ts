@@ -79,6 +79,23 @@ export const flag = documented(
   { type: 'integer', enum: [0, 1] },
 )
 
+/** One of a few words, in any case; gives it as it stands here. */
+export function choice<const T extends string>(words: readonly T[], problem = `expected ${inWords(words)}`) {
+  const schema = z.string({ error: problem }).transform((value, context) => {
+    const wanted = value.trim().toLowerCase()
+    const word = words.find((one) => one.toLowerCase() === wanted)
+    if (word !== undefined) return word
+    context.addIssue({ code: 'custom', message: problem })
+    return z.NEVER
+  })
+  return documented(schema, { type: 'string', enum: words })
+}
+
+/** 'a, b or c' */
+function inWords(words: readonly string[]): string {
+  return words.length < 2 ? words.join('') : `${words.slice(0, -1).join(', ')} or ${words.at(-1) ?? ''}`
+}
+
 /** `include_headers`, `include_header`: false, '1' (parsed) or 'raw'. */
 export const headerMode = documented(
   z.union([z.boolean(), z.number(), z.string()], { error: 'expected 0, 1 or raw' }).transform((value, context) => {
@@ -200,7 +217,7 @@ export const email = documented(
   { type: 'string', format: 'email' },
 )
 
-export const sortOrder = z.enum(['asc', 'desc'], { error: 'expected asc or desc' })
+export const sortOrder = choice(['asc', 'desc'])
 
 /** Names of a person, on users and connect tokens. */
 export const personNames = {
@@ -208,7 +225,7 @@ export const personNames = {
   last_name: nameText.optional().meta({ description: 'last name of the user; empty removes it', examples: ['Berg'] }),
 }
 
-export const accountStatus = z.enum(['OK', 'DISABLED'], { error: 'expected OK or DISABLED' })
+export const accountStatus = choice(['OK', 'DISABLED'])
 
 /** `status` and `status_ok` (1 = OK, 0 = DISABLED) of the user and account lists: spread into a query schema. */
 export const statusFilter = {

@@ -1,9 +1,9 @@
 /** The parameters of a mailbox, the same for users and email accounts: settings and a password or an OAuth grant. */
-import { z } from 'zod'
+import type { z } from 'zod'
 import { badParameter, type AccountInput, type Credential } from '../../engine/index.ts'
-import { email, flag, lineText, port, urlOrEmpty } from '../values.ts'
+import { choice, email, flag, lineText, port, urlOrEmpty } from '../values.ts'
 
-const type = z.enum(['imap', 'IMAP'], { error: 'the only supported type is imap' })
+const type = choice(['imap'], 'the only supported type is imap')
 
 const together =
   'A new email account takes email, server, username, use_ssl and port together, and a password or both provider_* parameters.'

@@ -1,7 +1,9 @@
 /** The OAuth 2.0 providers that a developer may register a consumer key for, under the interface's names and the clients'. */
 import type { Config } from '../config.ts'
 
-export const providerTypes = ['PROVIDER_A_OAUTH2', 'PROVIDER_B_CONNECT', 'GMAIL_OAUTH2', 'MSLIVECONNECT'] as const
+const namesOfA = ['PROVIDER_A_OAUTH2', 'GMAIL_OAUTH2', 'GMAIL'] as const
+const namesOfB = ['PROVIDER_B_CONNECT', 'MSLIVECONNECT'] as const
+export const providerTypes = [...namesOfA, ...namesOfB] as const
 export type ProviderType = (typeof providerTypes)[number]
 
 export interface ProviderEndpoints {
@@ -31,7 +33,7 @@ export function endpointsOf(
   type: string,
   config: Pick<Config, 'MAILROOM_OAUTH_TOKEN_URL_A' | 'MAILROOM_OAUTH_TOKEN_URL_B'>,
 ): ProviderEndpoints {
-  const isA = type === 'PROVIDER_A_OAUTH2' || type === 'GMAIL_OAUTH2'
+  const isA = (namesOfA as readonly string[]).includes(type)
   const facts = isA ? known.a : known.b
   const override = isA ? config.MAILROOM_OAUTH_TOKEN_URL_A : config.MAILROOM_OAUTH_TOKEN_URL_B
   return override === null ? facts : { ...facts, token: override }

@@ -1,7 +1,7 @@
 /** Contacts on the wire. */
 import { z } from 'zod'
 import * as examples from '../../examples.ts'
-import { limitOf, offset, sortOrder } from '../../values.ts'
+import { choice, limitOf, offset, sortOrder } from '../../values.ts'
 
 export const contactView = z
   .object({
@@ -24,9 +24,7 @@ export const listAnswer = z
   .object({ contacts: z.array(contactView) })
   .meta({ examples: [{ contacts: [examples.contact] }] })
 
-const sortBy = z.enum(['total_count', 'direct_count', 'indirect_count'], {
-  error: 'expected total_count, direct_count or indirect_count',
-})
+const sortBy = choice(['total_count', 'direct_count', 'indirect_count'])
 
 export const listQuery = z.object({
   sort_by: sortBy.default('total_count').meta({

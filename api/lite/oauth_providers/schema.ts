@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { providerTypes } from '../../../engine/index.ts'
 import * as examples from '../../examples.ts'
-import { lineText } from '../../values.ts'
+import { choice, lineText } from '../../values.ts'
 
 export const providerView = z
   .object({
@@ -15,9 +15,10 @@ export const providerView = z
   .meta({ id: 'OAuthProvider', examples: [examples.provider] })
 
 export const createBody = z.object({
-  type: z.enum(providerTypes, { error: `expected ${providerTypes.join(', ')}` }).meta({
+  type: choice(providerTypes).meta({
     description:
-      '`GMAIL_OAUTH2` and `PROVIDER_A_OAUTH2` are the same provider, `MSLIVECONNECT` and `PROVIDER_B_CONNECT` too',
+      '`GMAIL_OAUTH2`, `GMAIL` and `PROVIDER_A_OAUTH2` are the same provider, `MSLIVECONNECT` and `PROVIDER_B_CONNECT` too. ' +
+      'The provider is answered under the name that was registered, in capitals',
     examples: ['GMAIL_OAUTH2'],
   }),
   provider_consumer_key: lineText.meta({

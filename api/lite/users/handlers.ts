@@ -23,7 +23,10 @@ const list = defineRoute({
   async handler({ query }, call) {
     const { store } = call.engine
     const status = wantedStatus(query)
-    const filter = { ...(query.email ? { email: query.email } : {}), ...(status === undefined ? {} : { status }) }
+    const filter = {
+      ...(query.email === undefined ? {} : { email: query.email }),
+      ...(status === undefined ? {} : { status }),
+    }
     const users = await store.users.list(call.developer.id, filter, query)
     const accounts = Map.groupBy(
       await store.accounts.listByUsers(users.map((user) => user.id)),

@@ -2,7 +2,18 @@
 import { z } from 'zod'
 import { filterParameters, type FilterParameter } from '../../../engine/index.ts'
 import * as examples from '../../examples.ts'
-import { filledText, flag, headerMode, limitOf, offset, text, timestamp, url, urlOrEmpty } from '../../values.ts'
+import {
+  choice,
+  filledText,
+  flag,
+  headerMode,
+  limitOf,
+  offset,
+  text,
+  timestamp,
+  url,
+  urlOrEmpty,
+} from '../../values.ts'
 
 const filterKeys: readonly FilterParameter[] = Object.values(filterParameters)
 
@@ -49,8 +60,7 @@ const shared = {
   include_body: flag
     .optional()
     .meta({ description: '1 = callbacks carry the text of the message, text/plain first; what is too large is cut' }),
-  body_type: z
-    .enum(['text/plain', 'text/html', ''], { error: 'expected text/plain or text/html' })
+  body_type: choice(['text/plain', 'text/html', ''], 'expected text/plain or text/html')
     .optional()
     .meta({
       description: 'with include_body: only body parts of this MIME type; empty or absent = both',
@@ -140,6 +150,9 @@ export const editAnswer = z
   .object({ success: z.boolean(), resource_url: z.string() })
   .meta({ examples: [{ success: true, resource_url: examples.urls.webhook }] })
 
+const kinds = ['message', 'status', 'failure', 'sync', 'test'] as const
+const states = ['pending', 'delivered', 'failed', 'skipped'] as const
+
 export const deliveryView = z
   .object({
     delivery_id: z.string(),
@@ -148,9 +161,9 @@ export const deliveryView = z
       .string()
       .nullable()
       .meta({ description: 'where the last attempt went, or the first one will go; null = nowhere any more' }),
-    kind: z.enum(['message', 'status', 'failure', 'sync', 'test']),
+    kind: z.enum(kinds),
     event: z.string().nullable(),
-    state: z.enum(['pending', 'delivered', 'failed', 'skipped']),
+    state: z.enum(states),
     reason: z.string().nullable(),
     account_id: z.string().nullable(),
     message_id: z.string().nullable(),
@@ -171,19 +184,12 @@ export const deliveryView = z
   })
   .meta({ id: 'Delivery', examples: [examples.delivery] })
 
-const kinds = z.enum(['message', 'status', 'failure', 'sync', 'test'], {
-  error: 'expected message, status, failure, sync or test',
-})
-const states = z.enum(['pending', 'delivered', 'failed', 'skipped'], {
-  error: 'expected pending, delivered, failed or skipped',
-})
-
 export const deliveriesQuery = z.object({
-  state: states.optional().meta({
+  state: choice(states).optional().meta({
     description:
       'only callbacks that are `pending`, `delivered`, `failed` (given up) or `skipped` (not sent, see reason)',
   }),
-  kind: kinds.optional().meta({ description: 'only callbacks of this kind' }),
+  kind: choice(kinds).optional().meta({ description: 'only callbacks of this kind' }),
   message_id: filledText.optional().meta({ description: 'of the API, or a Message-ID' }),
   timestamp_after: timestamp.optional().meta({ description: 'only events of this Unix timestamp in seconds or later' }),
   timestamp_before: timestamp

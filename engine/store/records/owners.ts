@@ -152,7 +152,7 @@ export interface OAuthProviderRecord {
   readonly sealedSecret: string
   /** 'abc[...]xyz' as shown. */
   readonly shownSecret: string
-  /** As registered: PROVIDER_A_OAUTH2, PROVIDER_B_CONNECT, GMAIL_OAUTH2 or MSLIVECONNECT. */
+  /** As registered: one of providerTypes. */
   readonly type: string
   readonly createdAt: number
 }

@@ -37,6 +37,16 @@ const cases: readonly Case[] = [
     ['2', null, 'x'],
   ],
   [
+    'choice',
+    values.choice(['asc', 'Desc']),
+    [
+      ['asc', 'asc'],
+      ['ASC', 'asc'],
+      [' dEsC ', 'Desc'],
+    ],
+    ['', 'ascending', null, 1, true, ['asc']],
+  ],
+  [
     'text',
     values.text,
     [
@@ -194,7 +204,7 @@ const cases: readonly Case[] = [
       ['OK', 'OK'],
       ['DISABLED', 'DISABLED'],
     ],
-    ['ok', ''],
+    ['okay', ''],
   ],
 ]
 

@@ -98,6 +98,7 @@ suite('contacts', () => {
     const order = async (query: string) => (await emails(query)).map((email) => email.charAt(0)).join('')
     assert.equal(await order(''), 'zbec')
     assert.equal(await order('?sort_order=asc'), 'cebz')
+    assert.equal(await order('?sort_order=ASC&sort_by=Total_Count'), 'cebz')
     assert.equal(await order('?sort_by=indirect_count&sort_order=desc'), 'bezc')
     assert.equal(await order('?sort_by=indirect_count&sort_order=asc'), 'czeb')
     assert.match(await order('?sort_by=direct_count'), /^eb(zc|cz)$/)

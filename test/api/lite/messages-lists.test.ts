@@ -159,6 +159,21 @@ suite('lists on Dovecot', needs('dovecot'), () => {
     }
   })
 
+  test('empty filters are none, and the order is taken in any case', async () => {
+    const whole = subjects(await list({}))
+    const names =
+      'delimiter subject email to from cc bcc date_before date_after include_body sort_order limit offset body_type'
+    const empty = Object.fromEntries(
+      `${names} include_headers include_flags body_search_string`.split(' ').map((name) => [name, '']),
+    )
+    for (const inFolder of [false, true]) assert.deepEqual(subjects(await list(empty, inFolder)), whole)
+    assert.deepEqual(subjects(await list({ folder: '', from: ',' })), whole)
+    const oldest = subjects(await list({ sort_order: 'asc' }))
+    assert.notDeepEqual(oldest, whole)
+    assert.deepEqual(subjects(await list({ sort_order: 'Asc' })), oldest)
+    assert.deepEqual(subjects(await list({ sort_order: 'DESC' })), whole)
+  })
+
   test('the limit is 25 unless said, at most 100; times are inclusive', async () => {
     assert.equal((await rig.list(base(false))).length, 25)
     for (const wrong of [

@@ -25,11 +25,18 @@ suite('OAuth providers', () => {
   const register = (key: string, type = 'PROVIDER_A_OAUTH2'): Promise<Json> =>
     rig.ok('POST', base, { type, provider_consumer_key: key, provider_consumer_secret: secret })
 
-  for (const type of ['PROVIDER_A_OAUTH2', 'PROVIDER_B_CONNECT', 'GMAIL_OAUTH2', 'MSLIVECONNECT']) {
-    test(`${type} is answered as it was registered, its secret abbreviated`, async () => {
-      const key = `${type}.apps.example/1`
+  for (const [type, sent] of [
+    ['PROVIDER_A_OAUTH2'],
+    ['PROVIDER_B_CONNECT'],
+    ['GMAIL_OAUTH2'],
+    ['MSLIVECONNECT'],
+    ['GMAIL'],
+    ['GMAIL_OAUTH2', 'gmail_oauth2'],
+  ] as const) {
+    test(`${sent ?? type} is answered as it was registered, its secret abbreviated`, async () => {
+      const key = `${sent ?? type}.apps.example/1`
       const resource_url = `${rig.url}${base}/${encodeURIComponent(key)}`
-      assert.deepEqual(await register(key, type), { success: true, provider_consumer_key: key, resource_url })
+      assert.deepEqual(await register(key, sent ?? type), { success: true, provider_consumer_key: key, resource_url })
       const view = { type, provider_consumer_key: key, provider_consumer_secret: 'GOC[...]xyz', resource_url }
       assert.deepEqual(await rig.ok('GET', `${base}/${encodeURIComponent(key)}`), view)
       assert.deepEqual((await rig.list(base)).at(-1), view)
@@ -97,7 +104,7 @@ suite('OAuth providers', () => {
   })
 
   test('an account logs in by XOAUTH2, and a rotated refresh token is stored', async () => {
-    await register('client')
+    await register('client', 'GMAIL')
     rig.imap.addUser('olga@mail.example', { accessToken: 'access-olga', password: 'not used' })
     endpoint.answer(({ refresh_token: token }) => granted(`access-olga`, { refresh_token: `${String(token)}+` }))
     const made = await oauthUser('olga')

@@ -1,0 +1,45 @@
+/** An empty value of a read's parameter is no value, whichever parameter and route it is. */
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { z } from 'zod'
+import { isAppError } from '../../../engine/index.ts'
+import type { Route } from '../../../api/route.ts'
+import { resourceRoutes } from '../../../api/routes.ts'
+import { readInput } from '../../../api/validate.ts'
+
+type Values = Readonly<Record<string, unknown>>
+
+function read(route: Route, query: z.ZodType, values: Values): unknown {
+  return readInput({ route: { ...route, request: { query } }, parameters: {} }, values).query
+}
+
+suite('empty values of parameters that are read', () => {
+  const reads = resourceRoutes.flatMap((route) => {
+    const { query } = route.request
+    return route.method === 'GET' && query instanceof z.ZodObject ? [{ route, query }] : []
+  })
+
+  test('are there in many routes', () => assert(reads.length > 20, `${reads.length}`))
+
+  for (const { route, query } of reads) {
+    const examples = { email: 'anna@example.com', expires: '1', signature: 'x', webhook_id: 'w' }
+    const names = Object.keys(query.shape)
+    const required: Values = Object.fromEntries(Object.entries(examples).filter(([name]) => names.includes(name)))
+    test(`${route.path}: ${names.join(', ')}`, () => {
+      for (const name of names) {
+        const without = Object.fromEntries(Object.entries(required).filter(([other]) => other !== name))
+        let wanted: unknown
+        try {
+          wanted = read(route, query, without)
+        } catch {
+          assert.throws(
+            () => read(route, query, { ...without, [name]: '' }),
+            (error) => isAppError(error, 'bad_request') && error.message === `${name}: is required`,
+          )
+          continue
+        }
+        assert.deepEqual(read(route, query, { ...without, [name]: '' }), wanted, name)
+      }
+    })
+  }
+})
