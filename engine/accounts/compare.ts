@@ -79,7 +79,7 @@ async function storeFlags(context: SyncContext, folderId: string, { flags: seen,
     const cursor = cursorOf(state, folderId)
     const known = await knownWithin(context, folderId, cursor, Math.min(...uids), Math.max(...uids))
     const changed = seen.flatMap((one) => known.get(one.uid)?.messageId ?? [])
-    const rows = await rowsById(context, changed.length > window ? [] : changed)
+    const rows = await rowsById(context, changed)
     const plan = { account: state.account, folder, uidValidity: cursor.uidValidity, own: state.own, now: deps.now() }
     const { updates, changes, unsure } = planFlags(plan, seen, known, rows, asked)
     sure = !unsure
@@ -157,10 +157,12 @@ async function takeOut(
     const page = vanished.slice(start, start + batch)
     await state.commit(folderId, async (folder) => {
       const messages = exists + (await placedStill(context, folderId, leaving))
+      // The first page takes all of them off the counts: of the next it looks as if they were off already.
+      const gone = start === 0 ? unseenGone(folder, messages, vanished, known) : 0
       return {
         cursor: { ...cursorOf(state, folderId), exists, syncedAt: deps.now() },
         vanished: page,
-        counts: { messages, unseen: Math.max(0, folder.unseen - unseenGone(folder, messages, page, known)) },
+        counts: { messages, unseen: Math.max(0, folder.unseen - gone) },
       }
     })
   }

@@ -43,7 +43,10 @@ export const modules = {
   },
   plan: { mutate: ['engine/accounts/plan.ts'], tests: ['test/engine/accounts/plan.test.ts'] },
   identity: { mutate: ['engine/accounts/identity.ts'], tests: ['test/engine/messages/identity.test.ts'] },
-  compare: { mutate: ['engine/accounts/compare.ts'], tests: ['test/engine/accounts/odd-answers.test.ts'] },
+  compare: {
+    mutate: ['engine/accounts/compare.ts'],
+    tests: ['test/engine/accounts/compare.test.ts', 'test/engine/accounts/odd-answers.test.ts'],
+  },
   steps: {
     mutate: ['engine/store/steps.ts', 'engine/store/contact-steps.ts'],
     tests: [

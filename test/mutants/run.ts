@@ -71,6 +71,8 @@ function shown({ fileName, location: { start, end }, replacement }: Mutant): str
 }
 
 mkdirSync('.stryker', { recursive: true })
+// The embedded store, wherever a test opens one.
+for (const name of ['MONGODB_URI', 'MAILROOM_TEST_STORE', 'MAILROOM_REQUIRE']) Reflect.deleteProperty(process.env, name)
 // The same files are loaded for every mutant.
 process.env['NODE_COMPILE_CACHE'] ??= resolve('.stryker/compiled')
 const summary: string[] = []
