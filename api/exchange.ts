@@ -19,6 +19,8 @@ export interface Exchange {
   refusal: AppError | null
   baseUrl: string
   query: readonly Pair[]
+  /** The body's bytes as they came, for signatures: dropped when it is known who calls. */
+  body: Buffer
   /** Pairs of a form-urlencoded body, for signatures. */
   form: readonly Pair[]
   /** Query and body, the body's values over the query's, the last value of a name over earlier ones. */

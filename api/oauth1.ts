@@ -2,7 +2,7 @@
  * Verification of OAuth 1.0a, two-legged (RFC 5849). Own code: no kept library verifies. Every refusal is a 401; a wrong
  * signature says the base string that was computed, so that the client's author can compare.
  */
-import { timingSafeEqual } from 'node:crypto'
+import { createHash, timingSafeEqual } from 'node:crypto'
 import { AppError, type Authenticated, type NonceStore } from '../engine/index.ts'
 import {
   baseString,
@@ -23,6 +23,8 @@ export interface SignedCall {
   /** The Authorization header when it is OAuth's, else null. */
   readonly header: string | null
   readonly query: readonly Pair[]
+  /** As it came; empty without one. */
+  readonly body: Buffer
   /** Pairs of an application/x-www-form-urlencoded body; empty for any other body. */
   readonly form: readonly Pair[]
 }
@@ -51,6 +53,8 @@ interface Claim {
   readonly signature: string
   /** null: PLAINTEXT may go without (RFC 5849 section 3.1). */
   readonly stamp: Stamp | null
+  /** What the client says of its body; null = nothing. */
+  readonly bodyHash: string | null
 }
 
 interface Stamp {
@@ -66,6 +70,7 @@ const protocolNames = [
   'oauth_nonce',
   'oauth_version',
   'oauth_token',
+  'oauth_body_hash',
 ] as const
 
 /** Longer ones are no nonces but an attempt to fill the store. */
@@ -88,6 +93,7 @@ export function createOAuthVerifier(deps: Deps): OAuthVerifier {
         checkSignature(call, pairs, claim, developer.secret)
         return developer
       })
+      if (claim.bodyHash !== null) checkBodyHash(call.body, claim.bodyHash)
       if (claim.stamp !== null) await checkNonce(claim.key, claim.stamp, deps)
       return found
     },
@@ -120,6 +126,7 @@ function readClaim(pairs: readonly Pair[]): Claim {
     key: required('oauth_consumer_key'),
     method,
     signature: required('oauth_signature'),
+    bodyHash: values.get('oauth_body_hash') ?? null,
     stamp:
       method === 'PLAINTEXT' && !values.has('oauth_timestamp') && !values.has('oauth_nonce')
         ? null
@@ -151,6 +158,16 @@ function checkSignature(call: SignedCall, pairs: readonly Pair[], claim: Claim, 
   throw new AppError('bad_signature', `oauth_signature is invalid; the server computed this base string: ${base}`, {
     details: { baseString: base },
   })
+}
+
+/**
+ * The extension for bodies that a signature does not cover (draft-eaton-oauth-bodyhash): the hash is signed like any parameter. It
+ * is SHA-1, or the signature method's own; clients differ, so its length says which.
+ */
+function checkBodyHash(body: Buffer, given: string): void {
+  const algorithm = Buffer.from(given, 'base64').length === 32 ? 'sha256' : 'sha1'
+  const hash = createHash(algorithm).update(body).digest('base64')
+  if (!sameText(hash, given)) throw refused('oauth_body_hash', `is not the ${algorithm} of the body that came`)
 }
 
 /** After the signature: nobody but the key's owner may spend nonces. */

@@ -21,13 +21,13 @@ const longestHeader = 8192
 export function authentication(deps: Deps): Middleware {
   return async (ctx, next) => {
     const { exchange } = ctx.state
-    if (exchange.auth === 'developer') {
-      try {
-        exchange.developer = (await identify(ctx, deps)).developer
-      } catch (error) {
-        // A signature over a body that cannot be read is wrong for that reason.
-        throw exchange.refusal ?? error
-      }
+    try {
+      if (exchange.auth === 'developer') exchange.developer = (await identify(ctx, deps)).developer
+    } catch (error) {
+      // A signature over a body that cannot be read is wrong for that reason.
+      throw exchange.refusal ?? error
+    } finally {
+      exchange.body = Buffer.alloc(0)
     }
     await next()
   }
@@ -41,13 +41,14 @@ async function identify(ctx: FrameContext, deps: Deps): Promise<Authenticated> {
   const tryKey: TryKey = (key, check) => deps.tries.run(address, key, check)
   if (/^basic$/i.test(scheme)) return byBasic(rest, deps, tryKey)
   if (/^bearer$/i.test(scheme)) return byBearer(rest, deps, tryKey)
-  const { target, baseUrl, query, form } = ctx.state.exchange
+  const { target, baseUrl, query, body, form } = ctx.state.exchange
   const call = {
     method: ctx.method,
     baseUrl,
     path: target.path,
     header: /^oauth$/i.test(scheme) ? header : null,
     query,
+    body,
     form,
   }
   if (isSigned(call)) return deps.oauth.verify(call, tryKey)

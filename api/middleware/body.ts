@@ -36,6 +36,7 @@ async function readValues({ req, res, state }: FrameContext, limitBytes: number)
   const values = record(exchange.query)
   if (hasBody(req)) {
     const body = await readBody(req, res, limitBytes)
+    exchange.body = body
     if (body.length > 0) await parseBody(req, body, (form) => (exchange.form = form), values)
   }
   return values

@@ -37,6 +37,7 @@ function openExchange(requestId: string, url: string): Exchange {
     refusal: null,
     baseUrl: '',
     query: [],
+    body: Buffer.alloc(0),
     form: [],
     values: {},
     developer: null,

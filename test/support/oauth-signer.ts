@@ -32,6 +32,8 @@ export interface Unsigned {
   readonly query?: readonly (readonly [string, string])[]
   /** Parameters of a form body. */
   readonly form?: readonly (readonly [string, string])[]
+  /** Of a body that is no form, sent beside; this signer signs no query and no form together with it. */
+  readonly bodyHash?: string
 }
 
 /** What to send: the target, headers, and the form body when there is one. */
@@ -47,13 +49,15 @@ export function sign(call: Unsigned, options: SignerOptions): Signed {
     consumer: { key: options.key, secret: options.secret },
     signature_method: signatureMethod,
     hash_function: (base, key) => hash(signatureMethod, base, key),
+    body_hash_function: () => call.bodyHash ?? '',
     parameter_seperator: options.separator ?? ', ',
     ...(options.realm === undefined ? {} : { realm: options.realm }),
   })
   if (options.timestamp !== undefined) signer.getTimeStamp = () => options.timestamp ?? 0
   if (options.nonce !== undefined) signer.getNonce = () => options.nonce ?? ''
   const parameters = gather([...(call.query ?? []), ...(call.form ?? [])])
-  const request = { url: call.baseUrl + call.path, method: call.method, data: parameters }
+  const hashed = call.bodyHash === undefined ? {} : { includeBodyHash: true }
+  const request = { url: call.baseUrl + call.path, method: call.method, data: parameters, ...hashed }
   const data = signer.authorize(request, options.emptyToken === true ? { key: '', secret: '' } : undefined)
   // The signer puts the call's own parameters into its answer.
   const protocol = Object.entries(data)
