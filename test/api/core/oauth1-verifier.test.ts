@@ -60,13 +60,23 @@ function arrived(call: Unsigned, options: Partial<SignerOptions> = {}): SignedCa
     header: headers.authorization ?? null,
     query: parsePairs(query, 'query'),
     form: parsePairs(body ?? '', 'body'),
+    body: Buffer.from(body ?? ''),
   }
 }
 
 /** A call with exactly these protocol parameters in its query. */
 function bare(parameters: Readonly<Record<string, string>>, more: Partial<SignedCall> = {}): SignedCall {
   const query = Object.entries(parameters)
-  return { method: 'GET', baseUrl: 'https://mail.example', path: '/', header: null, form: [], query, ...more }
+  return {
+    method: 'GET',
+    baseUrl: 'https://mail.example',
+    path: '/',
+    header: null,
+    form: [],
+    body: Buffer.alloc(0),
+    query,
+    ...more,
+  }
 }
 
 function refuses(work: Promise<unknown>, parameter: string, words = /./): Promise<void> {
