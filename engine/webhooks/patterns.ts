@@ -9,7 +9,6 @@ import { badParameter } from '../errors.ts'
 /** A compiled pattern: `whole` must cover the value, `within` may lie anywhere in it. */
 export interface Pattern {
   readonly source: string
-  readonly kind: 'text' | 'wildcard' | 'regex'
   matches(value: string): boolean
 }
 
@@ -106,7 +105,7 @@ function plain(source: string, anchoring: Anchoring): Pattern {
   const wanted = fold(source)
   const matches =
     anchoring === 'whole' ? (value: string) => fold(value) === wanted : (value: string) => fold(value).includes(wanted)
-  return { source, kind: 'text', matches }
+  return { source, matches }
 }
 
 function regex(parameter: string, source: string, at: number): Pattern {
@@ -114,7 +113,7 @@ function regex(parameter: string, source: string, at: number): Pattern {
   if (body === '') throw wrong(parameter, at, 'empty regular expression')
   try {
     const compiled = RE2JS.compile(body, flags)
-    return { source, kind: 'regex', matches: (value) => compiled.test(value.normalize('NFC')) }
+    return { source, matches: (value) => compiled.test(value.normalize('NFC')) }
   } catch (error) {
     if (!(error instanceof RE2JSException)) throw error
     throw wrong(parameter, at + 1 + offenceIn(body, error), describe(error))
@@ -139,7 +138,6 @@ function wildcard(parameter: string, { text, at }: Item, grammar: Grammar): Patt
   const literal = plain(text, grammar.anchoring)
   return {
     source: text,
-    kind: 'wildcard',
     matches: (value) => literal.matches(value) || compiled.test(value.normalize('NFC')),
   }
 }

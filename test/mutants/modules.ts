@@ -30,7 +30,11 @@ export const modules = {
   },
   match: {
     mutate: ['engine/webhooks/match.ts', 'engine/webhooks/patterns.ts'],
-    tests: ['test/engine/webhooks/match.test.ts'],
+    tests: [
+      'test/engine/webhooks/patterns.test.ts',
+      'test/engine/webhooks/verdicts.test.ts',
+      'test/engine/webhooks/match.test.ts',
+    ],
   },
   lanes: {
     mutate: ['engine/webhooks/lanes.ts', 'engine/webhooks/turns.ts', 'engine/accounts/lanes.ts'],

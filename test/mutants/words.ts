@@ -10,12 +10,14 @@ interface Node {
   readonly property?: Node
   readonly key?: Node
   readonly value?: Node
+  readonly test?: Node
   readonly arguments?: readonly Node[]
 }
 
 interface NodePath {
   readonly node: Node
   readonly parent?: Node
+  readonly parentPath?: NodePath | null
 }
 
 /** Which argument is the text. */
@@ -37,18 +39,24 @@ function isLogCall({ type, callee }: Node): boolean {
   return type === 'CallExpression' && (object?.name === 'log' || object?.property?.name === 'log')
 }
 
+/** `why: text`, or one of `why: condition ? text : text`. */
+function isWhy({ node, parent, parentPath }: NodePath): boolean {
+  if (parent?.type === 'ConditionalExpression' && parentPath) return parent.test !== node && isWhy(parentPath)
+  return parent?.type === 'ObjectProperty' && parent.key?.name === 'why' && parent.value === node
+}
+
 export const strykerPlugins = [
   {
     kind: 'Ignore',
     name: 'words',
     value: {
-      shouldIgnore({ node, parent }: NodePath): string | undefined {
+      shouldIgnore(path: NodePath): string | undefined {
+        const { node, parent } = path
         if (isLogCall(node)) return 'a log line'
         if (parent === undefined || !isText(node)) return undefined
         const at = textArgument[parent.callee?.name ?? '']
         if (at !== undefined && parent.arguments?.[at] === node) return 'the words of an error'
-        const isWhy = parent.type === 'ObjectProperty' && parent.key?.name === 'why' && parent.value === node
-        return isWhy ? 'the words of a verdict' : undefined
+        return isWhy(path) ? 'the words of a verdict' : undefined
       },
     },
   },

@@ -3,66 +3,13 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import fc from 'fast-check'
 import { isAppError } from '../../../engine/errors.ts'
-import type { MessageFacts, WebhookFilters } from '../../../engine/store/records.ts'
+import type { WebhookFilters } from '../../../engine/store/records.ts'
 import type { MessageEvent } from '../../../engine/webhooks/events.ts'
-import { type Known, compileMatcher } from '../../../engine/webhooks/match.ts'
+import { compileMatcher } from '../../../engine/webhooks/match.ts'
 import { compilePatterns } from '../../../engine/webhooks/patterns.ts'
 import { filterParameters } from '../../../engine/webhooks/types.ts'
-import { type Arrival, facts, messageOf } from './arrival.ts'
-
-const account = { id: 'a'.repeat(24), userId: 'b'.repeat(24) } as Parameters<typeof messageOf>[0]
-const attachment = {
-  index: 0,
-  section: '2',
-  type: 'application/pdf',
-  encoding: 'base64',
-  size: 1,
-  disposition: 'attachment',
-  contentId: null,
-  embedded: false,
-}
-
-const mail = facts('m1', {
-  subject: 'Rechnung Nr. 42 – Grüße',
-  addresses: {
-    from: [{ name: 'Ada Lovelace', email: 'ada@mail.example.org' }],
-    sender: [],
-    replyTo: [],
-    to: [
-      { name: 'Team, Sales', email: 'Sales@Example.com' },
-      { name: '', email: 'bob@bücher.example' },
-    ],
-    cc: [{ name: 'Élodie', email: 'elodie@example.net' }],
-    bcc: [],
-    returnPath: [],
-  },
-  inReplyTo: 'parent@example.com',
-  references: ['root@example.com', 'parent@example.com'],
-  threadId: 'feedfeedfeedfeed',
-  hostedThreadId: '1234567890123456789',
-  attachments: [
-    { ...attachment, fileName: 'Invoice-2024.PDF' },
-    { ...attachment, index: 1, fileName: 'report[1].doc' },
-  ],
-})
-
-interface Case {
-  readonly event?: Partial<MessageEvent>
-  readonly arrival?: Partial<Arrival>
-  readonly known?: Known
-  readonly facts?: MessageFacts
-  readonly more?: { receiveAllChanges?: boolean; receiveDrafts?: boolean }
-}
-
-function judge(filters: WebhookFilters, { event, arrival, known, facts: of = mail, more }: Case = {}) {
-  const message = messageOf(account, { facts: of, ...arrival }, 1, null)
-  const [place] = message.placements
-  assert.ok(place)
-  const { folderId, path, uid, flags } = place
-  const full: MessageEvent = { kind: 'received', first: true, folderId, path, uid, flags, ...event }
-  const matcher = compileMatcher({ filters, receiveAllChanges: false, receiveDrafts: false, ...more })
-  return matcher.judge(full, message, known)
-}
+import { facts, messageOf } from './arrival.ts'
+import { account, judge, mail } from './judging.ts'
 
 const table: readonly (readonly [keyof WebhookFilters, readonly string[], readonly string[]])[] = [
   [
