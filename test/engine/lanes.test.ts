@@ -31,6 +31,28 @@ suite('a lane', () => {
     assert.equal(lane.wanted('backfill'), false)
   })
 
+  test('says whether a task of some priority or a higher one waits, and how many there are', async () => {
+    const lane = createLane()
+    const first = gate()
+    const tasks = [lane.run('api', () => first.promise)]
+    assert.deepEqual([lane.pending, lane.wanted('backfill')], [1, false], 'under way is not waiting')
+    const kinds = ['backfill', 'live', 'stream', 'api'] as const
+    const wanted = kinds.map((kind, index) => {
+      tasks.push(lane.run(kind, () => Promise.resolve(undefined)))
+      assert.equal(lane.pending, index + 2)
+      return kinds.map((least) => lane.wanted(least))
+    })
+    assert.deepEqual(wanted, [
+      [true, false, false, false],
+      [true, true, true, false],
+      [true, true, true, false],
+      [true, true, true, true],
+    ])
+    first.open()
+    await Promise.all(tasks)
+    assert.equal(lane.pending, 0)
+  })
+
   test('never more at once than allowed, whatever fails', async () => {
     await fc.assert(
       fc.asyncProperty(

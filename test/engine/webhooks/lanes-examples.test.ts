@@ -100,6 +100,27 @@ suite('reading', () => {
     assert.equal(drained(lanes), '')
   })
 
+  test('the rows that were read last are known, twice as many as there is room for', () => {
+    const known = (...read: readonly string[]) => {
+      const lanes = createLanes(1)
+      for (const [seq, account] of read.entries()) {
+        lanes.endRead([row(account, seq)], { exceptAccounts: [], exceptHistorical: [], limit: 9 }, 10)
+        assert.equal(drained(lanes), `${account}${seq}`)
+      }
+      lanes.offer(row('a', 0))
+      return lanes.take(all) === null
+    }
+    assert.equal(known('a', 'b'), true)
+    assert.equal(known('a', 'b', 'c'), false, 'long ago: it is in memory no more')
+    const again = createLanes(1)
+    for (const one of [row('a', 0), row('b', 1), row('a', 0), row('c', 2)]) {
+      again.endRead([one], { exceptAccounts: [], exceptHistorical: [], limit: 9 }, 10)
+      drained(again)
+    }
+    again.offer(row('a', 0))
+    assert.equal(again.take(all), null, 'read twice, the last time lately')
+  })
+
   test('a row that is due later closes its account, and a historical one what is historical in it', () => {
     const late = (one: OutboxRecord, dueAt: number) => ({ ...one, dueAt })
     const lanes = upToDate(9, [
@@ -227,6 +248,14 @@ suite('a row that was just stored', () => {
     assert.equal(drained(few), 'c3 a0 b1', 'not while there is room for all')
   })
 
+  test('takes no place of others when it is historical itself', () => {
+    const lanes = upToDate(2)
+    for (const one of [row('a', 0, 1), row('b', 1, 1), row('c', 2, 1), row('a', 3, 1)]) lanes.offer(one)
+    assert.deepEqual([lanes.holds(row('a', 0, 1)), lanes.holds(row('b', 1, 1))], [true, true])
+    assert.equal(drained(lanes), 'a0 b1')
+    assert.equal(lanes.wantsRead(), true)
+  })
+
   test('of an account whose rows are not all here makes the historical ones before it give way', () => {
     const lanes = upToDate(2, [row('a', 0, 1), row('a', 1, 1)])
     lanes.offer(row('a', 2, 1))
@@ -266,7 +295,7 @@ suite('waiting', () => {
     assert.deepEqual(exceptions(lanes), [[], ['a']])
     lanes.offer(row('a', 4))
     lanes.release(100)
-    assert.equal(lanes.nextRelease(), null)
+    assert.deepEqual([lanes.nextRelease(), lanes.wantsRead()], [null, false])
     assert.equal(drained(lanes), 'a4')
     assert.equal(lanes.wantsRead(), true, 'the historical ones that were kept back')
   })
@@ -316,11 +345,28 @@ suite('waiting', () => {
     assert.equal(drained(lanes), '', 'it has gone out')
   })
 
+  test('what is over for an account that is here no more changes nothing', () => {
+    const lanes = upToDate(9, [row('a', 0)])
+    const failed = lanes.take(all)
+    assert(failed)
+    lanes.block(failed, 100)
+    lanes.finish(failed)
+    assert.deepEqual([lanes.busyAccounts(), lanes.nextRelease(), lanes.wantsRead()], [[], 100, false])
+    lanes.block(row('b', 1), 90)
+    lanes.block(row('c', 2, 1), 80)
+    assert.equal(lanes.nextRelease(), 80)
+    const probe = row('d', 3)
+    lanes.claim(probe)
+    lanes.finish(probe)
+    assert.deepEqual([lanes.busyAccounts(), lanes.wantsRead(), lanes.take(all)], [[], true, null])
+  })
+
   test('to forget all keeps what is on its way, and reads the rest anew', () => {
     const lanes = upToDate(9, [row('a', 0), row('a', 1), row('b', 2), row('c', 3), row('d', 4, 1)])
     const [busy, failed] = [lanes.take(all), lanes.take(all)]
     assert(busy && failed)
     lanes.block(failed, 100)
+    lanes.block(row('e', 5, 1), 100)
     lanes.beginRead()
     lanes.reset()
     assert.deepEqual([lanes.busyAccounts(), lanes.nextRelease(), lanes.wantsRead()], [['a'], null, true])

@@ -23,6 +23,54 @@ suite('turns', () => {
     assert.deepEqual(order, ['a 1', 'b 1', 'a 2', 'b 1', 'a 3', 'b 1', 'a 1', 'b 1'])
   })
 
+  test('a webhook with many accounts holds up no other, also when only one page is under way at a time', () => {
+    const turns = createTurns()
+    turns.add('a', '1')
+    turns.add('a', '2')
+    turns.add('b', '1')
+    const order = Array.from({ length: 4 }, () => {
+      const turn = turns.take(0)
+      if (turn) turns.give(turn, 'more', 0)
+      return turn
+    })
+    assert.deepEqual(names(order), ['a 1', 'b 1', 'a 2', 'b 1'])
+  })
+
+  test('a page that was scanned ends the waiting: the next wait is a short one', () => {
+    const turns = createTurns()
+    turns.add('a', '1')
+    let now = 0
+    const waits = (['wait', 'wait', 'more', 'wait'] as const).map((end) => {
+      const turn = turns.take(now)
+      assert.ok(turn)
+      turns.give(turn, end, now)
+      const ms = (turns.nextAt() ?? 0) - now
+      now += Math.max(ms, 0)
+      return Math.max(ms, 0)
+    })
+    assert.deepEqual(waits, [1000, 2000, 0, 1000])
+  })
+
+  test('the next that is ready is the earliest; an account without anything to scan goes', () => {
+    const turns = createTurns()
+    for (const [webhook, now] of [
+      ['a', 0],
+      ['b', 500],
+    ] as const) {
+      turns.add(webhook, '1')
+      const turn = turns.take(now)
+      assert.ok(turn)
+      turns.give(turn, 'wait', now)
+    }
+    assert.equal(turns.nextAt(), 1000)
+    const first = turns.take(1000)
+    assert.ok(first)
+    turns.give(first, 'nothing', 1000)
+    assert.equal(turns.nextAt(), 1500)
+    turns.give(first, 'more', 1000)
+    assert.equal(turns.nextAt(), 1500, 'one that has gone stays away')
+  })
+
   test('one that waits is left out, longer each time, and holds up no other', () => {
     const turns = createTurns()
     turns.add('full', '1')
