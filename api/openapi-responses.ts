@@ -70,13 +70,13 @@ function answerHeaders(route: Route, statusHeader: string): Json {
 }
 
 function concernsUser(route: Route): boolean {
-  return route.path.startsWith('/lite/users/{id}') || concernsAccount(route)
+  return route.path.startsWith('/lite/users/{id}') || concernsAccount(route) || route.auth === 'link'
 }
 
 /** What is about one email account, or makes one. */
-function concernsAccount({ method, path, auth }: Route): boolean {
+function concernsAccount({ method, path }: Route): boolean {
   const makesOne = method === 'POST' && ['/lite/users', '/lite/users/{id}/email_accounts'].includes(path)
-  return makesOne || path.includes('/email_accounts/{label}') || auth === 'link'
+  return makesOne || path.includes('/email_accounts/{label}')
 }
 
 const mayPass = [429, 503, 504]

@@ -21,6 +21,8 @@ export function requestLog(deps: Deps): Middleware {
     const exchange = openExchange(`${prefix}-${count.toString(36)}`, ctx.req.url ?? '/')
     ctx.state.exchange = exchange
     ctx.set('X-Request-Id', exchange.requestId)
+    // Most answers hold what strangers wrote: never to be taken for something else.
+    ctx.set('X-Content-Type-Options', 'nosniff')
     ctx.res.once('close', () => finish(deps, ctx, exchange))
     await next()
   }

@@ -1,8 +1,17 @@
 /** Attachments: the list from the index, the file streamed from the mail server byte for byte, or a link to it. */
 import { z } from 'zod'
-import { notFound, transliterate, type AttachmentRecord, type MessageRecord } from '../../../engine/index.ts'
+import {
+  AppError,
+  isAppError,
+  notFound,
+  type AccountRecord,
+  type AttachmentRecord,
+  type MessageRecord,
+  type UserRecord,
+} from '../../../engine/index.ts'
 import { defineRoute, StreamAnswer, type Call, type Route } from '../../route.ts'
 import { findMessage } from '../find.ts'
+import { fileHeaders } from './file-answer.ts'
 import { checkLink, invalidLink, signedPath } from './links.ts'
 import { locate, messagePaths, type Located } from './locate.ts'
 import { asNamed } from './named.ts'
@@ -67,13 +76,7 @@ function attachmentOf({ attachments }: MessageRecord, id: string): AttachmentRec
 async function fileOf(call: Call, message: MessageRecord, attachment: AttachmentRecord): Promise<StreamAnswer> {
   const { section, encoding, fileName, type } = attachment
   const stream = await call.engine.accounts.streamPart(message.accountId, message, section, encoding)
-  return new StreamAnswer(stream, {
-    'Content-Type': /^[\w.+-]+\/[\w.+-]+$/.test(type) ? type : 'application/octet-stream',
-    'Content-Disposition': `attachment; filename="${transliterate(fileName)}"`,
-    // A stranger's file on our origin: never to be taken for something else.
-    'X-Content-Type-Options': 'nosniff',
-    'Content-Security-Policy': "sandbox; default-src 'none'",
-  })
+  return new StreamAnswer(stream, fileHeaders(type, fileName))
 }
 
 async function linkTo(call: Call, { account, message }: Located, attachment: AttachmentRecord): Promise<StreamAnswer> {
@@ -113,12 +116,26 @@ const download = defineRoute({
     )
     const user = await store.users.get(account.developerId, account.userId)
     if (user === null) throw invalidLink()
-    call.concerns(user, account)
-    const message = await findMessage(call, account, path.message)
-    call.touchesImap(user)
-    return fileOf(call, message, attachmentOf(message, String(path.attachment)))
+    return linkedFile(call, { user, account }, path)
   },
 })
+
+/** Whoever has the link is to know the file, and neither whose it is nor what the mailbox and its server are like. */
+async function linkedFile(
+  call: Call,
+  { user, account }: { readonly user: UserRecord; readonly account: AccountRecord },
+  path: z.output<typeof downloadPath>,
+): Promise<StreamAnswer> {
+  try {
+    const message = await findMessage(call, account, path.message)
+    call.touchesImap(user)
+    return await fileOf(call, message, attachmentOf(message, String(path.attachment)))
+  } catch (error) {
+    if (!isAppError(error) || error.fault !== 'remote') throw error
+    const wait = error.retryAfterMs === null ? {} : { retryAfterMs: error.retryAfterMs }
+    throw new AppError(error.code, 'the file cannot be read from the mail server now', { cause: error, ...wait })
+  }
+}
 
 export const attachmentRoutes: readonly Route[] = [
   ...messagePaths.flatMap((path) => [listRoute(path), fileRoute(path)]),

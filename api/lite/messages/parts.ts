@@ -2,6 +2,7 @@
 import { headerBlockText, headerObject } from '../../../engine/index.ts'
 import { defineRoute, StreamAnswer, type Route } from '../../route.ts'
 import { readParts } from './contents.ts'
+import { fileHeaders } from './file-answer.ts'
 import { locate, messagePaths, partUrl } from './locate.ts'
 import { asNamed } from './named.ts'
 import { bodyAnswer, bodyQuery, delimiterQuery, headersAnswer, headersQuery, messagePath } from './schema.ts'
@@ -65,7 +66,7 @@ function rawRoute(path: string): Route {
       const { user, account, message } = await locate(call, path, query.delimiter)
       call.touchesImap(user)
       const stream = await asNamed({ message: path.message_id }, call.engine.accounts.streamRaw(account.id, message))
-      return new StreamAnswer(stream, { 'Content-Type': 'message/rfc822' })
+      return new StreamAnswer(stream, fileHeaders('message/rfc822', `${message.id}.eml`))
     },
   })
 }
