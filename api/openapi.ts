@@ -47,7 +47,7 @@ export interface DocumentSettings {
 
 const usualSettings: DocumentSettings = { statusHeader: 'X-Service-Email-Account-Status' }
 
-/** Everything but `servers`, which the asking client's base URL decides: see `withServer`. */
+/** Everything but `servers`, which the configured base URL decides: see `withServer`. */
 export function buildOpenApi(routes: readonly Route[], settings = usualSettings): OpenApi {
   const printer = createSchemaPrinter()
   const headers = headersOf(settings.statusHeader)

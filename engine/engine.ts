@@ -33,6 +33,8 @@ export interface Engine {
   readonly webhooks: Webhooks
   /** IMAP settings from an email address. */
   readonly discovery: Discovery
+  /** MAILROOM_PUBLIC_URL, or where this process listens: for links in callbacks and for the documents, whatever Host a call names. */
+  baseUrl(): string
   /** Where clients reach us, for links in callbacks; set once the port is known. MAILROOM_PUBLIC_URL wins. */
   setBaseUrl(url: string): void
   /** Starts every actor. Resolves when all are started. */
@@ -90,6 +92,7 @@ export async function createEngine({
   return {
     ...parts,
     ...lifecycle(parts, writable),
+    baseUrl: () => baseUrl.replace(/\/+$/, ''),
     setBaseUrl: (url) => void (baseUrl = config.MAILROOM_PUBLIC_URL ?? url),
   }
 }

@@ -9,9 +9,9 @@ import { health, openApiOutline } from './schema.ts'
 /** The documents describe `resources` and these routes themselves. */
 export function systemRoutes(resources: readonly Route[]): readonly Route[] {
   let built: OpenApi | null = null
-  const describe = ({ baseUrl, engine }: Call): OpenApi => {
+  const describe = ({ engine }: Call): OpenApi => {
     const settings = { statusHeader: engine.config.MAILROOM_STATUS_HEADER }
-    return withServer((built ??= buildOpenApi([...resources, ...own], settings)), baseUrl)
+    return withServer((built ??= buildOpenApi([...resources, ...own], settings)), engine.baseUrl())
   }
   const own: readonly Route[] = [
     healthRoute,
@@ -23,11 +23,11 @@ export function systemRoutes(resources: readonly Route[]): readonly Route[] {
   return own
 }
 
-/** Keeps the text for the last base URL: almost all clients use the same one. */
+/** Made once for the base URL that is configured: anybody may ask, and name any Host. */
 function keptText(make: (call: Call) => string): (call: Call) => string {
   let kept: { readonly baseUrl: string; readonly text: string } | null = null
   return (call) => {
-    const { baseUrl } = call
+    const baseUrl = call.engine.baseUrl()
     if (kept?.baseUrl !== baseUrl) kept = { baseUrl, text: make(call) }
     return kept.text
   }

@@ -16,7 +16,13 @@ export interface MessageViewer {
   readonly folderName: (path: string) => string
 }
 
-const viewers = new LRUCache<string, MessageViewer>({ max: 2000 })
+/** Callers choose the base URL, and mailboxes have many folders: characters of all keys together, at most. */
+const viewersSize = 16 * 1024 * 1024
+const viewers = new LRUCache<string, MessageViewer>({
+  max: 2000,
+  maxSize: viewersSize,
+  sizeCalculation: (_viewer, key) => key.length,
+})
 const keys = new WeakMap<readonly FolderRecord[], string>()
 
 /** The names of folders seldom change; the list of records does with every sync. */

@@ -51,7 +51,8 @@ export const basic = `Basic ${Buffer.from(`${apiKey}:${apiSecret}`).toString('ba
 export async function startRig(options: RigOptions): Promise<Rig> {
   const config = readConfig({ MAILROOM_API_KEY: apiKey, MAILROOM_API_SECRET: apiSecret, ...options.env })
   const { store, remove } = await openTestStore()
-  const engine = engineOf(config, store, options)
+  let url = ''
+  const engine = engineOf(config, store, options, () => config.MAILROOM_PUBLIC_URL ?? url)
   await engine.developers.ensureFirst()
   const app = createApp({
     engine,
@@ -62,8 +63,9 @@ export async function startRig(options: RigOptions): Promise<Rig> {
   const server = createServer(app, config).listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
+  url = `http://127.0.0.1:${port}`
   return {
-    url: `http://127.0.0.1:${port}`,
+    url,
     port,
     app,
     engine,
@@ -80,7 +82,7 @@ export async function startRig(options: RigOptions): Promise<Rig> {
 }
 
 /** What the frame asks of an engine; anything else is a mistake of the test and says so. */
-function engineOf(config: Engine['config'], store: Store, options: RigOptions): Engine {
+function engineOf(config: Engine['config'], store: Store, options: RigOptions, baseUrl: () => string): Engine {
   const sealer = createSealer(Buffer.alloc(32, 7))
   const developers = createDevelopers({ store, sealer, config })
   const known: Partial<Engine> = {
@@ -90,6 +92,7 @@ function engineOf(config: Engine['config'], store: Store, options: RigOptions): 
     store,
     sealer,
     developers,
+    baseUrl,
     ready: options.ready ?? (() => Promise.resolve(true)),
   }
   return new Proxy(known as Engine, {

@@ -1,0 +1,61 @@
+/** The Host header is whatever a stranger writes: it gets into no page that others see, and costs no page of its own. */
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { after, before, suite, test } from 'node:test'
+import { openStage, type Stage } from '../e2e/stage.ts'
+import { say, type Heard } from './stranger.ts'
+
+const documents = ['/docs', '/openapi.json']
+
+suite('a Host that is not ours', () => {
+  let stage: Stage
+  before(async () => {
+    stage = await openStage({ env: { MAILROOM_TRUST_PROXY: '1' } })
+  })
+  after(() => stage.remove())
+
+  const ask = (path: string, headers: Readonly<Record<string, string>> = {}): Promise<Heard> =>
+    say(stage.service.url + path, { headers })
+  /** Of the service, in milliseconds. */
+  const processorTime = (): number => {
+    const fields = readFileSync(`/proc/${stage.service.pid}/stat`, 'utf8')
+      .replace(/^.*\) /, '')
+      .split(' ')
+    return (Number(fields[11]) + Number(fields[12])) * 10
+  }
+
+  test('is in no document; the base URL is the one of the service', async () => {
+    for (const path of documents) {
+      const usual = await ask(path)
+      assert(usual.body.includes(stage.service.url))
+      for (const name of ['host', 'x-forwarded-host']) {
+        const { status, body } = await ask(path, { [name]: 'evil.example' })
+        assert.equal(status, 200)
+        assert.equal(body, usual.body, 'the same for everybody')
+      }
+    }
+  })
+
+  test('many names cost about what one does', { skip: process.platform !== 'linux' && 'no /proc' }, async () => {
+    const cost = async (host: (n: number) => string): Promise<number> => {
+      const started = processorTime()
+      for (let n = 0; n < 100; n += 1) for (const path of documents) await ask(path, { host: host(n) })
+      return processorTime() - started
+    }
+    await cost(() => 'one.example')
+    const one = await cost(() => 'one.example')
+    const many = await cost((n) => `host-${n}.example`)
+    assert(many < 2 * one + 200, `${one} ms for one name, ${many} ms for 100`)
+  })
+
+  test('MAILROOM_PUBLIC_URL goes before all', async () => {
+    const { service } = stage
+    await service.stop()
+    await service.start({ MAILROOM_PUBLIC_URL: 'https://mail.example.com/base/' })
+    for (const path of documents) {
+      const { body } = await ask(path, { host: 'evil.example', 'x-forwarded-host': 'evil.example' })
+      assert(body.includes('https://mail.example.com/base') && !body.includes('evil.example'))
+      assert(!body.includes('base//'), 'no slash twice')
+    }
+  })
+})
