@@ -14,7 +14,8 @@ interface Options {
 }
 
 export async function sendAnswer(ctx: FrameContext, route: Route, answer: unknown, options: Options): Promise<void> {
-  ctx.status = 200
+  ctx.status = route.status ?? 200
+  if (route.notice !== undefined) ctx.set('X-Service-Notice', route.notice)
   if (answer instanceof StreamAnswer) return sendBytes(ctx, answer, options.stallMs)
   const text = answer instanceof JsonText ? answer.text : (JSON.stringify(answer) as string | undefined)
   if (text === undefined) throw new AppError('internal', `${route.method} ${route.path} answered nothing`)

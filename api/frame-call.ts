@@ -38,10 +38,7 @@ export function createCall({ engine, limits, budget }: Deps, ctx: FrameContext):
       reason ??= why
       aborter?.abort(why)
     },
-    header(name) {
-      const value = ctx.req.headers[name]
-      return Array.isArray(value) ? value.join(', ') : value
-    },
+    ...requestHeaders(ctx),
     concerns(user, account) {
       exchange.user = user
       exchange.account = account ?? null
@@ -52,6 +49,19 @@ export function createCall({ engine, limits, budget }: Deps, ctx: FrameContext):
     touchesImap: (user) => limits.touchesImap(ctx, user),
     async reserve(bytes) {
       giveBackWith(ctx, await budget.take(bytes, this.signal), engine.config.MAILROOM_REQUEST_TIMEOUT)
+    },
+  }
+}
+
+function requestHeaders(ctx: FrameContext): Pick<Call, 'header' | 'asksForJson'> {
+  return {
+    header(name) {
+      const value = ctx.req.headers[name]
+      return Array.isArray(value) ? value.join(', ') : value
+    },
+    asksForJson() {
+      ctx.vary('Accept')
+      return ctx.accepts('html', 'json') === 'json'
     },
   }
 }

@@ -7,15 +7,18 @@ import type { Route } from './route.ts'
 const answerTypes = { binary: '*/*', text: 'text/plain', html: 'text/html' } as const
 
 export function responsesOf(route: Route, printer: SchemaPrinter, statusHeader: string): Record<string, Json> {
-  const { response } = route
-  const content =
-    typeof response === 'string'
+  const { response, status = 200 } = route
+  const content = {
+    ...(typeof response === 'string'
       ? { [answerTypes[response]]: { schema: response === 'binary' ? {} : { type: 'string' } } }
-      : { 'application/json': { schema: printer.print(response) } }
+      : { 'application/json': { schema: printer.print(response) } }),
+    ...(route.page === true ? { 'text/html': { schema: { type: 'string' } } } : {}),
+  }
+  const description = status === 200 ? 'Success' : (STATUS_CODES[status] ?? String(status))
   const errors = Object.fromEntries(
     errorStatuses(route).map((status) => [status, { $ref: `#/components/responses/${status}` }]),
   )
-  return { '200': { description: 'Success', headers: answerHeaders(route, statusHeader), content }, ...errors }
+  return { [status]: { description, headers: answerHeaders(route, statusHeader), content }, ...errors }
 }
 
 /** What every route may answer beyond 200, and what this one names. */
@@ -37,6 +40,7 @@ const count = (description: string, example: number): Json => ({ description, sc
 export function headersOf(statusHeader: string): Json {
   const url = 'https://mail.example.com/lite/users/5f3c8a2b9d4e1f6a7b8c9d0e/email_accounts/anna%3A%3Aexample'
   return {
+    'X-Service-Notice': text('What a caller has to know of this answer', 'the wizard is not there yet'),
     'X-Request-Id': text('Names this call in the log', '0b5f2c1e-7d3a-4f7e-9a51-3c8d2e6f1a90'),
     'X-RateLimit-Limit': count('Calls an hour for this API key; absent without a limit', 5000),
     'X-RateLimit-Remaining': count('Calls left in this hour', 4999),
@@ -62,6 +66,7 @@ function referencesTo(names: readonly string[], statusHeader: string): Json {
 function answerHeaders(route: Route, statusHeader: string): Json {
   const names = [
     'X-Request-Id',
+    ...(route.notice === undefined ? [] : ['X-Service-Notice']),
     ...(route.auth === 'developer' ? callLimit : []),
     ...(concernsUser(route) ? imapLimit : []),
     ...(concernsAccount(route) ? [accountStatus] : []),

@@ -4,6 +4,7 @@ import { errorResponses, headersOf, responsesOf } from './openapi-responses.ts'
 import { createSchemaPrinter, type Json, type SchemaPrinter } from './openapi-schema.ts'
 import { errorSchema, introductionOf, newFolder, pathWords, securitySchemes } from './openapi-words.ts'
 import type { Method, Route } from './route.ts'
+import { serviceName, serviceVersion } from './version.ts'
 
 export interface Operation {
   readonly operationId: string
@@ -60,7 +61,7 @@ export function buildOpenApi(routes: readonly Route[], settings = usualSettings)
   const webhooks = callbacksOf(printer)
   return {
     openapi: '3.1.0',
-    info: { title: 'Mailroom', version: '1.0.0', description: introductionOf(settings.statusHeader) },
+    info: { title: serviceName, version: serviceVersion, description: introductionOf(settings.statusHeader) },
     servers: [],
     tags: [...new Set(routes.map((route) => route.tag))].map((name) => ({ name })),
     paths,
@@ -96,7 +97,7 @@ function operationOf(route: Route, printer: SchemaPrinter, { statusHeader }: Doc
 
 /** getLiteUsersIdEmailAccounts: unique, since method and path are. */
 function operationId(method: Method, path: string): string {
-  const words = path.split(/[^A-Za-z0-9]+/).filter((word) => word !== '')
+  const words = path === '/' ? ['root'] : path.split(/[^A-Za-z0-9]+/).filter((word) => word !== '')
   return method.toLowerCase() + words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('')
 }
 
@@ -132,6 +133,15 @@ function queryParameters(route: Route, printer: SchemaPrinter): Parameter[] {
       schema,
     }
   })
+}
+
+/** The good answer: errors are described elsewhere. */
+export function answerOf({ responses }: Pick<Operation, 'responses'>): {
+  readonly status: string
+  readonly answer: Json
+} {
+  const [status = '', answer = {}] = Object.entries(responses).find(([, one]) => 'content' in one) ?? []
+  return { status, answer }
 }
 
 export function propertiesOf(schema: Json): {

@@ -29,6 +29,8 @@ export interface Call {
   concerns(user: UserRecord, account?: AccountRecord): void
   /** Counts the call against the user's IMAP budget; throws `rate_limited`. */
   touchesImap(user: UserRecord): void
+  /** Whether the client asks for JSON rather than for a page (Accept). */
+  asksForJson(): boolean
   /** Before so many bytes are held in memory for the answer: waits for its turn among all calls. */
   reserve(bytes: number): Promise<void>
 }
@@ -76,9 +78,15 @@ export interface Route<
   readonly tag: string
   readonly description?: string
   readonly request: { readonly path?: P; readonly query?: Q; readonly body?: B }
-  /** Of status 200. Error answers are the same everywhere. */
+  /** Of a good answer. Error answers are the same everywhere. */
   readonly response: R | 'binary' | 'text' | 'html'
-  /** Statuses beyond 200, 400, 401, 404, 429, 431, 500, 503 and 504 that this route may answer. */
+  /** The JSON of `response` is for who asks for JSON; others are given a page. */
+  readonly page?: true
+  /** Status of a good answer, 200 when absent. */
+  readonly status?: number
+  /** What a caller has to know of every good answer, in ASCII: its header `X-Service-Notice`. */
+  readonly notice?: string
+  /** Statuses beyond its own, 400, 401, 404, 429, 431, 500, 503 and 504 that this route may answer. */
   readonly errors?: readonly number[]
   handler(input: Input<P, Q, B>, call: Call): Promise<z.input<R> | StreamAnswer | JsonText>
 }

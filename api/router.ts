@@ -57,7 +57,7 @@ export function createRouter(routes: readonly Route[]): Router {
   for (const route of routes) add(root, route)
   return {
     find(path) {
-      const segments = (path.length > 1 && path.endsWith('/') ? path.slice(1, -1) : path.slice(1)).split('/')
+      const segments = (path.length > 2 && path.endsWith('/') ? path.slice(1, -1) : path.slice(1)).split('/')
       if (segments.length > longestPath) return null
       const captured: string[] = []
       const node = walk(root, segments, 0, captured)

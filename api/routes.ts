@@ -1,6 +1,7 @@
 /** Every resource that Mailroom serves; app.ts adds the system routes. */
 import { logRoutes } from './app/logs.ts'
 import { statusCallbackRoutes } from './app/status-callback.ts'
+import { connectRoutes } from './connect/handlers.ts'
 import { changeRoutes } from './lite/changes/handlers.ts'
 import { connectTokenRoutes } from './lite/connect_tokens/handlers.ts'
 import { contactRoutes } from './lite/contacts/handlers.ts'
@@ -26,6 +27,7 @@ export const resourceRoutes: readonly Route[] = [
   ...changeRoutes,
   ...contactRoutes,
   ...connectTokenRoutes,
+  ...connectRoutes,
   ...discoveryRoutes,
   ...oauthProviderRoutes,
   ...statusCallbackRoutes,

@@ -1,6 +1,6 @@
 /** One operation of the reference: what it takes, what it answers, and the curl line. */
 import type { Json } from '../openapi-schema.ts'
-import type { Operation } from '../openapi.ts'
+import { answerOf, type Operation } from '../openapi.ts'
 import { bodySchema, curl, type Shown } from './curl.ts'
 import { examplesOf } from './example.ts'
 import { html, type Html } from './html.ts'
@@ -62,8 +62,9 @@ function bodyTable(operation: Operation, schemas: Schemas): Html | null {
 }
 
 function errorList(operation: Operation): Html {
-  const statuses = Object.keys(operation.responses).filter((status) => status !== '200')
-  const headers = Object.keys(operation.responses['200']?.headers ?? {})
+  const { status: good, answer } = answerOf(operation)
+  const statuses = Object.keys(operation.responses).filter((status) => status !== good)
+  const headers = Object.keys(answer.headers ?? {})
   return html`<p class="errors">Errors: ${codes(statuses)}<br />Headers: ${codes(headers)}</p>`
 }
 
@@ -72,7 +73,7 @@ function codes(words: readonly string[]): Html[] {
 }
 
 function answer(operation: Operation, schemas: Schemas): Html {
-  const content = (operation.responses['200']?.content ?? {}) as Record<string, { readonly schema: Json }>
+  const content = (answerOf(operation).answer.content ?? {}) as Record<string, { readonly schema: Json }>
   const [type = '', media] = Object.entries(content)[0] ?? []
   if (media === undefined || type !== 'application/json') return html`<h4>Answer <small>${type}</small></h4>`
   const fields = fieldTable(media.schema, schemas)

@@ -1,5 +1,4 @@
 /** The HTML reference at /docs: the OpenAPI document as one page that needs nothing from the network. */
-import { createHash } from 'node:crypto'
 import type { OpenApi } from '../openapi.ts'
 import { callbackLinks, callbackSection } from './callbacks.ts'
 import type { Shown } from './curl.ts'
@@ -7,37 +6,18 @@ import { html, Html } from './html.ts'
 import { operationSection } from './operation.ts'
 import { paragraphs } from './prose.ts'
 import type { Schemas } from './schema-view.ts'
+import { pageHeaders, wholePage } from './shell.ts'
 import { script, style } from './style.ts'
 
-export const docsHeaders: Readonly<Record<string, string>> = {
-  'Content-Type': 'text/html; charset=utf-8',
-  'Content-Security-Policy': `default-src 'none'; style-src '${hashOf(style)}'; script-src '${hashOf(script)}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
-  'Referrer-Policy': 'no-referrer',
-}
+export const docsHeaders = pageHeaders(style, script)
 
-function hashOf(text: string): string {
-  return `sha256-${createHash('sha256').update(text).digest('base64')}`
-}
-
-/** Whole elements, so that no white space gets between the hash and the text. */
-const styleElement = new Html(`<style>${style}</style>`)
+/** A whole element, so that no white space gets between the hash and the text. */
 const scriptElement = new Html(`<script>${script}</script>`)
 
 export function renderDocs(document: OpenApi): string {
   const groups = groupsOf(document)
-  const page = html`<!doctype html>
-    <html lang="en">
-      <head>
-        <meta charset="utf-8" />
-        <meta name="viewport" content="width=device-width, initial-scale=1" />
-        <title>${document.info.title} API</title>
-        ${styleElement}
-      </head>
-      <body>
-        ${navigation(document, groups)} ${reference(document, groups)} ${scriptElement}
-      </body>
-    </html>`
-  return page.text
+  const body = html`${navigation(document, groups)} ${reference(document, groups)} ${scriptElement}`
+  return wholePage(`${document.info.title} API`, style, body)
 }
 
 function navigation(document: OpenApi, groups: readonly Group[]): Html {

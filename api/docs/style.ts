@@ -1,6 +1,6 @@
-/** Style and script of the reference. Inline: the page needs nothing from the network. */
+/** Style and script of the reference and of small pages. Inline: a page needs nothing from the network. */
 
-export const style = `
+const basics = `
 :root { color-scheme: light dark; --ink: #1c2330; --soft: #5b6678; --line: #e3e7ee; --paper: #fff; --panel: #f6f8fb; --accent: #2457d6;
   --code: #101828; --code-ink: #e6ebf5; --get: #0a7d55; --post: #2457d6; --put: #a05a00; --delete: #c0273d; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e4e9f2; --soft: #9aa6ba; --line: #2a3242; --paper: #12161f; --panel: #181e2a;
@@ -9,6 +9,9 @@ export const style = `
 html { scroll-behavior: smooth; scroll-padding-top: 16px; }
 body { margin: 0; font: 15px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; color: var(--ink); background: var(--paper); }
 code, pre { font: 13px/1.5 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; }
+`
+
+export const style = `${basics}
 a { color: inherit; text-decoration: none; }
 nav { position: fixed; inset: 0 auto 0 0; width: 310px; overflow-y: auto; padding: 22px 16px; border-right: 1px solid var(--line); background: var(--panel); }
 nav h1 { font-size: 19px; margin: 0 8px 2px; } nav p { margin: 0 8px 14px; color: var(--soft); font-size: 13px; }
@@ -39,6 +42,18 @@ pre + pre { margin-top: 8px; } details { margin-top: 10px; } details summary { c
 .errors { color: var(--soft); font-size: 13px; } [hidden] { display: none !important; }
 @media (max-width: 1100px) { .columns { grid-template-columns: minmax(0, 1fr); gap: 0; } }
 @media (max-width: 760px) { nav { position: static; width: auto; max-height: 45vh; border-right: 0; } main { margin: 0; padding: 24px 18px 80px; } }
+`
+
+/** Of a page that says one thing. */
+export const smallStyle = `${basics}
+body { display: grid; place-items: center; min-height: 100vh; padding: 24px; background: var(--panel); }
+main { width: 100%; max-width: 560px; padding: 34px 40px; border: 1px solid var(--line); border-radius: 14px; background: var(--paper); }
+h1 { margin: 0 0 6px; font-size: 26px; letter-spacing: -.01em; }
+p { margin: 0 0 18px; color: var(--soft); } p:last-child { margin: 0; }
+ul { margin: 0; padding: 0; list-style: none; }
+li { border-top: 1px solid var(--line); }
+li a { display: flex; justify-content: space-between; gap: 18px; padding: 11px 2px; text-decoration: none; color: var(--accent); }
+li a:hover { text-decoration: underline; } li span { color: var(--soft); }
 `
 
 /** The filter of the list; without it the page is whole. */

@@ -1,10 +1,13 @@
 /** /healthz, /readyz, /metrics, /openapi.json and /docs: for machines and people who look after the service. */
 import { AppError } from '../../engine/index.ts'
 import { docsHeaders, renderDocs } from '../docs/page.ts'
+import { html } from '../docs/html.ts'
+import { renderSmallPage, smallPageHeaders } from '../docs/shell.ts'
 import { sameText } from '../oauth1.ts'
 import { buildOpenApi, withServer, type OpenApi } from '../openapi.ts'
 import { defineRoute, JsonText, StreamAnswer, type Call, type Route } from '../route.ts'
-import { health, openApiOutline } from './schema.ts'
+import { serviceName, serviceVersion } from '../version.ts'
+import { health, openApiOutline, rootView } from './schema.ts'
 
 /** The documents describe `resources` and these routes themselves. */
 export function systemRoutes(resources: readonly Route[]): readonly Route[] {
@@ -14,6 +17,7 @@ export function systemRoutes(resources: readonly Route[]): readonly Route[] {
     return withServer((built ??= buildOpenApi([...resources, ...own], settings)), engine.baseUrl())
   }
   const own: readonly Route[] = [
+    rootRoute,
     healthRoute,
     readyRoute,
     metricsRoute,
@@ -31,6 +35,43 @@ function keptText(make: (call: Call) => string): (call: Call) => string {
     if (kept?.baseUrl !== baseUrl) kept = { baseUrl, text: make(call) }
     return kept.text
   }
+}
+
+const rootRoute = defineRoute({
+  method: 'GET',
+  path: '/',
+  auth: 'public',
+  summary: 'What this is, and where the rest is',
+  tag: 'system',
+  description: 'A small page; JSON for who asks for JSON (`Accept: application/json`).',
+  request: {},
+  response: rootView,
+  page: true,
+  handler(_input, call) {
+    const at = (path: string): string => `${call.baseUrl}${path}`
+    const view = { docs: at('/docs'), openapi: at('/openapi.json'), health: at('/healthz') }
+    return Promise.resolve(
+      call.asksForJson()
+        ? { name: serviceName, version: serviceVersion, ...view }
+        : new StreamAnswer(renderRoot(view), smallPageHeaders),
+    )
+  },
+})
+
+function renderRoot({ docs, openapi, health: alive }: Readonly<Record<'docs' | 'openapi' | 'health', string>>): string {
+  const link = (url: string, name: string, words: string) =>
+    html`<li>
+      <a href="${url}">${name} <span>${words}</span></a>
+    </li>`
+  return renderSmallPage(
+    serviceName,
+    html`<h1>${serviceName}</h1>
+      <p>REST access to IMAP mailboxes, with signed webhooks.<br />Version ${serviceVersion}</p>
+      <ul>
+        ${link(docs, 'API reference', '/docs')} ${link(openapi, 'OpenAPI document', '/openapi.json')}
+        ${link(alive, 'Health', '/healthz')}
+      </ul>`,
+  )
 }
 
 const healthRoute = defineRoute({

@@ -80,7 +80,9 @@ function create({ base, of, use }: Level): Route {
     summary: `Create a connect token for ${of}`,
     description:
       `Send the end user's browser to \`browser_redirect_url\`: the wizard there ${use}, and then the browser is sent on to ` +
-      '`callback_url`. Good for 24 hours, and once.',
+      '`callback_url`. Good for 24 hours, and once. **The wizard is not there yet**: the link leads to a page that says so (501), and ' +
+      '`X-Service-Notice` of this answer tells it too.',
+    notice: 'browser_redirect_url leads to a page that says 501: the wizard is not there yet',
     request: { path: scopePath, body: createBody },
     response: createAnswer,
     async handler({ path, body }, call) {

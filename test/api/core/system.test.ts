@@ -8,6 +8,7 @@ import { buildOpenApi, type OpenApi } from '../../../api/openapi.ts'
 import { defineRoute } from '../../../api/route.ts'
 import { flag, limit, url } from '../../../api/values.ts'
 import { silentLogger, type CallLogRecord } from '../../../engine/index.ts'
+import manifest from '../../../package.json' with { type: 'json' }
 import { until } from '../../support/until.ts'
 import { checkedRoute, echoRoutes } from './echo.ts'
 import { basic, callRaw, startRig, type Answer, type Rig } from './rig.ts'
@@ -70,6 +71,45 @@ suite('system routes', () => {
     assert.match(text, /mailroom_api_calls_total\{method="GET",route="\/lite\/users\/\{id\}",status="200"\} 1/)
     assert.match(text, /route="\(none\)",status="404"/)
     assert.ok(!text.includes('/no/such/path'))
+  })
+
+  test('/ is a page with the links to the rest, or JSON for who asks for JSON; HEAD and a trailing slash work', async () => {
+    const view = {
+      name: 'Mailroom',
+      version: manifest.version,
+      docs: `${rig.url}/docs`,
+      openapi: `${rig.url}/openapi.json`,
+      health: `${rig.url}/healthz`,
+    }
+    for (const accept of [undefined, '*/*', 'text/html,application/xhtml+xml,*/*;q=0.8', 'image/png']) {
+      const { status, headers, text } = await open('/', accept === undefined ? {} : { accept })
+      assert.deepEqual([status, headers['content-type'], headers['vary']], [200, 'text/html; charset=utf-8', 'Accept'])
+      for (const link of [view.docs, view.openapi, view.health]) assert.ok(text.includes(`href="${link}"`), link)
+      assert.match(text, new RegExp(`<h1>Mailroom</h1>[^]*${manifest.version.replaceAll('.', '\\.')}`))
+      const style = /<style>(.*?)<\/style>/s.exec(text)?.[1] ?? ''
+      const hash = createHash('sha256').update(style).digest('base64')
+      const policy = String(headers['content-security-policy'])
+      assert.ok(policy.includes(`style-src 'sha256-${hash}'`) && !policy.includes('script-src'), policy)
+      assert.ok(!text.includes('<script'))
+    }
+    for (const accept of [
+      'application/json',
+      'application/json, text/plain, */*',
+      'text/html;q=0.1, application/json',
+    ]) {
+      const answer = await open('/', { accept })
+      assert.deepEqual([answer.status, answer.headers['content-type']], [200, 'application/json'])
+      assert.deepEqual(answer.json, view)
+      assert.equal(answer.headers['vary'], 'Accept')
+    }
+    for (const link of [view.docs, view.openapi, view.health])
+      assert.equal((await open(new URL(link).pathname)).status, 200)
+    const document = (await open('/openapi.json')).json as unknown as OpenApi
+    assert.equal(document.info.version, manifest.version)
+    const head = await callRaw(rig.port, 'HEAD', '/', { headers: {} })
+    assert.deepEqual([head.status, head.text], [200, ''])
+    assert.ok(Number(head.headers['content-length']) > 1000)
+    assert.equal((await callRaw(rig.port, 'POST', '/', { headers: {} })).status, 405)
   })
 
   test('/openapi.json describes every route that is served', async () => {

@@ -4,11 +4,12 @@
  */
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
+import { answerOf } from '../../../api/openapi.ts'
 import { startReceiver, type CallbackReceiver } from '../../support/callbacks.ts'
 import { validate } from '../../support/json-schema.ts'
 import { until } from '../../support/until.ts'
 import { userBody } from '../../support/users.ts'
-import { startLiteRig, type Json, type LiteRig, type TestMailbox } from './rig.ts'
+import { basic, startLiteRig, type Json, type LiteRig, type TestMailbox } from './rig.ts'
 
 interface Described {
   readonly parameters: readonly {
@@ -19,6 +20,7 @@ interface Described {
   }[]
   readonly requestBody?: { readonly content: Readonly<Record<string, { readonly schema: Json }>> }
   readonly responses: Readonly<Record<string, Json>>
+  readonly security: readonly unknown[]
 }
 
 interface Document extends Json {
@@ -29,6 +31,7 @@ interface Call {
   readonly path?: Readonly<Record<string, string>>
   readonly query?: Readonly<Record<string, string | number>>
   readonly body?: Json
+  readonly accept?: string
 }
 
 const user = '/lite/users/{id}'
@@ -112,11 +115,10 @@ suite('operations of the OpenAPI document', () => {
     const response = resolved(operation.responses[String(status)])
     assert(response !== undefined, `status ${status} is not described: ${text}`)
     const contents = (response['content'] ?? {}) as Readonly<Record<string, { readonly schema: unknown }>>
-    const [described = '', { schema } = { schema: {} }] = Object.entries(contents)[0] ?? []
-    if (described !== 'application/json') {
-      assert(described === '*/*' || type.startsWith(described), `${type} is not ${described}`)
-      return {}
-    }
+    const media = Object.entries(contents).find(([one]) => one === '*/*' || type.startsWith(one))
+    assert(media !== undefined, `${type} is none of ${Object.keys(contents).join(', ')}`)
+    const [described, { schema }] = media
+    if (described !== 'application/json') return {}
     assert.equal(type, 'application/json')
     const value = JSON.parse(text) as Json
     assert.equal(validate(schema, value, document), null)
@@ -145,20 +147,28 @@ suite('operations of the OpenAPI document', () => {
     const values = { ...usual, ...call.path }
     const path = template.replaceAll(/\{(\w+)\}/g, (_whole, name: string) => encodeURIComponent(values[name] ?? name))
     const query = new URLSearchParams(Object.entries(call.query ?? {}).map(([name, value]) => [name, String(value)]))
-    const answer = await rig.call(method, query.size === 0 ? path : `${path}?${query.toString()}`, call.body)
+    const { body, accept } = call
+    const options = accept === undefined ? {} : { headers: { authorization: basic, accept } }
+    const answer = await rig.call(method, query.size === 0 ? path : `${path}?${query.toString()}`, body, options)
     const type = String(answer.headers['content-type'])
     return { status: answer.status, value: checkAnswer(operation, answer.status, type, answer.text), text: answer.text }
   }
-  /** One operation with its answer 200. */
+  /** One operation with its good answer. */
   const drive = async (method: string, template: string, call: Call = {}): Promise<Json> => {
     const { status, value, text } = await send(method, template, call)
-    assert.equal(status, 200, `${method} ${template}: ${text}`)
+    assert.equal(String(status), answerOf(described(method, template)).status, `${method} ${template}: ${text}`)
     answered.add(`${method} ${template}`)
     return value
   }
 
   test('system', async () => {
-    for (const path of ['/healthz', '/readyz', '/metrics', '/openapi.json', '/docs']) await drive('GET', path)
+    for (const path of ['/', '/healthz', '/readyz', '/metrics', '/openapi.json', '/docs']) await drive('GET', path)
+    assert.equal((await drive('GET', '/', { accept: 'application/json' }))['docs'], `${rig.url}/docs`)
+  })
+
+  test('the page of a connect token', async () => {
+    await drive('GET', '/connect/{token}')
+    assert.equal((await drive('GET', '/connect/{token}', { accept: 'application/json' }))['type'], 'error')
   })
 
   test('users and email accounts', async () => {
@@ -330,7 +340,7 @@ suite('operations of the OpenAPI document', () => {
     for (const [template, operations] of Object.entries(document.paths)) {
       for (const [method, operation] of Object.entries(operations)) {
         const names = operation.parameters.filter((one) => one.in === 'path').map(({ name }) => name)
-        if (!names.some((name) => name in nobody)) continue
+        if (!names.some((name) => name in nobody) || operation.security.length === 0) continue
         const path = template.replaceAll(
           /\{(\w+)\}/g,
           (_whole, name: string) => ((nobody as Json)[name] as string | undefined) ?? '0',
