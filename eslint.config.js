@@ -133,7 +133,10 @@ export default tseslint.config(
     // What strangers send meets these: none may need more than linear time.
     files: ['main.ts', 'engine/**', 'api/**', 'machines/**'],
     plugins: { regexp },
-    rules: { 'regexp/no-super-linear-backtracking': ['error', { report: 'potential' }], 'regexp/no-super-linear-move': ['error', { report: 'potential' }] },
+    rules: {
+      'regexp/no-super-linear-backtracking': ['error', { report: 'potential' }],
+      'regexp/no-super-linear-move': ['error', { report: 'potential' }],
+    },
   },
   ...importRules,
   machineRules,

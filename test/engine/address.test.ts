@@ -213,7 +213,11 @@ suite('resolving with the guard', () => {
     assert.equal(down.message, 'mail.example could not be resolved')
     assert.equal(down.details['errno'], 'EAI_AGAIN')
     assert.equal((await failureOf(new Error('odd'))).details['errno'], 'EUNKNOWN')
-    assert.equal((await failureOf({ code: 'ENOTFOUND' } as unknown as Error)).details['errno'], 'EUNKNOWN', 'no error at all')
+    assert.equal(
+      (await failureOf({ code: 'ENOTFOUND' } as unknown as Error)).details['errno'],
+      'EUNKNOWN',
+      'no error at all',
+    )
   })
 
   test('an answer in time leaves nothing behind on the signal; a late failure harms nobody', async () => {
