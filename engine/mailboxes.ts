@@ -53,6 +53,8 @@ export type Created<T> = { readonly ok: true; readonly value: T } | ({ readonly 
 
 /** null = remove; absent = leave. */
 export interface AccountEdit {
+  /** The user is found by it; the label stays. */
+  readonly email?: string
   readonly statusCallbackUrl?: string | null
   readonly credential?: Credential
   readonly server?: string
@@ -115,7 +117,8 @@ export function createMailboxes(given: MailboxDeps): Mailboxes {
   return {
     createUser: (developer, input) => createUser(deps, developer, input),
     createAccount: (developer, user, input) => createAccount(deps, developer, user, input),
-    editAccount: (developer, account, edit) => editAccount(deps, developer, account, edit),
+    editAccount: async (developer, account, edit) =>
+      withAddress(store, account, await editAccount(deps, developer, account, edit)),
 
     async editUser(user, edit) {
       await checkStatusUrl(deps, edit)
@@ -158,7 +161,7 @@ async function checkStatusUrl(
   if (url) await checkUrl('status_callback_url', url, config.MAILROOM_ALLOW_PRIVATE)
 }
 
-/** The address of an account that is gone: it stays when it is the user's own (the first one), or another account's. */
+/** The address of an account that is gone, or has another one: it stays when it is the user's own (the first one), or another account's. */
 async function forgetAddress(store: Store, { developerId, userId, email }: AccountRecord): Promise<void> {
   const user = await store.users.get(developerId, userId)
   const [own, ...added] = user?.emailAddresses ?? []
@@ -168,6 +171,18 @@ async function forgetAddress(store: Store, { developerId, userId, email }: Accou
   await store.users.edit(userId, { emailAddresses: [own, ...added.filter((address) => address !== email)] })
   // Those of accounts that were made meanwhile.
   for (const other of await store.accounts.listByUser(userId)) await store.users.addAddress(userId, other.email)
+}
+
+/** The user's addresses follow that of the edited account. */
+async function withAddress(
+  store: Store,
+  before: AccountRecord,
+  edited: Created<AccountRecord>,
+): Promise<Created<AccountRecord>> {
+  if (!edited.ok || edited.value.email === before.email) return edited
+  await store.users.addAddress(before.userId, edited.value.email)
+  await forgetAddress(store, before)
+  return edited
 }
 
 async function createUser(
@@ -331,6 +346,7 @@ async function editAccount(
     if (!tried.ok) return tried
   } else await checkStatusUrl(deps, edit)
   const patch: AccountPatch = {
+    ...(edit.email === undefined ? {} : { email: edit.email.toLowerCase() }),
     ...(reconnects ? settings : {}),
     ...(edit.credential === undefined ? {} : credentialPatch(deps.sealer, account.id, edit.credential)),
     ...(edit.statusCallbackUrl === undefined ? {} : { statusCallbackUrl: edit.statusCallbackUrl }),

@@ -101,7 +101,7 @@ const edit = defineRoute({
   description:
     'Changes what is named. New credentials or settings are tried first. `status=1` forgets a DISABLED state and connects anew; ' +
     '`force_status_check=1` logs in now: `success` says whether that went well, `feedback_code` why not, `status` what the email account ' +
-    'is since. A label that the user does not have yet, with all parameters of a mailbox, makes that email account (`0`: the first one).',
+    'is since. `email` changes the address that the user is found by, and nothing of the login; the label stays. A label that the user does not have yet, with all parameters of a mailbox, makes that email account (`0`: the first one).',
   request: { path: accountPath, body: editBody },
   response: editAnswer,
   errors: [409, 503, 504],
@@ -168,6 +168,7 @@ function editOf(body: MailboxParameters & { readonly status?: boolean | undefine
   const credential = credentialOf(body)
   return {
     ...(credential === undefined ? {} : { credential }),
+    ...(body.email === undefined ? {} : { email: body.email }),
     ...(body.server === undefined ? {} : { server: body.server.trim().toLowerCase() }),
     ...(body.port === undefined ? {} : { port: body.port }),
     ...(body.use_ssl === undefined ? {} : { useSsl: body.use_ssl }),

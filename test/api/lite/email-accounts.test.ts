@@ -155,6 +155,36 @@ suite('email accounts', () => {
     assert.equal(await shown(), null)
   })
 
+  test('the address is edited, and the user is found by it; label and mail stay', async () => {
+    const box = await rig.mailbox('renamed', { subjects: ['kept'] })
+    const second = 'renamed.second@mail.example'
+    rig.imap.addUser(second)
+    const base = `/lite/users/${box.userId}`
+    const made = await rig.ok('POST', `${base}/email_accounts`, body(second))
+    const path = `${base}/email_accounts/${encodeURIComponent(String(made['label']))}`
+    const addresses = async (): Promise<unknown> => (await rig.ok('GET', base))['email_addresses']
+    const found = async (email: string) => (await rig.list(`/lite/users?email=${email}`)).map(({ id }) => id)
+
+    assert.equal((await rig.ok('POST', path, { email: 'Renamed.New@mail.example' }))['success'], true)
+    assert.deepEqual(await addresses(), [box.email, 'renamed.new@mail.example'])
+    assert.deepEqual([await found('renamed.new@mail.example'), await found(second)], [[box.userId], []])
+    assert.equal((await rig.ok('GET', path))['username'], second)
+    // the user's own first address stays beside
+    await rig.ok('POST', box.path, { email: 'renamed.third@mail.example' })
+    assert.deepEqual(await addresses(), [box.email, 'renamed.new@mail.example', 'renamed.third@mail.example'])
+    assert.deepEqual(
+      (await rig.list(`${box.path}/messages`)).map(({ subject }) => subject),
+      ['kept'],
+    )
+    // with settings that fail it stays as well, and so it does when it is bad
+    assert.equal((await rig.ok('POST', path, { email: 'x@mail.example', password: 'wrong' }))['success'], false)
+    assert.equal((await rig.call('POST', path, { email: 'nobody' })).status, 400)
+    assert.deepEqual(await addresses(), [box.email, 'renamed.new@mail.example', 'renamed.third@mail.example'])
+    // the same one, in another case, changes nothing
+    await rig.ok('POST', path, { email: 'RENAMED.new@MAIL.example' })
+    assert.deepEqual(await addresses(), [box.email, 'renamed.new@mail.example', 'renamed.third@mail.example'])
+  })
+
   test('new settings are tried first: a failure leaves everything as it was', async () => {
     const box = await rig.mailbox('careful')
     const before = await rig.ok('GET', box.path)
