@@ -141,7 +141,7 @@ async function refine(send: Send, deps: MailboxesDeps, path: string, error: unkn
   throw isAppError(error, 'not_found') ? missing(path, error) : error
 }
 
-async function askStatus(send: Send, { names, facts }: MailboxesDeps, path: string): Promise<MailboxStatus> {
+export async function askStatus(send: Send, { names, facts }: MailboxesDeps, path: string): Promise<MailboxStatus> {
   const told: MailboxStatus[] = []
   const ask = (modseq: boolean): Promise<Reply> =>
     send('STATUS', [mailboxArgument(names, path), statusItems(modseq)], {
@@ -152,7 +152,12 @@ async function askStatus(send: Send, { names, facts }: MailboxesDeps, path: stri
   return told.at(-1) ?? unknownStatus
 }
 
-async function selectIn(send: Send, deps: MailboxesDeps, path: string, refresh: boolean): Promise<SelectedMailbox> {
+export async function selectIn(
+  send: Send,
+  deps: MailboxesDeps,
+  path: string,
+  refresh: boolean,
+): Promise<SelectedMailbox> {
   const { facts, names } = deps
   if (facts.selected?.path === path && !refresh) return facts.selected
   facts.deselect()
@@ -165,7 +170,7 @@ async function selectIn(send: Send, deps: MailboxesDeps, path: string, refresh: 
 }
 
 /** null in place of a refusal. */
-async function orNull<T>(work: Promise<T>): Promise<T | null> {
+export async function orNull<T>(work: Promise<T>): Promise<T | null> {
   return work.catch((error: unknown) => {
     if (survives(error)) return null
     throw error
