@@ -110,8 +110,9 @@ function bytesFor({ charset, flowed }: BodyPartRecord, share: number): number {
 function givenText(part: TextPart, { text, whole }: Text, share: number): GivenText {
   const { end, bytes } = jsonPrefix(text, share)
   if (end === text.length) return { part, text, bytes, whole }
-  // A copy: a piece of a string keeps the whole string in memory.
-  return { part, text: Buffer.from(text.slice(0, end)).toString(), bytes, whole: false }
+  // A piece of a string keeps the whole string in memory: of a much larger one it is copied.
+  const piece = text.slice(0, end)
+  return { part, text: end < text.length / 2 ? Buffer.from(piece).toString() : piece, bytes, whole: false }
 }
 
 interface Hunt {

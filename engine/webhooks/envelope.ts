@@ -75,9 +75,10 @@ function fitted(data: Body, texts: readonly LinkedText[], write: Write, maxBytes
 function pieces(texts: readonly LinkedText[], least: readonly number[], room: number): Piece[] {
   let left = room
   let kept = total(least.slice(0, texts.length))
-  return texts.map(({ text, whole }, index) => {
+  return texts.map(({ text, bytes: wanted, whole }, index) => {
     kept -= least[index] ?? 0
-    const { end, bytes } = jsonPrefix(text, left - kept)
+    const share = left - kept
+    const { end, bytes } = wanted <= share ? { end: text.length, bytes: wanted } : jsonPrefix(text, share)
     left -= bytes
     return { content: text.slice(0, end), cut: !whole || end < text.length }
   })
