@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import type { AccountRecord, OutboxRecord } from '../../../engine/store/records.ts'
+import { newId } from '../../../engine/store/ids.ts'
 import { createChannel } from '../../../engine/webhooks/channel.ts'
 import type { Attempts } from '../../../engine/webhooks/attempts.ts'
 import { silentLogger } from '../../../engine/observe/log.ts'
@@ -173,6 +174,31 @@ suite('channels', () => {
     channel.stop()
     await channel.settled()
     assert.ok(largest <= 100)
+  })
+
+  test('historical callbacks that hang leave places for live ones', async () => {
+    await wing.stop()
+    await nextWing({ MAILROOM_WEBHOOK_CONCURRENCY: '4', MAILROOM_WEBHOOK_TIMEOUT: '30s' })
+    const boxes = await accounts(8)
+    for (const box of boxes) await arrive(house.store, null, box, [{ facts: facts(`old ${box.id}`) }])
+    let hanging = 0
+    receiver.decide('/places', ({ body }) => {
+      if (body['sequence'] !== undefined) return { status: 200 }
+      hanging += 1
+      return 'hang'
+    })
+    await hook('/places', { receiveHistorical: true })
+    for (const box of boxes) await wing.webhooks.initialSyncDone(box)
+    await until('two hang', () => hanging === 2)
+    for (const box of [...boxes, ...boxes]) {
+      await arrive(house.store, wing.webhooks, box, [{ facts: facts(newId()) }])
+    }
+    // Those of the two accounts whose historical callback hangs wait for it.
+    await until('the others have theirs', () => receiver.at('/places').length === 2 + 2 * (boxes.length - 2))
+    assert.equal(hanging, 2)
+    // They end with their connections.
+    await receiver.close()
+    await receiver.open()
   })
 
   test('a historical callback that is refused holds up no live one', async () => {

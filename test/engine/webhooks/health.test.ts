@@ -53,7 +53,8 @@ async function news(): Promise<Record<string, number>> {
 
 suite('a receiver that has failed for too long', () => {
   test('is told so once, keeps what waits and what comes, and gets all in order when it is back', async () => {
-    const env = { MAILROOM_WEBHOOK_ABANDON: '300ms', MAILROOM_WEBHOOK_PROBE: '150ms' }
+    // Time enough for three failures before, on a busy machine too.
+    const env = { MAILROOM_WEBHOOK_ABANDON: '1500ms', MAILROOM_WEBHOOK_PROBE: '150ms' }
     await nextWing(env)
     const [path, notif] = [freshPath(), freshPath()]
     receiver.script(path, [], { status: 503 })
@@ -200,6 +201,37 @@ suite('410', () => {
     assert.equal((await notices()).length, 2)
   })
 
+  test('and an edit with active=1 while it is being stored has the last word', async () => {
+    await nextWing()
+    const path = freshPath()
+    receiver.script(path, [{ status: 410 }])
+    const webhook = await hook(path)
+    const { outbox } = house.store
+    const enqueue = outbox.enqueue.bind(outbox)
+    let edited: WebhookRecord | null = null
+    // After what waits has ended as failed, and before the webhook is set inactive.
+    const during: typeof enqueue = async (rows) => {
+      edited ??= await wing.webhooks.edit(webhook, { active: true })
+      return enqueue(rows)
+    }
+    Object.assign(outbox, { enqueue: during })
+    const first = await send('one')
+    await until('the first has failed', async () => (await rowOf(first)).state === 'failed')
+    await until('edited', () => edited)
+    Object.assign(outbox, { enqueue })
+    const second = await send('two')
+    await until('new mail goes out', async () => (await rowOf(second)).state === 'delivered')
+    const { active, health } = await until('healthy', async () => {
+      const now = await stored(webhook)
+      return now.health.failure ? null : now
+    })
+    assert.deepEqual([active, health.failingSince, health.lastError], [true, null, null])
+    await wing.stop()
+    await nextWing()
+    assert.equal((await stored(webhook)).active, true, 'also after a restart')
+    assert.equal((await arrive(house.store, wing.webhooks, account, [{ facts: facts('three') }])).rows.length, 1)
+  })
+
   test('a crash before it is stored tells it no second time', async () => {
     await nextWing()
     const [path, notif] = [freshPath(), freshPath()]
@@ -245,6 +277,43 @@ suite('probes', () => {
     assert.equal(tried.state, 'pending')
     assert.ok((tried.countsAt ?? 0) > Date.now() + 3_000_000, 'its own time has not moved')
     assert.deepEqual([tried.attempts.at(-1)?.status, tried.attempts.at(-1)?.response], [503, 'not now'])
+  })
+
+  test('take accounts in turn, so that one bad row does not speak for all', async () => {
+    await nextWing({ MAILROOM_WEBHOOK_SCHEDULE: '30ms,30ms,30ms,30ms,30ms,30ms,30ms,30ms,30ms,1h' })
+    const path = freshPath()
+    receiver.script(path, [], { status: 503 })
+    await hook(path)
+    const other = await house.account(user)
+    await send('mine')
+    await send('other', other)
+    await until('eight tries', () => receiver.at(path).length >= 8)
+    // Before the first failure is known, both may have gone out side by side.
+    const probes = subjects(path).slice(2, 8)
+    for (const [index, one] of probes.entries()) if (index > 0) assert.notEqual(one, probes[index - 1], probes.join())
+    assert.equal(new Set(probes).size, 2)
+  })
+
+  test('that are the last attempt of a row end it, when the answer speaks of that row alone', async () => {
+    await nextWing({ MAILROOM_WEBHOOK_SCHEDULE: '20ms' })
+    const path = freshPath()
+    receiver.script(path, [{ status: 503 }, { status: 500 }])
+    await hook(path)
+    const row = await send('refused')
+    const ended = await until('ended', async () => {
+      const now = await rowOf(row)
+      return now.state === 'pending' ? null : now
+    })
+    assert.deepEqual(
+      [ended.state, ended.attemptCount, ended.reason],
+      ['failed', 2, 'given up after 2 attempts: HTTP 500'],
+    )
+    assert.deepEqual(
+      ended.attempts.map(({ status }) => status),
+      [503, 500],
+    )
+    const next = await send('next')
+    await until('the next goes out', async () => (await rowOf(next)).state === 'delivered')
   })
 
   test('of a receiver that is away never give a row up', async () => {

@@ -174,6 +174,38 @@ suite('lanes', () => {
     assert.equal(lanes.take({ historical: true })?.accountId, 'live')
   })
 
+  test('live rows go before historical ones that are in memory already, of their account and of others', () => {
+    const lanes = createLanes(20)
+    const old = [row('a', 0, 1), row('a', 1, 1), row('b', 2, 1), row('c', 3, 1)]
+    lanes.endRead(old, lanes.beginRead(), 10)
+    for (const live of [row('c', 4), row('a', 5), row('d', 6)]) lanes.offer(live)
+    const taken = Array.from({ length: 4 }, () => lanes.take({ historical: true }))
+    assert.deepEqual(
+      taken.map((one) => `${one?.accountId} ${one?.lane}`),
+      ['a 0', 'c 0', 'd 0', 'b 1'],
+    )
+    assert.equal(lanes.take({ historical: true }), null, 'the others are busy')
+    for (const one of taken) if (one !== null) lanes.finish(one)
+    lanes.offer(row('c', 7))
+    assert.deepEqual(
+      [0, 1, 2].map(() => lanes.take({ historical: true })?.seq),
+      [7, 0, undefined],
+    )
+    // The second of account a waits for its first.
+    assert.equal(lanes.take({ historical: true }), null)
+  })
+
+  test('a live row that finds no room beside older ones of its account is read before them', () => {
+    const lanes = createLanes(2)
+    const [first, second, live] = [row('a', 0, 1), row('a', 1, 1), row('a', 2)]
+    lanes.endRead([first, second], lanes.beginRead(), 10)
+    lanes.offer(live)
+    assert.equal(lanes.take({ historical: true }), null, 'nothing goes before it')
+    assert.equal(lanes.wantsRead(), true)
+    lanes.endRead([live, first], lanes.beginRead(), 10)
+    assert.equal(lanes.take({ historical: true }), live)
+  })
+
   test('a historical row that waits holds up what is historical in its account, and nothing else', () => {
     const lanes = createLanes(9)
     const [failed, next, other] = [row('a', 0, 1), row('a', 1, 1), row('b', 2, 1)]
