@@ -110,6 +110,34 @@ test('killed between the new cursor and the old places: nothing is told, nothing
   assert.equal((await stage.message('m1')).placements.length, 1)
 })
 
+test('killed before the new cursor is stored: the old places are all there, and nothing is told', async (t) => {
+  let dies = false
+  const stage = await openStage(t, {
+    wrap: (store) => ({
+      ...store,
+      sync: {
+        ...store.sync,
+        apply: (batch: SyncBatch) => (dies ? Promise.reject(new Error('killed')) : store.sync.apply(batch)),
+      },
+    }),
+  })
+  fill(stage.server, 'INBOX', 5)
+  await (await stage.work()).readAll()
+  stage.server.renumber('ann', 'INBOX')
+  dies = true
+  const second = await stage.work()
+  await assert.rejects(second.catchUp('INBOX'))
+  dies = false
+  assert.equal((await stage.message('m1')).placements.length, 1)
+  await tellLater(second)
+  assert.deepEqual(await stage.told(), [])
+  const third = await stage.work()
+  await third.readAll()
+  await tellLater(third)
+  assert.deepEqual(await stage.told(), [])
+  assert.equal((await stage.subjects('INBOX')).length, 5)
+})
+
 test('renumbered to nothing: all of it is deleted', async (t) => {
   const stage = await openStage(t)
   fill(stage.server, 'INBOX', 3)

@@ -3,7 +3,8 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { isAppError } from '../../../engine/errors.ts'
 import { contactId } from '../../../engine/store/ids.ts'
-import { createMailbox, listed, type Mailbox, type Subject } from './mailbox.ts'
+import type { SyncBatch } from '../../../engine/store/port.ts'
+import { createMailbox, emptyBatch, listed, type Mailbox, type Subject } from './mailbox.ts'
 import { accountRecord, epochStart, outboxRecord, tokenRecord, webhookRecord } from './records.ts'
 
 /** A mailbox with one of everything that hangs on an account. */
@@ -152,6 +153,43 @@ export function removalContract(subject: Subject): void {
       const other = contactId(neighbour.user.id, 'sender@example.com')
       assert(await store.contacts.get(neighbour.user.id, other))
       await store.users.remove(mailbox.user.id)
+    })
+
+    test('of an account fences a writer that is at work: what it still writes is refused, and nothing is left', async () => {
+      const mailbox = await createMailbox(store)
+      const { account } = mailbox
+      const many = Array.from({ length: 2300 }, (_, index) => mailbox.added('INBOX', index + 1))
+      await mailbox.apply('INBOX', { added: many })
+      const { id: folderId, cursor } = await mailbox.folder('INBOX')
+      let over = false
+      const removing = store.accounts.remove(account.id).then(() => (over = true))
+      const written: SyncBatch[] = []
+      const outcomes: string[] = []
+      while (!over) {
+        const one = mailbox.added('INBOX', 5000 + written.length)
+        const batch = { ...emptyBatch(account, folderId, cursor), added: [one], ...mailbox.event(one) }
+        written.push(batch)
+        const writing = store.sync.apply(batch)
+        outcomes.push(
+          await writing.then(
+            () => 'stored',
+            (error: unknown) => (isAppError(error) ? error.code : String(error)),
+          ),
+        )
+      }
+      await removing
+      // Only what was under way before the first step of the removal.
+      assert(outcomes.filter((outcome) => outcome === 'stored').length <= 2, outcomes.join())
+      assert.deepEqual(
+        [...new Set(outcomes)].filter((outcome) => outcome !== 'stored'),
+        ['lease_lost'],
+      )
+      for (const { added, outbox } of written) {
+        for (const { id } of added) assert.equal(await store.messages.get(account.id, id), null)
+        for (const { id } of outbox) assert.equal(await store.outbox.get(id), null)
+      }
+      assert.equal(await store.changes.lastSeq(account.id), 0)
+      assert.deepEqual(await store.folders.list(account.id), [])
     })
 
     test('of a large mailbox goes in steps, to the end', async () => {
