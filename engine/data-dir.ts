@@ -1,7 +1,8 @@
 /** The data directory: made at the first start, for its owner alone. */
-import { mkdirSync, statSync } from 'node:fs'
+import { chmodSync, mkdirSync, readdirSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { AppError } from './errors.ts'
+import type { Logger } from './observe/log.ts'
 
 /** AppError `bad_request`, one line with `setting` and the cause, when it is not there and cannot be made. */
 export function makeDataDir(directory: string, setting = 'MAILROOM_DATA_DIR'): void {
@@ -23,4 +24,24 @@ function make(directory: string): void {
   if (found !== undefined) throw new Error(`${directory} is not a directory`)
   make(dirname(directory))
   mkdirSync(directory, { mode: 0o700 })
+}
+
+/** What Mailroom puts there, and what a file system of its own has. */
+const ownFiles = /^(?:secret|mailroom\.sqlite(?:[.-].*)?|lost\+found)$/
+
+/**
+ * A directory that is there, and that others can look into: told, and closed to them when it is ours. It is when it belongs to us
+ * and holds nothing else: /tmp or somebody's home, taken for the data directory by mistake, stays as it is.
+ */
+export function keepDirPrivate(directory: string, log: Logger): void {
+  const found = statSync(directory, { throwIfNoEntry: false })
+  if (found?.isDirectory() !== true || (found.mode & 0o077) === 0) return
+  try {
+    const ours = found.uid === process.getuid?.() && readdirSync(directory).every((name) => ownFiles.test(name))
+    if (ours) chmodSync(directory, 0o700)
+    if (ours) log.warn({ directory }, 'others could look into the data directory: it is closed to them now (0700)')
+    else log.warn({ directory }, 'others can look into the data directory: chmod 700')
+  } catch (error) {
+    log.warn({ directory, err: error }, 'others can look into the data directory: chmod 700')
+  }
 }

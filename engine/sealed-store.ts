@@ -3,6 +3,7 @@
  * it is there from the first start on, so a lost or changed key is noticed before anything else is read or written.
  */
 import type { Config } from './config.ts'
+import { keepDirPrivate } from './data-dir.ts'
 import { AppError } from './errors.ts'
 import type { Logger } from './observe/log.ts'
 import { makeKey, readKey, secretFile } from './secrets/key.ts'
@@ -18,6 +19,7 @@ export async function openSealedStore(
   signal: AbortSignal | undefined,
   lost: () => void,
 ): Promise<{ readonly store: Store; readonly sealer: Sealer }> {
+  if (config.MONGODB_URI === null || config.MAILROOM_SECRET === null) keepDirPrivate(config.MAILROOM_DATA_DIR, log)
   const key = readKey(config, log)
   const store = await openStore(config, log, signal, lost)
   try {

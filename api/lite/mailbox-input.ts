@@ -18,7 +18,7 @@ export const mailboxParameters = {
     .meta({ description: 'login name on the IMAP server, often the address', examples: ['anna@example.com'] }),
   use_ssl: flag.optional().meta({
     description:
-      '1 = TLS from the first byte, usually port 993; 0 = STARTTLS where the server offers it, usually port 143',
+      '1 = TLS from the first byte, usually port 993; 0 = STARTTLS, usually port 143: a public server has to offer it',
     examples: [1],
   }),
   port: port.optional().meta({ description: 'TCP port of the IMAP server', examples: [993] }),
