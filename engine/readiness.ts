@@ -11,7 +11,7 @@ export interface Readiness {
   /** The same store; what fails there is noticed. */
   readonly store: Store
   /** Never rejects; answers within 5 s. */
-  writable(): Promise<boolean>
+  readonly writable: () => Promise<boolean>
 }
 
 const everyMs = 1000

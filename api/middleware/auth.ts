@@ -36,7 +36,8 @@ export function authentication(deps: Deps): Middleware {
 async function identify(ctx: FrameContext, deps: Deps): Promise<Authenticated> {
   const header = ctx.req.headers.authorization ?? ''
   if (header.length > longestHeader) throw refusal(`Authorization: longer than ${longestHeader} characters`)
-  const [, scheme = '', rest = ''] = /^(\S+)\s*(.*)$/s.exec(header) ?? []
+  const scheme = /^\S*/.exec(header)?.[0] ?? ''
+  const rest = header.slice(scheme.length).trimStart()
   const address = deps.addressOf(ctx.req)
   const tryKey: TryKey = (key, check) => deps.tries.run(address, key, check)
   if (/^basic$/i.test(scheme)) return byBasic(rest, deps, tryKey)

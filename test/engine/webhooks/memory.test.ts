@@ -77,7 +77,7 @@ function stage(memory: Memory) {
   const account = accountRecord(userRecord(newId()))
   return {
     mail,
-    compose(patch: Partial<WebhookRecord>, size: number, channelId?: string): Promise<Composed> {
+    compose: (patch: Partial<WebhookRecord>, size: number, channelId?: string): Promise<Composed> => {
       const webhook = { ...webhookRecord(newId()), filters: {}, ...patch }
       const part = {
         section: '1',
