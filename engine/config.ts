@@ -183,6 +183,7 @@ const keys = {
     'IMAP: the command connection is closed after this idle time',
   ],
   MAILROOM_IDLE_RENEW: [durationKey('9m', '1s'), 'IMAP: IDLE is issued anew after this time'],
+  MAILROOM_INBOX_POLL: [durationKey('10s', '100ms'), 'how often INBOX is asked where IDLE pushes nothing'],
   MAILROOM_FOLDER_POLL: [durationKey('45s', '100ms'), 'how often counts of the other folders are asked'],
   MAILROOM_FOLDER_POLL_COLD: [
     durationKey('5m', '100ms'),

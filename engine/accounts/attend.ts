@@ -1,6 +1,7 @@
 /** The life of an account that has been read: INBOX is watched, and all the rest goes on beside it. */
 import { createBackground, type BackgroundDeps } from './background.ts'
 import type { Connection } from './connection.ts'
+import type { PushRecords } from './pushes.ts'
 import type { AccountState, SyncDeps } from './state.ts'
 import { watchInbox } from './watch.ts'
 
@@ -13,6 +14,7 @@ const shortIdleHosts: readonly (readonly [RegExp, number])[] = [
 export interface Attendance {
   readonly sync: SyncDeps
   readonly slot: BackgroundDeps['slot']
+  readonly pushes: PushRecords
   /** The server has answered, or a batch was written. */
   readonly alive: () => void
   /** Every folder has been read to its end for the first time. */
@@ -21,7 +23,7 @@ export interface Attendance {
 
 /** Resolves when stopped or when the session has to be renewed; rejects with what ended it. */
 export async function attend(
-  { sync, slot, alive, completed }: Attendance,
+  { sync, slot, pushes, alive, completed }: Attendance,
   { session, state, link, tokenExpiresAt }: Connection,
   signal: AbortSignal,
 ): Promise<'stopped' | 'rotate'> {
@@ -32,7 +34,7 @@ export async function attend(
   const background = createBackground({ sync, state, link, slot, onComplete })
   background.moved(unopened(state))
   const renewMs = idleMs(state.account.server) ?? sync.config.MAILROOM_IDLE_RENEW
-  const options = { renewMs, tokenExpiresAt, moved: background.moved, alive }
+  const options = { renewMs, pushes, tokenExpiresAt, moved: background.moved, alive }
   try {
     const side = background.run(both).then(() => 'stopped' as const)
     return await Promise.race([watchInbox({ deps: sync, state, session }, options, both), side])

@@ -26,6 +26,8 @@ export interface FolderPoll {
   list(): Promise<string[]>
   /** A cheaper look between two lists. With `look` out of turn: the list too, and these paths among the likely ones. */
   poll(look?: ReadonlySet<string> | null): Promise<string[]>
+  /** Whether this folder has to be caught up. */
+  ask(path: string): Promise<boolean>
 }
 
 export function createFolderPoll(context: SyncContext): FolderPoll {
@@ -64,7 +66,12 @@ export function createFolderPoll(context: SyncContext): FolderPoll {
     return [...moved, ...(lacking ? await list() : [])]
   }
 
-  return { list, poll }
+  async function ask(path: string): Promise<boolean> {
+    const folder = state.folderByPath(path)
+    return folder !== null && (await askStatus(context, folder))
+  }
+
+  return { list, poll, ask }
 }
 
 /** How long a folder is left alone where each has to be asked for. */

@@ -10,6 +10,7 @@ import { createLoginLimiter } from './login-limiter.ts'
 import { withOwner } from './orphans.ts'
 import { createPool, type Pool, type PoolDeps } from './pool.ts'
 import { createProbe, type Probe } from './probe.ts'
+import { createPushRecords } from './pushes.ts'
 import { openSession } from './session/index.ts'
 import type { SyncDeps } from './state.ts'
 import type { Accounts } from './types.ts'
@@ -55,6 +56,7 @@ function runtimeDeps(sync: SyncDeps, secrets: Pick<PoolDeps, 'sealer' | 'tokens'
     openSession,
     limiter: createLoginLimiter({ perMinute: config.MAILROOM_LOGINS_PER_MINUTE }),
     dialing: createLane(config.MAILROOM_START_CONCURRENCY),
+    pushes: createPushRecords(config.MAILROOM_INBOX_POLL),
     slot: (work, signal) => backfill.run('backfill', work, signal),
   }
 }

@@ -8,9 +8,11 @@ import type { BackgroundDeps } from './background.ts'
 import { claimAccount, closeConnection, openConnection, type Connection, type ConnectionDeps } from './connection.ts'
 import { firstRead } from './first-read.ts'
 import type { LoginStage } from './login.ts'
+import type { PushRecords } from './pushes.ts'
 
 export interface RuntimeDeps extends ConnectionDeps {
   readonly slot: BackgroundDeps['slot']
+  readonly pushes: PushRecords
 }
 
 export interface Runtime {
@@ -37,7 +39,7 @@ interface Holder {
 }
 
 export function createRuntime(deps: RuntimeDeps, accountId: string): Runtime {
-  const { sync, slot } = deps
+  const { sync, slot, pushes } = deps
   const holder: Holder = { open: null, epoch: null }
   return {
     async connect(signal, stage) {
@@ -52,7 +54,7 @@ export function createRuntime(deps: RuntimeDeps, accountId: string): Runtime {
     },
     sync: (signal, progress) => owning(holder, signal, (connection) => firstRead(sync, connection, signal, progress)),
     watch: (signal, alive, completed) =>
-      owning(holder, signal, (connection) => attend({ sync, slot, alive, completed }, connection, signal)),
+      owning(holder, signal, (connection) => attend({ sync, slot, pushes, alive, completed }, connection, signal)),
     relogin: async () => connectionOf(holder).link.run('api', () => Promise.resolve()),
     epoch: () => holder.epoch,
     live: () => holder.open,

@@ -3,19 +3,23 @@
  * polls find, and the back-fill, on the command connection at its own pace (background.ts).
  *
  * A push is answered at once: IDLE is left, what is new is read and stored, IDLE is entered again. Only what arrives while a
- * fetch is under way is merged.
+ * fetch is under way is merged. Where IDLE pushes nothing (pushes.ts), INBOX is asked every MAILROOM_INBOX_POLL.
  */
 import { toAppError } from '../errors.ts'
 import { createFolderPoll, type FolderPoll } from './folders.ts'
 import { tellGone } from './gone.ts'
 import { createLooks, type Looks } from './looks.ts'
+import { pause } from './pause.ts'
+import type { PushRecords, Pushes } from './pushes.ts'
 import type { SessionEvent } from './session-types.ts'
 import { catchUp, compareIfDue, readNew, syncFlags } from './sync.ts'
 import type { SyncContext } from './write.ts'
 
-/** Pushes missed this often in a row: IDLE is not trusted any more and renewed at the floor. */
-const missedMax = 3
-const renewFloorMs = 55_000
+/** What is told this soon after IDLE begins (of a short one: in its first quarter), or this late, may be told because it does. */
+const idleStartMs = 200
+const idleEndMs = 20
+/** A poll finds what was missed: INBOX is asked before it, unless that was so short a time ago. */
+const askBeforePollMs = 1000
 const rotateBeforeMs = 5 * 60_000
 /**
  * Servers gather changes before they tell IDLE of them (Dovecot: half a second from the first). What came during our own reading
@@ -28,12 +32,22 @@ const lookForMovedMs = 1000
 export interface WatchOptions {
   /** IDLE cycle of this host. */
   readonly renewMs: number
+  readonly pushes: PushRecords
   /** When the access token ends; null = a password. */
   readonly tokenExpiresAt: number | null
   /** Paths that moved, for the command connection; perhaps none. */
   readonly moved: (paths: readonly string[]) => void
   /** The server has answered. */
   readonly alive: () => void
+}
+
+/** One IDLE, and when it is left unless something happens. */
+interface Stay {
+  readonly from: number
+  readonly until: number
+  /** It is not left for `lookAgainAt`: what it tells at its end had to be told before. */
+  readonly whole: boolean
+  toldLate: boolean
 }
 
 /** What the pushes announced and is not read yet, and when which look comes next. */
@@ -43,14 +57,17 @@ interface Watch {
   readonly signal: AbortSignal
   readonly folders: FolderPoll
   readonly looks: Looks
+  readonly pushes: Pushes
+  stay: Stay | null
+  /** Something was told since the last poll, not by it. */
+  told: boolean
   news: boolean
   flags: boolean
   closed: Error | null
   leaveIdle: AbortController
   polledAt: number
+  askedAt: number
   lookAgainAt: number
-  /** Polls in a row that found INBOX moved without a push. */
-  missed: number
 }
 
 /** Runs until the signal aborts. Resolves with 'rotate' when it is time for a new access token; rejects when the connection fails. */
@@ -59,9 +76,10 @@ export async function watchInbox(
   options: WatchOptions,
   signal: AbortSignal,
 ): Promise<'stopped' | 'rotate'> {
-  const watch = createWatch(context, options, signal)
   const stop = () => watch.leaveIdle.abort()
+  const watch = createWatch(context, options, signal, stop)
   context.session.listen((event) => {
+    if (event.type !== 'closed') judge(watch)
     soil(watch, event)
     stop()
   })
@@ -75,30 +93,48 @@ export async function watchInbox(
       if (watch.closed !== null) throw watch.closed
       if (watch.news || watch.flags) await clean(watch)
       else if (isTokenEnding(watch)) return 'rotate'
+      else if (watch.context.deps.now() >= nextAskAt(watch)) await ask(watch)
       else if (isPollDue(watch)) await poll(watch)
       else await idle(watch)
     }
     return 'stopped'
   } finally {
     signal.removeEventListener('abort', stop)
+    watch.pushes.end()
   }
 }
 
-function createWatch(context: SyncContext, options: WatchOptions, signal: AbortSignal): Watch {
+function createWatch(context: SyncContext, options: WatchOptions, signal: AbortSignal, wake: () => void): Watch {
   return {
     context,
     options,
     signal,
     folders: createFolderPoll(context),
     looks: createLooks(context.deps.now),
+    pushes: options.pushes.join(context.state.account.server, wake),
+    stay: null,
+    told: false,
     news: false,
     flags: false,
     closed: null,
     leaveIdle: new AbortController(),
     polledAt: Number.NEGATIVE_INFINITY,
+    askedAt: Number.NEGATIVE_INFINITY,
     lookAgainAt: Number.POSITIVE_INFINITY,
-    missed: 0,
   }
+}
+
+/** What is told in the middle of IDLE is pushed; what is told when its time is over shows that the server waits to be asked. */
+function judge(watch: Watch): void {
+  const { stay, pushes, leaveIdle, context } = watch
+  watch.told = true
+  if (stay === null || leaveIdle.signal.aborted) return
+  const at = context.deps.now()
+  const soonMs = Math.min(idleStartMs, (stay.until - stay.from) / 4)
+  if (at >= stay.until - idleEndMs) {
+    if (stay.whole && !stay.toldLate) pushes.toldLate()
+    stay.toldLate = true
+  } else if (at > stay.from + soonMs) pushes.pushed()
 }
 
 function soil(watch: Watch, event: SessionEvent): void {
@@ -138,19 +174,52 @@ function nextPollAt({ context, polledAt, looks }: Watch): number {
   return Math.min(polledAt + context.deps.config.MAILROOM_FOLDER_POLL, looks.at)
 }
 
-/** Asks for the counts of all folders. INBOX moved without a push: IDLE missed something. */
+/** Infinity while the pushes are trusted. */
+function nextAskAt(watch: Watch): number {
+  const { context, pushes, askedAt } = watch
+  if (pushes.asking(context.session.capabilities.idle) === 'never') return Number.POSITIVE_INFINITY
+  const { MAILROOM_INBOX_POLL } = context.deps.config
+  return Math.min(askedAt + MAILROOM_INBOX_POLL, Math.max(askedAt + askBeforePollMs, nextPollAt(watch)))
+}
+
+/** What NOOP tells is read as if it had been pushed. */
+async function ask(watch: Watch): Promise<void> {
+  const { context, pushes, folders } = watch
+  watch.askedAt = context.deps.now()
+  await context.session.noop()
+  if (watch.news || watch.flags) pushes.answered()
+  else if (pushes.asking(true) === 'status' && (await folders.ask('INBOX'))) await catchUp(context, 'INBOX')
+}
+
+/** Asks for the counts of all folders. INBOX moved and nothing was told: IDLE missed something. */
 async function poll(watch: Watch): Promise<void> {
-  const { context, options, folders, looks } = watch
+  const { context, options, folders, looks, pushes, told } = watch
   const look = looks.begin()
   const moved = await folders.poll(look)
-  const inboxMoved = moved.includes('INBOX')
-  if (inboxMoved) await catchUp(context, 'INBOX')
+  const found = moved.includes('INBOX') && (await findNews(context))
   options.moved(moved.filter((path) => path !== 'INBOX'))
   await tellGone(context.deps, context.state)
-  if (look === null) watch.missed = inboxMoved && watch.polledAt > 0 ? watch.missed + 1 : 0
-  else looks.end()
-  watch.polledAt = context.deps.now()
+  if (look !== null) looks.end()
+  else if (found && !told && watch.polledAt > 0) pushes.missed()
+  watch.told = false
+  watch.polledAt = watch.askedAt = context.deps.now()
   options.alive()
+}
+
+/** Whether messages have come or gone. Flags are no measure: some servers push those of others seldom or never. */
+async function findNews(context: SyncContext): Promise<boolean> {
+  const before = context.state.folderByPath('INBOX')?.cursor
+  await catchUp(context, 'INBOX')
+  const after = context.state.folderByPath('INBOX')?.cursor
+  return after?.uidNext !== before?.uidNext || after?.exists !== before?.exists
+}
+
+/**
+ * Where INBOX is asked, one IDLE after each poll shows whether pushes come again. Between the other questions the line is left alone:
+ * entering and leaving IDLE costs more than the question.
+ */
+function isResting({ context, pushes, askedAt, polledAt }: Watch): boolean {
+  return askedAt > polledAt && pushes.asking(context.session.capabilities.idle) !== 'never'
 }
 
 async function idle(watch: Watch): Promise<void> {
@@ -158,9 +227,15 @@ async function idle(watch: Watch): Promise<void> {
   const { now } = context.deps
   watch.leaveIdle = new AbortController()
   if (watch.news || watch.flags || watch.closed !== null || signal.aborted) return
-  const at = now()
-  const renewMs = watch.missed >= missedMax ? Math.min(renewFloorMs, options.renewMs) : options.renewMs
-  const nextLookMs = Math.min(nextPollAt(watch), watch.lookAgainAt) - at
-  await context.session.idle(Math.max(1, Math.min(renewMs, nextLookMs)), watch.leaveIdle.signal)
+  const from = now()
+  const dueAt = Math.min(from + options.renewMs, nextPollAt(watch), nextAskAt(watch))
+  const until = Math.max(from + 1, Math.min(dueAt, watch.lookAgainAt))
+  const { leaveIdle, lookAgainAt } = watch
+  if (isResting(watch)) await pause(until - from, leaveIdle.signal)
+  else {
+    watch.stay = { from, until, whole: until < lookAgainAt, toldLate: false }
+    await context.session.idle(until - from, leaveIdle.signal)
+    watch.stay = null
+  }
   if (now() >= watch.lookAgainAt) watch.lookAgainAt = Number.POSITIVE_INFINITY
 }

@@ -110,10 +110,11 @@ export const authHandlers: readonly (readonly [string, Handler])[] = [
     'IDLE',
     async (connection) => {
       if (!connection.capabilities().has('IDLE')) return 'BAD Unknown command'
-      await connection.sync(true)
+      const pushes = connection.server.hooks.silentIdle === undefined
+      if (pushes) await connection.sync(true)
       await connection.send('+ idling')
       connection.setIdling(true)
-      await connection.sync(true)
+      if (pushes) await connection.sync(true)
       const line = await connection.nextLine()
       connection.setIdling(false)
       return line?.toUpperCase() === 'DONE' ? 'OK done' : 'BAD expected DONE'

@@ -122,7 +122,7 @@ export function serveConnection(
   }
 
   function onChange(): void {
-    if (idling) void connection.sync(true)
+    if (idling && server.hooks.silentIdle === undefined) void connection.sync(true)
   }
 
   const connection: ServedConnection = {
@@ -250,7 +250,8 @@ export function serveConnection(
       tagged = `BAD ${error.message}`
     }
     const quiet = ['FETCH', 'STORE', 'SEARCH'].includes(command.name)
-    if (!tagged.startsWith('BYE')) await connection.sync(!quiet)
+    const silent = command.name === 'IDLE' && server.hooks.silentIdle === 'never'
+    if (!tagged.startsWith('BYE') && !silent) await connection.sync(!quiet)
     await connection.send(`${command.tag} ${tagged}`)
     if (command.name === 'STARTTLS' && tagged.startsWith('OK')) await connection.startTls()
     if (command.name === 'LOGOUT') connection.close()

@@ -1,0 +1,88 @@
+/**
+ * Whether IDLE tells what happens in INBOX. A server shows that it does not by three misses: INBOX had moved and nothing was pushed.
+ * From then on INBOX is asked. A push takes that back, of the account and of its host; the misses of an account count for its host
+ * too, so that the others there need not find it out again. An account that misses pushes goes on to ask where others of its host
+ * hear them: servers that run out of watches push to some mailboxes only. Kept in memory, for hosts that missed something.
+ */
+
+/** Misses until INBOX is asked with NOOP; as many again, which NOOP did not tell either, until it is asked with STATUS. */
+const toAsk = 3
+const toDoubt = 2 * toAsk
+
+/** How INBOX is asked. */
+export type Asking = 'never' | 'noop' | 'status'
+
+/** What one account's watching session meets. */
+export interface Pushes {
+  /** `idles`: false = the session has no IDLE, which pushes nothing. */
+  asking(idles: boolean): Asking
+  /** IDLE told something. */
+  pushed(): void
+  /** Something was told when IDLE had ended, and not before. */
+  toldLate(): void
+  /** NOOP told something. */
+  answered(): void
+  /** A poll found INBOX moved, and nothing had been told. */
+  missed(): void
+  /** The session is over. */
+  end(): void
+}
+
+export interface PushRecords {
+  /** `wake`: the host has been found not to push; called within `spreadMs`, so that not all accounts of a host ask in one moment. */
+  join(host: string, wake: () => void): Pushes
+}
+
+interface Host {
+  misses: number
+  readonly wakes: Set<() => void>
+}
+
+export function createPushRecords(spreadMs: number): PushRecords {
+  const hosts = new Map<string, Host>()
+  return {
+    join(name, wake) {
+      const key = name.toLowerCase()
+      const host: Host = hosts.get(key) ?? { misses: 0, wakes: new Set() }
+      hosts.set(key, host)
+      host.wakes.add(wake)
+      const end = (): void => {
+        host.wakes.delete(wake)
+        if (host.wakes.size === 0 && host.misses === 0 && hosts.get(key) === host) hosts.delete(key)
+      }
+      return createPushes(host, () => wakeAll(host, spreadMs), end)
+    },
+  }
+}
+
+function wakeAll({ wakes }: Host, spreadMs: number): void {
+  for (const wake of wakes) setTimeout(wake, Math.random() * spreadMs).unref()
+}
+
+function createPushes(host: Host, wakeOthers: () => void, end: () => void): Pushes {
+  let own = 0
+  const count = (most: number): void => {
+    own = Math.max(own, Math.min(own + 1, most))
+    const before = host.misses
+    host.misses = Math.max(before, Math.min(before + 1, most))
+    if (before < toAsk && host.misses >= toAsk) wakeOthers()
+  }
+  return {
+    asking(idles) {
+      const misses = Math.max(own, host.misses)
+      if (misses >= toDoubt) return 'status'
+      return idles && misses < toAsk ? 'never' : 'noop'
+    },
+    pushed() {
+      own = 0
+      host.misses = 0
+    },
+    toldLate: () => count(toAsk),
+    answered() {
+      own = Math.min(own, toAsk)
+      host.misses = Math.min(host.misses, toAsk)
+    },
+    missed: () => count(toDoubt),
+    end,
+  }
+}
