@@ -72,6 +72,22 @@ describe('failures in a row', () => {
     assert.equal(rig.context().status, 'OK', 'a server that is away never disables an account')
   })
 
+  test('a server that lets us in and then drops us is tried ever more seldom, however far it lets us come', async () => {
+    const rig = accountRig()
+    for (const [index, waitMs] of network.entries()) {
+      await rig.connected()
+      await rig.send({ type: 'sync.progress', at: rig.now() })
+      assert.equal(rig.context().message, null, 'the login stands')
+      rig.sync.last().reject(rig.attemptFailed('network'))
+      await settle()
+      assert.deepEqual([rig.resume().attempt, rig.resume().retryAt], [index + 1, rig.now() + waitMs])
+      await rig.pass(waitMs)
+    }
+    await rig.toWatching()
+    await rig.watchFails('network')
+    assert.equal(rig.resume().retryAt, rig.now() + 500, 'once it has caught up the count starts anew')
+  })
+
   test('jitter 0 tries again at once, without end and without harm', async () => {
     const rig = accountRig()
     for (let turn = 1; turn <= 20; turn += 1) {
