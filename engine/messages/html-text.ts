@@ -2,6 +2,7 @@
  * The text that a reader sees in an HTML body, to search in. Told from the tags as they come, without a tree: that takes linear time,
  * however deep and however wrongly they are nested.
  */
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { Tokenizer, type TokenizerCallbacks } from 'htmlparser2'
 
 /** Their content is not text of the body; the tokenizer ends them by their own closing tag only. */
@@ -18,11 +19,17 @@ const withinWords = new Set(
 /** Soft hyphen, zero-width space, word joiner, zero-width no-break space: nobody sees them. */
 const unseen = /[\u00ad\u200b\u2060\ufeff]/g
 
+/** Characters that are read before others get their turn: some milliseconds. */
+export const turnLength = 262_144
+
 /** White space is joined, as a browser joins it. */
-export function htmlText(html: string): string {
+export async function htmlText(html: string): Promise<string> {
   const pieces: string[] = []
   const tokenizer = new Tokenizer({ decodeEntities: true }, readInto(pieces, html))
-  tokenizer.write(html)
+  for (let at = 0; at < html.length; at += turnLength) {
+    if (at > 0) await nextTurn()
+    tokenizer.write(html.slice(at, at + turnLength))
+  }
   tokenizer.end()
   return pieces.join('').replace(unseen, '').replace(/\s+/g, ' ').trim()
 }

@@ -3,6 +3,7 @@
  * filters say, and kept nowhere. The same function serves both, so that both get the same answer of body_search.
  * Errors of the mail server pass through as they come (AppError).
  */
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { headerBlockText, headerObject } from '../messages/headers.ts'
 import { htmlText } from '../messages/html-text.ts'
 import type { BodyPartRecord, MessageRecord, WebhookRecord } from '../store/records.ts'
@@ -91,7 +92,7 @@ async function readTexts(
     if (share === null && most === 0) continue
     const read = await reader.read(part, most)
     const decode = decoderOf(read)
-    hunt?.look(part, read.bytes.length, decode)
+    await hunt?.look(part, read.bytes.length, decode)
     if (share === null) continue
     const text = givenText(part, decode(bytesFor(part, share)), share)
     room -= text.bytes
@@ -119,7 +120,7 @@ interface Hunt {
   /** Bytes that are still to be searched; 0 = no more are wanted. */
   readonly left: number
   /** `bytes`: how many were read. */
-  look(part: TextPart, bytes: number, decode: (limit: number) => Text): void
+  look(part: TextPart, bytes: number, decode: (limit: number) => Text): Promise<void>
   /** Once all is read. */
   word(parts: readonly TextPart[]): Word
 }
@@ -133,12 +134,15 @@ function createHunt(search: BodySearch, most: number): Hunt {
     get left() {
       return found === null ? left : 0
     },
-    look(part, bytes, decode) {
+    async look(part, bytes, decode) {
       if (found !== null || left === 0) return
       const { text, whole } = decode(left)
       if (whole) searched.add(part.section)
       left -= Math.min(left, bytes)
-      if (search.matches(part.type === 'text/html' ? htmlText(text) : text)) found = part.type
+      const seen = part.type === 'text/html' ? await htmlText(text) : text
+      // Of a large text each step takes long enough: others get their turn between.
+      await nextTurn()
+      if (search.matches(seen)) found = part.type
     },
     word(parts) {
       if (found !== null) return { matched: true, why: `a ${found} part matches ${search.wanted}` }

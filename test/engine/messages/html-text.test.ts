@@ -1,7 +1,7 @@
 /** What body_search reads of an HTML body: the text that is seen, in linear time. */
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
-import { htmlText } from '../../../engine/messages/html-text.ts'
+import { htmlText, turnLength } from '../../../engine/messages/html-text.ts'
 
 suite('the text of an HTML body', () => {
   const table: readonly (readonly [string, string])[] = [
@@ -17,12 +17,23 @@ suite('the text of an HTML body', () => {
     ['plain', 'plain'],
     ['', ''],
   ]
-  for (const [html, text] of table) test(JSON.stringify(html), () => assert.equal(htmlText(html), text))
+  for (const [html, text] of table)
+    test(JSON.stringify(html), async () => {
+      assert.equal(await htmlText(html), text)
+      // The same wherever the end of a turn falls in it.
+      const inTwo = await htmlText(`x ${html}`)
+      for (let at = 1; at < html.length; at += 1)
+        assert.equal(
+          (await htmlText('x'.repeat(turnLength - at - 1) + ` ${html}`)).replace(/^x+/, 'x'),
+          inTwo,
+          `cut at ${at}`,
+        )
+    })
 
-  test('comes in linear time from whatever is sent', () => {
+  test('comes in linear time from whatever is sent', async () => {
     const pieces = ['<div>', '<div></span>', '<', '&', '<!--', '<style>', '</', '<a b="', '<script><', '<p><b>', '&#']
-    for (const piece of pieces) htmlText(piece.repeat(200_000))
+    for (const piece of pieces) await htmlText(piece.repeat(200_000))
     // Quadratic work would take minutes for these, and the test its time limit.
-    htmlText('<div>'.repeat(500_000) + '</p>'.repeat(500_000))
+    await htmlText('<div>'.repeat(500_000) + '</p>'.repeat(500_000))
   })
 })
