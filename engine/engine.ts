@@ -92,7 +92,7 @@ export async function createEngine({
   return {
     ...parts,
     ...lifecycle(parts, writable),
-    baseUrl: () => baseUrl.replace(/\/+$/, ''),
+    baseUrl: () => baseUrl.replace(/(?<!\/)\/+$/, ''),
     setBaseUrl: (url) => void (baseUrl = config.MAILROOM_PUBLIC_URL ?? url),
   }
 }

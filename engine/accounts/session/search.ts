@@ -13,7 +13,7 @@ import { positive } from './tokens.ts'
 
 export interface Searcher {
   /** Ascending UIDs. */
-  search(send: Send, args: readonly Argument[]): Promise<number[]>
+  readonly search: (send: Send, args: readonly Argument[]) => Promise<number[]>
   /** Whether the open mailbox has this UID: what FETCH does not show, SEARCH may. */
   exists(send: Send, uid: number): Promise<boolean>
 }
