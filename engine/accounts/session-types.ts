@@ -126,6 +126,13 @@ export interface Chunk {
   readonly last: boolean
 }
 
+/** Sections that we have cut out of the whole message, undecoded; what is not in it is absent. */
+export interface FromWhole {
+  readonly parts: ReadonlyMap<string, Buffer>
+  /** How many bytes of the message came. */
+  readonly size: number
+}
+
 /** What a watching session hears of its selected mailbox. */
 export type SessionEvent =
   | { readonly type: 'exists'; readonly count: number }
@@ -178,6 +185,8 @@ export interface Session {
   ): Promise<ReadonlyMap<number, ReadonlyMap<string, Buffer>>>
   /** BODY.PEEK[section]<from.count>: one piece of a stream, undecoded. null when the message or the part is not there. */
   fetchChunk(uid: number, section: string, from: number, count: number): Promise<Chunk | null>
+  /** For sections that the server gives wrongly. null when the message is not there, or is too long to be held. */
+  fetchFromWhole(uid: number, sections: readonly string[]): Promise<FromWhole | null>
   store(
     uid: number,
     change: { readonly add: readonly string[]; readonly remove: readonly string[] },

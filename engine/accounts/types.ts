@@ -63,6 +63,17 @@ export interface ActorView {
   readonly steps: readonly { readonly at: number; readonly event: string; readonly state: string }[]
 }
 
+/** By section. */
+export interface PartsRead extends ReadonlyMap<string, Buffer> {
+  /** Sections of which the mail server gives less than it said, also in the whole message. Absent = none. */
+  readonly short?: ReadonlySet<string>
+}
+
+export type PartStream = Readable & {
+  /** The mail server gives less of the part than it said, also in the whole message. */
+  readonly short?: boolean
+}
+
 export interface AccountCommands {
   /** Tries to log in and lists the folders; within MAILROOM_CREATE_TIMEOUT, also when the host hangs. Never rejects. */
   probe(developerId: string, settings: MailboxSettings, credential: Credential): Promise<ProbeResult>
@@ -75,13 +86,13 @@ export interface AccountCommands {
   /** Reads what is new in the folder now, and answers when the index says the same. */
   syncFolder(accountId: string, path: string): Promise<void>
 
-  /** Whole parts in memory, undecoded, at most `maxBytes` each (cut there). Key = section. For text bodies. */
+  /** Whole parts in memory, undecoded, at most `maxBytes` each (cut there). For text bodies. */
   fetchParts(
     accountId: string,
     message: MessageRecord,
     sections: readonly string[],
     maxBytes: number,
-  ): Promise<ReadonlyMap<string, Buffer>>
+  ): Promise<PartsRead>
   /**
    * The same of many messages, with few commands: those of one folder that want the same sections ('HEADER' = header block) are
    * asked for together. By message id; messages that the server does not give so are absent, and each is to be asked for alone.
@@ -92,7 +103,7 @@ export interface AccountCommands {
     maxBytes: number,
   ): Promise<ReadonlyMap<string, ReadonlyMap<string, Buffer>>>
   /** One part as decoded bytes (base64, quoted-printable undone), streamed. */
-  streamPart(accountId: string, message: MessageRecord, section: string, encoding: string): Promise<Readable>
+  streamPart(accountId: string, message: MessageRecord, section: string, encoding: string): Promise<PartStream>
   /** The whole RFC 5322 message as the server has it, streamed. */
   streamRaw(accountId: string, message: MessageRecord): Promise<Readable>
   /** The header block as bytes, CRLF kept. */

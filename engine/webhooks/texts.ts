@@ -66,7 +66,11 @@ export function createTextReader(
     for (const part of pack) {
       const bytes = raw.get(part.section)
       if (bytes === undefined || bytes.length >= most) continue
-      early.set(part.section, { part, bytes: decodeTransfer(bytes, part.encoding), whole: true })
+      early.set(part.section, {
+        part,
+        bytes: decodeTransfer(bytes, part.encoding),
+        whole: raw.short?.has(part.section) !== true,
+      })
     }
   }
 
@@ -111,7 +115,7 @@ async function readStream(
     if (length > most) break
     if (performance.now() > until) throw new AppError('timeout', 'the mail server was too slow to give the text')
   }
-  return { bytes: Buffer.concat(chunks, Math.min(length, most)), whole: length <= most }
+  return { bytes: Buffer.concat(chunks, Math.min(length, most)), whole: length <= most && stream.short !== true }
 }
 
 /** Only what is not UTF-8 anyhow is worth a question: an attached file's charset stands in the header of its part. */

@@ -53,7 +53,7 @@ function fileRoute(path: string): Route {
     tag,
     summary: 'Download an attachment',
     description:
-      'The file as it was sent, byte for byte. With `as_link=1` the JSON `{"link": …}` instead: an address that needs no authentication and expires.',
+      'The file as it was sent, byte for byte. When the mail server gives less of it than it says, the header `X-Service-Notice` begins with `truncated`. With `as_link=1` the JSON `{"link": …}` instead: an address that needs no authentication and expires.',
     request: { path: attachmentPath, query: downloadQuery },
     response: 'binary',
     errors: [503, 504],
@@ -73,10 +73,13 @@ function attachmentOf({ attachments }: MessageRecord, id: string): AttachmentRec
   return found
 }
 
+const shortNotice = 'truncated: the mail server gives less of this file than it says'
+
 async function fileOf(call: Call, message: MessageRecord, attachment: AttachmentRecord): Promise<StreamAnswer> {
   const { section, encoding, fileName, type } = attachment
   const stream = await call.engine.accounts.streamPart(message.accountId, message, section, encoding)
-  return new StreamAnswer(stream, fileHeaders(type, fileName))
+  const notice = stream.short === true ? { 'X-Service-Notice': shortNotice } : {}
+  return new StreamAnswer(stream, { ...fileHeaders(type, fileName), ...notice })
 }
 
 async function linkTo(call: Call, { account, message }: Located, attachment: AttachmentRecord): Promise<StreamAnswer> {

@@ -203,19 +203,26 @@ export async function readParts(
 /** Those that are read equally far at once. */
 async function bodiesOf(call: Call, message: MessageRecord, parts: Asked['parts']): Promise<MessageView['bodies']> {
   const read = new Map<string, Buffer>()
+  const short = new Set<string>()
   for (const most of new Set(parts.map((one) => one.most))) {
     const sections = parts.filter((one) => one.most === most).map(({ part }) => part.section)
     if (most === 0) continue
     const bytes = await call.engine.accounts.fetchParts(message.accountId, message, sections, most)
     for (const [section, part] of bytes) read.set(section, part)
+    for (const section of bytes.short ?? []) short.add(section)
   }
-  return parts.map(({ part, most }) => bodyOf(part, read.get(part.section), most))
+  return parts.map(({ part, most }) => bodyOf(part, read.get(part.section), most, short.has(part.section)))
 }
 
-/** `most` = where longer parts were cut. */
-function bodyOf(part: BodyPartRecord, bytes: Buffer | undefined, most: number): MessageView['bodies'][number] {
+/** `most` = where longer parts were cut; `short` = the server has no more, though it said so. */
+function bodyOf(
+  part: BodyPartRecord,
+  bytes: Buffer | undefined,
+  most: number,
+  short = false,
+): MessageView['bodies'][number] {
   const found = bytes?.subarray(0, most) ?? Buffer.alloc(0)
-  const cut = found.length >= most && part.size !== found.length
+  const cut = short || (found.length >= most && part.size !== found.length)
   return {
     ...presentBody(part),
     charset: 'utf-8',

@@ -65,6 +65,15 @@ export function isReadAnew(error: unknown): error is AppError & { readonly detai
   return isAppError(error, 'account_unavailable') && typeof error.details['anew'] === 'string'
 }
 
+/** null = the server will not give it so, or the folder is not the one that it was. */
+export function unlessRefused<T>(answer: Promise<T>): Promise<T | null> {
+  return answer.catch((error: unknown) => {
+    const refused = isAppError(error, 'server_refused') || isAppError(error, 'not_found')
+    if (refused || isReadAnew(error)) return null
+    throw error
+  })
+}
+
 /** What a command needs of the account. */
 export interface Here {
   readonly state: AccountState

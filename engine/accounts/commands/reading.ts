@@ -1,14 +1,15 @@
 /** Reading what only the server has: parts, headers, whole messages, and its own search in bodies. */
 import type { Readable } from 'node:stream'
-import { type AppError, isAppError } from '../../errors.ts'
+import type { AppError } from '../../errors.ts'
 import { createTransferStream } from '../../messages/transfer-encoding.ts'
 import type { Store } from '../../store/port.ts'
 import type { MessageRecord, Placement } from '../../store/records.ts'
-import type { Session } from '../session-types.ts'
+import type { Chunk, Session } from '../session-types.ts'
 import type { AccountCommands } from '../types.ts'
 import type { CommandDeps } from './deps.ts'
 import { onceMore } from './once-more.ts'
-import { type Here, inPlace, isReadAnew, notThere } from './placed.ts'
+import { type Here, inPlace, isReadAnew, notThere, unlessRefused } from './placed.ts'
+import { areWhole, mendChunk, mendParts } from './shortfall.ts'
 import { chunkBytes, streamChunks } from './streaming.ts'
 
 type ReadCommands = 'fetchParts' | 'fetchMany' | 'fetchHeaders' | 'streamPart' | 'streamRaw' | 'searchBody'
@@ -19,18 +20,23 @@ export function readCommands(deps: CommandDeps): Pick<AccountCommands, ReadComma
   const { live, sync } = deps
   return {
     fetchParts: (accountId, message, sections, maxBytes) =>
-      readAlone(deps, accountId, message, (session, uid) => fetchSections(session, uid, sections, maxBytes)),
+      readAlone(deps, accountId, message, async (session, uid) => {
+        const parts = await fetchSections(session, uid, sections, maxBytes)
+        return parts && mendParts({ session, uid, message, log: sync.log }, parts, maxBytes)
+      }),
     fetchMany: (...request) => fetchMany(deps, ...request),
     fetchHeaders: (accountId, message) =>
       readAlone(deps, accountId, message, (session, uid) => session.fetchSection(uid, 'HEADER', headerMaxBytes)),
     async streamPart(accountId, message, section, encoding) {
-      const raw = await streamSection(deps, accountId, message, section)
+      const { stream, short } = await streamSection(deps, accountId, message, section)
       const decoder = createTransferStream(encoding)
-      raw.on('error', (error) => decoder.destroy(error))
-      decoder.on('close', () => raw.destroy())
-      return raw.pipe(decoder)
+      stream.on('error', (error) => decoder.destroy(error))
+      decoder.on('close', () => stream.destroy())
+      return Object.assign(stream.pipe(decoder), { short })
     },
-    streamRaw: (accountId, message) => streamSection(deps, accountId, message, ''),
+    async streamRaw(accountId, message) {
+      return (await streamSection(deps, accountId, message, '')).stream
+    },
     async searchBody(accountId, folder, text) {
       const { link, state } = await live(accountId)
       const validity = folder.cursor?.uidValidity
@@ -75,15 +81,6 @@ async function fetchSections(
   return parts
 }
 
-/** null = the server will not give these together, or the folder is not the one that it was. */
-function unlessRefused<T>(answer: Promise<T>): Promise<T | null> {
-  return answer.catch((error: unknown) => {
-    const refused = isAppError(error, 'server_refused') || isAppError(error, 'not_found')
-    if (refused || isReadAnew(error)) return null
-    throw error
-  })
-}
-
 async function fetchMany(
   { live }: CommandDeps,
   ...[accountId, wanted, maxBytes]: Parameters<AccountCommands['fetchMany']>
@@ -100,7 +97,7 @@ async function fetchMany(
 interface Group {
   readonly at: Placement
   readonly sections: readonly string[]
-  readonly ids: Map<number, string>
+  readonly messages: Map<number, MessageRecord>
 }
 
 /** Messages of one folder that want the same sections. */
@@ -110,26 +107,27 @@ function groupsOf(wanted: Parameters<AccountCommands['fetchMany']>[1]): Iterable
     const [at] = message.placements
     if (at === undefined || sections.length === 0) continue
     const key = `${at.folderId} ${at.uidValidity} ${sections.join()}`
-    const group = groups.get(key) ?? { at, sections, ids: new Map<number, string>() }
+    const group = groups.get(key) ?? { at, sections, messages: new Map<number, MessageRecord>() }
     groups.set(key, group)
-    group.ids.set(at.uid, message.id)
+    group.messages.set(at.uid, message)
   }
   return groups.values()
 }
 
-/** By message id; only messages of which all sections came. */
+/** By message id; only messages of which all sections came, and came whole. */
 async function fetchGroup(
   here: Here,
-  { at, sections, ids }: Group,
+  { at, sections, messages }: Group,
   maxBytes: number,
 ): Promise<Map<string, ReadonlyMap<string, Buffer>>> {
-  const uids = [...ids.keys()]
+  const uids = [...messages.keys()]
   const found = new Map<string, ReadonlyMap<string, Buffer>>()
   const spot = { ...at, uid: Math.max(...uids) }
   const read = await inPlace(here, spot, () => here.session.fetchSections(uids, sections, maxBytes))
   for (const [uid, parts] of read ?? []) {
-    const id = ids.get(uid)
-    if (id !== undefined && parts.size === sections.length) found.set(id, parts)
+    const message = messages.get(uid)
+    if (message === undefined || parts.size !== sections.length) continue
+    if (areWhole(message, parts, maxBytes)) found.set(message.id, parts)
   }
   return found
 }
@@ -140,14 +138,24 @@ async function streamSection(
   accountId: string,
   message: MessageRecord,
   section: string,
-): Promise<Readable> {
+): Promise<{ readonly stream: Readable; readonly short: boolean }> {
+  let short = false
+  const first = async (session: Session, uid: number): Promise<Chunk | null> => {
+    const chunk = await session.fetchChunk(uid, section, 0, chunkBytes)
+    if (chunk === null) return null
+    const mended = await mendChunk({ session, uid, message, log: sync.log }, section, chunk)
+    short = mended.short
+    return mended.chunk
+  }
   const readChunk = onceMore(async (from: number) => {
     const { link, state } = await live(accountId)
     return link.run(from === 0 ? 'api' : 'stream', (session) =>
-      atPlacement(sync.store, { state, session }, message, (uid) => session.fetchChunk(uid, section, from, chunkBytes)),
+      atPlacement(sync.store, { state, session }, message, (uid) =>
+        from === 0 ? first(session, uid) : session.fetchChunk(uid, section, from, chunkBytes),
+      ),
     )
   })
-  return streamChunks(readChunk, sync.config.MAILROOM_COMMAND_TIMEOUT)
+  return { stream: await streamChunks(readChunk, sync.config.MAILROOM_COMMAND_TIMEOUT), short }
 }
 
 /** Tries each place where the message lies until one has it; null from `work` = not there. */

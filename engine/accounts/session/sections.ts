@@ -9,7 +9,7 @@ import type { Events } from './events.ts'
 import { readFetch } from './fetched.ts'
 import type { Line } from './line.ts'
 import { splitSet, toSet } from './sets.ts'
-import type { Chunk } from '../session-types.ts'
+import type { Chunk, FromWhole } from '../session-types.ts'
 
 export interface Sections {
   fetchSection(uid: number, section: string, maxBytes: number): Promise<Buffer | null>
@@ -19,6 +19,7 @@ export interface Sections {
     maxBytes: number,
   ): Promise<Map<number, Map<string, Buffer>>>
   fetchChunk(uid: number, section: string, from: number, count: number): Promise<Chunk | null>
+  fetchFromWhole(uid: number, sections: readonly string[]): Promise<FromWhole | null>
 }
 
 export interface SectionsDeps {
@@ -70,10 +71,20 @@ const wholeMax = 16 * 1_048_576
 /** From `from` to the end of the part, in one chunk: the next one would cost the whole message again. */
 async function readRefused(deps: SectionsDeps, wanted: Wanted, refusal: unknown): Promise<Chunk | null> {
   if (!isAppError(refusal, 'server_refused') || wanted.section === '') throw refusal
-  const whole = await readChunk(deps, { uid: wanted.uid, section: '', from: 0, count: wholeMax })
-  const part = whole?.last === true ? sectionOf(whole.bytes, wanted.section) : null
-  if (part === null) throw refusal
+  const part = (await readFromWhole(deps, wanted.uid, [wanted.section]))?.parts.get(wanted.section)
+  if (part === undefined) throw refusal
   return { bytes: part.subarray(wanted.from), last: true }
+}
+
+async function readFromWhole(deps: SectionsDeps, uid: number, sections: readonly string[]): Promise<FromWhole | null> {
+  const whole = await readChunk(deps, { uid, section: '', from: 0, count: wholeMax })
+  if (whole?.last !== true) return null
+  const parts = new Map<string, Buffer>()
+  for (const section of sections) {
+    const part = sectionOf(whole.bytes, section)
+    if (part !== null) parts.set(section, part)
+  }
+  return { parts, size: whole.bytes.length }
 }
 
 /** One command for each piece of the set of UIDs. An answer without a UID is nobody's. */
@@ -115,6 +126,7 @@ export function createSections(deps: SectionsDeps): Sections {
     },
     fetchSections: (uids, sections, maxBytes) => readSections(deps, uids, sections, maxBytes),
     fetchChunk: (uid, section, from, count) => read({ uid, section, from, count }),
+    fetchFromWhole: (uid, sections) => readFromWhole(deps, uid, sections),
   }
 }
 
