@@ -68,7 +68,7 @@ export function createFolderPoll(context: SyncContext): FolderPoll {
 
   async function ask(path: string): Promise<boolean> {
     const folder = state.folderByPath(path)
-    return folder !== null && (await askStatus(context, folder))
+    return folder !== null && (await askStatus(context, folder)) === true
   }
 
   return { list, poll, ask }
