@@ -157,6 +157,20 @@ describe('times', () => {
     assert.equal(rig.resume().retryAt, rig.now() + minute)
   })
 
+  test('another failure while the server asks for peace is none of the account’s', async () => {
+    const rig = accountRig()
+    await rig.connectFails('throttled', { retryAfterMs: hour, jitter: 0 })
+    const { length } = rig.emitted
+    await rig.send({ type: 'CHECK_FAILED', failure: rig.failure('network') })
+    assert.deepEqual([rig.resume().attempt, rig.emitted.length], [1, length])
+  })
+
+  test('a check that meets no server waits as long as the attempt after it would', async () => {
+    const rig = accountRig({ resume: { attempt: 1, retryAt: startOfTime + hour } })
+    await rig.send({ type: 'CHECK_FAILED', failure: rig.failure('network') })
+    assert.equal(rig.resume().retryAt, rig.now() + 1000)
+  })
+
   test('a session that is silent while it catches up is given up when it was announced', async () => {
     const rig = accountRig()
     await rig.pass(1000)

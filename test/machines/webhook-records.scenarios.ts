@@ -23,7 +23,7 @@ describe('stored', () => {
     for (const [name, change] of Object.entries(changes)) {
       const rig = webhookRig({ holdReports: true, input: { settings: { ...settings, reportDeadlineMs: 24 * hour } } })
       await rig.rowFails()
-      await rig.rowFails()
+      if (name !== 'nothing to try') await rig.rowFails()
       await change(rig)
       rig.report.last().resolve(true)
       await settle()
@@ -47,9 +47,22 @@ describe('stored', () => {
     await settle()
     assert.deepEqual(held(), [['gone'], at])
     rig.report.last().resolve(true)
+    await rig.send({ type: 'DEACTIVATE' })
+    assert.equal(rig.report.calls.length, 2, 'it is inactive by its 410')
     await rig.send({ type: 'ACTIVATE', now: rig.now(), jitter: 0.5 })
     assert.equal(rig.report.calls.length, 3)
     assert.deepEqual(held(), [[], null])
+  })
+
+  test('a 410 that is stored is in no later report', async () => {
+    const rig = webhookRig()
+    await rig.rowFails({ permanent: 'gone' })
+    await rig.send({ type: 'STOP' })
+    assert.deepEqual(
+      rig.report.calls.map(({ input }) => input.goneAt),
+      [rig.now()],
+    )
+    assert.equal(rig.context().goneAt, null)
   })
 
   test('a success after failures is stored at once, however lately one was stored', async () => {

@@ -238,6 +238,7 @@ describe('retrying', () => {
     await rig.probes({ delivered: null, at: rig.now() })
     assert.equal(rig.probe.calls.length, 3, 'rows that came during the probe are not missed')
     await rig.probes({ delivered: null, at: rig.now() })
+    assert.equal(rig.tags(), 'active resting retrying', 'they are looked for once')
     await rig.pass(settings.probeMs)
     assert.equal(rig.probe.calls.length, 4)
   })
