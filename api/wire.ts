@@ -36,9 +36,12 @@ export const mostParameters = 1000
 /** application/x-www-form-urlencoded, also the query string. Throws `bad_request` that says where (`query` or `body`). */
 export function parsePairs(text: string, where: 'query' | 'body'): Pair[] {
   const pairs: Pair[] = []
-  if (text === '') return pairs
-  for (const piece of text.split('&')) {
-    if (piece === '') continue
+  // Piece by piece: past the limit nothing more is cut or decoded.
+  for (let at = 0, end = 0; at < text.length; at = end + 1) {
+    end = text.indexOf('&', at)
+    if (end === -1) end = text.length
+    if (end === at) continue
+    const piece = text.slice(at, end)
     if (pairs.length === mostParameters) throw tooMany(where)
     const mark = piece.indexOf('=')
     const name = decodeFormText(mark === -1 ? piece : piece.slice(0, mark))

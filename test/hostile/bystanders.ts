@@ -1,4 +1,6 @@
 /** Those who share the process with an attacker: a health check, and a developer who lists. What they wait is what an attack costs. */
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import type { Service } from '../support/service.ts'
 
 export interface Waits {
@@ -6,6 +8,26 @@ export interface Waits {
   readonly health: number
   /** The longest answer of GET /lite/users with the developer's own key. */
   readonly list: number
+  /** Processor time of the service meanwhile, in milliseconds. */
+  readonly processor: number
+}
+
+/**
+ * Nobody waited long, and `calls` of the attacker took less than 100 ms of processor time each: a call cannot hold the others for
+ * longer than that, however busy the machine of the test is with other work.
+ */
+export function assertShort({ health, list, processor }: Waits, calls: number): void {
+  assert(health < 1000 && list < 2000, `/healthz waited ${health} ms, a list ${list} ms`)
+  assert(processor / calls < 100, `${calls} calls took ${processor} ms of processor time`)
+}
+
+/** Of all threads of the service so far, in milliseconds. */
+export function processorMs({ pid }: Service): number {
+  // Fields 14 and 15 of proc(5), in ticks of 10 ms; the second field may hold spaces.
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    .replace(/^.*\) /, '')
+    .split(' ')
+  return (Number(fields[11]) + Number(fields[12])) * 10
 }
 
 /** Asks both again and again until the attack is over; each must be answered 200. */
@@ -20,6 +42,7 @@ export async function beside(service: Service, attack: () => Promise<unknown>): 
     } while (!over)
     return most
   }
+  const started = processorMs(service)
   const health = longest(() => service.ok('GET', '/healthz'))
   const list = longest(() => service.list('/lite/users'))
   const waits = Promise.all([health, list])
@@ -29,5 +52,5 @@ export async function beside(service: Service, attack: () => Promise<unknown>): 
     over = true
   }
   const [healthMs, listMs] = await waits
-  return { health: healthMs, list: listMs }
+  return { health: healthMs, list: listMs, processor: processorMs(service) - started }
 }

@@ -1,8 +1,8 @@
 /** The Host header is whatever a stranger writes: it gets into no page that others see, and costs no page of its own. */
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
 import { after, before, suite, test } from 'node:test'
 import { openStage, type Stage } from '../e2e/stage.ts'
+import { processorMs } from './bystanders.ts'
 import { say, type Heard } from './stranger.ts'
 
 const documents = ['/docs', '/openapi.json']
@@ -16,14 +16,6 @@ suite('a Host that is not ours', () => {
 
   const ask = (path: string, headers: Readonly<Record<string, string>> = {}): Promise<Heard> =>
     say(stage.service.url + path, { headers })
-  /** Of the service, in milliseconds. */
-  const processorTime = (): number => {
-    const fields = readFileSync(`/proc/${stage.service.pid}/stat`, 'utf8')
-      .replace(/^.*\) /, '')
-      .split(' ')
-    return (Number(fields[11]) + Number(fields[12])) * 10
-  }
-
   test('is in no document; the base URL is the one of the service', async () => {
     for (const path of documents) {
       const usual = await ask(path)
@@ -36,11 +28,11 @@ suite('a Host that is not ours', () => {
     }
   })
 
-  test('many names cost about what one does', { skip: process.platform !== 'linux' && 'no /proc' }, async () => {
+  test('many names cost about what one does', async () => {
     const cost = async (host: (n: number) => string): Promise<number> => {
-      const started = processorTime()
+      const started = processorMs(stage.service)
       for (let n = 0; n < 100; n += 1) for (const path of documents) await ask(path, { host: host(n) })
-      return processorTime() - started
+      return processorMs(stage.service) - started
     }
     await cost(() => 'one.example')
     const one = await cost(() => 'one.example')

@@ -35,20 +35,22 @@ suite('guessing at keys', () => {
   for (const [index, [name, guess]] of Object.entries(guesses).entries()) {
     test(`${name}: the address waits, the developer at another one does not`, async () => {
       const from = `127.0.1.${index + 1}`
-      const answers: Heard[] = []
-      await beside(stage.service, async () => {
-        for (let n = 0; n < 120; n += 1) answers.push(await call(from, guess(n)))
-      })
-      const refused = answers.filter(({ status }) => status === 401).length
       const free = name.includes('many') ? 100 : 10
-      // A wait of a second or two may have passed meanwhile.
-      assert(refused >= free && refused <= free + 4, `${refused} guesses were answered`)
-      const waits = answers.filter(({ status }) => status === 429)
-      assert.equal(waits.length, answers.length - refused)
-      for (const { headers, body } of waits) {
-        assert.match(String(headers['retry-after']), /^[1-9]\d*$/)
-        assert.match(body, /Authorization: too many wrong keys or signatures from this address; try again in \d+ s/)
-      }
+      let refused = 0
+      await beside(stage.service, async () => {
+        // Until the wait is long enough for what is looked at next, however slow this machine is.
+        for (let n = 0, waitSeconds = 0; waitSeconds < 4; n += 1) {
+          const { status, headers, body } = await call(from, guess(n))
+          if (status === 401) refused += 1
+          else {
+            assert.equal(status, 429)
+            assert(refused >= free, `a wait after ${refused} guesses`)
+            assert.match(body, /Authorization: too many wrong keys or signatures from this address; try again in \d+ s/)
+            waitSeconds = Number(headers['retry-after'])
+          }
+        }
+      })
+      assert(refused <= free + 4, `${refused} guesses were answered`)
       assert.equal((await call(from, right)).status, 429, 'nobody is told whether a guess is right')
       assert.equal((await call('127.0.0.1', right)).status, 200)
       assert.equal((await say(`${stage.service.url}/healthz`, { from })).status, 200)
