@@ -7,6 +7,7 @@ import type { DeliveryAttempt, OutboxRecord } from '../store/records.ts'
 import type { Composer } from './composer.ts'
 import { type DeliverDeps, type Failure, type Tried, attempt, resultOf } from './deliver.ts'
 import { type SignedCallback, signCallback } from './envelope.ts'
+import type { Pace } from './pace.ts'
 import type { Composed, Sendable } from './payload.ts'
 import type { Recorder } from './recorder.ts'
 import { scheduleOf, waitAfter } from './schedule.ts'
@@ -34,6 +35,7 @@ export interface AttemptsDeps {
   readonly deliver: DeliverDeps
   readonly recorder: Recorder
   readonly metrics: Pick<Metrics, 'deliveries' | 'deliverySeconds'>
+  readonly pace: Pace
   readonly random: () => number
 }
 
@@ -92,7 +94,7 @@ interface Sealed {
 }
 
 async function seal(
-  { composer, deliver, config }: AttemptsDeps,
+  { composer, deliver, config, pace }: AttemptsDeps,
   row: OutboxRecord,
 ): Promise<Sealed | Exclude<Composed, Sendable>> {
   const keys = await composer.keysOf(row)
@@ -101,8 +103,8 @@ async function seal(
   if (composed.kind !== 'send') return composed
   const { url, release = () => undefined } = composed
   try {
-    const options = { now: deliver.now(), maxBytes: config.MAILROOM_WEBHOOK_PAYLOAD_MAX }
-    const callback = signCallback(row, composed, keys, options)
+    const options = { now: deliver.now(), maxBytes: config.MAILROOM_WEBHOOK_PAYLOAD_MAX, pace }
+    const callback = await signCallback(row, composed, keys, options)
     release(callback.body.length)
     return { kind: 'sealed', url, callback, release }
   } catch (error) {

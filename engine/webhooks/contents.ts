@@ -3,7 +3,6 @@
  * filters say, and kept nowhere. The same function serves both, so that both get the same answer of body_search.
  * Errors of the mail server pass through as they come (AppError).
  */
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import { headerBlockText, headerObject } from '../messages/headers.ts'
 import { htmlText } from '../messages/html-text.ts'
 import type { BodyPartRecord, MessageRecord, WebhookRecord } from '../store/records.ts'
@@ -11,10 +10,12 @@ import { canonicalName } from './header-names.ts'
 import { jsonPrefix } from './json-size.ts'
 import type { BodySearch, Word } from './match.ts'
 import type { Contents, GivenText, NamedBody } from './message-data.ts'
+import type { Pace } from './pace.ts'
 import { type Mail, type Text, type TextPart, createTextReader, decoderOf, textParts } from './texts.ts'
 
 export interface ReadDeps {
   readonly mail: Mail
+  readonly pace: Pace
   /** Of the bodies of one callback, as JSON writes them. */
   readonly giveMax: number
   /** Of the text of one message that is searched, in bytes with the transfer encoding undone. */
@@ -83,7 +84,7 @@ async function readTexts(
   const isGiven = new Set(given.map(({ section }) => section))
   const parts = search === null ? given : textParts(message)
   const reader = createTextReader(deps.mail, message, parts, deps.withinMs)
-  const hunt = search === null ? null : createHunt(search, deps.searchMax)
+  const hunt = search === null ? null : createHunt(search, deps)
   const texts: GivenText[] = []
   let room = deps.giveMax
   for (const part of parts) {
@@ -91,10 +92,12 @@ async function readTexts(
     const most = Math.max(share === null ? 0 : bytesFor(part, share), hunt?.left ?? 0)
     if (share === null && most === 0) continue
     const read = await reader.read(part, most)
+    const bytes = read.bytes.length
     const decode = decoderOf(read)
-    await hunt?.look(part, read.bytes.length, decode)
+    await hunt?.look(part, bytes, decode)
     if (share === null) continue
-    const text = givenText(part, decode(bytesFor(part, share)), share)
+    const decoded = await deps.pace(bytes, () => decode(bytesFor(part, share)))
+    const text = await deps.pace(bytes, () => givenText(part, decoded, share))
     room -= text.bytes
     texts.push(text)
   }
@@ -126,8 +129,8 @@ interface Hunt {
 }
 
 /** Part by part, so that no more than one is in memory for it. */
-function createHunt(search: BodySearch, most: number): Hunt {
-  let left = most
+function createHunt(search: BodySearch, { searchMax, pace }: ReadDeps): Hunt {
+  let left = searchMax
   let found: string | null = null
   const searched = new Set<string>()
   return {
@@ -136,13 +139,11 @@ function createHunt(search: BodySearch, most: number): Hunt {
     },
     async look(part, bytes, decode) {
       if (found !== null || left === 0) return
-      const { text, whole } = decode(left)
+      const { text, whole } = await pace(bytes, () => decode(left))
       if (whole) searched.add(part.section)
       left -= Math.min(left, bytes)
       const seen = part.type === 'text/html' ? await htmlText(text) : text
-      // Of a large text each step takes long enough: others get their turn between.
-      await nextTurn()
-      if (search.matches(seen)) found = part.type
+      if (await pace(bytes, () => search.matches(seen))) found = part.type
     },
     word(parts) {
       if (found !== null) return { matched: true, why: `a ${found} part matches ${search.wanted}` }

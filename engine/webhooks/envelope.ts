@@ -7,6 +7,7 @@ import type { OutboxRecord } from '../store/records.ts'
 import { leastOf } from './contents.ts'
 import { jsonPrefix } from './json-size.ts'
 import type { GivenText } from './message-data.ts'
+import type { Pace } from './pace.ts'
 import { type BodySignature, type SigningKeys, bodySignature, signatureHeaders } from './sign.ts'
 
 /** What a callback says besides its signature. */
@@ -30,15 +31,19 @@ export interface SignedCallback {
 
 const userAgent = 'Mailroom (+webhook)'
 
-export function signCallback(
+export async function signCallback(
   row: Pick<OutboxRecord, 'id'>,
   unsigned: Unsigned,
   keys: SigningKeys,
-  options: { readonly now: number; readonly maxBytes: number },
-): SignedCallback {
-  const signature = bodySignature(keys.apiSecret, options.now)
-  const body = Buffer.from(serialize(unsigned, signature, options.maxBytes))
-  return { headers: { 'user-agent': userAgent, ...signatureHeaders(keys, row.id, signature.timestamp, body) }, body }
+  { now, maxBytes, pace }: { readonly now: number; readonly maxBytes: number; readonly pace: Pace },
+): Promise<SignedCallback> {
+  const signature = bodySignature(keys.apiSecret, now)
+  const bytes = total((unsigned.texts ?? []).map((text) => text.bytes))
+  const text = await pace(bytes, () => serialize(unsigned, signature, maxBytes))
+  return pace(bytes, () => {
+    const body = Buffer.from(text)
+    return { headers: { 'user-agent': userAgent, ...signatureHeaders(keys, row.id, signature.timestamp, body) }, body }
+  })
 }
 
 function serialize({ body, texts }: Unsigned, signature: BodySignature, maxBytes: number): string {

@@ -20,6 +20,7 @@ import { dryRun, dryRunAll } from './dry-run.ts'
 import { explain } from './explain.ts'
 import { type History, createHistory } from './history.ts'
 import { type Memory, createMemory } from './memory.ts'
+import { type Pace, createPace } from './pace.ts'
 import { createBodyWaits } from './payload.ts'
 import { createRecorder } from './recorder.ts'
 import { type Redeliveries, createRedeliveries } from './redelivery.ts'
@@ -100,7 +101,8 @@ function build(deps: WebhooksDeps) {
   const random = deps.random ?? Math.random
   const http = createHttpClient({ connectTimeoutMs: config.MAILROOM_WEBHOOK_TIMEOUT })
   const targets = createTargets(store, log)
-  const bodies = { memory: createMemory(), reading: readingOf(config, mail) }
+  const pace = createPace()
+  const bodies = { memory: createMemory(), reading: readingOf(config, mail, pace) }
   const payload = { ...bodies, baseUrl, now, waits: createBodyWaits() }
   const composer = createComposer({ store, sealer, targets, payload })
   const recorder = createRecorder(store.outbox, log)
@@ -112,6 +114,7 @@ function build(deps: WebhooksDeps) {
     composer,
     recorder,
     metrics,
+    pace,
     random,
     deliver: { http, limits, config, now },
   })
@@ -133,9 +136,10 @@ function build(deps: WebhooksDeps) {
   return { wing, admin }
 }
 
-function readingOf(config: Config, mail: Mail): ReadDeps {
+function readingOf(config: Config, mail: Mail, pace: Pace): ReadDeps {
   return {
     mail,
+    pace,
     giveMax: config.MAILROOM_WEBHOOK_PAYLOAD_MAX,
     searchMax: config.MAILROOM_BODY_SEARCH_MAX,
     withinMs: config.MAILROOM_COMMAND_TIMEOUT * 3,

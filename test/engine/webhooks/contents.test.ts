@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { readContents } from '../../../engine/webhooks/contents.ts'
+import { createPace } from '../../../engine/webhooks/pace.ts'
 import { compileMatcher } from '../../../engine/webhooks/match.ts'
 import { createTestMail, facts, messageOf } from './fixture.ts'
 
@@ -25,7 +26,7 @@ suite('body_search in HTML', () => {
     const [place] = message.placements
     assert.ok(place)
     const wishes = { includeBody: true, bodyType: null, includeHeader: null }
-    const reading = { mail, giveMax: 10_000, searchMax: 10_000, withinMs: 1000 }
+    const reading = { mail, pace: createPace(), giveMax: 10_000, searchMax: 10_000, withinMs: 1000 }
     const { body, contents } = await readContents(reading, message, wishes, matcher.bodySearch)
     assert.equal(contents.texts?.[0]?.text, html, 'the callback has the body as it is')
     assert.ok(body)

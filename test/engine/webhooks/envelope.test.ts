@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import fc from 'fast-check'
 import { type LinkedText, signCallback } from '../../../engine/webhooks/envelope.ts'
+import { createPace } from '../../../engine/webhooks/pace.ts'
 import { jsonPrefix } from '../../../engine/webhooks/json-size.ts'
 
 const keys = { apiSecret: 'secret', webhookSecrets: [] }
@@ -35,10 +36,10 @@ interface Shown {
   readonly link?: string
 }
 
-function sent(texts: readonly LinkedText[], maxBytes: number, extra: Record<string, unknown> = {}) {
+async function sent(texts: readonly LinkedText[], maxBytes: number, extra: Record<string, unknown> = {}) {
   const bodies = texts.map(() => ({ type: 'text/plain', charset: 'utf-8', body_section: '1' }))
   const body = { account_id: 'a', message_data: { subject: 's', bodies, ...extra } }
-  const signed = signCallback({ id: 'row' }, { body, texts }, keys, { now: 0, maxBytes })
+  const signed = await signCallback({ id: 'row' }, { body, texts }, keys, { now: 0, maxBytes, pace: createPace() })
   const data = (JSON.parse(signed.body.toString()) as { message_data: Record<string, unknown> }).message_data
   return { size: signed.body.length, data, shown: data['bodies'] as Shown[] }
 }
@@ -61,12 +62,12 @@ suite('the size of a callback', () => {
     )
   })
 
-  test('is never more than the bound, and every part is there as far as it fits', () => {
+  test('is never more than the bound, and every part is there as far as it fits', async () => {
     const some = fc.array(fc.tuple(text, fc.boolean()), { minLength: 1, maxLength: 4 })
-    fc.assert(
-      fc.property(some, fc.integer({ min: 3000, max: 20_000 }), (contents, maxBytes) => {
+    await fc.assert(
+      fc.asyncProperty(some, fc.integer({ min: 3000, max: 20_000 }), async (contents, maxBytes) => {
         const texts = contents.map(([content, whole]) => linked(content, whole))
-        const { size, shown, data } = sent(texts, maxBytes)
+        const { size, shown, data } = await sent(texts, maxBytes)
         assert.ok(size <= maxBytes, `${size} of ${maxBytes}`)
         assert.equal(shown.length, texts.length)
         for (const [index, { text: content, whole, bytes }] of texts.entries()) {
@@ -85,9 +86,9 @@ suite('the size of a callback', () => {
     )
   })
 
-  test('the first ones get what they want', () => {
+  test('the first ones get what they want', async () => {
     const [first, second] = [linked('a'.repeat(9000), true), linked('b'.repeat(9000), true)]
-    const { shown, size } = sent([first, second], 10_240)
+    const { shown, size } = await sent([first, second], 10_240)
     assert.deepEqual(
       shown.map(({ content, truncated }) => [content.length > 0, truncated]),
       [
@@ -98,15 +99,15 @@ suite('the size of a callback', () => {
     assert.ok(size > 10_000)
   })
 
-  test('headers that would take the room of the texts are left out', () => {
-    const { shown, data, size } = sent([linked('short', true)], 4096, { headers: 'x'.repeat(4000) })
+  test('headers that would take the room of the texts are left out', async () => {
+    const { shown, data, size } = await sent([linked('short', true)], 4096, { headers: 'x'.repeat(4000) })
     assert.deepEqual([shown[0]?.content, data['headers'], data['truncated']], ['short', undefined, true])
     assert.ok(size <= 4096)
   })
 
-  test('a thousand parts are bounded too', () => {
+  test('a thousand parts are bounded too', async () => {
     const texts = Array.from({ length: 1000 }, () => linked('word '.repeat(100), true))
-    const { size, shown } = sent(texts, 65_536)
+    const { size, shown } = await sent(texts, 65_536)
     assert.ok(size <= 65_536)
     assert.ok(shown.length >= 50)
   })

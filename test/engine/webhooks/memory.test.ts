@@ -8,6 +8,7 @@ import { createAttempts } from '../../../engine/webhooks/attempts.ts'
 import { readConfig } from '../../../engine/config.ts'
 import { createHttpClient } from '../../../engine/net/http.ts'
 import { compileMatcher } from '../../../engine/webhooks/match.ts'
+import { createPace } from '../../../engine/webhooks/pace.ts'
 import { createMemory, type Memory } from '../../../engine/webhooks/memory.ts'
 import { composeMessage, createBodyWaits, type Composed } from '../../../engine/webhooks/payload.ts'
 import type { OutboxResult } from '../../../engine/store/port.ts'
@@ -72,7 +73,7 @@ suite('memory for bodies', () => {
 /** What composes callbacks of one account, whose mail is in memory; nothing is sent. */
 function stage(memory: Memory) {
   const mail = createTestMail()
-  const reading = { mail, giveMax: 5 * mib, searchMax: 16 * mib, withinMs: 1000 }
+  const reading = { mail, pace: createPace(), giveMax: 5 * mib, searchMax: 16 * mib, withinMs: 1000 }
   const deps = { reading, memory, baseUrl: () => '', now: () => Date.now(), waits: createBodyWaits() }
   const account = accountRecord(userRecord(newId()))
   return {
@@ -148,6 +149,7 @@ suite('an attempt', () => {
       },
       recorder: { record: (result) => Promise.resolve(void results.push(result)), close: () => Promise.resolve() },
       metrics: createMetrics(),
+      pace: createPace(),
       random: () => 0.5,
     })
     const release = (keep = 0): void => void kept.push(keep)
