@@ -23,8 +23,8 @@ export const modules = {
   oauth1: {
     mutate: ['api/oauth1.ts', 'api/oauth1-text.ts'],
     tests: [
-      'test/api/core/oauth1-header.test.ts',
       'test/api/core/oauth1-verifier.test.ts',
+      'test/api/core/oauth1-header.test.ts',
       'test/api/core/oauth1.test.ts',
     ],
   },
