@@ -22,7 +22,7 @@ function missing(): string | false {
 /** The example filled in, with its commented settings switched on. */
 async function filledExample(): Promise<Record<string, string>> {
   const text = await readFile(join(root, '.env.example'), 'utf8')
-  const entries = [...text.matchAll(/^#?([A-Z_]+)=(.*)$/gm)].map(([, name = '', value = '']) => [name, value || 'a1'])
+  const entries = [...text.matchAll(/^#?([A-Z_]+)=(.*)$/gm)].map(([, name = '', value = '']) => [name, value || 'a1'.repeat(8)])
   return Object.fromEntries(entries) as Record<string, string>
 }
 
