@@ -1,0 +1,291 @@
+/** How far a folder has been read, when several read it at once, and what the hold and the quarantine make wait. */
+import assert from 'node:assert/strict'
+import { suite, test, type TestContext } from 'node:test'
+import { backfillPage } from '../../../engine/accounts/backfill.ts'
+import { tellGone } from '../../../engine/accounts/gone.ts'
+import { catchUp } from '../../../engine/accounts/sync.ts'
+import { AppError, isAppError } from '../../../engine/errors.ts'
+import type { Store, SyncBatch } from '../../../engine/store/port.ts'
+import { openTest } from '../../support/imap-server/session.ts'
+import { inSet } from '../../support/imap-server/tokens.ts'
+import { until } from '../../support/until.ts'
+import { fill, letter, openStage, type Stage, type StageOptions, type Worker } from './stage.ts'
+import { watchingWing } from './wing.ts'
+
+/** Holds the first answer to a command like this back until it is let go. */
+function holding(stage: Pick<Stage, 'server'>, command: RegExp) {
+  const gate = Promise.withResolvers<undefined>()
+  let held = false
+  stage.server.hooks = {
+    async send(response, call) {
+      if (
+        !held &&
+        call !== null &&
+        command.test(call.text) &&
+        /^\* \d+ FETCH/.test(response.toString('latin1', 0, 40))
+      ) {
+        held = true
+        await gate.promise
+      }
+      return response
+    },
+  }
+  return { isHeld: () => held, letGo: () => gate.resolve(undefined) }
+}
+
+/** Every write goes through `around`. */
+function writing(
+  around: (batch: SyncBatch, write: () => ReturnType<Store['sync']['apply']>) => ReturnType<Store['sync']['apply']>,
+) {
+  return (store: Store): Store => ({
+    ...store,
+    sync: { ...store.sync, apply: (batch) => around(batch, () => store.sync.apply(batch)) },
+  })
+}
+
+suite('back-fill and live read of one folder at once', () => {
+  /** INBOX opened, of 30 messages none read yet; the two connections of an account. */
+  async function opened(t: TestContext, options: StageOptions = {}) {
+    const stage = await openStage(t, options)
+    fill(stage.server, 'INBOX', 30)
+    const worker = await stage.work()
+    await worker.catchUp('INBOX')
+    const session = await openTest(t, stage.server, { commandTimeoutMs: 5000 })
+    await session.select('INBOX')
+    const { id } = await stage.folder('INBOX')
+    const page = Array.from({ length: 10 }, (_, index) => 30 - index)
+    return {
+      stage,
+      worker,
+      backfill: () => backfillPage({ ...worker.context, session }, id, page),
+      live: () => worker.catchUp('INBOX'),
+    }
+  }
+
+  async function bothKept(stage: Stage, worker: Worker): Promise<void> {
+    const { id, cursor } = await stage.folder('INBOX')
+    assert.deepEqual([cursor?.backfillBelow, cursor?.uidNext, cursor?.exists], [21, 32, 31])
+    assert.deepEqual(worker.state.folders.get(id)?.cursor, cursor)
+    assert.deepEqual(await stage.story(), ['received n1 INBOX'])
+    assert.equal((await stage.subjects('INBOX')).length, 11)
+  }
+
+  const held = [
+    ['the back-fill is slower', /UID FETCH 21:30 /, 'backfill', 'live'],
+    ['the live read is slower', /UID FETCH 30:\* /, 'live', 'backfill'],
+  ] as const
+  for (const [name, command, slow, quick] of held) {
+    test(name, async (t) => {
+      const { stage, worker, ...work } = await opened(t)
+      stage.server.append('ann', 'INBOX', letter('n1'))
+      const hold = holding(stage, command)
+      const slower = work[slow]()
+      await until('it is held', hold.isHeld)
+      await work[quick]()
+      hold.letGo()
+      await slower
+      await bothKept(stage, worker)
+    })
+  }
+
+  test('both write at the same time', async (t) => {
+    let slow = false
+    const wrap = writing(async (_batch, write) => {
+      if (slow) await new Promise((resolve) => setTimeout(resolve, 50))
+      return write()
+    })
+    const { stage, worker, backfill, live } = await opened(t, { wrap })
+    stage.server.append('ann', 'INBOX', letter('n1'))
+    slow = true
+    await Promise.all([backfill(), live()])
+    await bothKept(stage, worker)
+  })
+})
+
+suite('the cursor in memory moves only after the write', () => {
+  test('not while the write is under way', async (t) => {
+    const gate = Promise.withResolvers<undefined>()
+    let held = false
+    const wrap = writing(async (batch, write) => {
+      if (batch.changes.length > 0) {
+        held = true
+        await gate.promise
+      }
+      return write()
+    })
+    const stage = await openStage(t, { wrap })
+    fill(stage.server, 'INBOX', 2)
+    const worker = await stage.work()
+    await worker.readAll()
+    const { id } = await stage.folder('INBOX')
+    const uidNext = () => worker.state.folders.get(id)?.cursor?.uidNext
+    stage.server.append('ann', 'INBOX', letter('n1'))
+    const reading = worker.catchUp('INBOX')
+    await until('the write is under way', () => held)
+    assert.equal(uidNext(), 3)
+    gate.resolve(undefined)
+    await reading
+    assert.equal(uidNext(), 4)
+  })
+
+  test('not when it fails: the same owner reads the mail once more, and tells it', async (t) => {
+    let broken = false
+    const wrap = writing((_batch, write) =>
+      broken ? Promise.reject(new AppError('store_unavailable', 'the disk is full')) : write(),
+    )
+    const stage = await openStage(t, { wrap })
+    fill(stage.server, 'INBOX', 2)
+    const worker = await stage.work()
+    await worker.readAll()
+    stage.server.append('ann', 'INBOX', letter('n1'))
+    broken = true
+    await assert.rejects(worker.catchUp('INBOX'), (error) => isAppError(error, 'store_unavailable'))
+    broken = false
+    await worker.catchUp('INBOX')
+    assert.deepEqual(await stage.story(), ['received n1 INBOX'])
+    assert.equal((await stage.folder('INBOX')).messages, 3)
+  })
+})
+
+suite('a push during a read is told without waiting for the poll', () => {
+  const settings = { MAILROOM_FOLDER_POLL: '1h', MAILROOM_FOLDER_POLL_COLD: '1h', MAILROOM_COMMAND_TIMEOUT: '10s' }
+
+  test('new mail while new mail is read', async (t) => {
+    const wing = await watchingWing(t, { settings }, (stage) => fill(stage.server, 'INBOX', 2))
+    const hold = holding(wing, /UID FETCH \d+:\* \(UID FLAGS INTERNALDATE/)
+    wing.server.append('ann', 'INBOX', letter('n1'))
+    await until('it is being read', hold.isHeld)
+    wing.server.append('ann', 'INBOX', letter('n2'))
+    hold.letGo()
+    await wing.tells(['received n1 INBOX', 'received n2 INBOX'])
+  })
+
+  test('flags while flags are read', async (t) => {
+    const wing = await watchingWing(t, { settings }, (stage) => fill(stage.server, 'INBOX', 3))
+    const hold = holding(wing, /UID FETCH 1:\* .*CHANGEDSINCE/)
+    wing.server.setFlags('ann', 'INBOX', 1, ['\\Seen'])
+    await until('they are being read', hold.isHeld)
+    wing.server.setFlags('ann', 'INBOX', 2, ['\\Flagged'])
+    hold.letGo()
+    await wing.tells(['flags_changed m1 INBOX', 'flags_changed m2 INBOX'])
+  })
+})
+
+suite('two disappearances that are due at different times', () => {
+  const seconds = 1000
+
+  /** A stage whose clock the test sets, in seconds, and whose hold is 90 s. */
+  async function clocked(t: TestContext) {
+    const begin = Date.now()
+    let ahead = 0
+    const stage = await openStage(t, { settings: { MAILROOM_GONE_HOLD: '90s' }, now: () => begin + ahead })
+    return { stage, at: (time: number) => void (ahead = time * seconds) }
+  }
+
+  test('of one message: each at its time, and deleted with the last', async (t) => {
+    const { stage, at } = await clocked(t)
+    fill(stage.server, 'INBOX', 2)
+    const [copy] = stage.server.folder('ann', 'INBOX').messages
+    assert(copy)
+    stage.server.append('ann', 'Archive', copy.raw, [], new Date(copy.internalDate))
+    const worker = await stage.work()
+    await worker.readAll()
+    const tell = () => tellGone(stage.deps, worker.state)
+    stage.server.expunge('ann', 'INBOX', 1)
+    await worker.catchUp('INBOX')
+    at(60)
+    stage.server.expunge('ann', 'Archive', 1)
+    await worker.catchUp('Archive')
+    at(89)
+    await tell()
+    assert.deepEqual(await stage.story(), [])
+    at(95)
+    await tell()
+    assert.deepEqual(await stage.story(), ['folder_removed m1 INBOX'])
+    at(149)
+    await tell()
+    assert.equal((await stage.told()).length, 1)
+    at(155)
+    await tell()
+    await tell()
+    assert.deepEqual(await stage.story(), ['folder_removed m1 INBOX', 'deleted m1 Archive'])
+  })
+
+  test('of two messages: the later one is not told with the earlier', async (t) => {
+    const { stage, at } = await clocked(t)
+    fill(stage.server, 'INBOX', 3)
+    const worker = await stage.work()
+    await worker.readAll()
+    for (const [uid, time] of [
+      [2, 0],
+      [1, 60],
+    ] as const) {
+      at(time)
+      stage.server.expunge('ann', 'INBOX', uid)
+      await worker.catchUp('INBOX')
+    }
+    at(95)
+    await tellGone(stage.deps, worker.state)
+    assert.deepEqual(await stage.story(), ['deleted m2 INBOX'])
+    at(155)
+    await tellGone(stage.deps, worker.state)
+    assert.deepEqual(await stage.story(), ['deleted m2 INBOX', 'deleted m1 INBOX'])
+  })
+
+  test('one that is back meanwhile is not told, the other is', async (t) => {
+    const { stage, at } = await clocked(t)
+    fill(stage.server, 'INBOX', 3)
+    const worker = await stage.work()
+    await worker.readAll()
+    const back = stage.server.folder('ann', 'INBOX').messages[0]
+    assert(back)
+    stage.server.expunge('ann', 'INBOX', 1, 2)
+    await worker.catchUp('INBOX')
+    at(60)
+    stage.server.append('ann', 'INBOX', back.raw, [], new Date(back.internalDate))
+    await worker.catchUp('INBOX')
+    at(155)
+    await tellGone(stage.deps, worker.state)
+    const story = await stage.story()
+    assert(
+      story.includes('deleted m2 INBOX') && !story.some((line) => /(deleted|folder_removed) m1/.test(line)),
+      story.join(),
+    )
+  })
+})
+
+test('quarantined mail is not fetched at each comparison, but now and then', async (t) => {
+  for (const poison of [2, 5]) {
+    let late = 0
+    let asked = 0
+    const stage = await openStage(t, { now: () => Date.now() + late })
+    fill(stage.server, 'INBOX', 5)
+    stage.server.hooks = {
+      command({ name, text }) {
+        const set = /UID FETCH (\S+) \(UID FLAGS INTERNALDATE/.exec(text)?.[1]
+        if (name !== 'UID FETCH' || set === undefined || !inSet(set, 99)(poison)) return undefined
+        asked += 1
+        return { tagged: 'NO System Error' }
+      },
+    }
+    const worker = await stage.work()
+    await worker.readAll()
+    await worker.catchUp('INBOX')
+    assert.deepEqual((await stage.folder('INBOX')).cursor?.quarantined, [poison])
+    assert(asked > 0)
+    asked = 0
+    for (const uid of [1, 3, 4]) {
+      stage.server.expunge('ann', 'INBOX', uid)
+      await worker.catchUp('INBOX')
+    }
+    assert.equal(asked, 0, `UID ${poison}`)
+    late = 6 * 60_000
+    await worker.catchUp('INBOX')
+    assert(asked > 0, 'its time has come')
+    stage.server.hooks = {}
+    late = 12 * 60_000
+    await catchUp(worker.context, 'INBOX')
+    assert.deepEqual((await stage.folder('INBOX')).cursor?.quarantined, [])
+    assert((await stage.subjects('INBOX')).includes(`m${poison}`))
+  }
+})
