@@ -22,7 +22,10 @@ function missing(): string | false {
 /** The example filled in, with its commented settings switched on. */
 async function filledExample(): Promise<Record<string, string>> {
   const text = await readFile(join(root, '.env.example'), 'utf8')
-  const entries = [...text.matchAll(/^#?([A-Z_]+)=(.*)$/gm)].map(([, name = '', value = '']) => [name, value || 'a1'.repeat(8)])
+  const entries = [...text.matchAll(/^#?([A-Z_]+)=(.*)$/gm)].map(([, name = '', value = '']) => [
+    name,
+    value || 'a1'.repeat(8),
+  ])
   return Object.fromEntries(entries) as Record<string, string>
 }
 
