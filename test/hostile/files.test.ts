@@ -108,7 +108,7 @@ suite('files of strangers', () => {
     const stranger = (): Promise<Heard> => say(stage.service.url + path)
     const discreet = ({ status, headers, body }: Heard): void => {
       const said = JSON.stringify(headers) + (status === 200 ? '' : body)
-      for (const secret of [user, email, String(label), 'DISABLED', 'INBOX', server.host + ':' + server.port])
+      for (const secret of [user, email, String(label), 'DISABLED', 'INBOX', `${server.host}:${server.port}`])
         assert(!said.includes(secret), `${secret} in ${said}`)
       assert.equal(headers['x-service-email-account-status'], undefined)
     }

@@ -281,7 +281,7 @@ test('quarantined mail is not fetched at each comparison, but now and then', asy
     assert.equal(asked, 0, `UID ${poison}`)
     late = 6 * 60_000
     await worker.catchUp('INBOX')
-    assert(asked > 0, 'its time has come')
+    assert.notEqual(asked, 0, 'its time has come')
     stage.server.hooks = {}
     late = 12 * 60_000
     await catchUp(worker.context, 'INBOX')
