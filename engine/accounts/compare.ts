@@ -3,26 +3,37 @@
  * once more before it counts as gone (imap-servers.md row 11).
  */
 import type { KnownUid } from '../store/port.ts'
-import type { FolderCursor } from '../store/records.ts'
+import type { FolderCursor, FolderRecord } from '../store/records.ts'
 import { unseenGone, unseenTurned } from './counts.ts'
 import { isAwaited, withNotes, withoutNotes } from './generations.ts'
 import { planFlags, type SeenFlags } from './plan.ts'
 import { readUids } from './read.ts'
+import type { MailboxStatus } from './session-types.ts'
 import { toSet } from './session/sets.ts'
+import type { BatchParts } from './state.ts'
 import { cursorOf, quarantine, rowsById, storeRead, type SyncContext } from './write.ts'
 
 const newestWindow = 500
 const window = 1000
 
-/** What the server said of flags, and own.mark() when it was asked. */
-interface Seen {
+/** What the server said of flags. */
+export interface Seen {
   readonly flags: readonly SeenFlags[]
-  readonly asked: number
+  /** See planFlags. */
+  readonly isUnsure: (known: KnownUid) => boolean
 }
 
-async function askFlags({ session, state }: SyncContext, range: string, since?: string): Promise<Seen> {
-  const asked = state.own.mark()
-  return { asked, flags: await session.fetchFlags(range, since) }
+async function askFlags(
+  { session, state }: SyncContext,
+  folderId: string,
+  range: string,
+  since?: string,
+): Promise<Seen> {
+  const { own } = state
+  const asked = own.mark()
+  const isUnsure = ({ uid }: KnownUid): boolean =>
+    own.isLeaving(folderId, uid) || own.isWrittenSince(folderId, uid, asked)
+  return { isUnsure, flags: await session.fetchFlags(range, since) }
 }
 
 /** Each own write makes at most one answer of the server unsure. */
@@ -38,7 +49,7 @@ export async function flagsSince(context: SyncContext, folderId: string, highest
 
 async function passFlags(context: SyncContext, folderId: string, highest: string | null): Promise<boolean> {
   const cursor = cursorOf(context.state, folderId)
-  const seen = await askFlags(context, '1:*', cursor.highestModseq)
+  const seen = await askFlags(context, folderId, '1:*', cursor.highestModseq)
   const modseqs = [
     cursor.highestModseq,
     ...(highest === null ? [] : [highest]),
@@ -64,31 +75,42 @@ export async function compareFlags(context: SyncContext, folderId: string, which
   const lowest = Math.max(1, cursor.backfillBelow)
   for (let to = cursor.uidNext - 1; to >= lowest; to -= newestWindow) {
     const from = Math.max(lowest, to - newestWindow + 1)
-    await storeFlags(context, folderId, await askFlags(context, `${from}:${to}`))
+    await storeFlags(context, folderId, await askFlags(context, folderId, `${from}:${to}`))
     if (which === 'newest') return
   }
 }
 
 /** false when something was left out as unsure. */
-async function storeFlags(context: SyncContext, folderId: string, { flags: seen, asked }: Seen): Promise<boolean> {
-  if (seen.length === 0) return true
+async function storeFlags(context: SyncContext, folderId: string, seen: Seen): Promise<boolean> {
+  if (seen.flags.length === 0) return true
   let sure = true
   const { state, deps } = context
-  const uids = seen.map((one) => one.uid)
   await state.commit(folderId, async (folder) => {
     const cursor = cursorOf(state, folderId)
-    const known = await knownWithin(context, folderId, cursor, Math.min(...uids), Math.max(...uids))
-    const changed = seen.flatMap((one) => known.get(one.uid)?.messageId ?? [])
-    const rows = await rowsById(context, changed)
-    const plan = { account: state.account, folder, uidValidity: cursor.uidValidity, own: state.own, now: deps.now() }
-    const { updates, changes, unsure } = planFlags(plan, seen, known, rows, asked)
+    const { unsure, parts } = await flagParts(context, folder, cursor, seen, state.toldCounts.get(folderId))
     sure = !unsure
-    if (updates.length === 0) return null
-    const unseen = folder.unseen + unseenTurned(state.toldCounts.get(folderId), cursor, updates, known)
-    const counts = { messages: folder.messages, unseen: Math.max(0, unseen) }
-    return { cursor: { ...cursor, syncedAt: deps.now() }, flagUpdates: updates, changes, counts }
+    return parts && { cursor: { ...cursor, syncedAt: deps.now() }, ...parts }
   })
   return sure
+}
+
+/** What a batch has to store of them; null = nothing. `told` = counts of the folder that have these changes in them already. */
+export async function flagParts(
+  context: SyncContext,
+  folder: FolderRecord,
+  cursor: FolderCursor,
+  { flags, isUnsure }: Seen,
+  told: MailboxStatus | undefined,
+): Promise<{ readonly unsure: boolean; readonly parts: Omit<BatchParts, 'cursor'> | null }> {
+  const uids = flags.map((one) => one.uid)
+  const known = await knownWithin(context, folder.id, cursor, Math.min(...uids), Math.max(...uids))
+  const changed = flags.flatMap((one) => known.get(one.uid)?.messageId ?? [])
+  const rows = await rowsById(context, changed.length > window ? [] : changed)
+  const plan = { account: context.state.account, folder, uidValidity: cursor.uidValidity, now: context.deps.now() }
+  const { updates, changes, unsure } = planFlags(plan, flags, known, rows, isUnsure)
+  if (updates.length === 0) return { unsure, parts: null }
+  const unseen = Math.max(0, folder.unseen + unseenTurned(told, cursor, updates, known))
+  return { unsure, parts: { flagUpdates: updates, changes, counts: { messages: folder.messages, unseen } } }
 }
 
 async function knownWithin(
@@ -105,7 +127,7 @@ async function knownWithin(
 /**
  * Compares UIDs in the range that the index claims to know. What vanished is taken out (and told after the hold), what is
  * missing is read as live mail. `exists` is the server's count that the cursor will hold afterwards. Answers how many vanished
- * that we did not take away ourselves.
+ * that we do not take away ourselves.
  */
 export async function compareUids(context: SyncContext, folderId: string, exists: number): Promise<number> {
   const { session, state, deps } = context
@@ -113,18 +135,17 @@ export async function compareUids(context: SyncContext, folderId: string, exists
   const from = Math.max(1, cursor.backfillBelow)
   const present = new Set(await session.searchUids(`${from}:*`))
   const known = await knownWithin(context, folderId, cursor, from, cursor.uidNext - 1)
-  const absent = Map.groupBy(
+  const vanished = await confirmGone(
+    context,
     [...known.keys()].filter((uid) => !present.has(uid)),
-    (uid) => (state.own.isDeparture(folderId, uid) ? 'ours' : 'suspect'),
   )
-  const vanished = await confirmGone(context, absent.get('suspect') ?? [])
   const quarantined = new Set(cursor.quarantined)
   const isUnknown = (uid: number) => uid >= from && uid < cursor.uidNext && !known.has(uid) && !quarantined.has(uid)
   const unknown = [...present].filter(isUnknown)
-  await takeOut(context, folderId, { vanished, leaving: absent.get('ours') ?? [], known, exists })
+  await takeOut(context, folderId, vanished, known, exists)
   await readUnknown(context, folderId, cursor.uidValidity, unknown)
   deps.log.debug({ folder: folderId, vanished: vanished.length, missing: unknown.length }, 'compared')
-  return vanished.length
+  return vanished.filter((uid) => !state.own.isLeaving(folderId, uid)).length
 }
 
 /** Gone is what a second SEARCH and a FETCH leave out too. */
@@ -138,41 +159,27 @@ async function confirmGone({ session }: SyncContext, suspects: readonly number[]
   return still.filter((uid) => !fetched.has(uid))
 }
 
-interface Absent {
-  readonly vanished: readonly number[]
-  /** Taken away by ourselves: the write that is under way takes them out, and off the counts. */
-  readonly leaving: readonly number[]
-  readonly known: ReadonlyMap<number, KnownUid>
-  readonly exists: number
-}
-
 async function takeOut(
   context: SyncContext,
   folderId: string,
-  { vanished, leaving, known, exists }: Absent,
+  vanished: readonly number[],
+  known: ReadonlyMap<number, KnownUid>,
+  exists: number,
 ): Promise<void> {
   const { state, deps } = context
   const batch = deps.config.MAILROOM_SYNC_BATCH
   for (let start = 0; start === 0 || start < vanished.length; start += batch) {
     const page = vanished.slice(start, start + batch)
-    await state.commit(folderId, async (folder) => {
-      const messages = exists + (await placedStill(context, folderId, leaving))
+    await state.commit(folderId, (folder) => {
       // The first page takes all of them off the counts: of the next it looks as if they were off already.
-      const gone = start === 0 ? unseenGone(folder, messages, vanished, known) : 0
+      const gone = start === 0 ? unseenGone(folder, exists, vanished, known) : 0
       return {
         cursor: { ...cursorOf(state, folderId), exists, syncedAt: deps.now() },
         vanished: page,
-        counts: { messages, unseen: Math.max(0, folder.unseen - gone) },
+        counts: { messages: exists, unseen: Math.max(0, folder.unseen - gone) },
       }
     })
   }
-}
-
-async function placedStill(context: SyncContext, folderId: string, uids: readonly number[]): Promise<number> {
-  if (uids.length === 0) return 0
-  const cursor = cursorOf(context.state, folderId)
-  const known = await knownWithin(context, folderId, cursor, Math.min(...uids), Math.max(...uids))
-  return uids.filter((uid) => known.has(uid)).length
 }
 
 /** UIDs below the cursor that the index lacks: what a server left out earlier, or gave again (generations.ts). */

@@ -2,10 +2,9 @@
  * Telling of what vanished. A disappearance is held (MAILROOM_GONE_HOLD), so that a move is told as a move: by then the message has
  * turned up elsewhere, or it is deleted. One that is back in the same folder, under whatever UID, is not told at all.
  */
-import type { SyncBatch } from '../store/port.ts'
 import type { GonePlacement, MessageRecord } from '../store/records.ts'
 import { planGone, type PlannedChange } from './plan.ts'
-import type { AccountState, SyncDeps } from './state.ts'
+import type { AccountState, BatchParts, SyncDeps } from './state.ts'
 
 /** Messages looked at in one go; more when all of these have to wait. */
 const step = 100
@@ -29,7 +28,7 @@ export async function tellGone(deps: SyncDeps, state: AccountState): Promise<voi
 function isDue(state: AccountState, entry: GonePlacement, before: number): boolean {
   const cursor = state.folders.get(entry.folderId)?.cursor
   const remapping = cursor?.remapSince !== undefined && cursor.backfillBelow > 1
-  return entry.at <= before && !remapping
+  return entry.at <= before && !remapping && !state.own.isLeaving(entry.folderId, entry.uid)
 }
 
 /** Told with the cursor of the folder `carrier`: any will do, INBOX is always there. */
@@ -47,19 +46,37 @@ async function tell(
       state.account.id,
       due.map((message) => message.id),
     )
-    const told: SyncBatch['told'][number][] = []
-    const changes: PlannedChange[] = []
-    for (const message of rows) {
-      const entries = message.gone.filter((entry) => isDue(state, entry, before)).sort((a, b) => a.at - b.at)
-      for (const [index, entry] of entries.entries()) {
-        told.push({ messageId: message.id, ...placeOf(entry) })
-        const last = index === entries.length - 1 && entries.length === message.gone.length
-        const back = message.placements.some((placement) => placement.folderId === entry.folderId)
-        if (!back) changes.push(planGone(state.account, state.folders, message, entry, last, deps.now()))
-      }
+    const told = rows.map((message) =>
+      departed(
+        state,
+        message,
+        message.gone.filter((entry) => isDue(state, entry, before)),
+        deps.now(),
+      ),
+    )
+    return {
+      cursor: folder.cursor,
+      told: told.flatMap((one) => one.told),
+      changes: told.flatMap((one) => one.changes),
     }
-    return { cursor: folder.cursor, told, changes }
   })
+}
+
+/** What tells of these disappearances of a message. One that lies in the same folder, under whatever UID, has not left it. */
+export function departed(
+  { account, folders }: Pick<AccountState, 'account' | 'folders'>,
+  message: MessageRecord,
+  entries: readonly GonePlacement[],
+  now: number,
+): Required<Pick<BatchParts, 'told' | 'changes'>> {
+  const changes: PlannedChange[] = []
+  const sorted = [...entries].sort((a, b) => a.at - b.at)
+  for (const [index, entry] of sorted.entries()) {
+    const last = index === sorted.length - 1 && sorted.length === message.gone.length
+    const back = message.placements.some((placement) => placement.folderId === entry.folderId)
+    if (!back) changes.push(planGone(account, folders, message, entry, last, now))
+  }
+  return { told: sorted.map((entry) => ({ messageId: message.id, ...placeOf(entry) })), changes }
 }
 
 function placeOf({

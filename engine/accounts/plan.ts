@@ -18,10 +18,10 @@ import type {
   Placement,
 } from '../store/records.ts'
 import { factsOf } from '../messages/facts.ts'
-import { addPlacement, newMessage, type Place } from '../store/rows.ts'
+import { addPlacement, liesAt, newMessage, type Place } from '../store/rows.ts'
 import { generationAt, isNewUse } from './generations.ts'
 import { identityOf } from './identity.ts'
-import { normalFlags, type OwnWrites } from './own-writes.ts'
+import { normalFlags } from './own-writes.ts'
 import { sameFlags, spelledAs } from './session/flags.ts'
 import type { FetchedMessage, SessionCapabilities } from './session-types.ts'
 
@@ -29,7 +29,6 @@ export interface PlanContext {
   readonly account: AccountRecord
   readonly folder: FolderRecord
   readonly uidValidity: string
-  readonly own: OwnWrites
   readonly now: number
 }
 
@@ -57,48 +56,89 @@ export function readMessage(
   return { id: messageId(account.id, identity), identity, facts, fetched }
 }
 
-export type Source = 'live' | 'backfill'
+/** 'ours': our own MOVE or COPY has put it there, under the UID that the server named. */
+export type Source = 'live' | 'backfill' | 'ours'
+
+/** What of a read message an arrival is told by. */
+export type ArrivedMessage = Omit<ReadMessage, 'fetched'> & {
+  readonly fetched: Pick<FetchedMessage, 'uid' | 'flags' | 'modseq'>
+}
+
+interface Arrivals {
+  readonly added: AddedMessage[]
+  readonly changes: PlannedChange[]
+  /** UIDs that are not in the counts yet. */
+  readonly fresh: Set<number>
+  /** UIDs that the server named for our own writes, and where the message is not. */
+  readonly misnamed: number[]
+}
 
 /** New placements, and the changes that tell of them. `existing` holds the rows that the index has already. */
 export function planAdded(
   context: PlanContext,
-  read: readonly ReadMessage[],
+  read: readonly ArrivedMessage[],
   existing: ReadonlyMap<string, MessageRecord>,
   source: Source,
-): { readonly added: AddedMessage[]; readonly changes: PlannedChange[] } {
-  const added: AddedMessage[] = []
-  const changes: PlannedChange[] = []
+): Arrivals {
+  const plan: Arrivals = { added: [], changes: [], fresh: new Set(), misnamed: [] }
   const current = new Map(existing)
+  const found = new Map(read.map((message) => [message.fetched.uid, message.id]))
   for (const message of read) {
-    const before = current.get(message.id) ?? null
     const { uid } = message.fetched
-    const generation = generationAt(context.folder.cursor, placeOf(context, uid), before)
-    const id = idOf(context, uid, 'added', 0, generation)
-    const told = isTold(context, message, before, source)
-    const quiet = context.own.isArrival(context.folder.id, message.id, uid)
+    const before = current.get(message.id) ?? null
+    const place = placeOf(context, uid)
+    const generation = generationAt(context.folder.cursor, place, before)
+    // With the message: a server may have named its UID for one of our own moves and given it to other mail.
+    const id = idOf(context, uid, 'added', message.id, generation)
+    const echo = source === 'ours' ? null : echoOf(context, message, before, found)
+    const told = echo === null && isTold(context, message, before, source)
     const one: AddedMessage = {
       id: message.id,
       identity: message.identity,
       facts: message.facts,
-      placement: placementOf(context, message.fetched, quiet, generation),
-      firstChangeId: told && !quiet ? id : null,
+      placement: placementOf(context, message, source === 'ours', generation),
+      firstChangeId: told ? id : null,
     }
-    const after = addPlacement(before ?? newMessage(context.account.id, one, context.now), one.placement)
+    if (echo === null && before?.placements.some((there) => liesAt(there, place)) !== true) plan.fresh.add(uid)
+    if (echo !== null && echo.uid !== uid && !found.has(echo.uid)) plan.misnamed.push(echo.uid)
+    const after = addPlacement(
+      withoutMisnamed(before, echo, uid) ?? newMessage(context.account.id, one, context.now),
+      one.placement,
+    )
     current.set(message.id, after)
-    added.push(one)
-    if (told && !quiet) changes.push({ change: arrival(context, id, message, before, after), message: after })
+    plan.added.push(one)
+    if (told) plan.changes.push({ change: arrival(context, id, message, before, after), message: after })
   }
-  return { added, changes }
+  return plan
 }
 
-function isTold(context: PlanContext, message: ReadMessage, before: MessageRecord | null, source: Source): boolean {
-  const { folder, uidValidity } = context
-  const here = before?.placements.find(
-    (one) => one.folderId === folder.id && one.uidValidity === uidValidity && one.uid === message.fetched.uid,
+/**
+ * The place that our own MOVE or COPY gave the message here, and told. A server may have named another UID than it gave: of a place
+ * that the sync has not come to yet, and where it finds something else, this is the true one.
+ */
+function echoOf(
+  { folder, uidValidity }: PlanContext,
+  { id, fetched }: ArrivedMessage,
+  before: MessageRecord | null,
+  found: ReadonlyMap<number, string>,
+): Placement | null {
+  const ours = (before?.placements ?? []).filter(
+    (there) => there.quiet && there.folderId === folder.id && there.uidValidity === uidValidity,
   )
-  if (here?.quiet === true) return false
+  const unread = folder.cursor?.uidNext ?? 0
+  const isMisnamed = ({ uid }: Placement): boolean => uid >= unread && fetched.uid >= unread && found.get(uid) !== id
+  return ours.find(({ uid }) => uid === fetched.uid) ?? ours.find(isMisnamed) ?? null
+}
+
+function withoutMisnamed(before: MessageRecord | null, echo: Placement | null, uid: number): MessageRecord | null {
+  if (before === null || echo === null || echo.uid === uid) return before
+  return { ...before, placements: before.placements.filter((there) => there !== echo) }
+}
+
+function isTold(context: PlanContext, message: ArrivedMessage, before: MessageRecord | null, source: Source): boolean {
+  const { folder } = context
   const { liveFrom = 0, remapSince, appearedAt } = folder.cursor ?? {}
-  if (source === 'live' && message.fetched.uid >= liveFrom) return true
+  if (source === 'ours' || (source === 'live' && message.fetched.uid >= liveFrom)) return true
   const { receivedAt } = message.facts
   const place = placeOf(context, message.fetched.uid)
   if (isNewUse(context.account, folder.cursor, place, receivedAt, before)) return true
@@ -120,7 +160,12 @@ function placeOf({ folder, uidValidity }: PlanContext, uid: number): Required<Pl
   return { folderId: folder.id, uidValidity, uid }
 }
 
-function placementOf(context: PlanContext, fetched: FetchedMessage, quiet: boolean, generation: number): Placement {
+function placementOf(
+  context: PlanContext,
+  { fetched }: ArrivedMessage,
+  quiet: boolean,
+  generation: number,
+): Placement {
   return {
     ...placeOf(context, fetched.uid),
     ...(generation === 0 ? {} : { generation }),
@@ -135,7 +180,7 @@ function placementOf(context: PlanContext, fetched: FetchedMessage, quiet: boole
 function arrival(
   context: PlanContext,
   id: string,
-  message: ReadMessage,
+  message: ArrivedMessage,
   before: MessageRecord | null,
   after: MessageRecord,
 ): ChangeDraft {
@@ -175,27 +220,22 @@ export interface SeenFlags {
   readonly modseq: string | null
 }
 
-/**
- * The index has a newer word of the server than this one (by modseq, which another session has passed already), or it is a message
- * that we are just taking away, by \Deleted where MOVE is missing.
- */
-function isStale({ own, folder }: PlanContext, { uid, modseq }: SeenFlags, before: KnownUid): boolean {
+/** The index has a newer word of the server than this one, by modseq, which another session has passed already. */
+function isStale({ folder }: PlanContext, { modseq }: SeenFlags, before: KnownUid): boolean {
   const passed = BigInt(folder.cursor?.highestModseq ?? '0')
-  const older = modseq !== null && BigInt(modseq) < BigInt(before.modseq) && BigInt(modseq) <= passed
-  return older || own.isDeparture(folder.id, uid)
+  return modseq !== null && BigInt(modseq) < BigInt(before.modseq) && BigInt(modseq) <= passed
 }
 
 /**
- * What the server says of flags against what the index has. Own writes update the row and tell nobody. `asked` = own.mark() when
- * the server was asked. `unsure`: we wrote since, and nobody can tell whether this is from before our write or from after it: the
- * server has to be asked once more.
+ * What the server says of flags against what the index has. `isUnsure`: somebody else has written to the index since the server was
+ * asked, and nobody can tell which word is the newer one: the server has to be asked once more.
  */
 export function planFlags(
   context: PlanContext,
   seen: readonly SeenFlags[],
   known: ReadonlyMap<number, KnownUid>,
   rows: ReadonlyMap<string, MessageRecord>,
-  asked: number,
+  isUnsure: (known: KnownUid) => boolean,
 ): { readonly updates: FlagUpdate[]; readonly changes: PlannedChange[]; readonly unsure: boolean } {
   const updates: FlagUpdate[] = []
   const changes: PlannedChange[] = []
@@ -206,12 +246,12 @@ export function planFlags(
     const now = spelledAs(before?.flags ?? [], normalFlags(flags))
     if (before === undefined || before.flags.join(' ') === now.join(' ')) continue
     if (isStale(context, one, before)) continue
-    if (context.own.isWrittenSince(context.folder.id, uid, asked)) {
+    if (isUnsure(before)) {
       unsure = true
       continue
     }
     // Another spelling, as an older index has it, is no change.
-    const quiet = sameFlags(before.flags, now) || context.own.isFlags(context.folder.id, uid, now)
+    const quiet = sameFlags(before.flags, now)
     const rev = quiet ? before.rev : before.rev + 1
     updates.push({ messageId: before.messageId, uid, flags: now, modseq: modseq ?? before.modseq, rev })
     const row = rows.get(before.messageId)

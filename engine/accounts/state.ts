@@ -10,7 +10,7 @@ import type { Metrics } from '../observe/metrics.ts'
 import type { AddedMessage, FlagUpdate, Store, SyncBatch } from '../store/port.ts'
 import type { AccountRecord, ContactDelta, FolderCursor, FolderRecord } from '../store/records.ts'
 import { createAbsent, type Absent } from './absent.ts'
-import type { Lane } from './lanes.ts'
+import type { Lane, Priority } from './lanes.ts'
 import { createOwnCounts, type OwnCounts } from './own-counts.ts'
 import { createOwnWrites, type OwnWrites } from './own-writes.ts'
 import type { PlannedChange } from './plan.ts'
@@ -54,11 +54,13 @@ export interface AccountState {
   setFolders(folders: readonly FolderRecord[]): void
   /**
    * Writes one batch. `build` sees the folder's newest cursor and answers null when there is nothing to write. One at a time
-   * per account. Rejects with `lease_lost` when another owner has taken the account over.
+   * per account; what an API call waits for goes before the batches of other accounts. Rejects with `lease_lost` when another owner
+   * has taken the account over.
    */
   commit(
     folderId: string,
     build: (folder: FolderRecord) => Promise<BatchParts | null> | BatchParts | null,
+    priority?: Priority,
   ): Promise<void>
   /** Hears of every batch written: the sign that work goes on. One listener, the newest. */
   onWrite(listener: () => void): void
@@ -68,8 +70,6 @@ export interface AccountState {
   onLook(listener: (path: string) => void): void
   /** Runs between two batches. */
   exclusive<T>(work: () => Promise<T>): Promise<T>
-  /** Our own write in the index, between two batches, which count on from what the store then has of these folders. */
-  writeIndex<T>(folderIds: readonly string[], work: () => Promise<T>): Promise<T>
   /** Put after a change of callback settings or resume record; never older than the claim. */
   setAccount(account: AccountRecord): void
 }
@@ -112,12 +112,12 @@ export function createAccountState(
     folders: byId,
     folderByPath: (path) => [...byId.values()].find((folder) => folder.path === path) ?? null,
     setFolders: (listed) => replaceFolders(byId, listed),
-    commit: (folderId, build) => exclusive(() => deps.writing.run('live', () => write(inner, folderId, build))),
+    commit: (folderId, build, priority = 'live') =>
+      exclusive(() => deps.writing.run(priority, () => write(inner, folderId, build))),
     onWrite: (listener) => void (inner.written = listener),
     askLook: (path) => inner.look(path),
     onLook: (listener) => void (inner.look = listener),
     exclusive,
-    writeIndex: (folderIds, work) => exclusive(() => writeOurs(inner, folderIds, work)),
     setAccount(newer) {
       inner.account = { ...newer, epoch: inner.account.epoch }
     },
@@ -146,19 +146,6 @@ function replaceFolders(folders: Map<string, FolderRecord>, listed: readonly Fol
   for (const folder of listed) {
     folders.set(folder.id, { ...folder, cursor: known.get(folder.id)?.cursor ?? folder.cursor })
   }
-}
-
-async function writeOurs<T>(inner: Inner, folderIds: readonly string[], work: () => Promise<T>): Promise<T> {
-  const done = await work()
-  for (const id of new Set(folderIds)) await recount(inner, id)
-  return done
-}
-
-async function recount({ deps, folders }: Inner, folderId: string): Promise<void> {
-  const folder = folders.get(folderId)
-  const stored = folder === undefined ? null : await deps.store.folders.byPath(folder.accountId, folder.path)
-  if (folder === undefined || stored === null) return
-  folders.set(folderId, { ...folder, messages: stored.messages, unseen: stored.unseen })
 }
 
 async function write(inner: Inner, folderId: string, build: Build): Promise<void> {

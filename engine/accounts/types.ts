@@ -110,7 +110,7 @@ export interface AccountCommands {
   fetchHeaders(accountId: string, message: MessageRecord): Promise<Buffer>
   /** Asks the server which messages hold the text in their body (case-insensitive). Answers message ids. */
   searchBody(accountId: string, folder: FolderRecord, text: string): Promise<string[]>
-  /** On the server when it answers, and in the index. Answers the flags now. */
+  /** Each write is on the server when it answers, in the index, and told like anybody's change. Answers the flags now. */
   setFlags(
     accountId: string,
     message: MessageRecord,

@@ -1,7 +1,6 @@
 /** Writing what was read: one batch of one folder, planned against the newest cursor and stored in one step. */
 import { AppError } from '../errors.ts'
 import type { FolderCursor, FolderRecord, MessageRecord } from '../store/records.ts'
-import { liesAt, type Place } from '../store/rows.ts'
 import { correspondentsOf, ownerOf } from './correspondents.ts'
 import { isAwaited } from './generations.ts'
 import { unseenArrived } from './counts.ts'
@@ -74,10 +73,6 @@ function isWanted(only: Reading['only'], cursor: FolderCursor, uid: number): boo
   return only === 'all' || isAwaited(cursor, uid)
 }
 
-function isPlaced(row: MessageRecord | undefined, place: Required<Place>): boolean {
-  return row?.placements.some((one) => liesAt(one, place)) === true
-}
-
 /** Stores read messages: rows, contacts, changes with their callbacks, and the cursor as `move` leaves it. */
 export async function storeRead(context: SyncContext, folderId: string, reading: Reading): Promise<void> {
   const { state, deps } = context
@@ -90,18 +85,14 @@ export async function storeRead(context: SyncContext, folderId: string, reading:
     const now = deps.now()
     const [existing, owner] = await Promise.all([rowsById(context, ids), ownerOf(deps.store, state.account)])
     const read = all.filter((one) => isWanted(only, cursor, one.fetched.uid))
-    const plan = { account: state.account, folder, uidValidity: cursor.uidValidity, own: state.own, now }
-    const { added, changes } = planAdded(plan, read, existing, source)
+    const plan = { account: state.account, folder, uidValidity: cursor.uidValidity, now }
+    const { added, changes, fresh, misnamed } = planAdded(plan, read, existing, source)
     const contacts = await correspondentsOf(context, owner, folder, read)
     const next = { ...move(cursor), syncedAt: now }
-    // What our own write has put there is counted already.
-    const fresh = read.filter(({ id, fetched: { uid } }) => {
-      return !isPlaced(existing.get(id), { folderId, uid, uidValidity: cursor.uidValidity })
-    })
-    const arrived = fresh.map(({ fetched }) => fetched)
+    const arrived = read.flatMap(({ fetched }) => (fresh.has(fetched.uid) ? [fetched] : []))
     const unseen = folder.unseen + unseenArrived(state.toldCounts.get(folderId), cursor, arrived)
     const counts = source === 'live' ? { messages: next.exists, unseen } : null
-    return { cursor: next, added, changes, contacts, counts }
+    return { cursor: next, added, changes, vanished: misnamed, contacts, counts }
   })
   deps.metrics.messagesIndexed.inc({ source }, messages.length)
 }

@@ -177,7 +177,7 @@ export function addPlacement(record: MessageRecord, placement: Placement): Messa
   }
 }
 
-/** The server's word on flags; an older one (lower rev than stored, because we wrote in between) is left out. */
+/** The server's word on flags; an older one (lower rev than stored, because another was written in between) is left out. */
 export function updateFlags(
   record: MessageRecord,
   folder: { readonly folderId: string; readonly uidValidity: string },
@@ -216,58 +216,12 @@ export function tell(record: MessageRecord, place: Place): MessageRecord {
   return { ...record, gone: record.gone.filter((gone) => !liesAt(gone, place)) }
 }
 
-/** Our own move or copy: `from` goes without being told, `to` comes unless the sync found it first. */
-export function relocateMessage(record: MessageRecord, from: Place | null, to: Placement | null): MessageRecord {
-  let moved = record
-  if (from && [...record.placements, ...record.gone].some((there) => liesAt(there, from))) {
-    const placements = record.placements.filter((there) => !liesAt(there, from))
-    moved = { ...record, placements, gone: record.gone.filter((gone) => !liesAt(gone, from)) }
-  }
-  return to ? addPlacement(moved, to) : moved
-}
-
-/** Our own write of flags: a change counts in `rev`, so that a word of the server from before it is known as older. */
-export function setMessageFlags(
-  record: MessageRecord,
-  at: Place,
-  flags: readonly string[],
-  modseq: string | null,
-): MessageRecord | null {
-  const there = record.placements.find((placement) => liesAt(placement, at))
-  if (!there) return null
-  const sorted = [...new Set(flags)].sort()
-  const rev = sameList(sorted, there.flags) ? there.rev : there.rev + 1
-  return replacePlacement(record, there, { ...there, flags: sorted, modseq: modseq ?? there.modseq, rev })
-}
-
 function replacePlacement(record: MessageRecord, old: Placement, next: Placement): MessageRecord {
   return { ...record, placements: record.placements.map((placement) => (placement === old ? next : placement)) }
 }
 
 function sameList(left: readonly unknown[], right: readonly unknown[]): boolean {
   return left.length === right.length && left.every((item, index) => item === right[index])
-}
-
-/** How the counts of one folder change. */
-export interface CountDelta {
-  readonly folderId: string
-  readonly messages: number
-  readonly unseen: number
-}
-
-/** What our own write of a message means for the counts of its folders. */
-export function countDeltas(before: MessageRecord, after: MessageRecord): CountDelta[] {
-  const folders = new Set([...before.placements, ...after.placements].map(({ folderId }) => folderId))
-  return [...folders].flatMap((folderId) => {
-    const [had, has] = [countsIn(before, folderId), countsIn(after, folderId)]
-    const delta = { folderId, messages: has.messages - had.messages, unseen: has.unseen - had.unseen }
-    return delta.messages === 0 && delta.unseen === 0 ? [] : [delta]
-  })
-}
-
-function countsIn({ placements }: MessageRecord, folderId: string): Omit<CountDelta, 'folderId'> {
-  const here = placements.filter((placement) => placement.folderId === folderId)
-  return { messages: here.length, unseen: here.filter(({ flags }) => !flags.includes('\\Seen')).length }
 }
 
 function generationsIn({ generation = 0, again = [] }: FolderCursor): number[] {

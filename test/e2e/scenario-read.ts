@@ -171,6 +171,7 @@ export function readOn(kind: ServerKind, options: { skip?: string }): void {
           .sort()
       }
       const flags = async (): Promise<Json> => part(await day.service.ok('GET', `${path}/flags`), 'flags')
+      const id = await box.messageId('Lunch')
       const written = await day.service.ok('POST', `${path}/flags`, { seen: 1, flagged: 1 })
       assert.deepEqual(written['flags'], { read: true, answered: false, flagged: true, deleted: false, draft: false })
       assert.deepEqual(await onServer(), ['\\Flagged', '\\Seen'])
@@ -182,6 +183,8 @@ export function readOn(kind: ServerKind, options: { skip?: string }): void {
       const { raw, ...named } = await flags()
       assert.deepEqual(named, { read: true, answered: true, flagged: false, draft: false })
       assert.deepEqual([...(raw as string[])].sort(), ['\\Answered', '\\Seen'])
+      await day.service.ok('POST', `${path}/read`)
+      await toldOnce(box, Array.from({ length: 4 }, () => `flags_changed ${id} INBOX`))
       await box.imap.command(`UID STORE ${uid} -FLAGS (\\Seen)`)
       await box.imap.command(`UID STORE ${uid} +FLAGS (\\Flagged)`)
       const followed = async () => (await flags())['flagged'] === true && (await flags())['read'] === false
@@ -208,6 +211,9 @@ export function readOn(kind: ServerKind, options: { skip?: string }): void {
       await lies('INBOX')
       assert.deepEqual(await box.onServer('Archive'), [])
       assert.equal((await day.service.api('PUT', `${box.path}/messages/${id}?new_folder_id=Nowhere`)).status, 404)
+      const there = [`folder_added ${id} ${box.name('Archive')}`, `folder_removed ${id} INBOX`]
+      const back = [`folder_added ${id} INBOX`, `folder_removed ${id} ${box.name('Archive')}`]
+      await toldOnce(box, [...there, ...back])
     })
 
     test('a move and an expunge by another mail program are followed and told', async () => {
@@ -243,6 +249,15 @@ export function readOn(kind: ServerKind, options: { skip?: string }): void {
       told().forEach(assertSigned)
     })
   })
+}
+
+/** What we have written is told by now; what the server says of it, before mail that comes later, adds nothing. */
+async function toldOnce(box: Mailbox, wanted: readonly string[]): Promise<void> {
+  assert.deepEqual((await box.told()).sort(), [...wanted].sort())
+  for (const folder of ['INBOX', 'Archive']) await box.send(folder, `behind it in ${folder}`)
+  const later = async (): Promise<string[]> => (await box.told()).filter((line) => line.startsWith('received'))
+  await until('the mail behind it', async () => (await later()).length === 2, { withinMs: 20_000 })
+  assert.deepEqual((await box.told()).filter((line) => !line.startsWith('received')).sort(), [...wanted].sort())
 }
 
 function trimmed(texts: unknown): string[] {

@@ -67,7 +67,6 @@ function methods(store: Store, mailbox: Mailbox): Record<string, () => Promise<u
     'messages.list': () => store.messages.list(id, {}, page),
     'messages.find': () => store.messages.find(id, 'x@y'),
     'messages.knownUids': () => store.messages.knownUids(some, '1', 1, 9),
-    'messages.setFlags': () => store.messages.setFlags(id, some, { folderId: some, uid: 1 }, [], null),
     'messages.attachments': () => store.messages.attachments(id, {}, page),
     'sync.apply': async () => store.sync.apply(stale(mailbox, some)),
     'sync.forgetPlacements': () => store.sync.forgetPlacements(id, account.epoch, some, '1', 10),

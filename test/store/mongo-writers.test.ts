@@ -227,17 +227,17 @@ suite('several writers', needs('mongodb'), () => {
     assert.deepEqual([contact?.totalCount, contact?.indirectCount], [20, 20])
   })
 
-  test('flags that we write while the sync writes other places of the message are both there', async () => {
+  test('flags that are written while others write other places of the message are there, and these too', async () => {
     const mailbox = await createMailbox(store)
     const one = mailbox.added('INBOX', 1)
     await mailbox.apply('INBOX', { added: [one] })
-    const inbox = await mailbox.folder('INBOX')
+    const flagged = { messageId: one.id, uid: 1, flags: ['\\Flagged'], modseq: '5', rev: 1 }
     const copy = async (process: Store, path: string): Promise<void> => {
       const { placement } = mailbox.added(path, 7)
       await process.sync.apply(await mailbox.batch(path, { added: [{ ...one, placement }] }))
     }
     await Promise.all([
-      other.messages.setFlags(mailbox.account.id, one.id, { folderId: inbox.id, uid: 1 }, ['\\Flagged'], '5'),
+      other.sync.apply(await mailbox.batch('INBOX', { flagUpdates: [flagged] })),
       copy(store, 'Archive'),
       copy(other, 'Trash'),
     ])

@@ -241,13 +241,16 @@ describe('index rows', () => {
     if (one.kind === 'vanish') await mailbox.apply(one.where, { vanished: [one.uid] })
     if (one.kind === 'forget') await store.sync.forgetPlacements(accountId, epoch, folderId, '2', 2)
     if (one.kind === 'flag' && chosen) {
-      await store.messages.setFlags(accountId, chosen.id, { folderId, uid: one.uid }, ['\\Seen'], '7')
+      const update = { messageId: chosen.id, uid: one.uid, flags: ['\\Seen'], modseq: '7', rev: 1 }
+      await mailbox.apply(one.where, { flagUpdates: [update] })
     }
     if (one.kind === 'move' && chosen) {
       const held = await store.messages.knownUids((await mailbox.folder(one.to)).id, '1', one.toUid, one.toUid)
       // a server never gives one UID to two messages
-      const to = held.length > 0 ? null : mailbox.added(one.to, one.toUid).placement
-      await store.messages.relocate(accountId, chosen.id, { folderId, uid: one.uid }, to)
+      const to = mailbox.added(one.to, one.toUid).placement
+      if (held.length === 0) await mailbox.apply(one.to, { added: [{ ...chosen, placement: { ...to, quiet: true } }] })
+      const told = [{ messageId: chosen.id, folderId, uidValidity: '1', uid: one.uid }]
+      await mailbox.apply(one.where, { vanished: [one.uid], told })
     }
   }
 

@@ -35,7 +35,6 @@ describe('records that are parsed once', () => {
 
   const listed = async (): Promise<MessageRecord | undefined> =>
     (await store.messages.list(mailbox.account.id, {}, { limit: 25, offset: 0 }))[0]
-  const place = () => message.placements[0] ?? assert.fail('no place')
 
   test('unchanged: the very same message, folders and account', async () => {
     assert.equal(await listed(), message)
@@ -54,7 +53,9 @@ describe('records that are parsed once', () => {
     test(`changed ${name}: another object, with the new flags, in every kind of read`, async () => {
       const before = await listed()
       const flags = [`\\Flag${name.length}`]
-      await writer().messages.setFlags(mailbox.account.id, message.id, place(), flags, '9')
+      const { path, uid, rev } = (await mailbox.message(message.id)).placements[0] ?? assert.fail('no place')
+      const update = { messageId: message.id, uid, flags, modseq: '9', rev: rev + 1 }
+      await writer().sync.apply(await mailbox.batch(path, { flagUpdates: [update] }))
       await seen(async () => (await listed()) !== before)
       const now = await listed()
       assert.notEqual(now, before)

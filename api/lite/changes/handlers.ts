@@ -22,7 +22,7 @@ const list = defineRoute({
   tag: 'Changes',
   summary: 'Read the change log of a user, as a page or as a stream',
   description:
-    'Messages received, sent, filed, flagged, deleted, over all email accounts of the user, oldest first. Ask again with the answered ' +
+    'Messages received, sent, filed, flagged, deleted, through this API too, over all email accounts of the user, oldest first. Ask again with the answered ' +
     '`cursor`. With `Accept: text/event-stream` the answer is a stream of server-sent events that goes on with what happens: each has its ' +
     'event as its name and the cursor as its id; come back with `Last-Event-ID` and nothing is lost. Changes are kept for 30 days.',
   request: { path: userPath, query: changesQuery },

@@ -40,7 +40,7 @@ function changeOf(wanted: FlagChangeParameters): Change {
   throw badParameter('seen', 'at least one of seen, answered, flagged, deleted and draft is required')
 }
 
-/** Gmail has one set of flags for a message under all its labels: written everywhere, so that each echo is known as ours. */
+/** Gmail has one set of flags for a message under all its labels: written everywhere, so that the index says so at once. */
 async function placesOf(call: Call, { account, message, placements }: Located): Promise<readonly Placement[]> {
   if (!message.identity.startsWith('gm:')) return placements
   const whole = await call.engine.store.messages.get(account.id, message.id)

@@ -70,9 +70,10 @@ const shared = {
     description:
       '1 = callbacks carry the header fields, decoded, by name (`Subject`, `Message-ID`); `raw` = the header block as text',
   }),
-  receive_all_changes: flag
-    .optional()
-    .meta({ description: '1 = a callback for every event of a message; 0 = for its first event alone (the default)' }),
+  receive_all_changes: flag.optional().meta({
+    description:
+      '1 = a callback for every event of a message, those made through this API too; 0 = for its first event alone (the default)',
+  }),
   receive_drafts: flag.optional().meta({ description: '1 = callbacks for drafts too (default 0)' }),
   receive_historical: flag.optional().meta({
     description:

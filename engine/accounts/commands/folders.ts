@@ -1,5 +1,6 @@
 /** Folders as a whole: listed, made, removed, emptied of what is \Deleted, brought up to date. */
 import { AppError, isAppError } from '../../errors.ts'
+import type { FolderRecord } from '../../store/records.ts'
 import { backfillFirst } from '../backfill.ts'
 import type { Session } from '../session-types.ts'
 import { catchUp } from '../sync.ts'
@@ -18,7 +19,7 @@ export function folderCommands(deps: CommandDeps): Pick<AccountCommands, FolderC
     },
     async createFolder(accountId, path) {
       const { state, link } = await relisted(deps, accountId, (session) => session.createMailbox(path))
-      await link.run('api', (session) => openNew({ deps: sync, state, session }, path))
+      await link.run('api', (session) => openFolder({ deps: sync, state, session }, path))
       const folder = state.folderByPath(path)
       if (folder === null) throw new AppError('server_refused', `folder ${path}: the server made it under another name`)
       return folder
@@ -45,8 +46,13 @@ export function folderCommands(deps: CommandDeps): Pick<AccountCommands, FolderC
   }
 }
 
-/** A new folder can be listed at once. One that holds no mail (\\Noselect) is not opened. */
-async function openNew(context: SyncContext, path: string): Promise<void> {
+/** What arrives in a folder that was never opened would be taken for its history. */
+export async function openFirst(context: SyncContext, { id, path }: FolderRecord): Promise<void> {
+  if (context.state.folders.get(id)?.cursor === null) await openFolder(context, path)
+}
+
+/** What is new in the folder can be listed at once. One that holds no mail (\\Noselect), or is refused, is not opened. */
+export async function openFolder(context: SyncContext, path: string): Promise<void> {
   if (context.state.folderByPath(path)?.selectable !== true) return
   await catchUp(context, path).catch((error: unknown) => {
     if (!isAppError(error, 'server_refused')) throw error

@@ -1,29 +1,35 @@
-/** MOVE and COPY within an account: the index says the same as the server when they answer, and nobody is told. */
+/** MOVE and COPY within an account: when they answer, the index says the same as the server, and it is told like anybody's move. */
 import { AppError, isAppError, notFound } from '../../errors.ts'
 import type { FolderRecord, MessageRecord, Placement } from '../../store/records.ts'
-import type { Session } from '../session-types.ts'
+import { tellArrival, tellDeparture } from '../own-changes.ts'
 import type { AccountState } from '../state.ts'
-import { catchUp } from '../sync.ts'
 import type { AccountCommands } from '../types.ts'
+import type { SyncContext } from '../write.ts'
 import type { CommandDeps } from './deps.ts'
+import { openFirst, openFolder } from './folders.ts'
 import { currentMessage, currentPlace, inPlace, notThere } from './placed.ts'
 
 interface Transfer {
   readonly kind: 'move' | 'copy'
+  /** As it was before. */
   readonly message: MessageRecord
   readonly at: Placement
   readonly to: FolderRecord
 }
 
 export function transferCommands(deps: CommandDeps): Pick<AccountCommands, 'move' | 'copy'> {
+  const { live, sync } = deps
   return {
-    move: (accountId, message, at, to) => move(deps, accountId, message, at, to),
+    async move(accountId, message, at, to) {
+      const { link, state } = await live(accountId)
+      await link.run('api', (session) => move({ deps: sync, state, session }, message, at, to))
+    },
     async copy(accountId, message, at, to) {
-      const { link, state } = await deps.live(accountId)
+      const { link, state } = await live(accountId)
       await link.run('api', async (session) => {
-        const now = await currentMessage(deps.sync.store, message)
+        const now = await currentMessage(sync.store, message)
         const given: Transfer = { kind: 'copy', message: now, at: currentPlace(state, now, at), to }
-        if (!(await transfer(deps, state, session, given))) throw notFound('message', message.id)
+        if (!(await transfer({ deps: sync, state, session }, given))) throw notFound('message', message.id)
       })
     },
   }
@@ -31,22 +37,20 @@ export function transferCommands(deps: CommandDeps): Pick<AccountCommands, 'move
 
 /** Every place in the folder: a mail that came twice leaves no twin behind. */
 async function move(
-  deps: CommandDeps,
-  accountId: string,
+  context: SyncContext,
   message: MessageRecord,
   at: Placement | null,
   to: FolderRecord,
 ): Promise<void> {
-  const { link, state } = await deps.live(accountId)
-  await link.run('api', async (session) => {
-    const now = await currentMessage(deps.sync.store, message)
-    const places = leaving(state, now, at, to)
-    let moved = 0
-    for (const place of places) {
-      if (await transfer(deps, state, session, { kind: 'move', message: now, at: place, to })) moved += 1
-    }
-    if (moved === 0 && places.length > 0) throw notFound('message', message.id)
-  })
+  const { deps, state } = context
+  let now = await currentMessage(deps.store, message)
+  const places = leaving(state, now, at, to)
+  let moved = 0
+  for (const place of places) {
+    if (await transfer(context, { kind: 'move', message: now, at: place, to })) moved += 1
+    now = await currentMessage(deps.store, message)
+  }
+  if (moved === 0 && places.length > 0) throw notFound('message', message.id)
 }
 
 /** What has to leave; nothing when the message lies there already, as after a move that was asked for twice. */
@@ -70,51 +74,33 @@ function firstFolder({ folders }: AccountState, { placements }: MessageRecord): 
 }
 
 /** false when the server does not have the message there any more. */
-async function transfer(deps: CommandDeps, state: AccountState, session: Session, given: Transfer): Promise<boolean> {
-  const { kind, message, at, to } = given
-  const counted = state.ownCounts.begin([at.folderId, to.id])
-  state.own.expectArrival(to.id, message.id)
-  if (kind === 'move') state.own.expectDeparture(at.folderId, at.uid)
-  let done = false
+async function transfer(context: SyncContext, given: Transfer): Promise<boolean> {
+  const { own, ownCounts } = context.state
+  const { kind, at, to } = given
+  const counted = ownCounts.begin([at.folderId, to.id])
+  const left = kind === 'move' ? own.leave(at.folderId, at.uid) : null
   try {
-    done = await carryOut(deps, state, session, given)
-    return done
+    return await carryOut(context, given)
   } finally {
-    if (!done) {
-      state.own.forget(to.id, message.id)
-      state.own.forget(at.folderId, at.uid)
-    }
+    left?.()
     counted()
   }
 }
 
-async function carryOut(
-  { sync }: CommandDeps,
-  state: AccountState,
-  session: Session,
-  { kind, message, at, to }: Transfer,
-): Promise<boolean> {
+async function carryOut(context: SyncContext, { kind, message, at, to }: Transfer): Promise<boolean> {
+  const { state, session } = context
+  await openFirst(context, to)
   const moving = inPlace({ state, session }, at, () => session[kind](at.uid, to.path))
   const placed = await moving.catch((error: unknown) => {
     throw isAppError(error, 'not_found') ? folderGone(to, error) : error
   })
   if (placed === null) return false
-  const arrived = arrivedAt(at, to, placed.newUid, placed.uidValidity ?? to.cursor?.uidValidity ?? null)
-  const left = kind === 'move' ? at : null
-  await state.writeIndex([at.folderId, to.id], () =>
-    sync.store.messages.relocate(state.account.id, message.id, left, arrived),
-  )
-  if (arrived === null) await catchUp({ deps: sync, state, session }, to.path)
+  if (!(await tellArrival(context, message, to, placed, at.flags))) await openFolder(context, to.path)
+  if (kind === 'move') await tellDeparture(context, message.id, at, to)
   return true
 }
 
 function folderGone(to: FolderRecord, cause: AppError): AppError {
   const { code, message, details } = notFound('folder', to.path)
   return new AppError(code, message, { details, cause })
-}
-
-/** The new place, or null when the server did not say where it is. */
-function arrivedAt(at: Placement, to: FolderRecord, uid: number | null, uidValidity: string | null): Placement | null {
-  if (uid === null || uidValidity === null) return null
-  return { ...at, folderId: to.id, path: to.path, uid, uidValidity, modseq: '0', rev: 0, quiet: true }
 }

@@ -2,7 +2,7 @@
 import { folderId } from '../ids.ts'
 import type { FolderStore, ListedFolder } from '../port.ts'
 import type { FolderRecord } from '../records.ts'
-import { folderRank, listedFolder, type CountDelta } from '../rows.ts'
+import { folderRank, listedFolder } from '../rows.ts'
 import { orNull, toRecord, type Doc, type MongoContext } from './documents.ts'
 import { forgetFolder } from './forget.ts'
 import { checkEpoch } from './leases.ts'
@@ -16,17 +16,6 @@ async function list({ collections, read }: MongoContext, accountId: string): Pro
   const docs = await collections.folders.find({ accountId }, read).sort(folderOrder).toArray()
   const records = docs.map((doc) => toRecord<FolderRecord>(doc))
   return records.sort((left, right) => folderRank(left.path) - folderRank(right.path))
-}
-
-/** Never below zero. */
-export async function addCounts(
-  { collections: { folders } }: MongoContext,
-  accountId: string,
-  { folderId: id, messages, unseen }: CountDelta,
-): Promise<void> {
-  await folders.updateOne({ _id: id, accountId }, { $inc: { messages, unseen } })
-  if (Math.min(messages, unseen) < 0)
-    await folders.updateOne({ _id: id, accountId }, { $max: { messages: 0, unseen: 0 } })
 }
 
 /** What the server says, on rows old and new; how far a folder was read belongs to the sync and is set on new rows alone. */

@@ -91,23 +91,3 @@ export async function changeMessages(
   }
   throw unavailable(new Error(`messages of account ${accountId} are written by others without end`))
 }
-
-/** Changes one message by a step that may refuse (null). Answers the record as it is then. */
-export async function changeMessage(
-  { collections: { messages } }: MongoContext,
-  accountId: string,
-  id: string,
-  step: (record: MessageRecord) => MessageRecord | null,
-): Promise<MessageRecord | null> {
-  for (let attempt = 0; attempt < tries; attempt += 1) {
-    const doc = await messages.findOne({ _id: id, accountId })
-    const next = doc === null ? null : step(messageRecord(doc))
-    if (doc === null || next === null) return null
-    const operation = update(doc, () => next)
-    if (operation === null || !('updateOne' in operation)) return next
-    const { filter, update: change } = operation.updateOne
-    const { matchedCount } = await messages.updateOne(filter, change)
-    if (matchedCount === 1) return next
-  }
-  throw unavailable(new Error(`message ${id} is written by others without end`))
-}

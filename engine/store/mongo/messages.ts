@@ -1,14 +1,12 @@
-/** The index of mail: lookups, lists, and our own writes of flags and places. */
+/** The index of mail: lookups and lists. */
 import { LRUCache } from 'lru-cache'
 import type { Filter, Sort } from 'mongodb'
 import type { KnownUid, MessageQuery, MessageStore, Page } from '../port.ts'
 import type { AttachmentRecord, MessageRecord } from '../records.ts'
-import { countDeltas, relocateMessage, setMessageFlags } from '../rows.ts'
 import { beginning } from './conditions.ts'
 import { orNull, rowsOf, type MessageDoc, type MongoContext } from './documents.ts'
-import { addCounts } from './folders.ts'
 import { messageFilter, messageOrder } from './message-query.ts'
-import { changeMessage, messageRecord, recordOnly } from './message-rows.ts'
+import { messageRecord, recordOnly } from './message-rows.ts'
 
 export const newestFirst = { sentAt: -1, _id: -1 } as const
 const liveFirst = { live: -1, sentAt: -1, _id: -1 } as const
@@ -38,33 +36,7 @@ export function placedFilter(
 }
 
 export function createMessages(context: MongoContext): MessageStore {
-  return { ...createReads(context), ...createWrites(context), knownUids: createKnownUids(context) }
-}
-
-type Writes = Pick<MessageStore, 'setFlags' | 'relocate'>
-
-function createWrites(context: MongoContext): Writes {
-  /** The counts follow the row, once: a step that is repeated finds nothing to change. Cut short, the next look at the folder heals them. */
-  const change = async (
-    accountId: string,
-    id: string,
-    step: (record: MessageRecord) => MessageRecord | null,
-  ): Promise<MessageRecord | null> => {
-    const found: MessageRecord[] = []
-    const after = await changeMessage(context, accountId, id, (record) => {
-      found.push(record)
-      return step(record)
-    })
-    const before = found.at(-1)
-    const deltas = before === undefined || after === null ? [] : countDeltas(before, after)
-    for (const delta of deltas) await addCounts(context, accountId, delta)
-    return after
-  }
-  return {
-    setFlags: (accountId, id, at, flags, modseq) =>
-      change(accountId, id, (record) => setMessageFlags(record, at, flags, modseq)),
-    relocate: (accountId, id, from, to) => change(accountId, id, (record) => relocateMessage(record, from, to)),
-  }
+  return { ...createReads(context), knownUids: createKnownUids(context) }
 }
 
 /** A folder's id is made of its account's, so what was once looked up stays true. */
@@ -97,7 +69,7 @@ function createKnownUids({ collections, read }: MongoContext): MessageStore['kno
   }
 }
 
-function createReads(context: MongoContext): Omit<MessageStore, 'knownUids' | keyof Writes> {
+function createReads(context: MongoContext): Omit<MessageStore, 'knownUids'> {
   const { collections, read } = context
   const { messages } = collections
   const options = { ...read, projection: recordOnly }

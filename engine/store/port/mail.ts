@@ -94,24 +94,6 @@ export interface MessageStore {
     after: { readonly sentAt: number; readonly id: string } | null,
     limit: number,
   ): Promise<MessageRecord[]>
-  /** Our own write of flags; the folder's count of unseen mail follows. Answers the new row; null when the placement is unknown. */
-  setFlags(
-    accountId: string,
-    messageId: string,
-    at: { readonly folderId: string; readonly uid: number },
-    flags: readonly string[],
-    modseq: string | null,
-  ): Promise<MessageRecord | null>
-  /**
-   * Our own move or copy: takes `from` away (null = copy) and puts `to` (null = new UID unknown: the sync will find it). The counts of
-   * both folders follow.
-   */
-  relocate(
-    accountId: string,
-    messageId: string,
-    from: { readonly folderId: string; readonly uid: number } | null,
-    to: Placement | null,
-  ): Promise<MessageRecord | null>
   /** Attachments of live messages, for 2.0 file lists: newest message first. */
   attachments(
     accountId: string,

@@ -135,7 +135,7 @@ export interface Placement {
    * the use was noticed, in ms since 1970. Absent = 0, the first.
    */
   readonly generation?: number
-  /** Put there by our own write: the sync tells nobody about it. */
+  /** Put there by our own MOVE or COPY, which told of it: the sync finds it told. */
   readonly quiet: boolean
 }
 

@@ -2,7 +2,7 @@
 import { folderId } from '../ids.ts'
 import type { FolderStore, ListedFolder } from '../port.ts'
 import type { FolderRecord } from '../records.ts'
-import { folderRank, listedFolder, type CountDelta } from '../rows.ts'
+import { folderRank, listedFolder } from '../rows.ts'
 import { checkEpoch } from './account-rows.ts'
 import type { Database } from './database.ts'
 import { forgetFolder } from './forget.ts'
@@ -20,13 +20,6 @@ export function readFolder(sql: Statements, id: string): FolderRecord | null {
 
 export function saveFolder(sql: Statements, folder: FolderRecord): void {
   sql.run('UPDATE folders SET doc = ? WHERE id = ?', JSON.stringify(folder), folder.id)
-}
-
-export function addCounts(sql: Statements, { folderId: id, messages, unseen }: CountDelta): void {
-  const folder = readFolder(sql, id)
-  if (!folder) return
-  const counts = { messages: Math.max(0, folder.messages + messages), unseen: Math.max(0, folder.unseen + unseen) }
-  saveFolder(sql, { ...folder, ...counts })
 }
 
 /** Answers the stored folders that the server did not list. */

@@ -1,11 +1,9 @@
-/** The index of mail: lookups, lists, and our own writes of flags and places. */
+/** The index of mail: lookups and lists. */
 import type { KnownUid, MessageQuery, MessageStore, Page } from '../port.ts'
 import type { AttachmentRecord, MessageRecord } from '../records.ts'
-import { countDeltas, relocateMessage, setMessageFlags } from '../rows.ts'
 import type { Database } from './database.ts'
-import { addCounts } from './folders.ts'
 import { messageCount, messagePage } from './message-query.ts'
-import { createUnit, mailVersion } from './message-rows.ts'
+import { mailVersion } from './message-rows.ts'
 import { createPages, createRecords, type Pages, type Records } from './parsed.ts'
 import type { Row, Statements } from './statements.ts'
 
@@ -142,35 +140,8 @@ function knownUid(row: Row): KnownUid {
 export function createMessages(db: Database): MessageStore {
   return {
     ...createReads(db),
-    ...createWrites(db),
     knownUids: (folderId, uidValidity, from, to) =>
       db.read(() => db.rows(messageLookups.knownUids, folderId, uidValidity, from, to).map(knownUid)),
-  }
-}
-
-type Writes = Pick<MessageStore, 'setFlags' | 'relocate'>
-
-function createWrites(db: Database): Writes {
-  /** Reads, changes and writes one record, with the counts of its folders; null when there is none or the change has no place to happen. */
-  const change = (
-    accountId: string,
-    id: string,
-    step: (record: MessageRecord) => MessageRecord | null,
-  ): Promise<MessageRecord | null> =>
-    db.write(() => {
-      const unit = createUnit(db)
-      const record = unit.get(id)
-      const changed = record?.accountId === accountId ? step(record) : null
-      if (!record || !changed) return null
-      unit.put(changed)
-      unit.flush()
-      for (const delta of countDeltas(record, changed)) addCounts(db, delta)
-      return changed
-    })
-  return {
-    setFlags: (accountId, id, at, flags, modseq) =>
-      change(accountId, id, (record) => setMessageFlags(record, at, flags, modseq)),
-    relocate: (accountId, id, from, to) => change(accountId, id, (record) => relocateMessage(record, from, to)),
   }
 }
 
@@ -178,7 +149,7 @@ function createWrites(db: Database): Writes {
 const keptRecords = { max: 5000, maxChars: 16_777_216 }
 const keptPages = { max: 5000, maxChars: 8_388_608 }
 
-function createReads(db: Database): Omit<MessageStore, 'knownUids' | keyof Writes> {
+function createReads(db: Database): Omit<MessageStore, 'knownUids'> {
   const records = createRecords<MessageRecord>(keptRecords)
   const listed = {
     records,

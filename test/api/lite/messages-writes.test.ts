@@ -1,6 +1,6 @@
 /**
- * Flags, read and move on real Dovecot: on the server when answered, in the index at once, and their echo is nobody's news. Foreign
- * changes made afterwards are the proof: once they are told, whatever echo there was has been seen too.
+ * Flags, read and move on real Dovecot: on the server when answered, in the index at once, and told like anybody's change, once.
+ * Foreign changes made afterwards are the proof: once they are told, whatever echo there was has been seen too.
  */
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, suite, test } from 'node:test'
@@ -36,10 +36,12 @@ suite('writes on Dovecot', needs('dovecot'), () => {
     await imap.append('Trash', [mail({ to: mailbox.email, subject: 'trash fence' })])
     await mailbox.holds(subjects.length + 2)
     for (const [index, subject] of subjects.entries()) id.set(subject, await mailbox.idOf(index + 1))
+    id.set('fence', await mailbox.idOf(2, 'Archive'))
     await until('the copy in the index', async () => (await placesOf('copied')).length === 2)
     await rig.ok(`/lite/users/${mailbox.userId}/webhooks`, 'POST', {
       callback_url: receiver.url,
       receive_all_changes: 1,
+      receive_drafts: 1,
     })
   })
   after(async () => {
@@ -48,8 +50,10 @@ suite('writes on Dovecot', needs('dovecot'), () => {
     await receiver.close()
   })
   let seen = 0
-  beforeEach(() => {
+  let cursor = ''
+  beforeEach(async () => {
     seen = receiver.all.length
+    cursor = (await changesSince('now')).cursor
   })
 
   const placesOf = async (subject: string) =>
@@ -58,18 +62,36 @@ suite('writes on Dovecot', needs('dovecot'), () => {
     await imap.command(`SELECT "${folder}"`)
     return (await imap.command(`UID FETCH ${uid} (FLAGS)`)).join(' ')
   }
-  /** Somebody else's change in a folder, told by a callback; every callback since the start of the test is that one's. */
-  const onlyForeignNews = async (
-    folder: string,
-    uid: number,
-    subject: string,
-    also: readonly string[] = [],
-  ): Promise<void> => {
-    await imap.command(`SELECT "${folder}"`)
-    await imap.command(`UID STORE ${uid} +FLAGS ($Fence${folder}${seen})`)
-    const news = (): string[] => receiver.all.slice(seen).map(subjectOf)
-    await until(`the callback of ${subject}`, () => news().includes(subject), { withinMs: 15_000 })
-    assert.deepEqual(new Set(news()), new Set([subject, ...also]))
+  const changesSince = async (cursor: string): Promise<{ readonly told: string[]; readonly cursor: string }> => {
+    const page = await rig.ok(`/lite/users/${mailbox.userId}/changes?since=${cursor}&limit=1000`)
+    const names = new Map([...id].map(([subject, message]) => [message, subject]))
+    const told = (page['changes'] as Json[]).map(
+      (one) => `${String(one['event'])} ${names.get(String(one['message_id'])) ?? '?'} ${String(one['folder'])}`,
+    )
+    return { told, cursor: String(page['cursor']) }
+  }
+  /** What the test has done is in the change log and has its callbacks, and nothing else but somebody's changes that are made now. */
+  const isTold = async (wanted: readonly string[]): Promise<void> => {
+    assert.deepEqual((await changesSince(cursor)).told, wanted, 'when it is answered')
+    for (const [folder, uid] of [
+      ['INBOX', 6],
+      ['Archive', 2],
+    ] as const) {
+      await imap.command(`SELECT "${folder}"`)
+      await imap.command(`UID STORE ${uid} +FLAGS ($Fence${folder}${seen})`)
+    }
+    const foreign = ['flags_changed foreign INBOX', 'flags_changed fence Archive']
+    const news = async (): Promise<string[]> => (await changesSince(cursor)).told
+    const areTold = async (): Promise<boolean> => {
+      const told = await news()
+      return foreign.every((line) => told.includes(line))
+    }
+    await until('the foreign changes', areTold, { withinMs: 15_000 })
+    const subjectsOf = (lines: readonly string[]): string[] => lines.map((line) => line.split(' ')[1] ?? '').sort()
+    const all = [...wanted, ...foreign]
+    assert.deepEqual((await news()).sort(), [...all].sort())
+    await until('the callbacks', () => receiver.all.length - seen >= all.length, { withinMs: 15_000 })
+    assert.deepEqual(receiver.all.slice(seen).map(subjectOf).sort(), subjectsOf(all))
   }
 
   for (const path of ['messages', 'folders/INBOX/messages']) {
@@ -104,7 +126,8 @@ suite('writes on Dovecot', needs('dovecot'), () => {
       const unset = await rig.ok(`${message}/flags`, 'POST', { seen: 0, answered: 0, flagged: 0 })
       assert.deepEqual(unset['flags'], { read: false, answered: false, flagged: false, deleted: false, draft: false })
       assert.doesNotMatch(await serverFlags('INBOX', 1), /Seen|Answered|Flagged/)
-      await onlyForeignNews('INBOX', 6, 'foreign')
+      await rig.ok(`${message}/flags`, 'POST', { seen: 0, answered: 0, flagged: 0 })
+      await isTold(['flags_changed plain INBOX', 'flags_changed plain INBOX'])
     })
   }
   const labelOf = async (): Promise<string> => String((await rig.ok(mailbox.path))['label'])
@@ -115,7 +138,7 @@ suite('writes on Dovecot', needs('dovecot'), () => {
     assert.deepEqual(set['flags'], { read: false, answered: false, flagged: false, deleted: true, draft: true })
     assert.match(await serverFlags('INBOX', 1), /\\Deleted.*\\Draft/)
     await rig.ok(message, 'POST', { deleted: 0, draft: 0 })
-    await onlyForeignNews('INBOX', 6, 'foreign')
+    await isTold(['flags_changed plain INBOX', 'flags_changed plain INBOX'])
   })
 
   test('a change without a folder is made in all folders of the message; with one, in that one', async () => {
@@ -132,8 +155,7 @@ suite('writes on Dovecot', needs('dovecot'), () => {
       (await rig.ok(`${mailbox.path}/folders/${folder}/messages/${idOf('copied')}?include_flags=1`))['flags'] as Json
     assert.equal((await through('INBOX'))['flagged'], true)
     assert.equal((await through('Archive'))['flagged'], false)
-    await onlyForeignNews('Archive', 2, 'fence')
-    await onlyForeignNews('INBOX', 6, 'foreign', ['fence'])
+    await isTold(['INBOX', 'Archive', 'Archive'].map((folder) => `flags_changed copied ${folder}`))
   })
 
   test('read and unread', async () => {
@@ -144,7 +166,8 @@ suite('writes on Dovecot', needs('dovecot'), () => {
     assert.deepEqual(await rig.ok(`${message}/read`, 'DELETE'), { success: true })
     assert.doesNotMatch(await serverFlags('INBOX', 5), /\\Seen/)
     assert.equal(((await rig.ok(`${message}/flags`))['flags'] as Json)['read'], false)
-    await onlyForeignNews('INBOX', 6, 'foreign')
+    await rig.ok(`${message}/read`, 'DELETE')
+    await isTold(['flags_changed unread INBOX', 'flags_changed unread INBOX'])
   })
 
   test('no flag at all, and one that is neither 0 nor 1, are 400', async () => {
@@ -153,7 +176,7 @@ suite('writes on Dovecot', needs('dovecot'), () => {
     assert.equal((await rig.call('POST', message, { body: { seen: 'maybe' } })).status, 400)
   })
 
-  test('a move is done on the server and in the index, once, and is no news', async () => {
+  test('a move is done on the server and in the index, and told, once', async () => {
     const from = `${mailbox.path}/folders/INBOX/messages/${idOf('moved')}`
     assert.deepEqual(await rig.ok(`${from}?new_folder_id=Archive`, 'PUT'), { success: true })
     assert.deepEqual(
@@ -167,8 +190,7 @@ suite('writes on Dovecot', needs('dovecot'), () => {
     assert.match((await imap.command('UID SEARCH SUBJECT "moved"')).join(' '), /SEARCH \d+$/)
     await imap.command('SELECT INBOX')
     assert.match((await imap.command('UID SEARCH SUBJECT "moved"')).join(' '), /SEARCH$/)
-    await onlyForeignNews('Archive', 2, 'fence')
-    await onlyForeignNews('INBOX', 6, 'foreign', ['fence'])
+    await isTold(['folder_added moved Archive', 'folder_removed moved INBOX'])
     // and on to the next one, in the body and with a delimiter
     await rig.ok(`${mailbox.path}/folders/Archive/messages/${idOf('moved')}`, 'PUT', {
       new_folder_id: 'Trash',

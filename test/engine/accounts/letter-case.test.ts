@@ -33,11 +33,12 @@ for (const [name, capabilities] of bothServers) {
       assert.deepEqual(flags, ['\\Flagged', '\\Seen'])
       assert.deepEqual(await flagsOf(wing, 'm1'), ['\\Flagged', '\\Seen'])
       wing.server.setFlags('ann', 'INBOX', 3, ['\\Seen'])
-      await wing.tells(['flags_changed m2 INBOX'])
+      const story = ['flags_changed m1 INBOX', 'flags_changed m2 INBOX']
+      await wing.tells(story)
       assert.deepEqual(await flagsOf(wing, 'm2'), ['\\Seen'])
       await until('nothing unread', async () => (await wing.folder('INBOX')).unseen === 0)
       wing.server.append('ann', 'Archive', letter('a draft'), ['\\Draft'])
-      await wing.tells(['flags_changed m2 INBOX', 'draft a draft Archive'])
+      await wing.tells([...story, 'draft a draft Archive'])
     })
 
     test('special use, moves and folders that hold no mail', async (t) => {

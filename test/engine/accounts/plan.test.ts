@@ -1,10 +1,7 @@
 /** Planning, as tables: which arrival is told as what, which flags are news, when a message is deleted. Pure. */
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
-import fc from 'fast-check'
-import { createOwnWrites } from '../../../engine/accounts/own-writes.ts'
 import { planAdded, planFlags, planGone, readMessage, type PlanContext } from '../../../engine/accounts/plan.ts'
-import { toSet } from '../../../engine/accounts/session/sets.ts'
 import type { FetchedMessage } from '../../../engine/accounts/session-types.ts'
 import type { FolderCursor, FolderRecord, MessageRecord, SpecialUse } from '../../../engine/store/records.ts'
 import { addPlacement, freshCursor, newMessage } from '../../../engine/store/rows.ts'
@@ -32,7 +29,7 @@ function folder(path: string, specialUse: SpecialUse | null = null, cursor: Part
 }
 
 function contextOf(at: FolderRecord): PlanContext {
-  return { account, folder: at, uidValidity: '1', own: createOwnWrites(() => now), now }
+  return { account, folder: at, uidValidity: '1', now }
 }
 
 function fetched(uid: number, subject = 'hello', over: Partial<FetchedMessage> = {}): FetchedMessage {
@@ -52,6 +49,8 @@ function fetched(uid: number, subject = 'hello', over: Partial<FetchedMessage> =
 }
 
 const reading = (one: FetchedMessage) => readMessage(account, one, null)
+/** Nobody has written since the server was asked. */
+const sure = () => false
 const inbox = folder('INBOX', '\\Inbox')
 const archive = folder('Archive', '\\Archive')
 
@@ -168,15 +167,66 @@ suite('arrivals', () => {
     })
   }
 
-  test('our own: quiet, and stays so', () => {
-    const context = contextOf(archive)
-    const message = reading(fetched(4))
-    context.own.expectArrival(archive.id, message.id)
-    const { added, changes } = planAdded(context, [message], rows(rowAt(inbox, 1)), 'live')
-    assert.deepEqual(changes, [])
-    assert(added[0]?.placement.quiet)
-    const row = addPlacement(rowAt(inbox, 1), added[0].placement)
-    assert.deepEqual(planAdded(contextOf(archive), [message], rows(row), 'live').changes, [])
+  suite('our own', () => {
+    const before = rowAt(inbox, 1)
+    const here = folder('Archive', '\\Archive', { uidNext: 4, liveFrom: 1 })
+    const ours = (uid: number) => planAdded(contextOf(here), [reading(fetched(uid))], rows(before), 'ours')
+    /** The row after our own write put the message at this UID. */
+    const placed = (uid: number): MessageRecord =>
+      ours(uid).added.reduce((row, { placement }) => addPlacement(row, placement), before)
+    const echo = (row: MessageRecord, at: FolderRecord, ...read: readonly FetchedMessage[]) =>
+      planAdded(contextOf(at), read.map(reading), rows(row), 'live')
+
+    test('told like anybody’s, and the sync finds it told', () => {
+      const { added, changes } = ours(4)
+      const anybody = planAdded(contextOf(here), [reading(fetched(4))], rows(before), 'live')
+      assert.deepEqual(
+        changes,
+        anybody.changes.map((one) => ({ ...one, message: placed(4) })),
+      )
+      assert.equal(changes[0]?.change.kind, 'folder_added')
+      assert(added[0]?.placement.quiet)
+      const again = echo(placed(4), here, fetched(4))
+      assert.deepEqual([again.changes, [...again.fresh], again.misnamed], [[], [], []])
+    })
+
+    test('the server named another UID: the one that is found was told, and the named one is given up', () => {
+      const found = echo(placed(9), here, fetched(4))
+      assert.deepEqual([found.changes, [...found.fresh], found.misnamed], [[], [], [9]])
+      assert.deepEqual(
+        found.added.map(({ placement }) => [placement.uid, placement.quiet]),
+        [[4, false]],
+      )
+    })
+
+    test('the named UID is other mail’s: that is told, and keeps its place', () => {
+      const found = echo(placed(5), here, fetched(4), fetched(5, 'other'))
+      assert.deepEqual(
+        found.changes.map(({ change }) => [change.kind, change.uid]),
+        [['received', 5]],
+      )
+      assert.deepEqual([[...found.fresh], found.misnamed], [[5], []])
+      assert.notEqual(found.changes[0]?.change.id, ours(5).changes[0]?.change.id)
+    })
+
+    test('another copy beside it, or after it was found, is news', () => {
+      for (const [at, read] of [
+        [here, [fetched(4), fetched(5)]],
+        [folder('Archive', '\\Archive', { uidNext: 5, liveFrom: 1 }), [fetched(5)]],
+      ] as const) {
+        const found = echo(placed(4), at, ...read)
+        assert.deepEqual(
+          found.changes.map(({ change }) => [change.kind, change.uid]),
+          [['folder_added', 5]],
+        )
+        assert.deepEqual([[...found.fresh], found.misnamed], [[5], []])
+      }
+    })
+
+    test('two of our own copies are two', () => {
+      const [second] = planAdded(contextOf(here), [reading(fetched(5))], rows(placed(4)), 'ours').changes
+      assert.deepEqual([second?.change.kind, second?.change.uid], ['folder_added', 5])
+    })
   })
 })
 
@@ -195,7 +245,7 @@ suite('flags', () => {
   for (const [name, flags, told] of news) {
     test(`${name}: ${told === 1 ? 'told' : 'nothing'}`, () => {
       const at = folder('INBOX', '\\Inbox', { highestModseq: name === 'numbered anew' ? '0' : '5' })
-      const { updates, changes } = planFlags(contextOf(at), flags, known, rows(row), 0)
+      const { updates, changes } = planFlags(contextOf(at), flags, known, rows(row), sure)
       assert.equal(changes.length, told)
       assert.deepEqual(
         updates.map((update) => update.rev),
@@ -204,20 +254,11 @@ suite('flags', () => {
     })
   }
 
-  test('our own STORE: stored, not told; a word from before it is left out', () => {
-    const context = contextOf(inbox)
-    const asked = context.own.mark()
-    context.own.expectFlags(inbox.id, 1, ['\\Flagged'])
-    const { updates, changes } = planFlags(context, seen(['\\Flagged']), known, rows(row), context.own.mark())
-    assert.deepEqual([updates.length, changes.length], [1, 0])
-    assert.deepEqual(planFlags(context, seen(['\\Draft']), known, rows(row), asked).updates, [])
-  })
-
   test('two keywords are not one that is spelled of both', () => {
     const two = new Map([[1, { uid: 1, messageId: row.id, flags: ['$a', 'b'], modseq: '5', rev: 2 }]])
-    assert.equal(planFlags(contextOf(inbox), seen(['$ab']), two, rows(row), 0).changes.length, 1)
+    assert.equal(planFlags(contextOf(inbox), seen(['$ab']), two, rows(row), sure).changes.length, 1)
     const one = new Map([[1, { uid: 1, messageId: row.id, flags: ['$ab'], modseq: '5', rev: 2 }]])
-    assert.equal(planFlags(contextOf(inbox), seen(['$a', 'b']), one, rows(row), 0).changes.length, 1)
+    assert.equal(planFlags(contextOf(inbox), seen(['$a', 'b']), one, rows(row), sure).changes.length, 1)
   })
 
   test('an older word is left out only when a read has passed it already', () => {
@@ -229,15 +270,15 @@ suite('flags', () => {
       ['9', '4', false],
     ] as const) {
       const at = folder('INBOX', '\\Inbox', { highestModseq: passed })
-      const { changes, updates } = planFlags(contextOf(at), seen([], modseq), known, rows(row), 0)
+      const { changes, updates } = planFlags(contextOf(at), seen([], modseq), known, rows(row), sure)
       assert.deepEqual([changes.length, updates.length], told ? [1, 1] : [0, 0], `${modseq} after ${passed}`)
     }
     const unread = { ...inbox, cursor: null }
-    assert.equal(planFlags(contextOf(unread), seen([], '4'), known, rows(row), 0).changes.length, 1)
+    assert.equal(planFlags(contextOf(unread), seen([], '4'), known, rows(row), sure).changes.length, 1)
   })
 
   test('what is told is the state after it, with the message’s folders; what is stored has its mod-sequence', () => {
-    const { updates, changes, unsure } = planFlags(contextOf(inbox), seen(['b', '\\Seen', 'a']), known, rows(row), 0)
+    const { updates, changes, unsure } = planFlags(contextOf(inbox), seen(['b', '\\Seen', 'a']), known, rows(row), sure)
     assert.equal(unsure, false)
     const flags = ['\\Seen', 'a', 'b']
     assert.deepEqual(updates, [{ messageId: row.id, uid: 1, flags, modseq: '6', rev: 3 }])
@@ -257,28 +298,28 @@ suite('flags', () => {
         flags,
       },
     )
-    const without = planFlags(contextOf(inbox), seen([], null), known, rows(row), 0)
+    const without = planFlags(contextOf(inbox), seen([], null), known, rows(row), sure)
     assert.equal(without.updates[0]?.modseq, '5', 'a server without mod-sequences')
   })
 
   test('a message whose row is not at hand is updated, and nothing told', () => {
-    const { updates, changes } = planFlags(contextOf(inbox), seen([]), known, new Map(), 0)
+    const { updates, changes } = planFlags(contextOf(inbox), seen([]), known, new Map(), sure)
     assert.deepEqual([updates.length, changes.length], [1, 0])
   })
 
-  test('asked before our own write: nobody can tell, so the server is asked again', () => {
-    const context = contextOf(inbox)
-    const asked = context.own.mark()
-    context.own.expectFlags(inbox.id, 1, ['\\Flagged'])
-    const { updates, unsure } = planFlags(context, [...seen([]), ...seen([], '6', 2)], known, rows(row), asked)
-    assert.deepEqual([updates, unsure], [[], true])
-    assert.equal(planFlags(context, seen([], '6', 2), known, rows(row), asked).unsure, false, 'of another message')
-  })
-
-  test('the \\Deleted of our own removal is not told', () => {
-    const context = contextOf(inbox)
-    context.own.expectDeparture(inbox.id, 1)
-    assert.deepEqual(planFlags(context, seen(['\\Deleted']), known, rows(row), 0).changes, [])
+  test('unsure: left out, unless it is what the index has, or is from before', () => {
+    const plan = (flags: readonly string[], modseq: string) =>
+      planFlags(
+        contextOf(folder('INBOX', '\\Inbox', { highestModseq: '5' })),
+        seen(flags, modseq),
+        known,
+        rows(row),
+        () => true,
+      )
+    const left = plan(['\\Flagged'], '6')
+    assert.deepEqual([left.updates, left.changes, left.unsure], [[], [], true])
+    assert.equal(plan(['\\Seen'], '6').unsure, false)
+    assert.equal(plan(['\\Flagged'], '4').unsure, false)
   })
 })
 
@@ -332,7 +373,7 @@ test('every event of a place has its own id, the same event always the same', ()
   )
   const flagged = (flags: readonly string[], rev: number) => {
     const known = new Map([[1, { uid: 1, messageId: row.id, flags: [], modseq: '5', rev }]])
-    return planFlags(contextOf(inbox), [{ uid: 1, flags, modseq: '6' }], known, rows(row), 0).changes
+    return planFlags(contextOf(inbox), [{ uid: 1, flags, modseq: '6' }], known, rows(row), sure).changes
   }
   const gone = [1, 2].map((uid) => {
     const place = { folderId: inbox.id, path: 'INBOX', uidValidity: '1', uid, at: now }
@@ -341,22 +382,4 @@ test('every event of a place has its own id, the same event always the same', ()
   const all = () => [...arrivals, ...flagged(['a'], 0), ...flagged(['a'], 1), ...gone].map(({ change }) => change.id)
   assert.equal(new Set(all()).size, 12)
   assert.deepEqual(all(), all())
-})
-
-test('a UID set: ranges that hold exactly these numbers', () => {
-  fc.assert(
-    fc.property(fc.array(fc.integer({ min: 1, max: 60 })), (uids) => {
-      const numbers = toSet(uids)
-        .split(',')
-        .filter((part) => part !== '')
-        .flatMap((part) => {
-          const [from = 0, to = from] = part.split(':').map(Number)
-          return Array.from({ length: to - from + 1 }, (_, index) => from + index)
-        })
-      assert.deepEqual(
-        numbers,
-        [...new Set(uids)].sort((a, b) => a - b),
-      )
-    }),
-  )
 })

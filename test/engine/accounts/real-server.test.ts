@@ -64,27 +64,70 @@ suite('on Dovecot', needs('dovecot'), () => {
     await until('told', async () => (await wing.story()).includes('folder_added m4 Entwürfe'))
   })
 
-  test('own writes are told to nobody', async (t) => {
-    const { wing, client } = await onDovecot(t)
+  const at = async (wing: Wing, subject: string) => {
+    const message = await wing.message(subject)
+    const place = message.placements[0]
+    assert(place)
+    return [message, place] as const
+  }
+
+  /** The end of the day: what was to be told has been, holds included. */
+  const quiet = async ({ wing, client }: Real): Promise<string> => {
+    const line = 'received the end INBOX'
+    await client.append('INBOX', [letter('the end')])
+    const from = performance.now()
+    await until('the hold is over', async () => performance.now() - from > 2000 && (await wing.story()).includes(line))
+    return line
+  }
+
+  test('own writes are told when they answer, and once', async (t) => {
+    const real = await onDovecot(t)
+    const { wing } = real
     const { accounts } = wing
     const archive = await wing.folder('Archive')
-    const at = async (subject: string) => {
-      const message = await wing.message(subject)
-      const place = message.placements[0]
-      assert(place)
-      return [message, place] as const
-    }
-    await accounts.setFlags(accountId, ...(await at('m1')), { add: ['\\Seen'], remove: [] })
-    await accounts.move(accountId, ...(await at('m2')), archive)
-    await accounts.copy(accountId, ...(await at('m3')), archive)
-    await accounts.remove(accountId, ...(await at('m4')))
+    await accounts.setFlags(accountId, ...(await at(wing, 'm1')), { add: ['\\Seen'], remove: [] })
+    await accounts.move(accountId, ...(await at(wing, 'm2')), archive)
+    await accounts.copy(accountId, ...(await at(wing, 'm3')), archive)
+    await accounts.remove(accountId, ...(await at(wing, 'm4')))
     await accounts.append(accountId, await wing.folder('INBOX'), Buffer.from(letter('ours')), [], Date.now())
     assert.deepEqual(await wing.subjects('INBOX'), ['m1', 'm3', 'ours'])
     assert.deepEqual(await wing.subjects('Archive'), ['m2', 'm3'])
-    await client.append('INBOX', [letter('the end')])
-    const from = performance.now()
-    await until('the hold is over', () => performance.now() - from > 2000)
-    assert.deepEqual(await wing.story(), ['received the end INBOX'])
+    const story = [
+      'flags_changed m1 INBOX',
+      'folder_added m2 Archive',
+      'folder_removed m2 INBOX',
+      'folder_added m3 Archive',
+      'deleted m4 INBOX',
+      'received ours INBOX',
+    ]
+    assert.deepEqual(await wing.story(), story)
+    story.push(await quiet(real))
+    assert.deepEqual(await wing.story(), story)
+  })
+
+  test('back and forth, while somebody else writes too: each is told once', async (t) => {
+    const real = await onDovecot(t)
+    const { wing, client } = real
+    const { accounts } = wing
+    const folders = [await wing.folder('Archive'), await wing.folder('INBOX')]
+    const wanted: string[] = []
+    await client.command('SELECT INBOX')
+    for (let round = 0; round < 10; round += 1) {
+      const change = round % 2 === 0 ? { add: ['\\Seen'], remove: [] } : { add: [], remove: ['\\Seen'] }
+      const theirs = client.command(`UID STORE 3 ${round % 2 === 0 ? '+' : '-'}FLAGS (\\Flagged)`)
+      await accounts.setFlags(accountId, ...(await at(wing, 'm1')), change)
+      const [to] = folders.splice(0, 1)
+      assert(to)
+      const [from] = folders
+      await accounts.move(accountId, ...(await at(wing, 'm2')), to)
+      folders.push(to)
+      wanted.push('flags_changed m1 INBOX', `folder_added m2 ${to.path}`, `folder_removed m2 ${from?.path}`)
+      await theirs
+    }
+    wanted.push(await quiet(real))
+    const ours = (await wing.story()).filter((line) => !line.includes(' m3 '))
+    assert.deepEqual(ours.sort(), wanted.sort())
+    assert.deepEqual((await at(wing, 'm3'))[1].flags, [])
   })
 
   test('killed and started five times under a stream of mail: nothing lost, nothing twice, no DISABLED', async (t) => {

@@ -5,9 +5,10 @@ import { tellGone } from '../../../engine/accounts/gone.ts'
 import { catchUp } from '../../../engine/accounts/sync.ts'
 import { isAppError, AppError } from '../../../engine/errors.ts'
 import type { Store, SyncBatch } from '../../../engine/store/port.ts'
+import type { MessageRecord, Placement } from '../../../engine/store/records.ts'
 import { until } from '../../support/until.ts'
-import { fill, letter, moveOnServer, openStage, type Stage, type Worker } from './stage.ts'
-import { openWing } from './wing.ts'
+import { accountId, fill, letter, moveOnServer, openStage, type Stage, type Worker } from './stage.ts'
+import { openWing, watchingWing, type Wing } from './wing.ts'
 
 /** 'halfway': all but the cursor and the updates of rows that were there, as in a store without transactions. */
 type When = 'before' | 'halfway' | 'after'
@@ -113,9 +114,9 @@ const aForgetfulDaysStory = [
   'received n3 INBOX',
 ]
 
-async function liveThrough({ context, readAll }: Worker): Promise<void> {
+async function liveThrough({ context, readAll }: Worker, holdMs = 1000): Promise<void> {
   await readAll()
-  const later = { ...context.deps, now: () => Date.now() + 1000 }
+  const later = { ...context.deps, now: () => Date.now() + holdMs }
   await tellGone(later, context.state)
 }
 
@@ -239,3 +240,54 @@ test('the wing goes on after the store has failed in the middle of everything', 
     'received n after 3 INBOX',
   ])
 })
+
+type Own = (wing: Wing, message: MessageRecord, at: Placement) => Promise<unknown>
+
+const ownWrites: readonly (readonly [string, Own, readonly string[]])[] = [
+  [
+    'flags',
+    ({ accounts }, message, at) => accounts.setFlags(accountId, message, at, { add: ['\\Seen'], remove: [] }),
+    ['flags_changed m1 INBOX'],
+  ],
+  [
+    'a move',
+    async (wing, message, at) => wing.accounts.move(accountId, message, at, await wing.folder('Archive')),
+    ['folder_added m1 Archive', 'folder_removed m1 INBOX'],
+  ],
+  ['a removal', ({ accounts }, message, at) => accounts.remove(accountId, message, at), ['deleted m1 INBOX']],
+]
+
+for (const when of ['before', 'after'] as const) {
+  for (const [name, write, story] of ownWrites) {
+    test(`${name} of our own that dies ${when} any of its batches is stored: the sync tells the rest`, async (t) => {
+      for (let dies = 1; ; dies += 1) {
+        const fault = failing()
+        // Nothing but the write itself, until the next start.
+        const settings = { MAILROOM_FOLDER_POLL: '1h', MAILROOM_GONE_HOLD: '1h' }
+        const wing = await watchingWing(t, { wrap: fault.wrap, settings }, ({ server }) => fill(server, 'INBOX', 2))
+        const { accounts, server } = wing
+        await until('it idles', () => server.connections.some(({ idling }) => idling))
+        server.hooks = { send: (response, call) => (call?.name === 'IDLE' ? null : response) }
+        const message = await wing.message('m1')
+        const [at] = message.placements
+        assert(at)
+        fault.arm(dies, when)
+        const survived = await write(wing, message, at).then(
+          () => true,
+          () => false,
+        )
+        assert.equal(survived, fault.failed === 0)
+        server.hooks = {}
+        await accounts.stop(accountId)
+        if (survived) {
+          assert(dies > (name === 'a move' ? 2 : 1), `only ${dies} batches`)
+          assert.deepEqual(await wing.story(), story)
+          return
+        }
+        const worker = await wing.work()
+        await liveThrough(worker, 2 * 3_600_000)
+        assert.deepEqual((await wing.story()).sort(), [...story].sort(), `died ${when} batch ${dies}`)
+      }
+    })
+  }
+}

@@ -12,7 +12,7 @@ import { lookupsContract } from './lookups.ts'
 import type { Subject } from './mailbox.ts'
 import { attemptsContract, deliveriesContract, queueContract } from './outbox.ts'
 import { developersContract, usersContract } from './people.ts'
-import { countsContract, flagsContract, forgetContract, goneContract, relocateContract } from './placements.ts'
+import { flagsContract, forgetContract, goneContract, movesContract } from './placements.ts'
 import { epochStart } from './records.ts'
 import { removalContract } from './removal.ts'
 import { replacementContract } from './replacement.ts'
@@ -40,8 +40,7 @@ const parts: readonly ((subject: Subject) => void)[] = [
   flagsContract,
   goneContract,
   forgetContract,
-  relocateContract,
-  countsContract,
+  movesContract,
   replacementContract,
   lookupsContract,
   filtersContract,

@@ -1,9 +1,10 @@
-/** What becomes of a message: flags, disappearance, return, our own writes. */
+/** What becomes of a message: flags, disappearance, return, moves. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { FlagUpdate } from '../../../engine/store/port.ts'
+import type { AddedMessage, FlagUpdate, SyncBatch } from '../../../engine/store/port.ts'
+import type { Placement } from '../../../engine/store/records.ts'
 import { createMailbox, type Mailbox, type Subject } from './mailbox.ts'
-import { epochStart, messageFacts } from './records.ts'
+import { epochStart } from './records.ts'
 
 async function oneMessage(mailbox: Mailbox, path = 'INBOX', uid = 5) {
   const added = mailbox.added(path, uid, { sentAt: epochStart }, { flags: ['\\Seen'], modseq: '10' })
@@ -25,48 +26,26 @@ export function flagsContract({ store }: Subject): void {
       assert.deepEqual(known, [{ uid: 5, messageId: added.id, flags, modseq: '11', rev: 1 }])
     })
 
-    test('a repeat of an older word does not undo our own write', async () => {
+    test('a repeat of an older word does not undo a newer one; the same word again changes nothing', async () => {
       const mailbox = await createMailbox(store)
       const added = await oneMessage(mailbox)
-      const { folderId } = added.placement
-      const update = { messageId: added.id, uid: 5, flags: ['\\Flagged'], modseq: '11', rev: 1 }
-      await mailbox.apply('INBOX', { flagUpdates: [update] })
-      const written = await store.messages.setFlags(
-        mailbox.account.id,
-        added.id,
-        { folderId, uid: 5 },
-        ['\\Seen'],
-        null,
-      )
-      assert.deepEqual(written?.placements, [{ ...added.placement, flags: ['\\Seen'], modseq: '11', rev: 2 }])
-      await mailbox.apply('INBOX', { flagUpdates: [update] })
-      assert.deepEqual(await mailbox.message(added.id), written)
+      const older = { messageId: added.id, uid: 5, flags: ['\\Flagged'], modseq: '11', rev: 1 }
+      const newer = { ...older, flags: ['\\Seen'], rev: 2 }
+      for (const update of [older, newer, newer, older]) await mailbox.apply('INBOX', { flagUpdates: [update] })
+      const placement = { ...added.placement, flags: ['\\Seen'], modseq: '11', rev: 2 }
+      assert.deepEqual((await mailbox.message(added.id)).placements, [placement])
     })
 
-    test('our own write answers the new row; the same flags again count no change', async () => {
+    test('of an unknown place or message change nothing', async () => {
       const mailbox = await createMailbox(store)
       const added = await oneMessage(mailbox)
-      const at = { folderId: added.placement.folderId, uid: 5 }
-      const set = (flags: string[], modseq: string | null) =>
-        store.messages.setFlags(mailbox.account.id, added.id, at, flags, modseq)
-      const first = await set(['\\Seen', '\\Answered'], '12')
-      const placement = { ...added.placement, flags: ['\\Answered', '\\Seen'], modseq: '12', rev: 1 }
-      assert.deepEqual(first?.placements, [placement])
-      assert.deepEqual(await mailbox.message(added.id), first)
-      const known = await store.messages.knownUids(at.folderId, '1', 1, 9)
-      assert.deepEqual(known, [{ uid: 5, messageId: added.id, flags: placement.flags, modseq: '12', rev: 1 }])
-      assert.deepEqual(await set(['\\Answered', '\\Seen'], null), first)
-    })
-
-    test('of an unknown placement or message answer null', async () => {
-      const mailbox = await createMailbox(store)
-      const other = await createMailbox(store)
-      const added = await oneMessage(mailbox)
-      const at = { folderId: added.placement.folderId, uid: 5 }
-      const setFlags: typeof store.messages.setFlags = (...call) => store.messages.setFlags(...call)
-      assert.equal(await setFlags(mailbox.account.id, added.id, { ...at, uid: 6 }, [], null), null)
-      assert.equal(await setFlags(mailbox.account.id, '0'.repeat(24), at, [], null), null)
-      assert.equal(await setFlags(other.account.id, added.id, at, [], null), null)
+      const update = { messageId: added.id, uid: 5, flags: [], modseq: '11', rev: 1 }
+      const unknown = [
+        { ...update, uid: 6 },
+        { ...update, messageId: '0'.repeat(24) },
+      ]
+      await mailbox.apply('INBOX', { flagUpdates: unknown })
+      await mailbox.apply('Archive', { flagUpdates: [update] })
       assert.deepEqual((await mailbox.message(added.id)).placements, [added.placement])
     })
   })
@@ -211,124 +190,58 @@ export function forgetContract({ store, clock }: Subject): void {
   })
 }
 
-/** Messages and unseen of a folder. */
-async function countsOf(mailbox: Mailbox, path: string): Promise<readonly [number, number]> {
-  const { messages, unseen } = await mailbox.folder(path)
-  return [messages, unseen]
-}
+export function movesContract({ store }: Subject): void {
+  /** What a move of our own writes: the new place with its event, then the old one, gone and told in one step. */
+  async function move(mailbox: Mailbox, added: AddedMessage, to: Placement): Promise<void> {
+    const arrived = { ...added, placement: to, firstChangeId: null }
+    await mailbox.apply('Archive', { added: [arrived], ...mailbox.event(arrived, 'folder_added') })
+    await mailbox.apply('INBOX', left(added, mailbox))
+  }
+  function left(added: AddedMessage, mailbox: Mailbox): Partial<SyncBatch> {
+    const { folderId, uidValidity, uid } = added.placement
+    const told = [{ messageId: added.id, folderId, uidValidity, uid }]
+    return { vanished: [uid], told, ...mailbox.event(added, 'folder_removed') }
+  }
 
-export function countsContract({ store }: Subject): void {
-  describe('counts of folders', () => {
-    test('follow our own flags, moves, copies and removals', async () => {
-      const mailbox = await createMailbox(store)
-      const { id } = mailbox.account
-      const added = mailbox.added('INBOX', 5)
-      await mailbox.apply('INBOX', { added: [added], counts: { messages: 3, unseen: 2 } })
-      const at = { folderId: added.placement.folderId, uid: 5 }
-      await store.messages.setFlags(id, added.id, at, ['\\Seen'], null)
-      assert.deepEqual(await countsOf(mailbox, 'INBOX'), [3, 1])
-      await store.messages.setFlags(id, added.id, at, ['\\Seen', '\\Flagged'], null)
-      assert.deepEqual(await countsOf(mailbox, 'INBOX'), [3, 1])
-      await store.messages.setFlags(id, added.id, at, ['\\Flagged'], null)
-      assert.deepEqual(await countsOf(mailbox, 'INBOX'), [3, 2])
-      const to = mailbox.added('Archive', 7).placement
-      await store.messages.relocate(id, added.id, null, to)
-      assert.deepEqual(
-        [await countsOf(mailbox, 'INBOX'), await countsOf(mailbox, 'Archive')],
-        [
-          [3, 2],
-          [1, 1],
-        ],
-      )
-      const trash = mailbox.added('Trash', 1).placement
-      await store.messages.relocate(id, added.id, at, trash)
-      assert.deepEqual(
-        [await countsOf(mailbox, 'INBOX'), await countsOf(mailbox, 'Trash')],
-        [
-          [2, 1],
-          [1, 1],
-        ],
-      )
-      await store.messages.relocate(id, added.id, { folderId: trash.folderId, uid: 1 }, null)
-      assert.deepEqual(await countsOf(mailbox, 'Trash'), [0, 0])
-      const { cursor } = await mailbox.folder('INBOX')
-      assert.deepEqual(cursor, (await mailbox.batch('INBOX')).cursorBefore)
-    })
-
-    test('are changed once by a write that is repeated, and never fall below zero', async () => {
-      const mailbox = await createMailbox(store)
-      const { id } = mailbox.account
-      const added = mailbox.added('INBOX', 5)
-      await mailbox.apply('INBOX', { added: [added], counts: { messages: 1, unseen: 0 } })
-      const from = { folderId: added.placement.folderId, uid: 5 }
-      const to = mailbox.added('Archive', 7).placement
-      for (let n = 0; n < 2; n += 1) await store.messages.relocate(id, added.id, from, to)
-      assert.deepEqual(
-        [await countsOf(mailbox, 'INBOX'), await countsOf(mailbox, 'Archive')],
-        [
-          [0, 0],
-          [1, 1],
-        ],
-      )
-    })
-  })
-}
-
-export function relocateContract({ store }: Subject): void {
-  describe('our own moves', () => {
-    test('take one place away untold and put the other quietly', async () => {
+  describe('a move that is known as one', () => {
+    test('is told at once, and once', async () => {
       const mailbox = await createMailbox(store)
       const added = await oneMessage(mailbox)
-      const from = { folderId: added.placement.folderId, uid: 5 }
+      const from = added.placement
       const to = { ...mailbox.added('Archive', 7).placement, quiet: true }
-      const moved = await store.messages.relocate(mailbox.account.id, added.id, from, to)
-      assert.deepEqual([moved?.placements, moved?.gone], [[to], []])
-      assert.deepEqual(await mailbox.message(added.id), moved)
-      assert.deepEqual(await store.messages.knownUids(from.folderId, '1', 0, 99), [])
-      assert.equal((await store.messages.knownUids(to.folderId, '1', 7, 7))[0]?.messageId, added.id)
-      assert.equal(await store.messages.count(mailbox.account.id, { folderId: to.folderId }), 1)
-      assert.equal(await store.messages.count(mailbox.account.id, { folderId: from.folderId }), 0)
+      for (let n = 0; n < 2; n += 1) {
+        await move(mailbox, added, to)
+        const { placements, gone } = await mailbox.message(added.id)
+        assert.deepEqual([placements, gone], [[to], []])
+        assert.deepEqual(await store.messages.knownUids(from.folderId, '1', 0, 99), [])
+        assert.equal((await store.messages.knownUids(to.folderId, '1', 7, 7))[0]?.messageId, added.id)
+        assert.equal(await store.messages.count(mailbox.account.id, { folderId: to.folderId }), 1)
+        assert.equal(await store.messages.count(mailbox.account.id, { folderId: from.folderId }), 0)
+        const log = await store.changes.since(mailbox.account.id, 0, 9)
+        assert.deepEqual(
+          log.map(({ kind, path }) => `${kind} ${path}`),
+          ['folder_added Archive', 'folder_removed INBOX'],
+        )
+      }
+    })
+
+    test('a disappearance that the sync saw first is told by it, too', async () => {
+      const mailbox = await createMailbox(store)
+      const added = await oneMessage(mailbox)
+      await mailbox.apply('INBOX', { vanished: [5], vanishedAt: epochStart })
+      await mailbox.apply('INBOX', left(added, mailbox))
+      assert.deepEqual(await store.messages.gone(mailbox.account.id, epochStart + 1, 9), [])
+      assert.equal(await store.changes.lastSeq(mailbox.account.id), 1)
     })
 
     test('the sync finds the quiet place and leaves it quiet', async () => {
       const mailbox = await createMailbox(store)
       const added = await oneMessage(mailbox)
       const to = { ...mailbox.added('Archive', 7).placement, quiet: true }
-      await store.messages.relocate(mailbox.account.id, added.id, null, to)
+      await move(mailbox, added, to)
       const found = { ...added, placement: { ...to, quiet: false, flags: ['\\Draft'] } }
       await mailbox.apply('Archive', { added: [found] })
-      const { placements } = await mailbox.message(added.id)
-      assert.deepEqual(placements, [added.placement, to])
-    })
-
-    test('to an unknown UID leave a tombstone that the sync revives', async () => {
-      const mailbox = await createMailbox(store)
-      const added = await oneMessage(mailbox)
-      const from = { folderId: added.placement.folderId, uid: 5 }
-      const moved = await store.messages.relocate(mailbox.account.id, added.id, from, null)
-      assert.deepEqual([moved?.placements, moved?.gone], [[], []])
-      assert.equal(await store.messages.count(mailbox.account.id), 0)
-      const found = { ...added, placement: mailbox.added('Archive', 7).placement }
-      await mailbox.apply('Archive', { added: [found] })
-      assert.equal(await store.messages.count(mailbox.account.id), 1)
-    })
-
-    test('a disappearance that the sync saw first is not told either', async () => {
-      const mailbox = await createMailbox(store)
-      const added = await oneMessage(mailbox)
-      await mailbox.apply('INBOX', { vanished: [5], vanishedAt: epochStart })
-      const from = { folderId: added.placement.folderId, uid: 5 }
-      await store.messages.relocate(mailbox.account.id, added.id, from, null)
-      assert.deepEqual(await store.messages.gone(mailbox.account.id, epochStart + 1, 9), [])
-    })
-
-    test('of an unknown message answer null', async () => {
-      const mailbox = await createMailbox(store)
-      const other = await createMailbox(store)
-      const [id] = await mailbox.fill('INBOX', [messageFacts()])
-      assert(id)
-      assert.equal(await store.messages.relocate(other.account.id, id, null, null), null)
-      assert.equal(await store.messages.relocate(mailbox.account.id, '0'.repeat(24), null, null), null)
+      assert.deepEqual((await mailbox.message(added.id)).placements, [to])
     })
   })
 }
