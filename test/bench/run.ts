@@ -5,6 +5,7 @@ import { latency } from './latency.ts'
 import { benchOptions, type BenchOptions } from './lib/options.ts'
 import { say } from './lib/report.ts'
 import { memory } from './memory.ts'
+import { payloads } from './payloads.ts'
 import { store } from './store.ts'
 
 const benches: Readonly<Record<string, (options: BenchOptions) => Promise<boolean>>> = {
@@ -12,6 +13,7 @@ const benches: Readonly<Record<string, (options: BenchOptions) => Promise<boolea
   burst,
   latency,
   memory,
+  payloads,
   store,
 }
 
