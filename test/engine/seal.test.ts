@@ -3,7 +3,9 @@ import assert from 'node:assert/strict'
 import { createDecipheriv, randomBytes, scryptSync } from 'node:crypto'
 import { suite, test } from 'node:test'
 import { isAppError } from '../../engine/errors.ts'
+import { openCredential, sealCredential } from '../../engine/secrets/credentials.ts'
 import { createSealer, keyFrom } from '../../engine/secrets/seal.ts'
+import { newSecret, openSecrets, sealSecrets } from '../../engine/webhooks/secrets.ts'
 
 const key = randomBytes(32)
 const sealer = createSealer(key)
@@ -32,6 +34,17 @@ suite('sealed values', () => {
     doesNotOpen(sealed, 'account-2')
     doesNotOpen(sealed, '')
     doesNotOpen(sealed, 'account-1', createSealer(randomBytes(32)))
+  })
+
+  test('a credential, and the secrets of a webhook, do not open when they are moved to another record', () => {
+    const credential = { kind: 'password', password: 'pw' } as const
+    const sealedCredential = sealCredential(sealer, 'one', credential)
+    assert.deepEqual(openCredential(sealer, { id: 'one', sealedCredential }), credential)
+    assert.throws(() => openCredential(sealer, { id: 'other', sealedCredential }), { code: 'internal' })
+    const secrets = [{ secret: newSecret(), createdAt: 1, expiresAt: null }]
+    const sealedSecrets = sealSecrets(sealer, 'one', secrets)
+    assert.deepEqual(openSecrets(sealer, 'one', sealedSecrets), secrets)
+    assert.throws(() => openSecrets(sealer, 'other', sealedSecrets), { code: 'internal' })
   })
 
   test('the same text sealed twice shares nothing', () => {
