@@ -160,12 +160,7 @@ function placeOf({ folder, uidValidity }: PlanContext, uid: number): Required<Pl
   return { folderId: folder.id, uidValidity, uid }
 }
 
-function placementOf(
-  context: PlanContext,
-  { fetched }: ArrivedMessage,
-  quiet: boolean,
-  generation: number,
-): Placement {
+function placementOf(context: PlanContext, { fetched }: ArrivedMessage, quiet: boolean, generation: number): Placement {
   return {
     ...placeOf(context, fetched.uid),
     ...(generation === 0 ? {} : { generation }),

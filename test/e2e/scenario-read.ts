@@ -184,7 +184,10 @@ export function readOn(kind: ServerKind, options: { skip?: string }): void {
       assert.deepEqual(named, { read: true, answered: true, flagged: false, draft: false })
       assert.deepEqual([...(raw as string[])].sort(), ['\\Answered', '\\Seen'])
       await day.service.ok('POST', `${path}/read`)
-      await toldOnce(box, Array.from({ length: 4 }, () => `flags_changed ${id} INBOX`))
+      await toldOnce(
+        box,
+        Array.from({ length: 4 }, () => `flags_changed ${id} INBOX`),
+      )
       await box.imap.command(`UID STORE ${uid} -FLAGS (\\Seen)`)
       await box.imap.command(`UID STORE ${uid} +FLAGS (\\Flagged)`)
       const followed = async () => (await flags())['flagged'] === true && (await flags())['read'] === false
