@@ -43,7 +43,7 @@ async function serve(): Promise<void> {
   const engine = await createEngine({
     config,
     log,
-    processMetrics: true,
+    ownsProcess: true,
     signal: running.opening.signal,
     lost: () => endLost(running),
   })

@@ -4,6 +4,7 @@ import type { Accounts } from './accounts/types.ts'
 import type { Config } from './config.ts'
 import { createDevelopers, type Developers } from './developers.ts'
 import { createDiscovery, type Discovery, type DiscoveryDeps } from './discovery/discover.ts'
+import { startLoopGuard } from './loop-guard.ts'
 import { createMailboxes, type Mailboxes } from './mailboxes.ts'
 import { createHttpClient, type HttpClient } from './net/http.ts'
 import { createTokens } from './oauth/tokens.ts'
@@ -48,7 +49,8 @@ export interface Engine {
 export interface EngineDeps {
   readonly config: Config
   readonly log: Logger
-  readonly processMetrics?: boolean
+  /** The process is this engine's alone: its metrics are told, and its event loop is watched. */
+  readonly ownsProcess?: boolean
   /** Where discovery looks instead of the network's DNS and HTTP. */
   readonly lookUps?: Partial<Pick<DiscoveryDeps, 'http' | 'resolver'>>
   /** Ends the wait for a store that is away, or that another process serves. */
@@ -61,7 +63,7 @@ export interface EngineDeps {
 export async function createEngine({
   config,
   log,
-  processMetrics = false,
+  ownsProcess = false,
   lookUps,
   signal,
   lost = () => undefined,
@@ -69,7 +71,7 @@ export async function createEngine({
   const { store: opened, sealer } = await openSealedStore(config, log, signal, lost)
   const { store, writable } = createReadiness(opened, log)
   const metrics = createMetrics({
-    processMetrics,
+    processMetrics: ownsProcess,
     accountTags: () => accounts.countTags(),
     webhookTags: () => tagsOf(webhooks.views()),
   })
@@ -91,7 +93,7 @@ export async function createEngine({
   const parts = { config, log, metrics, store, sealer, http, developers, mailboxes, accounts, webhooks, discovery }
   return {
     ...parts,
-    ...lifecycle(parts, writable),
+    ...lifecycle(parts, writable, ownsProcess),
     baseUrl: () => baseUrl.replace(/(?<!\/)\/+$/, ''),
     setBaseUrl: (url) => void (baseUrl = config.MAILROOM_PUBLIC_URL ?? url),
   }
@@ -103,17 +105,20 @@ function tagsOf(views: readonly { readonly tags: readonly string[] }[]): Map<str
   return counts
 }
 
-type Parts = Pick<Engine, 'config' | 'log' | 'store' | 'http' | 'mailboxes' | 'accounts' | 'webhooks'>
+type Parts = Pick<Engine, 'config' | 'log' | 'metrics' | 'store' | 'http' | 'mailboxes' | 'accounts' | 'webhooks'>
 
 function lifecycle(
-  { config, log, store, http, mailboxes, accounts, webhooks }: Parts,
+  { config, log, metrics, store, http, mailboxes, accounts, webhooks }: Parts,
   writable: () => Promise<boolean>,
+  ownsProcess: boolean,
 ): Pick<Engine, 'start' | 'stop' | 'ready'> {
   let started = false
   let stopRetention = (): void => undefined
   let stopRecount = (): Promise<void> => Promise.resolve()
+  let endGuard = (): Promise<void> => Promise.resolve()
   return {
     async start() {
+      if (ownsProcess) endGuard = startLoopGuard(config.MAILROOM_DATA_DIR, { log, metrics, accounts })
       await webhooks.startAll()
       await accounts.startAll()
       stopRetention = startRetention({ store, config, log })
@@ -126,7 +131,7 @@ function lifecycle(
       mailboxes.close()
       await withinTime(
         config.MAILROOM_SHUTDOWN_TIMEOUT,
-        Promise.allSettled([accounts.stopAll(), webhooks.stopAll(), stopRecount()]),
+        Promise.allSettled([accounts.stopAll(), webhooks.stopAll(), stopRecount(), endGuard()]),
       )
       await Promise.allSettled([http.close(), store.close()])
     },

@@ -35,6 +35,7 @@ export const errorCodes = {
   network: { status: 503, fault: 'remote', retryable: true },
   tls: { status: 503, fault: 'remote', retryable: true },
   protocol: { status: 503, fault: 'remote', retryable: true },
+  set_aside: { status: 503, fault: 'remote', retryable: false },
   account_disabled: { status: 503, fault: 'remote', retryable: true },
   account_unavailable: { status: 503, fault: 'remote', retryable: true },
   server_refused: { status: 503, fault: 'remote', retryable: false },
@@ -59,6 +60,7 @@ export const failureClasses = [
   'network',
   'tls',
   'protocol',
+  'set_aside',
 ] as const satisfies readonly ErrorCode[]
 
 export type FailureClass = (typeof failureClasses)[number]

@@ -21,7 +21,8 @@
  *   waiting
  *     backoff     left when retryAt comes, by WAKE or CHECK_PASSED (connecting), CHECK_FAILED (deciding).
  *     throttled   left when retryAt comes and not before, not even by WAKE; a further throttling only extends it.
- *   disabled    entered after a rejection that makes or finds the account DISABLED; left when the probe is due, by WAKE, CHECK_PASSED.
+ *   disabled    entered after a rejection that makes or finds the account DISABLED; left when the probe is due (set aside at the
+ *               start: there is none), by WAKE, CHECK_PASSED.
  *   paused      entered by PAUSE from anywhere; left by RESUME (connecting, or throttled while that lasts).
  * status: ok / disabled, the two values of the account's status; follows the context. An account stays DISABLED while it is
  *   tried anew, and while it waits after a try that said nothing about its login (network …).
@@ -214,7 +215,7 @@ const waiting = accountChart.createStateConfig({
 })
 
 const disabled = accountChart.createStateConfig({
-  after: { wait: { target: 'connecting', actions: 'waited' } },
+  after: { wait: { guard: 'hasProbe', target: 'connecting', actions: 'waited' } },
   on: {
     WAKE: connectNow,
     CHECK_PASSED: { target: 'connecting', actions: proved },
@@ -273,7 +274,7 @@ export const accountMachine = accountChart.createMachine({
     running: {
       type: 'parallel',
       on: {
-        STOP: [{ guard: 'dirty', target: 'closing' }, { target: 'stopped' }],
+        STOP: [{ guard: 'hasLastWords', target: 'closing', actions: 'ends' }, { target: 'stopped' }],
         'sync.completed': { actions: { type: 'initialSyncDone', params: at } },
       },
       states: {

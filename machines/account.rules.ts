@@ -3,6 +3,7 @@
  * settings; the classes are those of "Figures to start from":
  * - network, tls, protocol, connection_limit, auth_unavailable: exponential back-off with full jitter;
  * - auth_rejected, consent_lost, permission ("strikes"): the slow schedule, and DISABLED at the set number in a row;
+ * - set_aside (the mailbox held up everybody else; it decides): DISABLED at once, with a probe unless it is so from the start;
  * - throttled: the server's own hint, and nothing before it.
  * "In a row" means without a success between: a network failure between two rejections neither adds to them nor clears them.
  */
@@ -49,6 +50,8 @@ export interface AccountInput {
   readonly statusMessage: string | null
   readonly paused: boolean
   readonly resume: AccountResume
+  /** Set aside at the start, until somebody asks for it; absent = started. */
+  readonly aside?: Failure | undefined
 }
 
 export interface AccountContext {
@@ -76,7 +79,12 @@ export interface AccountContext {
 
 type Part = Partial<AccountContext>
 
-const strikeClasses: ReadonlySet<FailureClass> = new Set<FailureClass>(['auth_rejected', 'consent_lost', 'permission'])
+const strikeClasses: ReadonlySet<FailureClass> = new Set<FailureClass>([
+  'auth_rejected',
+  'consent_lost',
+  'permission',
+  'set_aside',
+])
 
 /** Whether failures of this class count toward DISABLED. */
 export function isStrike(failureClass: FailureClass): boolean {
@@ -84,8 +92,9 @@ export function isStrike(failureClass: FailureClass): boolean {
 }
 
 export function startContext(input: AccountInput): AccountContext {
-  const probeAt = input.status === 'DISABLED' ? input.now + input.settings.disabledProbeMs : null
-  return {
+  const isAside = input.resume.lastError?.class === 'set_aside'
+  const probeAt = input.status === 'DISABLED' && !isAside ? input.now + input.settings.disabledProbeMs : null
+  const context = {
     accountId: input.accountId,
     settings: input.settings,
     startPaused: input.paused,
@@ -102,6 +111,9 @@ export function startContext(input: AccountInput): AccountContext {
     recorded: 0,
     reportFailures: 0,
   }
+  if (input.aside === undefined) return context
+  const aside = { ...context, ...afterFailure(context, input.aside) }
+  return { ...aside, resume: { ...aside.resume, retryAt: null } }
 }
 
 /** How long until retryAt. A record from a clock that ran ahead is not believed beyond the longest wait there is. */
@@ -302,6 +314,11 @@ export function failureOf(context: AccountContext, error: unknown): Failure {
     retryAfterMs: null,
     jitter,
   }
+}
+
+/** The process did not die of this account's work. */
+export function afterEnd({ resume }: AccountContext): Part {
+  return { resume: { ...resume, deaths: 0 } }
 }
 
 export function reportOf({ accountId, status, message, resume }: AccountContext): AccountReport {

@@ -3,6 +3,7 @@ import { assign, emit, setup, type EventObject } from 'xstate'
 import {
   afterAdmission,
   afterConnect,
+  afterEnd,
   afterFailure,
   afterInitialSync,
   afterProof,
@@ -85,6 +86,7 @@ export const accountChart = setup({
     forget: assign(({ context }, { now, jitter }: Moment) => afterWake(context, now, jitter)),
     resumed: assign(({ context }, { now, jitter }: Moment) => afterResume(context, now, jitter)),
     waited: assign(({ context }) => afterWait(context)),
+    ends: assign(({ context }) => afterEnd(context)),
     startDeadline: assign(({ context }) => ({ since: context.heardAt })),
     handOver: assign({ handover: true }),
     keepNoSession: assign({ handover: false }),
@@ -95,6 +97,7 @@ export const accountChart = setup({
   guards: {
     startsPaused: ({ context }) => context.startPaused,
     isDisabled: ({ context }) => context.status === 'DISABLED',
+    hasProbe: ({ context }) => context.resume.retryAt !== null,
     isOk: ({ context }) => context.status === 'OK',
     rejected: ({ context }) => {
       const failureClass = context.resume.lastError?.class
@@ -108,6 +111,7 @@ export const accountChart = setup({
     isVerdict: (_, { failure }: { failure: Failure }) => failure.decides === true && isStrike(failure.class),
     isThrottling: (_, { failure }: { failure: Failure }) => failure.class === 'throttled',
     staysOnline: ({ context, event }) => event.type === 'WAKE' && event.reconnect !== true && context.refusals === 0,
+    hasLastWords: ({ context }) => context.revision !== context.recorded || (context.resume.deaths ?? 0) > 0,
     dirty: ({ context }) => context.revision !== context.recorded,
   },
   delays: {

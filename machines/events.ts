@@ -16,6 +16,7 @@ export const failureClasses = [
   'network',
   'tls',
   'protocol',
+  'set_aside',
 ] as const
 
 export type FailureClass = (typeof failureClasses)[number]
@@ -52,6 +53,8 @@ export interface AccountResume {
   readonly lastError: { readonly class: FailureClass; readonly message: string; readonly at: number } | null
   readonly lastConnectedAt: number | null
   readonly initialSyncAt: number | null
+  /** How often the process ended at this account's work, since an orderly end; absent = 0. */
+  readonly deaths?: number
 }
 
 export type AccountStatus = 'OK' | 'DISABLED'

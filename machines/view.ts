@@ -43,7 +43,7 @@ const webhookStates = [
   'draining',
 ] as const satisfies readonly WebhookTag[]
 
-/** null when nothing is timed: watching with nothing in the way, paused, stopped, or at our own login limiter. */
+/** null when nothing is timed: watching with nothing in the way, paused, stopped, set aside, or at our own login limiter. */
 export function nextOf(snapshot: AccountSnapshot): NextStep | null {
   const { resume, since, heardAt, settings } = snapshot.context
   if (snapshot.hasTag('held')) return { what: 'logs in for commands again', at: resume.retryAt ?? heardAt }
@@ -53,7 +53,7 @@ export function nextOf(snapshot: AccountSnapshot): NextStep | null {
     case 'waiting':
       return { what: 'connects again', at: resume.retryAt ?? heardAt }
     case 'disabled':
-      return { what: 'tries the login again', at: resume.retryAt ?? heardAt }
+      return resume.retryAt === null ? null : { what: 'tries the login again', at: resume.retryAt }
     case 'connecting':
       return { what: 'gives up this login', at: since + settings.connectDeadlineMs }
     case 'syncing':

@@ -1,6 +1,6 @@
 /** Validates, calls the handler within MAILROOM_REQUEST_TIMEOUT, and sends what it gave. The last middleware. */
 import { Readable } from 'node:stream'
-import { AppError, type Budget, type Engine } from '../../engine/index.ts'
+import { AppError, type Budget, type Engine, workAs } from '../../engine/index.ts'
 import { sendAnswer } from '../answer.ts'
 import type { Middleware } from '../exchange.ts'
 import { createCall, type FrameCall } from '../frame-call.ts'
@@ -27,8 +27,10 @@ export function dispatch(deps: Deps): Middleware {
     ctx.res.once('close', () => {
       if (!ctx.res.writableFinished) call.abort(new AppError('bad_request', 'the client went away'))
     })
-    const answer = await withinDeadline(match.route.handler(input, call), call, deadlineMs)
-    await sendAnswer(ctx, match.route, answer, options)
+    await workAs({ kind: 'call', id: `${match.route.method} ${match.route.path}` }, async () => {
+      const answer = await withinDeadline(match.route.handler(input, call), call, deadlineMs)
+      await sendAnswer(ctx, match.route, answer, options)
+    })
   }
 }
 

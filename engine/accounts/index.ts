@@ -1,17 +1,15 @@
 /** The accounts wing: the supervisor pool of account actors, and the commands that the API sends to them. */
-import { setTimeout as sleep } from 'node:timers/promises'
-import { pagesOf } from '../store/pages.ts'
 import { checkNow, settled } from './check.ts'
 import { createCommands } from './commands/index.ts'
 import { createFolderPoll } from './folders.ts'
 import { createLane } from './lanes.ts'
 import { liveAccount } from './live.ts'
 import { createLoginLimiter } from './login-limiter.ts'
-import { withOwner } from './orphans.ts'
 import { createPool, type Pool, type PoolDeps } from './pool.ts'
 import { createProbe, type Probe } from './probe.ts'
 import { createPushRecords } from './pushes.ts'
 import { openSession } from './session/index.ts'
+import { aside, startAll } from './start.ts'
 import type { SyncDeps } from './state.ts'
 import type { Accounts } from './types.ts'
 
@@ -28,13 +26,19 @@ export function createAccounts({ sealer, tokens, now = Date.now, ...rest }: Acco
   const pool = createPool(deps)
   const probe = createTrialLogin(deps)
   const { registry } = pool
+  const stopped = new AbortController()
   return {
     ...createLiveCommands(sync, pool),
     probe,
     start: (account) => pool.start(account),
-    startAll: () => startAll(sync, pool),
+    startAll: () => startAll(sync, pool, stopped.signal),
     stop: (accountId) => pool.stop(accountId),
-    stopAll: () => pool.stopAll(),
+    stopAll: () => {
+      stopped.abort()
+      return pool.stopAll()
+    },
+    setAside: (accountId, reason) =>
+      void registry.send(accountId, { type: 'CHECK_FAILED', failure: aside(reason, now()) }),
     pause: (accountId) => void registry.send(accountId, { type: 'PAUSE' }),
     resume: (accountId) => void registry.send(accountId, { type: 'RESUME', now: now(), jitter: Math.random() }),
     wake: (accountId) =>
@@ -79,14 +83,4 @@ function createLiveCommands(sync: SyncDeps, pool: Pool): ReturnType<typeof creat
       await createFolderPoll({ deps: sync, state, session }).list()
     },
   })
-}
-
-/** Page by page, with a breath between two. */
-async function startAll(sync: SyncDeps, pool: Pool): Promise<void> {
-  const { store } = sync
-  for await (const page of pagesOf((after, limit) => store.accounts.page(after, limit))) {
-    const owned = await withOwner(store, page, sync.now())
-    for (const account of owned) pool.start(account)
-    await sleep(0)
-  }
 }

@@ -2,6 +2,7 @@
 import type { Config } from '../config.ts'
 import { toAppError } from '../errors.ts'
 import type { Tokens } from '../oauth/tokens.ts'
+import { workAs } from '../observe/loop.ts'
 import { openCredential, sealCredential } from '../secrets/credentials.ts'
 import type { Sealer } from '../secrets/seal.ts'
 import type { AccountRecord } from '../store/records.ts'
@@ -52,7 +53,8 @@ export async function login(
     priority,
     () => {
       stage('dialing')
-      return dial(deps, account, secret, signal)
+      // Whoever asked for it, what comes over the connection is this account's.
+      return workAs({ kind: 'account', id: account.id }, () => dial(deps, account, secret, signal))
     },
     signal,
   )

@@ -2,9 +2,10 @@
 import { createActor } from 'xstate'
 import type { AccountSnapshot } from '../../machines/account.machine.ts'
 import type { AccountInput, AccountSettings } from '../../machines/account.rules.ts'
-import type { AccountEvent } from '../../machines/events.ts'
+import type { AccountEvent, Failure } from '../../machines/events.ts'
 import { describeAccount } from '../../machines/view.ts'
 import type { Config } from '../config.ts'
+import { workAs } from '../observe/loop.ts'
 import { createRegistry, type ActorRegistry } from '../observe/registry.ts'
 import type { AccountRecord } from '../store/records.ts'
 import { accountLogic } from './actors.ts'
@@ -20,7 +21,8 @@ export interface Pool {
   /** By account id. */
   readonly runtimes: ReadonlyMap<string, Runtime>
   /** Starts (or restarts) one. */
-  start(account: AccountRecord): void
+  /** `aside`: known to the chart, which opens nothing before somebody asks for it. */
+  start(account: AccountRecord, aside?: Failure): void
   /** Ends the actor and its sockets. */
   stop(accountId: string): Promise<void>
   stopAll(): Promise<void>
@@ -43,7 +45,10 @@ export function createPool(deps: PoolDeps): Pool {
   return {
     registry,
     runtimes,
-    start: (account) => registry.start(account.id, inputOf(config, account, now())),
+    start: (account, aside) =>
+      workAs({ kind: 'account', id: account.id }, () =>
+        registry.start(account.id, { ...inputOf(config, account, now()), aside }),
+      ),
     async stop(accountId) {
       await registry.stop(accountId)
       await runtimes.get(accountId)?.close()

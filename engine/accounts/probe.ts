@@ -55,12 +55,15 @@ function createLog(): Log {
 const refusedCodes = new Set(['ECONNREFUSED'])
 const unknownHostCodes = new Set(['ENOTFOUND', 'ENODATA', 'EAI_NONAME', 'EAI_NODATA'])
 
+/** A login alone sets no account aside. */
+const classesOfLogin = failureClasses.filter((name) => name !== 'set_aside')
+
 function failureOf(error: AppError): ProbeFailure {
   const { errno } = error.details
   if (typeof errno === 'string' && refusedCodes.has(errno)) return 'connection_refused'
   if (typeof errno === 'string' && unknownHostCodes.has(errno)) return 'host_not_found'
   if (error.code === 'private_address' || error.code === 'timeout') return error.code
-  return failureClasses.find((name) => name === error.code) ?? 'protocol'
+  return classesOfLogin.find((name) => name === error.code) ?? 'protocol'
 }
 
 /** Everything that waits gives up at the deadline, also a host that says nothing at all. */

@@ -29,7 +29,8 @@ export type Credential =
   | { readonly kind: 'password'; readonly password: string }
   | { readonly kind: 'oauth2'; readonly refreshToken: string; readonly providerKey: string }
 
-export type ProbeFailure = FailureClass | 'timeout' | 'private_address' | 'connection_refused' | 'host_not_found'
+export type ProbeFailure =
+  Exclude<FailureClass, 'set_aside'> | 'timeout' | 'private_address' | 'connection_refused' | 'host_not_found'
 
 /** The trial login of a new account. `log` holds protocol lines with secrets masked. */
 export type ProbeResult =
@@ -155,6 +156,8 @@ export interface Accounts extends AccountCommands {
   views(): ActorView[]
   /** How many actors have each tag. */
   countTags(): ReadonlyMap<string, number>
+  /** DISABLED, with `reason` in its message, until the probe or until somebody asks for it. */
+  setAside(accountId: string, reason: string): void
   stopAll(): Promise<void>
 }
 

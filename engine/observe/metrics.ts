@@ -103,6 +103,13 @@ function actorMetrics(registry: Registry, { accountTags, webhookTags }: MetricsO
   return {
     accounts: tagGauge(registry, 'mailroom_accounts', 'Account actors by tag', accountTags),
     webhooks: tagGauge(registry, 'mailroom_webhooks', 'Webhook actors by tag', webhookTags),
+    loopHeld: new Histogram({
+      name: 'mailroom_event_loop_held_seconds',
+      help: 'Turns of the event loop that took 0.1 s or more of processor time, by whose work it was',
+      labelNames: ['kind'],
+      buckets: [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
+      registers: [registry],
+    }),
     actorDeaths: new Counter({
       name: 'mailroom_actor_deaths_total',
       help: 'Root actors that died of a bug',

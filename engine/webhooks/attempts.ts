@@ -2,6 +2,7 @@
 import type { Release } from '../budget.ts'
 import type { Config } from '../config.ts'
 import type { Metrics } from '../observe/metrics.ts'
+import { workAs } from '../observe/loop.ts'
 import type { OutboxResult } from '../store/port.ts'
 import type { DeliveryAttempt, OutboxRecord } from '../store/records.ts'
 import type { Composer } from './composer.ts'
@@ -60,28 +61,30 @@ export function createAttempts(deps: AttemptsDeps): Attempts {
     return { until: null, attempt: null, failure: null }
   }
 
+  async function handle(row: OutboxRecord, mode: 'drain' | 'probe'): Promise<Handled> {
+    if (mode === 'probe' && hasExpired(deps, row)) return finish(row, 'its receiver was away for too long', 'failed')
+    const sealed = await seal(deps, row)
+    if (sealed.kind === 'skip') return finish(row, sealed.reason)
+    if (sealed.kind === 'postpone') {
+      const { until, reason } = sealed
+      await recorder.record({ id: row.id, attempt: null, state: 'pending', dueAt: until, finishedAt: null, reason })
+      return { until, attempt: null, failure: null }
+    }
+    const tried = await post(deps, row, sealed)
+    const spared = tried.failure !== null && isSpared(deps, row, tried.failure, mode)
+    const result = spared
+      ? unchanged(deps, row, tried)
+      : resultOf(deliver, waitsOf(deps, row), row, tried, deps.random())
+    await recorder.record(result)
+    return { ...tried, until: result.state === 'pending' ? result.dueAt : null }
+  }
+
   return {
     async send(row) {
       const sealed = await seal(deps, row)
       return sealed.kind === 'sealed' ? post(deps, row, sealed) : null
     },
-    async handle(row, mode) {
-      if (mode === 'probe' && hasExpired(deps, row)) return finish(row, 'its receiver was away for too long', 'failed')
-      const sealed = await seal(deps, row)
-      if (sealed.kind === 'skip') return finish(row, sealed.reason)
-      if (sealed.kind === 'postpone') {
-        const { until, reason } = sealed
-        await recorder.record({ id: row.id, attempt: null, state: 'pending', dueAt: until, finishedAt: null, reason })
-        return { until, attempt: null, failure: null }
-      }
-      const tried = await post(deps, row, sealed)
-      const spared = tried.failure !== null && isSpared(deps, row, tried.failure, mode)
-      const result = spared
-        ? unchanged(deps, row, tried)
-        : resultOf(deliver, waitsOf(deps, row), row, tried, deps.random())
-      await recorder.record(result)
-      return { ...tried, until: result.state === 'pending' ? result.dueAt : null }
-    },
+    handle: (row, mode) => workAs({ kind: 'webhook', id: row.channelId }, () => handle(row, mode)),
   }
 }
 

@@ -49,6 +49,8 @@ export interface ResumeRecord {
   readonly lastConnectedAt: number | null
   /** When the initial sync of all folders was complete; null = not yet. */
   readonly initialSyncAt: number | null
+  /** How often the process ended at this account's work, since an orderly end; absent = 0. */
+  readonly deaths?: number
 }
 
 /** An email account (lite) or source (2.0). */

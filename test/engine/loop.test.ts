@@ -1,0 +1,144 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, readFileSync } from 'node:fs'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { connect, createServer, type AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, suite, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createLoopGuard } from '../../engine/loop-guard.ts'
+import { silentLogger } from '../../engine/observe/log.ts'
+import { type Held, takeHeld, watchLoop, workAs } from '../../engine/observe/loop.ts'
+import { createMetrics } from '../../engine/observe/metrics.ts'
+import { until } from '../support/until.ts'
+
+/** Of the processor's time, however busy the machine is with other work. */
+function spin(ms: number): void {
+  const used = process.threadCpuUsage()
+  const spent = (): number => {
+    const { user, system } = process.threadCpuUsage(used)
+    return (user + system) / 1000
+  }
+  while (spent() < ms);
+}
+
+suite('the event loop and who holds it', () => {
+  let directory: string
+  let end: () => Promise<void>
+  const told: Held[] = []
+  before(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'mailroom-loop-'))
+    end = watchLoop(directory, (held) => told.push(held))
+  })
+  after(async () => {
+    await end()
+    await rm(directory, { recursive: true })
+  })
+  const ofOwner = (id: string): Held[] => told.filter(({ owner }) => owner?.id === id)
+
+  test('a turn of more than 100 ms is told with its owner, also after a wait and from a socket', async () => {
+    const server = createServer((socket) => void socket.write('x')).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const { port } = server.address() as AddressInfo
+    const socket = workAs({ kind: 'account', id: 'by-socket' }, () => {
+      const opened = connect(port, '127.0.0.1')
+      opened.once('data', () => spin(150))
+      return opened
+    })
+    const slow = workAs({ kind: 'webhook', id: 'by-timer' }, async () => {
+      await sleep(5)
+      await Promise.resolve()
+      spin(150)
+    })
+    await slow
+    await until('both are told', () => ofOwner('by-socket').length > 0 && ofOwner('by-timer').length > 0)
+    for (const held of [...ofOwner('by-socket'), ...ofOwner('by-timer')]) assert(held.ms >= 120, String(held.ms))
+    assert.equal(ofOwner('by-timer')[0]?.owner?.kind, 'webhook')
+    socket.destroy()
+    server.close()
+  })
+
+  test('many short turns are nobody\u2019s fault, nor is a wait', async () => {
+    await workAs({ kind: 'account', id: 'polite' }, async () => {
+      for (let n = 0; n < 20; n += 1) {
+        spin(10)
+        await sleep(1)
+      }
+      await sleep(300)
+    })
+    assert.deepEqual(ofOwner('polite'), [])
+  })
+
+  test('the note names the account while a turn goes on, and is gone after it', async () => {
+    const file = join(directory, 'held')
+    workAs({ kind: 'account', id: '0123456789abcdef01234567' }, () => setTimeout(() => spin(1500), 1))
+    // This thread cannot look while it is held: another process does.
+    const script = `const fs = require('node:fs'); setInterval(() => { try { process.stdout.write(fs.readFileSync(${JSON.stringify(file)})); process.exit() } catch {} }, 20)`
+    const reader = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'pipe', 'inherit'] })
+    const [seen] = (await once(reader.stdout, 'data')) as [Buffer]
+    assert.equal(seen.toString(), '0123456789abcdef01234567')
+    await until('the note is gone', () => !existsSync(file))
+  })
+
+  test('a process that is killed meanwhile leaves it, and it is told until it is counted', async () => {
+    const child = join(directory, 'child')
+    const loop = new URL('../../engine/observe/loop.ts', import.meta.url).href
+    const script = `import { mkdirSync } from 'node:fs'
+      import { watchLoop, workAs } from ${JSON.stringify(loop)}
+      mkdirSync(${JSON.stringify(child)})
+      watchLoop(${JSON.stringify(child)}, () => undefined)
+      workAs({ kind: 'account', id: 'abc' }, () => setTimeout(() => { for (;;); }, 1000))`
+    const process_ = spawn(process.execPath, ['--input-type=module', '-e', script], { stdio: 'inherit' })
+    try {
+      await until('the note is there', () => readFileSync(join(child, 'held'), 'utf8') === 'abc')
+    } finally {
+      process_.kill('SIGKILL')
+    }
+    await once(process_, 'exit')
+    await assert.rejects(takeHeld(child, () => Promise.reject(new Error('the store is away'))))
+    const counted: string[] = []
+    for (let n = 0; n < 2; n += 1) await takeHeld(child, (id) => Promise.resolve(void counted.push(id)))
+    assert.deepEqual(counted, ['abc'])
+  })
+
+  test('no data directory, no note', async () => {
+    await writeFile(join(directory, 'file'), '')
+    const stop = watchLoop(join(directory, 'file', 'missing'), () => undefined)
+    workAs({ kind: 'account', id: 'x' }, () => setTimeout(() => spin(600), 1))
+    await sleep(1000)
+    await stop()
+  })
+})
+
+suite('an account that holds the loop again and again', () => {
+  const held = (ms: number, id: string, kind: 'account' | 'webhook' = 'account'): Held => ({ owner: { kind, id }, ms })
+  const rig = () => {
+    const clock = { at: 0 }
+    const aside: string[][] = []
+    const accounts = { setAside: (...told: string[]) => void aside.push(told) }
+    const deps = { log: silentLogger, metrics: createMetrics(), accounts, now: () => clock.at }
+    return { clock, aside, guard: createLoopGuard(deps), metrics: deps.metrics }
+  }
+
+  test('5 s within ten minutes set it aside, and the count begins anew', () => {
+    const { guard, aside } = rig()
+    for (let n = 0; n < 4; n += 1) for (const id of ['a', 'b']) guard(held(1249, id))
+    assert.deepEqual(aside, [])
+    guard(held(2500, 'a'))
+    guard(held(4999, 'a'))
+    assert.deepEqual(aside, [['a', 'its mailbox kept the whole service waiting for 7.5 s within 10 minutes']])
+  })
+
+  test('what lies further back does not count, nor does a webhook', async () => {
+    const { guard, aside, clock, metrics } = rig()
+    guard(held(4000, 'a'))
+    clock.at = 600_000
+    guard(held(4000, 'a'))
+    for (let n = 0; n < 3; n += 1) guard(held(4000, 'w', 'webhook'))
+    guard({ owner: null, ms: 9000 })
+    assert.deepEqual(aside, [])
+    assert.match(await metrics.registry.metrics(), /mailroom_event_loop_held_seconds_sum\{kind="webhook"\} 12\n/)
+  })
+})
