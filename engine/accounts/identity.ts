@@ -55,8 +55,8 @@ export function isWeak(identity: string): boolean {
 }
 
 /**
- * Whether what a UID holds may still be the mail that the index has there: when in doubt it is. Sizes and times of arrival are not
- * compared: some servers estimate the ones and change the others.
+ * Whether what a UID holds may still be the mail that the index has there: when in doubt it is. Times of arrival are not compared, as
+ * some servers change them; nor is a size alone, as some estimate it.
  */
 export function isLikeMail(one: Compared, other: Compared): boolean {
   if (one.emailMessageId !== null && other.emailMessageId !== null) return one.emailMessageId === other.emailMessageId

@@ -25,6 +25,7 @@ export const modules = {
     tests: [
       'test/api/core/oauth1-verifier.test.ts',
       'test/api/core/oauth1-header.test.ts',
+      'test/api/core/oauth1-body.test.ts',
       'test/api/core/oauth1.test.ts',
     ],
   },

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { identityOf, isSameMail, isWeak } from '../../../engine/accounts/identity.ts'
+import { identityOf, isLikeMail, isSameMail, isWeak } from '../../../engine/accounts/identity.ts'
 import { factsOf } from '../../../engine/messages/facts.ts'
 import { corpus } from '../../support/corpus/index.ts'
 import { fetchedOf } from '../../support/corpus/fetched.ts'
@@ -44,6 +44,26 @@ test('without a Message-ID the header block is hashed, and the identity is weak'
   assert.equal(isWeak(identityOf(bare, null)), true)
   assert.equal(isWeak(identityOf(base, null)), false)
   assert.notEqual(identityOf(bare, null), identityOf({ ...bare, internalDate: 9_000 }, null))
+})
+
+test('a UID is used again when both have a Message-ID and they differ; without, when date, and subject or size, differ', () => {
+  const facts = factsOf('a', base)
+  const bare = { ...facts, emailMessageId: null }
+  const day = { sentAt: facts.sentAt + 1 }
+  const cases: readonly [one: typeof facts, other: typeof facts, alike: boolean][] = [
+    [facts, { ...facts, ...day, subject: 'other', size: 1 }, true],
+    [facts, { ...facts, emailMessageId: 'other@b' }, false],
+    [bare, facts, true],
+    [bare, { ...facts, ...day }, true],
+    [bare, { ...facts, subject: 'other', size: 1 }, true],
+    [bare, { ...facts, ...day, subject: 'other' }, false],
+    [bare, { ...facts, ...day, size: 1 }, false],
+    [bare, { ...bare, ...day, subject: 'other', size: 1 }, false],
+  ]
+  for (const [one, other, alike] of cases) {
+    assert.equal(isLikeMail(one, other), alike, JSON.stringify([one, other]))
+    assert.equal(isLikeMail(other, one), alike, JSON.stringify([other, one]))
+  }
 })
 
 test('the second try does not look at INTERNALDATE', () => {
