@@ -218,6 +218,12 @@ describe('retrying', () => {
     })
   }
 
+  test('a Retry-After longer than the time between probes is obeyed', async () => {
+    const rig = webhookRig({ input: { settings: { ...settings, probeMs: minute } } })
+    await rig.deliveryFails({ retryAfterMs: 30 * minute, jitter: 0.5 })
+    assert.equal(rig.health().retryAt, rig.now() + 30 * minute)
+  })
+
   test('new rows do not hurry a failing webhook', async () => {
     const rig = webhookRig()
     await rig.deliveryFails()
