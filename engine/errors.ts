@@ -24,6 +24,8 @@ export const errorCodes = {
   conflict: { status: 409, fault: 'caller', retryable: false },
   too_large: { status: 413, fault: 'caller', retryable: false },
   rate_limited: { status: 429, fault: 'caller', retryable: true },
+  /** There are as many as there may be: no wait helps. */
+  too_many: { status: 429, fault: 'caller', retryable: false },
   private_address: { status: 400, fault: 'caller', retryable: false },
   // mail servers and receivers; the first block is the failure classes of an IMAP account
   auth_rejected: { status: 503, fault: 'remote', retryable: false },

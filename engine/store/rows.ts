@@ -7,8 +7,9 @@
  * attachments, and for each of from, to, cc and bcc `<field>:<address>`, `<field>:@<domain>` and `<field>:@<parent domain>`,
  * lower-cased. A query over them is a conjunction of disjunctions; subject, dates and ids are compared beside them.
  */
+import { AppError } from '../errors.ts'
 import { domainSpellings } from '../messages/domains.ts'
-import type { AddedMessage, FlagUpdate, MessageQuery } from './port.ts'
+import type { AddedMessage, FlagUpdate, MessageQuery, WebhookLimits } from './port.ts'
 import type { Address, FolderCursor, GonePlacement, MessageFacts, MessageRecord, Placement } from './records.ts'
 
 export * from './contact-steps.ts'
@@ -241,4 +242,12 @@ export function sameCursor(left: FolderCursor | null, right: FolderCursor | null
     sameList(left.quarantined, right.quarantined) &&
     sameList(generationsIn(left), generationsIn(right))
   )
+}
+
+export const noWebhookLimits: WebhookLimits = { owner: 0, developer: 0 }
+
+/** Throws `too_many` when there are as many webhooks as there may be. */
+export function checkRoom(limit: keyof WebhookLimits, limits: WebhookLimits, there: number): void {
+  if (limits[limit] === 0 || there < limits[limit]) return
+  throw new AppError('too_many', `there are ${there} webhooks already`, { details: { limit } })
 }

@@ -1,7 +1,9 @@
 /** Webhooks, their health, and their historical scans. */
-import type { WebhookStore } from '../port.ts'
+import type { WebhookLimits, WebhookStore } from '../port.ts'
 import type { HistoricalScan, OutboxRecord, WebhookRecord } from '../records.ts'
+import { checkRoom, noWebhookLimits } from '../rows.ts'
 import { orNull, recordIn, rowsOf, toDoc, toRecord, type MongoContext, type ScanDoc } from './documents.ts'
+import { deadlineOf, insist } from './insist.ts'
 import { enqueue } from './outbox.ts'
 import { insertOwned } from './owners.ts'
 import { removeWebhook } from './removal.ts'
@@ -18,9 +20,33 @@ export function scanRecord(doc: ScanDoc): HistoricalScan {
   return recordIn(doc, beside, '') as HistoricalScan
 }
 
-async function create(context: MongoContext, webhook: WebhookRecord): Promise<void> {
+/** Counted before and after: of creations at the same time none remains that is over a limit. */
+async function create(context: MongoContext, webhook: WebhookRecord, limits: WebhookLimits): Promise<void> {
   const undo = () => removeWebhook(context, webhook.id, true)
+  const deadline = deadlineOf(context)
+  await insist(deadline, () => checkLimits(context, webhook, limits))
   await insertOwned(context, webhook.userId, context.collections.webhooks, toDoc(webhook), undo)
+  try {
+    await insist(deadline, () => checkLimits(context, webhook, limits))
+  } catch (error) {
+    await undo()
+    throw error
+  }
+}
+
+/** The others, as far as the limit. */
+async function checkLimits(
+  { collections, read }: MongoContext,
+  { id, developerId, userId }: WebhookRecord,
+  limits: WebhookLimits,
+): Promise<void> {
+  const others = async (limit: number, owner: { readonly userId?: string | null }): Promise<number> => {
+    if (limit === 0) return 0
+    const query = { developerId, ...owner, _id: { $ne: id } }
+    return collections.webhooks.countDocuments(query, { ...read, limit })
+  }
+  checkRoom('owner', limits, await others(limits.owner, { userId }))
+  checkRoom('developer', limits, await others(limits.developer, {}))
 }
 
 /** Of a webhook that was removed meanwhile nothing is left: nobody would send these rows. */
@@ -37,7 +63,7 @@ export function createWebhooks(context: MongoContext): WebhookStore {
   const { collections, read } = context
   const { webhooks, scans } = collections
   return {
-    create: (webhook) => create(context, webhook),
+    create: (webhook, limits = noWebhookLimits) => create(context, webhook, limits),
     get: async (id) => orNull(await webhooks.findOne({ _id: id }, read), toRecord<WebhookRecord>),
     listByUser: async (userId) =>
       (await webhooks.find({ userId }, read).sort(webhookOrder).toArray()).map(toRecord<WebhookRecord>),

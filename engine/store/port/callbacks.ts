@@ -23,9 +23,20 @@ export interface ChangeStore {
   expire(before: number, limit: number): Promise<number>
 }
 
+/** How many webhooks there may be; 0 = any number. */
+export interface WebhookLimits {
+  /** Of one user; and as many at application level. */
+  readonly owner: number
+  /** Of one developer, at both levels. */
+  readonly developer: number
+}
+
 export interface WebhookStore {
-  /** User level: `not_found` when the user is not there. */
-  create(webhook: WebhookRecord): Promise<void>
+  /**
+   * User level: `not_found` when the user is not there. `too_many`, with the limit's name in `details.limit`, when there are as many
+   * as there may be. Of creations at the same time no more succeed than there is room for; MongoDB may refuse one that had room.
+   */
+  create(webhook: WebhookRecord, limits?: WebhookLimits): Promise<void>
   get(id: string): Promise<WebhookRecord | null>
   /** User level, oldest first. */
   listByUser(userId: string): Promise<WebhookRecord[]>

@@ -1,6 +1,7 @@
 /** Webhooks, their health, and their historical scans. */
-import type { WebhookStore } from '../port.ts'
+import type { WebhookLimits, WebhookStore } from '../port.ts'
 import type { HistoricalScan, OutboxRecord, WebhookRecord } from '../records.ts'
+import { checkRoom, noWebhookLimits } from '../rows.ts'
 import { checkUser } from './account-rows.ts'
 import type { Database } from './database.ts'
 import { insertOutbox } from './outbox-rows.ts'
@@ -10,6 +11,12 @@ export const webhookLists = {
   ofUser: 'SELECT doc FROM webhooks WHERE user_id = ? ORDER BY created_at, id',
   ofDeveloper: `SELECT doc FROM webhooks WHERE developer_id = ? AND user_id = '' ORDER BY created_at, id`,
   page: 'SELECT doc FROM webhooks WHERE id > ? ORDER BY id LIMIT ?',
+} as const
+
+/** No further than the limit. */
+export const webhookCounts = {
+  ofOwner: 'SELECT count(*) FROM (SELECT 1 FROM webhooks WHERE developer_id = ? AND user_id = ? LIMIT ?)',
+  ofAll: 'SELECT count(*) FROM (SELECT 1 FROM webhooks WHERE developer_id = ? LIMIT ?)',
 } as const
 
 function saveScan(db: Database, scan: HistoricalScan, outbox: readonly OutboxRecord[]): void {
@@ -32,14 +39,17 @@ export function createWebhooks(db: Database): WebhookStore {
     db.run('UPDATE webhooks SET doc = ? WHERE id = ?', JSON.stringify(webhook), id)
     return webhook
   }
-  const create = (webhook: WebhookRecord): void => {
+  const create = (webhook: WebhookRecord, limits: WebhookLimits): void => {
     const { id, developerId, userId, createdAt } = webhook
     checkUser(db, userId)
+    const { ofOwner, ofAll } = webhookCounts
+    checkRoom('owner', limits, limits.owner > 0 ? db.number(ofOwner, developerId, userId ?? '', limits.owner) : 0)
+    checkRoom('developer', limits, limits.developer > 0 ? db.number(ofAll, developerId, limits.developer) : 0)
     const insert = 'INSERT INTO webhooks (id, developer_id, user_id, created_at, doc) VALUES (?, ?, ?, ?, ?)'
     db.run(insert, id, developerId, userId ?? '', createdAt, JSON.stringify(webhook))
   }
   return {
-    create: (webhook) => db.write(() => create(webhook)),
+    create: (webhook, limits = noWebhookLimits) => db.write(() => create(webhook, limits)),
     get: (id) => db.read(() => get(id)),
     listByUser: (userId) => db.read(() => db.docs(webhookLists.ofUser, userId) as WebhookRecord[]),
     listByDeveloper: (developerId) => db.read(() => db.docs(webhookLists.ofDeveloper, developerId) as WebhookRecord[]),

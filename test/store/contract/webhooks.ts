@@ -1,6 +1,7 @@
 /** Webhooks, their health and their scans. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { isAppError } from '../../../engine/errors.ts'
 import { newId } from '../../../engine/store/ids.ts'
 import type { WebhookRecord } from '../../../engine/store/records.ts'
 import { freshHealth } from '../../../engine/store/rows.ts'
@@ -26,6 +27,45 @@ export function webhooksContract({ store }: Subject): void {
       const webhook = webhookRecord(newId(), { userId: newId() })
       await rejectsWith(store.webhooks.create(webhook), 'not_found')
       assert.equal(await store.webhooks.get(webhook.id), null)
+    })
+
+    test('are no more than there may be, of a user, of the application and of a developer', async () => {
+      const one = await createUser(store)
+      const { developerId } = one
+      const other = await createUser(store, developerId)
+      const limits = { owner: 2, developer: 5 }
+      const create = (userId: string | null) => store.webhooks.create(webhookRecord(developerId, { userId }), limits)
+      const refused = async (userId: string | null, limit: string): Promise<void> => {
+        await assert.rejects(
+          create(userId),
+          (error) => isAppError(error, 'too_many') && error.details['limit'] === limit,
+        )
+      }
+      for (const { id } of [one, other]) {
+        for (let count = 0; count < 2; count += 1) await create(id)
+        await refused(id, 'owner')
+      }
+      await create(null)
+      await refused(null, 'developer')
+      const [first] = await store.webhooks.listByUser(one.id)
+      assert(first)
+      await store.webhooks.remove(first.id)
+      await create(null)
+      await refused(one.id, 'developer')
+      await store.webhooks.remove((await store.webhooks.listByUser(other.id))[0]?.id ?? '')
+      await refused(null, 'owner')
+      await store.webhooks.create(webhookRecord(developerId), { owner: 0, developer: 0 })
+      assert.equal((await store.webhooks.listByDeveloper(developerId)).length, 3)
+    })
+
+    test('made at the same time, no more remain than there may be', async () => {
+      const { developerId, id: userId } = await createUser(store)
+      const create = () => store.webhooks.create(webhookRecord(developerId, { userId }), { owner: 3, developer: 0 })
+      const made = await Promise.allSettled(Array.from({ length: 12 }, create))
+      const succeeded = made.filter(({ status }) => status === 'fulfilled').length
+      const there = (await store.webhooks.listByUser(userId)).length
+      assert(there <= 3, `${there} are there`)
+      assert.equal(succeeded, there)
     })
 
     test('pages go over all of them by id, once each', async () => {
