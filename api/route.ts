@@ -28,7 +28,7 @@ export interface Call {
   /** Notes which email account the answer concerns: sets the status header and the call log. */
   concerns(user: UserRecord, account?: AccountRecord): void
   /** Counts the call against the user's IMAP budget; throws `rate_limited`. */
-  touchesImap(user: UserRecord): void
+  touchesImap(user: Pick<UserRecord, 'id'>): void
   /** Whether the client asks for JSON rather than for a page (Accept). */
   asksForJson(): boolean
   /** Before so many bytes are held in memory for the answer: waits for its turn among all calls. */

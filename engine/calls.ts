@@ -1,15 +1,17 @@
 /** The log of API calls, searched by path: the whole path, or a regular expression over it. */
-import { setImmediate as breath } from 'node:timers/promises'
 import { badParameter } from './errors.ts'
+import { createGiveWay } from './give-way.ts'
 import type { CallLogQuery, CallLogStore, Page } from './store/port.ts'
 import type { CallLogRecord } from './store/records.ts'
-import { compilePatterns, type Pattern } from './webhooks/patterns.ts'
+import { compilePatterns, costOf, type Pattern } from './webhooks/patterns.ts'
 
 /** Calls that an expression is tried on, for one page. */
 const mostLookedAt = 50_000
 const step = 1000
-/** The thread is given up so often: a long expression over long paths takes its time. */
-const turnMs = 10
+
+/** Of one path: 50 ms at the worst. */
+const mostCost = 3_000_000
+const tooCostly = 'takes too long over one of the paths: write a shorter expression, or one with smaller repetitions'
 
 const parameter = 'request_path'
 
@@ -49,13 +51,11 @@ async function matching(
   signal: AbortSignal,
 ): Promise<CallLogRecord[]> {
   const found: CallLogRecord[] = []
-  let until = 0
+  const giveWay = createGiveWay()
   for (const row of rows) {
-    if (performance.now() > until) {
-      await breath()
-      signal.throwIfAborted()
-      until = performance.now() + turnMs
-    }
+    await giveWay()
+    signal.throwIfAborted()
+    if (costOf(patterns, [row.path]) > mostCost) throw badParameter(parameter, tooCostly)
     if (patterns.some((pattern) => pattern.matches(row.path))) found.push(row)
   }
   return found

@@ -239,6 +239,18 @@ const keys = {
     integerKey(16_777_216, 1024, 134_217_728),
     'bytes of text of one message that body_search looks through',
   ],
+  MAILROOM_FILTER_TIMEOUT: [
+    durationKey('5s', '100ms', '30s'),
+    'how long the filters of one webhook may work on one message, in a thread of their own, before it is skipped',
+  ],
+  MAILROOM_WEBHOOKS_PER_USER: [
+    integerKey(100, 0, 1e6),
+    'webhooks of one user, and as many of the application itself; 0 = no limit',
+  ],
+  MAILROOM_WEBHOOKS_PER_DEVELOPER: [
+    integerKey(10_000, 0, 1e9),
+    'webhooks of one developer, of all users and of the application together; 0 = no limit',
+  ],
   MAILROOM_WEBHOOK_PROBE: [
     durationKey('1h', '100ms'),
     'a failing webhook, and a callback that waits for its next attempt, is tried at least this often',

@@ -63,7 +63,7 @@ export interface Limits {
   /** Counts the developer's call; after auth. */
   readonly calls: Middleware
   /** Counts a call against the user's IMAP budget. Throws `rate_limited`. */
-  readonly touchesImap: (ctx: FrameContext, user: UserRecord) => void
+  readonly touchesImap: (ctx: FrameContext, user: Pick<UserRecord, 'id'>) => void
   /** Says what is left of the user's IMAP budget. */
   readonly concerns: (ctx: FrameContext, user: UserRecord) => void
 }

@@ -155,7 +155,7 @@ async function write(inner: Inner, folderId: string, build: Build): Promise<void
   const parts = await build(folder)
   if (parts === null) return
   const { account } = inner
-  const batch = batchOf(inner, folder, parts, inner.stamp())
+  const batch = await batchOf(inner, folder, parts, inner.stamp())
   const applied = await deps.store.sync.apply(batch)
   folders.set(folderId, { ...folder, ...(parts.counts ?? {}), cursor: parts.cursor })
   inner.written()
@@ -164,7 +164,12 @@ async function write(inner: Inner, folderId: string, build: Build): Promise<void
     deps.listener.stored(account.id, applied.outbox, applied.changes)
 }
 
-function batchOf({ deps, account, folders }: Inner, folder: FolderRecord, parts: BatchParts, at: number): SyncBatch {
+async function batchOf(
+  { deps, account, folders }: Inner,
+  folder: FolderRecord,
+  parts: BatchParts,
+  at: number,
+): Promise<SyncBatch> {
   const changes = (parts.changes ?? []).map(({ change, message }) => ({ change: { ...change, at }, message }))
   return {
     accountId: account.id,
@@ -178,7 +183,7 @@ function batchOf({ deps, account, folders }: Inner, folder: FolderRecord, parts:
     vanishedAt: at,
     told: parts.told ?? [],
     changes: changes.map(({ change }) => change),
-    outbox: changes.length === 0 ? [] : deps.listener.plan(account, changes, folderNamer([...folders.values()])),
+    outbox: changes.length === 0 ? [] : await deps.listener.plan(account, changes, folderNamer([...folders.values()])),
     contacts: parts.contacts ?? [],
     counts: parts.counts ?? null,
   }

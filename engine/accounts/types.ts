@@ -164,14 +164,14 @@ export interface Accounts extends AccountCommands {
 /** What the accounts wing needs from the webhooks wing. */
 export interface ChangeListener {
   /**
-   * Outbox rows for these changes, from the webhooks in force; pure and quick: runs inside every sync batch. `folderName`: from the
+   * Outbox rows for these changes, from the webhooks in force: runs inside every sync batch, and gives way to others. `folderName`: from the
    * server's path to the name as the API shows it.
    */
   plan(
     account: AccountRecord,
     changes: readonly { readonly change: ChangeDraft; readonly message: MessageRecord }[],
     folderName: (path: string) => string,
-  ): OutboxDraft[]
+  ): Promise<OutboxDraft[]>
   /** A batch was stored: rows to deliver and changes to stream. Must not throw or wait. */
   stored(accountId: string, outbox: readonly OutboxRecord[], changes: readonly { readonly seq: number }[]): void
   /** The row to send for a status transition; [] when nobody asked. */

@@ -1,6 +1,6 @@
 /** Webhooks as developers make, edit and remove them; secrets; samples and redelivery. */
 import type { Config } from '../config.ts'
-import { AppError, badParameter, notFound } from '../errors.ts'
+import { AppError, badParameter, isAppError, notFound } from '../errors.ts'
 import { checkUrl } from '../net/callback-url.ts'
 import type { Sealer } from '../secrets/seal.ts'
 import { newId, outboxId } from '../store/ids.ts'
@@ -21,7 +21,13 @@ import { dated } from './timeline.ts'
 import type { WebhookInput, Webhooks } from './types.ts'
 
 export interface AdminDeps {
-  readonly config: Pick<Config, 'MAILROOM_ALLOW_PRIVATE' | 'MAILROOM_SECRET_OVERLAP'>
+  readonly config: Pick<
+    Config,
+    | 'MAILROOM_ALLOW_PRIVATE'
+    | 'MAILROOM_SECRET_OVERLAP'
+    | 'MAILROOM_WEBHOOKS_PER_USER'
+    | 'MAILROOM_WEBHOOKS_PER_DEVELOPER'
+  >
   readonly store: Pick<Store, 'webhooks' | 'outbox'>
   readonly sealer: Sealer
   readonly targets: Targets
@@ -114,11 +120,26 @@ async function create(
   const webhook = { ...blank, ...patchOf(blank, input) }
   compileMatcher(webhook)
   const facts = { webhookId: id }
-  await deps.undo.creation(facts, deps.store.webhooks.create(webhook), () => deps.store.webhooks.remove(id))
+  await deps.undo.creation(facts, insert(deps, webhook), () => deps.store.webhooks.remove(id))
   deps.targets.put(webhook)
   deps.actors.start(id, webhook)
   await deps.undo.creation(facts, deps.history.startFor(webhook), () => remove(deps, webhook))
   return webhook
+}
+
+/** Counted by the store itself. */
+async function insert({ config, store }: AdminDeps, webhook: WebhookRecord): Promise<void> {
+  const limits = { owner: config.MAILROOM_WEBHOOKS_PER_USER, developer: config.MAILROOM_WEBHOOKS_PER_DEVELOPER }
+  try {
+    await store.webhooks.create(webhook, limits)
+  } catch (error) {
+    if (!isAppError(error, 'too_many')) throw error
+    const ofDeveloper = error.details['limit'] === 'developer'
+    const most = ofDeveloper ? limits.developer : limits.owner
+    const whose = ofDeveloper ? 'one developer' : webhook.userId === null ? 'the application' : 'one user'
+    const setting = ofDeveloper ? 'MAILROOM_WEBHOOKS_PER_DEVELOPER' : 'MAILROOM_WEBHOOKS_PER_USER'
+    throw new AppError('too_many', `at the limit of ${most} webhooks of ${whose} (${setting}): delete one first`)
+  }
 }
 
 async function remove({ targets, redeliveries, store, actors }: AdminDeps, { id }: WebhookRecord): Promise<void> {

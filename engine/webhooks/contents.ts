@@ -4,18 +4,29 @@
  * Errors of the mail server pass through as they come (AppError).
  */
 import { headerBlockText, headerObject } from '../messages/headers.ts'
-import { htmlText } from '../messages/html-text.ts'
 import type { BodyPartRecord, MessageRecord, WebhookRecord } from '../store/records.ts'
 import { canonicalName } from './header-names.ts'
 import { jsonPrefix } from './json-size.ts'
-import type { BodySearch, Word } from './match.ts'
+import { type BodySearch, type Word, mostCost } from './match.ts'
 import type { Contents, GivenText, NamedBody } from './message-data.ts'
 import type { Pace } from './pace.ts'
-import { type Mail, type Text, type TextPart, createTextReader, decoderOf, textParts } from './texts.ts'
+import type { Found, Searches } from './searches.ts'
+import {
+  type Hay,
+  type Mail,
+  type PartRead,
+  type Text,
+  type TextPart,
+  createTextReader,
+  decoderOf,
+  isIn,
+  textParts,
+} from './texts.ts'
 
 export interface ReadDeps {
   readonly mail: Mail
   readonly pace: Pace
+  readonly searches: Searches
   /** Of the bodies of one callback, as JSON writes them. */
   readonly giveMax: number
   /** Of the text of one message that is searched, in bytes with the transfer encoding undone. */
@@ -41,11 +52,17 @@ export function wantsContents(wishes: Wishes): boolean {
   return wishes.includeBody || wishes.includeHeader !== null
 }
 
+/** What body_search says, and whose it is: each developer waits for his own searches. */
+export interface Wanted {
+  readonly search: BodySearch
+  readonly owner: string
+}
+
 export async function readContents(
   deps: ReadDeps,
   message: MessageRecord,
   wishes: Wishes,
-  search: BodySearch | null,
+  search: Wanted | null,
 ): Promise<ReadContents> {
   const { texts, body } = await readTexts(deps, message, givenParts(message, wishes), search)
   const headers = await readHeaderBlock(deps.mail, message, wishes.includeHeader)
@@ -79,7 +96,7 @@ async function readTexts(
   deps: ReadDeps,
   message: MessageRecord,
   given: readonly TextPart[],
-  search: BodySearch | null,
+  search: Wanted | null,
 ): Promise<{ readonly texts: GivenText[]; readonly body: Word | null }> {
   const isGiven = new Set(given.map(({ section }) => section))
   const parts = search === null ? given : textParts(message)
@@ -94,7 +111,7 @@ async function readTexts(
     const read = await reader.read(part, most)
     const bytes = read.bytes.length
     const decode = decoderOf(read)
-    await hunt?.look(part, bytes, decode)
+    await hunt?.look(read)
     if (share === null) continue
     const decoded = await deps.pace(bytes, () => decode(bytesFor(part, share)))
     const text = await deps.pace(bytes, () => givenText(part, decoded, share))
@@ -122,31 +139,55 @@ function givenText(part: TextPart, { text, whole }: Text, share: number): GivenT
 interface Hunt {
   /** Bytes that are still to be searched; 0 = no more are wanted. */
   readonly left: number
-  /** `bytes`: how many were read. */
-  look(part: TextPart, bytes: number, decode: (limit: number) => Text): Promise<void>
+  look(read: PartRead): Promise<void>
   /** Once all is read. */
   word(parts: readonly TextPart[]): Word
 }
 
+/** Besides its search, what a character costs to be decoded and, of HTML, to be read. */
+const stepsToRead = 4
+
+/** Little text is searched at once, much of it in another thread. The message as a whole has its limits. */
+function createSearch({ search, owner }: Wanted, searches: Searches): (hay: Hay) => Promise<Found<boolean>> {
+  let [costLeft, msLeft] = [mostCost, searches.withinMs]
+  return async (hay) => {
+    const cost = hay.bytes.length * (stepsToRead + search.steps)
+    if (cost <= costLeft) {
+      costLeft -= cost
+      return { kind: 'found', answer: await isIn(search, hay), tookMs: 0 }
+    }
+    const task = { ...hay, kind: 'text', bytes: new Uint8Array(hay.bytes), wanted: search.wanted } as const
+    const found = await searches.run(owner, task, Math.max(1, msLeft))
+    if (found.kind === 'found') msLeft -= found.tookMs
+    return found
+  }
+}
+
 /** Part by part, so that no more than one is in memory for it. */
-function createHunt(search: BodySearch, { searchMax, pace }: ReadDeps): Hunt {
+function createHunt(wanted: Wanted, { searchMax, searches }: ReadDeps): Hunt {
+  const { search } = wanted
+  const searchIn = createSearch(wanted, searches)
   let left = searchMax
   let found: string | null = null
+  let ended: string | null = null
   const searched = new Set<string>()
   return {
     get left() {
-      return found === null ? left : 0
+      return found === null && ended === null ? left : 0
     },
-    async look(part, bytes, decode) {
-      if (found !== null || left === 0) return
-      const { text, whole } = await pace(bytes, () => decode(left))
-      if (whole) searched.add(part.section)
-      left -= Math.min(left, bytes)
-      const seen = part.type === 'text/html' ? await htmlText(text) : text
-      if (await pace(bytes, () => search.matches(seen))) found = part.type
+    async look({ part, bytes, whole }) {
+      if (this.left === 0) return
+      const some = bytes.subarray(0, left)
+      const all = whole && some.length === bytes.length
+      left -= some.length
+      const told = await searchIn({ part, bytes: some, cut: !all })
+      if (told.kind === 'ended') ended = told.why
+      else if (told.answer) found = part.type
+      if (all) searched.add(part.section)
     },
     word(parts) {
       if (found !== null) return { matched: true, why: `a ${found} part matches ${search.wanted}` }
+      if (ended !== null) return { matched: false, why: `too much to search: it ${ended}` }
       if (parts.some(({ section }) => !searched.has(section))) return { matched: false, why: 'too large to search' }
       return { matched: false, why: `none of ${parts.length} text parts matches ${search.wanted}` }
     },

@@ -8,7 +8,7 @@ import { folderNamer } from '../messages/folder-names.ts'
 import type { Store } from '../store/port.ts'
 import type { AccountRecord, MessageRecord } from '../store/records.ts'
 import { type Coverage, coveredAccounts, questionsAtOnce } from './coverage.ts'
-import { type JudgeDeps, arrivals, judgeBest, sentOf } from './judge.ts'
+import { type Asking, type JudgeDeps, arrivals, judgeBest, sentOf } from './judge.ts'
 import type { Target } from './targets.ts'
 import type { CoveredRow, DryRunRow, FilterVerdict } from './types.ts'
 
@@ -32,15 +32,18 @@ export async function dryRun(
   target: Target,
   account: AccountRecord,
   limit: number,
+  asking: Asking,
 ): Promise<DryRunRow[]> {
+  const judging = { ...deps, beforeReading: () => asking.reads(account.userId) }
   const messages = await deps.store.messages.list(account.id, { order: 'desc' }, { limit, offset: 0 })
   const folders = await deps.store.folders.list(account.id)
   const sent = sentOf(folders)
   const known = { folderName: folderNamer(folders) }
   const rows: DryRunRow[] = []
   for (const message of messages) {
+    asking.signal.throwIfAborted()
     const changes = await deps.store.changes.ofMessage(account.id, message.id)
-    const judged = await judgeBest(deps, target, message, [...changes, ...arrivals(message, sent)], known)
+    const judged = await judgeBest(judging, target, message, [...changes, ...arrivals(message, sent)], known)
     rows.push({ message, matched: judged?.outcome === 'match', verdicts: judged?.verdicts ?? [nowhere] })
   }
   return rows

@@ -6,7 +6,7 @@
 import { folderNamer } from '../messages/folder-names.ts'
 import type { Store } from '../store/port.ts'
 import type { AccountRecord, ChangeRecord, MessageRecord, OutboxRecord, WebhookRecord } from '../store/records.ts'
-import { type JudgeDeps, type Judged, judgeBest } from './judge.ts'
+import { type Asking, type JudgeDeps, type Judged, judgeBest } from './judge.ts'
 import type { Target } from './targets.ts'
 import { activeAt } from './timeline.ts'
 import type { Circumstance, Explanation, FilterVerdict } from './types.ts'
@@ -22,6 +22,7 @@ export async function explain(
   target: Target,
   account: AccountRecord,
   message: MessageRecord,
+  asking: Asking,
 ): Promise<Explanation> {
   const { store } = deps
   const changes = await store.changes.ofMessage(account.id, message.id)
@@ -32,7 +33,8 @@ export async function explain(
     const verdicts = await sentVerdicts(deps, target, message, changes, queued)
     return { changes, matched: true, verdicts, deliveries }
   }
-  const verdicts = await unsentVerdicts(deps, target, message, changes, deliveries)
+  const judging = { ...deps, beforeReading: () => asking.reads(account.userId) }
+  const verdicts = await unsentVerdicts(judging, target, message, changes, deliveries)
   return { changes, matched: verdicts.every(({ matched }) => matched), verdicts, deliveries }
 }
 
@@ -65,7 +67,7 @@ async function sentVerdicts(
 }
 
 async function unsentVerdicts(
-  deps: ExplainDeps,
+  deps: Parameters<typeof judgeBest>[0] & ExplainDeps,
   target: Target,
   message: MessageRecord,
   changes: readonly ChangeRecord[],

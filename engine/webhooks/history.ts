@@ -11,6 +11,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Config } from '../config.ts'
 import { toAppError } from '../errors.ts'
+import { createGiveWay } from '../give-way.ts'
 import { folderNamer } from '../messages/folder-names.ts'
 import type { Logger } from '../observe/log.ts'
 import { outboxId } from '../store/ids.ts'
@@ -172,7 +173,9 @@ async function pageRows(
   const folders = await deps.store.folders.list(account.id)
   const place = { sent: sentOf(folders), folderName: folderNamer(folders) }
   const rows: OutboxRecord[] = []
+  const giveWay = createGiveWay()
   for (const message of messages) {
+    await giveWay()
     if (await toldLive(deps, target.webhook.id, message)) continue
     const row = rowOf(target, account, message, place, state.lastAt, rows.length)
     if (row !== null) rows.push(row)

@@ -24,6 +24,7 @@ import { type Pace, createPace } from './pace.ts'
 import { createBodyWaits } from './payload.ts'
 import { createRecorder } from './recorder.ts'
 import { type Redeliveries, createRedeliveries } from './redelivery.ts'
+import { createSearches } from './searches.ts'
 import { createStreams } from './streams.ts'
 import { type Target, type Targets, createTargets, newTarget, planRows } from './targets.ts'
 import type { Mail } from './texts.ts'
@@ -74,15 +75,16 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
     },
     planStatus: (account, transition) => planStatus(wing, account, transition),
     initialSyncDone: (account) => initialSyncDone(wing, account),
-    dryRun: (webhook, account, limit) => dryRun(explainDeps, targetOf(wing, webhook), account, limit),
-    dryRunAll(webhook, userId, limit) {
+    dryRun: (webhook, account, limit, asking) => dryRun(explainDeps, targetOf(wing, webhook), account, limit, asking),
+    dryRunAll(webhook, userId, limit, asking) {
       const judge = (account: AccountRecord, share: number) =>
-        dryRun(explainDeps, targetOf(wing, webhook), account, share)
+        dryRun(explainDeps, targetOf(wing, webhook), account, share, asking)
       const coverage = { developerId: webhook.developerId, userId: userId ?? webhook.userId }
       return dryRunAll({ store: deps.store, judge }, coverage, limit)
     },
     findMessages: (webhook, reference) => findMessages(deps.store, webhook, reference),
-    explain: (webhook, account, message) => explain(explainDeps, targetOf(wing, webhook), account, message),
+    explain: (webhook, account, message, asking) =>
+      explain(explainDeps, targetOf(wing, webhook), account, message, asking),
     forget(userId) {
       composer.forget(userId)
       dropRemoved(wing, userId).catch((error: unknown) =>
@@ -124,22 +126,23 @@ function build(deps: WebhooksDeps) {
   const redeliveries = createRedeliveries({ store, targets, log, now, reread })
   const undo = createUndo(log, 2 * config.MAILROOM_STORE_TIMEOUT)
   const parts = { config, store, sealer, targets, actors, attempts, composer, history, redeliveries, undo, now }
-  const admin = createAdmin(parts)
   const stopWork = async () => {
     undo.close()
     bodies.memory.close()
+    await bodies.reading.searches.close()
     await actors.stopAll(config.MAILROOM_SHUTDOWN_TIMEOUT)
     await recorder.close(config.MAILROOM_SHUTDOWN_TIMEOUT)
     await http.close()
   }
   const wing: Wing = { deps, now, targets, composer, actors, history, redeliveries, bodies, stopWork }
-  return { wing, admin }
+  return { wing, admin: createAdmin(parts) }
 }
 
 function readingOf(config: Config, mail: Mail, pace: Pace): ReadDeps {
   return {
     mail,
     pace,
+    searches: createSearches(config.MAILROOM_FILTER_TIMEOUT, config.MAILROOM_BODY_SEARCH_MAX),
     giveMax: config.MAILROOM_WEBHOOK_PAYLOAD_MAX,
     searchMax: config.MAILROOM_BODY_SEARCH_MAX,
     withinMs: config.MAILROOM_COMMAND_TIMEOUT * 3,

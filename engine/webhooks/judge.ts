@@ -1,11 +1,13 @@
 /** What the filters say of stored messages, with all that they may ask for looked up. */
 import { toAppError } from '../errors.ts'
+import { createGiveWay } from '../give-way.ts'
 import type { Store } from '../store/port.ts'
 import type { FolderRecord, MessageRecord } from '../store/records.ts'
-import { type ReadDeps, memoryFor, readContents } from './contents.ts'
+import { type ReadDeps, type Wanted, memoryFor, readContents } from './contents.ts'
 import type { MessageEvent } from './events.ts'
-import type { BodySearch, Judgement, Known, Word } from './match.ts'
+import type { Judgement, Known, Word } from './match.ts'
 import type { Memory } from './memory.ts'
+import type { Searches } from './searches.ts'
 import { type Target, lookUpThread } from './targets.ts'
 
 export interface JudgeDeps {
@@ -13,6 +15,16 @@ export interface JudgeDeps {
   readonly reading: ReadDeps
   readonly memory: Memory
 }
+
+/** Whoever wants to know, by an API call. */
+export interface Asking {
+  /** Aborts when nobody waits for the answer any more. */
+  readonly signal: AbortSignal
+  /** The answer needs mail of this user from the mail server. Throws `rate_limited` when that is too much. */
+  readonly reads: (userId: string) => void
+}
+
+type AskedDeps = JudgeDeps & { readonly beforeReading: () => void }
 
 export function sentOf(folders: readonly FolderRecord[]): ReadonlySet<string> {
   return new Set(folders.filter((folder) => folder.specialUse === '\\Sent').map((folder) => folder.id))
@@ -32,40 +44,70 @@ export interface Judged<TEvent> extends Judgement {
   readonly event: TEvent
 }
 
+/** What all filters say; those that may take long, in another thread. One that was ended there says no, and why. */
+export async function judgeAtLength(
+  searches: Searches,
+  { webhook, matcher }: Pick<Target, 'webhook' | 'matcher'>,
+  event: MessageEvent,
+  message: MessageRecord,
+  known: Known,
+): Promise<Judgement> {
+  const judged = matcher.judge(event, message, known)
+  if (judged.outcome !== 'undecided' || judged.long.length === 0) return judged
+  const { folderName = (path: string) => path, ...plain } = known
+  const { filters, receiveAllChanges, receiveDrafts } = webhook
+  const told = await searches.run(webhook.developerId, {
+    kind: 'judge',
+    webhook: { filters, receiveAllChanges, receiveDrafts },
+    event,
+    message,
+    known: plain,
+    folderName: folderName(event.path),
+  })
+  if (told.kind === 'found') return told.answer
+  const ended = new Set<string>(judged.long)
+  const why = `too much to look through: it ${told.why}`
+  const verdicts = judged.verdicts.map((one) => (ended.has(one.filter) ? { ...one, why } : one))
+  return { outcome: 'no', verdicts, undecided: [], long: [] }
+}
+
 /** The most favourable event decides; bodies and threads are looked up only when nothing else says no. null = no event. */
 export async function judgeBest<TEvent extends MessageEvent>(
-  deps: JudgeDeps,
+  deps: AskedDeps,
   target: Target,
   message: MessageRecord,
   events: readonly TEvent[],
   known: Known,
 ): Promise<Judged<TEvent> | null> {
   let best: Judged<TEvent> | null = null
+  const giveWay = createGiveWay()
   for (const event of events) {
+    await giveWay()
     const judged = target.matcher.judge(event, message, known)
     if (best === null || rank[judged.outcome] > rank[best.outcome]) best = { ...judged, event }
   }
   if (best?.outcome !== 'undecided') return best
   const all = { ...known, ...(await lookUp(deps, target, message)) }
-  return { ...target.matcher.judge(best.event, message, all), event: best.event }
+  return { ...(await judgeAtLength(deps.reading.searches, target, best.event, message, all)), event: best.event }
 }
 
-async function lookUp(deps: JudgeDeps, target: Target, message: MessageRecord): Promise<Known> {
+async function lookUp(deps: AskedDeps, target: Target, message: MessageRecord): Promise<Known> {
   const thread = await lookUpThread(deps.store, target, message)
   const { bodySearch } = target.matcher
-  return bodySearch === null ? thread : { ...thread, body: await searchBody(deps, message, bodySearch) }
+  if (bodySearch === null) return thread
+  deps.beforeReading()
+  const wanted = { search: bodySearch, owner: target.webhook.developerId }
+  return { ...thread, body: await searchBody(deps, message, wanted) }
 }
 
 const nothingGiven = { includeBody: false, bodyType: null, includeHeader: null }
-/** Of the memory, what the questions of API calls share. */
-const asked = 'asked'
-
 /** The same search as before a callback; null = still undecided, with the reason. */
-async function searchBody({ reading, memory }: JudgeDeps, message: MessageRecord, search: BodySearch): Promise<Word> {
-  const release = await memory.take(asked, memoryFor(reading, message, nothingGiven, true))
+async function searchBody({ reading, memory }: JudgeDeps, message: MessageRecord, wanted: Wanted): Promise<Word> {
+  // Of the memory, what a developer's questions share.
+  const release = await memory.take(`asked ${wanted.owner}`, memoryFor(reading, message, nothingGiven, true))
   if (release === null) return { matched: null, why: 'not searched: many large messages are being read; ask again' }
   try {
-    const { body } = await readContents(reading, message, nothingGiven, search)
+    const { body } = await readContents(reading, message, nothingGiven, wanted)
     return body ?? { matched: null, why: 'not searched' }
   } catch (error) {
     const { fault, message: reason } = toAppError(error)

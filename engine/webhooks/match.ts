@@ -13,13 +13,15 @@
  *
  * Two filters may have to wait: a body is only known at delivery, and a thread named by a Message-ID that the message itself
  * does not carry has to be looked up, as have the messages that it answers. Their answer is "undecided" then: the event is queued, and judged again at delivery.
+ * So is that of a filter that would hold the thread for long (many patterns on thousands of recipients): it is judged in another
+ * thread (searches.ts).
  */
 import type { Address, MessageRecord, WebhookFilters, WebhookRecord } from '../store/records.ts'
 import { type MessageEvent, judgeEvent, moveOf } from './events.ts'
 import { badParameter } from '../errors.ts'
 import { domainsOf } from '../messages/domains.ts'
 import { answeredIds, threadIds } from '../messages/threads.ts'
-import { type Grammar, type Pattern, compilePatterns, fold } from './patterns.ts'
+import { type Grammar, type Pattern, compilePatterns, costOf, fold } from './patterns.ts'
 import { type FilterParameter, type FilterVerdict, filterParameters } from './types.ts'
 
 /** What is known at the time of asking, beyond event and message. Absent = not known yet. */
@@ -32,6 +34,8 @@ export interface Known {
   readonly ancestors?: readonly MessageRecord[]
   /** A folder's name as the API shows it. Absent = as the server writes it. */
   readonly folderName?: (path: string) => string
+  /** true = filters may take as long as they do: nobody waits for this thread. */
+  readonly unhurried?: boolean
 }
 
 export interface Judgement {
@@ -39,11 +43,15 @@ export interface Judgement {
   readonly verdicts: readonly FilterVerdict[]
   /** Filters that have to look something up first; their verdicts say no until then. */
   readonly undecided: readonly FilterParameter[]
+  /** Of them those that wait for nothing but a thread where they may take long. */
+  readonly long: readonly FilterParameter[]
 }
 
 /** The filter body_search, for who reads the text. */
 export interface BodySearch {
   readonly wanted: string
+  /** What one character of the text may cost, as of a pattern. */
+  readonly steps: number
   matches(text: string): boolean
 }
 
@@ -61,7 +69,15 @@ export interface Word {
   readonly why: string
 }
 
-type Check = (event: MessageEvent, message: MessageRecord, known: Known) => Word
+/** Whether so much may still be done at once, in this thread. */
+type Afford = (cost: number) => boolean
+
+type Check = (event: MessageEvent, message: MessageRecord, known: Known, afford: Afford) => Word
+
+/** Of one judgement, in this thread: some 10 ms (see costOf). */
+export const mostCost = 600_000
+
+const long: Word = { matched: null, why: 'too much to look through at once' }
 type FilterName = keyof WebhookFilters
 
 const grammars: Readonly<Record<Exclude<FilterName, 'thread'>, Grammar>> = {
@@ -93,20 +109,30 @@ export function compileMatcher(
       const verdicts = judgeEvent(webhook, event, message)
       let refused = verdicts.some((verdict) => !verdict.matched)
       const undecided: FilterParameter[] = []
+      const tooLong: FilterParameter[] = []
+      let left = known.unhurried === true ? Number.POSITIVE_INFINITY : mostCost
+      const afford = (cost: number): boolean => {
+        if (cost > left) return false
+        left -= cost
+        return true
+      }
       for (const { filter, check } of checks) {
-        const word = check(event, message, known)
+        const word = check(event, message, known, afford)
+        if (word === long) tooLong.push(filter)
         if (word.matched === null) undecided.push(filter)
         else if (!word.matched) refused = true
         verdicts.push({ filter, matched: word.matched ?? false, why: word.why })
       }
-      return { outcome: refused ? 'no' : undecided.length > 0 ? 'undecided' : 'match', verdicts, undecided }
+      const outcome = refused ? 'no' : undecided.length > 0 ? 'undecided' : 'match'
+      return { outcome, verdicts, undecided, long: tooLong }
     },
   }
 }
 
-function compileBodySearch(text: string): BodySearch {
+export function compileBodySearch(text: string): BodySearch {
   const patterns = compilePatterns(filterParameters.bodySearch, text, grammars.bodySearch)
-  return { wanted: text, matches: (body) => patterns.some((pattern) => pattern.matches(body)) }
+  const steps = patterns.reduce((sum, pattern) => sum + pattern.steps, 0)
+  return { wanted: text, steps, matches: (body) => patterns.some((pattern) => pattern.matches(body)) }
 }
 
 function compileCheck(name: FilterName, text: string, filters: WebhookFilters): Check {
@@ -117,7 +143,10 @@ function compileCheck(name: FilterName, text: string, filters: WebhookFilters): 
   if (name === 'folderAdded') return folderCheck(patterns, 'added', filters.folderRemoved !== undefined)
   if (name === 'folderRemoved') return folderCheck(patterns, 'removed', filters.folderAdded !== undefined)
   const values = candidates[name]
-  return (_event, message) => anyOf(patterns, values(message))
+  return (_event, message, _known, afford) => {
+    const found = values(message)
+    return afford(costOf(patterns, found)) ? anyOf(patterns, found) : long
+  }
 }
 
 const candidates: Readonly<
@@ -169,13 +198,14 @@ function shown(value: string): string {
 
 /** With both folder filters, each speaks on its own direction only. */
 function folderCheck(patterns: readonly Pattern[], direction: 'added' | 'removed', both: boolean): Check {
-  return (event, _message, { folderName = (path) => path }) => {
+  return (event, _message, { folderName = (path) => path }, afford) => {
     const move = moveOf(event)
     if (move !== direction) {
       const other = both && move !== 'none'
       return { matched: other, why: other ? 'the other folder filter decides' : `${event.kind} is not "${direction}"` }
     }
     const name = folderName(event.path)
+    if (!afford(costOf(patterns, [name, event.path]))) return long
     const pattern = patterns.find((one) => one.matches(name) || one.matches(event.path))
     const folder = shown(name)
     if (pattern !== undefined) return { matched: true, why: `${folder} matches ${pattern.source}` }

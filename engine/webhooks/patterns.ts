@@ -5,10 +5,13 @@
  */
 import { RE2JS, RE2JSException, RE2JSSyntaxException } from 're2js'
 import { badParameter } from '../errors.ts'
+import { expressionFlags as flags, programOf, stepsWritten } from './expressions.ts'
 
 /** A compiled pattern: `whole` must cover the value, `within` may lie anywhere in it. */
 export interface Pattern {
   readonly source: string
+  /** What one character of a value may cost at most, in steps of some 16 ns. */
+  readonly steps: number
   matches(value: string): boolean
 }
 
@@ -22,7 +25,8 @@ export interface Grammar {
 }
 
 const longest = 2000
-const flags = RE2JS.CASE_INSENSITIVE | RE2JS.DOTALL
+/** Of all expressions of a filter, with their repetitions written out; without any, a text stays below by itself. */
+const mostSteps = 10_000
 
 /** Lower case, composed: what two equal-looking names have in common. */
 export function fold(text: string): string {
@@ -38,8 +42,22 @@ export function compilePatterns(parameter: string, text: string, grammar: Gramma
   if (text.length > longest) throw badParameter(parameter, `is longer than ${longest} characters`)
   const composed = text.normalize('NFC')
   const items = grammar.list ? splitList(parameter, composed) : [trimmed(composed)]
-  return items.map((item) => compileItem(parameter, item, grammar))
+  const meter: Meter = { left: mostSteps }
+  return items.map((item) => compileItem(parameter, item, grammar, meter))
 }
+
+/** Steps that the filter's other expressions have left. */
+interface Meter {
+  left: number
+}
+
+/** A bound on what it takes to try all patterns on all values, in steps of some 16 ns; each try has some besides. */
+export function costOf(patterns: readonly Pattern[], values: readonly string[]): number {
+  const steps = patterns.reduce((sum, pattern) => sum + pattern.steps, 0)
+  const characters = values.reduce((sum, value) => sum + value.length, 0)
+  return stepsOfTry * patterns.length * values.length + steps * characters
+}
+const stepsOfTry = 32
 
 interface Item {
   readonly text: string
@@ -88,36 +106,48 @@ function plainEnd(text: string, at: number): number {
   return text.length
 }
 
-function compileItem(parameter: string, item: Item, grammar: Grammar): Pattern {
+function compileItem(parameter: string, item: Item, grammar: Grammar, meter: Meter): Pattern {
   const { text, at } = item
   if (item.quoted === true) return plain(text, grammar.anchoring)
   if (text === '') throw wrong(parameter, at, 'empty pattern')
   if (text.startsWith('/')) {
     if (text.length < 2 || !text.endsWith('/')) throw wrong(parameter, at, 'regular expression without closing /')
-    return regex(parameter, text, at)
+    return regex(parameter, item, meter)
   }
   const wild = grammar.wildcards === 'all' ? /[*?[\\]/ : /[*?]/
   if (!wild.test(text)) return plain(text, grammar.anchoring)
-  return wildcard(parameter, item, grammar)
+  return wildcard(parameter, item, grammar, meter)
 }
 
 function plain(source: string, anchoring: Anchoring): Pattern {
   const wanted = fold(source)
   const matches =
     anchoring === 'whole' ? (value: string) => fold(value) === wanted : (value: string) => fold(value).includes(wanted)
-  return { source, matches }
+  // V8 compares most texts in a few steps; a text made to hurt takes up to one for every letter, each of half a nanosecond.
+  return { source, steps: 2 + Math.ceil(wanted.length / 32), matches }
 }
 
-function regex(parameter: string, source: string, at: number): Pattern {
+function regex(parameter: string, { text: source, at }: Item, meter: Meter): Pattern {
   const body = source.slice(1, -1)
   if (body === '') throw wrong(parameter, at, 'empty regular expression')
   try {
-    const compiled = RE2JS.compile(body, flags)
-    return { source, matches: (value) => compiled.test(value.normalize('NFC')) }
+    return { source, ...compiled(parameter, at, body, meter) }
   } catch (error) {
     if (!(error instanceof RE2JSException)) throw error
     throw wrong(parameter, at + 1 + offenceIn(body, error), describe(error))
   }
+}
+
+/** Compiled here only to find what is wrong with it; for use when it is needed (expressions.ts). */
+function compiled(parameter: string, at: number, expression: string, meter: Meter): Omit<Pattern, 'source'> {
+  const check = (steps: number): void => {
+    if (steps > meter.left) throw wrong(parameter, at, `more than ${mostSteps} steps with all repetitions written out`)
+  }
+  check(stepsWritten(expression))
+  const steps = RE2JS.compile(expression, flags).programSize()
+  check(steps)
+  meter.left -= steps
+  return { steps, matches: (value) => programOf(expression, steps).match(value.normalize('NFC')).length > 0 }
 }
 
 /** re2js names the offending piece of the pattern; where the piece is the whole pattern, something is missing at its end. */
@@ -132,13 +162,14 @@ function describe(error: RE2JSException): string {
 }
 
 /** A value that equals the pattern letter by letter matches too: `report[1].pdf` finds the file of that name. */
-function wildcard(parameter: string, { text, at }: Item, grammar: Grammar): Pattern {
+function wildcard(parameter: string, { text, at }: Item, grammar: Grammar, meter: Meter): Pattern {
   const source = translate(parameter, text, at, grammar.wildcards === 'all')
-  const compiled = RE2JS.compile(grammar.anchoring === 'whole' ? `^(?:${source})$` : source, flags)
+  const expression = compiled(parameter, at, grammar.anchoring === 'whole' ? `^(?:${source})$` : source, meter)
   const literal = plain(text, grammar.anchoring)
   return {
     source: text,
-    matches: (value) => literal.matches(value) || compiled.test(value.normalize('NFC')),
+    steps: literal.steps + expression.steps,
+    matches: (value) => literal.matches(value) || expression.matches(value),
   }
 }
 

@@ -13,6 +13,7 @@ import type { Release } from '../budget.ts'
 import { type ReadContents, type ReadDeps, memoryFor, namedOnly, readContents, wantsContents } from './contents.ts'
 import type { Unsigned } from './envelope.ts'
 import { type EventFacts, type MessageEvent, readEventFacts } from './events.ts'
+import { judgeAtLength } from './judge.ts'
 import type { Known, Matcher } from './match.ts'
 import type { Memory } from './memory.ts'
 import { type Contents, bodyUrl, messageData } from './message-data.ts'
@@ -91,7 +92,9 @@ export async function composeMessage(deps: PayloadDeps, job: MessageJob): Promis
 
 async function withContents(deps: PayloadDeps, job: MessageJob, facts: EventFacts): Promise<Composed> {
   try {
-    const read = await readContents(deps.reading, job.message, job.webhook, job.matcher.bodySearch)
+    const { bodySearch } = job.matcher
+    const wanted = bodySearch === null ? null : { search: bodySearch, owner: job.webhook.developerId }
+    const read = await readContents(deps.reading, job.message, job.webhook, wanted)
     deps.waits.delete(waitKey(job))
     return await decide(deps, job, facts, read)
   } catch (error) {
@@ -135,12 +138,12 @@ async function decide(
   facts: EventFacts,
   read: ReadContents | null,
 ): Promise<Composed> {
-  const { row, webhook, matcher, message } = job
+  const { row, webhook, message } = job
   if (row.data['undecided'] === true) {
     const event: MessageEvent = { ...facts, kind: row.event ?? 'received' }
     const body = read?.body ?? null
     const known = { ...(body === null ? {} : { body }), ...(await job.thread()), folderName: job.folderName }
-    const judged = matcher.judge(event, message, known)
+    const judged = await judgeAtLength(deps.reading.searches, job, event, message, known)
     const refusal = judged.verdicts.find((verdict) => !verdict.matched)
     if (refusal !== undefined) return { kind: 'skip', reason: `${refusal.filter}: ${refusal.why}` }
   }

@@ -4,6 +4,7 @@
  */
 import { LRUCache } from 'lru-cache'
 import { isAppError } from '../errors.ts'
+import { createGiveWay } from '../give-way.ts'
 import type { Logger } from '../observe/log.ts'
 import { ancestorsOf, threadIds } from '../messages/threads.ts'
 import { pagesOf } from '../store/pages.ts'
@@ -104,15 +105,17 @@ async function eachWebhook(store: Pick<Store, 'webhooks'>, take: (webhook: Webho
 }
 
 /** The outbox rows that these changes make. Pure but for what a target learns of its thread. */
-export function planRows(
+export async function planRows(
   targets: readonly Target[],
   account: AccountRecord,
   changes: readonly { readonly change: ChangeDraft; readonly message: MessageRecord }[],
   folderName: (path: string) => string,
-): OutboxDraft[] {
+): Promise<OutboxDraft[]> {
   const rows: OutboxDraft[] = []
+  const giveWay = createGiveWay()
   for (const { change, message } of changes) {
     for (const target of targets) {
+      await giveWay()
       if (!target.webhook.active) continue
       const known = { ...knownThreads(target, account.id), folderName }
       const { outcome } = target.matcher.judge(change, message, known)

@@ -7,8 +7,10 @@ import type { AccountCommands } from '../accounts/types.ts'
 import { AppError, isAppError } from '../errors.ts'
 import { decodeBody } from '../messages/bodies.ts'
 import { readHeaders } from '../messages/headers.ts'
+import { htmlText } from '../messages/html-text.ts'
 import { decodeTransfer } from '../messages/transfer-encoding.ts'
 import type { AttachmentRecord, BodyPartRecord, MessageRecord } from '../store/records.ts'
+import type { BodySearch } from './match.ts'
 
 export type Mail = Pick<AccountCommands, 'fetchParts' | 'streamPart' | 'fetchHeaders'>
 
@@ -145,14 +147,29 @@ export interface Text {
 
 /** The characters of the first `limit` bytes; those of all bytes are decoded once. */
 export function decoderOf({ part, bytes, whole }: PartRead): (limit: number) => Text {
-  const decode = (some: Buffer, all: boolean): Text => ({
-    text: decodeBody(some, { ...part, encoding: 'binary' }, !all),
-    whole: all,
-  })
+  const decode = (some: Buffer, all: boolean): Text => ({ text: textOf({ part, bytes: some, cut: !all }), whole: all })
   let everything: Text | null = null
   return (limit) => {
     if (limit < bytes.length) return decode(bytes.subarray(0, limit), false)
     everything ??= decode(bytes, whole)
     return everything
   }
+}
+
+/** A text that is searched: bytes with the transfer encoding undone. */
+export interface Hay {
+  readonly part: TextPart
+  readonly bytes: Uint8Array
+  /** They may end within a character. */
+  readonly cut: boolean
+}
+
+function textOf({ part, bytes, cut }: Hay): string {
+  return decodeBody(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length), { ...part, encoding: 'binary' }, cut)
+}
+
+/** Of HTML what is seen. */
+export async function isIn(search: BodySearch, hay: Hay): Promise<boolean> {
+  const text = textOf(hay)
+  return search.matches(hay.part.type === 'text/html' ? await htmlText(text) : text)
 }

@@ -8,6 +8,9 @@ import type {
   WebhookFilters,
   WebhookRecord,
 } from '../store/records.ts'
+import type { Asking } from './judge.ts'
+
+export type { Asking }
 
 /** What `explain` tells besides the filters: what was when the event came. */
 export type Circumstance = 'event' | 'created' | 'active' | 'edited' | 'delivery'
@@ -109,13 +112,13 @@ export interface Webhooks extends ChangeListener {
    */
   resend(row: OutboxRecord): Promise<number>
   /** The last `limit` stored messages of the account, each with every filter's word. */
-  dryRun(webhook: WebhookRecord, account: AccountRecord, limit: number): Promise<DryRunRow[]>
+  dryRun(webhook: WebhookRecord, account: AccountRecord, limit: number, asking: Asking): Promise<DryRunRow[]>
   /** The same over all email accounts that the webhook covers, or those of one user: the last `limit` messages of all together. */
-  dryRunAll(webhook: WebhookRecord, userId: string | null, limit: number): Promise<CoveredRow[]>
+  dryRunAll(webhook: WebhookRecord, userId: string | null, limit: number, asking: Asking): Promise<CoveredRow[]>
   /** The messages of this name (a Message-ID or a hosted id) in the email accounts that the webhook covers. */
   findMessages(webhook: WebhookRecord, reference: string): Promise<MessageRecord[]>
   /** Why this message was or was not sent: told from what was recorded when it came. */
-  explain(webhook: WebhookRecord, account: AccountRecord, message: MessageRecord): Promise<Explanation>
+  explain(webhook: WebhookRecord, account: AccountRecord, message: MessageRecord, asking: Asking): Promise<Explanation>
   /** A user or account was added, edited or removed: caches of targets are dropped. */
   forget(userId: string): void
   /** Live changes as they are stored, for the event stream. Answers the way to stop listening. */

@@ -23,7 +23,7 @@ import {
   redeliveryView,
   secretAnswer,
 } from './schema.ts'
-import { findWebhook, hookPath, levels, type Level } from './scope.ts'
+import { askingOf, findWebhook, hookPath, levels, type Level } from './scope.ts'
 
 function list({ base, tag }: Level): Route {
   return defineRoute({
@@ -209,10 +209,10 @@ async function dryRunRows(call: Call, webhook: WebhookRecord, query: DryRunQuery
   if (label !== '') {
     if (userId === null) throw badParameter('label', 'name its user as well, with user_id')
     const { account } = await findAccount(call, userId, label)
-    return (await webhooks.dryRun(webhook, account, limit)).map((row) => ({ ...row, account }))
+    return (await webhooks.dryRun(webhook, account, limit, askingOf(call))).map((row) => ({ ...row, account }))
   }
   if (userId !== null) await findUser(call, userId)
-  return webhooks.dryRunAll(webhook, userId, limit)
+  return webhooks.dryRunAll(webhook, userId, limit, askingOf(call))
 }
 
 export const deliveryRoutes: readonly Route[] = levels.flatMap((level) => [

@@ -8,6 +8,7 @@ import { delimiter } from '../folders/schema.ts'
 import { seconds } from '../urls.ts'
 import { presentDelivery } from './present.ts'
 import { explainAnswer } from './schema.ts'
+import { askingOf } from './scope.ts'
 
 const account = '/lite/users/{id}/email_accounts/{label}'
 
@@ -77,7 +78,7 @@ async function presentExplanation(
   message: MessageRecord,
 ): Promise<z.input<typeof explainAnswer>> {
   const { store, webhooks } = call.engine
-  const told = await webhooks.explain(webhook, mailbox.account, message)
+  const told = await webhooks.explain(webhook, mailbox.account, message, askingOf(call))
   const folderName = folderNamer(await store.folders.list(mailbox.account.id))
   return {
     message_id: message.id,

@@ -1,6 +1,6 @@
 /** The two levels of webhooks, user and application: the same routes under two paths. */
 import { z } from 'zod'
-import { notFound, type UserRecord, type WebhookRecord } from '../../../engine/index.ts'
+import { notFound, type Asking, type UserRecord, type WebhookRecord } from '../../../engine/index.ts'
 import type { Call } from '../../route.ts'
 import { findUser } from '../find.ts'
 
@@ -30,4 +30,17 @@ export async function findWebhook(call: Call, path: z.output<typeof hookPath>): 
   const own = webhook !== null && webhook.developerId === call.developer.id && webhook.userId === (user?.id ?? null)
   if (!own) throw notFound('webhook', path.webhook_id)
   return webhook
+}
+
+/** Where the answer needs mail from a mail server, the call counts as one to the mail servers of that user; once. */
+export function askingOf(call: Call): Asking {
+  const counted = new Set<string>()
+  return {
+    signal: call.signal,
+    reads(userId) {
+      if (counted.has(userId)) return
+      counted.add(userId)
+      call.touchesImap({ id: userId })
+    },
+  }
 }

@@ -27,7 +27,7 @@ async function open(t: TestContext, wrap: (real: AccountStore) => Partial<Accoun
   const told: OutboxRecord[] = []
   const channelId = urlChannelId(account.developerId, 'https://x.example/status')
   const listener: ChangeListener = {
-    plan: () => [],
+    plan: () => Promise.resolve([]),
     planStatus: (of, { version }) =>
       Promise.resolve([
         outboxRecord(

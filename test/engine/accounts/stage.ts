@@ -119,7 +119,7 @@ function recordingListener(): RecordingListener {
     initialSyncs: 0,
     plan(_account, planned, folderName) {
       names.push(...planned.map(({ change }) => folderName(change.path)))
-      return []
+      return Promise.resolve([])
     },
     stored: (_account, _outbox, told) => void changes.push(...told),
     planStatus(_account, { status }) {

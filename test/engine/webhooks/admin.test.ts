@@ -8,7 +8,7 @@ import type { WebhookInput } from '../../../engine/webhooks/types.ts'
 import { bodySignatureValid, standardSignatureValid } from '../../support/receiver.ts'
 import { attachmentRecord } from '../../store/contract/records.ts'
 import { until } from '../../support/until.ts'
-import { apiSecret, arrive, developerId, facts } from './fixture.ts'
+import { apiSecret, arrive, developerId, facts, freely } from './fixture.ts'
 import { account, freshPath, hook, house, nextWing, receiver, user, wing } from './scene.ts'
 
 function subjects(path: string): string[] {
@@ -191,7 +191,7 @@ suite('webhooks as developers see them', () => {
     ])
     for (const [index, message] of messages.entries())
       house.mail.bodies.set(message.id, { '1': index === 0 ? 'Gold!' : 'sand' })
-    const rows = await wing.webhooks.dryRun(webhook, account, 10)
+    const rows = await wing.webhooks.dryRun(webhook, account, 10, freely)
     const matched = new Map(rows.map((row) => [row.message.emailMessageId, row.matched]))
     assert.deepEqual(
       matched,
@@ -203,7 +203,7 @@ suite('webhooks as developers see them', () => {
     )
     const [, , third] = messages
     assert.ok(third)
-    const story = await wing.webhooks.explain(webhook, account, third)
+    const story = await wing.webhooks.explain(webhook, account, third, freely)
     assert.equal(story.changes.length, 1)
     assert.equal(story.deliveries.length, 0)
     assert.equal(story.verdicts.find((one) => one.filter === 'filter_subject')?.matched, false)
@@ -254,7 +254,7 @@ suite('webhooks as developers see them', () => {
         const { rows, messages } = await arrive(house.store, wing.webhooks, account, [
           { facts: made, path: mail.folder },
         ])
-        const dry = await wing.webhooks.dryRun(webhook, account, 100)
+        const dry = await wing.webhooks.dryRun(webhook, account, 100, freely)
         const row = dry.find((one) => one.message.id === messages[0]?.id)
         assert.equal(row?.matched, rows.length > 0, JSON.stringify({ chosen, mail, verdicts: row?.verdicts }))
         await wing.webhooks.remove(webhook)

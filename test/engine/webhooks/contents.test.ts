@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { readContents } from '../../../engine/webhooks/contents.ts'
 import { createPace } from '../../../engine/webhooks/pace.ts'
+import { createSearches } from '../../../engine/webhooks/searches.ts'
 import { compileMatcher } from '../../../engine/webhooks/match.ts'
 import { createTestMail, facts, messageOf } from './fixture.ts'
 
@@ -26,8 +27,17 @@ suite('body_search in HTML', () => {
     const [place] = message.placements
     assert.ok(place)
     const wishes = { includeBody: true, bodyType: null, includeHeader: null }
-    const reading = { mail, pace: createPace(), giveMax: 10_000, searchMax: 10_000, withinMs: 1000 }
-    const { body, contents } = await readContents(reading, message, wishes, matcher.bodySearch)
+    const reading = {
+      mail,
+      pace: createPace(),
+      searches: createSearches(5000, 0),
+      giveMax: 10_000,
+      searchMax: 10_000,
+      withinMs: 1000,
+    }
+    assert.ok(matcher.bodySearch)
+    const wanted = { search: matcher.bodySearch, owner: 'one' }
+    const { body, contents } = await readContents(reading, message, wishes, wanted)
     assert.equal(contents.texts?.[0]?.text, html, 'the callback has the body as it is')
     assert.ok(body)
     const event = { kind: 'received', first: true, ...place } as const

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import type { AccountRecord, MessageRecord } from '../../../engine/store/records.ts'
 import { dryRunAll } from '../../../engine/webhooks/dry-run.ts'
-import { type House, type Wing, arrive, createHouse, developerId, facts } from './fixture.ts'
+import { type House, type Wing, arrive, createHouse, developerId, facts, freely } from './fixture.ts'
 
 suite('the dry run over many accounts', () => {
   let house: House
@@ -33,7 +33,7 @@ suite('the dry run over many accounts', () => {
     const callback = { callbackUrl: 'http://127.0.0.1:9/', filters: { subject: 'm3-' } }
     const webhook = await wing.webhooks.create({ developerId, userId: null, version: 'lite' }, callback)
     for (const limit of [1, 2, 25, 29, 30, 100, 1000]) {
-      const rows = await wing.webhooks.dryRunAll(webhook, null, limit)
+      const rows = await wing.webhooks.dryRunAll(webhook, null, limit, freely)
       assert.deepEqual(
         rows.map(({ message, account }) => [message.id, account.id]),
         all.slice(0, limit).map(({ message, account }) => [message.id, account.id]),
@@ -42,7 +42,7 @@ suite('the dry run over many accounts', () => {
       for (const { message, matched } of rows) assert.equal(matched, message.subject.includes('m3-'))
     }
     const [user] = accounts.map(({ userId }) => userId)
-    const own = await wing.webhooks.dryRunAll(webhook, user ?? assert.fail(), 20)
+    const own = await wing.webhooks.dryRunAll(webhook, user ?? assert.fail(), 20, freely)
     assert.deepEqual(
       own.map(({ message }) => message.id),
       all

@@ -7,7 +7,7 @@ import { activeAt, dated } from '../../../engine/webhooks/timeline.ts'
 import type { Circumstance, WebhookInput } from '../../../engine/webhooks/types.ts'
 import { emptyBatch } from '../../store/contract/mailbox.ts'
 import { until } from '../../support/until.ts'
-import { type House, type Wing, arrive, changeOf, facts } from './fixture.ts'
+import { type House, type Wing, arrive, changeOf, facts, freely } from './fixture.ts'
 import { account, hook, house, receiver, wing } from './scene.ts'
 
 suite('explain', () => {
@@ -39,7 +39,7 @@ suite('explain', () => {
 
   const told = async (webhook: WebhookRecord, message: MessageRecord) => {
     const current = (await house.store.webhooks.get(webhook.id)) ?? webhook
-    const { matched, verdicts } = await wing.webhooks.explain(current, account, message)
+    const { matched, verdicts } = await wing.webhooks.explain(current, account, message, freely)
     const why = (filter: Circumstance) => verdicts.find((one) => one.filter === filter)?.why ?? ''
     const refusals = verdicts.filter((one) => !one.matched).map(({ filter }) => filter)
     return { matched, why, refusals }
@@ -156,7 +156,7 @@ async function tell(
   const applied = await house.store.sync.apply({
     ...emptyBatch(account, folder.id, folder.cursor),
     changes: [change],
-    outbox: wing.webhooks.plan(account, [{ change, message }], (path) => path),
+    outbox: await wing.webhooks.plan(account, [{ change, message }], (path) => path),
   })
   wing.webhooks.stored(account.id, applied.outbox, applied.changes)
 }

@@ -19,7 +19,7 @@ import type {
 import { freshCursor } from '../../../engine/store/rows.ts'
 import { createWebhooks } from '../../../engine/webhooks/index.ts'
 import type { Mail } from '../../../engine/webhooks/texts.ts'
-import type { Webhooks } from '../../../engine/webhooks/types.ts'
+import type { Asking, Webhooks } from '../../../engine/webhooks/types.ts'
 import { accountRecord, userRecord } from '../../support/records.ts'
 import { openTestStore } from '../../support/test-store.ts'
 import { type Arrival, changeOf, messageOf } from './arrival.ts'
@@ -28,6 +28,9 @@ export { changeOf, facts, messageOf, type Arrival } from './arrival.ts'
 
 export const apiSecret = 'developer-secret-0123456789'
 export const developerId = newId()
+
+/** A question that nobody gives up, and that may read what it likes. */
+export const freely: Asking = { signal: new AbortController().signal, reads: () => undefined }
 
 /** Fast retries, no jitter, loopback allowed. */
 export const quick: Record<string, string> = {
@@ -215,7 +218,7 @@ export async function arrive(
     vanishedAt: 0,
     told: [],
     changes: webhooks === null ? [] : planned.map(({ change }) => change),
-    outbox: webhooks?.plan(account, planned, (path) => path) ?? [],
+    outbox: (await webhooks?.plan(account, planned, (path) => path)) ?? [],
     contacts: [],
     counts: null,
   })

@@ -4,7 +4,7 @@ import { suite, test } from 'node:test'
 import { folderName, folderNamer } from '../../../engine/messages/folder-names.ts'
 import { changeId } from '../../../engine/store/ids.ts'
 import { until } from '../../support/until.ts'
-import { arrive, changeOf, developerId, facts } from './fixture.ts'
+import { arrive, changeOf, developerId, facts, freely } from './fixture.ts'
 import { account, house, receiver, user, wing } from './scene.ts'
 
 suite('names of folders', () => {
@@ -57,7 +57,11 @@ suite('callbacks of a server with another delimiter', () => {
       )
       const id = changeId(account.id, message.placements[0].folderId, '1', 1, 'added', 0)
       const change = changeOf(account, message, arrival, id)
-      const planned = wing.webhooks.plan(account, [{ change, message }], folderNamer([{ path: server, delimiter }]))
+      const planned = await wing.webhooks.plan(
+        account,
+        [{ change, message }],
+        folderNamer([{ path: server, delimiter }]),
+      )
       assert.equal(planned.length, 1, 'the filter takes the name')
       wing.webhooks.stored(account.id, await house.store.outbox.enqueue(planned), [])
       const [request] = await until('the callback', () => (receiver.at(path).length > 0 ? receiver.at(path) : null))
@@ -67,7 +71,7 @@ suite('callbacks of a server with another delimiter', () => {
         data.sources.map(({ folder }) => folder),
         ['Work/2024'],
       )
-      const [dry] = await wing.webhooks.dryRun(webhook, account, 1)
+      const [dry] = await wing.webhooks.dryRun(webhook, account, 1, freely)
       assert.equal(
         dry?.verdicts.find(({ filter }) => filter === 'filter_folder_added')?.why,
         '"Work/2024" matches Work/2024',

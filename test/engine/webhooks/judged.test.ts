@@ -8,7 +8,7 @@ import type { MessageFacts, WebhookFilters } from '../../../engine/store/records
 import { emptyBatch } from '../../store/contract/mailbox.ts'
 import { attachmentRecord } from '../../store/contract/records.ts'
 import { until } from '../../support/until.ts'
-import { arrive, changeOf, facts } from './fixture.ts'
+import { arrive, changeOf, facts, freely } from './fixture.ts'
 import { account, hook, house, wing } from './scene.ts'
 
 const words = fc.constantFrom('alpha', 'beta', 'gamma')
@@ -106,7 +106,7 @@ suite('arrival, dry run and explain', () => {
         const id = changeId(account.id, `p${count}`, '1', 1, 'added', 0)
         const kind = mail.removed ? ('folder_removed' as const) : ('received' as const)
         const change = changeOf(account, message, { ...arrival, kind, first: !mail.removed }, id)
-        const planned = wing.webhooks.plan(account, [{ change, message }], (path) => path)
+        const planned = await wing.webhooks.plan(account, [{ change, message }], (path) => path)
         const applied = await house.store.sync.apply({
           ...(await batchOf(mail.folder)),
           changes: [change],
@@ -117,8 +117,10 @@ suite('arrival, dry run and explain', () => {
         outcomes[sent ? 'sent' : 'not'] += 1
 
         const story = JSON.stringify({ filters, mail })
-        const dry = (await wing.webhooks.dryRun(webhook, account, 1)).find((row) => row.message.id === message.id)
-        const told = await wing.webhooks.explain(webhook, account, message)
+        const dry = (await wing.webhooks.dryRun(webhook, account, 1, freely)).find(
+          (row) => row.message.id === message.id,
+        )
+        const told = await wing.webhooks.explain(webhook, account, message, freely)
         assert.equal(told.matched, sent, `${story} ${JSON.stringify(told.verdicts)}`)
         assert.equal(
           told.verdicts.every(({ matched }) => matched),
@@ -144,8 +146,8 @@ suite('arrival, dry run and explain', () => {
     const id = changeId(account.id, 'flags', '1', 1, 'flags', 1)
     const change = changeOf(account, message, { facts: message, kind: 'flags_changed', first: false }, id)
     await house.store.sync.apply({ ...(await batchOf('INBOX')), changes: [change] })
-    const [dry] = await wing.webhooks.dryRun(webhook, account, 10)
-    const told = await wing.webhooks.explain(webhook, account, message)
+    const [dry] = await wing.webhooks.dryRun(webhook, account, 10, freely)
+    const told = await wing.webhooks.explain(webhook, account, message, freely)
     assert.equal(told.changes.length, 1)
     assert.equal(told.matched, false)
     assert.equal(told.verdicts.find(({ filter }) => filter === 'receive_all_changes')?.matched, false)
@@ -186,7 +188,7 @@ suite('a thread by a Message-ID', () => {
     assert.equal(await wasSent(webhook.id), true)
     const [message] = messages
     assert.ok(message)
-    const told = await wing.webhooks.explain(webhook, account, message)
+    const told = await wing.webhooks.explain(webhook, account, message, freely)
     assert.equal(told.deliveries.filter(({ state }) => state === 'delivered').length, 1)
   })
 })

@@ -9,6 +9,7 @@ import { readConfig } from '../../../engine/config.ts'
 import { createHttpClient } from '../../../engine/net/http.ts'
 import { compileMatcher } from '../../../engine/webhooks/match.ts'
 import { createPace } from '../../../engine/webhooks/pace.ts'
+import { createSearches } from '../../../engine/webhooks/searches.ts'
 import { createMemory, type Memory } from '../../../engine/webhooks/memory.ts'
 import { composeMessage, createBodyWaits, type Composed } from '../../../engine/webhooks/payload.ts'
 import type { OutboxResult } from '../../../engine/store/port.ts'
@@ -73,7 +74,14 @@ suite('memory for bodies', () => {
 /** What composes callbacks of one account, whose mail is in memory; nothing is sent. */
 function stage(memory: Memory) {
   const mail = createTestMail()
-  const reading = { mail, pace: createPace(), giveMax: 5 * mib, searchMax: 16 * mib, withinMs: 1000 }
+  const reading = {
+    mail,
+    pace: createPace(),
+    searches: createSearches(5000, 0),
+    giveMax: 5 * mib,
+    searchMax: 16 * mib,
+    withinMs: 1000,
+  }
   const deps = { reading, memory, baseUrl: () => '', now: () => Date.now(), waits: createBodyWaits() }
   const account = accountRecord(userRecord(newId()))
   return {

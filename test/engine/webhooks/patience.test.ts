@@ -6,6 +6,7 @@ import { newId } from '../../../engine/store/ids.ts'
 import type { WebhookRecord } from '../../../engine/store/records.ts'
 import { compileMatcher } from '../../../engine/webhooks/match.ts'
 import { createPace } from '../../../engine/webhooks/pace.ts'
+import { createSearches } from '../../../engine/webhooks/searches.ts'
 import { createMemory } from '../../../engine/webhooks/memory.ts'
 import { type Composed, composeMessage, createBodyWaits } from '../../../engine/webhooks/payload.ts'
 import { outboxRecord, webhookRecord } from '../../store/contract/records.ts'
@@ -20,7 +21,14 @@ function stage(patch: Partial<WebhookRecord>) {
   const account = accountRecord(userRecord(webhook.developerId))
   const matcher = compileMatcher(webhook)
   let now = epochStart
-  const reading = { mail, pace: createPace(), giveMax: 100_000, searchMax: 100_000, withinMs: 1000 }
+  const reading = {
+    mail,
+    pace: createPace(),
+    searches: createSearches(5000, 0),
+    giveMax: 100_000,
+    searchMax: 100_000,
+    withinMs: 1000,
+  }
   const deps = { reading, memory: createMemory(), baseUrl: () => '', now: () => now, waits: createBodyWaits() }
   const compose = (name: string): Promise<Composed> => {
     const message = messageOf(account, { facts: facts(name) }, 1, null)

@@ -2,7 +2,9 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { isAppError } from '../../../engine/errors.ts'
-import { compilePatterns, type Grammar } from '../../../engine/webhooks/patterns.ts'
+import { RE2JS } from 're2js'
+import { expressionFlags, stepsWritten } from '../../../engine/webhooks/expressions.ts'
+import { compilePatterns, costOf, type Grammar } from '../../../engine/webhooks/patterns.ts'
 
 const list: Grammar = { list: true, wildcards: 'all', anchoring: 'whole' }
 const one: Grammar = { list: false, wildcards: 'all', anchoring: 'whole' }
@@ -164,5 +166,39 @@ suite('regular expressions', () => {
     wrongAt(4, /./, one, '/ab(?=x)/')
     wrongAt(5, /missing/, one, '/ab(/')
     wrongAt(8, /missing/, list, 'x, /ab(/')
+  })
+})
+
+suite('how long filters may take', () => {
+  test('repetitions are counted before they are compiled, in one pass', () => {
+    const sources = [
+      'a', 'a{1000}', 'a{2,}', 'a{3,7}b', '(a{30}){30}', '((a{10}){10}){10}x', '(?:ab|c){20}', '[[:alpha:]]{3}', '[]a]{4}', '[^]]{5}',
+      '\\x{1000}', '\\p{Lu}{40}', '\\{3}', '[{9}]', '(a[)]{4}){5}', '(?P<x>a){20}', '\\b[A-Z0-9._%+-]+@[A-Z0-9.-]+\\.[A-Z]{2,4}\\b',
+    ] // prettier-ignore
+    for (const source of sources) {
+      const [written, real] = [stepsWritten(source), RE2JS.compile(source, expressionFlags).programSize()]
+      assert(written <= 2 * real + 10 && real <= 3 * written + 10, `${source}: ${written} counted, ${real} compiled`)
+    }
+  })
+
+  test('more than 10,000 steps of all items together are refused, with the place of the item', () => {
+    const half = `/a{1000}b{1000}c{1000}d{1000}e{900}/`
+    assert.equal(compilePatterns('filter_x', `${half}, ${half}`, list).length, 2)
+    wrongAt(half.length * 2 + 5, /more than 10000 steps/, list, `${half}, ${half}, /f{300}/`)
+    wrongAt(1, /more than 10000 steps/, one, `/${'(ab|cd|ef){166}'.repeat(100)}/`)
+    const most = [list, one].map((grammar) => compilePatterns('filter_x', '?,'.repeat(999) + '?', grammar).length)
+    assert.deepEqual(most, [1000, 1])
+  })
+
+  test('what it costs follows the values, the patterns and their length', () => {
+    const cost = (text: string, count: number): number =>
+      costOf(
+        compilePatterns('filter_x', text, list),
+        Array.from({ length: count }, () => 'someone@example.com'),
+      )
+    assert(cost('a@example.com', 5000) < 600_000, 'an address among thousands is nothing')
+    assert(cost('*@example.com,*@example.net', 100) < 600_000)
+    assert(cost(Array.from({ length: 263 }, () => '*abcdx').join(','), 5000) > 100_000_000)
+    assert.equal(cost('*a*', 20), 20 * cost('*a*', 1))
   })
 })

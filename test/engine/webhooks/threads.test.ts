@@ -4,7 +4,7 @@ import { suite, test } from 'node:test'
 import { threadIdOf } from '../../../engine/messages/threads.ts'
 import type { MessageFacts } from '../../../engine/store/records.ts'
 import { until } from '../../support/until.ts'
-import { arrive, facts } from './fixture.ts'
+import { arrive, facts, freely } from './fixture.ts'
 import { account, hook, house, wing } from './scene.ts'
 
 suite('a thread whose replies leave References out', () => {
@@ -28,7 +28,7 @@ suite('a thread whose replies leave References out', () => {
     })
     const delivered = rows.filter(({ state }) => state === 'delivered').map(({ messageId }) => messageId ?? '')
     const messages = await house.store.messages.byIds(account.id, delivered)
-    const dry = await wing.webhooks.dryRun(webhook, account, 20)
+    const dry = await wing.webhooks.dryRun(webhook, account, 20, freely)
     const matching = new Set(dry.filter(({ matched }) => matched).map(({ message }) => message.id))
     for (const { id } of messages) assert.ok(matching.has(id), 'what matched on arrival matches in the dry run')
     return messages.map(({ emailMessageId }) => (emailMessageId ?? '').replace('@example.com', '')).sort()

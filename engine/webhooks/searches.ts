@@ -1,0 +1,201 @@
+/**
+ * Searches that may take long run in threads of their own, so that nobody else waits for them: at most two, started when they are
+ * needed and ended when they are idle. Each search has a deadline and each thread its memory; past one of them the thread is ended,
+ * and the search says so. One owner (a developer) has one search under way at a time, and the owners take turns: whoever searches
+ * without end holds up nobody but himself.
+ */
+import { setFlagsFromString } from 'node:v8'
+import { Worker } from 'node:worker_threads'
+import { AppError } from '../errors.ts'
+import type { Answers, Task } from './search-worker.ts'
+
+export interface Searches {
+  /**
+   * The answer and how long it took, or why there is none. Waits for its turn, which does not count. Rejects with `shutting_down`
+   * after `close`. The bytes of a text are given away.
+   */
+  run<K extends Task['kind']>(
+    owner: string,
+    task: Extract<Task, { kind: K }>,
+    withinMs?: number,
+  ): Promise<Found<Answers[K]>>
+  /** For one message and webhook. */
+  readonly withinMs: number
+  close(): Promise<void>
+}
+
+export type Found<T> =
+  | { readonly kind: 'found'; readonly answer: T; readonly tookMs: number }
+  | { readonly kind: 'ended'; readonly why: string }
+
+interface Job {
+  readonly task: Task
+  readonly withinMs: number
+  readonly resolve: (found: Found<Answers[Task['kind']]>) => void
+  readonly reject: (error: unknown) => void
+}
+
+interface State {
+  readonly withinMs: number
+  readonly heapMb: number
+  /** In the order of their turns; those whose search is under way are not in it. */
+  readonly waiting: Map<string, Job[]>
+  readonly busy: Set<string>
+  /** Each with the timer that ends it. */
+  readonly idle: Map<Worker, NodeJS.Timeout>
+  readonly threads: Set<Worker>
+  underWay: number
+  closed: boolean
+}
+
+const mostThreads = 2
+const idleMs = 30_000
+const startMs = 30_000
+const mib = 1_048_576
+
+const setting = 'MAILROOM_FILTER_TIMEOUT'
+
+/** `textBytes`: of the largest text. */
+export function createSearches(withinMs: number, textBytes: number): Searches {
+  // As characters, composed, in lower case, and of HTML in pieces.
+  const heapMb = 64 + Math.ceil((12 * textBytes) / mib)
+  const state: State = {
+    withinMs,
+    heapMb,
+    waiting: new Map(),
+    busy: new Set(),
+    idle: new Map(),
+    threads: new Set(),
+    underWay: 0,
+    closed: false,
+  }
+  return {
+    withinMs,
+    run: (owner, task, within = withinMs) =>
+      new Promise((resolve, reject) => {
+        const job: Job = { task, withinMs: within, resolve: resolve as Job['resolve'], reject }
+        if (state.closed) reject(shuttingDown())
+        else enqueue(state, owner, job)
+      }),
+    async close() {
+      state.closed = true
+      for (const job of [...state.waiting.values()].flat()) job.reject(shuttingDown())
+      state.waiting.clear()
+      await Promise.all([...state.threads].map((thread) => thread.terminate()))
+    },
+  }
+}
+
+function shuttingDown(): AppError {
+  return new AppError('shutting_down', 'no more searches are begun')
+}
+
+function enqueue(state: State, owner: string, job: Job): void {
+  const jobs = state.waiting.get(owner)
+  if (jobs === undefined) state.waiting.set(owner, [job])
+  else jobs.push(job)
+  pump(state)
+}
+
+function pump(state: State): void {
+  for (const [owner, jobs] of state.waiting) {
+    if (state.underWay >= mostThreads) return
+    if (state.busy.has(owner)) continue
+    state.waiting.delete(owner)
+    const [job, ...others] = jobs
+    if (job === undefined) continue
+    if (others.length > 0) state.waiting.set(owner, others)
+    state.underWay += 1
+    state.busy.add(owner)
+    void play(state, job).finally(() => {
+      state.underWay -= 1
+      state.busy.delete(owner)
+      pump(state)
+    })
+  }
+}
+
+/** Never rejects. */
+async function play(state: State, job: Job): Promise<void> {
+  try {
+    job.resolve(await search(state, job))
+  } catch (error) {
+    job.reject(state.closed ? shuttingDown() : error)
+  }
+}
+
+async function search(state: State, { task, withinMs }: Job): Promise<Found<Answers[Task['kind']]>> {
+  const thread = takeIdle(state) ?? (await start(state))
+  const late = AbortSignal.timeout(Math.ceil(withinMs))
+  const began = performance.now()
+  try {
+    const answered = nextMessage(thread, late)
+    thread.postMessage(task, task.kind === 'text' ? [task.bytes.buffer as ArrayBuffer] : [])
+    const answer = (await answered) as Answers[Task['kind']]
+    rest(state, thread)
+    return { kind: 'found', answer, tookMs: performance.now() - began }
+  } catch (error) {
+    await thread.terminate()
+    if (late.aborted) return { kind: 'ended', why: `took longer than ${state.withinMs / 1000} s (${setting})` }
+    if (isOutOfMemory(error)) return { kind: 'ended', why: `took more than ${state.heapMb} MiB of memory` }
+    throw error
+  }
+}
+
+function isOutOfMemory(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'ERR_WORKER_OUT_OF_MEMORY'
+}
+
+async function start({ threads, idle, heapMb }: State): Promise<Worker> {
+  // The flag of the start script would be stronger than the limit of the thread; for this thread it has had its effect.
+  setFlagsFromString('--max-old-space-size=0')
+  const thread = new Worker(new URL('search-worker.ts', import.meta.url), {
+    name: 'search',
+    env: {},
+    resourceLimits: { maxOldGenerationSizeMb: heapMb, maxYoungGenerationSizeMb: 16 },
+  })
+  threads.add(thread)
+  thread.once('exit', () => {
+    threads.delete(thread)
+    clearTimeout(idle.get(thread))
+    idle.delete(thread)
+  })
+  // Of an idle thread nobody hears it: its end is enough.
+  thread.on('error', () => undefined)
+  const late = AbortSignal.timeout(startMs)
+  try {
+    await nextMessage(thread, late)
+    return thread
+  } catch (error) {
+    await thread.terminate()
+    throw late.aborted ? new AppError('timeout', 'the thread for searches did not start in time') : error
+  }
+}
+
+/** Rejects when the thread ends without one, and when the signal aborts. */
+function nextMessage(thread: Worker, signal: AbortSignal): Promise<unknown> {
+  const { promise, resolve, reject } = Promise.withResolvers<unknown>()
+  const abort = (): void => reject(signal.reason as Error)
+  const exit = (): void => reject(new Error('the thread for searches has ended'))
+  thread.once('message', resolve).once('error', reject).once('exit', exit)
+  signal.addEventListener('abort', abort, { once: true })
+  return promise.finally(() => {
+    thread.off('message', resolve).off('error', reject).off('exit', exit)
+    signal.removeEventListener('abort', abort)
+  })
+}
+
+/** Kept for a while: a start takes a tenth of a second. */
+function rest({ idle }: State, thread: Worker): void {
+  thread.unref()
+  idle.set(thread, setTimeout(() => void thread.terminate(), idleMs).unref())
+}
+
+function takeIdle({ idle }: State): Worker | null {
+  const [last] = [...idle].at(-1) ?? []
+  if (last === undefined) return null
+  clearTimeout(idle.get(last))
+  idle.delete(last)
+  last.ref()
+  return last
+}
