@@ -156,7 +156,8 @@ export interface Session {
   readonly closed: boolean
   /** Events of the selected mailbox; one listener. */
   listen(listener: (event: SessionEvent) => void): void
-  list(options: { readonly status: boolean }): Promise<ListedMailbox[]>
+  /** Rejects with `protocol` when there are more than `most` (10,000). */
+  list(options: { readonly status: boolean; readonly most?: number }): Promise<ListedMailbox[]>
   /** `not_found` when it does not exist, `server_refused` when it cannot be selected. Selecting the selected one again costs nothing unless `refresh`. */
   select(path: string, options?: { readonly refresh?: boolean }): Promise<SelectedMailbox>
   status(path: string): Promise<MailboxStatus>

@@ -1,6 +1,7 @@
 /** Those who share the process with an attacker: a health check, and a developer who lists. What they wait is what an attack costs. */
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Service } from '../support/service.ts'
 
 export interface Waits {
@@ -30,8 +31,8 @@ export function processorMs({ pid }: Service): number {
   return (Number(fields[11]) + Number(fields[12])) * 10
 }
 
-/** Asks both again and again until the attack is over; each must be answered 200. */
-export async function beside(service: Service, attack: () => Promise<unknown>): Promise<Waits> {
+/** Asks both again and again, `pauseMs` apart, until the attack is over; each must be answered 200. */
+export async function beside(service: Service, attack: () => Promise<unknown>, pauseMs = 0): Promise<Waits> {
   let over = false
   const longest = async (ask: () => Promise<unknown>): Promise<number> => {
     let most = 0
@@ -39,6 +40,7 @@ export async function beside(service: Service, attack: () => Promise<unknown>): 
       const started = performance.now()
       await ask()
       most = Math.max(most, performance.now() - started)
+      if (pauseMs > 0) await sleep(pauseMs)
     } while (!over)
     return most
   }

@@ -8,6 +8,8 @@ import { ImapFlow, type ImapResponse } from 'imapflow'
 import type { LookupFunction, Socket } from 'node:net'
 import type { CheckedAddress } from '../../net/address.ts'
 import type { SessionOptions } from '../session-types.ts'
+import type { Allowance } from './frames.ts'
+import { takeIn, type Streamer } from './intake.ts'
 import { secretMask } from './mask.ts'
 
 /** What a command's line is made of. */
@@ -25,6 +27,7 @@ export type Untagged = (response: ImapResponse) => void | Promise<void>
 
 interface ExecOptions {
   readonly untagged?: Readonly<Record<string, Untagged>>
+  readonly allowance?: Allowance
   readonly onPlusTag?: () => void | Promise<void>
 }
 
@@ -45,7 +48,8 @@ export interface Wire {
   readonly untaggedHandlers: Record<string, Untagged | null>
   readonly byeReason?: string
   readonly greetingReceived?: boolean
-  readonly streamer: { readonly readBytesCounter: number }
+  readonly streamer: Streamer
+  getUntaggedHandler(command: string, attributes: ImapResponse['attributes']): Untagged | undefined
   readonly socket: Socket | null
   commands: Map<string, Command>
   throttleWait: (ms: number) => Promise<boolean>
@@ -53,10 +57,6 @@ export interface Wire {
 
 type Command = (connection: Wire & { readonly state: number }, ...rest: readonly unknown[]) => Promise<unknown>
 
-/** Larger than any section we ask for at once; a server that ignores the partial range is cut off here. */
-const largestLiteral = 128 * 1024 * 1024
-/** A UID SEARCH over a million messages is 8 MB in one line. */
-const longestLine = 16 * 1024 * 1024
 /** Deadlines are ours: imapflow's own inactivity timer is set beyond them. */
 const never = 2 ** 31 - 1
 
@@ -139,6 +139,7 @@ export function createWire(
   onForeign: OnForeign,
 ): Wire {
   const { auth } = options
+  const logger = loggerFor(options, onUnparsed, onForeign)
   const client = new ImapFlow({
     host: options.server,
     port: options.port,
@@ -150,7 +151,7 @@ export function createWire(
       ...('password' in auth ? { pass: auth.password } : { accessToken: auth.accessToken }),
     },
     clientInfo: { name: 'Mailroom', version: '1', vendor: '', 'support-url': '' },
-    logger: loggerFor(options, onUnparsed, onForeign),
+    logger,
     tls: { lookup: pinned(addresses) },
     connectionTimeout: options.connectTimeoutMs,
     greetingTimeout: options.connectTimeoutMs,
@@ -159,11 +160,14 @@ export function createWire(
     disableAutoEnable: true,
     disableCompression: true,
     disableIMAP4rev2: true,
-    maxLiteralSize: largestLiteral,
-    maxLineLength: longestLine,
-    maxResponseSize: largestLiteral + longestLine,
   })
   const wire = client as unknown as Wire
+  const exec = wire.exec.bind(wire)
+  const begin = takeIn(wire, (msg) => logger.debug({ src: 's', msg }))
+  wire.exec = (command, attributes, sent = {}) => {
+    begin(sent.allowance ?? {})
+    return exec(command, attributes, sent)
+  }
   wire.commands = withIdAfterLogin(wire.commands)
   // imapflow would sit out a server's back-off, minutes long, with its reader parked. We answer `throttled` at once.
   wire.throttleWait = () => Promise.resolve(false)

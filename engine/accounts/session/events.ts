@@ -3,6 +3,7 @@ import type { SessionEvent } from '../session-types.ts'
 import type { Wire } from './client.ts'
 import type { Facts } from './facts.ts'
 import { readFetch, type FetchItems } from './fetched.ts'
+import { countOf } from './sets.ts'
 import { sequence, statusText, text, type StatusText } from './tokens.ts'
 
 export interface Events {
@@ -12,22 +13,6 @@ export interface Events {
   flagsTold(items: FetchItems): void
   /** Told of every message that leaves the open mailbox; answers how to stop being told. */
   onExpunge(listener: () => void): () => void
-}
-
-/** A VANISHED that names more than this says "read anew" just as well. */
-const mostVanished = 100_000
-
-function* expand(set: string): Generator<number> {
-  let count = 0
-  for (const part of set.split(',')) {
-    const match = /^(\d{1,10})(?::(\d{1,10}))?$/.exec(part)
-    if (!match) continue
-    const [from, to] = [Number(match[1]), Number(match[2] ?? match[1])]
-    for (let uid = Math.min(from, to); uid <= Math.max(from, to) && count < mostVanished; uid += 1) {
-      count += 1
-      yield uid
-    }
-  }
 }
 
 export function createEvents(facts: Facts): Events {
@@ -54,6 +39,11 @@ export function createEvents(facts: Facts): Events {
   }
 }
 
+/** Of `3:5,9`; 0 when it is no such set. */
+function vanishedCount(set: string): number {
+  return /^\d{1,10}(?::\d{1,10})?(?:,\d{1,10}(?::\d{1,10})?)*$/.test(set) ? countOf(set, null) : 0
+}
+
 /** Takes over imapflow's handlers: after the login nothing but this speaks for the server. */
 export function installHandlers(wire: Wire, facts: Facts, events: Events, onBye: (said: StatusText) => void): void {
   const handlers = wire.untaggedHandlers
@@ -70,13 +60,12 @@ export function installHandlers(wire: Wire, facts: Facts, events: Events, onBye:
     facts.count(Math.max(0, facts.selected.exists - 1))
     events.emit({ type: 'expunge', uid: null })
   }
+  // However many it names: one fact. Nobody asks for EARLIER, which QRESYNC would tell.
   handlers['VANISHED'] = ({ attributes = [] }) => {
-    const earlier = Array.isArray(attributes[0])
-    for (const uid of expand(text(attributes[earlier ? 1 : 0]) ?? '')) {
-      if (!facts.selected) return
-      if (!earlier) facts.count(Math.max(0, facts.selected.exists - 1))
-      events.emit({ type: 'expunge', uid })
-    }
+    const gone = vanishedCount(text(attributes[0]) ?? '')
+    if (gone === 0 || !facts.selected) return
+    facts.count(Math.max(0, facts.selected.exists - gone))
+    events.emit({ type: 'expunge', uid: null })
   }
   handlers['FETCH'] = (response) => events.flagsTold(readFetch(response))
   handlers['BYE'] = (response) => onBye(statusText(response))

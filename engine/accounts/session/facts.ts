@@ -2,7 +2,7 @@
 import type { SelectedMailbox, SessionCapabilities } from '../session-types.ts'
 
 /** Optional parts of commands that a server may answer with BAD although it advertises them. */
-export type Optional = 'modseq' | 'identity' | 'listReturn'
+export type Optional = 'modseq' | 'identity' | 'listReturn' | 'esearch'
 
 export interface Facts {
   offers(capability: string): boolean

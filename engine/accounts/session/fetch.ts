@@ -2,10 +2,11 @@
 import { isAppError } from '../../errors.ts'
 import { indexedHeaders, type FetchedMessage } from '../session-types.ts'
 import { readBodyStructure } from './body.ts'
-import type { Argument } from './client.ts'
+import type { Argument, Untagged } from './client.ts'
 import type { Events } from './events.ts'
 import type { Facts } from './facts.ts'
 import { readFetch, type FetchItems } from './fetched.ts'
+import { fetches, type Allowance } from './frames.ts'
 import type { Line, Send } from './line.ts'
 import { createPipe, type Pipe } from './pipe.ts'
 import { inSet, singleUid, splitSet, toSet } from './sets.ts'
@@ -25,8 +26,14 @@ export interface FetcherDeps {
   readonly line: Line
   readonly facts: Facts
   readonly events: Events
-  /** Lines of the server that could not be parsed since the last call. */
-  readonly takeUnparsed: () => string[]
+  readonly unparsed: Unparsed
+}
+
+/** FETCH responses that could not be read. */
+export interface Unparsed {
+  add(line: string): void
+  /** Their UIDs since the last call; 0 = one that hides its own. */
+  take(): number[]
 }
 
 const atom = (value: string): Argument => ({ type: 'ATOM', value })
@@ -36,6 +43,12 @@ const headerItem: Argument = {
   value: 'BODY.PEEK',
   section: [atom('HEADER.FIELDS'), indexedHeaders.map(atom)],
 }
+
+/** Of more header fields than this the rest is not read. */
+const longestHeaders = 131_072
+const headersOnly: Allowance = { ...fetches, piece: { from: 0, count: longestHeaders, sections: 1 } }
+/** Of more messages than this in one answer the rest is not read: no batch is larger, but `100:*` may mean any number. */
+const mostAtOnce = 1000
 
 /** `plain` leaves out what only extensions know, `bodyless` also BODYSTRUCTURE. */
 type Form = 'full' | 'plain' | 'bodyless'
@@ -73,13 +86,6 @@ function messageOf(items: FetchItems, asked: string): FetchedMessage | null {
   }
 }
 
-/** UIDs named in lines that could not be parsed; null when a line hides its own. */
-function uidsIn(lines: readonly string[]): number[] | null {
-  const fetches = lines.filter((line) => /^\0*\* \d+ FETCH/i.test(line))
-  const uids = fetches.map((line) => Number(/[( ]UID (\d{1,10})\b/i.exec(line)?.[1] ?? 0))
-  return uids.includes(0) ? null : uids
-}
-
 function refusal(error: unknown): 'NO' | 'BAD' | null {
   if (!isAppError(error, 'server_refused')) return null
   return error.details['status'] === 'BAD' ? 'BAD' : 'NO'
@@ -96,19 +102,20 @@ interface Job {
   readonly pipe: Pipe<FetchedMessage>
 }
 
-async function ask({ facts, events }: FetcherDeps, { send, range, last, seen, pipe }: Job, form: Form): Promise<void> {
+async function ask(deps: FetcherDeps, { send, range, last, seen, pipe }: Job, form: Form): Promise<void> {
+  const { facts, events, unparsed } = deps
   const within = last ? () => true : inSet(range)
-  await send('UID FETCH', [{ type: 'SEQUENCE', value: range }, indexItems(facts, form)], {
-    FETCH: async (response) => {
-      const items = readFetch(response)
-      const message = messageOf(items, range)
-      if (!message) events.flagsTold(items)
-      else if (within(message.uid) && !seen.has(message.uid)) {
-        seen.add(message.uid)
-        await pipe.push(message)
-      }
-    },
-  })
+  const onFetch: Untagged = async (response) => {
+    const items = readFetch(response)
+    const message = messageOf(items, range)
+    if (!message) events.flagsTold(items)
+    else if (seen.size < mostAtOnce && within(message.uid) && !seen.has(message.uid)) {
+      seen.add(message.uid)
+      await pipe.push(message)
+    }
+  }
+  const args: Argument[] = [{ type: 'SEQUENCE', value: range }, indexItems(facts, form)]
+  await send('UID FETCH', args, { FETCH: onFetch }, { ...headersOnly, leftOut: (head) => unparsed.add(head) })
 }
 
 /** true when it was answered; NO and BAD leave out what was not told: the caller asks for less. */
@@ -125,22 +132,21 @@ async function tried(deps: FetcherDeps, job: Job, form: Form): Promise<true | 'N
 
 /** The full form; BAD: the plain form, and that from now on when it was the answer (row 5). */
 async function fetchPiece(deps: FetcherDeps, job: Job): Promise<void> {
-  const { facts, takeUnparsed } = deps
-  takeUnparsed()
+  const { facts, unparsed } = deps
+  unparsed.take()
   const outcome = await tried(deps, job, 'full')
   if (outcome === 'BAD' && optionalItems(facts).length > 0 && (await tried(deps, job, 'plain')) === true) {
     facts.refuse('modseq')
     facts.refuse('identity')
   }
-  await fetchUnparsed(deps, job, takeUnparsed())
-  takeUnparsed()
+  await fetchUnparsed(deps, job, unparsed.take())
+  unparsed.take()
 }
 
-/** Row 14: an answer that is no IMAP, mostly for its BODYSTRUCTURE: once more without. */
-async function fetchUnparsed(deps: FetcherDeps, job: Job, lines: readonly string[]): Promise<void> {
-  const uids = uidsIn(lines)
-  if (uids?.length === 0) return
-  const pieces = uids === null ? [job.range] : splitSet(toSet(uids))
+/** Row 14: an answer that is no IMAP, or too long, mostly for its BODYSTRUCTURE: once more without. */
+async function fetchUnparsed(deps: FetcherDeps, job: Job, uids: readonly number[]): Promise<void> {
+  if (uids.length === 0) return
+  const pieces = uids.includes(0) ? [job.range] : splitSet(toSet(uids))
   for (const range of pieces) await tried(deps, { ...job, range }, 'bodyless')
 }
 
@@ -168,25 +174,28 @@ async function* fetchIndex(
   }
 }
 
+/** Of what changed since a mod-sequence no more is held at once. One more than this means: there are more, ask by windows. */
+export const mostFlags = 20_000
+
 async function askFlags(
   send: Send,
   { facts, events }: FetcherDeps,
   range: string,
   since: string | null,
 ): Promise<FlagsOf[]> {
-  const found: FlagsOf[] = []
+  const found = new Map<number, FlagsOf>()
   const within = inSet(range)
   const names = facts.modseqs ? ['UID', 'FLAGS', 'MODSEQ'] : ['UID', 'FLAGS']
   const modifier: Argument[] = since === null || !facts.modseqs ? [] : [[atom('CHANGEDSINCE'), atom(since)]]
-  await send('UID FETCH', [{ type: 'SEQUENCE', value: range }, names.map(atom), ...modifier], {
-    FETCH: (response) => {
-      const items = readFetch(response)
-      const { uid, flags, modseq } = items
-      if (uid === null || flags === null) events.flagsTold(items)
-      else if (within(uid)) found.push({ uid, flags, modseq })
-    },
-  })
-  return found
+  const onFetch: Untagged = (response) => {
+    const items = readFetch(response)
+    const { uid, flags, modseq } = items
+    if (uid === null || flags === null) events.flagsTold(items)
+    else if (within(uid) && (since === null || found.size <= mostFlags)) found.set(uid, { uid, flags, modseq })
+  }
+  const args = [{ type: 'SEQUENCE', value: range } as const, names.map(atom), ...modifier]
+  await send('UID FETCH', args, { FETCH: onFetch }, fetches)
+  return [...found.values()]
 }
 
 async function fetchFlags(send: Send, deps: FetcherDeps, range: string, since: string | null): Promise<FlagsOf[]> {

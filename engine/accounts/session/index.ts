@@ -9,7 +9,7 @@ import type { Wire } from './client.ts'
 import { connect } from './connect.ts'
 import { createEvents, installHandlers, type Events } from './events.ts'
 import { capabilitiesOf, createFacts, type Facts } from './facts.ts'
-import { createFetcher } from './fetch.ts'
+import { createFetcher, type Unparsed } from './fetch.ts'
 import { createIdler } from './idle.ts'
 import { createLine, type Line } from './line.ts'
 import { createMailboxes } from './mailboxes.ts'
@@ -86,14 +86,15 @@ async function logout(line: Line): Promise<void> {
   clearTimeout(timer)
 }
 
-/** Lines that could not be parsed, until the fetcher asks for them. */
+/** Of FETCH responses that could not be parsed or were left out: their UIDs, until the fetcher asks for them; 0 = it is not told. */
 function createUnparsed() {
-  const lines: string[] = []
+  const uids: number[] = []
   return {
     add: (line: string): void => {
-      if (lines.length < mostUnparsed) lines.push(line)
+      if (uids.length >= mostUnparsed || !/^\0*\* \d+ FETCH/i.test(line)) return
+      uids.push(Number(/[( ]UID (\d{1,10})\b/i.exec(line)?.[1] ?? 0))
     },
-    take: (): string[] => lines.splice(0),
+    take: (): number[] => uids.splice(0),
   }
 }
 
@@ -109,7 +110,7 @@ export const openSession: OpenSession = async (options, signal) => {
     facts,
     events,
     life,
-    takeUnparsed: unparsed.take,
+    unparsed,
     commandTimeoutMs: options.commandTimeoutMs,
   })
 }
@@ -119,7 +120,7 @@ interface Parts {
   readonly facts: Facts
   readonly events: Events
   readonly life: Life
-  readonly takeUnparsed: () => string[]
+  readonly unparsed: Unparsed
   readonly commandTimeoutMs: number
 }
 

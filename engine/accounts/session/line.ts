@@ -5,6 +5,7 @@
 import { AppError, isAppError } from '../../errors.ts'
 import { connectionFailure, serverFailure } from '../failures.ts'
 import type { Argument, Untagged, Wire } from './client.ts'
+import type { Allowance } from './frames.ts'
 import { statusText, type ImapResponse, type StatusText } from './tokens.ts'
 
 /** A tagged OK. */
@@ -18,6 +19,7 @@ export type Send = (
   command: string,
   args?: readonly Argument[],
   untagged?: Readonly<Record<string, Untagged>>,
+  allowance?: Allowance,
 ) => Promise<Reply>
 
 export interface Line {
@@ -86,12 +88,12 @@ function commandFailure(error: unknown): AppError {
 
 function createSender(deps: LineDeps): Send {
   const { wire, fail, ended } = deps
-  return async (command, args = [], untagged = {}) => {
+  return async (command, args = [], untagged = {}, allowance = {}) => {
     const over = ended()
     if (over) throw over
     const stop = watchdog(deps)
     try {
-      const { response, next } = await wire.exec(command, args.length === 0 ? false : args, { untagged })
+      const { response, next } = await wire.exec(command, args.length === 0 ? false : args, { untagged, allowance })
       next()
       return statusText(response)
     } catch (error) {

@@ -10,7 +10,7 @@ import { assignSpecialUse, type Listed } from './special-use.ts'
 import { decimal, list as listOf, number, positive, sequence, statusText, text, texts, type Token } from './tokens.ts'
 
 export interface Mailboxes {
-  list(options: { readonly status: boolean }): Promise<ListedMailbox[]>
+  list(options: { readonly status: boolean; readonly most?: number }): Promise<ListedMailbox[]>
   select(path: string, refresh: boolean): Promise<SelectedMailbox>
   status(path: string): Promise<MailboxStatus>
   create(path: string): Promise<void>
@@ -80,33 +80,49 @@ function asksModseq(facts: Facts): boolean {
   return facts.offers('CONDSTORE') && !facts.refused('modseq')
 }
 
+/** In the form that goes over the wire: what no server of ours allows is left out. */
+const longestName = 4096
+
+interface ListQuery {
+  readonly pattern: string
+  /** More folders than these are a failure. */
+  readonly most: number
+  readonly options?: readonly Argument[]
+}
+
 async function readList(
   send: Send,
   { names, facts }: MailboxesDeps,
-  pattern: string,
-  options: readonly Argument[] = [],
+  { pattern, most, options = [] }: ListQuery,
 ): Promise<Listed[]> {
   const found = new Map<string, Listed>()
   const statuses = new Map<string, MailboxStatus>()
   const word = facts.offers('XLIST') && !facts.offers('SPECIAL-USE') ? 'XLIST' : 'LIST'
   const onList: Untagged = ({ attributes = [] }) => {
     const wire = text(attributes[2])
-    if (wire === null || wire === '' || /[\r\n\0]/.test(wire)) return
+    if (wire === null || wire === '' || wire.length > longestName || /[\r\n\0]/.test(wire)) return
     const path = names.fromWire(wire)
     found.set(path, { path, attributes: texts(attributes[0]), delimiter: text(attributes[1]) ?? '' })
   }
   const onStatus: Untagged = ({ attributes = [] }) => {
     const wire = text(attributes[0])
-    if (wire !== null) statuses.set(names.fromWire(wire), readStatus(attributes[1]))
+    if (wire !== null && wire.length <= longestName) statuses.set(names.fromWire(wire), readStatus(attributes[1]))
   }
   const returned = options.length === 0 ? [] : [atom('RETURN'), options]
   const args: Argument[] = [{ type: 'STRING', value: '' }, { type: 'STRING', value: pattern }, ...returned]
-  await send(word, args, { LIST: onList, XLIST: onList, STATUS: onStatus })
+  const tooMany = new AppError('protocol', `the mailbox has more than ${most} folders (MAILROOM_FOLDERS_MAX)`)
+  // Each has a STATUS besides, and a server may repeat some.
+  const allowance = { responses: 2 * most + spareResponses, tooMany, leftOut: () => undefined }
+  await send(word, args, { LIST: onList, XLIST: onList, STATUS: onStatus }, allowance)
+  if (found.size > most) throw tooMany
   return [...found.values()].map((entry) => {
     const status = statuses.get(entry.path)
     return status ? { ...entry, status } : entry
   })
 }
+
+const spareResponses = 1000
+const mostFolders = 10_000
 
 /** With RETURN options, servers tell only what is asked: so everything is. */
 function returnOptions(facts: Facts, status: boolean): Argument[] {
@@ -117,19 +133,21 @@ function returnOptions(facts: Facts, status: boolean): Argument[] {
   return options
 }
 
-async function listAll(send: Send, deps: MailboxesDeps, status: boolean): Promise<ListedMailbox[]> {
+async function listAll(send: Send, deps: MailboxesDeps, status: boolean, most: number): Promise<ListedMailbox[]> {
   const options = returnOptions(deps.facts, status)
-  const plain = (): Promise<Listed[]> => readList(send, deps, '*')
+  const plain = (): Promise<Listed[]> => readList(send, deps, { pattern: '*', most })
   const listed = await (options.length === 0
     ? plain()
-    : withFallback(deps.facts, 'listReturn', () => readList(send, deps, '*', options), plain))
+    : withFallback(deps.facts, 'listReturn', () => readList(send, deps, { pattern: '*', most, options }), plain))
   // Some servers keep INBOX out of "*" when it lies outside the personal namespace.
-  const inbox = listed.some(({ path }) => path === 'INBOX') ? [] : await readList(send, deps, 'INBOX')
+  const inbox = listed.some(({ path }) => path === 'INBOX')
+    ? []
+    : await readList(send, deps, { pattern: 'INBOX', most })
   return assignSpecialUse([...listed, ...inbox.map((entry) => ({ ...entry, byName: true }))])
 }
 
 async function exists(send: Send, deps: MailboxesDeps, path: string): Promise<boolean> {
-  const listed = await readList(send, deps, deps.names.toWire(path))
+  const listed = await readList(send, deps, { pattern: deps.names.toWire(path), most: mostFolders })
   return listed.some(
     (entry) => entry.path === path && !entry.attributes.some((name) => name.toLowerCase() === '\\nonexistent'),
   )
@@ -189,7 +207,7 @@ async function findUidNext(
   const ask = send('UID FETCH', [{ type: 'SEQUENCE', value: '*' }, atom('UID')], {
     FETCH: (response) => {
       const { uid } = readFetch(response)
-      if (uid !== null) uids.push(uid)
+      if (uid !== null && uids.length < 100) uids.push(uid)
     },
   })
   await orNull(ask)
@@ -222,7 +240,7 @@ async function deleteMailbox(send: Send, deps: MailboxesDeps, path: string): Pro
 export function createMailboxes(deps: MailboxesDeps): Mailboxes {
   const { line } = deps
   return {
-    list: ({ status }) => line.run((send) => listAll(send, deps, status)),
+    list: ({ status, most = mostFolders }) => line.run((send) => listAll(send, deps, status, most)),
     select: (path, refresh) => line.run((send) => selectIn(send, deps, path, refresh)),
     status: (path) =>
       line.run((send) => askStatus(send, deps, path).catch((error: unknown) => refine(send, deps, path, error))),

@@ -1,16 +1,17 @@
 /** SEARCH, STORE, APPEND, and what placing.ts does. */
 import { badParameter } from '../../errors.ts'
 import type { Placed } from '../session-types.ts'
-import type { Argument } from './client.ts'
+import type { Argument, Untagged } from './client.ts'
 import type { Events } from './events.ts'
 import type { Facts } from './facts.ts'
 import { formatInternalDate, readFetch, type FetchItems } from './fetched.ts'
+import { fetches } from './frames.ts'
 import type { Line, Send } from './line.ts'
 import { mailboxArgument } from './mailboxes.ts'
 import type { Names } from './names.ts'
 import { copyIn, expungeIn, moveIn, nowhere, placedBy } from './placing.ts'
 import { createSearcher, type Searcher } from './search.ts'
-import { inSet, splitSet } from './sets.ts'
+import { countOf, inSet, splitSet } from './sets.ts'
 
 export interface FlagChange {
   readonly add: readonly string[]
@@ -46,27 +47,25 @@ async function storeFlags(
   operation: string,
   flags: readonly string[],
 ): Promise<FetchItems | null> {
-  const told: FetchItems[] = []
-  await send('UID STORE', [set(String(uid)), atom(operation), flags.map(atom)], {
-    FETCH: (response) => {
-      const items = readFetch(response)
-      if ((items.uid === null || items.uid === uid) && items.flags !== null) told.push(items)
-    },
-  })
-  return told.at(-1) ?? null
+  let told: FetchItems | null = null
+  const onFetch: Untagged = (response) => {
+    const items = readFetch(response)
+    if ((items.uid === null || items.uid === uid) && items.flags !== null) told = items
+  }
+  await send('UID STORE', [set(String(uid)), atom(operation), flags.map(atom)], { FETCH: onFetch }, fetches)
+  return told
 }
 
 async function readFlags(send: Send, { facts, events }: MessagesDeps, uid: number): Promise<FetchItems | null> {
-  const told: FetchItems[] = []
+  let told: FetchItems | null = null
   const items = facts.modseqs ? ['UID', 'FLAGS', 'MODSEQ'] : ['UID', 'FLAGS']
-  await send('UID FETCH', [set(String(uid)), items.map(atom)], {
-    FETCH: (response) => {
-      const found = readFetch(response)
-      if (found.uid === uid && found.flags !== null) told.push(found)
-      else events.flagsTold(found)
-    },
-  })
-  return told.at(-1) ?? null
+  const onFetch: Untagged = (response) => {
+    const found = readFetch(response)
+    if (found.uid === uid && found.flags !== null) told = found
+    else events.flagsTold(found)
+  }
+  await send('UID FETCH', [set(String(uid)), items.map(atom)], { FETCH: onFetch }, fetches)
+  return told
 }
 
 async function storeIn(send: Send, deps: MessagesDeps, uid: number, change: FlagChange): Promise<FetchItems | null> {
@@ -82,11 +81,17 @@ function bodyQuery(wanted: string): readonly Argument[] {
   return [atom('CHARSET'), atom('UTF-8'), atom('BODY'), { type: 'LITERAL', value: Buffer.from(wanted) }]
 }
 
-async function searchRange(send: Send, { search }: Searcher, range: string): Promise<number[]> {
+async function searchRange(
+  send: Send,
+  { facts }: MessagesDeps,
+  { search }: Searcher,
+  range: string,
+): Promise<number[]> {
   const found = new Set<number>()
   for (const piece of splitSet(range)) {
     const within = inSet(piece)
-    for (const uid of await search(send, [atom('UID'), set(piece)])) if (within(uid)) found.add(uid)
+    const most = countOf(piece, facts.selected?.uidNext ?? null)
+    for (const uid of await search(send, [atom('UID'), set(piece)], most)) if (within(uid)) found.add(uid)
   }
   return [...found].sort((a, b) => a - b)
 }
@@ -96,7 +101,7 @@ export function createMessages(deps: MessagesDeps): Messages {
   const searcher = createSearcher(deps)
   const placing = { ...deps, searcher }
   return {
-    searchUids: (range) => line.run((send) => searchRange(send, searcher, range)),
+    searchUids: (range) => line.run((send) => searchRange(send, deps, searcher, range)),
     async searchBody(wanted) {
       const query = bodyQuery(wanted)
       return line.run((send) => searcher.search(send, query))

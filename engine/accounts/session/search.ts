@@ -1,19 +1,22 @@
 /**
  * UID SEARCH. Some servers answer it with sequence numbers: these are no larger than the number of messages, so an answer that holds
  * nothing larger is doubted until the server has shown what it means, and read as sequence numbers where it means these.
+ *
+ * An answer has to fit into a line (frames.ts). Where it may not, it is asked for by ESEARCH, which tells ranges, or by slices of the folder.
  */
-import { AppError } from '../../errors.ts'
-import type { Argument } from './client.ts'
+import { AppError, isAppError } from '../../errors.ts'
+import type { Argument, Untagged } from './client.ts'
 import type { Events } from './events.ts'
 import type { Facts } from './facts.ts'
 import { readFetch, type FetchItems } from './fetched.ts'
+import { fetches, longestNumbers, mostMessages } from './frames.ts'
 import type { Send } from './line.ts'
-import { inSet, splitSet, toSet } from './sets.ts'
-import { positive } from './tokens.ts'
+import { inSet, splitSet, toSet, uidsOfSet } from './sets.ts'
+import { text } from './tokens.ts'
 
 export interface Searcher {
-  /** Ascending UIDs. */
-  readonly search: (send: Send, args: readonly Argument[]) => Promise<number[]>
+  /** Ascending UIDs; `most` = how many they may be, where that is known. */
+  readonly search: (send: Send, args: readonly Argument[], most?: number) => Promise<number[]>
   /** Whether the open mailbox has this UID: what FETCH does not show, SEARCH may. */
   exists(send: Send, uid: number): Promise<boolean>
 }
@@ -33,8 +36,8 @@ const askedMost = 3
 export function createSearcher(deps: SearcherDeps): Searcher {
   let means: 'unknown' | 'uids' | 'sequence' = 'unknown'
 
-  async function search(send: Send, args: readonly Argument[]): Promise<number[]> {
-    const numbers = await ask(send, args)
+  async function search(send: Send, args: readonly Argument[], most = Infinity): Promise<number[]> {
+    const numbers = await askAll(send, deps, args, most)
     if (means === 'unknown' && numbers.length > 0) {
       if (numbers.some((number) => number > (deps.facts.selected?.exists ?? 0))) means = 'uids'
       else means = await learn(send, deps)
@@ -50,14 +53,82 @@ export function createSearcher(deps: SearcherDeps): Searcher {
   }
 }
 
+/** What fits into one answer, each number with ten digits and a space. */
+const sliceMost = Math.floor((longestNumbers - 1000) / 11)
+
+/** All in one answer where it fits, else by ESEARCH, else slice by slice. A slice that moves meanwhile is asked for anew. */
+async function askAll(send: Send, deps: SearcherDeps, args: readonly Argument[], most: number): Promise<number[]> {
+  const { facts, events } = deps
+  const exists = facts.selected?.exists ?? 0
+  if (Math.min(exists, most) <= sliceMost) return ask(send, args)
+  if (exists > mostMessages) {
+    const limit = `the folder has ${exists} messages, and more than ${mostMessages} are not read`
+    throw new AppError('protocol', limit)
+  }
+  const ranges = facts.offers('ESEARCH') && !facts.refused('esearch') ? await askRanges(send, facts, args) : null
+  if (ranges !== null) return ranges
+  let left = 0
+  const unlisten = events.onExpunge(() => (left += 1))
+  try {
+    for (let asked = 0; asked < askedMost; asked += 1) {
+      left = 0
+      const found = await askSlices(send, exists, args)
+      if (left === 0) return found
+    }
+  } finally {
+    unlisten()
+  }
+  throw restless()
+}
+
+async function askSlices(send: Send, exists: number, args: readonly Argument[]): Promise<number[]> {
+  const slices: number[][] = []
+  for (let from = 1; from <= exists; from += sliceMost) {
+    const to = Math.min(exists, from + sliceMost - 1)
+    slices.push(await ask(send, [set(`${from}:${to}`), ...args]))
+  }
+  return ascending(slices.flat())
+}
+
 async function ask(send: Send, args: readonly Argument[]): Promise<number[]> {
   const found: number[] = []
-  await send('UID SEARCH', args, {
-    SEARCH: ({ attributes = [] }) => {
-      for (const token of attributes) found.push(positive(token) ?? 0)
-    },
-  })
+  const onSearch: Untagged = ({ attributes = [] }) => {
+    // Some servers answer in several lines; nobody has more messages than that.
+    for (const word of found.length > sliceMost
+      ? []
+      : attributes
+          .map((token) => text(token) ?? '')
+          .join(' ')
+          .split(' ')) {
+      if (/^\d{1,10}$/.test(word)) found.push(Number(word))
+    }
+  }
+  await send('UID SEARCH', args, { SEARCH: onSearch })
   return ascending(found.filter((number) => number > 0))
+}
+
+/** null = the server does not do it, or the answer is too long even so. */
+async function askRanges(send: Send, facts: Facts, args: readonly Argument[]): Promise<number[] | null> {
+  const told: string[] = []
+  const tooLong: string[] = []
+  const onRanges: Untagged = ({ attributes = [] }) => void told.push(text(attributes[0]) ?? '')
+  const leftOut = (head: string): void => void tooLong.push(head)
+  const sent = [atom('RETURN'), [atom('ALL')], ...args]
+  const reply = await send('UID SEARCH', sent, { ESEARCH: onRanges }, { leftOut }).catch((error: unknown) => {
+    if (isAppError(error, 'server_refused')) return null
+    throw error
+  })
+  if (tooLong.length > 0) return null
+  const [ranges] = told
+  if (reply === null || ranges === undefined || !/(?:^| )UID(?: |$)/i.test(ranges)) {
+    facts.refuse('esearch')
+    return null
+  }
+  return uidsOfSet(/ ALL ([\d:,]+)/i.exec(ranges)?.[1] ?? '', mostMessages)
+}
+
+function restless(): AppError {
+  return new AppError('server_refused', 'the folder changed again and again while it was searched')
 }
 
 /** Told by the last message, where its two numbers differ; where they do not, those of all the others do not either. */
@@ -75,14 +146,14 @@ async function inSequence(send: Send, deps: SearcherDeps, args: readonly Argumen
   try {
     for (let asked = 0; asked < askedMost; asked += 1) {
       left = 0
-      const numbers = await ask(send, args)
+      const numbers = await askAll(send, deps, args, Infinity)
       const uids = numbers.length === 0 ? [] : await uidsOf(send, deps, 'FETCH', toSet(numbers))
       if (left === 0) return uids
     }
   } finally {
     unlisten()
   }
-  throw new AppError('server_refused', 'the folder changed again and again while it was searched')
+  throw restless()
 }
 
 async function uidsOf(
@@ -105,13 +176,12 @@ async function fetchUids(
 ): Promise<FetchItems[]> {
   const told: FetchItems[] = []
   for (const piece of splitSet(range)) {
-    await send(command, [set(piece), [atom('UID')]], {
-      FETCH: (response) => {
-        const items = readFetch(response)
-        told.push(items)
-        events.flagsTold(items)
-      },
-    })
+    const onFetch: Untagged = (response) => {
+      const items = readFetch(response)
+      if (told.length < mostMessages) told.push(items)
+      events.flagsTold(items)
+    }
+    await send(command, [set(piece), [atom('UID')]], { FETCH: onFetch }, fetches)
   }
   return told
 }

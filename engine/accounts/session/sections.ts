@@ -4,10 +4,11 @@
  */
 import { badParameter, isAppError } from '../../errors.ts'
 import { sectionOf } from '../../messages/mime.ts'
-import type { Argument } from './client.ts'
+import type { Argument, Untagged } from './client.ts'
 import type { Events } from './events.ts'
 import { readFetch } from './fetched.ts'
-import type { Line } from './line.ts'
+import { cutOf, fetches } from './frames.ts'
+import type { Line, Send } from './line.ts'
 import { splitSet, toSet } from './sets.ts'
 import type { Chunk, FromWhole } from '../session-types.ts'
 
@@ -47,22 +48,42 @@ function partItem({ section, from, count }: Part): Argument {
 
 const uidItem: Argument = { type: 'ATOM', value: 'UID' }
 
+/** No literal is larger: what is longer comes in pieces, on the line one after the other. */
+const pieceBytes = 1_048_576
+
 async function readChunk({ line, events }: SectionsDeps, wanted: Wanted): Promise<Chunk | null> {
-  const { uid, section, from, count } = wanted
-  const item = partItem(wanted)
+  const end = wanted.from + wanted.count
   return line.run(async (send) => {
-    const answers: { readonly bytes: Buffer | null; readonly partial: boolean }[] = []
-    await send('UID FETCH', [{ type: 'SEQUENCE', value: String(uid) }, [uidItem, item]], {
-      FETCH: (response) => {
-        const items = readFetch(response)
-        const found = items.sections.get(section)
-        if (found && (items.uid === null || items.uid === uid)) answers.push(found)
-        else events.flagsTold(items)
-      },
-    })
-    const answer = answers.at(-1)
-    return answer === undefined ? null : cut(answer, from, count)
+    const pieces: Buffer[] = []
+    for (let from = wanted.from; ;) {
+      const count = Math.min(pieceBytes, end - from)
+      const piece = await readPiece(send, events, { ...wanted, from, count })
+      if (piece === null) return pieces.length === 0 ? null : { bytes: Buffer.concat(pieces), last: true }
+      pieces.push(piece.bytes)
+      from += piece.bytes.length
+      if (piece.last || from >= end) return { bytes: concat(pieces), last: piece.last }
+    }
   })
+}
+
+function concat(pieces: readonly Buffer[]): Buffer {
+  const [only] = pieces
+  return only !== undefined && pieces.length === 1 ? only : Buffer.concat(pieces)
+}
+
+async function readPiece(send: Send, events: Events, wanted: Wanted): Promise<Chunk | null> {
+  const { uid, section, from, count } = wanted
+  const answers: Answer[] = []
+  const onFetch: Untagged = (response) => {
+    const items = readFetch(response)
+    const found = items.sections.get(section)
+    if (found && (items.uid === null || items.uid === uid)) answers[0] = found
+    else events.flagsTold(items)
+  }
+  const args: Argument[] = [{ type: 'SEQUENCE', value: String(uid) }, [uidItem, partItem(wanted)]]
+  await send('UID FETCH', args, { FETCH: onFetch }, { ...fetches, piece: { from, count, sections: 1 } })
+  const [answer] = answers
+  return answer === undefined ? null : cut(answer, from, count)
 }
 
 /** A longer message is not taken apart by us. */
@@ -89,30 +110,46 @@ async function readFromWhole(deps: SectionsDeps, uid: number, sections: readonly
 
 /** One command for each piece of the set of UIDs. An answer without a UID is nobody's. */
 async function readSections(
-  { line, events }: SectionsDeps,
+  deps: SectionsDeps,
   uids: readonly number[],
   sections: readonly string[],
   maxBytes: number,
 ): Promise<Map<number, Map<string, Buffer>>> {
-  const count = Math.max(1, maxBytes)
+  const count = Math.min(pieceBytes, Math.max(1, maxBytes))
   const items = sections.map((section) => partItem({ section, from: 0, count }))
+  const piece = { from: 0, count, sections: sections.length }
   const read = new Map(uids.map((uid) => [uid, new Map<string, Buffer>()]))
-  for (const piece of uids.length === 0 ? [] : splitSet(toSet(uids))) {
-    await line.run((send) =>
-      send('UID FETCH', [{ type: 'SEQUENCE', value: piece }, [uidItem, ...items]], {
-        FETCH: (response) => {
-          const told = readFetch(response)
-          const parts = told.uid === null ? undefined : read.get(told.uid)
-          if (parts === undefined || told.sections.size === 0) events.flagsTold(told)
-          for (const section of sections) {
-            const bytes = told.sections.get(section)?.bytes
-            if (bytes) parts?.set(section, bytes.subarray(0, count))
-          }
-        },
-      }),
-    )
+  const { line, events } = deps
+  const onFetch: Untagged = (response) => {
+    const told = readFetch(response)
+    const parts = told.uid === null ? undefined : read.get(told.uid)
+    if (parts === undefined || told.sections.size === 0) events.flagsTold(told)
+    for (const section of sections) {
+      const bytes = told.sections.get(section)?.bytes
+      if (bytes) parts?.set(section, bytes.subarray(0, count))
+    }
   }
+  for (const range of uids.length === 0 ? [] : splitSet(toSet(uids))) {
+    const args: Argument[] = [{ type: 'SEQUENCE', value: range }, [uidItem, ...items]]
+    await line.run((send) => send('UID FETCH', args, { FETCH: onFetch }, { ...fetches, piece }))
+  }
+  if (maxBytes > pieceBytes) await readRests(deps, read, maxBytes)
   return read
+}
+
+/** Of sections that were longer than a piece. */
+async function readRests(
+  deps: SectionsDeps,
+  read: ReadonlyMap<number, Map<string, Buffer>>,
+  maxBytes: number,
+): Promise<void> {
+  for (const [uid, parts] of read) {
+    for (const [section, first] of parts) {
+      if (first.length < pieceBytes) continue
+      const rest = await readChunk(deps, { uid, section, from: pieceBytes, count: maxBytes - pieceBytes })
+      if (rest !== null) parts.set(section, Buffer.concat([first, rest.bytes]))
+    }
+  }
 }
 
 export function createSections(deps: SectionsDeps): Sections {
@@ -130,17 +167,24 @@ export function createSections(deps: SectionsDeps): Sections {
   }
 }
 
-/** A server may send more than the range (it ignores ranges) or say NIL past the end. */
-function cut(
-  answer: { readonly bytes: Buffer | null; readonly partial: boolean },
-  from: number,
-  count: number,
-): Chunk | null {
-  const { bytes } = answer
-  if (bytes === null) return from === 0 ? null : { bytes: Buffer.alloc(0), last: true }
-  if (bytes.length > count || (!answer.partial && from > 0)) {
+interface Answer {
+  readonly bytes: Buffer | null
+  readonly partial: boolean
+}
+
+/**
+ * A server may send more than the range (it ignores ranges: then the piece has been cut out as it came) or say NIL past the end. A short
+ * answer has no literal, and is cut here.
+ */
+function cut({ bytes, partial }: Answer, from: number, count: number): Chunk | null {
+  if (bytes === null) return from === 0 ? null : { bytes: empty, last: true }
+  const known = cutOf(bytes)
+  if (known !== null) return { bytes, last: known.from + bytes.length >= known.size }
+  if (bytes.length > count || (!partial && from > 0)) {
     const part = bytes.subarray(from, from + count)
     return { bytes: part, last: from + part.length >= bytes.length }
   }
   return { bytes, last: bytes.length < count }
 }
+
+const empty = Buffer.alloc(0)

@@ -63,6 +63,26 @@ export function toSet(uids: readonly number[]): string {
   return ranges.map(([from, to]) => (from === to ? String(from) : `${from}:${to}`)).join(',')
 }
 
+/** How many UIDs the set can name, of a folder whose UIDs are below `uidNext`; a UID that is named twice counts twice. */
+export function countOf(set: string, uidNext: number | null): number {
+  const end = (word: string): number => (word === '*' ? (uidNext ?? Infinity) : Number(word))
+  return set.split(',').reduce((sum, part) => {
+    const [from = '', to = from] = part.split(':')
+    return sum + (from === to ? 1 : Math.abs(end(to) - end(from)) + 1)
+  }, 0)
+}
+
+/** The UIDs of a set without `*`, ascending as a server tells them, and no more than `most`. */
+export function uidsOfSet(set: string, most: number): number[] {
+  const uids: number[] = []
+  for (const part of set === '' ? [] : set.split(',')) {
+    const [from = 0, to = from] = part.split(':').map(Number)
+    const [low, high] = [Math.max(1, Math.min(from, to)), Math.min(Math.max(from, to), 2 ** 32)]
+    for (let uid = low; uid <= high && uids.length < most; uid += 1) uids.push(uid)
+  }
+  return uids
+}
+
 /** The only UID of the set, or null. */
 export function singleUid(set: string): number | null {
   return /^\d+$/.test(set) ? Number(set) : null

@@ -1,0 +1,184 @@
+/** Answers that are long: what fits within the limits is read as ever, what does not is asked for in another way. */
+import assert from 'node:assert/strict'
+import { suite, test, type TestContext } from 'node:test'
+import { fullCapabilities, type Hooks } from '../support/imap-server/index.ts'
+import { failure, fill, on, play, type Played } from '../support/imap-server/play.ts'
+import { collect } from '../support/imap-server/session.ts'
+
+const exists = 500_000
+/** Every second UID: no two of them make a range. */
+const scattered = (from: number, to: number): number[] =>
+  Array.from({ length: to - from + 1 }, (_, n) => 1_000_000_000 + 2 * (from + n))
+
+/** INBOX with 500,000 messages; `search` answers. */
+async function large(t: TestContext, search: NonNullable<Hooks['command']>, more: string[] = []): Promise<Played> {
+  const command: Hooks['command'] = (call) => {
+    if (call.name === 'UID SEARCH') return search(call)
+    if (call.name !== 'SELECT') return undefined
+    return {
+      lines: [`* ${exists} EXISTS`, '* OK [UIDVALIDITY 1] ok', '* OK [UIDNEXT 2000000000] ok'],
+      tagged: 'OK done',
+    }
+  }
+  return play(t, { command }, [...fullCapabilities, ...more])
+}
+
+function slice(text: string): [number, number] {
+  const [, from, to] = / SEARCH (\d+):(\d+) UID 1:\*/.exec(text) ?? assert.fail(text)
+  return [Number(from), Number(to)]
+}
+
+suite('a search in a folder of 500,000 messages', () => {
+  test('ESEARCH: one answer of ranges', async (t) => {
+    const { inbox, sent } = await large(
+      t,
+      ({ tag, text }) =>
+        text.includes('RETURN (ALL)')
+          ? { lines: [`* ESEARCH (TAG "${tag}") UID ALL 11:${exists + 10}`], tagged: 'OK done' }
+          : { tagged: 'BAD what' },
+      ['ESEARCH'],
+    )
+    const found = await (await inbox(5000)).searchUids('1:*')
+    assert.equal(found.length, exists)
+    assert.deepEqual([found[0], found.at(-1)], [11, exists + 10])
+    assert.equal(sent().filter((line) => line.includes('SEARCH')).length, 1)
+  })
+
+  for (const [name, esearch] of [
+    ['without ESEARCH', null],
+    ['where ESEARCH is refused', () => ({ tagged: 'BAD what' })],
+    ['where ESEARCH tells sequence numbers', () => ({ lines: [`* ESEARCH ALL 1:${exists}`], tagged: 'OK done' })],
+    [
+      'where no two UIDs make a range, and ESEARCH is too long',
+      () => ({ lines: [`* ESEARCH (TAG "x") UID ALL ${scattered(1, exists).join()}`], tagged: 'OK done' }),
+    ],
+  ] as const) {
+    test(`${name}: slice by slice, none longer than a line may be`, async (t) => {
+      let slices = 0
+      const search: Hooks['command'] = ({ text }) => {
+        if (esearch !== null && text.includes('RETURN')) return esearch()
+        const [from, to] = slice(text)
+        slices += 1
+        const line = `* SEARCH ${scattered(from, to).join(' ')}`
+        assert(line.length < 1_048_576, `${line.length} bytes`)
+        return { lines: [line], tagged: 'OK done' }
+      }
+      const { inbox } = await large(t, search, esearch === null ? [] : ['ESEARCH'])
+      const session = await inbox(5000)
+      assert.deepEqual(await session.searchUids('1:*'), scattered(1, exists))
+      assert.equal(slices, 6)
+    })
+  }
+
+  test('messages that go meanwhile: asked anew', async (t) => {
+    let slices = 0
+    const { inbox } = await large(t, ({ text }) => {
+      const [from, to] = slice(text)
+      slices += 1
+      const lines = [`* SEARCH ${scattered(from, to).join(' ')}`, ...(slices === 3 ? ['* 7 EXPUNGE'] : [])]
+      return { lines, tagged: 'OK done' }
+    })
+    await (await inbox(5000)).searchUids('1:*')
+    assert.equal(slices, 12)
+  })
+})
+
+suite('long FETCH answers', () => {
+  test('a structure of 100 KB is left out, and so is one of 6,000 words: the rest of the message is read', async (t) => {
+    for (const [size, text] of [
+      [1200, 'x'.repeat(60)],
+      [700, ''],
+    ] as const) {
+      const part = `("text" "plain" ("name" "${text}") NIL NIL "7bit" 5 1)`
+      const { server, inbox } = await play(t, {
+        send: (response) =>
+          / \(UID 2 .*BODYSTRUCTURE/.test(response.toString('latin1'))
+            ? response
+                .toString('latin1')
+                .replace(/BODYSTRUCTURE \(.*?\) BODY\[/, () => `BODYSTRUCTURE (${part.repeat(size)} "mixed") BODY[`)
+            : response,
+      })
+      fill(server, 3)
+      const found = await collect((await inbox(5000)).fetchIndex('1:*'))
+      assert.deepEqual(found.map(({ uid }) => uid).sort(), [1, 2, 3])
+      const second = found.find(({ uid }) => uid === 2)
+      assert(second)
+      assert.equal(second.body, null)
+      assert.match(second.headers.toString(), /Subject: m2/)
+    }
+  })
+
+  test('of header fields the first 128 KiB are read', async (t) => {
+    const { server, inbox } = await play(t)
+    server.append('ann', 'INBOX', `Subject: long\r\nTo: ${'a@b.example,\r\n '.repeat(30_000)}\r\n\r\nHello.\r\n`)
+    const [message] = await collect((await inbox(5000)).fetchIndex('1:*'))
+    assert(message)
+    assert.equal(message.headers.length, 131_072)
+    assert.match(message.headers.toString('latin1'), /^Subject: long/)
+  })
+
+  test('a part of 2.5 MiB comes in pieces of 1 MiB, one of 1 MiB at once', async (t) => {
+    const { server, inbox, sent } = await play(t)
+    const raw = Buffer.alloc(2_621_440, 'abcdefghijklmnopqrstuvwxyz0123456789')
+    raw.write('Subject: x\r\n\r\n')
+    server.append('ann', 'INBOX', raw.toString('latin1'))
+    const session = await inbox(5000)
+    assert((await session.fetchSection(1, '', 4_000_000))?.equals(raw))
+    assert.deepEqual(
+      sent().flatMap((line) => /<\d+\.\d+>/.exec(line)?.[0] ?? []),
+      ['<0.1048576>', '<1048576.1048576>', '<2097152.1048576>'],
+    )
+    const asked = sent().length
+    assert.equal((await session.fetchSection(1, '', 1_048_576))?.length, 1_048_576)
+    assert.equal(sent().length, asked + 1)
+    const both = await session.fetchSections([1], ['', 'TEXT'], 2_000_000)
+    assert(both.get(1)?.get('')?.equals(raw.subarray(0, 2_000_000)))
+    assert(both.get(1)?.get('TEXT')?.equals(raw.subarray(14, 2_000_014)))
+  })
+
+  test('a server that sends all for each piece: every piece is right', async (t) => {
+    const { server, inbox } = await play(t)
+    const raw = Buffer.alloc(2_621_440, 'abcdefghijklmnopqrstuvwxyz0123456789')
+    server.append('ann', 'INBOX', 'Subject: x\r\n\r\n')
+    const line = Buffer.concat([Buffer.from(`* 1 FETCH (UID 1 BODY[] {${raw.length}}\r\n`), raw, Buffer.from(')')])
+    server.hooks = { command: on('UID FETCH', { lines: [line], tagged: 'OK done' }) }
+    const session = await inbox(5000)
+    assert((await session.fetchSection(1, '', 4_000_000))?.equals(raw))
+    for (const [from, count, last] of [
+      [0, 500_000, false],
+      [1_000_000, 524_288, false],
+      [2_400_000, 524_288, true],
+      [2_621_440, 524_288, true],
+      [9_000_000, 524_288, true],
+    ] as const) {
+      const chunk = await session.fetchChunk(1, '', from, count)
+      assert(chunk)
+      assert.deepEqual(chunk.bytes, raw.subarray(from, from + count), `from ${from}`)
+      assert.equal(chunk.last, last, `from ${from}`)
+    }
+  })
+})
+
+suite('what passes a limit ends the connection, and the limit is told', () => {
+  for (const [name, line, wanted] of [
+    [
+      'one word',
+      `* OK [X ${'1,'.repeat(20_000)}] hello`,
+      /OK response of more than 5000 words, or 5000 characters in one/,
+    ],
+    ['a line', `* FLAGS (${'abcdefgh '.repeat(10_000)})`, /FLAGS response of more than 65536 bytes/],
+    ['a literal', `* X {100000}\r\n${'x'.repeat(100_000)}`, /X response of more than 65536 bytes/],
+    ['many words', `* CAPABILITY${' A'.repeat(6000)}`, /CAPABILITY response of more than 5000 words/],
+    ['numbers', `* SEARCH${' 1'.repeat(600_000)}`, /SEARCH response of more than 1048576 bytes/],
+    ['responses', Array.from({ length: 100_001 }, () => '* 1 RECENT').join('\r\n'), /more than 100000 responses/],
+  ] as const) {
+    test(name, async (t) => {
+      const { server, inbox } = await play(t)
+      const session = await inbox(5000)
+      server.hooks = { command: on('NOOP', { lines: [line], tagged: 'OK done' }) }
+      const { message } = await failure(session.noop(), 'protocol')
+      assert.match(message, wanted)
+      assert.equal(session.closed, true)
+    })
+  }
+})
