@@ -190,6 +190,7 @@ const keys = {
     'the same for folders that seldom change, where LIST-STATUS is missing',
   ],
   MAILROOM_FOLDER_LIST: [durationKey('10m', '100ms'), 'how often the list of folders is read anew'],
+  MAILROOM_FOLDERS_MAX: [integerKey(10_000, 100, 100_000), 'folders of one mailbox; one with more is not read'],
   MAILROOM_FLAG_COMPARE: [durationKey('30m', '0ms'), 'full comparison of flags where CONDSTORE is missing'],
   MAILROOM_GONE_HOLD: [durationKey('90s', '0ms'), 'how long a disappearance is held before it is told as deleted'],
   MAILROOM_SYNC_BATCH: [integerKey(100, 1, 1000), 'messages read and written at once'],

@@ -37,7 +37,7 @@ export function createFolderPoll(context: SyncContext): FolderPoll {
 
   async function list(): Promise<string[]> {
     const asked = state.ownCounts.mark()
-    const listed = await session.list({ status: session.capabilities.listStatus })
+    const listed = await listOf(context)
     listedAt = deps.now()
     const before = new Map([...state.folders.values()].map((folder) => [folder.path, folder]))
     await reconcile(context, listed, await findGone(context, listed), asked)
@@ -72,6 +72,10 @@ export function createFolderPoll(context: SyncContext): FolderPoll {
   }
 
   return { list, poll, ask }
+}
+
+function listOf({ session, deps }: SyncContext): Promise<ListedMailbox[]> {
+  return session.list({ status: session.capabilities.listStatus, most: deps.config.MAILROOM_FOLDERS_MAX })
 }
 
 /** How long a folder is left alone where each has to be asked for. */
@@ -110,9 +114,7 @@ async function askStatus(context: SyncContext, folder: FolderRecord): Promise<bo
       const known = state.folders.get(folder.id)
       if (known?.messages === messages && known.unseen === unseen) return
       await deps.store.folders.setCounts(folder.id, { messages, unseen })
-      state.setFolders(
-        [...state.folders.values()].map((one) => (one.id === folder.id ? { ...one, messages, unseen } : one)),
-      )
+      state.setCounts(folder.id, { messages, unseen })
     })
   }
   return moved
@@ -138,7 +140,8 @@ async function reconcile(
       const fields = { accountId: id, listed: listed.length, missing: kept.length }
       deps.log.warn(fields, 'odd folder list: what it lacks is kept for now')
     }
-    const others = listed.filter(({ path }) => !kept.some((folder) => folder.path === path))
+    const keptPaths = new Set(kept.map(({ path }) => path))
+    const others = listed.filter(({ path }) => !keptPaths.has(path))
     const all = [
       ...others.map((one) => listedRow(context, isEmpty(one) ? { ...one, selectable: false } : one, asked)),
       ...kept.map((folder) => ({ ...folder, messages: null, unseen: null })),

@@ -21,6 +21,7 @@ export interface ProbeDeps {
     | 'MAILROOM_CONNECT_TIMEOUT'
     | 'MAILROOM_LOGIN_TIMEOUT'
     | 'MAILROOM_COMMAND_TIMEOUT'
+    | 'MAILROOM_FOLDERS_MAX'
     | 'MAILROOM_CREATE_TIMEOUT'
   >
   readonly openSession: OpenSession
@@ -139,7 +140,7 @@ async function attempt(deps: ProbeDeps, given: Attempt, signal: AbortSignal): Pr
   const close = (): void => void session.close()
   signal.addEventListener('abort', close, { once: true })
   try {
-    await session.list({ status: false })
+    await session.list({ status: false, most: config.MAILROOM_FOLDERS_MAX })
     return session.capabilityNames()
   } finally {
     signal.removeEventListener('abort', close)

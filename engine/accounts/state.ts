@@ -52,6 +52,8 @@ export interface AccountState {
   folderByPath(path: string): FolderRecord | null
   /** After a LIST: replaces the records, keeping cursors that a batch has written meanwhile. */
   setFolders(folders: readonly FolderRecord[]): void
+  /** After a STATUS: what was stored of one folder. */
+  setCounts(folderId: string, counts: Pick<FolderRecord, 'messages' | 'unseen'>): void
   /**
    * Writes one batch. `build` sees the folder's newest cursor and answers null when there is nothing to write. One at a time
    * per account; what an API call waits for goes before the batches of other accounts. Rejects with `lease_lost` when another owner
@@ -91,7 +93,7 @@ export function createAccountState(
   claimed: AccountRecord,
   folders: readonly FolderRecord[],
 ): AccountState {
-  const byId = new Map(folders.map((folder) => [folder.id, folder]))
+  const { byId, ...shelf } = createFolderShelf(folders)
   const inner: Inner = {
     deps,
     folders: byId,
@@ -110,8 +112,7 @@ export function createAccountState(
     absent: createAbsent(deps.now),
     toldCounts: new Map(),
     folders: byId,
-    folderByPath: (path) => [...byId.values()].find((folder) => folder.path === path) ?? null,
-    setFolders: (listed) => replaceFolders(byId, listed),
+    ...shelf,
     commit: (folderId, build, priority = 'live') =>
       exclusive(() => deps.writing.run(priority, () => write(inner, folderId, build))),
     onWrite: (listener) => void (inner.written = listener),
@@ -140,11 +141,26 @@ function createStamp(now: () => number): () => number {
   return () => (last = Math.max(last, now()))
 }
 
-function replaceFolders(folders: Map<string, FolderRecord>, listed: readonly FolderRecord[]): void {
-  const known = new Map(folders)
-  folders.clear()
-  for (const folder of listed) {
-    folders.set(folder.id, { ...folder, cursor: known.get(folder.id)?.cursor ?? folder.cursor })
+type Shelf = Pick<AccountState, 'folderByPath' | 'setFolders' | 'setCounts'>
+
+function createFolderShelf(first: readonly FolderRecord[]): Shelf & { readonly byId: Map<string, FolderRecord> } {
+  const byId = new Map(first.map((folder) => [folder.id, folder]))
+  let ids = new Map(first.map(({ path, id }) => [path, id]))
+  return {
+    byId,
+    folderByPath: (path) => byId.get(ids.get(path) ?? '') ?? null,
+    setFolders(listed) {
+      const known = new Map(byId)
+      byId.clear()
+      for (const folder of listed) {
+        byId.set(folder.id, { ...folder, cursor: known.get(folder.id)?.cursor ?? folder.cursor })
+      }
+      ids = new Map(listed.map(({ path, id }) => [path, id]))
+    },
+    setCounts(folderId, counts) {
+      const folder = byId.get(folderId)
+      if (folder !== undefined) byId.set(folderId, { ...folder, ...counts })
+    },
   }
 }
 

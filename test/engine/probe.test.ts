@@ -18,6 +18,7 @@ const config = {
   MAILROOM_LOGIN_TIMEOUT: 400,
   MAILROOM_COMMAND_TIMEOUT: 400,
   MAILROOM_CREATE_TIMEOUT: 600,
+  MAILROOM_FOLDERS_MAX: 10_000,
 } as const
 const password = 's3cret "word" \\'
 

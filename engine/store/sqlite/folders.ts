@@ -22,20 +22,16 @@ export function saveFolder(sql: Statements, folder: FolderRecord): void {
   sql.run('UPDATE folders SET doc = ? WHERE id = ?', JSON.stringify(folder), folder.id)
 }
 
-/** Answers the stored folders that the server did not list. */
-function upsertListed(
-  sql: Statements,
-  accountId: string,
-  epoch: number,
-  listed: readonly ListedFolder[],
-): FolderRecord[] {
+/** Rows written in one transaction: nobody waits long for it, however many folders there are. */
+const stepFolders = 250
+
+function upsertListed(sql: Statements, accountId: string, epoch: number, listed: readonly ListedFolder[]): void {
   checkEpoch(sql, accountId, epoch)
-  const stored = new Map((sql.docs(folderList, accountId) as FolderRecord[]).map((folder) => [folder.id, folder]))
-  const missing = new Map(stored)
   for (const item of listed) {
     const id = folderId(accountId, item.path)
-    const folder = listedFolder(accountId, epoch, stored.get(id) ?? null, item)
-    missing.delete(id)
+    const stored = readFolder(sql, id)
+    const doc = JSON.stringify(listedFolder(accountId, epoch, stored, item))
+    if (stored !== null && doc === JSON.stringify(stored)) continue
     sql.run(
       `INSERT INTO folders (id, account_id, rank, path, doc) VALUES (?, ?, ?, ?, ?)
        ON CONFLICT (id) DO UPDATE SET doc = excluded.doc`,
@@ -43,10 +39,9 @@ function upsertListed(
       accountId,
       folderRank(item.path),
       item.path,
-      JSON.stringify(folder),
+      doc,
     )
   }
-  return [...missing.values()]
 }
 
 /** The placements first, in bounded steps, then the folder. */
@@ -81,8 +76,13 @@ export function createFolders(db: Database, now: () => number): FolderStore {
         return text === null ? null : records.of(id, text)
       }),
     reconcile: async (accountId, epoch, listed, complete) => {
-      const missing = await db.write(() => upsertListed(db, accountId, epoch, listed))
-      for (const folder of complete ? missing : []) await removeFolder(db, folder, epoch, now)
+      for (let from = 0; from === 0 || from < listed.length; from += stepFolders) {
+        const step = listed.slice(from, from + stepFolders)
+        await db.write(() => upsertListed(db, accountId, epoch, step))
+      }
+      const there = new Set(listed.map(({ path }) => path))
+      const missing = complete ? (await list(accountId)).filter(({ path }) => !there.has(path)) : []
+      for (const folder of missing) await removeFolder(db, folder, epoch, now)
       return list(accountId)
     },
     setCounts: (id, { messages, unseen }) => edit(id, { messages, unseen }),
