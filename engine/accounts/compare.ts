@@ -9,6 +9,7 @@ import { isAwaited, withNotes, withoutNotes } from './generations.ts'
 import { planFlags, type SeenFlags } from './plan.ts'
 import { readUids } from './read.ts'
 import type { MailboxStatus } from './session-types.ts'
+import { mostFlags } from './session/fetch.ts'
 import { toSet } from './session/sets.ts'
 import type { BatchParts } from './state.ts'
 import { cursorOf, quarantine, rowsById, storeRead, type SyncContext } from './write.ts'
@@ -57,7 +58,8 @@ async function passFlags(context: SyncContext, folderId: string, highest: string
   ]
   const next = modseqs.reduce((max, one) => (BigInt(one) > BigInt(max) ? one : max))
   let sure = true
-  for (let start = 0; start < seen.flags.length; start += window) {
+  if (seen.flags.length > mostFlags) await compareFlags(context, folderId, 'all')
+  for (let start = 0; seen.flags.length <= mostFlags && start < seen.flags.length; start += window) {
     sure = (await storeFlags(context, folderId, { ...seen, flags: seen.flags.slice(start, start + window) })) && sure
   }
   if (!sure) return false

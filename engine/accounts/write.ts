@@ -1,5 +1,6 @@
 /** Writing what was read: one batch of one folder, planned against the newest cursor and stored in one step. */
 import { AppError } from '../errors.ts'
+import { createGiveWay } from '../give-way.ts'
 import type { FolderCursor, FolderRecord, MessageRecord } from '../store/records.ts'
 import { correspondentsOf, ownerOf } from './correspondents.ts'
 import { isAwaited } from './generations.ts'
@@ -35,7 +36,12 @@ export function quarantine(quarantined: readonly number[], poison: readonly numb
 async function recognised(context: SyncContext, folderId: string, reading: Reading): Promise<ReadMessage[]> {
   const { state, deps, session } = context
   const { identity } = session.capabilities
-  const all = reading.messages.map((message) => readMessage(state.account, message, identity))
+  const all: ReadMessage[] = []
+  const giveWay = createGiveWay()
+  for (const message of reading.messages) {
+    all.push(readMessage(state.account, message, identity))
+    await giveWay()
+  }
   const anew = reading.source === 'live' || state.folders.get(folderId)?.cursor?.remapSince !== undefined
   const references = anew && identity === null ? all.flatMap(({ facts }) => facts.emailMessageId ?? []) : []
   if (references.length === 0) return all

@@ -76,6 +76,18 @@ suite('flags since a mod-sequence', () => {
     }
   })
 
+  test('more than are held at once: all flags are compared', async (t) => {
+    const one = await opened(t, five)
+    const others = Array.from({ length: 20_002 }, (_, n) => `* 1 FETCH (UID ${n + 100} FLAGS () MODSEQ (3))`)
+    const lines = [others.join('\r\n')]
+    one.server.hooks = { command: ({ text }) => (text.includes('CHANGEDSINCE') ? { lines, proceed: true } : undefined) }
+    one.server.setFlags('ann', 'INBOX', 2, ['\\Seen'])
+    one.server.setFlags('ann', 'INBOX', 4, ['\\Flagged'])
+    await flagsSince(one.context, one.id, String(one.inbox.highestModseq))
+    assert.deepEqual((await one.story()).sort(), ['flags_changed m2 INBOX', 'flags_changed m4 INBOX'])
+    assert.equal(one.cursor().highestModseq, String(one.inbox.highestModseq))
+  })
+
   test('nothing new: nothing is written, or the cursor alone', async (t) => {
     const one = await opened(t, five)
     const { highestModseq } = one.cursor()

@@ -1,0 +1,51 @@
+/** A batch of mail that takes long to work out: others have their turn between two messages. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { cursorOf, storeRead } from '../../../engine/accounts/write.ts'
+import type { FetchedMessage } from '../../../engine/accounts/session-types.ts'
+import { collect } from '../../support/imap-server/session.ts'
+import { fill, openStage } from './stage.ts'
+
+const slowMs = 5
+
+test('30 mails of 5 ms each: no more than three in one turn of the event loop', async (t) => {
+  const stage = await openStage(t)
+  const worker = await stage.work()
+  await worker.readAll()
+  const { id } = await stage.folder('INBOX')
+  fill(stage.server, 'INBOX', 30)
+  await worker.session.select('INBOX', { refresh: true })
+  let turn = 0
+  const tick = (): void => {
+    turn += 1
+    next = setImmediate(tick)
+  }
+  let next = setImmediate(tick)
+  t.after(() => {
+    clearImmediate(next)
+  })
+  /** By turn: messages of which the headers were read in it. */
+  const read = new Map<number, Set<number>>()
+  const slow = (message: FetchedMessage): FetchedMessage => ({
+    ...message,
+    get headers() {
+      const all = read.get(turn) ?? new Set()
+      read.set(turn, all)
+      const until = performance.now() + (all.has(message.uid) ? 0 : slowMs)
+      all.add(message.uid)
+      while (performance.now() < until);
+      return message.headers
+    },
+  })
+  const messages = (await collect(worker.session.fetchIndex('1:*'))).map(slow)
+  assert.equal(messages.length, 30)
+  await storeRead(worker.context, id, {
+    messages,
+    source: 'live',
+    only: 'all',
+    move: () => ({ ...cursorOf(worker.state, id), uidNext: 31, exists: 30 }),
+  })
+  assert.equal((await stage.subjects('INBOX')).length, 30)
+  const most = Math.max(...[...read.values()].map(({ size }) => size))
+  assert(most <= 3, `${most} in one turn`)
+})
