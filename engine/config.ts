@@ -172,7 +172,7 @@ const keys = {
 
   MAILROOM_LOGINS_PER_MINUTE: [
     integerKey(50, 0, 1e6),
-    'new IMAP logins per host and minute; 0 = no limit. A login that an API call waits for goes first',
+    'new IMAP logins per host and minute, in shares by developer; 0 = no limit. A login that an API call waits for goes first',
   ],
   MAILROOM_CONNECT_TIMEOUT: [durationKey('15s', '100ms'), 'IMAP: TCP, TLS and greeting'],
   MAILROOM_LOGIN_TIMEOUT: [durationKey('15s', '100ms'), 'IMAP: login'],
@@ -195,8 +195,14 @@ const keys = {
   MAILROOM_GONE_HOLD: [durationKey('90s', '0ms'), 'how long a disappearance is held before it is told as deleted'],
   MAILROOM_SYNC_BATCH: [integerKey(100, 1, 1000), 'messages read and written at once'],
   MAILROOM_BACKFILL_PAUSE: [durationKey('0ms', '0ms'), 'pause between two back-fill batches of one account'],
-  MAILROOM_BACKFILL_CONCURRENCY: [integerKey(4, 1, 1000), 'accounts that back-fill at the same time'],
-  MAILROOM_START_CONCURRENCY: [integerKey(20, 1, 10_000), 'accounts that connect at the same time'],
+  MAILROOM_BACKFILL_CONCURRENCY: [
+    integerKey(4, 1, 1000),
+    'accounts that back-fill at the same time, in turns by developer and account',
+  ],
+  MAILROOM_START_CONCURRENCY: [
+    integerKey(20, 1, 10_000),
+    'accounts that connect at the same time, in turns by developer and host',
+  ],
   MAILROOM_BACKOFF_FIRST: [
     durationKey('1s', '10ms'),
     'reconnect after a network failure: first wait, doubling, full jitter',

@@ -13,7 +13,7 @@ const shortIdleHosts: readonly (readonly [RegExp, number])[] = [
 
 export interface Attendance {
   readonly sync: SyncDeps
-  readonly slot: BackgroundDeps['slot']
+  readonly backfilling: BackgroundDeps['backfilling']
   readonly pushes: PushRecords
   /** The server has answered, or a batch was written. */
   readonly alive: () => void
@@ -23,7 +23,7 @@ export interface Attendance {
 
 /** Resolves when stopped or when the session has to be renewed; rejects with what ended it. */
 export async function attend(
-  { sync, slot, pushes, alive, completed }: Attendance,
+  { sync, backfilling, pushes, alive, completed }: Attendance,
   { session, state, link, tokenExpiresAt }: Connection,
   signal: AbortSignal,
 ): Promise<'stopped' | 'rotate'> {
@@ -31,7 +31,7 @@ export async function attend(
   const both = AbortSignal.any([signal, stop.signal])
   state.onWrite(alive)
   const onComplete = (): Promise<void> => tellCompleted(sync, state.account.id, completed)
-  const background = createBackground({ sync, state, link, slot, onComplete })
+  const background = createBackground({ sync, state, link, backfilling, onComplete })
   background.moved(unopened(state))
   const renewMs = idleMs(state.account.server) ?? sync.config.MAILROOM_IDLE_RENEW
   const options = { renewMs, pushes, tokenExpiresAt, moved: background.moved, alive }

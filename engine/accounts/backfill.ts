@@ -7,10 +7,10 @@ import type { FolderCursor } from '../store/records.ts'
 import { readUids } from './read.ts'
 import type { Session } from './session-types.ts'
 import type { AccountState, SyncDeps } from './state.ts'
-import { cursorOf, quarantine, storeRead } from './write.ts'
+import { cursorOf, quarantine, storeRead, type SyncContext } from './write.ts'
 
-/** Runs work on a session that has the folder selected. */
-export type OnFolder = <T>(path: string, work: (session: Session) => Promise<T>) => Promise<T>
+/** Runs work on a session that has the folder selected. `heard`: a message has come. */
+export type OnFolder = <T>(path: string, work: (session: Session, heard: () => void) => Promise<T>) => Promise<T>
 
 export interface BackfillJob {
   readonly deps: SyncDeps
@@ -37,8 +37,8 @@ export async function backfillFolder(job: BackfillJob, folderId: string, signal:
   const uids = await job.onFolder(path, (session) => remainingUids(session, cursorOf(state, folderId)))
   for (let start = 0; start < uids.length && !isOver(); start += deps.config.MAILROOM_SYNC_BATCH) {
     const page = uids.slice(start, start + deps.config.MAILROOM_SYNC_BATCH)
-    await job.onFolder(path, async (session) => {
-      if (!isOver()) await backfillPage({ deps, state, session }, folderId, page)
+    await job.onFolder(path, async (session, heard) => {
+      if (!isOver()) await backfillPage({ deps, state, session, heard }, folderId, page)
     })
     await job.pause(signal)
   }
@@ -46,10 +46,7 @@ export async function backfillFolder(job: BackfillJob, folderId: string, signal:
 }
 
 /** The newest page of a folder of which nothing was read yet; what it has from then on is enough to show. */
-export async function backfillFirst(
-  context: { readonly deps: SyncDeps; readonly state: AccountState; readonly session: Session },
-  folderId: string,
-): Promise<void> {
+export async function backfillFirst(context: SyncContext, folderId: string): Promise<void> {
   const { deps, state, session } = context
   const cursor = cursorOf(state, folderId)
   if (cursor.backfillBelow <= 1 || cursor.backfillBelow !== cursor.uidNext) return
@@ -59,12 +56,12 @@ export async function backfillFirst(
 
 /** One batch. */
 export async function backfillPage(
-  context: { readonly deps: SyncDeps; readonly state: AccountState; readonly session: Session },
+  context: SyncContext & { readonly heard?: () => void },
   folderId: string,
   page: readonly number[],
 ): Promise<void> {
   if (page.length === 0) return
-  const { messages, poison } = await readUids(context.session, page)
+  const { messages, poison } = await readUids(context.session, page, context.heard)
   const lowest = Math.min(...page)
   await storeRead(context, folderId, {
     messages,

@@ -3,10 +3,12 @@
  * command connection. A folder that the server refuses does not hold up the others (parking.ts).
  */
 import { toAppError } from '../errors.ts'
+import type { Loan, Loans } from '../loans.ts'
 import { backfillFolder, type BackfillJob, isComplete, nextToBackfill } from './backfill.ts'
 import type { Link } from './link.ts'
 import { createParking, type Parking } from './parking.ts'
 import { pause } from './pause.ts'
+import type { Session } from './session-types.ts'
 import type { AccountState, SyncDeps } from './state.ts'
 import { catchUp } from './sync.ts'
 
@@ -14,6 +16,8 @@ const retryFirstMs = 2_000
 const retryMaxMs = 5 * 60_000
 /** Parked folders come due without a nudge. */
 const lookAgainMs = 60_000
+/** How long an account back-fills in a row while others of its developer wait: each new turn may cost a login. */
+const turnMs = 30_000
 /** These concern the account, not one folder: the watching actor has to know. */
 const accountFailures = new Set([
   'auth_rejected',
@@ -36,8 +40,8 @@ export interface BackgroundDeps {
   readonly sync: SyncDeps
   readonly state: AccountState
   readonly link: Link
-  /** Bounds how many accounts back-fill at once. */
-  readonly slot: <T>(work: () => Promise<T>, signal: AbortSignal) => Promise<T>
+  /** Bounds how many accounts back-fill at once; a place is lent for one batch. */
+  readonly backfilling: Loans
   /** Every folder has been read to its end; told once per actor. */
   readonly onComplete: () => Promise<void>
 }
@@ -50,11 +54,21 @@ interface Chores {
   nudge: () => void
   nudged: boolean
   complete: boolean
+  /** Until then the account goes before others of its developer: its connection is open. */
+  turnEndsAt: number
 }
 
 export function createBackground(deps: BackgroundDeps): Background {
   const parking = createParking(deps.sync, deps.state)
-  const chores: Chores = { deps, parking, waiting: new Set(), nudge: () => undefined, nudged: false, complete: false }
+  const chores: Chores = {
+    deps,
+    parking,
+    waiting: new Set(),
+    nudge: () => undefined,
+    nudged: false,
+    complete: false,
+    turnEndsAt: 0,
+  }
   return {
     moved(paths) {
       for (const path of paths) chores.waiting.add(path)
@@ -105,7 +119,7 @@ async function workOnce(chores: Chores, signal: AbortSignal): Promise<boolean> {
     return false
   }
   const name = state.folders.get(folderId)?.path ?? folderId
-  await attempt(chores, name, () => deps.slot(() => backfillUntilMoved(chores, folderId, signal), signal))
+  await attempt(chores, name, () => backfillUntilMoved(chores, folderId, signal))
   return true
 }
 
@@ -126,22 +140,60 @@ async function tellComplete(chores: Chores): Promise<void> {
   await onComplete()
 }
 
-/** Live mail in other folders interrupts a long back-fill between two batches. */
-async function backfillUntilMoved({ deps, waiting }: Chores, folderId: string, signal: AbortSignal): Promise<void> {
-  const { sync, state, link } = deps
+/** Live mail in other folders interrupts a long back-fill between two batches, and so does the end of the turn while others wait. */
+async function backfillUntilMoved(chores: Chores, folderId: string, signal: AbortSignal): Promise<void> {
+  const { deps, waiting } = chores
+  const { sync, state, backfilling } = deps
   const pauseMs = sync.config.MAILROOM_BACKFILL_PAUSE
   const interrupted = new AbortController()
   const both = AbortSignal.any([signal, interrupted.signal])
   const job: BackfillJob = {
     deps: sync,
     state,
-    onFolder: (path, task) => link.onFolder('backfill', path, task),
+    onFolder: (path, task) => inTurn(chores, path, task, both),
     pause: async () => {
-      if (waiting.size > 0) interrupted.abort()
+      const turnOver = backfilling.waiting > 0 && sync.now() >= chores.turnEndsAt
+      if (waiting.size > 0 || turnOver) interrupted.abort()
       else if (pauseMs > 0) await pause(pauseMs, both)
     },
   }
   await backfillFolder(job, folderId, both)
+}
+
+/** One batch, with a place. The time that a login takes is not the batch's. */
+async function inTurn<T>(
+  chores: Chores,
+  path: string,
+  task: (session: Session, heard: () => void) => Promise<T>,
+  signal: AbortSignal,
+): Promise<T> {
+  const { sync, state, link, backfilling } = chores.deps
+  const { id, developerId } = state.account
+  const urgent = sync.now() < chores.turnEndsAt
+  const batch = async (loan: Loan): Promise<T> => {
+    if (!urgent) chores.turnEndsAt = sync.now() + turnMs
+    if (!link.open) await loan.untimed(() => link.run('backfill', () => Promise.resolve()))
+    return link.onFolder('backfill', path, (session) => endable(session, loan, task))
+  }
+  return backfilling.run({ developerId, key: id, urgent }, batch, { signal })
+}
+
+/** The session ends with the loan: a command that is under way ends no other way. */
+async function endable<T>(
+  session: Session,
+  { signal, progress }: Loan,
+  task: (session: Session, heard: () => void) => Promise<T>,
+): Promise<T> {
+  signal.throwIfAborted()
+  const end = (): void => void session.close()
+  signal.addEventListener('abort', end, { once: true })
+  try {
+    return await task(session, progress)
+  } catch (error) {
+    throw signal.aborted ? (signal.reason as Error) : error
+  } finally {
+    signal.removeEventListener('abort', end)
+  }
 }
 
 /** Until something moves, or for a minute. */

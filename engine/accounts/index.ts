@@ -1,4 +1,5 @@
 /** The accounts wing: the supervisor pool of account actors, and the commands that the API sends to them. */
+import { createLoans } from '../loans.ts'
 import { checkNow, settled } from './check.ts'
 import { createCommands } from './commands/index.ts'
 import { createFolderPoll } from './folders.ts'
@@ -19,6 +20,10 @@ export interface AccountsDeps extends Omit<SyncDeps, 'now' | 'writing'>, Pick<Po
 
 /** Enough to share a commit and to keep a remote store busy; each is up to MAILROOM_SYNC_BATCH messages with their callbacks. */
 const batchesAtOnce = 8
+/** A login, or a batch of old mail, that takes longer gives its place to another: enough for a server at the other end of the world. */
+const lendMs = 5000
+/** A batch has this much longer for each message that comes. */
+const messageMs = 250
 
 export function createAccounts({ sealer, tokens, now = Date.now, ...rest }: AccountsDeps): Accounts {
   const sync: SyncDeps = { ...rest, now, writing: createLane(batchesAtOnce) }
@@ -53,15 +58,24 @@ export function createAccounts({ sealer, tokens, now = Date.now, ...rest }: Acco
 
 function runtimeDeps(sync: SyncDeps, secrets: Pick<PoolDeps, 'sealer' | 'tokens'>): PoolDeps {
   const { config } = sync
-  const backfill = createLane(config.MAILROOM_BACKFILL_CONCURRENCY)
   return {
     ...secrets,
     sync,
     openSession,
     limiter: createLoginLimiter({ perMinute: config.MAILROOM_LOGINS_PER_MINUTE }),
-    dialing: createLane(config.MAILROOM_START_CONCURRENCY),
+    dialing: createLoans({
+      places: config.MAILROOM_START_CONCURRENCY,
+      lendMs: Math.min(lendMs, config.MAILROOM_CONNECT_TIMEOUT / 3),
+      progressMs: 0,
+      ended: 'the mail server did not answer the login in time, like too many others at the moment',
+    }),
     pushes: createPushRecords(config.MAILROOM_INBOX_POLL),
-    slot: (work, signal) => backfill.run('backfill', work, signal),
+    backfilling: createLoans({
+      places: config.MAILROOM_BACKFILL_CONCURRENCY,
+      lendMs: Math.min(lendMs, config.MAILROOM_COMMAND_TIMEOUT / 3),
+      progressMs: messageMs,
+      ended: 'the mail server gives old mail too slowly, like too many others at the moment',
+    }),
   }
 }
 

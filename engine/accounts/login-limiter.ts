@@ -1,50 +1,55 @@
 /**
- * Spreads new logins over time, host by host, so that a restart with a thousand accounts does not look like an attack. A username
- * whose logins a host rejects is tried there less often, but never not at all; the other usernames of the host notice nothing.
- * What was rejected is a credential: a new one need not wait for the failures of the old, up to a number that looks like guessing.
+ * Spreads new logins over time, host by host, so that a restart with a thousand accounts does not look like an attack. While several developers
+ * wait for a host, the one who has begun the fewest logins there in the last minute is next; urgent ones go first within their developer's
+ * share. Checks of new accounts leave some of the pace to others (login-gate.ts). A username whose logins a host rejects is tried there less
+ * often, but never not at all; the developer's other usernames, and other developers, notice nothing. What was rejected is a credential: a new
+ * one need not wait for the failures of the old, up to a number that looks like guessing.
  */
 import { createHmac, randomBytes } from 'node:crypto'
+import {
+  begin,
+  begunBy,
+  createGate,
+  fail,
+  forget,
+  hostStart,
+  hostStartBehind,
+  isForgotten,
+  minuteMs,
+  ownStart,
+  rejectionsOf,
+  type Gate,
+  type Holding,
+  type Who,
+} from './login-gate.ts'
 
-/** Failed logins of one username within this time count … */
-const failureWindowMs = 600_000
-/** … and from this many with one credential on, the username is slowed at this host with that credential … */
-const failureBudget = 5
-/** … from this many on with whichever … */
-const usernameBudget = 15
-/** … by this factor. */
-const slowFactor = 10
-const minuteMs = 60_000
-/** The ramp: logins of a host are this many times closer together than an even spread, until the minute's number is used. */
-const rampFactor = 4
 /** Callers choose the names of hosts: when more are known than this, the oldest where nobody waits are forgotten. */
 const mostHosts = 10_000
 
+/** Whose login it is, and where. */
+export interface Login {
+  readonly host: string
+  readonly developerId: string
+  readonly username: string
+  /** What the login is made with; nothing of it is kept. */
+  readonly secret?: string
+  /** The check of a new account, or of one that is asked for. */
+  readonly check?: boolean
+}
+
 export interface LoginLimiter {
-  /**
-   * Resolves when a login to the host may begin. An `urgent` one (an API call waits for it) goes before the others. `secret` = what the
-   * login is made with; nothing of it is kept.
-   */
-  enter(
-    host: string,
-    username: string,
-    options: { readonly urgent: boolean; readonly signal: AbortSignal; readonly secret?: string },
-  ): Promise<void>
+  /** Resolves when a login to the host may begin. An `urgent` one: an API call waits for it. */
+  enter(login: Login, options: { readonly urgent: boolean; readonly signal: AbortSignal }): Promise<void>
   /** The server rejected the login that was let in. */
-  failed(host: string, username: string, secret?: string): void
-  /** ms until an urgent login asked for now could begin at the earliest; 0 = at once. */
-  delay(host: string, username: string, secret?: string): number
+  failed(login: Login): void
+  /** ms until an urgent login asked for now could begin, behind those who wait now; 0 = at once. */
+  delay(login: Login): number
   /** How many rejected logins slow this one; 0 = none do, only the pace of the host. */
-  rejections(host: string, username: string, secret?: string): number
+  rejections(login: Login): number
   /** Logins waiting, over all hosts. */
   readonly waiting: number
   /** Hosts of which something is remembered. */
   readonly hosts: number
-}
-
-/** Who logs in: a username, and the fingerprint of the credential. */
-interface Who {
-  readonly user: string
-  readonly key: string
 }
 
 interface Entrant extends Who {
@@ -52,17 +57,10 @@ interface Entrant extends Who {
   readonly admit: () => void
 }
 
-/** A username that failed lately: when its logins began, and when they failed; oldest first. */
-interface Suspect {
-  starts: number[]
-  failures: { readonly at: number; readonly key: string }[]
-}
-
-interface Gate {
-  /** Times of the logins of the last minute, oldest first. */
-  starts: number[]
-  readonly suspects: Map<string, Suspect>
-  queue: Entrant[]
+interface Door {
+  readonly gate: Gate
+  /** By developer, urgent ones first; the developer who was let in last is the last. */
+  readonly queue: Map<string, Entrant[]>
   timer: NodeJS.Timeout | null
 }
 
@@ -71,94 +69,92 @@ interface Limits {
   readonly now: () => number
 }
 
-/** When one more may start: the minute's number is kept over any 60 s, and two keep their distance. */
-function nextStart(starts: readonly number[], limit: number, distance: number, at: number): number {
-  const first = starts[starts.length - limit]
-  const last = starts.at(-1)
-  return Math.max(at, first === undefined ? at : first + minuteMs, last === undefined ? at : last + distance)
+interface Next {
+  readonly entrant: Entrant
+  readonly start: number
+  /** Only the host's pace holds it. */
+  readonly ready: boolean
 }
 
-/** An urgent login need not keep its distance to others. */
-function hostStart({ starts }: Gate, perMinute: number, at: number, urgent: boolean): number {
-  return nextStart(starts, perMinute, urgent ? 0 : minuteMs / perMinute / rampFactor, at)
+function waitingAt({ queue }: Door): number {
+  return queue.values().reduce((sum, line) => sum + line.length, 0)
 }
 
-/** Failures that count against this login; 0 while they are within the budgets. */
-function rejectionsOf({ suspects }: Gate, { user, key }: Who): number {
-  const failures = suspects.get(user)?.failures ?? []
-  const same = failures.filter((failure) => failure.key === key).length
-  if (same >= failureBudget) return same
-  return failures.length >= usernameBudget ? failures.length : 0
+function othersWait(door: Door): boolean {
+  return door.queue.values().some((line) => line.some(({ check }) => !check))
 }
 
-/** `at` for everybody who is not slowed. */
-function ownStart(gate: Gate, who: Who, perMinute: number, at: number): number {
-  const suspect = gate.suspects.get(who.user)
-  if (suspect === undefined || rejectionsOf(gate, who) === 0) return at
-  const limit = Math.max(1, Math.floor(perMinute / slowFactor))
-  return nextStart(suspect.starts, limit, minuteMs / limit, at)
-}
-
-function forget(gate: Gate, at: number): void {
-  gate.starts = gate.starts.filter((time) => time > at - minuteMs)
-  for (const [user, suspect] of gate.suspects) {
-    suspect.starts = suspect.starts.filter((time) => time > at - minuteMs)
-    suspect.failures = suspect.failures.filter((failure) => failure.at > at - failureWindowMs)
-    if (suspect.failures.length === 0) gate.suspects.delete(user)
+/** Who of a developer is next. One who must wait because of own failures, or as a check, does not hold up those behind. */
+function nextOf(gate: Gate, line: readonly Entrant[], holding: Holding, at: number): Next | null {
+  let best: Next | null = null
+  for (const entrant of line) {
+    const own = ownStart(gate, entrant, holding, at)
+    const start = Math.max(own, hostStart(gate, holding.perMinute, at, entrant.urgent))
+    if (own <= at) return { entrant, start, ready: true }
+    if (best === null || start < best.start) best = { entrant, start, ready: false }
   }
+  return best
 }
 
-/** Who is next, and when. One who must wait because of own failures does not hold up those behind. */
-function nextUp(
-  gate: Gate,
-  perMinute: number,
-  at: number,
-): { readonly entrant: Entrant; readonly start: number } | null {
-  let best: { readonly entrant: Entrant; readonly start: number } | null = null
-  for (const entrant of gate.queue) {
-    const own = ownStart(gate, entrant, perMinute, at)
-    const start = Math.max(own, hostStart(gate, perMinute, at, entrant.urgent))
-    if (best === null || start < best.start) best = { entrant, start }
-    // Nobody behind can be earlier than one whom only the host's pace holds.
-    if (own <= at) break
+function goesBefore(gate: Gate, one: Next, other: Next): boolean {
+  if (one.ready !== other.ready) return one.ready
+  if (!one.ready) return one.start < other.start
+  return begunBy(gate, one.entrant.developerId) < begunBy(gate, other.entrant.developerId)
+}
+
+function nextUp(door: Door, perMinute: number, at: number): Next | null {
+  const { gate, queue } = door
+  const holding = { perMinute, othersWait: othersWait(door) }
+  let best: Next | null = null
+  for (const line of queue.values()) {
+    const next = nextOf(gate, line, holding, at)
+    if (next !== null && (best === null || goesBefore(gate, next, best))) best = next
   }
   return best
 }
 
 /** Lets in who may, and sets the timer for who may not yet. */
-function advance(gate: Gate, limits: Limits): void {
-  if (gate.timer) clearTimeout(gate.timer)
-  gate.timer = null
+function advance(door: Door, limits: Limits): void {
+  if (door.timer) clearTimeout(door.timer)
+  door.timer = null
   for (;;) {
     const at = limits.now()
-    forget(gate, at)
-    const next = nextUp(gate, limits.perMinute, at)
+    forget(door.gate, at)
+    const next = nextUp(door, limits.perMinute, at)
     if (next === null) return
     const { entrant, start } = next
     if (start > at) {
-      gate.timer = setTimeout(() => advance(gate, limits), Math.ceil(start - at))
+      door.timer = setTimeout(() => advance(door, limits), Math.ceil(start - at))
       return
     }
-    gate.queue = gate.queue.filter((other) => other !== entrant)
-    gate.starts.push(at)
-    gate.suspects.get(entrant.user)?.starts.push(at)
+    leave(door, entrant)
+    begin(door.gate, entrant, at)
     entrant.admit()
   }
 }
 
-/** Behind the urgent ones when urgent, else at the end. */
-function enqueue(gate: Gate, entrant: Entrant): void {
-  const behind = entrant.urgent ? gate.queue.findIndex((other) => !other.urgent) : -1
-  if (behind < 0) gate.queue.push(entrant)
-  else gate.queue.splice(behind, 0, entrant)
+/** Its developer goes to the end. */
+function leave({ queue }: Door, entrant: Entrant): void {
+  const line = (queue.get(entrant.developerId) ?? []).filter((other) => other !== entrant)
+  queue.delete(entrant.developerId)
+  if (line.length > 0) queue.set(entrant.developerId, line)
 }
 
-function wait(gate: Gate, limits: Limits, who: Omit<Entrant, 'admit'>, signal: AbortSignal): Promise<void> {
+/** Behind the urgent ones when urgent, else at the end. */
+function enqueue({ queue }: Door, entrant: Entrant): void {
+  const line = queue.get(entrant.developerId) ?? []
+  queue.set(entrant.developerId, line)
+  const behind = entrant.urgent ? line.findIndex((other) => !other.urgent) : -1
+  if (behind < 0) line.push(entrant)
+  else line.splice(behind, 0, entrant)
+}
+
+function wait(door: Door, limits: Limits, who: Omit<Entrant, 'admit'>, signal: AbortSignal): Promise<void> {
   return new Promise<void>((resolve, reject) => {
     const giveUp = (): void => {
-      gate.queue = gate.queue.filter((other) => other !== entrant)
+      leave(door, entrant)
       reject(signal.reason as Error)
-      advance(gate, limits)
+      advance(door, limits)
     }
     const admit = (): void => {
       signal.removeEventListener('abort', giveUp)
@@ -166,32 +162,59 @@ function wait(gate: Gate, limits: Limits, who: Omit<Entrant, 'admit'>, signal: A
     }
     const entrant: Entrant = { ...who, admit }
     signal.addEventListener('abort', giveUp, { once: true })
-    enqueue(gate, entrant)
-    advance(gate, limits)
+    enqueue(door, entrant)
+    advance(door, limits)
   })
 }
 
-interface Gates {
-  of(host: string): Gate
+interface Ahead {
+  readonly all: number
+  /** Those of them that keep their distance. */
+  readonly usual: number
+  readonly own: number
+  readonly checks: number
+}
+
+/** Who goes before an urgent one: such of the same developer, and as many of each other developer as are its turn until it has begun more. */
+function aheadOf({ gate, queue }: Door, { developerId }: Who): Ahead {
+  const own = (queue.get(developerId) ?? []).filter(({ urgent }) => urgent)
+  const begun = begunBy(gate, developerId) + own.length
+  const before = [...queue].flatMap(([other, line]) =>
+    other === developerId ? own : line.slice(0, Math.max(0, begun - begunBy(gate, other) + 1)),
+  )
+  return {
+    all: before.length,
+    usual: before.filter(({ urgent }) => !urgent).length,
+    own: own.length,
+    checks: before.filter(({ check }) => check).length,
+  }
+}
+
+function delayOf(door: Door, who: Who, perMinute: number, at: number): number {
+  const ahead = aheadOf(door, who)
+  const own = ownStart(door.gate, who, { perMinute, othersWait: othersWait(door), ahead }, at)
+  return Math.ceil(Math.max(own, hostStartBehind(door.gate, perMinute, at, ahead)) - at)
+}
+
+interface Doors {
+  of(host: string): Door
   /** Without making one. */
-  known(host: string): Gate | undefined
-  readonly all: ReadonlyMap<string, Gate>
+  known(host: string): Door | undefined
+  readonly all: ReadonlyMap<string, Door>
 }
 
 /** What nobody needs to remember any more is dropped, at most once a minute, and at once where there are too many. */
-function createGates(now: () => number): Gates {
-  const gates = new Map<string, Gate>()
+function createDoors(now: () => number): Doors {
+  const doors = new Map<string, Door>()
   let swept = now()
 
   function sweep(at: number): void {
     swept = at
     // Down to half, so that a flood of names does not mean a sweep for each.
-    const most = gates.size > mostHosts ? mostHosts / 2 : mostHosts
-    for (const [key, gate] of gates) {
+    const most = doors.size > mostHosts ? mostHosts / 2 : mostHosts
+    for (const [key, { gate, queue }] of doors) {
       forget(gate, at)
-      const idle = gate.queue.length === 0
-      const empty = gate.starts.length === 0 && gate.suspects.size === 0
-      if (idle && (empty || gates.size > most)) gates.delete(key)
+      if (queue.size === 0 && (isForgotten(gate) || doors.size > most)) doors.delete(key)
     }
   }
 
@@ -199,22 +222,24 @@ function createGates(now: () => number): Gates {
     of(host) {
       const key = host.toLowerCase()
       const at = now()
-      const gate = gates.get(key) ?? { starts: [], suspects: new Map<string, Suspect>(), queue: [], timer: null }
-      if (!gates.has(key) && (at - swept >= minuteMs || gates.size > mostHosts)) sweep(at)
-      gates.set(key, gate)
-      return gate
+      const door = doors.get(key) ?? { gate: createGate(), queue: new Map<string, Entrant[]>(), timer: null }
+      if (!doors.has(key) && (at - swept >= minuteMs || doors.size > mostHosts)) sweep(at)
+      doors.set(key, door)
+      return door
     },
-    known: (host) => gates.get(host.toLowerCase()),
-    all: gates,
+    known: (host) => doors.get(host.toLowerCase()),
+    all: doors,
   }
 }
 
 /** Tells credentials apart without keeping them; the key of the fingerprints is this process's own. */
-function createFingerprints(): (username: string, secret?: string) => Who {
+function createFingerprints(): (login: Login) => Who {
   const salt = randomBytes(32)
-  return (username, secret = '') => ({
-    user: username.toLowerCase(),
+  return ({ developerId, username, secret = '', check = false }) => ({
+    developerId,
+    user: `${developerId} ${username.toLowerCase()}`,
     key: createHmac('sha256', salt).update(secret).digest('base64'),
+    check,
   })
 }
 
@@ -222,40 +247,35 @@ function createFingerprints(): (username: string, secret?: string) => Who {
 export function createLoginLimiter(options: { readonly perMinute: number; readonly now?: () => number }): LoginLimiter {
   const limits: Limits = { perMinute: options.perMinute, now: options.now ?? Date.now }
   const { perMinute, now } = limits
-  const gates = createGates(now)
+  const doors = createDoors(now)
   const whoIs = createFingerprints()
+  const known = ({ host }: Login): Door | undefined => (perMinute === 0 ? undefined : doors.known(host))
   return {
-    async enter(host, username, { urgent, signal, secret }) {
+    async enter(login, { urgent, signal }) {
       signal.throwIfAborted()
-      if (perMinute > 0) await wait(gates.of(host), limits, { ...whoIs(username, secret), urgent }, signal)
+      if (perMinute > 0) await wait(doors.of(login.host), limits, { ...whoIs(login), urgent }, signal)
     },
-    failed(host, username, secret) {
-      if (perMinute === 0) return
-      const { suspects, starts } = gates.of(host)
-      const { user, key } = whoIs(username, secret)
-      const suspect = suspects.get(user) ?? { starts: starts.slice(-1), failures: [] }
-      suspect.failures.push({ at: now(), key })
-      suspects.set(user, suspect)
+    failed(login) {
+      if (perMinute > 0) fail(doors.of(login.host).gate, whoIs(login), now())
     },
-    delay(host, username, secret) {
-      const gate = gates.known(host)
-      if (perMinute === 0 || gate === undefined) return 0
+    delay(login) {
+      const door = known(login)
+      if (door === undefined) return 0
       const at = now()
-      forget(gate, at)
-      const own = ownStart(gate, whoIs(username, secret), perMinute, at)
-      return Math.ceil(Math.max(own, hostStart(gate, perMinute, at, true)) - at)
+      forget(door.gate, at)
+      return delayOf(door, whoIs(login), perMinute, at)
     },
-    rejections(host, username, secret) {
-      const gate = gates.known(host)
-      if (perMinute === 0 || gate === undefined) return 0
-      forget(gate, now())
-      return rejectionsOf(gate, whoIs(username, secret))
+    rejections(login) {
+      const door = known(login)
+      if (door === undefined) return 0
+      forget(door.gate, now())
+      return rejectionsOf(door.gate, whoIs(login))
     },
     get waiting() {
-      return [...gates.all.values()].reduce((sum, gate) => sum + gate.queue.length, 0)
+      return doors.all.values().reduce((sum, door) => sum + waitingAt(door), 0)
     },
     get hosts() {
-      return gates.all.size
+      return doors.all.size
     },
   }
 }

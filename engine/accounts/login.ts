@@ -6,8 +6,9 @@ import { workAs } from '../observe/loop.ts'
 import { openCredential, sealCredential } from '../secrets/credentials.ts'
 import type { Sealer } from '../secrets/seal.ts'
 import type { AccountRecord } from '../store/records.ts'
-import type { Lane, Priority } from './lanes.ts'
-import type { LoginLimiter } from './login-limiter.ts'
+import type { Loans } from '../loans.ts'
+import type { Priority } from './lanes.ts'
+import type { Login, LoginLimiter } from './login-limiter.ts'
 import type { OpenSession, Session, SessionOptions } from './session-types.ts'
 import type { SyncDeps } from './state.ts'
 import type { Credential, MailboxSettings } from './types.ts'
@@ -18,8 +19,8 @@ export interface LoginDeps {
   readonly tokens: Tokens
   readonly openSession: OpenSession
   readonly limiter: LoginLimiter
-  /** Bounds how many accounts log in at the same time. */
-  readonly dialing: Lane
+  /** Bounds how many accounts log in at the same time, in turns by developer and host. */
+  readonly dialing: Loans
 }
 
 /** Where a login stands: waiting for its turn at the host, or under way. */
@@ -47,20 +48,23 @@ export async function login(
   stage: LoginStage = () => undefined,
 ): Promise<LoggedIn> {
   stage('queued')
+  const { developerId, server, port, username } = account
   const secret = secretOf(openCredential(deps.sealer, account))
-  await deps.limiter.enter(account.server, account.username, { urgent: priority === 'api', signal, secret })
+  const entering: Login = { host: server, developerId, username, secret }
+  const urgent = priority === 'api'
   return deps.dialing.run(
-    priority,
-    () => {
+    { developerId, key: `${server.toLowerCase()}:${port}`, urgent },
+    (loan) => {
       stage('dialing')
+      const either = AbortSignal.any([signal, loan.signal])
       // Whoever asked for it, what comes over the connection is this account's.
-      return workAs({ kind: 'account', id: account.id }, () => dial(deps, account, secret, signal))
+      return workAs({ kind: 'account', id: account.id }, () => dial(deps, account, entering, either))
     },
-    signal,
+    { signal, before: () => deps.limiter.enter(entering, { urgent, signal }) },
   )
 }
 
-async function dial(deps: LoginDeps, account: AccountRecord, secret: string, signal: AbortSignal): Promise<LoggedIn> {
+async function dial(deps: LoginDeps, account: AccountRecord, entered: Login, signal: AbortSignal): Promise<LoggedIn> {
   const { config, metrics } = deps.sync
   const { auth, expiresAt, refused } = await authOf(deps, account)
   try {
@@ -71,7 +75,7 @@ async function dial(deps: LoginDeps, account: AccountRecord, secret: string, sig
     const { code } = toAppError(error)
     metrics.imapLogins.inc({ outcome: code })
     if (code === 'auth_rejected') {
-      deps.limiter.failed(account.server, account.username, secret)
+      deps.limiter.failed(entered)
       refused()
     }
     throw error

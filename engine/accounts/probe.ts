@@ -7,7 +7,7 @@ import { resolveGuarded } from '../net/address.ts'
 import type { Config } from '../config.ts'
 import { connectionFailure } from './failures.ts'
 import { secretOf, settingsOf } from './login.ts'
-import type { LoginLimiter } from './login-limiter.ts'
+import type { Login, LoginLimiter } from './login-limiter.ts'
 import type { OpenSession } from './session-types.ts'
 import type { Credential, MailboxSettings, ProbeFailure, ProbeResult } from './types.ts'
 
@@ -98,30 +98,29 @@ class TurnMissed extends AppError {
     const seconds = Math.max(1, Math.ceil(waitMs / 1000))
     const why =
       rejections === 0
-        ? 'too many logins to this host at the moment'
+        ? 'too many logins to this host at the moment (MAILROOM_LOGINS_PER_MINUTE)'
         : `the mail server rejected ${rejections} logins of this username within 10 minutes, so it is asked less often`
     super('throttled', `${why}; try again in ${seconds} s`, { retryAfterMs: seconds * 1000 })
   }
 }
 
 /** Waits for the turn at the host, half of the whole time at most: what is left must do for the login itself. */
-async function takeTurn(
-  { config, logins }: ProbeDeps,
-  { settings: { server, username }, credential }: Attempt,
-  signal: AbortSignal,
-): Promise<void> {
-  const secret = secretOf(credential)
+async function takeTurn({ config, logins }: ProbeDeps, given: Attempt, signal: AbortSignal): Promise<void> {
+  const login = loginOf(given)
   const patienceMs = config.MAILROOM_CREATE_TIMEOUT / 2
-  const missedBy = (): TurnMissed =>
-    new TurnMissed(logins.delay(server, username, secret), logins.rejections(server, username, secret))
-  if (logins.delay(server, username, secret) > patienceMs) throw missedBy()
-  const missed = new AbortController()
-  const timer = setTimeout(() => missed.abort(missedBy()), patienceMs)
+  const missedBy = (): TurnMissed => new TurnMissed(logins.delay(login), logins.rejections(login))
+  if (logins.delay(login) > patienceMs) throw missedBy()
+  const missed = AbortSignal.timeout(patienceMs)
   try {
-    await logins.enter(server, username, { urgent: true, signal: AbortSignal.any([signal, missed.signal]), secret })
-  } finally {
-    clearTimeout(timer)
+    await logins.enter(login, { urgent: true, signal: AbortSignal.any([signal, missed]) })
+  } catch (error) {
+    // By now it waits no longer, and does not count itself.
+    throw missed.aborted && !signal.aborted ? missedBy() : error
   }
+}
+
+function loginOf({ developerId, settings: { server, username }, credential }: Attempt): Login {
+  return { host: server, developerId, username, secret: secretOf(credential), check: true }
 }
 
 /** Capabilities of the server that let us in and listed its folders. */
@@ -158,7 +157,7 @@ export function createProbe(deps: ProbeDeps): Probe {
     } catch (error) {
       const known = connectionFailure(error)
       if (isAppError(known, 'auth_rejected')) {
-        deps.logins.failed(settings.server, settings.username, secretOf(credential))
+        deps.logins.failed(loginOf(given))
         if (credential.kind === 'oauth2') deps.forgetToken?.(developerId, credential)
       }
       log.add(`# ${known.message}`)

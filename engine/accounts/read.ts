@@ -15,10 +15,10 @@ export interface ReadResult {
   readonly poison: number[]
 }
 
-/** Reads these UIDs of the selected mailbox; the caller keeps the list to one batch. */
-export async function readUids(session: Session, uids: readonly number[]): Promise<ReadResult> {
+/** Reads these UIDs of the selected mailbox; the caller keeps the list to one batch. `heard` is told of each message that came. */
+export async function readUids(session: Session, uids: readonly number[], heard?: () => void): Promise<ReadResult> {
   const found = new Map<number, FetchedMessage>()
-  await readInto(session, uids, found)
+  await readInto({ session, found, heard }, uids)
   const missing = uids.filter((uid) => !found.has(uid))
   const poison =
     missing.length === 0 ? [] : (await session.searchUids(toSet(missing))).filter((uid) => missing.includes(uid))
@@ -40,19 +40,26 @@ async function mustGive(session: Session, poison: readonly number[]): Promise<vo
   throw new AppError('server_refused', 'the mail server refuses to give the messages of this folder')
 }
 
+interface Reading {
+  readonly session: Session
+  readonly found: Map<number, FetchedMessage>
+  readonly heard: (() => void) | undefined
+}
+
 /** Halves the range until what can be read has been read. At most 2·log2(n) extra commands per poison message. */
-async function readInto(session: Session, uids: readonly number[], found: Map<number, FetchedMessage>): Promise<void> {
+async function readInto(reading: Reading, uids: readonly number[]): Promise<void> {
+  const { session, found, heard } = reading
   if (uids.length === 0) return
-  await readRange(session, toSet(uids), found)
+  await readRange(session, toSet(uids), found, 0, heard)
   const missing = uids.filter((uid) => !found.has(uid))
   if (missing.length === 0) return
   if (missing.length === 1) {
-    if (uids.length > 1) await readRange(session, toSet(missing), found)
+    if (uids.length > 1) await readRange(session, toSet(missing), found, 0, heard)
     return
   }
   const middle = Math.ceil(missing.length / 2)
-  await readInto(session, missing.slice(0, middle), found)
-  await readInto(session, missing.slice(middle), found)
+  await readInto(reading, missing.slice(0, middle))
+  await readInto(reading, missing.slice(middle))
 }
 
 /**
@@ -64,10 +71,12 @@ export async function readRange(
   range: string,
   found: Map<number, FetchedMessage>,
   known = 0,
+  heard?: () => void,
 ): Promise<void> {
   const fresh: FetchedMessage[] = []
   try {
     for await (const message of session.fetchIndex(range, known > 0)) {
+      heard?.()
       if (!found.has(message.uid)) fresh.push(message)
     }
   } catch (error) {

@@ -4,14 +4,15 @@
  */
 import { AppError } from '../errors.ts'
 import { attend } from './attend.ts'
-import type { BackgroundDeps } from './background.ts'
+import type { Loans } from '../loans.ts'
 import { claimAccount, closeConnection, openConnection, type Connection, type ConnectionDeps } from './connection.ts'
 import { firstRead } from './first-read.ts'
 import type { LoginStage } from './login.ts'
 import type { PushRecords } from './pushes.ts'
 
 export interface RuntimeDeps extends ConnectionDeps {
-  readonly slot: BackgroundDeps['slot']
+  /** Bounds how many accounts back-fill at the same time, in turns by developer and account. */
+  readonly backfilling: Loans
   readonly pushes: PushRecords
 }
 
@@ -39,7 +40,7 @@ interface Holder {
 }
 
 export function createRuntime(deps: RuntimeDeps, accountId: string): Runtime {
-  const { sync, slot, pushes } = deps
+  const { sync, backfilling, pushes } = deps
   const holder: Holder = { open: null, epoch: null }
   return {
     async connect(signal, stage) {
@@ -54,7 +55,9 @@ export function createRuntime(deps: RuntimeDeps, accountId: string): Runtime {
     },
     sync: (signal, progress) => owning(holder, signal, (connection) => firstRead(sync, connection, signal, progress)),
     watch: (signal, alive, completed) =>
-      owning(holder, signal, (connection) => attend({ sync, slot, pushes, alive, completed }, connection, signal)),
+      owning(holder, signal, (connection) =>
+        attend({ sync, backfilling, pushes, alive, completed }, connection, signal),
+      ),
     relogin: async () => connectionOf(holder).link.run('api', () => Promise.resolve()),
     epoch: () => holder.epoch,
     live: () => holder.open,

@@ -4,7 +4,7 @@ import { createServer, type AddressInfo } from 'node:net'
 import { once } from 'node:events'
 import { suite, test, type TestContext } from 'node:test'
 import { AppError } from '../../engine/errors.ts'
-import { createLoginLimiter } from '../../engine/accounts/login-limiter.ts'
+import { createLoginLimiter, type Login } from '../../engine/accounts/login-limiter.ts'
 import { createProbe, type ProbeDeps } from '../../engine/accounts/probe.ts'
 import { openSession } from '../../engine/accounts/session/index.ts'
 import { createImapServer, type Hooks } from '../support/imap-server/index.ts'
@@ -171,13 +171,13 @@ suite('the trial login', () => {
 
   test('a rejected login counts against the host and the username, a silent one does not', async (t) => {
     const { settings } = await serve(t)
-    const failed: string[] = []
+    const failed: Login[] = []
     const logins = {
       ...createLoginLimiter({ perMinute: 0 }),
-      failed: (...names: string[]) => void failed.push(...names),
+      failed: (login: Login) => void failed.push(login),
     }
     await probeWith({ logins })('dev', settings, withPassword('wrong'))
     await probeWith({ logins })('dev', { ...settings, port: await freePort() }, withPassword())
-    assert.deepEqual(failed, ['127.0.0.1', 'ann', 'wrong'])
+    assert.deepEqual(failed, [{ host: '127.0.0.1', developerId: 'dev', username: 'ann', secret: 'wrong', check: true }])
   })
 })

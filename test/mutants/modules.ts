@@ -46,6 +46,10 @@ export const modules = {
       'test/engine/lanes.test.ts',
     ],
   },
+  turns: {
+    mutate: ['engine/turns.ts', 'engine/loans.ts', 'engine/accounts/login-gate.ts', 'engine/accounts/login-limiter.ts'],
+    tests: ['test/engine/turns.test.ts', 'test/engine/loans.test.ts', 'test/engine/login-limiter.test.ts'],
+  },
   plan: { mutate: ['engine/accounts/plan.ts'], tests: ['test/engine/accounts/plan.test.ts'] },
   identity: { mutate: ['engine/accounts/identity.ts'], tests: ['test/engine/messages/identity.test.ts'] },
   compare: {

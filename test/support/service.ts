@@ -65,6 +65,9 @@ export interface Service {
 
 const root = join(import.meta.dirname, '../..')
 
+/** The calls of one developer. */
+export type Client = Pick<Service, 'api' | 'ok' | 'list' | 'file'>
+
 export async function startService(options: ServiceOptions = {}): Promise<Service> {
   const dataDir = mkdtempSync(join(tmpdir(), 'mr-service-'))
   const base: Record<string, string> = {
@@ -183,7 +186,7 @@ function listeningUrl(log: string): string | null {
   return null
 }
 
-function createClient(url: () => string, keyAndSecret: string) {
+export function createClient(url: () => string, keyAndSecret: string): Client {
   const authorization = `Basic ${Buffer.from(keyAndSecret).toString('base64')}`
   const api = async (method: string, path: string, body?: Json): Promise<ApiAnswer> => {
     const response = await fetch(url() + path, {

@@ -1,5 +1,5 @@
 /** The first calls of every developer: a user with an email account, its mail listed, a webhook. */
-import type { Json, Service } from './service.ts'
+import type { Client, Json } from './service.ts'
 import { until } from './until.ts'
 
 /** Where mail is, as POST /lite/users wants to know it. */
@@ -25,7 +25,7 @@ export function userBody(server: MailServer, email: string, extra: Json = {}): J
 
 /** Answers the id of the new user; throws when the mailbox cannot be reached. */
 export async function createUser(
-  service: Service,
+  service: Client,
   server: MailServer,
   email: string,
   extra: Json = {},
@@ -36,19 +36,19 @@ export async function createUser(
 }
 
 /** Subjects of INBOX as the API lists them. */
-export async function listSubjects(service: Service, userId: string): Promise<string[]> {
+export async function listSubjects(service: Client, userId: string): Promise<string[]> {
   const path = `/lite/users/${userId}/email_accounts/0/folders/INBOX/messages?limit=100`
   return (await service.list(path)).map((message) => String(message['subject']))
 }
 
 /** Resolves when the message is listed: from then on new mail counts as new. */
-export async function listed(service: Service, userId: string, subject: string, withinMs = 15_000): Promise<void> {
+export async function listed(service: Client, userId: string, subject: string, withinMs = 15_000): Promise<void> {
   const there = async (): Promise<boolean> => (await listSubjects(service, userId)).includes(subject)
   await until(`"${subject}" in the list`, there, { withinMs, everyMs: 50 })
 }
 
 /** Answers the webhook's id. */
-export async function createWebhook(service: Service, userId: string, url: string, extra: Json = {}): Promise<string> {
+export async function createWebhook(service: Client, userId: string, url: string, extra: Json = {}): Promise<string> {
   const answer = await service.ok('POST', `/lite/users/${userId}/webhooks`, { callback_url: url, ...extra })
   return String(answer['webhook_id'])
 }

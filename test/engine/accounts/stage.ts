@@ -226,7 +226,7 @@ export function jobOf({ deps, state, session }: SyncContext): Parameters<typeof 
     state,
     onFolder: async (path, task) => {
       await session.select(path)
-      return task(session)
+      return task(session, () => undefined)
     },
     pause: () => Promise.resolve(),
   }
