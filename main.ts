@@ -1,6 +1,7 @@
 /** Wiring only: config → log → store → engine → api → signals. The only process.exit of the house. */
 import type { Server } from 'node:http'
 import { createApp, createServer, type App } from './api/app.ts'
+import { createConnections } from './api/connections.ts'
 import { createFront } from './api/front.ts'
 import { closeServer, isWildcard, listen } from './api/listen.ts'
 import {
@@ -31,7 +32,8 @@ async function serve(): Promise<void> {
   const config = readConfig(process.env)
   const log = createLogger(config)
   const front = createFront()
-  const server = createServer(front, config)
+  const connections = createConnections(config)
+  const server = createServer(front, config, connections)
   const endWithinMs = closeGraceMs + 3 * config.MAILROOM_SHUTDOWN_TIMEOUT
   const running: Running = { log, endWithinMs, server, opening: new AbortController() }
   endOnSignals(running)
@@ -44,6 +46,7 @@ async function serve(): Promise<void> {
     config,
     log,
     ownsProcess: true,
+    connections,
     signal: running.opening.signal,
     lost: () => endLost(running),
   })

@@ -1,15 +1,14 @@
 /** The front: a Koa application made of route values. */
 import type { RequestListener } from 'node:http'
-import { getHeapStatistics } from 'node:v8'
 import Koa from 'koa'
-import { createBudget, type Engine } from '../engine/index.ts'
+import type { Engine } from '../engine/index.ts'
 import { baseUrlReader } from './base-url.ts'
 import { createCallLog } from './call-log.ts'
 import { clientAddressReader } from './client-address.ts'
 import type { FrameState } from './exchange.ts'
 import { findAccount, findUser } from './lite/find.ts'
 import { authentication } from './middleware/auth.ts'
-import { bodyReader } from './middleware/body.ts'
+import { bodyBeginning, bodyRest } from './middleware/body.ts'
 import { concerned } from './middleware/concerned.ts'
 import { dispatch } from './middleware/dispatch.ts'
 import { errorAnswers } from './middleware/errors.ts'
@@ -53,7 +52,9 @@ export function createApp(options: AppOptions): App {
   const koa = new Koa<FrameState>()
   koa.on('error', (error: unknown) => engine.log.debug({ err: error }, 'connection failed'))
   koa.use(errorAnswers(engine.log))
-  koa.use(requestLog({ log: engine.log, metrics: engine.metrics, calls, now }))
+  koa.use(
+    requestLog({ log: engine.log, metrics: engine.metrics, calls, now, addressOf: clientAddressReader(engine.config) }),
+  )
   useRoutes(koa, { engine, routes, now, checkAnswers: options.checkAnswers ?? false })
   return {
     koa,
@@ -83,14 +84,14 @@ function useRoutes(koa: Koa<FrameState>, options: Required<AppOptions>): void {
     now,
   })
   koa.use(routing({ router: createRouter(routes), baseUrl: baseUrlReader(config) }))
-  koa.use(bodyReader(config.MAILROOM_BODY_LIMIT))
+  koa.use(bodyBeginning(config.MAILROOM_BODY_LIMIT))
   const tries = createTries({ free: config.MAILROOM_WRONG_KEYS, now, log: engine.log })
-  koa.use(authentication({ authenticate, oauth, tries, addressOf: clientAddressReader(config) }))
+  const rest = { limit: config.MAILROOM_BODY_LIMIT, budget: engine.budget }
+  koa.use(authentication({ authenticate, oauth, tries, rest }))
+  koa.use(bodyRest(rest))
   const find = (call: Call, id: string, label: string | null) =>
     label === null ? findUser(call, id) : findAccount(call, id, label)
-  // Contents are held several times over: as they came, decoded, and as the answer's text.
-  const budget = createBudget(getHeapStatistics().heap_size_limit / 16)
-  koa.use(concerned({ engine, limits, budget, find }))
+  koa.use(concerned({ engine, limits, find }))
   koa.use(limits.calls)
-  koa.use(dispatch({ engine, checkAnswers, limits, budget }))
+  koa.use(dispatch({ engine, checkAnswers, limits }))
 }

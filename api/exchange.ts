@@ -1,6 +1,7 @@
 /** What the frame knows of one request on its way through the middlewares. */
 import type Koa from 'koa'
-import type { AccountRecord, AppError, DeveloperRecord, UserRecord } from '../engine/index.ts'
+import type { AccountRecord, AppError, DeveloperRecord, Release, UserRecord } from '../engine/index.ts'
+import type { Body } from './incoming.ts'
 import type { Auth } from './route.ts'
 import type { Match } from './router.ts'
 import type { Pair, Target } from './wire.ts'
@@ -19,14 +20,20 @@ export interface Exchange {
   refusal: AppError | null
   baseUrl: string
   query: readonly Pair[]
-  /** The body's bytes as they came, for signatures: dropped when it is known who calls. */
-  body: Buffer
+  /** Where the call comes from; see client-address.ts. */
+  readonly address: string
+  /** What has come of the body; dropped when it is parsed and known who calls. */
+  body: Body | null
   /** Pairs of a form-urlencoded body, for signatures. */
   form: readonly Pair[]
   /** Query and body, the body's values over the query's, the last value of a name over earlier ones. */
   values: Readonly<Record<string, unknown>>
   /** Set by the auth middleware. */
   developer: DeveloperRecord | null
+  /** What the answer holds of the budget; null = nothing yet. */
+  share: Release | null
+  /** Bytes of the answer that the client has taken; null = it is not the client that is waited for. */
+  taken: number | null
   /** Set by Call.concerns. */
   user: UserRecord | null
   account: AccountRecord | null

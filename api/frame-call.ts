@@ -1,13 +1,13 @@
 /** The Call that a handler is given: a thin view of the exchange, made once per request. */
-import type { AccountRecord, Budget, DeveloperRecord, Engine, Release, UserRecord } from '../engine/index.ts'
+import type { AccountRecord, DeveloperRecord, Engine, UserRecord } from '../engine/index.ts'
 import type { Exchange, FrameContext } from './exchange.ts'
 import type { Limits } from './middleware/limits.ts'
 import type { Call } from './route.ts'
+import { paceOf, takeShare } from './shares.ts'
 
 interface Deps {
   readonly engine: Engine
   readonly limits: Pick<Limits, 'touchesImap' | 'concerns'>
-  readonly budget: Budget
 }
 
 export interface FrameCall extends Call {
@@ -15,7 +15,7 @@ export interface FrameCall extends Call {
   abort(reason: unknown): void
 }
 
-export function createCall({ engine, limits, budget }: Deps, ctx: FrameContext): FrameCall {
+export function createCall({ engine, limits }: Deps, ctx: FrameContext): FrameCall {
   const { exchange } = ctx.state
   // Most handlers never look at the signal: it is made when asked for.
   let aborter: AbortController | null = null
@@ -48,7 +48,10 @@ export function createCall({ engine, limits, budget }: Deps, ctx: FrameContext):
     },
     touchesImap: (user) => limits.touchesImap(ctx, user),
     async reserve(bytes) {
-      giveBackWith(ctx, await budget.take(bytes, this.signal), engine.config.MAILROOM_REQUEST_TIMEOUT)
+      exchange.share = await takeShare(ctx, engine.budget, 'contents', bytes, {
+        signal: this.signal,
+        pace: paceOf(ctx),
+      })
     },
   }
 }
@@ -64,13 +67,6 @@ function requestHeaders(ctx: FrameContext): Pick<Call, 'header' | 'asksForJson'>
       return ctx.accepts('html', 'json') === 'json'
     },
   }
-}
-
-/** When the answer is out; a client that does not read it must not hold the share for ever. */
-function giveBackWith({ res }: FrameContext, giveBack: Release, stallMs: number): void {
-  if (res.closed) giveBack()
-  else res.once('close', () => giveBack())
-  res.setTimeout(stallMs, () => res.destroy())
 }
 
 /** `<resource_url> <OK|DISABLED>`, in the words of the API version that was called. */

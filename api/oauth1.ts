@@ -23,8 +23,8 @@ export interface SignedCall {
   /** The Authorization header when it is OAuth's, else null. */
   readonly header: string | null
   readonly query: readonly Pair[]
-  /** As it came; empty without one. */
-  readonly body: Buffer
+  /** As it came; empty without one. Read to its end for who has shown the key: it may be large. */
+  readonly body: (found: Authenticated) => Promise<Buffer>
   /** Pairs of an application/x-www-form-urlencoded body; empty for any other body. */
   readonly form: readonly Pair[]
 }
@@ -93,7 +93,7 @@ export function createOAuthVerifier(deps: Deps): OAuthVerifier {
         checkSignature(call, pairs, claim, developer.secret)
         return developer
       })
-      if (claim.bodyHash !== null) checkBodyHash(call.body, claim.bodyHash)
+      if (claim.bodyHash !== null) checkBodyHash(await call.body(found), claim.bodyHash)
       if (claim.stamp !== null) await checkNonce(claim.key, claim.stamp, deps)
       return found
     },

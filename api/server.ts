@@ -2,9 +2,10 @@
 import { createServer as createHttpServer, STATUS_CODES, type RequestListener, type Server } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { Config } from '../engine/index.ts'
-import { awaitContinue } from './middleware/body.ts'
+import { createConnections, type Connections } from './connections.ts'
+import { awaitContinue } from './incoming.ts'
 
-type Settings = Pick<Config, 'MAILROOM_REQUEST_TIMEOUT'>
+type Settings = Pick<Config, 'MAILROOM_REQUEST_TIMEOUT'> & Parameters<typeof createConnections>[0]
 
 /** Headers must be there within this time, whatever the deadline of the call. */
 const headersMs = 20_000
@@ -17,9 +18,13 @@ const maxHeaderBytes = 32 * 1024
  * `app.callback()` behind a server that gives up slow requests: headers within 20 s, the whole request within
  * MAILROOM_REQUEST_TIMEOUT. Not listening yet.
  */
-export function createServer(app: { callback(): RequestListener }, config: Settings): Server {
+export function createServer(
+  app: { callback(): RequestListener },
+  config: Settings,
+  connections: Connections = createConnections(config),
+): Server {
   const requestTimeout = config.MAILROOM_REQUEST_TIMEOUT
-  const listener = app.callback()
+  const listener = connections.guard(app.callback())
   const server = createHttpServer(
     {
       headersTimeout: Math.min(headersMs, requestTimeout),
@@ -32,6 +37,7 @@ export function createServer(app: { callback(): RequestListener }, config: Setti
     },
     listener,
   )
+  server.on('connection', (socket) => connections.admit(socket))
   // The body reader says "100 Continue" once the request is known to be acceptable.
   server.on('checkContinue', (request, response) => {
     awaitContinue(request)

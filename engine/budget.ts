@@ -1,54 +1,210 @@
 /**
- * A bound on what many hold in memory together. Whoever is about to hold much takes its share first, in the order of asking, and
- * gives it back at the end; who would be too much waits.
+ * A bound on what this process holds of other people's bytes at once (MAILROOM_BUFFER_MAX): bodies of API calls, answers of mail
+ * servers under way, contents of mail for API answers, callbacks and searches. Whoever is about to hold much takes a share first and
+ * gives it back at the end; what does not fit waits.
+ *
+ * There is a pool for each use, so that nobody who has a share of one waits for another in a circle, and so that the many small ones
+ * never wait for large ones. Of each pool one part of a developer (a webhook, an email account) gets a quarter at
+ * most, and one developer twice what is left for the others. While somebody waits, those in its way that are moved too slowly by
+ * the other side are ended.
  */
-export interface Budget {
-  /** Resolves with how to give the share back. Rejects with the signal's reason when it aborts first. */
-  take(bytes: number, signal: AbortSignal): Promise<Release>
+import { AppError } from './errors.ts'
+
+/** `request`: bodies of calls. `literal`: answers of mail servers under way. `contents`: mail that was read, and what is made of it. */
+export type Use = 'request' | 'literal' | 'contents'
+
+export interface Owner {
+  readonly developerId: string
+  /** A webhook, an email account; '' = the developer's API calls, which have no bound but the developer's. */
+  readonly part: string
+}
+
+/** How a share is moved by somebody on the other side of a connection. */
+export interface Pace {
+  /** Bytes so far; null = it is not the other side that is waited for. */
+  moved(): number | null
+  /** Called once, while others wait: whoever holds the share ends what it is for. */
+  end(): void
+}
+
+export interface TakeOptions {
+  /** Gives up waiting: rejects with its reason. */
+  readonly signal?: AbortSignal
+  readonly pace?: Pace
 }
 
 /** Gives a share back, or all of it but `keep` bytes. */
 export type Release = (keep?: number) => void
 
+export interface Budget {
+  /** null = there was no room within half a minute. Rejects with `shutting_down` after `close`. */
+  take(use: Use, owner: Owner, bytes: number, options?: TakeOptions): Promise<Release | null>
+  close(): void
+}
+
+interface Share {
+  readonly owner: Owner
+  held: number
+  readonly pace: Pace | null
+  /** What was moved at each of the last looks. */
+  seen: number[]
+}
+
 interface Waiting {
+  readonly owner: Owner
   readonly bytes: number
   readonly begin: () => void
 }
 
-/** A share larger than `total` is the whole. */
-export function createBudget(total: number): Budget {
-  let free = total
-  let queue: Waiting[] = []
-  const next = (): void => {
-    for (let first = queue[0]; first !== undefined && first.bytes <= free; first = queue[0]) {
-      queue = queue.slice(1)
-      free -= first.bytes
-      first.begin()
-    }
-  }
+interface Pool {
+  readonly size: number
+  free: number
+  waiting: Waiting[]
+  readonly shares: Set<Share>
+  /** By developer, and by part: bytes held. */
+  readonly held: Map<string, number>
+  looking: NodeJS.Timeout | null
+}
+
+/** Of the whole. */
+const parts = { request: 1 / 8, literal: 1 / 4, small: 1 / 8, large: 1 / 2 } as const
+const patienceMs = 30_000
+const lookMs = 1000
+/** Looks over which a pace is taken. */
+const looks = 5
+/** Bytes a second: who is slower is ended while others wait. */
+export const leastPace = 32 * 1024
+
+export function createBudget(total: number, waitMs = patienceMs): Budget {
+  const poolOf = (part: keyof typeof parts): Pool => createPool(total * parts[part])
+  const [request, literal, small, large] = [poolOf('request'), poolOf('literal'), poolOf('small'), poolOf('large')]
+  const closed = new AbortController()
+  const contents = (bytes: number): Pool => (bytes <= small.size / 32 ? small : large)
   return {
-    async take(asked, signal) {
-      const bytes = Math.min(asked, total)
-      const { promise, resolve, reject } = Promise.withResolvers<undefined>()
-      const waiting = { bytes, begin: () => resolve(undefined) }
-      const leave = (): void => {
-        if (!queue.includes(waiting)) return
-        queue = queue.filter((one) => one !== waiting)
-        reject(signal.reason as Error)
-        next()
+    async take(use, owner, asked, { signal, pace } = {}) {
+      const pool = use === 'request' ? request : use === 'literal' ? literal : contents(asked)
+      // A share larger than half of the pool is that half: nobody has it all.
+      const bytes = Math.min(asked, pool.size / 2)
+      closed.signal.throwIfAborted()
+      signal?.throwIfAborted()
+      if (!fitsNow(pool, owner, bytes)) {
+        const late = AbortSignal.timeout(waitMs)
+        const given = await waitIn(
+          pool,
+          owner,
+          bytes,
+          AbortSignal.any([late, closed.signal, ...(signal ? [signal] : [])]),
+        )
+        if (!given) {
+          closed.signal.throwIfAborted()
+          signal?.throwIfAborted()
+          return null
+        }
       }
-      signal.throwIfAborted()
-      signal.addEventListener('abort', leave, { once: true })
-      queue.push(waiting)
-      next()
-      await promise.finally(() => signal.removeEventListener('abort', leave))
-      let held = bytes
-      return (keep = 0) => {
-        const left = Math.min(held, keep)
-        free += held - left
-        held = left
-        next()
-      }
+      return hold(pool, { owner, held: bytes, pace: pace ?? null, seen: [] })
     },
+    close: () => closed.abort(new AppError('shutting_down', 'the service is stopping')),
   }
+}
+
+function createPool(size: number): Pool {
+  return { size, free: size, waiting: [], shares: new Set(), held: new Map(), looking: null }
+}
+
+const keysOf = ({ developerId, part }: Owner): readonly [string, string] => [developerId, `${developerId} ${part}`]
+
+/** Whose share stands in the way: a part's own, a developer's own, or anybody's. null = nobody's. */
+type Obstacle = 'part' | 'developer' | 'pool' | null
+
+function obstacleOf({ held, free, size }: Pool, owner: Owner, bytes: number): Obstacle {
+  const [developer, part] = keysOf(owner).map((key) => held.get(key) ?? 0) as [number, number]
+  if (owner.part !== '' && part > 0 && part + bytes > size / 4) return 'part'
+  if (developer > 0 && developer + bytes > 2 * (free - bytes)) return 'developer'
+  return bytes > free ? 'pool' : null
+}
+
+/** Nobody who waits for room is overtaken, but those who wait for shares of their own. */
+function fitsNow(pool: Pool, owner: Owner, bytes: number): boolean {
+  if (obstacleOf(pool, owner, bytes) !== null || nextOf(pool) === 'pool') return false
+  count(pool, owner, bytes)
+  return true
+}
+
+/** Lets those begin who can, in the order of asking. 'pool' = somebody waits for room. */
+function nextOf(pool: Pool): 'pool' | null {
+  for (const one of [...pool.waiting]) {
+    const obstacle = obstacleOf(pool, one.owner, one.bytes)
+    if (obstacle === 'pool') return 'pool'
+    if (obstacle !== null) continue
+    pool.waiting = pool.waiting.filter((other) => other !== one)
+    count(pool, one.owner, one.bytes)
+    one.begin()
+  }
+  return null
+}
+
+function count(pool: Pool, owner: Owner, bytes: number): void {
+  pool.free -= bytes
+  for (const key of keysOf(owner)) {
+    const now = (pool.held.get(key) ?? 0) + bytes
+    if (now === 0) pool.held.delete(key)
+    else pool.held.set(key, now)
+  }
+}
+
+/** false = the signal aborted first. */
+async function waitIn(pool: Pool, owner: Owner, bytes: number, signal: AbortSignal): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>()
+  const waiting = { owner, bytes, begin: () => resolve(true) }
+  const leave = (): void => {
+    if (!pool.waiting.includes(waiting)) return
+    pool.waiting = pool.waiting.filter((one) => one !== waiting)
+    resolve(false)
+    nextOf(pool)
+  }
+  signal.addEventListener('abort', leave, { once: true })
+  pool.waiting.push(waiting)
+  pool.looking ??= setInterval(() => look(pool), lookMs).unref()
+  try {
+    return await promise
+  } finally {
+    signal.removeEventListener('abort', leave)
+  }
+}
+
+function hold(pool: Pool, share: Share): Release {
+  pool.shares.add(share)
+  return (keep = 0) => {
+    const left = Math.min(share.held, keep)
+    const given = share.held - left
+    share.held = left
+    if (left === 0) pool.shares.delete(share)
+    if (given === 0) return
+    count(pool, share.owner, -given)
+    nextOf(pool)
+  }
+}
+
+/** Ends who is in the way of those who wait, and too slow. */
+function look(pool: Pool): void {
+  const inTheWay = new Set<string>()
+  for (const { owner, bytes } of pool.waiting) {
+    const [developer, part] = keysOf(owner)
+    const obstacle = obstacleOf(pool, owner, bytes)
+    inTheWay.add(obstacle === 'part' ? part : obstacle === 'developer' ? developer : '')
+  }
+  if (inTheWay.size === 0 && pool.looking !== null) {
+    clearInterval(pool.looking)
+    pool.looking = null
+  }
+  const isInTheWay = ({ owner }: Share): boolean => inTheWay.has('') || keysOf(owner).some((key) => inTheWay.has(key))
+  for (const share of [...pool.shares]) if (isSlow(share) && isInTheWay(share)) share.pace?.end()
+}
+
+function isSlow(share: Share): boolean {
+  const moved = share.pace?.moved() ?? null
+  if (moved === null) share.seen = []
+  else share.seen = [...share.seen.slice(-looks), moved]
+  const [first = 0] = share.seen
+  return moved !== null && share.seen.length > looks && moved - first < (leastPace * looks * lookMs) / 1000
 }

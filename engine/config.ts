@@ -151,6 +151,18 @@ const keys = {
   ],
   MAILROOM_METRICS_TOKEN: [optionalSecret, 'Bearer token that /metrics asks for, at least 16 characters; unset = open'],
 
+  MAILROOM_BUFFER_MAX: [
+    integerKey(536_870_912, 33_554_432, 2 ** 40),
+    'bytes of bodies, mail and answers that are held in memory at once; who would be too much waits',
+  ],
+  MAILROOM_CONNECTIONS_MAX: [
+    integerKey(1000, 1, 1e6),
+    'connections to the API at once; more are refused, those that have asked nothing yet go first',
+  ],
+  MAILROOM_CONNECTIONS_PER_ADDRESS: [
+    integerKey(200, 1, 1e6),
+    'the same of one address; behind a trusted proxy it counts the calls under way of each client',
+  ],
   MAILROOM_BODY_LIMIT: [integerKey(1_048_576, 1024, 104_857_600), 'largest request body in bytes'],
   MAILROOM_REQUEST_TIMEOUT: [durationKey('60s', '100ms'), 'deadline of one API call'],
   MAILROOM_OAUTH_WINDOW: [durationKey('5m', '1s', longestAge), 'allowed distance of oauth_timestamp from our clock'],

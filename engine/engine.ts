@@ -1,6 +1,7 @@
 /** Wiring of the engine: store, secrets, accounts, webhooks. Everything gets what it needs from here and nothing else. */
 import { createAccounts } from './accounts/index.ts'
 import type { Accounts } from './accounts/types.ts'
+import { createBudget, type Budget } from './budget.ts'
 import type { Config } from './config.ts'
 import { createDevelopers, type Developers } from './developers.ts'
 import { createDiscovery, type Discovery, type DiscoveryDeps } from './discovery/discover.ts'
@@ -9,7 +10,7 @@ import { createMailboxes, type Mailboxes } from './mailboxes.ts'
 import { createHttpClient, type HttpClient } from './net/http.ts'
 import { createTokens } from './oauth/tokens.ts'
 import type { Logger } from './observe/log.ts'
-import { createMetrics, type Metrics } from './observe/metrics.ts'
+import { createMetrics, type ConnectionCounts, type Metrics } from './observe/metrics.ts'
 import { createReadiness } from './readiness.ts'
 import { startRecount } from './recount.ts'
 import { startRetention } from './retention.ts'
@@ -26,6 +27,8 @@ export interface Engine {
   readonly store: Store
   readonly sealer: Sealer
   readonly http: HttpClient
+  /** The one of the process: MAILROOM_BUFFER_MAX. */
+  readonly budget: Budget
   /** API keys and secrets. */
   readonly developers: Developers
   /** Creation, edit and removal of users and email accounts as whole business steps. */
@@ -51,6 +54,8 @@ export interface EngineDeps {
   readonly log: Logger
   /** The process is this engine's alone: its metrics are told, and its event loop is watched. */
   readonly ownsProcess?: boolean
+  /** Of the API's server, for the metrics. */
+  readonly connections?: ConnectionCounts
   /** Where discovery looks instead of the network's DNS and HTTP. */
   readonly lookUps?: Partial<Pick<DiscoveryDeps, 'http' | 'resolver'>>
   /** Ends the wait for a store that is away, or that another process serves. */
@@ -64,6 +69,7 @@ export async function createEngine({
   config,
   log,
   ownsProcess = false,
+  connections,
   lookUps,
   signal,
   lost = () => undefined,
@@ -72,10 +78,12 @@ export async function createEngine({
   const { store, writable } = createReadiness(opened, log)
   const metrics = createMetrics({
     processMetrics: ownsProcess,
+    connections,
     accountTags: () => accounts.countTags(),
     webhookTags: () => tagsOf(webhooks.views()),
   })
   const http = createHttpClient()
+  const budget = createBudget(config.MAILROOM_BUFFER_MAX)
   const developers = createDevelopers({ store, sealer, config })
   const tokens = createTokens({ config, store, sealer, http })
   let baseUrl = config.MAILROOM_PUBLIC_URL ?? `http://${config.MAILROOM_HOST}:${config.MAILROOM_PORT}`
@@ -86,11 +94,12 @@ export async function createEngine({
     streamPart: (...request) => accounts.streamPart(...request),
     fetchHeaders: (...request) => accounts.fetchHeaders(...request),
   }
-  const webhooks: Webhooks = createWebhooks({ config, log, metrics, store, sealer, mail, baseUrl: () => baseUrl })
-  const accounts: Accounts = createAccounts({ config, log, metrics, store, sealer, tokens, listener: webhooks })
+  const shared = { config, log, metrics, store, sealer, budget }
+  const webhooks: Webhooks = createWebhooks({ ...shared, mail, baseUrl: () => baseUrl })
+  const accounts: Accounts = createAccounts({ ...shared, tokens, listener: webhooks })
   const mailboxes = createMailboxes({ config, log, store, sealer, developers, accounts, webhooks })
   const discovery = createDiscovery({ http, allowPrivate: config.MAILROOM_ALLOW_PRIVATE, ...lookUps })
-  const parts = { config, log, metrics, store, sealer, http, developers, mailboxes, accounts, webhooks, discovery }
+  const parts = { ...shared, http, developers, mailboxes, accounts, webhooks, discovery }
   return {
     ...parts,
     ...lifecycle(parts, writable, ownsProcess),
@@ -105,10 +114,13 @@ function tagsOf(views: readonly { readonly tags: readonly string[] }[]): Map<str
   return counts
 }
 
-type Parts = Pick<Engine, 'config' | 'log' | 'metrics' | 'store' | 'http' | 'mailboxes' | 'accounts' | 'webhooks'>
+type Parts = Pick<
+  Engine,
+  'config' | 'log' | 'metrics' | 'store' | 'http' | 'budget' | 'mailboxes' | 'accounts' | 'webhooks'
+>
 
 function lifecycle(
-  { config, log, metrics, store, http, mailboxes, accounts, webhooks }: Parts,
+  { config, log, metrics, store, http, budget, mailboxes, accounts, webhooks }: Parts,
   writable: () => Promise<boolean>,
   ownsProcess: boolean,
 ): Pick<Engine, 'start' | 'stop' | 'ready'> {
@@ -129,6 +141,7 @@ function lifecycle(
       started = false
       stopRetention()
       mailboxes.close()
+      budget.close()
       await withinTime(
         config.MAILROOM_SHUTDOWN_TIMEOUT,
         Promise.allSettled([accounts.stopAll(), webhooks.stopAll(), stopRecount(), endGuard()]),

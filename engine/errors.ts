@@ -43,6 +43,7 @@ export const errorCodes = {
   server_refused: { status: 503, fault: 'remote', retryable: false },
   timeout: { status: 504, fault: 'remote', retryable: true },
   // us
+  busy: { status: 503, fault: 'us', retryable: true },
   store_unavailable: { status: 503, fault: 'us', retryable: true },
   lease_lost: { status: 503, fault: 'us', retryable: true },
   shutting_down: { status: 503, fault: 'us', retryable: true },

@@ -1,15 +1,17 @@
 /** Who calls: OAuth 1.0a, HTTP Basic (key and secret), or Bearer `<key>.<secret>`. */
-import type { IncomingMessage } from 'node:http'
 import { AppError, type Authenticated } from '../../engine/index.ts'
+import { knowCaller } from '../connections.ts'
 import type { FrameContext, Middleware } from '../exchange.ts'
+import { earlyBytes, tooLarge } from '../incoming.ts'
 import { isSigned, sameText, type OAuthVerifier, type TryKey } from '../oauth1.ts'
 import type { Tries } from '../tries.ts'
+import { isForm, readRest, type RestOptions } from './body.ts'
 
 interface Deps {
   readonly authenticate: (apiKey: string) => Promise<Authenticated | null>
   readonly oauth: OAuthVerifier
   readonly tries: Tries
-  readonly addressOf: (request: IncomingMessage) => string
+  readonly rest: RestOptions
 }
 
 /** Dots that a key of one's own choice may hold. */
@@ -24,11 +26,11 @@ export function authentication(deps: Deps): Middleware {
     try {
       if (exchange.auth === 'developer') exchange.developer = (await identify(ctx, deps)).developer
     } catch (error) {
-      // A signature over a body that cannot be read is wrong for that reason.
-      throw exchange.refusal ?? error
-    } finally {
-      exchange.body = Buffer.alloc(0)
+      exchange.developer = null
+      // A signature over a body that cannot be read is wrong for that reason. How large it may be is between us and who is known.
+      throw exchange.refusal?.status === 413 ? error : (exchange.refusal ?? error)
     }
+    if (exchange.developer !== null) knowCaller(ctx.req)
     await next()
   }
 }
@@ -38,21 +40,27 @@ async function identify(ctx: FrameContext, deps: Deps): Promise<Authenticated> {
   if (header.length > longestHeader) throw refusal(`Authorization: longer than ${longestHeader} characters`)
   const scheme = /^\S*/.exec(header)?.[0] ?? ''
   const rest = header.slice(scheme.length).trimStart()
-  const address = deps.addressOf(ctx.req)
-  const tryKey: TryKey = (key, check) => deps.tries.run(address, key, check)
+  const { exchange } = ctx.state
+  const tryKey: TryKey = (key, check) => deps.tries.run(exchange.address, key, check)
   if (/^basic$/i.test(scheme)) return byBasic(rest, deps, tryKey)
   if (/^bearer$/i.test(scheme)) return byBearer(rest, deps, tryKey)
-  const { target, baseUrl, query, body, form } = ctx.state.exchange
+  const { target, baseUrl, query, form } = exchange
   const call = {
     method: ctx.method,
     baseUrl,
     path: target.path,
     header: /^oauth$/i.test(scheme) ? header : null,
     query,
-    body,
     form,
+    body: ({ developer }: Authenticated): Promise<Buffer> => {
+      exchange.developer = developer
+      return readRest(ctx, deps.rest)
+    },
   }
-  if (isSigned(call)) return deps.oauth.verify(call, tryKey)
+  if (isSigned(call)) {
+    if (exchange.body?.whole === false && isForm(ctx.req)) throw tooLarge(earlyBytes, ', as a form that is signed')
+    return deps.oauth.verify(call, tryKey)
+  }
   throw refusal(
     header === ''
       ? 'Authorization is missing: sign the call with OAuth 1.0a, or send key and secret by HTTP Basic or Bearer'

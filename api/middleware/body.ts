@@ -1,45 +1,79 @@
 /** Reads the query and the body: form-urlencoded, multipart or JSON, on every method, into one record of values. */
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import busboy from 'busboy'
-import { AppError, toAppError } from '../../engine/index.ts'
-import type { FrameContext, Middleware } from '../exchange.ts'
+import { AppError, toAppError, type Budget } from '../../engine/index.ts'
+import type { Exchange, FrameContext, Middleware } from '../exchange.ts'
+import { bodyOf, earlyBytes, tooLarge } from '../incoming.ts'
+import { takeShare } from '../shares.ts'
 import { mostParameters, parsePairs, type Pair } from '../wire.ts'
 
-/** Requests that wait for `100 Continue` (server.ts). */
-const waiting = new WeakSet<IncomingMessage>()
-
-export function awaitContinue(request: IncomingMessage): void {
-  waiting.add(request)
+export interface RestOptions {
+  /** MAILROOM_BODY_LIMIT */
+  readonly limit: number
+  readonly budget: Pick<Budget, 'take'>
 }
 
-/** What is read and thrown away so that the client is still listening when the answer 413 comes. */
-const drainBytes = 16 * 1024 * 1024
-const drainMs = 3000
+/** A body is held several times over: as it came, put together, as characters, and as values. */
+const heldTimes = 4
 
-export function bodyReader(limitBytes: number): Middleware {
+/** Before it is known who calls. */
+export function bodyBeginning(limitBytes: number): Middleware {
   return async (ctx, next) => {
     const { exchange } = ctx.state
+    await noting(exchange, async () => {
+      exchange.query = parsePairs(exchange.target.query, 'query')
+      exchange.values = record(exchange.query)
+      exchange.body = bodyOf(ctx.req, ctx.res, limitBytes)
+      await exchange.body?.read(earlyBytes)
+      // A signature may cover a form.
+      if (isForm(ctx.req)) await parseWhole(ctx)
+    })
     try {
-      exchange.values = await readValues(ctx, limitBytes)
-    } catch (thrown) {
-      const error = toAppError(thrown)
-      // What is left of too large a body has to be told of, whatever else is wrong.
-      exchange.refusal = error.status === 413 ? error : (exchange.refusal ?? error)
+      await next()
+    } catch (error) {
+      if (toAppError(error).status === 413) await exchange.body?.drain()
+      else ctx.res.once('finish', () => exchange.body?.leave())
+      throw error
     }
+  }
+}
+
+/** Once it is known who calls. */
+export function bodyRest(options: RestOptions): Middleware {
+  return async (ctx, next) => {
+    const { exchange } = ctx.state
+    await noting(exchange, async () => {
+      const isParsed = exchange.body?.whole === true && isForm(ctx.req)
+      if (exchange.body === null || isParsed || exchange.refusal !== null) return
+      await readRest(ctx, options)
+      await parseWhole(ctx)
+    })
+    if (exchange.body?.whole === true) exchange.body = null
     await next()
   }
 }
 
-async function readValues({ req, res, state }: FrameContext, limitBytes: number): Promise<Record<string, unknown>> {
-  const { exchange } = state
-  exchange.query = parsePairs(exchange.target.query, 'query')
-  const values = record(exchange.query)
-  if (hasBody(req)) {
-    const body = await readBody(req, res, limitBytes)
-    exchange.body = body
-    if (body.length > 0) await parseBody(req, body, (form) => (exchange.form = form), values)
+/** What is wrong with the call is told when it is known whom it concerns. */
+async function noting(exchange: Exchange, work: () => Promise<void>): Promise<void> {
+  try {
+    await work()
+  } catch (thrown) {
+    const error = toAppError(thrown)
+    // What is left of too large a body has to be told of, whatever else is wrong.
+    exchange.refusal = error.status === 413 ? error : (exchange.refusal ?? error)
   }
-  return values
+}
+
+/** Draws from the budget, in the name of the developer who calls; nobody else may send more than the beginning. */
+export async function readRest(ctx: FrameContext, { limit, budget }: RestOptions): Promise<Buffer> {
+  const { body, developer } = ctx.state.exchange
+  if (body === null) return Buffer.alloc(0)
+  if (body.whole) return body.bytes()
+  if (developer === null) throw tooLarge(earlyBytes)
+  const pace = { moved: () => (body.whole ? null : body.received), end: () => void ctx.res.destroy() }
+  await takeShare(ctx, budget, 'request', heldTimes * (body.declared ?? limit), { pace })
+  await body.read(limit)
+  return body.bytes()
 }
 
 /** Without a prototype: parameters may have any name. The last value of a name wins. */
@@ -49,42 +83,24 @@ function record(pairs: readonly Pair[]): Record<string, unknown> {
   return values
 }
 
-function hasBody(request: IncomingMessage): boolean {
-  const length = request.headers['content-length']
-  return request.headers['transfer-encoding'] !== undefined || (length !== undefined && length !== '0')
+/** Nothing while there is more to come. */
+async function parseWhole({ req, state: { exchange } }: FrameContext): Promise<void> {
+  const { body } = exchange
+  if (body?.whole !== true || body.received === 0) return
+  const values = record(exchange.query)
+  await parseBody(req, body.bytes(), (form) => (exchange.form = form), values)
+  exchange.values = values
 }
 
-async function readBody(request: IncomingMessage, response: ServerResponse, limit: number): Promise<Buffer> {
-  const tooLarge = new AppError('too_large', `body: larger than ${limit} bytes`, {
-    details: { parameter: 'body', limit },
-  })
-  const declared = Number(request.headers['content-length'] ?? 0)
-  if (waiting.delete(request)) {
-    if (declared > limit) throw tooLarge
-    response.writeContinue()
-  }
-  if (declared > drainBytes) throw tooLarge
-  const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
-  const chunks: Buffer[] = []
-  let size = 0
-  let timer: NodeJS.Timeout | undefined
-  request.on('data', (chunk: Buffer) => {
-    size += chunk.length
-    if (size <= limit) {
-      chunks.push(chunk)
-      return
-    }
-    timer ??= setTimeout(() => reject(tooLarge), drainMs)
-    chunks.length = 0
-    if (size > drainBytes) reject(tooLarge)
-  })
-  request.once('end', () => (size > limit ? reject(tooLarge) : resolve(Buffer.concat(chunks, size))))
-  request.once('error', (cause) => reject(new AppError('bad_request', 'body: ended too early', { cause })))
-  try {
-    return await promise
-  } finally {
-    clearTimeout(timer)
-  }
+const formType = 'application/x-www-form-urlencoded'
+
+function typeOf({ headers }: IncomingMessage): string {
+  return (headers['content-type'] ?? '').split(';')[0]?.trim().toLowerCase() ?? ''
+}
+
+/** A signature covers such a body, and no other (RFC 5849 section 3.4.1.3.1). */
+export function isForm(request: IncomingMessage): boolean {
+  return typeOf(request) === formType
 }
 
 async function parseBody(
@@ -95,7 +111,7 @@ async function parseBody(
 ): Promise<void> {
   const encoding = request.headers['content-encoding'] ?? 'identity'
   if (encoding.toLowerCase() !== 'identity') throw malformed(`Content-Encoding ${encoding} is not accepted`)
-  const type = (request.headers['content-type'] ?? '').split(';')[0]?.trim().toLowerCase() ?? ''
+  const type = typeOf(request)
   if (type === 'multipart/form-data') {
     assign(values, await parseMultipart(request, body))
     return
@@ -103,9 +119,8 @@ async function parseBody(
   const text = decodeUtf8(body)
   if (type === 'application/json' || (type === '' && /^\s*\{/.test(text))) {
     assign(values, Object.entries(parseJson(text)))
-  } else if (type === 'application/x-www-form-urlencoded' || type === '') {
+  } else if (type === formType || type === '') {
     const pairs = parsePairs(text, 'body')
-    // A signature covers the body only under this very type (RFC 5849 section 3.4.1.3.1).
     if (type !== '') signed(pairs)
     assign(values, pairs)
   } else {

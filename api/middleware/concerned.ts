@@ -2,7 +2,7 @@
  * What is refused before its handler is reached (a bad parameter, a broken body, a wrong method, too many calls) concerns the user
  * and the email account of its path all the same: the answer names them, to the developer whose they are.
  */
-import { toAppError, type Budget, type Engine } from '../../engine/index.ts'
+import { toAppError, type Engine } from '../../engine/index.ts'
 import type { FrameContext, Middleware } from '../exchange.ts'
 import { createCall } from '../frame-call.ts'
 import type { Call } from '../route.ts'
@@ -12,7 +12,6 @@ import type { Limits } from './limits.ts'
 interface Deps {
   readonly engine: Engine
   readonly limits: Limits
-  readonly budget: Budget
   /** Notes them on the call. `label` null = the path names no email account. Rejects when they are not there. */
   readonly find: (call: Call, userId: string, label: string | null) => Promise<unknown>
 }

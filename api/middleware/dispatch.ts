@@ -1,6 +1,6 @@
 /** Validates, calls the handler within MAILROOM_REQUEST_TIMEOUT, and sends what it gave. The last middleware. */
 import { Readable } from 'node:stream'
-import { AppError, type Budget, type Engine, workAs } from '../../engine/index.ts'
+import { AppError, type Engine, workAs } from '../../engine/index.ts'
 import { sendAnswer } from '../answer.ts'
 import type { Middleware } from '../exchange.ts'
 import { createCall, type FrameCall } from '../frame-call.ts'
@@ -12,12 +12,11 @@ interface Deps {
   readonly engine: Engine
   readonly checkAnswers: boolean
   readonly limits: Limits
-  readonly budget: Budget
 }
 
 export function dispatch(deps: Deps): Middleware {
   const deadlineMs = deps.engine.config.MAILROOM_REQUEST_TIMEOUT
-  const options = { check: deps.checkAnswers, stallMs: deadlineMs }
+  const options = { check: deps.checkAnswers, stallMs: deadlineMs, budget: deps.engine.budget }
   return async (ctx) => {
     const { match, values, refusal } = ctx.state.exchange
     if (refusal !== null) throw refusal

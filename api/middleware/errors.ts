@@ -18,7 +18,7 @@ const patience: Readonly<Record<number, number>> = { 429: 60, 503: 30, 504: 10 }
 const leasePatience = 2
 
 /** Failures of ours that are no news: what has happened is in the log from where it happened. */
-const expected: ReadonlySet<ErrorCode> = new Set(['lease_lost', 'shutting_down'])
+const expected: ReadonlySet<ErrorCode> = new Set(['busy', 'lease_lost', 'shutting_down'])
 
 /** Failures of ours are told in these words; what happened is in the log, under the request id. */
 const ownWords: Partial<Readonly<Record<ErrorCode, string>>> = {

@@ -1,5 +1,6 @@
 /** Opens the exchange, names it by a request id, and when the answer is out (or the client gone) counts, logs and records it. */
 import { randomBytes } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
 import { newId, type Logger, type Metrics } from '../../engine/index.ts'
 import type { CallLog } from '../call-log.ts'
 import type { Exchange, FrameContext, Middleware } from '../exchange.ts'
@@ -11,6 +12,7 @@ interface Deps {
   readonly calls: CallLog
   /** Milliseconds since 1970. */
   readonly now: () => number
+  readonly addressOf: (request: IncomingMessage) => string
 }
 
 export function requestLog(deps: Deps): Middleware {
@@ -18,7 +20,7 @@ export function requestLog(deps: Deps): Middleware {
   let count = 0
   return async (ctx, next) => {
     count += 1
-    const exchange = openExchange(`${prefix}-${count.toString(36)}`, ctx.req.url ?? '/')
+    const exchange = openExchange(`${prefix}-${count.toString(36)}`, deps.addressOf(ctx.req), ctx.req.url ?? '/')
     ctx.state.exchange = exchange
     ctx.set('X-Request-Id', exchange.requestId)
     // Most answers hold what strangers wrote: never to be taken for something else.
@@ -28,7 +30,7 @@ export function requestLog(deps: Deps): Middleware {
   }
 }
 
-function openExchange(requestId: string, url: string): Exchange {
+function openExchange(requestId: string, address: string, url: string): Exchange {
   return {
     requestId,
     startedAt: performance.now(),
@@ -39,10 +41,13 @@ function openExchange(requestId: string, url: string): Exchange {
     refusal: null,
     baseUrl: '',
     query: [],
-    body: Buffer.alloc(0),
+    address,
+    body: null,
     form: [],
     values: {},
     developer: null,
+    share: null,
+    taken: null,
     user: null,
     account: null,
   }

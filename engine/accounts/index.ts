@@ -82,6 +82,7 @@ function runtimeDeps(sync: SyncDeps, secrets: Pick<PoolDeps, 'sealer' | 'tokens'
 function createTrialLogin({ sync, limiter, tokens }: PoolDeps): Probe {
   return createProbe({
     config: sync.config,
+    budget: sync.budget,
     openSession,
     logins: limiter,
     accessToken: async (developerId, credential) => (await tokens.get(developerId, credential)).accessToken,

@@ -1,4 +1,5 @@
 /** One login: its turn at the host, the credential opened, the session dialled, the outcome counted. */
+import type { Budget, Owner } from '../budget.ts'
 import type { Config } from '../config.ts'
 import { toAppError } from '../errors.ts'
 import type { Tokens } from '../oauth/tokens.ts'
@@ -65,10 +66,14 @@ export async function login(
 }
 
 async function dial(deps: LoginDeps, account: AccountRecord, entered: Login, signal: AbortSignal): Promise<LoggedIn> {
-  const { config, metrics } = deps.sync
+  const { config, metrics, budget } = deps.sync
+  const owner = { developerId: account.developerId, part: account.id }
   const { auth, expiresAt, refused } = await authOf(deps, account)
   try {
-    const session = await deps.openSession({ ...settingsOf(config, account), auth }, signal)
+    const session = await deps.openSession(
+      { ...settingsOf(config, account), auth, take: takeFor(budget, owner) },
+      signal,
+    )
     metrics.imapLogins.inc({ outcome: 'ok' })
     return { session, expiresAt }
   } catch (error) {
@@ -85,6 +90,11 @@ async function dial(deps: LoginDeps, account: AccountRecord, entered: Login, sig
 /** What tells one credential from another, for the limiter. */
 export function secretOf(credential: Credential): string {
   return credential.kind === 'password' ? credential.password : credential.refreshToken
+}
+
+/** What a session holds of its server's answers. */
+export function takeFor(budget: Pick<Budget, 'take'>, owner: Owner): NonNullable<SessionOptions['take']> {
+  return (bytes, options) => budget.take('literal', owner, bytes, options)
 }
 
 type Settings = Pick<

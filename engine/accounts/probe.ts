@@ -4,9 +4,10 @@
  */
 import { AppError, failureClasses, isAppError } from '../errors.ts'
 import { resolveGuarded } from '../net/address.ts'
+import type { Budget } from '../budget.ts'
 import type { Config } from '../config.ts'
 import { connectionFailure } from './failures.ts'
-import { secretOf, settingsOf } from './login.ts'
+import { secretOf, settingsOf, takeFor } from './login.ts'
 import type { Login, LoginLimiter } from './login-limiter.ts'
 import type { OpenSession } from './session-types.ts'
 import type { Credential, MailboxSettings, ProbeFailure, ProbeResult } from './types.ts'
@@ -24,6 +25,7 @@ export interface ProbeDeps {
     | 'MAILROOM_FOLDERS_MAX'
     | 'MAILROOM_CREATE_TIMEOUT'
   >
+  readonly budget: Pick<Budget, 'take'>
   readonly openSession: OpenSession
   readonly logins: LoginLimiter
   /** A fresh access token for a refresh token. Rejects with `consent_lost`, `auth_unavailable` … */
@@ -135,7 +137,8 @@ async function attempt(deps: ProbeDeps, given: Attempt, signal: AbortSignal): Pr
       : { accessToken: await accessToken(developerId, credential, signal) }
   await takeTurn(deps, given, signal)
   const onLine = (line: string): void => log.add(line)
-  const session = await openSession({ ...settingsOf(config, settings), auth, onLine }, signal)
+  const take = takeFor(deps.budget, { developerId, part: 'trials' })
+  const session = await openSession({ ...settingsOf(config, settings), auth, onLine, take }, signal)
   const close = (): void => void session.close()
   signal.addEventListener('abort', close, { once: true })
   try {

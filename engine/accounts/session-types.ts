@@ -4,6 +4,7 @@
  * of a failure class, `timeout` or `server_refused` (tagged NO, text in details.response); after any error but `server_refused`
  * the session is closed. A socket error never escapes as an unhandled event.
  */
+import type { Release, TakeOptions } from '../budget.ts'
 import type { AppError } from '../errors.ts'
 import type { SpecialUse } from '../store/records.ts'
 
@@ -227,6 +228,8 @@ export interface SessionOptions {
   readonly commandTimeoutMs: number
   /** Protocol lines with secrets masked ('C: …' / 'S: …'), for a connection log; absent = none are kept. */
   readonly onLine?: (line: string) => void
+  /** A share of the budget for what the server sends; see Budget. Absent = it is not counted. */
+  readonly take?: (bytes: number, options: TakeOptions) => Promise<Release | null>
 }
 
 /** Connects, upgrades (STARTTLS where offered without useSsl), logs in, sends ID. Rejects with AppError of a failure class. */

@@ -2,6 +2,7 @@
  * What one account's workers share while its actor lives: the account as last claimed, its folders with their cursors, our own
  * writes, and the one place where batches are written. Writers queue up here, so that cursors and sequence numbers have one owner.
  */
+import type { Budget } from '../budget.ts'
 import type { Config } from '../config.ts'
 import { AppError } from '../errors.ts'
 import { folderNamer } from '../messages/folder-names.ts'
@@ -23,6 +24,7 @@ export interface SyncDeps {
   readonly listener: ChangeListener
   readonly log: Logger
   readonly metrics: Metrics
+  readonly budget: Pick<Budget, 'take'>
   readonly now: () => number
   /** The turns of all accounts' batches: a batch with its callback rows is in memory only while it is written. */
   readonly writing: Pick<Lane, 'run'>

@@ -3,11 +3,22 @@ import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom
 
 const seconds = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 
+type ByLimit = Readonly<Record<'all' | 'address', number>>
+
+/** Connections to the API: open now; and since the start those that were refused, or closed to make room. */
+export interface ConnectionCounts {
+  readonly open: number
+  readonly refused: ByLimit
+  readonly closed: ByLimit
+}
+
 export interface MetricsOptions {
   readonly processMetrics?: boolean
   /** Actors by tag, asked at each scrape. */
   readonly accountTags?: () => ReadonlyMap<string, number>
   readonly webhookTags?: () => ReadonlyMap<string, number>
+  /** Asked at each scrape. */
+  readonly connections?: ConnectionCounts | undefined
 }
 
 /** One registry per process (and per engine in tests). */
@@ -20,6 +31,7 @@ export function createMetrics(options: MetricsOptions = {}) {
     ...imapMetrics(registry),
     ...deliveryMetrics(registry),
     ...actorMetrics(registry, options),
+    ...connectionMetrics(registry, options.connections),
   }
 }
 
@@ -115,6 +127,33 @@ function actorMetrics(registry: Registry, { accountTags, webhookTags }: MetricsO
       help: 'Root actors that died of a bug',
       labelNames: ['kind'],
       registers: [registry],
+    }),
+  }
+}
+
+function connectionMetrics(registry: Registry, counts: ConnectionCounts | undefined) {
+  const registers = [registry]
+  return {
+    connections: new Gauge({
+      name: 'mailroom_connections',
+      help: 'Open connections to the API',
+      registers,
+      collect() {
+        this.set(counts?.open ?? 0)
+      },
+    }),
+    connectionsOverLimit: new Counter({
+      name: 'mailroom_connections_over_limit_total',
+      help: 'Connections to the API that were refused, or closed to make room, by the limit that was reached',
+      labelNames: ['limit', 'outcome'],
+      registers,
+      collect() {
+        this.reset()
+        for (const limit of ['all', 'address'] as const) {
+          this.inc({ limit, outcome: 'refused' }, counts?.refused[limit] ?? 0)
+          this.inc({ limit, outcome: 'closed' }, counts?.closed[limit] ?? 0)
+        }
+      },
     }),
   }
 }

@@ -1,4 +1,5 @@
 /** The webhooks wing: from stored changes to signed callbacks. Everything else talks to it through `Webhooks` (types.ts). */
+import type { Budget } from '../budget.ts'
 import type { Config } from '../config.ts'
 import { toAppError } from '../errors.ts'
 import { statusRow } from '../callbacks/status.ts'
@@ -19,7 +20,6 @@ import { findMessages } from './coverage.ts'
 import { dryRun, dryRunAll } from './dry-run.ts'
 import { explain } from './explain.ts'
 import { type History, createHistory } from './history.ts'
-import { type Memory, createMemory } from './memory.ts'
 import { type Pace, createPace } from './pace.ts'
 import { createBodyWaits } from './payload.ts'
 import { createRecorder } from './recorder.ts'
@@ -36,6 +36,7 @@ export interface WebhooksDeps {
   readonly metrics: Metrics
   readonly store: Store
   readonly sealer: Sealer
+  readonly budget: Budget
   /** Bodies and headers from the mail server. */
   readonly mail: Mail
   /** Base of resource_url in callbacks, without a trailing slash: MAILROOM_PUBLIC_URL or where the API listens. */
@@ -54,8 +55,8 @@ interface Wing {
   readonly actors: Actors
   readonly history: History
   readonly redeliveries: Redeliveries
-  /** How bodies are read, and what memory there is for them. */
-  readonly bodies: { readonly memory: Memory; readonly reading: ReadDeps }
+  /** How bodies are read, and what may be held of them at once. */
+  readonly bodies: { readonly budget: Budget; readonly reading: ReadDeps }
   readonly stopWork: () => Promise<void>
 }
 
@@ -98,13 +99,13 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
 }
 
 function build(deps: WebhooksDeps) {
-  const { config, store, sealer, mail, baseUrl, log, metrics } = deps
+  const { config, store, sealer, budget, mail, baseUrl, log, metrics } = deps
   const now = deps.clock ?? Date.now
   const random = deps.random ?? Math.random
   const http = createHttpClient({ connectTimeoutMs: config.MAILROOM_WEBHOOK_TIMEOUT })
   const targets = createTargets(store, log)
   const pace = createPace()
-  const bodies = { memory: createMemory(), reading: readingOf(config, mail, pace) }
+  const bodies = { budget, reading: readingOf(config, mail, pace) }
   const payload = { ...bodies, baseUrl, now, waits: createBodyWaits() }
   const composer = createComposer({ store, sealer, targets, payload })
   const recorder = createRecorder(store.outbox, log)
@@ -128,7 +129,6 @@ function build(deps: WebhooksDeps) {
   const parts = { config, store, sealer, targets, actors, attempts, composer, history, redeliveries, undo, now }
   const stopWork = async () => {
     undo.close()
-    bodies.memory.close()
     await bodies.reading.searches.close()
     await actors.stopAll(config.MAILROOM_SHUTDOWN_TIMEOUT)
     await recorder.close(config.MAILROOM_SHUTDOWN_TIMEOUT)

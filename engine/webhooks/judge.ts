@@ -1,4 +1,5 @@
 /** What the filters say of stored messages, with all that they may ask for looked up. */
+import type { Budget } from '../budget.ts'
 import { toAppError } from '../errors.ts'
 import { createGiveWay } from '../give-way.ts'
 import type { Store } from '../store/port.ts'
@@ -6,14 +7,13 @@ import type { FolderRecord, MessageRecord } from '../store/records.ts'
 import { type ReadDeps, type Wanted, memoryFor, readContents } from './contents.ts'
 import type { MessageEvent } from './events.ts'
 import type { Judgement, Known, Word } from './match.ts'
-import type { Memory } from './memory.ts'
 import type { Searches } from './searches.ts'
 import { type Target, lookUpThread } from './targets.ts'
 
 export interface JudgeDeps {
   readonly store: Pick<Store, 'messages'>
   readonly reading: ReadDeps
-  readonly memory: Memory
+  readonly budget: Pick<Budget, 'take'>
 }
 
 /** Whoever wants to know, by an API call. */
@@ -101,10 +101,13 @@ async function lookUp(deps: AskedDeps, target: Target, message: MessageRecord): 
 }
 
 const nothingGiven = { includeBody: false, bodyType: null, includeHeader: null }
+/** What a developer's questions share. */
+const part = 'searches'
+
 /** The same search as before a callback; null = still undecided, with the reason. */
-async function searchBody({ reading, memory }: JudgeDeps, message: MessageRecord, wanted: Wanted): Promise<Word> {
-  // Of the memory, what a developer's questions share.
-  const release = await memory.take(`asked ${wanted.owner}`, memoryFor(reading, message, nothingGiven, true))
+async function searchBody({ reading, budget }: JudgeDeps, message: MessageRecord, wanted: Wanted): Promise<Word> {
+  const bytes = memoryFor(reading, message, nothingGiven, true)
+  const release = await budget.take('contents', { developerId: wanted.owner, part }, bytes)
   if (release === null) return { matched: null, why: 'not searched: many large messages are being read; ask again' }
   try {
     const { body } = await readContents(reading, message, nothingGiven, wanted)

@@ -9,13 +9,12 @@
 import { LRUCache } from 'lru-cache'
 import { isAppError, toAppError } from '../errors.ts'
 import type { AccountRecord, MessageRecord, OutboxRecord, WebhookRecord } from '../store/records.ts'
-import type { Release } from '../budget.ts'
+import type { Budget, Release } from '../budget.ts'
 import { type ReadContents, type ReadDeps, memoryFor, namedOnly, readContents, wantsContents } from './contents.ts'
 import type { Unsigned } from './envelope.ts'
 import { type EventFacts, type MessageEvent, readEventFacts } from './events.ts'
 import { judgeAtLength } from './judge.ts'
 import type { Known, Matcher } from './match.ts'
-import type { Memory } from './memory.ts'
 import { type Contents, bodyUrl, messageData } from './message-data.ts'
 
 /** Ready to be signed and sent. `release`: to be called when it has been sent. */
@@ -32,7 +31,7 @@ export type Composed =
 
 export interface PayloadDeps {
   readonly reading: ReadDeps
-  readonly memory: Memory
+  readonly budget: Pick<Budget, 'take'>
   readonly baseUrl: () => string
   readonly now: () => number
   readonly waits: BodyWaits
@@ -71,7 +70,9 @@ export async function composeMessage(deps: PayloadDeps, job: MessageJob): Promis
   const facts = readEventFacts(row.data)
   if (!searched && (!wantsContents(webhook) || gone)) return decide(deps, job, facts, null)
   if (gone) return { kind: 'skip', reason: 'body_search: the message is gone from the mailbox' }
-  const release = await deps.memory.take(row.channelId, memoryFor(deps.reading, message, webhook, searched))
+  const owner = { developerId: row.developerId, part: row.channelId }
+  const bytes = memoryFor(deps.reading, message, webhook, searched)
+  const release = await deps.budget.take('contents', owner, bytes)
   if (release === null) {
     return {
       kind: 'postpone',

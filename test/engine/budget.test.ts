@@ -1,95 +1,151 @@
-/** A share of memory is taken in the order of asking, and given back once. */
+/** What is held at once is bounded, by use, developer and part; nobody waits for those who are slow, and small ones for no large one. */
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import fc from 'fast-check'
-import { createBudget } from '../../engine/budget.ts'
+import { createBudget, leastPace, type Budget, type Owner, type Release } from '../../engine/budget.ts'
+import { until } from '../support/until.ts'
 
-const never = new AbortController().signal
+const mib = 1_048_576
+/** 32 MiB for large contents (over 256 KiB), 8 for small ones, 8 for bodies of calls, 16 for answers of mail servers. */
+const total = 64 * mib
+
+/** A part of a developer of its own. */
+const alone = (name: string): Owner => ({ developerId: name, part: 'one' })
+const calls = (developerId: string): Owner => ({ developerId, part: '' })
+
+async function isTaken(taking: Promise<unknown>): Promise<boolean> {
+  let taken = false
+  void taking.then(() => (taken = true))
+  for (let count = 0; count < 5; count += 1) await turn()
+  return taken
+}
+
+async function must(taking: Promise<Release | null>): Promise<Release> {
+  const release = await taking
+  assert(release !== null)
+  return release
+}
 
 suite('a budget', () => {
-  test('who would be too much waits, and those behind wait too', async () => {
-    const budget = createBudget(10)
-    const first = await budget.take(8, never)
-    const begun: string[] = []
-    const large = budget.take(9, never).then((giveBack) => (begun.push('large'), giveBack))
-    const small = budget.take(1, never).then((giveBack) => (begun.push('small'), giveBack))
-    await turn()
-    assert.deepEqual(begun, [])
+  test('of a pool a part has a quarter at most, and all together no more than there is', async () => {
+    const budget = createBudget(total)
+    const take = (name: string, bytes: number) => must(budget.take('contents', alone(name), bytes))
+    const first = await take('a', 6 * mib)
+    const second = take('a', 6 * mib)
+    assert.equal(await isTaken(second), false, 'the same part waits')
+    const others = await Promise.all(['b', 'c', 'd'].map((name) => take(name, 8 * mib)))
+    const last = take('e', 4 * mib)
+    const behind = take('f', mib)
+    assert.equal(await isTaken(last), false, 'all is out')
+    assert.equal(await isTaken(behind), false, 'who fits passes nobody who waits for room')
+    others[0]?.(4 * mib)
+    assert.equal(await isTaken(last), true, 'a piece was given back')
+    others[1]?.()
     first()
-    first()
-    const [giveBack] = await Promise.all([large, small])
-    assert.deepEqual(begun, ['large', 'small'])
-    const third = budget.take(2, never)
-    await turn()
-    giveBack()
-    ;(await third)()
+    assert.equal(await isTaken(second), true)
+    assert.equal(await isTaken(behind), true)
   })
 
-  test('one that is larger than all is the whole', async () => {
-    const budget = createBudget(10)
-    const giveBack = await budget.take(1_000_000, never)
-    const next = budget.take(1, never)
-    giveBack()
-    ;(await next)()
+  test('small ones wait for no large one, nor one use for another', async () => {
+    const budget = createBudget(total)
+    for (const name of ['a', 'b']) await must(budget.take('contents', alone(name), 500 * mib))
+    assert.equal(await isTaken(budget.take('contents', alone('c'), mib)), false)
+    for (let count = 0; count < 8; count += 1)
+      assert.equal(await isTaken(budget.take('contents', alone('a'), 256 * 1024)), true)
+    assert.equal(await isTaken(budget.take('contents', alone('a'), 256 * 1024)), false, 'a quarter of the small pool')
+    assert.equal(await isTaken(budget.take('contents', alone('b'), 256 * 1024)), true)
+    for (const use of ['request', 'literal'] as const)
+      assert.equal(await isTaken(budget.take(use, alone('a'), mib)), true, use)
   })
 
-  test('a part of a share can be given back before the rest, and no more than it was', async () => {
-    const budget = createBudget(10)
-    const giveBack = await budget.take(8, never)
-    giveBack(9)
-    const begun: string[] = []
-    const [four, one] = [budget.take(4, never), budget.take(1, never)].map((taking, index) =>
-      taking.then((release) => (begun.push(`${index}`), release)),
-    )
-    await turn()
-    assert.deepEqual(begun, [], '2 are free')
-    giveBack(6)
-    await four
-    await turn()
-    assert.deepEqual(begun, ['0'], 'all are out')
-    giveBack()
-    giveBack(3)
-    await one
-    ;(await budget.take(5, never))()
+  test('a developer has at most twice what is left for the others, and never all', async () => {
+    const budget = createBudget(total)
+    const grab = async (name: string): Promise<number> => {
+      let count = 0
+      while (await isTaken(budget.take('contents', calls(name), mib))) count += 1
+      return count
+    }
+    const [first, second, third] = [await grab('a'), await grab('b'), await grab('c')]
+    assert.equal(first, 21, 'of 32')
+    assert(second >= 6 && third >= 2, `${second}, ${third}`)
+    const release = await must(createBudget(total).take('contents', calls('a'), 500 * mib))
+    release()
+    assert.equal(await isTaken(budget.take('contents', calls('d'), mib)), true)
   })
 
-  test('who gives up leaves the queue, and lets those behind it pass', async () => {
-    const budget = createBudget(10)
-    const giveBack = await budget.take(5, never)
+  test('who has waited too long gets nothing and holds up nobody; an end wakes all who wait', async () => {
+    const budget = createBudget(total, 50)
+    const take = () => budget.take('contents', alone('a'), 8 * mib)
+    const held = await must(take())
+    assert.equal(await take(), null)
+    held()
+    const again = await must(take())
     const stop = new AbortController()
-    const waiting = budget.take(10, stop.signal)
-    const behind = budget.take(5, never)
+    const gone = budget.take('contents', alone('a'), 8 * mib, { signal: stop.signal })
     stop.abort(new Error('gone'))
-    await assert.rejects(waiting, /gone/)
-    ;(await behind)()
-    giveBack()
-    await assert.rejects(budget.take(1, stop.signal), /gone/)
-    ;(await budget.take(10, never))()
+    await assert.rejects(gone, /gone/)
+    const waiting = take()
+    budget.close()
+    await assert.rejects(waiting, { code: 'shutting_down' })
+    await assert.rejects(take(), { code: 'shutting_down' })
+    again()
+  })
+
+  test('while others wait, the slow ones in their way are ended, and no others', async () => {
+    const budget = createBudget(total)
+    const ended: string[] = []
+    const started = performance.now()
+    const hold = async (name: string, bytesPerSecond: number | null, owner: Owner): Promise<void> => {
+      const moved = () => (bytesPerSecond === null ? null : ((performance.now() - started) / 1000) * bytesPerSecond)
+      const taking = budget.take('request', owner, 4 * mib, {
+        pace: { moved, end: () => (ended.push(name), release()) },
+      })
+      const release = await must(taking)
+    }
+    await hold('slow', leastPace / 2, calls('a'))
+    await hold('quick', leastPace * 20, calls('b'))
+    assert.equal(await isTaken(budget.take('request', calls('b'), mib)), false, 'of its own developer')
+    await hold('busy', null, calls('c')).catch(() => undefined)
+    await until('the slow one is ended', () => ended.length > 0, { withinMs: 20_000 })
+    assert.deepEqual(ended, ['slow'])
+    budget.close()
   })
 
   test('never more is out than there is, and all is given back', async () => {
-    const steps = fc.array(fc.record({ bytes: fc.nat(15), abort: fc.boolean(), turns: fc.nat(3) }), { maxLength: 40 })
+    const step = fc.record({
+      owner: fc.constantFrom('a', 'b', 'c'),
+      bytes: fc.nat(12 * mib),
+      abort: fc.boolean(),
+      turns: fc.nat(3),
+    })
     await fc.assert(
-      fc.asyncProperty(steps, async (calls) => {
-        const budget = createBudget(10)
+      fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
+        const budget = createBudget(total)
         let out = 0
-        const work = calls.map(async ({ bytes, abort, turns }) => {
+        const work = steps.map(async ({ owner, bytes, abort, turns }) => {
           const stop = new AbortController()
-          const taking = budget.take(bytes, stop.signal)
+          const taking = budget.take('literal', calls(owner), bytes, { signal: stop.signal })
           if (abort) stop.abort(new Error('gone'))
-          const giveBack = await taking.catch(() => null)
-          if (giveBack === null) return
-          out += Math.min(bytes, 10)
-          assert(out <= 10)
+          const release = await taking.catch(() => null)
+          if (release === null) return
+          const held = Math.min(bytes, 8 * mib)
+          out += held
+          assert(out <= 16 * mib)
           for (let left = turns; left > 0; left -= 1) await turn()
-          out -= Math.min(bytes, 10)
-          giveBack()
+          release(held / 2)
+          out -= held
+          release()
+          release()
         })
         await Promise.all(work)
-        ;(await budget.take(10, never))()
+        await wholePool(budget)
       }),
-      { numRuns: 200 },
+      { numRuns: 100 },
     )
   })
 })
+
+async function wholePool(budget: Budget): Promise<void> {
+  for (const name of ['x', 'y']) assert.equal(await isTaken(budget.take('literal', calls(name), 8 * mib)), true)
+}

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { createServer, type AddressInfo } from 'node:net'
 import { once } from 'node:events'
 import { suite, test, type TestContext } from 'node:test'
+import { createBudget } from '../../engine/budget.ts'
 import { AppError } from '../../engine/errors.ts'
 import { createLoginLimiter, type Login } from '../../engine/accounts/login-limiter.ts'
 import { createProbe, type ProbeDeps } from '../../engine/accounts/probe.ts'
@@ -24,7 +25,8 @@ const password = 's3cret "word" \\'
 
 function probeWith(change: Partial<ProbeDeps> = {}) {
   const logins = createLoginLimiter({ perMinute: 0 })
-  return createProbe({ config, openSession, logins, accessToken: () => Promise.resolve('token-1'), ...change })
+  const budget = createBudget(2 ** 29)
+  return createProbe({ config, budget, openSession, logins, accessToken: () => Promise.resolve('token-1'), ...change })
 }
 
 async function serve(t: TestContext, hooks: Hooks = {}) {

@@ -1,8 +1,9 @@
 /** Those who share the process with an attacker: a health check, and a developer who lists. What they wait is what an attack costs. */
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Service } from '../support/service.ts'
+import { until } from '../support/until.ts'
 
 export interface Waits {
   /** The longest answer of /healthz, in milliseconds. */
@@ -20,6 +21,28 @@ export interface Waits {
 export function assertShort({ health, list, processor }: Waits, calls: number): void {
   assert(health < 1000 && list < 2000, `/healthz waited ${health} ms, a list ${list} ms`)
   assert(processor / calls < 100, `${calls} calls took ${processor} ms of processor time`)
+}
+
+/** The most memory that the service has had resident since the last `forget`, in MiB: VmHWM of proc(5). */
+export function mostResidentMib({ pid }: Pick<Service, 'pid'>, forget = false): number {
+  if (forget) writeFileSync(`/proc/${pid}/clear_refs`, '5')
+  const [, kib] = /^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? []
+  return Math.round(Number(kib) / 1024)
+}
+
+/** The same once it grows no more. */
+export async function mostSettledMib(service: Pick<Service, 'pid'>): Promise<number> {
+  let [most, since] = [0, performance.now()]
+  await until(
+    'memory that grows no more',
+    () => {
+      const now = mostResidentMib(service)
+      if (now > most) [most, since] = [now, performance.now()]
+      return performance.now() - since > 1500
+    },
+    { withinMs: 30_000, everyMs: 100 },
+  )
+  return most
 }
 
 /** Of all threads of the service so far, in milliseconds. */

@@ -4,6 +4,7 @@ import {
   AppError,
   isAppError,
   notFound,
+  streamBytes,
   type AccountRecord,
   type AttachmentRecord,
   type MessageRecord,
@@ -77,6 +78,7 @@ const shortNotice = 'truncated: the mail server gives less of this file than it 
 
 async function fileOf(call: Call, message: MessageRecord, attachment: AttachmentRecord): Promise<StreamAnswer> {
   const { section, encoding, fileName, type } = attachment
+  await call.reserve(streamBytes)
   const stream = await call.engine.accounts.streamPart(message.accountId, message, section, encoding)
   const notice = stream.short === true ? { 'X-Service-Notice': shortNotice } : {}
   return new StreamAnswer(stream, { ...fileHeaders(type, fileName), ...notice })

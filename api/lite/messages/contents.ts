@@ -26,6 +26,8 @@ const singleMax = 64 * 1_048_576
 const leastPart = 65_536
 /** Of all parts that are asked for in one go. */
 const packMax = 2 * 1_048_576
+/** Contents are held several times over: as they came, decoded, and as the answer's text. */
+const heldTimes = 4
 const headerSection = 'HEADER'
 
 /** What is left for the parts of one answer. */
@@ -63,7 +65,7 @@ function wantsHeaders(wishes: Wishes): boolean {
 /** Of a single message: every failure is the call's. */
 export async function readContents(call: Call, message: MessageRecord, wishes: Wishes): Promise<Contents> {
   const asked = askedOf(message, wishes, roomOf(singlePartMax, singleMax))
-  await call.reserve(asked.size)
+  await call.reserve(heldTimes * asked.size)
   return readAlone(call, asked, wishes)
 }
 
@@ -92,7 +94,7 @@ export async function readAllContents(
 ): Promise<Map<string, Contents>> {
   const room = roomOf(listPartMax, listMax)
   const asked = messages.map((message) => askedOf(message, wishes, room))
-  await call.reserve(asked.reduce((sum, { size }) => sum + size, 0))
+  await call.reserve(heldTimes * asked.reduce((sum, { size }) => sum + size, 0))
   const contents = new Map<string, Contents>()
   const anew = new Map<string, string>()
   // Folder by folder: turning the connection from one to another costs a round trip.
@@ -196,7 +198,7 @@ export async function readParts(
   type: string | undefined,
 ): Promise<MessageView['bodies']> {
   const asked = askedOf(message, { include_body: true, body_type: type }, roomOf(singlePartMax, singleMax))
-  await call.reserve(asked.size)
+  await call.reserve(heldTimes * asked.size)
   return bodiesOf(call, message, asked.parts)
 }
 

@@ -1,5 +1,5 @@
 /** body, headers and raw of one message, asked of the mail server. */
-import { headerBlockText, headerObject } from '../../../engine/index.ts'
+import { headerBlockText, headerObject, streamBytes } from '../../../engine/index.ts'
 import { defineRoute, StreamAnswer, type Route } from '../../route.ts'
 import { readParts } from './contents.ts'
 import { fileHeaders } from './file-answer.ts'
@@ -65,6 +65,7 @@ function rawRoute(path: string): Route {
     async handler({ path, query }, call) {
       const { user, account, message } = await locate(call, path, query.delimiter)
       call.touchesImap(user)
+      await call.reserve(streamBytes)
       const stream = await asNamed({ message: path.message_id }, call.engine.accounts.streamRaw(account.id, message))
       return new StreamAnswer(stream, fileHeaders('message/rfc822', `${message.id}.eml`))
     },

@@ -9,6 +9,9 @@ import type { Chunk } from '../session-types.ts'
 /** One turn: short for those who wait, long enough that a fast reader does not notice the round trips. */
 export const chunkBytes = 512 * 1024
 
+/** What a stream holds: a piece that is being taken, and the next one. */
+export const streamBytes = 2 * chunkBytes
+
 /** Bytes from here on. */
 export type ReadChunk = (from: number) => Promise<Chunk>
 

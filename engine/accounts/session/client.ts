@@ -9,6 +9,7 @@ import type { LookupFunction, Socket } from 'node:net'
 import type { CheckedAddress } from '../../net/address.ts'
 import type { SessionOptions } from '../session-types.ts'
 import type { Allowance } from './frames.ts'
+import { countInflow, type CountedStreamer } from './inflow.ts'
 import { takeIn, type Streamer } from './intake.ts'
 import { secretMask } from './mask.ts'
 
@@ -48,7 +49,7 @@ export interface Wire {
   readonly untaggedHandlers: Record<string, Untagged | null>
   readonly byeReason?: string
   readonly greetingReceived?: boolean
-  readonly streamer: Streamer
+  readonly streamer: Streamer & CountedStreamer
   getUntaggedHandler(command: string, attributes: ImapResponse['attributes']): Untagged | undefined
   readonly socket: Socket | null
   commands: Map<string, Command>
@@ -171,5 +172,6 @@ export function createWire(
   wire.commands = withIdAfterLogin(wire.commands)
   // imapflow would sit out a server's back-off, minutes long, with its reader parked. We answer `throttled` at once.
   wire.throttleWait = () => Promise.resolve(false)
+  if (options.take) countInflow(wire.streamer, options.take)
   return wire
 }

@@ -60,7 +60,7 @@ function arrived(call: Unsigned, options: Partial<SignerOptions> = {}): SignedCa
     header: headers.authorization ?? null,
     query: parsePairs(query, 'query'),
     form: parsePairs(body ?? '', 'body'),
-    body: Buffer.from(body ?? ''),
+    body: () => Promise.resolve(Buffer.from(body ?? '')),
   }
 }
 
@@ -73,7 +73,7 @@ function bare(parameters: Readonly<Record<string, string>>, more: Partial<Signed
     path: '/',
     header: null,
     form: [],
-    body: Buffer.alloc(0),
+    body: () => Promise.resolve(Buffer.alloc(0)),
     query,
     ...more,
   }

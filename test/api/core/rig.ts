@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { createApp, createServer, type App } from '../../../api/app.ts'
 import type { Route } from '../../../api/route.ts'
 import { createDevelopers } from '../../../engine/developers.ts'
-import { readConfig, silentLogger, type Engine, type Logger, type Store } from '../../../engine/index.ts'
+import { createBudget, readConfig, silentLogger, type Engine, type Logger, type Store } from '../../../engine/index.ts'
 import { createMetrics } from '../../../engine/observe/metrics.ts'
 import { createSealer } from '../../../engine/secrets/seal.ts'
 import { openTestStore } from '../../support/test-store.ts'
@@ -92,6 +92,7 @@ function engineOf(config: Engine['config'], store: Store, options: RigOptions, b
     store,
     sealer,
     developers,
+    budget: createBudget(config.MAILROOM_BUFFER_MAX),
     baseUrl,
     ready: options.ready ?? (() => Promise.resolve(true)),
   }

@@ -11,6 +11,7 @@ import { createAccountState, type AccountState, type SyncDeps } from '../../../e
 import { catchUp } from '../../../engine/accounts/sync.ts'
 import type { ChangeListener } from '../../../engine/accounts/types.ts'
 import type { SyncContext } from '../../../engine/accounts/write.ts'
+import { createBudget } from '../../../engine/budget.ts'
 import { readConfig, type Config } from '../../../engine/config.ts'
 import { silentLogger, type Logger } from '../../../engine/observe/log.ts'
 import { createMetrics } from '../../../engine/observe/metrics.ts'
@@ -156,6 +157,7 @@ export async function openStage(t: TestContext, options: StageOptions = {}): Pro
     log: keeping(warnings),
     metrics: createMetrics(),
     now: options.now ?? Date.now,
+    budget: createBudget(config.MAILROOM_BUFFER_MAX),
     writing: createLane(),
   }
   return {

@@ -22,11 +22,11 @@ export interface Wing extends Stage {
 export async function openWing(t: TestContext, options: StageOptions = {}): Promise<Wing> {
   const stage = await openStage(t, options)
   const { config, deps, listener } = stage
-  const { log, metrics, store } = deps
+  const { log, metrics, store, budget } = deps
   const http = createHttpClient()
   stage.parts.defer(() => http.close())
   const tokens = createTokens({ config, store, sealer, http })
-  const accounts = createAccounts({ config, log, metrics, store, sealer, tokens, listener })
+  const accounts = createAccounts({ config, log, metrics, store, sealer, budget, tokens, listener })
   stage.parts.defer(() => accounts.stopAll())
   const record = async (): Promise<AccountRecord> => {
     const account = await stage.store.accounts.get(accountId)

@@ -1,6 +1,7 @@
 /** A webhooks wing on a real store, with users, accounts and messages that arrive as the sync stores them. */
 import { randomBytes } from 'node:crypto'
 import { Readable } from 'node:stream'
+import { createBudget } from '../../../engine/budget.ts'
 import { readConfig } from '../../../engine/config.ts'
 import { AppError } from '../../../engine/errors.ts'
 import { createMetrics } from '../../../engine/observe/metrics.ts'
@@ -131,6 +132,7 @@ export async function createHouse(): Promise<House> {
         metrics,
         store,
         sealer,
+        budget: createBudget(config.MAILROOM_BUFFER_MAX),
         mail,
         baseUrl: () => 'https://mail.example',
       })

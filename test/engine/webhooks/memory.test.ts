@@ -1,7 +1,7 @@
 /** The memory that callbacks under way and searches share: bounded, and nobody waits for those who are slow. */
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
-import { setImmediate as turn } from 'node:timers/promises'
+import { createBudget, type Budget } from '../../../engine/budget.ts'
 import { createMetrics } from '../../../engine/observe/metrics.ts'
 import type { Attempts } from '../../../engine/webhooks/attempts.ts'
 import { createAttempts } from '../../../engine/webhooks/attempts.ts'
@@ -10,7 +10,6 @@ import { createHttpClient } from '../../../engine/net/http.ts'
 import { compileMatcher } from '../../../engine/webhooks/match.ts'
 import { createPace } from '../../../engine/webhooks/pace.ts'
 import { createSearches } from '../../../engine/webhooks/searches.ts'
-import { createMemory, type Memory } from '../../../engine/webhooks/memory.ts'
 import { composeMessage, createBodyWaits, type Composed } from '../../../engine/webhooks/payload.ts'
 import type { OutboxResult } from '../../../engine/store/port.ts'
 import type { OutboxRecord, WebhookRecord } from '../../../engine/store/records.ts'
@@ -22,57 +21,11 @@ import { until } from '../../support/until.ts'
 import { createTestMail, facts, messageOf, quick } from './fixture.ts'
 
 const mib = 1_048_576
-/** Pools of 32 and 8 MiB; what is over 256 KiB is large; 8 MiB of the large ones for one owner. */
-const heap = 256 * mib
-
-async function isTaken(taking: Promise<unknown>): Promise<boolean> {
-  let taken = false
-  void taking.then(() => (taken = true))
-  for (let count = 0; count < 5; count += 1) await turn()
-  return taken
-}
-
-suite('memory for bodies', () => {
-  test('of the large ones an owner has a quarter at most, and all together no more than there is', async () => {
-    const memory = createMemory(heap)
-    const first = await memory.take('a', 6 * mib)
-    const second = memory.take('a', 6 * mib)
-    assert.equal(await isTaken(second), false, 'the same owner waits')
-    const others = await Promise.all(['b', 'c', 'd'].map((owner) => memory.take(owner, 8 * mib)))
-    const last = memory.take('e', 4 * mib)
-    assert.equal(await isTaken(last), false, 'all is out')
-    others[0]?.(4 * mib)
-    assert.equal(await isTaken(last), true, 'a part was given back')
-    others[1]?.()
-    first?.()
-    assert.equal(await isTaken(second), true)
-  })
-
-  test('the small ones wait for no large one, and one that is larger than all is alone', async () => {
-    const memory = createMemory(heap)
-    const whole = await memory.take('a', 500 * mib)
-    assert.equal(await isTaken(memory.take('b', mib)), false)
-    for (let count = 0; count < 8; count += 1) assert.equal(await isTaken(memory.take('a', 256 * 1024)), true)
-    assert.equal(await isTaken(memory.take('a', 256 * 1024)), false, 'a quarter of the small pool')
-    assert.equal(await isTaken(memory.take('b', 256 * 1024)), true)
-    whole?.()
-  })
-
-  test('who has waited too long gets nothing and holds up nobody; an end wakes all who wait', async () => {
-    const memory = createMemory(heap, 50)
-    const held = await memory.take('a', 8 * mib)
-    assert.equal(await memory.take('a', 8 * mib), null)
-    held?.()
-    const again = await memory.take('a', 8 * mib)
-    const waiting = memory.take('a', 8 * mib)
-    memory.close()
-    await assert.rejects(waiting, { code: 'shutting_down' })
-    again?.()
-  })
-})
+/** A pool of 32 MiB for large contents: what is over 256 KiB is large; 8 MiB of them for one webhook. */
+const total = 64 * mib
 
 /** What composes callbacks of one account, whose mail is in memory; nothing is sent. */
-function stage(memory: Memory) {
+function stage(budget: Budget) {
   const mail = createTestMail()
   const reading = {
     mail,
@@ -82,7 +35,7 @@ function stage(memory: Memory) {
     searchMax: 16 * mib,
     withinMs: 1000,
   }
-  const deps = { reading, memory, baseUrl: () => '', now: () => Date.now(), waits: createBodyWaits() }
+  const deps = { reading, budget, baseUrl: () => '', now: () => Date.now(), waits: createBodyWaits() }
   const account = accountRecord(userRecord(newId()))
   return {
     mail,
@@ -109,7 +62,7 @@ function stage(memory: Memory) {
 
 suite('a callback that is composed', () => {
   test('holds memory until it is sent; without room it is put off, which is no attempt', async () => {
-    const { compose, mail } = stage(createMemory(heap, 50))
+    const { compose, mail } = stage(createBudget(total, 50))
     const held: Composed[] = []
     for (let count = 0; count < 4; count += 1) held.push(await compose({ includeBody: true }, mib))
     const calls = mail.calls
@@ -124,7 +77,7 @@ suite('a callback that is composed', () => {
   })
 
   test('holds none when it is not sent', async () => {
-    const { compose, mail } = stage(createMemory(heap, 50))
+    const { compose, mail } = stage(createBudget(total, 50))
     for (let count = 0; count < 9; count += 1) {
       const skipped = await compose({ filters: { bodySearch: 'needle' } }, mib, 'one')
       assert.deepEqual(skipped, { kind: 'skip', reason: 'body_search: none of 1 text parts matches needle' })

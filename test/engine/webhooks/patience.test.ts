@@ -7,7 +7,7 @@ import type { WebhookRecord } from '../../../engine/store/records.ts'
 import { compileMatcher } from '../../../engine/webhooks/match.ts'
 import { createPace } from '../../../engine/webhooks/pace.ts'
 import { createSearches } from '../../../engine/webhooks/searches.ts'
-import { createMemory } from '../../../engine/webhooks/memory.ts'
+import { createBudget } from '../../../engine/budget.ts'
 import { type Composed, composeMessage, createBodyWaits } from '../../../engine/webhooks/payload.ts'
 import { outboxRecord, webhookRecord } from '../../store/contract/records.ts'
 import { accountRecord, epochStart, userRecord } from '../../support/records.ts'
@@ -29,7 +29,7 @@ function stage(patch: Partial<WebhookRecord>) {
     searchMax: 100_000,
     withinMs: 1000,
   }
-  const deps = { reading, memory: createMemory(), baseUrl: () => '', now: () => now, waits: createBodyWaits() }
+  const deps = { reading, budget: createBudget(2 ** 29), baseUrl: () => '', now: () => now, waits: createBodyWaits() }
   const compose = (name: string): Promise<Composed> => {
     const message = messageOf(account, { facts: facts(name) }, 1, null)
     mail.bodies.set(message.id, { '1': 'a needle' })

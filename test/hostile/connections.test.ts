@@ -1,0 +1,127 @@
+/** Very many connections to the service: those of developers go on, health is told, the rest is refused at once and counted. */
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { openStage, type Stage } from '../e2e/stage.ts'
+import { openEventStream, type EventStream } from '../support/event-stream.ts'
+import { apiKey, apiSecret } from '../support/service.ts'
+import { until } from '../support/until.ts'
+import { addressOf, destroyAll, hold, type Held } from './sockets.ts'
+import { basicOf, say } from './stranger.ts'
+
+const authorization = basicOf(apiKey, apiSecret)
+
+/** Of mailroom_connections…, by their labels. */
+async function metric({ service }: Stage, line: string): Promise<number> {
+  const { body } = await say(`${service.url}/metrics`)
+  return Number(
+    body
+      .split('\n')
+      .find((one) => one.startsWith(`${line} `))
+      ?.slice(line.length + 1) ?? Number.NaN,
+  )
+}
+
+const overLimit = (stage: Stage, limit: string, outcome: string): Promise<number> =>
+  metric(stage, `mailroom_connections_over_limit_total{limit="${limit}",outcome="${outcome}"}`)
+
+const halfSent = ['POST /lite/users HTTP/1.1', 'Content-Type: application/json', 'Content-Length: 100']
+
+async function flood(
+  stage: Stage,
+  count: number,
+  addresses: number,
+  head: readonly string[],
+  body = '',
+): Promise<Held[]> {
+  const held: Held[] = []
+  for (let n = 0; n < count; n += 1) held.push(await hold(stage.service.url, addressOf(n % addresses), head, body))
+  return held
+}
+
+suite('very many connections', () => {
+  test('that ask nothing: the oldest are closed, in all and of one address', async () => {
+    await using parts = new AsyncDisposableStack()
+    const stage = await openStage({
+      env: { MAILROOM_CONNECTIONS_MAX: '50', MAILROOM_CONNECTIONS_PER_ADDRESS: '20' },
+    })
+    parts.defer(() => stage.remove())
+    const one = await flood(stage, 60, 1, [])
+    await until('of one address', () => one.filter(({ closed }) => !closed).length <= 20)
+    assert.deepEqual([one[0]?.closed, one.at(-1)?.closed], [true, false], 'the oldest')
+    assert.equal(await overLimit(stage, 'address', 'closed'), 40)
+    const many = await flood(stage, 200, 15, [])
+    await until('in all', () => [...one, ...many].filter(({ closed }) => !closed).length <= 50)
+    assert((await overLimit(stage, 'all', 'closed')) >= 150)
+    assert.equal((await stage.service.api('GET', '/lite/users')).status, 200)
+    destroyAll([...one, ...many])
+  })
+
+  test('with half of a call each: a developer is served and health told while they last', async () => {
+    await using parts = new AsyncDisposableStack()
+    const stage = await openStage({ env: { MAILROOM_CONNECTIONS_MAX: '50' } })
+    parts.defer(() => stage.remove())
+    const held = await flood(stage, 200, 15, halfSent, '{"a":')
+    for (let n = 0; n < 20; n += 1) {
+      assert.equal((await say(`${stage.service.url}/healthz`)).status, 200)
+      const list = await say(`${stage.service.url}/lite/users`, { headers: { authorization } })
+      assert.equal(list.status, 200)
+    }
+    assert(held.filter(({ closed }) => !closed).length <= 50)
+    assert((await metric(stage, 'mailroom_connections')) <= 51)
+    destroyAll(held)
+  })
+
+  test('of a developer, all in use: none is closed, more are refused in clear words, and health is told', async () => {
+    await using parts = new AsyncDisposableStack()
+    const stage = await openStage({
+      env: { MAILROOM_CONNECTIONS_MAX: '30', MAILROOM_CONNECTIONS_PER_ADDRESS: '100' },
+    })
+    parts.defer(() => stage.remove())
+    const { service } = stage
+    const user = String((await service.ok('POST', '/lite/users', { email: 'ann@mail.example' }))['id'])
+    const watch = (): Promise<EventStream> =>
+      openEventStream(`${service.url}/lite/users/${user}/changes`, { authorization })
+    const streams: EventStream[] = []
+    for (let n = 0; n < 30; n += 1) streams.push(await watch())
+    assert(streams.every(({ status }) => status === 200))
+    const silent = await flood(stage, 40, 2, [])
+    for (let n = 0; n < 5; n += 1) {
+      const refused = await say(`${service.url}/lite/users`, { headers: { authorization } })
+      assert.equal(refused.status, 503)
+      assert.match(refused.body, /too many connections at once \(MAILROOM_CONNECTIONS_MAX\)/)
+      assert.equal(refused.headers['retry-after'], '5')
+      for (const path of ['/healthz', '/readyz', '/metrics'])
+        assert.equal((await say(service.url + path)).status, 200, path)
+    }
+    assert(silent.filter(({ closed }) => !closed).length <= 16, 'the spare places')
+    assert(streams.every(({ ended }) => !ended))
+    assert((await overLimit(stage, 'all', 'refused')) >= 5)
+    streams.pop()?.close()
+    destroyAll(silent)
+    const served = async (): Promise<boolean> =>
+      (await say(`${service.url}/lite/users`, { headers: { authorization } })).status === 200
+    await until('a place is free', served)
+    for (const stream of streams) stream.close()
+  })
+
+  test('of one client behind a trusted proxy: the others of the same proxy are served', async () => {
+    await using parts = new AsyncDisposableStack()
+    const env = { MAILROOM_TRUST_PROXY: '1', MAILROOM_CONNECTIONS_PER_ADDRESS: '5' }
+    const stage = await openStage({ env })
+    parts.defer(() => stage.remove())
+    const { service } = stage
+    const from = (address: string) => ({ authorization, 'x-forwarded-for': address })
+    const user = String((await service.ok('POST', '/lite/users', { email: 'ann@mail.example' }))['id'])
+    const streams: EventStream[] = []
+    for (let n = 0; n < 5; n += 1)
+      streams.push(await openEventStream(`${service.url}/lite/users/${user}/changes`, from(`192.0.2.1, 198.51.100.7`)))
+    const list = (address: string) => say(`${service.url}/lite/users`, { headers: from(address) })
+    const refused = await list('192.0.2.9, 198.51.100.7')
+    assert.equal(refused.status, 429)
+    assert.match(refused.body, /from this address \(MAILROOM_CONNECTIONS_PER_ADDRESS\)/)
+    for (let n = 0; n < 10; n += 1) assert.equal((await list(`198.51.100.7, 203.0.113.${n}`)).status, 200)
+    assert.equal(await overLimit(stage, 'address', 'refused'), 1)
+    for (const stream of streams) stream.close()
+    await until('its calls are over', async () => (await list('198.51.100.7')).status === 200)
+  })
+})
