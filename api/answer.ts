@@ -5,7 +5,7 @@ import { pipeline } from 'node:stream/promises'
 import { AppError, type Budget } from '../engine/index.ts'
 import type { FrameContext } from './exchange.ts'
 import { JsonText, StreamAnswer, type Route } from './route.ts'
-import { paceOf, takeShare } from './shares.ts'
+import { holdContents, keepOnly } from './shares.ts'
 
 interface Options {
   /** Parse every JSON answer against its route's schema. */
@@ -43,9 +43,8 @@ async function sendText(
   }
   const bytes = Buffer.byteLength(text)
   const { exchange } = ctx.state
-  // What it was made of is given back; the text is held until it is out.
-  if (exchange.share !== null) exchange.share(bytes)
-  else exchange.share = await takeShare(ctx, options.budget, 'contents', bytes, { pace: paceOf(ctx) })
+  if (exchange.shares.length === 0) await holdContents(ctx, options.budget, bytes)
+  else keepOnly(exchange, bytes)
   await sendStream(ctx, Readable.from(textPieces(text)), { ...headers, 'Content-Length': String(bytes) }, options)
 }
 

@@ -30,8 +30,8 @@ export interface Exchange {
   values: Readonly<Record<string, unknown>>
   /** Set by the auth middleware. */
   developer: DeveloperRecord | null
-  /** What the answer holds of the budget; null = nothing yet. */
-  share: Release | null
+  /** What the answer holds of the budget. */
+  readonly shares: { readonly bytes: number; readonly release: Release }[]
   /** Bytes of the answer that the client has taken; null = it is not the client that is waited for. */
   taken: number | null
   /** Set by Call.concerns. */

@@ -3,7 +3,7 @@ import type { AccountRecord, DeveloperRecord, Engine, UserRecord } from '../engi
 import type { Exchange, FrameContext } from './exchange.ts'
 import type { Limits } from './middleware/limits.ts'
 import type { Call } from './route.ts'
-import { paceOf, takeShare } from './shares.ts'
+import { holdContents } from './shares.ts'
 
 interface Deps {
   readonly engine: Engine
@@ -48,10 +48,7 @@ export function createCall({ engine, limits }: Deps, ctx: FrameContext): FrameCa
     },
     touchesImap: (user) => limits.touchesImap(ctx, user),
     async reserve(bytes) {
-      exchange.share = await takeShare(ctx, engine.budget, 'contents', bytes, {
-        signal: this.signal,
-        pace: paceOf(ctx),
-      })
+      await holdContents(ctx, engine.budget, bytes, this.signal)
     },
   }
 }

@@ -1,6 +1,6 @@
 /** What one call holds of the budget: given back when its answer is out, or its client gone. */
 import { AppError, type Budget, type Pace, type Release, type Use } from '../engine/index.ts'
-import type { FrameContext } from './exchange.ts'
+import type { Exchange, FrameContext } from './exchange.ts'
 
 /**
  * A share for this call, in the name of its developer, or of its address while no developer is known. Rejects with `busy` when
@@ -25,7 +25,26 @@ export async function takeShare(
   return release
 }
 
-/** Of an answer that is under way: a client that takes it too slowly, while others wait, loses it. */
-export function paceOf({ state: { exchange }, res }: FrameContext): Pace {
-  return { moved: () => exchange.taken, end: () => res.destroy() }
+/** For contents of mail, and for the answer that is made of them. A client that takes it too slowly, while others wait, loses it. */
+export async function holdContents(
+  ctx: FrameContext,
+  budget: Pick<Budget, 'take'>,
+  bytes: number,
+  signal?: AbortSignal,
+): Promise<void> {
+  const { state, res } = ctx
+  const { exchange } = state
+  const pace = { moved: () => exchange.taken, end: () => void res.destroy() }
+  const release = await takeShare(ctx, budget, 'contents', bytes, { pace, ...(signal ? { signal } : {}) })
+  exchange.shares.push({ bytes, release })
+}
+
+/** Gives back what the answer was made of: it is held until it is out. */
+export function keepOnly({ shares }: Exchange, bytes: number): void {
+  let left = bytes
+  for (const share of shares) {
+    const kept = Math.min(left, share.bytes)
+    share.release(kept)
+    left -= kept
+  }
 }

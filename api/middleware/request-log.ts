@@ -46,7 +46,7 @@ function openExchange(requestId: string, address: string, url: string): Exchange
     form: [],
     values: {},
     developer: null,
-    share: null,
+    shares: [],
     taken: null,
     user: null,
     account: null,

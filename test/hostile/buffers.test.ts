@@ -153,4 +153,39 @@ suite('answers of mail servers', () => {
       await server.close()
     }
   })
+
+  test('bodies of which a few bytes were told, and half a MiB is given, are cut', async () => {
+    await using parts = new AsyncDisposableStack()
+    const name = 'ann@mail.example'
+    const server = await createImapServer({ users: { [name]: {} } })
+    parts.defer(() => server.close())
+    for (let n = 0; n < 100; n += 1) server.append(name, 'INBOX', mail({ to: name, subject: `small ${n}`, text: 'Hi' }))
+    const stage = await openStage()
+    parts.defer(() => stage.remove())
+    const { service } = stage
+    const id = await createUser(service, { ...server, password: 'secret' }, name)
+    await listed(service, id, 'small 0')
+    const size = mib / 2
+    const answer = (_one: unknown, n: number): (Buffer | string)[] => [
+      Buffer.concat([
+        Buffer.from(`* ${n + 1} FETCH (UID ${n + 1} BODY[1]<0> {${size}}\r\n`),
+        Buffer.alloc(size - 2, 'x'),
+      ]),
+      ')',
+    ]
+    const lines = Array.from({ length: 100 }, answer).flat()
+    server.hooks = {
+      command: ({ name: command, text }) =>
+        command === 'UID FETCH' && text.includes('BODY.PEEK[1]') ? { lines, tagged: 'OK done' } : undefined,
+    }
+    const list = `${service.url}/lite/users/${id}/email_accounts/0/folders/INBOX/messages?limit=100&include_body=1`
+    const headers = { authorization: basicOf(apiKey, apiSecret) }
+    const answers = await Promise.all(Array.from({ length: 6 }, () => say(list, { headers })))
+    for (const { status, body } of answers) {
+      assert.equal(status, 200)
+      assert(body.includes('"truncated":true') && body.length < 10 * mib, `${body.length} bytes`)
+    }
+    const most = mostResidentMib(service)
+    assert(most < mostMib, `${most} MiB resident`)
+  })
 })

@@ -74,6 +74,28 @@ suite('answers that nobody reads', () => {
     return performance.now() - started
   }
 
+  /** Calls that ended before their answer was out. */
+  const ended = async (): Promise<number> => {
+    const { body } = await say(`${stage.service.url}/metrics`)
+    const counts = body.matchAll(/^mailroom_api_calls_total\{.*status="499".*\} (\d+)$/gm)
+    return [...counts].reduce((sum, [, count]) => sum + Number(count), 0)
+  }
+
+  test('while others of the same developer wait, those that are not read are ended', async () => {
+    const held = await deaf(30, '/body')
+    await until('some are ended', async () => (await ended()) > 3, {
+      withinMs: 40_000,
+      explain: () => stage.service.log().slice(-2000),
+    })
+    destroyAll(held)
+    await until('and one that is read is answered', async () => {
+      const { status, body } = await say(`${stage.service.url}${paths.get('huge')}/body`, {
+        headers: { authorization: basicOf(mallory.key, mallory.secret) },
+      })
+      return status === 200 && body.length > 15 * mib
+    })
+  })
+
   for (const what of ['/body', '?include_body=1', '/raw']) {
     test(`30 of 15 MiB (${what}): the small and the middling body of another developer do not wait for them`, async () => {
       const earlier = mostResidentMib(stage.service, true)
@@ -86,27 +108,4 @@ suite('answers that nobody reads', () => {
       assert(grown < 512, `${earlier} MiB before, ${grown} more`)
     })
   }
-
-  /** Calls that ended before their answer was out. */
-  const ended = async (): Promise<number> => {
-    const { body } = await say(`${stage.service.url}/metrics`)
-    const counts = body.matchAll(/^mailroom_api_calls_total\{.*status="499".*\} (\d+)$/gm)
-    return [...counts].reduce((sum, [, count]) => sum + Number(count), 0)
-  }
-
-  test('while others of the same developer wait, those that are not read are ended', async () => {
-    const before = await ended()
-    const held = await deaf(30, '/body')
-    await until('some are ended', async () => (await ended()) > before + 3, {
-      withinMs: 40_000,
-      explain: () => stage.service.log().slice(-2000),
-    })
-    destroyAll(held)
-    await until('and one that is read is answered', async () => {
-      const { status, body } = await say(`${stage.service.url}${paths.get('huge')}/body`, {
-        headers: { authorization: basicOf(mallory.key, mallory.secret) },
-      })
-      return status === 200 && body.length > 15 * mib
-    })
-  })
 })

@@ -39,11 +39,34 @@ interface Room {
 
 const roomOf = (partMax: number, all: number): Room => ({ partMax, all, left: all })
 
-/** How much of a part is read: all that may be, then its beginning, then nothing. */
-function share(room: Room, { size }: BodyPartRecord): number {
-  const most = room.left < -room.all ? 0 : Math.min(room.partMax, Math.max(leastPart, room.left))
+/** How much of a part is read: all that may be, then its beginning, then nothing. A server that gives more than it told is cut off. */
+function share(room: Room, { size }: BodyPartRecord): Pick<AskedPart, 'most' | 'isFull'> {
+  const wanted = Math.min(room.partMax, slack(size))
+  const most = room.left < -room.all ? 0 : Math.min(wanted, Math.max(leastPart, room.left))
   room.left -= Math.min(most, size)
-  return most
+  return { most, isFull: most === wanted }
+}
+
+/** Sizes are told wrongly, and by some servers as 0. */
+const slack = (told: number): number => Math.max(leastPart, 2 * told + 4096)
+
+/** Draws more from the budget when a server gives more than it told. */
+interface Meter {
+  count(bytes: number): Promise<void>
+}
+
+async function meterOf(call: Call, told: number): Promise<Meter> {
+  let [counted, reserved] = [0, told]
+  await call.reserve(heldTimes * told)
+  return {
+    async count(bytes) {
+      counted += bytes
+      if (counted <= reserved) return
+      const more = Math.max(leastPart, counted - reserved)
+      reserved += more
+      await call.reserve(heldTimes * more)
+    },
+  }
 }
 
 export interface Wishes {
@@ -65,22 +88,28 @@ function wantsHeaders(wishes: Wishes): boolean {
 /** Of a single message: every failure is the call's. */
 export async function readContents(call: Call, message: MessageRecord, wishes: Wishes): Promise<Contents> {
   const asked = askedOf(message, wishes, roomOf(singlePartMax, singleMax))
-  await call.reserve(heldTimes * asked.size)
-  return readAlone(call, asked, wishes)
+  return readAlone(call, asked, wishes, await meterOf(call, asked.size))
+}
+
+interface AskedPart {
+  readonly part: BodyPartRecord
+  /** How many bytes are read at most. */
+  readonly most: number
+  /** No less than of the same part alone in a list. */
+  readonly isFull: boolean
 }
 
 /** A message with what is wanted of it. */
 interface Asked {
   readonly message: MessageRecord
-  /** With how many bytes of each are read at most. */
-  readonly parts: readonly { readonly part: BodyPartRecord; readonly most: number }[]
+  readonly parts: readonly AskedPart[]
   /** About, in bytes. */
   readonly size: number
 }
 
 function askedOf(message: MessageRecord, wishes: Wishes, room: Room): Asked {
   const wanted = wishes.include_body === true ? partsOfType(message, wishes.body_type) : []
-  const parts = wanted.map((part) => ({ part, most: share(room, part) }))
+  const parts = wanted.map((part) => ({ part, ...share(room, part) }))
   const headers = wantsHeaders(wishes) ? headerSize(message) : 0
   return { message, parts, size: parts.reduce((sum, { part, most }) => sum + Math.min(part.size, most), headers) }
 }
@@ -94,19 +123,24 @@ export async function readAllContents(
 ): Promise<Map<string, Contents>> {
   const room = roomOf(listPartMax, listMax)
   const asked = messages.map((message) => askedOf(message, wishes, room))
-  await call.reserve(heldTimes * asked.reduce((sum, { size }) => sum + size, 0))
+  const meter = await meterOf(
+    call,
+    asked.reduce((sum, { size }) => sum + size, 0),
+  )
   const contents = new Map<string, Contents>()
   const anew = new Map<string, string>()
   // Folder by folder: turning the connection from one to another costs a round trip.
   for (const pack of packsOf(asked.toSorted(byPlace))) {
     call.signal.throwIfAborted()
     const wanted = pack.filter(isWhole).map((one) => ({ message: one.message, sections: sectionsOf(one, wishes) }))
-    const together = await call.engine.accounts.fetchMany(accountId, wanted, listPartMax)
+    const most = mostOf(pack, wishes)
+    const together = await call.engine.accounts.fetchMany(accountId, wanted, most)
     for (const one of pack) {
       call.signal.throwIfAborted()
       const bytes = together.get(one.message.id)
-      const read = bytes === undefined ? null : contentsOf(one, wishes, bytes)
-      contents.set(one.message.id, read ?? (await oneOfMany(call, one, wishes, anew)))
+      await meter.count(lengthOf(bytes))
+      const read = bytes === undefined ? null : contentsOf(one, wishes, bytes, most)
+      contents.set(one.message.id, read ?? (await oneOfMany(call, one, wishes, { anew, meter })))
     }
   }
   return contents
@@ -114,7 +148,18 @@ export async function readAllContents(
 
 /** Whose parts are all read as far as any part of a list is: only these can be asked for together. */
 function isWhole({ parts }: Asked): boolean {
-  return parts.every(({ most }) => most === listPartMax)
+  return parts.every(({ isFull }) => isFull)
+}
+
+/** Of one section of a pack. */
+function mostOf(pack: readonly Asked[], wishes: Wishes): number {
+  const headers = wantsHeaders(wishes) ? pack.map(({ message }) => slack(headerSize(message))) : []
+  const most = Math.max(leastPart, ...headers, ...pack.flatMap(({ parts }) => parts.map((one) => one.most)))
+  return Math.min(listPartMax, most)
+}
+
+function lengthOf(sections: ReadonlyMap<string, Buffer> | undefined): number {
+  return sections?.values().reduce((sum, { length }) => sum + length, 0) ?? 0
 }
 
 function sectionsOf({ parts }: Asked, wishes: Wishes): string[] {
@@ -144,12 +189,17 @@ function headerSize({ size, bodies, attachments }: MessageRecord): number {
 }
 
 /** From what was read; null when the header block may have been cut. */
-function contentsOf({ parts }: Asked, wishes: Wishes, bytes: ReadonlyMap<string, Buffer>): Contents | null {
+function contentsOf(
+  { parts }: Asked,
+  wishes: Wishes,
+  bytes: ReadonlyMap<string, Buffer>,
+  cutAt: number,
+): Contents | null {
   const bodies = parts.map(({ part, most }) => bodyOf(part, bytes.get(part.section), most))
   const given = wishes.include_body === true ? { bodies } : {}
   if (!wantsHeaders(wishes)) return given
   const block = bytes.get(headerSection)
-  return block === undefined || block.length >= listPartMax ? null : { ...given, headers: headersIn(block, wishes) }
+  return block === undefined || block.length >= cutAt ? null : { ...given, headers: headersIn(block, wishes) }
 }
 
 function byPlace({ message: one }: Asked, { message: other }: Asked): number {
@@ -158,12 +208,17 @@ function byPlace({ message: one }: Asked, { message: other }: Asked): number {
 }
 
 /** `anew`: what is told of the mail of a folder that is being read anew, of which nothing more is asked. */
-async function oneOfMany(call: Call, asked: Asked, wishes: Wishes, anew: Map<string, string>): Promise<Contents> {
+async function oneOfMany(
+  call: Call,
+  asked: Asked,
+  wishes: Wishes,
+  { anew, meter }: { readonly anew: Map<string, string>; readonly meter: Meter },
+): Promise<Contents> {
   const [place, ...others] = asked.message.placements
   const known = others.length === 0 ? anew.get(place?.path ?? '') : undefined
   if (known !== undefined) return { body_error: known }
   try {
-    return await readAlone(call, asked, wishes)
+    return await readAlone(call, asked, wishes, meter)
   } catch (error) {
     // The connection is in order: the server has lost this message, or will not give it.
     if (isAppError(error, 'not_found')) return { body_error: 'the message is no longer on the mail server' }
@@ -174,10 +229,11 @@ async function oneOfMany(call: Call, asked: Asked, wishes: Wishes, anew: Map<str
   }
 }
 
-async function readAlone(call: Call, { message, parts }: Asked, wishes: Wishes): Promise<Contents> {
-  const bodies = wishes.include_body === true ? { bodies: await bodiesOf(call, message, parts) } : {}
+async function readAlone(call: Call, { message, parts }: Asked, wishes: Wishes, meter: Meter): Promise<Contents> {
+  const bodies = wishes.include_body === true ? { bodies: await bodiesOf(call, message, parts, meter) } : {}
   if (!wantsHeaders(wishes)) return bodies
   const block = await call.engine.accounts.fetchHeaders(message.accountId, message)
+  await meter.count(block.length)
   return { ...bodies, headers: headersIn(block, wishes) }
 }
 
@@ -198,18 +254,31 @@ export async function readParts(
   type: string | undefined,
 ): Promise<MessageView['bodies']> {
   const asked = askedOf(message, { include_body: true, body_type: type }, roomOf(singlePartMax, singleMax))
-  await call.reserve(heldTimes * asked.size)
-  return bodiesOf(call, message, asked.parts)
+  return bodiesOf(call, message, asked.parts, await meterOf(call, asked.size))
+}
+
+/** The header block of a single message. */
+export async function readHeaderBlock(call: Call, message: MessageRecord): Promise<Buffer> {
+  const meter = await meterOf(call, headerSize(message))
+  const block = await call.engine.accounts.fetchHeaders(message.accountId, message)
+  await meter.count(block.length)
+  return block
 }
 
 /** Those that are read equally far at once. */
-async function bodiesOf(call: Call, message: MessageRecord, parts: Asked['parts']): Promise<MessageView['bodies']> {
+async function bodiesOf(
+  call: Call,
+  message: MessageRecord,
+  parts: Asked['parts'],
+  meter: Meter,
+): Promise<MessageView['bodies']> {
   const read = new Map<string, Buffer>()
   const short = new Set<string>()
   for (const most of new Set(parts.map((one) => one.most))) {
     const sections = parts.filter((one) => one.most === most).map(({ part }) => part.section)
     if (most === 0) continue
     const bytes = await call.engine.accounts.fetchParts(message.accountId, message, sections, most)
+    await meter.count(lengthOf(bytes))
     for (const [section, part] of bytes) read.set(section, part)
     for (const section of bytes.short ?? []) short.add(section)
   }

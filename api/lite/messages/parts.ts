@@ -1,7 +1,7 @@
 /** body, headers and raw of one message, asked of the mail server. */
 import { headerBlockText, headerObject, streamBytes } from '../../../engine/index.ts'
 import { defineRoute, StreamAnswer, type Route } from '../../route.ts'
-import { readParts } from './contents.ts'
+import { readHeaderBlock, readParts } from './contents.ts'
 import { fileHeaders } from './file-answer.ts'
 import { locate, messagePaths, partUrl } from './locate.ts'
 import { asNamed } from './named.ts'
@@ -42,8 +42,7 @@ function headersRoute(path: string): Route {
     async handler({ path, query }, call) {
       const located = await locate(call, path, query.delimiter)
       call.touchesImap(located.user)
-      const asked = call.engine.accounts.fetchHeaders(located.account.id, located.message)
-      const block = await asNamed({ message: path.message_id }, asked)
+      const block = await asNamed({ message: path.message_id }, readHeaderBlock(call, located.message))
       return {
         resource_url: partUrl(call, located, path, 'headers'),
         headers: query.raw === true ? headerBlockText(block) : headerObject(block),
