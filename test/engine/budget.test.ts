@@ -99,7 +99,13 @@ suite('a budget', () => {
     const hold = async (name: string, bytesPerSecond: number | null, owner: Owner): Promise<void> => {
       const moved = () => (bytesPerSecond === null ? null : ((performance.now() - started) / 1000) * bytesPerSecond)
       const taking = budget.take('request', owner, 4 * mib, {
-        pace: { moved, end: () => (ended.push(name), release()) },
+        pace: {
+          moved,
+          end() {
+            ended.push(name)
+            release()
+          },
+        },
       })
       const release = await must(taking)
     }

@@ -3,9 +3,10 @@ import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { createImapServer } from '../support/imap-server/index.ts'
 import { openStage, type Stage } from '../e2e/stage.ts'
+import { apiKey, apiSecret } from '../support/service.ts'
 import { userBody } from '../support/users.ts'
 import { assertShort, beside } from './bystanders.ts'
-import { say } from './stranger.ts'
+import { basicOf, say } from './stranger.ts'
 
 suite('texts that take long to read', () => {
   let stage: Stage
@@ -51,7 +52,7 @@ suite('texts that take long to read', () => {
       const { service } = stage
       const waits = await beside(service, async () => {
         for (let n = 0; n < 5; n += 1) {
-          const headers = { 'content-type': type }
+          const headers = { 'content-type': type, authorization: basicOf(apiKey, apiSecret) }
           const { status, body: words } = await say(`${service.url}/lite/users`, { method: 'POST', headers, body })
           assert.equal(status, 400)
           assert.match(words, /body: .*more than 1000 parameters/)

@@ -30,7 +30,7 @@ export async function hold(
   socket.on('error', () => (closed = true))
   socket.on('close', () => (closed = true))
   await Promise.race([once(socket, 'connect'), once(socket, 'close')])
-  if (head.length > 0) socket.write(`${[...head, 'Host: mail.example', '', ''].join('\r\n')}`)
+  if (head.length > 0) socket.write([...head, 'Host: mail.example', '', ''].join('\r\n'))
   socket.write(body)
   return {
     socket,
