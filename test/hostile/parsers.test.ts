@@ -62,20 +62,25 @@ suite('texts that take long to read', () => {
     })
   }
 
-  test('a refusal of a mail server of 60,000 characters', async () => {
-    const { service } = stage
-    const tagged = `NO request is throttled, backoff${' '.repeat(60_000)}x`
-    const hooks = { command: ({ name }: { name: string }) => (name === 'AUTHENTICATE' ? { tagged } : undefined) }
-    const server = await createImapServer({ users: { 'ann@mail.example': {} }, hooks })
-    try {
-      const waits = await beside(service, async () => {
-        const body = userBody({ ...server, password: 'secret' }, 'ann@mail.example')
-        const answer = await service.ok('POST', '/lite/users', body)
-        assert.equal(answer['feedback_code'], 'throttled', JSON.stringify(answer))
-      })
-      assertShort(waits, 1)
-    } finally {
-      await server.close()
-    }
-  })
+  for (const [length, code] of [
+    [4000, 'throttled'],
+    [60_000, 'protocol'],
+  ] as const) {
+    test(`a refusal of a mail server of ${length} characters is ${code}`, async () => {
+      const { service } = stage
+      const tagged = `NO request is throttled, backoff${' '.repeat(length)}x`
+      const hooks = { command: ({ name }: { name: string }) => (name === 'AUTHENTICATE' ? { tagged } : undefined) }
+      const server = await createImapServer({ users: { 'ann@mail.example': {} }, hooks })
+      try {
+        const waits = await beside(service, async () => {
+          const body = userBody({ ...server, password: 'secret' }, 'ann@mail.example')
+          const answer = await service.ok('POST', '/lite/users', body)
+          assert.equal(answer['feedback_code'], code, JSON.stringify(answer))
+        })
+        assertShort(waits, 1)
+      } finally {
+        await server.close()
+      }
+    })
+  }
 })
