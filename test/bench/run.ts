@@ -6,6 +6,7 @@ import { benchOptions, type BenchOptions } from './lib/options.ts'
 import { say } from './lib/report.ts'
 import { memory } from './memory.ts'
 import { payloads } from './payloads.ts'
+import { soak } from './soak.ts'
 import { store } from './store.ts'
 
 const benches: Readonly<Record<string, (options: BenchOptions) => Promise<boolean>>> = {
@@ -14,6 +15,7 @@ const benches: Readonly<Record<string, (options: BenchOptions) => Promise<boolea
   latency,
   memory,
   payloads,
+  soak,
   store,
 }
 

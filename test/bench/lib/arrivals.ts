@@ -8,6 +8,7 @@ import type { BareWatcher } from './watcher.ts'
 export interface Arrival {
   readonly id: string
   readonly series: string
+  readonly mailbox: string
   readonly sentAt: number
   heardAt: number | null
   toldAt: number | null
@@ -63,7 +64,12 @@ export function trackArrivals(mailboxes: readonly Mailbox[], receiver: CallbackR
     async send(mailbox, series) {
       const id = `${series}-${byId.size}`
       const raw = benchMail(id, mailbox.name)
-      const arrival: Arrival = { id, series, sentAt: performance.now(), heardAt: null, toldAt: null, told: 0 }
+      const arrival: Arrival = {
+        ...{ id, series, mailbox: mailbox.name, sentAt: performance.now() },
+        heardAt: null,
+        toldAt: null,
+        told: 0,
+      }
       byId.set(id, arrival)
       const state = expected.get(mailbox.name)
       if (state !== undefined && mailbox.watcher !== null) state.waiting.push({ count: ++state.next, arrival })

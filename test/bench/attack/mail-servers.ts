@@ -1,0 +1,124 @@
+/** Mail servers that were good when their account was made, and are not any more. */
+import { once } from 'node:events'
+import { connect, createServer, type AddressInfo } from 'node:net'
+import { setTimeout as pause } from 'node:timers/promises'
+import { createImapServer, type Hooks, type ImapServer } from '../../support/imap-server/index.ts'
+import { mail } from '../../support/mail.ts'
+import { userBody } from '../../support/users.ts'
+import type { Attack, Stage } from './index.ts'
+
+const password = 'secret'
+
+/** An account at a server of its own. */
+async function accountAt(stage: Stage, name: string): Promise<ImapServer> {
+  const email = `${name}@mallory.example`
+  const server = await createImapServer({ users: { [email]: { password } } })
+  for (let n = 0; n < 30; n += 1) server.append(email, 'INBOX', mail({ to: email, subject: `${name} ${n}` }))
+  await stage.client.ok('POST', '/lite/users', userBody({ host: '127.0.0.1', port: server.port, password }, email))
+  return server
+}
+
+/** Answers `command` by these lines, once for each connection and every ten seconds on a new one. */
+function answering(name: string, command: RegExp, lines: () => readonly (string | Buffer)[]): Attack {
+  return async (stage) => {
+    const server = await accountAt(stage, name.replaceAll(' ', '-'))
+    const hooks: Hooks = {
+      command: (call) => (command.test(call.name) ? { lines: lines(), proceed: true } : undefined),
+    }
+    server.hooks = hooks
+    await stage.repeat(name, 10_000, () => {
+      server.dropConnections()
+      return Promise.resolve()
+    })
+  }
+}
+
+/** Says these lines to whoever is in IDLE, again and again. */
+function flooding(name: string, lines: string): Attack {
+  return async (stage) => {
+    const server = await accountAt(stage, name.replaceAll(' ', '-'))
+    await stage.repeat(name, 500, () => {
+      server.say(lines)
+      return Promise.resolve()
+    })
+  }
+}
+
+const longLine: Attack = answering('a line of 16 MB', /^UID SEARCH$|^SELECT$|^EXAMINE$/, () => [
+  `* SEARCH ${'1 '.repeat(8_000_000)}`,
+])
+const endlessList: Attack = answering('a list of 50,000 folders', /^LIST$/, () =>
+  Array.from({ length: 50_000 }, (_, n) => `* LIST (\\HasNoChildren) "/" "folder ${n}"`),
+)
+const longName: Attack = answering('a folder name of 20 MB', /^LIST$/, () => [
+  `* LIST () "/" "${'n'.repeat(20_000_000)}"`,
+])
+const largeLiteral: Attack = answering('a literal of 50 MB', /^UID FETCH$/, () => [
+  Buffer.concat([
+    Buffer.from('* 1 FETCH (UID 1 BODY[] {50000000}\r\n'),
+    Buffer.alloc(50_000_000, 'x'),
+    Buffer.from(')'),
+  ]),
+])
+const manyLiterals: Attack = answering('many literals', /^UID FETCH$/, () => [
+  `* 1 FETCH (UID 1 ${'BODY[1] {1}\r\nx '.repeat(200_000)})`,
+])
+const vanished: Attack = flooding('VANISHED', Array.from({ length: 500 }, () => '* VANISHED 1:100000').join('\r\n'))
+const exists: Attack = flooding('EXISTS', Array.from({ length: 5000 }, (_, n) => `* ${n + 1} EXISTS`).join('\r\n'))
+const flags: Attack = flooding(
+  'FETCH FLAGS',
+  Array.from({ length: 5000 }, (_, n) => `* ${(n % 30) + 1} FETCH (FLAGS (\\Seen kw${n}))`).join('\r\n'),
+)
+
+/** Accounts whose server takes a second for each response. */
+const slow: Attack = async (stage) => {
+  const all = []
+  for (let n = 0; n < 6; n += 1) all.push(await accountAt(stage, `slow-${n}`))
+  for (const server of all) {
+    server.hooks = { send: async (response) => (await pause(1000), response) }
+    server.dropConnections()
+  }
+  await stage.repeat('slow mailboxes', 30_000, () => Promise.resolve())
+}
+
+/** Hosts that take connections and say nothing. */
+const mute: Attack = async (stage) => {
+  const email = (n: number): string => `mute-${n}@mallory.example`
+  const users = Object.fromEntries(Array.from({ length: 40 }, (_, n) => [email(n), { password }]))
+  const server = await createImapServer({ users })
+  const ways = createServer((socket) => {
+    socket.on('error', () => undefined)
+    if (!open) return
+    const onward = connect(server.port, '127.0.0.1')
+    onward.on('error', () => socket.destroy())
+    socket.on('close', () => onward.destroy())
+    onward.on('close', () => socket.destroy())
+    socket.pipe(onward).pipe(socket)
+  })
+  let open = true
+  ways.listen(0, '0.0.0.0')
+  await once(ways, 'listening')
+  const { port } = ways.address() as AddressInfo
+  for (const [n, name] of Object.keys(users).entries()) {
+    const body = userBody({ host: `127.0.2.${n + 1}`, port, password }, name)
+    await stage.client.ok('POST', '/lite/users', body).catch(() => undefined)
+  }
+  open = false
+  await stage.repeat('hosts that never greet', 20_000, () => {
+    server.dropConnections()
+    return Promise.resolve()
+  })
+}
+
+export const mailServers: readonly Attack[] = [
+  longLine,
+  endlessList,
+  longName,
+  largeLiteral,
+  manyLiterals,
+  vanished,
+  exists,
+  flags,
+  slow,
+  mute,
+]

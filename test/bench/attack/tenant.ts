@@ -1,0 +1,74 @@
+/** A developer whose filters, mails and calls take all that they can get. */
+import { openRawImap } from '../../support/raw-imap.ts'
+import { hold, addressOf, destroyAll } from '../../hostile/sockets.ts'
+import { mail } from '../../support/mail.ts'
+import { freePort } from '../../support/port.ts'
+import { userBody } from '../../support/users.ts'
+import { benchMail } from '../lib/mail.ts'
+import type { Attack, Stage } from './index.ts'
+
+async function userAt(stage: Stage, name: string): Promise<{ readonly id: string; readonly email: string }> {
+  const email = `${name}@mallory.example`
+  const answer = await stage.client.ok('POST', '/lite/users', userBody(stage.dovecot, email))
+  return { id: String(answer['id']), email }
+}
+
+async function append(stage: Stage, email: string, raw: string): Promise<void> {
+  const client = await openRawImap({ ...stage.dovecot, user: email })
+  await client.append('INBOX', [raw])
+  await client.close()
+}
+
+const filters: Attack = async (stage) => {
+  const { id, email } = await userAt(stage, 'filters')
+  const callback_url = `http://127.0.0.1:${await freePort()}/nobody`
+  const body_search = '/(a+b?){1,200}(x|y|z)*[^c]{1,100}q/'
+  for (let n = 0; n < 5; n += 1) {
+    await stage.client.ok('POST', `/lite/users/${id}/webhooks`, { callback_url, body_search })
+    const filter_to = Array.from({ length: 263 }, (_, k) => `*a*b*${k}*`).join(',')
+    await stage.client.ok('POST', `/lite/users/${id}/webhooks`, { callback_url, filter_to })
+  }
+  const recipients = Array.from({ length: 5000 }, (_, n) => `aab${n}@mallory.example`).join(',\r\n ')
+  await stage.repeat('filters', 3000, async () => {
+    await append(stage, email, benchMail(`body-${Date.now()}`, email, 1_000_000).replaceAll('quick', 'aaaaa'))
+    await append(stage, email, mail({ to: recipients, subject: `wild ${Date.now()}` }))
+  })
+}
+
+const dryRuns: Attack = async (stage) => {
+  const { id, email } = await userAt(stage, 'dry-runs')
+  await append(stage, email, benchMail('dry', email, 1_000_000).replaceAll('quick', 'aaaaa'))
+  const hook = { callback_url: `http://127.0.0.1:${await freePort()}/x`, body_search: '/(a+b?){1,200}q/' }
+  const { webhook_id: webhook } = await stage.client.ok('POST', `/lite/users/${id}/webhooks`, hook)
+  await stage.repeat('dry runs', 200, () =>
+    stage.client.ok('GET', `/lite/users/${id}/webhooks/${String(webhook)}/dry_run`),
+  )
+}
+
+const creations: Attack = (stage) => {
+  let n = 0
+  return stage.repeat('wrong passwords', 700, () => {
+    n += 1
+    const body = userBody({ ...stage.dovecot, password: 'wrong' }, `nobody-${n}@mallory.example`)
+    return stage.client.ok('POST', '/lite/users', body)
+  })
+}
+
+/** Large bodies, asked for and not read. */
+const slowReader: Attack = async (stage) => {
+  const { id, email } = await userAt(stage, 'slow-reader')
+  for (let n = 0; n < 10; n += 1) await append(stage, email, benchMail(`large-${n}`, email, 3_000_000))
+  const authorization = `Authorization: Basic ${Buffer.from(stage.credentials).toString('base64')}`
+  await stage.repeat('slow readers', 1000, async () => {
+    const head = [
+      `GET /lite/users/${id}/email_accounts/0/folders/INBOX/messages?include_body=1&limit=10 HTTP/1.1`,
+      authorization,
+    ]
+    const held = []
+    for (let n = 0; n < 20; n += 1) held.push(await hold(stage.url, addressOf(n), head, '', true))
+    await new Promise((resolve) => setTimeout(resolve, 10_000))
+    destroyAll(held)
+  })
+}
+
+export const tenant: readonly Attack[] = [filters, dryRuns, creations, slowReader]

@@ -1,0 +1,189 @@
+/**
+ * Everybody's mail while some mean ill: honest accounts get mail all the time, and everything that test/hostile tries goes on
+ * beside them, all at once. Measured against the floor: append → callback and append → `exists` on a bare connection.
+ */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { setTimeout as pause } from 'node:timers/promises'
+import type { AttackOrder } from './attack/index.ts'
+import { trackArrivals, type Arrival, type Arrivals, type Mailbox } from './lib/arrivals.ts'
+import { startFleet, type Fleet } from './lib/fleet.ts'
+import type { BenchOptions } from './lib/options.ts'
+import { inParallel } from './lib/parallel.ts'
+import { header, jsonLine, say, table } from './lib/report.ts'
+import { round, summarise } from './lib/statistics.ts'
+import { watchBare } from './lib/watcher.ts'
+import type { Service } from '../support/service.ts'
+
+const goal = { overP99Ms: 1000, healthMs: 250, listMs: 1000, residentMib: 2048 }
+const appendEveryMs = 200
+const mallory = { key: 'mallory-key', secret: 'mallory-secret-0123456789' }
+
+interface Figures {
+  readonly sent: number
+  readonly lost: number
+  readonly repeated: number
+  readonly outOfOrder: number
+  readonly overP99Ms: number
+  readonly healthMs: number
+  readonly listMs: number
+  readonly peakMib: number
+  readonly restarts: number
+}
+
+export async function soak(options: BenchOptions): Promise<boolean> {
+  const accounts = options.accounts ?? 100
+  const seconds = options.seconds ?? 600
+  header('soak', { store: options.store, accounts, seconds })
+  const fleet = await startFleet({ accounts, store: options.store })
+  try {
+    await fleet.connect()
+    await inParallel(fleet.users, 8, (id) =>
+      fleet.service.ok('POST', `/lite/users/${id}/webhooks`, { callback_url: `${fleet.receiver.url}/${id}` }),
+    )
+    // The second developer is made by a start with another key. Limits that tests lift are in force from here on.
+    await fleet.service.stop()
+    const limits = { MAILROOM_RATE_CALLS_PER_HOUR: '5000', MAILROOM_RATE_IMAP_PER_MINUTE: '240' }
+    await fleet.service.start({ ...limits, MAILROOM_API_KEY: mallory.key, MAILROOM_API_SECRET: mallory.secret })
+    return report(options, await measure(fleet, seconds))
+  } finally {
+    await fleet.remove()
+  }
+}
+
+async function measure(fleet: Fleet, seconds: number): Promise<Figures> {
+  const { service, dovecot, receiver } = fleet
+  const mailboxes = await inParallel(fleet.mailboxes, 8, async (name) => ({
+    name,
+    appender: await dovecot.connect(name),
+    watcher: await watchBare(dovecot, name),
+  }))
+  const arrivals = trackArrivals(mailboxes, receiver)
+  for (const mailbox of mailboxes) await arrivals.send(mailbox, 'warm')
+  await arrivals.settle(60_000)
+  const { pid } = service
+  const over = new AbortController()
+  const credentials = `${mallory.key}:${mallory.secret}`
+  const attack = attacked({ url: service.url, credentials, seconds, dovecot: addressOf(fleet) })
+  const waits = watchWaits(service, over.signal)
+  await honest(mailboxes, arrivals, seconds)
+  await arrivals.settle(30_000)
+  over.abort()
+  for (const [name, { done, failed }] of Object.entries(await attack))
+    say(`  ${name}: ${done} times, ${failed} refused`)
+  for (const { appender, watcher } of mailboxes) await Promise.allSettled([watcher.close(), appender.close()])
+  sayHeld(service)
+  const honestMail = arrivals.all.filter(({ series }) => series === 'honest')
+  return {
+    ...kept(honestMail),
+    overP99Ms: overP99(honestMail),
+    ...(await waits),
+    peakMib: round(peakKib(pid) / 1024),
+    restarts: service.pid === pid ? 0 : 1,
+  }
+}
+
+const addressOf = ({ dovecot: { host, port, password } }: Fleet): AttackOrder['dovecot'] => ({ host, port, password })
+
+/** Resolves with how often each did its thing. */
+async function attacked(order: AttackOrder): Promise<Record<string, { done: number; failed: number }>> {
+  const script = join(import.meta.dirname, 'attack/index.ts')
+  const child = spawn(process.execPath, [script, JSON.stringify(order)], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const [printed] = await Promise.all([text(child.stdout), once(child, 'exit')])
+  return JSON.parse(printed || '{}') as Record<string, { done: number; failed: number }>
+}
+
+async function honest(mailboxes: readonly Mailbox[], arrivals: Arrivals, seconds: number): Promise<void> {
+  const until = performance.now() + seconds * 1000
+  const sending: Promise<void>[] = []
+  for (let index = 0; performance.now() < until; index += 1) {
+    const mailbox = mailboxes[index % mailboxes.length]
+    if (mailbox !== undefined) sending.push(arrivals.send(mailbox, 'honest'))
+    await pause(appendEveryMs)
+  }
+  await Promise.all(sending)
+}
+
+/** The longest answers of /healthz, and of a list to the honest developer; anything but a 200 counts as for ever. */
+async function watchWaits(service: Service, over: AbortSignal): Promise<Pick<Figures, 'healthMs' | 'listMs'>> {
+  const longest = async (path: string): Promise<number> => {
+    const waits: number[] = []
+    while (!over.aborted) {
+      const began = performance.now()
+      const ok = await service.api('GET', path).then(
+        ({ status }) => status === 200,
+        () => false,
+      )
+      waits.push(ok ? performance.now() - began : Infinity)
+      await pause(50)
+    }
+    const { p50, p99, max } = summarise(waits)
+    say(`  ${path}: p50 ${p50} ms, p99 ${p99} ms, longest ${max} ms of ${waits.length}`)
+    return max
+  }
+  const [healthMs, listMs] = await Promise.all([longest('/healthz'), longest('/lite/users?limit=25')])
+  return { healthMs, listMs }
+}
+
+function kept(mail: readonly Arrival[]): Pick<Figures, 'sent' | 'lost' | 'repeated' | 'outOfOrder'> {
+  const byMailbox = Map.groupBy(mail, ({ mailbox }) => mailbox)
+  const late = [...byMailbox.values()].flatMap((own) => {
+    const told = own.toSorted((a, b) => a.sentAt - b.sentAt).map(({ toldAt }) => toldAt ?? Infinity)
+    return told.filter((at, index) => at < (told[index - 1] ?? 0))
+  })
+  return {
+    sent: mail.length,
+    lost: mail.filter(({ told }) => told === 0).length,
+    repeated: mail.filter(({ told }) => told > 1).length,
+    outOfOrder: late.length,
+  }
+}
+
+function overP99(mail: readonly Arrival[]): number {
+  const callback = summarise(mail.flatMap(({ toldAt, sentAt }) => (toldAt === null ? [] : [toldAt - sentAt])))
+  const floor = summarise(mail.flatMap(({ heardAt, sentAt }) => (heardAt === null ? [] : [heardAt - sentAt])))
+  table(
+    ['append → (ms)', 'n', 'p50', 'p99', 'max'],
+    [
+      ['callback', callback.count, callback.p50, callback.p99, callback.max],
+      ['floor', floor.count, floor.p50, floor.p99, floor.max],
+    ],
+  )
+  return round(callback.p99 - floor.p99)
+}
+
+/** Resident memory at its highest, of the whole life of the process. */
+function peakKib(pid: number): number {
+  return Number(/^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1])
+}
+
+/** Whose work held the event loop, as the service says it. */
+function sayHeld(service: Service): void {
+  const turns = service
+    .log()
+    .split('\n')
+    .filter((line) => line.includes('held the event loop'))
+    .map((line) => JSON.parse(line) as { readonly kind: string; readonly id: string | null; readonly ms: number })
+  for (const [kind, own] of Map.groupBy(turns, (turn) => turn.kind)) {
+    const { count, p50, max } = summarise(own.map(({ ms }) => ms))
+    say(`  the event loop was held ${count} times by ${kind}: p50 ${p50} ms, longest ${max} ms`)
+  }
+}
+
+function report({ store }: BenchOptions, figures: Figures): boolean {
+  const { sent, lost, repeated, outOfOrder, overP99Ms, healthMs, listMs, peakMib, restarts } = figures
+  table(
+    ['honest mail', 'lost', 'repeated', 'out of order', 'over p99', '/healthz', 'list', 'MiB', 'restarts'],
+    [[sent, lost, repeated, outOfOrder, overP99Ms, round(healthMs), round(listMs), peakMib, restarts]],
+  )
+  const whole = lost + repeated + outOfOrder + restarts === 0
+  const quick = overP99Ms <= goal.overP99Ms && healthMs <= goal.healthMs && listMs <= goal.listMs
+  const ok = whole && quick && peakMib <= goal.residentMib
+  const words = `nothing lost, repeated or out of order; p99 within ${goal.overP99Ms} ms of the floor, /healthz ${goal.healthMs} ms, a list ${goal.listMs} ms, ${goal.residentMib} MiB`
+  say(`goal: ${words}: ${ok ? 'met' : 'MISSED'}`)
+  jsonLine('soak', { store, ...figures, ok })
+  return ok
+}
