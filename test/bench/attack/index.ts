@@ -22,7 +22,7 @@ export interface Stage extends AttackOrder {
   readonly client: Client
   readonly stop: AbortSignal
   /** Does `work` again and again; an error is an answer, too. */
-  repeat(name: string, everyMs: number, work: () => Promise<unknown>): Promise<void>
+  readonly repeat: (name: string, everyMs: number, work: () => Promise<unknown>) => Promise<void>
 }
 
 export type Attack = (stage: Stage) => Promise<void>
