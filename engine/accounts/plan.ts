@@ -91,7 +91,7 @@ export function planAdded(
     // With the message: a server may have named its UID for one of our own moves and given it to other mail.
     const id = idOf(context, uid, 'added', message.id, generation)
     const echo = source === 'ours' ? null : echoOf(context, message, before, found)
-    const told = echo === null && isTold(context, message, before, source)
+    const told = echo === null && isTold(context, message, before, source, id)
     const one: AddedMessage = {
       id: message.id,
       identity: message.identity,
@@ -135,15 +135,34 @@ function withoutMisnamed(before: MessageRecord | null, echo: Placement | null, u
   return { ...before, placements: before.placements.filter((there) => there !== echo) }
 }
 
-function isTold(context: PlanContext, message: ArrivedMessage, before: MessageRecord | null, source: Source): boolean {
+/** `before` may be what this very batch, cut short, has left: the answer is the same then. `id` = what the change would be. */
+function isTold(
+  context: PlanContext,
+  message: ArrivedMessage,
+  before: MessageRecord | null,
+  source: Source,
+  id: string,
+): boolean {
   const { folder } = context
   const { liveFrom = 0, remapSince, appearedAt } = folder.cursor ?? {}
   if (source === 'ours' || (source === 'live' && message.fetched.uid >= liveFrom)) return true
   const { receivedAt } = message.facts
   const place = placeOf(context, message.fetched.uid)
   if (isNewUse(context.account, folder.cursor, place, receivedAt, before)) return true
-  if (remapSince !== undefined) return before === null && receivedAt >= remapSince
-  return appearedAt !== undefined && (before !== null || receivedAt >= appearedAt)
+  if (remapSince !== undefined) return isFirst(before, id) && receivedAt >= remapSince
+  return appearedAt !== undefined && (isKnownBesides(folder, before) || receivedAt >= appearedAt)
+}
+
+/** The message's first change is, or was, this one. */
+function isFirst(before: MessageRecord | null, id: string): boolean {
+  return before === null || before.firstChangeId === id
+}
+
+/** From another folder, or from before: it was told as gone. */
+function isKnownBesides({ id }: FolderRecord, before: MessageRecord | null): boolean {
+  if (before === null) return false
+  const places = [...before.placements, ...before.gone]
+  return places.length === 0 || places.some(({ folderId }) => folderId !== id)
 }
 
 function idOf(
@@ -179,7 +198,7 @@ function arrival(
   before: MessageRecord | null,
   after: MessageRecord,
 ): ChangeDraft {
-  const first = before === null || before.firstChangeId === id
+  const first = isFirst(before, id)
   return {
     ...changeBase(context, id, after, message.fetched.uid),
     kind: first ? firstKind(context.folder, message.fetched.flags ?? []) : 'folder_added',

@@ -6,7 +6,7 @@
 import type { KnownUid } from '../store/port.ts'
 import { readMissing } from './compare.ts'
 import { unseenArrived } from './counts.ts'
-import { withNotes } from './generations.ts'
+import { openNotes, withNotes } from './generations.ts'
 import { isLikeMail } from './identity.ts'
 import { readMessage } from './plan.ts'
 import { readUids } from './read.ts'
@@ -58,7 +58,7 @@ async function replacedBy(
   })
 }
 
-/** Takes the predecessors out and notes their UIDs in one step; then these are read like all that the index lacks. */
+/** Notes these UIDs, and reads what is noted. */
 async function replace(
   context: SyncContext,
   folderId: string,
@@ -67,7 +67,7 @@ async function replace(
 ): Promise<void> {
   const { state, deps } = context
   const uids = replaced.map(({ uid }) => uid)
-  await state.commit(folderId, async (folder) => {
+  await state.commit(folderId, async () => {
     const cursor = cursorOf(state, folderId)
     const now = await knownUids(context, folderId, Math.min(...uids), Math.max(...uids))
     const still = replaced.filter((one) =>
@@ -76,12 +76,36 @@ async function replace(
     if (cursor.uidValidity !== uidValidity || still.length === 0) return null
     const generation = deps.now()
     const notes = still.map(({ uid }) => ({ uid, generation, replaces: true }))
-    const unseen = folder.unseen - unseenArrived(state.toldCounts.get(folderId), cursor, still)
+    return { cursor: withNotes(cursor, notes) }
+  })
+  await readNoted(context, folderId)
+}
+
+/**
+ * Reads the noted UIDs like all that the index lacks, when their predecessors have been taken out. Notes that a crash has left are
+ * read so too: a store without transactions writes the cursor last, so the notes have to be there before anything else changes.
+ */
+export async function readNoted(context: SyncContext, folderId: string): Promise<void> {
+  const { state } = context
+  const open = openNotes(cursorOf(state, folderId))
+  if (open.length === 0) return
+  await state.commit(folderId, async (folder) => {
+    const cursor = cursorOf(state, folderId)
+    const noted = (cursor.again ?? []).filter(({ replaces }) => replaces)
+    if (noted.length === 0) return null
+    const uids = noted.map(({ uid }) => uid)
+    const now = await knownUids(context, folderId, Math.min(...uids), Math.max(...uids))
+    // What has the note's generation is what the note was made for, read by now.
+    const before = now.filter((one) =>
+      noted.some(({ uid, generation }) => uid === one.uid && generation !== (one.generation ?? 0)),
+    )
+    if (before.length === 0) return null
+    const unseen = folder.unseen - unseenArrived(state.toldCounts.get(folderId), cursor, before)
     return {
-      cursor: withNotes(cursor, notes),
-      vanished: still.map(({ uid }) => uid),
+      cursor,
+      vanished: before.map(({ uid }) => uid),
       counts: { messages: folder.messages, unseen: Math.max(0, unseen) },
     }
   })
-  await readMissing(context, folderId, uids)
+  await readMissing(context, folderId, open)
 }

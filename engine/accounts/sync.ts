@@ -8,9 +8,9 @@
 import { AppError } from '../errors.ts'
 import type { FolderCursor, FolderRecord } from '../store/records.ts'
 import { compareFlags, compareUids, flagsSince, readMissing } from './compare.ts'
-import { arrivalSlackMs, openNotes } from './generations.ts'
+import { arrivalSlackMs } from './generations.ts'
 import { readRange, readUids } from './read.ts'
-import { checkReuse } from './reuse.ts'
+import { checkReuse, readNoted } from './reuse.ts'
 import type { FetchedMessage, SelectedMailbox, Session } from './session-types.ts'
 import type { AccountState, SyncDeps } from './state.ts'
 import { cursorOf, quarantine, storeRead, type SyncContext } from './write.ts'
@@ -280,8 +280,7 @@ export async function compareIfDue(
   const due = deps.now() - cursor.comparedAt > deps.config.MAILROOM_FLAG_COMPARE
   const isOff = exists !== cursor.exists || backwards || due
   const vanished = isOff ? await compareUids(context, folderId, exists) : 0
-  const open = openNotes(cursorOf(state, folderId))
-  if (open.length > 0) await readMissing(context, folderId, open)
+  await readNoted(context, folderId)
   if (isRetryDue(deps, cursor)) await retryQuarantined(context, folderId, cursor)
   if (!due) return vanished
   if (!session.capabilities.condstore || cursor.highestModseq === '0') await compareFlags(context, folderId, 'all')

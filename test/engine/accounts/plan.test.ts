@@ -91,16 +91,6 @@ suite('arrivals', () => {
     )
   })
 
-  test('the same batch again, its rows stored: the same id, kind and first', () => {
-    const once = planAdded(contextOf(inbox), [reading(fetched(1))], new Map(), 'live')
-    const again = planAdded(contextOf(inbox), [reading(fetched(1))], rows(rowAt(inbox, 1)), 'live')
-    assert.deepEqual(
-      again.changes.map(({ change }) => change),
-      once.changes.map(({ change }) => change),
-    )
-    assert.equal(once.changes[0]?.change.first, true)
-  })
-
   test('flags and mod-sequence are kept and told; those that the server leaves out are none', () => {
     const plan = (over: Partial<FetchedMessage>) => {
       const { added, changes } = planAdded(contextOf(inbox), [reading(fetched(1, 'hello', over))], new Map(), 'live')
@@ -157,15 +147,33 @@ suite('arrivals', () => {
     ['new folder: unknown and new', appeared, 'backfill', 5, {}, false, true],
   ]
   for (const [name, cursor, source, uid, over, known, told] of tellings) {
-    test(`${name}: ${told ? 'told' : 'not told'}`, () => {
-      const at = folder('Bills', null, cursor)
-      const existing = known ? rows(rowAt(archive, 1, over)) : new Map<string, MessageRecord>()
-      const { added, changes } = planAdded(contextOf(at), [reading(fetched(uid, 'hello', over))], existing, source)
-      assert.equal(added.length, 1)
+    test(`${name}: ${told ? 'told' : 'not told'}, and the same again where a new row alone was stored`, () => {
+      const context = contextOf(folder('Bills', null, cursor))
+      const read = [reading(fetched(uid, 'hello', over))]
+      const before = known ? rows(rowAt(archive, 1, over)) : new Map<string, MessageRecord>()
+      const { added, changes } = planAdded(context, read, before, source)
+      const [one] = added
+      assert(one)
       assert.equal(changes.length, told ? 1 : 0)
-      assert.equal(added[0]?.firstChangeId !== null, told)
+      assert.equal(one.firstChangeId !== null, told)
+      const again = planAdded(context, read, known ? before : rows(newMessage('acc', one, now)), source)
+      assert.deepEqual(again.changes, changes)
     })
   }
+
+  test('new folder: mail that lies in it twice is not known from elsewhere', () => {
+    const context = contextOf(folder('Bills', null, appeared))
+    const read = [6, 5].map((uid) => reading(fetched(uid, 'hello', old)))
+    const { added, changes } = planAdded(context, read, new Map(), 'backfill')
+    assert.deepEqual([added.length, changes.length], [2, 0])
+  })
+
+  test('new folder: what was told as deleted, and is back there, is told', () => {
+    const context = contextOf(folder('Bills', null, appeared))
+    const deleted = { ...rowAt(archive, 1, old), placements: [] }
+    const { changes } = planAdded(context, [reading(fetched(5, 'hello', old))], rows(deleted), 'backfill')
+    assert.equal(changes[0]?.change.kind, 'folder_added')
+  })
 
   suite('our own', () => {
     const before = rowAt(inbox, 1)

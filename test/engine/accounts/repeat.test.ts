@@ -10,8 +10,11 @@ import { until } from '../../support/until.ts'
 import { accountId, fill, letter, moveOnServer, openStage, type Stage, type Worker } from './stage.ts'
 import { openWing, watchingWing, type Wing } from './wing.ts'
 
-/** 'halfway': all but the cursor and the updates of rows that were there, as in a store without transactions. */
-type When = 'before' | 'halfway' | 'after'
+/**
+ * A store without transactions writes new rows, then changes, then updates of rows that were there, then the cursor. After the
+ * rows alone; 'halfway': after the changes; 'updated': all but the cursor.
+ */
+type When = 'before' | 'rows' | 'halfway' | 'updated' | 'after'
 
 /** The n-th batch fails. */
 function failing() {
@@ -26,7 +29,9 @@ function failing() {
         countdown -= 1
         if (countdown !== 0) return store.sync.apply(batch)
         if (when === 'after') await store.sync.apply(batch)
+        if (when === 'rows') await store.sync.apply({ ...(await halfOf(store, batch)), changes: [], outbox: [] })
         if (when === 'halfway') await store.sync.apply(await halfOf(store, batch))
+        if (when === 'updated') await store.sync.apply(uncounted(batch))
         throw crash()
       },
     },
@@ -53,16 +58,12 @@ async function halfOf(store: Store, batch: SyncBatch): Promise<SyncBatch> {
     batch.added.map(({ id }) => id),
   )
   const added = batch.added.filter(({ id }) => !known.some((row) => row.id === id))
-  const { cursorBefore, cursorAfter } = batch
-  return {
-    ...batch,
-    added,
-    flagUpdates: [],
-    vanished: [],
-    told: [],
-    counts: null,
-    cursorAfter: cursorBefore ?? cursorAfter,
-  }
+  return { ...uncounted(batch), added, flagUpdates: [], vanished: [], told: [] }
+}
+
+/** Without the cursor, and the counts beside it. */
+function uncounted(batch: SyncBatch): SyncBatch {
+  return { ...batch, counts: null, cursorAfter: batch.cursorBefore ?? batch.cursorAfter }
 }
 
 /** What a day brings: arrivals, flags, moves, deletions. */
@@ -114,17 +115,46 @@ const aForgetfulDaysStory = [
   'received n3 INBOX',
 ]
 
+/** New mail, and mail that is gone, around a change of UIDVALIDITY. */
+function aRenumberedDay({ server }: Stage): void {
+  server.append('ann', 'INBOX', letter('n1'))
+  server.expunge('ann', 'INBOX', 2)
+  server.renumber('ann', 'INBOX')
+  server.append('ann', 'INBOX', letter('n2'))
+}
+
+const aRenumberedDaysStory = ['deleted m2 INBOX', 'received n1 INBOX', 'received n2 INBOX']
+
+/** A folder that is new brings old mail, mail of ours, and new mail. */
+function aNewFoldersDay({ server }: Stage): void {
+  server.createFolder('ann', 'Imported')
+  fill(server, 'Imported', 3, 'old')
+  const [twin] = server.folder('ann', 'Imported').messages
+  assert(twin)
+  server.append('ann', 'Imported', twin.raw, [], new Date(twin.internalDate))
+  moveOnServer(server, 1, 'INBOX', 'Imported')
+  server.append('ann', 'Imported', letter('n1'))
+}
+
+const aNewFoldersDaysStory = ['folder_added m1 Imported', 'folder_removed m1 INBOX', 'received n1 Imported']
+
 async function liveThrough({ context, readAll }: Worker, holdMs = 1000): Promise<void> {
   await readAll()
   const later = { ...context.deps, now: () => Date.now() + holdMs }
   await tellGone(later, context.state)
 }
 
+async function initialSyncIsOver({ account, store }: Stage): Promise<void> {
+  await store.accounts.edit(account.id, { resume: { ...account.resume, initialSyncAt: Date.now() } })
+}
+
 const days = [
   ['a day', aDay, aDaysStory, ['m3', 'm4', 'm5', 'm6', 'n1', 'n2']],
   ['a forgetful day', aForgetfulDay, aForgetfulDaysStory, ['m2', 'm3', 'm4', 'n1', 'n2', 'n3']],
+  ['a renumbered day', aRenumberedDay, aRenumberedDaysStory, ['m1', 'm3', 'm4', 'm5', 'm6', 'n1', 'n2']],
+  ["a new folder's day", aNewFoldersDay, aNewFoldersDaysStory, ['m2', 'm3', 'm4', 'm5', 'm6']],
 ] as const
-const deaths = ['before', 'halfway', 'after'] as const
+const deaths = ['before', 'rows', 'halfway', 'updated', 'after'] as const
 
 for (const [name, day, story, left] of days) {
   for (const when of deaths) {
@@ -134,6 +164,7 @@ for (const [name, day, story, left] of days) {
         const stage = await openStage(t, { wrap: fault.wrap })
         fill(stage.server, 'INBOX', 6)
         await liveThrough(await stage.work())
+        await initialSyncIsOver(stage)
         day(stage)
         fault.arm(dies, when)
         const survived = await liveThrough(await stage.work()).then(
@@ -141,7 +172,7 @@ for (const [name, day, story, left] of days) {
           () => false,
         )
         if (survived) {
-          assert(dies > 5, `only ${dies} batches`)
+          assert(dies > 4, `only ${dies} batches`)
           break
         }
         const halfway = await stage.told()
