@@ -88,8 +88,7 @@ export function planAdded(
     const before = current.get(message.id) ?? null
     const place = placeOf(context, uid)
     const generation = generationAt(context.folder.cursor, place, before)
-    // With the message: a server may have named its UID for one of our own moves and given it to other mail.
-    const id = idOf(context, uid, 'added', message.id, generation)
+    const id = idOf(context, { messageId: message.id, uid, generation }, 'added')
     const echo = source === 'ours' ? null : echoOf(context, message, before, found)
     const told = echo === null && isTold(context, message, before, source, id)
     const one: AddedMessage = {
@@ -165,14 +164,14 @@ function isKnownBesides({ id }: FolderRecord, before: MessageRecord | null): boo
   return places.length === 0 || places.some(({ folderId }) => folderId !== id)
 }
 
+/** With the message: a server may name a UID for one of our own moves that it gives, or has given, to other mail. */
 function idOf(
   { account, folder, uidValidity }: PlanContext,
-  uid: number,
+  { messageId, uid, generation }: Pick<KnownUid, 'messageId' | 'uid' | 'generation'>,
   kind: 'added' | 'flags',
-  version: number | string,
-  generation: number | undefined,
+  ...version: readonly string[]
 ): string {
-  return changeId(account.id, folder.id, uidValidity, uid, kind, version, generation)
+  return changeId(account.id, folder.id, uidValidity, uid, kind, [messageId, ...version].join(':'), generation)
 }
 
 function placeOf({ folder, uidValidity }: PlanContext, uid: number): Required<Place> {
@@ -270,7 +269,7 @@ export function planFlags(
     updates.push({ messageId: before.messageId, uid, flags: now, modseq: modseq ?? before.modseq, rev })
     const row = rows.get(before.messageId)
     if (quiet || row === undefined) continue
-    const id = idOf(context, uid, 'flags', `${rev}:${now.join(' ')}`, before.generation)
+    const id = idOf(context, before, 'flags', `${rev}`, now.join(' '))
     changes.push({
       change: { ...changeBase(context, id, row, uid), kind: 'flags_changed', first: false, flags: now },
       message: row,
@@ -292,7 +291,7 @@ export function planGone(
   now: number,
 ): PlannedChange {
   const change: ChangeDraft = {
-    id: changeId(account.id, entry.folderId, entry.uidValidity, entry.uid, 'removed', 0, entry.generation),
+    id: changeId(account.id, entry.folderId, entry.uidValidity, entry.uid, 'removed', message.id, entry.generation),
     accountId: account.id,
     userId: account.userId,
     kind: last && message.placements.length === 0 ? 'deleted' : 'folder_removed',
