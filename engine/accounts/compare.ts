@@ -40,12 +40,18 @@ async function askFlags(
 /** Each own write makes at most one answer of the server unsure. */
 const unsureMost = 5
 
+/** Asks again while something is left out as unsure; false when it is to the end. */
+async function untilSure(ask: () => Promise<boolean>): Promise<boolean> {
+  for (let tries = 0; tries < unsureMost; tries += 1) if (await ask()) return true
+  return false
+}
+
 /**
  * CONDSTORE: what changed since the cursor's modseq, which then becomes `highest` or the highest seen. What is unsure is asked for
  * again, at the latest by the next look: the cursor does not pass it.
  */
 export async function flagsSince(context: SyncContext, folderId: string, highest: string | null): Promise<void> {
-  for (let tries = 0; tries < unsureMost; tries += 1) if (await passFlags(context, folderId, highest)) return
+  await untilSure(() => passFlags(context, folderId, highest))
 }
 
 async function passFlags(context: SyncContext, folderId: string, highest: string | null): Promise<boolean> {
@@ -71,15 +77,21 @@ async function passFlags(context: SyncContext, folderId: string, highest: string
   return true
 }
 
-/** Without CONDSTORE: fetches flags of the newest messages, or of all in windows, and compares. */
-export async function compareFlags(context: SyncContext, folderId: string, which: 'newest' | 'all'): Promise<void> {
+/**
+ * Without CONDSTORE: fetches flags of the newest messages, or of all in windows, and compares. false when something was left out as
+ * unsure: they have to be compared once more.
+ */
+export async function compareFlags(context: SyncContext, folderId: string, which: 'newest' | 'all'): Promise<boolean> {
   const cursor = cursorOf(context.state, folderId)
   const lowest = Math.max(1, cursor.backfillBelow)
+  let sure = true
   for (let to = cursor.uidNext - 1; to >= lowest; to -= newestWindow) {
-    const from = Math.max(lowest, to - newestWindow + 1)
-    await storeFlags(context, folderId, await askFlags(context, folderId, `${from}:${to}`))
-    if (which === 'newest') return
+    const range = `${Math.max(lowest, to - newestWindow + 1)}:${to}`
+    const compare = async () => storeFlags(context, folderId, await askFlags(context, folderId, range))
+    sure = (await untilSure(compare)) && sure
+    if (which === 'newest') break
   }
+  return sure
 }
 
 /** false when something was left out as unsure. */

@@ -260,8 +260,7 @@ async function learnModseq(context: SyncContext, folderId: string, highestModseq
   const setModseq = (next: string): Promise<void> =>
     state.commit(folderId, () => ({ cursor: { ...cursorOf(state, folderId), highestModseq: next } }))
   if (cursorOf(state, folderId).highestModseq !== '0') await setModseq('0')
-  await compareFlags(context, folderId, 'all')
-  await setModseq(highestModseq)
+  if (await compareFlags(context, folderId, 'all')) await setModseq(highestModseq)
 }
 
 /**
@@ -282,8 +281,8 @@ export async function compareIfDue(
   const vanished = isOff ? await compareUids(context, folderId, exists) : 0
   await readNoted(context, folderId)
   if (isRetryDue(deps, cursor)) await retryQuarantined(context, folderId, cursor)
-  if (!due) return vanished
-  if (!session.capabilities.condstore || cursor.highestModseq === '0') await compareFlags(context, folderId, 'all')
+  const byModseq = session.capabilities.condstore && cursor.highestModseq !== '0'
+  if (!due || (!byModseq && !(await compareFlags(context, folderId, 'all')))) return vanished
   await state.commit(folderId, () => ({ cursor: { ...cursorOf(state, folderId), comparedAt: deps.now() } }))
   return vanished
 }

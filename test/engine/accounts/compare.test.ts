@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { suite, test, type TestContext } from 'node:test'
 import { compareFlags, compareUids, flagsSince, readMissing } from '../../../engine/accounts/compare.ts'
+import { compareIfDue, syncFlags } from '../../../engine/accounts/sync.ts'
 import { cursorOf } from '../../../engine/accounts/write.ts'
 import type { FolderCursor } from '../../../engine/store/records.ts'
 import { fullCapabilities, type Hooks, type ImapServer } from '../../support/imap-server/index.ts'
@@ -48,6 +49,17 @@ type Opened = Awaited<ReturnType<typeof opened>>
 
 const five = (server: ImapServer) => fill(server, 'INBOX', 5)
 const flagging = /^UID FETCH \S+ \(UID FLAGS/
+
+/** We write flags of m1 whenever the server is asked like this, `times` times. */
+function busy(one: Opened, times: number, question = /CHANGEDSINCE/): Hooks {
+  let left = times
+  return {
+    command({ text }) {
+      if (question.test(text) && left-- > 0) one.worker.state.own.wrote(one.id, 1)
+      return undefined
+    },
+  }
+}
 
 suite('flags since a mod-sequence', () => {
   test('are stored and told, and the cursor goes to what the server named', async (t) => {
@@ -97,19 +109,6 @@ suite('flags since a mod-sequence', () => {
     assert.equal(one.writes(), 1)
     assert.deepEqual(await one.told(), [])
   })
-
-  /** We write flags of m1 whenever the server is asked, `times` times. */
-  function busy(one: Opened, times: number): Hooks {
-    let left = times
-    return {
-      command({ text }) {
-        if (/CHANGEDSINCE/.test(text) && left-- > 0) {
-          one.worker.state.own.wrote(one.id, 1)
-        }
-        return undefined
-      },
-    }
-  }
 
   test('that we wrote meanwhile are asked for once more, before the cursor passes them', async (t) => {
     const one = await opened(t, five)
@@ -175,6 +174,49 @@ suite('flags without mod-sequences', () => {
     await one.setCursor({ backfillBelow: 700 })
     await compareFlags(one.context, one.id, 'all')
     assert.deepEqual(ranges(one).slice(2), ['700:1199'])
+  })
+
+  test('that we wrote meanwhile are asked for once more, in their window', async (t) => {
+    for (const which of ['all', 'newest'] as const) {
+      const one = await opened(t, five, { capabilities: noConditions })
+      one.server.setFlags('ann', 'INBOX', 1, ['\\Seen'])
+      one.server.setFlags('ann', 'INBOX', 2, ['\\Seen'])
+      one.server.hooks = busy(one, 1, /UID FLAGS/)
+      assert.equal(await compareFlags(one.context, one.id, which), true)
+      assert.deepEqual(ranges(one), ['1:5', '1:5'])
+      assert.deepEqual([await one.flagsOf('m1'), await one.flagsOf('m2')], [[['\\Seen']], [['\\Seen']]])
+    }
+  })
+
+  test('that we write without end are left to the next look: nothing says that they are compared', async (t) => {
+    const one = await opened(t, scattered, { capabilities: noConditions })
+    await one.setCursor({ comparedAt: 0 })
+    one.server.setFlags('ann', 'INBOX', 1, ['\\Flagged'])
+    one.server.setFlags('ann', 'INBOX', 1199, ['\\Flagged'])
+    one.server.hooks = busy(one, 99, /UID FLAGS/)
+    await compareIfDue(one.context, one.id, null)
+    assert.deepEqual(ranges(one), ['700:1199', '200:699', ...Array.from({ length: 5 }, () => '1:199')])
+    assert.deepEqual(await one.story(), ['flags_changed m1199 INBOX'])
+    assert.equal(one.cursor().comparedAt, 0)
+    one.server.hooks = {}
+    await compareIfDue(one.context, one.id, null)
+    assert.deepEqual(await one.flagsOf('m1'), [['\\Flagged']])
+    assert.notEqual(one.cursor().comparedAt, 0)
+  })
+
+  test('of a server that names its mod-sequence late: it is learned when all are compared', async (t) => {
+    const one = await opened(t, five)
+    await one.setCursor({ highestModseq: '0' })
+    one.server.setFlags('ann', 'INBOX', 1, ['\\Seen'])
+    one.server.hooks = busy(one, 99, /UID FLAGS/)
+    const { selected } = one.context.session
+    assert(selected)
+    const named = { ...selected, highestModseq: String(one.inbox.highestModseq) }
+    await syncFlags(one.context, one.id, named)
+    assert.equal(one.cursor().highestModseq, '0')
+    one.server.hooks = {}
+    await syncFlags(one.context, one.id, named)
+    assert.deepEqual([one.cursor().highestModseq, await one.flagsOf('m1')], [named.highestModseq, [['\\Seen']]])
   })
 
   test('of an empty folder are asked for nowhere', async (t) => {
