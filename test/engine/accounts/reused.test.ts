@@ -1,8 +1,10 @@
 /** UIDs that a server gives again under the same UIDVALIDITY: other mail is another message, whatever lay there before. */
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
+import { createFolderPoll } from '../../../engine/accounts/folders.ts'
 import { tellGone } from '../../../engine/accounts/gone.ts'
 import { isLikeMail } from '../../../engine/accounts/identity.ts'
+import { AppError } from '../../../engine/errors.ts'
 import { fullCapabilities, plainCapabilities, type ImapServer } from '../../support/imap-server/index.ts'
 import { until } from '../../support/until.ts'
 import { fill, letter, openStage, type Stage, type Worker } from './stage.ts'
@@ -188,37 +190,95 @@ test('back at its UID before it was told as deleted: nothing is told', async (t)
   assert.deepEqual(await stage.story(), ['received n1 INBOX'])
 })
 
-test('a UIDVALIDITY that comes back: its UIDs are used anew', async (t) => {
+test('a UIDVALIDITY that comes back: its UIDs are used anew, by the same mail too', async (t) => {
   const stage = await openStage(t)
   fill(stage.server, 'INBOX', 2)
   const worker = await started(stage)
   const folder = stage.server.folder('ann', 'INBOX')
   const first = folder.uidValidity
-  stage.server.append('ann', 'INBOX', letter('n1'))
+  const raw = letter('n1')
+  const date = new Date()
+  const story: string[] = []
+  /** Its life at UID 3 from here to its end. */
+  const live = async () => {
+    stage.server.setFlags('ann', 'INBOX', 3, ['\\Seen'])
+    await worker.catchUp('INBOX')
+    stage.server.expunge('ann', 'INBOX', 3)
+    await worker.catchUp('INBOX')
+    await tellLater(worker)
+    story.push('flags_changed n1 INBOX', 'deleted n1 INBOX')
+    assert.deepEqual(await stage.story(), story)
+  }
+  stage.server.append('ann', 'INBOX', raw, [], date)
   await worker.catchUp('INBOX')
+  story.push('received n1 INBOX')
+  await live()
   stage.server.renumber('ann', 'INBOX')
-  stage.server.expunge('ann', 'INBOX', 3)
   await worker.readAll()
-  await tellLater(worker)
   folder.uidValidity = first
-  stage.server.append('ann', 'INBOX', letter('n2'))
-  for (const message of folder.messages.slice(2)) message.uid = 3
+  put(stage.server, 'INBOX', 3, raw, [], date)
+  put(stage.server, 'INBOX', 4, letter('n2'))
+  for (const [index, message] of folder.messages.entries()) message.uid = index + 1
   await worker.readAll()
-  assert.deepEqual(await stage.story(), ['received n1 INBOX', 'deleted n1 INBOX', 'received n2 INBOX'])
+  story.push('received n2 INBOX')
+  assert.deepEqual(await stage.story(), story)
+  await live()
 })
 
-test('a folder that is removed and made anew, with the UIDVALIDITY and the UIDs of before', async (t) => {
+test('a folder that is removed and made anew, with the UIDVALIDITY and the UIDs of before, and the same mail', async (t) => {
   const wing = await watchingWing(t, {}, ({ server }) => {
     server.createFolder('ann', 'Lists').uidValidity = 1
   })
-  wing.server.append('ann', 'Lists', letter('n1'))
-  await wing.tells(['received n1 Lists'])
-  wing.server.deleteFolder('ann', 'Lists')
-  await wing.tells(['received n1 Lists', 'deleted n1 Lists'])
-  wing.server.createFolder('ann', 'Lists').uidValidity = 1
-  wing.server.append('ann', 'Lists', letter('n2'))
-  await wing.tells(['received n1 Lists', 'deleted n1 Lists', 'received n2 Lists'])
+  const { server } = wing
+  const raw = letter('n1')
+  const date = new Date()
+  const story: string[] = []
+  for (const arrival of ['received', 'folder_added']) {
+    server.append('ann', 'Lists', raw, [], date)
+    story.push(`${arrival} n1 Lists`)
+    await wing.tells(story)
+    server.setFlags('ann', 'Lists', 1, ['\\Seen'])
+    story.push('flags_changed n1 Lists')
+    await wing.tells(story)
+    server.deleteFolder('ann', 'Lists')
+    story.push('deleted n1 Lists')
+    await wing.tells(story)
+    server.createFolder('ann', 'Lists').uidValidity = 1
+  }
+  server.append('ann', 'Lists', letter('n2'))
+  await wing.tells([...story, 'received n2 Lists'])
   await until('in the index', async () => (await wing.subjects('Lists')).length === 1)
+})
+
+test('a UID that was noted, and not read because the worker died: the next poll finds the note', async (t) => {
+  let isBroken = false
+  const stage = await openStage(t, {
+    wrap: (store) => ({
+      ...store,
+      sync: {
+        ...store.sync,
+        apply: (batch) =>
+          isBroken && batch.added.length > 0
+            ? Promise.reject(new AppError('store_unavailable', 'the worker died here'))
+            : store.sync.apply(batch),
+      },
+    }),
+  })
+  fill(stage.server, 'Archive', 4)
+  const worker = await started(stage)
+  stage.server.expunge('ann', 'Archive', 3)
+  await worker.catchUp('Archive')
+  await tellLater(worker)
+  put(stage.server, 'Archive', 3, letter('n1'))
+  isBroken = true
+  await assert.rejects(worker.catchUp('Archive'), { code: 'store_unavailable' })
+  isBroken = false
+  const next = await stage.work()
+  const moved = await createFolderPoll(next.context).list()
+  assert.deepEqual(moved, ['Archive'])
+  await next.catchUp('Archive')
+  assert.deepEqual(await stage.story(), ['deleted m3 Archive', 'received n1 Archive'])
+  assert.deepEqual(await createFolderPoll(next.context).list(), [])
 })
 
 test('a server that tells other sizes and arrival times of the same mail later has not given a UID again', async (t) => {
