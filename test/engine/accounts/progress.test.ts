@@ -163,6 +163,16 @@ suite('a push during a read is told without waiting for the poll', () => {
   test('flags while flags are read', async (t) => {
     const wing = await watchingWing(t, { settings }, (stage) => fill(stage.server, 'INBOX', 3))
     const hold = holding(wing, /UID FETCH 1:\* .*CHANGEDSINCE/)
+    const { send } = wing.server.hooks
+    let first: string | undefined
+    wing.server.hooks = {
+      // Told unasked: without the UID it is no answer to our question.
+      send(response, call) {
+        if (call?.text.includes('CHANGEDSINCE') === true) first ??= call.tag
+        const isUnasked = call?.tag === first && response.includes('* 2 FETCH (UID 2 FLAGS')
+        return isUnasked ? '* 2 FETCH (FLAGS (\\Flagged))\r\n' : (send?.(response, call) ?? null)
+      },
+    }
     wing.server.setFlags('ann', 'INBOX', 1, ['\\Seen'])
     await until('they are being read', hold.isHeld)
     wing.server.setFlags('ann', 'INBOX', 2, ['\\Flagged'])
