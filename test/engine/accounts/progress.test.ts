@@ -1,15 +1,17 @@
 /** How far a folder has been read, when several read it at once, and what the hold and the quarantine make wait. */
 import assert from 'node:assert/strict'
 import { suite, test, type TestContext } from 'node:test'
-import { backfillPage } from '../../../engine/accounts/backfill.ts'
+import { backfillFolder, backfillPage } from '../../../engine/accounts/backfill.ts'
 import { tellGone } from '../../../engine/accounts/gone.ts'
+import type { AccountState } from '../../../engine/accounts/state.ts'
 import { catchUp } from '../../../engine/accounts/sync.ts'
+import type { SyncContext } from '../../../engine/accounts/write.ts'
 import { AppError, isAppError } from '../../../engine/errors.ts'
 import type { Store, SyncBatch } from '../../../engine/store/port.ts'
 import { openTest } from '../../support/imap-server/session.ts'
 import { inSet } from '../../support/imap-server/tokens.ts'
 import { until } from '../../support/until.ts'
-import { fill, letter, openStage, type Stage, type StageOptions, type Worker } from './stage.ts'
+import { fill, jobOf, letter, openStage, type Stage, type StageOptions, type Worker } from './stage.ts'
 import { watchingWing } from './wing.ts'
 
 /** Holds the first answer to a command like this back until it is let go. */
@@ -58,6 +60,18 @@ suite('back-fill and live read of one folder at once', () => {
       stage,
       worker,
       backfill: () => backfillPage({ ...worker.context, session }, id, page),
+      /** The same with a sign when it has queued up to write. */
+      queueing(onQueue: () => void): SyncContext {
+        const { state } = worker
+        const commit: AccountState['commit'] = (...args) => {
+          const written = state.commit(...args)
+          onQueue()
+          return written
+        }
+        return { ...worker.context, session, state: { ...state, commit } }
+      },
+      id,
+      page,
       live: () => worker.catchUp('INBOX'),
     }
   }
@@ -99,6 +113,46 @@ suite('back-fill and live read of one folder at once', () => {
     slow = true
     await Promise.all([backfill(), live()])
     await bothKept(stage, worker)
+  })
+
+  /** A live batch that is being written until the gate opens. */
+  function gated() {
+    const gate = Promise.withResolvers<undefined>()
+    let held = false
+    const wrap = writing(async (batch, write) => {
+      held ||= batch.changes.length > 0
+      if (batch.changes.length > 0) await gate.promise
+      return write()
+    })
+    return { wrap, isHeld: () => held, letGo: () => gate.resolve(undefined) }
+  }
+
+  test('a page is written right behind a live batch', async (t) => {
+    const { wrap, isHeld, letGo } = gated()
+    const { stage, worker, live, queueing, id, page } = await opened(t, { wrap })
+    stage.server.append('ann', 'INBOX', letter('n1'))
+    const reading = live()
+    await until('the live batch is being written', isHeld)
+    await backfillPage(queueing(letGo), id, page)
+    await reading
+    await bothKept(stage, worker)
+  })
+
+  test('the end is written right behind a live batch', async (t) => {
+    const { wrap, isHeld, letGo } = gated()
+    const { stage, live, queueing, id } = await opened(t, { wrap })
+    let reading: Promise<void> | undefined
+    const job = jobOf(queueing(() => (reading === undefined ? undefined : letGo())))
+    const pause = async (): Promise<void> => {
+      stage.server.append('ann', 'INBOX', letter('n1'))
+      reading = live()
+      await until('the live batch is being written', isHeld)
+    }
+    await backfillFolder({ ...job, pause }, id, new AbortController().signal)
+    await reading
+    const { cursor } = await stage.folder('INBOX')
+    assert.deepEqual([cursor?.backfillBelow, cursor?.uidNext, cursor?.exists], [0, 32, 31])
+    assert.deepEqual(await stage.story(), ['received n1 INBOX'])
   })
 })
 
