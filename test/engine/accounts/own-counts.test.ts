@@ -1,0 +1,145 @@
+/** What the server says of counts while our own write changes them: the write is in them once, whoever is answered first. */
+import assert from 'node:assert/strict'
+import { suite, test, type TestContext } from 'node:test'
+import { createCommands } from '../../../engine/accounts/commands/index.ts'
+import { createFolderPoll } from '../../../engine/accounts/folders.ts'
+import { createLane } from '../../../engine/accounts/lanes.ts'
+import { createLink } from '../../../engine/accounts/link.ts'
+import type { AccountCommands } from '../../../engine/accounts/types.ts'
+import type { FolderRecord, MessageRecord, Placement } from '../../../engine/store/records.ts'
+import { fullCapabilities, type HookCall } from '../../support/imap-server/index.ts'
+import { openTest } from '../../support/imap-server/session.ts'
+import { until } from '../../support/until.ts'
+import { accountId, fill, openStage, type Stage, type Worker } from './stage.ts'
+
+type Commands = Pick<AccountCommands, 'setFlags' | 'move' | 'remove'>
+
+/** The commands of the worker's account, over a connection of their own. */
+function commandsOf(t: TestContext, { server, deps }: Stage, { state }: Worker): Commands {
+  const open = () => openTest(t, server)
+  const link = createLink({ lane: createLane(), open, idleCloseMs: 60_000, waitMs: 10_000 })
+  return createCommands({
+    sync: deps,
+    live: () => Promise.resolve({ link, state }),
+    relist: () => Promise.reject(new Error('no folder is lost here')),
+  })
+}
+
+/** Holds the first response like this. */
+function holdFirst({ server }: Stage, is: (call: HookCall | null, response: string) => boolean) {
+  const { promise, resolve } = Promise.withResolvers<null>()
+  let held = false
+  server.hooks = {
+    send(response, call) {
+      if (held || !is(call, response.toString('latin1'))) return response
+      held = true
+      return promise.then(() => response)
+    },
+  }
+  return { isHeld: () => held, letGo: () => resolve(null) }
+}
+
+interface Write {
+  readonly name: string
+  /** The command that changes the counts. */
+  readonly command: string
+  readonly run: (commands: Commands, message: MessageRecord, at: Placement, archive: FolderRecord) => Promise<unknown>
+  /** Messages and unseen ones afterwards. */
+  readonly inbox: readonly [number, number]
+  readonly archive: readonly [number, number]
+}
+
+const writes: readonly Write[] = [
+  {
+    name: 'a move',
+    command: 'UID MOVE',
+    run: (commands, message, at, archive) => commands.move(accountId, message, at, archive),
+    inbox: [3, 3],
+    archive: [3, 3],
+  },
+  {
+    name: 'a removal',
+    command: 'UID EXPUNGE',
+    run: (commands, message, at) => commands.remove(accountId, message, at),
+    inbox: [3, 3],
+    archive: [2, 2],
+  },
+  {
+    name: 'the flag \\Seen',
+    command: 'UID STORE',
+    run: (commands, message, at) => commands.setFlags(accountId, message, at, { add: ['\\Seen'], remove: [] }),
+    inbox: [4, 3],
+    archive: [2, 2],
+  },
+]
+
+/** The answer that is held, and in which folders the held look asked before the write. */
+const looks = [
+  ['LIST-STATUS', fullCapabilities, 'Archive'],
+  ['STATUS of the one folder', fullCapabilities.filter((name) => name !== 'LIST-STATUS'), 'INBOX'],
+  ['STATUS of the other folder', fullCapabilities.filter((name) => name !== 'LIST-STATUS'), 'Archive'],
+] as const
+
+async function started(t: TestContext, capabilities: readonly string[]) {
+  const stage = await openStage(t, { capabilities })
+  fill(stage.server, 'INBOX', 4)
+  fill(stage.server, 'Archive', 2, 'a')
+  const worker = await stage.work()
+  await worker.readAll()
+  const look = () => createFolderPoll(worker.context).poll()
+  await look()
+  const commands = commandsOf(t, stage, worker)
+  const message = await stage.message('m1')
+  const [at] = message.placements
+  assert(at)
+  const archive = await stage.folder('Archive')
+  const [watcher] = stage.server.connections
+  assert(watcher)
+  return {
+    stage,
+    watcher: watcher.id,
+    look,
+    write: ({ run }: Write) => run(commands, message, at, archive),
+    async isCounted({ inbox, archive: other }: Write): Promise<void> {
+      for (const [path, counts] of Object.entries({ INBOX: inbox, Archive: other })) {
+        const { messages, unseen } = await stage.folder(path)
+        assert.deepEqual([messages, unseen], counts, path)
+      }
+    },
+  }
+}
+
+for (const [asked, capabilities, path] of looks) {
+  suite(`counts by ${asked}`, () => {
+    for (const write of writes) {
+      test(`are from before ${write.name}, and heard after it`, async (t) => {
+        const one = await started(t, capabilities)
+        const { isHeld, letGo } = holdFirst(
+          one.stage,
+          (call, response) => call?.connection === one.watcher && response.startsWith(`* STATUS "${path}"`),
+        )
+        const looking = one.look()
+        await until('the counts are under way', isHeld)
+        await one.write(write)
+        letGo()
+        await looking
+        await one.isCounted(write)
+      })
+
+      test(`have ${write.name} in them before it is answered`, async (t) => {
+        const one = await started(t, capabilities)
+        const { isHeld, letGo } = holdFirst(
+          one.stage,
+          (call, response) =>
+            call?.connection !== one.watcher && call?.name === write.command && response.startsWith(call.tag),
+        )
+        const writing = one.write(write)
+        await until('it is done', isHeld)
+        await one.look()
+        letGo()
+        await writing
+        await one.isCounted(write)
+      })
+    }
+  })
+}
