@@ -301,6 +301,23 @@ suite('a server that names the wrong UID of a copy', () => {
   }
 })
 
+test('a UID of another UIDVALIDITY is not believed: when the move answers, the message is where the server has it', async (t) => {
+  const wing = await start(t, fullCapabilities, { MAILROOM_FOLDER_POLL: '1h', MAILROOM_FOLDER_POLL_COLD: '1h' })
+  wing.server.hooks = {
+    send: (response) =>
+      response
+        .toString('latin1')
+        .replace(/COPYUID (\d+) (\d+) (\d+)/, (_, validity: string, from: string, to: string) => {
+          return `COPYUID ${Number(validity) + 1} ${from} ${Number(to) + 7}`
+        }),
+  }
+  const { message, at } = await placed(wing, 'm1', 'INBOX')
+  await wing.accounts.move(accountId, message, at, await wing.folder('Archive'))
+  const [mine, theirs] = await uids(wing, 'm1', 'Archive')
+  assert.deepEqual([mine, theirs], [[3], [3]])
+  assert.deepEqual(await wing.story(), ['folder_added m1 Archive', 'folder_removed m1 INBOX'])
+})
+
 test('an answer to STORE without MODSEQ: counts of unread mail follow all the same', async (t) => {
   const wing = await start(t, fullCapabilities)
   wing.server.hooks = {
