@@ -9,7 +9,7 @@ import type { FolderCursor, FolderRecord } from '../store/records.ts'
 import { isAppError } from '../errors.ts'
 import { findGone, lackedBy } from './absent.ts'
 import { saysGone } from './lost.ts'
-import type { ListedMailbox, MailboxStatus } from './session-types.ts'
+import type { ListedMailbox, MailboxStatus, Session } from './session-types.ts'
 import type { AccountState } from './state.ts'
 import { openNotes } from './generations.ts'
 import { isRetryDue } from './sync.ts'
@@ -24,7 +24,10 @@ const lookedMost = 50
 export interface FolderPoll {
   /** Reads the list anew; answers the paths that have to be caught up, INBOX included. */
   list(): Promise<string[]>
-  /** A cheaper look between two lists. With `look` out of turn: the list too, and these paths among the likely ones. */
+  /**
+   * A cheaper look between two lists. With `look` out of turn: the list too, and these paths among the likely ones. The first one
+   * answers besides all folders whose counts do not tell enough (silentPaths).
+   */
   poll(look?: ReadonlySet<string> | null): Promise<string[]>
   /** Whether this folder has to be caught up. */
   ask(path: string): Promise<boolean>
@@ -33,6 +36,7 @@ export interface FolderPoll {
 export function createFolderPoll(context: SyncContext): FolderPoll {
   const { deps, state, session } = context
   const asked = new Map<string, number>()
+  const takeSilent = once(() => silentPaths(context))
   let listedAt = Number.NEGATIVE_INFINITY
 
   async function list(): Promise<string[]> {
@@ -47,7 +51,7 @@ export function createFolderPoll(context: SyncContext): FolderPoll {
   }
 
   async function poll(look: ReadonlySet<string> | null = null): Promise<string[]> {
-    if (session.capabilities.listStatus) return list()
+    if (session.capabilities.listStatus) return [...(await list()), ...takeSilent()]
     const isListed = look === null && deps.now() - listedAt < deps.config.MAILROOM_FOLDER_LIST
     const moved = new Set(isListed && !state.absent.isDue ? [] : await list())
     let lacking = false
@@ -63,7 +67,7 @@ export function createFolderPoll(context: SyncContext): FolderPoll {
       if (told === 'missing') lacking ||= folder.cursor !== null
       else if (told) moved.add(path)
     }
-    return [...moved, ...(lacking ? await list() : [])]
+    return [...moved, ...takeSilent(), ...(lacking ? await list() : [])]
   }
 
   async function ask(path: string): Promise<boolean> {
@@ -76,6 +80,16 @@ export function createFolderPoll(context: SyncContext): FolderPoll {
 
 function listOf({ session, deps }: SyncContext): Promise<ListedMailbox[]> {
   return session.list({ status: session.capabilities.listStatus, most: deps.config.MAILROOM_FOLDERS_MAX })
+}
+
+/** Nothing from the second time on. */
+function once(find: () => string[]): () => string[] {
+  let isFound = false
+  return () => {
+    if (isFound) return []
+    isFound = true
+    return find()
+  }
 }
 
 /** How long a folder is left alone where each has to be asked for. */
@@ -173,16 +187,36 @@ function isMoved(
   before: FolderRecord | undefined,
   status: MailboxStatus | null,
 ): boolean {
-  if (folder === null || !folder.selectable || (folder.parkedUntil ?? 0) > deps.now()) return false
+  if (folder === null || isLeftAlone(folder, deps.now())) return false
   const { cursor } = folder
   if (cursor === null) return true
-  const modseqs = session.capabilities.condstore && cursor.highestModseq !== '0'
+  const modseqs = hasModseqs(session, cursor)
   const due = deps.now() - cursor.comparedAt > deps.config.MAILROOM_FLAG_COMPARE
   if ((due && !modseqs) || isRetryDue(deps, cursor) || openNotes(cursor).length > 0) return true
   if (status === null) return false
   const read = !modseqs && before?.cursor != null && status.unseen !== null && status.unseen !== before.unseen
   const flagged = modseqs && status.highestModseq !== null && status.highestModseq !== cursor.highestModseq
   return read || flagged || isAhead(status, cursor)
+}
+
+function isLeftAlone({ selectable, parkedUntil }: FolderRecord, now: number): boolean {
+  return !selectable || (parkedUntil ?? 0) > now
+}
+
+function hasModseqs({ capabilities }: Session, { highestModseq }: FolderCursor): boolean {
+  return capabilities.condstore && highestModseq !== '0'
+}
+
+/**
+ * Folders without mod-sequences: mail that was exchanged while nobody watched, as by a restored backup, may leave the counts as they
+ * were. INBOX has been caught up when the watching begins.
+ */
+function silentPaths({ state, session, deps }: SyncContext): string[] {
+  return [...state.folders.values()].flatMap((folder) => {
+    const { path, cursor } = folder
+    const isSilent = path !== 'INBOX' && cursor !== null && !hasModseqs(session, cursor)
+    return isSilent && !isLeftAlone(folder, deps.now()) ? [path] : []
+  })
 }
 
 function isAhead(status: MailboxStatus, cursor: FolderCursor): boolean {

@@ -281,6 +281,20 @@ test('a UID that was noted, and not read because the worker died: the next poll 
   assert.deepEqual(await createFolderPoll(next.context).list(), [])
 })
 
+test('a mailbox that was exchanged while nobody watched, and has the same counts: found after the reconnection', async (t) => {
+  for (const capabilities of [fullCapabilities.filter((name) => name !== 'CONDSTORE'), plainCapabilities]) {
+    const wing = await watchingWing(t, { capabilities }, ({ server }) => fill(server, 'Archive', 3, 'a'))
+    const { server } = wing
+    const folder = server.folder('ann', 'Archive')
+    server.dropConnections()
+    folder.messages.splice(0)
+    folder.uidNext = 1
+    for (const subject of ['b1', 'b2', 'b3']) server.append('ann', 'Archive', letter(subject))
+    await wing.tells([1, 2, 3].flatMap((n) => [`deleted a${n} Archive`, `received b${n} Archive`]))
+    assert.deepEqual(await wing.subjects('Archive'), ['b1', 'b2', 'b3'])
+  }
+})
+
 test('a server that tells other sizes and arrival times of the same mail later has not given a UID again', async (t) => {
   const stage = await openStage(t)
   fill(stage.server, 'INBOX', 2)
