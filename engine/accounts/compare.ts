@@ -63,8 +63,7 @@ async function passFlags(context: SyncContext, folderId: string, highest: string
     ...seen.flags.map((one) => one.modseq ?? '0'),
   ]
   const next = modseqs.reduce((max, one) => (BigInt(one) > BigInt(max) ? one : max))
-  let sure = true
-  if (seen.flags.length > mostFlags) await compareFlags(context, folderId, 'all')
+  let sure = seen.flags.length <= mostFlags || (await compareFlags(context, folderId, 'all'))
   for (let start = 0; seen.flags.length <= mostFlags && start < seen.flags.length; start += window) {
     sure = (await storeFlags(context, folderId, { ...seen, flags: seen.flags.slice(start, start + window) })) && sure
   }

@@ -61,7 +61,7 @@ suite('back-fill and live read of one folder at once', () => {
       worker,
       backfill: () => backfillPage({ ...worker.context, session }, id, page),
       /** The same with a sign when it has queued up to write. */
-      queueing(onQueue: () => void): SyncContext {
+      queueing: (onQueue: () => void): SyncContext => {
         const { state } = worker
         const commit: AccountState['commit'] = (...args) => {
           const written = state.commit(...args)
