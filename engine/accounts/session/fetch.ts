@@ -45,7 +45,7 @@ const headerItem: Argument = {
 }
 
 /** Of more header fields than this the rest is not read. */
-const longestHeaders = 131_072
+const longestHeaders = 524_288
 const headersOnly: Allowance = { ...fetches, piece: { from: 0, count: longestHeaders, sections: 1 } }
 /** Of more messages than this in one answer the rest is not read: no batch is larger, but `100:*` may mean any number. */
 const mostAtOnce = 1000
