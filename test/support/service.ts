@@ -24,6 +24,8 @@ export interface ServiceOptions {
   readonly mongoUri?: string
   /** How long a start may take. */
   readonly startWithinMs?: number
+  /** Hears the log while it is written. */
+  readonly onLog?: (text: string) => void
 }
 
 export interface ApiAnswer {
@@ -83,7 +85,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     ...(options.mongoUri === undefined ? {} : { MONGODB_URI: options.mongoUri }),
     ...options.env,
   }
-  const running = createProcess(options.startWithinMs ?? 60_000)
+  const running = createProcess(options.startWithinMs ?? 60_000, options.onLog)
   const removeData = (): void => rmSync(dataDir, { recursive: true, force: true, maxRetries: 5 })
   try {
     await running.start(base)
@@ -122,7 +124,7 @@ export function residentKib(pid: number): number {
   return Number(line[1])
 }
 
-function createProcess(startWithinMs: number) {
+function createProcess(startWithinMs: number, onLog: ServiceOptions['onLog']) {
   let child: ChildProcess | null = null
   let output = ''
   let url = ''
@@ -150,7 +152,10 @@ function createProcess(startWithinMs: number) {
     const started = child
     disown = endsWithUs(() => started.kill('SIGKILL'))
     for (const stream of [child.stdout, child.stderr])
-      stream?.on('data', (chunk: Buffer) => (output += chunk.toString()))
+      stream?.on('data', (chunk: Buffer) => {
+        output += chunk.toString()
+        onLog?.(chunk.toString())
+      })
     try {
       url = await until('the line "listening"', () => listeningUrl(output.slice(seen)) ?? !alive(), {
         withinMs: startWithinMs,
