@@ -102,7 +102,8 @@ suite('flags since a mod-sequence', () => {
     const one = await opened(t, five)
     const lines = Array.from({ length: 20_002 }, (_, n) => `* 1 FETCH (UID ${n + 100} FLAGS () MODSEQ (3))`)
     const once = (hooks: Hooks = {}, times = 1): Hooks => ({
-      command: (call) => hooks.command?.(call) ?? (times-- > 0 ? { lines: [lines.join('\r\n')], proceed: true } : undefined),
+      command: (call) =>
+        hooks.command?.(call) ?? (times-- > 0 ? { lines: [lines.join('\r\n')], proceed: true } : undefined),
     })
     one.server.hooks = once()
     for (const uid of [2, 4]) one.server.setFlags('ann', 'INBOX', uid, ['\\Seen'])
