@@ -1,15 +1,66 @@
-/** Work in batches gives way: whoever holds the thread for long lets the others have their turn between two pieces. */
-import { setImmediate as nextTurn } from 'node:timers/promises'
+/**
+ * Work in batches gives way: in each turn of the event loop one batch works, for 10 ms, then the others have theirs. Batches that wait
+ * take turns; those who work little go first, so that nobody's flood delays a single mail.
+ */
 
-/** How long a batch works at a stretch. */
+/** What a batch may take of a turn of the event loop. */
 const stretchMs = 10
+/** Who has worked for longer than this within a second waits behind those who have not … */
+const lightMs = 20
+const withinMs = 1000
+/** … but for each fourth turn. */
+const heavyTurn = 4
 
-/** To be called between two pieces: waits for a turn of the event loop when a stretch is over, else goes on at once. */
+interface Batch {
+  /** What it worked lately. */
+  ms: number
+  since: number
+}
+
+interface Waiting {
+  readonly batch: Batch
+  readonly begin: () => void
+}
+
+/** Of this process, as there is one event loop. */
+const queues: { readonly light: Waiting[]; readonly heavy: Waiting[] } = { light: [], heavy: [] }
+let turn = 0
+/** Whose turn it is, and since when; null = nobody's yet. */
+let current: { readonly batch: Batch; readonly at: number } | null = null
+
+function nextTurn(): void {
+  turn += 1
+  current = null
+  const { light, heavy } = queues
+  const [first, second] = turn % heavyTurn === 0 ? [heavy, light] : [light, heavy]
+  const next = first.shift() ?? second.shift()
+  if (next === undefined) return
+  take(next.batch)
+  next.begin()
+}
+
+function take(batch: Batch): void {
+  current = { batch, at: performance.now() }
+  setImmediate(nextTurn)
+}
+
+function wait(batch: Batch): Promise<void> {
+  return new Promise((begin) => queues[batch.ms > lightMs ? 'heavy' : 'light'].push({ batch, begin }))
+}
+
+/** To be called between two pieces: waits for a turn when the time of this one is over, else goes on at once. */
 export function createGiveWay(): () => Promise<void> {
-  let until = performance.now() + stretchMs
+  const batch: Batch = { ms: 0, since: 0 }
   return async () => {
-    if (performance.now() < until) return
-    await nextTurn()
-    until = performance.now() + stretchMs
+    const now = performance.now()
+    if (now - batch.since > withinMs) Object.assign(batch, { ms: 0, since: now })
+    if (current === null) {
+      take(batch)
+      return
+    }
+    const worked = current.batch === batch ? now - current.at : null
+    if (worked !== null && worked < stretchMs) return
+    batch.ms += worked ?? 0
+    await wait(batch)
   }
 }
