@@ -18,7 +18,8 @@ import { round, summarise } from './lib/statistics.ts'
 import { watchBare } from './lib/watcher.ts'
 import type { Service } from '../support/service.ts'
 
-const goal = { overP99Ms: 1000, healthMs: 250, listMs: 1000, residentMib: 2048 }
+/** The memory as README has it: 1.25 GiB, and two searches in threads of their own. */
+const goal = { overP99Ms: 1000, healthMs: 250, listMs: 1000, residentMib: 1280 + 512 }
 const appendEveryMs = 200
 const mallory = { key: 'mallory-key', secret: 'mallory-secret-0123456789' }
 
@@ -82,7 +83,7 @@ async function measure(fleet: Fleet, seconds: number): Promise<Figures> {
     overP99Ms: overP99(honestMail),
     ...(await waits),
     peakMib: round(peakKib(pid) / 1024),
-    restarts: service.pid === pid ? 0 : 1,
+    restarts: isAlive(pid) ? 0 : 1,
   }
 }
 
@@ -155,8 +156,17 @@ function overP99(mail: readonly Arrival[]): number {
   return round(callback.p99 - floor.p99)
 }
 
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}
+
 /** Resident memory at its highest, of the whole life of the process. */
 function peakKib(pid: number): number {
+  if (!isAlive(pid)) return Infinity
   return Number(/^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1])
 }
 

@@ -36,4 +36,37 @@ const manyConnections: Attack = ({ url, repeat }) =>
     destroyAll(held)
   })
 
-export const callsOfStrangers: readonly Attack[] = [longHeaders, wrongKeys, heldBodies, manyConnections]
+/** One connection, very many calls at once; the answers are not read. */
+const pipelines: Attack = ({ url, repeat }) =>
+  repeat('pipelined calls', 3000, async () => {
+    const calls = 'GET /lite/users HTTP/1.1\r\nHost: mail.example\r\n\r\n'.repeat(1500)
+    const held = []
+    for (let n = 0; n < 20; n += 1) held.push(await hold(url, addressOf(200), [], calls, n % 2 === 0))
+    await new Promise((resolve) => setTimeout(resolve, 3000))
+    destroyAll(held)
+  })
+
+/** Forms that are complete in the same moment. */
+const forms: Attack = ({ url, repeat }) =>
+  repeat('forms at once', 5000, async () => {
+    const form = Array.from({ length: 900 }, (_, n) => `p${n}=${'%41'.repeat(20)}`).join('&')
+    const head = [
+      'POST /lite/users HTTP/1.1',
+      'Content-Type: application/x-www-form-urlencoded',
+      `Content-Length: ${form.length}`,
+    ]
+    const held = []
+    for (let n = 0; n < 150; n += 1) held.push(await hold(url, addressOf(n % 5), head, form.slice(0, -1)))
+    for (const { socket } of held) socket.write(form.slice(-1))
+    await new Promise((resolve) => setTimeout(resolve, 2000))
+    destroyAll(held)
+  })
+
+export const callsOfStrangers: readonly Attack[] = [
+  longHeaders,
+  wrongKeys,
+  heldBodies,
+  manyConnections,
+  pipelines,
+  forms,
+]

@@ -63,6 +63,22 @@ const largeLiteral: Attack = answering('a literal of 50 MB', /^UID FETCH$/, () =
 const manyLiterals: Attack = answering('many literals', /^UID FETCH$/, () => [
   `* 1 FETCH (UID 1 ${'BODY[1] {1}\r\nx '.repeat(200_000)})`,
 ])
+const longAttributes: Attack = answering('LIST attributes', /^LIST$/, () =>
+  Array.from({ length: 9900 }, (_, n) => `* LIST ({60003}\r\n${'a'.repeat(60_000)}\u20ac) "/" "f${n}"`),
+)
+const longFlags: Attack = async (stage) => {
+  const server = await accountAt(stage, 'long-flags')
+  const flag = `({60003}\r\n${'a'.repeat(60_000)}\u20ac)`
+  const lines = Array.from({ length: 19_000 }, (_, n) => `* ${n + 1} FETCH (UID ${n + 1} MODSEQ (99999) FLAGS ${flag})`)
+  server.hooks = {
+    command: ({ text }) => (text.includes('CHANGEDSINCE') ? { lines, proceed: true } : undefined),
+  }
+  await stage.repeat('long flags', 10_000, () => {
+    server.append('long-flags@mallory.example', 'INBOX', mail({ to: 'x@mallory.example', subject: 'more' }))
+    server.dropConnections()
+    return Promise.resolve()
+  })
+}
 const vanished: Attack = flooding('VANISHED', Array.from({ length: 500 }, () => '* VANISHED 1:100000').join('\r\n'))
 const exists: Attack = flooding('EXISTS', Array.from({ length: 5000 }, (_, n) => `* ${n + 1} EXISTS`).join('\r\n'))
 const flags: Attack = flooding(
@@ -116,6 +132,8 @@ export const mailServers: readonly Attack[] = [
   longName,
   largeLiteral,
   manyLiterals,
+  longAttributes,
+  longFlags,
   vanished,
   exists,
   flags,

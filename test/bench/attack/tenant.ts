@@ -1,4 +1,8 @@
 /** A developer whose filters, mails and calls take all that they can get. */
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { say } from '../../hostile/stranger.ts'
 import { openRawImap } from '../../support/raw-imap.ts'
 import { hold, addressOf, destroyAll } from '../../hostile/sockets.ts'
 import { mail } from '../../support/mail.ts'
@@ -32,6 +36,8 @@ const filters: Attack = async (stage) => {
   await stage.repeat('filters', 3000, async () => {
     await append(stage, email, benchMail(`body-${Date.now()}`, email, 1_000_000).replaceAll('quick', 'aaaaa'))
     await append(stage, email, mail({ to: recipients, subject: `wild ${Date.now()}` }))
+    const comments = [`Content-Type: ${'('.repeat(16_000)}`, `From: ${'('.repeat(16_000)}`]
+    await append(stage, email, [...comments, `Subject: deep ${Date.now()}`, '', 'x'].join('\r\n'))
   })
 }
 
@@ -71,4 +77,46 @@ const slowReader: Attack = async (stage) => {
   })
 }
 
-export const tenant: readonly Attack[] = [filters, dryRuns, creations, slowReader]
+/** Streams of events that stay open. */
+const streams: Attack = async (stage) => {
+  const { id } = await userAt(stage, 'streams')
+  const authorization = `Authorization: Basic ${Buffer.from(stage.credentials).toString('base64')}`
+  await stage.repeat('event streams', 5000, async () => {
+    const held = []
+    for (let n = 0; n < 300; n += 1) {
+      held.push(await hold(stage.url, addressOf(n % 6), [`GET /lite/users/${id}/changes HTTP/1.1`, authorization]))
+    }
+    await new Promise((resolve) => setTimeout(resolve, 10_000))
+    destroyAll(held)
+  })
+}
+
+/** A receiver that answers without end. */
+const endlessReceiver: Attack = async (stage) => {
+  const { id, email } = await userAt(stage, 'receiver')
+  const server = createServer((_request, response) => {
+    response.writeHead(200)
+    const more = setInterval(() => void response.write(Buffer.alloc(65_536, 'x')), 5)
+    response.once('close', () => clearInterval(more))
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const callback_url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
+  for (let n = 0; n < 20; n += 1) await stage.client.ok('POST', `/lite/users/${id}/webhooks`, { callback_url })
+  await stage.repeat('endless answers of a receiver', 1000, () =>
+    append(stage, email, benchMail(`e${Date.now()}`, email)),
+  )
+  server.closeAllConnections()
+}
+
+/** A large body of small values, from many at the same moment. */
+const manyValues: Attack = (stage) => {
+  const body = JSON.stringify(Object.fromEntries(Array.from({ length: 40_000 }, (_, n) => [`k${n}`, n])))
+  const authorization = `Basic ${Buffer.from(stage.credentials).toString('base64')}`
+  const headers = { authorization, 'content-type': 'application/json' }
+  return stage.repeat('bodies of many values', 2000, () =>
+    Promise.all(Array.from({ length: 40 }, () => say(`${stage.url}/lite/users`, { method: 'POST', headers, body }))),
+  )
+}
+
+export const tenant: readonly Attack[] = [filters, dryRuns, creations, slowReader, streams, endlessReceiver, manyValues]
