@@ -105,12 +105,22 @@ suite('answers of a hostile mail server', () => {
     await listed(stage.service, id, 'first')
     await bearable(async () => {
       const lines = Array.from({ length: 1000 }, () => '* VANISHED 1:100000')
-      server.hooks = {
-        command: ({ name }) => (name === 'NOOP' || name === 'STATUS' ? { lines, proceed: true } : undefined),
+      for (const [names, subject] of [
+        [['NOOP', 'STATUS', 'LIST'], 'second'],
+        [['IDLE'], 'third'],
+      ] as const) {
+        let told = 0
+        server.hooks = {
+          command({ name }) {
+            if (!names.some((one) => one === name)) return undefined
+            told += 1
+            return { lines, proceed: true }
+          },
+        }
+        server.append(ann, 'INBOX', mail({ to: ann, subject }))
+        await listed(stage.service, id, subject)
+        await until(`VANISHED in ${names.join()}`, () => told > 0)
       }
-      server.hooks = { command: ({ name }) => (name === 'IDLE' ? { lines, proceed: true } : undefined) }
-      server.append(ann, 'INBOX', mail({ to: ann, subject: 'second' }))
-      await listed(stage.service, id, 'second')
       server.hooks = {}
     }, 4000)
   })
