@@ -9,7 +9,6 @@ import { isAwaited, withNotes, withoutNotes } from './generations.ts'
 import { planFlags, type SeenFlags } from './plan.ts'
 import { readUids } from './read.ts'
 import type { MailboxStatus } from './session-types.ts'
-import { mostFlags } from './session/fetch.ts'
 import { toSet } from './session/sets.ts'
 import type { BatchParts } from './state.ts'
 import { cursorOf, quarantine, rowsById, storeRead, type SyncContext } from './write.ts'
@@ -29,12 +28,15 @@ async function askFlags(
   folderId: string,
   range: string,
   since?: string,
-): Promise<Seen> {
+): Promise<Seen & { readonly more: boolean }> {
   const { own } = state
   const asked = own.mark()
   const isUnsure = ({ uid }: KnownUid): boolean =>
     own.isLeaving(folderId, uid) || own.isWrittenSince(folderId, uid, asked)
-  return { isUnsure, flags: await session.fetchFlags(range, since) }
+  let more = false
+  const onMore = since === undefined ? undefined : () => void (more = true)
+  const flags = await session.fetchFlags(range, since, onMore)
+  return { isUnsure, flags, more }
 }
 
 /** Each own write makes at most one answer of the server unsure. */
@@ -63,8 +65,8 @@ async function passFlags(context: SyncContext, folderId: string, highest: string
     ...seen.flags.map((one) => one.modseq ?? '0'),
   ]
   const next = modseqs.reduce((max, one) => (BigInt(one) > BigInt(max) ? one : max))
-  let sure = seen.flags.length <= mostFlags || (await compareFlags(context, folderId, 'all'))
-  for (let start = 0; seen.flags.length <= mostFlags && start < seen.flags.length; start += window) {
+  let sure = !seen.more || (await compareFlags(context, folderId, 'all'))
+  for (let start = 0; !seen.more && start < seen.flags.length; start += window) {
     sure = (await storeFlags(context, folderId, { ...seen, flags: seen.flags.slice(start, start + window) })) && sure
   }
   if (!sure) return false

@@ -137,10 +137,11 @@ const timing = /\(\d+\.\d{3}(?: \+ \d+\.\d{3}){1,2} secs\)\.?$/
 
 /** More of a text is neither searched nor told. */
 const longestText = 500
+const longestCode = 100
 
 /** A NO, BAD or BYE of the server. details: response (its text), responseCode, status. */
 export function serverFailure(given: ServerSaid, cause?: unknown): AppError {
-  const said = { ...given, text: given.text.slice(0, longestText) }
+  const said = { ...given, code: given.code?.slice(0, longestCode) ?? null, text: given.text.slice(0, longestText) }
   const verdict = verdictOf(said)
   const hint = verdict === 'throttled' ? backoffHint(said.text) : null
   const text = said.text.replace(timing, '').trimEnd()

@@ -168,10 +168,14 @@ export interface Session {
    * A message the server cannot give (tagged NO, unreadable) is left out: the caller bisects.
    */
   fetchIndex(range: string, last?: boolean): AsyncIterable<FetchedMessage>
-  /** UID FETCH (UID FLAGS [MODSEQ]); with `changedSince` only what changed since (CONDSTORE). */
+  /**
+   * UID FETCH (UID FLAGS [MODSEQ]); with `changedSince` only what changed since (CONDSTORE). `onMore` is called when that is more than is
+   * held at once: then the answer lacks some, and they have to be asked for by smaller ranges.
+   */
   fetchFlags(
     range: string,
     changedSince?: string,
+    onMore?: () => void,
   ): Promise<{ readonly uid: number; readonly flags: readonly string[]; readonly modseq: string | null }[]>
   /** UIDs that exist within the range, by UID SEARCH. */
   searchUids(range: string): Promise<number[]>

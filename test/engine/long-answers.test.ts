@@ -1,6 +1,7 @@
 /** Answers that are long: what fits within the limits is read as ever, what does not is asked for in another way. */
 import assert from 'node:assert/strict'
 import { suite, test, type TestContext } from 'node:test'
+import { createNames } from '../../engine/accounts/session/names.ts'
 import { fullCapabilities, type Hooks } from '../support/imap-server/index.ts'
 import { failure, fill, on, play, type Played } from '../support/imap-server/play.ts'
 import { collect } from '../support/imap-server/session.ts'
@@ -159,6 +160,104 @@ suite('long FETCH answers', () => {
   })
 })
 
+suite('flags, attributes and names that are kept have bounds', () => {
+  test('of a message 200 flags of 200 characters, and no EMAILID of more than 255', async (t) => {
+    const { inbox, server } = await play(t)
+    const many = Array.from({ length: 201 }, (_, n) => `k${n}`)
+    const lines = [
+      `* 1 FETCH (UID 1 FLAGS (${'a'.repeat(201)} \\Seen ${'b'.repeat(200)}) EMAILID (${'e'.repeat(256)}) BODY[HEADER.FIELDS (X)] "")`,
+      `* 2 FETCH (UID 2 FLAGS ({201}\r\n${'c'.repeat(201)}${many.map((flag) => ` ${flag}`).join('')}) EMAILID (${'e'.repeat(255)}) BODY[HEADER.FIELDS (X)] "")`,
+    ]
+    const session = await inbox(5000)
+    server.hooks = { command: on('UID FETCH', { lines, tagged: 'OK done' }) }
+    const [first, second] = await collect(session.fetchIndex('1:2'))
+    assert.deepEqual(first?.flags, ['\\Seen', 'b'.repeat(200)])
+    assert.equal(first.emailId, null)
+    assert.deepEqual(second?.flags, many.slice(0, 200))
+    assert.equal(second.emailId?.length, 255)
+  })
+
+  for (const [name, flags, count, told, refused] of [
+    ['20,000 messages: all of them', '\\Seen', 20_000, 20_000, false],
+    ['20,001 messages: 20,000, and that there are more', '\\Seen', 20_001, 20_000, false],
+    ['of 9 MiB what fits into 8', 'x'.repeat(4096), 2304, 2021, false],
+    ['the same where CHANGEDSINCE is refused', 'x'.repeat(4096), 2304, 2021, true],
+  ] as const) {
+    test(`changed, ${name}`, async (t) => {
+      const { inbox, server } = await play(t)
+      const line = (n: number): string =>
+        `* ${n} FETCH (UID ${n + 1_000_000} MODSEQ (${n + 1_000_000}) FLAGS (${flags}))`
+      const answer = [...Array.from({ length: count }, (_, n) => line(n + 1)), '* OK Still here']
+      const lines = [Buffer.from(answer.join('\r\n'))]
+      const session = await inbox(5000)
+      server.hooks = {
+        command({ name: word, text }) {
+          if (word !== 'UID FETCH') return undefined
+          return refused && text.includes('CHANGEDSINCE') ? { tagged: 'BAD what' } : { lines, tagged: 'OK done' }
+        },
+      }
+      let more = 0
+      const found = await session.fetchFlags('1:*', '1', () => void (more += 1))
+      assert.equal(more, count - found.length)
+      assert(Math.abs(found.length - told) < 30, `${found.length}`)
+      assert.equal(session.closed, false)
+    })
+  }
+
+  test('of a folder 32 attributes of 64 characters, and a delimiter of one', async (t) => {
+    const { inbox, server } = await play(t)
+    const many = Array.from({ length: 33 }, (_, n) => `\\A${n}`)
+    const lines = [
+      `* LIST ({60000}\r\n${'a'.repeat(60_000)} \\Noselect) "//" "one"`,
+      `* LIST (${'b'.repeat(64)} ${'c'.repeat(65)}) "/" "two"`,
+      `* LIST (${many.join(' ')}) NIL "INBOX"`,
+    ]
+    const session = await inbox(5000)
+    server.hooks = { command: on('LIST', { lines, tagged: 'OK done' }) }
+    const listed = await session.list({ status: false })
+    assert.deepEqual(
+      listed.map(({ path, delimiter, attributes }) => [path, delimiter, attributes]),
+      [
+        ['one', '', ['\\Noselect']],
+        ['two', '/', ['b'.repeat(64)]],
+        ['INBOX', '', many.slice(0, 32)],
+      ],
+    )
+    assert.equal(listed[0]?.selectable, false)
+  })
+
+  test('of names in an odd spelling the last 10,000', () => {
+    const names = createNames()
+    for (let n = 0; n <= 10_000; n += 1) assert.equal(names.fromWire(`R&D ${n}`), `R&D ${n}`)
+    assert.equal(names.toWire('R&D 0'), 'R&-D 0')
+    assert.equal(names.toWire('R&D 1'), 'R&D 1')
+    names.fromWire('R&D 1')
+    names.fromWire('R&D new')
+    assert.deepEqual(
+      ['R&D 1', 'R&D 2', 'R&D 10000'].map((name) => names.toWire(name)),
+      ['R&D 1', 'R&-D 2', 'R&D 10000'],
+    )
+  })
+
+  test('what a server offers after the login is not added to what it offered', async (t) => {
+    const { inbox, server } = await play(t)
+    const session = await inbox(5000)
+    const offered = session.capabilityNames()
+    const lines = ['* CAPABILITY IMAP4rev1 AUTH=LATE', '* OK [CAPABILITY IMAP4rev1 AUTH=LATER] hello']
+    server.hooks = { command: on('NOOP', { lines, tagged: 'OK [CAPABILITY IMAP4rev1 AUTH=LATEST] done' }) }
+    await session.noop()
+    assert.deepEqual(session.capabilityNames(), offered)
+  })
+
+  test('what is said during the login: 1 MiB', async (t) => {
+    const line = (n: number): string => `* ID ("name ${n}" {60000}\r\n${'x'.repeat(60_000)})`
+    const lines = Array.from({ length: 18 }, (_, n) => line(n))
+    const { open } = await play(t, { command: on('ID', { lines, tagged: 'OK done' }) })
+    const { message } = await failure(open({ commandTimeoutMs: 5000 }), 'protocol')
+    assert.match(message, /more than 1048576 bytes of responses to one command/)
+  })
+})
+
 suite('what passes a limit ends the connection, and the limit is told', () => {
   for (const [name, line, wanted] of [
     [
@@ -170,6 +269,11 @@ suite('what passes a limit ends the connection, and the limit is told', () => {
     ['a literal', `* X {100000}\r\n${'x'.repeat(100_000)}`, /X response of more than 65536 bytes/],
     ['many words', `* CAPABILITY${' A'.repeat(6000)}`, /CAPABILITY response of more than 5000 words/],
     ['numbers', `* SEARCH${' 1'.repeat(600_000)}`, /SEARCH response of more than 1048576 bytes/],
+    [
+      'bytes',
+      Array.from({ length: 140 }, () => `* X {60000}\r\n${'x'.repeat(60_000)}`).join('\r\n'),
+      /more than 8388608 bytes of responses to one command/,
+    ],
     ['responses', Array.from({ length: 100_001 }, () => '* 1 RECENT').join('\r\n'), /more than 100000 responses/],
   ] as const) {
     test(name, async (t) => {

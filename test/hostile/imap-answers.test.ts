@@ -170,6 +170,50 @@ suite('answers of a hostile mail server', () => {
     }, 4000)
   })
 
+  /** In buffers of 1,000 lines. */
+  const numbered = (count: number, line: (n: number) => string): Buffer[] =>
+    Array.from({ length: count / 1000 }, (_, thousand) =>
+      Buffer.from(Array.from({ length: 1000 }, (_line, n) => line(1000 * thousand + n + 1)).join('\r\n')),
+    )
+
+  for (const [name, flags] of [
+    ['one flag of 60 KB', `{60003}\r\n${'a'.repeat(60_000)}€`],
+    ['4,000 flags', Array.from({ length: 4000 }, (_, n) => `keyword${n.toString(36)}`).join(' ')],
+  ] as const) {
+    test(`6,000 messages with ${name}, changed at once: they are compared by windows`, async () => {
+      const id = await account()
+      await listed(stage.service, id, 'first')
+      const lines = numbered(6000, (n) => `* ${n} FETCH (UID ${n} MODSEQ (${n + 1000}) FLAGS (${flags}))`)
+      let floods = 0
+      let windows = 0
+      const command: Hooks['command'] = ({ name: word, text }) => {
+        if (word === 'UID FETCH' && / \(UID FLAGS MODSEQ\)$/.test(text)) windows += 1
+        if (word !== 'UID FETCH' || !text.includes('CHANGEDSINCE') || floods > 0) return undefined
+        floods += 1
+        return { lines, proceed: true }
+      }
+      await bearable(async () => {
+        server.hooks = { command }
+        server.dropConnections()
+        server.append(ann, 'INBOX', mail({ to: ann, subject: 'second' }))
+        server.setFlags(ann, 'INBOX', 1, ['\\Flagged'])
+        await listed(stage.service, id, 'second')
+        await until('the flood, and windows', () => floods > 0 && windows > 0, { withinMs: 12_000 })
+      }, 9000)
+    })
+  }
+
+  test('7,000 folders with an attribute of 60 KB each: the limit is told', async () => {
+    const id = await account()
+    await listed(stage.service, id, 'first')
+    const lines = numbered(7000, (n) => `* LIST ({60003}\r\n${'a'.repeat(60_000)}€) "/" "f${n}"`)
+    await bearable(async () => {
+      server.hooks = { command: ({ name }) => (name === 'LIST' ? { lines, proceed: true } : undefined) }
+      server.dropConnections()
+      await says(id, /more than 33554432 bytes of responses to one command/)
+    }, 4000)
+  })
+
   test('a list without end: no more than 10,000 folders, and the setting is named', async () => {
     const id = await account()
     await listed(stage.service, id, 'first')

@@ -47,6 +47,8 @@ export interface Wire {
   readonly capabilities: ReadonlyMap<string, unknown>
   readonly namespace?: { readonly prefix?: string; readonly delimiter?: string | null }
   readonly untaggedHandlers: Record<string, Untagged | null>
+  /** Of response codes. */
+  readonly sectionHandlers: Record<string, unknown>
   readonly byeReason?: string
   readonly greetingReceived?: boolean
   readonly streamer: Streamer & CountedStreamer
@@ -132,6 +134,9 @@ function withIdAfterLogin(original: Map<string, Command>): Map<string, Command> 
   return commands
 }
 
+/** For what imapflow asks by itself: CAPABILITY, ID, NAMESPACE. It keeps all that the answers say. */
+const duringLogin: Allowance = { bytes: 1_048_576 }
+
 /** Not connected yet. The caller sets its listeners before it calls connect. */
 export function createWire(
   options: SessionOptions & { readonly mustEncrypt: boolean },
@@ -166,7 +171,7 @@ export function createWire(
   const exec = wire.exec.bind(wire)
   const begin = takeIn(wire, (msg) => logger.debug({ src: 's', msg }))
   wire.exec = (command, attributes, sent = {}) => {
-    begin(sent.allowance ?? {})
+    begin(sent.allowance ?? duringLogin)
     return exec(command, attributes, sent)
   }
   wire.commands = withIdAfterLogin(wire.commands)

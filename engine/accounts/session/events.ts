@@ -68,5 +68,7 @@ export function installHandlers(wire: Wire, facts: Facts, events: Events, onBye:
     events.emit({ type: 'expunge', uid: null })
   }
   handlers['FETCH'] = (response) => events.flagsTold(readFetch(response))
+  // imapflow would add each to a list that nobody reads.
+  handlers['CAPABILITY'] = wire.sectionHandlers['CAPABILITY'] = null
   handlers['BYE'] = (response) => onBye(statusText(response))
 }

@@ -19,7 +19,7 @@ export interface FlagsOf {
 
 export interface Fetcher {
   fetchIndex(range: string, last?: boolean): AsyncIterable<FetchedMessage>
-  fetchFlags(range: string, changedSince?: string): Promise<FlagsOf[]>
+  fetchFlags(range: string, changedSince?: string, onMore?: () => void): Promise<FlagsOf[]>
 }
 
 export interface FetcherDeps {
@@ -46,7 +46,12 @@ const headerItem: Argument = {
 
 /** Of more header fields than this the rest is not read. */
 const longestHeaders = 524_288
-const headersOnly: Allowance = { ...fetches, piece: { from: 0, count: longestHeaders, sections: 1 } }
+const headersOnly: Allowance = {
+  ...fetches,
+  piece: { from: 0, count: longestHeaders, sections: 1 },
+  // `mostAtOnce` have been read long before.
+  beyond: () => undefined,
+}
 /** Of more messages than this in one answer the rest is not read: no batch is larger, but `100:*` may mean any number. */
 const mostAtOnce = 1000
 
@@ -174,14 +179,21 @@ async function* fetchIndex(
   }
 }
 
-/** Of what changed since a mod-sequence no more is held at once. One more than this means: there are more, ask by windows. */
-export const mostFlags = 20_000
+/** Of what changed since a mod-sequence no more is held at once: messages, and bytes of what the server says. */
+const mostFlags = 20_000
+const mostFlagBytes = 8 * 1_048_576
+
+interface FlagsQuery {
+  readonly range: string
+  readonly since: string | null
+  /** There is more than is held at once; without it a range has few enough messages. */
+  readonly onMore: (() => void) | undefined
+}
 
 async function askFlags(
   send: Send,
   { facts, events }: FetcherDeps,
-  range: string,
-  since: string | null,
+  { range, since, onMore }: FlagsQuery,
 ): Promise<FlagsOf[]> {
   const found = new Map<number, FlagsOf>()
   const within = inSet(range)
@@ -191,20 +203,22 @@ async function askFlags(
     const items = readFetch(response)
     const { uid, flags, modseq } = items
     if (uid === null || flags === null) events.flagsTold(items)
-    else if (within(uid) && (since === null || found.size <= mostFlags)) found.set(uid, { uid, flags, modseq })
+    else if (within(uid) && onMore && found.size >= mostFlags && !found.has(uid)) onMore()
+    else if (within(uid)) found.set(uid, { uid, flags, modseq })
   }
   const args = [{ type: 'SEQUENCE', value: range } as const, names.map(atom), ...modifier]
-  await send('UID FETCH', args, { FETCH: onFetch }, fetches)
+  const allowance = onMore ? { ...fetches, bytes: mostFlagBytes, beyond: onMore } : fetches
+  await send('UID FETCH', args, { FETCH: onFetch }, allowance)
   return [...found.values()]
 }
 
-async function fetchFlags(send: Send, deps: FetcherDeps, range: string, since: string | null): Promise<FlagsOf[]> {
+async function fetchFlags(send: Send, deps: FetcherDeps, query: FlagsQuery): Promise<FlagsOf[]> {
   const found = new Map<number, FlagsOf>()
-  for (const piece of splitSet(range)) {
-    const told = await askFlags(send, deps, piece, since).catch(async (error: unknown) => {
+  for (const range of splitSet(query.range)) {
+    const told = await askFlags(send, deps, { ...query, range }).catch(async (error: unknown) => {
       if (refusal(error) !== 'BAD' || !deps.facts.modseqs) throw error
       deps.facts.refuse('modseq')
-      return askFlags(send, deps, piece, null)
+      return askFlags(send, deps, { ...query, range, since: null })
     })
     for (const one of told) found.set(one.uid, one)
   }
@@ -214,6 +228,7 @@ async function fetchFlags(send: Send, deps: FetcherDeps, range: string, since: s
 export function createFetcher(deps: FetcherDeps): Fetcher {
   return {
     fetchIndex: (range, last = false) => fetchIndex(deps, range, last),
-    fetchFlags: (range, changedSince) => deps.line.run((send) => fetchFlags(send, deps, range, changedSince ?? null)),
+    fetchFlags: (range, since, onMore) =>
+      deps.line.run((send) => fetchFlags(send, deps, { range, since: since ?? null, onMore })),
   }
 }

@@ -61,6 +61,22 @@ function labelsOf(value: Token): string[] {
   return texts(value).map(inflateName)
 }
 
+/** Of a message's flags no more are kept, and none that is longer. */
+const mostFlagsOfOne = 200
+const longestFlag = 200
+
+function flagsOf(value: Token): string[] {
+  return canonicalFlags(texts(value, longestFlag).slice(0, mostFlagsOfOne))
+}
+
+/** RFC 8474 §4: EMAILID and THREADID. Gmail's are numbers. */
+const longestId = 255
+
+function idOf(token: Token | undefined): string | null {
+  const id = text(token)
+  return id === null || id.length > longestId ? null : id
+}
+
 /** Name → value; BODY[…] goes to `sections`. A name that is no atom shifts the pairs by one, so that the rest is still read. */
 export function readFetch(response: ImapResponse): FetchItems {
   const members = list(response.attributes?.[1])
@@ -87,13 +103,13 @@ export function readFetch(response: ImapResponse): FetchItems {
   return {
     sequence: sequence(response),
     uid: positive(items.get('UID')),
-    flags: flags === undefined ? null : canonicalFlags(texts(flags)),
+    flags: flags === undefined ? null : flagsOf(flags),
     modseq: decimal(Array.isArray(modseq) ? modseq[0] : modseq),
     internalDate: parseInternalDate(text(items.get('INTERNALDATE'))),
     size: number(items.get('RFC822.SIZE')),
     body: items.get('BODYSTRUCTURE'),
-    emailId: text(identity),
-    threadId: text(thread),
+    emailId: idOf(identity),
+    threadId: idOf(thread),
     labels: labels === undefined ? null : labelsOf(labels),
     sections,
   }

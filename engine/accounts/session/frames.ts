@@ -17,6 +17,8 @@ const mostTokens = 5000
 const longestWord = 5000
 /** Responses to a command that says nothing else. */
 const mostResponses = 100_000
+/** Bytes of the responses to a command that are read, without BODY[section] literals. */
+const mostBytes = 8 * 1_048_576
 /** FETCH responses to a command that asks for none: enough to know that flags have changed. */
 const mostUnasked = 100
 
@@ -29,6 +31,10 @@ export interface Allowance {
   readonly responses?: number
   /** Once more responses came than that. */
   readonly tooMany?: AppError
+  /** Of the responses that are read, without BODY[section] literals. */
+  readonly bytes?: number
+  /** FETCH responses beyond these bytes are left out, and this is called for each; otherwise the connection ends. */
+  readonly beyond?: () => void
   /** An answer (FETCH, LIST, SEARCH …) over its limit is left out, and told by how it begins; otherwise the connection ends. */
   readonly leftOut?: (head: string) => void
 }
@@ -37,7 +43,7 @@ export interface Allowance {
 export const mostMessages = 2_000_000
 
 /** For a command that asks for FETCH responses, one a message perhaps. */
-export const fetches: Allowance = { fetches: true, responses: mostMessages }
+export const fetches: Allowance = { fetches: true, responses: mostMessages, bytes: 128 * 1_048_576 }
 
 /** What was cut off a literal: where it began, and how long the whole of it was. */
 export interface Cut {
@@ -82,6 +88,8 @@ interface State {
   allowance: Allowance
   responses: number
   fetches: number
+  /** Of the responses to this command. */
+  bytes: number
   lines: Buffer[]
   /** The unfinished line; and the end of it, kept even of one that is left out. */
   line: Buffer[]
@@ -112,6 +120,7 @@ export function createFrames(): Frames {
     allowance: {},
     responses: 0,
     fetches: 0,
+    bytes: 0,
     lines: [],
     line: [],
     lineBytes: 0,
@@ -126,7 +135,7 @@ export function createFrames(): Frames {
   return {
     begin(allowance) {
       state.allowance = allowance
-      state.responses = state.fetches = 0
+      state.responses = state.fetches = state.bytes = 0
     },
     read: (chunk) => read(state, chunk),
     get responseBytes() {
@@ -227,7 +236,8 @@ function kept(state: State, isSection: boolean, isPartial: boolean, size: number
 function finish(state: State, trailing: boolean): Frame | null {
   const payload = payloadOf(state.lines)
   const head = state.leftOut ?? headOf(state)
-  if (state.leftOut === null && payload.length > longestWord && !isNumbers(head) && isHeavy(payload)) {
+  const isBeyond = state.leftOut === null && !isRead(state, head)
+  if (state.leftOut === null && !isBeyond && payload.length > longestWord && !isNumbers(head) && isHeavy(payload)) {
     leaveOut(state, `${mostTokens} words, or ${longestWord} characters in one`)
   }
   const { literals, leftOut, allowance } = state
@@ -235,7 +245,7 @@ function finish(state: State, trailing: boolean): Frame | null {
   if (payload.length === 0 && leftOut === null) return null
   count(state)
   if (leftOut !== null) allowance.leftOut?.(leftOut)
-  return leftOut !== null || isUnasked(state, head) ? null : { payload, literals, trailing }
+  return leftOut !== null || isBeyond ? null : { payload, literals, trailing }
 }
 
 function count(state: State): void {
@@ -243,6 +253,21 @@ function count(state: State): void {
   state.responses += 1
   if (state.responses <= responses) return
   throw tooMany ?? new AppError('protocol', `the mail server sent more than ${responses} responses to one command`)
+}
+
+/** false = nobody has to read it: it was not asked for, or is beyond the bytes of the command. */
+function isRead(state: State, head: string): boolean {
+  if (isUnasked(state, head)) return false
+  const { bytes = mostBytes, beyond } = state.allowance
+  state.bytes += state.plainBytes
+  const isPassed = isFetch(head) && beyond
+  // What else is said after FETCH responses that were left out is read as ever.
+  if (state.bytes <= (beyond && !isPassed ? bytes + mostBytes : bytes)) return true
+  if (!isPassed)
+    throw new AppError('protocol', `the mail server sent more than ${bytes} bytes of responses to one command`)
+  state.bytes -= state.plainBytes
+  beyond()
+  return false
 }
 
 function isUnasked(state: State, head: string): boolean {

@@ -56,7 +56,7 @@ async function idleOnce(deps: IdlerDeps, leave: AbortSignal): Promise<Outcome> {
     if (leave.aborted) done()
   }
   try {
-    const { next } = await wire.exec('IDLE', false, { onPlusTag })
+    const { next } = await wire.exec('IDLE', false, { onPlusTag, allowance: {} })
     next()
     return stage.leaving ? 'left' : 'ended-by-server'
   } catch (error) {

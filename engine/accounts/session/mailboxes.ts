@@ -82,6 +82,14 @@ function asksModseq(facts: Facts): boolean {
 
 /** In the form that goes over the wire: what no server of ours allows is left out. */
 const longestName = 4096
+const longestAttribute = 64
+const mostAttributes = 32
+
+/** One character (RFC 3501 §7.2.2); '' = none, or no such thing. */
+function delimiterOf(token: Token | undefined): string {
+  const told = text(token) ?? ''
+  return told.length === 1 ? told : ''
+}
 
 interface ListQuery {
   readonly pattern: string
@@ -102,7 +110,8 @@ async function readList(
     const wire = text(attributes[2])
     if (wire === null || wire === '' || wire.length > longestName || /[\r\n\0]/.test(wire)) return
     const path = names.fromWire(wire)
-    found.set(path, { path, attributes: texts(attributes[0]), delimiter: text(attributes[1]) ?? '' })
+    const told = texts(attributes[0], longestAttribute).slice(0, mostAttributes)
+    found.set(path, { path, attributes: told, delimiter: delimiterOf(attributes[1]) })
   }
   const onStatus: Untagged = ({ attributes = [] }) => {
     const wire = text(attributes[0])
@@ -112,7 +121,7 @@ async function readList(
   const args: Argument[] = [{ type: 'STRING', value: '' }, { type: 'STRING', value: pattern }, ...returned]
   const tooMany = new AppError('protocol', `the mailbox has more than ${most} folders (MAILROOM_FOLDERS_MAX)`)
   // Each has a STATUS besides, and a server may repeat some.
-  const allowance = { responses: 2 * most + spareResponses, tooMany, leftOut: () => undefined }
+  const allowance = { responses: 2 * most + spareResponses, tooMany, bytes: mostListBytes, leftOut: () => undefined }
   await send(word, args, { LIST: onList, XLIST: onList, STATUS: onStatus }, allowance)
   if (found.size > most) throw tooMany
   return [...found.values()].map((entry) => {
@@ -122,6 +131,7 @@ async function readList(
 }
 
 const spareResponses = 1000
+const mostListBytes = 32 * 1_048_576
 const mostFolders = 10_000
 
 /** With RETURN options, servers tell only what is asked: so everything is. */
@@ -259,13 +269,15 @@ interface Opened {
   readonly noModseq: boolean
 }
 
+const selectCodes = new Set(['NOMODSEQ', 'UIDNEXT', 'UIDVALIDITY', 'HIGHESTMODSEQ'])
+
 async function openMailbox(send: Send, argument: Argument, path: string): Promise<Opened> {
   const codes = new Map<string, Token>()
   let exists = 0
   const reply = await send('SELECT', [argument], {
     OK: (response) => {
       const { code, args } = statusText(response)
-      if (code !== null) codes.set(code, args[0] ?? null)
+      if (code !== null && selectCodes.has(code)) codes.set(code, args[0] ?? null)
     },
     EXISTS: (response) => {
       exists = sequence(response) ?? exists

@@ -18,6 +18,9 @@ export function inflateName(wire: string): string {
 /** Every `&` begins `&-` or a run of at least one UTF-16 unit that ends with `-`. */
 const shiftedWell = /^(?:[^&]|&(?:[A-Za-z0-9+,]{3,})?-)*$/
 
+/** A server may list others each time. */
+const mostOdd = 10_000
+
 /**
  * Servers list names that are not valid in that code ("R&D", raw UTF-8): these are shown as they are, and remembered with what
  * has to be sent for them.
@@ -31,7 +34,10 @@ export function createNames(): Names {
       const decoded = inflateName(wire)
       if (encodeName(decoded) === wire) return decoded
       const shown = shiftedWell.test(wire) && !decoded.includes('\ufffd') ? decoded : wire
+      odd.delete(shown)
       odd.set(shown, wire)
+      const [oldest = shown] = odd.keys()
+      if (odd.size > mostOdd) odd.delete(oldest)
       return shown
     },
   }

@@ -85,7 +85,8 @@ async function askSlices(send: Send, exists: number, args: readonly Argument[]):
   const slices: number[][] = []
   for (let from = 1; from <= exists; from += sliceMost) {
     const to = Math.min(exists, from + sliceMost - 1)
-    slices.push(await ask(send, [set(`${from}:${to}`), ...args]))
+    const found = await ask(send, [set(`${from}:${to}`), ...args])
+    slices.push(found.slice(0, sliceMost))
   }
   return ascending(slices.flat())
 }
@@ -109,17 +110,16 @@ async function ask(send: Send, args: readonly Argument[]): Promise<number[]> {
 
 /** null = the server does not do it, or the answer is too long even so. */
 async function askRanges(send: Send, facts: Facts, args: readonly Argument[]): Promise<number[] | null> {
-  const told: string[] = []
-  const tooLong: string[] = []
-  const onRanges: Untagged = ({ attributes = [] }) => void told.push(text(attributes[0]) ?? '')
-  const leftOut = (head: string): void => void tooLong.push(head)
+  let ranges: string | undefined
+  let isTooLong = false
+  const onRanges: Untagged = ({ attributes = [] }) => void (ranges ??= text(attributes[0]) ?? '')
+  const leftOut = (): void => void (isTooLong = true)
   const sent = [atom('RETURN'), [atom('ALL')], ...args]
   const reply = await send('UID SEARCH', sent, { ESEARCH: onRanges }, { leftOut }).catch((error: unknown) => {
     if (isAppError(error, 'server_refused')) return null
     throw error
   })
-  if (tooLong.length > 0) return null
-  const [ranges] = told
+  if (isTooLong) return null
   if (reply === null || ranges === undefined || !/(?:^| )UID(?: |$)/i.test(ranges)) {
     facts.refuse('esearch')
     return null
@@ -164,21 +164,24 @@ async function uidsOf(
 ): Promise<number[]> {
   const wanted = inSet(range)
   const told = await fetchUids(send, deps, command, range)
-  const number = ({ sequence, uid }: FetchItems): number => (command === 'FETCH' ? sequence : uid) ?? 0
+  const number = ({ sequence, uid }: Numbers): number => (command === 'FETCH' ? sequence : uid) ?? 0
   return ascending(told.flatMap((items) => (wanted(number(items)) ? (items.uid ?? []) : [])))
 }
+
+type Numbers = Pick<FetchItems, 'sequence' | 'uid'>
 
 async function fetchUids(
   send: Send,
   { events }: SearcherDeps,
   command: 'FETCH' | 'UID FETCH',
   range: string,
-): Promise<FetchItems[]> {
-  const told: FetchItems[] = []
+): Promise<Numbers[]> {
+  const told: Numbers[] = []
   for (const piece of splitSet(range)) {
     const onFetch: Untagged = (response) => {
       const items = readFetch(response)
-      if (told.length < mostMessages) told.push(items)
+      const { sequence, uid } = items
+      if (told.length < mostMessages) told.push({ sequence, uid })
       events.flagsTold(items)
     }
     await send(command, [set(piece), [atom('UID')]], { FETCH: onFetch }, fetches)

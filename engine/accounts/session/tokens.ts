@@ -7,9 +7,18 @@ export type { ImapResponse }
 /** Text of an atom, string or literal (UTF-8); null for NIL and lists. */
 export function text(token: Token | undefined): string | null {
   const value = token === null || token === undefined || Array.isArray(token) ? undefined : token.value
-  if (typeof value === 'string') return value
+  if (typeof value === 'string') return flat(value)
   if (typeof value === 'number') return String(value)
   return Buffer.isBuffer(value) ? value.toString('utf8') : null
+}
+
+/**
+ * imapflow adds character to character, and V8 keeps 32 bytes for each of them until the whole is looked at: `includes` has it put
+ * together.
+ */
+function flat(value: string): string {
+  value.includes('\0')
+  return value
 }
 
 /** Bytes of a literal or string; null for NIL and lists. A string was decoded as UTF-8, so that gives its bytes back. */
@@ -23,10 +32,11 @@ export function list(token: Token | undefined): readonly Token[] {
   return Array.isArray(token) ? token : []
 }
 
-/** Texts of a list's members, or of the one token that stands in its place. */
-export function texts(token: Token | undefined): string[] {
+/** Texts of a list's members, or of the one token that stands in its place, without those that are longer. */
+export function texts(token: Token | undefined, longest = Infinity): string[] {
   const members = Array.isArray(token) ? token : [token]
-  return members.map(text).filter((member) => member !== null)
+  const told = members.map(text).filter((member) => member !== null)
+  return told.filter(({ length }) => length <= longest)
 }
 
 /** A plain decimal number within 2^53, else null. */
