@@ -1,7 +1,10 @@
 /** Answers that are long: what fits within the limits is read as ever, what does not is asked for in another way. */
 import assert from 'node:assert/strict'
 import { suite, test, type TestContext } from 'node:test'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { createNames } from '../../engine/accounts/session/names.ts'
+import { texts } from '../../engine/accounts/session/tokens.ts'
 import { fullCapabilities, type Hooks } from '../support/imap-server/index.ts'
 import { failure, fill, on, play, type Played } from '../support/imap-server/play.ts'
 import { collect } from '../support/imap-server/session.ts'
@@ -224,6 +227,20 @@ suite('flags, attributes and names that are kept have bounds', () => {
       ],
     )
     assert.equal(listed[0]?.selectable, false)
+  })
+
+  test('a text that was put together character by character takes its characters', () => {
+    setFlagsFromString('--expose-gc')
+    const gc = runInNewContext('gc') as () => void
+    const built = (): string => Array.from({ length: 2000 }).reduce<string>((word, _, n) => word + String(n % 10), '')
+    const tokens = Array.from({ length: 1000 }, () => ({ type: 'STRING', value: built() }))
+    gc()
+    const before = process.memoryUsage().heapUsed
+    assert.equal(texts(tokens).length, 1000)
+    gc()
+    const less = before - process.memoryUsage().heapUsed
+    assert(less > 40_000_000, `${less} bytes less`)
+    assert.equal(tokens[0]?.value.length, 2000)
   })
 
   test('of names in an odd spelling the last 10,000', () => {

@@ -110,15 +110,15 @@ async function ask(send: Send, args: readonly Argument[]): Promise<number[]> {
 
 /** null = the server does not do it, or the answer is too long even so. */
 async function askRanges(send: Send, facts: Facts, args: readonly Argument[]): Promise<number[] | null> {
-  let ranges: string | undefined
-  let isTooLong = false
-  const onRanges: Untagged = ({ attributes = [] }) => void (ranges ??= text(attributes[0]) ?? '')
-  const leftOut = (): void => void (isTooLong = true)
+  const told: { ranges?: string; isTooLong?: true } = {}
+  const onRanges: Untagged = ({ attributes = [] }) => void (told.ranges ??= text(attributes[0]) ?? '')
+  const leftOut = (): void => void (told.isTooLong = true)
   const sent = [atom('RETURN'), [atom('ALL')], ...args]
   const reply = await send('UID SEARCH', sent, { ESEARCH: onRanges }, { leftOut }).catch((error: unknown) => {
     if (isAppError(error, 'server_refused')) return null
     throw error
   })
+  const { ranges, isTooLong } = told
   if (isTooLong) return null
   if (reply === null || ranges === undefined || !/(?:^| )UID(?: |$)/i.test(ranges)) {
     facts.refuse('esearch')
