@@ -3,10 +3,13 @@
  * Where there are too many, those that ask nothing at the moment are closed first, the oldest of them; then, for the limit in all,
  * those whose caller is not known yet. When none is left to close, the new one gets one of a few spare places, whose oldest is closed
  * in turn: there health is told, and everything else refused.
+ *
+ * A connection has one call under way. Of those that a client sends before it has the answer (pipelining) a few wait, in order.
  */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { networkOf, type Config } from '../engine/index.ts'
+import { createCallTurns, type CallTurns } from './call-turns.ts'
 import { clientAddressReader } from './client-address.ts'
 
 type Settings = Pick<Config, 'MAILROOM_CONNECTIONS_MAX' | 'MAILROOM_CONNECTIONS_PER_ADDRESS' | 'MAILROOM_TRUST_PROXY'>
@@ -25,15 +28,27 @@ export interface Connections {
 }
 
 interface Entry {
+  readonly hall: Hall
   readonly socket: Socket
   readonly address: string
   /** Why it has one of the spare places; null = it has an ordinary one. */
   readonly spare: Limit | null
   /** idle: no call under way. asking: one whose caller is not known (yet). known: one of a developer. */
   state: 'idle' | 'asking' | 'known'
+  /** Calls that wait for the answer to the one under way. */
+  readonly line: Arrival[]
+  /** Of the calls after these none is answered: the connection ends first. */
+  isEnding: boolean
+}
+
+interface Arrival {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  readonly begin: () => void
 }
 
 const sparePlaces = 16
+const mostWaiting = 16
 const alwaysTold = new Set(['/healthz', '/readyz', '/metrics'])
 
 const entries = new WeakMap<Socket, Entry>()
@@ -44,8 +59,18 @@ export function knowCaller({ socket }: IncomingMessage): void {
   if (entry?.state === 'asking') entry.state = 'known'
 }
 
+/** Before work on a call that takes long for its size, and of which many may come at the same moment. */
+export async function takeTurn(request: IncomingMessage): Promise<void> {
+  const hall = entries.get(request.socket)?.hall
+  if (hall !== undefined) {
+    await new Promise<void>((resolve) => hall.turns.enter(hall.addressOf(request), false, resolve))
+  }
+}
+
 interface Hall {
   readonly settings: Settings
+  readonly turns: CallTurns
+  readonly addressOf: (request: IncomingMessage) => string
   /** Those that have been as they are for the longest time come first. */
   readonly open: Set<Entry>
   readonly refused: Record<Limit, number>
@@ -53,18 +78,29 @@ interface Hall {
 }
 
 export function createConnections(settings: Settings): Connections {
-  const hall: Hall = { settings, open: new Set(), refused: { all: 0, address: 0 }, closed: { all: 0, address: 0 } }
-  const clients = createClients(settings)
+  const hall: Hall = {
+    settings,
+    turns: createCallTurns(),
+    addressOf: clientAddressReader(settings),
+    open: new Set(),
+    refused: { all: 0, address: 0 },
+    closed: { all: 0, address: 0 },
+  }
+  const clients = createClients(hall)
   return {
     admit: (socket) => admit(hall, socket),
     guard: (app) => (request, response) => {
-      const refusal = hasSparePlace(request) ?? clients.enter(request, response)
-      follow(hall, request, response)
-      if (refusal === null || alwaysTold.has(request.url?.split('?')[0] ?? '')) app(request, response)
-      else {
-        hall.refused[refusal] += 1
-        refuse(response, refusal)
+      const begin = (): void => {
+        const refusal = hasSparePlace(request) ?? clients.enter(request, response)
+        if (refusal === null || isAlwaysTold(request)) app(request, response)
+        else {
+          hall.refused[refusal] += 1
+          refuse(response, refusal)
+        }
       }
+      const entry = entries.get(request.socket)
+      if (entry === undefined) begin()
+      else arrive(entry, { request, response, begin })
     },
     get open() {
       return hall.open.size
@@ -76,7 +112,15 @@ export function createConnections(settings: Settings): Connections {
 
 function admit(hall: Hall, socket: Socket): void {
   const address = networkOf(socket.remoteAddress ?? '')
-  const entry: Entry = { socket, address, spare: placeFor(hall, address), state: 'idle' }
+  const entry: Entry = {
+    hall,
+    socket,
+    address,
+    spare: placeFor(hall, address),
+    state: 'idle',
+    line: [],
+    isEnding: false,
+  }
   entries.set(socket, entry)
   hall.open.add(entry)
   socket.once('close', () => hall.open.delete(entry))
@@ -116,20 +160,51 @@ function hasSparePlace({ socket }: IncomingMessage): Limit | null {
   return entries.get(socket)?.spare ?? null
 }
 
-function follow({ open }: Hall, { socket }: IncomingMessage, response: ServerResponse): void {
-  const entry = entries.get(socket)
-  if (entry === undefined) return
+function isAlwaysTold({ url }: IncomingMessage): boolean {
+  return alwaysTold.has(url?.split('?')[0] ?? '')
+}
+
+function arrive(entry: Entry, arrival: Arrival): void {
+  if (entry.isEnding) return
+  if (entry.state === 'idle') start(entry, arrival)
+  else if (entry.line.length < mostWaiting) entry.line.push(arrival)
+  else {
+    entry.isEnding = true
+    stopReading(entry.socket)
+    refuse(arrival.response, 'pipelined')
+  }
+}
+
+/**
+ * Node's parser takes all calls out of what has come, however many, and there is no public way to end that. What a parser answers
+ * with 2 is the end of HTTP on the connection, as for an upgrade. Without such a parser it only takes longer.
+ */
+function stopReading(socket: Socket & { readonly parser?: { onIncoming?: unknown } | null }): void {
+  // Node reads on after each call that is whole.
+  setImmediate(() => socket.pause())
+  if (typeof socket.parser?.onIncoming === 'function') socket.parser.onIncoming = () => 2
+}
+
+function start(entry: Entry, { request, response, begin }: Arrival): void {
+  const { hall, socket, line } = entry
   const turn = (state: Entry['state']): void => {
     entry.state = state
-    if (open.delete(entry)) open.add(entry)
+    if (hall.open.delete(entry)) hall.open.add(entry)
   }
   turn('asking')
-  response.once('close', () => turn('idle'))
+  response.once('close', () => {
+    const next = line.shift()
+    if (socket.destroyed) line.length = 0
+    else if (next === undefined) turn('idle')
+    else start(entry, next)
+  })
+  hall.turns.enter(hall.addressOf(request), isAlwaysTold(request), () => {
+    if (!socket.destroyed) begin()
+  })
 }
 
 /** Behind a trusted proxy: calls under way, by the address that the proxy names. */
-function createClients(settings: Settings) {
-  const addressOf = clientAddressReader(settings)
+function createClients({ settings, addressOf }: Hall) {
   const underWay = new Map<string, number>()
   const count = (address: string, change: number): number => {
     const now = (underWay.get(address) ?? 0) + change
@@ -150,10 +225,11 @@ function createClients(settings: Settings) {
 const words = {
   all: 'too many connections at once (MAILROOM_CONNECTIONS_MAX); try again',
   address: 'too many connections at once from this address (MAILROOM_CONNECTIONS_PER_ADDRESS); try again',
+  pipelined: `more than ${mostWaiting} calls wait on this connection for the answer to an earlier one; try again`,
 } as const
 
-function refuse(response: ServerResponse, limit: Limit): void {
-  const status = limit === 'address' ? 429 : 503
+function refuse(response: ServerResponse, limit: keyof typeof words): void {
+  const status = limit === 'all' ? 503 : 429
   const headers = {
     'Content-Type': 'application/json',
     'X-Content-Type-Options': 'nosniff',

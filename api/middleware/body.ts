@@ -2,6 +2,7 @@
 import type { IncomingMessage } from 'node:http'
 import busboy from 'busboy'
 import { AppError, toAppError, type Budget } from '../../engine/index.ts'
+import { takeTurn } from '../connections.ts'
 import type { Exchange, FrameContext, Middleware } from '../exchange.ts'
 import { bodyOf, earlyBytes, tooLarge } from '../incoming.ts'
 import { takeShare } from '../shares.ts'
@@ -87,6 +88,7 @@ function record(pairs: readonly Pair[]): Record<string, unknown> {
 async function parseWhole({ req, state: { exchange } }: FrameContext): Promise<void> {
   const { body } = exchange
   if (body?.whole !== true || body.received === 0) return
+  await takeTurn(req)
   const values = record(exchange.query)
   await parseBody(req, body.bytes(), (form) => (exchange.form = form), values)
   exchange.values = values

@@ -1,0 +1,82 @@
+/**
+ * Calls begin in turns: in each turn of the event loop there is work on them for 10 ms, then come timers, mail servers and new
+ * connections. Addresses take turns, so that the flood of one delays no other. Where nothing waits a call begins at once.
+ */
+import { AsyncLocalStorage } from 'node:async_hooks'
+
+type Work = () => void
+
+export interface CallTurns {
+  /** Runs `work` at once, or when its address has its turn. `first` = before all that are not. */
+  enter(address: string, first: boolean, work: Work): void
+}
+
+const stretchMs = 10
+/** Of a stretch, for those that are first; then the others have at least one turn. */
+const firstMs = stretchMs / 2
+
+/** The work that waits must not count as the work of the call that happens to be under way. */
+const outside = AsyncLocalStorage.snapshot()
+
+export function createCallTurns(): CallTurns {
+  const first = createRing()
+  const others = createRing()
+  /** When the first call of this turn of the loop began; null = none has. */
+  let began: number | null = null
+
+  const used = (): number => performance.now() - (began ?? performance.now())
+  const schedule = (): void => {
+    began = performance.now()
+    outside(() => setImmediate(() => void stretch()))
+  }
+  const stretch = async (): Promise<void> => {
+    began = performance.now()
+    do {
+      const ring = others.size === 0 || (first.size > 0 && used() < firstMs) ? first : others
+      ring.take()?.()
+      await settled()
+    } while (first.size + others.size > 0 && used() < stretchMs)
+    if (first.size + others.size > 0) schedule()
+    else began = null
+  }
+  return {
+    enter(address, isFirst, work) {
+      const isFree = used() < stretchMs && first.size === 0 && (isFirst || others.size === 0)
+      if (began === null) schedule()
+      if (isFree) work()
+      else (isFirst ? first : others).add(address, AsyncLocalStorage.bind(work))
+    },
+  }
+}
+
+/** Once all promises that can go on have gone on: what a call does before it waits for something belongs to its turn. */
+function settled(): Promise<void> {
+  return new Promise((resolve) => queueMicrotask(() => process.nextTick(resolve)))
+}
+
+/** One of each address in turn. */
+function createRing() {
+  const lines = new Map<string, Work[]>()
+  let size = 0
+  return {
+    get size() {
+      return size
+    },
+    add(address: string, work: Work): void {
+      size += 1
+      const line = lines.get(address)
+      if (line === undefined) lines.set(address, [work])
+      else line.push(work)
+    },
+    take(): Work | undefined {
+      for (const [address, line] of lines) {
+        size -= 1
+        const work = line.shift()
+        lines.delete(address)
+        if (line.length > 0) lines.set(address, line)
+        return work
+      }
+      return undefined
+    },
+  }
+}
