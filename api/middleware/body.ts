@@ -120,6 +120,7 @@ async function parseBody(
   }
   const text = decodeUtf8(body)
   if (type === 'application/json' || (type === '' && /^\s*\{/.test(text))) {
+    assertModest(body)
     assign(values, Object.entries(parseJson(text)))
   } else if (type === formType || type === '') {
     const pairs = parsePairs(text, 'body')
@@ -139,6 +140,33 @@ function decodeUtf8(body: Buffer): string {
     return new TextDecoder('utf-8', { fatal: true }).decode(body)
   } catch (cause) {
     throw malformed('not UTF-8', cause)
+  }
+}
+
+/** Far more than any call has. */
+const mostJsonValues = 10_000
+const deepestJson = 32
+const [quote, backslash] = [0x22, 0x5c]
+const opening = new Set([0x5b, 0x7b])
+const closing = new Set([0x5d, 0x7d])
+const comma = 0x2c
+
+/** Counted before it is parsed: small texts make large values. */
+function assertModest(json: Buffer): void {
+  let [values, depth, isText] = [1, 0, false]
+  for (let at = 0; at < json.length; at += 1) {
+    const byte = json[at] as number
+    if (isText) {
+      if (byte === backslash) at += 1
+      else if (byte === quote) isText = false
+    } else if (byte === quote) isText = true
+    else if (byte === comma) values += 1
+    else if (opening.has(byte)) {
+      values += 1
+      depth += 1
+    } else if (closing.has(byte)) depth -= 1
+    if (values > mostJsonValues) throw malformed(`more than ${mostJsonValues} values in JSON`)
+    if (depth > deepestJson) throw malformed(`JSON nested deeper than ${deepestJson} levels`)
   }
 }
 

@@ -62,6 +62,41 @@ suite('texts that take long to read', () => {
     })
   }
 
+  const jsons = {
+    'more than 10000 values': [
+      `{${Array.from({ length: 80_000 }, (_, n) => `"${n}":1`).join(',')}}`,
+      `{"a":[${'{},'.repeat(340_000)}{}]}`,
+      `{"a":[${'[],'.repeat(5_000)}[]]}`,
+    ],
+    'deeper than 32 levels': [
+      `{"a":${'['.repeat(9_000)}${']'.repeat(9_000)}}`,
+      `{"a":${'['.repeat(32)}${']'.repeat(32)}}`,
+    ],
+  }
+  for (const [words, texts] of Object.entries(jsons)) {
+    test(`JSON with ${words} is refused before it is parsed`, async () => {
+      const { service } = stage
+      const headers = { 'content-type': 'application/json', authorization: basicOf(apiKey, apiSecret) }
+      const waits = await beside(service, async () => {
+        for (let n = 0; n < 10; n += 1) {
+          const body = texts[n % texts.length] as string
+          const answer = await say(`${service.url}/lite/users`, { method: 'POST', headers, body })
+          assert.equal(answer.status, 400)
+          assert.match(answer.body, new RegExp(`body: .*${words}`))
+        }
+      })
+      assertShort(waits, 10)
+    })
+  }
+
+  test('JSON within the limits is read, whatever its texts hold', async () => {
+    const nested = `${'['.repeat(31)}${JSON.stringify(`\\"${'[{,'.repeat(20_000)}"\\`)}${']'.repeat(31)}`
+    const body = `{"email":"limits@mail.example","a":${nested},"b":[${'1,'.repeat(9_900)}1]}`
+    const headers = { 'content-type': 'application/json', authorization: basicOf(apiKey, apiSecret) }
+    const answer = await say(`${stage.service.url}/lite/users`, { method: 'POST', headers, body })
+    assert.equal(answer.status, 200, answer.body)
+  })
+
   for (const [length, code] of [
     [4000, 'throttled'],
     [60_000, 'protocol'],
