@@ -7,13 +7,11 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 type Work = () => void
 
 export interface CallTurns {
-  /** Runs `work` at once, or when its address has its turn. `first` = before all that are not. */
+  /** Runs `work` at once, or when its address has its turn. `first` = in every second turn, while there are such. */
   enter(address: string, first: boolean, work: Work): void
 }
 
 const stretchMs = 10
-/** Of a stretch, for those that are first; then the others have at least one turn. */
-const firstMs = stretchMs / 2
 
 /** The work that waits must not count as the work of the call that happens to be under way. */
 const outside = AsyncLocalStorage.snapshot()
@@ -23,6 +21,8 @@ export function createCallTurns(): CallTurns {
   const others = createRing()
   /** When the first call of this turn of the loop began; null = none has. */
   let began: number | null = null
+  /** After one that is first one of the others has its turn, so that a flood of health checks does not stop them. */
+  let isOwed = false
 
   const used = (): number => performance.now() - (began ?? performance.now())
   const schedule = (): void => {
@@ -32,7 +32,9 @@ export function createCallTurns(): CallTurns {
   const stretch = async (): Promise<void> => {
     began = performance.now()
     do {
-      const ring = others.size === 0 || (first.size > 0 && used() < firstMs) ? first : others
+      const isFirst = others.size === 0 || (!isOwed && first.size > 0)
+      const ring = isFirst ? first : others
+      isOwed = isFirst
       ring.take()?.()
       await settled()
     } while (first.size + others.size > 0 && used() < stretchMs)
