@@ -3,6 +3,7 @@
  * connections. Addresses take turns, so that the flood of one delays no other. Where nothing waits a call begins at once.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
+import { createRing } from '../engine/index.ts'
 
 type Work = () => void
 
@@ -17,8 +18,9 @@ const stretchMs = 10
 const outside = AsyncLocalStorage.snapshot()
 
 export function createCallTurns(): CallTurns {
-  const first = createRing()
-  const others = createRing()
+  /** By address. */
+  const first = createRing<Work>()
+  const others = createRing<Work>()
   /** When the first call of this turn of the loop began; null = none has. */
   let began: number | null = null
   /** After one that is first one of the others has its turn, so that a flood of health checks does not stop them. */
@@ -54,31 +56,4 @@ export function createCallTurns(): CallTurns {
 /** Once all promises that can go on have gone on: what a call does before it waits for something belongs to its turn. */
 function settled(): Promise<void> {
   return new Promise((resolve) => queueMicrotask(() => process.nextTick(resolve)))
-}
-
-/** One of each address in turn. */
-function createRing() {
-  const lines = new Map<string, Work[]>()
-  let size = 0
-  return {
-    get size() {
-      return size
-    },
-    add(address: string, work: Work): void {
-      size += 1
-      const line = lines.get(address)
-      if (line === undefined) lines.set(address, [work])
-      else line.push(work)
-    },
-    take(): Work | undefined {
-      for (const [address, line] of lines) {
-        size -= 1
-        const work = line.shift()
-        lines.delete(address)
-        if (line.length > 0) lines.set(address, line)
-        return work
-      }
-      return undefined
-    },
-  }
 }

@@ -121,11 +121,14 @@ function mark({ usual, slow, slowKeys }: Lender, asked: Asked, isSlow: boolean):
   left.dismiss(asked)
 }
 
+function turnsOf({ slowKeys, slow, usual }: Lender, asked: Asked): Turns {
+  return slowKeys.has(idOf(asked)) ? slow : usual
+}
+
 /** A place, in the turns that the key has to wait in now. */
 async function placeFor(lender: Lender, asked: Asked, signal: AbortSignal): Promise<GiveBack> {
   for (;;) {
-    const turns = lender.slowKeys.has(idOf(asked)) ? lender.slow : lender.usual
-    const giveBack = await turns.take(asked, signal)
+    const giveBack = await turnsOf(lender, asked).take(asked, signal)
     if (giveBack !== null) return giveBack
   }
 }
@@ -191,7 +194,7 @@ async function run<T>(
     const isSlow = lender.slowKeys.has(id)
     if (!isSlow) await before()
     if (lender.slowKeys.has(id) !== isSlow) continue
-    const giveBack = await (isSlow ? lender.slow : lender.usual).take(asked, signal)
+    const giveBack = await turnsOf(lender, asked).take(asked, signal)
     if (giveBack === null) continue
     return lend(lender, { asked, signal, giveBack, inTime: true }, async (loan) => {
       if (isSlow) await loan.untimed(before)

@@ -3,6 +3,7 @@
  * who has waited longest. Within a developer urgent work goes first, then its keys (accounts, hosts) take turns. A developer who holds none may
  * have one of the spare places, half as many as there are: nobody waits for the end of another developer's work alone.
  */
+import { createRing, type Ring } from './ring.ts'
 
 export interface Asked {
   readonly developerId: string
@@ -23,12 +24,10 @@ export interface Turns {
 
 type Settle = (giveBack: GiveBack | null) => void
 
-/** Who waits, by key; the first key is next. */
-type Ring = Map<string, Settle[]>
-
 interface Line {
-  readonly urgent: Ring
-  readonly usual: Ring
+  /** Who waits, by key. */
+  readonly urgent: Ring<Settle>
+  readonly usual: Ring<Settle>
   held: number
 }
 
@@ -38,59 +37,37 @@ interface Room {
   /** By developer; of those who hold equally many the first is next. */
   readonly lines: Map<string, Line>
   held: number
-  waiting: number
 }
 
 function createLine(): Line {
-  return { urgent: new Map(), usual: new Map(), held: 0 }
+  return { urgent: createRing(), usual: createRing(), held: 0 }
 }
 
-function isEmpty({ urgent, usual }: Line): boolean {
-  return urgent.size + usual.size === 0
+function waitingIn({ urgent, usual }: Line): number {
+  return urgent.size + usual.size
 }
 
 /** Who may have a place now. */
 function nextDeveloper({ lines, held, places, spare }: Room): readonly [string, Line] | null {
   let best: readonly [string, Line] | null = null
   for (const entry of lines) {
-    if (!isEmpty(entry[1]) && (best === null || entry[1].held < best[1].held)) best = entry
+    if (waitingIn(entry[1]) > 0 && (best === null || entry[1].held < best[1].held)) best = entry
   }
   if (best === null || held < places) return best
   return best[1].held === 0 && held < places + spare ? best : null
 }
 
-/** Takes the first out; what else waits with its key goes to the end. */
-function shift(ring: Ring): Settle | undefined {
-  for (const [key, all] of ring) {
-    const first = all.shift()
-    ring.delete(key)
-    if (all.length > 0) ring.set(key, all)
-    return first
-  }
-  return undefined
-}
-
-function leave(ring: Ring, key: string, settle: Settle): boolean {
-  const all = ring.get(key) ?? []
-  const index = all.indexOf(settle)
-  if (index < 0) return false
-  all.splice(index, 1)
-  if (all.length === 0) ring.delete(key)
-  return true
-}
-
 function tidy({ lines }: Room, developerId: string): void {
   const line = lines.get(developerId)
-  if (line !== undefined && line.held === 0 && isEmpty(line)) lines.delete(developerId)
+  if (line !== undefined && line.held + waitingIn(line) === 0) lines.delete(developerId)
 }
 
 function advance(room: Room): void {
   for (let next = nextDeveloper(room); next !== null; next = nextDeveloper(room)) {
     const [developerId, line] = next
-    const settle = shift(line.urgent) ?? shift(line.usual)
+    const settle = line.urgent.take() ?? line.usual.take()
     room.lines.delete(developerId)
     room.lines.set(developerId, line)
-    room.waiting -= 1
     room.held += 1
     line.held += 1
     settle?.(giveBackOf(room, developerId, line))
@@ -111,7 +88,7 @@ function giveBackOf(room: Room, developerId: string, line: Line): GiveBack {
 }
 
 export function createTurns(places: number): Turns {
-  const room: Room = { places, spare: Math.ceil(places / 2), lines: new Map(), held: 0, waiting: 0 }
+  const room: Room = { places, spare: Math.ceil(places / 2), lines: new Map(), held: 0 }
   return {
     async take({ developerId, key, urgent }, signal) {
       signal.throwIfAborted()
@@ -120,31 +97,24 @@ export function createTurns(places: number): Turns {
       room.lines.set(developerId, line)
       const ring = urgent ? line.urgent : line.usual
       const giveUp = (): void => {
-        if (!leave(ring, key, resolve)) return
-        room.waiting -= 1
+        if (!ring.remove(key, resolve)) return
         tidy(room, developerId)
         reject(signal.reason as Error)
       }
       signal.addEventListener('abort', giveUp, { once: true })
-      const others = ring.get(key)
-      if (others === undefined) ring.set(key, [resolve])
-      else others.push(resolve)
-      room.waiting += 1
+      ring.add(key, resolve)
       advance(room)
       return promise.finally(() => signal.removeEventListener('abort', giveUp))
     },
     dismiss({ developerId, key }) {
       const line = room.lines.get(developerId)
       if (line === undefined) return
-      const away = [...(line.urgent.get(key) ?? []), ...(line.usual.get(key) ?? [])]
-      line.urgent.delete(key)
-      line.usual.delete(key)
-      room.waiting -= away.length
+      const away = [...line.urgent.removeAll(key), ...line.usual.removeAll(key)]
       tidy(room, developerId)
       for (const settle of away) settle(null)
     },
     get waiting() {
-      return room.waiting
+      return room.lines.values().reduce((sum, line) => sum + waitingIn(line), 0)
     },
   }
 }

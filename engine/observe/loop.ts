@@ -24,7 +24,7 @@ export interface Held {
 }
 
 /** From this on a turn is told of. */
-export const heldMs = 100
+const heldMs = 100
 /** How often the processor's clock is read at most: as much of a turn may belong to the one before it. */
 const readEveryMs = 20
 const beatMs = 100

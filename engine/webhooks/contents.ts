@@ -111,7 +111,7 @@ async function readTexts(
     const read = await reader.read(part, most)
     const bytes = read.bytes.length
     const decode = decoderOf(read)
-    await hunt?.look(read)
+    await hunt?.look(read, decode)
     if (share === null) continue
     const decoded = await deps.pace(bytes, () => decode(bytesFor(part, share)))
     const text = await deps.pace(bytes, () => givenText(part, decoded, share))
@@ -139,7 +139,7 @@ function givenText(part: TextPart, { text, whole }: Text, share: number): GivenT
 interface Hunt {
   /** Bytes that are still to be searched; 0 = no more are wanted. */
   readonly left: number
-  look(read: PartRead): Promise<void>
+  look(read: PartRead, decode: (limit: number) => Text): Promise<void>
   /** Once all is read. */
   word(parts: readonly TextPart[]): Word
 }
@@ -147,14 +147,17 @@ interface Hunt {
 /** Besides its search, what a character costs to be decoded and, of HTML, to be read. */
 const stepsToRead = 4
 
+/** `text`: the characters of the hay. */
+type SearchIn = (hay: Hay, text: () => string) => Promise<Found<boolean>>
+
 /** Little text is searched at once, much of it in another thread. The message as a whole has its limits. */
-function createSearch({ search, owner }: Wanted, searches: Searches): (hay: Hay) => Promise<Found<boolean>> {
+function createSearch({ search, owner }: Wanted, searches: Searches): SearchIn {
   let [costLeft, msLeft] = [mostCost, searches.withinMs]
-  return async (hay) => {
+  return async (hay, text) => {
     const cost = hay.bytes.length * (stepsToRead + search.steps)
     if (cost <= costLeft) {
       costLeft -= cost
-      return { kind: 'found', answer: await isIn(search, hay), tookMs: 0 }
+      return { kind: 'found', answer: await isIn(search, hay.part, text()), tookMs: 0 }
     }
     const task = { ...hay, kind: 'text', bytes: new Uint8Array(hay.bytes), wanted: search.wanted } as const
     const found = await searches.run(owner, task, Math.max(1, msLeft))
@@ -175,12 +178,13 @@ function createHunt(wanted: Wanted, { searchMax, searches }: ReadDeps): Hunt {
     get left() {
       return found === null && ended === null ? left : 0
     },
-    async look({ part, bytes, whole }) {
+    async look({ part, bytes, whole }, decode) {
       if (this.left === 0) return
       const some = bytes.subarray(0, left)
       const all = whole && some.length === bytes.length
+      const limit = left
       left -= some.length
-      const told = await searchIn({ part, bytes: some, cut: !all })
+      const told = await searchIn({ part, bytes: some, cut: !all }, () => decode(limit).text)
       if (told.kind === 'ended') ended = told.why
       else if (told.answer) found = part.type
       if (all) searched.add(part.section)

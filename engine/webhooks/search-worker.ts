@@ -6,7 +6,7 @@ import { parentPort } from 'node:worker_threads'
 import type { MessageRecord, WebhookRecord } from '../store/records.ts'
 import type { MessageEvent } from './events.ts'
 import { type Judgement, type Known, compileBodySearch, compileMatcher } from './match.ts'
-import { type Hay, isIn } from './texts.ts'
+import { type Hay, isIn, textOf } from './texts.ts'
 
 /** Does what body_search says stand in this text? */
 export interface TextTask extends Hay {
@@ -33,7 +33,7 @@ export interface Answers {
 }
 
 async function answer(task: Task): Promise<Answers[Task['kind']]> {
-  if (task.kind === 'text') return isIn(compileBodySearch(task.wanted), task)
+  if (task.kind === 'text') return isIn(compileBodySearch(task.wanted), task.part, textOf(task))
   const { webhook, event, message, folderName } = task
   const known = { ...task.known, folderName: () => folderName, unhurried: true }
   return compileMatcher(webhook).judge(event, message, known)

@@ -7,6 +7,7 @@
 import { setFlagsFromString } from 'node:v8'
 import { Worker } from 'node:worker_threads'
 import { AppError } from '../errors.ts'
+import { createRing, type Ring } from '../ring.ts'
 import type { Answers, Task } from './search-worker.ts'
 
 export interface Searches {
@@ -29,6 +30,7 @@ export type Found<T> =
   | { readonly kind: 'ended'; readonly why: string }
 
 interface Job {
+  readonly owner: string
   readonly task: Task
   readonly withinMs: number
   readonly resolve: (found: Found<Answers[Task['kind']]>) => void
@@ -38,13 +40,13 @@ interface Job {
 interface State {
   readonly withinMs: number
   readonly heapMb: number
-  /** In the order of their turns; those whose search is under way are not in it. */
-  readonly waiting: Map<string, Job[]>
+  /** By owner. */
+  readonly waiting: Ring<Job>
+  /** Owners whose search is under way. */
   readonly busy: Set<string>
   /** Each with the timer that ends it. */
   readonly idle: Map<Worker, NodeJS.Timeout>
   readonly threads: Set<Worker>
-  underWay: number
   closed: boolean
 }
 
@@ -62,25 +64,27 @@ export function createSearches(withinMs: number, textBytes: number): Searches {
   const state: State = {
     withinMs,
     heapMb,
-    waiting: new Map(),
+    waiting: createRing(),
     busy: new Set(),
     idle: new Map(),
     threads: new Set(),
-    underWay: 0,
     closed: false,
   }
   return {
     withinMs,
     run: (owner, task, within = withinMs) =>
       new Promise((resolve, reject) => {
-        const job: Job = { task, withinMs: within, resolve: resolve as Job['resolve'], reject }
-        if (state.closed) reject(shuttingDown())
-        else enqueue(state, owner, job)
+        const job: Job = { owner, task, withinMs: within, resolve: resolve as Job['resolve'], reject }
+        if (state.closed) {
+          reject(shuttingDown())
+          return
+        }
+        state.waiting.add(owner, job)
+        pump(state)
       }),
     async close() {
       state.closed = true
-      for (const job of [...state.waiting.values()].flat()) job.reject(shuttingDown())
-      state.waiting.clear()
+      for (let job = state.waiting.take(); job !== undefined; job = state.waiting.take()) job.reject(shuttingDown())
       await Promise.all([...state.threads].map((thread) => thread.terminate()))
     },
   }
@@ -90,26 +94,14 @@ function shuttingDown(): AppError {
   return new AppError('shutting_down', 'no more searches are begun')
 }
 
-function enqueue(state: State, owner: string, job: Job): void {
-  const jobs = state.waiting.get(owner)
-  if (jobs === undefined) state.waiting.set(owner, [job])
-  else jobs.push(job)
-  pump(state)
-}
-
 function pump(state: State): void {
-  for (const [owner, jobs] of state.waiting) {
-    if (state.underWay >= mostThreads) return
-    if (state.busy.has(owner)) continue
-    state.waiting.delete(owner)
-    const [job, ...others] = jobs
-    if (job === undefined) continue
-    if (others.length > 0) state.waiting.set(owner, others)
-    state.underWay += 1
-    state.busy.add(owner)
+  const { waiting, busy } = state
+  while (busy.size < mostThreads) {
+    const job = waiting.take((owner) => !busy.has(owner))
+    if (job === undefined) return
+    busy.add(job.owner)
     void play(state, job).finally(() => {
-      state.underWay -= 1
-      state.busy.delete(owner)
+      busy.delete(job.owner)
       pump(state)
     })
   }

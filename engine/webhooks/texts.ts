@@ -164,12 +164,11 @@ export interface Hay {
   readonly cut: boolean
 }
 
-function textOf({ part, bytes, cut }: Hay): string {
+export function textOf({ part, bytes, cut }: Hay): string {
   return decodeBody(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length), { ...part, encoding: 'binary' }, cut)
 }
 
 /** Of HTML what is seen. */
-export async function isIn(search: BodySearch, hay: Hay): Promise<boolean> {
-  const text = textOf(hay)
-  return search.matches(hay.part.type === 'text/html' ? await htmlText(text) : text)
+export async function isIn(search: BodySearch, { type }: TextPart, text: string): Promise<boolean> {
+  return search.matches(type === 'text/html' ? await htmlText(text) : text)
 }

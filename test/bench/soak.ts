@@ -4,7 +4,6 @@
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -16,6 +15,7 @@ import { inParallel } from './lib/parallel.ts'
 import { header, jsonLine, say, table } from './lib/report.ts'
 import { round, summarise } from './lib/statistics.ts'
 import { watchBare } from './lib/watcher.ts'
+import { mostResidentMib } from '../hostile/bystanders.ts'
 import type { Service } from '../support/service.ts'
 
 /** The memory as README has it: 1.25 GiB, and two searches in threads of their own. */
@@ -67,8 +67,7 @@ async function measure(fleet: Fleet, seconds: number): Promise<Figures> {
   await arrivals.settle(60_000)
   const { pid } = service
   const over = new AbortController()
-  const credentials = `${mallory.key}:${mallory.secret}`
-  const attack = attacked({ url: service.url, credentials, seconds, dovecot: addressOf(fleet) })
+  const attack = attacked({ url: service.url, ...mallory, seconds, dovecot: addressOf(fleet) })
   const waits = watchWaits(service, over.signal)
   await honest(mailboxes, arrivals, seconds)
   await arrivals.settle(30_000)
@@ -82,7 +81,7 @@ async function measure(fleet: Fleet, seconds: number): Promise<Figures> {
     ...kept(honestMail),
     overP99Ms: overP99(honestMail),
     ...(await waits),
-    peakMib: round(peakKib(pid) / 1024),
+    peakMib: isAlive(pid) ? mostResidentMib({ pid }) : Infinity,
     restarts: isAlive(pid) ? 0 : 1,
   }
 }
@@ -162,12 +161,6 @@ function isAlive(pid: number): boolean {
   } catch {
     return false
   }
-}
-
-/** Resident memory at its highest, of the whole life of the process. */
-function peakKib(pid: number): number {
-  if (!isAlive(pid)) return Infinity
-  return Number(/^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1])
 }
 
 /** Whose work held the event loop, as the service says it. */

@@ -1,24 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createGiveWay } from '../../engine/give-way.ts'
+import { countTurns } from '../support/loop-turns.ts'
 
 function spin(ms: number): void {
   const until = performance.now() + ms
   while (performance.now() < until);
-}
-
-/** Counts turns of the event loop. */
-function countTurns(t: { after(run: () => void): void }): () => number {
-  let turn = 0
-  const tick = (): void => {
-    turn += 1
-    next = setImmediate(tick)
-  }
-  let next = setImmediate(tick)
-  t.after(() => {
-    clearImmediate(next)
-  })
-  return () => turn
 }
 
 /** `pieces` of 4 ms each; answers the turns in which they ran. */

@@ -1,6 +1,7 @@
 /** Connections to the service as somebody opens them who means ill: many, from many addresses, half of a call each, read slowly or not. */
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 
 export interface Held {
   readonly socket: Socket
@@ -45,4 +46,18 @@ export async function hold(
 
 export function destroyAll(held: readonly Held[]): void {
   for (const { socket } of held) socket.destroy()
+}
+
+/** So many at once, for a while; `then` when all are open. */
+export async function holdMany(
+  count: number,
+  ms: number,
+  open: (n: number) => Promise<Held>,
+  then: (held: readonly Held[]) => void = () => undefined,
+): Promise<void> {
+  const held: Held[] = []
+  for (let n = 0; n < count; n += 1) held.push(await open(n))
+  then(held)
+  await sleep(ms)
+  destroyAll(held)
 }

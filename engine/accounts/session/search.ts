@@ -67,18 +67,23 @@ async function askAll(send: Send, deps: SearcherDeps, args: readonly Argument[],
   }
   const ranges = facts.offers('ESEARCH') && !facts.refused('esearch') ? await askRanges(send, facts, args) : null
   if (ranges !== null) return ranges
+  return undisturbed(events, () => askSlices(send, exists, args))
+}
+
+/** What was found while no message left: sequence numbers mean nothing otherwise. */
+async function undisturbed(events: Events, find: () => Promise<number[]>): Promise<number[]> {
   let left = 0
   const unlisten = events.onExpunge(() => (left += 1))
   try {
     for (let asked = 0; asked < askedMost; asked += 1) {
       left = 0
-      const found = await askSlices(send, exists, args)
+      const found = await find()
       if (left === 0) return found
     }
   } finally {
     unlisten()
   }
-  throw restless()
+  throw new AppError('server_refused', 'the folder changed again and again while it was searched')
 }
 
 async function askSlices(send: Send, exists: number, args: readonly Argument[]): Promise<number[]> {
@@ -127,10 +132,6 @@ async function askRanges(send: Send, facts: Facts, args: readonly Argument[]): P
   return uidsOfSet(/ ALL ([\d:,]+)/i.exec(ranges)?.[1] ?? '', mostMessages)
 }
 
-function restless(): AppError {
-  return new AppError('server_refused', 'the folder changed again and again while it was searched')
-}
-
 /** Told by the last message, where its two numbers differ; where they do not, those of all the others do not either. */
 async function learn(send: Send, deps: SearcherDeps): Promise<'unknown' | 'uids' | 'sequence'> {
   const last = (await fetchUids(send, deps, 'UID FETCH', '*')).at(-1)
@@ -140,20 +141,11 @@ async function learn(send: Send, deps: SearcherDeps): Promise<'unknown' | 'uids'
   return last.sequence !== null && answer.includes(last.sequence) ? 'sequence' : 'unknown'
 }
 
-async function inSequence(send: Send, deps: SearcherDeps, args: readonly Argument[]): Promise<number[]> {
-  let left = 0
-  const unlisten = deps.events.onExpunge(() => (left += 1))
-  try {
-    for (let asked = 0; asked < askedMost; asked += 1) {
-      left = 0
-      const numbers = await askAll(send, deps, args, Infinity)
-      const uids = numbers.length === 0 ? [] : await uidsOf(send, deps, 'FETCH', toSet(numbers))
-      if (left === 0) return uids
-    }
-  } finally {
-    unlisten()
-  }
-  throw restless()
+function inSequence(send: Send, deps: SearcherDeps, args: readonly Argument[]): Promise<number[]> {
+  return undisturbed(deps.events, async () => {
+    const numbers = await askAll(send, deps, args, Infinity)
+    return numbers.length === 0 ? [] : uidsOf(send, deps, 'FETCH', toSet(numbers))
+  })
 }
 
 async function uidsOf(

@@ -11,8 +11,9 @@ import { tenant } from './tenant.ts'
 
 export interface AttackOrder {
   readonly url: string
-  /** `key:secret` of a developer. */
-  readonly credentials: string
+  /** Of a developer. */
+  readonly key: string
+  readonly secret: string
   readonly seconds: number
   /** A real mail server, where the developer has mailboxes of its own. */
   readonly dovecot: { readonly host: string; readonly port: number; readonly password: string }
@@ -34,7 +35,7 @@ const stop = AbortSignal.timeout(order.seconds * 1000)
 const rounds: Record<string, { done: number; failed: number }> = {}
 const stage: Stage = {
   ...order,
-  client: createClient(() => order.url, order.credentials),
+  client: createClient(() => order.url, `${order.key}:${order.secret}`),
   stop,
   async repeat(name, everyMs, work) {
     const count = (rounds[name] ??= { done: 0, failed: 0 })

@@ -2,9 +2,9 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { say } from '../../hostile/stranger.ts'
+import { basicOf, say } from '../../hostile/stranger.ts'
 import { openRawImap } from '../../support/raw-imap.ts'
-import { hold, addressOf, destroyAll } from '../../hostile/sockets.ts'
+import { addressOf, hold, holdMany } from '../../hostile/sockets.ts'
 import { mail } from '../../support/mail.ts'
 import { freePort } from '../../support/port.ts'
 import { userBody } from '../../support/users.ts'
@@ -21,6 +21,10 @@ async function append(stage: Stage, email: string, raw: string): Promise<void> {
   const client = await openRawImap({ ...stage.dovecot, user: email })
   await client.append('INBOX', [raw])
   await client.close()
+}
+
+function authorizationOf({ key, secret }: Stage): string {
+  return `Authorization: ${basicOf(key, secret)}`
 }
 
 const filters: Attack = async (stage) => {
@@ -64,31 +68,20 @@ const creations: Attack = (stage) => {
 const slowReader: Attack = async (stage) => {
   const { id, email } = await userAt(stage, 'slow-reader')
   for (let n = 0; n < 10; n += 1) await append(stage, email, benchMail(`large-${n}`, email, 3_000_000))
-  const authorization = `Authorization: Basic ${Buffer.from(stage.credentials).toString('base64')}`
-  await stage.repeat('slow readers', 1000, async () => {
+  await stage.repeat('slow readers', 1000, () => {
     const head = [
       `GET /lite/users/${id}/email_accounts/0/folders/INBOX/messages?include_body=1&limit=10 HTTP/1.1`,
-      authorization,
+      authorizationOf(stage),
     ]
-    const held = []
-    for (let n = 0; n < 20; n += 1) held.push(await hold(stage.url, addressOf(n), head, '', true))
-    await new Promise((resolve) => setTimeout(resolve, 10_000))
-    destroyAll(held)
+    return holdMany(20, 10_000, (n) => hold(stage.url, addressOf(n), head, '', true))
   })
 }
 
 /** Streams of events that stay open. */
 const streams: Attack = async (stage) => {
   const { id } = await userAt(stage, 'streams')
-  const authorization = `Authorization: Basic ${Buffer.from(stage.credentials).toString('base64')}`
-  await stage.repeat('event streams', 5000, async () => {
-    const held = []
-    for (let n = 0; n < 300; n += 1) {
-      held.push(await hold(stage.url, addressOf(n % 6), [`GET /lite/users/${id}/changes HTTP/1.1`, authorization]))
-    }
-    await new Promise((resolve) => setTimeout(resolve, 10_000))
-    destroyAll(held)
-  })
+  const head = [`GET /lite/users/${id}/changes HTTP/1.1`, authorizationOf(stage)]
+  await stage.repeat('event streams', 5000, () => holdMany(300, 10_000, (n) => hold(stage.url, addressOf(n % 6), head)))
 }
 
 /** A receiver that answers without end. */
@@ -112,8 +105,7 @@ const endlessReceiver: Attack = async (stage) => {
 /** A large body of small values, from many at the same moment. */
 const manyValues: Attack = (stage) => {
   const body = JSON.stringify(Object.fromEntries(Array.from({ length: 40_000 }, (_, n) => [`k${n}`, n])))
-  const authorization = `Basic ${Buffer.from(stage.credentials).toString('base64')}`
-  const headers = { authorization, 'content-type': 'application/json' }
+  const headers = { authorization: basicOf(stage.key, stage.secret), 'content-type': 'application/json' }
   return stage.repeat('bodies of many values', 2000, () =>
     Promise.all(Array.from({ length: 40 }, () => say(`${stage.url}/lite/users`, { method: 'POST', headers, body }))),
   )

@@ -4,6 +4,7 @@ import { test } from 'node:test'
 import { cursorOf, storeRead } from '../../../engine/accounts/write.ts'
 import type { FetchedMessage } from '../../../engine/accounts/session-types.ts'
 import { collect } from '../../support/imap-server/session.ts'
+import { countTurns } from '../../support/loop-turns.ts'
 import { fill, openStage } from './stage.ts'
 
 const slowMs = 5
@@ -15,20 +16,13 @@ test('30 mails of 5 ms each: no more than three in one turn of the event loop', 
   const { id } = await stage.folder('INBOX')
   fill(stage.server, 'INBOX', 30)
   await worker.session.select('INBOX', { refresh: true })
-  let turn = 0
-  const tick = (): void => {
-    turn += 1
-    next = setImmediate(tick)
-  }
-  let next = setImmediate(tick)
-  t.after(() => {
-    clearImmediate(next)
-  })
+  const turnOf = countTurns(t)
   /** By turn: messages of which the headers were read in it. */
   const read = new Map<number, Set<number>>()
   const slow = (message: FetchedMessage): FetchedMessage => ({
     ...message,
     get headers() {
+      const turn = turnOf()
       const all = read.get(turn) ?? new Set()
       read.set(turn, all)
       const until = performance.now() + (all.has(message.uid) ? 0 : slowMs)
