@@ -2,13 +2,14 @@
  * How many connections there are at once, in all and from one address (MAILROOM_CONNECTIONS_MAX, MAILROOM_CONNECTIONS_PER_ADDRESS).
  * Where there are too many, those that ask nothing at the moment are closed first, the oldest of them; then, for the limit in all,
  * those whose caller is not known yet. When none is left to close, the new one gets one of a few spare places, whose oldest is closed
- * in turn: there health is told, and everything else refused.
+ * in turn: there health is told, and everything else refused. For the limit in all it is asked first who calls: the place of a
+ * developer who has more connections in use than the caller is given to the caller.
  *
  * A connection has one call under way. Of those that a client sends before it has the answer (pipelining) a few wait, in order.
  */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { networkOf, type Config } from '../engine/index.ts'
+import { AppError, networkOf, type Config } from '../engine/index.ts'
 import { createCallTurns, type CallTurns } from './call-turns.ts'
 import { clientAddressReader } from './client-address.ts'
 
@@ -32,9 +33,11 @@ interface Entry {
   readonly socket: Socket
   readonly address: string
   /** Why it has one of the spare places; null = it has an ordinary one. */
-  readonly spare: Limit | null
+  spare: Limit | null
   /** idle: no call under way. asking: one whose caller is not known (yet). known: one of a developer. */
   state: 'idle' | 'asking' | 'known'
+  /** While it is known. */
+  developerId: string | null
   /** Calls that wait for the answer to the one under way. */
   readonly line: Arrival[]
   /** Of the calls after these none is answered: the connection ends first. */
@@ -49,14 +52,23 @@ interface Arrival {
 
 const sparePlaces = 16
 const mostWaiting = 16
+/** Of a refusal. */
+const retryMs = 5000
 const alwaysTold = new Set(['/healthz', '/readyz', '/metrics'])
 
 const entries = new WeakMap<Socket, Entry>()
 
-/** The caller has shown its key: the connection is not closed to make room for others. */
-export function knowCaller({ socket }: IncomingMessage): void {
+/** The caller has shown its key: the connection is not closed to make room for strangers. Throws `busy` when there is no room for it. */
+export function knowCaller({ socket }: IncomingMessage, developerId: string): void {
   const entry = entries.get(socket)
-  if (entry?.state === 'asking') entry.state = 'known'
+  if (entry?.state !== 'asking') return
+  if (entry.spare === 'all' && !makeRoom(entry.hall, developerId)) {
+    entry.hall.refused.all += 1
+    throw new AppError('busy', words.all, { retryAfterMs: retryMs })
+  }
+  entry.spare = null
+  entry.state = 'known'
+  entry.developerId = developerId
 }
 
 /** Before work on a call that takes long for its size, and of which many may come at the same moment. */
@@ -91,8 +103,8 @@ export function createConnections(settings: Settings): Connections {
     admit: (socket) => admit(hall, socket),
     guard: (app) => (request, response) => {
       const begin = (): void => {
-        const refusal = hasSparePlace(request) ?? clients.enter(request, response)
-        if (refusal === null || isAlwaysTold(request)) app(request, response)
+        const refusal = clients.enter(request, response) ?? entries.get(request.socket)?.spare ?? null
+        if (refusal === null || refusal === 'all' || isAlwaysTold(request)) app(request, response)
         else {
           hall.refused[refusal] += 1
           refuse(response, refusal)
@@ -118,6 +130,7 @@ function admit(hall: Hall, socket: Socket): void {
     address,
     spare: placeFor(hall, address),
     state: 'idle',
+    developerId: null,
     line: [],
     isEnding: false,
   }
@@ -133,7 +146,7 @@ function placeFor(hall: Hall, address: string): Limit | null {
     MAILROOM_CONNECTIONS_PER_ADDRESS: mostOfOne,
     MAILROOM_TRUST_PROXY,
   } = hall.settings
-  const ordinary = [...hall.open].filter(({ spare }) => spare === null)
+  const ordinary = ordinaryOf(hall)
   const own = ordinary.filter((one) => one.address === address)
   // The address of a trusted proxy is everybody's.
   const limit = !MAILROOM_TRUST_PROXY && own.length >= mostOfOne ? 'address' : ordinary.length >= most ? 'all' : null
@@ -150,14 +163,29 @@ function placeFor(hall: Hall, address: string): Limit | null {
   return limit
 }
 
+/** For a call of this developer: one connection of whoever has most of them in use, when that stays more than the caller has. */
+function makeRoom(hall: Hall, developerId: string): boolean {
+  const ordinary = ordinaryOf(hall)
+  if (ordinary.length < hall.settings.MAILROOM_CONNECTIONS_MAX) return true
+  const known = Map.groupBy(
+    ordinary.filter(({ state }) => state === 'known'),
+    (entry) => entry.developerId,
+  )
+  const largest = [...known.values()].reduce((most, one) => (one.length > most.length ? one : most), [])
+  const own = known.get(developerId)?.length ?? 0
+  if (largest[0] === undefined || largest.length <= own + 1) return false
+  close(hall, largest[0], 'all')
+  return true
+}
+
+function ordinaryOf({ open }: Hall): Entry[] {
+  return [...open].filter(({ spare }) => spare === null)
+}
+
 function close({ open, closed }: Hall, entry: Entry, limit: Limit): void {
   closed[limit] += 1
   open.delete(entry)
   entry.socket.destroy()
-}
-
-function hasSparePlace({ socket }: IncomingMessage): Limit | null {
-  return entries.get(socket)?.spare ?? null
 }
 
 function isAlwaysTold({ url }: IncomingMessage): boolean {
@@ -189,6 +217,7 @@ function start(entry: Entry, { request, response, begin }: Arrival): void {
   const { hall, socket, line } = entry
   const turn = (state: Entry['state']): void => {
     entry.state = state
+    entry.developerId = null
     if (hall.open.delete(entry)) hall.open.add(entry)
   }
   turn('asking')
@@ -233,7 +262,7 @@ function refuse(response: ServerResponse, limit: keyof typeof words): void {
   const headers = {
     'Content-Type': 'application/json',
     'X-Content-Type-Options': 'nosniff',
-    'Retry-After': '5',
+    'Retry-After': String(retryMs / 1000),
     Connection: 'close',
   }
   response.writeHead(status, headers).end(JSON.stringify({ type: 'error', value: words[limit] }))

@@ -30,7 +30,7 @@ export function authentication(deps: Deps): Middleware {
       // A signature over a body that cannot be read is wrong for that reason. How large it may be is between us and who is known.
       throw exchange.refusal?.status === 413 ? error : (exchange.refusal ?? error)
     }
-    if (exchange.developer !== null) knowCaller(ctx.req)
+    if (exchange.developer !== null) knowCaller(ctx.req, exchange.developer.id)
     await next()
   }
 }

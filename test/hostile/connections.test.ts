@@ -5,6 +5,7 @@ import { openStage, type Stage } from '../e2e/stage.ts'
 import { openEventStream, type EventStream } from '../support/event-stream.ts'
 import { apiKey, apiSecret } from '../support/service.ts'
 import { until } from '../support/until.ts'
+import { neighbourKey, neighbourOf, neighbourSecret } from './neighbour.ts'
 import { addressOf, destroyAll, hold, type Held } from './sockets.ts'
 import { basicOf, say } from './stranger.ts'
 
@@ -102,6 +103,35 @@ suite('very many connections', () => {
       (await say(`${service.url}/lite/users`, { headers: { authorization } })).status === 200
     await until('a place is free', served)
     for (const stream of streams) stream.close()
+  })
+
+  test('of one developer, all in use: another gets half of them, and no more', async () => {
+    await using parts = new AsyncDisposableStack()
+    const stage = await openStage({
+      env: { MAILROOM_CONNECTIONS_MAX: '30', MAILROOM_CONNECTIONS_PER_ADDRESS: '100' },
+    })
+    parts.defer(() => stage.remove())
+    const { service } = stage
+    const other = await neighbourOf(service)
+    const credentials = [authorization, basicOf(neighbourKey, neighbourSecret)] as const
+    const created = [
+      await service.ok('POST', '/lite/users', { email: 'ann@mail.example' }),
+      await other.ok('POST', '/lite/users', { email: 'bob@mail.example' }),
+    ] as const
+    const watch = (whose: 0 | 1): Promise<EventStream> =>
+      openEventStream(`${service.url}/lite/users/${String(created[whose]['id'])}/changes`, {
+        authorization: credentials[whose],
+      })
+    const first: EventStream[] = []
+    while (first.length < 30) first.push(await watch(0))
+    assert.equal((await watch(0)).status, 503, 'one more of the same developer')
+    const second: EventStream[] = []
+    for (let n = 0; n < 15; n += 1) second.push(await watch(1))
+    assert.deepEqual([...new Set(second.map(({ status }) => status))], [200])
+    assert.deepEqual([(await watch(1)).status, (await watch(0)).status], [503, 503], 'as many each')
+    await until('the oldest are closed', () => first.slice(0, 15).every(({ ended }) => ended))
+    assert([...first.slice(15), ...second].every(({ ended }) => !ended))
+    for (const stream of [...first, ...second]) stream.close()
   })
 
   test('of one client behind a trusted proxy: the others of the same proxy are served', async () => {
