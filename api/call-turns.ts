@@ -3,7 +3,7 @@
  * connections. Addresses take turns, so that the flood of one delays no other. Where nothing waits a call begins at once.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { createRing } from '../engine/index.ts'
+import { createRing, settled } from '../engine/index.ts'
 
 type Work = () => void
 
@@ -51,9 +51,4 @@ export function createCallTurns(): CallTurns {
       else (isFirst ? first : others).add(address, AsyncLocalStorage.bind(work))
     },
   }
-}
-
-/** Once all promises that can go on have gone on: what a call does before it waits for something belongs to its turn. */
-function settled(): Promise<void> {
-  return new Promise((resolve) => queueMicrotask(() => process.nextTick(resolve)))
 }

@@ -1,9 +1,10 @@
 /**
- * Work in batches gives way: in each turn of the event loop one batch works, for 10 ms, then the others have theirs. Batches that wait
- * take turns; those who work little go first, and who does next to nothing need not wait, so that nobody's flood delays a single mail.
+ * Work in batches gives way: in each turn of the event loop there are 10 ms for all batches together, then others have theirs.
+ * Batches that wait take turns; those who work little go first, and who does next to nothing need not wait, so that nobody's flood
+ * delays a single mail.
  */
 
-/** What a batch may take of a turn of the event loop. */
+/** What all batches may take of a turn of the event loop. */
 const stretchMs = 10
 /** Who has worked for less than this within a second goes on at once, a few in a turn … */
 const freeMs = 2
@@ -11,8 +12,8 @@ const freeInTurn = 3
 /** … who has worked for longer than this waits behind those who have not … */
 const lightMs = 20
 const withinMs = 1000
-/** … but for each fourth turn. */
-const heavyTurn = 4
+/** … but for each fourth time. */
+const heavyTime = 4
 
 interface Batch {
   /** What it worked since then. */
@@ -31,26 +32,51 @@ interface Waiting {
 /** Of this process, as there is one event loop. */
 const queues: { readonly light: Waiting[]; readonly heavy: Waiting[] } = { light: [], heavy: [] }
 let turn = 0
-/** Batches that went on at once beside the one whose turn it is. */
+/** How many of those who waited went on so far. */
+let taken = 0
+/** Batches that went on in this turn although its time was over. */
 let passed = 0
-/** Whose turn it is, and since when; null = nobody's yet. */
-let current: { readonly batch: Batch; readonly at: number } | null = null
+/** When the first batch of this turn went on; null = none has. */
+let began: number | null = null
+/** Who works now; null = nobody does before some I/O or timer. */
+let current: Batch | null = null
+
+function isOver(): boolean {
+  return began !== null && performance.now() - began >= stretchMs
+}
+
+function someWait(): boolean {
+  return queues.light.length + queues.heavy.length > 0
+}
 
 function nextTurn(): void {
   turn += 1
   passed = 0
-  current = null
-  const { light, heavy } = queues
-  const [first, second] = turn % heavyTurn === 0 ? [heavy, light] : [light, heavy]
-  const next = first.shift() ?? second.shift()
-  if (next === undefined) return
-  take(next.batch)
-  next.begin()
+  began = null
+  if (someWait()) void work(null)
 }
 
-function take(batch: Batch): void {
-  current = { batch, at: performance.now() }
-  setImmediate(nextTurn)
+/** Of one turn: whoever began it, then those who wait, one after the other. */
+async function work(first: Batch | null): Promise<void> {
+  if (began === null) {
+    began = performance.now()
+    setImmediate(nextTurn)
+  }
+  current = first
+  if (first !== null) await settled()
+  while (someWait() && !isOver()) {
+    const next = take()
+    current = next?.batch ?? null
+    next?.begin()
+    await settled()
+  }
+  current = null
+}
+
+function take(): Waiting | undefined {
+  taken += 1
+  const { light, heavy } = queues
+  return taken % heavyTime === 0 ? (heavy.shift() ?? light.shift()) : (light.shift() ?? heavy.shift())
 }
 
 function wait(batch: Batch): Promise<void> {
@@ -63,20 +89,20 @@ function mayPass(batch: Batch): boolean {
   return true
 }
 
-function goOn(batch: Batch): void {
-  batch.at = performance.now()
-  batch.turn = turn
-}
-
-/** To be called between two pieces: waits for a turn when the time of this one is over, else goes on at once. */
+/** To be called between two pieces: goes on at once while this turn has time left and nobody waits, else waits for a turn. */
 export function createGiveWay(): () => Promise<void> {
   const batch: Batch = { ms: 0, since: 0, at: 0, turn: -1 }
   return async () => {
     const now = performance.now()
     if (now - batch.since > withinMs) Object.assign(batch, { ms: 0, since: now })
     if (batch.turn === turn) batch.ms += now - batch.at
-    if (current === null) take(batch)
-    else if (current.batch !== batch ? !mayPass(batch) : now - current.at >= stretchMs) await wait(batch)
-    goOn(batch)
+    if (current === null && !someWait() && !isOver()) void work(batch)
+    else if ((current !== batch || isOver()) && !mayPass(batch)) await wait(batch)
+    Object.assign(batch, { at: performance.now(), turn })
   }
+}
+
+/** Once all promises that can go on have gone on: what one works before it waits for something belongs to this turn. */
+export function settled(): Promise<void> {
+  return new Promise((resolve) => queueMicrotask(() => process.nextTick(resolve)))
 }

@@ -113,11 +113,12 @@ async function watchWaits(service: Service, over: AbortSignal): Promise<Pick<Fig
     const waits: number[] = []
     while (!over.aborted) {
       const began = performance.now()
-      const ok = await service.api('GET', path).then(
-        ({ status }) => status === 200,
-        () => false,
+      const answer = await service.api('GET', path).then(
+        ({ status, body }) => (status === 200 ? null : `${status} ${JSON.stringify(body)}`),
+        (error: unknown) => String(error instanceof Error ? (error.cause ?? error) : error),
       )
-      waits.push(ok ? performance.now() - began : Infinity)
+      if (answer !== null) say(`  ${path}: ${answer}`)
+      waits.push(answer === null ? performance.now() - began : Infinity)
       await pause(50)
     }
     const { p50, p99, max } = summarise(waits)

@@ -214,6 +214,28 @@ suite('answers of a hostile mail server', () => {
     }, 4000)
   })
 
+  test('30 mails whose header fields are 16,000 characters of unclosed comments, and of parameters', async () => {
+    const id = await account()
+    await listed(stage.service, id, 'first')
+    const fields = [
+      `Content-Type: ${'('.repeat(16_000)}`,
+      `Content-Disposition: attachment${'; filename*0*'.repeat(1200)}`,
+      ...['From', 'To', 'Cc', 'References', 'In-Reply-To'].map((name) => `${name}: ${'(<"'.repeat(5000)}`),
+      `Content-Type: multipart/mixed; boundary="${'\\"('.repeat(4000)}`,
+    ]
+    await bearable(async () => {
+      for (let n = 1; n <= 30; n += 1) {
+        const field = fields[n % fields.length] as string
+        server.append(ann, 'INBOX', [`Subject: deep ${n}`, field, '', 'x'].join('\r\n'))
+      }
+      for (const n of [1, 30]) await listed(stage.service, id, `deep ${n}`)
+    }, 4000)
+    assert.equal(
+      (await stage.service.list(`/lite/users/${id}/email_accounts/0/folders/INBOX/messages?limit=50`)).length,
+      31,
+    )
+  })
+
   test('a list without end: no more than 10,000 folders, and the setting is named', async () => {
     const id = await account()
     await listed(stage.service, id, 'first')
