@@ -53,7 +53,7 @@ function foreignPackages(area) {
     .filter(([, patterns]) => !patterns.some((pattern) => covers(pattern, area)))
     .map(([name]) => ({
       regex: `^${name.replaceAll('.', '\\.')}(/|$)`,
-      message: `${name} has one owner: see architecture in README.`,
+      message: `${name} has one owner: see docs/architecture.md.`,
     }))
 }
 

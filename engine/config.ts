@@ -1,5 +1,5 @@
 /**
- * Configuration: environment → zod → one frozen object. Each key is described here once; README's table is printed from
+ * Configuration: environment → zod → one frozen object. Each key is described here once; the table of docs/configuration.md is printed from
  * `configTable()` and a test keeps the two equal. A wrong value stops the start with one clear line (AppError `bad_request`).
  */
 import { z } from 'zod'
@@ -99,7 +99,7 @@ const optionalUrl = optionalText.refine((text) => text === null || /^https?:\/\/
   error: 'expected an http:// or https:// URL',
 })
 
-/** name → [schema, meaning]. The order is the order of README's table. */
+/** name → [schema, meaning]. The order is the order of the table in docs/configuration.md. */
 const keys = {
   MAILROOM_HOST: [z.string().default('127.0.0.1'), 'address the API listens on'],
   MAILROOM_PORT: [integerKey(3000, 0, 65535), 'port the API listens on; 0 = any free one, printed in the log'],
@@ -320,7 +320,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
   return config
 }
 
-/** One row per key for README: name, default as one would write it, meaning. */
+/** One row per key for docs/configuration.md: name, default as one would write it, meaning. */
 export function configTable(): readonly {
   readonly name: string
   readonly fallback: string

@@ -18,7 +18,7 @@ import { watchBare } from './lib/watcher.ts'
 import { mostResidentMib } from '../hostile/bystanders.ts'
 import type { Service } from '../support/service.ts'
 
-/** The memory as README has it: 1.25 GiB, and two searches in threads of their own. */
+/** The memory as docs/operations.md has it: 1.25 GiB, and two searches in threads of their own. */
 const goal = { overP99Ms: 1000, healthMs: 250, listMs: 1000, residentMib: 1280 + 512 }
 const appendEveryMs = 200
 const mallory = { key: 'mallory-key', secret: 'mallory-secret-0123456789' }

@@ -3,7 +3,6 @@ import { suite, test } from 'node:test'
 import fc from 'fast-check'
 import { configTable, parseDuration, readConfig } from '../../engine/config.ts'
 import { isAppError } from '../../engine/errors.ts'
-import { configMarkdown, tableInReadme } from '../support/config-table.ts'
 
 /** The message of the error that a wrong environment ends the start with. */
 function problemOf(env: Record<string, string>): string {
@@ -17,10 +16,6 @@ function problemOf(env: Record<string, string>): string {
 }
 
 suite('configuration', () => {
-  test('README holds the table that the code prints', () => {
-    assert.equal(tableInReadme(), configMarkdown(), 'print it anew: npx node test/support/config-table.ts')
-  })
-
   test('an empty environment is enough, and gives the documented defaults', () => {
     const config = readConfig({})
     assert.equal(config.MAILROOM_HOST, '127.0.0.1')

@@ -1,0 +1,31 @@
+/** The documents say what the code says, and every file that they name is there. */
+import assert from 'node:assert/strict'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { suite, test } from 'node:test'
+import { sections, textInDocument } from './docs.ts'
+
+const root = join(import.meta.dirname, '../..')
+const documents = ['README.md', 'CONTRIBUTING.md', ...readdirSync(join(root, 'docs')).map((name) => `docs/${name}`)]
+
+suite('documents', () => {
+  for (const section of sections()) {
+    test(`${section.file} holds what npm run docs prints of ${section.name}`, () => {
+      assert.equal(textInDocument(section), section.text)
+    })
+  }
+
+  for (const file of documents) {
+    test(`${file}: every file that it names is there`, () => {
+      const text = readFileSync(join(root, file), 'utf8')
+      const links = [...text.matchAll(/\]\((?!https?:|#)([^)#]+)/g)].map(([, path = '']) => join(dirname(file), path))
+      const paths = [...text.matchAll(/`((?:api|engine|machines|test|docs)\/[\w./-]+)`/g)].map(([, path = '']) => path)
+      const missing = [...links, ...paths].filter((path) => !existsSync(join(root, path)))
+      assert.deepEqual(missing, [])
+    })
+  }
+
+  test('README is read in one go', () => {
+    assert(readFileSync(join(root, 'README.md'), 'utf8').split('\n').length <= 121)
+  })
+})
