@@ -171,9 +171,10 @@ function sayHeld(service: Service): void {
     .split('\n')
     .filter((line) => line.includes('held the event loop'))
     .map((line) => JSON.parse(line) as { readonly kind: string; readonly id: string | null; readonly ms: number })
-  for (const [kind, own] of Map.groupBy(turns, (turn) => turn.kind)) {
+  const nameOf = ({ kind, id }: (typeof turns)[number]): string => (kind === 'call' ? `${kind} ${id ?? ''}` : kind)
+  for (const [name, own] of Map.groupBy(turns, nameOf)) {
     const { count, p50, max } = summarise(own.map(({ ms }) => ms))
-    say(`  the event loop was held ${count} times by ${kind}: p50 ${p50} ms, longest ${max} ms`)
+    say(`  the event loop was held ${count} times by ${name}: p50 ${p50} ms, longest ${max} ms`)
   }
 }
 
