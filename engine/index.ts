@@ -1,7 +1,7 @@
 /** All that api/ and main may see of the engine. */
-export { isBeingRead } from './accounts/being-read.ts'
+export { isBeingRead } from './accounts/commands/placed.ts'
 export { isReadAnew } from './accounts/commands/placed.ts'
-export { streamBytes } from './accounts/commands/streaming.ts'
+export { streamBytes } from './accounts/commands/reading.ts'
 export { callsByPath } from './calls.ts'
 export * from './accounts/types.ts'
 export * from './budget.ts'

@@ -2,13 +2,13 @@
  * Contacts of email accounts from before everybody in a message was counted: at that time only senders were. The mail that is in the
  * index is gone through once more, beside all else. The store counts each message once, so what is cut short begins again.
  */
-import { ownerOf } from './accounts/correspondents.ts'
-import { pause } from './accounts/pause.ts'
+import { ownerOf } from './accounts/write.ts'
 import { countsAsReceived, otherContacts, type Owner } from './messages/contacts.ts'
 import type { Logger } from './observe/log.ts'
 import { pagesOf } from './store/pages.ts'
 import type { Store } from './store/port.ts'
 import type { AccountRecord, MessageRecord, SpecialUse } from './store/records.ts'
+import { pause } from './accounts/pause.ts'
 
 const pageSize = 200
 /** After a failure of the store. */

@@ -2,7 +2,7 @@
  * What goes by itself, in small steps, now and then: rows that have been kept long enough, and what is left of things that are
  * gone. Nonces and connect tokens are not here: each store lets them go by their own date.
  */
-import { removeOrphans } from './accounts/orphans.ts'
+import { removeOrphans } from './accounts/start.ts'
 import type { Config } from './config.ts'
 import type { Logger } from './observe/log.ts'
 import type { Store } from './store/port.ts'

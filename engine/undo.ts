@@ -1,7 +1,7 @@
 /**
  * Taking back what a creation that failed has stored, or may have stored: a database that went away in the middle says nothing.
  * Tried at once, and again until it is done; what a process that ends meanwhile leaves is found at the next start
- * (accounts/orphans.ts).
+ * (accounts/start.ts).
  */
 import { isAppError } from './errors.ts'
 import type { Logger } from './observe/log.ts'

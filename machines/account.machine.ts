@@ -35,6 +35,7 @@ import type { SnapshotFrom } from 'xstate'
 import { failureOf, isThrottled, lateFailure, reportOf, startContext, type AccountContext } from './account.rules.ts'
 import { accountChart, failing, refusing } from './account.setup.ts'
 import type { Failure, Moment } from './events.ts'
+import { recordStates } from './records.ts'
 
 interface Told<TEvent> {
   readonly context: AccountContext
@@ -247,24 +248,7 @@ const status = accountChart.createStateConfig({
   },
 })
 
-const records = accountChart.createStateConfig({
-  initial: 'clean',
-  states: {
-    clean: { always: { guard: 'dirty', target: 'writing' } },
-    writing: {
-      entry: 'writeBegins',
-      invoke: {
-        id: 'report',
-        src: 'report',
-        input: ({ context }) => reportOf(context),
-        onDone: { target: 'clean', actions: 'writeDone' },
-        onError: { target: 'retrying', actions: 'writeFailed' },
-      },
-      after: { reportDeadline: { target: 'retrying', actions: 'writeFailed' } },
-    },
-    retrying: { after: { reportRetry: 'writing' } },
-  },
-})
+const { records, closing } = recordStates(reportOf)
 
 export const accountMachine = accountChart.createMachine({
   id: 'account',
@@ -309,17 +293,7 @@ export const accountMachine = accountChart.createMachine({
         records,
       },
     },
-    closing: {
-      tags: 'stopped',
-      invoke: {
-        id: 'report',
-        src: 'report',
-        input: ({ context }) => reportOf(context),
-        onDone: 'stopped',
-        onError: 'stopped',
-      },
-      after: { reportDeadline: 'stopped' },
-    },
+    closing,
     stopped: { tags: 'stopped', type: 'final' },
   },
 })

@@ -1,6 +1,6 @@
 /**
  * What a failure or a success does to an account: pure functions from context to context. The figures come from
- * settings; the classes are those of "Figures to start from":
+ * settings; by class:
  * - network, tls, protocol, connection_limit, auth_unavailable: exponential back-off with full jitter;
  * - auth_rejected, consent_lost, permission ("strikes"): the slow schedule, and DISABLED at the set number in a row;
  * - set_aside (the mailbox held up everybody else; it decides): DISABLED at once, with a probe unless it is so from the start;
@@ -50,7 +50,7 @@ export interface AccountInput {
   readonly statusMessage: string | null
   readonly paused: boolean
   readonly resume: AccountResume
-  /** Set aside at the start, until somebody asks for it; absent = started. */
+  /** Set aside at the start, until a call asks for it; absent = started. */
   readonly aside?: Failure | undefined
 }
 

@@ -2,7 +2,7 @@
  * The charts' vocabulary: events as unions, failures as plain JSON, what the engine's actors take and give.
  * Commands are in capitals (PAUSE); an actor's news has its name before the dot (watch.failed).
  * `at` and `now` are milliseconds since 1970: the charts read no clock, every time they know was told to them.
- * `jitter` is a random number in [0, 1), drawn by whoever sends it.
+ * `jitter` is a random number in [0, 1), drawn by the sender.
  */
 
 /** The same names as failureClasses in engine/errors.ts; a test keeps the two equal. */

@@ -5,14 +5,15 @@ import type { WebhookSnapshot } from './webhook.machine.ts'
 import type { WebhookTag } from './webhook.setup.ts'
 
 /** What happens next, and when (ms since 1970). */
-export interface NextStep {
+interface NextStep {
   readonly what: string
   readonly at: number
 }
 
-/** An ActorView (engine/accounts/types.ts) without its id and steps. */
+/** One actor as operators see it. */
 export interface ActorFacts {
   readonly tags: readonly string[]
+  /** 'watching', 'waiting' … for people; programs read tags. */
   readonly state: string
   readonly next: NextStep | null
   readonly lastError: { readonly class: string; readonly message: string; readonly at: number } | null

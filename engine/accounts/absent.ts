@@ -1,46 +1,43 @@
 /**
- * Folders of the index that the mail server may not have any more. One is gone when the server says so by its name, to STATUS or
- * SELECT, or when two full lists in a row, this far apart, lack it. How many are missing at once does not matter.
+ * Folders that the mail server may not have any more, and folders that it refuses.
+ *
+ * A folder is gone when the server says so by its name, to STATUS or SELECT, or when two full lists in a row, `apartMs` apart, lack
+ * it. How many are missing at once does not matter.
+ *
+ * A folder that cannot be opened three times, or of which the server asks us to slow down, is parked for six hours. It does not hold
+ * up the others, and comes due by itself.
  */
-import { isAppError } from '../errors.ts'
+import { type AppError, isAppError, toAppError } from '../errors.ts'
 import type { FolderRecord } from '../store/records.ts'
-import { saysGone } from './lost.ts'
 import type { ListedMailbox, Session } from './session-types.ts'
-import type { AccountState } from './state.ts'
+import type { AccountState, SyncDeps } from './state.ts'
 import type { SyncContext } from './write.ts'
 
 const apartMs = 30_000
 /** Folders that are asked for by name at one list. */
 const askedMost = 20
 
-export interface Absent {
-  /** STATUS or SELECT of this path said that there is no such folder. */
-  say(path: string): void
-  /** What was said since the last time. */
-  takeSaid(): ReadonlySet<string>
-  /** A full list lacks these paths; answers those that an earlier one in a row lacked long enough ago. */
-  missing(paths: readonly string[]): string[]
-  /** Another list would settle what became of a missing folder. */
-  readonly isDue: boolean
-}
-
-export function createAbsent(now: () => number): Absent {
+export function createAbsent(now: () => number) {
   let said = new Set<string>()
   /** Since when full lists lack them. */
   let since = new Map<string, number>()
   const isLong = (at: number): boolean => now() - at >= apartMs
   return {
-    say: (path) => void said.add(path),
-    takeSaid() {
+    /** STATUS or SELECT of this path said that there is no such folder. */
+    say: (path: string): void => void said.add(path),
+    /** What was said since the last call. */
+    takeSaid(): ReadonlySet<string> {
       const taken = said
       said = new Set()
       return taken
     },
-    missing(paths) {
+    /** A full list lacks these paths. Answers those that an earlier one in a row lacked long enough ago. */
+    missing(paths: readonly string[]): string[] {
       since = new Map(paths.map((path) => [path, since.get(path) ?? now()]))
       return paths.filter((path) => isLong(since.get(path) ?? now()))
     },
-    get isDue() {
+    /** Another list would settle what became of a missing folder. */
+    get isDue(): boolean {
       return [...since.values()].some(isLong)
     },
   }
@@ -101,4 +98,70 @@ async function isGone(session: Session, path: string, shown: ListedMailbox | 'un
     if (!isAppError(error, 'server_refused')) throw error
     return typeof shown === 'object' && !shown.selectable
   }
+}
+
+/** Dovecot, of a folder that another client has renamed or removed, open or not, mostly without a code. */
+const lostTexts =
+  /mailbox (?:was|has been) (?:deleted|renamed|removed)|mailbox does(?:n't| not) exist|state is inconsistent/i
+
+/** Answered to STATUS or SELECT: the server's own word that there is no such folder, not only that a list of its name lacks it. */
+export function saysGone(error: unknown): boolean {
+  const said = isAppError(error, 'not_found') && isAppError(error.cause) ? error.cause : error
+  return tellsLost(said) && said.code !== 'network'
+}
+
+/** Answered to a command on a folder: the folder is lost, or another one has its name. */
+export function tellsLost(error: unknown): error is AppError {
+  return isAppError(error) && (error.code === 'not_found' || lostTexts.test(String(error.details['response'])))
+}
+
+const parkAfter = 3
+const parkMs = 6 * 3_600_000
+const retryMs = 20_000
+/** These concern one folder alone. */
+const folderFailures = new Set(['server_refused', 'not_found'])
+
+/** Works on a folder. A failure that concerns this folder alone is recorded; any other rejects. */
+export type Park = ReturnType<typeof createParking>
+
+export function createParking(sync: SyncDeps, state: AccountState) {
+  const failures = new Map<string, number>()
+  return async (path: string, work: () => Promise<void>): Promise<void> => {
+    try {
+      await work()
+      failures.delete(path)
+    } catch (cause) {
+      const error = toAppError(cause)
+      const slowDown = error.details['slowDown'] === true
+      if (!folderFailures.has(error.code) && !slowDown) throw error
+      const count = (failures.get(path) ?? 0) + 1
+      failures.set(path, count)
+      await putOff(sync, state, { path, count, error, park: slowDown || count >= parkAfter })
+    }
+  }
+}
+
+interface Refusal {
+  readonly path: string
+  readonly count: number
+  readonly error: AppError
+  readonly park: boolean
+}
+
+async function putOff(sync: SyncDeps, state: AccountState, { path, count, error, park }: Refusal): Promise<void> {
+  const folder = state.folderByPath(path)
+  if (folder === null) return
+  if (saysGone(error) && folder.cursor !== null) {
+    state.absent.say(path)
+    state.askLook(path)
+  }
+  const parkedUntil = sync.now() + (park ? parkMs : retryMs)
+  sync.log.warn(
+    { accountId: state.account.id, folder: path, failures: count, reason: error.message },
+    park ? 'folder parked' : 'folder refused',
+  )
+  await sync.store.folders.setParked(folder.id, count, parkedUntil)
+  state.setFolders(
+    [...state.folders.values()].map((one) => (one.id === folder.id ? { ...one, failures: count, parkedUntil } : one)),
+  )
 }

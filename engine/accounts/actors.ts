@@ -1,25 +1,26 @@
 /** The account chart's actors over one runtime: promises and callbacks that speak in the chart's events, failures as plain JSON. */
-import { fromCallback, fromPromise, type AnyActorRef, type EventObject } from 'xstate'
+import { type ActorRefFrom, type AnyActorRef, type EventObject, fromCallback, fromPromise } from 'xstate'
 import { accountMachine } from '../../machines/account.machine.ts'
 import {
-  AttemptFailed,
-  failureClasses,
   type AccountEvent,
   type AccountReport,
+  AttemptFailed,
   type ConnectInput,
   type DoneAt,
   type Failure,
   type FailureClass,
+  failureClasses,
   type MailboxInput,
 } from '../../machines/events.ts'
-import { type AppError, toAppError } from '../errors.ts'
+import { type AppError, isAppError, notFound, toAppError } from '../errors.ts'
 import type { Runtime } from './runtime.ts'
 import type { SyncDeps } from './state.ts'
+import type { AccountRecord, OutboxRecord } from '../store/records.ts'
 
-export interface ActorDeps {
+interface ActorDeps {
   readonly sync: SyncDeps
   readonly runtimeOf: (accountId: string) => Runtime
-  /** Stores the chart's word on the account: status transition with its callback, or the resume record alone. */
+  /** Stores what the chart says of the account: status transition with its callback, or the resume record alone. */
   readonly report: (report: AccountReport) => Promise<void>
 }
 
@@ -28,15 +29,15 @@ export function accountLogic({ sync, runtimeOf, report }: ActorDeps) {
   const { now } = sync
   return accountMachine.provide({
     actors: {
-      connect: fromPromise<DoneAt, ConnectInput>(async ({ input, signal, self }) => {
+      connect: fromPromise<DoneAt, ConnectInput>(async ({ input, signal, system }) => {
         await attempt(sync, () =>
-          runtimeOf(input.accountId).connect(signal, (stage) => tell(self, { type: `connect.${stage}`, at: now() })),
+          runtimeOf(input.accountId).connect(signal, (stage) => tell(system, { type: `connect.${stage}`, at: now() })),
         )
         return { at: now() }
       }),
-      sync: fromPromise<DoneAt, MailboxInput>(async ({ input, signal, self }) => {
+      sync: fromPromise<DoneAt, MailboxInput>(async ({ input, signal, system }) => {
         await attempt(sync, () =>
-          runtimeOf(input.accountId).sync(signal, () => tell(self, { type: 'sync.progress', at: now() })),
+          runtimeOf(input.accountId).sync(signal, () => tell(system, { type: 'sync.progress', at: now() })),
         )
         return { at: now() }
       }),
@@ -58,11 +59,10 @@ function watchActor(sync: SyncDeps, runtime: Runtime, sendBack: (event: AccountE
     if (!stop.signal.aborted) sendBack(event)
   }
   runtime
-    .watch(
-      stop.signal,
-      () => send({ type: 'watch.alive', at: sync.now() }),
-      () => send({ type: 'sync.completed', at: sync.now() }),
-    )
+    .watch(stop.signal, {
+      alive: () => send({ type: 'watch.alive', at: sync.now() }),
+      completed: () => send({ type: 'sync.completed', at: sync.now() }),
+    })
     .then(
       (end) => {
         if (end === 'rotate') send({ type: 'watch.rotate', at: sync.now() })
@@ -72,9 +72,10 @@ function watchActor(sync: SyncDeps, runtime: Runtime, sendBack: (event: AccountE
   return () => stop.abort()
 }
 
-/** An actor speaks to the chart that invoked it. */
-function tell(self: { readonly _parent?: AnyActorRef | undefined }, event: AccountEvent): void {
-  self._parent?.send(event)
+/** The chart is the root of its system. */
+function tell(system: AnyActorRef['system'], event: AccountEvent): void {
+  const chart = system.get('root') as ActorRefFrom<typeof accountMachine> | undefined
+  chart?.send(event)
 }
 
 async function attempt(sync: SyncDeps, work: () => Promise<void>): Promise<void> {
@@ -86,7 +87,7 @@ async function attempt(sync: SyncDeps, work: () => Promise<void>): Promise<void>
 }
 
 const known: ReadonlySet<string> = new Set(failureClasses)
-/** Codes that are no failure class of a mailbox, in the chart's words. */
+/** Codes that are no failure class of a mailbox, as the failure class that the chart knows. */
 const classOf: Partial<Record<AppError['code'], FailureClass>> = {
   private_address: 'permission',
   server_refused: 'protocol',
@@ -104,4 +105,99 @@ export function failureFrom(sync: Pick<SyncDeps, 'log' | 'now'>, thrown: unknown
     retryAfterMs: error.retryAfterMs,
     jitter: Math.random(),
   }
+}
+
+type ReportDeps = Pick<SyncDeps, 'store' | 'listener' | 'log'>
+
+/** Attempts to connect follow each other at intervals; more than a few within one report are not ours. */
+const claimsAtOnce = 3
+
+/**
+ * Stores reports. `epochOf`: the epoch of our last claim, null before the first one and while one is under way; when another owner has taken the account
+ * over since, our report is dropped.
+ */
+export function createReports(
+  deps: ReportDeps,
+  epochOf: (accountId: string) => number | null,
+): (report: AccountReport) => Promise<void> {
+  /** Callbacks of transitions, by account: they may be stored although the answer was lost, and then the webhooks have not heard of them. */
+  const unanswered = new Map<string, readonly OutboxRecord[]>()
+  return async (report) => {
+    const { accountId } = report
+    for (let again = claimsAtOnce; ; again -= 1) {
+      const claimed = epochOf(accountId)
+      try {
+        await storeReport(deps, report, claimed, unanswered)
+        unanswered.delete(accountId)
+        return
+      } catch (error) {
+        if (isAppError(error, 'not_found')) unanswered.delete(accountId)
+        if (!isAppError(error, 'lease_lost')) throw error
+        // A claim of our own came in between.
+        if (again > 0 && (claimed === null || epochOf(accountId) !== claimed)) continue
+        unanswered.delete(accountId)
+        deps.log.debug({ accountId }, 'another owner has taken the account over')
+        return
+      }
+    }
+  }
+}
+
+async function storeReport(
+  deps: ReportDeps,
+  report: AccountReport,
+  claimed: number | null,
+  unanswered: Map<string, readonly OutboxRecord[]>,
+): Promise<void> {
+  const { store, listener } = deps
+  const account = await store.accounts.get(report.accountId)
+  if (account === null) throw notFound('email account', report.accountId)
+  const epoch = claimed ?? account.epoch
+  const before = unanswered.get(account.id) ?? []
+  let fresh: readonly OutboxRecord[] = []
+  if (account.status === report.status) {
+    await store.accounts.edit(account.id, { statusMessage: report.message, resume: report.resume }, epoch)
+  } else {
+    const outbox = await listener.planStatus(account, { ...said(report), version: account.statusVersion + 1 })
+    unanswered.set(account.id, [...before, ...outbox])
+    fresh = await transition(deps, account, report, epoch, outbox)
+  }
+  const rows = [...(await stillPending(deps, unanswered.get(account.id) ?? [], fresh)), ...fresh]
+  if (rows.length > 0) listener.stored(account.id, rows, [])
+}
+
+function said({ status, message }: AccountReport): Pick<AccountReport, 'status' | 'message'> {
+  return { status, message }
+}
+
+/** Answers the callbacks that it stored: none when the transition had been recorded before. */
+async function transition(
+  { store }: ReportDeps,
+  account: AccountRecord,
+  { status, message, resume }: AccountReport,
+  epoch: number,
+  outbox: readonly OutboxRecord[],
+): Promise<readonly OutboxRecord[]> {
+  const written = await store.accounts.transition({
+    accountId: account.id,
+    epoch,
+    fromVersion: account.statusVersion,
+    status,
+    statusMessage: message,
+    resume,
+    outbox,
+  })
+  return written === null ? [] : outbox
+}
+
+/** Those that a report before this one stored without hearing of it. */
+async function stillPending(
+  { store }: ReportDeps,
+  rows: readonly OutboxRecord[],
+  fresh: readonly OutboxRecord[],
+): Promise<OutboxRecord[]> {
+  const told = new Set(fresh.map(({ id }) => id))
+  const earlier = rows.filter(({ id }) => !told.has(id))
+  const stored = await Promise.all(earlier.map(({ id }) => store.outbox.get(id)))
+  return stored.flatMap((row) => (row?.state === 'pending' ? [row] : []))
 }

@@ -1,16 +1,22 @@
 /**
  * What goes on beside the watching: folders that moved are caught up, then folders are back-filled, one batch at a time, over the
- * command connection. A folder that the server refuses does not hold up the others (parking.ts).
+ * command connection. A folder that the server refuses does not hold up the others (absent.ts).
+ *
+ * Back-fill reads what lay in a folder before it was first opened, newest first, in bounded batches. Resumable: the cursor's
+ * `backfillBelow` says how far it came. Each batch is one task of the command connection at the lowest priority, so that API
+ * calls and live mail go first.
  */
 import { toAppError } from '../errors.ts'
 import type { Loan, Loans } from '../loans.ts'
-import { backfillFolder, type BackfillJob, isComplete, nextToBackfill } from './backfill.ts'
 import type { Link } from './link.ts'
-import { createParking, type Parking } from './parking.ts'
-import { pause } from './pause.ts'
+import { createParking, type Park } from './absent.ts'
 import type { Session } from './session-types.ts'
 import type { AccountState, SyncDeps } from './state.ts'
 import { catchUp } from './sync.ts'
+import type { FolderCursor } from '../store/records.ts'
+import { readUids } from './read.ts'
+import { batchesOf, cursorOf, moveCursor, quarantine, storeRead, type SyncContext } from './write.ts'
+import { pause } from './pause.ts'
 
 const retryFirstMs = 2_000
 const retryMaxMs = 5 * 60_000
@@ -29,13 +35,6 @@ const accountFailures = new Set([
   'internal',
 ])
 
-export interface Background {
-  /** Folders to catch up with, perhaps none: whatever else there is to do is looked for too. */
-  readonly moved: (paths: readonly string[]) => void
-  /** Works until the signal aborts. Rejects only with what concerns the whole account. */
-  run(signal: AbortSignal): Promise<void>
-}
-
 export interface BackgroundDeps {
   readonly sync: SyncDeps
   readonly state: AccountState
@@ -48,7 +47,7 @@ export interface BackgroundDeps {
 
 interface Chores {
   readonly deps: BackgroundDeps
-  readonly parking: Parking
+  readonly park: Park
   /** Paths that moved. */
   readonly waiting: Set<string>
   nudge: () => void
@@ -58,11 +57,10 @@ interface Chores {
   turnEndsAt: number
 }
 
-export function createBackground(deps: BackgroundDeps): Background {
-  const parking = createParking(deps.sync, deps.state)
+export function createBackground(deps: BackgroundDeps) {
   const chores: Chores = {
     deps,
-    parking,
+    park: createParking(deps.sync, deps.state),
     waiting: new Set(),
     nudge: () => undefined,
     nudged: false,
@@ -70,12 +68,14 @@ export function createBackground(deps: BackgroundDeps): Background {
     turnEndsAt: 0,
   }
   return {
-    moved(paths) {
+    /** Folders to catch up with, perhaps none: whatever else there is to do is looked for too. */
+    moved(paths: readonly string[]): void {
       for (const path of paths) chores.waiting.add(path)
       chores.nudged = true
       chores.nudge()
     },
-    run: (signal) => run(chores, signal),
+    /** Works until the signal aborts. Rejects only with what concerns the whole account. */
+    run: (signal: AbortSignal): Promise<void> => run(chores, signal),
   }
 }
 
@@ -124,9 +124,9 @@ async function workOnce(chores: Chores, signal: AbortSignal): Promise<boolean> {
 }
 
 /** What fails for another reason than the folder is done again. */
-async function attempt({ parking, waiting }: Chores, path: string, work: () => Promise<void>): Promise<void> {
+async function attempt({ park, waiting }: Chores, path: string, work: () => Promise<void>): Promise<void> {
   try {
-    await parking.attempt(path, work)
+    await park(path, work)
   } catch (error) {
     waiting.add(path)
     throw error
@@ -205,4 +205,101 @@ async function rest(chores: Chores, signal: AbortSignal): Promise<void> {
   const woken = new AbortController()
   chores.nudge = () => woken.abort()
   await pause(lookAgainMs, AbortSignal.any([signal, woken.signal]))
+}
+
+/** Runs work on a session that has the folder selected. `heard`: a message has come. */
+type OnFolder = <T>(path: string, work: (session: Session, heard: () => void) => Promise<T>) => Promise<T>
+
+interface BackfillJob {
+  readonly deps: SyncDeps
+  readonly state: AccountState
+  readonly onFolder: OnFolder
+  /** Between two batches. */
+  readonly pause: (signal: AbortSignal) => Promise<void>
+}
+
+/** UIDs still to read, newest first. */
+export async function remainingUids(session: Session, cursor: FolderCursor): Promise<number[]> {
+  if (cursor.backfillBelow <= 1) return []
+  const uids = await session.searchUids(`1:${cursor.backfillBelow - 1}`)
+  return uids.filter((uid) => uid < cursor.backfillBelow).sort((a, b) => b - a)
+}
+
+export async function backfillFolder(job: BackfillJob, folderId: string, signal: AbortSignal): Promise<void> {
+  const { deps, state } = job
+  const path = state.folders.get(folderId)?.path
+  if (path === undefined || cursorOf(state, folderId).backfillBelow <= 1) return
+  const { uidValidity } = cursorOf(state, folderId)
+  // UIDs of before a UIDVALIDITY change mean nothing after it: the folder's turn comes again.
+  const isOver = (): boolean => signal.aborted || cursorOf(state, folderId).uidValidity !== uidValidity
+  const uids = await job.onFolder(path, (session) => remainingUids(session, cursorOf(state, folderId)))
+  for (const page of batchesOf(deps, uids)) {
+    if (isOver()) return
+    await job.onFolder(path, async (session, heard) => {
+      if (!isOver()) await backfillPage({ deps, state, session, heard }, folderId, page)
+    })
+    await job.pause(signal)
+  }
+  if (!isOver()) await finish(state, folderId)
+}
+
+/** The newest page of a folder of which nothing was read yet; what it has from then on is enough to show. */
+export async function backfillFirst(context: SyncContext, folderId: string): Promise<void> {
+  const { deps, state, session } = context
+  const cursor = cursorOf(state, folderId)
+  if (cursor.backfillBelow <= 1 || cursor.backfillBelow !== cursor.uidNext) return
+  const uids = await remainingUids(session, cursor)
+  await backfillPage(context, folderId, uids.slice(0, deps.config.MAILROOM_SYNC_BATCH))
+}
+
+/** One batch. */
+export async function backfillPage(
+  context: SyncContext & { readonly heard?: () => void },
+  folderId: string,
+  page: readonly number[],
+): Promise<void> {
+  if (page.length === 0) return
+  const { messages, poison } = await readUids(context.session, page, context.heard)
+  const lowest = Math.min(...page)
+  await storeRead(context, folderId, {
+    messages,
+    source: 'backfill',
+    only: 'all',
+    move: (cursor) => ({
+      ...cursor,
+      backfillBelow: Math.min(cursor.backfillBelow, lowest),
+      quarantined: quarantine(cursor.quarantined, poison),
+    }),
+  })
+}
+
+async function finish(state: AccountState, folderId: string): Promise<void> {
+  await moveCursor({ state }, folderId, (newest) => {
+    const cursor = { ...newest, backfillBelow: 0 }
+    delete cursor.remapSince
+    return cursor
+  })
+}
+
+/** The next folder to back-fill: INBOX first, then Sent, then the others as listed. */
+export function nextToBackfill(state: AccountState, now: number): string | null {
+  const open = [...state.folders.values()].filter(
+    (folder) =>
+      folder.selectable &&
+      (folder.parkedUntil ?? 0) <= now &&
+      folder.cursor !== null &&
+      folder.cursor.backfillBelow > 1,
+  )
+  const rank = (path: string, use: string | null) => (path === 'INBOX' ? 0 : use === '\\Sent' ? 1 : 2)
+  return open.sort((a, b) => rank(a.path, a.specialUse) - rank(b.path, b.specialUse))[0]?.id ?? null
+}
+
+/** Every selectable folder has been opened and read to its end (parked ones do not hold this up). */
+function isComplete(state: AccountState, now: number): boolean {
+  return [...state.folders.values()].every(
+    (folder) =>
+      !folder.selectable ||
+      (folder.parkedUntil ?? 0) > now ||
+      (folder.cursor !== null && folder.cursor.backfillBelow <= 1),
+  )
 }

@@ -1,24 +1,26 @@
 /**
  * Comparing the index with the server: flags, and UIDs. Omission is not deletion: a UID that a SEARCH leaves out is asked for
- * once more before it counts as gone (imap-servers.md row 11).
+ * once more before it counts as gone.
+ *
+ * And the counts of a folder, carried on by what a batch brings. The server tells them too, now and then (LIST-STATUS, STATUS): what it
+ * had counted by then is not counted once more when the folder itself is read.
  */
-import type { KnownUid } from '../store/port.ts'
+import type { FlagUpdate, KnownUid } from '../store/port.ts'
 import type { FolderCursor, FolderRecord } from '../store/records.ts'
-import { unseenGone, unseenTurned } from './counts.ts'
 import { isAwaited, withNotes, withoutNotes } from './generations.ts'
-import { planFlags, type SeenFlags } from './plan.ts'
+import { planFlags } from './plan.ts'
 import { readUids } from './read.ts'
-import type { MailboxStatus } from './session-types.ts'
+import type { FetchedMessage, FlagsOf, MailboxStatus } from './session-types.ts'
 import { toSet } from './session/sets.ts'
 import type { BatchParts } from './state.ts'
-import { cursorOf, quarantine, rowsById, storeRead, type SyncContext } from './write.ts'
+import { batchesOf, cursorOf, moveCursor, quarantine, rowsById, storeRead, type SyncContext } from './write.ts'
 
 const newestWindow = 500
 const window = 1000
 
 /** What the server said of flags. */
-export interface Seen {
-  readonly flags: readonly SeenFlags[]
+interface Seen {
+  readonly flags: readonly FlagsOf[]
   /** See planFlags. */
   readonly isUnsure: (known: KnownUid) => boolean
 }
@@ -71,9 +73,7 @@ async function passFlags(context: SyncContext, folderId: string, highest: string
   }
   if (!sure) return false
   if (next !== cursor.highestModseq) {
-    await context.state.commit(folderId, () => ({
-      cursor: { ...cursorOf(context.state, folderId), highestModseq: next },
-    }))
+    await moveCursor(context, folderId, (newest) => ({ ...newest, highestModseq: next }))
   }
   return true
 }
@@ -205,9 +205,7 @@ async function readUnknown(
   uids: readonly number[],
 ): Promise<void> {
   const { state, deps } = context
-  const batch = deps.config.MAILROOM_SYNC_BATCH
-  for (let start = 0; start < uids.length; start += batch) {
-    const page = uids.slice(start, start + batch)
+  for (const page of batchesOf(deps, uids)) {
     await state.commit(folderId, async () => {
       const cursor = cursorOf(state, folderId)
       const known = await knownWithin(context, folderId, cursor, Math.min(...page), Math.max(...page))
@@ -227,10 +225,8 @@ async function readUnknown(
 
 /** Reads UIDs below the cursor that it awaits. What still cannot be read is quarantined. */
 export async function readMissing(context: SyncContext, folderId: string, uids: readonly number[]): Promise<void> {
-  const batch = context.deps.config.MAILROOM_SYNC_BATCH
   const ascending = [...uids].sort((a, b) => a - b)
-  for (let start = 0; start < ascending.length; start += batch) {
-    const page = ascending.slice(start, start + batch)
+  for (const page of batchesOf(context.deps, ascending)) {
     const { messages, poison } = await readUids(context.session, page)
     const asked = new Set(page)
     await storeRead(context, folderId, {
@@ -246,4 +242,48 @@ export async function readMissing(context: SyncContext, folderId: string, uids: 
       }),
     })
   }
+}
+
+/** The last counts that were taken over from the server; undefined = none. */
+type Told = MailboxStatus | undefined
+
+function isSameNumbering(told: Told, { uidValidity }: FolderCursor): told is MailboxStatus {
+  return told !== undefined && (told.uidValidity === null || told.uidValidity === uidValidity)
+}
+
+/** Unseen messages among these that are new to the counts. */
+export function unseenArrived(
+  told: Told,
+  cursor: FolderCursor,
+  messages: readonly Pick<FetchedMessage, 'uid' | 'flags'>[],
+): number {
+  const counted = isSameNumbering(told, cursor) ? (told.uidNext ?? 0) : 0
+  return messages.filter(({ uid, flags }) => uid >= counted && flags?.includes('\\Seen') === false).length
+}
+
+/** By how many the unseen ones are more after these changes of flags. */
+function unseenTurned(
+  told: Told,
+  cursor: FolderCursor,
+  updates: readonly FlagUpdate[],
+  known: ReadonlyMap<number, KnownUid>,
+): number {
+  const counted = BigInt((isSameNumbering(told, cursor) ? told.highestModseq : null) ?? '0')
+  const turned = updates.filter(
+    ({ uid, flags, modseq }) =>
+      flags.includes('\\Seen') !== known.get(uid)?.flags.includes('\\Seen') &&
+      (modseq === '0' || BigInt(modseq) > counted),
+  )
+  return turned.reduce((sum, { flags }) => sum + (flags.includes('\\Seen') ? -1 : 1), 0)
+}
+
+/** Unseen messages among these that have gone and are still in the counts. `messages` = how many the folder has without them. */
+function unseenGone(
+  folder: FolderRecord,
+  messages: number,
+  uids: readonly number[],
+  known: ReadonlyMap<number, KnownUid>,
+): number {
+  if (folder.messages === messages) return 0
+  return uids.filter((uid) => known.get(uid)?.flags.includes('\\Seen') === false).length
 }

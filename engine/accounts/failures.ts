@@ -2,14 +2,14 @@
  * What went wrong on an IMAP connection → AppError of a failure class. Decided by response codes (RFC 5530) and error codes;
  * where servers leave nothing but text, by the one table of texts below.
  */
-import { AppError, failureClasses, isAppError, type ErrorCode, type FailureClass } from '../errors.ts'
+import { AppError, isAppError, type ErrorCode, type FailureClass } from '../errors.ts'
 import { own } from '../own.ts'
 
 /** Where the failure happened: it decides what a bare NO means. */
-export type Phase = 'connect' | 'login' | 'command'
+type Phase = 'connect' | 'login' | 'command'
 
 /** A server's own words: a tagged NO or BAD, or a BYE. */
-export interface ServerSaid {
+interface ServerSaid {
   readonly status: 'NO' | 'BAD' | 'BYE'
   /** RFC 5530 response code in capitals, or null. */
   readonly code: string | null
@@ -90,7 +90,7 @@ const unitMs: readonly (readonly [RegExp, number])[] = [
 const longestHintMs = 86_400_000
 
 /** The server's own wish how long to wait, in ms, or null. A number without unit is milliseconds, as Exchange means it. */
-export function backoffHint(text: string): number | null {
+function backoffHint(text: string): number | null {
   for (const pattern of hints) {
     const match = pattern.exec(text)
     if (!match) continue
@@ -100,7 +100,7 @@ export function backoffHint(text: string): number | null {
   return null
 }
 
-/** What to tell a person; the server's text follows. */
+/** For people; the server's text follows. */
 const words: Readonly<Record<Verdict, string>> = {
   auth_rejected: 'the mail server rejected the login',
   auth_unavailable: 'the mail server cannot check logins now',
@@ -132,10 +132,10 @@ function verdictOf({ status, code, text, phase }: ServerSaid): Verdict {
   return status === 'NO' ? 'auth_rejected' : 'protocol'
 }
 
-/** How long it took Dovecot: nothing that a caller needs. */
+/** How long it took Dovecot: no caller needs it. */
 const timing = /\(\d+\.\d{3}(?: \+ \d+\.\d{3}){1,2} secs\)\.?$/
 
-/** More of a text is neither searched nor told. */
+/** More of a text is neither searched nor shown. */
 const longestText = 500
 const longestCode = 100
 
@@ -189,11 +189,4 @@ function errnoOf(error: unknown): string | null {
   if (!(error instanceof Error)) return null
   if ('code' in error && typeof error.code === 'string') return error.code
   return error instanceof AggregateError ? errnoOf(error.errors[0]) : null
-}
-
-/** Any error as the class that an account's record may carry. */
-export function failureClassOf(error: unknown): FailureClass {
-  const { code } = connectionFailure(error)
-  const own = failureClasses.find((name) => name === code)
-  return own ?? (code === 'server_refused' ? 'protocol' : 'network')
 }

@@ -1,14 +1,13 @@
 /**
  * The list of folders and their counts, and which of them moved since their cursors were written. LIST-STATUS tells all in one
  * command; without it STATUS is asked of hot folders at every poll and of the others now and then, and at a look out of turn
- * (looks.ts) of those where mail is likely to have been moved.
+ * of those where mail is likely to have been moved.
  */
 import { folderId } from '../store/ids.ts'
 import type { ListedFolder } from '../store/port.ts'
 import type { FolderCursor, FolderRecord } from '../store/records.ts'
 import { isAppError } from '../errors.ts'
-import { findGone, lackedBy } from './absent.ts'
-import { saysGone } from './lost.ts'
+import { findGone, lackedBy, saysGone } from './absent.ts'
 import type { ListedMailbox, MailboxStatus, Session } from './session-types.ts'
 import type { AccountState } from './state.ts'
 import { openNotes } from './generations.ts'
@@ -21,24 +20,15 @@ const hotUses = new Set(['\\Inbox', '\\Sent', '\\All'])
 /** Folders asked at a look out of turn. */
 const lookedMost = 50
 
-export interface FolderPoll {
-  /** Reads the list anew; answers the paths that have to be caught up, INBOX included. */
-  list(): Promise<string[]>
-  /**
-   * A cheaper look between two lists. With `look` out of turn: the list too, and these paths among the likely ones. The first one
-   * answers besides all folders whose counts do not tell enough (silentPaths).
-   */
-  poll(look?: ReadonlySet<string> | null): Promise<string[]>
-  /** Whether this folder has to be caught up. */
-  ask(path: string): Promise<boolean>
-}
+export type FolderPoll = ReturnType<typeof createFolderPoll>
 
-export function createFolderPoll(context: SyncContext): FolderPoll {
+export function createFolderPoll(context: SyncContext) {
   const { deps, state, session } = context
   const asked = new Map<string, number>()
   const takeSilent = once(() => silentPaths(context))
   let listedAt = Number.NEGATIVE_INFINITY
 
+  /** Reads the list anew; answers the paths that have to be caught up, INBOX included. */
   async function list(): Promise<string[]> {
     const asked = state.ownCounts.mark()
     const listed = await listOf(context)
@@ -50,6 +40,10 @@ export function createFolderPoll(context: SyncContext): FolderPoll {
     )
   }
 
+  /**
+   * A cheaper look between two lists. With `look` out of turn: the list too, and these paths among the likely ones. The first call answers
+   * besides all folders whose counts do not tell enough (silentPaths).
+   */
   async function poll(look: ReadonlySet<string> | null = null): Promise<string[]> {
     if (session.capabilities.listStatus) return [...(await list()), ...takeSilent()]
     const isListed = look === null && deps.now() - listedAt < deps.config.MAILROOM_FOLDER_LIST
@@ -61,7 +55,7 @@ export function createFolderPoll(context: SyncContext): FolderPoll {
       if (folder?.selectable !== true) continue
       if (!likely.has(id) && deps.now() - (asked.get(id) ?? 0) < patience(context, folder)) continue
       asked.set(id, deps.now())
-      // The mailbox that is open tells what is new with NOOP; some servers only know it by STATUS (row 17).
+      // The mailbox that is open tells what is new with NOOP; some servers only know it by STATUS.
       if (path === session.selected?.path) await session.noop()
       const told = await askStatus(context, folder)
       if (told === 'missing') lacking ||= folder.cursor !== null
@@ -70,6 +64,7 @@ export function createFolderPoll(context: SyncContext): FolderPoll {
     return [...moved, ...takeSilent(), ...(lacking ? await list() : [])]
   }
 
+  /** Whether this folder has to be caught up. */
   async function ask(path: string): Promise<boolean> {
     const folder = state.folderByPath(path)
     return folder !== null && (await askStatus(context, folder)) === true
@@ -208,7 +203,7 @@ function hasModseqs({ capabilities }: Session, { highestModseq }: FolderCursor):
 }
 
 /**
- * Folders without mod-sequences: mail that was exchanged while nobody watched, as by a restored backup, may leave the counts as they
+ * Folders without mod-sequences: mail that was exchanged while we did not watch, as by a restored backup, may leave the counts as they
  * were. INBOX has been caught up when the watching begins.
  */
 function silentPaths({ state, session, deps }: SyncContext): string[] {

@@ -1,12 +1,10 @@
-/** The accounts wing: the supervisor pool of account actors, and the commands that the API sends to them. */
+/** Email accounts: the pool of their actors, and the commands that the API sends to them. */
 import { createLoans } from '../loans.ts'
-import { checkNow, settled } from './check.ts'
+import { checkNow, liveAccount, settled } from './live.ts'
 import { createCommands } from './commands/index.ts'
-import { createFolderPoll } from './folders.ts'
-import { createLane } from './lanes.ts'
-import { liveAccount } from './live.ts'
+import { createLane } from './link.ts'
 import { createLoginLimiter } from './login-limiter.ts'
-import { createPool, type Pool, type PoolDeps } from './pool.ts'
+import { createPool, type PoolDeps } from './pool.ts'
 import { createProbe, type Probe } from './probe.ts'
 import { createPushRecords } from './pushes.ts'
 import { openSession } from './session/index.ts'
@@ -14,7 +12,7 @@ import { aside, startAll } from './start.ts'
 import type { SyncDeps } from './state.ts'
 import type { Accounts } from './types.ts'
 
-export interface AccountsDeps extends Omit<SyncDeps, 'now' | 'writing'>, Pick<PoolDeps, 'sealer' | 'tokens'> {
+interface AccountsDeps extends Omit<SyncDeps, 'now' | 'writing'>, Pick<PoolDeps, 'sealer' | 'tokens'> {
   readonly now?: () => number
 }
 
@@ -33,7 +31,7 @@ export function createAccounts({ sealer, tokens, now = Date.now, ...rest }: Acco
   const { registry } = pool
   const stopped = new AbortController()
   return {
-    ...createLiveCommands(sync, pool),
+    ...createCommands({ sync, live: (accountId) => liveAccount(pool, accountId, sync.store, now) }),
     probe,
     start: (account) => pool.start(account),
     startAll: () => startAll(sync, pool, stopped.signal),
@@ -87,15 +85,5 @@ function createTrialLogin({ sync, limiter, tokens }: PoolDeps): Probe {
     logins: limiter,
     accessToken: async (developerId, credential) => (await tokens.get(developerId, credential)).accessToken,
     forgetToken: (developerId, credential) => tokens.forget(developerId, credential),
-  })
-}
-
-function createLiveCommands(sync: SyncDeps, pool: Pool): ReturnType<typeof createCommands> {
-  return createCommands({
-    sync,
-    live: (accountId) => liveAccount(pool, accountId, sync.store, sync.now),
-    async relist({ state }, session) {
-      await createFolderPoll({ deps: sync, state, session }).list()
-    },
   })
 }

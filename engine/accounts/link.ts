@@ -1,23 +1,30 @@
 /**
- * The command connection of one account: opened on demand, closed after MAILROOM_COMMAND_IDLE_CLOSE without work. Everything that
- * is not the watching of INBOX runs here, one task at a time, API calls before live sync before back-fill.
+ * The command connection of one account: opened on demand, closed after MAILROOM_COMMAND_IDLE_CLOSE without work. Everything but
+ * the watching of INBOX runs here, one task at a time: API calls before live mail before back-fill.
  */
+import PQueue from 'p-queue'
 import { AppError, isAppError } from '../errors.ts'
-import type { Lane, Priority } from './lanes.ts'
 import type { Session } from './session-types.ts'
 
-export interface Link {
-  /**
-   * Runs work on the connection. An API call, and a piece of its stream, that has no answer within `waitMs` rejects with `timeout`;
-   * one whose turn had not come by then is not begun any more.
-   */
-  run<T>(priority: Priority, work: (session: Session) => Promise<T>): Promise<T>
-  /** The same with the folder selected. */
-  onFolder<T>(priority: Priority, path: string, work: (session: Session) => Promise<T>): Promise<T>
-  /** true while a connection is open. */
-  readonly open: boolean
-  /** Work under way or waiting rejects with `account_unavailable`: another link follows this one. See `notBegun`. */
-  close(): Promise<void>
+/** `stream`: the next piece of a long answer, which takes turns with live mail so that neither waits for the other's end. */
+export type Priority = 'api' | 'stream' | 'live' | 'backfill'
+
+const rank: Record<Priority, number> = { api: 2, stream: 1, live: 1, backfill: 0 }
+
+export type Lane = ReturnType<typeof createLane>
+
+/** A queue of tasks, at most `concurrency` of them at once. */
+export function createLane(concurrency = 1) {
+  const queue = new PQueue({ concurrency })
+  return {
+    /** Runs work when its turn comes. `signal` ends the wait for the turn: work under way has deadlines of its own. */
+    run: <T>(priority: Priority, work: () => Promise<T>, signal?: AbortSignal): Promise<T> =>
+      queue.add(work, { priority: rank[priority], ...(signal && { signal }) }),
+    /** Tasks under way and waiting. */
+    get pending() {
+      return queue.size + queue.pending
+    },
+  }
 }
 
 /** The link was closed before the work began: it may be done over the link that follows. */
@@ -33,7 +40,7 @@ function renewed(begun: boolean, cause?: unknown): AppError {
   })
 }
 
-export interface LinkDeps {
+interface LinkDeps {
   readonly lane: Lane
   /** Logs in; an API call's login goes before others. */
   readonly open: (priority: Priority, signal: AbortSignal) => Promise<Session>
@@ -50,24 +57,33 @@ interface Line {
   timer: NodeJS.Timeout | null
 }
 
-export function createLink(deps: LinkDeps): Link {
+export type Link = ReturnType<typeof createLink>
+
+export function createLink(deps: LinkDeps) {
   const line: Line = { deps, ended: new AbortController(), session: null, timer: null }
 
-  function bounded<T>(priority: Priority, work: (session: Session) => Promise<T>): Promise<T> {
+  /**
+   * Runs work on the connection. An API call, and a piece of its stream, that has no answer within `waitMs` rejects with `timeout`;
+   * one whose turn had not come by then is not begun any more.
+   */
+  function runOn<T>(priority: Priority, work: (session: Session) => Promise<T>): Promise<T> {
     return priority === 'api' || priority === 'stream' ? inTime(line, priority, work) : run(line, { priority, work })
   }
 
   return {
-    run: bounded,
-    onFolder: (priority, path, work) =>
-      bounded(priority, async (session) => {
+    run: runOn,
+    /** The same with the folder selected. */
+    onFolder: <T>(priority: Priority, path: string, work: (session: Session) => Promise<T>): Promise<T> =>
+      runOn(priority, async (session) => {
         await session.select(path)
         return work(session)
       }),
-    get open() {
+    /** true while a connection is open. */
+    get open(): boolean {
       return line.session !== null && !line.session.closed
     },
-    async close() {
+    /** Work under way or waiting rejects with `account_unavailable`: another link follows this one. See `notBegun`. */
+    async close(): Promise<void> {
       line.ended.abort(renewed(false))
       if (line.timer !== null) clearTimeout(line.timer)
       await drop(line)

@@ -1,17 +1,45 @@
-/** The live connection of an account for a command, or the reason why there is none and when the next try is. */
-import { setTimeout as sleep } from 'node:timers/promises'
-import type { AccountSnapshot } from '../../machines/account.machine.ts'
+/**
+ * What commands, checks and second logins ask of an account's actor: the connection that is live, or the reason why there is none
+ * and when the next try is.
+ */
+import { waitFor, type ActorRefFrom } from 'xstate'
+import type { accountMachine, AccountSnapshot } from '../../machines/account.machine.ts'
 import { describeAccount } from '../../machines/view.ts'
-import { AppError, notFound } from '../errors.ts'
+import { AppError, failureClasses, notFound, toAppError } from '../errors.ts'
+import { openCredential } from '../secrets/credentials.ts'
+import type { Sealer } from '../secrets/seal.ts'
 import type { Store } from '../store/port.ts'
-import type { LiveAccount } from './commands/index.ts'
-import type { Pool } from './pool.ts'
+import type { AccountRecord } from '../store/records.ts'
+import { failureFrom } from './actors.ts'
+import type { LiveAccount } from './commands/placed.ts'
+import type { AccountRegistry, Pool } from './pool.ts'
+import type { Probe } from './probe.ts'
+import type { SyncDeps } from './state.ts'
+import type { CheckResult, ProbeFailure } from './types.ts'
 
 /** An API call waits this long for an account that is just connecting. */
 const settleMs = 10_000
-const settleStepMs = 25
+/** How long the chart may take to store the outcome of a check; at least a second, also after a login that took all its time. */
+const recordMs = 10_000
+const recordLeastMs = 1000
+/** After a failed login for a command: the record says the same by then, unless the store is slow. */
+const loginRecordMs = 2000
 
-/** Rejects with `account_disabled` or `account_unavailable`; `not_found` when it has been removed. */
+/** Waits for the actor's next step, `ms` at most. false = there was none. */
+async function hasStepped(
+  registry: AccountRegistry,
+  accountId: string,
+  before: AccountSnapshot,
+  ms: number,
+): Promise<boolean> {
+  const actor = registry.actor(accountId) as ActorRefFrom<typeof accountMachine> | null
+  if (actor === null) return false
+  // Rejects when the time is over, and when the actor ends: another one may have taken its place.
+  await waitFor(actor, (now) => now !== before, { timeout: Math.max(0, ms) }).catch(() => undefined)
+  return registry.snapshot(accountId) !== before
+}
+
+/** Rejects with `account_disabled` or `account_unavailable`; `not_found` when the account has been removed. */
 export async function liveAccount(
   { registry, runtimes }: Pool,
   accountId: string,
@@ -21,17 +49,17 @@ export async function liveAccount(
   const until = now() + settleMs
   for (;;) {
     const snapshot = registry.snapshot(accountId)
+    if (snapshot === null) throw await noActor(store, accountId)
     const live = runtimes.get(accountId)?.live() ?? null
-    if (snapshot !== null && live !== null && (snapshot.hasTag('watching') || snapshot.hasTag('syncing'))) return live
-    const settling = snapshot !== null && (snapshot.hasTag('connecting') || snapshot.hasTag('syncing'))
-    if (snapshot === null) throw await absent(store, accountId)
-    if (!settling || now() >= until) throw unavailable(snapshot, now())
-    await sleep(settleStepMs)
+    if (live !== null && (snapshot.hasTag('watching') || snapshot.hasTag('syncing'))) return live
+    const settling = snapshot.hasTag('connecting') || snapshot.hasTag('syncing')
+    if (!settling || !(await hasStepped(registry, accountId, snapshot, until - now())))
+      throw unavailable(snapshot, now())
   }
 }
 
-/** No actor: its record has gone, or is about to go, or has just come. */
-async function absent({ accounts }: Pick<Store, 'accounts'>, accountId: string): Promise<AppError> {
+/** Its record has gone, or is about to go, or has just come. */
+async function noActor({ accounts }: Pick<Store, 'accounts'>, accountId: string): Promise<AppError> {
   if ((await accounts.get(accountId)) === null) return notFound('email account', accountId)
   return new AppError('account_unavailable', 'the email account is just being started or removed', {
     retryAfterMs: 2000,
@@ -39,7 +67,7 @@ async function absent({ accounts }: Pick<Store, 'accounts'>, accountId: string):
 }
 
 /** Why the mail server cannot be used, and when the next try is. */
-export function unavailable(snapshot: AccountSnapshot, now: number, cause?: unknown): AppError {
+function unavailable(snapshot: AccountSnapshot, now: number, cause?: unknown): AppError {
   const { next, state, lastError } = describeAccount(snapshot)
   const details = { state, next, lastError }
   const options = { details, cause, ...(next === null ? {} : { retryAfterMs: Math.max(1000, next.at - now) }) }
@@ -47,4 +75,95 @@ export function unavailable(snapshot: AccountSnapshot, now: number, cause?: unkn
   if (snapshot.hasTag('disabled'))
     return new AppError('account_disabled', `the email account is DISABLED: ${why}`, options)
   return new AppError('account_unavailable', `the mail server cannot be used now: ${why}`, options)
+}
+
+/** Waits until what the chart knows is stored. An attempt that is under way hears nothing of a check: its own outcome is waited for. */
+async function recorded(registry: AccountRegistry, accountId: string, until: number, now: () => number): Promise<void> {
+  for (;;) {
+    const snapshot = registry.snapshot(accountId)
+    if (snapshot === null || now() >= until) return
+    const { revision, recorded: stored, message } = snapshot.context
+    const proving = snapshot.hasTag('syncing') && message !== null
+    if (revision === stored && !proving && !snapshot.hasTag('connecting')) return
+    if (!(await hasStepped(registry, accountId, snapshot, until - now()))) return
+  }
+}
+
+interface CheckDeps {
+  readonly sync: SyncDeps
+  readonly sealer: Sealer
+  readonly probe: Probe
+  readonly registry: AccountRegistry
+}
+
+/**
+ * force_status_check=1: a second login beside the actor's. The chart hears of its outcome, and the record says the same when this
+ * answers. A rejected login makes the account DISABLED at once; a server that is away says nothing against it. So the outcome of the
+ * login itself is answered too.
+ */
+export async function checkNow({ sync, sealer, probe, registry }: CheckDeps, accountId: string): Promise<CheckResult> {
+  const until = sync.now() + sync.config.MAILROOM_CREATE_TIMEOUT
+  const account = await sync.store.accounts.get(accountId)
+  if (account === null) throw notFound('email account', accountId)
+  const result = await probe(account.developerId, account, openCredential(sealer, account))
+  if (!result.ok && result.retryAfterMs !== undefined) {
+    // Says nothing about the account.
+    throw new AppError('throttled', result.message, { retryAfterMs: result.retryAfterMs })
+  }
+  const at = sync.now()
+  if (result.ok) registry.send(accountId, { type: 'CHECK_PASSED', at })
+  else {
+    const failure = { ...failureFrom(sync, failureError(result)), decides: true }
+    registry.send(accountId, { type: 'CHECK_FAILED', failure })
+  }
+  await recorded(registry, accountId, Math.min(at + recordMs, Math.max(until, at + recordLeastMs)), sync.now)
+  return { account: (await sync.store.accounts.get(accountId)) ?? account, failure: result.ok ? null : result }
+}
+
+function failureError({ failure, message }: { readonly failure: ProbeFailure; readonly message: string }): AppError {
+  const unreachable = failure === 'connection_refused' || failure === 'host_not_found'
+  return new AppError(unreachable ? 'network' : failure, message)
+}
+
+/** After WAKE, or new settings: an attempt is under way. */
+export async function settled(
+  { sync, registry }: Pick<CheckDeps, 'sync' | 'registry'>,
+  account: AccountRecord,
+): Promise<AccountRecord> {
+  if (account.status === 'OK' && account.statusMessage === null) return account
+  await recorded(registry, account.id, sync.now() + recordMs, sync.now)
+  return (await sync.store.accounts.get(account.id)) ?? account
+}
+
+export type CommandLogins = ReturnType<typeof createCommandLogins>
+
+/**
+ * The logins of an account's command connection. A login that fails says the same of the account as one of the connection that
+ * watches INBOX, so the chart hears of it. While the chart holds the next one back there is no login, and the caller hears why and until
+ * when.
+ */
+export function createCommandLogins(registry: AccountRegistry, sync: Pick<SyncDeps, 'log' | 'now'>, accountId: string) {
+  const { now } = sync
+  return {
+    /** Throws `account_unavailable` while no login may begin. */
+    enter(): void {
+      const snapshot = registry.snapshot(accountId)
+      if (snapshot?.hasTag('held') === true) throw unavailable(snapshot, now())
+    },
+    connected: (): void => void registry.send(accountId, { type: 'command.connected', at: now() }),
+    /** Resolves with the error for the caller who wanted the login. */
+    async failed(thrown: unknown): Promise<AppError> {
+      const error = toAppError(thrown)
+      if (!isOfTheServer(error)) return error
+      registry.send(accountId, { type: 'command.failed', failure: failureFrom(sync, error) })
+      const snapshot = registry.snapshot(accountId)
+      await recorded(registry, accountId, now() + loginRecordMs, now)
+      return snapshot === null ? error : unavailable(snapshot, now(), error)
+    },
+  }
+}
+
+/** A failure of the store, or the end of the link, says nothing about the login. */
+function isOfTheServer(error: AppError): boolean {
+  return error.code === 'timeout' || failureClasses.some((name) => name === error.code)
 }

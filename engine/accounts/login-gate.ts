@@ -14,7 +14,7 @@ const rampFactor = 4
 /** What one developer may take of a minute's number where others have logged in lately too … */
 const sharedPart = 9 / 10
 const knownMs = 600_000
-/** … and one who adds accounts, whose first logins count as well: somebody else may come. */
+/** … and one who adds accounts, whose first logins count as well: another developer may come. */
 const addingPart = 3 / 4
 /** Checks of all developers take no more while other logins wait … */
 const checksPart = 1 / 2
@@ -22,7 +22,7 @@ const checksPart = 1 / 2
 const firstChecksPart = 1 / 10
 
 /** Who logs in: a developer's username, and the fingerprint of the credential. */
-export interface Who {
+export interface Client {
   readonly developerId: string
   readonly user: string
   readonly key: string
@@ -94,7 +94,7 @@ export function begunBy({ shares }: Gate, developerId: string): number {
 }
 
 /** Failures that count against this login; 0 while they are within the budgets. */
-export function rejectionsOf({ suspects }: Gate, { user, key }: Who): number {
+export function rejectionsOf({ suspects }: Gate, { user, key }: Client): number {
   const failures = suspects.get(user)?.failures ?? []
   const same = failures.filter((failure) => failure.key === key).length
   if (same >= failureBudget) return same
@@ -102,7 +102,7 @@ export function rejectionsOf({ suspects }: Gate, { user, key }: Who): number {
 }
 
 /** `at` for everybody who is not slowed. */
-function unsuspectedStart(gate: Gate, who: Who, perMinute: number, at: number): number {
+function unsuspectedStart(gate: Gate, who: Client, perMinute: number, at: number): number {
   const suspect = gate.suspects.get(who.user)
   if (suspect === undefined || rejectionsOf(gate, who) === 0) return at
   const limit = Math.max(1, Math.floor(perMinute / slowFactor))
@@ -114,12 +114,12 @@ export interface Holding {
   readonly perMinute: number
   /** Others than checks wait for the host. */
   readonly othersWait: boolean
-  /** What goes before: of the same developer, and checks of anybody. Nothing otherwise. */
+  /** What goes before: of the same developer, and checks of all developers. Absent: nothing does. */
   readonly ahead?: { readonly own: number; readonly checks: number }
 }
 
 /** How many logins of one developer may begin within a minute. */
-function mostOf({ shares }: Gate, { developerId, check }: Who, perMinute: number): number {
+function mostOf({ shares }: Gate, { developerId, check }: Client, perMinute: number): number {
   const adds = check || (shares.get(developerId)?.checks.length ?? 0) > 0
   if (adds) return Math.ceil(perMinute * addingPart)
   const isAlone = shares.keys().every((known) => known === developerId)
@@ -127,7 +127,7 @@ function mostOf({ shares }: Gate, { developerId, check }: Who, perMinute: number
 }
 
 /** `at` where the developer has not had its part. */
-function shareStart(gate: Gate, who: Who, { perMinute, othersWait, ahead }: Holding, at: number): number {
+function shareStart(gate: Gate, who: Client, { perMinute, othersWait, ahead }: Holding, at: number): number {
   const { starts = [], checks = [] } = gate.shares.get(who.developerId) ?? {}
   const start = freeAt(starts, mostOf(gate, who, perMinute), ahead?.own ?? 0, at)
   if (!who.check || !othersWait || checks.length < Math.ceil(perMinute * firstChecksPart)) return start
@@ -135,11 +135,11 @@ function shareStart(gate: Gate, who: Who, { perMinute, othersWait, ahead }: Hold
 }
 
 /** When nothing but the host's pace holds this login. */
-export function ownStart(gate: Gate, who: Who, holding: Holding, at: number): number {
+export function ownStart(gate: Gate, who: Client, holding: Holding, at: number): number {
   return Math.max(unsuspectedStart(gate, who, holding.perMinute, at), shareStart(gate, who, holding, at))
 }
 
-export function begin(gate: Gate, { developerId, user, check }: Who, at: number): void {
+export function begin(gate: Gate, { developerId, user, check }: Client, at: number): void {
   const share = gate.shares.get(developerId) ?? { starts: [], checks: [], lastAt: at }
   gate.shares.set(developerId, share)
   share.lastAt = at
@@ -148,7 +148,7 @@ export function begin(gate: Gate, { developerId, user, check }: Who, at: number)
   gate.suspects.get(user)?.starts.push(at)
 }
 
-export function fail({ suspects, starts }: Gate, { user, key }: Who, at: number): void {
+export function fail({ suspects, starts }: Gate, { user, key }: Client, at: number): void {
   const suspect = suspects.get(user) ?? { starts: starts.slice(-1), failures: [] }
   suspect.failures.push({ at, key })
   suspects.set(user, suspect)

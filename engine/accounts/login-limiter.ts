@@ -2,8 +2,11 @@
  * Spreads new logins over time, host by host, so that a restart with a thousand accounts does not look like an attack. While several developers
  * wait for a host, the one who has begun the fewest logins there in the last minute is next; urgent ones go first within their developer's
  * share. Checks of new accounts leave some of the pace to others (login-gate.ts). A username whose logins a host rejects is tried there less
- * often, but never not at all; the developer's other usernames, and other developers, notice nothing. What was rejected is a credential: a new
- * one need not wait for the failures of the old, up to a number that looks like guessing.
+ * often, but it is tried; the developer's other usernames, and other developers, notice nothing. A credential was rejected: a new one does not
+ * wait for the failures of the old, up to a number that looks like guessing.
+ *
+ * p-queue limits one rate for all, in an order that is fixed when work is added. Here several rates hold at once (of the host, of a developer,
+ * of checks, of a username), the next one depends on what each developer has begun by then, and a caller hears beforehand how long it would wait.
  */
 import { createHmac, randomBytes } from 'node:crypto'
 import {
@@ -20,10 +23,10 @@ import {
   rejectionsOf,
   type Gate,
   type Holding,
-  type Who,
+  type Client,
 } from './login-gate.ts'
 
-/** Callers choose the names of hosts: when more are known than this, the oldest where nobody waits are forgotten. */
+/** Callers choose the names of hosts: when more are known than this, the oldest where no login waits are forgotten. */
 const mostHosts = 10_000
 
 /** Whose login it is, and where. */
@@ -37,22 +40,9 @@ export interface Login {
   readonly check?: boolean
 }
 
-export interface LoginLimiter {
-  /** Resolves when a login to the host may begin. An `urgent` one: an API call waits for it. */
-  enter(login: Login, options: { readonly urgent: boolean; readonly signal: AbortSignal }): Promise<void>
-  /** The server rejected the login that was let in. */
-  failed(login: Login): void
-  /** ms until an urgent login asked for now could begin, behind those who wait now; 0 = at once. */
-  delay(login: Login): number
-  /** How many rejected logins slow this one; 0 = none do, only the pace of the host. */
-  rejections(login: Login): number
-  /** Logins waiting, over all hosts. */
-  readonly waiting: number
-  /** Hosts of which something is remembered. */
-  readonly hosts: number
-}
+export type LoginLimiter = ReturnType<typeof createLoginLimiter>
 
-interface Entrant extends Who {
+interface Entrant extends Client {
   readonly urgent: boolean
   readonly admit: () => void
 }
@@ -167,16 +157,8 @@ function wait(door: Door, limits: Limits, who: Omit<Entrant, 'admit'>, signal: A
   })
 }
 
-interface Ahead {
-  readonly all: number
-  /** Those of them that keep their distance. */
-  readonly usual: number
-  readonly own: number
-  readonly checks: number
-}
-
 /** Who goes before an urgent one: such of the same developer, and as many of each other developer as are its turn until it has begun more. */
-function aheadOf({ gate, queue }: Door, { developerId }: Who): Ahead {
+function aheadOf({ gate, queue }: Door, { developerId }: Client) {
   const own = (queue.get(developerId) ?? []).filter(({ urgent }) => urgent)
   const begun = begunBy(gate, developerId) + own.length
   const before = [...queue].flatMap(([other, line]) =>
@@ -184,27 +166,21 @@ function aheadOf({ gate, queue }: Door, { developerId }: Who): Ahead {
   )
   return {
     all: before.length,
+    /** Those of them that keep their distance. */
     usual: before.filter(({ urgent }) => !urgent).length,
     own: own.length,
     checks: before.filter(({ check }) => check).length,
   }
 }
 
-function delayOf(door: Door, who: Who, perMinute: number, at: number): number {
+function delayOf(door: Door, who: Client, perMinute: number, at: number): number {
   const ahead = aheadOf(door, who)
   const own = ownStart(door.gate, who, { perMinute, othersWait: othersWait(door), ahead }, at)
   return Math.ceil(Math.max(own, hostStartBehind(door.gate, perMinute, at, ahead)) - at)
 }
 
-interface Doors {
-  of(host: string): Door
-  /** Without making one. */
-  known(host: string): Door | undefined
-  readonly all: ReadonlyMap<string, Door>
-}
-
-/** What nobody needs to remember any more is dropped, at most once a minute, and at once where there are too many. */
-function createDoors(now: () => number): Doors {
+/** What no longer counts is dropped, at most once a minute, and at once where there are too many. */
+function createDoors(now: () => number) {
   const doors = new Map<string, Door>()
   let swept = now()
 
@@ -219,7 +195,7 @@ function createDoors(now: () => number): Doors {
   }
 
   return {
-    of(host) {
+    of(host: string): Door {
       const key = host.toLowerCase()
       const at = now()
       const door = doors.get(key) ?? { gate: createGate(), queue: new Map<string, Entrant[]>(), timer: null }
@@ -227,13 +203,14 @@ function createDoors(now: () => number): Doors {
       doors.set(key, door)
       return door
     },
-    known: (host) => doors.get(host.toLowerCase()),
-    all: doors,
+    /** Without making one. */
+    known: (host: string): Door | undefined => doors.get(host.toLowerCase()),
+    all: doors as ReadonlyMap<string, Door>,
   }
 }
 
 /** Tells credentials apart without keeping them; the key of the fingerprints is this process's own. */
-function createFingerprints(): (login: Login) => Who {
+function createFingerprints(): (login: Login) => Client {
   const salt = randomBytes(32)
   return ({ developerId, username, secret = '', check = false }) => ({
     developerId,
@@ -244,37 +221,45 @@ function createFingerprints(): (login: Login) => Who {
 }
 
 /** `perMinute` 0 = no limit. */
-export function createLoginLimiter(options: { readonly perMinute: number; readonly now?: () => number }): LoginLimiter {
-  const limits: Limits = { perMinute: options.perMinute, now: options.now ?? Date.now }
-  const { perMinute, now } = limits
+export function createLoginLimiter({ perMinute, now = Date.now }: { perMinute: number; now?: () => number }) {
+  const limits: Limits = { perMinute, now }
   const doors = createDoors(now)
   const whoIs = createFingerprints()
-  const known = ({ host }: Login): Door | undefined => (perMinute === 0 ? undefined : doors.known(host))
+  /** What is known of the host, as of now. */
+  const known = ({ host }: Login): Door | undefined => {
+    const door = perMinute === 0 ? undefined : doors.known(host)
+    if (door !== undefined) forget(door.gate, now())
+    return door
+  }
   return {
-    async enter(login, { urgent, signal }) {
+    /** Resolves when a login to the host may begin. An `urgent` one: an API call waits for it. */
+    async enter(
+      login: Login,
+      { urgent, signal }: { readonly urgent: boolean; readonly signal: AbortSignal },
+    ): Promise<void> {
       signal.throwIfAborted()
       if (perMinute > 0) await wait(doors.of(login.host), limits, { ...whoIs(login), urgent }, signal)
     },
-    failed(login) {
+    /** The server rejected the login that was let in. */
+    failed(login: Login): void {
       if (perMinute > 0) fail(doors.of(login.host).gate, whoIs(login), now())
     },
-    delay(login) {
+    /** ms until an urgent login asked for now could begin, behind those who wait now; 0 = at once. */
+    delay(login: Login): number {
       const door = known(login)
-      if (door === undefined) return 0
-      const at = now()
-      forget(door.gate, at)
-      return delayOf(door, whoIs(login), perMinute, at)
+      return door === undefined ? 0 : delayOf(door, whoIs(login), perMinute, now())
     },
-    rejections(login) {
+    /** How many rejected logins slow this one; 0 = none do, only the pace of the host. */
+    rejections(login: Login): number {
       const door = known(login)
-      if (door === undefined) return 0
-      forget(door.gate, now())
-      return rejectionsOf(door.gate, whoIs(login))
+      return door === undefined ? 0 : rejectionsOf(door.gate, whoIs(login))
     },
-    get waiting() {
+    /** Logins waiting, over all hosts. */
+    get waiting(): number {
       return doors.all.values().reduce((sum, door) => sum + waitingAt(door), 0)
     },
-    get hosts() {
+    /** Hosts of which something is remembered. */
+    get hosts(): number {
       return doors.all.size
     },
   }

@@ -8,7 +8,7 @@ import { openCredential, sealCredential } from '../secrets/credentials.ts'
 import type { Sealer } from '../secrets/seal.ts'
 import type { AccountRecord } from '../store/records.ts'
 import type { Loans } from '../loans.ts'
-import type { Priority } from './lanes.ts'
+import type { Priority } from './link.ts'
 import type { Login, LoginLimiter } from './login-limiter.ts'
 import type { OpenSession, Session, SessionOptions } from './session-types.ts'
 import type { SyncDeps } from './state.ts'
@@ -27,7 +27,7 @@ export interface LoginDeps {
 /** Where a login stands: waiting for its turn at the host, or under way. */
 export type LoginStage = (stage: 'queued' | 'dialing') => void
 
-export interface LoggedIn {
+interface LoggedIn {
   readonly session: Session
   /** When the access token ends; null = a password. */
   readonly expiresAt: number | null
@@ -58,7 +58,7 @@ export async function login(
     (loan) => {
       stage('dialing')
       const either = AbortSignal.any([signal, loan.signal])
-      // Whoever asked for it, what comes over the connection is this account's.
+      // What comes over the connection is this account's work, also when another one asked for the login.
       return workAs({ kind: 'account', id: account.id }, () => dial(deps, account, entering, either))
     },
     { signal, before: () => deps.limiter.enter(entering, { urgent, signal }) },

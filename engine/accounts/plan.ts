@@ -22,8 +22,8 @@ import { addPlacement, liesAt, newMessage, type Place } from '../store/rows.ts'
 import { generationAt, isNewUse } from './generations.ts'
 import { identityOf } from './identity.ts'
 import { normalFlags } from './own-writes.ts'
-import { sameFlags, spelledAs } from './session/flags.ts'
-import type { FetchedMessage, SessionCapabilities } from './session-types.ts'
+import { sameFlags, spelledAs } from './session/fetched.ts'
+import type { FetchedMessage, FlagsOf, SessionCapabilities } from './session-types.ts'
 
 export interface PlanContext {
   readonly account: AccountRecord
@@ -60,7 +60,7 @@ export function readMessage(
 export type Source = 'live' | 'backfill' | 'ours'
 
 /** What of a read message an arrival is told by. */
-export type ArrivedMessage = Omit<ReadMessage, 'fetched'> & {
+type ArrivedMessage = Omit<ReadMessage, 'fetched'> & {
   readonly fetched: Pick<FetchedMessage, 'uid' | 'flags' | 'modseq'>
 }
 
@@ -227,25 +227,19 @@ function changeBase(context: PlanContext, id: string, after: MessageRecord, uid:
   }
 }
 
-export interface SeenFlags {
-  readonly uid: number
-  readonly flags: readonly string[]
-  readonly modseq: string | null
-}
-
 /** The index has a newer word of the server than this one, by modseq, which another session has passed already. */
-function isStale({ folder }: PlanContext, { modseq }: SeenFlags, before: KnownUid): boolean {
+function isStale({ folder }: PlanContext, { modseq }: FlagsOf, before: KnownUid): boolean {
   const passed = BigInt(folder.cursor?.highestModseq ?? '0')
   return modseq !== null && BigInt(modseq) < BigInt(before.modseq) && BigInt(modseq) <= passed
 }
 
 /**
- * What the server says of flags against what the index has. `isUnsure`: somebody else has written to the index since the server was
- * asked, and nobody can tell which word is the newer one: the server has to be asked once more.
+ * What the server says of flags against what the index has. `isUnsure`: the index was written since the server was asked, so it
+ * is not known which of the two is newer: the server has to be asked once more.
  */
 export function planFlags(
   context: PlanContext,
-  seen: readonly SeenFlags[],
+  seen: readonly FlagsOf[],
   known: ReadonlyMap<number, KnownUid>,
   rows: ReadonlyMap<string, MessageRecord>,
   isUnsure: (known: KnownUid) => boolean,

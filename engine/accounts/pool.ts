@@ -6,31 +6,20 @@ import type { AccountEvent, Failure } from '../../machines/events.ts'
 import { describeAccount } from '../../machines/view.ts'
 import type { Config } from '../config.ts'
 import { workAs } from '../observe/loop.ts'
-import { createRegistry, type ActorRegistry } from '../observe/registry.ts'
+import { type ActorRegistry, createRegistry } from '../observe/registry.ts'
 import type { AccountRecord } from '../store/records.ts'
-import { accountLogic } from './actors.ts'
-import { createCommandLogins } from './command-logins.ts'
-import { createReports } from './report.ts'
+import { accountLogic, createReports } from './actors.ts'
+import { createCommandLogins } from './live.ts'
 import { createRuntime, type Runtime, type RuntimeDeps } from './runtime.ts'
 import type { SyncDeps } from './state.ts'
 
 export type AccountRegistry = ActorRegistry<AccountInput, AccountEvent, AccountSnapshot>
 
-export interface Pool {
-  readonly registry: AccountRegistry
-  /** By account id. */
-  readonly runtimes: ReadonlyMap<string, Runtime>
-  /** Starts (or restarts) one. */
-  /** `aside`: known to the chart, which opens nothing before somebody asks for it. */
-  start(account: AccountRecord, aside?: Failure): void
-  /** Ends the actor and its sockets. */
-  stop(accountId: string): Promise<void>
-  stopAll(): Promise<void>
-}
+export type Pool = ReturnType<typeof createPool>
 
 export type PoolDeps = Omit<RuntimeDeps, 'commandLogins'>
 
-export function createPool(deps: PoolDeps): Pool {
+export function createPool(deps: PoolDeps) {
   const { config, now } = deps.sync
   const runtimes = new Map<string, Runtime>()
   const runtimeOf = (id: string): Runtime => {
@@ -44,17 +33,20 @@ export function createPool(deps: PoolDeps): Pool {
   const registry = createAccountRegistry(deps.sync, accountLogic({ sync: deps.sync, runtimeOf, report }))
   return {
     registry,
-    runtimes,
-    start: (account, aside) =>
+    /** By account id. */
+    runtimes: runtimes as ReadonlyMap<string, Runtime>,
+    /** Starts (or restarts) one. `aside`: known to the chart, which opens nothing before a call asks for it. */
+    start: (account: AccountRecord, aside?: Failure): void =>
       workAs({ kind: 'account', id: account.id }, () =>
         registry.start(account.id, { ...inputOf(config, account, now()), aside }),
       ),
-    async stop(accountId) {
+    /** Ends the actor and its sockets. */
+    async stop(accountId: string): Promise<void> {
       await registry.stop(accountId)
       await runtimes.get(accountId)?.close()
       runtimes.delete(accountId)
     },
-    async stopAll() {
+    async stopAll(): Promise<void> {
       await registry.stopAll()
       await Promise.allSettled([...runtimes.values()].map((runtime) => runtime.close()))
     },

@@ -94,7 +94,7 @@ interface Attempt {
   readonly log: Log
 }
 
-/** Our own limit on logins, in true words: nobody dialled. `rejections` 0 = the pace of the host. */
+/** Our own limit on logins: there was no connection. `rejections` 0 = the pace of the host. */
 class TurnMissed extends AppError {
   constructor(waitMs: number, rejections: number) {
     const seconds = Math.max(1, Math.ceil(waitMs / 1000))

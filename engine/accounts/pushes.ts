@@ -10,38 +10,24 @@ const toAsk = 3
 const toDoubt = 2 * toAsk
 
 /** How INBOX is asked. */
-export type Asking = 'never' | 'noop' | 'status'
+type Asking = 'never' | 'noop' | 'status'
 
-/** What one account's watching session meets. */
-export interface Pushes {
-  /** `idles`: false = the session has no IDLE, which pushes nothing. */
-  asking(idles: boolean): Asking
-  /** IDLE told something. */
-  pushed(): void
-  /** Something was told when IDLE had ended, and not before. */
-  toldLate(): void
-  /** NOOP told something. */
-  answered(): void
-  /** A poll found INBOX moved, and nothing had been told. */
-  missed(): void
-  /** The session is over. */
-  end(): void
-}
+/** What the session that watches one account's INBOX meets. */
+export type Pushes = ReturnType<typeof createPushes>
 
-export interface PushRecords {
-  /** `wake`: the host has been found not to push; called within `spreadMs`, so that not all accounts of a host ask in one moment. */
-  join(host: string, wake: () => void): Pushes
-}
+/** By host. */
+export type PushRecords = ReturnType<typeof createPushRecords>
 
 interface Host {
   misses: number
   readonly wakes: Set<() => void>
 }
 
-export function createPushRecords(spreadMs: number): PushRecords {
+export function createPushRecords(spreadMs: number) {
   const hosts = new Map<string, Host>()
   return {
-    join(name, wake) {
+    /** `wake`: the host has been found not to push; called within `spreadMs`, so that not all accounts of a host ask in one moment. */
+    join(name: string, wake: () => void): Pushes {
       const key = name.toLowerCase()
       const host: Host = hosts.get(key) ?? { misses: 0, wakes: new Set() }
       hosts.set(key, host)
@@ -59,7 +45,7 @@ function wakeAll({ wakes }: Host, spreadMs: number): void {
   for (const wake of wakes) setTimeout(wake, Math.random() * spreadMs).unref()
 }
 
-function createPushes(host: Host, wakeOthers: () => void, end: () => void): Pushes {
+function createPushes(host: Host, wakeOthers: () => void, end: () => void) {
   let own = 0
   const count = (most: number): void => {
     own = Math.max(own, Math.min(own + 1, most))
@@ -68,21 +54,27 @@ function createPushes(host: Host, wakeOthers: () => void, end: () => void): Push
     if (before < toAsk && host.misses >= toAsk) wakeOthers()
   }
   return {
-    asking(idles) {
+    /** `idles`: false = the session has no IDLE, which pushes nothing. */
+    asking(idles: boolean): Asking {
       const misses = Math.max(own, host.misses)
       if (misses >= toDoubt) return 'status'
       return idles && misses < toAsk ? 'never' : 'noop'
     },
-    pushed() {
+    /** IDLE told something. */
+    pushed(): void {
       own = 0
       host.misses = 0
     },
-    toldLate: () => count(toAsk),
-    answered() {
+    /** Something was told when IDLE had ended, and not before. */
+    toldLate: (): void => count(toAsk),
+    /** NOOP told something. */
+    answered(): void {
       own = Math.min(own, toAsk)
       host.misses = Math.min(host.misses, toAsk)
     },
-    missed: () => count(toDoubt),
+    /** A poll found INBOX moved, and nothing had been told. */
+    missed: (): void => count(toDoubt),
+    /** The session is over. */
     end,
   }
 }

@@ -1,6 +1,6 @@
 /**
  * Reading messages for the index. What a server leaves out of a FETCH is asked for again in halves; a UID that exists and still
- * cannot be read is quarantined, so that one poison message never stops a folder (imap-servers.md rows 11 and 13).
+ * cannot be read is quarantined, so that one poison message never stops a folder.
  */
 import { AppError, isAppError } from '../errors.ts'
 import { rawValue, readHeaders } from '../messages/headers.ts'
@@ -9,7 +9,7 @@ import { parseStructured } from '../messages/parameters.ts'
 import { toSet } from './session/sets.ts'
 import type { BodyNode, FetchedMessage, Session } from './session-types.ts'
 
-export interface ReadResult {
+interface ReadResult {
   readonly messages: FetchedMessage[]
   /** Exist on the server and cannot be read. */
   readonly poison: number[]
@@ -86,7 +86,7 @@ export async function readRange(
     found.set(message.uid, message.uid >= known && lacksParts(message) ? await withParts(session, message) : message)
 }
 
-/** Some servers leave FLAGS out of an answer (row 11): without them every message would look unread. */
+/** Some servers leave FLAGS out of an answer: without them every message would look unread. */
 async function withFlags(session: Session, messages: readonly FetchedMessage[]): Promise<readonly FetchedMessage[]> {
   const bare = messages.filter((message) => message.flags === null)
   if (bare.length === 0) return messages
@@ -101,7 +101,7 @@ async function withFlags(session: Session, messages: readonly FetchedMessage[]):
   })
 }
 
-/** What the server cannot take apart (row 14) is taken apart by us, as far as this goes. */
+/** What the server cannot take apart is taken apart by us, up to this size. */
 const wholeMax = 4 * 1_048_576
 
 /**

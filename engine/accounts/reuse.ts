@@ -4,14 +4,13 @@
  * which every reading of new mail brings along; what is found there leads to those before it.
  */
 import type { KnownUid } from '../store/port.ts'
-import { readMissing } from './compare.ts'
-import { unseenArrived } from './counts.ts'
+import { readMissing, unseenArrived } from './compare.ts'
 import { openNotes, withNotes } from './generations.ts'
 import { isLikeMail } from './identity.ts'
 import { readMessage } from './plan.ts'
 import { readUids } from './read.ts'
 import type { FetchedMessage } from './session-types.ts'
-import { cursorOf, rowsById, type SyncContext } from './write.ts'
+import { batchesOf, cursorOf, rowsById, type SyncContext } from './write.ts'
 
 /** `newest`: a message below the cursor's UIDNEXT, as the server has it now. */
 export async function checkReuse(context: SyncContext, folderId: string, newest: FetchedMessage): Promise<void> {
@@ -21,8 +20,7 @@ export async function checkReuse(context: SyncContext, folderId: string, newest:
   const cursor = cursorOf(state, folderId)
   const known = await knownUids(context, folderId, Math.max(1, cursor.backfillBelow), newest.uid)
   const uids = known.map(({ uid }) => uid).reverse()
-  for (let start = 0; start < uids.length; start += deps.config.MAILROOM_SYNC_BATCH) {
-    const page = uids.slice(start, start + deps.config.MAILROOM_SYNC_BATCH)
+  for (const page of batchesOf(deps, uids)) {
     const { messages } = await readUids(session, page)
     const replaced = await replacedBy(context, folderId, messages)
     if (replaced.length === 0) return

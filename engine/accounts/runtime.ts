@@ -1,37 +1,29 @@
 /**
- * What one account's actor does: logs in, reads, watches, and keeps the sockets. The chart (machines/account.machine.ts) says
- * when; this says how. One runtime per actor, and nobody else holds its sessions.
+ * What one account's actor does: logs in, reads, watches, and keeps the sockets. The chart (machines/account.machine.ts) says when;
+ * this says how. There is one runtime per actor, and nothing else holds its sessions.
  */
 import { AppError } from '../errors.ts'
-import { attend } from './attend.ts'
 import type { Loans } from '../loans.ts'
-import { claimAccount, closeConnection, openConnection, type Connection, type ConnectionDeps } from './connection.ts'
-import { firstRead } from './first-read.ts'
-import type { LoginStage } from './login.ts'
+import { login, type LoginDeps, type LoginStage } from './login.ts'
 import type { PushRecords } from './pushes.ts'
+import type { AccountRecord } from '../store/records.ts'
+import type { CommandLogins } from './live.ts'
+import { createLane, createLink, type Link } from './link.ts'
+import type { Session } from './session-types.ts'
+import { type AccountState, createAccountState, type SyncDeps } from './state.ts'
+import { backfillFirst, createBackground } from './background.ts'
+import { createFolderPoll } from './folders.ts'
+import { catchUp } from './sync.ts'
+import { watchInbox } from './watch.ts'
 
-export interface RuntimeDeps extends ConnectionDeps {
+export interface RuntimeDeps extends LoginDeps {
+  readonly commandLogins: CommandLogins
   /** Bounds how many accounts back-fill at the same time, in turns by developer and account. */
   readonly backfilling: Loans
   readonly pushes: PushRecords
 }
 
-export interface Runtime {
-  /** Claims the account and logs in. Every earlier owner's writes are refused from here on. */
-  connect(signal: AbortSignal, stage: LoginStage): Promise<void>
-  /** Folder list, INBOX caught up and its first page read: usable from then on. */
-  sync(signal: AbortSignal, progress: () => void): Promise<void>
-  /** Resolves when stopped or when the session has to be renewed; rejects with what ended it. */
-  watch(signal: AbortSignal, alive: () => void, completed: () => void): Promise<'stopped' | 'rotate'>
-  /** Opens the command connection, when it is not open, in the bounded time of a command. */
-  relogin(): Promise<void>
-  /** Of the last claim; null before the first one and while one is under way. */
-  epoch(): number | null
-  /** For commands: what is live now, or null. */
-  live(): Pick<Connection, 'state' | 'link'> | null
-  /** Closes every socket. */
-  close(): Promise<void>
-}
+export type Runtime = ReturnType<typeof createRuntime>
 
 /** The connection and the claim of the newest attempt. */
 interface Holder {
@@ -39,29 +31,36 @@ interface Holder {
   epoch: number | null
 }
 
-export function createRuntime(deps: RuntimeDeps, accountId: string): Runtime {
-  const { sync, backfilling, pushes } = deps
+export function createRuntime(deps: RuntimeDeps, accountId: string) {
+  const { sync } = deps
   const holder: Holder = { open: null, epoch: null }
   return {
-    async connect(signal, stage) {
+    /** Claims the account and logs in. Every earlier owner's writes are refused from here on. */
+    async connect(signal: AbortSignal, stage: LoginStage): Promise<void> {
       await release(holder, holder.open)
       holder.epoch = null
-      const account = await claimAccount(sync, accountId)
+      const account = await sync.store.accounts.claim(accountId)
+      if (account === null) throw new AppError('not_found', 'the account was removed')
       holder.epoch = account.epoch
       const connection = await openConnection(deps, account, signal, stage)
       if (signal.aborted) await closeConnection(connection)
       signal.throwIfAborted()
       holder.open = connection
     },
-    sync: (signal, progress) => owning(holder, signal, (connection) => firstRead(sync, connection, signal, progress)),
-    watch: (signal, alive, completed) =>
-      owning(holder, signal, (connection) =>
-        attend({ sync, backfilling, pushes, alive, completed }, connection, signal),
-      ),
-    relogin: async () => connectionOf(holder).link.run('api', () => Promise.resolve()),
-    epoch: () => holder.epoch,
-    live: () => holder.open,
-    close: () => release(holder, holder.open),
+    /** Folder list, INBOX caught up and its first page read: usable from then on. */
+    sync: (signal: AbortSignal, progress: () => void): Promise<void> =>
+      owning(holder, signal, (connection) => firstRead(sync, connection, signal, progress)),
+    /** Resolves when stopped or when the session has to be renewed; rejects with what ended it. */
+    watch: (signal: AbortSignal, news: WatchNews): Promise<'stopped' | 'rotate'> =>
+      owning(holder, signal, (connection) => watchAccount(deps, connection, news, signal)),
+    /** Opens the command connection, when it is not open, in the bounded time of a command. */
+    relogin: async (): Promise<void> => connectionOf(holder).link.run('api', () => Promise.resolve()),
+    /** Of the last claim; null before the first one and while one is under way. */
+    epoch: (): number | null => holder.epoch,
+    /** For commands: what is live now, or null. */
+    live: (): Connection | null => holder.open,
+    /** Closes every socket. */
+    close: (): Promise<void> => release(holder, holder.open),
   }
 }
 
@@ -93,4 +92,122 @@ async function owning<T>(
   } finally {
     signal.removeEventListener('abort', drop)
   }
+}
+
+/** What one attempt of an account holds: the session that watches INBOX, the command connection, and the state that both share. */
+interface Connection {
+  readonly session: Session
+  readonly state: AccountState
+  readonly link: Link
+  readonly tokenExpiresAt: number | null
+}
+
+/** Logs in to the account, as it was claimed. */
+async function openConnection(
+  deps: RuntimeDeps,
+  account: AccountRecord,
+  signal: AbortSignal,
+  stage: LoginStage,
+): Promise<Connection> {
+  const folders = await deps.sync.store.folders.list(account.id)
+  const { session, expiresAt } = await login(deps, account, 'live', signal, stage)
+  const state = createAccountState(deps.sync, account, folders)
+  return { session, state, link: commandLink(deps, account), tokenExpiresAt: expiresAt }
+}
+
+async function closeConnection(connection: Connection): Promise<void> {
+  await Promise.allSettled([connection.session.close(), connection.link.close()])
+}
+
+/** Opened later, if ever: by then the credential may be another one. */
+function commandLink(deps: RuntimeDeps, account: AccountRecord): Link {
+  const { config, store } = deps.sync
+  const { commandLogins } = deps
+  return createLink({
+    lane: createLane(),
+    open: async (priority, signal) => {
+      commandLogins.enter()
+      const newest = (await store.accounts.get(account.id)) ?? account
+      const { session } = await login(deps, newest, priority, signal).catch(async (error: unknown) => {
+        // Of a link that has been closed: the chart has gone on to something else.
+        throw signal.aborted ? error : await commandLogins.failed(error)
+      })
+      commandLogins.connected()
+      return session
+    },
+    idleCloseMs: config.MAILROOM_COMMAND_IDLE_CLOSE,
+    waitMs: config.MAILROOM_COMMAND_TIMEOUT,
+  })
+}
+
+/** What has to be read before an account is usable: the list of folders, what is new in INBOX, and its first page. */
+async function firstRead(
+  deps: SyncDeps,
+  { session, state }: Connection,
+  signal: AbortSignal,
+  progress: () => void,
+): Promise<void> {
+  const context = { deps, state, session }
+  state.onWrite(progress)
+  await createFolderPoll(context).list()
+  progress()
+  await catchUp(context, 'INBOX')
+  progress()
+  const inbox = state.folderByPath('INBOX')
+  if (inbox !== null && !signal.aborted) await backfillFirst(context, inbox.id)
+}
+
+/** Hosts that drop IDLE early, and how long it lasts there at most. */
+const shortIdleHosts: readonly (readonly [RegExp, number])[] = [
+  [/(^|\.)(yahoo|aol|verizon|aim)\./i, 3 * 60_000],
+  [/(^|\.)(163|126|yeah|rambler|naver)\./i, 55_000],
+]
+
+interface WatchNews {
+  /** The server has answered, or a batch was written. */
+  readonly alive: () => void
+  /** Every folder has been read to its end for the first time. */
+  readonly completed: () => void
+}
+
+/** INBOX is watched, and everything else goes on beside it. */
+async function watchAccount(
+  { sync, backfilling, pushes }: RuntimeDeps,
+  { session, state, link, tokenExpiresAt }: Connection,
+  { alive, completed }: WatchNews,
+  signal: AbortSignal,
+): Promise<'stopped' | 'rotate'> {
+  const stop = new AbortController()
+  const both = AbortSignal.any([signal, stop.signal])
+  state.onWrite(alive)
+  const onComplete = (): Promise<void> => tellCompleted(sync, state.account.id, completed)
+  const background = createBackground({ sync, state, link, backfilling, onComplete })
+  background.moved(unopened(state))
+  const renewMs = idleMs(state.account.server) ?? sync.config.MAILROOM_IDLE_RENEW
+  const options = { renewMs, pushes, tokenExpiresAt, moved: background.moved, alive }
+  try {
+    const side = background.run(both).then(() => 'stopped' as const)
+    return await Promise.race([watchInbox({ deps: sync, state, session }, options, both), side])
+  } finally {
+    stop.abort()
+  }
+}
+
+function idleMs(server: string): number | null {
+  return shortIdleHosts.find(([host]) => host.test(server))?.[1] ?? null
+}
+
+/** Once in the life of an account. */
+async function tellCompleted({ store, listener }: SyncDeps, accountId: string, completed: () => void): Promise<void> {
+  const account = await store.accounts.get(accountId)
+  if (account === null || account.resume.initialSyncAt !== null) return
+  completed()
+  await listener.initialSyncDone(account)
+}
+
+/** Folders that were never opened: the background reads them after the start. */
+function unopened(state: AccountState): string[] {
+  return [...state.folders.values()]
+    .filter((folder) => folder.selectable && folder.cursor === null && folder.path !== 'INBOX')
+    .map((folder) => folder.path)
 }

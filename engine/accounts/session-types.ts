@@ -84,7 +84,7 @@ export interface ListedMailbox {
   readonly byName: boolean
 }
 
-/** null = the server did not say, or said 0 where 0 is not allowed (imap-servers.md rows 6-8). */
+/** null = the server did not say, or said 0 where 0 is not allowed. */
 export interface MailboxStatus {
   readonly messages: number | null
   readonly unseen: number | null
@@ -105,11 +105,8 @@ export interface SelectedMailbox {
 export interface SessionCapabilities {
   readonly idle: boolean
   readonly condstore: boolean
-  readonly qresync: boolean
   readonly listStatus: boolean
-  readonly move: boolean
   readonly uidPlus: boolean
-  readonly notify: boolean
   /** 'gmail' (X-GM-EXT-1), 'objectid' (RFC 8474) or null. */
   readonly identity: 'gmail' | 'objectid' | null
 }
@@ -134,6 +131,13 @@ export interface FromWhole {
   readonly size: number
 }
 
+/** Flags of one message as the server tells them; modseq null = it told none. */
+export interface FlagsOf {
+  readonly uid: number
+  readonly flags: readonly string[]
+  readonly modseq: string | null
+}
+
 /** What a watching session hears of its selected mailbox. */
 export type SessionEvent =
   | { readonly type: 'exists'; readonly count: number }
@@ -150,8 +154,6 @@ export interface Session {
   readonly capabilities: SessionCapabilities
   /** As the server advertises them after the login, for people. */
   capabilityNames(): readonly string[]
-  /** Of the user's own mailboxes: where new ones have to be ('INBOX.' with some servers, mostly ''). */
-  readonly namespace: { readonly prefix: string; readonly delimiter: string }
   /** The selected mailbox as last told, or null. */
   readonly selected: SelectedMailbox | null
   readonly closed: boolean
@@ -172,11 +174,7 @@ export interface Session {
    * UID FETCH (UID FLAGS [MODSEQ]); with `changedSince` only what changed since (CONDSTORE). `onMore` is called when that is more than is
    * held at once: then the answer lacks some, and they have to be asked for by smaller ranges.
    */
-  fetchFlags(
-    range: string,
-    changedSince?: string,
-    onMore?: () => void,
-  ): Promise<{ readonly uid: number; readonly flags: readonly string[]; readonly modseq: string | null }[]>
+  fetchFlags(range: string, changedSince?: string, onMore?: () => void): Promise<FlagsOf[]>
   /** UIDs that exist within the range, by UID SEARCH. */
   searchUids(range: string): Promise<number[]>
   /** UID SEARCH BODY text (UTF-8). */
@@ -196,7 +194,7 @@ export interface Session {
   store(
     uid: number,
     change: { readonly add: readonly string[]; readonly remove: readonly string[] },
-  ): Promise<{ readonly flags: readonly string[]; readonly modseq: string | null } | null>
+  ): Promise<Omit<FlagsOf, 'uid'> | null>
   /** Where the message is now; null when there is no such UID. */
   move(uid: number, toPath: string): Promise<Placed | null>
   copy(uid: number, toPath: string): Promise<Placed | null>

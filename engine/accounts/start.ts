@@ -1,25 +1,26 @@
 /**
  * Every account's actor at the start of the process. An account at whose work the process ended before is started when the others
- * are under way, alone; one at whose work it ended twice is set aside until somebody asks for it.
+ * are under way, alone; one at whose work it ended twice is set aside until a call asks for it.
+ * An account without its user is what a creation leaves that was cut short by the end of its process: it is removed.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Failure } from '../../machines/events.ts'
 import { takeHeld } from '../observe/loop.ts'
 import { pagesOf } from '../store/pages.ts'
 import type { AccountRecord } from '../store/records.ts'
-import { withOwner } from './orphans.ts'
 import type { Pool } from './pool.ts'
 import type { SyncDeps } from './state.ts'
+import type { Store } from '../store/port.ts'
 
 const deathsAtMost = 2
 /** The others may take longer, but not for ever: a host may hold its accounts back. */
 const othersMs = 60_000
-/** Until then it is woken, or somebody asks for it. */
+/** It is woken before, or a call asks for it. */
 const latestMs = 600_000
 const aloneMs = 10_000
 const stepMs = 200
 
-export type StartDeps = Pick<SyncDeps, 'store' | 'config' | 'log' | 'now'>
+type StartDeps = Pick<SyncDeps, 'store' | 'config' | 'log' | 'now'>
 
 /** Page by page, with a breath between two. Those that wait for the others go on by themselves. */
 export async function startAll(deps: StartDeps, pool: Pool, signal: AbortSignal): Promise<void> {
@@ -78,13 +79,13 @@ async function until(done: () => boolean, ms: number, signal: AbortSignal): Prom
 }
 
 function setAside({ now, log }: StartDeps, pool: Pool, account: AccountRecord): void {
-  // Whoever asks for it gives it one more life.
+  // Once it is asked for, it may start once more.
   const resume = { ...account.resume, deaths: deathsAtMost - 1 }
   log.error({ accountId: account.id }, 'set aside: the process ended at its work again')
   pool.start({ ...account, resume }, aside('the service ended twice while it read this mailbox', now()))
 }
 
-/** In words that name the way back. */
+/** The message says what to do about it. */
 export function aside(reason: string, at: number): Failure {
   return {
     class: 'set_aside',
@@ -94,4 +95,29 @@ export function aside(reason: string, at: number): Failure {
     jitter: Math.random(),
     decides: true,
   }
+}
+
+/** An account whose user is still missing after this is left over; a younger one may wait for a user that is being made. */
+const orphanMs = 3_600_000
+const pageSize = 500
+
+/** Without those whose user is not there; what is left over of them is removed. */
+async function withOwner(store: Store, page: readonly AccountRecord[], now: number): Promise<AccountRecord[]> {
+  const users = new Set(await store.users.existing([...new Set(page.map((account) => account.userId))]))
+  for (const { id, userId, createdAt } of page) {
+    if (!users.has(userId) && createdAt < now - orphanMs) await store.accounts.remove(id)
+  }
+  return page.filter((account) => users.has(account.userId))
+}
+
+/** Looks through a page of all accounts. Answers how many it had for removal, and where the next one starts; null = from the start. */
+export async function removeOrphans(
+  store: Store,
+  after: string | null,
+  now: number,
+): Promise<{ readonly orphans: number; readonly next: string | null }> {
+  const page = await store.accounts.page(after, pageSize)
+  const owned = await withOwner(store, page, now)
+  const next = page.length < pageSize ? null : (page.at(-1)?.id ?? null)
+  return { orphans: page.length - owned.length, next }
 }

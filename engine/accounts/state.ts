@@ -10,10 +10,9 @@ import type { Logger } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
 import type { AddedMessage, FlagUpdate, Store, SyncBatch } from '../store/port.ts'
 import type { AccountRecord, ContactDelta, FolderCursor, FolderRecord } from '../store/records.ts'
-import { createAbsent, type Absent } from './absent.ts'
-import type { Lane, Priority } from './lanes.ts'
-import { createOwnCounts, type OwnCounts } from './own-counts.ts'
-import { createOwnWrites, type OwnWrites } from './own-writes.ts'
+import { createAbsent } from './absent.ts'
+import type { Lane, Priority } from './link.ts'
+import { createOwnCounts, createOwnWrites } from './own-writes.ts'
 import type { PlannedChange } from './plan.ts'
 import type { MailboxStatus } from './session-types.ts'
 import type { ChangeListener } from './types.ts'
@@ -42,127 +41,75 @@ export interface BatchParts {
   readonly counts?: SyncBatch['counts']
 }
 
-export interface AccountState {
-  readonly account: AccountRecord
-  readonly own: OwnWrites
-  readonly ownCounts: OwnCounts
-  readonly absent: Absent
-  /** By folder id: the counts that the server told last, as far as they were taken over. */
-  readonly toldCounts: Map<string, MailboxStatus>
-  /** By folder id. */
-  readonly folders: ReadonlyMap<string, FolderRecord>
-  folderByPath(path: string): FolderRecord | null
-  /** After a LIST: replaces the records, keeping cursors that a batch has written meanwhile. */
-  setFolders(folders: readonly FolderRecord[]): void
-  /** After a STATUS: what was stored of one folder. */
-  setCounts(folderId: string, counts: Pick<FolderRecord, 'messages' | 'unseen'>): void
-  /**
-   * Writes one batch. `build` sees the folder's newest cursor and answers null when there is nothing to write. One at a time
-   * per account; what an API call waits for goes before the batches of other accounts. Rejects with `lease_lost` when another owner
-   * has taken the account over.
-   */
-  commit(
-    folderId: string,
-    build: (folder: FolderRecord) => Promise<BatchParts | null> | BatchParts | null,
-    priority?: Priority,
-  ): Promise<void>
-  /** Hears of every batch written: the sign that work goes on. One listener, the newest. */
-  onWrite(listener: () => void): void
-  /** The folder is not as the index has it: whoever watches looks at all folders soon. */
-  askLook(path: string): void
-  /** Hears of that. One listener, the newest. */
-  onLook(listener: (path: string) => void): void
-  /** Runs between two batches. */
-  exclusive<T>(work: () => Promise<T>): Promise<T>
-  /** Put after a change of callback settings or resume record; never older than the claim. */
-  setAccount(account: AccountRecord): void
-}
+/** Builds one batch from the folder with its newest cursor; null = there is nothing to write. */
+type Build = (folder: FolderRecord) => Promise<BatchParts | null> | BatchParts | null
 
-type Build = Parameters<AccountState['commit']>[1]
-
-/** What of the state changes, for the functions below. */
+/** What the functions below share. */
 interface Inner {
   readonly deps: SyncDeps
   readonly folders: Map<string, FolderRecord>
-  readonly stamp: () => number
-  account: AccountRecord
+  readonly account: AccountRecord
+  /** Change times never run backwards within an account, whatever the clock does: deliveries are ordered by them. */
+  stampedAt: number
   written: () => void
-  look: (path: string) => void
 }
 
-export function createAccountState(
-  deps: SyncDeps,
-  claimed: AccountRecord,
-  folders: readonly FolderRecord[],
-): AccountState {
-  const { byId, ...shelf } = createFolderShelf(folders)
-  const inner: Inner = {
-    deps,
-    folders: byId,
-    stamp: createStamp(deps.now),
-    account: claimed,
-    written: () => undefined,
-    look: () => undefined,
-  }
+export type AccountState = ReturnType<typeof createAccountState>
+
+export function createAccountState(deps: SyncDeps, claimed: AccountRecord, first: readonly FolderRecord[]) {
+  const folders = new Map(first.map((folder) => [folder.id, folder]))
+  let ids = new Map(first.map(({ path, id }) => [path, id]))
+  const inner: Inner = { deps, folders, account: claimed, stampedAt: 0, written: () => undefined }
   const exclusive = createQueue()
+  let look: (path: string) => void = () => undefined
   return {
-    get account() {
-      return inner.account
-    },
+    account: claimed,
     own: createOwnWrites(deps.now),
     ownCounts: createOwnCounts(),
     absent: createAbsent(deps.now),
-    toldCounts: new Map(),
-    folders: byId,
-    ...shelf,
-    commit: (folderId, build, priority = 'live') =>
-      exclusive(() => deps.writing.run(priority, () => write(inner, folderId, build))),
-    onWrite: (listener) => void (inner.written = listener),
-    askLook: (path) => inner.look(path),
-    onLook: (listener) => void (inner.look = listener),
-    exclusive,
-    setAccount(newer) {
-      inner.account = { ...newer, epoch: inner.account.epoch }
+    /** By folder id: the counts that the server told last, as far as they were taken over. */
+    toldCounts: new Map<string, MailboxStatus>(),
+    /** By folder id. */
+    folders: folders as ReadonlyMap<string, FolderRecord>,
+    folderByPath: (path: string): FolderRecord | null => folders.get(ids.get(path) ?? '') ?? null,
+    /** After a LIST: replaces the records, keeping cursors that a batch has written meanwhile. */
+    setFolders(listed: readonly FolderRecord[]): void {
+      const known = new Map(folders)
+      folders.clear()
+      for (const folder of listed) {
+        folders.set(folder.id, { ...folder, cursor: known.get(folder.id)?.cursor ?? folder.cursor })
+      }
+      ids = new Map(listed.map(({ path, id }) => [path, id]))
     },
+    /** After a STATUS: what was stored of one folder. */
+    setCounts(folderId: string, counts: Pick<FolderRecord, 'messages' | 'unseen'>): void {
+      const folder = folders.get(folderId)
+      if (folder !== undefined) folders.set(folderId, { ...folder, ...counts })
+    },
+    /**
+     * Writes one batch, one at a time per account; what an API call waits for goes before the batches of other accounts. Rejects with
+     * `lease_lost` when another owner has taken the account over.
+     */
+    commit: (folderId: string, build: Build, priority: Priority = 'live'): Promise<void> =>
+      exclusive(() => deps.writing.run(priority, () => write(inner, folderId, build))),
+    /** The listener is called for every batch written: the sign that work goes on. One listener, the newest. */
+    onWrite: (listener: () => void): void => void (inner.written = listener),
+    /** The folder is not as the index has it: the watching session looks at all folders soon. */
+    askLook: (path: string): void => look(path),
+    /** The listener is called for that. One listener, the newest. */
+    onLook: (listener: (path: string) => void): void => void (look = listener),
+    /** Runs between two batches. */
+    exclusive,
   }
 }
 
 /** One piece of work at a time, in the order of asking; one that fails does not stop the next. */
-function createQueue(): AccountState['exclusive'] {
+function createQueue() {
   let tail: Promise<unknown> = Promise.resolve()
-  return (work) => {
+  return <T>(work: () => Promise<T>): Promise<T> => {
     const run = tail.then(work, work)
     tail = run.catch(() => undefined)
     return run
-  }
-}
-
-/** Change times never run backwards within an account, whatever the clock does: deliveries are ordered by them. */
-function createStamp(now: () => number): () => number {
-  let last = 0
-  return () => (last = Math.max(last, now()))
-}
-
-type Shelf = Pick<AccountState, 'folderByPath' | 'setFolders' | 'setCounts'>
-
-function createFolderShelf(first: readonly FolderRecord[]): Shelf & { readonly byId: Map<string, FolderRecord> } {
-  const byId = new Map(first.map((folder) => [folder.id, folder]))
-  let ids = new Map(first.map(({ path, id }) => [path, id]))
-  return {
-    byId,
-    folderByPath: (path) => byId.get(ids.get(path) ?? '') ?? null,
-    setFolders(listed) {
-      const known = new Map(byId)
-      byId.clear()
-      for (const folder of listed) {
-        byId.set(folder.id, { ...folder, cursor: known.get(folder.id)?.cursor ?? folder.cursor })
-      }
-      ids = new Map(listed.map(({ path, id }) => [path, id]))
-    },
-    setCounts(folderId, counts) {
-      const folder = byId.get(folderId)
-      if (folder !== undefined) byId.set(folderId, { ...folder, ...counts })
-    },
   }
 }
 
@@ -173,7 +120,8 @@ async function write(inner: Inner, folderId: string, build: Build): Promise<void
   const parts = await build(folder)
   if (parts === null) return
   const { account } = inner
-  const batch = await batchOf(inner, folder, parts, inner.stamp())
+  inner.stampedAt = Math.max(inner.stampedAt, deps.now())
+  const batch = await batchOf(inner, folder, parts)
   const applied = await deps.store.sync.apply(batch)
   folders.set(folderId, { ...folder, ...(parts.counts ?? {}), cursor: parts.cursor })
   inner.written()
@@ -183,10 +131,9 @@ async function write(inner: Inner, folderId: string, build: Build): Promise<void
 }
 
 async function batchOf(
-  { deps, account, folders }: Inner,
+  { deps, account, folders, stampedAt: at }: Inner,
   folder: FolderRecord,
   parts: BatchParts,
-  at: number,
 ): Promise<SyncBatch> {
   const changes = (parts.changes ?? []).map(({ change, message }) => ({ change: { ...change, at }, message }))
   return {

@@ -13,7 +13,7 @@ import { readRange, readUids } from './read.ts'
 import { checkReuse, readNoted } from './reuse.ts'
 import type { FetchedMessage, SelectedMailbox, Session } from './session-types.ts'
 import type { AccountState, SyncDeps } from './state.ts'
-import { cursorOf, quarantine, storeRead, type SyncContext } from './write.ts'
+import { batchesOf, cursorOf, moveCursor, quarantine, storeRead, type SyncContext } from './write.ts'
 
 const dayMs = 86_400_000
 const forgetStep = 500
@@ -23,7 +23,7 @@ const retriedMost = 20
 /** Least time between two readings of a folder that changes its UIDVALIDITY too often. */
 const slowedMs = 3_600_000
 
-/** Selects the folder and brings the index up to date with it; back-fill is another matter (backfill.ts). */
+/** Selects the folder and brings the index up to date with it; back-fill is done elsewhere (background.ts). */
 export async function catchUp(context: SyncContext, path: string): Promise<void> {
   const selected = await context.session.select(path, { refresh: true })
   const folder = await openCursor(context, requireFolder(context.state, path), selected)
@@ -64,7 +64,7 @@ async function openCursor(
     ...(known === null ? await firstOpening(context, uidNext) : remap(context, folder, known, uidNext)),
   }
   await state.commit(folder.id, () => ({ cursor: fresh, counts: { messages: selected.exists, unseen: folder.unseen } }))
-  // After the cursor, so that a crash in between tells nobody that the mail of the folder is gone; repeated at every opening.
+  // After the cursor, so that a crash in between does not tell that the mail of the folder is gone; repeated at every opening.
   if (known !== null) await forget(context, folder, fresh.uidValidity)
   return requireFolder(state, folder.path)
 }
@@ -85,7 +85,7 @@ async function firstOpening(
   return { remapSince: account.remapSince - arrivalSlackMs, generation, backfillBelow: Math.max(2, uidNext) }
 }
 
-/** Rows 7 and 8 of imap-servers.md: the server says no UIDNEXT at all. */
+/** The server says no UIDNEXT at all. */
 async function highestUid(session: Session): Promise<number> {
   return Math.max(0, ...(await session.searchUids('*')))
 }
@@ -186,8 +186,7 @@ async function readListed(
   const { uidNext } = cursorOf(state, folderId)
   const listed = await session.searchUids(`${uidNext}:*`)
   const uids = [...new Set([...listed, ...found.keys()])].filter((uid) => uid >= uidNext).sort((a, b) => a - b)
-  for (let start = 0; start < uids.length; start += deps.config.MAILROOM_SYNC_BATCH) {
-    const page = uids.slice(start, start + deps.config.MAILROOM_SYNC_BATCH)
+  for (const page of batchesOf(deps, uids)) {
     const { messages, poison } = await readUids(
       session,
       page.filter((uid) => !found.has(uid)),
@@ -227,10 +226,7 @@ async function passGap({ session, state }: SyncContext, folderId: string): Promi
   const told = session.selected?.uidNext ?? 0
   const { uidNext, exists } = cursorOf(state, folderId)
   if (told <= uidNext || (session.selected?.exists ?? 0) > exists) return
-  await state.commit(folderId, () => {
-    const cursor = cursorOf(state, folderId)
-    return { cursor: { ...cursor, uidNext: Math.max(cursor.uidNext, told) } }
-  })
+  await moveCursor({ state }, folderId, (cursor) => ({ ...cursor, uidNext: Math.max(cursor.uidNext, told) }))
 }
 
 /** Flags that changed since the cursor: by modseq, else by comparing the newest window. */
@@ -252,14 +248,13 @@ export async function syncFlags(
 }
 
 /**
- * HIGHESTMODSEQ 0 meant "unknown" (row 6) and now the server says it; or it runs anew from below, as after the loss of an index:
+ * HIGHESTMODSEQ 0 meant "unknown" and now the server says it; or it runs anew from below, as after the loss of an index:
  * everything is compared once.
  */
 async function learnModseq(context: SyncContext, folderId: string, highestModseq: string): Promise<void> {
-  const { state } = context
   const setModseq = (next: string): Promise<void> =>
-    state.commit(folderId, () => ({ cursor: { ...cursorOf(state, folderId), highestModseq: next } }))
-  if (cursorOf(state, folderId).highestModseq !== '0') await setModseq('0')
+    moveCursor(context, folderId, (cursor) => ({ ...cursor, highestModseq: next }))
+  if (cursorOf(context.state, folderId).highestModseq !== '0') await setModseq('0')
   if (await compareFlags(context, folderId, 'all')) await setModseq(highestModseq)
 }
 
@@ -283,7 +278,7 @@ export async function compareIfDue(
   if (isRetryDue(deps, cursor)) await retryQuarantined(context, folderId, cursor)
   const byModseq = session.capabilities.condstore && cursor.highestModseq !== '0'
   if (!due || (!byModseq && !(await compareFlags(context, folderId, 'all')))) return vanished
-  await state.commit(folderId, () => ({ cursor: { ...cursorOf(state, folderId), comparedAt: deps.now() } }))
+  await moveCursor(context, folderId, (newest) => ({ ...newest, comparedAt: deps.now() }))
   return vanished
 }
 
@@ -294,7 +289,6 @@ export function isRetryDue({ now, config }: SyncDeps, { quarantined, retriedAt =
 
 /** The longest untried ones first: those that fail again go to the end. */
 async function retryQuarantined(context: SyncContext, folderId: string, { quarantined }: FolderCursor): Promise<void> {
-  const { deps, state } = context
   await readMissing(context, folderId, quarantined.slice(0, retriedMost))
-  await state.commit(folderId, () => ({ cursor: { ...cursorOf(state, folderId), retriedAt: deps.now() } }))
+  await moveCursor(context, folderId, (cursor) => ({ ...cursor, retriedAt: context.deps.now() }))
 }

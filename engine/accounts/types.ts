@@ -1,10 +1,11 @@
 /**
- * What the rest of the house asks of the accounts wing. Each command is answered in bounded time
+ * What the rest of the engine and the API ask of email accounts. Each command is answered in bounded time
  * (MAILROOM_COMMAND_TIMEOUT without progress) or rejects with an AppError: `account_disabled` and `account_unavailable`
  * (with the reason and when the next try is), `timeout`, `server_refused` (the server's own NO), `not_found`,
  * `throttled`, `network` … Streams reject or are destroyed with the same errors.
  */
 import type { Readable } from 'node:stream'
+import type { ActorFacts } from '../../machines/view.ts'
 import type { FailureClass } from '../errors.ts'
 import type {
   AccountRecord,
@@ -51,15 +52,8 @@ export interface CheckResult {
 }
 
 /** One live actor as operators see it. */
-export interface ActorView {
+export interface ActorView extends ActorFacts {
   readonly id: string
-  readonly tags: readonly string[]
-  /** 'watching', 'waiting' … for people; programs read tags. */
-  readonly state: string
-  /** What happens next, and when (ms since 1970). */
-  readonly next: { readonly what: string; readonly at: number } | null
-  readonly lastError: { readonly class: string; readonly message: string; readonly at: number } | null
-  readonly attempt: number
   /** The last 100 steps, oldest first, without secrets. */
   readonly steps: readonly { readonly at: number; readonly event: string; readonly state: string }[]
 }
@@ -111,7 +105,7 @@ export interface AccountCommands {
   fetchHeaders(accountId: string, message: MessageRecord): Promise<Buffer>
   /** Asks the server which messages hold the text in their body (case-insensitive). Answers message ids. */
   searchBody(accountId: string, folder: FolderRecord, text: string): Promise<string[]>
-  /** Each write is on the server when it answers, in the index, and told like anybody's change. Answers the flags now. */
+  /** Each write is on the server when it answers, in the index, and told like any other change. Answers the flags now. */
   setFlags(
     accountId: string,
     message: MessageRecord,
@@ -136,7 +130,7 @@ export interface AccountCommands {
   remove(accountId: string, message: MessageRecord, at: Placement): Promise<void>
 }
 
-/** The wing itself: the supervisor pool of account actors. */
+/** The pool of account actors, and the commands to them. */
 export interface Accounts extends AccountCommands {
   /** Starts an actor for every account in the store, paced. Resolves when all are started, not when all are connected. */
   startAll(): Promise<void>
@@ -156,12 +150,12 @@ export interface Accounts extends AccountCommands {
   views(): ActorView[]
   /** How many actors have each tag. */
   countTags(): ReadonlyMap<string, number>
-  /** DISABLED, with `reason` in its message, until the probe or until somebody asks for it. */
+  /** DISABLED, with `reason` in its message, until the probe or until a call asks for it. */
   setAside(accountId: string, reason: string): void
   stopAll(): Promise<void>
 }
 
-/** What the accounts wing needs from the webhooks wing. */
+/** What email accounts need of webhooks. */
 export interface ChangeListener {
   /**
    * Outbox rows for these changes, from the webhooks in force: runs inside every sync batch, and gives way to others. `folderName`: from the
@@ -174,7 +168,7 @@ export interface ChangeListener {
   ): Promise<OutboxDraft[]>
   /** A batch was stored: rows to deliver and changes to stream. Must not throw or wait. */
   stored(accountId: string, outbox: readonly OutboxRecord[], changes: readonly { readonly seq: number }[]): void
-  /** The row to send for a status transition; [] when nobody asked. */
+  /** The row to send for a status transition; [] when no webhook asks for it. */
   planStatus(
     account: AccountRecord,
     transition: { readonly status: 'OK' | 'DISABLED'; readonly message: string | null; readonly version: number },

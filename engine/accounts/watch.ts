@@ -4,16 +4,18 @@
  *
  * A push is answered at once: IDLE is left, what is new is read and stored, IDLE is entered again. Only what arrives while a
  * fetch is under way is merged. Where IDLE pushes nothing (pushes.ts), INBOX is asked every MAILROOM_INBOX_POLL.
+ *
+ * All folders are looked at out of turn where they turn out not to be as the index has them. What is noticed until a look begins makes
+ * one look, and looks keep a distance: a mailbox in motion costs no more than the polls of a quick setting.
  */
 import { toAppError } from '../errors.ts'
 import { createFolderPoll, type FolderPoll } from './folders.ts'
 import { tellGone } from './gone.ts'
-import { createLooks, type Looks } from './looks.ts'
-import { pause } from './pause.ts'
-import type { PushRecords, Pushes } from './pushes.ts'
+import type { Pushes, PushRecords } from './pushes.ts'
 import type { SessionEvent } from './session-types.ts'
 import { catchUp, compareIfDue, readNew, syncFlags } from './sync.ts'
 import type { SyncContext } from './write.ts'
+import { pause } from './pause.ts'
 
 /** What is told this soon after IDLE begins (of a short one: in its first quarter), or this late, may be told because it does. */
 const idleStartMs = 200
@@ -29,7 +31,7 @@ const lookAgainMs = 500
 /** What has left INBOX may have been moved by another client: the other folders are looked at this long after, once for a burst. */
 const lookForMovedMs = 1000
 
-export interface WatchOptions {
+interface WatchOptions {
   /** IDLE cycle of this host. */
   readonly renewMs: number
   readonly pushes: PushRecords
@@ -80,7 +82,7 @@ export async function watchInbox(
   const watch = createWatch(context, options, signal, stop)
   context.session.listen((event) => {
     if (event.type !== 'closed') judge(watch)
-    soil(watch, event)
+    note(watch, event)
     stop()
   })
   context.state.onLook((path) => {
@@ -91,7 +93,7 @@ export async function watchInbox(
   try {
     while (!signal.aborted) {
       if (watch.closed !== null) throw watch.closed
-      if (watch.news || watch.flags) await clean(watch)
+      if (watch.news || watch.flags) await readPushed(watch)
       else if (isTokenEnding(watch)) return 'rotate'
       else if (watch.context.deps.now() >= nextAskAt(watch)) await ask(watch)
       else if (isPollDue(watch)) await poll(watch)
@@ -137,14 +139,14 @@ function judge(watch: Watch): void {
   } else if (at > stay.from + soonMs) pushes.pushed()
 }
 
-function soil(watch: Watch, event: SessionEvent): void {
+function note(watch: Watch, event: SessionEvent): void {
   if (event.type === 'closed') watch.closed = toAppError(event.error ?? new Error('connection closed'))
   else if (event.type === 'flags') watch.flags = true
   else watch.news = true
 }
 
 /** Reads what the pushes announced; what comes meanwhile is for the next round. */
-async function clean(watch: Watch): Promise<void> {
+async function readPushed(watch: Watch): Promise<void> {
   const { context } = watch
   const inbox = context.state.folderByPath('INBOX')
   if (inbox === null) throw toAppError(new Error('INBOX is gone'))
@@ -238,4 +240,46 @@ async function idle(watch: Watch): Promise<void> {
     watch.stay = null
   }
   if (now() >= watch.lookAgainAt) watch.lookAgainAt = Number.POSITIVE_INFINITY
+}
+
+const distanceMs = 5000
+/** The same where an API call waits for a folder. */
+const namedDistanceMs = 2000
+/** A slow server is looked at more seldom: a look takes at most a tenth of the time. */
+const share = 10
+
+type Looks = ReturnType<typeof createLooks>
+
+export function createLooks(now: () => number) {
+  let paths = new Set<string>()
+  let wantedAt = Number.POSITIVE_INFINITY
+  let begunAt = 0
+  let endedAt = 0
+  const dueAt = (): number => {
+    const distance = paths.size > 0 ? namedDistanceMs : distanceMs
+    return Math.max(wantedAt, endedAt + Math.max(distance, (endedAt - begunAt) * share))
+  }
+  return {
+    /** When the next look is due, in ms since 1970; Infinity = none is wanted. */
+    get at(): number {
+      return dueAt()
+    },
+    /** A look at the folders is wanted, `afterMs` from now at the earliest. `path`: an API call waits for this folder. */
+    want(afterMs: number, path?: string): void {
+      if (path !== undefined) paths.add(path)
+      wantedAt = Math.min(wantedAt, now() + afterMs)
+    },
+    /** Begins the look that is due, and answers the paths that were named; null = none is due. */
+    begin(): ReadonlySet<string> | null {
+      if (now() < dueAt()) return null
+      begunAt = now()
+      wantedAt = Number.POSITIVE_INFINITY
+      const taken = paths
+      paths = new Set()
+      return taken
+    },
+    end(): void {
+      endedAt = now()
+    },
+  }
 }

@@ -1,14 +1,27 @@
-/** Writing what was read: one batch of one folder, planned against the newest cursor and stored in one step. */
+/**
+ * Writing what was read: one batch of one folder, planned against the newest cursor and stored in one step.
+ * With it goes what it adds to the user's contacts: who wrote, whose mail was replied to, and whom else the mail names. Replies and the
+ * mail they answer may be read in either order (back-fill goes backwards), so both directions are looked up.
+ */
 import { AppError } from '../errors.ts'
 import { createGiveWay } from '../give-way.ts'
-import type { FolderCursor, FolderRecord, MessageRecord } from '../store/records.ts'
-import { correspondentsOf, ownerOf } from './correspondents.ts'
+import type { AccountRecord, ContactDelta, FolderCursor, FolderRecord, MessageRecord } from '../store/records.ts'
 import { isAwaited } from './generations.ts'
-import { unseenArrived } from './counts.ts'
+import { unseenArrived } from './compare.ts'
 import { isSameMail } from './identity.ts'
 import { planAdded, readMessage, type ReadMessage, type Source } from './plan.ts'
 import type { FetchedMessage, Session } from './session-types.ts'
 import type { AccountState, SyncDeps } from './state.ts'
+import {
+  type CountedMessage,
+  countsAsReceived,
+  isSentByUser,
+  otherContacts,
+  type Owner,
+  receivedContact,
+  repliedContact,
+} from '../messages/contacts.ts'
+import type { Store } from '../store/port.ts'
 
 export interface SyncContext {
   readonly deps: SyncDeps
@@ -20,6 +33,21 @@ export function cursorOf(state: AccountState, folderId: string): FolderCursor {
   const cursor = state.folders.get(folderId)?.cursor
   if (cursor === undefined || cursor === null) throw new AppError('internal', `folder ${folderId} has no cursor`)
   return cursor
+}
+
+/** Writes the cursor alone, as `move` leaves the newest one. */
+export function moveCursor(
+  { state }: Pick<SyncContext, 'state'>,
+  folderId: string,
+  move: (cursor: FolderCursor) => FolderCursor,
+): Promise<void> {
+  return state.commit(folderId, () => ({ cursor: move(cursorOf(state, folderId)) }))
+}
+
+/** A batch of MAILROOM_SYNC_BATCH after the other. */
+export function* batchesOf<T>({ config }: SyncDeps, all: readonly T[]): Generator<readonly T[], void, undefined> {
+  for (let start = 0; start < all.length; start += config.MAILROOM_SYNC_BATCH)
+    yield all.slice(start, start + config.MAILROOM_SYNC_BATCH)
 }
 
 const quarantineMax = 1000
@@ -58,7 +86,7 @@ function knownAs(read: ReadMessage, folderId: string, row: MessageRecord | undef
 }
 
 /** What one reading brought, and how it moves the cursor. */
-export interface Reading {
+interface Reading {
   readonly messages: readonly FetchedMessage[]
   readonly source: Source
   /** 'above': at or above the cursor's UIDNEXT; 'awaited': see isAwaited; the others were stored meanwhile by another session. */
@@ -107,4 +135,96 @@ export async function rowsById(context: SyncContext, ids: readonly string[]): Pr
   if (ids.length === 0) return new Map()
   const rows = await context.deps.store.messages.byIds(context.state.account.id, [...new Set(ids)])
   return new Map(rows.map((row) => [row.id, row]))
+}
+
+/** Messages of one thread that are looked through for a reply. */
+const threadMax = 50
+/** Threads looked up together: on a store across the network the round trips are what costs. */
+const threadsAtOnce = 20
+
+interface Context {
+  readonly deps: SyncDeps
+  readonly state: AccountState
+}
+
+/** Deltas of newly read messages; the store applies each key once, so overlaps do no harm. */
+async function correspondentsOf(
+  context: Context,
+  owner: Owner,
+  folder: FolderRecord,
+  read: readonly ReadMessage[],
+): Promise<ContactDelta[]> {
+  const role = folder.specialUse
+  const deltas: ContactDelta[] = []
+  const heard: ReadMessage[] = []
+  for (const message of read) {
+    deltas.push(...otherContacts(owner, role, message))
+    if (isSentByUser(owner, role, message)) deltas.push(...(await answered(context, owner, message, read)))
+    else if (countsAsReceived(role)) {
+      const received = receivedContact(owner, role, message)
+      deltas.push(...received)
+      if (received.length > 0 && message.facts.emailMessageId !== null) heard.push(message)
+    }
+  }
+  const threads = await threadsOf(context, heard)
+  for (const message of heard) {
+    if (wasReplied(owner, message, threads.get(message.facts.threadId) ?? []))
+      deltas.push(...repliedContact(owner, message))
+  }
+  return deltas
+}
+
+/** As the user is now: addresses come and go with the email accounts. */
+export async function ownerOf({ users }: Pick<Store, 'users'>, account: AccountRecord): Promise<Owner> {
+  const { developerId, userId, email } = account
+  const user = await users.get(developerId, userId)
+  return { userId, ownAddresses: [...(user?.emailAddresses ?? []), email] }
+}
+
+/** The mail that this one replies to, in this batch or in the index. */
+async function answered(
+  { deps, state }: Context,
+  owner: Owner,
+  reply: ReadMessage,
+  read: readonly ReadMessage[],
+): Promise<ContactDelta[]> {
+  const wanted = reply.facts.inReplyTo
+  if (wanted === null) return []
+  const here = read.find((other) => other.facts.emailMessageId === wanted)
+  const row = here ?? (await deps.store.messages.find(state.account.id, wanted))
+  if (row === null) return []
+  const counted: CountedMessage = 'facts' in row ? row : { id: row.id, facts: row }
+  return repliedContact(owner, counted)
+}
+
+/** What the index has of the threads of these messages, the newest of each. */
+async function threadsOf(context: Context, messages: readonly ReadMessage[]): Promise<Map<string, MessageRecord[]>> {
+  const { store } = context.deps
+  const { id } = context.state.account
+  const wanted = [...new Set(messages.map(({ facts }) => facts.threadId))]
+  const found: MessageRecord[] = []
+  for (let start = 0; start < wanted.length; start += threadsAtOnce) {
+    const threadIds = wanted.slice(start, start + threadsAtOnce)
+    const limit = threadMax * 2
+    const rows = await store.messages.list(id, { threadIds }, { limit, offset: 0 })
+    if (rows.length < limit) {
+      found.push(...rows)
+      continue
+    }
+    // a long thread may hide the others: one by one then
+    for (const threadId of threadIds)
+      found.push(...(await store.messages.list(id, { threadId }, { limit: threadMax, offset: 0 })))
+  }
+  return Map.groupBy(found, ({ threadId }) => threadId)
+}
+
+/** Whether a reply of the user's is in the index already. */
+function wasReplied(owner: Owner, message: ReadMessage, thread: readonly MessageRecord[]): boolean {
+  const { emailMessageId } = message.facts
+  return thread.some(
+    (row) =>
+      row.inReplyTo === emailMessageId &&
+      row.id !== message.id &&
+      isSentByUser(owner, null, { id: row.id, facts: row }),
+  )
 }

@@ -2,6 +2,7 @@
  * The last steps of an actor, for the operators' console: what came in, and where it led. A step holds the event's name, a
  * failure's class and the state's name; never a message, an address or any other content, so there is no secret to leak.
  */
+import type { ActorFacts } from '../../machines/view.ts'
 import type { ActorView } from '../accounts/types.ts'
 
 export const stepLimit = 100
@@ -27,9 +28,6 @@ export interface StepRing {
   /** Oldest first. */
   list(): ActorView['steps']
 }
-
-/** What describes a snapshot: a view without its id and steps. */
-export type ActorFacts = Omit<ActorView, 'id' | 'steps'>
 
 export function createStepRing(limit = stepLimit): StepRing {
   const steps: Step[] = []

@@ -3,16 +3,9 @@
  * and one that dies takes no other with it. A death is a bug: it is logged, counted, and the actor is started again from its record,
  * alone, after a back-off that doubles while it keeps dying.
  */
+import type { ActorFacts } from '../../machines/view.ts'
 import type { ActorView } from '../accounts/types.ts'
-import {
-  createStepRing,
-  eventName,
-  rootStep,
-  toView,
-  type ActorFacts,
-  type InspectedEvent,
-  type StepRing,
-} from './inspect.ts'
+import { createStepRing, eventName, rootStep, toView, type InspectedEvent, type StepRing } from './inspect.ts'
 import type { Logger } from './log.ts'
 import type { Metrics } from './metrics.ts'
 
@@ -71,6 +64,8 @@ export interface ActorRegistry<TInput, TEvent, TSnapshot> {
   send(id: string, event: TEvent): boolean
   /** null when there is none, or it is dead and waits for its restart. */
   snapshot(id: string): TSnapshot | null
+  /** The actor itself, to wait for its steps; null as above. */
+  actor(id: string): PoolActor<TEvent, TSnapshot> | null
   /** Live or waiting for a restart. */
   has(id: string): boolean
   readonly size: number
@@ -116,6 +111,7 @@ export function createRegistry<TInput, TEvent, TSnapshot>(
       return actor !== null && actor !== undefined
     },
     snapshot: (id) => entries.get(id)?.actor?.getSnapshot() ?? null,
+    actor: (id) => entries.get(id)?.actor ?? null,
     has: (id) => entries.has(id),
     get size() {
       return entries.size

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { suite, test } from 'node:test'
 import { AppError, isAppError } from '../../engine/errors.ts'
-import { createLane, type Priority } from '../../engine/accounts/lanes.ts'
+import { createLane, type Priority } from '../../engine/accounts/link.ts'
 
 /** A task that ends when told. */
 function gate() {
@@ -20,33 +20,9 @@ suite('a lane', () => {
     const task = (priority: Priority, name: string) => lane.run(priority, () => Promise.resolve(void order.push(name)))
     const tasks = [task('backfill', 'b1'), task('live', 'l1'), task('api', 'a1'), task('live', 'l2'), task('api', 'a2')]
     assert.equal(lane.pending, 6)
-    assert.equal(lane.wanted('api'), true)
     first.open()
     await Promise.all([blocking, ...tasks])
     assert.deepEqual(order, ['a1', 'a2', 'l1', 'l2', 'b1'])
-    assert.equal(lane.pending, 0)
-    assert.equal(lane.wanted('backfill'), false)
-  })
-
-  test('says whether a task of some priority or a higher one waits, and how many there are', async () => {
-    const lane = createLane()
-    const first = gate()
-    const tasks = [lane.run('api', () => first.promise)]
-    assert.deepEqual([lane.pending, lane.wanted('backfill')], [1, false], 'under way is not waiting')
-    const kinds = ['backfill', 'live', 'stream', 'api'] as const
-    const wanted = kinds.map((kind, index) => {
-      tasks.push(lane.run(kind, () => Promise.resolve(undefined)))
-      assert.equal(lane.pending, index + 2)
-      return kinds.map((least) => lane.wanted(least))
-    })
-    assert.deepEqual(wanted, [
-      [true, false, false, false],
-      [true, true, true, false],
-      [true, true, true, false],
-      [true, true, true, true],
-    ])
-    first.open()
-    await Promise.all(tasks)
     assert.equal(lane.pending, 0)
   })
 
@@ -100,20 +76,5 @@ suite('a lane', () => {
       lane.run('api', () => Promise.resolve(), stop.signal),
       (error) => isAppError(error, 'timeout'),
     )
-  })
-
-  test('its end rejects those who wait and those who come; work under way goes on', async () => {
-    const lane = createLane()
-    const first = gate()
-    const running = lane.run('live', () => first.promise.then(() => 'done'))
-    const waiting = lane.run('api', () => Promise.resolve())
-    lane.end(new AppError('shutting_down', 'over'))
-    await assert.rejects(waiting, (error) => isAppError(error, 'shutting_down'))
-    await assert.rejects(
-      lane.run('api', () => Promise.resolve()),
-      (error) => isAppError(error, 'shutting_down'),
-    )
-    first.open()
-    assert.equal(await running, 'done')
   })
 })

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { serverFailure } from '../../engine/accounts/failures.ts'
-import { assignSpecialUse } from '../../engine/accounts/session/special-use.ts'
+import { assignSpecialUse } from '../../engine/accounts/session/names.ts'
 import { readXml } from '../../engine/discovery/xml.ts'
 import { decodeText, isKnownCharset } from '../../engine/messages/charsets.ts'
 import { parseDate } from '../../engine/messages/dates.ts'

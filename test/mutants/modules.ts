@@ -38,7 +38,7 @@ export const modules = {
     ],
   },
   lanes: {
-    mutate: ['engine/webhooks/lanes.ts', 'engine/webhooks/turns.ts', 'engine/accounts/lanes.ts'],
+    mutate: ['engine/webhooks/lanes.ts', 'engine/webhooks/turns.ts', 'engine/accounts/link.ts'],
     tests: [
       'test/engine/webhooks/turns.test.ts',
       'test/engine/webhooks/lanes-examples.test.ts',

@@ -1,14 +1,61 @@
 /**
- * The folder of one message, selected: as new as the index, and worked in only while it is the one that the place was read from.
- * A record that was read before a command's turn came may be old by then: it is read again.
+ * What the commands share: work over the command connection, and work in the folder of one message. That folder is as new as the index
+ * knows it, and the work is done only while it is the folder that the place was read from. A record that was read before a command's
+ * turn came may be old by then: it is read again.
  */
 import { AppError, isAppError, notFound } from '../../errors.ts'
 import type { Store } from '../../store/port.ts'
 import type { FolderRecord, MessageRecord, Placement } from '../../store/records.ts'
-import { isBeingRead } from '../being-read.ts'
-import { saysGone, tellsLost } from '../lost.ts'
+import { saysGone, tellsLost } from '../absent.ts'
+import { notBegun, type Link } from '../link.ts'
 import type { SelectedMailbox, Session } from '../session-types.ts'
-import type { AccountState } from '../state.ts'
+import type { AccountState, SyncDeps } from '../state.ts'
+import { catchUp } from '../sync.ts'
+import type { SyncContext } from '../write.ts'
+
+/** A live account: its state and command connection. */
+export interface LiveAccount {
+  readonly state: AccountState
+  readonly link: Link
+}
+
+export interface CommandDeps {
+  readonly sync: SyncDeps
+  /** Rejects with `account_disabled` or `account_unavailable`, the reason and when the next try is. */
+  readonly live: (accountId: string) => Promise<LiveAccount>
+}
+
+/** Works over the command connection, before all other work of the account. */
+export async function onLink<T>(
+  { live, sync }: CommandDeps,
+  accountId: string,
+  work: (context: SyncContext) => Promise<T>,
+): Promise<T> {
+  const { link, state } = await live(accountId)
+  return link.run('api', (session) => work({ deps: sync, state, session }))
+}
+
+/** A command whose link was renewed before the command began is given once more, to the new link. */
+export function onceMore<A extends unknown[], T>(command: (...args: A) => Promise<T>): (...args: A) => Promise<T> {
+  return (...args) =>
+    command(...args).catch((error: unknown) => {
+      if (!notBegun(error)) throw error
+      return command(...args)
+    })
+}
+
+/** What arrives in a folder that was never opened would be taken for its history. */
+export async function openFirst(context: SyncContext, { id, path }: FolderRecord): Promise<void> {
+  if (context.state.folders.get(id)?.cursor === null) await openFolder(context, path)
+}
+
+/** What is new in the folder can be listed at once. One that holds no mail (\\Noselect), or is refused, is not opened. */
+export async function openFolder(context: SyncContext, path: string): Promise<void> {
+  if (context.state.folderByPath(path)?.selectable !== true) return
+  await catchUp(context, path).catch((error: unknown) => {
+    if (!isAppError(error, 'server_refused')) throw error
+  })
+}
 
 /** The highest UID that a connection was shown to know of the folder it is in. */
 const shown = new WeakMap<Session, { readonly place: string; readonly uid: number }>()
@@ -75,15 +122,12 @@ export function unlessRefused<T>(answer: Promise<T>): Promise<T | null> {
 }
 
 /** What a command needs of the account. */
-export interface Here {
-  readonly state: AccountState
-  readonly session: Session
-}
+export type Here = Pick<SyncContext, 'state' | 'session'>
 
-type Spot = Pick<Placement, 'path' | 'uidValidity' | 'uid'>
+type Place = Pick<Placement, 'path' | 'uidValidity' | 'uid'>
 
 /** Has the folders looked at; until then it is not known where the mail of this one is. */
-function lost({ state }: Here, { path }: Spot, cause?: unknown): AppError {
+function lost({ state }: Here, { path }: Place, cause?: unknown): AppError {
   state.askLook(path)
   return readAnew(path, cause)
 }
@@ -92,7 +136,7 @@ function lost({ state }: Here, { path }: Spot, cause?: unknown): AppError {
  * Selects the folder; `refresh` also where it is open already. Rejects with `readAnew` when it is not the one that the place was
  * read from: it is gone, or numbered anew, and the UID may be another message's.
  */
-async function selectPlace(here: Here, at: Spot, refresh = false): Promise<void> {
+async function selectPlace(here: Here, at: Place, refresh = false): Promise<void> {
   const { session } = here
   const opened = refresh ? session.select(at.path, { refresh }) : selectKnowing(session, at.path, at.uid)
   const { uidValidity } = await opened.catch((error: unknown) => {
@@ -106,7 +150,7 @@ async function selectPlace(here: Here, at: Spot, refresh = false): Promise<void>
  * Works in the folder of a place. null from `work` = the message is not there, which is asked of the folder as it is now: a
  * connection may have the former one open.
  */
-export async function inPlace<T>(here: Here, at: Spot, work: () => Promise<T | null>): Promise<T | null> {
+export async function inPlace<T>(here: Here, at: Place, work: () => Promise<T | null>): Promise<T | null> {
   await selectPlace(here, at)
   const done = await work().catch((error: unknown) => explain(here, at, error))
   if (done !== null) return done
@@ -115,11 +159,17 @@ export async function inPlace<T>(here: Here, at: Spot, work: () => Promise<T | n
   return null
 }
 
-async function explain(here: Here, at: Spot, error: unknown): Promise<never> {
+async function explain(here: Here, at: Place, error: unknown): Promise<never> {
   if (!tellsLost(error)) throw error
   if (here.session.closed) throw lost(here, at, error)
   await selectPlace(here, at, true).catch((now: unknown) => {
     throw here.session.closed ? lost(here, at, error) : now
   })
   throw error
+}
+
+/** Whether there may be mail in a folder that the index does not have yet. `holds` = messages that lie in it. A folder that the server refuses for now is not read. */
+export function isBeingRead({ selectable, parkedUntil, cursor }: FolderRecord, holds: number): boolean {
+  if (!selectable || (parkedUntil ?? 0) > Date.now()) return false
+  return cursor === null || (cursor.backfillBelow > 1 && holds > 0)
 }

@@ -1,23 +1,33 @@
-/** Reading what only the server has: parts, headers, whole messages, and its own search in bodies. */
-import type { Readable } from 'node:stream'
-import type { AppError } from '../../errors.ts'
+/**
+ * Reading what only the server has: parts, headers, whole messages, and its own search in bodies.
+ * A stream comes chunk by chunk: each chunk is a turn of its own, so that no other work waits for the reader. The next one is asked for
+ * when this one has been taken, and is on its way while the reader reads.
+ */
+import { Readable } from 'node:stream'
+import { AppError } from '../../errors.ts'
 import { createTransferStream } from '../../messages/transfer-encoding.ts'
 import type { Store } from '../../store/port.ts'
 import type { MessageRecord, Placement } from '../../store/records.ts'
 import type { Chunk, Session } from '../session-types.ts'
 import type { AccountCommands } from '../types.ts'
-import type { CommandDeps } from './deps.ts'
-import { onceMore } from './once-more.ts'
-import { type Here, inPlace, isReadAnew, notThere, unlessRefused } from './placed.ts'
+import {
+  inPlace,
+  isReadAnew,
+  notThere,
+  onceMore,
+  onLink,
+  unlessRefused,
+  type CommandDeps,
+  type Here,
+} from './placed.ts'
 import { areWhole, mendChunk, mendParts } from './shortfall.ts'
-import { chunkBytes, streamChunks } from './streaming.ts'
 
 type ReadCommands = 'fetchParts' | 'fetchMany' | 'fetchHeaders' | 'streamPart' | 'streamRaw' | 'searchBody'
 
 const headerMaxBytes = 4 * 1_048_576
 
 export function readCommands(deps: CommandDeps): Pick<AccountCommands, ReadCommands> {
-  const { live, sync } = deps
+  const { sync } = deps
   return {
     fetchParts: (accountId, message, sections, maxBytes) =>
       readAlone(deps, accountId, message, async (session, uid) => {
@@ -38,12 +48,11 @@ export function readCommands(deps: CommandDeps): Pick<AccountCommands, ReadComma
       return (await streamSection(deps, accountId, message, '')).stream
     },
     async searchBody(accountId, folder, text) {
-      const { link, state } = await live(accountId)
       const validity = folder.cursor?.uidValidity
       if (validity === undefined) return []
       const all = { path: folder.path, uidValidity: validity, uid: Infinity }
-      const found = link.run('api', (session) => inPlace({ state, session }, all, () => session.searchBody(text)))
-      const uids = (await found) ?? []
+      const search = (here: Here): Promise<number[] | null> => inPlace(here, all, () => here.session.searchBody(text))
+      const uids = (await onLink(deps, accountId, search)) ?? []
       if (uids.length === 0) return []
       const wanted = new Set(uids)
       const known = await sync.store.messages.knownUids(folder.id, validity, Math.min(...uids), Math.max(...uids))
@@ -52,14 +61,15 @@ export function readCommands(deps: CommandDeps): Pick<AccountCommands, ReadComma
   }
 }
 
-async function readAlone<T>(
-  { live, sync }: CommandDeps,
+function readAlone<T>(
+  deps: CommandDeps,
   accountId: string,
   message: MessageRecord,
   work: (session: Session, uid: number) => Promise<T | null>,
 ): Promise<T> {
-  const { link, state } = await live(accountId)
-  return link.run('api', (session) => atPlacement(sync.store, { state, session }, message, (uid) => work(session, uid)))
+  return onLink(deps, accountId, (here) =>
+    atPlacement(deps.sync.store, here, message, (uid) => work(here.session, uid)),
+  )
 }
 
 /** All of these sections, or null when one of them is not there. */
@@ -201,4 +211,53 @@ async function atPlaces<T>(
     }
   }
   return { found: null, anew }
+}
+
+/** One turn: short for those who wait, long enough that a fast reader does not notice the round trips. */
+export const chunkBytes = 512 * 1024
+
+/** What a stream holds: a piece that is being taken, and the next one. */
+export const streamBytes = 2 * chunkBytes
+
+/** Bytes from here on. */
+type ReadChunk = (from: number) => Promise<Chunk>
+
+/** Rejects when there is no first chunk. A reader that takes nothing for `stallMs` is cut off with `timeout`. */
+async function streamChunks(readChunk: ReadChunk, stallMs: number): Promise<Readable> {
+  const first = await readChunk(0)
+  let ahead: Promise<Chunk> | null = Promise.resolve(first)
+  let from = 0
+  let timer: NodeJS.Timeout | undefined
+
+  /** null = that was all. */
+  async function take(): Promise<Buffer | null> {
+    const chunk = await ahead
+    if (chunk === null || stream.destroyed) return null
+    from += chunk.bytes.length
+    ahead = chunk.last ? null : readChunk(from)
+    // Told when it is taken.
+    ahead?.catch(() => undefined)
+    return chunk.bytes.length === 0 ? take() : chunk.bytes
+  }
+
+  const stalled = (): void => void stream.destroy(new AppError('timeout', 'the part was not read in time'))
+  const stream = new Readable({
+    highWaterMark: chunkBytes,
+    read() {
+      clearTimeout(timer)
+      take().then(
+        (bytes) => {
+          if (stream.destroyed) return
+          // Full: from here on it is the reader who is waited for.
+          if (!stream.push(bytes) && bytes !== null) timer = setTimeout(stalled, stallMs)
+        },
+        (error: unknown) => stream.destroy(error as Error),
+      )
+    },
+    destroy(error, done) {
+      clearTimeout(timer)
+      done(error)
+    },
+  })
+  return stream
 }

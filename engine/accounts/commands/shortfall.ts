@@ -9,7 +9,7 @@ import type { PartsRead } from '../types.ts'
 import { unlessRefused } from './placed.ts'
 
 /** A message at its place, and where to tell what was found. */
-export interface Source {
+interface Source {
   readonly session: Session
   readonly uid: number
   readonly message: MessageRecord

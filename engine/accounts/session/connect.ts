@@ -1,10 +1,9 @@
 /** Connects, upgrades, logs in: everything up to a session that takes commands, within its two deadlines. */
 import { AppError, isAppError } from '../../errors.ts'
-import { isPrivateAddress, resolveGuarded, type CheckedAddress } from '../../net/address.ts'
+import { type CheckedAddress, isPrivateAddress, resolveGuarded } from '../../net/address.ts'
 import { connectionFailure, serverFailure } from '../failures.ts'
 import type { SessionOptions } from '../session-types.ts'
-import { createWire, type OnForeign, type OnUnparsed, type Wire } from './client.ts'
-import { secretMask } from './mask.ts'
+import { atom, createWire, type OnForeign, type OnUnparsed, secretMask, type Wire } from './below.ts'
 
 /** What imapflow hangs on its errors. */
 interface ClientError {
@@ -24,7 +23,7 @@ const noPlaintext = {
   private: 'MAILROOM_PLAINTEXT=private allows a login in clear text at private addresses only',
 } as const
 
-/** No credentials were sent. The setting is named to whoever wonders why another mail program logs in. */
+/** No credentials were sent. The message names the setting: another mail program may log in there. */
 function notEncrypted(plaintext: keyof typeof noPlaintext, cause: unknown): AppError {
   return new AppError('tls', `the mail server does not do STARTTLS, and ${noPlaintext[plaintext]}`, { cause })
 }
@@ -42,7 +41,7 @@ function words(value: unknown): string {
   return typeof value === 'string' ? value : ''
 }
 
-/** What the server said is told to people: without the secret that it may have been so kind to repeat. */
+/** People read what the server said: without the secret, which the server may have repeated. */
 function loginFailure(error: unknown, wire: Wire, options: SessionOptions): AppError {
   if (isAppError(error)) return error
   const mask = secretMask(options.auth, options.username)
@@ -172,11 +171,11 @@ export async function connect(options: SessionOptions, signal: AbortSignal, onUn
   }
 }
 
-/** Must come before SELECT (RFC 7162 §3.1). What the server answers is of no account: iCloud names nothing and enables it. */
+/** Must come before SELECT (RFC 7162 §3.1). The answer does not matter: iCloud names nothing and enables it. */
 async function enable(wire: Wire): Promise<void> {
   if (!wire.capabilities.has('ENABLE') || !wire.capabilities.has('CONDSTORE')) return
   try {
-    const { next } = await wire.exec('ENABLE', [{ type: 'ATOM', value: 'CONDSTORE' }])
+    const { next } = await wire.exec('ENABLE', [atom('CONDSTORE')])
     next()
   } catch (error) {
     const { responseStatus } = error as ClientError

@@ -1,50 +1,67 @@
-/** What one session knows of its server: what it offers, what it refused although it offers it, and the open mailbox. */
-import type { SelectedMailbox, SessionCapabilities } from '../session-types.ts'
+/**
+ * What one session knows of its server: what it offers, what it refused although it offers it, the open mailbox, and what the server
+ * says unasked (EXISTS, EXPUNGE, FETCH FLAGS, VANISHED, BYE), which is accepted at any time, in any state.
+ */
+import type { SelectedMailbox, SessionCapabilities, SessionEvent } from '../session-types.ts'
+import type { Wire } from './below.ts'
+import { readFetch, type FetchItems } from './fetched.ts'
+import { countOf } from './sets.ts'
+import { sequence, statusText, text, type StatusText } from './tokens.ts'
 
 /** Optional parts of commands that a server may answer with BAD although it advertises them. */
-export type Optional = 'modseq' | 'identity' | 'listReturn' | 'esearch'
+type Optional = 'modseq' | 'identity' | 'listReturn' | 'esearch'
 
-export interface Facts {
-  offers(capability: string): boolean
-  refused(kind: Optional): boolean
-  refuse(kind: Optional): void
-  readonly selected: SelectedMailbox | null
-  select(mailbox: SelectedMailbox, noModseq: boolean): void
-  /** MODSEQ may be asked of the open mailbox. */
-  readonly modseqs: boolean
-  deselect(): void
-  /** Answers the open mailbox with it. */
-  learnUidNext(uidNext: number | null): void
-  /** The number of messages, as EXISTS and EXPUNGE tell it. */
-  count(messages: number): void
-}
+export type Facts = ReturnType<typeof createFacts>
 
-export function createFacts(capabilities: ReadonlyMap<string, unknown>): Facts {
+export function createFacts(capabilities: ReadonlyMap<string, unknown>) {
   const refused = new Set<Optional>()
+  const expungeListeners = new Set<() => void>()
+  let listener: ((event: SessionEvent) => void) | null = null
   let selected: SelectedMailbox | null = null
   let withModseqs = false
+
+  function emit(event: SessionEvent): void {
+    if (event.type === 'expunge') for (const told of [...expungeListeners]) told()
+    listener?.(event)
+  }
+
   return {
-    offers: (capability) => capabilities.has(capability),
-    refused: (kind) => refused.has(kind),
-    refuse: (kind) => void refused.add(kind),
-    get selected() {
+    offers: (capability: string): boolean => capabilities.has(capability),
+    refused: (kind: Optional): boolean => refused.has(kind),
+    refuse: (kind: Optional): void => void refused.add(kind),
+    get selected(): SelectedMailbox | null {
       return selected
     },
-    select(mailbox, noModseq) {
+    select(mailbox: SelectedMailbox, noModseq: boolean): void {
       selected = mailbox
       withModseqs = !noModseq
     },
-    get modseqs() {
+    /** MODSEQ may be asked of the open mailbox. */
+    get modseqs(): boolean {
       return withModseqs && capabilities.has('CONDSTORE') && !refused.has('modseq')
     },
-    deselect() {
+    deselect(): void {
       selected = null
     },
-    learnUidNext(uidNext) {
+    learnUidNext(uidNext: number | null): void {
       if (selected) selected = { ...selected, uidNext }
     },
-    count(messages) {
+    /** The number of messages, as EXISTS and EXPUNGE tell it. */
+    count(messages: number): void {
       if (selected) selected = { ...selected, exists: messages }
+    },
+    listen(next: (event: SessionEvent) => void): void {
+      listener = next
+    },
+    emit,
+    /** A FETCH that no command asked for. */
+    flagsTold({ uid, flags, modseq }: FetchItems): void {
+      if (flags !== null && selected) emit({ type: 'flags', uid, flags, modseq })
+    },
+    /** The listener is called for every message that leaves the open mailbox. Answers how to stop that. */
+    onExpunge(told: () => void): () => void {
+      expungeListeners.add(told)
+      return () => expungeListeners.delete(told)
     },
   }
 }
@@ -54,11 +71,42 @@ export function capabilitiesOf(facts: Facts, idle: boolean): SessionCapabilities
   return {
     idle,
     condstore: facts.offers('CONDSTORE') && !facts.refused('modseq'),
-    qresync: facts.offers('QRESYNC'),
     listStatus: facts.offers('LIST-STATUS') && !facts.refused('listReturn'),
-    move: facts.offers('MOVE'),
     uidPlus: facts.offers('UIDPLUS'),
-    notify: facts.offers('NOTIFY'),
     identity,
   }
+}
+
+/** Of `3:5,9`; 0 when it is no such set. */
+function vanishedCount(set: string): number {
+  return /^\d{1,10}(?::\d{1,10})?(?:,\d{1,10}(?::\d{1,10})?)*$/.test(set) ? countOf(set, null) : 0
+}
+
+/** Takes over imapflow's handlers: after the login only these read what the server says unasked. */
+export function installHandlers(wire: Wire, facts: Facts, onBye: (said: StatusText) => void): void {
+  const handlers = wire.untaggedHandlers
+  handlers['EXISTS'] = (response) => {
+    const count = sequence(response)
+    // Some servers repeat it with every NOOP.
+    if (count === null || !facts.selected || count === facts.selected.exists) return
+    facts.count(count)
+    facts.emit({ type: 'exists', count })
+  }
+  const left = (messages: number): void => {
+    if (!facts.selected) return
+    facts.count(Math.max(0, facts.selected.exists - messages))
+    facts.emit({ type: 'expunge', uid: null })
+  }
+  handlers['EXPUNGE'] = (response) => {
+    if (sequence(response) !== null) left(1)
+  }
+  // However many it names: one fact. No command asks for EARLIER, which QRESYNC would tell.
+  handlers['VANISHED'] = ({ attributes = [] }) => {
+    const gone = vanishedCount(text(attributes[0]) ?? '')
+    if (gone > 0) left(gone)
+  }
+  handlers['FETCH'] = (response) => facts.flagsTold(readFetch(response))
+  // imapflow would add each to a list that nothing reads.
+  handlers['CAPABILITY'] = wire.sectionHandlers['CAPABILITY'] = null
+  handlers['BYE'] = (response) => onBye(statusText(response))
 }

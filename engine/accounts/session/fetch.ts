@@ -1,42 +1,13 @@
-/** UID FETCH of what the index needs, and of flags. */
+/** UID FETCH of what the index needs, and of flags; with a bounded queue between the connection's reader and the consumer. */
 import { isAppError } from '../../errors.ts'
-import { indexedHeaders, type FetchedMessage } from '../session-types.ts'
+import { indexedHeaders, type FetchedMessage, type FlagsOf, type Session } from '../session-types.ts'
 import { readBodyStructure } from './body.ts'
-import type { Argument, Untagged } from './client.ts'
-import type { Events } from './events.ts'
+import { atom, uidSet, type Argument, type Untagged } from './below.ts'
 import type { Facts } from './facts.ts'
-import { readFetch, type FetchItems } from './fetched.ts'
-import { fetches, type Allowance } from './frames.ts'
-import type { Line, Send } from './line.ts'
-import { createPipe, type Pipe } from './pipe.ts'
+import { type FetchItems, readFetch } from './fetched.ts'
+import { type Allowance, fetches } from './frames.ts'
+import type { Parts, Send } from './line.ts'
 import { inSet, singleUid, splitSet, toSet } from './sets.ts'
-
-export interface FlagsOf {
-  readonly uid: number
-  readonly flags: readonly string[]
-  readonly modseq: string | null
-}
-
-export interface Fetcher {
-  fetchIndex(range: string, last?: boolean): AsyncIterable<FetchedMessage>
-  fetchFlags(range: string, changedSince?: string, onMore?: () => void): Promise<FlagsOf[]>
-}
-
-export interface FetcherDeps {
-  readonly line: Line
-  readonly facts: Facts
-  readonly events: Events
-  readonly unparsed: Unparsed
-}
-
-/** FETCH responses that could not be read. */
-export interface Unparsed {
-  add(line: string): void
-  /** Their UIDs since the last call; 0 = one that hides its own. */
-  take(): number[]
-}
-
-const atom = (value: string): Argument => ({ type: 'ATOM', value })
 
 const headerItem: Argument = {
   type: 'ATOM',
@@ -107,24 +78,24 @@ interface Job {
   readonly pipe: Pipe<FetchedMessage>
 }
 
-async function ask(deps: FetcherDeps, { send, range, last, seen, pipe }: Job, form: Form): Promise<void> {
-  const { facts, events, unparsed } = deps
+async function ask(deps: Parts, { send, range, last, seen, pipe }: Job, form: Form): Promise<void> {
+  const { facts, unparsed } = deps
   const within = last ? () => true : inSet(range)
   const onFetch: Untagged = async (response) => {
     const items = readFetch(response)
     const message = messageOf(items, range)
-    if (!message) events.flagsTold(items)
+    if (!message) facts.flagsTold(items)
     else if (seen.size < mostAtOnce && within(message.uid) && !seen.has(message.uid)) {
       seen.add(message.uid)
       await pipe.push(message)
     }
   }
-  const args: Argument[] = [{ type: 'SEQUENCE', value: range }, indexItems(facts, form)]
+  const args: Argument[] = [uidSet(range), indexItems(facts, form)]
   await send('UID FETCH', args, { FETCH: onFetch }, { ...headersOnly, leftOut: (head) => unparsed.add(head) })
 }
 
 /** true when it was answered; NO and BAD leave out what was not told: the caller asks for less. */
-async function tried(deps: FetcherDeps, job: Job, form: Form): Promise<true | 'NO' | 'BAD'> {
+async function tried(deps: Parts, job: Job, form: Form): Promise<true | 'NO' | 'BAD'> {
   try {
     await ask(deps, job, form)
     return true
@@ -135,8 +106,8 @@ async function tried(deps: FetcherDeps, job: Job, form: Form): Promise<true | 'N
   }
 }
 
-/** The full form; BAD: the plain form, and that from now on when it was the answer (row 5). */
-async function fetchPiece(deps: FetcherDeps, job: Job): Promise<void> {
+/** The full form; BAD: the plain form, and that from now on when the plain form was answered. */
+async function fetchPiece(deps: Parts, job: Job): Promise<void> {
   const { facts, unparsed } = deps
   unparsed.take()
   const outcome = await tried(deps, job, 'full')
@@ -148,18 +119,14 @@ async function fetchPiece(deps: FetcherDeps, job: Job): Promise<void> {
   unparsed.take()
 }
 
-/** Row 14: an answer that is no IMAP, or too long, mostly for its BODYSTRUCTURE: once more without. */
-async function fetchUnparsed(deps: FetcherDeps, job: Job, uids: readonly number[]): Promise<void> {
+/** An answer that is no IMAP, or too long, mostly for its BODYSTRUCTURE: once more without. */
+async function fetchUnparsed(deps: Parts, job: Job, uids: readonly number[]): Promise<void> {
   if (uids.length === 0) return
   const pieces = uids.includes(0) ? [job.range] : splitSet(toSet(uids))
   for (const range of pieces) await tried(deps, { ...job, range }, 'bodyless')
 }
 
-async function* fetchIndex(
-  deps: FetcherDeps,
-  range: string,
-  last: boolean,
-): AsyncGenerator<FetchedMessage, void, undefined> {
+async function* fetchIndex(deps: Parts, range: string, last: boolean): AsyncGenerator<FetchedMessage, void, undefined> {
   const { line } = deps
   const pieces = splitSet(range)
   const pipe = createPipe<FetchedMessage>()
@@ -190,11 +157,7 @@ interface FlagsQuery {
   readonly onMore: (() => void) | undefined
 }
 
-async function askFlags(
-  send: Send,
-  { facts, events }: FetcherDeps,
-  { range, since, onMore }: FlagsQuery,
-): Promise<FlagsOf[]> {
+async function askFlags(send: Send, { facts }: Parts, { range, since, onMore }: FlagsQuery): Promise<FlagsOf[]> {
   const found = new Map<number, FlagsOf>()
   const within = inSet(range)
   const names = facts.modseqs ? ['UID', 'FLAGS', 'MODSEQ'] : ['UID', 'FLAGS']
@@ -202,17 +165,17 @@ async function askFlags(
   const onFetch: Untagged = (response) => {
     const items = readFetch(response)
     const { uid, flags, modseq } = items
-    if (uid === null || flags === null) events.flagsTold(items)
+    if (uid === null || flags === null) facts.flagsTold(items)
     else if (within(uid) && onMore && found.size >= mostFlags && !found.has(uid)) onMore()
     else if (within(uid)) found.set(uid, { uid, flags, modseq })
   }
-  const args = [{ type: 'SEQUENCE', value: range } as const, names.map(atom), ...modifier]
+  const args = [uidSet(range), names.map(atom), ...modifier]
   const allowance = onMore ? { ...fetches, bytes: mostFlagBytes, beyond: onMore } : fetches
   await send('UID FETCH', args, { FETCH: onFetch }, allowance)
   return [...found.values()]
 }
 
-async function fetchFlags(send: Send, deps: FetcherDeps, query: FlagsQuery): Promise<FlagsOf[]> {
+async function fetchFlags(send: Send, deps: Parts, query: FlagsQuery): Promise<FlagsOf[]> {
   const found = new Map<number, FlagsOf>()
   for (const range of splitSet(query.range)) {
     const told = await askFlags(send, deps, { ...query, range }).catch(async (error: unknown) => {
@@ -225,10 +188,83 @@ async function fetchFlags(send: Send, deps: FetcherDeps, query: FlagsQuery): Pro
   return [...found.values()]
 }
 
-export function createFetcher(deps: FetcherDeps): Fetcher {
+export function createFetcher(deps: Parts): Pick<Session, 'fetchIndex' | 'fetchFlags'> {
   return {
     fetchIndex: (range, last = false) => fetchIndex(deps, range, last),
     fetchFlags: (range, since, onMore) =>
       deps.line.run((send) => fetchFlags(send, deps, { range, since: since ?? null, onMore })),
+  }
+}
+
+/** Enough that a consumer which writes to a store in batches seldom makes the server wait. */
+const capacity = 64
+
+interface PipeState<T> {
+  queue: T[]
+  over: { readonly error?: unknown } | null
+  unbounded: boolean
+  left: boolean
+  wakeProducer: (() => void) | null
+  wakeConsumer: (() => void) | null
+}
+
+function wakeProducer(state: PipeState<unknown>): void {
+  state.wakeProducer?.()
+  state.wakeProducer = null
+}
+
+async function* drain<T>(state: PipeState<T>): AsyncGenerator<T, void, undefined> {
+  try {
+    for (;;) {
+      const value = state.queue.shift()
+      if (value !== undefined) {
+        if (state.queue.length < capacity) wakeProducer(state)
+        yield value
+      } else if (state.over) {
+        if ('error' in state.over) throw state.over.error
+        return
+      } else {
+        await new Promise<void>((resolve) => (state.wakeConsumer = resolve))
+        state.wakeConsumer = null
+      }
+    }
+  } finally {
+    state.left = true
+    state.queue = []
+    wakeProducer(state)
+  }
+}
+
+type Pipe<T> = ReturnType<typeof createPipe<T>>
+
+function createPipe<T>() {
+  const state: PipeState<T> = {
+    queue: [],
+    over: null,
+    unbounded: false,
+    left: false,
+    wakeProducer: null,
+    wakeConsumer: null,
+  }
+  return {
+    /** Resolves when there is room; at once when the consumer has left, or when another command needs the line. */
+    async push(value: T): Promise<void> {
+      if (state.left) return
+      state.queue.push(value)
+      state.wakeConsumer?.()
+      if (state.queue.length < capacity || state.unbounded) return
+      await new Promise<void>((resolve) => (state.wakeProducer = resolve))
+    },
+    end(error?: unknown): void {
+      state.over ??= error === undefined ? {} : { error }
+      wakeProducer(state)
+      state.wakeConsumer?.()
+    },
+    /** No more waiting for the consumer: another command needs the line, and may be the consumer's own. */
+    open(): void {
+      state.unbounded = true
+      wakeProducer(state)
+    },
+    values: (): AsyncGenerator<T, void, undefined> => drain(state),
   }
 }

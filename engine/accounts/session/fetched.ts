@@ -1,23 +1,27 @@
-/** One FETCH response, item by item, in whatever order and company the server sends them. */
-import { canonicalFlags } from './flags.ts'
+/**
+ * One FETCH response, item by item, in whatever order and company the server sends them.
+ *
+ * Flags and keywords are the same in any case (RFC 9051 §2.3.2). Behind this border the system flags have one spelling; keywords
+ * keep the server's, and are compared without regard to case.
+ */
 import { inflateName } from './names.ts'
 import {
   bytes,
   decimal,
+  type ImapResponse,
   list,
   number,
   positive,
   sequence,
   text,
   texts,
-  type ImapResponse,
   type Token,
 } from './tokens.ts'
 
 export interface FetchItems {
   readonly sequence: number | null
   readonly uid: number | null
-  /** In one spelling, see flags.ts. */
+  /** In one spelling, see canonicalFlags. */
   readonly flags: readonly string[] | null
   readonly modseq: string | null
   readonly internalDate: number | null
@@ -34,7 +38,7 @@ const months = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', '
 const dateShape = /^\s*(\d{1,2})-([a-z]{3})-(\d{4})\s+(\d\d):(\d\d):(\d\d)(?:\s+([+-])(\d\d)(\d\d))?\s*$/i
 
 /** '17-Jul-1996 02:44:25 -0700' → ms; null when it is no such thing. */
-export function parseInternalDate(value: string | null): number | null {
+function parseInternalDate(value: string | null): number | null {
   const match = dateShape.exec(value ?? '')
   if (!match) return null
   const [, day, month, year, hours, minutes, seconds, sign, zoneHours = '0', zoneMinutes = '0'] = match
@@ -113,4 +117,32 @@ export function readFetch(response: ImapResponse): FetchItems {
     labels: labels === undefined ? null : labelsOf(labels),
     sections,
   }
+}
+
+const systemFlags = ['\\Answered', '\\Flagged', '\\Deleted', '\\Seen', '\\Draft', '\\Recent']
+const spellings = new Map(systemFlags.map((flag) => [flag.toLowerCase(), flag]))
+
+/** As the server has them, each once, system flags in the spelling of the RFC. */
+function canonicalFlags(flags: readonly string[]): string[] {
+  const found = new Map<string, string>()
+  for (const flag of flags) {
+    const key = flag.toLowerCase()
+    if (!found.has(key)) found.set(key, spellings.get(key) ?? flag)
+  }
+  return [...found.values()]
+}
+
+/** null is no flags that could be the same. */
+export function sameFlags(one: readonly string[] | null, other: readonly string[]): boolean {
+  return one !== null && keysOf(one).symmetricDifference(keysOf(other)).size === 0
+}
+
+function keysOf(flags: readonly string[]): Set<string> {
+  return new Set(flags.map((flag) => flag.toLowerCase()))
+}
+
+/** The same flags, keywords spelled as they are known: two connections may be told one keyword in two spellings. */
+export function spelledAs(known: readonly string[], flags: readonly string[]): string[] {
+  const keywords = new Map(known.filter((flag) => !flag.startsWith('\\')).map((flag) => [flag.toLowerCase(), flag]))
+  return flags.map((flag) => keywords.get(flag.toLowerCase()) ?? flag).sort()
 }

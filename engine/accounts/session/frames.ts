@@ -6,7 +6,7 @@
 import { AppError } from '../../errors.ts'
 
 /** Of a response without its BODY[section] literals. */
-export const longestResponse = 65_536
+const longestResponse = 65_536
 /** SEARCH, ESEARCH and VANISHED. */
 export const longestNumbers = 1_048_576
 /** With all that is passed over: the literals of a server that sends a whole message for each piece of it. */
@@ -46,7 +46,7 @@ export const mostMessages = 2_000_000
 export const fetches: Allowance = { fetches: true, responses: mostMessages, bytes: 128 * 1_048_576 }
 
 /** What was cut off a literal: where it began, and how long the whole of it was. */
-export interface Cut {
+interface Cut {
   readonly from: number
   readonly size: number
 }
@@ -105,7 +105,7 @@ interface State {
   leftOut: string | null
 }
 
-export interface Frames {
+interface Frames {
   /** Another command begins. */
   begin(allowance: Allowance): void
   /** The responses that end in this chunk. Throws an AppError when one passes its limit. */
@@ -232,7 +232,7 @@ function kept(state: State, isSection: boolean, isPartial: boolean, size: number
   return { from: 0, to: state.leftOut === null ? size : 0 }
 }
 
-/** The response has ended; null = nobody has to read it. */
+/** The response has ended; null = it is not read. */
 function finish(state: State, trailing: boolean): Frame | null {
   const payload = payloadOf(state.lines)
   const head = state.leftOut ?? headOf(state)
@@ -255,7 +255,7 @@ function count(state: State): void {
   throw tooMany ?? new AppError('protocol', `the mail server sent more than ${responses} responses to one command`)
 }
 
-/** false = nobody has to read it: it was not asked for, or is beyond the bytes of the command. */
+/** false = it is not read: it was not asked for, or is beyond the bytes of the command. */
 function isRead(state: State, head: string): boolean {
   if (isUnasked(state, head)) return false
   const { bytes = mostBytes, beyond } = state.allowance

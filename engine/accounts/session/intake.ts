@@ -1,8 +1,16 @@
-/** What comes in: our framing in the place of imapflow's, and the responses that are nothing but numbers read without its tokenizer. */
-import type { ImapResponse } from 'imapflow'
+/**
+ * What comes in: our framing in the place of imapflow's, and responses that are nothing but numbers, read without its tokenizer.
+ *
+ * What a mail server sends draws from the budget of the process before it is read into memory: an answer under way (its lines, and
+ * the literals that it announces) holds a share until it has been taken apart. A server whose answers find no room is not read
+ * meanwhile.
+ */
 import { createGiveWay } from '../../give-way.ts'
-import type { Untagged } from './client.ts'
-import { createFrames, type Allowance, type Frame } from './frames.ts'
+import type { ImapResponse, Untagged } from './below.ts'
+import { type Allowance, createFrames, type Frame } from './frames.ts'
+import type { Release } from '../../budget.ts'
+import { AppError } from '../../errors.ts'
+import type { SessionOptions } from '../session-types.ts'
 
 /** Of imapflow's stream of responses. */
 export interface Streamer {
@@ -17,7 +25,7 @@ export interface Streamer {
   processInputChunk: (chunk: Buffer) => Promise<void>
 }
 
-export interface Source {
+interface Source {
   readonly streamer: Streamer
   getUntaggedHandler(command: string, attributes: ImapResponse['attributes']): Untagged | undefined
 }
@@ -72,4 +80,94 @@ function plainOf({ payload, literals }: Frame): ImapResponse | null {
 
 function response(command: string, value: string): ImapResponse {
   return { tag: '*', command, attributes: [{ type: 'TEXT', value }] }
+}
+
+/** Of imapflow's parser, which frames answers. */
+export interface CountedStreamer {
+  readonly readBytesCounter: number
+  /** Bytes of the answer under way: its finished lines, and its literals as announced. */
+  readonly responseBytes: number
+  /** Bytes of its unfinished line. */
+  readonly lineBytes: number
+  _transform(chunk: Buffer, encoding: BufferEncoding, next: (error?: Error | null) => void): void
+  push(item: { next: () => void } | null): boolean
+  destroy(error?: Error): unknown
+  once(event: 'close', listener: () => void): unknown
+}
+
+/** Smaller answers are not counted: connections are few enough. */
+const uncounted = 65_536
+/** A literal is held as it came and put together; what grows line by line is asked for in steps. */
+const heldTimes = 2
+const step = 1_048_576
+
+export function countInflow(streamer: CountedStreamer, take: Take): void {
+  const inflow: Inflow = { coming: noShares(), complete: noShares(), drawing: false, stop: new AbortController() }
+  const transform = streamer._transform.bind(streamer)
+  streamer._transform = (chunk, encoding, next) => {
+    const bytes = streamer.responseBytes + streamer.lineBytes + chunk.length
+    const go = (): void => transform(chunk, encoding, next)
+    if (bytes <= uncounted || bytes <= inflow.coming.bytes) go()
+    else draw(inflow, streamer, take, bytes).then(go, (error: unknown) => void streamer.destroy(error as Error))
+  }
+  const push = streamer.push.bind(streamer)
+  streamer.push = (item) => {
+    if (item !== null && inflow.coming.bytes > 0) handOver(inflow, item)
+    return push(item)
+  }
+  streamer.once('close', () => {
+    inflow.stop.abort(new AppError('network', 'the connection is closed'))
+    giveBack(inflow.coming)
+    giveBack(inflow.complete)
+  })
+}
+
+type Take = NonNullable<SessionOptions['take']>
+
+interface Inflow {
+  /** Of the answer that comes in. */
+  coming: Shares
+  /** Of the one that is being taken apart. */
+  complete: Shares
+  drawing: boolean
+  readonly stop: AbortController
+}
+
+/** A share for an answer that has become so large. The server is not to blame for the time that we wait. */
+async function draw(inflow: Inflow, streamer: CountedStreamer, take: Take, bytes: number): Promise<void> {
+  const pace = {
+    moved: () => (inflow.coming.bytes > 0 && !inflow.drawing ? streamer.readBytesCounter : null),
+    end: () => streamer.destroy(new AppError('timeout', 'the mail server was too slow while others waited for memory')),
+  }
+  const more = Math.ceil((bytes - inflow.coming.bytes) / step) * step
+  inflow.drawing = true
+  const release = await take(more * heldTimes, { signal: inflow.stop.signal, pace })
+  inflow.drawing = false
+  if (release === null)
+    throw new AppError('timeout', 'too much is read from mail servers at once (MAILROOM_BUFFER_MAX)')
+  if (inflow.stop.signal.aborted) release()
+  inflow.coming = { bytes: inflow.coming.bytes + more, releases: [...inflow.coming.releases, release] }
+}
+
+/** Held until the answer has been taken apart. */
+function handOver(inflow: Inflow, item: { next: () => void }): void {
+  const { next } = item
+  const mine = inflow.coming
+  inflow.complete = mine
+  inflow.coming = noShares()
+  item.next = () => {
+    giveBack(mine)
+    next()
+  }
+}
+
+interface Shares {
+  readonly bytes: number
+  readonly releases: readonly Release[]
+}
+
+const noShares = (): Shares => ({ bytes: 0, releases: [] })
+
+function giveBack({ releases }: Shares): void {
+  for (const release of releases) release()
 }

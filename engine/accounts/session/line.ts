@@ -1,12 +1,39 @@
 /**
- * The line: one command at a time, in the order asked, each with a deadline on progress. IDLE sits on the line too, and leaves
- * it as soon as anybody else wants it.
+ * The line: one command at a time, in the order asked, each with a deadline on progress. IDLE (RFC 2177) sits on the line too: it enters
+ * at once, and leaves as soon as another command wants the line.
  */
 import { AppError, isAppError } from '../../errors.ts'
 import { connectionFailure, serverFailure } from '../failures.ts'
-import type { Argument, Untagged, Wire } from './client.ts'
+import type { Argument, Untagged, Wire } from './below.ts'
+import type { Facts } from './facts.ts'
 import type { Allowance } from './frames.ts'
+import type { Names } from './names.ts'
 import { statusText, type ImapResponse, type StatusText } from './tokens.ts'
+import { pause } from '../pause.ts'
+
+/** Whether the session lives; it ends once. */
+export interface Life {
+  /** Why it has ended; null while it goes on. */
+  readonly ended: () => AppError | null
+  readonly closed: AbortSignal
+  /** Ends the session with an error, or on purpose with null. */
+  readonly end: (error: AppError | null) => void
+}
+
+/** FETCH responses that could not be read. */
+export interface Unparsed {
+  add(line: string): void
+  /** Their UIDs since the last call; 0 = one that hides its own. */
+  take(): number[]
+}
+
+/** What the commands of one session share. */
+export interface Parts {
+  readonly line: Line
+  readonly facts: Facts
+  readonly names: Names
+  readonly unparsed: Unparsed
+}
 
 /** A tagged OK. */
 export type Reply = StatusText
@@ -22,29 +49,23 @@ export type Send = (
   allowance?: Allowance,
 ) => Promise<Reply>
 
-export interface Line {
-  /** Runs work alone on the line. */
-  run<T>(work: (send: Send) => Promise<T>): Promise<T>
-  /** Others that wait for the line. */
-  readonly waiting: number
-  /** Told whenever somebody starts to wait; answers how to stop being told. */
-  onWaiting(listener: () => void): () => void
-  /** A deadline that starts anew with every byte; call the answer to end it. */
-  watch(): () => void
-}
-
 /** Errors after which the connection is in order. */
 export function survives(error: unknown): boolean {
   return isAppError(error, 'server_refused') || isAppError(error, 'not_found') || isAppError(error, 'conflict')
 }
 
-export interface LineDeps {
+/** null in place of a refusal. */
+export async function orNull<T>(work: Promise<T>): Promise<T | null> {
+  return work.catch((error: unknown) => {
+    if (survives(error)) return null
+    throw error
+  })
+}
+
+interface LineDeps {
   readonly wire: Wire
+  readonly life: Life
   readonly commandTimeoutMs: number
-  /** Ends the session with this error. */
-  readonly fail: (error: AppError) => void
-  /** Why the session has ended; null while it goes on. */
-  readonly ended: () => AppError | null
 }
 
 /** Bytes received and bytes that have left for the network. */
@@ -53,7 +74,7 @@ function progress(wire: Wire): number {
   return wire.streamer.readBytesCounter + (socket ? socket.bytesWritten - socket.writableLength : 0)
 }
 
-function watchdog({ wire, commandTimeoutMs, fail }: LineDeps): () => void {
+function watchdog({ wire, commandTimeoutMs, life }: LineDeps): () => void {
   let last = progress(wire)
   let still = 0
   // Four looks within the time: a standstill is seen at most a quarter late.
@@ -64,7 +85,7 @@ function watchdog({ wire, commandTimeoutMs, fail }: LineDeps): () => void {
       last = now
       if (still < 4) return
       clearInterval(timer)
-      fail(new AppError('timeout', 'the mail server did not answer in time'))
+      life.end(new AppError('timeout', 'the mail server did not answer in time'))
     },
     Math.max(1, commandTimeoutMs / 4),
   )
@@ -87,9 +108,9 @@ function commandFailure(error: unknown): AppError {
 }
 
 function createSender(deps: LineDeps): Send {
-  const { wire, fail, ended } = deps
+  const { wire, life } = deps
   return async (command, args = [], untagged = {}, allowance = {}) => {
-    const over = ended()
+    const over = life.ended()
     if (over) throw over
     const stop = watchdog(deps)
     try {
@@ -97,8 +118,8 @@ function createSender(deps: LineDeps): Send {
       next()
       return statusText(response)
     } catch (error) {
-      const failure = ended() ?? commandFailure(error)
-      if (!survives(failure)) fail(failure)
+      const failure = life.ended() ?? commandFailure(error)
+      if (!survives(failure)) life.end(failure)
       throw failure
     } finally {
       stop()
@@ -106,38 +127,148 @@ function createSender(deps: LineDeps): Send {
   }
 }
 
-export function createLine(deps: LineDeps): Line {
+export type Line = ReturnType<typeof createLine>
+
+export function createLine(deps: LineDeps) {
   const send = createSender(deps)
   const listeners = new Set<() => void>()
   let tail: Promise<void> = Promise.resolve()
   let waiting = 0
 
-  async function run<T>(work: (send: Send) => Promise<T>): Promise<T> {
-    const before = tail
-    const turn = Promise.withResolvers<undefined>()
-    tail = turn.promise
-    waiting += 1
-    for (const listener of [...listeners]) listener()
-    await before
-    waiting -= 1
-    try {
-      const over = deps.ended()
-      if (over) throw over
-      return await work(send)
-    } finally {
-      turn.resolve(undefined)
-    }
-  }
-
   return {
-    run,
-    get waiting() {
+    /** Runs work alone on the line. */
+    async run<T>(work: (send: Send) => Promise<T>): Promise<T> {
+      const before = tail
+      const turn = Promise.withResolvers<undefined>()
+      tail = turn.promise
+      waiting += 1
+      for (const listener of [...listeners]) listener()
+      await before
+      waiting -= 1
+      try {
+        const over = deps.life.ended()
+        if (over) throw over
+        return await work(send)
+      } finally {
+        turn.resolve(undefined)
+      }
+    },
+    /** How many wait for the line. */
+    get waiting(): number {
       return waiting
     },
-    onWaiting(listener) {
+    /** The listener is called whenever a command starts to wait. Answers how to stop that. */
+    onWaiting(listener: () => void): () => void {
       listeners.add(listener)
       return () => listeners.delete(listener)
     },
-    watch: () => watchdog(deps),
+    /** A deadline that starts anew with every byte; call the answer to end it. */
+    watch: (): (() => void) => watchdog(deps),
+  }
+}
+
+/** A server that ends IDLE by itself this soon, this often, does not support it in fact. */
+const uselessMs = 1000
+const uselessTimes = 3
+
+type Outcome = 'left' | 'ended-by-server' | 'refused'
+
+/** Where one IDLE stands: DONE may be sent once the server has said `+`, and once only. */
+interface Stage {
+  entered: boolean
+  leaving: boolean
+  stopWatch: () => void
+}
+
+interface IdlerDeps {
+  readonly wire: Wire
+  readonly life: Life
+  readonly line: Line
+  readonly offered: boolean
+}
+
+function sendDone({ wire, line, life }: IdlerDeps, stage: Stage): void {
+  if (!stage.entered || stage.leaving || life.ended()) return
+  stage.leaving = true
+  stage.stopWatch = line.watch()
+  try {
+    wire.write('DONE')
+  } catch (error) {
+    life.end(connectionFailure(error))
+  }
+}
+
+/** One IDLE command, from its start to its tagged answer. No deadline runs between `+` and DONE. */
+async function idleOnce(deps: IdlerDeps, leave: AbortSignal): Promise<Outcome> {
+  const { wire, line, life } = deps
+  const stage: Stage = { entered: false, leaving: false, stopWatch: line.watch() }
+  const done = (): void => sendDone(deps, stage)
+  leave.addEventListener('abort', done, { once: true })
+  const onPlusTag = (): void => {
+    stage.entered = true
+    stage.stopWatch()
+    if (leave.aborted) done()
+  }
+  try {
+    const { next } = await wire.exec('IDLE', false, { onPlusTag, allowance: {} })
+    next()
+    return stage.leaving ? 'left' : 'ended-by-server'
+  } catch (error) {
+    const over = life.ended()
+    if (over) throw over
+    const { responseStatus: status } = error as ExecError
+    if (status === 'NO' || status === 'BAD') return stage.leaving ? 'left' : 'refused'
+    const failure = connectionFailure(error)
+    life.end(failure)
+    throw failure
+  } finally {
+    stage.stopWatch()
+    leave.removeEventListener('abort', done)
+  }
+}
+
+/** Sits on the line until the time is over, the signal aborts, or another command waits for the line. */
+async function idleOnLine(deps: IdlerDeps, renewMs: number, signal: AbortSignal): Promise<Outcome> {
+  const { line } = deps
+  if (signal.aborted || line.waiting > 0) return 'left'
+  const leaving = new AbortController()
+  const leave = (): void => leaving.abort()
+  const timer = setTimeout(leave, renewMs)
+  const unlisten = line.onWaiting(leave)
+  signal.addEventListener('abort', leave, { once: true })
+  try {
+    return await idleOnce(deps, leaving.signal)
+  } finally {
+    clearTimeout(timer)
+    unlisten()
+    signal.removeEventListener('abort', leave)
+  }
+}
+
+export function createIdler(deps: IdlerDeps) {
+  const { line, life } = deps
+  let useful = deps.offered
+  let useless = 0
+
+  async function idleAndJudge(renewMs: number, signal: AbortSignal): Promise<void> {
+    const started = performance.now()
+    const outcome = await line.run(() => idleOnLine(deps, renewMs, signal))
+    const soon = performance.now() - started < uselessMs
+    useless = outcome === 'ended-by-server' && soon ? useless + 1 : 0
+    if (outcome === 'refused' || useless >= uselessTimes) useful = false
+  }
+
+  return {
+    /** false when the server has none, or has shown that it is of no use. */
+    get useful(): boolean {
+      return useful
+    },
+    async idle(renewMs: number, signal: AbortSignal): Promise<void> {
+      if (signal.aborted) return
+      if (useful) await idleAndJudge(renewMs, signal)
+      else await pause(renewMs, AbortSignal.any([signal, life.closed]))
+      const over = life.ended()
+      if (over) throw over
+    },
   }
 }

@@ -1,29 +1,12 @@
 /** LIST, STATUS, SELECT, CREATE, DELETE. */
 import { AppError, isAppError } from '../../errors.ts'
-import type { ListedMailbox, MailboxStatus, SelectedMailbox } from '../session-types.ts'
-import type { Argument, Untagged } from './client.ts'
+import type { ListedMailbox, MailboxStatus, SelectedMailbox, Session } from '../session-types.ts'
+import { atom, uidSet, type Argument, type Untagged } from './below.ts'
 import { readFetch } from './fetched.ts'
-import { survives, type Line, type Reply, type Send } from './line.ts'
-import type { Names } from './names.ts'
+import { orNull, survives, type Parts, type Reply, type Send } from './line.ts'
+import { assignSpecialUse, type Listed, type Names } from './names.ts'
 import type { Facts } from './facts.ts'
-import { assignSpecialUse, type Listed } from './special-use.ts'
 import { decimal, list as listOf, number, positive, sequence, statusText, text, texts, type Token } from './tokens.ts'
-
-export interface Mailboxes {
-  list(options: { readonly status: boolean; readonly most?: number }): Promise<ListedMailbox[]>
-  select(path: string, refresh: boolean): Promise<SelectedMailbox>
-  status(path: string): Promise<MailboxStatus>
-  create(path: string): Promise<void>
-  delete(path: string): Promise<void>
-}
-
-export interface MailboxesDeps {
-  readonly line: Line
-  readonly names: Names
-  readonly facts: Facts
-}
-
-const atom = (value: string): Argument => ({ type: 'ATOM', value })
 
 export function mailboxArgument(names: Names, path: string): Argument {
   return { type: 'STRING', value: names.toWire(path) }
@@ -53,7 +36,7 @@ function readStatus(token: Token | undefined): MailboxStatus {
   }
 }
 
-/** Sends with the items of extensions; when that is BAD, once more without, and never again with (imap-servers.md row 5). */
+/** Sends with the items of extensions; when that is BAD, once more without, and never again with. */
 async function withFallback<T>(
   facts: Facts,
   kind: 'modseq' | 'listReturn',
@@ -100,7 +83,7 @@ interface ListQuery {
 
 async function readList(
   send: Send,
-  { names, facts }: MailboxesDeps,
+  { names, facts }: Parts,
   { pattern, most, options = [] }: ListQuery,
 ): Promise<Listed[]> {
   const found = new Map<string, Listed>()
@@ -143,7 +126,7 @@ function returnOptions(facts: Facts, status: boolean): Argument[] {
   return options
 }
 
-async function listAll(send: Send, deps: MailboxesDeps, status: boolean, most: number): Promise<ListedMailbox[]> {
+async function listAll(send: Send, deps: Parts, status: boolean, most: number): Promise<ListedMailbox[]> {
   const options = returnOptions(deps.facts, status)
   const plain = (): Promise<Listed[]> => readList(send, deps, { pattern: '*', most })
   const listed = await (options.length === 0
@@ -156,7 +139,7 @@ async function listAll(send: Send, deps: MailboxesDeps, status: boolean, most: n
   return assignSpecialUse([...listed, ...inbox.map((entry) => ({ ...entry, byName: true }))])
 }
 
-async function exists(send: Send, deps: MailboxesDeps, path: string): Promise<boolean> {
+async function exists(send: Send, deps: Parts, path: string): Promise<boolean> {
   const listed = await readList(send, deps, { pattern: deps.names.toWire(path), most: mostFolders })
   return listed.some(
     (entry) => entry.path === path && !entry.attributes.some((name) => name.toLowerCase() === '\\nonexistent'),
@@ -164,12 +147,12 @@ async function exists(send: Send, deps: MailboxesDeps, path: string): Promise<bo
 }
 
 /** A refusal without a code: does the mailbox exist at all? */
-async function refine(send: Send, deps: MailboxesDeps, path: string, error: unknown): Promise<never> {
+async function refine(send: Send, deps: Parts, path: string, error: unknown): Promise<never> {
   if (isAppError(error, 'server_refused') && !(await exists(send, deps, path))) throw missing(path, error)
   throw isAppError(error, 'not_found') ? missing(path, error) : error
 }
 
-export async function askStatus(send: Send, { names, facts }: MailboxesDeps, path: string): Promise<MailboxStatus> {
+export async function askStatus(send: Send, { names, facts }: Parts, path: string): Promise<MailboxStatus> {
   const told: MailboxStatus[] = []
   const ask = (modseq: boolean): Promise<Reply> =>
     send('STATUS', [mailboxArgument(names, path), statusItems(modseq)], {
@@ -180,12 +163,7 @@ export async function askStatus(send: Send, { names, facts }: MailboxesDeps, pat
   return told.at(-1) ?? unknownStatus
 }
 
-export async function selectIn(
-  send: Send,
-  deps: MailboxesDeps,
-  path: string,
-  refresh: boolean,
-): Promise<SelectedMailbox> {
+export async function selectIn(send: Send, deps: Parts, path: string, refresh: boolean): Promise<SelectedMailbox> {
   const { facts, names } = deps
   if (facts.selected?.path === path && !refresh) return facts.selected
   facts.deselect()
@@ -197,24 +175,12 @@ export async function selectIn(
   return facts.selected ?? opened.mailbox
 }
 
-/** null in place of a refusal. */
-export async function orNull<T>(work: Promise<T>): Promise<T | null> {
-  return work.catch((error: unknown) => {
-    if (survives(error)) return null
-    throw error
-  })
-}
-
-/** Row 8: UIDNEXT is missing on SELECT with some servers, with 163.com on STATUS too. */
-async function findUidNext(
-  send: Send,
-  deps: MailboxesDeps,
-  { path, exists: count }: SelectedMailbox,
-): Promise<number | null> {
+/** UIDNEXT is missing on SELECT with some servers, with 163.com on STATUS too. */
+async function findUidNext(send: Send, deps: Parts, { path, exists: count }: SelectedMailbox): Promise<number | null> {
   const status = await orNull(askStatus(send, deps, path))
   if (status?.uidNext || count === 0) return status?.uidNext ?? null
   const uids: number[] = []
-  const ask = send('UID FETCH', [{ type: 'SEQUENCE', value: '*' }, atom('UID')], {
+  const ask = send('UID FETCH', [uidSet('*'), atom('UID')], {
     FETCH: (response) => {
       const { uid } = readFetch(response)
       if (uid !== null && uids.length < 100) uids.push(uid)
@@ -224,7 +190,7 @@ async function findUidNext(
   return uids.length === 0 ? null : Math.max(...uids) + 1
 }
 
-async function createMailbox(send: Send, deps: MailboxesDeps, path: string): Promise<void> {
+async function createMailbox(send: Send, deps: Parts, path: string): Promise<void> {
   const argument = mailboxArgument(deps.names, path)
   await send('CREATE', [argument]).catch(async (error: unknown) => {
     const already = isAppError(error, 'conflict') || (survives(error) && (await exists(send, deps, path)))
@@ -236,26 +202,28 @@ async function createMailbox(send: Send, deps: MailboxesDeps, path: string): Pro
 }
 
 /** Without CLOSE, which would expunge. */
-async function leaveMailbox(send: Send, { facts }: MailboxesDeps): Promise<void> {
+async function leaveMailbox(send: Send, { facts }: Parts): Promise<void> {
   facts.deselect()
   if (facts.offers('UNSELECT')) await send('UNSELECT')
   else await openMailbox(send, { type: 'STRING', value: 'INBOX' }, 'INBOX')
 }
 
-async function deleteMailbox(send: Send, deps: MailboxesDeps, path: string): Promise<void> {
+async function deleteMailbox(send: Send, deps: Parts, path: string): Promise<void> {
   if (deps.facts.selected?.path === path) await leaveMailbox(send, deps)
   await send('DELETE', [mailboxArgument(deps.names, path)]).catch((error: unknown) => refine(send, deps, path, error))
 }
 
-export function createMailboxes(deps: MailboxesDeps): Mailboxes {
-  const { line } = deps
+type Mailboxes = Pick<Session, 'list' | 'select' | 'status' | 'createMailbox' | 'deleteMailbox'>
+
+export function createMailboxes(parts: Parts): Mailboxes {
+  const { line } = parts
   return {
-    list: ({ status, most = mostFolders }) => line.run((send) => listAll(send, deps, status, most)),
-    select: (path, refresh) => line.run((send) => selectIn(send, deps, path, refresh)),
+    list: ({ status, most = mostFolders }) => line.run((send) => listAll(send, parts, status, most)),
+    select: (path, wanted) => line.run((send) => selectIn(send, parts, path, wanted?.refresh === true)),
     status: (path) =>
-      line.run((send) => askStatus(send, deps, path).catch((error: unknown) => refine(send, deps, path, error))),
-    create: (path) => line.run((send) => createMailbox(send, deps, path)),
-    delete: (path) => line.run((send) => deleteMailbox(send, deps, path)),
+      line.run((send) => askStatus(send, parts, path).catch((error: unknown) => refine(send, parts, path, error))),
+    createMailbox: (path) => line.run((send) => createMailbox(send, parts, path)),
+    deleteMailbox: (path) => line.run((send) => deleteMailbox(send, parts, path)),
   }
 }
 

@@ -1,45 +1,22 @@
-/** SEARCH, STORE, APPEND, and what placing.ts does. */
-import { badParameter } from '../../errors.ts'
-import type { Placed } from '../session-types.ts'
-import type { Argument, Untagged } from './client.ts'
-import type { Events } from './events.ts'
-import type { Facts } from './facts.ts'
+/** SEARCH, STORE and APPEND; COPY, MOVE and EXPUNGE of one message: it lies where it was or where it shall, never in both. */
+import { AppError, badParameter, isAppError } from '../../errors.ts'
+import type { Placed, Session } from '../session-types.ts'
+import { atom, uidSet, type Argument, type Untagged } from './below.ts'
 import { formatInternalDate, readFetch, type FetchItems } from './fetched.ts'
 import { fetches } from './frames.ts'
-import type { Line, Send } from './line.ts'
-import { mailboxArgument } from './mailboxes.ts'
-import type { Names } from './names.ts'
-import { copyIn, expungeIn, moveIn, nowhere, placedBy } from './placing.ts'
+import { orNull, survives, type Parts, type Send } from './line.ts'
+import { askStatus, mailboxArgument, selectIn } from './mailboxes.ts'
 import { createSearcher, type Searcher } from './search.ts'
-import { countOf, inSet, splitSet } from './sets.ts'
+import { countOf, inSet, splitSet, toSet } from './sets.ts'
+import { decimal, positive, statusText, type StatusText } from './tokens.ts'
 
-export interface FlagChange {
-  readonly add: readonly string[]
-  readonly remove: readonly string[]
+type FlagChange = Parameters<Session['store']>[1]
+type Messages = Pick<Session, 'searchUids' | 'searchBody' | 'store' | 'move' | 'copy' | 'append' | 'expunge'>
+
+interface PlacingParts extends Parts {
+  readonly searcher: Searcher
 }
 
-export interface Messages {
-  searchUids(range: string): Promise<number[]>
-  searchBody(text: string): Promise<number[]>
-  store(
-    uid: number,
-    change: FlagChange,
-  ): Promise<{ readonly flags: readonly string[]; readonly modseq: string | null } | null>
-  move(uid: number, toPath: string): Promise<Placed | null>
-  copy(uid: number, toPath: string): Promise<Placed | null>
-  append(path: string, raw: Buffer, flags: readonly string[], internalDate: number): Promise<Placed>
-  expunge(uids: readonly number[] | null): Promise<void>
-}
-
-export interface MessagesDeps {
-  readonly line: Line
-  readonly facts: Facts
-  readonly names: Names
-  readonly events: Events
-}
-
-const atom = (value: string): Argument => ({ type: 'ATOM', value })
-const set = (value: string): Argument => ({ type: 'SEQUENCE', value })
 /** Flags as the server tells them for this UID, or null. */
 async function storeFlags(
   send: Send,
@@ -52,23 +29,23 @@ async function storeFlags(
     const items = readFetch(response)
     if ((items.uid === null || items.uid === uid) && items.flags !== null) told = items
   }
-  await send('UID STORE', [set(String(uid)), atom(operation), flags.map(atom)], { FETCH: onFetch }, fetches)
+  await send('UID STORE', [uidSet(String(uid)), atom(operation), flags.map(atom)], { FETCH: onFetch }, fetches)
   return told
 }
 
-async function readFlags(send: Send, { facts, events }: MessagesDeps, uid: number): Promise<FetchItems | null> {
+async function readFlags(send: Send, { facts }: Parts, uid: number): Promise<FetchItems | null> {
   let told: FetchItems | null = null
   const items = facts.modseqs ? ['UID', 'FLAGS', 'MODSEQ'] : ['UID', 'FLAGS']
   const onFetch: Untagged = (response) => {
     const found = readFetch(response)
     if (found.uid === uid && found.flags !== null) told = found
-    else events.flagsTold(found)
+    else facts.flagsTold(found)
   }
-  await send('UID FETCH', [set(String(uid)), items.map(atom)], { FETCH: onFetch }, fetches)
+  await send('UID FETCH', [uidSet(String(uid)), items.map(atom)], { FETCH: onFetch }, fetches)
   return told
 }
 
-async function storeIn(send: Send, deps: MessagesDeps, uid: number, change: FlagChange): Promise<FetchItems | null> {
+async function storeIn(send: Send, deps: Parts, uid: number, change: FlagChange): Promise<FetchItems | null> {
   let told: FetchItems | null = null
   if (change.add.length > 0) told = await storeFlags(send, uid, '+FLAGS', change.add)
   if (change.remove.length > 0) told = await storeFlags(send, uid, '-FLAGS', change.remove)
@@ -81,22 +58,17 @@ function bodyQuery(wanted: string): readonly Argument[] {
   return [atom('CHARSET'), atom('UTF-8'), atom('BODY'), { type: 'LITERAL', value: Buffer.from(wanted) }]
 }
 
-async function searchRange(
-  send: Send,
-  { facts }: MessagesDeps,
-  { search }: Searcher,
-  range: string,
-): Promise<number[]> {
+async function searchRange(send: Send, { facts }: Parts, { search }: Searcher, range: string): Promise<number[]> {
   const found = new Set<number>()
   for (const piece of splitSet(range)) {
     const within = inSet(piece)
     const most = countOf(piece, facts.selected?.uidNext ?? null)
-    for (const uid of await search(send, [atom('UID'), set(piece)], most)) if (within(uid)) found.add(uid)
+    for (const uid of await search(send, [atom('UID'), uidSet(piece)], most)) if (within(uid)) found.add(uid)
   }
   return [...found].sort((a, b) => a - b)
 }
 
-export function createMessages(deps: MessagesDeps): Messages {
+export function createMessages(deps: Parts): Messages {
   const { line, facts, names } = deps
   const searcher = createSearcher(deps)
   const placing = { ...deps, searcher }
@@ -124,4 +96,138 @@ export function createMessages(deps: MessagesDeps): Messages {
         else if (uids.length > 0) await expungeIn(send, placing, uids)
       }),
   }
+}
+
+const nowhere: Placed = { newUid: null, uidValidity: null }
+
+/** [COPYUID validity from to] or [APPENDUID validity uid]; 0 and sets of more than one message say nothing. */
+function placedBy({ code, args }: StatusText): Placed | null {
+  const at = code === 'COPYUID' ? 2 : code === 'APPENDUID' ? 1 : -1
+  if (at < 0) return null
+  return { newUid: positive(args[at]), uidValidity: decimal(args[0]) }
+}
+
+/** COPY and MOVE: the reply's code, told untagged by some servers and tagged by others. */
+async function place(
+  send: Send,
+  { names, facts }: PlacingParts,
+  command: string,
+  uid: number,
+  toPath: string,
+): Promise<{ readonly placed: Placed | null; readonly left: boolean }> {
+  const placed: (Placed | null)[] = []
+  let expunged = 0
+  const unlisten = facts.onExpunge(() => (expunged += 1))
+  const onOk: Untagged = (response) => void placed.push(placedBy(statusText(response)))
+  try {
+    const reply = await send(command, [uidSet(String(uid)), mailboxArgument(names, toPath)], { OK: onOk })
+    const told = placed.find((one) => one !== null) ?? null
+    return { placed: placedBy(reply) ?? told, left: expunged > 0 }
+  } finally {
+    unlisten()
+  }
+}
+
+/** null when there is no such message: a UID that is gone is no error by RFC 3501, the answer is OK and nothing was copied. */
+async function copyIn(send: Send, deps: PlacingParts, uid: number, toPath: string): Promise<Placed | null> {
+  const { placed } = await place(send, deps, 'UID COPY', uid, toPath)
+  return placed ?? ((await deps.searcher.exists(send, uid)) ? nowhere : null)
+}
+
+async function moveIn(send: Send, deps: PlacingParts, uid: number, toPath: string): Promise<Placed | null> {
+  const { facts, searcher } = deps
+  if (!facts.offers('MOVE')) return copyAndRemove(send, deps, uid, toPath)
+  // Without UIDPLUS an OK may mean that there was nothing to move.
+  const was = !facts.offers('UIDPLUS') && (await searcher.exists(send, uid))
+  const { placed, left } = await place(send, deps, 'UID MOVE', uid, toPath)
+  return placed ?? (left || was ? nowhere : null)
+}
+
+async function copyAndRemove(send: Send, deps: PlacingParts, uid: number, toPath: string): Promise<Placed | null> {
+  const { facts } = deps
+  const from = facts.selected
+  if (from?.readOnly === true)
+    throw new AppError('server_refused', `the mail server gives folder ${from.path} for reading only`)
+  const next = facts.offers('UIDPLUS') ? null : ((await orNull(askStatus(send, deps, toPath)))?.uidNext ?? null)
+  const placed = await copyIn(send, deps, uid, toPath)
+  if (placed === null) return null
+  try {
+    await mark(send, [uid], '+FLAGS.SILENT')
+    await expungeIn(send, deps, [uid])
+    return placed
+  } catch (error) {
+    if (!isAppError(error, 'server_refused')) throw error
+    const back = await takeBack(send, deps, { uid, toPath, copy: placed.newUid, next })
+    if (back) throw error
+    const { code, message, details } = error
+    throw new AppError(code, `${message}; a copy of the message stays in ${toPath}`, { cause: error, details })
+  }
+}
+
+interface Copied {
+  readonly uid: number
+  readonly toPath: string
+  /** As COPYUID said; null = it is what came at or above `next`. */
+  readonly copy: number | null
+  readonly next: number | null
+}
+
+/** The message cannot be removed where it was: its copy is. false = it is not known which one that is, or it cannot be removed either. */
+async function takeBack(send: Send, deps: PlacingParts, { uid, toPath, copy, next }: Copied): Promise<boolean> {
+  const from = deps.facts.selected?.path
+  const range = copy ?? (next === null ? null : `${next}:*`)
+  if (from === undefined || range === null) return false
+  await orNull(mark(send, [uid], '-FLAGS.SILENT'))
+  const wanted = (await fetchKind(send, String(uid))).find((items) => items.uid === uid)
+  const removed = await orNull(
+    (async () => {
+      await selectIn(send, deps, toPath, true)
+      const found = (await fetchKind(send, String(range))).filter((items) => (items.uid ?? 0) >= (copy ?? next ?? 0))
+      const [only] = found
+      const isIt = only?.size === wanted?.size && only?.internalDate === wanted?.internalDate
+      if (found.length !== 1 || only?.uid == null || !isIt) return false
+      await mark(send, [only.uid], '+FLAGS.SILENT')
+      await expungeIn(send, deps, [only.uid])
+      return true
+    })(),
+  )
+  await selectIn(send, deps, from, true)
+  return removed === true
+}
+
+/** What a copy has of its original. */
+async function fetchKind(send: Send, range: string): Promise<FetchItems[]> {
+  const told: FetchItems[] = []
+  await send('UID FETCH', [uidSet(range), ['UID', 'RFC822.SIZE', 'INTERNALDATE'].map(atom)], {
+    FETCH: (response) => {
+      const items = readFetch(response)
+      if (items.size !== null) told.push(items)
+    },
+  })
+  return told
+}
+
+async function mark(send: Send, uids: readonly number[], operation: string): Promise<void> {
+  const pieces = uids.length === 0 ? [] : splitSet(toSet(uids))
+  for (const piece of pieces) await send('UID STORE', [uidSet(piece), atom(operation), [atom('\\Deleted')]])
+}
+
+/**
+ * Without UIDPLUS, EXPUNGE takes everything that is \Deleted: what others have marked is unmarked for that moment. When we
+ * die in between it stays unmarked, and nothing is lost.
+ */
+async function expungeIn(send: Send, { facts, searcher }: PlacingParts, uids: readonly number[]): Promise<void> {
+  if (facts.offers('UIDPLUS')) {
+    for (const piece of splitSet(toSet(uids))) await send('UID EXPUNGE', [uidSet(piece)])
+    return
+  }
+  const wanted = new Set(uids)
+  const others = (await searcher.search(send, [atom('DELETED')])).filter((uid) => !wanted.has(uid))
+  const restore = (): Promise<void> => mark(send, others, '+FLAGS.SILENT')
+  await mark(send, others, '-FLAGS.SILENT')
+  await send('EXPUNGE').catch(async (error: unknown) => {
+    if (survives(error)) await restore()
+    throw error
+  })
+  await restore()
 }

@@ -1,10 +1,14 @@
-/** Mailbox names: UTF-8 with us, modified UTF-7 (RFC 3501 §5.1.3) on the wire. */
+/**
+ * Mailbox names: UTF-8 with us, modified UTF-7 (RFC 3501 §5.1.3) on the wire. And what a mailbox is for: by attribute (RFC 6154, XLIST),
+ * else by its name; each use is given once.
+ */
 import { decode, encode } from 'iconv-lite'
+import { own } from '../../own.ts'
+import type { SpecialUse } from '../../store/records.ts'
+import type { ListedMailbox, MailboxStatus } from '../session-types.ts'
+import { specialUse as guess } from './below.ts'
 
-export interface Names {
-  toWire(path: string): string
-  fromWire(wire: string): string
-}
+export type Names = ReturnType<typeof createNames>
 
 function encodeName(path: string): string {
   return /^[\x20-\x25\x27-\x7e]*$/.test(path) ? path : encode(path, 'utf-7-imap').toString('latin1')
@@ -25,11 +29,11 @@ const mostOdd = 10_000
  * Servers list names that are not valid in that code ("R&D", raw UTF-8): these are shown as they are, and remembered with what
  * has to be sent for them.
  */
-export function createNames(): Names {
+export function createNames() {
   const odd = new Map<string, string>()
   return {
-    toWire: (path) => odd.get(path) ?? encodeName(path),
-    fromWire(wire) {
+    toWire: (path: string): string => odd.get(path) ?? encodeName(path),
+    fromWire(wire: string): string {
       if (wire.toUpperCase() === 'INBOX') return 'INBOX'
       const decoded = inflateName(wire)
       if (encodeName(decoded) === wire) return decoded
@@ -41,4 +45,81 @@ export function createNames(): Names {
       return shown
     },
   }
+}
+
+export interface Listed {
+  readonly path: string
+  readonly attributes: readonly string[]
+  readonly delimiter: string
+  readonly status?: MailboxStatus
+  readonly byName?: boolean
+}
+
+const byAttribute: Readonly<Record<string, SpecialUse>> = {
+  '\\all': '\\All',
+  '\\allmail': '\\All',
+  '\\archive': '\\Archive',
+  '\\drafts': '\\Drafts',
+  '\\flagged': '\\Flagged',
+  '\\starred': '\\Flagged',
+  '\\junk': '\\Junk',
+  '\\spam': '\\Junk',
+  '\\sent': '\\Sent',
+  '\\trash': '\\Trash',
+  '\\important': '\\Important',
+  '\\inbox': '\\Inbox',
+}
+
+function has(listed: Listed, ...names: readonly string[]): boolean {
+  return listed.attributes.some((attribute) => names.includes(attribute.toLowerCase()))
+}
+
+interface Claim {
+  readonly use: SpecialUse
+  readonly listed: Listed
+  /** Lower wins: told by the server, the very name, a name like it. */
+  readonly rank: number
+}
+
+function nameClaim(listed: Listed): Claim | null {
+  if (has(listed, '\\noselect', '\\nonexistent')) return null
+  const name = listed.delimiter === '' ? listed.path : (listed.path.split(listed.delimiter).at(-1) ?? '')
+  const { flag, source } = guess(false, { flags: new Set(), name })
+  const use = flag === null ? undefined : own(byAttribute, flag.toLowerCase())
+  return use === undefined || use === '\\Inbox' ? null : { use, listed, rank: source === 'name' ? 1 : 2 }
+}
+
+function claimsOf(listed: Listed): Claim[] {
+  if (listed.path === 'INBOX') return [{ use: '\\Inbox', listed, rank: 0 }]
+  const told = listed.attributes
+    .map((attribute) => own(byAttribute, attribute.toLowerCase()))
+    .find((use) => use !== undefined)
+  if (told !== undefined && told !== '\\Inbox') return [{ use: told, listed, rank: 0 }]
+  const named = nameClaim(listed)
+  return named ? [named] : []
+}
+
+function depth({ path, delimiter }: Listed): number {
+  return delimiter === '' ? 1 : path.split(delimiter).length
+}
+
+/** In the server's order. The shallower mailbox wins among equals. */
+export function assignSpecialUse(all: readonly Listed[]): ListedMailbox[] {
+  const claims = all.flatMap(claimsOf).sort((a, b) => a.rank - b.rank || depth(a.listed) - depth(b.listed))
+  const given = new Map<Listed, SpecialUse>()
+  const taken = new Set<SpecialUse>()
+  for (const { use, listed } of claims) {
+    if (taken.has(use)) continue
+    taken.add(use)
+    given.set(listed, use)
+  }
+  return all.map((listed) => ({
+    path: listed.path,
+    delimiter: listed.delimiter,
+    attributes: listed.attributes,
+    specialUse: given.get(listed) ?? null,
+    selectable: !has(listed, '\\noselect', '\\nonexistent'),
+    status: listed.status ?? null,
+    byName: listed.byName ?? false,
+  }))
 }

@@ -5,51 +5,40 @@
  * An answer has to fit into a line (frames.ts). Where it may not, it is asked for by ESEARCH, which tells ranges, or by slices of the folder.
  */
 import { AppError, isAppError } from '../../errors.ts'
-import type { Argument, Untagged } from './client.ts'
-import type { Events } from './events.ts'
+import { atom, uidSet, type Argument, type Untagged } from './below.ts'
 import type { Facts } from './facts.ts'
-import { readFetch, type FetchItems } from './fetched.ts'
+import { type FetchItems, readFetch } from './fetched.ts'
 import { fetches, longestNumbers, mostMessages } from './frames.ts'
-import type { Send } from './line.ts'
+import type { Parts, Send } from './line.ts'
 import { inSet, splitSet, toSet, uidsOfSet } from './sets.ts'
 import { text } from './tokens.ts'
 
-export interface Searcher {
-  /** Ascending UIDs; `most` = how many they may be, where that is known. */
-  readonly search: (send: Send, args: readonly Argument[], most?: number) => Promise<number[]>
-  /** Whether the open mailbox has this UID: what FETCH does not show, SEARCH may. */
-  exists(send: Send, uid: number): Promise<boolean>
-}
+export type Searcher = ReturnType<typeof createSearcher>
 
-export interface SearcherDeps {
-  readonly facts: Facts
-  readonly events: Events
-}
-
-const atom = (value: string): Argument => ({ type: 'ATOM', value })
-const set = (value: string): Argument => ({ type: 'SEQUENCE', value })
 const ascending = (numbers: Iterable<number>): number[] => [...new Set(numbers)].sort((a, b) => a - b)
 
 /** Messages that came or went in between make sequence numbers worthless: asked again, this often. */
 const askedMost = 3
 
-export function createSearcher(deps: SearcherDeps): Searcher {
+export function createSearcher({ facts }: Pick<Parts, 'facts'>) {
   let means: 'unknown' | 'uids' | 'sequence' = 'unknown'
 
+  /** Ascending UIDs; `most` = how many they may be, where that is known. */
   async function search(send: Send, args: readonly Argument[], most = Infinity): Promise<number[]> {
-    const numbers = await askAll(send, deps, args, most)
+    const numbers = await askAll(send, facts, args, most)
     if (means === 'unknown' && numbers.length > 0) {
-      if (numbers.some((number) => number > (deps.facts.selected?.exists ?? 0))) means = 'uids'
-      else means = await learn(send, deps)
+      if (numbers.some((number) => number > (facts.selected?.exists ?? 0))) means = 'uids'
+      else means = await learn(send, facts)
     }
-    return means === 'sequence' ? inSequence(send, deps, args) : numbers
+    return means === 'sequence' ? inSequence(send, facts, args) : numbers
   }
 
   return {
     search,
-    exists: async (send, uid) =>
-      (await uidsOf(send, deps, 'UID FETCH', String(uid))).includes(uid) ||
-      (await search(send, [atom('UID'), set(String(uid))])).includes(uid),
+    /** Whether the open mailbox has this UID: what FETCH does not show, SEARCH may. */
+    exists: async (send: Send, uid: number): Promise<boolean> =>
+      (await uidsOf(send, facts, 'UID FETCH', String(uid))).includes(uid) ||
+      (await search(send, [atom('UID'), uidSet(String(uid))])).includes(uid),
   }
 }
 
@@ -57,8 +46,7 @@ export function createSearcher(deps: SearcherDeps): Searcher {
 const sliceMost = Math.floor((longestNumbers - 1000) / 11)
 
 /** All in one answer where it fits, else by ESEARCH, else slice by slice. A slice that moves meanwhile is asked for anew. */
-async function askAll(send: Send, deps: SearcherDeps, args: readonly Argument[], most: number): Promise<number[]> {
-  const { facts, events } = deps
+async function askAll(send: Send, facts: Facts, args: readonly Argument[], most: number): Promise<number[]> {
   const exists = facts.selected?.exists ?? 0
   if (Math.min(exists, most) <= sliceMost) return ask(send, args)
   if (exists > mostMessages) {
@@ -67,13 +55,13 @@ async function askAll(send: Send, deps: SearcherDeps, args: readonly Argument[],
   }
   const ranges = facts.offers('ESEARCH') && !facts.refused('esearch') ? await askRanges(send, facts, args) : null
   if (ranges !== null) return ranges
-  return undisturbed(events, () => askSlices(send, exists, args))
+  return undisturbed(facts, () => askSlices(send, exists, args))
 }
 
 /** What was found while no message left: sequence numbers mean nothing otherwise. */
-async function undisturbed(events: Events, find: () => Promise<number[]>): Promise<number[]> {
+async function undisturbed(facts: Facts, find: () => Promise<number[]>): Promise<number[]> {
   let left = 0
-  const unlisten = events.onExpunge(() => (left += 1))
+  const unlisten = facts.onExpunge(() => (left += 1))
   try {
     for (let asked = 0; asked < askedMost; asked += 1) {
       left = 0
@@ -90,7 +78,7 @@ async function askSlices(send: Send, exists: number, args: readonly Argument[]):
   const slices: number[][] = []
   for (let from = 1; from <= exists; from += sliceMost) {
     const to = Math.min(exists, from + sliceMost - 1)
-    const found = await ask(send, [set(`${from}:${to}`), ...args])
+    const found = await ask(send, [uidSet(`${from}:${to}`), ...args])
     slices.push(found.slice(0, sliceMost))
   }
   return ascending(slices.flat())
@@ -99,7 +87,7 @@ async function askSlices(send: Send, exists: number, args: readonly Argument[]):
 async function ask(send: Send, args: readonly Argument[]): Promise<number[]> {
   const found: number[] = []
   const onSearch: Untagged = ({ attributes = [] }) => {
-    // Some servers answer in several lines; nobody has more messages than that.
+    // Some servers answer in several lines; no folder has more messages than that.
     for (const word of found.length > sliceMost
       ? []
       : attributes
@@ -133,50 +121,40 @@ async function askRanges(send: Send, facts: Facts, args: readonly Argument[]): P
 }
 
 /** Told by the last message, where its two numbers differ; where they do not, those of all the others do not either. */
-async function learn(send: Send, deps: SearcherDeps): Promise<'unknown' | 'uids' | 'sequence'> {
-  const last = (await fetchUids(send, deps, 'UID FETCH', '*')).at(-1)
+async function learn(send: Send, facts: Facts): Promise<'unknown' | 'uids' | 'sequence'> {
+  const last = (await fetchUids(send, facts, 'UID FETCH', '*')).at(-1)
   if (last === undefined || last.uid === null || last.sequence === last.uid) return 'unknown'
-  const answer = await ask(send, [atom('UID'), set(String(last.uid))])
+  const answer = await ask(send, [atom('UID'), uidSet(String(last.uid))])
   if (answer.includes(last.uid)) return 'uids'
   return last.sequence !== null && answer.includes(last.sequence) ? 'sequence' : 'unknown'
 }
 
-function inSequence(send: Send, deps: SearcherDeps, args: readonly Argument[]): Promise<number[]> {
-  return undisturbed(deps.events, async () => {
-    const numbers = await askAll(send, deps, args, Infinity)
-    return numbers.length === 0 ? [] : uidsOf(send, deps, 'FETCH', toSet(numbers))
+function inSequence(send: Send, facts: Facts, args: readonly Argument[]): Promise<number[]> {
+  return undisturbed(facts, async () => {
+    const numbers = await askAll(send, facts, args, Infinity)
+    return numbers.length === 0 ? [] : uidsOf(send, facts, 'FETCH', toSet(numbers))
   })
 }
 
-async function uidsOf(
-  send: Send,
-  deps: SearcherDeps,
-  command: 'FETCH' | 'UID FETCH',
-  range: string,
-): Promise<number[]> {
+async function uidsOf(send: Send, facts: Facts, command: 'FETCH' | 'UID FETCH', range: string): Promise<number[]> {
   const wanted = inSet(range)
-  const told = await fetchUids(send, deps, command, range)
+  const told = await fetchUids(send, facts, command, range)
   const number = ({ sequence, uid }: Numbers): number => (command === 'FETCH' ? sequence : uid) ?? 0
   return ascending(told.flatMap((items) => (wanted(number(items)) ? (items.uid ?? []) : [])))
 }
 
 type Numbers = Pick<FetchItems, 'sequence' | 'uid'>
 
-async function fetchUids(
-  send: Send,
-  { events }: SearcherDeps,
-  command: 'FETCH' | 'UID FETCH',
-  range: string,
-): Promise<Numbers[]> {
+async function fetchUids(send: Send, facts: Facts, command: 'FETCH' | 'UID FETCH', range: string): Promise<Numbers[]> {
   const told: Numbers[] = []
   for (const piece of splitSet(range)) {
     const onFetch: Untagged = (response) => {
       const items = readFetch(response)
       const { sequence, uid } = items
       if (told.length < mostMessages) told.push({ sequence, uid })
-      events.flagsTold(items)
+      facts.flagsTold(items)
     }
-    await send(command, [set(piece), [atom('UID')]], { FETCH: onFetch }, fetches)
+    await send(command, [uidSet(piece), [atom('UID')]], { FETCH: onFetch }, fetches)
   }
   return told
 }

@@ -4,29 +4,13 @@
  */
 import { badParameter, isAppError } from '../../errors.ts'
 import { sectionOf } from '../../messages/mime.ts'
-import type { Argument, Untagged } from './client.ts'
-import type { Events } from './events.ts'
+import { uidSet, type Argument, type Untagged } from './below.ts'
+import type { Facts } from './facts.ts'
 import { readFetch } from './fetched.ts'
 import { cutOf, fetches } from './frames.ts'
-import type { Line, Send } from './line.ts'
+import type { Parts, Send } from './line.ts'
 import { splitSet, toSet } from './sets.ts'
-import type { Chunk, FromWhole } from '../session-types.ts'
-
-export interface Sections {
-  fetchSection(uid: number, section: string, maxBytes: number): Promise<Buffer | null>
-  fetchSections(
-    uids: readonly number[],
-    sections: readonly string[],
-    maxBytes: number,
-  ): Promise<Map<number, Map<string, Buffer>>>
-  fetchChunk(uid: number, section: string, from: number, count: number): Promise<Chunk | null>
-  fetchFromWhole(uid: number, sections: readonly string[]): Promise<FromWhole | null>
-}
-
-export interface SectionsDeps {
-  readonly line: Line
-  readonly events: Events
-}
+import type { Chunk, FromWhole, Session } from '../session-types.ts'
 
 const sectionShape = /^(?:\d{1,5}(?:\.\d{1,5})*(?:\.(?:MIME|HEADER|TEXT))?|HEADER|TEXT)?$/
 
@@ -51,13 +35,13 @@ const uidItem: Argument = { type: 'ATOM', value: 'UID' }
 /** No literal is larger: what is longer comes in pieces, on the line one after the other. */
 const pieceBytes = 1_048_576
 
-async function readChunk({ line, events }: SectionsDeps, wanted: Wanted): Promise<Chunk | null> {
+async function readChunk({ line, facts }: Parts, wanted: Wanted): Promise<Chunk | null> {
   const end = wanted.from + wanted.count
   return line.run(async (send) => {
     const pieces: Buffer[] = []
     for (let from = wanted.from; ;) {
       const count = Math.min(pieceBytes, end - from)
-      const piece = await readPiece(send, events, { ...wanted, from, count })
+      const piece = await readPiece(send, facts, { ...wanted, from, count })
       if (piece === null) return pieces.length === 0 ? null : { bytes: Buffer.concat(pieces), last: true }
       pieces.push(piece.bytes)
       from += piece.bytes.length
@@ -71,16 +55,16 @@ function concat(pieces: readonly Buffer[]): Buffer {
   return only !== undefined && pieces.length === 1 ? only : Buffer.concat(pieces)
 }
 
-async function readPiece(send: Send, events: Events, wanted: Wanted): Promise<Chunk | null> {
+async function readPiece(send: Send, facts: Facts, wanted: Wanted): Promise<Chunk | null> {
   const { uid, section, from, count } = wanted
   const answers: Answer[] = []
   const onFetch: Untagged = (response) => {
     const items = readFetch(response)
     const found = items.sections.get(section)
     if (found && (items.uid === null || items.uid === uid)) answers[0] = found
-    else events.flagsTold(items)
+    else facts.flagsTold(items)
   }
-  const args: Argument[] = [{ type: 'SEQUENCE', value: String(uid) }, [uidItem, partItem(wanted)]]
+  const args: Argument[] = [uidSet(String(uid)), [uidItem, partItem(wanted)]]
   await send('UID FETCH', args, { FETCH: onFetch }, { ...fetches, piece: { from, count, sections: 1 } })
   const [answer] = answers
   return answer === undefined ? null : cut(answer, from, count)
@@ -90,14 +74,14 @@ async function readPiece(send: Send, events: Events, wanted: Wanted): Promise<Ch
 const wholeMax = 16 * 1_048_576
 
 /** From `from` to the end of the part, in one chunk: the next one would cost the whole message again. */
-async function readRefused(deps: SectionsDeps, wanted: Wanted, refusal: unknown): Promise<Chunk | null> {
+async function readRefused(deps: Parts, wanted: Wanted, refusal: unknown): Promise<Chunk | null> {
   if (!isAppError(refusal, 'server_refused') || wanted.section === '') throw refusal
   const part = (await readFromWhole(deps, wanted.uid, [wanted.section]))?.parts.get(wanted.section)
   if (part === undefined) throw refusal
   return { bytes: part.subarray(wanted.from), last: true }
 }
 
-async function readFromWhole(deps: SectionsDeps, uid: number, sections: readonly string[]): Promise<FromWhole | null> {
+async function readFromWhole(deps: Parts, uid: number, sections: readonly string[]): Promise<FromWhole | null> {
   const whole = await readChunk(deps, { uid, section: '', from: 0, count: wholeMax })
   if (whole?.last !== true) return null
   const parts = new Map<string, Buffer>()
@@ -108,9 +92,9 @@ async function readFromWhole(deps: SectionsDeps, uid: number, sections: readonly
   return { parts, size: whole.bytes.length }
 }
 
-/** One command for each piece of the set of UIDs. An answer without a UID is nobody's. */
+/** One command for each piece of the set of UIDs. An answer without a UID is not used. */
 async function readSections(
-  deps: SectionsDeps,
+  deps: Parts,
   uids: readonly number[],
   sections: readonly string[],
   maxBytes: number,
@@ -119,18 +103,18 @@ async function readSections(
   const items = sections.map((section) => partItem({ section, from: 0, count }))
   const piece = { from: 0, count, sections: sections.length }
   const read = new Map(uids.map((uid) => [uid, new Map<string, Buffer>()]))
-  const { line, events } = deps
+  const { line, facts } = deps
   const onFetch: Untagged = (response) => {
     const told = readFetch(response)
     const parts = told.uid === null ? undefined : read.get(told.uid)
-    if (parts === undefined || told.sections.size === 0) events.flagsTold(told)
+    if (parts === undefined || told.sections.size === 0) facts.flagsTold(told)
     for (const section of sections) {
       const bytes = told.sections.get(section)?.bytes
       if (bytes) parts?.set(section, bytes.subarray(0, count))
     }
   }
   for (const range of uids.length === 0 ? [] : splitSet(toSet(uids))) {
-    const args: Argument[] = [{ type: 'SEQUENCE', value: range }, [uidItem, ...items]]
+    const args: Argument[] = [uidSet(range), [uidItem, ...items]]
     await line.run((send) => send('UID FETCH', args, { FETCH: onFetch }, { ...fetches, piece }))
   }
   if (maxBytes > pieceBytes) await readRests(deps, read, maxBytes)
@@ -138,11 +122,7 @@ async function readSections(
 }
 
 /** Of sections that were longer than a piece. */
-async function readRests(
-  deps: SectionsDeps,
-  read: ReadonlyMap<number, Map<string, Buffer>>,
-  maxBytes: number,
-): Promise<void> {
+async function readRests(deps: Parts, read: ReadonlyMap<number, Map<string, Buffer>>, maxBytes: number): Promise<void> {
   for (const [uid, parts] of read) {
     for (const [section, first] of parts) {
       if (first.length < pieceBytes) continue
@@ -152,7 +132,9 @@ async function readRests(
   }
 }
 
-export function createSections(deps: SectionsDeps): Sections {
+type Sections = Pick<Session, 'fetchSection' | 'fetchSections' | 'fetchChunk' | 'fetchFromWhole'>
+
+export function createSections(deps: Parts): Sections {
   const read = (wanted: Wanted): Promise<Chunk | null> =>
     readChunk(deps, wanted).catch((error: unknown) => readRefused(deps, wanted, error))
   return {

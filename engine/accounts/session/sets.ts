@@ -2,7 +2,7 @@
 import { badParameter } from '../../errors.ts'
 
 /** Exchange answers BAD to command lines of 40 kB; 8 kB is safe everywhere. */
-export const longestSet = 8000
+const longestSet = 8000
 
 const member = /^(?:\d{1,10}|\*)(?::(?:\d{1,10}|\*))?$/
 

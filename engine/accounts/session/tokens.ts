@@ -1,5 +1,5 @@
 /** Reading what imapflow's parser made of a response. Lenient: what does not fit is null or empty, never an error. */
-import type { ImapAttribute, ImapResponse } from 'imapflow'
+import type { ImapAttribute, ImapResponse } from './below.ts'
 
 export type Token = ImapAttribute
 export type { ImapResponse }

@@ -1,7 +1,7 @@
 /** The initial sync: INBOX first, newest first, in bounded batches, resumable, and nothing told of what is history. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { backfillFolder, backfillPage, remainingUids } from '../../../engine/accounts/backfill.ts'
+import { backfillFolder, backfillPage, remainingUids } from '../../../engine/accounts/background.ts'
 import { cursorOf } from '../../../engine/accounts/write.ts'
 import { fill, jobOf, letter, openStage } from './stage.ts'
 import { openWing } from './wing.ts'

@@ -2,8 +2,7 @@
 import assert from 'node:assert/strict'
 import { suite, test, type TestContext } from 'node:test'
 import { isAppError } from '../../../engine/errors.ts'
-import { createLane } from '../../../engine/accounts/lanes.ts'
-import { createLink, notBegun } from '../../../engine/accounts/link.ts'
+import { createLane, createLink, notBegun } from '../../../engine/accounts/link.ts'
 import { openSession } from '../../../engine/accounts/session/index.ts'
 import { createImapServer } from '../../support/imap-server/index.ts'
 

@@ -3,8 +3,7 @@ import assert from 'node:assert/strict'
 import { suite, test, type TestContext } from 'node:test'
 import { createCommands } from '../../../engine/accounts/commands/index.ts'
 import { createFolderPoll } from '../../../engine/accounts/folders.ts'
-import { createLane } from '../../../engine/accounts/lanes.ts'
-import { createLink } from '../../../engine/accounts/link.ts'
+import { createLane, createLink } from '../../../engine/accounts/link.ts'
 import type { AccountCommands } from '../../../engine/accounts/types.ts'
 import type { FolderRecord, MessageRecord, Placement } from '../../../engine/store/records.ts'
 import { fullCapabilities, type HookCall } from '../../support/imap-server/index.ts'
@@ -21,7 +20,6 @@ function commandsOf(t: TestContext, { server, deps }: Stage, { state }: Worker):
   return createCommands({
     sync: deps,
     live: () => Promise.resolve({ link, state }),
-    relist: () => Promise.reject(new Error('no folder is lost here')),
   })
 }
 

@@ -1,7 +1,7 @@
 /** Folders that the server refuses, by the clock. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createParking } from '../../../engine/accounts/parking.ts'
+import { createParking } from '../../../engine/accounts/absent.ts'
 import { AppError } from '../../../engine/errors.ts'
 import { openStage } from './stage.ts'
 
@@ -9,16 +9,16 @@ test('put off twice, parked at the third failure; another failure is not the fol
   const stage = await openStage(t)
   const { context, state } = await stage.work()
   const now = 1_000_000
-  const parking = createParking({ ...context.deps, now: () => now }, state)
+  const park = createParking({ ...context.deps, now: () => now }, state)
   const refuse = (): Promise<void> => Promise.reject(new AppError('server_refused', 'no'))
   const until = async () => ((await stage.folder('Archive')).parkedUntil ?? 0) - now
   for (const wait of [20_000, 20_000, 6 * 3_600_000]) {
-    await parking.attempt('Archive', refuse)
+    await park('Archive', refuse)
     assert.equal(await until(), wait)
     assert.equal(state.folderByPath('Archive')?.parkedUntil, now + wait)
   }
-  await parking.attempt('Archive', () => Promise.resolve())
-  await parking.attempt('Archive', refuse)
+  await park('Archive', () => Promise.resolve())
+  await park('Archive', refuse)
   assert.equal(await until(), 20_000, 'counted anew after a success')
-  await assert.rejects(parking.attempt('Archive', () => Promise.reject(new AppError('network', 'lost'))))
+  await assert.rejects(park('Archive', () => Promise.reject(new AppError('network', 'lost'))))
 })

@@ -1,7 +1,7 @@
 /** How far a folder has been read, when several read it at once, and what the hold and the quarantine make wait. */
 import assert from 'node:assert/strict'
 import { suite, test, type TestContext } from 'node:test'
-import { backfillFolder, backfillPage } from '../../../engine/accounts/backfill.ts'
+import { backfillFolder, backfillPage } from '../../../engine/accounts/background.ts'
 import { tellGone } from '../../../engine/accounts/gone.ts'
 import type { AccountState } from '../../../engine/accounts/state.ts'
 import { catchUp } from '../../../engine/accounts/sync.ts'

@@ -1,7 +1,7 @@
 /** What is stored of an account's chart: told once, also when the answer is lost, and only by the account's owner. */
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
-import { createReports } from '../../../engine/accounts/report.ts'
+import { createReports } from '../../../engine/accounts/actors.ts'
 import type { ChangeListener } from '../../../engine/accounts/types.ts'
 import { AppError, isAppError } from '../../../engine/errors.ts'
 import { silentLogger } from '../../../engine/observe/log.ts'

@@ -4,9 +4,9 @@
  * memory of the one before.
  */
 import type { TestContext } from 'node:test'
-import { backfillFolder, nextToBackfill } from '../../../engine/accounts/backfill.ts'
+import { backfillFolder, nextToBackfill } from '../../../engine/accounts/background.ts'
 import { createFolderPoll } from '../../../engine/accounts/folders.ts'
-import { createLane } from '../../../engine/accounts/lanes.ts'
+import { createLane } from '../../../engine/accounts/link.ts'
 import { createAccountState, type AccountState, type SyncDeps } from '../../../engine/accounts/state.ts'
 import { catchUp } from '../../../engine/accounts/sync.ts'
 import type { ChangeListener } from '../../../engine/accounts/types.ts'

@@ -1,17 +1,27 @@
 /**
- * imapflow as we use it: it connects, upgrades, logs in, frames, parses and compiles; commands after the login are ours,
- * sent with its `exec`. That layer is below its documented API, which is why its version is pinned exactly and why nothing
- * outside this folder knows of it. What it is told to leave alone: compression (a zlib context per connection costs more
- * memory than the rest of the session), auto-IDLE (starts 15 s late), IMAP4rev2 and UTF8=ACCEPT (one dialect is enough).
+ * All that we use below imapflow's documented API, so that an update of imapflow is read against this file alone (and against intake.ts,
+ * for its stream of responses). By the documented API: connect, close, capabilities, the events 'error' and 'close', and the options of
+ * createWire. Switched off there: compression (a zlib context per connection costs more memory than the rest of the session), auto-IDLE
+ * (it starts 15 s late), IMAP4rev2 and UTF8=ACCEPT (one dialect is enough).
+ *
+ * Commands after the login go through `exec`, not through imapflow's methods, because these
+ * - answer `false` to a NO or BAD (status, flags, copy, move, delete, noop, idle), where the caller has to hear what the server said;
+ * - send commands that were not asked for: LIST before SELECT, LSUB after LIST, NOOP and SEARCH after APPEND, CLOSE (which expunges) before
+ *   DELETE of the open mailbox;
+ * - read an answer in one form only (special use, BODYSTRUCTURE, SEARCH with sequence numbers), or encode a mailbox name anew that the
+ *   server listed in a form which is not valid;
+ * - give no way to bound what the server may answer (frames.ts) nor to hold back a FETCH whose reader is slow.
  */
 import { ImapFlow, type ImapResponse } from 'imapflow'
 import type { LookupFunction, Socket } from 'node:net'
 import type { CheckedAddress } from '../../net/address.ts'
 import type { SessionOptions } from '../session-types.ts'
 import type { Allowance } from './frames.ts'
-import { countInflow, type CountedStreamer } from './inflow.ts'
-import { takeIn, type Streamer } from './intake.ts'
-import { secretMask } from './mask.ts'
+import { countInflow, takeIn, type CountedStreamer, type Streamer } from './intake.ts'
+
+export type { ImapAttribute, ImapResponse } from 'imapflow'
+/** What a mailbox is for by its name, in many languages. */
+export { specialUse } from 'imapflow/lib/special-use.js'
 
 /** What a command's line is made of. */
 export type Argument =
@@ -24,6 +34,9 @@ export type Argument =
   | { readonly type: 'LITERAL'; readonly value: Buffer; readonly isLiteral8?: boolean }
   | readonly Argument[]
 
+export const atom = (value: string): Argument => ({ type: 'ATOM', value })
+export const uidSet = (value: string): Argument => ({ type: 'SEQUENCE', value })
+
 export type Untagged = (response: ImapResponse) => void | Promise<void>
 
 interface ExecOptions {
@@ -32,33 +45,40 @@ interface ExecOptions {
   readonly onPlusTag?: () => void | Promise<void>
 }
 
-/** The layer of imapflow 2.1.2 that we stand on. */
+type Command = (connection: Wire & { readonly state: number }, ...rest: readonly unknown[]) => Promise<unknown>
+
 export interface Wire {
+  /** Sends one command. Its answer is read by the given handlers, and bounded by `allowance`. */
   exec(
     command: string,
     attributes: readonly Argument[] | false,
     options?: ExecOptions,
   ): Promise<{ readonly response: ImapResponse; readonly next: () => void }>
+  /** DONE, which is no command. */
   write(line: string): void
   close(): void
   connect(): Promise<void>
   on(event: 'error', listener: (error: unknown) => void): void
   on(event: 'close', listener: () => void): void
   readonly capabilities: ReadonlyMap<string, unknown>
-  readonly namespace?: { readonly prefix?: string; readonly delimiter?: string | null }
+  /** What the server says unasked: facts.ts reads it in every state, imapflow only of a mailbox that it has opened itself. */
   readonly untaggedHandlers: Record<string, Untagged | null>
-  /** Of response codes. */
+  /** The same for response codes. */
   readonly sectionHandlers: Record<string, unknown>
+  /** Why the server ended the connection during the login. */
   readonly byeReason?: string
+  /** Whether the deadline of the connection or that of the login is running. */
   readonly greetingReceived?: boolean
+  /** Bounds and counts what comes in (intake.ts); its counter of bytes is the sign of progress. */
   readonly streamer: Streamer & CountedStreamer
   getUntaggedHandler(command: string, attributes: ImapResponse['attributes']): Untagged | undefined
+  /** Bytes sent are a sign of progress too; and errors after the end need a listener. */
   readonly socket: Socket | null
+  /** imapflow sends ID before the login, and after it only to some servers. NetEase wants it after: it is sent once, there. */
   commands: Map<string, Command>
+  /** imapflow would sit out a server's back-off, minutes long, without reading. We answer `throttled` at once. */
   throttleWait: (ms: number) => Promise<boolean>
 }
-
-type Command = (connection: Wire & { readonly state: number }, ...rest: readonly unknown[]) => Promise<unknown>
 
 /** Deadlines are ours: imapflow's own inactivity timer is set beyond them. */
 const never = 2 ** 31 - 1
@@ -74,40 +94,27 @@ interface LogEntry {
   readonly msg?: string
 }
 
-/** Every greeting of IMAP is untagged (RFC 9051 §7.1): what begins otherwise is another protocol's. */
-function greetingCheck(onForeign: OnForeign): (entry: LogEntry) => void {
+/** imapflow tells of lines by its log: `debug` of those that it has read, `error` of those that it could not parse. */
+function loggerFor({ onLine, auth, username }: SessionOptions, onUnparsed: OnUnparsed, onForeign: OnForeign) {
+  const mask = secretMask(auth, username)
   let greeted = false
-  return ({ src, msg = '' }) => {
+  const tell = ({ src, msg = '' }: LogEntry): void => {
+    if (src === 'c' || src === 's') onLine?.(`${src.toUpperCase()}: ${mask(msg)}`)
+  }
+  const hear = (entry: LogEntry): void => {
+    const { src, msg = '' } = entry
+    tell(entry)
     if (greeted || src !== 's' || msg.trim() === '') return
     greeted = true
+    // Every greeting of IMAP is untagged (RFC 9051 §7.1): what begins otherwise is another protocol's.
     if (!msg.startsWith('*')) onForeign(msg)
   }
-}
-
-function loggerFor(options: SessionOptions, onUnparsed: OnUnparsed, onForeign: OnForeign) {
-  const { onLine } = options
-  const listen = greetingCheck(onForeign)
   const unparsed = (entry: LogEntry): void => {
-    listen(entry)
+    hear(entry)
     if (entry.src === 's') onUnparsed(entry.msg ?? '')
   }
   const quiet = (): void => undefined
-  const none = { trace: quiet, debug: listen, info: quiet, warn: quiet, error: unparsed, fatal: quiet }
-  if (!onLine) return none
-  const mask = secretMask(options.auth, options.username)
-  const tell = (entry: LogEntry): void => {
-    const speaker = entry.src === 'c' ? 'C' : entry.src === 's' ? 'S' : null
-    if (speaker !== null) onLine(`${speaker}: ${mask(entry.msg ?? '')}`)
-  }
-  const both = (entry: LogEntry): void => {
-    tell(entry)
-    unparsed(entry)
-  }
-  const heard = (entry: LogEntry): void => {
-    tell(entry)
-    listen(entry)
-  }
-  return { ...none, trace: tell, debug: heard, error: both }
+  return { trace: onLine ? tell : quiet, debug: hear, info: quiet, warn: quiet, error: unparsed, fatal: quiet }
 }
 
 /** The socket goes to an address that the guard has checked, whatever the name resolves to by then. */
@@ -119,7 +126,6 @@ function pinned(addresses: readonly CheckedAddress[]): LookupFunction {
   }
 }
 
-/** imapflow sends ID before the login, and after it only to terse servers. NetEase wants it after: once, there. */
 let commands: Map<string, Command> | null = null
 function withIdAfterLogin(original: Map<string, Command>): Map<string, Command> {
   if (commands) return commands
@@ -175,8 +181,19 @@ export function createWire(
     return exec(command, attributes, sent)
   }
   wire.commands = withIdAfterLogin(wire.commands)
-  // imapflow would sit out a server's back-off, minutes long, with its reader parked. We answer `throttled` at once.
   wire.throttleWait = () => Promise.resolve(false)
   if (options.take) countInflow(wire.streamer, options.take)
   return wire
+}
+
+/** Shorter secrets would blank out half the log, and stand in no line that imapflow has not masked already. */
+const shortest = 4
+
+/** Takes secrets out of protocol lines. imapflow masks what it sends itself; this also masks what a server repeats. */
+export function secretMask(auth: SessionOptions['auth'], username: string): (line: string) => string {
+  const secret = 'password' in auth ? auth.password : auth.accessToken
+  if (secret.length < shortest) return (line) => line
+  const encoded = [secret, `\0${username}\0${secret}`].map((text) => Buffer.from(text).toString('base64'))
+  const shapes = [secret, secret.replace(/["\\]/g, '\\$&'), ...encoded]
+  return (line) => shapes.reduce((masked, shape) => masked.replaceAll(shape, '***'), line)
 }
