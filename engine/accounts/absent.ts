@@ -121,9 +121,7 @@ const retryMs = 20_000
 /** These concern one folder alone. */
 const folderFailures = new Set(['server_refused', 'not_found'])
 
-/** Works on a folder. A failure that concerns this folder alone is recorded; any other rejects. */
-export type Park = ReturnType<typeof createParking>
-
+/** Answers how to work on a folder. A failure that concerns this folder alone is recorded; any other rejects. */
 export function createParking(sync: SyncDeps, state: AccountState) {
   const failures = new Map<string, number>()
   return async (path: string, work: () => Promise<void>): Promise<void> => {

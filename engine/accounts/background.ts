@@ -9,7 +9,7 @@
 import { toAppError } from '../errors.ts'
 import type { Loan, Loans } from '../loans.ts'
 import type { Link } from './link.ts'
-import { createParking, type Park } from './absent.ts'
+import { createParking } from './absent.ts'
 import type { Session } from './session-types.ts'
 import type { AccountState, SyncDeps } from './state.ts'
 import { catchUp } from './sync.ts'
@@ -45,28 +45,24 @@ export interface BackgroundDeps {
   readonly onComplete: () => Promise<void>
 }
 
-interface Chores {
-  readonly deps: BackgroundDeps
-  readonly park: Park
-  /** Paths that moved. */
-  readonly waiting: Set<string>
-  nudge: () => void
-  nudged: boolean
-  complete: boolean
-  /** Until then the account goes before others of its developer: its connection is open. */
-  turnEndsAt: number
+type Chores = ReturnType<typeof createChores>
+
+function createChores(deps: BackgroundDeps) {
+  return {
+    deps,
+    park: createParking(deps.sync, deps.state),
+    /** Paths that moved. */
+    waiting: new Set<string>(),
+    nudge: (): void => undefined,
+    nudged: false,
+    complete: false,
+    /** Until then the account goes before others of its developer: its connection is open. */
+    turnEndsAt: 0,
+  }
 }
 
 export function createBackground(deps: BackgroundDeps) {
-  const chores: Chores = {
-    deps,
-    park: createParking(deps.sync, deps.state),
-    waiting: new Set(),
-    nudge: () => undefined,
-    nudged: false,
-    complete: false,
-    turnEndsAt: 0,
-  }
+  const chores = createChores(deps)
   return {
     /** Folders to catch up with, perhaps none: whatever else there is to do is looked for too. */
     moved(paths: readonly string[]): void {

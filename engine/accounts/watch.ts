@@ -9,9 +9,9 @@
  * one look, and looks keep a distance: a mailbox in motion costs no more than the polls of a quick setting.
  */
 import { toAppError } from '../errors.ts'
-import { createFolderPoll, type FolderPoll } from './folders.ts'
+import { createFolderPoll } from './folders.ts'
 import { tellGone } from './gone.ts'
-import type { Pushes, PushRecords } from './pushes.ts'
+import type { PushRecords } from './pushes.ts'
 import type { SessionEvent } from './session-types.ts'
 import { catchUp, compareIfDue, readNew, syncFlags } from './sync.ts'
 import type { SyncContext } from './write.ts'
@@ -53,24 +53,7 @@ interface Stay {
 }
 
 /** What the pushes announced and is not read yet, and when which look comes next. */
-interface Watch {
-  readonly context: SyncContext
-  readonly options: WatchOptions
-  readonly signal: AbortSignal
-  readonly folders: FolderPoll
-  readonly looks: Looks
-  readonly pushes: Pushes
-  stay: Stay | null
-  /** Something was told since the last poll, not by it. */
-  told: boolean
-  news: boolean
-  flags: boolean
-  closed: Error | null
-  leaveIdle: AbortController
-  polledAt: number
-  askedAt: number
-  lookAgainAt: number
-}
+type Watch = ReturnType<typeof createWatch>
 
 /** Runs until the signal aborts. Resolves with 'rotate' when it is time for a new access token; rejects when the connection fails. */
 export async function watchInbox(
@@ -106,7 +89,7 @@ export async function watchInbox(
   }
 }
 
-function createWatch(context: SyncContext, options: WatchOptions, signal: AbortSignal, wake: () => void): Watch {
+function createWatch(context: SyncContext, options: WatchOptions, signal: AbortSignal, wake: () => void) {
   return {
     context,
     options,
@@ -114,11 +97,12 @@ function createWatch(context: SyncContext, options: WatchOptions, signal: AbortS
     folders: createFolderPoll(context),
     looks: createLooks(context.deps.now),
     pushes: options.pushes.join(context.state.account.server, wake),
-    stay: null,
+    stay: null as Stay | null,
+    /** Something was told since the last poll, not by it. */
     told: false,
     news: false,
     flags: false,
-    closed: null,
+    closed: null as Error | null,
     leaveIdle: new AbortController(),
     polledAt: Number.NEGATIVE_INFINITY,
     askedAt: Number.NEGATIVE_INFINITY,
@@ -247,8 +231,6 @@ const distanceMs = 5000
 const namedDistanceMs = 2000
 /** A slow server is looked at more seldom: a look takes at most a tenth of the time. */
 const share = 10
-
-type Looks = ReturnType<typeof createLooks>
 
 export function createLooks(now: () => number) {
   let paths = new Set<string>()

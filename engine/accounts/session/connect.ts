@@ -3,7 +3,7 @@ import { AppError, isAppError } from '../../errors.ts'
 import { type CheckedAddress, isPrivateAddress, resolveGuarded } from '../../net/address.ts'
 import { connectionFailure, serverFailure } from '../failures.ts'
 import type { SessionOptions } from '../session-types.ts'
-import { atom, createWire, type OnForeign, type OnUnparsed, secretMask, type Wire } from './below.ts'
+import { atom, createWire, secretMask, type OnUnparsed, type Wire } from './below.ts'
 
 /** What imapflow hangs on its errors. */
 interface ClientError {
@@ -84,87 +84,66 @@ function unsupported(error: unknown, wire: Wire, noLogin: boolean): AppError {
   })
 }
 
-/** Rejects when the first of these happens: abort, no greeting in time, no login in time. */
-function deadlines(options: SessionOptions, signal: AbortSignal, wire: () => Wire | null) {
-  let timer: NodeJS.Timeout | undefined
-  let onAbort: (() => void) | undefined
-  const late = new Promise<never>((_resolve, reject) => {
-    const giveUp = (message: string): void => reject(new AppError('timeout', message))
-    const noLogin = (): void => giveUp('the mail server did not answer the login in time')
-    const noGreeting = (): void => {
-      if (wire()?.greetingReceived) timer = setTimeout(noLogin, options.loginTimeoutMs)
-      else giveUp('the mail server did not answer in time')
-    }
-    timer = setTimeout(noGreeting, options.connectTimeoutMs)
-    onAbort = () => {
-      const { reason } = signal as { readonly reason: unknown }
-      reject(isAppError(reason) ? reason : new AppError('network', 'the connection was given up', { cause: reason }))
-    }
-    if (signal.aborted) onAbort()
-    else signal.addEventListener('abort', onAbort, { once: true })
-  })
-  late.catch(() => undefined)
-  const stop = (): void => {
-    clearTimeout(timer)
-    if (onAbort) signal.removeEventListener('abort', onAbort)
+/** `over` rejects with the first of these: abort, no greeting in time, no login in time, a host that speaks another protocol. */
+function watchLogin(options: SessionOptions, signal: AbortSignal, wire: () => Wire | null) {
+  const { promise: over, reject } = Promise.withResolvers<never>()
+  over.catch(() => undefined)
+  const late = (message: string): void => reject(new AppError('timeout', message))
+  let timer = setTimeout(() => {
+    if (!wire()?.greetingReceived) late('the mail server did not answer in time')
+    else timer = setTimeout(late, options.loginTimeoutMs, 'the mail server did not answer the login in time')
+  }, options.connectTimeoutMs)
+  const onAbort = (): void => {
+    const { reason } = signal as { readonly reason: unknown }
+    reject(isAppError(reason) ? reason : new AppError('network', 'the connection was given up', { cause: reason }))
   }
-  return { late, stop }
+  if (signal.aborted) onAbort()
+  else signal.addEventListener('abort', onAbort, { once: true })
+  return {
+    over,
+    /** Such a host would never answer us, and the time would run out. */
+    onForeign: (line: string): void =>
+      reject(new AppError('protocol', `the mail server answered something that is not IMAP: ${line.slice(0, 100)}`)),
+    stop(): void {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', onAbort)
+    },
+  }
 }
 
-/** An error that comes after everybody has stopped listening must not end the process. */
+/** An error that comes after the last listener has gone must not end the process. */
 function neverThrow(wire: Wire): void {
   wire.socket?.on('error', () => undefined)
 }
 
-interface Told {
-  readonly onUnparsed: OnUnparsed
-  readonly onForeign: OnForeign
-  readonly onWire: (wire: Wire) => void
-}
-
-async function start(options: SessionOptions, told: Told): Promise<Wire> {
-  const addresses = await resolveGuarded(options.server, { allowPrivate: options.allowPrivate })
-  const encrypt = mustEncrypt(options, addresses)
-  const wire = createWire({ ...options, mustEncrypt: encrypt }, addresses, told.onUnparsed, told.onForeign)
-  told.onWire(wire)
-  wire.on('error', () => undefined)
-  const connecting = wire.connect()
-  neverThrow(wire)
-  await connecting
-  neverThrow(wire)
-  return wire
-}
-
-/** Rejects as soon as the host greets in another protocol: it would never answer us, and its time would run out. */
-function foreignGreeting() {
-  const { promise, reject } = Promise.withResolvers<never>()
-  promise.catch(() => undefined)
-  const onForeign = (line: string): void =>
-    reject(new AppError('protocol', `the mail server answered something that is not IMAP: ${line.slice(0, 100)}`))
-  return { foreign: promise, onForeign }
-}
-
 /** A connection that is logged in, with ID sent and CONDSTORE enabled. Rejects with an AppError; nothing is left open then. */
 export async function connect(options: SessionOptions, signal: AbortSignal, onUnparsed: OnUnparsed): Promise<Wire> {
-  let wire: Wire | null = null
-  const { late, stop } = deadlines(options, signal, () => wire)
-  let given = false
-  const { foreign, onForeign } = foreignGreeting()
-  const onWire = (made: Wire): void => {
-    wire = made
-    if (given) made.close()
+  let made: Wire | null = null
+  let failed = false
+  const { over, onForeign, stop } = watchLogin(options, signal, () => made)
+  async function start(): Promise<Wire> {
+    const addresses = await resolveGuarded(options.server, { allowPrivate: options.allowPrivate })
+    const encrypted = { ...options, mustEncrypt: mustEncrypt(options, addresses) }
+    const wire = createWire(encrypted, addresses, onUnparsed, onForeign)
+    made = wire
+    if (failed) wire.close()
+    wire.on('error', () => undefined)
+    const connecting = wire.connect()
+    neverThrow(wire)
+    await connecting
+    neverThrow(wire)
+    await enable(wire)
+    return wire
   }
-  const starting = start(options, { onUnparsed, onForeign, onWire })
+  const starting = start()
   starting.catch(() => undefined)
   try {
-    const ready = await Promise.race([starting, late, foreign])
-    await Promise.race([enable(ready), late])
-    return ready
+    return await Promise.race([starting, over])
   } catch (error) {
-    given = true
-    const made = wire as Wire | null
-    const failure = made === null ? connectionFailure(error) : loginFailure(error, made, options)
-    made?.close()
+    failed = true
+    const wire = made as Wire | null
+    const failure = wire === null ? connectionFailure(error) : loginFailure(error, wire, options)
+    wire?.close()
     throw failure
   } finally {
     stop()

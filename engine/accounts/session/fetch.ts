@@ -199,13 +199,18 @@ export function createFetcher(deps: Parts): Pick<Session, 'fetchIndex' | 'fetchF
 /** Enough that a consumer which writes to a store in batches seldom makes the server wait. */
 const capacity = 64
 
-interface PipeState<T> {
-  queue: T[]
-  over: { readonly error?: unknown } | null
-  unbounded: boolean
-  left: boolean
-  wakeProducer: (() => void) | null
-  wakeConsumer: (() => void) | null
+type PipeState<T> = ReturnType<typeof createPipeState<T>>
+
+function createPipeState<T>() {
+  return {
+    queue: [] as T[],
+    over: null as { readonly error?: unknown } | null,
+    unbounded: false,
+    /** The consumer has left. */
+    left: false,
+    wakeProducer: null as (() => void) | null,
+    wakeConsumer: null as (() => void) | null,
+  }
 }
 
 function wakeProducer(state: PipeState<unknown>): void {
@@ -238,14 +243,7 @@ async function* drain<T>(state: PipeState<T>): AsyncGenerator<T, void, undefined
 type Pipe<T> = ReturnType<typeof createPipe<T>>
 
 function createPipe<T>() {
-  const state: PipeState<T> = {
-    queue: [],
-    over: null,
-    unbounded: false,
-    left: false,
-    wakeProducer: null,
-    wakeConsumer: null,
-  }
+  const state = createPipeState<T>()
   return {
     /** Resolves when there is room; at once when the consumer has left, or when another command needs the line. */
     async push(value: T): Promise<void> {
