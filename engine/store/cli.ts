@@ -5,11 +5,10 @@ import { parseArgs } from 'node:util'
 import { makeDataDir } from '../data-dir.ts'
 import { AppError, isAppError } from '../errors.ts'
 import { silentLogger, type Logger } from '../observe/log.ts'
-import { copyStore, type Counts } from './copy.ts'
+import { copyStore, transferNames, type Counts, type StoreTransfer } from './copy.ts'
 import { describeUri } from './mongo/uri.ts'
-import { lockStore } from './sqlite/lock.ts'
+import { lockStore } from './sqlite/file.ts'
 import { openSqliteTransfer } from './sqlite/transfer.ts'
-import { transferNames, type StoreTransfer } from './transfer.ts'
 
 const usage = `usage: npm run store -- copy --from <uri|path> --to <uri|path> [--into-existing]
   a URI is mongodb://… or mongodb+srv://…; a path is a data directory, or an SQLite file that is there or ends in .sqlite

@@ -5,7 +5,7 @@ import { makeDataDir } from '../data-dir.ts'
 import type { Logger } from '../observe/log.ts'
 import type { Store } from './port.ts'
 import { createSqliteStore } from './sqlite/index.ts'
-import { lockStore } from './sqlite/lock.ts'
+import { lockStore } from './sqlite/file.ts'
 
 export type StoreConfig = Pick<
   Config,

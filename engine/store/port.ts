@@ -9,19 +9,21 @@
 import type { ChangeStore, WebhookStore, OutboxStore } from './port/callbacks.ts'
 import type { FolderStore, MessageStore, SyncStore } from './port/mail.ts'
 import type {
-  DeveloperStore,
-  UserStore,
-  AccountStore,
-  ContactStore,
-  TokenStore,
-  ProviderStore,
-  NonceStore,
-  CallLogStore,
-} from './port/owners.ts'
+  AccountRecord,
+  AccountStatus,
+  CallLogRecord,
+  ConnectTokenRecord,
+  ContactDelta,
+  ContactRecord,
+  DeveloperRecord,
+  OAuthProviderRecord,
+  OutboxRecord,
+  ResumeRecord,
+  UserRecord,
+} from './records.ts'
 
 export type * from './port/callbacks.ts'
 export type * from './port/mail.ts'
-export type * from './port/owners.ts'
 
 export interface Store {
   readonly kind: 'sqlite' | 'mongodb'
@@ -50,4 +52,173 @@ export interface Store {
    */
   ping(room?: number): Promise<void>
   close(): Promise<void>
+}
+
+export interface Page {
+  readonly limit: number
+  readonly offset: number
+}
+
+export interface DeveloperStore {
+  /** `conflict` when the API key exists. */
+  create(developer: DeveloperRecord): Promise<void>
+  get(id: string): Promise<DeveloperRecord | null>
+  byKey(apiKey: string): Promise<DeveloperRecord | null>
+  count(): Promise<number>
+  /** The one with the least id, which is the oldest; null in a store that nobody has used. */
+  first(): Promise<DeveloperRecord | null>
+  setStatusCallbackUrl(id: string, url: string | null): Promise<void>
+  /** Replaces the sealed secret (first developer whose secret changed in the environment). */
+  setSecret(id: string, sealedSecret: string): Promise<void>
+}
+
+export interface UserFilter {
+  /** A user or account address, compared without case. */
+  readonly email?: string
+  /** Users with at least one email account in this status. */
+  readonly status?: AccountStatus
+}
+
+export interface UserStore {
+  create(user: UserRecord): Promise<void>
+  /**
+   * Both or neither: cut short, it leaves at most an account without its user, which no list shows and no actor serves. After
+   * `store_unavailable` it is not known which: undoCreate.
+   */
+  createWithAccount(user: UserRecord, account: AccountRecord): Promise<void>
+  /** Takes back what a createWithAccount has stored, if anything: the user first, so that it is never there without its account. */
+  undoCreate(id: string, accountId: string): Promise<void>
+  get(developerId: string, id: string): Promise<UserRecord | null>
+  /** Oldest first. */
+  list(developerId: string, filter: UserFilter, page: Page): Promise<UserRecord[]>
+  edit(
+    id: string,
+    patch: Partial<Pick<UserRecord, 'firstName' | 'lastName' | 'emailAddresses' | 'statusCallbackUrl'>>,
+  ): Promise<UserRecord | null>
+  /** Adds the address at the end unless it is there, whoever else adds one at the same time. null when the user is gone. */
+  addAddress(id: string, email: string): Promise<UserRecord | null>
+  /** Of these ids, those whose user is there. */
+  existing(ids: readonly string[]): Promise<string[]>
+  /**
+   * Removes the user, its accounts and all that hangs on them (cascade, resumable: the user row goes last). Answers the ids of
+   * the accounts it took, also of those that came while it was at work.
+   */
+  remove(id: string): Promise<readonly string[]>
+}
+
+export type AccountPatch = Partial<
+  Pick<
+    AccountRecord,
+    | 'email'
+    | 'server'
+    | 'port'
+    | 'useSsl'
+    | 'username'
+    | 'authType'
+    | 'sealedCredential'
+    | 'providerKey'
+    | 'statusCallbackUrl'
+    | 'options'
+    | 'paused'
+    | 'resume'
+    | 'statusMessage'
+    | 'everybodyCounted'
+  >
+>
+
+export interface StatusTransition {
+  readonly accountId: string
+  readonly epoch: number
+  /** The version this transition starts from; another one there already means it was recorded before: answers null. */
+  readonly fromVersion: number
+  readonly status: AccountStatus
+  readonly statusMessage: string | null
+  readonly resume: ResumeRecord
+  /** The status callback to send, or none. Written before the account. */
+  readonly outbox: readonly OutboxRecord[]
+}
+
+export interface AccountStore {
+  /** `conflict` when the user has the label already, `not_found` when the user is not there. */
+  create(account: AccountRecord): Promise<void>
+  get(id: string): Promise<AccountRecord | null>
+  byLabel(userId: string, label: string): Promise<AccountRecord | null>
+  /** Oldest first: index 0 is label `0`. */
+  listByUser(userId: string, filter?: { readonly status?: AccountStatus }): Promise<AccountRecord[]>
+  /** Accounts of several users at once, oldest first (for lists of users). */
+  listByUsers(userIds: readonly string[]): Promise<AccountRecord[]>
+  /** Keyset page over all accounts by id, for the start of the engine. */
+  page(afterId: string | null, limit: number): Promise<AccountRecord[]>
+  /** With an epoch only by the owner that has it: `lease_lost` otherwise. */
+  edit(id: string, patch: AccountPatch, epoch?: number): Promise<AccountRecord | null>
+  /** Takes the account over: epoch + 1 on the account and its folders. null when it is gone. */
+  claim(id: string): Promise<AccountRecord | null>
+  /** Writes OK↔DISABLED with its callback, exactly once per transition. `lease_lost` when the epoch is stale. */
+  transition(step: StatusTransition): Promise<AccountRecord | null>
+  /**
+   * Removes the account, all that hangs on it, and what it has counted of the user's contacts: these are left as the other
+   * accounts have counted them, and go with the last of them. The account row goes last.
+   */
+  remove(id: string): Promise<void>
+}
+
+export type ContactSort = 'total_count' | 'direct_count' | 'indirect_count'
+
+export interface ContactStore {
+  get(userId: string, id: string): Promise<ContactRecord | null>
+  list(userId: string, sortBy: ContactSort, order: 'asc' | 'desc', page: Page): Promise<ContactRecord[]>
+  /** Adds deltas of mail that is stored already, each once as in a batch. Nothing when the account is gone. */
+  count(accountId: string, deltas: readonly ContactDelta[]): Promise<void>
+  /** 2.0: by part of name or address. */
+  search(userId: string, text: string, page: Page): Promise<ContactRecord[]>
+}
+
+/** A token goes by itself 30 days after it has expired, or some time later. */
+export interface TokenStore {
+  /** `not_found` when it is for a user that is not there. */
+  create(token: ConnectTokenRecord): Promise<void>
+  get(developerId: string, token: string): Promise<ConnectTokenRecord | null>
+  /** For the public wizard: by token alone. */
+  find(token: string): Promise<ConnectTokenRecord | null>
+  /** Newest first, the newest thousand. */
+  list(
+    developerId: string,
+    filter: { readonly userId?: string; readonly accountId?: string; readonly version?: 'lite' | '2.0' },
+  ): Promise<ConnectTokenRecord[]>
+  /** Marks used, once: answers null when it was used or expired already. */
+  use(token: string, usedAt: number, userId: string, accountId: string): Promise<ConnectTokenRecord | null>
+  remove(developerId: string, token: string): Promise<boolean>
+}
+
+export interface ProviderStore {
+  /** Replaces one with the same developer and key. */
+  put(provider: OAuthProviderRecord): Promise<void>
+  get(developerId: string, consumerKey: string): Promise<OAuthProviderRecord | null>
+  list(developerId: string): Promise<OAuthProviderRecord[]>
+  remove(developerId: string, consumerKey: string): Promise<boolean>
+}
+
+export interface NonceStore {
+  /** true when (key, nonce, timestamp) is new; false = a replay. Forgotten after expiresAt. */
+  remember(apiKey: string, nonce: string, timestamp: number, expiresAt: number): Promise<boolean>
+}
+
+export interface CallLogQuery {
+  readonly developerId: string
+  readonly userId?: string
+  readonly from?: number
+  readonly until?: number
+  readonly statusFrom?: number
+  readonly statusTo?: number
+  readonly method?: string
+  readonly path?: string
+  /** Those behind this one in the list. */
+  readonly before?: Pick<CallLogRecord, 'at' | 'id'>
+}
+
+export interface CallLogStore {
+  append(calls: readonly CallLogRecord[]): Promise<void>
+  /** Newest first. */
+  list(query: CallLogQuery, page: Page): Promise<CallLogRecord[]>
+  expire(before: number, limit: number): Promise<number>
 }

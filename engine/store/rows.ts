@@ -12,7 +12,6 @@ import { domainSpellings } from '../messages/domains.ts'
 import type { AddedMessage, FlagUpdate, MessageQuery, WebhookLimits } from './port.ts'
 import type { Address, FolderCursor, GonePlacement, MessageFacts, MessageRecord, Placement } from './records.ts'
 
-export * from './contact-steps.ts'
 export * from './steps.ts'
 
 /** ASCII, nearly all that is compared, is composed as it is. */
@@ -246,8 +245,8 @@ export function sameCursor(left: FolderCursor | null, right: FolderCursor | null
 
 export const noWebhookLimits: WebhookLimits = { owner: 0, developer: 0 }
 
-/** Throws `too_many` when there are as many webhooks as there may be. */
-export function checkRoom(limit: keyof WebhookLimits, limits: WebhookLimits, there: number): void {
-  if (limits[limit] === 0 || there < limits[limit]) return
+/** Throws `too_many` when there are as many webhooks as there may be. `limit` names which limit it is. */
+export function checkRoom(limit: string, most: number, there: number): void {
+  if (most === 0 || there < most) return
   throw new AppError('too_many', `there are ${there} webhooks already`, { details: { limit } })
 }

@@ -57,7 +57,7 @@ export const modules = {
     tests: ['test/engine/accounts/compare.test.ts', 'test/engine/accounts/odd-answers.test.ts'],
   },
   steps: {
-    mutate: ['engine/store/steps.ts', 'engine/store/contact-steps.ts'],
+    mutate: ['engine/store/steps.ts'],
     tests: [
       'test/store/contact-steps.test.ts',
       'test/store/steps.test.ts',

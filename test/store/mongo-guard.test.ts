@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { MongoServerError } from 'mongodb'
-import { guarded } from '../../engine/store/mongo/guard.ts'
+import { guarded } from '../../engine/store/mongo/errors.ts'
 
 /** A step that fails with these codes, one each time, and goes well when there are no more. */
 function failing(codes: readonly number[]) {

@@ -3,9 +3,7 @@ import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { MongoClient } from 'mongodb'
 import { newId } from '../../engine/store/ids.ts'
-import { accountDoc } from '../../engine/store/mongo/accounts.ts'
-import { openCollections } from '../../engine/store/mongo/documents.ts'
-import { userDoc } from '../../engine/store/mongo/users.ts'
+import { openCollections, shapes } from '../../engine/store/mongo/documents.ts'
 import type { Store } from '../../engine/store/port.ts'
 import type { AccountRecord, UserRecord } from '../../engine/store/records.ts'
 import { needs } from '../support/require.ts'
@@ -13,7 +11,7 @@ import { accountRecord, epochStart, userRecord } from './contract/records.ts'
 import { createProxy, type Proxy } from './mongo-proxy.ts'
 import { testDatabase, type TestDatabase } from './mongo-server.ts'
 
-/** More than are few (user-query.ts). */
+/** More than are few (users.ts). */
 const count = 1500
 const shared = 'Shared@Example.com'
 
@@ -46,8 +44,8 @@ suite('lists of many users', needs('mongodb'), () => {
     }
     const client = await MongoClient.connect(database.uri)
     const collections = openCollections(client.db())
-    await collections.users.insertMany(users.map(userDoc))
-    await collections.accounts.insertMany(accounts.map(accountDoc))
+    await collections.users.insertMany(users.map(shapes.users.doc))
+    await collections.accounts.insertMany(accounts.map(shapes.accounts.doc))
     await client.close()
     users.sort((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1))
   })

@@ -14,7 +14,7 @@ import type { MessageRecord } from '../../engine/store/records.ts'
 import { messageKeys } from '../../engine/store/rows.ts'
 import { openDatabase } from '../../engine/store/sqlite/database.ts'
 import { createSqliteStore } from '../../engine/store/sqlite/index.ts'
-import { migrations } from '../../engine/store/sqlite/migrations.ts'
+import { migrations } from '../../engine/store/sqlite/schema.ts'
 import { createMailbox, rejectsWith, type Mailbox } from './contract/mailbox.ts'
 import { accountRecord, developerRecord, epochStart, userRecord } from './contract/records.ts'
 

@@ -6,27 +6,26 @@ import { join } from 'node:path'
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
 import { after, before, describe, test } from 'node:test'
 import type { DeliveryQuery, MessageQuery } from '../../engine/store/port.ts'
-import { accountLists } from '../../engine/store/sqlite/accounts.ts'
-import { callList, expireCalls } from '../../engine/store/sqlite/calls.ts'
+import { accountsOfUser } from '../../engine/store/sqlite/accounts.ts'
 import { changeLists } from '../../engine/store/sqlite/changes.ts'
 import { contactList, contactSearch, contactsInSteps } from '../../engine/store/sqlite/contacts.ts'
-import { folderList } from '../../engine/store/sqlite/folders.ts'
-import { others } from '../../engine/store/sqlite/forget.ts'
+import { deleteWhere } from '../../engine/store/sqlite/database.ts'
+import { folderList, others } from '../../engine/store/sqlite/folders.ts'
 import { createSqliteStore } from '../../engine/store/sqlite/index.ts'
+import { expireKeyed, keyedList, nonceSweep } from '../../engine/store/sqlite/keyed.ts'
 import { messageCount, messagePage } from '../../engine/store/sqlite/message-query.ts'
 import { keyRows } from '../../engine/store/sqlite/message-rows.ts'
 import { messageLookups } from '../../engine/store/sqlite/messages.ts'
-import { liveMessages } from '../../engine/store/sqlite/replacement.ts'
-import { nonceSweep } from '../../engine/store/sqlite/nonces.ts'
 import * as outbox from '../../engine/store/sqlite/outbox-query.ts'
 import { expireOutbox } from '../../engine/store/sqlite/outbox.ts'
-import { providerList } from '../../engine/store/sqlite/providers.ts'
 import { accountDeletes, keyedDeletes, someMark, userDeletes } from '../../engine/store/sqlite/removal.ts'
-import { expireTokens, tokenList } from '../../engine/store/sqlite/tokens.ts'
+import { liveMessages } from '../../engine/store/sqlite/sync.ts'
 import { userList } from '../../engine/store/sqlite/users.ts'
-import { webhookLists } from '../../engine/store/sqlite/webhooks.ts'
 
 const page = { limit: 25, offset: 50 }
+const byAge = ['createdAt', 'id'] as const
+const newestToken = { by: ['createdAt', 'token'], descending: true, limit: 9 } as const
+const newestCall = { by: ['at', 'id'], descending: true, ...page } as const
 type Statement = { readonly sql: string; readonly values?: readonly SQLInputValue[] } | null
 
 describe('plans of the embedded store', () => {
@@ -110,31 +109,35 @@ describe('plans of the embedded store', () => {
       usersByEmail: userList('d', { email: 'a@x.com' }, page),
       usersByStatus: userList('d', { status: 'OK' }, page),
       usersByBoth: userList('d', { email: 'a@x.com', status: 'DISABLED' }, page),
-      accountsOfUser: { sql: accountLists.ofUser },
-      accountsByStatus: { sql: accountLists.ofUserByStatus },
-      accountPage: { sql: accountLists.page },
+      accountsOfUser: { sql: accountsOfUser },
+      accountsByStatus: keyedList('accounts', { userId: 'u', status: 'OK' }, { by: byAge }),
+      accountPage: keyedList('accounts', {}, { by: ['id'], behind: { id: 'a' }, limit: 9 }),
       folders: { sql: folderList },
       since: { sql: changeLists.since },
       ofMessage: { sql: changeLists.ofMessage },
-      webhooksOfUser: { sql: webhookLists.ofUser },
-      webhooksOfDeveloper: { sql: webhookLists.ofDeveloper },
-      webhookPage: { sql: webhookLists.page },
+      webhooksOfUser: keyedList('webhooks', { userId: 'u' }, { by: byAge }),
+      webhooksOfDeveloper: keyedList('webhooks', { developerId: 'd', userId: null }, { by: byAge }),
+      webhookPage: keyedList('webhooks', {}, { by: ['id'], behind: { id: 'a' }, limit: 9 }),
       contacts: { sql: contactList('total_count', 'desc') },
       contactsAscending: { sql: contactList('indirect_count', 'asc') },
       contactsDirect: { sql: contactList('direct_count', 'desc') },
       contactSearch: { sql: contactSearch },
       contactsInSteps: { sql: contactsInSteps },
-      tokens: tokenList('d', {}),
-      tokensOfUser: tokenList('d', { userId: 'u', version: 'lite' }),
-      tokensOfAccount: tokenList('d', { userId: 'u', accountId: 'a' }),
-      providers: { sql: providerList },
-      calls: callList({ developerId: 'd', statusFrom: 400 }, page),
-      callsBefore: callList({ developerId: 'd', before: { at: 3, id: 'i' } }, page),
-      callsOfUserBefore: callList({ developerId: 'd', userId: 'u', before: { at: 3, id: 'i' } }, page),
-      callsOfUser: callList({ developerId: 'd', userId: 'u', from: 1, until: 2 }, page),
+      tokens: keyedList('tokens', { developerId: 'd' }, newestToken),
+      tokensOfUser: keyedList('tokens', { developerId: 'd', userId: 'u', version: 'lite' }, newestToken),
+      tokensOfAccount: keyedList('tokens', { developerId: 'd', userId: 'u', accountId: 'a' }, newestToken),
+      providers: keyedList('providers', { developerId: 'd' }, { by: ['createdAt', 'consumerKey'] }),
+      calls: keyedList('calls', { developerId: 'd', status: { from: 400 } }, newestCall),
+      callsBefore: keyedList('calls', { developerId: 'd' }, { ...newestCall, behind: { at: 3, id: 'i' } }),
+      callsOfUserBefore: keyedList(
+        'calls',
+        { developerId: 'd', userId: 'u' },
+        { ...newestCall, behind: { at: 3, id: 'i' } },
+      ),
+      callsOfUser: keyedList('calls', { developerId: 'd', userId: 'u', at: { from: 1, until: 2 } }, newestCall),
     }
     for (const [name, statement] of Object.entries(lists)) served(name, statement)
-    served('accountsOfUsers', { sql: accountLists.ofUsers }, true)
+    served('accountsOfUsers', keyedList('accounts', { userId: ['u', 'v'] }, { by: byAge }), true)
   })
 
   test('the outbox', () => {
@@ -189,7 +192,8 @@ describe('plans of the embedded store', () => {
   })
 
   test('retention and removal', () => {
-    const deletes = [changeLists.expire, expireCalls, expireOutbox, expireTokens, nonceSweep, someMark]
+    const expiring = [deleteWhere('calls', 'at < ?'), expireKeyed('tokens', 'expiresAt')]
+    const deletes = [...expiring, changeLists.expire, expireOutbox, nonceSweep, someMark]
     for (const sql of [...deletes, ...accountDeletes, ...userDeletes, ...Object.values(keyedDeletes), keyRows.remove]) {
       served(sql, { sql })
     }

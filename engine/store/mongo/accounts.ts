@@ -1,25 +1,24 @@
 /** Email accounts: their settings, status and epoch. */
-import type { Filter } from 'mongodb'
+import { AppError } from '../../errors.ts'
+import type { KeyedCollections } from '../aggregates.ts'
 import type { AccountPatch, AccountStore, StatusTransition } from '../port.ts'
 import type { AccountRecord } from '../records.ts'
-import { foldCase, transitioned } from '../rows.ts'
-import { orNull, recordIn, rowsOf, toDoc, type AccountDoc, type MongoContext } from './documents.ts'
-import { leaseLost } from './leases.ts'
-import { insertMissing } from './bulk.ts'
-import { insertOwned } from './owners.ts'
-import { outboxDoc } from './outbox-rows.ts'
+import { leftBehind, readAnew, transitioned } from '../rows.ts'
+import { insertMissing, shapes, type MongoContext } from './documents.ts'
+import { changeMessages } from './message-rows.ts'
+import { outboxDoc } from './outbox.ts'
 import { drainAccount, removeAccount } from './removal.ts'
 
-export const accountOrder = { createdAt: 1, _id: 1 } as const
+const { record: accountRecord, set: accountSet } = shapes.accounts
 
-export function accountDoc(account: AccountRecord): AccountDoc {
-  return { ...toDoc(account), emailKey: foldCase(account.email) }
+export function leaseLost(accountId: string, epoch: number): AppError {
+  return new AppError('lease_lost', 'another owner has taken the account over', { details: { accountId, epoch } })
 }
 
-const beside = new Set(['emailKey'])
-
-export function accountRecord(doc: AccountDoc): AccountRecord {
-  return recordIn(doc, beside) as AccountRecord
+/** A writer whose epoch is not the account's has lost its lease, and so has one whose account is gone. */
+export async function checkEpoch({ collections }: MongoContext, accountId: string, epoch: number): Promise<void> {
+  const account = await collections.accounts.findOne({ _id: accountId }, { projection: { epoch: 1 } })
+  if (account?.epoch !== epoch) throw leaseLost(accountId, epoch)
 }
 
 /** The account's epoch first: who claims later has the higher one, and folders only ever go up. */
@@ -54,48 +53,61 @@ async function transition(context: MongoContext, step: StatusTransition): Promis
   return null
 }
 
-/** What an edit writes: the patch, with what follows from it. */
-export function accountSet(patch: AccountPatch): AccountPatch & Partial<Pick<AccountDoc, 'emailKey'>> {
-  return patch.email === undefined ? patch : { ...patch, emailKey: foldCase(patch.email) }
+/** Messages that leave between two checks of the epoch. */
+const stepMessages = 500
+
+/** A new epoch: a writer that is still at work for the former mailbox loses its lease. */
+async function begin({ collections }: MongoContext, id: string, since: number): Promise<AccountRecord | null> {
+  const { accounts, folders } = collections
+  const stored = await accounts.findOne({ _id: id })
+  if (!stored) return null
+  const account = readAnew(accountRecord(stored), since)
+  const { epoch, resume, remapSince } = account
+  const { matchedCount } = await accounts.updateOne(
+    { _id: id, epoch: stored.epoch },
+    { $set: { epoch, resume, ...(remapSince === undefined ? {} : { remapSince }) } },
+  )
+  if (matchedCount === 0) throw leaseLost(id, stored.epoch)
+  await folders.deleteMany({ accountId: id })
+  return account
 }
 
-async function edit(
-  { collections: { accounts } }: MongoContext,
+/** An account that becomes another mailbox: what was read of the former one goes in bounded steps, the settings come last. */
+export async function replaceMailbox(
+  context: MongoContext,
   id: string,
   patch: AccountPatch,
-  epoch?: number,
+  since: number,
 ): Promise<AccountRecord | null> {
-  const set = accountSet(patch)
-  const where = epoch === undefined ? { _id: id } : { _id: id, epoch }
-  const changed =
-    Object.keys(set).length === 0
-      ? await accounts.findOne(where)
-      : await accounts.findOneAndUpdate(where, { $set: set }, { returnDocument: 'after' })
-  if (changed) return accountRecord(changed)
-  if (epoch !== undefined && (await accounts.findOne({ _id: id }, { projection: { _id: 1 } })))
-    throw leaseLost(id, epoch)
-  return null
+  const { accounts, messages } = context.collections
+  const begun = await begin(context, id, since)
+  if (!begun) return null
+  for (;;) {
+    await checkEpoch(context, id, begun.epoch)
+    const docs = await messages.find({ accountId: id, live: true }, context.read).limit(stepMessages).toArray()
+    if (docs.length === 0) break
+    await changeMessages(context, id, docs, () => leftBehind)
+  }
+  const where = { _id: id, epoch: begun.epoch }
+  const edited = await accounts.findOneAndUpdate(where, { $set: accountSet(patch) }, { returnDocument: 'after' })
+  if (!edited) throw leaseLost(id, begun.epoch)
+  return accountRecord(edited)
 }
 
-export function createAccounts(context: MongoContext): AccountStore {
-  const { collections, read } = context
-  const { accounts } = collections
-  const list = async (filter: Filter<AccountDoc>): Promise<AccountRecord[]> =>
-    (await accounts.find(filter, read).sort(accountOrder).toArray()).map(accountRecord)
+export function createAccounts(context: MongoContext, { accounts }: KeyedCollections): AccountStore {
+  const by = ['createdAt', 'id'] as const
   return {
-    create: async (account) => {
-      const undo = () => removeAccount(context, account.id)
-      await insertOwned(context, account.userId, accounts, accountDoc(account), undo)
+    create: (account) => accounts.insert(account),
+    get: (id) => accounts.find({ id }),
+    byLabel: (userId, label) => accounts.find({ userId, label }),
+    listByUser: (userId, { status } = {}) => accounts.list({ userId, status }, { by }),
+    listByUsers: (userIds) => accounts.list({ userId: userIds }, { by }),
+    page: (afterId, limit) => accounts.list({}, { by: ['id'], behind: { id: afterId ?? '' }, limit }),
+    edit: async (id, patch, epoch) => {
+      const edited = await accounts.edit({ id }, patch, epoch === undefined ? {} : { epoch })
+      if (edited === null && epoch !== undefined && (await accounts.find({ id }))) throw leaseLost(id, epoch)
+      return edited
     },
-    get: async (id) => orNull(await accounts.findOne({ _id: id }, read), accountRecord),
-    byLabel: async (userId, label) => orNull(await accounts.findOne({ userId, label }, read), accountRecord),
-    listByUser: (userId, filter) => list(filter?.status === undefined ? { userId } : { userId, status: filter.status }),
-    listByUsers: (userIds) => list({ userId: { $in: [...userIds] } }),
-    page: async (afterId, limit) => {
-      const page = accounts.find({ _id: { $gt: afterId ?? '' } }, read)
-      return (await rowsOf(page.sort({ _id: 1 }), limit)).map(accountRecord)
-    },
-    edit: (id, patch, epoch) => edit(context, id, patch, epoch),
     claim: (id) => claim(context, id),
     transition: (step) => transition(context, step),
     remove: (id) => removeAccount(context, id),

@@ -17,9 +17,8 @@ import { contactId } from '../ids.ts'
 import type { ContactSort, ContactStore, Page } from '../port.ts'
 import type { ContactDelta, ContactRecord, StoredContact } from '../records.ts'
 import { contactMerge, foldCase, withoutAccount } from '../rows.ts'
-import { insertMissing } from './bulk.ts'
-import { containing } from './conditions.ts'
-import { orNull, recordIn, rowsOf, toDoc, toRecord, type ContactDoc, type MongoContext } from './documents.ts'
+import { containing, insertMissing, orNull, recordIn, rowsOf, toDoc, toRecord } from './documents.ts'
+import type { ContactDoc, MongoContext } from './documents.ts'
 import { unavailable } from './errors.ts'
 
 /** Keys that a contact holds before it is asked which of them the rows know; the newest of those stay all the same. */

@@ -2,7 +2,8 @@
  * What the collections hold: the port's records with `id` as `_id`, and beside them the few fields that only indexes and
  * compare-and-set need. They are taken off again before a record leaves.
  */
-import type { Collection, Db, FindCursor } from 'mongodb'
+import { MongoBulkWriteError, type Collection, type Db, type Filter, type FindCursor } from 'mongodb'
+import type { OptionalUnlessRequiredId, Sort } from 'mongodb'
 import type {
   AccountRecord,
   CallLogRecord,
@@ -18,6 +19,8 @@ import type {
   UserRecord,
   WebhookRecord,
 } from '../records.ts'
+import { foldCase, tokensKeptMs } from '../rows.ts'
+import { isDuplicate, writeFailures } from './errors.ts'
 
 /** A record with its `id` as `_id`. */
 export type Doc<R extends { readonly id: string }> = Omit<R, 'id'> & { readonly _id: string }
@@ -174,6 +177,52 @@ export function toRecord<R extends { readonly id: string }>(doc: Doc<R>): R {
   return recordIn(doc, nothing) as R
 }
 
+/** How the records of a collection lie in it. */
+export interface Shape<R, D> {
+  doc(record: R): D
+  record(doc: D): R
+  /** A patch with what follows from it. */
+  set(patch: Partial<R>): object
+}
+
+/** `beside` = the fields that the record does not have; they are made of the fields of a record, or of a patch. */
+function createShape<R extends object, D extends { readonly _id: string }>(
+  key: readonly (keyof R & string)[],
+  beside: readonly string[] = [],
+  derived: (patch: Partial<R>) => object = () => ({}),
+): Shape<R, D> {
+  const [single = ''] = key.length === 1 ? key : []
+  const away = new Set(beside)
+  return {
+    doc: (record) => {
+      const doc: Record<string, unknown> = { _id: key.map((field) => String(record[field])).join(':') }
+      for (const [field, value] of Object.entries(record)) if (field !== single) doc[field] = value as unknown
+      return Object.assign(doc, derived(record)) as unknown as D
+    },
+    record: (doc) => recordIn(doc, away, single) as R,
+    set: (patch) => ({ ...patch, ...derived(patch) }),
+  }
+}
+
+export const shapes = {
+  developers: createShape<DeveloperRecord, Doc<DeveloperRecord>>(['id']),
+  users: createShape<UserRecord, UserDoc>(['id'], ['addressKeys'], ({ emailAddresses }) =>
+    emailAddresses === undefined ? {} : { addressKeys: [...new Set(emailAddresses.map(foldCase))] },
+  ),
+  accounts: createShape<AccountRecord, AccountDoc>(['id'], ['emailKey'], ({ email }) =>
+    email === undefined ? {} : { emailKey: foldCase(email) },
+  ),
+  folders: createShape<FolderRecord, Doc<FolderRecord>>(['id']),
+  changes: createShape<ChangeRecord, Doc<ChangeRecord>>(['id']),
+  webhooks: createShape<WebhookRecord, Doc<WebhookRecord>>(['id']),
+  scans: createShape<HistoricalScan, ScanDoc>(['webhookId', 'accountId']),
+  tokens: createShape<ConnectTokenRecord, TokenDoc>(['token'], ['goesAt'], ({ expiresAt }) =>
+    expiresAt === undefined ? {} : { goesAt: new Date(expiresAt + tokensKeptMs) },
+  ),
+  providers: createShape<OAuthProviderRecord, ProviderDoc>(['developerId', 'consumerKey']),
+  calls: createShape<CallLogRecord, Doc<CallLogRecord>>(['id']),
+} as const
+
 export function orNull<D, R>(doc: D | null, record: (doc: D) => R): R | null {
   return doc === null ? null : record(doc)
 }
@@ -181,4 +230,58 @@ export function orNull<D, R>(doc: D | null, record: (doc: D) => R): R | null {
 /** A page of rows. To a server a limit of 0 is none at all. */
 export async function rowsOf<D>(rows: FindCursor<D>, limit: number, offset = 0): Promise<D[]> {
   return limit <= 0 ? [] : rows.skip(offset).limit(limit).toArray()
+}
+
+/** Inserts the documents whose `_id` is not there yet. Answers those that were new, in their order. */
+export async function insertMissing<D extends { readonly _id: string }>(
+  collection: Collection<D>,
+  docs: readonly D[],
+): Promise<D[]> {
+  if (docs.length === 0) return []
+  try {
+    await collection.insertMany(docs as readonly OptionalUnlessRequiredId<D>[], { ordered: false })
+    return [...docs]
+  } catch (error) {
+    if (!isDuplicate(error, ['_id_'])) throw error
+    const known = new Set(error instanceof MongoBulkWriteError ? writeFailures(error).map(({ index }) => index) : [0])
+    return docs.filter((_, index) => !known.has(index))
+  }
+}
+
+/** Condition on a key that foldCase() made: it holds this text somewhere. A NUL may not stand in a pattern. */
+export function containing(text: string): { readonly $regex: string } {
+  return { $regex: text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&').replaceAll('\0', '\\x00') }
+}
+
+/** Both ends inclusive; null = no bound at all. */
+export function between(
+  from: number | undefined,
+  until: number | undefined,
+): { readonly $gte?: number; readonly $lte?: number } | null {
+  if (from === undefined && until === undefined) return null
+  return { ...(from === undefined ? {} : { $gte: from }), ...(until === undefined ? {} : { $lte: until }) }
+}
+
+/** No time is before this one: the lower bound by which a partial index over times is told from rows that have none. */
+export const beginning = -8.64e15
+
+/** Rows deleted by one request. */
+const deletedAtOnce = 1000
+
+/** Deletes rows in bounded steps: those that are first in this order, at most `limit`. Answers how many went. */
+export async function deleteInSteps<D extends { readonly _id: string }>(
+  collection: Collection<D>,
+  filter: Filter<D>,
+  read: MongoContext['read'],
+  order: Sort = {},
+  limit = Infinity,
+): Promise<number> {
+  for (let removed = 0; ;) {
+    const step = Math.min(deletedAtOnce, limit - removed)
+    if (step <= 0) return removed
+    const rows = collection.find<{ readonly _id: string }>(filter, { ...read, projection: { _id: 1 } }).sort(order)
+    const ids = (await rows.limit(step).toArray()).map(({ _id }) => _id)
+    if (ids.length > 0) removed += (await collection.deleteMany({ ...filter, _id: { $in: ids } })).deletedCount
+    if (ids.length < step) return removed
+  }
 }

@@ -1,11 +1,12 @@
 /** Folders of an account: what the server lists, and how far each has been read. */
+import type { Filter } from 'mongodb'
 import { folderId } from '../ids.ts'
 import type { FolderStore, ListedFolder } from '../port.ts'
-import type { FolderRecord } from '../records.ts'
-import { folderRank, listedFolder } from '../rows.ts'
-import { orNull, toRecord, type Doc, type MongoContext } from './documents.ts'
-import { forgetFolder } from './forget.ts'
-import { checkEpoch } from './leases.ts'
+import type { FolderRecord, Placement } from '../records.ts'
+import { folderRank, listedFolder, vanishWhere } from '../rows.ts'
+import { checkEpoch } from './accounts.ts'
+import { orNull, toRecord, type Doc, type MessageDoc, type MongoContext } from './documents.ts'
+import { changeMessages } from './message-rows.ts'
 
 export const folderOrder = { path: 1 } as const
 
@@ -81,6 +82,32 @@ async function reconcile(
   const missing = [...stored.values()].filter(({ id }) => !byId.has(id))
   for (const folder of complete ? missing : []) await removeFolder(context, folder, epoch)
   return list(context, accountId)
+}
+
+/** Placements of a folder but for one UIDVALIDITY (null = all). */
+function othersFilter(accountId: string, folderId: string, keep: string | null): Filter<MessageDoc> {
+  const validity = keep === null ? {} : { uidValidity: { $ne: keep } }
+  return { accountId, placements: { $elemMatch: { folderId, ...validity } } }
+}
+
+/**
+ * Takes placements away without telling: the folder is gone, or its UIDs mean nothing any more. Moves the placements of up to `limit` messages to their `gone`. Answers how many messages are left with one, counted no further
+ * than `limit` + 1: a large folder goes in many steps.
+ */
+export async function forgetFolder(
+  context: MongoContext,
+  accountId: string,
+  folderId: string,
+  keepUidValidity: string | null,
+  limit: number,
+): Promise<number> {
+  const { messages } = context.collections
+  const at = context.now()
+  const where = othersFilter(accountId, folderId, keepUidValidity)
+  const docs = await messages.find(where, context.read).limit(limit).toArray()
+  const lost = (there: Placement): boolean => there.folderId === folderId && there.uidValidity !== keepUidValidity
+  await changeMessages(context, accountId, docs, () => (record) => vanishWhere(record, lost, at))
+  return messages.countDocuments(where, { ...context.read, limit: limit + 1 })
 }
 
 /** The placements first, in bounded steps, then the folder. */

@@ -1,25 +1,21 @@
 /** The store on MongoDB: the one with which several engine nodes may run. */
 import type { Logger } from '../../observe/log.ts'
+import { createAggregates } from '../aggregates.ts'
 import type { Store } from '../port.ts'
 import { createAccounts } from './accounts.ts'
-import { createCalls } from './calls.ts'
 import { createChanges } from './changes.ts'
 import { connect, type Connection } from './connect.ts'
 import { createContacts } from './contacts.ts'
-import { createDevelopers } from './developers.ts'
 import { openCollections, type MongoContext } from './documents.ts'
+import { guarded } from './errors.ts'
 import { createFolders } from './folders.ts'
-import { guarded } from './guard.ts'
+import { createNonces, openKeyedCollections } from './keyed.ts'
 import { createMessages } from './messages.ts'
-import { createNonces } from './nonces.ts'
-import { createOutbox } from './outbox.ts'
-import { createProviders } from './providers.ts'
-import { tidy } from './removal.ts'
+import { createOutbox, enqueue } from './outbox.ts'
+import { removeWebhook, tidy } from './removal.ts'
 import { probeWrite } from './schema.ts'
 import { createSync } from './sync.ts'
-import { createTokens } from './tokens.ts'
 import { createUsers } from './users.ts'
-import { createWebhooks } from './webhooks.ts'
 
 export interface MongoOptions {
   readonly uri: string
@@ -51,22 +47,28 @@ export async function createMongoStore(options: MongoOptions): Promise<Store> {
 
 function createStore({ db, close }: Connection, { timeoutMs, now = Date.now }: MongoOptions): Store {
   const context: MongoContext = { collections: openCollections(db), now, read: { maxTimeMS: timeoutMs } }
+  const keyed = openKeyedCollections(context)
+  const small = createAggregates({
+    keyed,
+    enqueue: (rows) => enqueue(context, rows),
+    removeWebhook: (id) => removeWebhook(context, id, false),
+  })
   return {
     kind: 'mongodb',
-    developers: guarded(createDevelopers(context), timeoutMs),
-    users: guarded(createUsers(context), timeoutMs, ['remove', 'undoCreate']),
-    accounts: guarded(createAccounts(context), timeoutMs, ['remove']),
+    developers: guarded(small.developers, timeoutMs),
+    webhooks: guarded(small.webhooks, timeoutMs, ['remove']),
+    tokens: guarded(small.tokens, timeoutMs),
+    providers: guarded(small.providers, timeoutMs),
+    calls: guarded(small.calls, timeoutMs, ['expire']),
+    users: guarded(createUsers(context, keyed), timeoutMs, ['remove', 'undoCreate']),
+    accounts: guarded(createAccounts(context, keyed), timeoutMs, ['remove']),
     folders: guarded(createFolders(context), timeoutMs, ['reconcile']),
     messages: guarded(createMessages(context), timeoutMs, ['knownUids']),
     sync: guarded(createSync(context), timeoutMs, ['apply', 'forgetPlacements', 'replaceMailbox']),
     changes: guarded(createChanges(context), timeoutMs, ['expire']),
-    webhooks: guarded(createWebhooks(context), timeoutMs, ['remove']),
     outbox: guarded(createOutbox(context), timeoutMs, ['skipPending', 'expire']),
     contacts: guarded(createContacts(context), timeoutMs, ['count']),
-    tokens: guarded(createTokens(context), timeoutMs),
-    providers: guarded(createProviders(context), timeoutMs),
     nonces: guarded(createNonces(context), timeoutMs),
-    calls: guarded(createCalls(context), timeoutMs, ['expire']),
     ...guarded({ tidy: () => tidy(context) }, timeoutMs, ['tidy']),
     ...guarded<Pick<Store, 'ping'>>(
       { ping: (room = 0) => probeWrite(context.collections, room, now) },

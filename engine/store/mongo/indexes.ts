@@ -7,8 +7,7 @@
  */
 import type { Db, IndexDescription } from 'mongodb'
 import type { Logger } from '../../observe/log.ts'
-import { beginning } from './conditions.ts'
-import type { CollectionName } from './documents.ts'
+import { beginning, type CollectionName } from './documents.ts'
 
 function index(name: string, key: Record<string, 1 | -1>, options: Omit<IndexDescription, 'key' | 'name'> = {}) {
   return { name, key, ...options }

@@ -12,8 +12,7 @@ import type { Collection } from 'mongodb'
 import { AppError } from '../../errors.ts'
 import type { Logger } from '../../observe/log.ts'
 import type { Collections } from './documents.ts'
-import { isDuplicate } from './errors.ts'
-import { within } from './guard.ts'
+import { isDuplicate, within } from './errors.ts'
 
 const beatMs = 2000
 const silentMs = 15_000

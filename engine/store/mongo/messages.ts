@@ -3,9 +3,8 @@ import { LRUCache } from 'lru-cache'
 import type { Filter, Sort } from 'mongodb'
 import type { KnownUid, MessageQuery, MessageStore, Page } from '../port.ts'
 import type { AttachmentRecord, MessageRecord } from '../records.ts'
-import { beginning } from './conditions.ts'
-import { orNull, rowsOf, type MessageDoc, type MongoContext } from './documents.ts'
-import { messageFilter, messageOrder } from './message-query.ts'
+import { queryKeys, subjectNeedle } from '../rows.ts'
+import { beginning, between, containing, orNull, rowsOf, type MessageDoc, type MongoContext } from './documents.ts'
 import { messageRecord, recordOnly } from './message-rows.ts'
 
 export const newestFirst = { sentAt: -1, _id: -1 } as const
@@ -24,6 +23,31 @@ export function olderFilter(
 
 export function goneFilter(accountId: string, before: number): Filter<MessageDoc> {
   return { accountId, goneAt: { $gte: beginning, $lt: before } }
+}
+
+/**
+ * A MessageQuery as a filter. Address, thread, attachment and folder conditions are keys of the message (rows.ts), so that
+ * one multikey index serves every mix of them in (sentAt, _id) order; subject and ids are compared beside it.
+ */
+function messageFilter(accountId: string, query: MessageQuery): Filter<MessageDoc> {
+  const { all, none } = queryKeys(query)
+  const needle = subjectNeedle(query)
+  const sentAt = between(query.sentFrom, query.sentUntil)
+  // the narrowest first: the index's bounds come from the first condition on keys
+  const conditions: Filter<MessageDoc>[] = all.map((keys) => ({ keys: { $in: keys } }))
+  if (none.length > 0) conditions.push({ keys: { $nin: none } })
+  return {
+    accountId,
+    live: true,
+    ...(conditions.length > 0 ? { $and: conditions } : {}),
+    ...(sentAt ? { sentAt } : {}),
+    ...(query.ids ? { _id: { $in: [...query.ids] } } : {}),
+    ...(needle === null ? {} : { subjectKey: containing(needle) }),
+  }
+}
+
+function messageOrder({ order }: MessageQuery): { readonly sentAt: 1 | -1; readonly _id: 1 | -1 } {
+  return order === 'asc' ? { sentAt: 1, _id: 1 } : { sentAt: -1, _id: -1 }
 }
 
 /** Rows with a placement within these UIDs; all conditions must hold for the same placement. */

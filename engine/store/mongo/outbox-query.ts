@@ -2,8 +2,7 @@
 import type { Filter } from 'mongodb'
 import type { OutboxKey, RequeueQuery } from '../port.ts'
 import type { OutboxState } from '../records.ts'
-import { between } from './conditions.ts'
-import type { OutboxDoc } from './documents.ts'
+import { between, type OutboxDoc } from './documents.ts'
 
 const states = ['pending', 'delivered', 'failed', 'skipped'] as const satisfies readonly OutboxState[]
 export const finishedStates = ['delivered', 'failed', 'skipped'] as const satisfies readonly OutboxState[]

@@ -2,12 +2,22 @@
 import type { OutboxKey, OutboxResult, OutboxStore, RequeueQuery } from '../port.ts'
 import type { OutboxRecord } from '../records.ts'
 import { lastStatus, nextKey, recorded, requeued } from '../rows.ts'
-import { insertMissing } from './bulk.ts'
-import { beginning } from './conditions.ts'
-import { orNull, rowsOf, type MongoContext, type OutboxDoc } from './documents.ts'
+import { beginning, deleteInSteps, insertMissing, orNull, recordIn, rowsOf, toDoc } from './documents.ts'
+import type { MongoContext, OutboxDoc } from './documents.ts'
 import { unavailable } from './errors.ts'
 import { deliveryFilter, newestFirst, oldestFirst, pendingFilter, requeueFilter, sendingOrder } from './outbox-query.ts'
-import { outboxDoc, outboxFieldsOnly, outboxRecord } from './outbox-rows.ts'
+
+export const outboxFieldsOnly = { lastStatus: 0, v: 0 } as const
+
+export function outboxDoc(row: OutboxRecord): OutboxDoc {
+  return { ...toDoc(row), lastStatus: lastStatus(row), v: 0 }
+}
+
+const beside = new Set(['lastStatus', 'v'])
+
+export function outboxRecord(doc: OutboxDoc): OutboxRecord {
+  return recordIn(doc, beside) as OutboxRecord
+}
 
 /** Rows changed by one request. */
 const stepRows = 1000
@@ -95,17 +105,9 @@ async function skipPending(
   }
 }
 
-async function expire({ collections: { outbox }, read }: MongoContext, before: number, limit: number): Promise<number> {
+function expire({ collections: { outbox }, read }: MongoContext, before: number, limit: number): Promise<number> {
   const where = { finishedAt: { $gte: beginning, $lt: before } }
-  let removed = 0
-  while (removed < limit) {
-    const step = Math.min(stepRows, limit - removed)
-    const rows = outbox.find(where, { ...read, projection: { _id: 1 } })
-    const ids = (await rows.sort({ finishedAt: 1, _id: 1 }).limit(step).toArray()).map(({ _id }) => _id)
-    if (ids.length === 0) return removed
-    removed += (await outbox.deleteMany({ ...where, _id: { $in: ids } })).deletedCount
-  }
-  return removed
+  return deleteInSteps(outbox, where, read, { finishedAt: 1, _id: 1 }, limit)
 }
 
 async function backlog({ collections: { outbox }, read }: MongoContext, channelId: string) {

@@ -7,9 +7,9 @@
 import type { Collection, Filter } from 'mongodb'
 import type { OutboxState } from '../records.ts'
 import { uncount } from './contacts.ts'
-import type { MongoContext } from './documents.ts'
+import { deleteInSteps, type MongoContext } from './documents.ts'
 
-/** Rows deleted by one request. */
+/** Webhooks looked for by one request. */
 const stepRows = 1000
 /** A removal that is not through by then is taken for one that was cut short; it does no harm to one that is at work. */
 const cutShortMs = 60_000
@@ -17,17 +17,12 @@ const cutShortMs = 60_000
 const notedMs = 3_600_000
 
 /** Answers how many rows went. */
-async function drain<D extends { readonly _id: string }>(
+function drain<D extends { readonly _id: string }>(
   { read }: MongoContext,
   collection: Collection<D>,
   filter: Filter<D>,
 ): Promise<number> {
-  for (let total = 0; ;) {
-    const rows = collection.find<{ readonly _id: string }>(filter, { ...read, projection: { _id: 1 } })
-    const ids = (await rows.limit(stepRows).toArray()).map(({ _id }) => _id)
-    if (ids.length > 0) total += (await collection.deleteMany({ ...filter, _id: { $in: ids } })).deletedCount
-    if (ids.length < stepRows) return total
-  }
+  return deleteInSteps(collection, filter, read)
 }
 
 function sum(counts: readonly number[]): number {
@@ -84,7 +79,7 @@ async function drainWebhook(context: MongoContext, id: string, states: readonly 
   return rows + (await drain(context, scans, { webhookId: id }))
 }
 
-/** Once more when the row is gone: see owners.ts. */
+/** Once more when the row is gone: see keyed.ts. */
 export async function removeUser(context: MongoContext, id: string): Promise<string[]> {
   return noted(context, 'user', id, async () => {
     const taken = await removeOwned(context, id)

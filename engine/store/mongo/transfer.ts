@@ -1,23 +1,19 @@
-/** Everything in the database as plain records, and back; see ../transfer.ts. */
+/** Everything in the database as plain records, and back; see ../copy.ts. */
 import type { Collection, Filter } from 'mongodb'
 import { AppError } from '../../errors.ts'
 import type { Logger } from '../../observe/log.ts'
-import type { ExportedPage, StoreTransfer, TransferName, TransferRecords } from '../transfer.ts'
-import { accountDoc, accountRecord } from './accounts.ts'
+import type { ExportedPage, StoreTransfer, TransferName, TransferRecords } from '../copy.ts'
 import { connect, type Role } from './connect.ts'
 import { contactDoc, storedContact } from './contacts.ts'
-import { openCollections, toDoc, toRecord, type Collections } from './documents.ts'
-import { guarded } from './guard.ts'
+import { openCollections, shapes } from './documents.ts'
+import type { Collections, ContactDoc, MessageDoc, NonceDoc, Shape } from './documents.ts'
+import { guarded } from './errors.ts'
+import { nonceDoc } from './keyed.ts'
 import { leadPatienceMs } from './lead.ts'
 import { messageDoc, messageRecord } from './message-rows.ts'
-import { nonceDoc } from './nonces.ts'
-import { outboxDoc, outboxRecord } from './outbox-rows.ts'
-import { providerDoc, providerRecord } from './providers.ts'
+import { outboxDoc, outboxRecord } from './outbox.ts'
 import { copyNote, saveCopyNote, storeIdentity } from './schema.ts'
-import { tokenDoc, tokenRecord } from './tokens.ts'
 import { describeUri } from './uri.ts'
-import { userDoc, userRecord } from './users.ts'
-import { scanDoc, scanRecord } from './webhooks.ts'
 
 export interface MongoTransferOptions {
   readonly uri: string
@@ -40,8 +36,7 @@ interface Side<R> {
 
 function side<D extends { readonly _id: string }, R>(
   collection: Collection<D>,
-  toR: (doc: D) => R,
-  fromR: (record: R) => D,
+  shape: Pick<Shape<R, D>, 'doc' | 'record'>,
   alive: () => Filter<D> = () => ({}),
 ): Side<R> {
   return {
@@ -50,12 +45,12 @@ function side<D extends { readonly _id: string }, R>(
       const filter = { ...alive(), _id: { $gt: after ?? '' } } as Filter<D>
       const docs = (await collection.find(filter).sort({ _id: 1 }).limit(limit).toArray()) as unknown as D[]
       const last = docs.at(-1)
-      return { records: docs.map(toR), next: last && docs.length === limit ? last._id : null }
+      return { records: docs.map(shape.record), next: last && docs.length === limit ? last._id : null }
     },
     import: async (records) => {
       if (records.length === 0) return
       const operations = records.map((record) => {
-        const doc = fromR(record)
+        const doc = shape.doc(record)
         const { _id, ...fields } = doc
         // a sharded collection takes an upsert only with its shard key
         const key = 'accountId' in doc ? { _id, accountId: doc.accountId } : { _id }
@@ -70,34 +65,39 @@ type Sides = { readonly [N in TransferName]: Side<TransferRecords[N]> }
 
 function createSides(collections: Collections): Sides {
   return {
-    developers: side(collections.developers, toRecord<TransferRecords['developers']>, toDoc),
-    users: side(collections.users, userRecord, userDoc),
-    accounts: side(collections.accounts, accountRecord, accountDoc),
-    folders: side(collections.folders, toRecord<TransferRecords['folders']>, toDoc),
-    // no writer has relied on the row yet
-    messages: side(
-      collections.messages,
-      (doc) => ({ message: messageRecord(doc), counted: doc.counted ?? [] }),
-      ({ message, counted }) => messageDoc(message, 0, counted),
-    ),
-    changes: side(collections.changes, toRecord<TransferRecords['changes']>, toDoc),
-    webhooks: side(collections.webhooks, toRecord<TransferRecords['webhooks']>, toDoc),
-    scans: side(collections.scans, scanRecord, scanDoc),
-    outbox: side(collections.outbox, outboxRecord, outboxDoc),
-    contacts: side(
-      collections.contacts,
-      (doc) => ({ contact: storedContact(doc), counted: doc.applied }),
-      ({ contact, counted }) => contactDoc(contact, counted),
-    ),
-    tokens: side(collections.tokens, tokenRecord, tokenDoc),
-    providers: side(collections.providers, providerRecord, providerDoc),
-    nonces: side(
+    developers: side(collections.developers, shapes.developers),
+    users: side(collections.users, shapes.users),
+    accounts: side(collections.accounts, shapes.accounts),
+    folders: side(collections.folders, shapes.folders),
+    messages: side<MessageDoc, TransferRecords['messages']>(collections.messages, {
+      record: (doc) => ({ message: messageRecord(doc), counted: doc.counted ?? [] }),
+      // no writer has relied on the row yet
+      doc: ({ message, counted }) => messageDoc(message, 0, counted),
+    }),
+    changes: side(collections.changes, shapes.changes),
+    webhooks: side(collections.webhooks, shapes.webhooks),
+    scans: side(collections.scans, shapes.scans),
+    outbox: side(collections.outbox, { doc: outboxDoc, record: outboxRecord }),
+    contacts: side<ContactDoc, TransferRecords['contacts']>(collections.contacts, {
+      record: (doc) => ({ contact: storedContact(doc), counted: doc.applied }),
+      doc: ({ contact, counted }) => contactDoc(contact, counted),
+    }),
+    tokens: side(collections.tokens, shapes.tokens),
+    providers: side(collections.providers, shapes.providers),
+    nonces: side<NonceDoc, TransferRecords['nonces']>(
       collections.nonces,
-      ({ apiKey, nonce, timestamp, expiresAt }) => ({ apiKey, nonce, timestamp, expiresAt: expiresAt.getTime() }),
-      ({ apiKey, nonce, timestamp, expiresAt }) => nonceDoc(apiKey, nonce, timestamp, expiresAt),
+      {
+        record: ({ apiKey, nonce, timestamp, expiresAt }) => ({
+          apiKey,
+          nonce,
+          timestamp,
+          expiresAt: expiresAt.getTime(),
+        }),
+        doc: ({ apiKey, nonce, timestamp, expiresAt }) => nonceDoc(apiKey, nonce, timestamp, expiresAt),
+      },
       () => ({ expiresAt: { $gt: new Date() } }),
     ),
-    calls: side(collections.calls, toRecord<TransferRecords['calls']>, toDoc),
+    calls: side(collections.calls, shapes.calls),
   }
 }
 

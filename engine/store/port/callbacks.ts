@@ -9,7 +9,7 @@ import type {
   WebhookHealth,
   WebhookRecord,
 } from '../records.ts'
-import type { Page } from './owners.ts'
+import type { Page } from '../port.ts'
 
 export interface ChangeStore {
   get(accountId: string, id: string): Promise<ChangeRecord | null>

@@ -12,7 +12,7 @@ import type {
   Placement,
   SpecialUse,
 } from '../records.ts'
-import type { AccountPatch, Page } from './owners.ts'
+import type { AccountPatch, Page } from '../port.ts'
 
 export interface ListedFolder {
   readonly path: string

@@ -1,75 +1,107 @@
-/** Email accounts: their settings, status and epoch. */
+/** Email accounts: their settings, status and epoch; and the addresses that users are found by. */
+import { AppError } from '../../errors.ts'
+import type { KeyedCollections } from '../aggregates.ts'
 import type { AccountStore, StatusTransition } from '../port.ts'
-import type { AccountRecord, FolderRecord } from '../records.ts'
-import { transitioned } from '../rows.ts'
-import { checkEpoch, editAccount, insertAccount, readAccount, saveAccount } from './account-rows.ts'
+import type { AccountRecord, FolderRecord, UserRecord } from '../records.ts'
+import { foldCase, transitioned } from '../rows.ts'
 import type { Database } from './database.ts'
-import { insertOutbox } from './outbox-rows.ts'
+import { checkUser } from './keyed.ts'
+import { insertOutbox } from './outbox.ts'
 import { createLists } from './parsed.ts'
 import { removeAccount } from './removal.ts'
 import type { Statements } from './statements.ts'
+import { tables } from './tables.ts'
 
-function claim(sql: Statements, id: string): AccountRecord | null {
-  const stored = readAccount(sql, id)
-  if (!stored) return null
-  const account = { ...stored, epoch: stored.epoch + 1 }
-  saveAccount(sql, account)
-  for (const folder of sql.docs('SELECT doc FROM folders WHERE account_id = ?', id) as FolderRecord[]) {
-    sql.run('UPDATE folders SET doc = ? WHERE id = ?', JSON.stringify({ ...folder, epoch: account.epoch }), folder.id)
+export function insertAccount(sql: Statements, account: AccountRecord): void {
+  checkUser(sql, account.userId)
+  tables.accounts.insert(sql, account)
+  indexAccountAddress(sql, account)
+}
+
+/** The user's age orders its addresses. */
+export function indexAccountAddress(sql: Statements, account: AccountRecord): void {
+  const { developerId, createdAt } = tables.users.get(sql, account.userId) ?? account
+  indexAddresses(sql, { id: account.userId, developerId, createdAt }, account.id, [account.email])
+}
+
+/** Replaces the addresses that the user (accountId '') or one of its accounts is found by. */
+export function indexAddresses(
+  sql: Statements,
+  user: Pick<UserRecord, 'id' | 'developerId' | 'createdAt'>,
+  accountId: string,
+  emails: readonly string[],
+): void {
+  sql.run('DELETE FROM user_addresses WHERE user_id = ? AND account_id = ?', user.id, accountId)
+  for (const email of new Set(emails.map(foldCase))) {
+    sql.run(
+      'INSERT INTO user_addresses (developer_id, email, created_at, user_id, account_id) VALUES (?, ?, ?, ?, ?)',
+      user.developerId,
+      email,
+      user.createdAt,
+      user.id,
+      accountId,
+    )
   }
+}
+
+/** null when it is gone. */
+export function editAccount(sql: Statements, id: string, patch: Partial<AccountRecord>): AccountRecord | null {
+  const stored = tables.accounts.get(sql, id)
+  if (!stored) return null
+  const account = { ...stored, ...patch }
+  tables.accounts.save(sql, stored, account)
+  if (account.email !== stored.email) indexAccountAddress(sql, account)
   return account
 }
 
+/** A writer whose epoch is not the account's has lost its lease, and so has one whose account is gone. */
+export function checkEpoch(sql: Statements, accountId: string, epoch: number): void {
+  const row = sql.row('SELECT epoch FROM accounts WHERE id = ?', accountId)
+  if (row?.['epoch'] === epoch) return
+  throw new AppError('lease_lost', 'another owner has taken the account over', { details: { accountId, epoch } })
+}
+
+function claim(sql: Statements, id: string): AccountRecord | null {
+  const stored = tables.accounts.get(sql, id)
+  if (!stored) return null
+  const epoch = stored.epoch + 1
+  for (const folder of sql.docs('SELECT doc FROM folders WHERE account_id = ?', id) as FolderRecord[]) {
+    tables.folders.save(sql, folder, { ...folder, epoch })
+  }
+  return editAccount(sql, id, { epoch })
+}
+
 function transition(sql: Statements, step: StatusTransition): AccountRecord | null {
-  const stored = readAccount(sql, step.accountId)
+  const stored = tables.accounts.get(sql, step.accountId)
   if (!stored) return null
   checkEpoch(sql, step.accountId, step.epoch)
   if (stored.statusVersion !== step.fromVersion) return null
   insertOutbox(sql, step.outbox)
-  const account = transitioned(stored, step)
-  saveAccount(sql, account)
-  return account
+  return editAccount(sql, step.accountId, transitioned(stored, step))
 }
 
-export function createAccounts(db: Database): AccountStore {
+export const accountsOfUser = 'SELECT doc FROM accounts WHERE user_id = ? ORDER BY created_at, id'
+
+export function createAccounts(db: Database, { accounts }: KeyedCollections): AccountStore {
+  const lists = createLists<AccountRecord>(2000)
+  const by = ['createdAt', 'id'] as const
   return {
-    ...createReads(db),
     create: (account) => db.write(() => insertAccount(db, account)),
+    get: (id) => accounts.find({ id }),
+    byLabel: (userId, label) => accounts.find({ userId, label }),
+    listByUser: (userId, { status } = {}) => {
+      if (status !== undefined) return accounts.list({ userId, status }, { by })
+      return db.read(() => lists.of(userId, db.texts(accountsOfUser, userId)) as AccountRecord[])
+    },
+    listByUsers: (userIds) => accounts.list({ userId: userIds }, { by }),
+    page: (afterId, limit) => accounts.list({}, { by: ['id'], behind: { id: afterId ?? '' }, limit }),
     edit: (id, patch, epoch) =>
       db.write(() => {
-        if (epoch !== undefined && readAccount(db, id)) checkEpoch(db, id, epoch)
+        if (epoch !== undefined && tables.accounts.get(db, id)) checkEpoch(db, id, epoch)
         return editAccount(db, id, patch)
       }),
     claim: (id) => db.write(() => claim(db, id)),
     transition: (step) => db.write(() => transition(db, step)),
     remove: (id) => removeAccount(db, id),
-  }
-}
-
-type Reads = Pick<AccountStore, 'get' | 'byLabel' | 'listByUser' | 'listByUsers' | 'page'>
-
-export const accountLists = {
-  ofUser: 'SELECT doc FROM accounts WHERE user_id = ? ORDER BY created_at, id',
-  ofUserByStatus: 'SELECT doc FROM accounts WHERE user_id = ? AND status = ? ORDER BY created_at, id',
-  ofUsers: 'SELECT doc FROM accounts WHERE user_id IN (SELECT value FROM json_each(?)) ORDER BY created_at, id',
-  page: 'SELECT doc FROM accounts WHERE id > ? ORDER BY id LIMIT ?',
-} as const
-
-function createReads(db: Database): Reads {
-  const lists = createLists<AccountRecord>(2000)
-  return {
-    get: (id) => db.read(() => readAccount(db, id)),
-    byLabel: (userId, label) =>
-      db.read(
-        () => db.doc('SELECT doc FROM accounts WHERE user_id = ? AND label = ?', userId, label) as AccountRecord | null,
-      ),
-    listByUser: (userId, filter) =>
-      db.read(() => {
-        const { status } = filter ?? {}
-        if (status === undefined) return lists.of(userId, db.texts(accountLists.ofUser, userId)) as AccountRecord[]
-        return db.docs(accountLists.ofUserByStatus, userId, status) as AccountRecord[]
-      }),
-    listByUsers: (userIds) => db.read(() => db.docs(accountLists.ofUsers, JSON.stringify(userIds)) as AccountRecord[]),
-    page: (afterId, limit) => db.read(() => db.docs(accountLists.page, afterId ?? '', limit) as AccountRecord[]),
   }
 }

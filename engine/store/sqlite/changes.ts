@@ -1,9 +1,9 @@
 /** The change log: numbered per account without gaps. */
 import type { ChangeDraft, ChangeStore } from '../port.ts'
 import type { ChangeRecord } from '../records.ts'
-import type { Database } from './database.ts'
-import { deleteWhere } from './deletes.ts'
+import { deleteWhere, type Database } from './database.ts'
 import type { Statements } from './statements.ts'
+import { tables } from './tables.ts'
 
 const byIds = 'SELECT id, doc FROM changes WHERE id IN (SELECT value FROM json_each(?))'
 const last = 'SELECT max(seq) FROM changes WHERE account_id = ?'
@@ -20,15 +20,7 @@ export function insertChanges(sql: Statements, accountId: string, drafts: readon
     seq += 1
     const change = { ...draft, seq }
     numbered.set(draft.id, change)
-    sql.run(
-      'INSERT INTO changes (id, account_id, seq, message_id, at, doc) VALUES (?, ?, ?, ?, ?, ?)',
-      change.id,
-      accountId,
-      seq,
-      change.messageId,
-      change.at,
-      JSON.stringify(change),
-    )
+    tables.changes.insert(sql, change)
     return change
   })
 }
@@ -47,7 +39,7 @@ export function createChanges(db: Database): ChangeStore {
   return {
     get: (accountId, id) =>
       db.read(() => {
-        const change = db.doc('SELECT doc FROM changes WHERE id = ?', id) as ChangeRecord | null
+        const change = tables.changes.get(db, id)
         return change?.accountId === accountId ? change : null
       }),
     since: (accountId, after, limit) =>

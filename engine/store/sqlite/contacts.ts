@@ -3,13 +3,14 @@ import { contactId } from '../ids.ts'
 import type { ContactSort, ContactStore, Page } from '../port.ts'
 import type { ContactDelta, StoredContact } from '../records.ts'
 import { contactMerge, foldCase, plainContact, withoutAccount } from '../rows.ts'
-import { readAccount } from './account-rows.ts'
 import type { Database } from './database.ts'
 import type { Statements } from './statements.ts'
+import { tables } from './tables.ts'
 
 /** Adds each delta once per contact and key: the mark tells whether its message was counted. */
 export function countContacts(sql: Statements, accountId: string, deltas: readonly ContactDelta[]): void {
   const changed = new Map<string, StoredContact>()
+  const stored = new Map<string, StoredContact | null>()
   const mark = 'INSERT INTO contact_marks (account_id, key) VALUES (?, ?) ON CONFLICT DO NOTHING'
   const fresh = new Set([...new Set(deltas.map(({ key }) => key))].filter((key) => sql.run(mark, accountId, key) === 1))
   const counted = new Set<string>()
@@ -20,33 +21,14 @@ export function countContacts(sql: Statements, accountId: string, deltas: readon
     const once = `${id} ${delta.key}`
     if (counted.has(once)) continue
     counted.add(once)
-    changed.set(id, merge(changed.get(id) ?? readContact(sql, id), delta))
+    if (!stored.has(id)) stored.set(id, tables.contacts.get(sql, id))
+    changed.set(id, merge(changed.get(id) ?? stored.get(id) ?? null, delta))
   }
-  for (const contact of changed.values()) saveContact(sql, contact)
-}
-
-function readContact(sql: Statements, id: string): StoredContact | null {
-  return sql.doc('SELECT doc FROM contacts WHERE id = ?', id) as StoredContact | null
-}
-
-function saveContact(sql: Statements, contact: StoredContact): void {
-  sql.run(
-    `INSERT INTO contacts (id, user_id, total_count, direct_count, indirect_count, search_key, doc)
-     VALUES (?, ?, ?, ?, ?, ?, ?)
-     ON CONFLICT (id) DO UPDATE SET total_count = excluded.total_count, direct_count = excluded.direct_count,
-       indirect_count = excluded.indirect_count, search_key = excluded.search_key, doc = excluded.doc`,
-    contact.id,
-    contact.userId,
-    contact.totalCount,
-    contact.directCount,
-    contact.indirectCount,
-    contactSearchKey(contact),
-    JSON.stringify(contact),
-  )
-}
-
-function contactSearchKey(contact: StoredContact): string {
-  return foldCase(`${contact.name}\n${contact.email}`)
+  for (const [id, contact] of changed) {
+    const before = stored.get(id)
+    if (before) tables.contacts.save(sql, before, contact)
+    else tables.contacts.insert(sql, contact)
+  }
 }
 
 /** Contacts looked through in one transaction. */
@@ -61,7 +43,7 @@ export function uncountSome(sql: Statements, userId: string, accountId: string, 
   for (const contact of contacts) {
     const left = withoutAccount(contact, accountId)
     if (left === null) sql.run('DELETE FROM contacts WHERE id = ?', contact.id)
-    else if (left !== contact) saveContact(sql, left)
+    else if (left !== contact) tables.contacts.save(sql, contact, left)
   }
   return contacts.length < stepContacts ? null : (contacts.at(-1)?.id ?? null)
 }
@@ -80,12 +62,12 @@ export function createContacts(db: Database): ContactStore {
   return {
     get: (userId, id) =>
       db.read(() => {
-        const contact = readContact(db, id)
+        const contact = tables.contacts.get(db, id)
         return contact?.userId === userId ? plainContact(contact) : null
       }),
     count: (accountId, deltas) =>
       db.write(() => {
-        if (readAccount(db, accountId)) countContacts(db, accountId, deltas)
+        if (tables.accounts.get(db, accountId)) countContacts(db, accountId, deltas)
       }),
     list: (userId, sortBy, order, page) => list(contactList(sortBy, order), page, userId),
     search: (userId, text, page) => list(contactSearch, page, userId, foldCase(text)),

@@ -7,9 +7,8 @@
  * the common commit. All of a transaction runs without giving up the thread, so nothing ever sees half of one.
  */
 import { DatabaseSync } from 'node:sqlite'
-import { openError, storeError } from './errors.ts'
-import { keepPrivate } from './file.ts'
-import { createStatements, type Statements } from './statements.ts'
+import { keepPrivate, openError, storeError } from './file.ts'
+import { createStatements, type Statements, type Value } from './statements.ts'
 
 export type SyncMode = 'off' | 'normal' | 'full'
 
@@ -181,4 +180,21 @@ function runInSavepoint(connection: DatabaseSync, statements: Statements, job: J
     statements.run('ROLLBACK TO job')
   }
   statements.run('RELEASE job')
+}
+
+/** Rows deleted in one transaction. */
+const deletedAtOnce = 1000
+
+/** Repeats a bounded DELETE until it finds nothing. Answers how many rows went. */
+export async function drain(db: Database, sql: string, ...values: readonly Value[]): Promise<number> {
+  for (let total = 0; ;) {
+    const deleted = await db.write(() => db.run(sql, ...values, deletedAtOnce))
+    total += deleted
+    if (deleted < deletedAtOnce) return total
+  }
+}
+
+/** DELETE of at most `?` rows of a table with row ids. */
+export function deleteWhere(table: string, condition: string): string {
+  return `DELETE FROM ${table} WHERE rowid IN (SELECT rowid FROM ${table} WHERE ${condition} LIMIT ?)`
 }

@@ -1,5 +1,10 @@
-/** The files of the embedded store belong to its owner alone: they hold mail. */
+/**
+ * The file of the embedded store: its rights, its lock, and what its errors mean. Errors are told apart by SQLite's result code, never by
+ * their message.
+ */
 import { chmodSync, closeSync, existsSync, openSync, statSync } from 'node:fs'
+import { DatabaseSync } from 'node:sqlite'
+import { AppError } from '../../errors.ts'
 
 /** What SQLite puts beside the file, with the mode of the file; older ones may stand there with another. */
 const companions = ['', '-wal', '-shm']
@@ -14,4 +19,75 @@ export function keepPrivate(path: string): void {
     const mode = statSync(file, { throwIfNoEntry: false })?.mode
     if (mode !== undefined && (mode & 0o077) !== 0) chmodSync(file, 0o600)
   }
+}
+
+/** A predecessor that is about to end is waited for; blocks the thread. */
+const patienceMs = 1000
+
+/**
+ * One process at a time: two engines on one file would both follow every account and send every callback twice. The lock is SQLite's own
+ * on an empty database beside the store, so the kernel releases it however the process ends. Answers how to release it. AppError
+ * `conflict` when another process, or this one, holds it.
+ */
+export function lockStore(path: string): () => void {
+  const file = `${path}.lock`
+  let lock: DatabaseSync | null = null
+  try {
+    keepPrivate(file)
+    lock = new DatabaseSync(file, { timeout: patienceMs })
+    lock.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE')
+  } catch (error) {
+    lock?.close()
+    if (!isBusy(error)) throw openError(error, file)
+    throw new AppError('conflict', `${path} is in use by another process: stop that one first`, { cause: error })
+  }
+  const held = lock
+  return () => {
+    if (held.isOpen) held.close()
+  }
+}
+
+/** Primary result codes that mean "the database cannot serve now": busy, locked, out of memory, read-only, io, full, … */
+const unavailable = new Set([5, 6, 7, 8, 9, 10, 13, 14, 15, 26])
+/** Extended codes of unique violations: UNIQUE and PRIMARY KEY. */
+const unique = new Set([2067, 1555])
+
+/** Any error of a step; AppErrors pass through. */
+export function storeError(error: unknown): AppError {
+  if (error instanceof AppError) return error
+  const code = resultCode(error)
+  if (code !== null && unique.has(code)) return new AppError('conflict', 'exists already', { cause: error })
+  if (code !== null && unavailable.has(code & 0xff)) {
+    return new AppError('store_unavailable', 'the database cannot be used now', { cause: error, retryAfterMs: 5000 })
+  }
+  if (isClosed(error)) return new AppError('store_unavailable', 'the database is closed', { cause: error })
+  return new AppError('internal', 'the database refused a statement', { cause: error })
+}
+
+/** SQLITE_BUSY: another connection holds a lock. */
+export function isBusy(error: unknown): boolean {
+  return ((resultCode(error) ?? 0) & 0xff) === 5
+}
+
+/** SQLITE_NOTADB. */
+const notADatabase = 26
+
+/** An error while the file was opened: the line names the file and the cause. */
+export function openError(error: unknown, path: string): AppError {
+  if (error instanceof AppError) return error
+  if (resultCode(error) === notADatabase) {
+    return new AppError('bad_request', `${path} is not an SQLite database`, { cause: error })
+  }
+  const cause = error instanceof Error ? error.message : String(error)
+  return new AppError('store_unavailable', `${path} cannot be opened: ${cause}`, { cause: error, retryAfterMs: 5000 })
+}
+
+/** SQLite's extended result code; null when the error is not SQLite's. */
+function resultCode(error: unknown): number | null {
+  if (!(error instanceof Error) || !('errcode' in error)) return null
+  return typeof error.errcode === 'number' ? error.errcode : null
+}
+
+function isClosed(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'ERR_INVALID_STATE'
 }

@@ -2,25 +2,18 @@
 import { folderId } from '../ids.ts'
 import type { FolderStore, ListedFolder } from '../port.ts'
 import type { FolderRecord } from '../records.ts'
-import { folderRank, listedFolder } from '../rows.ts'
-import { checkEpoch } from './account-rows.ts'
+import { listedFolder, vanish } from '../rows.ts'
+import { checkEpoch } from './accounts.ts'
 import type { Database } from './database.ts'
-import { forgetFolder } from './forget.ts'
+import { createUnit, deletePlacement } from './message-rows.ts'
 import { createLists, createRecords } from './parsed.ts'
 import type { Statements } from './statements.ts'
+import { tables } from './tables.ts'
 
 export const folderList = 'SELECT doc FROM folders WHERE account_id = ? ORDER BY rank, path'
 
 /** Placements taken away in one transaction when a folder goes. */
 const stepPlacements = 500
-
-export function readFolder(sql: Statements, id: string): FolderRecord | null {
-  return sql.doc('SELECT doc FROM folders WHERE id = ?', id) as FolderRecord | null
-}
-
-export function saveFolder(sql: Statements, folder: FolderRecord): void {
-  sql.run('UPDATE folders SET doc = ? WHERE id = ?', JSON.stringify(folder), folder.id)
-}
 
 /** Rows written in one transaction: nobody waits long for it, however many folders there are. */
 const stepFolders = 250
@@ -28,20 +21,40 @@ const stepFolders = 250
 function upsertListed(sql: Statements, accountId: string, epoch: number, listed: readonly ListedFolder[]): void {
   checkEpoch(sql, accountId, epoch)
   for (const item of listed) {
-    const id = folderId(accountId, item.path)
-    const stored = readFolder(sql, id)
-    const doc = JSON.stringify(listedFolder(accountId, epoch, stored, item))
-    if (stored !== null && doc === JSON.stringify(stored)) continue
-    sql.run(
-      `INSERT INTO folders (id, account_id, rank, path, doc) VALUES (?, ?, ?, ?, ?)
-       ON CONFLICT (id) DO UPDATE SET doc = excluded.doc`,
-      id,
-      accountId,
-      folderRank(item.path),
-      item.path,
-      doc,
-    )
+    const stored = tables.folders.get(sql, folderId(accountId, item.path))
+    const folder = listedFolder(accountId, epoch, stored, item)
+    if (stored === null) tables.folders.insert(sql, folder)
+    else if (JSON.stringify(folder) !== JSON.stringify(stored)) tables.folders.save(sql, stored, folder)
   }
+}
+
+/** Placements of a folder but for one UIDVALIDITY: two ranges of the key on either side of it. */
+export const others = `(SELECT message_id, uid_validity, uid FROM placements WHERE folder_id = ?1 AND uid_validity < ?2
+  UNION ALL SELECT message_id, uid_validity, uid FROM placements WHERE folder_id = ?1 AND uid_validity > ?2)`
+
+/**
+ * Takes placements away without telling: the folder is gone, or its UIDs mean nothing any more. Moves up to `limit` placements to their messages' `gone`, except those of `keepUidValidity` (null = none is kept).
+ * Answers how many are left, counted no further than `limit` + 1: a large folder goes in many steps.
+ */
+export function forgetFolder(
+  sql: Statements,
+  folderId: string,
+  keepUidValidity: string | null,
+  limit: number,
+  at: number,
+): number {
+  // no UIDVALIDITY is the empty string: it keeps nothing
+  const keep = keepUidValidity ?? ''
+  const unit = createUnit(sql)
+  for (const row of sql.rows(`SELECT message_id, uid_validity, uid FROM ${others} LIMIT ?3`, folderId, keep, limit)) {
+    const lost = { folderId, uidValidity: String(row['uid_validity']), uid: Number(row['uid']) }
+    const message = unit.get(String(row['message_id']))
+    if (message) unit.put(vanish(message, lost, at))
+    // the row goes in any case: the caller repeats until none is left
+    deletePlacement(sql, lost)
+  }
+  unit.flush()
+  return sql.number(`SELECT count(*) FROM (SELECT 1 FROM ${others} LIMIT ?3)`, folderId, keep, limit + 1)
 }
 
 /** The placements first, in bounded steps, then the folder. */
@@ -60,8 +73,8 @@ async function removeFolder(db: Database, folder: FolderRecord, epoch: number, n
 export function createFolders(db: Database, now: () => number): FolderStore {
   const edit = (id: string, patch: Partial<FolderRecord>) =>
     db.write(() => {
-      const folder = readFolder(db, id)
-      if (folder) saveFolder(db, { ...folder, ...patch })
+      const folder = tables.folders.get(db, id)
+      if (folder) tables.folders.save(db, folder, { ...folder, ...patch })
     })
   const lists = createLists<FolderRecord>(2000)
   const records = createRecords<FolderRecord>({ max: 2000, maxChars: 4_194_304 })

@@ -1,23 +1,18 @@
 /** The embedded store: one SQLite file. */
+import { createAggregates } from '../aggregates.ts'
 import type { Store } from '../port.ts'
 import { createAccounts } from './accounts.ts'
-import { createCalls } from './calls.ts'
 import { createChanges } from './changes.ts'
 import { createContacts } from './contacts.ts'
 import { openDatabase, type Database, type SyncMode } from './database.ts'
-import { createDevelopers } from './developers.ts'
-import { probeWrite, refuseUnfinished } from './facts.ts'
 import { createFolders } from './folders.ts'
+import { createNonces, openKeyedCollections } from './keyed.ts'
 import { createMessages } from './messages.ts'
-import { migrate } from './migrations.ts'
-import { createNonces } from './nonces.ts'
 import { createOutbox } from './outbox.ts'
-import { createProviders } from './providers.ts'
-import { tidyWebhooks } from './removal.ts'
+import { removeWebhook, tidyWebhooks } from './removal.ts'
+import { migrate, probeWrite, refuseUnfinished } from './schema.ts'
 import { createSync } from './sync.ts'
-import { createTokens } from './tokens.ts'
 import { createUsers } from './users.ts'
-import { createWebhooks } from './webhooks.ts'
 
 export interface SqliteOptions {
   /** The database file; made when it does not exist. Its directory must. */
@@ -47,22 +42,20 @@ export async function createSqliteStore({ path, sync, now = Date.now, busyMs = 2
 }
 
 function createStore(db: Database, now: () => number): Store {
+  const keyed = openKeyedCollections(db, now)
+  const outbox = createOutbox(db)
   return {
     kind: 'sqlite',
-    developers: createDevelopers(db),
+    ...createAggregates({ keyed, enqueue: outbox.enqueue, removeWebhook: (id) => removeWebhook(db, id, false) }),
     users: createUsers(db),
-    accounts: createAccounts(db),
+    accounts: createAccounts(db, keyed),
     folders: createFolders(db, now),
     messages: createMessages(db),
     sync: createSync(db, now),
     changes: createChanges(db),
-    webhooks: createWebhooks(db),
-    outbox: createOutbox(db),
+    outbox,
     contacts: createContacts(db),
-    tokens: createTokens(db, now),
-    providers: createProviders(db),
     nonces: createNonces(db, now),
-    calls: createCalls(db),
     tidy: () => tidyWebhooks(db),
     ping: (room = 0) => probeWrite(db, room, now),
     close: () => {

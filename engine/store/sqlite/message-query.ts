@@ -6,12 +6,7 @@
  */
 import type { MessageQuery, Page } from '../port.ts'
 import { queryKeys, subjectNeedle } from '../rows.ts'
-import type { Value } from './statements.ts'
-
-export interface Sql {
-  readonly sql: string
-  readonly values: readonly Value[]
-}
+import type { Sql, Value } from './statements.ts'
 
 const maxArms = 40
 

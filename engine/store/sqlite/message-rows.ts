@@ -3,8 +3,9 @@
  * functions of rows.ts, and writes each changed one once, with the difference of its placements and keys.
  */
 import type { MessageRecord, Placement } from '../records.ts'
-import { factKeys, folderKeys, goneAt, isLive, liesAt, messageKeys, subjectKeyOf, type Place } from '../rows.ts'
+import { factKeys, folderKeys, isLive, liesAt, messageKeys, type Place } from '../rows.ts'
 import type { Statements } from './statements.ts'
+import { nextVersion, tables } from './tables.ts'
 
 export interface Unit {
   /** Reads these in one go: what follows finds them in memory. */
@@ -24,7 +25,7 @@ export function createUnit(sql: Statements): Unit {
   const stored = (id: string): MessageRecord | null => {
     const known = before.get(id)
     if (known !== undefined) return known
-    const record = sql.doc('SELECT doc FROM messages WHERE id = ?', id) as MessageRecord | null
+    const record = tables.messages.get(sql, id)
     before.set(id, record)
     return record
   }
@@ -56,48 +57,17 @@ export function createUnit(sql: Statements): Unit {
 /** `before` null = a new row. */
 function saveMessage(sql: Statements, before: MessageRecord | null, after: MessageRecord): void {
   if (before === after) return
-  if (before) updateRow(sql, after)
-  else insertRow(sql, after)
+  if (before) tables.messages.save(sql, before, after)
+  else tables.messages.insert(sql, after)
   savePlacements(sql, before?.placements ?? [], after)
   saveKeys(sql, before, after)
 }
-
-/** As many bits as a number holds exactly. */
-const nextVersion = '(random() >> 11)'
 
 /** Of an account's mail as a whole; no row = none was ever written. */
 export const mailVersion = 'SELECT version FROM mail_versions WHERE account_id = ?'
 
 function touchMail(sql: Statements, accountId: string): void {
-  sql.run(`INSERT OR REPLACE INTO mail_versions (account_id, version) VALUES (?, ${nextVersion})`, accountId)
-}
-
-function insertRow(sql: Statements, message: MessageRecord): void {
-  sql.run(
-    `INSERT INTO messages (id, account_id, live, sent_at, gone_at, attachments, email_message_id, hosted_message_id,
-       subject_key, doc, version) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ${nextVersion})`,
-    message.id,
-    message.accountId,
-    isLive(message) ? 1 : 0,
-    message.sentAt,
-    goneAt(message),
-    message.attachments.length,
-    message.emailMessageId,
-    message.hostedMessageId,
-    subjectKeyOf(message),
-    JSON.stringify(message),
-  )
-}
-
-/** Facts never change, and so do their columns. */
-function updateRow(sql: Statements, message: MessageRecord): void {
-  sql.run(
-    `UPDATE messages SET live = ?, gone_at = ?, doc = ?, version = ${nextVersion} WHERE id = ?`,
-    isLive(message) ? 1 : 0,
-    goneAt(message),
-    JSON.stringify(message),
-    message.id,
-  )
+  sql.run('INSERT OR REPLACE INTO mail_versions (account_id, version) VALUES (?, ?)', accountId, nextVersion())
 }
 
 function savePlacements(sql: Statements, before: readonly Placement[], after: MessageRecord): void {

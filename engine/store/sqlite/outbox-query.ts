@@ -4,8 +4,7 @@
  */
 import type { OutboxKey, Page, RequeueQuery } from '../port.ts'
 import type { OutboxState } from '../records.ts'
-import type { Sql } from './message-query.ts'
-import type { Value } from './statements.ts'
+import type { Sql, Value } from './statements.ts'
 
 /** Channels with pending rows, by leaps from one to the next. */
 export const pendingChannels = `WITH RECURSIVE channel (id) AS (

@@ -2,7 +2,7 @@
 import type { OutboxKey, OutboxResult, OutboxStore, Page } from '../port.ts'
 import type { OutboxRecord, OutboxState } from '../records.ts'
 import { nextKey, recorded, requeued, skipped } from '../rows.ts'
-import type { Database } from './database.ts'
+import { deleteWhere, type Database } from './database.ts'
 import {
   allStates,
   backlog,
@@ -14,12 +14,16 @@ import {
   pendingOfChannel,
   type RowQuery,
 } from './outbox-query.ts'
-import { insertOutbox, readOutbox, saveOutbox } from './outbox-rows.ts'
-import { deleteWhere } from './deletes.ts'
 import type { Statements } from './statements.ts'
+import { tables } from './tables.ts'
 
 /** Rows skipped in one transaction. */
 const stepRows = 500
+
+/** Inserts what is not there yet (by id). Answers those that were new. */
+export function insertOutbox(sql: Statements, rows: readonly OutboxRecord[]): OutboxRecord[] {
+  return rows.filter((row) => tables.outbox.insertMissing(sql, row))
+}
 
 function pending(
   sql: Statements,
@@ -41,8 +45,8 @@ function pending(
 
 function record(sql: Statements, results: readonly OutboxResult[]): void {
   for (const result of results) {
-    const row = readOutbox(sql, result.id)
-    if (row) saveOutbox(sql, recorded(row, result))
+    const row = tables.outbox.get(sql, result.id)
+    if (row) tables.outbox.save(sql, row, recorded(row, result))
   }
 }
 
@@ -64,7 +68,7 @@ function requeue(
   limit: number,
 ): { readonly count: number; readonly next: OutboxKey | null } {
   const rows = page(sql, query, query.ids === undefined ? finishedStates : allStates, 'ASC', { limit, offset: 0 })
-  for (const row of rows) saveOutbox(sql, requeued(row, now))
+  for (const row of rows) tables.outbox.save(sql, row, requeued(row, now))
   return { count: rows.length, next: nextKey(rows, limit) }
 }
 
@@ -73,7 +77,7 @@ async function skipPending(db: Database, channelId: string, reason: string, now:
   for (let total = 0; ;) {
     const step = await db.write(() => {
       const rows = db.docs(select, channelId, stepRows) as OutboxRecord[]
-      for (const row of rows) saveOutbox(db, skipped(row, reason, now))
+      for (const row of rows) tables.outbox.save(db, row, skipped(row, reason, now))
       return rows.length
     })
     total += step
@@ -86,7 +90,7 @@ export const expireOutbox = deleteWhere('outbox', 'finished_at < ?')
 export function createOutbox(db: Database): OutboxStore {
   return {
     enqueue: (rows) => db.write(() => insertOutbox(db, rows)),
-    get: (id) => db.read(() => readOutbox(db, id)),
+    get: (id) => db.read(() => tables.outbox.get(db, id)),
     channels: () => db.read(() => db.rows(pendingChannels).map((row) => String(row['id']))),
     pending: (channelId, exceptAccounts, limit, exceptHistorical) =>
       db.read(() => pending(db, channelId, exceptAccounts, limit, exceptHistorical)),

@@ -3,12 +3,12 @@
  * others, and with the row itself last, so that a removal that was cut short is repeated from the start.
  */
 import type { AccountRecord, FolderRecord, WebhookRecord } from '../records.ts'
-import { readAccount, saveAccount } from './account-rows.ts'
+import { editAccount } from './accounts.ts'
 import { uncountSome } from './contacts.ts'
-import type { Database } from './database.ts'
-import { deleteWhere, drain } from './deletes.ts'
+import { deleteWhere, drain, type Database } from './database.ts'
 import { pendingChannels } from './outbox-query.ts'
 import type { Statements } from './statements.ts'
+import { tables } from './tables.ts'
 
 export const accountDeletes: readonly string[] = [
   deleteWhere('messages', 'account_id = ?'),
@@ -43,9 +43,9 @@ export async function removeAccount(db: Database, id: string): Promise<void> {
 async function removeOnce(db: Database, id: string): Promise<boolean> {
   // a new epoch first: a writer that is still at work loses its lease instead of leaving rows behind
   const begun = await db.write(() => {
-    const account = readAccount(db, id)
+    const account = tables.accounts.get(db, id)
     if (!account) return null
-    saveAccount(db, { ...account, epoch: account.epoch + 1 })
+    editAccount(db, id, { epoch: account.epoch + 1 })
     db.run(forgetVersion, id)
     const folders = db.docs('SELECT doc FROM folders WHERE account_id = ?', id) as FolderRecord[]
     return { userId: account.userId, folders }

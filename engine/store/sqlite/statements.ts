@@ -4,6 +4,12 @@ import type { DatabaseSync, SQLInputValue, SQLOutputValue, StatementSync } from 
 export type Value = SQLInputValue
 export type Row = Record<string, SQLOutputValue>
 
+/** A statement, or a part of one, with its values. */
+export interface Sql {
+  readonly sql: string
+  readonly values: readonly Value[]
+}
+
 /** Reads and writes inside a step. Synchronous: nothing else runs between two of them. */
 export interface Statements {
   /** First column of the first row, parsed as JSON; null = no row. */

@@ -1,18 +1,28 @@
 /** One batch of one folder as one transaction: all of it or nothing, so that the order inside does not show. */
 import { AppError } from '../../errors.ts'
-import type { SyncBatch, SyncStore } from '../port.ts'
-import type { ChangeRecord, FolderRecord, Placement } from '../records.ts'
-import { addPlacement, liesAt, newMessage, sameCursor, tell, updateFlags, vanish, withSeqOf } from '../rows.ts'
-import { checkEpoch } from './account-rows.ts'
+import type { AccountPatch, SyncBatch, SyncStore } from '../port.ts'
+import type { AccountRecord, ChangeRecord, FolderRecord, MessageRecord, Placement } from '../records.ts'
+import {
+  addPlacement,
+  leftBehind,
+  liesAt,
+  newMessage,
+  readAnew,
+  sameCursor,
+  tell,
+  updateFlags,
+  vanish,
+  withSeqOf,
+} from '../rows.ts'
+import { checkEpoch, editAccount } from './accounts.ts'
 import { insertChanges } from './changes.ts'
 import { countContacts } from './contacts.ts'
 import type { Database } from './database.ts'
-import { readFolder, saveFolder } from './folders.ts'
-import { forgetFolder } from './forget.ts'
+import { forgetFolder } from './folders.ts'
 import { createUnit, type Unit } from './message-rows.ts'
-import { insertOutbox } from './outbox-rows.ts'
-import { replaceMailbox } from './replacement.ts'
+import { insertOutbox } from './outbox.ts'
 import type { Statements } from './statements.ts'
+import { tables } from './tables.ts'
 
 function leaseLost(why: string, batch: SyncBatch): AppError {
   const { accountId, folderId, epoch } = batch
@@ -22,7 +32,7 @@ function leaseLost(why: string, batch: SyncBatch): AppError {
 /** The folder as it is stored, when this batch may be applied to it. */
 function checkedFolder(sql: Statements, batch: SyncBatch): FolderRecord {
   checkEpoch(sql, batch.accountId, batch.epoch)
-  const folder = readFolder(sql, batch.folderId)
+  const folder = tables.folders.get(sql, batch.folderId)
   if (folder?.accountId !== batch.accountId) throw leaseLost('the folder is gone', batch)
   if (!sameCursor(folder.cursor, batch.cursorBefore)) throw leaseLost('the folder was read by another', batch)
   return folder
@@ -103,8 +113,49 @@ function apply(sql: Statements, batch: SyncBatch, now: number): Awaited<ReturnTy
   updateMessages(sql, unit, batch)
   unit.flush()
   countContacts(sql, batch.accountId, batch.contacts)
-  saveFolder(sql, { ...folder, cursor: batch.cursorAfter, ...batch.counts })
+  tables.folders.save(sql, folder, { ...folder, cursor: batch.cursorAfter, ...batch.counts })
   return { changes, outbox }
+}
+
+/** Messages that leave in one transaction. */
+const stepMessages = 500
+
+export const liveMessages = 'SELECT doc FROM messages WHERE account_id = ? AND live = 1 LIMIT ?'
+
+/** A new epoch: a writer that is still at work for the former mailbox loses its lease. */
+function begin(sql: Statements, id: string, since: number): AccountRecord | null {
+  const stored = tables.accounts.get(sql, id)
+  if (!stored) return null
+  sql.run('DELETE FROM folders WHERE account_id = ?', id)
+  return editAccount(sql, id, readAnew(stored, since))
+}
+
+/** false when none was left. */
+function leaveSome(sql: Statements, id: string): boolean {
+  const unit = createUnit(sql)
+  const messages = sql.docs(liveMessages, id, stepMessages) as MessageRecord[]
+  unit.load(messages.map((message) => message.id))
+  for (const message of messages) unit.put(leftBehind(message))
+  unit.flush()
+  return messages.length > 0
+}
+
+/** An account that becomes another mailbox: what was read of the former one goes in bounded steps, the settings come last. */
+async function replaceMailbox(
+  db: Database,
+  id: string,
+  patch: AccountPatch,
+  since: number,
+): Promise<AccountRecord | null> {
+  const begun = await db.write(() => begin(db, id, since))
+  if (!begun) return null
+  const owned = <T>(work: () => T): Promise<T> =>
+    db.write(() => {
+      checkEpoch(db, id, begun.epoch)
+      return work()
+    })
+  while (await owned(() => leaveSome(db, id)));
+  return owned(() => editAccount(db, id, patch))
 }
 
 export function createSync(db: Database, now: () => number): SyncStore {

@@ -1,4 +1,4 @@
-/** Everything in the file as plain records, and back; see ../transfer.ts. */
+/** Everything in the file as plain records, and back; see ../copy.ts. */
 import { realpathSync } from 'node:fs'
 import { AppError } from '../../errors.ts'
 import type {
@@ -9,16 +9,14 @@ import type {
   StoreTransfer,
   TransferName,
   TransferRecords,
-} from '../transfer.ts'
-import type { AccountRecord, MessageRecord, StoredContact, UserRecord } from '../records.ts'
-import { folderRank, foldCase } from '../rows.ts'
-import { indexAddresses } from './account-rows.ts'
+} from '../copy.ts'
+import type { MessageRecord, StoredContact } from '../records.ts'
+import { indexAccountAddress, indexAddresses } from './accounts.ts'
 import { openDatabase, type Database } from './database.ts'
-import { copyNote, refuseUnfinished, saveCopyNote, storeIdentity } from './facts.ts'
 import { createUnit } from './message-rows.ts'
-import { migrate } from './migrations.ts'
-import { insertOutbox, saveOutbox } from './outbox-rows.ts'
-import type { Row, Statements, Value } from './statements.ts'
+import { copyNote, migrate, refuseUnfinished, saveCopyNote, storeIdentity } from './schema.ts'
+import type { Row, Statements } from './statements.ts'
+import { tables, type Table } from './tables.ts'
 
 /** One collection's way out and in. */
 interface Side<R> {
@@ -36,48 +34,31 @@ function walked<R>(table: string, read: (sql: Statements, row: Row) => R): Side<
   }
 }
 
-/** One whose `doc` is the whole record. */
-function whole<R>(table: string, write: (sql: Statements, record: R) => void): Side<R> {
-  return { export: walked(table, (_, row) => JSON.parse(String(row['doc'])) as R), write }
+/** One whose `doc` is the whole record. `more` = rows beside it. */
+function whole<R>(table: Table<R>, more: (sql: Statements, record: R) => void = () => undefined): Side<R> {
+  return {
+    export: walked(table.name, (_, row) => JSON.parse(String(row['doc'])) as R),
+    write: (sql, record) => {
+      table.put(sql, record)
+      more(sql, record)
+    },
+  }
 }
 
-/** Writes one row over that with the same key. */
-function put(sql: Statements, table: string, columns: Readonly<Record<string, Value>>): void {
-  const names = Object.keys(columns)
-  const marks = names.map(() => '?').join()
-  sql.run(`INSERT OR REPLACE INTO ${table} (${names.join()}) VALUES (${marks})`, ...Object.values(columns))
-}
-
-function writeAccount(sql: Statements, account: AccountRecord): void {
-  const { id, userId, label, status, epoch, createdAt } = account
-  const doc = JSON.stringify(account)
-  put(sql, 'accounts', { id, user_id: userId, label, status, epoch, created_at: createdAt, doc })
-  const user = sql.doc('SELECT doc FROM users WHERE id = ?', userId) as UserRecord | null
-  const owner = user ?? account
-  const { developerId } = owner
-  indexAddresses(sql, { id: userId, developerId, createdAt: owner.createdAt }, id, [account.email])
+function putMark(sql: Statements, accountId: string, key: string): void {
+  sql.run('INSERT OR REPLACE INTO contact_marks (account_id, key) VALUES (?, ?)', accountId, key)
 }
 
 /** A contact and the marks of its messages are one transaction here: there are none without their messages. */
-function readContact(_: Statements, row: Row): CountedContact {
-  return { contact: JSON.parse(String(row['doc'])) as StoredContact, counted: [] }
-}
-
-function writeContact(sql: Statements, { contact, counted }: CountedContact): void {
-  const { id, userId, totalCount, directCount, indirectCount } = contact
-  put(sql, 'contacts', {
-    id,
-    user_id: userId,
-    total_count: totalCount,
-    direct_count: directCount,
-    indirect_count: indirectCount,
-    search_key: foldCase(`${contact.name}\n${contact.email}`),
-    doc: JSON.stringify(contact),
-  })
-  for (const mark of counted) {
-    const [accountId = '', key = ''] = mark.split(' ', 2)
-    put(sql, 'contact_marks', { account_id: accountId, key })
-  }
+const contacts: Side<CountedContact> = {
+  export: walked('contacts', (_, row) => ({ contact: JSON.parse(String(row['doc'])) as StoredContact, counted: [] })),
+  write: (sql, { contact, counted }) => {
+    tables.contacts.put(sql, contact)
+    for (const mark of counted) {
+      const [accountId = '', key = ''] = mark.split(' ', 2)
+      putMark(sql, accountId, key)
+    }
+  },
 }
 
 /** A message's marks begin with its id and a colon, which a semicolon follows. */
@@ -94,63 +75,7 @@ function writeMessage(sql: Statements, { message, counted }: CountedMessage): vo
   const unit = createUnit(sql)
   unit.put(message)
   unit.flush()
-  for (const kind of counted) {
-    put(sql, 'contact_marks', { account_id: message.accountId, key: `${message.id}:${kind}` })
-  }
-}
-
-const people = {
-  developers: whole<TransferRecords['developers']>('developers', (sql, record) =>
-    put(sql, 'developers', { id: record.id, api_key: record.apiKey, doc: JSON.stringify(record) }),
-  ),
-  users: whole<UserRecord>('users', (sql, user) => {
-    const { id, developerId, createdAt } = user
-    put(sql, 'users', { id, developer_id: developerId, created_at: createdAt, doc: JSON.stringify(user) })
-    indexAddresses(sql, user, '', user.emailAddresses)
-  }),
-  accounts: whole<AccountRecord>('accounts', writeAccount),
-  contacts: { export: walked('contacts', readContact), write: writeContact },
-  tokens: whole<TransferRecords['tokens']>('tokens', (sql, record) => {
-    const { token, developerId, userId, accountId, version, createdAt } = record
-    const owners = { developer_id: developerId, user_id: userId ?? '', account_id: accountId ?? '' }
-    put(sql, 'tokens', { token, ...owners, version, created_at: createdAt, doc: JSON.stringify(record) })
-  }),
-  providers: whole<TransferRecords['providers']>('providers', (sql, record) => {
-    const { developerId, consumerKey, createdAt } = record
-    const key = { developer_id: developerId, consumer_key: consumerKey }
-    put(sql, 'providers', { ...key, created_at: createdAt, doc: JSON.stringify(record) })
-  }),
-}
-
-const mail = {
-  folders: whole<TransferRecords['folders']>('folders', (sql, folder) => {
-    const { id, accountId, path } = folder
-    put(sql, 'folders', { id, account_id: accountId, rank: folderRank(path), path, doc: JSON.stringify(folder) })
-  }),
-  messages: { export: walked('messages', readMessage), write: writeMessage },
-  changes: whole<TransferRecords['changes']>('changes', (sql, change) => {
-    const { id, accountId, seq, messageId, at } = change
-    put(sql, 'changes', { id, account_id: accountId, seq, message_id: messageId, at, doc: JSON.stringify(change) })
-  }),
-}
-
-const callbacks = {
-  webhooks: whole<TransferRecords['webhooks']>('webhooks', (sql, webhook) => {
-    const { id, developerId, userId, createdAt } = webhook
-    const owner = { developer_id: developerId, user_id: userId ?? '' }
-    put(sql, 'webhooks', { id, ...owner, created_at: createdAt, doc: JSON.stringify(webhook) })
-  }),
-  scans: whole<TransferRecords['scans']>('scans', (sql, scan) =>
-    put(sql, 'scans', { webhook_id: scan.webhookId, account_id: scan.accountId, doc: JSON.stringify(scan) }),
-  ),
-  outbox: whole<TransferRecords['outbox']>('outbox', (sql, row) => {
-    if (insertOutbox(sql, [row]).length === 0) saveOutbox(sql, row)
-  }),
-  calls: whole<TransferRecords['calls']>('calls', (sql, call) => {
-    const { id, developerId, userId, at, method, path, status } = call
-    const owner = { developer_id: developerId, user_id: userId ?? '' }
-    put(sql, 'calls', { id, ...owner, at, method, path, status, doc: JSON.stringify(call) })
-  }),
+  for (const kind of counted) putMark(sql, message.accountId, `${message.id}:${kind}`)
 }
 
 /** Rows without a `doc` and without row ids: walked by their own key. One that is valid must not be used again elsewhere. */
@@ -176,11 +101,32 @@ const nonces: Side<NonceRow> = {
     return { records, next: last ? JSON.stringify([last.apiKey, last.nonce, last.timestamp]) : null }
   },
   write: (sql, { apiKey, nonce, timestamp, expiresAt }) =>
-    put(sql, 'nonces', { api_key: apiKey, nonce, timestamp, expires_at: expiresAt }),
+    sql.run(
+      'INSERT OR REPLACE INTO nonces (api_key, nonce, timestamp, expires_at) VALUES (?, ?, ?, ?)',
+      apiKey,
+      nonce,
+      timestamp,
+      expiresAt,
+    ),
 }
 
 type Sides = { readonly [N in TransferName]: Side<TransferRecords[N]> }
-const sides: Sides = { ...people, ...mail, ...callbacks, nonces }
+const sides: Sides = {
+  developers: whole(tables.developers),
+  users: whole(tables.users, (sql, user) => indexAddresses(sql, user, '', user.emailAddresses)),
+  accounts: whole(tables.accounts, indexAccountAddress),
+  folders: whole(tables.folders),
+  messages: { export: walked('messages', readMessage), write: writeMessage },
+  changes: whole(tables.changes),
+  webhooks: whole(tables.webhooks),
+  scans: whole(tables.scans),
+  outbox: whole(tables.outbox),
+  contacts,
+  tokens: whole(tables.tokens),
+  providers: whole(tables.providers),
+  nonces,
+  calls: whole(tables.calls),
+}
 
 function createTransfer(db: Database, path: string): StoreTransfer {
   return {

@@ -1,19 +1,16 @@
 /** Users, and the addresses they are found by: their own and those of their accounts. */
-import { foldCase } from '../rows.ts'
 import type { Page, UserFilter, UserStore } from '../port.ts'
 import type { UserRecord } from '../records.ts'
-import { indexAddresses, insertAccount } from './account-rows.ts'
+import { foldCase } from '../rows.ts'
+import { indexAddresses, insertAccount } from './accounts.ts'
 import type { Database } from './database.ts'
 import { createRecords } from './parsed.ts'
 import { removeUser } from './removal.ts'
-import type { Statements, Value } from './statements.ts'
+import type { Sql, Statements, Value } from './statements.ts'
+import { tables } from './tables.ts'
 
 /** The statement of a list; with an email it walks that address's rows, which lie in order of age too. */
-export function userList(
-  developerId: string,
-  filter: UserFilter,
-  page: Page,
-): { readonly sql: string; readonly values: readonly Value[] } {
+export function userList(developerId: string, filter: UserFilter, page: Page): Sql {
   const values: Value[] = [developerId]
   let from = 'users u WHERE u.developer_id = ?'
   let order = 'u.created_at, u.id'
@@ -34,25 +31,19 @@ export function userList(
 export const existingUsers = 'SELECT id FROM users WHERE id IN (SELECT value FROM json_each(?))'
 
 function insertUser(sql: Statements, user: UserRecord): void {
-  const { id, developerId, createdAt } = user
-  const insert = 'INSERT INTO users (id, developer_id, created_at, doc) VALUES (?, ?, ?, ?)'
-  sql.run(insert, id, developerId, createdAt, JSON.stringify(user))
+  tables.users.insert(sql, user)
   indexAddresses(sql, user, '', user.emailAddresses)
 }
 
 export function createUsers(db: Database): UserStore {
-  const edit = (id: string, patch: Partial<UserRecord>): UserRecord | null => {
-    const stored = db.doc('SELECT doc FROM users WHERE id = ?', id) as UserRecord | null
+  const edit = (id: string, patchOf: (stored: UserRecord) => Partial<UserRecord>): UserRecord | null => {
+    const stored = tables.users.get(db, id)
     if (!stored) return null
+    const patch = patchOf(stored)
     const user = { ...stored, ...patch }
-    db.run('UPDATE users SET doc = ? WHERE id = ?', JSON.stringify(user), id)
+    tables.users.save(db, stored, user)
     if (patch.emailAddresses) indexAddresses(db, user, '', user.emailAddresses)
     return user
-  }
-  const addAddress = (id: string, email: string): UserRecord | null => {
-    const stored = db.doc('SELECT doc FROM users WHERE id = ?', id) as UserRecord | null
-    if (!stored || stored.emailAddresses.includes(email)) return stored
-    return edit(id, { emailAddresses: [...stored.emailAddresses, email] })
   }
   const records = createRecords<UserRecord>({ max: 2000, maxChars: 4_194_304 })
   return {
@@ -74,8 +65,13 @@ export function createUsers(db: Database): UserStore {
         const { sql, values } = userList(developerId, filter, page)
         return db.docs(sql, ...values) as UserRecord[]
       }),
-    edit: (id, patch) => db.write(() => edit(id, patch)),
-    addAddress: (id, email) => db.write(() => addAddress(id, email)),
+    edit: (id, patch) => db.write(() => edit(id, () => patch)),
+    addAddress: (id, email) =>
+      db.write(() =>
+        edit(id, ({ emailAddresses }) =>
+          emailAddresses.includes(email) ? {} : { emailAddresses: [...emailAddresses, email] },
+        ),
+      ),
     existing: (ids) => db.read(() => db.rows(existingUsers, JSON.stringify(ids)).map((row) => String(row['id']))),
     remove: (id) => removeUser(db, id),
   }

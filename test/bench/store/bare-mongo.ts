@@ -16,7 +16,7 @@ import { contactDoc, kindsByMessage } from '../../../engine/store/mongo/contacts
 import type { ContactDoc, MessageDoc } from '../../../engine/store/mongo/documents.ts'
 import { openCollections, toDoc, type Collections } from '../../../engine/store/mongo/documents.ts'
 import { messageDoc, recordOnly } from '../../../engine/store/mongo/message-rows.ts'
-import { outboxDoc, outboxFieldsOnly } from '../../../engine/store/mongo/outbox-rows.ts'
+import { outboxDoc, outboxFieldsOnly } from '../../../engine/store/mongo/outbox.ts'
 import { contactMerge, newMessage } from '../../../engine/store/rows.ts'
 import { deliveredAttempt, type Contestant, type ListPage } from './contestant.ts'
 import { byContact } from './mail.ts'

@@ -1,0 +1,97 @@
+/** The port's small aggregates, the same over both stores: methods of keyed collections (keyed.ts). */
+import type { Keyed, Kinds } from './keyed.ts'
+import type { OutboxStore, Store, TokenStore, WebhookStore } from './port.ts'
+import { noWebhookLimits, tokensListed, usedToken } from './rows.ts'
+
+export type KeyedCollections = { readonly [K in keyof Kinds]: Keyed<Kinds[K]> }
+
+export interface AggregateParts {
+  readonly keyed: KeyedCollections
+  readonly enqueue: OutboxStore['enqueue']
+  readonly removeWebhook: (id: string) => Promise<void>
+}
+
+export type Aggregates = Pick<Store, 'developers' | 'webhooks' | 'tokens' | 'providers' | 'calls'>
+
+const byAge = { by: ['createdAt', 'id'] } as const
+
+export function createAggregates(parts: AggregateParts): Aggregates {
+  const { developers, providers, calls, tokens } = parts.keyed
+  return {
+    developers: {
+      create: (developer) => developers.insert(developer),
+      get: (id) => developers.find({ id }),
+      byKey: (apiKey) => developers.find({ apiKey }),
+      count: () => developers.count({}),
+      first: async () => (await developers.list({}, { by: ['id'], limit: 1 }))[0] ?? null,
+      setStatusCallbackUrl: async (id, statusCallbackUrl) => {
+        await developers.edit({ id }, { statusCallbackUrl })
+      },
+      setSecret: async (id, sealedSecret) => {
+        await developers.edit({ id }, { sealedSecret })
+      },
+    },
+    providers: {
+      put: (provider) => providers.put(provider),
+      get: (developerId, consumerKey) => providers.find({ developerId, consumerKey }),
+      list: (developerId) => providers.list({ developerId }, { by: ['createdAt', 'consumerKey'] }),
+      remove: async (developerId, consumerKey) => (await providers.remove({ developerId, consumerKey })) === 1,
+    },
+    calls: {
+      append: (rows) => calls.insertMissing(rows),
+      list: ({ from, until, statusFrom, statusTo, before, ...fields }, page) => {
+        const where = { ...fields, at: { from, until }, status: { from: statusFrom, until: statusTo } }
+        return calls.list(where, { by: ['at', 'id'], descending: true, behind: before, ...page })
+      },
+      expire: (before, limit) => calls.expire('at', before, limit),
+    },
+    tokens: createTokens(tokens),
+    webhooks: createWebhooks(parts),
+  }
+}
+
+function createTokens(tokens: KeyedCollections['tokens']): TokenStore {
+  return {
+    create: (token) => tokens.insert(token),
+    get: (developerId, token) => tokens.find({ token, developerId }),
+    find: (token) => tokens.find({ token }),
+    list: (developerId, filter) =>
+      tokens.list({ developerId, ...filter }, { by: ['createdAt', 'token'], descending: true, limit: tokensListed }),
+    use: async (token, usedAt, userId, accountId) => {
+      const stored = await tokens.find({ token })
+      const used = stored && usedToken(stored, usedAt, userId, accountId)
+      // a second use at the same time finds it used
+      return used ? tokens.edit({ token }, { usedAt, userId, accountId }, { usedAt: null }) : null
+    },
+    remove: async (developerId, token) => (await tokens.remove({ token, developerId })) === 1,
+  }
+}
+
+/** Of a webhook that was removed meanwhile nothing is left: these rows would never be sent. */
+function createWebhooks({ keyed: { webhooks, scans }, enqueue, removeWebhook }: AggregateParts): WebhookStore {
+  return {
+    create: (webhook, limits = noWebhookLimits) => {
+      const { developerId, userId } = webhook
+      return webhooks.insert(webhook, [
+        { name: 'owner', where: { developerId, userId }, most: limits.owner },
+        { name: 'developer', where: { developerId }, most: limits.developer },
+      ])
+    },
+    get: (id) => webhooks.find({ id }),
+    listByUser: (userId) => webhooks.list({ userId }, byAge),
+    listByDeveloper: (developerId) => webhooks.list({ developerId, userId: null }, byAge),
+    page: (afterId, limit) => webhooks.list({}, { by: ['id'], behind: { id: afterId ?? '' }, limit }),
+    edit: (id, patch) => webhooks.edit({ id }, patch),
+    recordHealth: async (id, health, outbox) => {
+      if (outbox.length > 0) await enqueue(outbox)
+      if ((await webhooks.edit({ id }, { health })) === null) await removeWebhook(id)
+    },
+    remove: removeWebhook,
+    scan: (webhookId, accountId) => scans.find({ webhookId, accountId }),
+    saveScan: async (scan, outbox) => {
+      if (outbox.length > 0) await enqueue(outbox)
+      await scans.put(scan)
+      if ((await webhooks.find({ id: scan.webhookId })) === null) await removeWebhook(scan.webhookId)
+    },
+  }
+}

@@ -1,0 +1,114 @@
+/**
+ * Collections of small records, the same in both stores. What a collection's key is and which fields its lists ask for is defined here,
+ * once. Each adapter opens the collections (sqlite/keyed.ts, mongo/keyed.ts); aggregates.ts makes the port's methods of them.
+ */
+import type {
+  AccountRecord,
+  CallLogRecord,
+  ConnectTokenRecord,
+  DeveloperRecord,
+  HistoricalScan,
+  OAuthProviderRecord,
+  UserRecord,
+  WebhookRecord,
+} from './records.ts'
+import { tokensKeptMs } from './steps.ts'
+
+/** The collections, each with its record. */
+export interface Kinds {
+  readonly developers: DeveloperRecord
+  readonly users: UserRecord
+  readonly accounts: AccountRecord
+  readonly webhooks: WebhookRecord
+  readonly scans: HistoricalScan
+  readonly tokens: ConnectTokenRecord
+  readonly providers: OAuthProviderRecord
+  readonly calls: CallLogRecord
+}
+
+export type Kind = keyof Kinds
+
+export type FieldOf<R> = keyof R & string
+
+export interface Definition<R> {
+  /** MongoDB: a single field is `_id`; several are joined to one, and kept beside it. */
+  readonly key: readonly FieldOf<R>[]
+  /** SQLite: the columns beside the record, under these names in snake case. MongoDB's indexes are in mongo/indexes.ts. */
+  readonly fields: readonly FieldOf<R>[]
+  /** Belongs to the user that `userId` names, and is not written without it. */
+  readonly owned?: true
+  /** Each leads an index of its own, the narrowest first: of those that a query names the first leads. */
+  readonly leads?: readonly FieldOf<R>[]
+  /** The record goes by itself this long after the time in `at`, or some time later. */
+  readonly expires?: { readonly at: FieldOf<R>; readonly keptMs: number }
+  /** A power loss may take the latest ones: no write waits for the disk. */
+  readonly unsynced?: true
+}
+
+export const definitions: { readonly [K in Kind]: Definition<Kinds[K]> } = {
+  developers: { key: ['id'], fields: ['apiKey'] },
+  users: { key: ['id'], fields: ['developerId', 'createdAt'] },
+  accounts: { key: ['id'], fields: ['userId', 'label', 'status', 'epoch', 'createdAt'], owned: true },
+  webhooks: { key: ['id'], fields: ['developerId', 'userId', 'createdAt'], owned: true },
+  scans: { key: ['webhookId', 'accountId'], fields: [] },
+  tokens: {
+    key: ['token'],
+    fields: ['developerId', 'userId', 'accountId', 'version', 'createdAt'],
+    owned: true,
+    leads: ['accountId', 'userId', 'developerId'],
+    expires: { at: 'expiresAt', keptMs: tokensKeptMs },
+  },
+  providers: { key: ['developerId', 'consumerKey'], fields: ['createdAt'] },
+  calls: { key: ['id'], fields: ['developerId', 'userId', 'at', 'method', 'path', 'status'], unsynced: true },
+}
+
+/** Both ends inclusive. */
+export interface Range {
+  readonly from?: number | undefined
+  readonly until?: number | undefined
+}
+
+/** Fields of the definition: a value, several of which any will do, or a range. undefined = not asked for. */
+export type Where<R> = { readonly [F in keyof R]?: R[F] | readonly R[F][] | Range | undefined }
+
+export function isRange(value: unknown): value is Range {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+export interface ListOptions<R> {
+  /** Rows are in the order of these fields. */
+  readonly by: readonly FieldOf<R>[]
+  readonly descending?: boolean
+  readonly limit?: number
+  readonly offset?: number
+  /** Rows behind this place in the order, given by the fields of `by`. */
+  readonly behind?: Partial<R> | undefined
+}
+
+/** Room for one more: of the rows like these there are fewer than `most`; 0 = any number. */
+export interface Room<R> {
+  readonly name: string
+  readonly where: Where<R>
+  readonly most: number
+}
+
+export interface Keyed<R> {
+  /**
+   * `conflict` when the key, or what else has to be unique, is there; `not_found` without its user; `too_many` without room. Of
+   * inserts at the same time no more succeed than there is room for; MongoDB may refuse one that had room.
+   */
+  insert(record: R, rooms?: readonly Room<R>[]): Promise<void>
+  /** Those whose key is not there yet. */
+  insertMissing(records: readonly R[]): Promise<void>
+  /** Writes over the one with the same key. */
+  put(record: R): Promise<void>
+  find(where: Where<R>): Promise<R | null>
+  list(where: Where<R>, options: ListOptions<R>): Promise<R[]>
+  count(where: Where<R>): Promise<number>
+  /** null = not there, or not (any more) as `expected`. */
+  edit(key: Where<R>, patch: Partial<R>, expected?: Partial<R>): Promise<R | null>
+  /** Answers how many there were. */
+  remove(where: Where<R>): Promise<number>
+  /** Removes rows whose time in this field is before, at most `limit`; answers how many. */
+  expire(field: FieldOf<R>, before: number, limit: number): Promise<number>
+}

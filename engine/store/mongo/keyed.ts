@@ -1,0 +1,193 @@
+/**
+ * Keyed collections (../keyed.ts) as collections of MongoDB. Without transactions an insert looks before and after itself: a removal of
+ * the user deletes the user's row and then looks for rows once more (removal.ts), so of the two at least one sees the other; and of
+ * inserts at the same time none remains that is over a limit.
+ *
+ * The answer of a request may be lost. Then it is repeated until the server says what became of it, as long as the caller waits. An
+ * insert that is found there when it is repeated is our own, since its id was made for it.
+ */
+import { createHash } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Collection, Filter, OptionalUnlessRequiredId, Sort } from 'mongodb'
+import { isAppError, notFound } from '../../errors.ts'
+import type { KeyedCollections } from '../aggregates.ts'
+import { definitions, isRange, type Definition, type Keyed, type Kind, type Kinds } from '../keyed.ts'
+import type { ListOptions, Room, Where } from '../keyed.ts'
+import type { NonceStore } from '../port.ts'
+import { checkRoom } from '../rows.ts'
+import { between, deleteInSteps, insertMissing, orNull, rowsOf, shapes } from './documents.ts'
+import type { MongoContext, NonceDoc, Shape } from './documents.ts'
+import { isDuplicate, isRolledBack, storeError, unavailable } from './errors.ts'
+
+const firstWaitMs = 50
+const longestWaitMs = 1000
+
+/** When the caller of a step that begins now stops waiting. */
+export function deadlineOf({ read }: MongoContext): number {
+  return performance.now() + read.maxTimeMS
+}
+
+/** Runs `request` until it is answered: `again` is false the first time. Past the deadline nothing is begun any more. */
+async function insist<T>(deadline: number, request: (again: boolean) => Promise<T>): Promise<T> {
+  for (let waitMs = firstWaitMs, again = false; ; waitMs = Math.min(waitMs * 2, longestWaitMs), again = true) {
+    if (performance.now() > deadline) throw unavailable(new Error('the caller waits no longer'))
+    try {
+      return await request(again)
+    } catch (error) {
+      const passes = isRolledBack(error) || isAppError(storeError(error), 'store_unavailable')
+      if (!passes || performance.now() + waitMs > deadline) throw error
+    }
+    await sleep(waitMs)
+  }
+}
+
+/** Inserts a document with an id of its own. Duplicate key errors are those of the driver. */
+export async function insertOnce<D extends { readonly _id: string }>(
+  collection: Collection<D>,
+  doc: D,
+  deadline: number,
+): Promise<void> {
+  await insist(deadline, async (again) => {
+    try {
+      await collection.insertOne(doc as OptionalUnlessRequiredId<D>)
+    } catch (error) {
+      // any index: of those that the document violates by itself the server names one
+      if (!again || !isDuplicate(error)) throw error
+      const there = await collection.findOne({ _id: doc._id } as Filter<D>, { projection: { _id: 1 } })
+      if (there === null) throw error
+    }
+  })
+}
+
+interface KeyDoc {
+  readonly _id: string
+}
+
+function filterOf<R>({ key }: Pick<Definition<R>, 'key'>, where: Where<R>, behind?: ListOptions<R>): Filter<KeyDoc> {
+  const name = (field: string): string => (key.length === 1 && key[0] === field ? '_id' : field)
+  const filter: Record<string, unknown> = {}
+  const { length } = key
+  const whole = length > 1 && key.every((field) => typeof where[field] === 'string')
+  if (whole) filter['_id'] = key.map((field) => String(where[field])).join(':')
+  for (const [field, value] of Object.entries(where)) {
+    if (value === undefined || (whole && (key as readonly string[]).includes(field))) continue
+    const condition = Array.isArray(value) ? { $in: [...(value as unknown[])] } : value
+    const range = isRange(value) ? between(value.from, value.until) : condition
+    if (range !== null || value === null) filter[name(field)] = range
+  }
+  return behind === undefined ? filter : { ...filter, ...behindOf(filter, behind, name) }
+}
+
+/** Rows behind a place in the order of one field, or of a time and another field. */
+function behindOf<R>(filter: object, options: ListOptions<R>, name: (field: string) => string): Filter<KeyDoc> {
+  const { by, behind = {} as Partial<R>, descending = false } = options
+  const than = descending ? '$lt' : '$gt'
+  const [first, second] = by.map((field) => ({ field: name(field), value: behind[field] }))
+  if (first === undefined) return {}
+  const past = { [first.field]: { [than]: first.value } }
+  if (second === undefined) return past
+  const had = (filter as Record<string, { readonly $gte?: number; readonly $lte?: number } | undefined>)[first.field]
+  const edge = Number(first.value)
+  const bound = descending ? { $lte: Math.min(edge, had?.$lte ?? edge) } : { $gte: Math.max(edge, had?.$gte ?? edge) }
+  return {
+    [first.field]: { ...had, ...bound },
+    $or: [past, { [second.field]: { [than]: second.value } }],
+  } as Filter<KeyDoc>
+}
+
+function openKeyed<K extends Kind>(context: MongoContext, kind: K): Keyed<Kinds[K]> {
+  type R = Kinds[K]
+  const { read } = context
+  const definition: Definition<R> = definitions[kind]
+  const collection = context.collections[kind] as unknown as Collection<KeyDoc>
+  const shape = shapes[kind] as unknown as Shape<R, KeyDoc>
+  const filter = (where: Where<R>) => filterOf(definition, where)
+  const mayBeThere = async (record: R, id: string, rooms: readonly Room<R>[]): Promise<void> => {
+    if (definition.owned && 'userId' in record && record.userId !== null) {
+      const user = await context.collections.users.findOne({ _id: record.userId }, { ...read, projection: { _id: 1 } })
+      if (user === null) throw notFound('user', record.userId)
+    }
+    for (const { name, where, most } of rooms) {
+      if (most === 0) continue
+      const others = { ...filter(where), _id: { $ne: id } }
+      checkRoom(name, most, await collection.countDocuments(others, { ...read, limit: most }))
+    }
+  }
+  return {
+    insert: async (record, rooms = []) => {
+      const deadline = deadlineOf(context)
+      const doc = shape.doc(record)
+      const check = () => insist(deadline, () => mayBeThere(record, doc._id, rooms))
+      await check()
+      await insertOnce(collection, doc, deadline)
+      try {
+        await check()
+      } catch (error) {
+        await collection.deleteOne({ _id: doc._id })
+        throw error
+      }
+    },
+    insertMissing: async (records) => void (await insertMissing(collection, records.map(shape.doc))),
+    put: async (record) => {
+      const { _id, ...fields } = shape.doc(record)
+      await collection.updateOne({ _id }, { $set: fields }, { upsert: true })
+    },
+    find: async (where) => orNull(await collection.findOne(filter(where), read), shape.record),
+    list: async (where, options) => {
+      const { by, descending = false, limit, offset = 0, behind } = options
+      const { key } = definition
+      const names = by.map((field) => (key.length === 1 && key[0] === field ? '_id' : field))
+      const sort: Sort = Object.fromEntries(names.map((name) => [name, descending ? -1 : 1]))
+      const rows = collection.find(filterOf(definition, where, behind && options), read).sort(sort)
+      return (limit === undefined ? await rows.toArray() : await rowsOf(rows, limit, offset)).map(shape.record)
+    },
+    count: (where) => collection.countDocuments(filter(where), read),
+    edit: async (key, patch, expected = {}) => {
+      const one = { ...filter(key), ...expected }
+      const set = shape.set(patch)
+      if (Object.keys(set).length === 0) return orNull(await collection.findOne(one, read), shape.record)
+      return orNull(await collection.findOneAndUpdate(one, { $set: set }, { returnDocument: 'after' }), shape.record)
+    },
+    remove: async (where) => (await collection.deleteMany(filter(where))).deletedCount,
+    expire: (field, before, limit) => {
+      const old = { [field]: { $lt: before } } as Filter<KeyDoc>
+      return deleteInSteps(collection, old, read, { [field]: 1, _id: 1 }, limit)
+    },
+  }
+}
+
+export function openKeyedCollections(context: MongoContext): KeyedCollections {
+  const kinds = Object.keys(definitions) as Kind[]
+  return Object.fromEntries(kinds.map((kind) => [kind, openKeyed(context, kind)])) as unknown as KeyedCollections
+}
+
+/** The caller chooses key and nonce: a digest keeps the id short and the parts apart. */
+function nonceId(apiKey: string, nonce: string, timestamp: number): string {
+  return createHash('sha256')
+    .update(JSON.stringify([apiKey, nonce, timestamp]))
+    .digest('base64url')
+}
+
+export function nonceDoc(apiKey: string, nonce: string, timestamp: number, expiresAt: number): NonceDoc {
+  return { _id: nonceId(apiKey, nonce, timestamp), apiKey, nonce, timestamp, expiresAt: new Date(expiresAt) }
+}
+
+/** OAuth nonces, remembered until they expire; the TTL index takes them away some time after. */
+export function createNonces({ collections, now }: MongoContext): NonceStore {
+  const { nonces } = collections
+  return {
+    remember: async (apiKey, nonce, timestamp, expiresAt) => {
+      const doc = nonceDoc(apiKey, nonce, timestamp, expiresAt)
+      try {
+        await nonces.insertOne(doc)
+        return true
+      } catch (error) {
+        if (!isDuplicate(error)) throw error
+      }
+      // one that has expired and is still there counts as new again, once
+      const expired = { _id: doc._id, expiresAt: { $lte: new Date(now()) } }
+      const { matchedCount } = await nonces.updateOne(expired, { $set: { expiresAt: doc.expiresAt } })
+      return matchedCount === 1
+    },
+  }
+}

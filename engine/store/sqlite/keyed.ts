@@ -1,0 +1,150 @@
+/** Keyed collections (../keyed.ts) as tables. What a write asks for is looked at in its own transaction. */
+import { notFound } from '../../errors.ts'
+import type { KeyedCollections } from '../aggregates.ts'
+import { definitions, isRange, type Definition, type Keyed, type Kind, type Kinds } from '../keyed.ts'
+import type { ListOptions, Room, Where } from '../keyed.ts'
+import type { NonceStore } from '../port.ts'
+import { checkRoom } from '../rows.ts'
+import { deleteWhere, type Database } from './database.ts'
+import type { Sql, Statements } from './statements.ts'
+import { columnOf, columnValue, tables, type Table } from './tables.ts'
+
+/** Conditions joined by AND; a + keeps the planner off the indexes of the fields that do not lead. */
+function conditions<R>({ leads = [] }: Pick<Definition<R>, 'leads'>, where: Where<R>, more: readonly Sql[] = []): Sql {
+  const given = Object.entries(where).filter(([, value]) => value !== undefined)
+  const lead = leads.find((field) => where[field] !== undefined)
+  const parts = given.flatMap(([field, value]): Sql[] => {
+    const plain = columnOf(field)
+    const column = field !== lead && (leads as readonly string[]).includes(field) ? `+${plain}` : plain
+    if (Array.isArray(value))
+      return [{ sql: `${column} IN (SELECT value FROM json_each(?))`, values: [JSON.stringify(value)] }]
+    if (!isRange(value)) return [{ sql: `${column} = ?`, values: [columnValue(value)] }]
+    const { from, until } = value
+    return [
+      ...(from === undefined ? [] : [{ sql: `${column} >= ?`, values: [from] }]),
+      ...(until === undefined ? [] : [{ sql: `${column} <= ?`, values: [until] }]),
+    ]
+  })
+  const all = [...parts, ...more]
+  return { sql: all.map(({ sql }) => sql).join(' AND ') || '1', values: all.flatMap(({ values }) => values) }
+}
+
+/** The statement of a list. */
+export function keyedList<K extends Kind>(kind: K, where: Where<Kinds[K]>, options: ListOptions<Kinds[K]>): Sql {
+  const { by, descending = false, limit = -1, offset = 0, behind } = options
+  const columns = by.map(columnOf)
+  const after: Sql[] = []
+  if (behind) {
+    const marks = by.map(() => '?').join()
+    const values = by.map((field) => columnValue(behind[field]))
+    after.push({ sql: `(${columns.join()}) ${descending ? '<' : '>'} (${marks})`, values })
+  }
+  const { sql, values } = conditions<Kinds[K]>(definitions[kind], where, after)
+  const order = columns.map((column) => (descending ? `${column} DESC` : column)).join()
+  return {
+    sql: `SELECT doc FROM ${kind} WHERE ${sql} ORDER BY ${order} LIMIT ? OFFSET ?`,
+    values: [...values, limit, offset],
+  }
+}
+
+/** What belongs to a user is not written without it; null = belongs to none. */
+export function checkUser(sql: Statements, id: string | null): void {
+  if (id === null || sql.row('SELECT 1 FROM users WHERE id = ?', id)) return
+  throw notFound('user', id)
+}
+
+/** Rows that go by themselves go at the next insert: there are never more than a few that are due. */
+const expiredAtOnce = 100
+
+export function expireKeyed(kind: Kind, at: string): string {
+  return deleteWhere(kind, `json_extract(doc, '$.${at}') < ?`)
+}
+
+function openKeyed<K extends Kind>(db: Database, kind: K, now: () => number): Keyed<Kinds[K]> {
+  type R = Kinds[K]
+  const definition: Definition<R> = definitions[kind]
+  const table = tables[kind] as unknown as Table<R>
+  const write = definition.unsynced ? db.writeUnsynced : db.write
+  const find = (where: Where<R>): R | null => {
+    const { sql, values } = conditions(definition, where)
+    return db.doc(`SELECT doc FROM ${kind} WHERE ${sql} LIMIT 1`, ...values) as R | null
+  }
+  const count = (where: Where<R>, most: number): number => {
+    const { sql, values } = conditions(definition, where)
+    return db.number(`SELECT count(*) FROM (SELECT 1 FROM ${kind} WHERE ${sql} LIMIT ?)`, ...values, most)
+  }
+  const insert = (record: R, rooms: readonly Room<R>[]): void => {
+    const { owned, expires } = definition
+    if (owned && 'userId' in record) checkUser(db, record.userId)
+    for (const { name, where, most } of rooms) if (most > 0) checkRoom(name, most, count(where, most))
+    if (expires) db.run(expireKeyed(kind, expires.at), now() - expires.keptMs, expiredAtOnce)
+    table.insert(db, record)
+  }
+  return {
+    insert: (record, rooms = []) => write(() => insert(record, rooms)),
+    insertMissing: (records) =>
+      write(() => {
+        for (const record of records) table.insertMissing(db, record)
+      }),
+    put: (record) => write(() => table.put(db, record)),
+    find: (where) => db.read(() => find(where)),
+    list: (where, options) =>
+      db.read(() => {
+        const { sql, values } = keyedList(kind, where, options)
+        return db.docs(sql, ...values) as R[]
+      }),
+    count: (where) => db.read(() => count(where, -1)),
+    edit: (key, patch, expected = {}) =>
+      write(() => {
+        const stored = find(key)
+        if (
+          stored === null ||
+          !Object.entries(expected).every(([field, value]) => stored[field as keyof R] === value)
+        ) {
+          return null
+        }
+        const record = { ...stored, ...patch }
+        table.save(db, stored, record)
+        return record
+      }),
+    remove: (where) =>
+      write(() => {
+        const { sql, values } = conditions(definition, where)
+        return db.run(`DELETE FROM ${kind} WHERE ${sql}`, ...values)
+      }),
+    expire: (field, before, limit) => write(() => db.run(deleteWhere(kind, `${columnOf(field)} < ?`), before, limit)),
+  }
+}
+
+export function openKeyedCollections(db: Database, now: () => number): KeyedCollections {
+  const kinds = Object.keys(definitions) as Kind[]
+  return Object.fromEntries(kinds.map((kind) => [kind, openKeyed(db, kind, now)])) as unknown as KeyedCollections
+}
+
+/** Expired nonces that go with each new one: more than come, so that they never pile up. */
+const sweep = 4
+
+export const nonceSweep = `DELETE FROM nonces WHERE (api_key, nonce, timestamp) IN
+  (SELECT api_key, nonce, timestamp FROM nonces WHERE expires_at <= ? ORDER BY expires_at LIMIT ?)`
+
+/** OAuth nonces: keys alone, remembered until they expire. One that has expired counts as new again. A write does not wait for the disk. */
+export function createNonces(db: Database, now: () => number): NonceStore {
+  return {
+    remember: (apiKey, nonce, timestamp, expiresAt) =>
+      db.writeUnsynced(() => {
+        const time = now()
+        const added = db.run(
+          `INSERT INTO nonces (api_key, nonce, timestamp, expires_at) VALUES (?, ?, ?, ?)
+           ON CONFLICT (api_key, nonce, timestamp) DO UPDATE SET expires_at = excluded.expires_at
+           WHERE nonces.expires_at <= ?`,
+          apiKey,
+          nonce,
+          timestamp,
+          expiresAt,
+          time,
+        )
+        db.run(nonceSweep, time, sweep)
+        return added === 1
+      }),
+  }
+}
