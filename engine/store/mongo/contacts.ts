@@ -5,7 +5,7 @@
  * contact is written before the row, so until the row is there the contact itself knows the key (`applied`): a crash between
  * the two repeats the batch, which finds the key there. A key whose row says so is dropped from the contact some time later.
  *
- * Exact also among writers that race: each reads the contact first and the rows second, and writes with a compare of the
+ * Two accounts of one user, each with its own owner and epoch, count one contact: stays. Exact also among writers that race: each reads the contact first and the rows second, and writes with a compare of the
  * contact's version. Had another one counted a key since, the compare fails; had it done so before, the key is still in
  * `applied`, or the row said so before the key was dropped.
  *
@@ -106,7 +106,7 @@ async function countedKinds(
   return new Map(found.map(({ _id, counted }) => [_id, counted]))
 }
 
-/** Of these applied keys, those to keep: what is new, and what the rows of this account do not say. */
+/** Crash: stays. Of these applied keys, those to keep: what is new, and what the rows of this account do not say. */
 async function keptKeys(
   context: MongoContext,
   accountId: string,
@@ -222,7 +222,7 @@ function uncounting(doc: ContactDoc, accountId: string): Update | { readonly del
   )
 }
 
-/** Says so in the rows that were there already and do not say it yet; new rows are inserted with it. After countContacts. */
+/** Crash: stays. Says so in the rows that were there already and do not say it yet; new rows are inserted with it. After countContacts. */
 export async function markCounted(
   { collections: { messages } }: MongoContext,
   accountId: string,

@@ -1,6 +1,6 @@
 /**
  * Message documents, and the one way they change after they are inserted: read, a pure step of rows.ts, and a write that
- * compares the version. A row that somebody else wrote in between is read again and the step repeated.
+ * compares the version, since an earlier write of an unknown outcome may come late: stays. A row that somebody else wrote in between is read again and the step repeated.
  */
 import type { AnyBulkWriteOperation } from 'mongodb'
 import type { MessageRecord } from '../records.ts'

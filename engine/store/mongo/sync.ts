@@ -26,12 +26,12 @@ import { findHolders, updateExisting } from './sync-updates.ts'
 /** Callbacks written at once: a batch has messages times webhooks of them, and each lies in memory as a document and as BSON. */
 const outboxStep = 200
 /** Batches that one process writes at once, of however many accounts, so that what they hold in memory is bounded too. */
-const batchesAtOnce = 8
+const batchesAtOnce = 8 // several writers: the engine has one queue for each account, and a bound for all
 
-/** Collisions of one batch with rows of its own account before it is given up. */
+/** Several writers. Collisions of one batch with rows of its own account before it is given up. */
 const tries = 5
 
-/** What one process remembers between batches; losing it costs a read, or leaves rows to the next start. */
+/** Unknown outcome: stays. What one process remembers between batches; losing it costs a read, or leaves rows to the next start. */
 interface Memory {
   /**
    * Outbox rows of batches that failed half-way, by account: they may be there although nobody was told. The next batch of the
@@ -44,7 +44,7 @@ interface Memory {
 
 type Applied = Awaited<ReturnType<SyncStore['apply']>>
 
-/** The folder's cursor as it lies in the store, when this batch may be applied to it. */
+/** The fence by the epoch: stays. The folder's cursor as it lies in the store, when this batch may be applied to it. */
 async function checkedCursor(
   { collections }: MongoContext,
   { uncertain }: Memory,
@@ -73,7 +73,7 @@ function newRows(context: MongoContext, { accountId, epoch, added, contacts }: S
 }
 
 /**
- * Inserts the rows that are unknown; answers their ids. Those that are there are marked as relied on in the same go, so that
+ * Several writers: all but the insert. Inserts the rows that are unknown; answers their ids. Those that are there are marked as relied on in the same go, so that
  * an older writer, who may have inserted them and learn just now that it lost its lease, does not take them back.
  */
 async function insertMessages(context: MongoContext, batch: SyncBatch): Promise<Set<string>> {
@@ -92,14 +92,14 @@ async function insertMessages(context: MongoContext, batch: SyncBatch): Promise<
   throw unavailable(new Error(`messages of account ${accountId} come and go without end`))
 }
 
-/** Takes back rows that this batch inserted and nobody has relied on since. */
+/** Several writers: what an older writer left is what a crash leaves, and the next batch makes it whole. Takes back rows that this batch inserted and nobody has relied on since. */
 async function takeBack({ collections }: MongoContext, batch: SyncBatch, inserted: ReadonlySet<string>): Promise<void> {
   if (inserted.size === 0) return
   const { accountId, epoch } = batch
   await collections.messages.deleteMany({ _id: { $in: [...inserted] }, accountId, v: 0, by: epoch })
 }
 
-/** Gives each new change the next number of its account. A collision is either a repeated batch or a second writer. */
+/** Crash: one repetition, from what is stored. Several writers: more than one. Gives each new change the next number of its account. A collision is either a repeated batch or a second writer. */
 async function writeChanges(
   context: MongoContext,
   memory: Memory,
@@ -146,7 +146,7 @@ async function writeOutbox(
   return rows.filter(({ id }) => news.has(id))
 }
 
-/** The batch's new rows, and those of earlier tries that are there and pending. */
+/** Unknown outcome: stays. The batch's new rows, and those of earlier tries that are there and pending. */
 async function answered(
   { collections: { outbox } }: MongoContext,
   fresh: readonly OutboxRecord[],
@@ -159,7 +159,7 @@ async function answered(
   return [...fresh, ...(await rows.toArray()).map(outboxRecord)].sort((left, right) => left.seq - right.seq)
 }
 
-/** The last write. Not matched: somebody else has the lease, or has moved the cursor. */
+/** The fence by the epoch, and an unknown outcome: stays. The last write. Not matched: somebody else has the lease, or has moved the cursor. */
 async function writeCursor(
   { collections }: MongoContext,
   { uncertain }: Memory,
@@ -204,7 +204,7 @@ async function apply(context: MongoContext, memory: Memory, batch: SyncBatch): P
   return { changes, outbox }
 }
 
-/** Up to the first change nothing has been told: a batch that loses its lease here leaves nothing. */
+/** Several writers. Up to the first change nothing has been told: a batch that loses its lease here leaves nothing. */
 async function tellOrTakeBack(
   context: MongoContext,
   memory: Memory,
@@ -220,7 +220,7 @@ async function tellOrTakeBack(
   }
 }
 
-/** Who loses the lease has nothing left to answer: the new owner will; an account that was removed has none. */
+/** The fence by the epoch, and an account that is removed meanwhile: stays. Who loses the lease has nothing left to answer: the new owner will; an account that was removed has none. */
 async function applyOrForget(context: MongoContext, memory: Memory, batch: SyncBatch): Promise<Applied> {
   try {
     return await apply(context, memory, batch)

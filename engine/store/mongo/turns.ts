@@ -1,4 +1,4 @@
-/** Who may work when: steps of one key one after the other, of different keys side by side, and not too many of all. */
+/** Several writers: the engine has both. Who may work when: steps of one key one after the other, of different keys side by side, and not too many of all. */
 
 export interface Turns {
   /** Runs `work` when the earlier ones of this key have ended, whatever their outcome. */
