@@ -5,9 +5,9 @@
  * contact is written before the row, so until the row is there the contact itself knows the key (`applied`): a crash between
  * the two repeats the batch, which finds the key there. A key whose row says so is dropped from the contact some time later.
  *
- * Two accounts of one user, each with its own owner and epoch, count one contact: stays. Exact also among writers that race: each reads the contact first and the rows second, and writes with a compare of the
- * contact's version. Had another one counted a key since, the compare fails; had it done so before, the key is still in
- * `applied`, or the row said so before the key was dropped.
+ * Two accounts of one user may count the same contact at the same time, each with its own writer. So each reads the contact first and
+ * the rows second, and writes with a compare of the contact's version. Had the other one counted a key since, the compare fails;
+ * had it done so before, the key is still in `applied`, or the row said so before the key was dropped.
  *
  * The removal of an account takes its part and its keys out under the same compare (`uncount`).
  */
@@ -106,7 +106,7 @@ async function countedKinds(
   return new Map(found.map(({ _id, counted }) => [_id, counted]))
 }
 
-/** Crash: stays. Of these applied keys, those to keep: what is new, and what the rows of this account do not say. */
+/** Of these applied keys, those to keep: what is new, and what the rows of this account do not say. */
 async function keptKeys(
   context: MongoContext,
   accountId: string,
@@ -222,7 +222,7 @@ function uncounting(doc: ContactDoc, accountId: string): Update | { readonly del
   )
 }
 
-/** Crash: stays. Says so in the rows that were there already and do not say it yet; new rows are inserted with it. After countContacts. */
+/** Says so in the rows that were there already and do not say it yet; new rows are inserted with it. After countContacts. */
 export async function markCounted(
   { collections: { messages } }: MongoContext,
   accountId: string,

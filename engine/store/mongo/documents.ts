@@ -44,8 +44,6 @@ export interface MessageDoc extends Doc<MessageRecord> {
   readonly goneAt?: number
   /** Counts the writes of this row: the compare of compare-and-set. */
   readonly v: number
-  /** Several writers. Highest epoch of a writer that found or made this row; an older writer may not take it back. */
-  readonly by: number
   /** Kinds of contact deltas that this message has been counted for; absent = none. See contacts.ts. */
   readonly counted?: readonly string[]
 }

@@ -1,6 +1,7 @@
 /**
  * Message documents, and the one way they change after they are inserted: read, a pure step of rows.ts, and a write that
- * compares the version, since an earlier write of an unknown outcome may come late: stays. A row that somebody else wrote in between is read again and the step repeated.
+ * compares the version. Each account has one writer, but an earlier write of its own, whose answer was lost, may come late: then
+ * the row is read again and the step repeated.
  */
 import type { AnyBulkWriteOperation } from 'mongodb'
 import type { MessageRecord } from '../records.ts'
@@ -8,8 +9,8 @@ import { folderKeys, goneAt, isLive, messageKeys, subjectKeyOf } from '../rows.t
 import { recordIn, toDoc, type MessageDoc, type MongoContext } from './documents.ts'
 import { unavailable } from './errors.ts'
 
-/** `by`: the epoch of the writer that inserts it. `counted`: kinds of contact deltas that it has been counted for. */
-export function messageDoc(record: MessageRecord, by: number, counted: readonly string[] = []): MessageDoc {
+/** `counted`: kinds of contact deltas that it has been counted for. */
+export function messageDoc(record: MessageRecord, counted: readonly string[] = []): MessageDoc {
   const at = goneAt(record)
   return {
     ...toDoc(record),
@@ -18,11 +19,11 @@ export function messageDoc(record: MessageRecord, by: number, counted: readonly 
     subjectKey: subjectKeyOf(record),
     ...(at === null ? {} : { goneAt: at }),
     v: 0,
-    by,
     ...(counted.length === 0 ? {} : { counted }),
   }
 }
 
+/** `by` is in rows of earlier versions. */
 const beside = new Set(['live', 'keys', 'subjectKey', 'goneAt', 'v', 'by', 'counted'])
 
 export function messageRecord(doc: MessageDoc): MessageRecord {

@@ -6,9 +6,13 @@
  * Updates of existing rows wait until change and outbox rows are there, since a repeated batch is planned from the rows
  * as they are: a flag that is stored already would not be told again. Contacts come before the rows, which say of themselves
  * that they have been counted (contacts.ts).
+ *
+ * Each account has one writer at a time, and the engine hands over one batch of an account after the other. The epoch keeps out a
+ * writer that has lost the account: it is compared before the first write, when changes collide, and by the last write. Rows that
+ * such a writer has left are what a crash leaves: the next batch of the new owner makes them whole.
  */
 import { isAppError } from '../../errors.ts'
-import type { SyncBatch, SyncStore } from '../port.ts'
+import type { ChangeDraft, SyncBatch, SyncStore } from '../port.ts'
 import type { ChangeRecord, FolderCursor, MessageRecord, OutboxRecord } from '../records.ts'
 import { addPlacement, newMessage, sameCursor, withSeqOf } from '../rows.ts'
 import { checkEpoch, leaseLost, replaceMailbox } from './accounts.ts'
@@ -20,18 +24,12 @@ import { forgetFolder } from './folders.ts'
 import { messageDoc } from './message-rows.ts'
 import { outboxDoc, outboxFieldsOnly, outboxRecord } from './outbox.ts'
 import { clearUpBehind } from './removal.ts'
-import { createPlaces, createTurns } from './turns.ts'
 import { findHolders, updateExisting } from './sync-updates.ts'
 
 /** Callbacks written at once: a batch has messages times webhooks of them, and each lies in memory as a document and as BSON. */
 const outboxStep = 200
-/** Batches that one process writes at once, of however many accounts, so that what they hold in memory is bounded too. */
-const batchesAtOnce = 8 // several writers: the engine has one queue for each account, and a bound for all
 
-/** Several writers. Collisions of one batch with rows of its own account before it is given up. */
-const tries = 5
-
-/** Unknown outcome: stays. What one process remembers between batches; losing it costs a read, or leaves rows to the next start. */
+/** What one process remembers between batches; losing it costs a read, or leaves rows to the next start. */
 interface Memory {
   /**
    * Outbox rows of batches that failed half-way, by account: they may be there although nobody was told. The next batch of the
@@ -44,7 +42,7 @@ interface Memory {
 
 type Applied = Awaited<ReturnType<SyncStore['apply']>>
 
-/** The fence by the epoch: stays. The folder's cursor as it lies in the store, when this batch may be applied to it. */
+/** The folder's cursor as it lies in the store, when this batch may be applied to it. */
 async function checkedCursor(
   { collections }: MongoContext,
   { uncertain }: Memory,
@@ -61,7 +59,7 @@ async function checkedCursor(
 }
 
 /** The batch's messages as new rows; one that the batch has twice is one row with two places. */
-function newRows(context: MongoContext, { accountId, epoch, added, contacts }: SyncBatch): MessageDoc[] {
+function newRows(context: MongoContext, { accountId, added, contacts }: SyncBatch): MessageDoc[] {
   const now = context.now()
   const counted = kindsByMessage(contacts)
   const records = new Map<string, MessageRecord>()
@@ -69,37 +67,19 @@ function newRows(context: MongoContext, { accountId, epoch, added, contacts }: S
     const known = records.get(one.id)
     records.set(one.id, known ? addPlacement(known, one.placement) : newMessage(accountId, one, now))
   }
-  return [...records.values()].map((record) => messageDoc(record, epoch, [...(counted.get(record.id) ?? [])]))
+  return [...records.values()].map((record) => messageDoc(record, [...(counted.get(record.id) ?? [])]))
+}
+
+/** Inserts the rows that are unknown; answers their ids. */
+async function insertMessages(context: MongoContext, batch: SyncBatch): Promise<Set<string>> {
+  const rows = await insertMissing(context.collections.messages, newRows(context, batch))
+  return new Set(rows.map(({ _id }) => _id))
 }
 
 /**
- * Several writers: all but the insert. Inserts the rows that are unknown; answers their ids. Those that are there are marked as relied on in the same go, so that
- * an older writer, who may have inserted them and learn just now that it lost its lease, does not take them back.
+ * Gives each new change the next number of its account. A collision means that an earlier try of this batch wrote some of them and
+ * nobody heard of it, or that the lease is lost.
  */
-async function insertMessages(context: MongoContext, batch: SyncBatch): Promise<Set<string>> {
-  const { messages } = context.collections
-  const { accountId, epoch } = batch
-  const inserted = new Set<string>()
-  let rows = newRows(context, batch)
-  for (let attempt = 0; attempt < tries; attempt += 1) {
-    for (const { _id } of await insertMissing(messages, rows)) inserted.add(_id)
-    rows = rows.filter(({ _id }) => !inserted.has(_id))
-    if (rows.length === 0) return inserted
-    const known = { accountId, _id: { $in: rows.map(({ _id }) => _id) } }
-    const { matchedCount } = await messages.updateMany(known, { $max: { by: epoch } })
-    if (matchedCount === rows.length) return inserted
-  }
-  throw unavailable(new Error(`messages of account ${accountId} come and go without end`))
-}
-
-/** Several writers: what an older writer left is what a crash leaves, and the next batch makes it whole. Takes back rows that this batch inserted and nobody has relied on since. */
-async function takeBack({ collections }: MongoContext, batch: SyncBatch, inserted: ReadonlySet<string>): Promise<void> {
-  if (inserted.size === 0) return
-  const { accountId, epoch } = batch
-  await collections.messages.deleteMany({ _id: { $in: [...inserted] }, accountId, v: 0, by: epoch })
-}
-
-/** Crash: one repetition, from what is stored. Several writers: more than one. Gives each new change the next number of its account. A collision is either a repeated batch or a second writer. */
 async function writeChanges(
   context: MongoContext,
   memory: Memory,
@@ -108,22 +88,25 @@ async function writeChanges(
 ): Promise<ChangeRecord[]> {
   const { accountId } = batch
   const drafts = [...new Map(batch.changes.map((draft) => [draft.id, draft])).values()]
-  const ids = drafts.map(({ id }) => id)
-  let last = lastRead
+  const numbered = (some: readonly ChangeDraft[], last: number) =>
+    some.map((draft, index): ChangeRecord => ({ ...draft, seq: last + 1 + index }))
+  let fresh = numbered(drafts, lastRead)
   let known = new Map<string, ChangeRecord>()
-  for (let attempt = 0; attempt < tries; attempt += 1) {
-    const fresh = drafts
-      .filter(({ id }) => !known.has(id))
-      .map((draft, index): ChangeRecord => ({ ...draft, seq: last + 1 + index }))
-    if (await appendChanges(context, fresh)) {
-      const numbered = new Map([...known, ...fresh.map((change) => [change.id, change] as const)])
-      return batch.changes.flatMap(({ id }) => numbered.get(id) ?? [])
-    }
+  if (!(await appendChanges(context, fresh))) {
     await checkedCursor(context, memory, batch)
-    known = await knownChanges(context, accountId, ids)
-    last = await lastSeq(context, accountId)
+    known = await knownChanges(
+      context,
+      accountId,
+      drafts.map(({ id }) => id),
+    )
+    const left = drafts.filter(({ id }) => !known.has(id))
+    fresh = numbered(left, await lastSeq(context, accountId))
+    if (!(await appendChanges(context, fresh))) {
+      throw unavailable(new Error(`an earlier write to the change log of account ${accountId} is still under way`))
+    }
   }
-  throw unavailable(new Error(`the change log of account ${accountId} is written by others without end`))
+  const all = new Map([...known, ...fresh.map((change) => [change.id, change] as const)])
+  return batch.changes.flatMap(({ id }) => all.get(id) ?? [])
 }
 
 /** Inserts what is missing. Answers the rows that are new. */
@@ -146,7 +129,7 @@ async function writeOutbox(
   return rows.filter(({ id }) => news.has(id))
 }
 
-/** Unknown outcome: stays. The batch's new rows, and those of earlier tries that are there and pending. */
+/** The batch's new rows, and those of earlier tries that are there and pending. */
 async function answered(
   { collections: { outbox } }: MongoContext,
   fresh: readonly OutboxRecord[],
@@ -159,7 +142,7 @@ async function answered(
   return [...fresh, ...(await rows.toArray()).map(outboxRecord)].sort((left, right) => left.seq - right.seq)
 }
 
-/** The fence by the epoch, and an unknown outcome: stays. The last write. Not matched: somebody else has the lease, or has moved the cursor. */
+/** The last write. Not matched: somebody else has the lease, or has moved the cursor. */
 async function writeCursor(
   { collections }: MongoContext,
   { uncertain }: Memory,
@@ -195,7 +178,7 @@ async function apply(context: MongoContext, memory: Memory, batch: SyncBatch): P
   ])
   const repeated = new Set(memory.unanswered.get(batch.accountId))
   const inserted = await writeMessages(context, batch, tally)
-  const changes = await tellOrTakeBack(context, memory, batch, inserted, last)
+  const changes = await writeChanges(context, memory, batch, last)
   const fresh = await writeOutbox(context, memory, batch, batch.outbox.map(withSeqOf(changes)))
   await updateExisting(context, batch, inserted, holders)
   const outbox = await answered(context, fresh, repeated)
@@ -204,23 +187,7 @@ async function apply(context: MongoContext, memory: Memory, batch: SyncBatch): P
   return { changes, outbox }
 }
 
-/** Several writers. Up to the first change nothing has been told: a batch that loses its lease here leaves nothing. */
-async function tellOrTakeBack(
-  context: MongoContext,
-  memory: Memory,
-  batch: SyncBatch,
-  inserted: ReadonlySet<string>,
-  last: number,
-): Promise<ChangeRecord[]> {
-  try {
-    return await writeChanges(context, memory, batch, last)
-  } catch (error) {
-    if (isAppError(error, 'lease_lost')) await takeBack(context, batch, inserted)
-    throw error
-  }
-}
-
-/** The fence by the epoch, and an account that is removed meanwhile: stays. Who loses the lease has nothing left to answer: the new owner will; an account that was removed has none. */
+/** Who loses the lease has nothing left to answer: the new owner will; an account that was removed has none. */
 async function applyOrForget(context: MongoContext, memory: Memory, batch: SyncBatch): Promise<Applied> {
   try {
     return await apply(context, memory, batch)
@@ -236,17 +203,12 @@ async function applyOrForget(context: MongoContext, memory: Memory, batch: SyncB
 
 export function createSync(context: MongoContext): SyncStore {
   const memory: Memory = { unanswered: new Map(), uncertain: new Map() }
-  const turns = createTurns()
-  const places = createPlaces(batchesAtOnce)
   return {
-    // one batch of an account at a time: its folders share one sequence
-    apply: (batch) => turns.take(batch.accountId, () => places.take(() => applyOrForget(context, memory, batch))),
-    forgetPlacements: (accountId, epoch, folderId, keepUidValidity, limit) =>
-      turns.take(accountId, async () => {
-        await checkEpoch(context, accountId, epoch)
-        return forgetFolder(context, accountId, folderId, keepUidValidity, limit)
-      }),
-    replaceMailbox: (accountId, patch, since) =>
-      turns.take(accountId, () => replaceMailbox(context, accountId, patch, since)),
+    apply: (batch) => applyOrForget(context, memory, batch),
+    forgetPlacements: async (accountId, epoch, folderId, keepUidValidity, limit) => {
+      await checkEpoch(context, accountId, epoch)
+      return forgetFolder(context, accountId, folderId, keepUidValidity, limit)
+    },
+    replaceMailbox: (accountId, patch, since) => replaceMailbox(context, accountId, patch, since),
   }
 }

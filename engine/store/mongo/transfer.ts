@@ -71,8 +71,7 @@ function createSides(collections: Collections): Sides {
     folders: side(collections.folders, shapes.folders),
     messages: side<MessageDoc, TransferRecords['messages']>(collections.messages, {
       record: (doc) => ({ message: messageRecord(doc), counted: doc.counted ?? [] }),
-      // no writer has relied on the row yet
-      doc: ({ message, counted }) => messageDoc(message, 0, counted),
+      doc: ({ message, counted }) => messageDoc(message, counted),
     }),
     changes: side(collections.changes, shapes.changes),
     webhooks: side(collections.webhooks, shapes.webhooks),

@@ -157,7 +157,11 @@ export interface SyncBatch {
 }
 
 export interface SyncStore {
-  /** `lease_lost` when epoch or cursorBefore do not match; then nothing of the batch is visible. Answers the changes with their seq. */
+  /**
+   * Answers the changes with their seq. One batch of an account at a time. `lease_lost` when epoch or cursorBefore do not match; then
+   * nothing of the batch is visible. MongoDB, when the account is claimed in the middle of a batch: what was written is as after a
+   * crash, and the new owner's batch makes it whole.
+   */
   apply(batch: SyncBatch): Promise<{ readonly changes: ChangeRecord[]; readonly outbox: OutboxRecord[] }>
   /**
    * UIDVALIDITY changed: every placement of the folder with another uidValidity loses its place (moves to `gone` without being told,

@@ -29,7 +29,7 @@ function docsOf(batch: SyncBatch) {
   const counted = kindsByMessage(batch.contacts)
   return {
     messages: batch.added.map((added) =>
-      messageDoc(newMessage(batch.accountId, added, now), batch.epoch, [...(counted.get(added.id) ?? [])]),
+      messageDoc(newMessage(batch.accountId, added, now), [...(counted.get(added.id) ?? [])]),
     ),
     counted: [...counted.keys()],
     uids: batch.added.map(({ placement }) => placement.uid),
