@@ -54,7 +54,7 @@ function readArgs(args: readonly string[]): {
     throw new AppError('bad_request', usage)
   }
   for (const [option, store] of [['--from', from] as const, ['--to', to] as const]) {
-    // made as a directory of that name it would help nobody
+    // else it would become a directory of that name
     if (!isUri(store) && /^[a-z+]+:\//i.test(store)) {
       throw new AppError('bad_request', `${option}: expected mongodb://…, mongodb+srv://… or a path`)
     }

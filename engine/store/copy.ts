@@ -87,7 +87,7 @@ export interface CopyOptions {
   readonly to: StoreTransfer
   /** Copy although the target holds something: records with the same id are written over, others stay. */
   readonly intoExisting: boolean
-  /** Told after every page. */
+  /** Called after every page. */
   readonly progress: (step: CopyStep) => void
   /** Records per page. */
   readonly pageSize?: number

@@ -5,6 +5,11 @@
  *
  * Errors: every method rejects with AppError `store_unavailable` when the database cannot be reached or is too slow;
  * others are named at the method. "null" answers mean "no such record".
+ *
+ * A record that was answered is never changed in place. While nothing of it has changed, `messages` (but for its walks: gone, older,
+ * attachments), `folders.list`, `folders.byPath`, `users.get` and `accounts.listByUser` of SQLite answer the very same object, and of a
+ * list the very same array; MongoDB answers a new one each time. So what was made of a record may be kept in a WeakMap beside it, and
+ * is never older than the record: api/lite/messages/prepared.ts keeps texts of messages so.
  */
 import type { ChangeStore, WebhookStore, OutboxStore } from './port/callbacks.ts'
 import type { FolderStore, MessageStore, SyncStore } from './port/mail.ts'
@@ -65,7 +70,7 @@ export interface DeveloperStore {
   get(id: string): Promise<DeveloperRecord | null>
   byKey(apiKey: string): Promise<DeveloperRecord | null>
   count(): Promise<number>
-  /** The one with the least id, which is the oldest; null in a store that nobody has used. */
+  /** The one with the least id, which is the oldest; null in a new store. */
   first(): Promise<DeveloperRecord | null>
   setStatusCallbackUrl(id: string, url: string | null): Promise<void>
   /** Replaces the sealed secret (first developer whose secret changed in the environment). */
@@ -95,7 +100,7 @@ export interface UserStore {
     id: string,
     patch: Partial<Pick<UserRecord, 'firstName' | 'lastName' | 'emailAddresses' | 'statusCallbackUrl'>>,
   ): Promise<UserRecord | null>
-  /** Adds the address at the end unless it is there, whoever else adds one at the same time. null when the user is gone. */
+  /** Adds the address at the end unless it is there. Others may add one at the same time. null when the user is gone. */
   addAddress(id: string, email: string): Promise<UserRecord | null>
   /** Of these ids, those whose user is there. */
   existing(ids: readonly string[]): Promise<string[]>

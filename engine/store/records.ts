@@ -87,7 +87,7 @@ export interface AccountRecord {
   readonly resume: ResumeRecord
   /** Contacts are counted of everybody in a message. Absent = of senders alone so far: recount.ts counts the others. */
   readonly everybodyCounted?: true
-  /** The account was another mailbox: while it is read, what arrived after this time and was never seen is told. */
+  /** The account was another mailbox: while it is read, what arrived after this time and was never seen is reported. */
   readonly remapSince?: number
   /** Fencing number: each claim adds one; a writer with an older epoch is refused with `lease_lost`. */
   readonly epoch: number
@@ -117,7 +117,7 @@ export interface ContactPart extends ContactCounts {
 
 /** A contact as it lies in the store. It leaves it only for another store. */
 export interface StoredContact extends ContactRecord {
-  /** Absent = counted before accounts were told apart. */
+  /** Absent = counted by a version that did not count by account. */
   readonly byAccount?: readonly ContactPart[]
 }
 

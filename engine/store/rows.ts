@@ -27,7 +27,7 @@ export function subjectKeyOf(facts: Pick<MessageFacts, 'subject'>): string {
   return foldCase(facts.subject)
 }
 
-/** Parent domains kept per address; more labels than mail has in earnest would only be a way to fill the index. */
+/** Parent domains kept per address; real mail has fewer labels; more would only fill the index. */
 const maxDomains = 8
 
 /** The domain and its parents: 'a.b.c' → ['a.b.c', 'b.c', 'c']. An address literal has no parents. */
@@ -87,7 +87,7 @@ export function messageKeys(record: MessageRecord): string[] {
   return isLive(record) ? [...folderKeys(record), ...factKeys(record)] : []
 }
 
-/** When the oldest untold disappearance was seen; null = nothing to tell. */
+/** When the oldest disappearance that was not reported yet was seen; null = there is none. */
 export function goneAt(record: MessageRecord): number | null {
   return record.gone.length === 0 ? null : Math.min(...record.gone.map((gone) => gone.at))
 }
@@ -165,8 +165,8 @@ export function newMessage(accountId: string, added: AddedMessage, now: number):
 }
 
 /**
- * Puts a placement. One that is there already stays as it is (it may be quiet, or have newer flags). What was thought gone
- * from the very same place is not gone.
+ * Puts a placement. One that is there already stays as it is (it may be quiet, or have newer flags). What had
+ * vanished from the very same place is back.
  */
 export function addPlacement(record: MessageRecord, placement: Placement): MessageRecord {
   if (record.placements.some((there) => liesAt(there, placement))) return record
@@ -177,7 +177,7 @@ export function addPlacement(record: MessageRecord, placement: Placement): Messa
   }
 }
 
-/** The server's word on flags; an older one (lower rev than stored, because another was written in between) is left out. */
+/** Flags as the server has them; older ones (a lower rev than stored, because others were written in between) are left out. */
 export function updateFlags(
   record: MessageRecord,
   folder: { readonly folderId: string; readonly uidValidity: string },
@@ -191,7 +191,7 @@ export function updateFlags(
   return replacePlacement(record, there, { ...there, flags: [...flags].sort(), modseq, rev })
 }
 
-/** Placements that are no longer there become `gone` with this time, to be told later. */
+/** Placements that are no longer there become `gone` with this time, to be reported later. */
 export function vanishWhere(record: MessageRecord, lost: (placement: Placement) => boolean, at: number): MessageRecord {
   const away = record.placements.filter(lost)
   if (away.length === 0) return record
@@ -201,7 +201,7 @@ export function vanishWhere(record: MessageRecord, lost: (placement: Placement) 
   return { ...record, placements: record.placements.filter((there) => !lost(there)), gone: [...record.gone, ...gone] }
 }
 
-/** The message of a mailbox that the account is no more: it lies nowhere, and that is no news. */
+/** The message of a mailbox that the account is no more: it lies nowhere, and nothing is reported. */
 export function leftBehind(record: MessageRecord): MessageRecord {
   return record.placements.length === 0 ? record : { ...record, placements: [] }
 }
@@ -210,7 +210,7 @@ export function vanish(record: MessageRecord, place: Place, at: number): Message
   return vanishWhere(record, (placement) => liesAt(placement, place), at)
 }
 
-/** The disappearance from this place has been told. */
+/** The disappearance from this place has been reported. */
 export function tell(record: MessageRecord, place: Place): MessageRecord {
   if (!record.gone.some((gone) => liesAt(gone, place))) return record
   return { ...record, gone: record.gone.filter((gone) => !liesAt(gone, place)) }

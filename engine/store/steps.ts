@@ -70,7 +70,7 @@ export function transitioned(account: AccountRecord, step: StatusTransition): Ac
 }
 
 /**
- * The account as one that is to be read anew: with a new epoch, without the failures of before, and since when unknown mail is told.
+ * The account as one that is to be read anew: with a new epoch, without the failures of before, and the time since which unknown mail is reported.
  * A reading that is not over yet keeps its earlier time.
  */
 export function readAnew(account: AccountRecord, since: number): AccountRecord {
@@ -210,7 +210,7 @@ const nothingCounted: ContactCounts = {
   lastReceivedAt: Number.NEGATIVE_INFINITY,
 }
 
-/** What is known of each account, and as one more part what the sums have beyond that: counted before accounts were told apart. */
+/** What is known of each account, and as one more part what the sums have beyond that: counted by a version that did not count by account. */
 function partsOf(contact: StoredContact): readonly ContactPart[] {
   const parts = contact.byAccount ?? []
   const rest = (of: (counts: ContactCounts) => number): number =>

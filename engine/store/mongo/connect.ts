@@ -58,7 +58,7 @@ function databaseOf(client: MongoClient, name: string): Db {
 
 export interface Connection {
   readonly db: Db
-  /** Hands over to whoever stands by, and closes the client. */
+  /** Hands over to the next process that waits, and closes the client. */
   readonly close: () => Promise<void>
 }
 

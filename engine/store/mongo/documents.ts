@@ -1,6 +1,6 @@
 /**
  * What the collections hold: the port's records with `id` as `_id`, and beside them the few fields that only indexes and
- * compare-and-set need. They are taken off again before a record leaves.
+ * compare-and-set need. A record leaves without them.
  */
 import { MongoBulkWriteError, type Collection, type Db, type Filter, type FindCursor } from 'mongodb'
 import type { OptionalUnlessRequiredId, Sort } from 'mongodb'
@@ -30,7 +30,7 @@ export interface UserDoc extends Doc<UserRecord> {
   readonly addressKeys: readonly string[]
 }
 
-export interface AccountDoc extends Doc<AccountRecord> {
+interface AccountDoc extends Doc<AccountRecord> {
   /** The address to be found by. */
   readonly emailKey: string
 }
@@ -62,20 +62,6 @@ export interface OutboxDoc extends Doc<OutboxRecord> {
   readonly v: number
 }
 
-export interface TokenDoc extends Omit<ConnectTokenRecord, 'token'> {
-  readonly _id: string
-  /** A date, for the TTL index. */
-  readonly goesAt: Date
-}
-
-export interface ScanDoc extends HistoricalScan {
-  readonly _id: string
-}
-
-export interface ProviderDoc extends OAuthProviderRecord {
-  readonly _id: string
-}
-
 export interface NonceDoc {
   readonly _id: string
   readonly apiKey: string
@@ -86,7 +72,7 @@ export interface NonceDoc {
 }
 
 /** A removal of the last hour: one that is not done may have been cut short, one that is may have left something. */
-export interface RemovalDoc {
+interface RemovalDoc {
   readonly _id: string
   readonly what: 'account' | 'user'
   readonly of: string
@@ -95,52 +81,39 @@ export interface RemovalDoc {
   readonly done: boolean
 }
 
-/** Facts about the database itself: the schema version, a copy under way. */
-export interface MetaDoc {
+interface KeyDoc {
   readonly _id: string
-  readonly [fact: string]: unknown
 }
 
-export interface Collections {
-  readonly developers: Collection<Doc<DeveloperRecord>>
-  readonly users: Collection<UserDoc>
-  readonly accounts: Collection<AccountDoc>
-  readonly folders: Collection<Doc<FolderRecord>>
-  readonly messages: Collection<MessageDoc>
-  readonly changes: Collection<Doc<ChangeRecord>>
-  readonly webhooks: Collection<Doc<WebhookRecord>>
-  readonly scans: Collection<ScanDoc>
-  readonly outbox: Collection<OutboxDoc>
-  readonly contacts: Collection<ContactDoc>
-  readonly tokens: Collection<TokenDoc>
-  readonly providers: Collection<ProviderDoc>
-  readonly nonces: Collection<NonceDoc>
-  readonly calls: Collection<Doc<CallLogRecord>>
-  readonly removals: Collection<RemovalDoc>
-  readonly meta: Collection<MetaDoc>
+interface Docs {
+  readonly developers: Doc<DeveloperRecord>
+  readonly users: UserDoc
+  readonly accounts: AccountDoc
+  readonly folders: Doc<FolderRecord>
+  readonly messages: MessageDoc
+  readonly changes: Doc<ChangeRecord>
+  readonly webhooks: Doc<WebhookRecord>
+  readonly scans: HistoricalScan & KeyDoc
+  readonly outbox: OutboxDoc
+  readonly contacts: ContactDoc
+  /** `goesAt`: a date, for the TTL index. */
+  readonly tokens: Omit<ConnectTokenRecord, 'token'> & KeyDoc & { readonly goesAt: Date }
+  readonly providers: OAuthProviderRecord & KeyDoc
+  readonly nonces: NonceDoc
+  readonly calls: Doc<CallLogRecord>
+  readonly removals: RemovalDoc
+  /** Facts about the database itself: the schema version, a copy under way. */
+  readonly meta: KeyDoc & { readonly [fact: string]: unknown }
 }
 
-export type CollectionName = keyof Collections
+export type CollectionName = keyof Docs
+export type Collections = { readonly [N in CollectionName]: Collection<Docs[N]> }
+
+const people = ['developers', 'users', 'accounts', 'contacts', 'tokens', 'providers', 'nonces', 'calls'] as const
+const mail = ['folders', 'messages', 'changes', 'webhooks', 'scans', 'outbox', 'removals', 'meta'] as const
 
 export function openCollections(db: Db): Collections {
-  return {
-    developers: db.collection('developers'),
-    users: db.collection('users'),
-    accounts: db.collection('accounts'),
-    folders: db.collection('folders'),
-    messages: db.collection('messages'),
-    changes: db.collection('changes'),
-    webhooks: db.collection('webhooks'),
-    scans: db.collection('scans'),
-    outbox: db.collection('outbox'),
-    contacts: db.collection('contacts'),
-    tokens: db.collection('tokens'),
-    providers: db.collection('providers'),
-    nonces: db.collection('nonces'),
-    calls: db.collection('calls'),
-    removals: db.collection('removals'),
-    meta: db.collection('meta'),
-  }
+  return Object.fromEntries([...people, ...mail].map((name) => [name, db.collection(name)])) as unknown as Collections
 }
 
 /** What every aggregate is made of. */
@@ -213,11 +186,11 @@ export const shapes = {
   folders: createShape<FolderRecord, Doc<FolderRecord>>(['id']),
   changes: createShape<ChangeRecord, Doc<ChangeRecord>>(['id']),
   webhooks: createShape<WebhookRecord, Doc<WebhookRecord>>(['id']),
-  scans: createShape<HistoricalScan, ScanDoc>(['webhookId', 'accountId']),
-  tokens: createShape<ConnectTokenRecord, TokenDoc>(['token'], ['goesAt'], ({ expiresAt }) =>
+  scans: createShape<HistoricalScan, Docs['scans']>(['webhookId', 'accountId']),
+  tokens: createShape<ConnectTokenRecord, Docs['tokens']>(['token'], ['goesAt'], ({ expiresAt }) =>
     expiresAt === undefined ? {} : { goesAt: new Date(expiresAt + tokensKeptMs) },
   ),
-  providers: createShape<OAuthProviderRecord, ProviderDoc>(['developerId', 'consumerKey']),
+  providers: createShape<OAuthProviderRecord, Docs['providers']>(['developerId', 'consumerKey']),
   calls: createShape<CallLogRecord, Doc<CallLogRecord>>(['id']),
 } as const
 
@@ -260,7 +233,7 @@ export function between(
   return { ...(from === undefined ? {} : { $gte: from }), ...(until === undefined ? {} : { $lte: until }) }
 }
 
-/** No time is before this one: the lower bound by which a partial index over times is told from rows that have none. */
+/** No time is before this one: with it as the lower bound a partial index over times serves, which has no rows without a time. */
 export const beginning = -8.64e15
 
 /** Rows deleted by one request. */

@@ -1,6 +1,7 @@
 /**
- * What leaves a method of the adapter is an AppError, and it leaves in time. Errors of the driver are told apart by class and code. A duplicate key is told apart by the index it
- * violates, whose name stands in the server's message alone (mongod: `index: NAME dup key`, DocumentDB: `Index 'NAME'`).
+ * What leaves a method of the adapter is an AppError, and it leaves in time. Errors of the driver are known by class and code. A
+ * duplicate key is known by the index it violates, whose name stands in the server's message alone (mongod: `index: NAME dup key`,
+ * DocumentDB: `Index 'NAME'`).
  */
 import {
   MongoAPIError,

@@ -91,8 +91,8 @@ function othersFilter(accountId: string, folderId: string, keep: string | null):
 }
 
 /**
- * Takes placements away without telling: the folder is gone, or its UIDs mean nothing any more. Moves the placements of up to `limit` messages to their `gone`. Answers how many messages are left with one, counted no further
- * than `limit` + 1: a large folder goes in many steps.
+ * The folder is gone, or its UIDs mean nothing any more: moves the placements of up to `limit` messages to their `gone`, and reports
+ * nothing. Answers how many messages are left with one, counted no further than `limit` + 1: a large folder goes in many steps.
  */
 export async function forgetFolder(
   context: MongoContext,

@@ -1,6 +1,6 @@
 /**
  * Every collection and index, made at start. Idempotent: what is there already costs one round trip per collection. Names
- * are part of the schema (errors.ts tells duplicate keys apart by them): a changed index gets a new name and a migration.
+ * are part of the schema (errors.ts knows duplicate keys by them): a changed index gets a new name and a migration.
  *
  * A list's index serves its filter and its order. Sharding: `{accountId: 'hashed'}` on folders, messages, changes and
  * outbox; the rest is small and stays on one shard. `accounts`, `users` … are unsharded, so their unique indexes hold.
@@ -106,7 +106,7 @@ const progressMs = 5000
 
 /**
  * Makes what is missing. Building an index over many rows takes minutes: that alone goes over `patient`, a client without a
- * deadline, and tells of itself meanwhile.
+ * deadline, and writes its progress into the log.
  */
 export async function createIndexes(db: Db, patient: Db, log: Logger): Promise<void> {
   const names = Object.keys(indexes) as CollectionName[]
@@ -119,11 +119,11 @@ export async function createIndexes(db: Db, patient: Db, log: Logger): Promise<v
     const since = (): number => Math.round(performance.now() - begun)
     const facts = { collection: name, indexes: indexes[name].length, step: `${position + 1}/${names.length}` }
     if (!there.has(name)) await createCollection(db, name)
-    const telling = setInterval(() => log.info({ ...facts, ms: since() }, 'indexes are being made'), progressMs)
+    const progress = setInterval(() => log.info({ ...facts, ms: since() }, 'indexes are being made'), progressMs)
     try {
       if (indexes[name].length > 0) await patient.collection(name).createIndexes([...indexes[name]])
     } finally {
-      clearInterval(telling)
+      clearInterval(progress)
     }
     made += indexes[name].length
     const ms = since()

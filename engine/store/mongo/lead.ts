@@ -1,8 +1,8 @@
 /**
- * One process at a time serves a database: two engines would both follow every account and tell every callback twice. The
- * others stand by. Who serves says so every few seconds; when it has ended, or has been silent for long enough, one that stands
- * by takes over. Silence is measured by the one who listens, in its own time and only while the database answers it: clocks
- * need not agree, and an outage of the database makes nobody dead.
+ * One process at a time serves a database: two engines would both follow every account and send every callback twice. The
+ * others wait. The one that serves writes so every few seconds; when it has ended, or has been silent for long enough, one that waits
+ * takes over. Silence is measured by the one who listens, in its own time and only while the database answers it: clocks
+ * need not agree, and during an outage of the database none counts as dead.
  */
 import { randomUUID } from 'node:crypto'
 import { readlinkSync } from 'node:fs'
@@ -33,7 +33,7 @@ export interface LeadOptions {
 }
 
 export interface Lead {
-  /** Hands over to whoever stands by. Never rejects. */
+  /** Hands over to the next that waits. Never rejects. */
   release(): Promise<void>
 }
 
@@ -60,7 +60,7 @@ export async function takeLead(collections: Pick<Collections, 'meta'>, options: 
   const me: Holder = { _id, owner: randomUUID(), place: placeOf(), pid: process.pid, beat: 0 }
   const silence = createSilence(options.silentMs ?? silentMs)
   const until = performance.now() + (options.patienceMs ?? Infinity)
-  let told = false
+  let waited = false
   for (;;) {
     const other = await attempt(meta, me, silence).catch(() => {
       silence.forget()
@@ -73,13 +73,14 @@ export async function takeLead(collections: Pick<Collections, 'meta'>, options: 
         `${options.name ?? 'the database'} is served by another process (${other.pid} at ${other.place}): stop that one first`,
       )
     }
-    if (!told && other !== me) log.info({ place: other.place, pid: other.pid }, 'another process serves this database')
-    told ||= other !== me
+    if (!waited && other !== me)
+      log.info({ place: other.place, pid: other.pid }, 'another process serves this database')
+    waited ||= other !== me
     await sleep(options.beatMs ?? beatMs, undefined, signal ? { signal } : {}).catch((cause: unknown) => {
       throw new AppError('shutting_down', 'stopped while another process served the database', { cause })
     })
   }
-  if (told) log.warn({ pid: process.pid }, 'the other process has ended: this one serves the database')
+  if (waited) log.warn({ pid: process.pid }, 'the other process has ended: this one serves the database')
   return keepLead(meta, me.owner, options)
 }
 
@@ -154,7 +155,7 @@ function keepLead(meta: Meta, owner: string, { lost, ...options }: LeadOptions):
         clearInterval(timer)
         lost()
       },
-      // away: nobody else can take over meanwhile
+      // the database is away: no other process can take over meanwhile
       () => undefined,
     )
   }, options.beatMs ?? beatMs)

@@ -66,7 +66,7 @@ function keysAfter(before: MessageRecord, after: MessageRecord): Partial<Pick<Me
 }
 
 /**
- * Changes these documents, each by its own step. All in one bulk; those that somebody else wrote meanwhile
+ * Changes these documents, each by its own step. All in one bulk; those that were written meanwhile
  * again, until every step has nothing left to do.
  */
 export async function changeMessages(

@@ -43,7 +43,7 @@ function stands(doc: OutboxDoc, { attempt, state }: OutboxResult): boolean {
   return doc.attempts.some(({ at, durationMs }) => at === attempt.at && durationMs === attempt.durationMs)
 }
 
-/** Read, change, write with a compare of the version; what somebody else wrote in between (a pause, a requeue) again. */
+/** Read, change, write with a compare of the version; a row that was written in between (by a pause, a requeue) is read again. */
 async function record({ collections: { outbox } }: MongoContext, results: readonly OutboxResult[]): Promise<void> {
   let pending = results
   for (let attempt = 0; attempt < tries; attempt += 1) {
@@ -65,7 +65,7 @@ async function record({ collections: { outbox } }: MongoContext, results: readon
   throw unavailable(new Error('outbox rows are written by others without end'))
 }
 
-/** What somebody else wrote in between (an attempt that was under way at a pause) is read again. */
+/** A row that was written in between (by an attempt that was under way at a pause) is read again. */
 async function requeue(
   { collections: { outbox }, read }: MongoContext,
   query: RequeueQuery,

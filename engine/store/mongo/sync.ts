@@ -4,7 +4,7 @@
  * a crash anywhere before it repeats the batch, which finds its rows and changes nothing.
  *
  * Updates of existing rows wait until change and outbox rows are there, since a repeated batch is planned from the rows
- * as they are: a flag that is stored already would not be told again. Contacts come before the rows, which say of themselves
+ * as they are: a flag that is stored already would not be reported again. Contacts come before the rows, which say of themselves
  * that they have been counted (contacts.ts).
  *
  * Each account has one writer at a time, and the engine hands over one batch of an account after the other. The epoch keeps out a
@@ -32,7 +32,7 @@ const outboxStep = 200
 /** What one process remembers between batches; losing it costs a read, or leaves rows to the next start. */
 interface Memory {
   /**
-   * Outbox rows of batches that failed half-way, by account: they may be there although nobody was told. The next batch of the
+   * Outbox rows of batches that failed half-way, by account: they may be there although no caller got them as an answer. The next batch of the
    * account that succeeds answers them too.
    */
   readonly unanswered: Map<string, Set<string>>
@@ -78,7 +78,7 @@ async function insertMessages(context: MongoContext, batch: SyncBatch): Promise<
 
 /**
  * Gives each new change the next number of its account. A collision means that an earlier try of this batch wrote some of them and
- * nobody heard of it, or that the lease is lost.
+ * its answer was lost, or that the lease is lost.
  */
 async function writeChanges(
   context: MongoContext,
@@ -142,7 +142,7 @@ async function answered(
   return [...fresh, ...(await rows.toArray()).map(outboxRecord)].sort((left, right) => left.seq - right.seq)
 }
 
-/** The last write. Not matched: somebody else has the lease, or has moved the cursor. */
+/** The last write. Not matched: another owner has the lease, or has moved the cursor. */
 async function writeCursor(
   { collections }: MongoContext,
   { uncertain }: Memory,
@@ -187,7 +187,7 @@ async function apply(context: MongoContext, memory: Memory, batch: SyncBatch): P
   return { changes, outbox }
 }
 
-/** Who loses the lease has nothing left to answer: the new owner will; an account that was removed has none. */
+/** A writer that loses the lease answers nothing more: the new owner does. An account that was removed has none. */
 async function applyOrForget(context: MongoContext, memory: Memory, batch: SyncBatch): Promise<Applied> {
   try {
     return await apply(context, memory, batch)

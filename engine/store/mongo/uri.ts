@@ -3,7 +3,7 @@ import { AppError } from '../../errors.ts'
 
 const shape = /^mongodb(?:\+srv)?:\/\/(?:[^/?]*@)?([^/?]*)(?:\/([^?]*))?/
 
-/** A password with a / or a ? in it: what is taken for the host is its beginning, which must not be told. */
+/** A password with a / or a ? in it: what is taken for the host is its beginning, which must not be shown. */
 const unencoded = /^mongodb(?:\+srv)?:\/\/[^/?@]*(?:\/[^?]*@|\?[^=&]*@)/
 
 /** What no server takes: https://www.mongodb.com/docs/manual/reference/limits/#naming-restrictions */
@@ -22,7 +22,7 @@ export function describeUri(uri: string): UriFacts {
   if (unencoded.test(uri)) throw wrong('a / or ? in the user name or the password has to be written %2F or %3F')
   const match = shape.exec(uri)
   const host = match?.[1] ?? 'the host'
-  // the driver takes these, and throws where nobody can catch it
+  // the driver accepts these, and throws later where it cannot be caught
   if (match && host.split(',').some((one) => one === '' || one.startsWith(':'))) throw wrong('a host has no name')
   return { host, name: databaseName(match?.[2] ?? '') }
 }

@@ -14,12 +14,12 @@ export function createUsers(context: MongoContext, keyed: KeyedCollections): Use
     create: (user) => keyed.users.insert(user),
     createWithAccount: async (user, account) => {
       const deadline = deadlineOf(context)
-      // The account first: cut short here, nobody finds it, while a user without its account would be in every list.
+      // The account first: without its user no list shows it, while a user without its account would be in every list.
       await insertOnce(accounts, shapes.accounts.doc(account), deadline)
       try {
         await insertOnce(users, shapes.users.doc(user), deadline)
       } catch (error) {
-        // Why the user could not be stored is the answer, whatever comes of the removal. Perhaps it is: then with its account.
+        // Why the user could not be stored is the answer, whatever the outcome of the removal. When the user may be there, its account stays.
         if (isDuplicate(error)) await Promise.allSettled([accounts.deleteOne({ _id: account.id })])
         throw error
       }
@@ -82,7 +82,7 @@ async function findUsers(
   return docsOf(context, keys.slice(offset, offset + limit))
 }
 
-/** Who has accounts like these, as often as there are such accounts. */
+/** The users of accounts like these, each as often as there are such accounts. */
 async function ownersOf(
   { collections, read }: MongoContext,
   accounts: { developerId: string } & ({ emailKey: string } | { status: AccountStatus }),

@@ -86,7 +86,7 @@ export interface MessageStore {
   count(accountId: string, query?: MessageQuery): Promise<number>
   /** Known UIDs of a folder within from..to (inclusive), ascending. */
   knownUids(folderId: string, uidValidity: string, from: number, to: number): Promise<KnownUid[]>
-  /** Messages whose placement vanished before `before` and was not told yet, oldest first. */
+  /** Messages whose placement vanished before `before` and was not reported yet, oldest first. */
   gone(accountId: string, before: number, limit: number): Promise<MessageRecord[]>
   /** Live messages of the account older in (sentAt, id) order than `after`, newest first: the historical scan. */
   older(
@@ -128,7 +128,7 @@ export type OutboxDraft = OutboxRecord
 
 /**
  * One batch of one folder. Order of writes: contacts → new message rows → changes → outbox → updates of existing rows (flags,
- * vanished, told) → cursor. Repeating a batch, or a larger one that contains it, changes nothing that was written and tells nothing twice.
+ * vanished, told) → cursor. Repeating a batch, or a larger one that contains it, changes nothing that was written and reports nothing twice.
  */
 export interface SyncBatch {
   readonly accountId: string
@@ -142,7 +142,7 @@ export interface SyncBatch {
   /** UIDs confirmed to be gone from the folder: the placement moves to `gone` with this time. */
   readonly vanished: readonly number[]
   readonly vanishedAt: number
-  /** Placements whose disappearance these changes tell: taken out of `gone`. */
+  /** Placements whose disappearance these changes report: taken out of `gone`. */
   readonly told: readonly {
     readonly messageId: string
     readonly folderId: string
@@ -164,7 +164,7 @@ export interface SyncStore {
    */
   apply(batch: SyncBatch): Promise<{ readonly changes: ChangeRecord[]; readonly outbox: OutboxRecord[] }>
   /**
-   * UIDVALIDITY changed: every placement of the folder with another uidValidity loses its place (moves to `gone` without being told,
+   * UIDVALIDITY changed: every placement of the folder with another uidValidity loses its place (moves to `gone` without being reported,
    * to be matched again by identity), in bounded steps; answers how many are left, counted no further than `limit` + 1.
    */
   forgetPlacements(
@@ -175,9 +175,9 @@ export interface SyncStore {
     limit: number,
   ): Promise<number>
   /**
-   * The account becomes another mailbox (`patch` = its settings). Folders, cursors and places of the former one go, untold; the
-   * identities of its messages stay, so that nothing is told twice. The account is read like a new one (initialSyncAt null), and
-   * mail that arrived after `since` and was never seen is told. The settings are written last: cut short, it is the former mailbox,
+   * The account becomes another mailbox (`patch` = its settings). Folders, cursors and places of the former one go without a report; the
+   * identities of its messages stay, so that nothing is reported twice. The account is read like a new one (initialSyncAt null), and
+   * mail that arrived after `since` and was never seen is reported. The settings are written last: cut short, it is the former mailbox,
    * to be read anew. `lease_lost` when another owner claims it meanwhile; null when it is gone.
    */
   replaceMailbox(accountId: string, patch: AccountPatch, since: number): Promise<AccountRecord | null>

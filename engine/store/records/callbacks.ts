@@ -99,7 +99,7 @@ export interface Redelivery {
   /** Rows set back so far. */
   readonly count: number
   readonly done: boolean
-  /** Why it ended before its end, in words. */
+  /** Why it ended early, as a sentence. */
   readonly reason: string | null
 }
 
@@ -151,7 +151,7 @@ export interface OutboxRecord {
   /** Facts at the time of the event that the message row does not keep. */
   readonly data: Readonly<Record<string, unknown>>
   /**
-   * Receiver of a bare-URL channel; a sample's is kept for the log; '' = nowhere, the row only tells; null = the webhook's callback_url
+   * Receiver of a bare-URL channel; a sample's is kept for the log; '' = nowhere, the row is for the log alone; null = the webhook's callback_url
    * at the time of the attempt.
    */
   readonly url: string | null
@@ -166,6 +166,6 @@ export interface OutboxRecord {
   /** The last 12, newest last. */
   readonly attempts: readonly DeliveryAttempt[]
   readonly finishedAt: number | null
-  /** Why skipped or failed, in words. */
+  /** Why it was skipped or failed, as a sentence. */
   readonly reason: string | null
 }

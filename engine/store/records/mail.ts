@@ -20,11 +20,11 @@ export interface FolderCursor {
   readonly retriedAt?: number
   /** When this cursor was last written by a catch-up. */
   readonly syncedAt?: number
-  /** Set while a folder is read anew after a UIDVALIDITY change: unknown messages received since then are told as arrivals. */
+  /** Set while a folder is read anew after a UIDVALIDITY change: unknown messages received since then are reported as arrivals. */
   readonly remapSince?: number
   /** UIDs below were there when the folder was first opened (or renumbered): history, also when one is only read later. */
   readonly liveFrom?: number
-  /** The folder appeared after the initial sync, about then: what is known from elsewhere, or arrived since, is told. */
+  /** The folder appeared after the initial sync, about then: what is known from elsewhere, or arrived since, is reported. */
   readonly appearedAt?: number
   /** Times of the last UIDVALIDITY changes (the guard against loops). */
   readonly resets?: readonly number[]
@@ -135,11 +135,11 @@ export interface Placement {
    * the use was noticed, in ms since 1970. Absent = 0, the first.
    */
   readonly generation?: number
-  /** Put there by our own MOVE or COPY, which told of it: the sync finds it told. */
+  /** Put there by our own MOVE or COPY, which reported it: the sync does not report it again. */
   readonly quiet: boolean
 }
 
-/** A placement that was seen to vanish and has not been told yet. */
+/** A placement that has vanished, and whose disappearance was not reported yet. */
 export interface GonePlacement {
   readonly folderId: string
   readonly path: string
@@ -182,7 +182,7 @@ export interface MessageRecord extends MessageFacts {
   readonly accountId: string
   /** 'gm:…', 'eid:…', 'mid:…' or 'hdr:…' (weak); see accounts/identity.ts. */
   readonly identity: string
-  /** The change that created this row: tells "first event" apart even when a batch is repeated. null = found by back-fill. */
+  /** The change that created this row: it names the first event, also when a batch is repeated. null = found by back-fill. */
   readonly firstChangeId: string | null
   readonly indexedAt: number
   readonly placements: readonly Placement[]

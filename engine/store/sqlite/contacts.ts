@@ -7,7 +7,7 @@ import type { Database } from './database.ts'
 import type { Statements } from './statements.ts'
 import { tables } from './tables.ts'
 
-/** Adds each delta once per contact and key: the mark tells whether its message was counted. */
+/** Adds each delta once per contact and key: the mark shows that its message was counted. */
 export function countContacts(sql: Statements, accountId: string, deltas: readonly ContactDelta[]): void {
   const changed = new Map<string, StoredContact>()
   const stored = new Map<string, StoredContact | null>()
@@ -34,7 +34,7 @@ export function countContacts(sql: Statements, accountId: string, deltas: readon
 /** Contacts looked through in one transaction. */
 const stepContacts = 500
 
-/** By id, which no count changes: none is passed over, whoever counts meanwhile. */
+/** By id, which no count changes: none is passed over, also while others count. */
 export const contactsInSteps = 'SELECT doc FROM contacts WHERE user_id = ? AND id > ? ORDER BY id LIMIT ?'
 
 /** Takes an account's part out of the next of its user's contacts, after this id; answers the last one's id, null = no more. */

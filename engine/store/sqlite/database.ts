@@ -116,7 +116,7 @@ function readSharing(connection: DatabaseSync, statements: Statements): () => vo
   }
 }
 
-/** `run` remembers what the work answered or threw; `settle` tells it once the group is committed, or failed as a whole. */
+/** `run` remembers what the work answered or threw; `settle` answers it once the group is committed, or failed as a whole. */
 function jobOf<T>(work: () => T, synced: boolean, resolve: (value: T) => void, reject: (error: Error) => void): Job {
   let outcome: { readonly value: T } | { readonly error: unknown } | null = null
   return {

@@ -1,5 +1,5 @@
 /**
- * The file of the embedded store: its rights, its lock, and what its errors mean. Errors are told apart by SQLite's result code, never by
+ * The file of the embedded store: its rights, its lock, and what its errors mean. Errors are known by SQLite's result code, never by
  * their message.
  */
 import { chmodSync, closeSync, existsSync, openSync, statSync } from 'node:fs'

@@ -15,7 +15,7 @@ export const folderList = 'SELECT doc FROM folders WHERE account_id = ? ORDER BY
 /** Placements taken away in one transaction when a folder goes. */
 const stepPlacements = 500
 
-/** Rows written in one transaction: nobody waits long for it, however many folders there are. */
+/** Rows written in one transaction: others wait for it only shortly, however many folders there are. */
 const stepFolders = 250
 
 function upsertListed(sql: Statements, accountId: string, epoch: number, listed: readonly ListedFolder[]): void {
@@ -33,7 +33,8 @@ export const others = `(SELECT message_id, uid_validity, uid FROM placements WHE
   UNION ALL SELECT message_id, uid_validity, uid FROM placements WHERE folder_id = ?1 AND uid_validity > ?2)`
 
 /**
- * Takes placements away without telling: the folder is gone, or its UIDs mean nothing any more. Moves up to `limit` placements to their messages' `gone`, except those of `keepUidValidity` (null = none is kept).
+ * The folder is gone, or its UIDs mean nothing any more: moves up to `limit` placements to their messages' `gone`, except those of
+ * `keepUidValidity` (null = none is kept), and reports nothing.
  * Answers how many are left, counted no further than `limit` + 1: a large folder goes in many steps.
  */
 export function forgetFolder(

@@ -1,7 +1,7 @@
 /**
- * Records parsed once for each version of their row. The row is read from the database every time, by whoever wrote it, and only
+ * Records parsed once for each version of their row. The row is read from the database every time, and only
  * parsing it is saved: the same version gives the very same object, another one another object. So nothing here can be stale, and
- * whoever keeps something beside a record (a WeakMap) keeps it exactly as long as the record is true. Records are never changed in
+ * what is kept beside a record (in a WeakMap) is kept exactly as long as the record is true. Records are never changed in
  * place.
  */
 import { LRUCache } from 'lru-cache'
@@ -51,7 +51,7 @@ export function createRecords<T>({ max, maxChars }: { readonly max: number; read
 }
 
 /**
- * Which keys were asked for lately: each hash has one slot, and whoever comes next to a slot takes it. With few slots what is read
+ * Which keys were asked for lately: each hash has one slot, and the next key of that slot takes it. With few slots what is read
  * at random seldom finds itself again, and what is read all the time does before long. Two keys of one hash cost a place in the
  * cache, nothing else.
  */

@@ -115,14 +115,14 @@ CREATE INDEX outbox_of_user ON outbox (user_id) WHERE account_id = '' AND user_i
 CREATE INDEX outbox_finished ON outbox (finished_at) WHERE finished_at IS NOT NULL;
 `
 
-/** Callbacks that tell of no message, by kind: few among very many. */
+/** Callbacks that are not about a message, by kind: few among very many. */
 const notices = `
 CREATE INDEX outbox_notices_of_developer ON outbox (developer_id, kind, created_at, id) WHERE kind <> 'message';
 CREATE INDEX outbox_notices_of_account ON outbox (account_id, kind, created_at, id) WHERE kind <> 'message';
 CREATE INDEX outbox_notices_of_webhook ON outbox (webhook_id, kind, created_at, id) WHERE kind <> 'message';
 `
 
-/** A message is counted once, whoever its contact is: the marks are found by message, for a copy. */
+/** A message is counted once for all of its contacts: the marks are found by message, for a copy. */
 const marks = `
 CREATE TABLE message_marks (account_id TEXT NOT NULL, key TEXT NOT NULL, PRIMARY KEY (account_id, key)) WITHOUT ROWID;
 INSERT OR IGNORE INTO message_marks SELECT account_id, key FROM contact_marks;
@@ -144,7 +144,7 @@ INSERT INTO mail_versions SELECT id, random() >> 11 FROM accounts;
 /** A user's contacts in an order that no count changes: a removal walks them in steps. */
 const contactsInOrder = 'CREATE INDEX contacts_of_user ON contacts (user_id, id)'
 
-/** Uses of one UID told apart; every row from before is of the first. */
+/** Several uses of one UID; every earlier row is of the first. */
 const generations = 'ALTER TABLE placements ADD COLUMN generation INTEGER NOT NULL DEFAULT 0'
 
 /** Step n leads from schema version n to n + 1. */

@@ -81,7 +81,7 @@ function addMessages(sql: Statements, unit: Unit, batch: SyncBatch, now: number)
   }
 }
 
-/** Flags, disappearances and what was told of them. */
+/** Flags, disappearances, and which of these were reported. */
 function updateMessages(sql: Statements, unit: Unit, batch: SyncBatch): void {
   const folder = { folderId: batch.folderId, uidValidity: batch.cursorAfter.uidValidity }
   const lost = batch.vanished.map((uid) => ({ ...folder, uid }))
