@@ -15,6 +15,7 @@ const owners = {
   pino: ['engine/observe/**'],
   'prom-client': ['engine/observe/**'],
   koa: ['api/**'],
+  '@koa/router': ['api/router.ts'],
   busboy: ['api/**'],
 }
 

@@ -1,17 +1,16 @@
 /** Wiring only: config → log → store → engine → api → signals. The only process.exit of the house. */
 import type { Server } from 'node:http'
-import { createApp, createServer, type App } from './api/app.ts'
+import { type App, createApp, createServer } from './api/app.ts'
 import { createConnections } from './api/connections.ts'
-import { createFront } from './api/front.ts'
-import { closeServer, isWildcard, listen } from './api/listen.ts'
+import { closeServer, createFront, isWildcard, listen } from './api/server.ts'
 import {
   AppError,
   createEngine,
   createLogger,
-  readConfig,
-  runStoreCommand,
   type Engine,
   type Logger,
+  readConfig,
+  runStoreCommand,
 } from './engine/index.ts'
 
 /** For answers that are on their way. */

@@ -3,9 +3,8 @@ import { once } from 'node:events'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { AppError, type Budget } from '../engine/index.ts'
-import type { FrameContext } from './exchange.ts'
-import { JsonText, StreamAnswer, type Route } from './route.ts'
-import { holdContents, keepOnly } from './shares.ts'
+import { type FrameContext, holdContents, keepOnly } from './call.ts'
+import { JsonText, type Route, StreamAnswer } from './route.ts'
 
 interface Options {
   /** Parse every JSON answer against its route's schema. */

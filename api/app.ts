@@ -2,29 +2,39 @@
 import type { RequestListener } from 'node:http'
 import Koa from 'koa'
 import type { Engine } from '../engine/index.ts'
-import { baseUrlReader } from './base-url.ts'
-import { createCallLog } from './call-log.ts'
-import { clientAddressReader } from './client-address.ts'
-import type { FrameState } from './exchange.ts'
+import { baseUrlReader, clientAddressReader } from './addresses.ts'
+import { logRoutes, statusCallbackRoutes } from './application.ts'
+import type { FrameState } from './call.ts'
+import { changeRoutes } from './lite/changes/handlers.ts'
+import { connectRoutes, connectTokenRoutes } from './lite/connect_tokens.ts'
+import { contactRoutes } from './lite/contacts.ts'
+import { discoveryRoutes } from './lite/discovery.ts'
+import { emailAccountRoutes } from './lite/email_accounts.ts'
 import { findAccount, findUser } from './lite/find.ts'
+import { folderRoutes } from './lite/folders.ts'
+import { messageListRoutes } from './lite/messages/list.ts'
+import { attachmentRoutes, messagePartRoutes } from './lite/messages/parts.ts'
+import { messageFlagRoutes, messageMoveRoutes } from './lite/messages/writes.ts'
+import { oauthProviderRoutes } from './lite/oauth_providers.ts'
+import { userRoutes } from './lite/users.ts'
+import { deliveryRoutes } from './lite/webhooks/deliveries.ts'
+import { explainRoutes, webhookRoutes } from './lite/webhooks/handlers.ts'
 import { authentication } from './middleware/auth.ts'
 import { bodyBeginning, bodyRest } from './middleware/body.ts'
-import { concerned } from './middleware/concerned.ts'
-import { dispatch } from './middleware/dispatch.ts'
+import { concerned, dispatch } from './middleware/dispatch.ts'
 import { errorAnswers } from './middleware/errors.ts'
 import { createLimits } from './middleware/limits.ts'
-import { requestLog } from './middleware/request-log.ts'
+import { createCallLog, requestLog } from './middleware/request-log.ts'
 import { routing } from './middleware/routing.ts'
 import { createOAuthVerifier } from './oauth1.ts'
 import type { Call, Route } from './route.ts'
 import { createRouter } from './router.ts'
-import { resourceRoutes } from './routes.ts'
-import { systemRoutes } from './system/handlers.ts'
+import { systemRoutes } from './system.ts'
 import { createTries } from './tries.ts'
 
 export { createServer } from './server.ts'
 
-export interface AppOptions {
+interface AppOptions {
   readonly engine: Engine
   /** The resources; /healthz, /readyz, /metrics, /openapi.json and /docs are always there. Default: all of Mailroom. */
   readonly routes?: readonly Route[]
@@ -91,7 +101,34 @@ function useRoutes(koa: Koa<FrameState>, options: Required<AppOptions>): void {
   koa.use(bodyRest(rest))
   const find = (call: Call, id: string, label: string | null) =>
     label === null ? findUser(call, id) : findAccount(call, id, label)
-  koa.use(concerned({ engine, limits, find }))
+  const deps = { engine, limits, find, checkAnswers }
+  koa.use(concerned(deps))
   koa.use(limits.calls)
-  koa.use(dispatch({ engine, checkAnswers, limits }))
+  koa.use(dispatch(deps))
 }
+
+const messageRoutes: readonly Route[] = [
+  ...messageListRoutes,
+  ...messagePartRoutes,
+  ...messageFlagRoutes,
+  ...messageMoveRoutes,
+  ...attachmentRoutes,
+]
+
+export const resourceRoutes: readonly Route[] = [
+  ...userRoutes,
+  ...emailAccountRoutes,
+  ...folderRoutes,
+  ...messageRoutes,
+  ...webhookRoutes,
+  ...deliveryRoutes,
+  ...explainRoutes,
+  ...changeRoutes,
+  ...contactRoutes,
+  ...connectTokenRoutes,
+  ...connectRoutes,
+  ...discoveryRoutes,
+  ...oauthProviderRoutes,
+  ...statusCallbackRoutes,
+  ...logRoutes,
+]

@@ -1,3 +1,5 @@
+import type { Json } from './openapi.ts'
+
 /** Answers as they look: the examples of the OpenAPI document and of the reference, all of one user with one email account. */
 const base = 'https://mail.example.com'
 const userId = '5f3c8a2b9d4e1f6a7b8c9d0e'
@@ -286,4 +288,80 @@ export const callLogEntry = {
   request_path: '/lite/users/5f3c8a2b9d4e1f6a7b8c9d0e/email_accounts',
   status_code: 200,
   duration_ms: 6,
+}
+
+type PathWords = readonly [description: string, example: string]
+
+const id: PathWords = ['id of the user (lite) or account (2.0)', '5f3c8a2b9d4e1f6a7b8c9d0e']
+
+/** Path parameters by their usual names: what they are, and an example. */
+export const pathWords: Readonly<Record<string, PathWords>> = {
+  id,
+  label: ['label of the email account or source; 0 is the first one', 'anna::example'],
+  folder: ['full path of the folder; slashes may be sent raw or as %2F', 'INBOX'],
+  message_id: ['id of the message, its Message-ID, or the hosted provider’s id', '8b1a9953c4611296a827abf8'],
+  webhook_id: ['id of the webhook', '6a1f3c8b2d9e4f5a7b8c9d0e'],
+  delivery_id: ['id of the callback, as its `webhook-id` header has it', '9c4d2e7f1a8b3c5d6e0f7a1b'],
+  attachment_id: ['index of the attachment in its message, from 0', '0'],
+  contactid: ['id of the contact, or its email address', 'ben@example.org'],
+  token: ['the connect token', 'k3v9x1m7q2w8e5r4'],
+  key: ['consumer key of the OAuth provider', 'my-consumer-key'],
+  account: ['id of the email account', '7d2e9f1a4b6c8d0e3f5a7b9c'],
+  message: ['id of the message', '8b1a9953c4611296a827abf8'],
+  attachment: ['index of the attachment in its message, from 0', '0'],
+}
+
+/** For the operation that makes a folder: one that is not there yet. */
+export const newFolder = 'Projects/2024'
+
+/** CommonMark, of which the reference shows paragraphs, `**strong**` and `` `code` ``. */
+export function introductionOf(statusHeader: string): string {
+  return paragraphs
+    .concat(
+      `**Status of an email account.** Every answer about one email account, errors too, carries \`${statusHeader}\`: the resource URL ` +
+        'of the email account, a space, and `OK` or `DISABLED`. While it is `DISABLED`, what needs the mail server answers 503; ' +
+        '`status_message` of the email account says why.',
+    )
+    .join('\n\n')
+}
+
+const paragraphs: readonly string[] = [
+  'REST access to IMAP mailboxes, with signed webhooks.',
+  '**Authentication.** Every call is signed with OAuth 1.0a, two-legged (HMAC-SHA1 or HMAC-SHA256, empty token), or carries API key and ' +
+    'secret by HTTP Basic, or as `Authorization: Bearer <key>.<secret>`.',
+  '**Parameters** of a write may come in the query, or in the body as a form, as multipart/form-data or as JSON; unknown ones are ignored. ' +
+    'Flags are 1 or 0 (true and false are taken too), lists are comma-separated, times are Unix timestamps in seconds. A trailing slash is ' +
+    'optional, and nothing is ever redirected.',
+  '**Errors** are `{"type":"error","value":"…"}` with a status that tells whose turn it is: 400 names the parameter that is wrong or ' +
+    'missing, 401 means key or signature (`code` 105: the signature; `value` has the base string that the server made), 403 a download ' +
+    'link that is not valid, 404 an unknown id, 409 a conflict with what is there, 413 a body that is too large, 500 a failure of the ' +
+    'service, 503 a mail server that cannot be reached or an email account that is `DISABLED`, 504 a mail server that is too slow. A mail ' +
+    'server that refuses the login of a new or edited email account is no error: the answer is 200 with `success: false` and a ' +
+    '`feedback_code`.',
+  '**Retry.** 429, 503 and 504 carry `Retry-After`, in seconds, where the same call may succeed later. Without it, and with every other 4xx, ' +
+    'the call has to change first. `X-Request-Id` of any answer names the call in the log of the service.',
+  '**Limits.** `X-RateLimit-Limit`, `-Remaining` and `-Reset` tell of the calls an hour of the API key; `X-RateLimit-IMAP-*` of the calls a ' +
+    'minute that go to the mail servers of one user. Over a limit the answer is 429. Without a limit there are no such headers.',
+]
+
+export const securitySchemes: Json = {
+  oauth1: {
+    type: 'http',
+    scheme: 'oauth',
+    description:
+      'OAuth 1.0a, two-legged (RFC 5849): HMAC-SHA1 or HMAC-SHA256, PLAINTEXT over https; in the Authorization header, the query or a form body. The token is empty.',
+  },
+  basic: { type: 'http', scheme: 'basic', description: 'API key as user, secret as password.' },
+  bearer: { type: 'http', scheme: 'bearer', description: '`<key>.<secret>`' },
+}
+
+export const errorSchema: Json = {
+  type: 'object',
+  properties: {
+    type: { const: 'error' },
+    value: { type: 'string', description: 'what is wrong, naming the parameter or id' },
+    code: { type: 'integer', description: '105: the signature is wrong' },
+  },
+  required: ['type', 'value'],
+  examples: [{ type: 'error', value: 'user 5f3c8a2b9d4e1f6a7b8c9d0e is invalid' }],
 }

@@ -1,10 +1,14 @@
-/** The OpenAPI 3.1 document, built from the same route values that are served. */
-import { callbacksOf, type Callback } from './openapi-callbacks.ts'
-import { errorResponses, headersOf, responsesOf } from './openapi-responses.ts'
-import { createSchemaPrinter, type Json, type SchemaPrinter } from './openapi-schema.ts'
-import { errorSchema, introductionOf, newFolder, pathWords, securitySchemes } from './openapi-words.ts'
+/** What the service calls itself. */
+import { STATUS_CODES } from 'node:http'
+import { z } from 'zod'
+import manifest from '../package.json' with { type: 'json' }
+import { errorSchema, introductionOf, newFolder, pathWords, securitySchemes } from './examples.ts'
+import { type Callback, callbacksOf } from './lite/webhooks/callbacks.ts'
 import type { Method, Route } from './route.ts'
-import { serviceName, serviceVersion } from './version.ts'
+import { wireSchemas } from './values.ts'
+
+export const serviceName = 'Mailroom'
+export const serviceVersion = manifest.version
 
 export interface Operation {
   readonly operationId: string
@@ -17,7 +21,7 @@ export interface Operation {
   readonly responses: Readonly<Record<string, Json>>
 }
 
-export interface Parameter {
+interface Parameter {
   readonly name: string
   readonly in: 'path' | 'query'
   readonly required: boolean
@@ -41,7 +45,7 @@ export interface OpenApi {
 const bodyTypes = ['application/x-www-form-urlencoded', 'multipart/form-data', 'application/json'] as const
 
 /** Settings that the document tells. */
-export interface DocumentSettings {
+interface DocumentSettings {
   /** MAILROOM_STATUS_HEADER */
   readonly statusHeader: string
 }
@@ -156,4 +160,182 @@ export function propertiesOf(schema: Json): {
 
 function textOf(value: unknown): string | undefined {
   return typeof value === 'string' ? value : undefined
+}
+
+export type Json = Record<string, unknown>
+
+/** Collects schemas with a `.meta({ id })` under components.schemas. */
+export interface SchemaPrinter {
+  readonly named: Json
+  print(schema: z.ZodType): Json
+}
+
+const localReference = '#/$defs/'
+const sharedReference = '#/components/schemas/'
+
+export function createSchemaPrinter(): SchemaPrinter {
+  const named: Json = {}
+  return {
+    named,
+    print(schema) {
+      // Input on both sides: what is on the wire goes in to a request's schema, and is checked by going in to a response's.
+      const json = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any', override })
+      const { $defs = {}, ...rest } = json as Json & { $defs?: Json }
+      delete rest.$schema
+      for (const [name, definition] of Object.entries($defs)) named[name] = withSharedReferences(definition)
+      return withSharedReferences(rest) as Json
+    },
+  }
+}
+
+type Printed = { readonly zodSchema: z.core.$ZodType; readonly jsonSchema: Json }
+
+function override(printed: Printed): void {
+  withoutSafeBounds(printed.jsonSchema)
+  useDocumented(printed)
+  keepExamples(printed)
+}
+
+/** zod drops the examples of what it transforms, since it takes them for those of the result; ours are what a client sends. */
+function keepExamples({ zodSchema, jsonSchema }: Printed): void {
+  const examples = z.globalRegistry.get(zodSchema)?.examples
+  if (examples !== undefined) jsonSchema.examples = examples
+}
+
+/** What JavaScript can count to is no property of the API. */
+function withoutSafeBounds(schema: Json): void {
+  if (schema.minimum === Number.MIN_SAFE_INTEGER) delete schema.minimum
+  if (schema.maximum === Number.MAX_SAFE_INTEGER) delete schema.maximum
+}
+
+function useDocumented({ zodSchema, jsonSchema }: Printed): void {
+  const wire = wireSchemas.get(zodSchema as z.ZodType)?.wire
+  if (wire === undefined) return
+  const { description } = jsonSchema
+  for (const key of Object.keys(jsonSchema)) Reflect.deleteProperty(jsonSchema, key)
+  Object.assign(jsonSchema, wire, description === undefined ? {} : { description })
+}
+
+function withSharedReferences(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withSharedReferences)
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(
+    Object.entries(value).map(([key, inner]) => [
+      key,
+      key === '$ref' && typeof inner === 'string' ? shared(inner) : withSharedReferences(inner),
+    ]),
+  )
+}
+
+function shared(reference: string): string {
+  return reference.startsWith(localReference) ? sharedReference + reference.slice(localReference.length) : reference
+}
+
+/** A file has the type that its sender gave it. */
+const answerTypes = { binary: '*/*', text: 'text/plain', html: 'text/html' } as const
+
+function responsesOf(route: Route, printer: SchemaPrinter, statusHeader: string): Record<string, Json> {
+  const { response, status = 200 } = route
+  const content = {
+    ...(typeof response === 'string'
+      ? { [answerTypes[response]]: { schema: response === 'binary' ? {} : { type: 'string' } } }
+      : { 'application/json': { schema: printer.print(response) } }),
+    ...(route.page === true ? { 'text/html': { schema: { type: 'string' } } } : {}),
+  }
+  const description = status === 200 ? 'Success' : (STATUS_CODES[status] ?? String(status))
+  const errors = Object.fromEntries(
+    errorStatuses(route).map((status) => [status, { $ref: `#/components/responses/${status}` }]),
+  )
+  return { [status]: { description, headers: answerHeaders(route, statusHeader), content }, ...errors }
+}
+
+/** What every route may answer beyond 200, and what this one names. */
+function errorStatuses(route: Route): number[] {
+  const common = route.auth === 'developer' ? [400, 401, 404, 429, 431, 500, 503, 504] : [400, 431, 500]
+  const body = route.method === 'GET' ? [] : [413]
+  return [...new Set([...common, ...body, ...(route.errors ?? [])])].sort((a, b) => a - b)
+}
+
+const callLimit = ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset']
+const imapLimit = ['X-RateLimit-IMAP-Limit', 'X-RateLimit-IMAP-Remaining', 'X-RateLimit-IMAP-Reset']
+/** The component; in an answer the header has the name that MAILROOM_STATUS_HEADER gives it. */
+const accountStatus = 'X-Service-Email-Account-Status'
+
+const text = (description: string, example: string): Json => ({ description, schema: { type: 'string' }, example })
+const count = (description: string, example: number): Json => ({ description, schema: { type: 'integer' }, example })
+
+/** components.headers */
+function headersOf(statusHeader: string): Json {
+  const url = 'https://mail.example.com/lite/users/5f3c8a2b9d4e1f6a7b8c9d0e/email_accounts/anna%3A%3Aexample'
+  return {
+    'X-Service-Notice': text('What a caller has to know of this answer', 'the wizard is not there yet'),
+    'X-Request-Id': text('Names this call in the log', '0b5f2c1e-7d3a-4f7e-9a51-3c8d2e6f1a90'),
+    'X-RateLimit-Limit': count('Calls an hour for this API key; absent without a limit', 5000),
+    'X-RateLimit-Remaining': count('Calls left in this hour', 4999),
+    'X-RateLimit-Reset': count('When the hour ends, Unix timestamp in seconds', 1_700_003_600),
+    'X-RateLimit-IMAP-Limit': count('Calls a minute to the mail servers of this user; absent without a limit', 240),
+    'X-RateLimit-IMAP-Remaining': count('Such calls left in this minute', 239),
+    'X-RateLimit-IMAP-Reset': count('When the minute ends, Unix timestamp in seconds', 1_700_000_060),
+    [accountStatus]: text(
+      `On every answer about one email account, as \`${statusHeader}\`: its resource URL, a space, then OK or DISABLED`,
+      `${url} OK`,
+    ),
+    'Retry-After': count('Seconds to wait; absent when the same call would fail again', 30),
+    'WWW-Authenticate': text('How a call may be signed', 'OAuth realm="mailroom"'),
+  }
+}
+
+function referencesTo(names: readonly string[], statusHeader: string): Json {
+  return Object.fromEntries(
+    names.map((name) => [name === accountStatus ? statusHeader : name, { $ref: `#/components/headers/${name}` }]),
+  )
+}
+
+function answerHeaders(route: Route, statusHeader: string): Json {
+  const names = [
+    'X-Request-Id',
+    ...(route.notice === undefined ? [] : ['X-Service-Notice']),
+    ...(route.auth === 'developer' ? callLimit : []),
+    ...(concernsUser(route) ? imapLimit : []),
+    ...(concernsAccount(route) ? [accountStatus] : []),
+  ]
+  return referencesTo(names, statusHeader)
+}
+
+function concernsUser(route: Route): boolean {
+  return route.path.startsWith('/lite/users/{id}') || concernsAccount(route) || route.auth === 'link'
+}
+
+/** What is about one email account, or makes one. */
+function concernsAccount({ method, path }: Route): boolean {
+  const makesOne = method === 'POST' && ['/lite/users', '/lite/users/{id}/email_accounts'].includes(path)
+  return makesOne || path.includes('/email_accounts/{label}')
+}
+
+const mayPass = [429, 503, 504]
+
+function errorHeaders(status: number, statusHeader: string): Json {
+  // Answered by the HTTP server itself, before there is a call.
+  if (status === 431) return {}
+  const names = [
+    'X-Request-Id',
+    ...(mayPass.includes(status) ? ['Retry-After'] : []),
+    ...(status === 401 ? ['WWW-Authenticate'] : [...callLimit, ...imapLimit, accountStatus]),
+  ]
+  return referencesTo(names, statusHeader)
+}
+
+/** components.responses: errors are the same everywhere. */
+function errorResponses(routes: readonly Route[], statusHeader: string): Json {
+  const statuses = [...new Set(routes.flatMap(errorStatuses))].sort((a, b) => a - b)
+  return Object.fromEntries(
+    statuses.map((status) => [
+      status,
+      {
+        description: STATUS_CODES[status] ?? String(status),
+        headers: errorHeaders(status, statusHeader),
+        content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
+      },
+    ]),
+  )
 }

@@ -1,9 +1,17 @@
-/** The HTTP server: deadlines against slow clients, `Expect: 100-continue`, and JSON answers to what is not HTTP. */
-import { createServer as createHttpServer, STATUS_CODES, type RequestListener, type Server } from 'node:http'
+/** The HTTP server: deadlines against slow clients, `Expect: 100-continue`, JSON answers to what is not HTTP; opening and closing the port. */
+import {
+  createServer as createHttpServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+  STATUS_CODES,
+} from 'node:http'
+import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
-import type { Config } from '../engine/index.ts'
-import { createConnections, type Connections } from './connections.ts'
-import { awaitContinue } from './incoming.ts'
+import { AppError, type Config } from '../engine/index.ts'
+import { type Connections, createConnections } from './connections.ts'
+import { awaitContinue } from './middleware/body.ts'
 
 type Settings = Pick<Config, 'MAILROOM_REQUEST_TIMEOUT'> & Parameters<typeof createConnections>[0]
 
@@ -83,4 +91,74 @@ function refuse(error: NodeJS.ErrnoException, socket: Duplex): void {
     'Connection: close',
   ]
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy())
+}
+
+/**
+ * What answers on the port from the first moment on. Until the app takes over (the store may be away at the start), it says that the
+ * process is alive, and asks callers of everything else to come back.
+ */
+interface Front {
+  callback(): RequestListener
+  /** From now on the app answers. */
+  use(app: { callback(): RequestListener }): void
+}
+
+const retryAfterSeconds = 5
+
+export function createFront(): Front {
+  let handle: RequestListener = starting
+  return {
+    callback: () => (request, response) => handle(request, response),
+    use(app) {
+      handle = app.callback()
+    },
+  }
+}
+
+function starting(request: IncomingMessage, response: ServerResponse): void {
+  const path = request.url?.split('?')[0]?.replace(/\/$/, '')
+  if (path === '/healthz') answer(response, 200, { status: 'ok' })
+  else answer(response, 503, { type: 'error', value: 'the service is starting: it waits for its store' })
+}
+
+function answer(response: ServerResponse, status: number, body: Readonly<Record<string, string>>): void {
+  const headers = {
+    'Content-Type': 'application/json',
+    ...(status === 503 ? { 'Retry-After': String(retryAfterSeconds) } : {}),
+  }
+  response.writeHead(status, headers).end(JSON.stringify(body))
+}
+
+/** Listens on every address of the machine: none of them is one that a client could be told. */
+export function isWildcard(host: string): boolean {
+  return /^(?:0\.0\.0\.0|[0:]+)$/.test(host)
+}
+
+/** Answers the base URL with the chosen port, on 127.0.0.1 when the host is a wildcard. Rejects with `bad_request` when the address cannot be had. */
+export async function listen(server: Server, config: Pick<Config, 'MAILROOM_HOST' | 'MAILROOM_PORT'>): Promise<string> {
+  const { MAILROOM_HOST: host, MAILROOM_PORT: port } = config
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (cause: NodeJS.ErrnoException) =>
+      reject(
+        new AppError(
+          'bad_request',
+          `MAILROOM_HOST, MAILROOM_PORT: cannot listen on ${host}:${port}: ${cause.code ?? cause.message}`,
+          { cause },
+        ),
+      ),
+    )
+    server.listen(port, host, resolve)
+  })
+  const { port: chosen } = server.address() as AddressInfo
+  if (isWildcard(host)) return `http://127.0.0.1:${chosen}`
+  return `http://${host.includes(':') ? `[${host}]` : host}:${chosen}`
+}
+
+/** Takes no new call, lets open ones end for `graceMs`, then cuts what is left (event streams among it). */
+export async function closeServer(server: Server, graceMs: number): Promise<void> {
+  const closed = new Promise<void>((resolve) => server.close(() => resolve()))
+  server.closeIdleConnections()
+  const cut = setTimeout(() => server.closeAllConnections(), graceMs)
+  await closed
+  clearTimeout(cut)
 }

@@ -1,8 +1,6 @@
-/** JSON Schema as people read it: a table of fields, and an example. */
-import type { Json } from '../openapi-schema.ts'
-import { propertiesOf } from '../openapi.ts'
-import { html, type Html } from './html.ts'
-import { inline } from './prose.ts'
+/** JSON Schema as people read it: a table of fields, an example, and the curl line of an operation. */
+import { type Json, type Operation, propertiesOf } from '../openapi.ts'
+import { html, type Html, inline } from './html.ts'
 
 /** Resolves '#/components/schemas/Name'. */
 export type Schemas = Readonly<Record<string, Json>>
@@ -11,7 +9,7 @@ const sharedReference = '#/components/schemas/'
 /** Deeper fields are shown by their type alone. */
 const deepest = 3
 
-export function resolve(schema: Json, schemas: Schemas): Json {
+function resolve(schema: Json, schemas: Schemas): Json {
   const name = referenceName(schema)
   return name === null ? schema : (schemas[name] ?? {})
 }
@@ -91,4 +89,104 @@ function isArray(schema: Json, schemas: Schemas): boolean {
 function objectOf(schema: Json, schemas: Schemas): Json {
   const resolved = resolve(schema, schemas)
   return resolved.type === 'array' ? resolve((resolved.items ?? {}) as Json, schemas) : resolved
+}
+
+/** Recursion ends here. */
+const deepestExample = 6
+
+/** All that the schema gives for itself, or one. */
+export function examplesOf(schema: Json, schemas: Schemas): readonly unknown[] {
+  const { examples } = resolve(schema, schemas)
+  return Array.isArray(examples) && examples.length > 0 ? examples : [exampleOf(schema, schemas)]
+}
+
+/** The schema's own example, or one made of its fields. */
+function exampleOf(schema: Json, schemas: Schemas, depth = 0): unknown {
+  const given = resolve(schema, schemas)
+  if (Array.isArray(given.examples) && given.examples.length > 0) return given.examples[0]
+  if (given.default !== undefined) return given.default
+  if ('const' in given) return given.const
+  if (Array.isArray(given.enum)) return given.enum[0]
+  const choices = (given.anyOf ?? given.oneOf) as readonly Json[] | undefined
+  if (choices?.[0] !== undefined) return exampleOf(choices[0], schemas, depth)
+  if (given.type === 'array' && depth < deepestExample)
+    return [exampleOf((given.items ?? {}) as Json, schemas, depth + 1)]
+  if (given.type === 'object') return depth < deepestExample ? objectExample(given, schemas, depth) : {}
+  return plainExample(given)
+}
+
+function objectExample(schema: Json, schemas: Schemas, depth: number): Record<string, unknown> {
+  const fields = Object.entries(propertiesOf(schema).properties)
+  return Object.fromEntries(fields.map(([name, field]) => [name, exampleOf(field, schemas, depth + 1)]))
+}
+
+function plainExample(schema: Json): unknown {
+  const type = jsType(schema)
+  if (type === 'number') return 1
+  if (type === 'boolean') return true
+  if (type !== 'string') return null
+  if (schema.format === 'uri') return 'https://app.example.com/mail'
+  return schema.format === 'email' ? 'anna@example.com' : 'text'
+}
+
+/** As typeof says it. */
+function jsType({ type }: Json): unknown {
+  const first: unknown = Array.isArray(type) ? type[0] : type
+  return first === 'integer' ? 'number' : first
+}
+
+export interface Shown {
+  readonly method: string
+  readonly path: string
+  readonly operation: Operation
+}
+
+export function curl({ method, path, operation }: Shown, baseUrl: string, schemas: Schemas): string {
+  const verb = method === 'GET' ? '' : ` -X ${method}`
+  const key = operation.security.length > 0 ? ' -u "$KEY:$SECRET"' : ''
+  const lines = [`curl${verb}${key}`, `'${baseUrl}${filledPath(path, operation)}${requiredQuery(operation, schemas)}'`]
+  const body = bodySchema(operation)
+  const fields = body === null ? [] : Object.entries(bodyExample(body, schemas))
+  return [...lines, ...fields.map(([name, value]) => `-d ${shellText(`${name}=${formText(value)}`)}`)].join(' \\\n  ')
+}
+
+export function bodySchema(operation: Operation): Json | null {
+  return operation.requestBody?.content['application/json']?.schema ?? null
+}
+
+/** The body's own example, or what it requires, or else its first two parameters. */
+function bodyExample(schema: Json, schemas: Schemas): Record<string, unknown> {
+  if (Array.isArray(schema.examples)) return schema.examples[0] as Record<string, unknown>
+  const { properties, required } = propertiesOf(schema)
+  const shown = required.length > 0 ? required : Object.keys(properties).slice(0, 2)
+  return Object.fromEntries(shown.map((name) => [name, exampleOf(properties[name] ?? {}, schemas)]))
+}
+
+function filledPath(path: string, operation: Operation): string {
+  return path.replaceAll(/\{(\w+)\}/g, (whole, name) => {
+    const example = operation.parameters.find(
+      (parameter) => parameter.in === 'path' && parameter.name === name,
+    )?.example
+    return typeof example === 'string' ? encodeURIComponent(example) : whole
+  })
+}
+
+function requiredQuery(operation: Operation, schemas: Schemas): string {
+  const pairs = operation.parameters
+    .filter((parameter) => parameter.in === 'query' && parameter.required)
+    .map(({ name, schema }) => `${name}=${encodeURIComponent(plain(exampleOf(schema, schemas)))}`)
+  return pairs.length === 0 ? '' : `?${pairs.join('&')}`
+}
+
+function plain(value: unknown): string {
+  return typeof value === 'string' ? value : JSON.stringify(value)
+}
+
+/** `-d` sends what it is given: only what a form takes for something else is encoded. */
+function formText(value: unknown): string {
+  return plain(value).replaceAll(/[%&+]/g, (sign) => encodeURIComponent(sign))
+}
+
+function shellText(text: string): string {
+  return /^[\w@.:/=-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
 }

@@ -1,11 +1,10 @@
 /** Who calls: OAuth 1.0a, HTTP Basic (key and secret), or Bearer `<key>.<secret>`. */
 import { AppError, type Authenticated } from '../../engine/index.ts'
+import type { FrameContext, Middleware } from '../call.ts'
 import { knowCaller } from '../connections.ts'
-import type { FrameContext, Middleware } from '../exchange.ts'
-import { earlyBytes, tooLarge } from '../incoming.ts'
-import { isSigned, sameText, type OAuthVerifier, type TryKey } from '../oauth1.ts'
+import { isSigned, type OAuthVerifier, sameText, type TryKey } from '../oauth1.ts'
 import type { Tries } from '../tries.ts'
-import { isForm, readRest, type RestOptions } from './body.ts'
+import { earlyBytes, isForm, readRest, type RestOptions, tooLarge } from './body.ts'
 
 interface Deps {
   readonly authenticate: (apiKey: string) => Promise<Authenticated | null>

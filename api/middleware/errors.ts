@@ -1,8 +1,8 @@
 /** The one error middleware, first in the chain: whatever is thrown below becomes the error answer of decisions.md. */
 import { notFound, toAppError, type AppError, type ErrorCode, type Logger } from '../../engine/index.ts'
-import type { FrameContext, Middleware } from '../exchange.ts'
+import type { FrameContext, Middleware } from '../call.ts'
 
-export interface ErrorBody {
+interface ErrorBody {
   readonly type: 'error'
   readonly value: string
   readonly code?: number
@@ -27,7 +27,7 @@ const ownWords: Partial<Readonly<Record<ErrorCode, string>>> = {
   shutting_down: 'the service is stopping; try again',
 }
 
-export function errorBody(error: AppError, requestId: string): ErrorBody {
+function errorBody(error: AppError, requestId: string): ErrorBody {
   if (error.code === 'bad_signature') return { type: 'error', value: error.message, code: signatureCode }
   if (error.code === 'internal') return { type: 'error', value: `internal error; request id ${requestId}` }
   return { type: 'error', value: ownWords[error.code] ?? error.message }

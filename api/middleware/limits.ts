@@ -1,7 +1,7 @@
 /** Calls per hour and key, and calls that touch IMAP per minute and user. Counted in this process; every answer says what is left. */
 import { LRUCache } from 'lru-cache'
 import { AppError, type UserRecord } from '../../engine/index.ts'
-import type { FrameContext, Middleware } from '../exchange.ts'
+import type { FrameContext, Middleware } from '../call.ts'
 
 interface Window {
   count: number

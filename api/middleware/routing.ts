@@ -1,7 +1,7 @@
 /** Finds the route: 404 for an unknown path, 405 with Allow for a known one, OPTIONS answered here. Never a redirect. */
 import type { IncomingMessage } from 'node:http'
 import { AppError, toAppError } from '../../engine/index.ts'
-import type { Middleware } from '../exchange.ts'
+import type { Middleware } from '../call.ts'
 import type { Found, Match, Router } from '../router.ts'
 
 interface Deps {

@@ -23,7 +23,7 @@ const { createUuDecoder } = await import('../../engine/messages/uuencode.ts')
 const { inSet, splitSet, toSet } = await import('../../engine/accounts/session/sets.ts')
 const { readBodyStructure } = await import('../../engine/accounts/session/body.ts')
 const { compilePatterns } = await import('../../engine/webhooks/patterns.ts')
-const { parseOAuthHeader } = await import('../../api/oauth1-text.ts')
+const { parseOAuthHeader } = await import('../../api/oauth1.ts')
 
 /** Short pieces that mean something to a parser of mail; a hostile input repeats a few of them for ever. */
 const mailPieces = [

@@ -1,12 +1,59 @@
-/** /lite/users/{id}/changes: the events that webhooks are told of, for those who would rather ask. Beyond the original. */
-import { defineRoute, StreamAnswer, type Call, type Route } from '../../route.ts'
+/** /lite/users/{id}/changes: the events that webhooks report, for callers who would rather ask. Beyond the original. */
+import { z } from 'zod'
 import type { UserRecord } from '../../../engine/index.ts'
+import * as examples from '../../examples.ts'
+import { type Call, defineRoute, type Route, StreamAnswer } from '../../route.ts'
+import { limitOf, text } from '../../values.ts'
 import { findUser } from '../find.ts'
 import { liteUrls } from '../urls.ts'
-import { readCursor, writeCursor, type Cursor } from './cursor.ts'
-import { folderNamersOf, lastCursor, presentChange, readPage } from './page.ts'
-import { changesAnswer, changesQuery, userPath } from './schema.ts'
-import { changeStream } from './stream.ts'
+import {
+  changeStream,
+  type Cursor,
+  folderNamersOf,
+  lastCursor,
+  presentChange,
+  readCursor,
+  readPage,
+  writeCursor,
+} from './log.ts'
+
+export const changeView = z
+  .object({
+    id: z.string().meta({ description: 'the same for the same event, however often it is read' }),
+    sequence: z.int().meta({ description: '1, 2, 3 … per email account, without gaps' }),
+    timestamp: z.int(),
+    account_id: z.string(),
+    label: z.string(),
+    event: z.enum(['received', 'sent', 'draft', 'folder_added', 'folder_removed', 'flags_changed', 'deleted']),
+    first: z.boolean().meta({ description: "the message's first event" }),
+    message_id: z.string(),
+    folder: z.string(),
+    uid: z.int(),
+    flags: z.array(z.string()),
+    folders: z.array(z.string()).meta({ description: 'of the message right after the event' }),
+    resource_url: z.string(),
+  })
+  .meta({ id: 'Change', examples: [examples.change] })
+
+const changesQuery = z.object({
+  since: text.optional().meta({
+    description:
+      'cursor of an earlier answer; absent = from the oldest change that is kept, `now` = what is new from here on',
+    examples: ['now'],
+  }),
+  limit: limitOf(100, 1000),
+})
+
+const changesAnswer = z
+  .object({
+    changes: z.array(changeView),
+    cursor: z.string(),
+    more: z.boolean().meta({ description: 'there are more right now' }),
+    gap: z.boolean().meta({ description: 'changes after the cursor are not kept any more' }),
+  })
+  .meta({ examples: [{ changes: [examples.change], cursor: 'eyJhIjoxMDQyfQ', more: false, gap: false }] })
+
+const userPath = z.object({ id: z.string() })
 
 const streamHeaders = {
   'Content-Type': 'text/event-stream',

@@ -69,7 +69,7 @@ async function meterOf(call: Call, told: number): Promise<Meter> {
   }
 }
 
-export interface Wishes {
+interface Wishes {
   readonly include_body?: boolean | undefined
   readonly include_headers?: false | '1' | 'raw' | undefined
   readonly body_type?: string | undefined

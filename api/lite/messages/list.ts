@@ -1,25 +1,27 @@
-/** The two message lists and the single message, answered from the index; contents that only the server has are asked of it. */
+/** The two message lists and the single message, answered from the index; the mail server is asked for what only it has. */
 import { z } from 'zod'
-import { AppError, type FolderRecord, type MessageRecord } from '../../../engine/index.ts'
-import { defineRoute, JsonText, type Call, type Route } from '../../route.ts'
-import { findAccount, folderAmong, type Mailbox } from '../find.ts'
-import { mustBeRead, mustReachBack } from '../readiness.ts'
-import { readAllContents, readContents, wantsContents, type Contents } from './contents.ts'
+import {
+  AppError,
+  badParameter,
+  type FolderRecord,
+  type MessageQuery,
+  type MessageRecord,
+} from '../../../engine/index.ts'
+import { type Call, defineRoute, JsonText, type Route } from '../../route.ts'
+import { findAccount, folderAmong, type Mailbox, mustBeRead, mustReachBack } from '../find.ts'
+import { type Contents, readAllContents, readContents, wantsContents } from './contents.ts'
 import { locate, messagePaths, placedFirst } from './locate.ts'
-import { listText, messageTextWith, viewerOf } from './prepared.ts'
-import { flagsIn, presentFlags } from './present.ts'
-import { messageQueryOf } from './query.ts'
+import { flagsIn, listText, messageTextWith, presentFlags, viewerOf } from './present.ts'
 import {
   accountListQuery,
   accountPath,
   folderPath,
+  type ListParameters,
   listQuery,
   messagePath,
   messageQuery,
   messageView,
-  type ListParameters,
 } from './schema.ts'
-import { searchBodies } from './search.ts'
 
 const tag = 'Messages'
 const base = '/lite/users/{id}/email_accounts/{label}'
@@ -146,3 +148,55 @@ async function mustHoldText(
 }
 
 export const messageListRoutes: readonly Route[] = [listInAccount, listInFolder, ...messagePaths.map(getRoute)]
+
+function messageQueryOf(query: ListParameters, folder: FolderRecord | null): MessageQuery {
+  return {
+    ...(folder === null ? {} : { folderId: folder.id }),
+    ...(query.subject === undefined ? {} : { subject: query.subject }),
+    ...addressFilters(query),
+    ...(query.date_after === undefined ? {} : { sentFrom: query.date_after }),
+    ...(query.date_before === undefined ? {} : { sentUntil: query.date_before + 999 }),
+    order: query.sort_order ?? 'desc',
+  }
+}
+
+const addressParameters = ['email', 'to', 'from', 'cc', 'bcc'] as const
+
+function addressFilters(query: ListParameters): Pick<MessageQuery, (typeof addressParameters)[number]> {
+  return Object.fromEntries(
+    addressParameters.flatMap((name) =>
+      query[name] === undefined || query[name].length === 0 ? [] : [[name, query[name]]],
+    ),
+  )
+}
+
+/** More are not searched in one call: the caller names a folder. */
+const foldersMax = 200
+
+/** Ids of the messages that hold the text in their body. Rejects when one folder cannot be searched: a part is not the answer. */
+async function searchBodies(
+  call: Call,
+  accountId: string,
+  folder: FolderRecord | null,
+  text: string,
+): Promise<string[]> {
+  const { accounts, store } = call.engine
+  const folders = (folder === null ? await store.folders.list(accountId) : [folder]).filter(isRead)
+  if (folders.length > foldersMax) {
+    throw badParameter(
+      'body_search_string',
+      `the email account has ${folders.length} folders; name the one to search in`,
+    )
+  }
+  const found = new Set<string>()
+  for (const one of folders) {
+    call.signal.throwIfAborted()
+    for (const id of await accounts.searchBody(accountId, one, text)) found.add(id)
+  }
+  return [...found]
+}
+
+/** What was never opened, or was empty when it was last read, has no message in the index that a search could name. */
+function isRead({ selectable, cursor }: FolderRecord): boolean {
+  return selectable && cursor !== null && cursor.exists > 0
+}

@@ -1,16 +1,16 @@
 /** From the path of one message to the message, and to the places of it that the call is about. */
 import {
-  AppError,
-  notFound,
   type AccountRecord,
+  AppError,
   type FolderRecord,
+  isAppError,
   type MessageRecord,
+  notFound,
   type Placement,
   type UserRecord,
 } from '../../../engine/index.ts'
 import type { Call } from '../../route.ts'
-import { findAccount, findFolder, findMessage } from '../find.ts'
-import { mustBeRead } from '../readiness.ts'
+import { findAccount, findFolder, findMessage, mustBeRead } from '../find.ts'
 import { liteUrls } from '../urls.ts'
 
 const base = '/lite/users/{id}/email_accounts/{label}'
@@ -93,4 +93,22 @@ export function mustHoldMail(folder: FolderRecord, parameter: string): void {
     throw new AppError('bad_request', `${parameter}: folder ${folder.path} holds no messages`, {
       details: { parameter },
     })
+}
+
+/** What is gone on the mail server is a 404 like every other: with the id or the name that the caller wrote. */
+interface Names {
+  readonly message: string
+  /** The folder that the caller named, and what the server calls it. */
+  readonly folder?: { readonly name: string; readonly path: string }
+}
+
+export async function asNamed<T>({ message, folder }: Names, work: Promise<T>): Promise<T> {
+  try {
+    return await work
+  } catch (error) {
+    if (!isAppError(error, 'not_found')) throw error
+    const { kind, id } = error.details
+    const meant = folder !== undefined && kind === 'folder' && folder.path === id
+    throw meant ? notFound('folder', folder.name) : notFound('message', message)
+  }
 }

@@ -14,7 +14,7 @@ import {
   text,
   timestamp,
 } from '../../values.ts'
-import { delimiter } from '../folders/schema.ts'
+import { delimiter } from '../folders.ts'
 
 const address = z.object({ name: z.string(), email: z.string() })
 const addresses = z.array(address)
@@ -102,7 +102,7 @@ const mimeType = text.optional().meta({
 })
 
 /** What a message may carry besides its index entry. */
-export const contentParameters = {
+const contentParameters = {
   include_body: flag.optional().meta({ description: '1 = with the content of the text parts in `bodies`' }),
   include_headers: headerMode.optional().meta({
     description: '1 = with the header fields, decoded, by lower-case name; `raw` = as they are in the message',

@@ -23,7 +23,7 @@ import {
   redeliveryView,
   secretAnswer,
 } from './schema.ts'
-import { askingOf, findWebhook, hookPath, levels, type Level } from './scope.ts'
+import { askingOf, findWebhook, hookPath, levels, type Level } from './handlers.ts'
 
 function list({ base, tag }: Level): Route {
   return defineRoute({

@@ -140,10 +140,6 @@ export const webhookView = z
   })
   .meta({ id: 'Webhook', examples: [examples.webhook] })
 
-export const userPath = z.object({ id: z.string() })
-export const userWebhookPath = z.object({ id: z.string(), webhook_id: z.string() })
-export const webhookPath = z.object({ webhook_id: z.string() })
-
 export const createAnswer = z
   .object({ success: z.boolean(), webhook_id: z.string(), resource_url: z.string() })
   .meta({ examples: [{ success: true, webhook_id: examples.webhook.webhook_id, resource_url: examples.urls.webhook }] })

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { suite, test } from 'node:test'
-import { createCallTurns } from '../../../api/call-turns.ts'
+import { createCallTurns } from '../../../api/connections.ts'
 
 function workFor(ms: number): void {
   const end = performance.now() + ms

@@ -6,10 +6,10 @@ import { renderDocs } from '../../../api/docs/page.ts'
 import { buildOpenApi, withServer } from '../../../api/openapi.ts'
 import { createRouter } from '../../../api/router.ts'
 import type { Route } from '../../../api/route.ts'
-import { resourceRoutes } from '../../../api/routes.ts'
-import { systemRoutes } from '../../../api/system/handlers.ts'
+import { resourceRoutes } from '../../../api/app.ts'
+import { systemRoutes } from '../../../api/system.ts'
 import { isWholeMailbox, type MailboxParameters } from '../../../api/lite/mailbox-input.ts'
-import { readInput } from '../../../api/validate.ts'
+import { readInput } from '../../../api/middleware/dispatch.ts'
 
 const routes: readonly Route[] = [...resourceRoutes, ...systemRoutes(resourceRoutes)]
 const baseUrl = 'http://127.0.0.1:8080'

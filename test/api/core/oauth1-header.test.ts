@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import fc from 'fast-check'
-import { parseOAuthHeader, type Characters } from '../../../api/oauth1-text.ts'
+import { parseOAuthHeader, type Characters } from '../../../api/oauth1.ts'
 import { percentEncode } from '../../../api/wire.ts'
 
 /** How many characters the reader looks at. */

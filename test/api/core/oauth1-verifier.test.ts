@@ -1,10 +1,19 @@
 /** The verifier alone, with the clock in the test's hands: every limit, every parameter, and what is remembered of a nonce. */
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
-import { isAppError, type Authenticated } from '../../../engine/index.ts'
-import { createOAuthVerifier, isSigned, sameText, type SignedCall, type TryKey } from '../../../api/oauth1.ts'
-import { baseString, baseUri, normalizeParameters, parseOAuthHeader } from '../../../api/oauth1-text.ts'
-import { parsePairs, parseTarget, type Pair } from '../../../api/wire.ts'
+import {
+  baseString,
+  baseUri,
+  createOAuthVerifier,
+  isSigned,
+  normalizeParameters,
+  parseOAuthHeader,
+  sameText,
+  type SignedCall,
+  type TryKey,
+} from '../../../api/oauth1.ts'
+import { type Pair, parsePairs, parseTarget } from '../../../api/wire.ts'
+import { type Authenticated, isAppError } from '../../../engine/index.ts'
 import { sign, type SignerOptions, type Unsigned } from '../../support/oauth-signer.ts'
 import { developerRecord } from '../../support/records.ts'
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import fc from 'fast-check'
-import { baseString, baseUri, parseOAuthHeader, signatureOf } from '../../../api/oauth1-text.ts'
+import { baseString, baseUri, parseOAuthHeader, signatureOf } from '../../../api/oauth1.ts'
 import { parsePairs } from '../../../api/wire.ts'
 import { sign, type Carrier, type Signed, type SignerOptions, type Unsigned } from '../../support/oauth-signer.ts'
 import { echoRoutes } from './echo.ts'

@@ -2,11 +2,16 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { z } from 'zod'
-import type { Json } from '../../../api/openapi-schema.ts'
-import { createSchemaPrinter } from '../../../api/openapi-schema.ts'
-import { answerOf, buildOpenApi, propertiesOf, type Operation } from '../../../api/openapi.ts'
-import { resourceRoutes } from '../../../api/routes.ts'
-import { systemRoutes } from '../../../api/system/handlers.ts'
+import { resourceRoutes } from '../../../api/app.ts'
+import {
+  answerOf,
+  buildOpenApi,
+  createSchemaPrinter,
+  type Json,
+  type Operation,
+  propertiesOf,
+} from '../../../api/openapi.ts'
+import { systemRoutes } from '../../../api/system.ts'
 import { documented, text } from '../../../api/values.ts'
 import { validate } from '../../support/json-schema.ts'
 

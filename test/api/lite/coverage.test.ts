@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { buildOpenApi, type Operation } from '../../../api/openapi.ts'
-import { resourceRoutes } from '../../../api/routes.ts'
+import { resourceRoutes } from '../../../api/app.ts'
 
 const user = '/lite/users/{id}'
 const EA = `${user}/email_accounts/{label}`

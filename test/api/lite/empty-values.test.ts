@@ -4,8 +4,8 @@ import { suite, test } from 'node:test'
 import { z } from 'zod'
 import { isAppError } from '../../../engine/index.ts'
 import type { Route } from '../../../api/route.ts'
-import { resourceRoutes } from '../../../api/routes.ts'
-import { readInput } from '../../../api/validate.ts'
+import { resourceRoutes } from '../../../api/app.ts'
+import { readInput } from '../../../api/middleware/dispatch.ts'
 
 type Values = Readonly<Record<string, unknown>>
 

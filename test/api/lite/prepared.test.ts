@@ -1,7 +1,7 @@
 /** What is kept of the views of mailboxes: bounded, however many base URLs and folders callers and mailboxes come with. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { viewerOf } from '../../../api/lite/messages/prepared.ts'
+import { viewerOf } from '../../../api/lite/messages/present.ts'
 import type { FolderRecord } from '../../../engine/index.ts'
 import { accountRecord, userRecord } from '../../support/records.ts'
 

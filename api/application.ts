@@ -1,0 +1,293 @@
+/** /app: the status callback URL of the whole application, and the logs of callbacks and of API calls. */
+import { z } from 'zod'
+import {
+  badParameter,
+  type CallLogRecord,
+  callsByPath,
+  type DeliveryQuery,
+  notFound,
+  type OutboxRecord,
+  type Page,
+  type Store,
+  type WebhookRecord,
+} from '../engine/index.ts'
+import * as examples from './examples.ts'
+import { findAccount } from './lite/find.ts'
+import { seconds } from './lite/urls.ts'
+import { newestRows, presentDelivery } from './lite/webhooks/present.ts'
+import { deliveriesQuery, deliveryView, redeliverAnswer } from './lite/webhooks/schema.ts'
+import { type Call, defineRoute, type Route } from './route.ts'
+import { filledText, integer, limit, offset, success, timestamp, url } from './values.ts'
+
+const statusCallbackView = z
+  .object({
+    status_callback_url: z.string().meta({ description: 'empty when there is none' }),
+    resource_url: z.string(),
+  })
+  .meta({
+    examples: [{ status_callback_url: 'https://app.example.com/status', resource_url: examples.urls.statusCallback }],
+  })
+const statusCallbackBody = z.object({
+  status_callback_url: url.meta({
+    description: 'takes the status callbacks of every email account that has no URL of its own',
+    examples: ['https://app.example.com/status'],
+  }),
+})
+const statusCallbackAnswer = z
+  .object({ success: z.boolean(), resource_url: z.string() })
+  .meta({ examples: [{ success: true, resource_url: examples.urls.statusCallback }] })
+
+const statusCode = integer(100, 599)
+
+/** Of both logs; times are inclusive. */
+const logQuery = {
+  account_id: filledText.optional().meta({ description: 'id of the user (lite) or account (2.0)' }),
+  timestamp_after: timestamp
+    .optional()
+    .meta({ description: 'only entries of this Unix timestamp in seconds or later' }),
+  timestamp_before: timestamp
+    .optional()
+    .meta({ description: 'only entries of this Unix timestamp in seconds or earlier' }),
+  status_code_from: statusCode.optional().meta({ description: 'only entries with this HTTP status or a higher one' }),
+  status_code_to: statusCode.optional().meta({ description: 'only entries with this HTTP status or a lower one' }),
+  limit,
+  offset,
+}
+
+const webhookLogQuery = z.object({
+  webhook_id: filledText.optional().meta({ description: 'only callbacks of this webhook' }),
+  ...logQuery,
+  label: filledText.optional().meta({ description: 'one email account of `account_id`' }),
+  kind: deliveriesQuery.shape.kind,
+  state: deliveriesQuery.shape.state,
+})
+
+const callLogQuery = z.object({
+  request_method: filledText.optional().meta({ description: 'only calls with this HTTP method', examples: ['GET'] }),
+  request_path: filledText.optional().meta({
+    description:
+      'the whole path, as it was sent; or a regular expression (RE2) between slashes, which may match anywhere in it, without case',
+    examples: ['/lite/users', '/\\/messages$/'],
+  }),
+  ...logQuery,
+})
+
+type LogQuery = Pick<
+  z.output<typeof callLogQuery>,
+  'timestamp_after' | 'timestamp_before' | 'status_code_from' | 'status_code_to'
+>
+
+const webhookLogView = z
+  .object({
+    ...deliveryView.shape,
+    timestamp: z.int().meta({ description: 'of the last attempt, or of the event while there is none' }),
+    status_code: z.int().nullable().meta({ description: 'of the last attempt; null = no answer' }),
+    request_method: z.literal('POST'),
+  })
+  .meta({ id: 'WebhookLogEntry', examples: [examples.webhookLogEntry] })
+
+const callLogView = z
+  .object({
+    id: z.string(),
+    timestamp: z.int(),
+    account_id: z.string().nullable(),
+    request_method: z.string(),
+    request_path: z.string(),
+    status_code: z.int(),
+    duration_ms: z.int(),
+  })
+  .meta({ id: 'CallLogEntry', examples: [examples.callLogEntry] })
+
+const tag = 'Application'
+
+const webhooks = defineRoute({
+  method: 'GET',
+  path: '/app/logs/webhooks',
+  auth: 'developer',
+  tag,
+  summary: 'List callbacks of every kind, newest first',
+  description:
+    'Message, status, failure and other callbacks with the `url` of each attempt. `status_code_*` looks at the last attempt. ' +
+    'With `account_id` only callbacks about its email accounts, with `label` too about that one: ' +
+    '`kind=status` lists its status callbacks.',
+  request: { query: webhookLogQuery },
+  response: z.array(webhookLogView),
+  async handler({ query }, call) {
+    const { store } = call.engine
+    const wanted: DeliveryQuery = {
+      developerId: call.developer.id,
+      ...(query.webhook_id === undefined ? {} : { webhookId: query.webhook_id }),
+      ...(query.kind === undefined ? {} : { kind: query.kind }),
+      ...(query.state === undefined ? {} : { states: [query.state] }),
+      ...renamed(query, { from: 'createdFrom', until: 'createdUntil' }),
+    }
+    const accountIds = await namedAccounts(call, query.account_id, query.label)
+    const rows =
+      accountIds === null
+        ? await store.outbox.list(wanted, query)
+        : await listOfAccounts(store, accountIds, wanted, query)
+    const hooks = await webhooksOf(store, rows)
+    return rows.map((row) => presentEntry(row, hooks.get(row.webhookId ?? '') ?? null))
+  },
+})
+
+const redeliver = defineRoute({
+  method: 'POST',
+  path: '/app/logs/webhooks/{delivery_id}/redeliver',
+  auth: 'developer',
+  tag,
+  summary: 'Send one callback of any kind again, under the same webhook-id',
+  description: 'Status and sync callbacks and failure notifications go to the URL that they went to before.',
+  request: { path: z.object({ delivery_id: z.string() }) },
+  response: redeliverAnswer,
+  errors: [409],
+  async handler({ path }, call) {
+    const row = await call.engine.store.outbox.get(path.delivery_id)
+    if (row?.developerId !== call.developer.id) throw notFound('delivery', path.delivery_id)
+    return { success: true, redelivered: await call.engine.webhooks.resend(row) }
+  },
+})
+
+/** null = no email account is named. */
+async function namedAccounts(
+  call: Call,
+  userId: string | undefined,
+  label: string | undefined,
+): Promise<string[] | null> {
+  if (userId === undefined) {
+    if (label !== undefined) throw badParameter('label', 'name its account_id as well')
+    return null
+  }
+  if (label !== undefined) return [(await findAccount(call, userId, label)).account.id]
+  return (await call.engine.store.accounts.listByUser(userId)).map(({ id }) => id)
+}
+
+/** Those of rows that do not say themselves where they go. */
+async function webhooksOf(store: Store, rows: readonly OutboxRecord[]): Promise<Map<string, WebhookRecord>> {
+  const silent = rows.filter((row) => row.url === null && row.attempts.at(-1)?.url === undefined)
+  const ids = new Set(silent.flatMap(({ webhookId }) => webhookId ?? []))
+  const found = await Promise.all([...ids].map((id) => store.webhooks.get(id)))
+  return new Map(found.flatMap((webhook) => (webhook === null ? [] : [[webhook.id, webhook]])))
+}
+
+type Named = Readonly<Record<'from' | 'until', string>>
+
+/** The bounds of both logs, under the names of the store's query. */
+function renamed(query: LogQuery, { from, until }: Named): Readonly<Record<string, number>> {
+  return {
+    ...(query.timestamp_after === undefined ? {} : { [from]: query.timestamp_after }),
+    ...(query.timestamp_before === undefined ? {} : { [until]: query.timestamp_before + 999 }),
+    ...(query.status_code_from === undefined ? {} : { statusFrom: query.status_code_from }),
+    ...(query.status_code_to === undefined ? {} : { statusTo: query.status_code_to }),
+  }
+}
+
+/** Rows lie by email account: a user's are merged from those of each of its accounts. */
+async function listOfAccounts(
+  store: Store,
+  accountIds: readonly string[],
+  query: DeliveryQuery,
+  page: Page,
+): Promise<OutboxRecord[]> {
+  const head = { limit: page.offset + page.limit, offset: 0 }
+  const lists = await Promise.all(accountIds.map((accountId) => store.outbox.list({ ...query, accountId }, head)))
+  return newestRows(lists.flat(), page)
+}
+
+function presentEntry(row: OutboxRecord, webhook: WebhookRecord | null): z.input<typeof webhookLogView> {
+  const last = row.attempts.at(-1)
+  return {
+    ...presentDelivery(row, webhook),
+    timestamp: seconds(last?.at ?? row.createdAt),
+    status_code: last?.status ?? null,
+    request_method: 'POST',
+  }
+}
+
+const calls = defineRoute({
+  method: 'GET',
+  path: '/app/logs/calls',
+  auth: 'developer',
+  tag,
+  summary: 'List calls of the API, newest first',
+  description:
+    'A call is here about a second after its answer. A regular expression over the path is tried on the newest 50,000 calls that the other ' +
+    'parameters let through; when these do not fill the page, the answer is a 400 that says so.',
+  request: { query: callLogQuery },
+  response: z.array(callLogView),
+  async handler({ query }, call) {
+    const wanted = {
+      developerId: call.developer.id,
+      ...(query.account_id === undefined ? {} : { userId: query.account_id }),
+      ...(query.request_method === undefined ? {} : { method: query.request_method.toUpperCase() }),
+      ...renamed(query, { from: 'from', until: 'until' }),
+    }
+    const rows = await callsByPath(call.engine.store.calls, wanted, query.request_path ?? null, query, call.signal)
+    return rows.map(presentCall)
+  },
+})
+
+function presentCall(call: CallLogRecord): z.input<typeof callLogView> {
+  return {
+    id: call.id,
+    timestamp: seconds(call.at),
+    account_id: call.userId,
+    request_method: call.method,
+    request_path: call.path,
+    status_code: call.status,
+    duration_ms: call.durationMs,
+  }
+}
+
+export const logRoutes: readonly Route[] = [webhooks, redeliver, calls]
+
+const path = '/app/status_callback_url'
+
+function ownUrl({ baseUrl }: Call): string {
+  return `${baseUrl}${path}`
+}
+
+const get = defineRoute({
+  method: 'GET',
+  path,
+  auth: 'developer',
+  tag,
+  summary: 'Get the application-wide status callback URL',
+  request: {},
+  response: statusCallbackView,
+  async handler(_input, call) {
+    // Not call.developer: that may be some seconds old.
+    const developer = await call.engine.store.developers.get(call.developer.id)
+    return { status_callback_url: developer?.statusCallbackUrl ?? '', resource_url: ownUrl(call) }
+  },
+})
+
+const set = defineRoute({
+  method: 'POST',
+  path,
+  auth: 'developer',
+  tag,
+  summary: 'Set the application-wide status callback URL',
+  request: { body: statusCallbackBody },
+  response: statusCallbackAnswer,
+  async handler({ body }, call) {
+    await call.engine.mailboxes.setStatusCallbackUrl(call.developer, body.status_callback_url)
+    return { success: true, resource_url: ownUrl(call) }
+  },
+})
+
+const remove = defineRoute({
+  method: 'DELETE',
+  path,
+  auth: 'developer',
+  tag,
+  summary: 'Remove the application-wide status callback URL',
+  request: {},
+  response: success,
+  async handler(_input, call) {
+    await call.engine.mailboxes.setStatusCallbackUrl(call.developer, null)
+    return { success: true }
+  },
+})
+
+export const statusCallbackRoutes: readonly Route[] = [get, set, remove]

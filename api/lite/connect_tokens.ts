@@ -1,0 +1,346 @@
+/** Connect tokens of the application, of a user and of an email account: the same routes under three paths. And /connect, where they lead. */
+import { z } from 'zod'
+import {
+  type AccountRecord,
+  checkUrl,
+  type ConnectTokenRecord,
+  newToken,
+  notFound,
+  type UserRecord,
+} from '../../engine/index.ts'
+import { html, renderSmallPage, smallPageHeaders } from '../docs/html.ts'
+import * as examples from '../examples.ts'
+import { type Call, defineRoute, type Route, StreamAnswer } from '../route.ts'
+import { email, personNames, success, url, urlOrEmpty } from '../values.ts'
+import { findAccount, findUser } from './find.ts'
+import { liteUrls, seconds } from './urls.ts'
+import { presentUser, userView } from './users.ts'
+
+const tokenView = z
+  .object({
+    token: z.string(),
+    account_lite: z.literal(true),
+    created: z.int(),
+    used: z.int().meta({ description: '0 while unused, else Unix timestamp of use' }),
+    expires: z.union([z.int(), z.literal(false)]).meta({ description: 'Unix timestamp while unused; false once used' }),
+    callback_url: z.string(),
+    email: z.string().optional(),
+    first_name: z.string(),
+    last_name: z.string(),
+    status_callback_url: z.string().optional(),
+    browser_redirect_url: z.string(),
+    serverLabel: z.string().optional().meta({ description: 'label of the email account, once there is one' }),
+    email_account_id: z.string().optional().meta({ description: 'the same, once the token is used' }),
+    user: userView.optional().meta({ description: 'once the token is used' }),
+    resource_url: z.string(),
+  })
+  .meta({ id: 'ConnectToken', examples: [examples.connectToken, examples.connectTokenUsed] })
+
+const createBody = z
+  .object({
+    callback_url: url.meta({
+      description: 'where the browser goes after the wizard, with the token in the query',
+      examples: ['https://app.example.com/connected'],
+    }),
+    email: email.optional().meta({
+      description: 'address of the mailbox: skips the first step of the wizard',
+      examples: ['anna@example.com'],
+    }),
+    ...personNames,
+    status_callback_url: urlOrEmpty.optional().meta({
+      description:
+        'takes the status callbacks of the email account that the wizard makes; the URL of the user when none is named',
+      examples: ['https://app.example.com/status'],
+    }),
+  })
+  .meta({ examples: [{ callback_url: 'https://app.example.com/connected', email: 'anna@example.com' }] })
+
+const createAnswer = z
+  .object({
+    success: z.boolean(),
+    token: z.string(),
+    resource_url: z.string(),
+    browser_redirect_url: z.string(),
+  })
+  .meta({
+    examples: [
+      {
+        success: true,
+        token: examples.connectToken.token,
+        resource_url: examples.urls.token,
+        browser_redirect_url: examples.urls.redirect,
+      },
+    ],
+  })
+
+/** `id` and `label` are absent at the level of the application, `label` at the level of a user. */
+const scopePath = z.object({ id: z.string().optional(), label: z.string().optional() })
+const tokenPath = scopePath.extend({ token: z.string() })
+
+type TokenView = z.input<typeof tokenView>
+
+/** The first page of the wizard: public, good as long as the token. */
+function redirectUrl(call: Pick<Call, 'baseUrl' | 'developer'>, token: string): string {
+  return `${call.baseUrl}/connect/${token}?developer_key=${encodeURIComponent(call.developer.apiKey)}`
+}
+
+/** Users and accounts of all tokens are read once each, however many tokens there are. */
+async function presentTokens(call: Call, tokens: readonly ConnectTokenRecord[]): Promise<TokenView[]> {
+  const { store } = call.engine
+  const ids = [...new Set(tokens.flatMap(({ userId }) => userId ?? []))]
+  const users = await Promise.all(ids.map((id) => store.users.get(call.developer.id, id)))
+  const accounts = Map.groupBy(await store.accounts.listByUsers(ids), ({ userId }) => userId)
+  const byId = new Map(users.flatMap((user) => (user === null ? [] : [[user.id, user] as const])))
+  return tokens.map((token) => {
+    const user = token.userId === null ? undefined : byId.get(token.userId)
+    return presentToken(call, token, user, user === undefined ? [] : (accounts.get(user.id) ?? []))
+  })
+}
+
+function presentToken(
+  call: Call,
+  token: ConnectTokenRecord,
+  user: UserRecord | undefined,
+  accounts: readonly AccountRecord[],
+): TokenView {
+  const urls = liteUrls(call.baseUrl)
+  const account = accounts.find(({ id }) => id === token.accountId)
+  return {
+    token: token.token,
+    account_lite: true,
+    created: seconds(token.createdAt),
+    used: token.usedAt === null ? 0 : seconds(token.usedAt),
+    expires: token.usedAt === null ? seconds(token.expiresAt) : false,
+    callback_url: token.callbackUrl,
+    ...optional('email', token.email ?? (token.usedAt === null ? null : account?.email)),
+    first_name: token.firstName ?? '',
+    last_name: token.lastName ?? '',
+    ...optional('status_callback_url', token.statusCallbackUrl),
+    browser_redirect_url: redirectUrl(call, token.token),
+    ...optional('serverLabel', account?.label),
+    ...(token.usedAt === null
+      ? {}
+      : { ...optional('email_account_id', account?.label), ...usedBy(user, accounts, urls) }),
+    resource_url: urls.token(token.token),
+  }
+}
+
+function usedBy(user: UserRecord | undefined, accounts: readonly AccountRecord[], urls: ReturnType<typeof liteUrls>) {
+  return user === undefined ? {} : { user: presentUser(user, accounts, urls) }
+}
+
+function optional<K extends string>(key: K, value: string | null | undefined): Partial<Record<K, string>> {
+  return value === null || value === undefined ? {} : ({ [key]: value } as Record<K, string>)
+}
+
+const lifeMs = 24 * 3_600_000
+
+type TokenWishes = Pick<ConnectTokenRecord, 'version' | 'callbackUrl'> &
+  Partial<
+    Pick<
+      ConnectTokenRecord,
+      'userId' | 'accountId' | 'email' | 'firstName' | 'lastName' | 'statusCallbackUrl' | 'options'
+    >
+  >
+
+/**
+ * Stored and good for 24 hours. `callbackUrl` is opened by the end user's browser, so it may be a private address;
+ * `statusCallbackUrl` is called by us and is checked.
+ */
+async function issueToken({ engine, developer }: Call, wishes: TokenWishes): Promise<ConnectTokenRecord> {
+  const { statusCallbackUrl = null } = wishes
+  if (statusCallbackUrl !== null) {
+    await checkUrl('status_callback_url', statusCallbackUrl, engine.config.MAILROOM_ALLOW_PRIVATE)
+  }
+  const now = Date.now()
+  const token: ConnectTokenRecord = {
+    userId: null,
+    accountId: null,
+    email: null,
+    firstName: null,
+    lastName: null,
+    options: null,
+    ...wishes,
+    statusCallbackUrl,
+    token: newToken(),
+    developerId: developer.id,
+    createdAt: now,
+    expiresAt: now + lifeMs,
+    usedAt: null,
+  }
+  await engine.store.tokens.create(token)
+  return token
+}
+
+const tag = 'Connect tokens'
+
+interface Level {
+  readonly base: string
+  readonly of: string
+  readonly use: string
+}
+
+const levels: readonly Level[] = [
+  { base: '/lite/connect_tokens', of: 'the application', use: 'makes a user with an email account' },
+  { base: '/lite/users/{id}/connect_tokens', of: 'a user', use: 'adds an email account to the user' },
+  {
+    base: '/lite/users/{id}/email_accounts/{label}/connect_tokens',
+    of: 'an email account',
+    use: 'gives the email account new credentials',
+  },
+]
+
+interface Scope {
+  readonly user: UserRecord | null
+  readonly account: AccountRecord | null
+}
+
+async function findScope(call: Call, path: z.output<typeof scopePath>): Promise<Scope> {
+  if (path.id === undefined) return { user: null, account: null }
+  if (path.label === undefined) return { user: await findUser(call, path.id), account: null }
+  return findAccount(call, path.id, path.label)
+}
+
+/** A token of this level: of the user or account in the path, when there is one. */
+async function findToken(call: Call, path: z.output<typeof tokenPath>): Promise<ConnectTokenRecord> {
+  const { user, account } = await findScope(call, path)
+  const token = await call.engine.store.tokens.get(call.developer.id, path.token)
+  const here =
+    token?.version === 'lite' &&
+    (user === null || token.userId === user.id) &&
+    (account === null || token.accountId === account.id)
+  if (!here) throw notFound('connect token', path.token)
+  return token
+}
+
+function list({ base, of }: Level): Route {
+  return defineRoute({
+    method: 'GET',
+    path: base,
+    auth: 'developer',
+    tag,
+    summary: `List the connect tokens of ${of}, used and unused`,
+    request: { path: scopePath },
+    response: z.array(tokenView),
+    async handler({ path }, call) {
+      const { user, account } = await findScope(call, path)
+      const owner = {
+        ...(user === null ? {} : { userId: user.id }),
+        ...(account === null ? {} : { accountId: account.id }),
+      }
+      const tokens = await call.engine.store.tokens.list(call.developer.id, { version: 'lite', ...owner })
+      return presentTokens(call, tokens)
+    },
+  })
+}
+
+function create({ base, of, use }: Level): Route {
+  return defineRoute({
+    method: 'POST',
+    path: base,
+    auth: 'developer',
+    tag,
+    summary: `Create a connect token for ${of}`,
+    description:
+      `Send the end user's browser to \`browser_redirect_url\`: the wizard there ${use}, and then the browser is sent on to ` +
+      '`callback_url`. Good for 24 hours, and once. **The wizard is not there yet**: the link leads to a page that says so (501), and ' +
+      '`X-Service-Notice` of this answer tells it too.',
+    notice: 'browser_redirect_url leads to a page that says 501: the wizard is not there yet',
+    request: { path: scopePath, body: createBody },
+    response: createAnswer,
+    async handler({ path, body }, call) {
+      const { user, account } = await findScope(call, path)
+      const { token } = await issueToken(call, {
+        version: 'lite',
+        userId: user?.id ?? null,
+        accountId: account?.id ?? null,
+        callbackUrl: body.callback_url,
+        email: body.email ?? account?.email ?? null,
+        firstName: body.first_name ?? user?.firstName ?? null,
+        lastName: body.last_name ?? user?.lastName ?? null,
+        statusCallbackUrl: (body.status_callback_url ?? (account === null ? user?.statusCallbackUrl : null)) || null,
+      })
+      const resource_url = liteUrls(call.baseUrl).token(token)
+      return { success: true, token, resource_url, browser_redirect_url: redirectUrl(call, token) }
+    },
+  })
+}
+
+function get({ base }: Level): Route {
+  return defineRoute({
+    method: 'GET',
+    path: `${base}/{token}`,
+    auth: 'developer',
+    tag,
+    summary: 'Get a connect token',
+    request: { path: tokenPath },
+    response: tokenView,
+    async handler({ path }, call) {
+      const token = await findToken(call, path)
+      const [view] = await presentTokens(call, [token])
+      if (view === undefined) throw notFound('connect token', path.token)
+      return view
+    },
+  })
+}
+
+function remove({ base }: Level): Route {
+  return defineRoute({
+    method: 'DELETE',
+    path: `${base}/{token}`,
+    auth: 'developer',
+    tag,
+    summary: 'Remove a connect token',
+    description: 'Its redirect URL is good for nothing any more. What it has made stays.',
+    request: { path: tokenPath },
+    response: success,
+    async handler({ path }, call) {
+      const { token } = await findToken(call, path)
+      await call.engine.store.tokens.remove(call.developer.id, token)
+      return { success: true }
+    },
+  })
+}
+
+export const connectTokenRoutes: readonly Route[] = levels.flatMap((level) => [
+  list(level),
+  create(level),
+  get(level),
+  remove(level),
+])
+
+const words = 'connecting a mailbox in the browser is not there yet; use POST /lite/users'
+
+const notThereYet = z.object({ type: z.literal('error'), value: z.string() }).meta({
+  examples: [{ type: 'error', value: words }],
+})
+
+const page = renderSmallPage(
+  'Not there yet',
+  html`<h1>This page is not there yet</h1>
+    <p>
+      An application has sent you here to connect your mailbox. This service cannot do that in the browser yet. Nothing
+      was changed, and nobody has got access to your mail.
+    </p>
+    <p>Please go back, and tell the people who run the application.</p>`,
+)
+
+const connect = defineRoute({
+  method: 'GET',
+  path: '/connect/{token}',
+  auth: 'public',
+  tag: 'Connect tokens',
+  summary: 'The page behind a connect token',
+  description:
+    'The wizard is not there yet: a page that says so, or the error for who asks for JSON, whatever the token is.',
+  request: { path: z.object({ token: z.string() }) },
+  response: notThereYet,
+  page: true,
+  status: 501,
+  handler: (_input, call) =>
+    Promise.resolve(
+      call.asksForJson() ? { type: 'error' as const, value: words } : new StreamAnswer(page, smallPageHeaders),
+    ),
+})
+
+export const connectRoutes: readonly Route[] = [connect]

@@ -1,0 +1,107 @@
+/** /lite/users/{id}/contacts: with whom the user exchanges mail, counted as mail arrives and by the back-fill. */
+import { z } from 'zod'
+import { contactId, type ContactRecord, notFound } from '../../engine/index.ts'
+import * as examples from '../examples.ts'
+import { type Call, defineRoute, type Route } from '../route.ts'
+import { choice, limitOf, offset, sortOrder } from '../values.ts'
+import { findUser, mustBeRead } from './find.ts'
+import { seconds } from './urls.ts'
+
+const contactView = z
+  .object({
+    email: z.string(),
+    name: z.string(),
+    total_count: z
+      .int()
+      .meta({ description: 'all messages with the contact: in From, To, Cc or Bcc, received or sent' }),
+    direct_count: z.int().meta({ description: 'messages received from the contact and replied to' }),
+    indirect_count: z.int().meta({ description: 'messages received from the contact' }),
+    last_received: z
+      .int()
+      .meta({ description: 'Unix timestamp of the newest message received from the contact; 0 = none was' }),
+    service_user_id: z.string(),
+    contact_id: z.string(),
+  })
+  .meta({ id: 'Contact', examples: [examples.contact] })
+
+const listAnswer = z.object({ contacts: z.array(contactView) }).meta({ examples: [{ contacts: [examples.contact] }] })
+
+const sortBy = choice(['total_count', 'direct_count', 'indirect_count'])
+
+const listQuery = z.object({
+  sort_by: sortBy.default('total_count').meta({
+    description:
+      'count to sort by: `total_count` of all messages with the contact, `indirect_count` of those received from the contact, ' +
+      '`direct_count` of those received and replied to',
+  }),
+  sort_order: sortOrder.default('desc').meta({ description: '`desc` = highest count first, `asc` = lowest first' }),
+  limit: limitOf(100),
+  offset,
+})
+
+const userPath = z.object({ id: z.string() })
+const contactPath = z.object({
+  id: z.string(),
+  contactid: z.string().meta({ description: 'id of the contact, or its email address' }),
+})
+
+const tag = 'Contacts'
+const base = '/lite/users/{id}/contacts'
+
+function presentContact(contact: ContactRecord): z.input<typeof contactView> {
+  return {
+    email: contact.email,
+    name: contact.name,
+    total_count: contact.totalCount,
+    direct_count: contact.directCount,
+    indirect_count: contact.indirectCount,
+    last_received: seconds(contact.lastReceivedAt),
+    service_user_id: contact.userId,
+    contact_id: contact.id,
+  }
+}
+
+const list = defineRoute({
+  method: 'GET',
+  path: base,
+  auth: 'developer',
+  tag,
+  summary: 'List the contacts of a user',
+  description:
+    '`total_count`: all messages with the contact, in From, To, Cc or Bcc; `indirect_count`: received from the contact; ' +
+    '`direct_count`: received and replied to. Drafts, junk and what lies in the trash when it is first seen count for nobody. The counts do not go down when mail is deleted; they lose the part of an email account when it is removed. They grow while the mail of an email account is read ' +
+    'for the first time; until then an empty page and an unknown contact are a 503 that says how far the reading is.',
+  request: { path: userPath, query: listQuery },
+  response: listAnswer,
+  async handler({ path, query }, call) {
+    const user = await findUser(call, path.id)
+    const contacts = await call.engine.store.contacts.list(user.id, query.sort_by, query.sort_order, query)
+    if (contacts.length === 0) await mailMustBeRead(call, user.id)
+    return { contacts: contacts.map(presentContact) }
+  },
+})
+
+const get = defineRoute({
+  method: 'GET',
+  path: `${base}/{contactid}`,
+  auth: 'developer',
+  tag,
+  summary: 'Get a contact by its id or email address',
+  request: { path: contactPath },
+  response: contactView,
+  async handler({ path }, call) {
+    const user = await findUser(call, path.id)
+    const id = path.contactid.includes('@') ? contactId(user.id, path.contactid) : path.contactid
+    const contact = await call.engine.store.contacts.get(user.id, id)
+    if (contact !== null) return presentContact(contact)
+    await mailMustBeRead(call, user.id)
+    throw notFound('contact', path.contactid)
+  },
+})
+
+/** Of all the user's email accounts. */
+async function mailMustBeRead(call: Call, userId: string): Promise<void> {
+  for (const account of await call.engine.store.accounts.listByUser(userId)) await mustBeRead(call, account.id, null)
+}
+
+export const contactRoutes: readonly Route[] = [list, get]

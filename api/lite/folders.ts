@@ -1,0 +1,173 @@
+/** /lite/users/{id}/email_accounts/{label}/folders. The list comes from the index; a new folder is made on the mail server. */
+import { z } from 'zod'
+import {
+  type AccountRecord,
+  AppError,
+  badParameter,
+  folderName,
+  type FolderRecord,
+  isAppError,
+  type SpecialUse,
+  usualDelimiter,
+} from '../../engine/index.ts'
+import * as examples from '../examples.ts'
+import { type Call, defineRoute, type Route } from '../route.ts'
+import { documented, flag, text } from '../values.ts'
+import { accountPath } from './email_accounts.ts'
+import { findAccount, findFolder, type Mailbox, newServerPath } from './find.ts'
+import { type LiteUrls, liteUrls } from './urls.ts'
+
+const folderView = z
+  .object({
+    name: z.string(),
+    nb_messages: z.int(),
+    nb_unseen_messages: z.int(),
+    delimiter: z.string(),
+    symbolic_name: z.string(),
+    xlist_name: z.string(),
+    resource_url: z.string(),
+  })
+  .meta({ id: 'Folder', examples: [examples.folder] })
+
+/** One character that stands between the levels of the name, when that is not '/'. */
+export const delimiter = documented(
+  text.refine((value) => Array.from(value).length <= 1, 'expected one character'),
+  {
+    type: 'string',
+    maxLength: 1,
+    description: "the character between the levels of the folder's name; '/' when absent",
+  },
+).optional()
+
+const listQuery = z.object({
+  include_names_only: flag.optional().meta({ description: '1 = only the names, without counts' }),
+})
+const nameOnly = z.object({ name: z.string() }).meta({ examples: [{ name: 'INBOX' }] })
+const folderQuery = z.object({ delimiter })
+const folderPath = z.object({ id: z.string(), label: z.string(), folder: z.string() })
+const createAnswer = z
+  .object({ success: z.boolean(), resource_url: z.string() })
+  .meta({ examples: [{ success: true, resource_url: examples.urls.newFolder }] })
+
+/** RFC 6154 special use → the name that XLIST had for it. */
+const xlistNames: Readonly<Record<SpecialUse, string>> = {
+  '\\Inbox': '\\Inbox',
+  '\\All': '\\AllMail',
+  '\\Archive': '\\Archive',
+  '\\Drafts': '\\Drafts',
+  '\\Flagged': '\\Starred',
+  '\\Junk': '\\Spam',
+  '\\Sent': '\\Sent',
+  '\\Trash': '\\Trash',
+  '\\Important': '\\Important',
+}
+
+function symbolicName(folder: Pick<FolderRecord, 'path' | 'specialUse'>): string {
+  return folder.specialUse ?? (folder.path === 'INBOX' ? '\\Inbox' : '')
+}
+
+function xlistName(folder: Pick<FolderRecord, 'path' | 'specialUse'>): string {
+  const use = folder.specialUse ?? (folder.path === 'INBOX' ? '\\Inbox' : null)
+  return use === null ? '' : xlistNames[use]
+}
+
+function presentFolder(folder: FolderRecord, account: AccountRecord, urls: LiteUrls): z.input<typeof folderView> {
+  return {
+    name: folderName(folder),
+    nb_messages: folder.messages,
+    nb_unseen_messages: folder.unseen,
+    delimiter: folder.delimiter,
+    symbolic_name: symbolicName(folder),
+    xlist_name: xlistName(folder),
+    resource_url: urls.folder(account, folderName(folder)),
+  }
+}
+
+const tag = 'Folders'
+const base = '/lite/users/{id}/email_accounts/{label}/folders'
+
+/** The folders as stored; an account that has not been listed yet is listed now. */
+async function foldersOf(call: Call, { user, account }: Mailbox): Promise<FolderRecord[]> {
+  const stored = await call.engine.store.folders.list(account.id)
+  if (stored.length > 0) return stored
+  call.touchesImap(user)
+  return call.engine.accounts.refreshFolders(account.id)
+}
+
+const list = defineRoute({
+  method: 'GET',
+  path: base,
+  auth: 'developer',
+  tag,
+  summary: 'List the folders of an email account',
+  request: { path: accountPath, query: listQuery },
+  response: z.array(z.union([folderView, nameOnly])),
+  errors: [503, 504],
+  async handler({ path, query }, call) {
+    const mailbox = await findAccount(call, path.id, path.label)
+    const folders = await foldersOf(call, mailbox)
+    if (query.include_names_only === true) return folders.map((folder) => ({ name: folderName(folder) }))
+    return folders.map((folder) => presentFolder(folder, mailbox.account, liteUrls(call.baseUrl)))
+  },
+})
+
+const get = defineRoute({
+  method: 'GET',
+  path: `${base}/{folder+}`,
+  auth: 'developer',
+  tag,
+  summary: 'Get a folder',
+  request: { path: folderPath, query: folderQuery },
+  response: folderView,
+  async handler({ path, query }, call) {
+    const { account } = await findAccount(call, path.id, path.label)
+    const folder = await findFolder(call, account, path.folder, query.delimiter)
+    return presentFolder(folder, account, liteUrls(call.baseUrl))
+  },
+})
+
+const create = defineRoute({
+  method: 'POST',
+  path: `${base}/{folder+}`,
+  auth: 'developer',
+  tag,
+  summary: 'Create a folder',
+  description: 'A folder that exists already is a 409, a name that the mail server does not take a 400 with its words.',
+  request: { path: folderPath, query: folderQuery },
+  response: createAnswer,
+  errors: [409, 503, 504],
+  async handler({ path, query }, call) {
+    const mailbox = await findAccount(call, path.id, path.label)
+    const { account, user } = mailbox
+    const delimiter = usualDelimiter(await foldersOf(call, mailbox))
+    const wanted = newServerPath(path.folder, delimiter, query.delimiter)
+    call.touchesImap(user)
+    // Whether there is one already the server knows: the index may not have heard of what others made or removed.
+    const making = call.engine.accounts.createFolder(account.id, wanted)
+    const folder = await making.catch((error: unknown) => nameRefused(path.folder, error))
+    return { success: true, resource_url: liteUrls(call.baseUrl).folder(account, folderName(folder)) }
+  },
+})
+
+/** RFC 5530 codes of a refusal that is not for the name: rights, room, and trouble of the server's own. */
+const otherReasons: ReadonlySet<unknown> = new Set([
+  'NOPERM',
+  'CONTACTADMIN',
+  'OVERQUOTA',
+  'LIMIT',
+  'INUSE',
+  'UNAVAILABLE',
+  'SERVERBUG',
+  'CORRUPTION',
+])
+
+/** A NO or BAD of the server to CREATE; without a code it is for the name. */
+function nameRefused(name: string, error: unknown): never {
+  if (isAppError(error, 'conflict')) throw new AppError('conflict', `folder ${name} exists already`, { cause: error })
+  if (!isAppError(error, 'server_refused') && !isAppError(error, 'not_found')) throw error
+  const { response, responseCode } = error.details
+  if (response === undefined || otherReasons.has(responseCode)) throw error
+  throw badParameter('folder', error.message)
+}
+
+export const folderRoutes: readonly Route[] = [list, get, create]

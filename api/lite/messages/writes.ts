@@ -1,0 +1,218 @@
+/** Flags of one message, and its move to another folder. What is answered is done on the mail server, and the index says it too. */
+import {
+  type AccountRecord,
+  AppError,
+  badParameter,
+  type FolderRecord,
+  isAppError,
+  notFound,
+  type Placement,
+  type UserRecord,
+} from '../../../engine/index.ts'
+import { type Call, defineRoute, type Route } from '../../route.ts'
+import { success } from '../../values.ts'
+import { findAccount, findMessage, lookUpFolder } from '../find.ts'
+import { asNamed, locate, type Located, type MessagePath, messagePaths, mustHoldMail, partUrl } from './locate.ts'
+import { presentFlags, presentWrittenFlags } from './present.ts'
+import {
+  delimiterQuery,
+  flagChange,
+  type FlagChangeParameters,
+  flagsAnswer,
+  flagsWritten,
+  messagePath,
+  moveQuery,
+} from './schema.ts'
+
+/*
+ * Flags of one message. Through a folder they are those of the message there; without one a change is made wherever the message
+ * lies, so that it reads the same from everywhere.
+ */
+
+const tag = 'Messages'
+
+const names = {
+  seen: '\\Seen',
+  answered: '\\Answered',
+  flagged: '\\Flagged',
+  deleted: '\\Deleted',
+  draft: '\\Draft',
+} as const
+
+interface Change {
+  readonly add: readonly string[]
+  readonly remove: readonly string[]
+}
+
+function changeOf(wanted: FlagChangeParameters): Change {
+  const entries = Object.entries(names) as [keyof typeof names, string][]
+  const flags = (value: boolean): string[] => entries.flatMap(([name, flag]) => (wanted[name] === value ? [flag] : []))
+  const change = { add: flags(true), remove: flags(false) }
+  if (change.add.length + change.remove.length > 0) return change
+  throw badParameter('seen', 'at least one of seen, answered, flagged, deleted and draft is required')
+}
+
+/** Gmail has one set of flags for a message under all its labels: written everywhere, so that the index says so at once. */
+async function placesOf(call: Call, { account, message, placements }: Located): Promise<readonly Placement[]> {
+  if (!message.identity.startsWith('gm:')) return placements
+  const whole = await call.engine.store.messages.get(account.id, message.id)
+  return whole?.placements ?? placements
+}
+
+/** Without a folder a message that was moved meanwhile is looked for once more. */
+async function write(
+  call: Call,
+  path: MessagePath,
+  delimiter: string | undefined,
+  change: Change,
+): Promise<readonly string[]> {
+  const find = (): Promise<Located> => locate(call, path, delimiter)
+  const located = await find()
+  try {
+    return await asNamed({ message: path.message_id }, writeAt(call, located, change))
+  } catch (error) {
+    if (located.folder !== null || !isAppError(error, 'not_found')) throw error
+    return asNamed({ message: path.message_id }, writeAt(call, await find(), change))
+  }
+}
+
+/** Answers the flags of the first place. */
+async function writeAt(call: Call, located: Located, change: Change): Promise<readonly string[]> {
+  const { account, message, user } = located
+  call.touchesImap(user)
+  let told: readonly string[] | null = null
+  for (const place of await placesOf(call, located)) {
+    const flags = await call.engine.accounts.setFlags(account.id, message, place, change)
+    told ??= flags
+  }
+  if (told === null) throw new AppError('internal', `message ${message.id} lies nowhere`)
+  return told
+}
+
+function getRoute(path: string): Route {
+  return defineRoute({
+    method: 'GET',
+    path: `${path}/flags`,
+    auth: 'developer',
+    tag,
+    summary: 'Get the flags of a message',
+    request: { path: messagePath, query: delimiterQuery },
+    response: flagsAnswer,
+    async handler({ path, query }, call) {
+      const located = await locate(call, path, query.delimiter)
+      return { resource_url: partUrl(call, located, path, 'flags'), flags: presentFlags(located.placements[0].flags) }
+    },
+  })
+}
+
+function setRoute(path: string): Route {
+  return defineRoute({
+    method: 'POST',
+    path: `${path}/flags`,
+    auth: 'developer',
+    tag,
+    summary: 'Set or unset flags of a message',
+    request: { path: messagePath, query: delimiterQuery, body: flagChange },
+    response: flagsWritten,
+    errors: [503, 504],
+    async handler({ path, query, body }, call) {
+      const change = changeOf(body)
+      return { success: true, flags: presentWrittenFlags(await write(call, path, query.delimiter, change)) }
+    },
+  })
+}
+
+function readRoute(method: 'POST' | 'DELETE', path: string): Route {
+  const change = method === 'POST' ? { add: ['\\Seen'], remove: [] } : { add: [], remove: ['\\Seen'] }
+  return defineRoute({
+    method,
+    path: `${path}/read`,
+    auth: 'developer',
+    tag,
+    summary: method === 'POST' ? 'Mark a message as read' : 'Mark a message as unread',
+    request: { path: messagePath, query: delimiterQuery },
+    response: success,
+    errors: [503, 504],
+    async handler({ path, query }, call) {
+      await write(call, path, query.delimiter, change)
+      return { success: true }
+    },
+  })
+}
+
+export const messageFlagRoutes: readonly Route[] = messagePaths.flatMap((path) => [
+  getRoute(path),
+  setRoute(path),
+  readRoute('POST', path),
+  readRoute('DELETE', path),
+])
+
+/** A folder that the index does not know may have been made a moment ago: the server is asked before the answer is 404. */
+async function destination(
+  call: Call,
+  user: UserRecord,
+  account: AccountRecord,
+  name: string,
+  delimiter: string | undefined,
+): Promise<FolderRecord> {
+  const known = await lookUpFolder(call, account, name, delimiter)
+  if (known !== null) return known
+  call.touchesImap(user)
+  await call.engine.accounts.refreshFolders(account.id)
+  const found = await lookUpFolder(call, account, name, delimiter)
+  if (found === null) throw notFound('folder', name)
+  return found
+}
+
+/** null when the message has left the folder of the path for the new one: the same move, asked for twice. Else throws `error`. */
+async function movedAlready(
+  call: Call,
+  path: MessagePath,
+  name: string,
+  delimiter: string | undefined,
+  error: unknown,
+): Promise<null> {
+  if (!isAppError(error, 'not_found') || error.details['kind'] !== 'message') throw error
+  const { account } = await findAccount(call, path.id, path.label)
+  const message = await findMessage(call, account, path.message_id)
+  const to = await lookUpFolder(call, account, name, delimiter)
+  if (to === null || !message.placements.some((place) => place.folderId === to.id)) throw error
+  return null
+}
+
+function moveRoute(path: string): Route {
+  return defineRoute({
+    method: 'PUT',
+    path,
+    auth: 'developer',
+    tag: 'Messages',
+    summary: 'Move a message to another folder',
+    description:
+      'Through a folder it leaves that one, also where the same mail lies in it twice. Without a folder in the path it leaves the first of ' +
+      'its folders (INBOX, if it lies there) and stays in the others; one that lies in the new folder already stays as it is. To move it ' +
+      'again to where it is changes nothing.',
+    request: { path: messagePath, query: moveQuery },
+    response: success,
+    errors: [503, 504],
+    async handler({ path, query }, call) {
+      const { message_id: id } = path
+      const { new_folder_id: name, delimiter } = query
+      const located = await locate(call, path, delimiter).catch((error: unknown) =>
+        movedAlready(call, path, name, delimiter, error),
+      )
+      if (located === null) return { success: true }
+      const { user, account, message, folder, placements } = located
+      const to = await destination(call, user, account, name, delimiter)
+      mustHoldMail(to, 'new_folder_id')
+      const stays = folder === null ? placements.some((place) => place.folderId === to.id) : folder.id === to.id
+      if (stays) return { success: true }
+      call.touchesImap(user)
+      const from = folder === null ? null : placements[0]
+      const names = { message: id, folder: { name, path: to.path } }
+      await asNamed(names, call.engine.accounts.move(account.id, message, from, to))
+      return { success: true }
+    },
+  })
+}
+
+export const messageMoveRoutes: readonly Route[] = messagePaths.map(moveRoute)

@@ -1,0 +1,137 @@
+/** /lite/oauth_providers: consumer keys of the developer's own OAuth applications. */
+import { z } from 'zod'
+import { abbreviated, notFound, type OAuthProviderRecord, providerTypes } from '../../engine/index.ts'
+import * as examples from '../examples.ts'
+import { defineRoute, type Route } from '../route.ts'
+import { choice, lineText, success } from '../values.ts'
+import { liteUrls } from './urls.ts'
+
+const providerView = z
+  .object({
+    type: z.enum(providerTypes),
+    provider_consumer_key: z.string(),
+    /** First three characters, `[...]`, last three. */
+    provider_consumer_secret: z.string(),
+    resource_url: z.string(),
+  })
+  .meta({ id: 'OAuthProvider', examples: [examples.provider] })
+
+const createBody = z.object({
+  type: choice(providerTypes).meta({
+    description:
+      '`GMAIL_OAUTH2`, `GMAIL` and `PROVIDER_A_OAUTH2` are the same provider, `MSLIVECONNECT` and `PROVIDER_B_CONNECT` too. ' +
+      'The provider is answered under the name that was registered, in capitals',
+    examples: ['GMAIL_OAUTH2'],
+  }),
+  provider_consumer_key: lineText.meta({
+    description: 'client id of your application at the provider; email accounts name it by this key',
+    examples: ['my-consumer-key'],
+  }),
+  provider_consumer_secret: lineText.meta({
+    description: 'client secret of your application at the provider',
+    examples: ['my-consumer-secret'],
+  }),
+})
+
+const createAnswer = z
+  .object({
+    success: z.boolean(),
+    provider_consumer_key: z.string(),
+    resource_url: z.string(),
+  })
+  .meta({
+    examples: [
+      {
+        success: true,
+        provider_consumer_key: examples.provider.provider_consumer_key,
+        resource_url: examples.urls.provider,
+      },
+    ],
+  })
+
+const providerPath = z.object({ key: z.string() })
+
+const tag = 'OAuth providers'
+const base = '/lite/oauth_providers'
+
+function present(provider: OAuthProviderRecord, baseUrl: string): z.input<typeof providerView> {
+  return {
+    type: provider.type as z.input<typeof providerView>['type'],
+    provider_consumer_key: provider.consumerKey,
+    provider_consumer_secret: provider.shownSecret,
+    resource_url: liteUrls(baseUrl).provider(provider.consumerKey),
+  }
+}
+
+const list = defineRoute({
+  method: 'GET',
+  path: base,
+  auth: 'developer',
+  tag,
+  summary: 'List the OAuth providers of the API key',
+  request: {},
+  response: z.array(providerView),
+  async handler(_input, call) {
+    const providers = await call.engine.store.providers.list(call.developer.id)
+    return providers.map((provider) => present(provider, call.baseUrl))
+  },
+})
+
+const create = defineRoute({
+  method: 'POST',
+  path: base,
+  auth: 'developer',
+  tag,
+  summary: 'Register an OAuth provider, or replace its secret',
+  description: 'The secret is kept sealed and shown abbreviated. The same consumer key again replaces type and secret.',
+  request: { body: createBody },
+  response: createAnswer,
+  async handler({ body }, { engine, developer, baseUrl }) {
+    const { provider_consumer_key: consumerKey, provider_consumer_secret: secret } = body
+    await engine.store.providers.put({
+      developerId: developer.id,
+      consumerKey,
+      sealedSecret: engine.sealer.seal(secret, `${developer.id}:${consumerKey}`),
+      shownSecret: abbreviated(secret),
+      type: body.type,
+      createdAt: Date.now(),
+    })
+    return {
+      success: true,
+      provider_consumer_key: consumerKey,
+      resource_url: liteUrls(baseUrl).provider(consumerKey),
+    }
+  },
+})
+
+const get = defineRoute({
+  method: 'GET',
+  path: `${base}/{key}`,
+  auth: 'developer',
+  tag,
+  summary: 'Get an OAuth provider by its consumer key',
+  request: { path: providerPath },
+  response: providerView,
+  async handler({ path }, call) {
+    const provider = await call.engine.store.providers.get(call.developer.id, path.key)
+    if (provider === null) throw notFound('provider', path.key)
+    return present(provider, call.baseUrl)
+  },
+})
+
+const remove = defineRoute({
+  method: 'DELETE',
+  path: `${base}/{key}`,
+  auth: 'developer',
+  tag,
+  summary: 'Remove an OAuth provider',
+  description: 'Email accounts that use it cannot get access tokens any more and become DISABLED.',
+  request: { path: providerPath },
+  response: success,
+  async handler({ path }, call) {
+    if (!(await call.engine.store.providers.remove(call.developer.id, path.key))) throw notFound('provider', path.key)
+    return { success: true }
+  },
+})
+
+export const oauthProviderRoutes: readonly Route[] = [list, create, get, remove]

@@ -1,0 +1,174 @@
+/** /, /healthz, /readyz, /metrics, /openapi.json and /docs: for machines and people who look after the service. */
+import { z } from 'zod'
+import { AppError } from '../engine/index.ts'
+import { html, renderSmallPage, smallPageHeaders } from './docs/html.ts'
+import { docsHeaders, renderDocs } from './docs/page.ts'
+import { sameText } from './oauth1.ts'
+import { buildOpenApi, type OpenApi, serviceName, serviceVersion, withServer } from './openapi.ts'
+import { type Call, defineRoute, JsonText, type Route, StreamAnswer } from './route.ts'
+
+const health = z.object({ status: z.literal('ok') }).meta({ id: 'Health', examples: [{ status: 'ok' }] })
+
+const site = 'https://mail.example.com'
+
+const rootView = z
+  .object({ name: z.string(), version: z.string(), docs: z.string(), openapi: z.string(), health: z.string() })
+  .meta({
+    examples: [
+      {
+        name: 'Mailroom',
+        version: '0.1.0',
+        docs: `${site}/docs`,
+        openapi: `${site}/openapi.json`,
+        health: `${site}/healthz`,
+      },
+    ],
+  })
+
+/** An OpenAPI document is a schema of its own; only its outline is promised here. */
+const openApiOutline = z
+  .object({ openapi: z.string(), paths: z.record(z.string(), z.unknown()) })
+  .meta({ examples: [{ openapi: '3.1.0', paths: {} }] })
+
+/** The documents describe `resources` and these routes themselves. */
+export function systemRoutes(resources: readonly Route[]): readonly Route[] {
+  let built: OpenApi | null = null
+  const describe = ({ engine }: Call): OpenApi => {
+    const settings = { statusHeader: engine.config.MAILROOM_STATUS_HEADER }
+    return withServer((built ??= buildOpenApi([...resources, ...own], settings)), engine.baseUrl())
+  }
+  const own: readonly Route[] = [
+    rootRoute,
+    healthRoute,
+    readyRoute,
+    metricsRoute,
+    openApiRoute(keptText((call) => JSON.stringify(describe(call)))),
+    docsRoute(keptText((call) => renderDocs(describe(call)))),
+  ]
+  return own
+}
+
+/** Made once for the base URL that is configured: anybody may ask, and name any Host. */
+function keptText(make: (call: Call) => string): (call: Call) => string {
+  let kept: { readonly baseUrl: string; readonly text: string } | null = null
+  return (call) => {
+    const baseUrl = call.engine.baseUrl()
+    if (kept?.baseUrl !== baseUrl) kept = { baseUrl, text: make(call) }
+    return kept.text
+  }
+}
+
+const rootRoute = defineRoute({
+  method: 'GET',
+  path: '/',
+  auth: 'public',
+  summary: 'What this is, and where the rest is',
+  tag: 'system',
+  description: 'A small page; JSON for who asks for JSON (`Accept: application/json`).',
+  request: {},
+  response: rootView,
+  page: true,
+  handler(_input, call) {
+    const at = (path: string): string => `${call.baseUrl}${path}`
+    const view = { docs: at('/docs'), openapi: at('/openapi.json'), health: at('/healthz') }
+    return Promise.resolve(
+      call.asksForJson()
+        ? { name: serviceName, version: serviceVersion, ...view }
+        : new StreamAnswer(renderRoot(view), smallPageHeaders),
+    )
+  },
+})
+
+function renderRoot({ docs, openapi, health: alive }: Readonly<Record<'docs' | 'openapi' | 'health', string>>): string {
+  const link = (url: string, name: string, words: string) =>
+    html`<li>
+      <a href="${url}">${name} <span>${words}</span></a>
+    </li>`
+  return renderSmallPage(
+    serviceName,
+    html`<h1>${serviceName}</h1>
+      <p>REST access to IMAP mailboxes, with signed webhooks.<br />Version ${serviceVersion}</p>
+      <ul>
+        ${link(docs, 'API reference', '/docs')} ${link(openapi, 'OpenAPI document', '/openapi.json')}
+        ${link(alive, 'Health', '/healthz')}
+      </ul>`,
+  )
+}
+
+const healthRoute = defineRoute({
+  method: 'GET',
+  path: '/healthz',
+  auth: 'public',
+  summary: 'The process is alive',
+  tag: 'system',
+  request: {},
+  response: health,
+  handler: () => Promise.resolve({ status: 'ok' as const }),
+})
+
+const readyRoute = defineRoute({
+  method: 'GET',
+  path: '/readyz',
+  auth: 'public',
+  summary: 'The store takes writes and the actors are started',
+  tag: 'system',
+  request: {},
+  response: health,
+  errors: [503],
+  async handler(_input, { engine }) {
+    if (await engine.ready()) return { status: 'ok' as const }
+    throw new AppError('store_unavailable', 'not ready', { details: { quiet: true } })
+  },
+})
+
+const metricsRoute = defineRoute({
+  method: 'GET',
+  path: '/metrics',
+  auth: 'public',
+  summary: 'Metrics in Prometheus’ text format',
+  tag: 'system',
+  description: 'Asks for `Authorization: Bearer <MAILROOM_METRICS_TOKEN>` when that is set.',
+  request: {},
+  response: 'text',
+  errors: [401],
+  async handler(_input, call) {
+    checkMetricsToken(call)
+    const { registry } = call.engine.metrics
+    return new StreamAnswer(await registry.metrics(), { 'Content-Type': registry.contentType })
+  },
+})
+
+function checkMetricsToken(call: Call): void {
+  const token = call.engine.config.MAILROOM_METRICS_TOKEN
+  const given = /^Bearer\s(.*)$/i.exec(call.header('authorization') ?? '')?.[1] ?? ''
+  if (token === null || sameText(token, given.trim())) return
+  throw new AppError('unauthorized', 'Authorization: expected Bearer and the metrics token', {
+    details: { parameter: 'Authorization' },
+  })
+}
+
+function openApiRoute(text: (call: Call) => string): Route {
+  return defineRoute({
+    method: 'GET',
+    path: '/openapi.json',
+    auth: 'public',
+    summary: 'This document',
+    tag: 'system',
+    request: {},
+    response: openApiOutline,
+    handler: (_input, call) => Promise.resolve(new JsonText(text(call))),
+  })
+}
+
+function docsRoute(text: (call: Call) => string): Route {
+  return defineRoute({
+    method: 'GET',
+    path: '/docs',
+    auth: 'public',
+    summary: 'The reference, as a page',
+    tag: 'system',
+    request: {},
+    response: 'html',
+    handler: (_input, call) => Promise.resolve(new StreamAnswer(text(call), docsHeaders)),
+  })
+}
