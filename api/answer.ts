@@ -20,31 +20,37 @@ const pieceBytes = 65_536
 export async function sendAnswer(ctx: FrameContext, route: Route, answer: unknown, options: Options): Promise<void> {
   ctx.status = route.status ?? 200
   if (route.notice !== undefined) ctx.set('X-Service-Notice', route.notice)
-  if (answer instanceof StreamAnswer) return sendBytes(ctx, answer, options)
+  if (answer instanceof StreamAnswer) {
+    await send(ctx, answer.body, { 'Content-Type': 'application/octet-stream', ...answer.headers }, options)
+    return
+  }
   const text = answer instanceof JsonText ? answer.text : (JSON.stringify(answer) as string | undefined)
   if (text === undefined) throw new AppError('internal', `${route.method} ${route.path} answered nothing`)
   if (options.check) checkAnswer(route, text)
-  await sendText(ctx, text, { 'Content-Type': 'application/json' }, options)
+  await send(ctx, text, { 'Content-Type': 'application/json' }, options)
 }
 
-async function sendText(
-  ctx: FrameContext,
-  text: string,
-  headers: Readonly<Record<string, string>>,
-  options: Options,
-): Promise<void> {
-  ctx.set(headers)
-  // What is not taken holds no connection for ever.
-  ctx.res.setTimeout(options.stallMs, () => ctx.res.destroy())
-  if (text.length <= pieceBytes || ctx.method === 'HEAD') {
-    ctx.body = text
+type Headers = Readonly<Record<string, string>>
+
+async function send(ctx: FrameContext, body: StreamAnswer['body'], headers: Headers, options: Options): Promise<void> {
+  if (body instanceof Readable) {
+    if (ctx.method !== 'HEAD') return sendStream(ctx, body, headers, options)
+    body.destroy()
+    ctx.set(headers)
     return
   }
-  const bytes = Buffer.byteLength(text)
+  if (Buffer.isBuffer(body) || body.length <= pieceBytes || ctx.method === 'HEAD') {
+    ctx.set(headers)
+    // What is not taken holds no connection for ever.
+    ctx.res.setTimeout(options.stallMs, () => ctx.res.destroy())
+    ctx.body = body
+    return
+  }
+  const bytes = Buffer.byteLength(body)
   const { exchange } = ctx.state
   if (exchange.shares.length === 0) await holdContents(ctx, options.budget, bytes)
   else keepOnly(exchange, bytes)
-  await sendStream(ctx, Readable.from(textPieces(text)), { ...headers, 'Content-Length': String(bytes) }, options)
+  await sendStream(ctx, Readable.from(textPieces(body)), { ...headers, 'Content-Length': String(bytes) }, options)
 }
 
 /** Encoded one by one: no more than one lies in memory besides the text. */
@@ -69,50 +75,29 @@ function mismatch(words: string): AppError {
   return new AppError('internal', words, { cause: new Error(words) })
 }
 
-async function sendBytes(ctx: FrameContext, answer: StreamAnswer, options: Options): Promise<void> {
-  const { body } = answer
-  const headers = { 'Content-Type': 'application/octet-stream', ...answer.headers }
-  if (typeof body === 'string') return sendText(ctx, body, headers, options)
-  if (Buffer.isBuffer(body)) {
-    ctx.set(headers)
-    ctx.body = body
-    return
-  }
-  if (ctx.method === 'HEAD') {
-    body.destroy()
-    ctx.set(headers)
-    return
-  }
-  await sendStream(ctx, body, headers, options)
-}
-
 /** An error before the first byte is still an error answer; one after it destroys the socket, so that nobody takes a part for the whole. */
-async function sendStream(
-  ctx: FrameContext,
-  body: Readable,
-  headers: Readonly<Record<string, string>>,
-  { stallMs }: Options,
-): Promise<void> {
+async function sendStream(ctx: FrameContext, body: Readable, headers: Headers, { stallMs }: Options): Promise<void> {
   const { res } = ctx
-  const events = Object.entries(headers).some(
-    ([name, value]) => /^content-type$/i.test(name) && value.startsWith('text/event-stream'),
-  )
-  // Events come when they come: their client gets the headers at once, and is not hurried.
-  if (!events) await firstByte(body, ctx, stallMs)
+  const isEvents = headers['Content-Type']?.startsWith('text/event-stream') === true
+  // Events come when they come: their client gets the headers at once, and may take its time.
+  if (!isEvents) await firstByte(body, ctx, stallMs)
   if (res.destroyed) return void body.destroy()
   ctx.set(headers)
   ctx.respond = false
-  if (events) res.flushHeaders()
-  else res.setTimeout(stallMs, () => res.destroy())
   try {
-    if (events) await pipeline(body, res)
-    else await sendCounted(ctx, body)
+    if (isEvents) {
+      res.flushHeaders()
+      await pipeline(body, res)
+    } else {
+      res.setTimeout(stallMs, () => res.destroy())
+      await sendCounted(ctx, body)
+    }
   } catch (error) {
     res.destroy()
-    // The client went away: nobody to tell, nothing wrong.
-    if (!isPrematureClose(error)) throw error
+    // The client went away: nobody to answer, nothing wrong.
+    if ((error as NodeJS.ErrnoException).code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error
   } finally {
-    if (!events) res.setTimeout(0)
+    if (!isEvents) res.setTimeout(0)
   }
 }
 
@@ -157,8 +142,4 @@ async function firstByte(body: Readable, ctx: FrameContext, stallMs: number): Pr
     ctx.res.off('close', gone)
     aborter.abort()
   }
-}
-
-function isPrematureClose(error: unknown): boolean {
-  return (error as NodeJS.ErrnoException).code === 'ERR_STREAM_PREMATURE_CLOSE'
 }

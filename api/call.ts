@@ -1,8 +1,8 @@
 /** One API call on its way through the middlewares, and the Call that its handler gets. */
 import type Koa from 'koa'
 import {
-  type AccountRecord,
   AppError,
+  type AccountRecord,
   type Budget,
   type DeveloperRecord,
   type Engine,
@@ -15,39 +15,50 @@ import type { Body } from './middleware/body.ts'
 import type { Limits } from './middleware/limits.ts'
 import type { Auth, Call } from './route.ts'
 import type { Match } from './router.ts'
-import type { Pair, Target } from './wire.ts'
+import { parseTarget, type Pair, type Target } from './wire.ts'
 
-export interface Exchange {
+export class Exchange {
   readonly requestId: string
-  /** Milliseconds of a monotonic clock. */
-  readonly startedAt: number
-  readonly target: Target
-  /** The route's path, or a placeholder: the label of metrics, of which there must be few. */
-  routePath: string
-  /** Set by the route middleware, with all below. */
-  auth: Auth
-  match: Match | null
-  /** What is wrong already. Thrown once it is known who calls, so that the answer can say whom it concerns. */
-  refusal: AppError | null
-  baseUrl: string
-  query: readonly Pair[]
-  /** Where the call comes from; see client-address.ts. */
+  /** Where the call comes from; see addresses.ts. */
   readonly address: string
+  readonly target: Target
+  /** Milliseconds of a monotonic clock. */
+  readonly startedAt = performance.now()
+  /** Set by the router, with the four below. */
+  baseUrl = ''
+  auth: Auth = 'public'
+  /** Path parameters as they are on the wire. */
+  captured: Readonly<Record<string, string>> = {}
+  match: Match | null = null
+  /** What is wrong already. Thrown once it is known who calls, so that the answer can say whom it concerns. */
+  refusal: AppError | null = null
+  query: readonly Pair[] = []
   /** What has come of the body; dropped when it is parsed and known who calls. */
-  body: Body | null
+  body: Body | null = null
   /** Pairs of a form-urlencoded body, for signatures. */
-  form: readonly Pair[]
+  form: readonly Pair[] = []
   /** Query and body, the body's values over the query's, the last value of a name over earlier ones. */
-  values: Readonly<Record<string, unknown>>
+  values: Readonly<Record<string, unknown>> = {}
   /** Set by the auth middleware. */
-  developer: DeveloperRecord | null
+  developer: DeveloperRecord | null = null
   /** What the answer holds of the budget. */
-  readonly shares: { readonly bytes: number; readonly release: Release }[]
+  readonly shares: { readonly bytes: number; readonly release: Release }[] = []
   /** Bytes of the answer that the client has taken; null = it is not the client that is waited for. */
-  taken: number | null
+  taken: number | null = null
   /** Set by Call.concerns. */
-  user: UserRecord | null
-  account: AccountRecord | null
+  user: UserRecord | null = null
+  account: AccountRecord | null = null
+
+  constructor(requestId: string, address: string, url: string) {
+    this.requestId = requestId
+    this.address = address
+    this.target = parseTarget(url)
+  }
+
+  /** The path of the route, or a placeholder: the label of metrics, of which there must be few. */
+  get routePath(): string {
+    return this.match?.route.path ?? '(none)'
+  }
 }
 
 export interface FrameState {
@@ -57,17 +68,12 @@ export interface FrameState {
 export type FrameContext = Koa.ParameterizedContext<FrameState>
 export type Middleware = Koa.Middleware<FrameState>
 
-interface Deps {
-  readonly engine: Engine
-  readonly limits: Pick<Limits, 'touchesImap' | 'concerns'>
-}
-
 export interface FrameCall extends Call {
   /** Aborts the handler's signal. */
   abort(reason: unknown): void
 }
 
-export function createCall({ engine, limits }: Deps, ctx: FrameContext): FrameCall {
+export function createCall(ctx: FrameContext, engine: Engine, limits: Limits): FrameCall {
   const { exchange } = ctx.state
   // Most handlers never look at the signal: it is made when asked for.
   let aborter: AbortController | null = null
@@ -75,7 +81,8 @@ export function createCall({ engine, limits }: Deps, ctx: FrameContext): FrameCa
   return {
     engine,
     get developer() {
-      return developerOf(exchange)
+      if (exchange.developer === null) throw new Error(`${exchange.routePath} is not for developers but asks for one`)
+      return exchange.developer
     },
     baseUrl: exchange.baseUrl,
     requestId: exchange.requestId,
@@ -90,23 +97,6 @@ export function createCall({ engine, limits }: Deps, ctx: FrameContext): FrameCa
       reason ??= why
       aborter?.abort(why)
     },
-    ...requestHeaders(ctx),
-    concerns(user, account) {
-      exchange.user = user
-      exchange.account = account ?? null
-      limits.concerns(ctx, user)
-      if (account !== undefined)
-        ctx.set(engine.config.MAILROOM_STATUS_HEADER, accountStatusHeader(exchange, user, account))
-    },
-    touchesImap: (user) => limits.touchesImap(ctx, user),
-    async reserve(bytes) {
-      await holdContents(ctx, engine.budget, bytes, this.signal)
-    },
-  }
-}
-
-function requestHeaders(ctx: FrameContext): Pick<Call, 'header' | 'asksForJson'> {
-  return {
     header(name) {
       const value = ctx.req.headers[name]
       return Array.isArray(value) ? value.join(', ') : value
@@ -115,22 +105,26 @@ function requestHeaders(ctx: FrameContext): Pick<Call, 'header' | 'asksForJson'>
       ctx.vary('Accept')
       return ctx.accepts('html', 'json') === 'json'
     },
+    concerns(user, account) {
+      exchange.user = user
+      exchange.account = account ?? null
+      limits.imap.show(user.id, ctx)
+      if (account !== undefined) ctx.set(engine.config.MAILROOM_STATUS_HEADER, accountStatus(exchange, user, account))
+    },
+    touchesImap: ({ id }) => limits.imap.count(id, ctx),
+    async reserve(bytes) {
+      await holdContents(ctx, engine.budget, bytes, this.signal)
+    },
   }
 }
 
 /** `<resource_url> <OK|DISABLED>`, in the words of the API version that was called. */
-function accountStatusHeader(exchange: Exchange, user: UserRecord, account: AccountRecord): string {
-  const { baseUrl, target } = exchange
+function accountStatus({ baseUrl, target }: Exchange, user: UserRecord, account: AccountRecord): string {
   const label = encodeURIComponent(account.label)
   const path = target.path.startsWith('/2.0/')
     ? `/2.0/accounts/${user.id}/sources/${label}`
     : `/lite/users/${user.id}/email_accounts/${label}`
   return `${baseUrl}${path} ${account.status}`
-}
-
-function developerOf(exchange: Exchange): DeveloperRecord {
-  if (exchange.developer === null) throw new Error(`${exchange.routePath} is not for developers but asks for one`)
-  return exchange.developer
 }
 
 /**

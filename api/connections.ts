@@ -2,7 +2,7 @@
  * How many connections there are at once, in all and from one address (MAILROOM_CONNECTIONS_MAX, MAILROOM_CONNECTIONS_PER_ADDRESS).
  * Where there are too many, those that ask nothing at the moment are closed first, the oldest of them; then, for the limit in all,
  * those whose caller is not known yet. When none is left to close, the new one gets one of a few spare places, whose oldest is closed
- * in turn: there health is told, and everything else refused. For the limit in all it is asked first who calls: the place of a
+ * in turn: there health is answered, and everything else refused. For the limit in all it is asked first who calls: the place of a
  * developer who has more connections in use than the caller is given to the caller.
  *
  * A connection has one call under way. Of those that a client sends before it has the answer (pipelining) a few wait, in order.
@@ -29,7 +29,7 @@ export interface Connections {
 }
 
 interface Entry {
-  readonly hall: Hall
+  readonly pool: Pool
   readonly socket: Socket
   readonly address: string
   /** Why it has one of the spare places; null = it has an ordinary one. */
@@ -42,11 +42,14 @@ interface Entry {
   readonly line: Arrival[]
   /** Of the calls after these none is answered: the connection ends first. */
   isEnding: boolean
+  /** Where the call under way comes from. */
+  caller: string
 }
 
 interface Arrival {
   readonly request: IncomingMessage
   readonly response: ServerResponse
+  readonly address: string
   readonly begin: () => void
 }
 
@@ -54,7 +57,7 @@ const sparePlaces = 16
 const mostWaiting = 16
 /** Of a refusal. */
 const retryMs = 5000
-const alwaysTold = new Set(['/healthz', '/readyz', '/metrics'])
+const alwaysAnswered = new Set(['/healthz', '/readyz', '/metrics'])
 
 const entries = new WeakMap<Socket, Entry>()
 
@@ -62,8 +65,8 @@ const entries = new WeakMap<Socket, Entry>()
 export function knowCaller({ socket }: IncomingMessage, developerId: string): void {
   const entry = entries.get(socket)
   if (entry?.state !== 'asking') return
-  if (entry.spare === 'all' && !makeRoom(entry.hall, developerId)) {
-    entry.hall.refused.all += 1
+  if (entry.spare === 'all' && !makeRoom(entry.pool, developerId)) {
+    entry.pool.refused.all += 1
     throw new AppError('busy', words.all, { retryAfterMs: retryMs })
   }
   entry.spare = null
@@ -71,18 +74,22 @@ export function knowCaller({ socket }: IncomingMessage, developerId: string): vo
   entry.developerId = developerId
 }
 
-/** Before work on a call that takes long for its size, and of which many may come at the same moment. */
-export async function takeTurn(request: IncomingMessage): Promise<void> {
-  const hall = entries.get(request.socket)?.hall
-  if (hall !== undefined) {
-    await new Promise<void>((resolve) => hall.turns.enter(hall.addressOf(request), false, resolve))
-  }
+/** Where a call comes from, for what is counted by address; see clientAddressReader. */
+export function callerAddress({ socket }: IncomingMessage): string {
+  return entries.get(socket)?.caller ?? ''
 }
 
-interface Hall {
+/** Before work on a call that takes long for its size, and of which many may come at the same moment. */
+export async function takeTurn({ socket }: IncomingMessage): Promise<void> {
+  const entry = entries.get(socket)
+  if (entry !== undefined) await new Promise<void>((resolve) => entry.pool.turns.enter(entry.caller, false, resolve))
+}
+
+interface Pool {
   readonly settings: Settings
   readonly turns: CallTurns
-  readonly addressOf: (request: IncomingMessage) => string
+  /** Calls under way, by address: counted behind a trusted proxy alone. */
+  readonly underWay: Map<string, number>
   /** Those that have been as they are for the longest time come first. */
   readonly open: Set<Entry>
   readonly refused: Record<Limit, number>
@@ -90,63 +97,65 @@ interface Hall {
 }
 
 export function createConnections(settings: Settings): Connections {
-  const hall: Hall = {
+  const pool: Pool = {
     settings,
     turns: createCallTurns(),
-    addressOf: clientAddressReader(settings),
+    underWay: new Map(),
     open: new Set(),
     refused: { all: 0, address: 0 },
     closed: { all: 0, address: 0 },
   }
-  const clients = createClients(hall)
+  const addressOf = clientAddressReader(settings)
   return {
-    admit: (socket) => admit(hall, socket),
+    admit: (socket) => void admit(pool, socket),
     guard: (app) => (request, response) => {
+      const entry = entries.get(request.socket) ?? admit(pool, request.socket)
+      const address = addressOf(request)
       const begin = (): void => {
-        const refusal = clients.enter(request, response) ?? entries.get(request.socket)?.spare ?? null
-        if (refusal === null || refusal === 'all' || isAlwaysTold(request)) app(request, response)
+        const refusal = enterClient(pool, address, response) ?? entry.spare
+        if (refusal === null || refusal === 'all' || isAlwaysAnswered(request)) app(request, response)
         else {
-          hall.refused[refusal] += 1
+          pool.refused[refusal] += 1
           refuse(response, refusal)
         }
       }
-      const entry = entries.get(request.socket)
-      if (entry === undefined) begin()
-      else arrive(entry, { request, response, begin })
+      arrive(entry, { request, response, address, begin })
     },
     get open() {
-      return hall.open.size
+      return pool.open.size
     },
-    refused: hall.refused,
-    closed: hall.closed,
+    refused: pool.refused,
+    closed: pool.closed,
   }
 }
 
-function admit(hall: Hall, socket: Socket): void {
+function admit(pool: Pool, socket: Socket): Entry {
   const address = networkOf(socket.remoteAddress ?? '')
   const entry: Entry = {
-    hall,
+    pool,
     socket,
     address,
-    spare: placeFor(hall, address),
+    spare: placeFor(pool, address),
     state: 'idle',
     developerId: null,
     line: [],
     isEnding: false,
+    caller: address,
   }
   entries.set(socket, entry)
-  hall.open.add(entry)
-  socket.once('close', () => hall.open.delete(entry))
+  pool.open.add(entry)
+  socket.once('close', () => pool.open.delete(entry))
+  return entry
 }
 
 /** Makes room; null = there is an ordinary place. */
-function placeFor(hall: Hall, address: string): Limit | null {
+function placeFor(pool: Pool, address: string): Limit | null {
   const {
     MAILROOM_CONNECTIONS_MAX: most,
     MAILROOM_CONNECTIONS_PER_ADDRESS: mostOfOne,
     MAILROOM_TRUST_PROXY,
-  } = hall.settings
-  const ordinary = ordinaryOf(hall)
+  } = pool.settings
+  const ordinary = ordinaryOf(pool)
   const own = ordinary.filter((one) => one.address === address)
   // The address of a trusted proxy is everybody's.
   const limit = !MAILROOM_TRUST_PROXY && own.length >= mostOfOne ? 'address' : ordinary.length >= most ? 'all' : null
@@ -155,18 +164,18 @@ function placeFor(hall: Hall, address: string): Limit | null {
   const idle = among.find(({ state }) => state === 'idle')
   const victim = idle ?? (limit === 'all' ? among.find(({ state }) => state === 'asking') : undefined)
   if (victim !== undefined) {
-    close(hall, victim, limit)
+    close(pool, victim, limit)
     return null
   }
-  const spares = [...hall.open].filter(({ spare }) => spare !== null)
-  if (spares[0] !== undefined && spares.length >= sparePlaces) close(hall, spares[0], limit)
+  const spares = [...pool.open].filter(({ spare }) => spare !== null)
+  if (spares[0] !== undefined && spares.length >= sparePlaces) close(pool, spares[0], limit)
   return limit
 }
 
 /** For a call of this developer: one connection of whoever has most of them in use, when that stays more than the caller has. */
-function makeRoom(hall: Hall, developerId: string): boolean {
-  const ordinary = ordinaryOf(hall)
-  if (ordinary.length < hall.settings.MAILROOM_CONNECTIONS_MAX) return true
+function makeRoom(pool: Pool, developerId: string): boolean {
+  const ordinary = ordinaryOf(pool)
+  if (ordinary.length < pool.settings.MAILROOM_CONNECTIONS_MAX) return true
   const known = Map.groupBy(
     ordinary.filter(({ state }) => state === 'known'),
     (entry) => entry.developerId,
@@ -174,22 +183,22 @@ function makeRoom(hall: Hall, developerId: string): boolean {
   const largest = [...known.values()].reduce((most, one) => (one.length > most.length ? one : most), [])
   const own = known.get(developerId)?.length ?? 0
   if (largest[0] === undefined || largest.length <= own + 1) return false
-  close(hall, largest[0], 'all')
+  close(pool, largest[0], 'all')
   return true
 }
 
-function ordinaryOf({ open }: Hall): Entry[] {
+function ordinaryOf({ open }: Pool): Entry[] {
   return [...open].filter(({ spare }) => spare === null)
 }
 
-function close({ open, closed }: Hall, entry: Entry, limit: Limit): void {
+function close({ open, closed }: Pool, entry: Entry, limit: Limit): void {
   closed[limit] += 1
   open.delete(entry)
   entry.socket.destroy()
 }
 
-function isAlwaysTold({ url }: IncomingMessage): boolean {
-  return alwaysTold.has(url?.split('?')[0] ?? '')
+function isAlwaysAnswered({ url }: IncomingMessage): boolean {
+  return alwaysAnswered.has(url?.split('?')[0] ?? '')
 }
 
 function arrive(entry: Entry, arrival: Arrival): void {
@@ -213,42 +222,37 @@ function stopReading(socket: Socket & { readonly parser?: { onIncoming?: unknown
   if (typeof socket.parser?.onIncoming === 'function') socket.parser.onIncoming = () => 2
 }
 
-function start(entry: Entry, { request, response, begin }: Arrival): void {
-  const { hall, socket, line } = entry
+function start(entry: Entry, { request, response, address, begin }: Arrival): void {
+  const { pool, socket, line } = entry
   const turn = (state: Entry['state']): void => {
     entry.state = state
     entry.developerId = null
-    if (hall.open.delete(entry)) hall.open.add(entry)
+    if (pool.open.delete(entry)) pool.open.add(entry)
   }
   turn('asking')
+  entry.caller = address
   response.once('close', () => {
     const next = line.shift()
     if (socket.destroyed) line.length = 0
     else if (next === undefined) turn('idle')
     else start(entry, next)
   })
-  hall.turns.enter(hall.addressOf(request), isAlwaysTold(request), () => {
+  pool.turns.enter(address, isAlwaysAnswered(request), () => {
     if (!socket.destroyed) begin()
   })
 }
 
-/** Behind a trusted proxy: calls under way, by the address that the proxy names. */
-function createClients({ settings, addressOf }: Hall) {
-  const underWay = new Map<string, number>()
-  const count = (address: string, change: number): number => {
+/** Counts a call of one address behind a trusted proxy. */
+function enterClient({ settings, underWay }: Pool, address: string, response: ServerResponse): Limit | null {
+  if (!settings.MAILROOM_TRUST_PROXY) return null
+  const count = (change: number): number => {
     const now = (underWay.get(address) ?? 0) + change
     if (now > 0) underWay.set(address, now)
     else underWay.delete(address)
     return now
   }
-  return {
-    enter(request: IncomingMessage, response: ServerResponse): Limit | null {
-      if (!settings.MAILROOM_TRUST_PROXY) return null
-      const address = addressOf(request)
-      response.once('close', () => count(address, -1))
-      return count(address, 1) > settings.MAILROOM_CONNECTIONS_PER_ADDRESS ? 'address' : null
-    },
-  }
+  response.once('close', () => count(-1))
+  return count(1) > settings.MAILROOM_CONNECTIONS_PER_ADDRESS ? 'address' : null
 }
 
 const words = {

@@ -1,12 +1,17 @@
 /**
- * Finds the route of a path as it is on the wire. Koa's own router decodes and redirects; a signature covers the path as it
- * was sent, and labels, folders and message ids arrive encoded or raw, so matching is ours:
+ * The routes on @koa/router. Each path becomes a regular expression over the path as it is on the wire: a signature covers it as it
+ * was sent, and labels, folders and message ids arrive encoded or raw.
  *
- * - a literal segment goes before a parameter; one trailing slash is dropped; nothing is ever redirected;
- * - `{folder+}` runs to the last 'messages' segment, to a final 'expunge' where a route has it, or to the end;
- * - `{message_id}` may hold raw slashes when it looks like a Message-ID (it holds an '@').
+ * - `{name}` is one segment. A literal segment is tried before a parameter; the path decides first, then the method.
+ * - `{folder+}` runs to the last 'messages' segment, to a final 'expunge' where a route has it, or to the end.
+ * - `{message_id}` is one segment, or several of which one holds an '@': a Message-ID with raw slashes.
+ * - One slash may follow the last segment. Nothing is ever redirected.
  */
-import type { Auth, Method, Route } from './route.ts'
+import type { IncomingMessage } from 'node:http'
+import Router from '@koa/router'
+import { AppError, toAppError } from '../engine/index.ts'
+import type { Exchange, FrameState, Middleware } from './call.ts'
+import type { Auth, Route } from './route.ts'
 import { decodePathValue } from './wire.ts'
 
 export interface Match {
@@ -15,149 +20,113 @@ export interface Match {
   readonly parameters: Readonly<Record<string, string>>
 }
 
-/** Every method of one path. */
-export interface Found {
+/** All routes of one path. */
+export interface Pattern {
+  readonly path: string
+  readonly regexp: RegExp
+  /** Of the captures, in order. */
+  readonly names: readonly string[]
+  readonly routes: ReadonlyMap<string, Route>
+  /** 'developer' when one of its routes is. */
+  readonly auth: Auth
   /** For the Allow header: 'GET, HEAD, POST, OPTIONS'. */
   readonly allow: string
-  /** Of all its methods. */
-  readonly auth: Auth
-  /** null when the path has no such method. HEAD is answered by GET. Throws `bad_request` for bad percent-encoding. */
-  match(method: string): Match | null
 }
 
-export interface Router {
-  /** null when no route has this path. */
-  find(path: string): Found | null
+const segmentWithoutAt = '(?:[^/@%]|%(?!40))*'
+const messageId = `([^/]+|(?:${segmentWithoutAt}/){0,15}${segmentWithoutAt}(?:@|%40)[^/]*(?:/[^/]*){0,15}?)`
+const noMoreMessages = '(?!.*/messages(?:/|$))'
+
+/** The most specific pattern first. Throws when two routes have the same method and path. */
+export function compileRoutes(routes: readonly Route[]): Pattern[] {
+  const byShape = Map.groupBy(routes, ({ path }) => path.replaceAll(/\{(?!folder\+|message_id)\w+\}/g, '{}'))
+  return [...byShape.values()].map(patternOf).sort((a, b) => (orderOf(a.path) < orderOf(b.path) ? -1 : 1))
 }
 
-interface Entry {
-  readonly route: Route
-  readonly names: readonly string[]
-}
-
-interface Node {
-  readonly literals: Map<string, Node>
-  one: Node | null
-  /** `{message_id}`: one segment, or several that look like a Message-ID. */
-  spanning: Node | null
-  folder: Node | null
-  readonly entries: Map<string, Entry>
-}
-
-/** More raw slashes than this are in no Message-ID, and bound the search. */
-const longestSpan = 16
-const longestPath = 256
-
-function newNode(): Node {
-  return { literals: new Map(), one: null, spanning: null, folder: null, entries: new Map() }
-}
-
-export function createRouter(routes: readonly Route[]): Router {
-  const root = newNode()
-  for (const route of routes) add(root, route)
+function patternOf(all: readonly Route[]): Pattern {
+  const path = all[0]?.path ?? ''
+  const routes = new Map<string, Route>()
+  for (const route of all) {
+    if (routes.has(route.method)) throw new Error(`two routes for ${route.method} ${route.path}`)
+    routes.set(route.method, route)
+  }
+  const segments = path.slice(1).split('/')
+  const methods = [...routes.keys()].flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method]))
   return {
-    find(path) {
-      const segments = (path.length > 2 && path.endsWith('/') ? path.slice(1, -1) : path.slice(1)).split('/')
-      if (segments.length > longestPath) return null
-      const captured: string[] = []
-      const node = walk(root, segments, 0, captured)
-      return node === null ? null : found(node, captured)
-    },
+    path,
+    regexp: new RegExp(`^/${segments.map(segmentSource).join('/')}${path === '/' ? '' : '/?'}$`),
+    names: segments.flatMap((segment) => /^\{(\w+)\+?\}$/.exec(segment)?.[1] ?? []),
+    routes,
+    auth: all.some(({ auth }) => auth === 'developer') ? 'developer' : 'public',
+    allow: [...methods, 'OPTIONS'].join(', '),
   }
 }
 
-function add(root: Node, route: Route): void {
-  let node = root
-  const names: string[] = []
-  for (const segment of route.path.slice(1).split('/')) {
-    const name = /^\{(\w+)\+?\}$/.exec(segment)?.[1]
-    if (name === undefined) {
-      node = child(node.literals, segment)
-    } else {
-      names.push(name)
-      node = parameterChild(node, segment.endsWith('+}') ? 'folder' : name === 'message_id' ? 'spanning' : 'one')
-    }
+function segmentSource(segment: string, index: number, all: readonly string[]): string {
+  const isLast = index === all.length - 1
+  if (segment === '{folder+}') return isLast ? `${noMoreMessages}(.+?)` : '(.+)'
+  if (segment === '{message_id}') return messageId
+  if (segment.startsWith('{')) return '([^/]+)'
+  const literal = segment.replaceAll('.', '\\.')
+  return segment === 'messages' && all[index - 1] === '{folder+}' ? `${literal}${noMoreMessages}` : literal
+}
+
+/** Sorts literals before parameters, these before what may be several segments, and longer paths before their beginnings. */
+function orderOf(path: string): string {
+  const kinds = { '{folder+}': '3', '{message_id}': '2' } as const
+  const kindOf = (segment: string): string =>
+    kinds[segment as keyof typeof kinds] ?? (segment.startsWith('{') ? '1' : '0')
+  return `${path.slice(1).split('/').map(kindOf).join('')}9`
+}
+
+/** null when the path has no such method. HEAD is answered by GET. Throws `bad_request` for bad percent-encoding. */
+export function matchOf(pattern: Pattern, method: string, captures: readonly string[]): Match | null {
+  const route = pattern.routes.get(method === 'HEAD' ? 'GET' : method)
+  if (route === undefined) return null
+  const decoded = pattern.names.map((name, index) => [name, decodePathValue(name, captures[index] ?? '')])
+  return { route, parameters: Object.fromEntries(decoded) as Record<string, string> }
+}
+
+/** 404 for an unknown path; OPTIONS is answered here. What else is wrong is refused once it is known who calls. */
+export function routing(routes: readonly Route[], baseUrl: (request: IncomingMessage) => string): Middleware {
+  const router = new Router<FrameState>({ exclusive: true })
+  // The router takes the last pattern that matches.
+  for (const pattern of compileRoutes(routes).toReversed()) {
+    router.all(pattern.regexp, async (ctx, next) => {
+      if (ctx.method === 'OPTIONS') {
+        ctx.status = 204
+        ctx.set('Allow', pattern.allow)
+        return
+      }
+      ctx.state.exchange.baseUrl = baseUrl(ctx.req)
+      choose(ctx.state.exchange, pattern, ctx.method, ctx.captures ?? [])
+      await next()
+    })
   }
-  if (node.entries.has(route.method)) throw new Error(`two routes for ${route.method} ${route.path}`)
-  node.entries.set(route.method, { route, names })
-}
-
-function child(literals: Map<string, Node>, segment: string): Node {
-  const known = literals.get(segment)
-  if (known !== undefined) return known
-  const made = newNode()
-  literals.set(segment, made)
-  return made
-}
-
-function parameterChild(node: Node, kind: 'one' | 'spanning' | 'folder'): Node {
-  const known = node[kind]
-  if (known !== null) return known
-  const made = newNode()
-  node[kind] = made
-  return made
-}
-
-/** Depth first, the more specific kind of segment first; leaves the raw values of the winning path in `captured`. */
-function walk(node: Node, segments: readonly string[], at: number, captured: string[]): Node | null {
-  const segment = segments[at]
-  if (segment === undefined) return node.entries.size > 0 ? node : null
-  const literal = node.literals.get(segment)
-  const direct = literal === undefined ? null : walk(literal, segments, at + 1, captured)
-  if (direct !== null) return direct
-  if (node.one !== null && segment !== '') {
-    const hit = take(node.one, segments, at, at + 1, captured)
-    if (hit !== null) return hit
+  router.on('not-found', ({ state }) => {
+    const { path } = state.exchange.target
+    throw new AppError('not_found', `path ${path} is invalid`, { details: { kind: 'path', id: path } })
+  })
+  const serve = router.routes() as Middleware
+  return (ctx, next) => {
+    ctx.newRouterPath = ctx.state.exchange.target.path
+    return serve(ctx, next)
   }
-  if (node.spanning !== null) {
-    const hit = walkSpanning(node.spanning, segments, at, captured)
-    if (hit !== null) return hit
+}
+
+function choose(exchange: Exchange, pattern: Pattern, method: string, captures: readonly string[]): void {
+  exchange.auth = pattern.auth
+  exchange.captured = Object.fromEntries(pattern.names.map((name, index) => [name, captures[index] ?? '']))
+  try {
+    exchange.match = matchOf(pattern, method, captures)
+    if (exchange.match === null) throw methodNotAllowed(method, pattern.allow)
+  } catch (error) {
+    exchange.refusal = toAppError(error)
   }
-  return node.folder === null ? null : take(node.folder, segments, at, folderEnd(node.folder, segments, at), captured)
 }
 
-function walkSpanning(node: Node, segments: readonly string[], at: number, captured: string[]): Node | null {
-  const last = Math.min(segments.length, at + longestSpan)
-  for (let end = at + 1; end <= last; end += 1) {
-    if (end > at + 1 && !segments.slice(at, end).some((piece) => /@|%40/.test(piece))) continue
-    const hit = take(node, segments, at, end, captured)
-    if (hit !== null) return hit
-  }
-  return null
-}
-
-function take(node: Node, segments: readonly string[], from: number, to: number, captured: string[]): Node | null {
-  const raw = to === from + 1 ? segments[from] : segments.slice(from, to).join('/')
-  if (raw === undefined || raw === '') return null
-  captured.push(raw)
-  const hit = walk(node, segments, to, captured)
-  if (hit === null) captured.pop()
-  return hit
-}
-
-function folderEnd(node: Node, segments: readonly string[], at: number): number {
-  const final = segments.length - 1
-  if (node.literals.has('expunge') && segments[final] === 'expunge' && final > at) return final
-  const last = node.literals.has('messages') ? segments.lastIndexOf('messages') : -1
-  return last > at ? last : segments.length
-}
-
-function found(node: Node, captured: readonly string[]): Found {
-  return {
-    get allow() {
-      const methods: string[] = [...node.entries.keys()]
-      if (node.entries.has('GET')) methods.splice(methods.indexOf('GET') + 1, 0, 'HEAD')
-      return [...methods, 'OPTIONS'].join(', ')
-    },
-    auth: [...node.entries.values()].some(({ route }) => route.auth === 'developer') ? 'developer' : 'public',
-    match(method) {
-      const entry = node.entries.get(method === 'HEAD' ? ('GET' satisfies Method) : method)
-      if (entry === undefined) return null
-      const parameters: Record<string, string> = {}
-      entry.names.forEach((name, index) => {
-        parameters[name] = decodePathValue(name, captured[index] ?? '')
-      })
-      return { route: entry.route, parameters }
-    },
-  }
+function methodNotAllowed(method: string, allow: string): AppError {
+  return new AppError('method_not_allowed', `method ${method} is not allowed here; allowed: ${allow}`, {
+    details: { allow },
+  })
 }

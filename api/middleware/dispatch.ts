@@ -1,39 +1,55 @@
-/** Validates, calls the handler within MAILROOM_REQUEST_TIMEOUT, and sends what it gave. The last middleware. */
+/** Counts the call, validates it, runs the handler within MAILROOM_REQUEST_TIMEOUT, and sends what it gave. The last middleware. */
 import { Readable } from 'node:stream'
 import type { z } from 'zod'
-import { AppError, badParameter, type Engine, toAppError, workAs } from '../../engine/index.ts'
+import { AppError, badParameter, toAppError, workAs, type Engine } from '../../engine/index.ts'
 import { sendAnswer } from '../answer.ts'
-import { createCall, type Exchange, type FrameCall, type FrameContext, type Middleware } from '../call.ts'
-import { type Call, type Input, StreamAnswer } from '../route.ts'
+import { createCall, type Exchange, type FrameCall, type Middleware } from '../call.ts'
+import { findAccount, findUser } from '../lite/find.ts'
+import { StreamAnswer, type Input } from '../route.ts'
 import type { Match } from '../router.ts'
 import { decodePercent } from '../wire.ts'
 import type { Limits } from './limits.ts'
 
-interface Deps {
-  readonly engine: Engine
-  readonly checkAnswers: boolean
-  readonly limits: Limits
-  /** Notes them on the call. `label` null = the path names no email account. Rejects when they are not there. */
-  readonly find: (call: Call, userId: string, label: string | null) => Promise<unknown>
+export function dispatch(engine: Engine, limits: Limits, checkAnswers: boolean): Middleware {
+  const deadlineMs = engine.config.MAILROOM_REQUEST_TIMEOUT
+  const options = { check: checkAnswers, stallMs: deadlineMs, budget: engine.budget }
+  return async (ctx) => {
+    const { exchange } = ctx.state
+    const call = createCall(ctx, engine, limits)
+    try {
+      if (exchange.developer !== null) limits.calls.count(exchange.developer.id, ctx)
+      const { match, values, refusal } = exchange
+      if (refusal !== null) throw refusal
+      if (match === null) throw new AppError('internal', 'dispatched without a route')
+      const input = readInput(match, values)
+      ctx.res.once('close', () => {
+        if (!ctx.res.writableFinished) call.abort(new AppError('bad_request', 'the client went away'))
+      })
+      await workAs({ kind: 'call', id: `${match.route.method} ${match.route.path}` }, async () => {
+        const answer = await withinDeadline(match.route.handler(input, call), call, deadlineMs)
+        await sendAnswer(ctx, match.route, answer, options)
+      })
+    } catch (error) {
+      await nameConcerned(exchange, call, error)
+      throw error
+    }
+  }
 }
 
-export function dispatch(deps: Deps): Middleware {
-  const deadlineMs = deps.engine.config.MAILROOM_REQUEST_TIMEOUT
-  const options = { check: deps.checkAnswers, stallMs: deadlineMs, budget: deps.engine.budget }
-  return async (ctx) => {
-    const { match, values, refusal } = ctx.state.exchange
-    if (refusal !== null) throw refusal
-    if (match === null) throw new AppError('internal', 'dispatched without a route')
-    const input = readInput(match, values)
-    const call = createCall(deps, ctx)
-    ctx.res.once('close', () => {
-      if (!ctx.res.writableFinished) call.abort(new AppError('bad_request', 'the client went away'))
-    })
-    await workAs({ kind: 'call', id: `${match.route.method} ${match.route.path}` }, async () => {
-      const answer = await withinDeadline(match.route.handler(input, call), call, deadlineMs)
-      await sendAnswer(ctx, match.route, answer, options)
-    })
-  }
+/**
+ * What is refused before its handler is reached (a bad parameter, a broken body, a wrong method, too many calls) concerns the user
+ * and the email account of its path all the same: the answer names them, to the developer to whom they belong.
+ */
+async function nameConcerned({ developer, user, captured }: Exchange, call: FrameCall, thrown: unknown): Promise<void> {
+  const { fault, code } = toAppError(thrown)
+  // A handler that was reached has named them already; an unknown id has nobody to name.
+  if (developer === null || user !== null || fault !== 'caller' || code === 'not_found') return
+  const id = decodePercent(captured['id'] ?? '')
+  const label = captured['label'] === undefined ? undefined : decodePercent(captured['label'])
+  if (!id || label === null) return
+  const found: Promise<unknown> = label === undefined ? findUser(call, id) : findAccount(call, id, label)
+  // The refusal is the answer, whatever comes of this.
+  await found.catch(() => undefined)
 }
 
 async function withinDeadline(work: Promise<unknown>, call: FrameCall, deadlineMs: number): Promise<unknown> {
@@ -96,28 +112,4 @@ function isAbsent(values: Readonly<Record<string, unknown>>, path: readonly Prop
 /** zod begins its own messages with a capital; ours follow `<parameter>: `. */
 function lowered(message: string): string {
   return message.replace(/^Invalid input: /, '').replace(/^[A-Z](?=[a-z])/, (letter) => letter.toLowerCase())
-}
-
-export function concerned(deps: Deps): Middleware {
-  return async (ctx, next) => {
-    try {
-      await next()
-    } catch (thrown) {
-      const { fault, code } = toAppError(thrown)
-      const { developer, user } = ctx.state.exchange
-      // Where a handler had its say, it has noted them; an unknown id has nobody to name.
-      if (developer !== null && user === null && fault === 'caller' && code !== 'not_found') await note(deps, ctx)
-      throw thrown
-    }
-  }
-}
-
-const ofUser = /^\/(?:lite\/users|2\.0\/accounts)\/([^/]+)(?:\/(?:email_accounts|sources)\/([^/]+))?/
-
-async function note({ find, ...deps }: Deps, ctx: FrameContext): Promise<void> {
-  const [, id, label] = ofUser.exec(ctx.state.exchange.target.path) ?? []
-  const names = { id: decodePercent(id ?? ''), label: label === undefined ? null : decodePercent(label) }
-  if (!names.id || (label !== undefined && names.label === null)) return
-  // The refusal is the answer, whatever comes of this.
-  await find(createCall(deps, ctx), names.id, names.label).catch(() => undefined)
 }

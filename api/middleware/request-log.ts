@@ -1,9 +1,8 @@
 /** Names each call by a request id, and when the answer is out (or the client gone) counts, logs and records it. */
 import { randomBytes } from 'node:crypto'
-import type { IncomingMessage } from 'node:http'
 import { type CallLogRecord, type CallLogStore, type Logger, type Metrics, newId } from '../../engine/index.ts'
-import type { Exchange, FrameContext, Middleware } from '../call.ts'
-import { parseTarget } from '../wire.ts'
+import { Exchange, type FrameContext, type Middleware } from '../call.ts'
+import { callerAddress } from '../connections.ts'
 
 interface Deps {
   readonly log: Logger
@@ -11,7 +10,6 @@ interface Deps {
   readonly calls: CallLog
   /** Milliseconds since 1970. */
   readonly now: () => number
-  readonly addressOf: (request: IncomingMessage) => string
 }
 
 export function requestLog(deps: Deps): Middleware {
@@ -19,36 +17,14 @@ export function requestLog(deps: Deps): Middleware {
   let count = 0
   return async (ctx, next) => {
     count += 1
-    const exchange = openExchange(`${prefix}-${count.toString(36)}`, deps.addressOf(ctx.req), ctx.req.url ?? '/')
+    const id = `${prefix}-${count.toString(36)}`
+    const exchange = new Exchange(id, callerAddress(ctx.req), ctx.req.url ?? '/')
     ctx.state.exchange = exchange
     ctx.set('X-Request-Id', exchange.requestId)
     // Most answers hold what strangers wrote: never to be taken for something else.
     ctx.set('X-Content-Type-Options', 'nosniff')
     ctx.res.once('close', () => finish(deps, ctx, exchange))
     await next()
-  }
-}
-
-function openExchange(requestId: string, address: string, url: string): Exchange {
-  return {
-    requestId,
-    startedAt: performance.now(),
-    target: parseTarget(url),
-    routePath: '(none)',
-    auth: 'public',
-    match: null,
-    refusal: null,
-    baseUrl: '',
-    query: [],
-    address,
-    body: null,
-    form: [],
-    values: {},
-    developer: null,
-    shares: [],
-    taken: null,
-    user: null,
-    account: null,
   }
 }
 

@@ -1,19 +1,22 @@
 /** Paths as they are on the wire. */
 import assert from 'node:assert/strict'
-import { suite, test } from 'node:test'
+import { after, before, suite, test } from 'node:test'
 import fc from 'fast-check'
-import { createRouter } from '../../../api/router.ts'
+import { compileRoutes, matchOf } from '../../../api/router.ts'
 import { isAppError } from '../../../engine/index.ts'
 import { echo, echoRoutes } from './echo.ts'
+import { startRig, type Rig } from './rig.ts'
 
-const router = createRouter(echoRoutes)
+const patterns = compileRoutes(echoRoutes)
 const account = '/lite/users/u/email_accounts/a%3A%3Ab'
 const pattern = '/lite/users/{id}/email_accounts/{label}'
 
+const patternOf = (path: string) => patterns.find(({ regexp }) => regexp.test(path))
+
 function matched(method: string, path: string): { path: string; parameters: Record<string, string> } | number {
-  const found = router.find(path)
-  if (found === null) return 404
-  const match = found.match(method)
+  const pattern = patternOf(path)
+  if (pattern === undefined) return 404
+  const match = matchOf(pattern, method, pattern.regexp.exec(path)?.slice(1) ?? [])
   return match === null ? 405 : { path: match.route.path, parameters: { ...match.parameters } }
 }
 
@@ -112,7 +115,7 @@ suite('router', () => {
   }
 
   test('Allow names every method of the path', () => {
-    assert.equal(router.find('/lite/users/u')?.allow, 'GET, HEAD, DELETE, PUT, OPTIONS')
+    assert.equal(patternOf('/lite/users/u')?.allow, 'GET, HEAD, DELETE, PUT, OPTIONS')
   })
 
   for (const bad of ['%', '%4', '%zz', '%e9', '%ff%fe', 'a%00b']) {
@@ -125,7 +128,7 @@ suite('router', () => {
   }
 
   test('two routes for one method and path are refused', () => {
-    assert.throws(() => createRouter([echo('GET', '/a/{id}'), echo('GET', '/a/{other}')]), /two routes/)
+    assert.throws(() => compileRoutes([echo('GET', '/a/{id}'), echo('GET', '/a/{other}')]), /two routes/)
   })
 
   test('any label, folder and message id, each encoded whole, comes back', () => {
@@ -172,4 +175,25 @@ suite('router', () => {
       { numRuns: 300 },
     )
   })
+})
+
+suite('the same table through the app', () => {
+  let rig: Rig
+  before(async () => {
+    rig = await startRig({ routes: echoRoutes })
+  })
+  after(() => rig.close())
+
+  for (const [method, path, expected, parameters = {}] of table) {
+    // The app has a page of its own there.
+    if (path === '/') continue
+    test(`${method} ${path}`, async () => {
+      const answer = await rig.call(method, path)
+      assert.equal(answer.status, typeof expected === 'number' ? expected : 200)
+      if (typeof expected === 'number' || method === 'HEAD') return
+      assert.equal(answer.json['route'], `${method} ${expected}`)
+      const taken = answer.json['path'] as Record<string, string>
+      for (const [name, value] of Object.entries(parameters)) assert.equal(taken[name], value)
+    })
+  }
 })
