@@ -16,7 +16,7 @@ import { findAccount } from './lite/find.ts'
 import { seconds } from './lite/urls.ts'
 import { newestRows, presentDelivery } from './lite/webhooks/present.ts'
 import { deliveriesQuery, deliveryView, redeliverAnswer } from './lite/webhooks/schema.ts'
-import { type Call, defineRoute, type Route } from './route.ts'
+import { type Call, defineRoute, tagged } from './route.ts'
 import { filledText, integer, limit, offset, success, timestamp, url } from './values.ts'
 
 const statusCallbackView = z
@@ -98,13 +98,9 @@ const callLogView = z
   })
   .meta({ id: 'CallLogEntry', examples: [examples.callLogEntry] })
 
-const tag = 'Application'
-
 const webhooks = defineRoute({
   method: 'GET',
   path: '/app/logs/webhooks',
-  auth: 'developer',
-  tag,
   summary: 'List callbacks of every kind, newest first',
   description:
     'Message, status, failure and other callbacks with the `url` of each attempt. `status_code_*` looks at the last attempt. ' +
@@ -134,8 +130,6 @@ const webhooks = defineRoute({
 const redeliver = defineRoute({
   method: 'POST',
   path: '/app/logs/webhooks/{delivery_id}/redeliver',
-  auth: 'developer',
-  tag,
   summary: 'Send one callback of any kind again, under the same webhook-id',
   description: 'Status and sync callbacks and failure notifications go to the URL that they went to before.',
   request: { path: z.object({ delivery_id: z.string() }) },
@@ -207,8 +201,6 @@ function presentEntry(row: OutboxRecord, webhook: WebhookRecord | null): z.input
 const calls = defineRoute({
   method: 'GET',
   path: '/app/logs/calls',
-  auth: 'developer',
-  tag,
   summary: 'List calls of the API, newest first',
   description:
     'A call is here about a second after its answer. A regular expression over the path is tried on the newest 50,000 calls that the other ' +
@@ -239,7 +231,7 @@ function presentCall(call: CallLogRecord): z.input<typeof callLogView> {
   }
 }
 
-export const logRoutes: readonly Route[] = [webhooks, redeliver, calls]
+export const logRoutes = tagged('Application', [webhooks, redeliver, calls])
 
 const path = '/app/status_callback_url'
 
@@ -250,8 +242,6 @@ function ownUrl({ baseUrl }: Call): string {
 const get = defineRoute({
   method: 'GET',
   path,
-  auth: 'developer',
-  tag,
   summary: 'Get the application-wide status callback URL',
   request: {},
   response: statusCallbackView,
@@ -265,8 +255,6 @@ const get = defineRoute({
 const set = defineRoute({
   method: 'POST',
   path,
-  auth: 'developer',
-  tag,
   summary: 'Set the application-wide status callback URL',
   request: { body: statusCallbackBody },
   response: statusCallbackAnswer,
@@ -279,8 +267,6 @@ const set = defineRoute({
 const remove = defineRoute({
   method: 'DELETE',
   path,
-  auth: 'developer',
-  tag,
   summary: 'Remove the application-wide status callback URL',
   request: {},
   response: success,
@@ -290,4 +276,4 @@ const remove = defineRoute({
   },
 })
 
-export const statusCallbackRoutes: readonly Route[] = [get, set, remove]
+export const statusCallbackRoutes = tagged('Application', [get, set, remove])

@@ -61,7 +61,7 @@ export interface Input<P extends z.ZodType, Q extends z.ZodType, B extends z.Zod
   readonly body: z.output<B>
 }
 
-export interface Route<
+interface Definition<
   P extends z.ZodType = z.ZodType,
   Q extends z.ZodType = z.ZodType,
   B extends z.ZodType = z.ZodType,
@@ -73,9 +73,11 @@ export interface Route<
    * `{folder+}` a folder: greedy up to the last '/messages' or '/expunge' segment, or to the end; raw or %2F slashes.
    */
   readonly path: string
-  readonly auth: Auth
+  /** 'developer' when absent. */
+  readonly auth?: Auth
   readonly summary: string
-  readonly tag: string
+  /** See `tagged`. */
+  readonly tag?: string
   readonly description?: string
   readonly request: { readonly path?: P; readonly query?: Q; readonly body?: B }
   /** Of a good answer. Error answers are the same everywhere. */
@@ -91,9 +93,20 @@ export interface Route<
   handler(input: Input<P, Q, B>, call: Call): Promise<z.input<R> | StreamAnswer | JsonText>
 }
 
-/** Keeps the schema types of one route for its handler, and forgets them for the list of routes. */
+export interface Route extends Definition {
+  readonly auth: Auth
+  /** The group of the route in the documents. */
+  readonly tag: string
+}
+
+/** Keeps the schema types of one route for its handler, and drops them for the list of routes. */
 export function defineRoute<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, R extends z.ZodType>(
-  route: Route<P, Q, B, R>,
+  route: Definition<P, Q, B, R>,
 ): Route {
-  return route
+  return { auth: 'developer', tag: '', ...route }
+}
+
+/** Routes that the documents show together. */
+export function tagged(tag: string, routes: readonly Route[]): readonly Route[] {
+  return routes.map((route) => ({ ...route, tag }))
 }

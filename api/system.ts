@@ -5,7 +5,7 @@ import { html, renderSmallPage, smallPageHeaders } from './docs/html.ts'
 import { docsHeaders, renderDocs } from './docs/page.ts'
 import { sameText } from './oauth1.ts'
 import { buildOpenApi, type OpenApi, serviceName, serviceVersion, withServer } from './openapi.ts'
-import { type Call, defineRoute, JsonText, type Route, StreamAnswer } from './route.ts'
+import { type Call, defineRoute, JsonText, type Route, StreamAnswer, tagged } from './route.ts'
 
 const health = z.object({ status: z.literal('ok') }).meta({ id: 'Health', examples: [{ status: 'ok' }] })
 
@@ -37,14 +37,14 @@ export function systemRoutes(resources: readonly Route[]): readonly Route[] {
     const settings = { statusHeader: engine.config.MAILROOM_STATUS_HEADER }
     return withServer((built ??= buildOpenApi([...resources, ...own], settings)), engine.baseUrl())
   }
-  const own: readonly Route[] = [
+  const own = tagged('system', [
     rootRoute,
     healthRoute,
     readyRoute,
     metricsRoute,
     openApiRoute(keptText((call) => JSON.stringify(describe(call)))),
     docsRoute(keptText((call) => renderDocs(describe(call)))),
-  ]
+  ])
   return own
 }
 
@@ -63,7 +63,6 @@ const rootRoute = defineRoute({
   path: '/',
   auth: 'public',
   summary: 'What this is, and where the rest is',
-  tag: 'system',
   description: 'A small page; JSON for who asks for JSON (`Accept: application/json`).',
   request: {},
   response: rootView,
@@ -100,7 +99,6 @@ const healthRoute = defineRoute({
   path: '/healthz',
   auth: 'public',
   summary: 'The process is alive',
-  tag: 'system',
   request: {},
   response: health,
   handler: () => Promise.resolve({ status: 'ok' as const }),
@@ -111,7 +109,6 @@ const readyRoute = defineRoute({
   path: '/readyz',
   auth: 'public',
   summary: 'The store takes writes and the actors are started',
-  tag: 'system',
   request: {},
   response: health,
   errors: [503],
@@ -126,7 +123,6 @@ const metricsRoute = defineRoute({
   path: '/metrics',
   auth: 'public',
   summary: 'Metrics in Prometheus’ text format',
-  tag: 'system',
   description: 'Asks for `Authorization: Bearer <MAILROOM_METRICS_TOKEN>` when that is set.',
   request: {},
   response: 'text',
@@ -153,7 +149,6 @@ function openApiRoute(text: (call: Call) => string): Route {
     path: '/openapi.json',
     auth: 'public',
     summary: 'This document',
-    tag: 'system',
     request: {},
     response: openApiOutline,
     handler: (_input, call) => Promise.resolve(new JsonText(text(call))),
@@ -166,7 +161,6 @@ function docsRoute(text: (call: Call) => string): Route {
     path: '/docs',
     auth: 'public',
     summary: 'The reference, as a page',
-    tag: 'system',
     request: {},
     response: 'html',
     handler: (_input, call) => Promise.resolve(new StreamAnswer(text(call), docsHeaders)),

@@ -10,7 +10,7 @@ import {
 } from '../../engine/index.ts'
 import { html, renderSmallPage, smallPageHeaders } from '../docs/html.ts'
 import * as examples from '../examples.ts'
-import { type Call, defineRoute, type Route, StreamAnswer } from '../route.ts'
+import { type Call, defineRoute, type Route, StreamAnswer, tagged } from '../route.ts'
 import { email, personNames, success, url, urlOrEmpty } from '../values.ts'
 import { findAccount, findUser } from './find.ts'
 import { liteUrls, seconds } from './urls.ts'
@@ -172,8 +172,6 @@ async function issueToken({ engine, developer }: Call, wishes: TokenWishes): Pro
   return token
 }
 
-const tag = 'Connect tokens'
-
 interface Level {
   readonly base: string
   readonly of: string
@@ -217,8 +215,6 @@ function list({ base, of }: Level): Route {
   return defineRoute({
     method: 'GET',
     path: base,
-    auth: 'developer',
-    tag,
     summary: `List the connect tokens of ${of}, used and unused`,
     request: { path: scopePath },
     response: z.array(tokenView),
@@ -238,8 +234,6 @@ function create({ base, of, use }: Level): Route {
   return defineRoute({
     method: 'POST',
     path: base,
-    auth: 'developer',
-    tag,
     summary: `Create a connect token for ${of}`,
     description:
       `Send the end user's browser to \`browser_redirect_url\`: the wizard there ${use}, and then the browser is sent on to ` +
@@ -270,8 +264,6 @@ function get({ base }: Level): Route {
   return defineRoute({
     method: 'GET',
     path: `${base}/{token}`,
-    auth: 'developer',
-    tag,
     summary: 'Get a connect token',
     request: { path: tokenPath },
     response: tokenView,
@@ -288,8 +280,6 @@ function remove({ base }: Level): Route {
   return defineRoute({
     method: 'DELETE',
     path: `${base}/{token}`,
-    auth: 'developer',
-    tag,
     summary: 'Remove a connect token',
     description: 'Its redirect URL is good for nothing any more. What it has made stays.',
     request: { path: tokenPath },
@@ -302,12 +292,10 @@ function remove({ base }: Level): Route {
   })
 }
 
-export const connectTokenRoutes: readonly Route[] = levels.flatMap((level) => [
-  list(level),
-  create(level),
-  get(level),
-  remove(level),
-])
+export const connectTokenRoutes = tagged(
+  'Connect tokens',
+  levels.flatMap((level) => [list(level), create(level), get(level), remove(level)]),
+)
 
 const words = 'connecting a mailbox in the browser is not there yet; use POST /lite/users'
 
@@ -329,7 +317,6 @@ const connect = defineRoute({
   method: 'GET',
   path: '/connect/{token}',
   auth: 'public',
-  tag: 'Connect tokens',
   summary: 'The page behind a connect token',
   description:
     'The wizard is not there yet: a page that says so, or the error for who asks for JSON, whatever the token is.',
@@ -343,4 +330,4 @@ const connect = defineRoute({
     ),
 })
 
-export const connectRoutes: readonly Route[] = [connect]
+export const connectRoutes = tagged('Connect tokens', [connect])

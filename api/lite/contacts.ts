@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { contactId, type ContactRecord, notFound } from '../../engine/index.ts'
 import * as examples from '../examples.ts'
-import { type Call, defineRoute, type Route } from '../route.ts'
+import { type Call, defineRoute, tagged } from '../route.ts'
 import { choice, limitOf, offset, sortOrder } from '../values.ts'
 import { findUser, mustBeRead } from './find.ts'
 import { seconds } from './urls.ts'
@@ -45,7 +45,6 @@ const contactPath = z.object({
   contactid: z.string().meta({ description: 'id of the contact, or its email address' }),
 })
 
-const tag = 'Contacts'
 const base = '/lite/users/{id}/contacts'
 
 function presentContact(contact: ContactRecord): z.input<typeof contactView> {
@@ -64,8 +63,6 @@ function presentContact(contact: ContactRecord): z.input<typeof contactView> {
 const list = defineRoute({
   method: 'GET',
   path: base,
-  auth: 'developer',
-  tag,
   summary: 'List the contacts of a user',
   description:
     '`total_count`: all messages with the contact, in From, To, Cc or Bcc; `indirect_count`: received from the contact; ' +
@@ -84,8 +81,6 @@ const list = defineRoute({
 const get = defineRoute({
   method: 'GET',
   path: `${base}/{contactid}`,
-  auth: 'developer',
-  tag,
   summary: 'Get a contact by its id or email address',
   request: { path: contactPath },
   response: contactView,
@@ -104,4 +99,4 @@ async function mailMustBeRead(call: Call, userId: string): Promise<void> {
   for (const account of await call.engine.store.accounts.listByUser(userId)) await mustBeRead(call, account.id, null)
 }
 
-export const contactRoutes: readonly Route[] = [list, get]
+export const contactRoutes = tagged('Contacts', [list, get])

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { AppError, type DiscoveredSettings } from '../../engine/index.ts'
 import * as examples from '../examples.ts'
-import { defineRoute, type Route } from '../route.ts'
+import { defineRoute, tagged } from '../route.ts'
 import { email, flag } from '../values.ts'
 
 const discoveryView = z
@@ -36,8 +36,6 @@ const path = '/lite/discovery'
 const discover = defineRoute({
   method: 'GET',
   path,
-  auth: 'developer',
-  tag: 'Discovery',
   summary: 'Find the IMAP settings of an email address',
   description:
     'Looks in a table of known providers, at what the domain publishes for mail clients, and in DNS. 404 when nothing is known; the ' +
@@ -65,4 +63,4 @@ function present(settings: DiscoveredSettings, email: string, baseUrl: string): 
   }
 }
 
-export const discoveryRoutes: readonly Route[] = [discover]
+export const discoveryRoutes = tagged('Discovery', [discover])

@@ -10,7 +10,7 @@ import {
   type UserRecord,
 } from '../../engine/index.ts'
 import * as examples from '../examples.ts'
-import { type Call, defineRoute, type Route } from '../route.ts'
+import { type Call, defineRoute, tagged } from '../route.ts'
 import { documented, flag, statusFilter, success, wantedStatus } from '../values.ts'
 import { findAccount, findUser, type Mailbox } from './find.ts'
 import {
@@ -161,14 +161,11 @@ function feedbackCodeOf(failure: ConnectFailure['failure']): string {
   return failure === 'auth_rejected' ? 'invalid_credentials' : failure
 }
 
-const tag = 'Email accounts'
 const base = '/lite/users/{id}/email_accounts'
 
 const list = defineRoute({
   method: 'GET',
   path: base,
-  auth: 'developer',
-  tag,
   summary: 'List email accounts of a user',
   request: { path: userPath, query: listQuery },
   response: z.array(emailAccountView),
@@ -183,8 +180,6 @@ const list = defineRoute({
 const create = defineRoute({
   method: 'POST',
   path: base,
-  auth: 'developer',
-  tag,
   summary: 'Add an email account to a user',
   description:
     'Logs in first. When the mail server refuses, the answer is 200 with `success: false` and nothing is created.',
@@ -212,8 +207,6 @@ async function add(call: Call, user: UserRecord, input: AccountInput) {
 const get = defineRoute({
   method: 'GET',
   path: `${base}/{label}`,
-  auth: 'developer',
-  tag,
   summary: 'Get an email account',
   request: { path: accountPath },
   response: emailAccountView,
@@ -226,8 +219,6 @@ const get = defineRoute({
 const edit = defineRoute({
   method: 'POST',
   path: `${base}/{label}`,
-  auth: 'developer',
-  tag,
   summary: 'Edit an email account',
   description:
     'Changes what is named. New credentials or settings are tried first. `status=1` forgets a DISABLED state and connects anew; ' +
@@ -312,8 +303,6 @@ function editOf(body: MailboxParameters & { readonly status?: boolean | undefine
 const remove = defineRoute({
   method: 'DELETE',
   path: `${base}/{label}`,
-  auth: 'developer',
-  tag,
   summary: 'Remove an email account and all that is stored of it',
   request: { path: accountPath },
   response: success,
@@ -324,4 +313,4 @@ const remove = defineRoute({
   },
 })
 
-export const emailAccountRoutes: readonly Route[] = [list, create, get, edit, remove]
+export const emailAccountRoutes = tagged('Email accounts', [list, create, get, edit, remove])

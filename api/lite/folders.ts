@@ -11,7 +11,7 @@ import {
   usualDelimiter,
 } from '../../engine/index.ts'
 import * as examples from '../examples.ts'
-import { type Call, defineRoute, type Route } from '../route.ts'
+import { type Call, defineRoute, tagged } from '../route.ts'
 import { documented, flag, text } from '../values.ts'
 import { accountPath } from './email_accounts.ts'
 import { findAccount, findFolder, type Mailbox, newServerPath } from './find.ts'
@@ -83,7 +83,6 @@ function presentFolder(folder: FolderRecord, account: AccountRecord, urls: LiteU
   }
 }
 
-const tag = 'Folders'
 const base = '/lite/users/{id}/email_accounts/{label}/folders'
 
 /** The folders as stored; an account that has not been listed yet is listed now. */
@@ -97,8 +96,6 @@ async function foldersOf(call: Call, { user, account }: Mailbox): Promise<Folder
 const list = defineRoute({
   method: 'GET',
   path: base,
-  auth: 'developer',
-  tag,
   summary: 'List the folders of an email account',
   request: { path: accountPath, query: listQuery },
   response: z.array(z.union([folderView, nameOnly])),
@@ -114,8 +111,6 @@ const list = defineRoute({
 const get = defineRoute({
   method: 'GET',
   path: `${base}/{folder+}`,
-  auth: 'developer',
-  tag,
   summary: 'Get a folder',
   request: { path: folderPath, query: folderQuery },
   response: folderView,
@@ -129,8 +124,6 @@ const get = defineRoute({
 const create = defineRoute({
   method: 'POST',
   path: `${base}/{folder+}`,
-  auth: 'developer',
-  tag,
   summary: 'Create a folder',
   description: 'A folder that exists already is a 409, a name that the mail server does not take a 400 with its words.',
   request: { path: folderPath, query: folderQuery },
@@ -170,4 +163,4 @@ function nameRefused(name: string, error: unknown): never {
   throw badParameter('folder', error.message)
 }
 
-export const folderRoutes: readonly Route[] = [list, get, create]
+export const folderRoutes = tagged('Folders', [list, get, create])

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { abbreviated, notFound, type OAuthProviderRecord, providerTypes } from '../../engine/index.ts'
 import * as examples from '../examples.ts'
-import { defineRoute, type Route } from '../route.ts'
+import { defineRoute, tagged } from '../route.ts'
 import { choice, lineText, success } from '../values.ts'
 import { liteUrls } from './urls.ts'
 
@@ -51,7 +51,6 @@ const createAnswer = z
 
 const providerPath = z.object({ key: z.string() })
 
-const tag = 'OAuth providers'
 const base = '/lite/oauth_providers'
 
 function present(provider: OAuthProviderRecord, baseUrl: string): z.input<typeof providerView> {
@@ -66,8 +65,6 @@ function present(provider: OAuthProviderRecord, baseUrl: string): z.input<typeof
 const list = defineRoute({
   method: 'GET',
   path: base,
-  auth: 'developer',
-  tag,
   summary: 'List the OAuth providers of the API key',
   request: {},
   response: z.array(providerView),
@@ -80,8 +77,6 @@ const list = defineRoute({
 const create = defineRoute({
   method: 'POST',
   path: base,
-  auth: 'developer',
-  tag,
   summary: 'Register an OAuth provider, or replace its secret',
   description: 'The secret is kept sealed and shown abbreviated. The same consumer key again replaces type and secret.',
   request: { body: createBody },
@@ -107,8 +102,6 @@ const create = defineRoute({
 const get = defineRoute({
   method: 'GET',
   path: `${base}/{key}`,
-  auth: 'developer',
-  tag,
   summary: 'Get an OAuth provider by its consumer key',
   request: { path: providerPath },
   response: providerView,
@@ -122,8 +115,6 @@ const get = defineRoute({
 const remove = defineRoute({
   method: 'DELETE',
   path: `${base}/{key}`,
-  auth: 'developer',
-  tag,
   summary: 'Remove an OAuth provider',
   description: 'Email accounts that use it cannot get access tokens any more and become DISABLED.',
   request: { path: providerPath },
@@ -134,4 +125,4 @@ const remove = defineRoute({
   },
 })
 
-export const oauthProviderRoutes: readonly Route[] = [list, create, get, remove]
+export const oauthProviderRoutes = tagged('OAuth providers', [list, create, get, remove])

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { type AccountRecord, notFound, type UserEdit, type UserInput, type UserRecord } from '../../engine/index.ts'
 import * as examples from '../examples.ts'
-import { type Call, defineRoute, type Route } from '../route.ts'
+import { type Call, defineRoute, tagged } from '../route.ts'
 import { limitOf, offset, personNames, statusFilter, success, text, urlOrEmpty, wantedStatus } from '../values.ts'
 import { emailAccountView, presentAccount, presentFailure, softFailure } from './email_accounts.ts'
 import { findUser } from './find.ts'
@@ -112,13 +112,9 @@ function presentCreated(user: UserRecord, account: AccountRecord | null, urls: L
   }
 }
 
-const tag = 'Users'
-
 const list = defineRoute({
   method: 'GET',
   path: '/lite/users',
-  auth: 'developer',
-  tag,
   summary: 'List users',
   request: { query: listQuery },
   response: z.array(userView),
@@ -141,8 +137,6 @@ const list = defineRoute({
 const create = defineRoute({
   method: 'POST',
   path: '/lite/users',
-  auth: 'developer',
-  tag,
   summary: 'Create a user, with or without an email account',
   description:
     'With mailbox settings the login is tried first; when the mail server refuses, the answer is 200 with `success: false`, a ' +
@@ -197,8 +191,6 @@ function namesOf(body: Names): UserEdit {
 const get = defineRoute({
   method: 'GET',
   path: '/lite/users/{id}',
-  auth: 'developer',
-  tag,
   summary: 'Get a user',
   request: { path: userPath },
   response: userView,
@@ -213,8 +205,6 @@ function editRoute(method: 'POST' | 'PUT') {
   return defineRoute({
     method,
     path: '/lite/users/{id}',
-    auth: 'developer',
-    tag,
     summary: 'Edit a user: names, and the status callback URL of email accounts that are added later',
     request: { path: userPath, body: editBody },
     response: editAnswer,
@@ -229,8 +219,6 @@ function editRoute(method: 'POST' | 'PUT') {
 const remove = defineRoute({
   method: 'DELETE',
   path: '/lite/users/{id}',
-  auth: 'developer',
-  tag,
   summary: 'Remove a user, the email accounts and all that is stored of them',
   request: { path: userPath },
   response: success,
@@ -240,4 +228,4 @@ const remove = defineRoute({
   },
 })
 
-export const userRoutes: readonly Route[] = [list, create, get, editRoute('POST'), editRoute('PUT'), remove]
+export const userRoutes = tagged('Users', [list, create, get, editRoute('POST'), editRoute('PUT'), remove])

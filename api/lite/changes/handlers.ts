@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import type { UserRecord } from '../../../engine/index.ts'
 import * as examples from '../../examples.ts'
-import { type Call, defineRoute, type Route, StreamAnswer } from '../../route.ts'
+import { type Call, defineRoute, StreamAnswer, tagged } from '../../route.ts'
 import { limitOf, text } from '../../values.ts'
 import { findUser } from '../find.ts'
 import { liteUrls } from '../urls.ts'
@@ -65,8 +65,6 @@ const streamHeaders = {
 const list = defineRoute({
   method: 'GET',
   path: '/lite/users/{id}/changes',
-  auth: 'developer',
-  tag: 'Changes',
   summary: 'Read the change log of a user, as a page or as a stream',
   description:
     'Messages received, sent, filed, flagged, deleted, through this API too, over all email accounts of the user, oldest first. Ask again with the answered ' +
@@ -112,4 +110,4 @@ async function startOf(call: Call, user: UserRecord, parameter: string, text: st
   return lastCursor(store, await store.accounts.listByUser(user.id))
 }
 
-export const changeRoutes: readonly Route[] = [list]
+export const changeRoutes = tagged('Changes', [list])

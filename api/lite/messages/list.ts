@@ -7,7 +7,7 @@ import {
   type MessageQuery,
   type MessageRecord,
 } from '../../../engine/index.ts'
-import { type Call, defineRoute, JsonText, type Route } from '../../route.ts'
+import { type Call, defineRoute, JsonText, type Route, tagged } from '../../route.ts'
 import { findAccount, folderAmong, type Mailbox, mustBeRead, mustReachBack } from '../find.ts'
 import { type Contents, readAllContents, readContents, wantsContents } from './contents.ts'
 import { locate, messagePaths, placedFirst } from './locate.ts'
@@ -23,7 +23,6 @@ import {
   messageView,
 } from './schema.ts'
 
-const tag = 'Messages'
 const base = '/lite/users/{id}/email_accounts/{label}'
 const description =
   'Answered from the index; `include_body`, `include_headers` and `body_search_string` ask the mail server. A message of a list whose ' +
@@ -34,8 +33,6 @@ const description =
 const listInAccount = defineRoute({
   method: 'GET',
   path: `${base}/messages`,
-  auth: 'developer',
-  tag,
   summary: 'List messages of an email account',
   description,
   request: { path: accountPath, query: accountListQuery },
@@ -49,8 +46,6 @@ const listInAccount = defineRoute({
 const listInFolder = defineRoute({
   method: 'GET',
   path: `${base}/folders/{folder+}/messages`,
-  auth: 'developer',
-  tag,
   summary: 'List messages of a folder',
   description,
   request: { path: folderPath, query: listQuery },
@@ -106,8 +101,6 @@ function getRoute(path: string): Route {
   return defineRoute({
     method: 'GET',
     path,
-    auth: 'developer',
-    tag,
     summary: 'Get a message',
     description: `${description} With \`body_search_string\` the answer is 404 when the body does not hold the text.`,
     request: { path: messagePath, query: messageQuery },
@@ -147,7 +140,7 @@ async function mustHoldText(
   )
 }
 
-export const messageListRoutes: readonly Route[] = [listInAccount, listInFolder, ...messagePaths.map(getRoute)]
+export const messageListRoutes = tagged('Messages', [listInAccount, listInFolder, ...messagePaths.map(getRoute)])
 
 function messageQueryOf(query: ListParameters, folder: FolderRecord | null): MessageQuery {
   return {

@@ -14,7 +14,7 @@ import {
   transliterate,
   type UserRecord,
 } from '../../../engine/index.ts'
-import { type Call, defineRoute, type Route, StreamAnswer } from '../../route.ts'
+import { type Call, defineRoute, type Route, StreamAnswer, tagged } from '../../route.ts'
 import { findMessage } from '../find.ts'
 import { readHeaderBlock, readParts } from './contents.ts'
 import { asNamed, locate, type Located, messagePaths, partUrl } from './locate.ts'
@@ -34,14 +34,10 @@ import {
   messagePath,
 } from './schema.ts'
 
-const tag = 'Messages'
-
 function bodyRoute(path: string): Route {
   return defineRoute({
     method: 'GET',
     path: `${path}/body`,
-    auth: 'developer',
-    tag,
     summary: 'Get the bodies of a message',
     description: 'Text parts as UTF-8, transfer encoding and charset undone. `type` = only parts of this MIME type.',
     request: { path: messagePath, query: bodyQuery },
@@ -60,8 +56,6 @@ function headersRoute(path: string): Route {
   return defineRoute({
     method: 'GET',
     path: `${path}/headers`,
-    auth: 'developer',
-    tag,
     summary: 'Get the headers of a message',
     request: { path: messagePath, query: headersQuery },
     response: headersAnswer,
@@ -82,8 +76,6 @@ function rawRoute(path: string): Route {
   return defineRoute({
     method: 'GET',
     path: `${path}/raw`,
-    auth: 'developer',
-    tag,
     summary: 'Get the whole message as it is on the mail server',
     request: { path: messagePath, query: delimiterQuery },
     response: 'binary',
@@ -98,11 +90,10 @@ function rawRoute(path: string): Route {
   })
 }
 
-export const messagePartRoutes: readonly Route[] = messagePaths.flatMap((path) => [
-  bodyRoute(path),
-  headersRoute(path),
-  rawRoute(path),
-])
+export const messagePartRoutes = tagged(
+  'Messages',
+  messagePaths.flatMap((path) => [bodyRoute(path), headersRoute(path), rawRoute(path)]),
+)
 
 /** `type` as the mail says; X-Content-Type-Options is on every answer. */
 function fileHeaders(type: string, name: string): Readonly<Record<string, string>> {
@@ -113,14 +104,10 @@ function fileHeaders(type: string, name: string): Readonly<Record<string, string
   }
 }
 
-const attachmentsTag = 'Attachments'
-
 function listRoute(path: string): Route {
   return defineRoute({
     method: 'GET',
     path: `${path}/attachments`,
-    auth: 'developer',
-    tag: attachmentsTag,
     summary: 'List the attachments of a message',
     request: { path: messagePath, query: delimiterQuery },
     response: z.array(attachmentView),
@@ -135,8 +122,6 @@ function fileRoute(path: string): Route {
   return defineRoute({
     method: 'GET',
     path: `${path}/attachments/{attachment_id}`,
-    auth: 'developer',
-    tag: attachmentsTag,
     summary: 'Download an attachment',
     description:
       'The file as it was sent, byte for byte. When the mail server gives less of it than it says, the header `X-Service-Notice` begins with `truncated`. With `as_link=1` the JSON `{"link": …}` instead: an address that needs no authentication and expires.',
@@ -186,7 +171,6 @@ const download = defineRoute({
   method: 'GET',
   path: '/downloads/{account}/{message}/{attachment}',
   auth: 'link',
-  tag: attachmentsTag,
   summary: 'Download by a signed link',
   description: 'The address that `as_link=1` answers. 403 when it was changed or has expired.',
   request: { path: downloadPath, query: linkQuery },
@@ -227,10 +211,10 @@ async function linkedFile(
   }
 }
 
-export const attachmentRoutes: readonly Route[] = [
+export const attachmentRoutes = tagged('Attachments', [
   ...messagePaths.flatMap((path) => [listRoute(path), fileRoute(path)]),
   download,
-]
+])
 
 /*
  * Signed download links: whoever has one may read one attachment of one message until it expires, without any other

@@ -9,7 +9,7 @@ import {
   type Placement,
   type UserRecord,
 } from '../../../engine/index.ts'
-import { type Call, defineRoute, type Route } from '../../route.ts'
+import { type Call, defineRoute, type Route, tagged } from '../../route.ts'
 import { success } from '../../values.ts'
 import { findAccount, findMessage, lookUpFolder } from '../find.ts'
 import { asNamed, locate, type Located, type MessagePath, messagePaths, mustHoldMail, partUrl } from './locate.ts'
@@ -28,8 +28,6 @@ import {
  * Flags of one message. Through a folder they are those of the message there; without one a change is made wherever the message
  * lies, so that it reads the same from everywhere.
  */
-
-const tag = 'Messages'
 
 const names = {
   seen: '\\Seen',
@@ -93,8 +91,6 @@ function getRoute(path: string): Route {
   return defineRoute({
     method: 'GET',
     path: `${path}/flags`,
-    auth: 'developer',
-    tag,
     summary: 'Get the flags of a message',
     request: { path: messagePath, query: delimiterQuery },
     response: flagsAnswer,
@@ -109,8 +105,6 @@ function setRoute(path: string): Route {
   return defineRoute({
     method: 'POST',
     path: `${path}/flags`,
-    auth: 'developer',
-    tag,
     summary: 'Set or unset flags of a message',
     request: { path: messagePath, query: delimiterQuery, body: flagChange },
     response: flagsWritten,
@@ -127,8 +121,6 @@ function readRoute(method: 'POST' | 'DELETE', path: string): Route {
   return defineRoute({
     method,
     path: `${path}/read`,
-    auth: 'developer',
-    tag,
     summary: method === 'POST' ? 'Mark a message as read' : 'Mark a message as unread',
     request: { path: messagePath, query: delimiterQuery },
     response: success,
@@ -140,12 +132,10 @@ function readRoute(method: 'POST' | 'DELETE', path: string): Route {
   })
 }
 
-export const messageFlagRoutes: readonly Route[] = messagePaths.flatMap((path) => [
-  getRoute(path),
-  setRoute(path),
-  readRoute('POST', path),
-  readRoute('DELETE', path),
-])
+export const messageFlagRoutes = tagged(
+  'Messages',
+  messagePaths.flatMap((path) => [getRoute(path), setRoute(path), readRoute('POST', path), readRoute('DELETE', path)]),
+)
 
 /** A folder that the index does not know may have been made a moment ago: the server is asked before the answer is 404. */
 async function destination(
@@ -184,8 +174,6 @@ function moveRoute(path: string): Route {
   return defineRoute({
     method: 'PUT',
     path,
-    auth: 'developer',
-    tag: 'Messages',
     summary: 'Move a message to another folder',
     description:
       'Through a folder it leaves that one, also where the same mail lies in it twice. Without a folder in the path it leaves the first of ' +
@@ -215,4 +203,4 @@ function moveRoute(path: string): Route {
   })
 }
 
-export const messageMoveRoutes: readonly Route[] = messagePaths.map(moveRoute)
+export const messageMoveRoutes = tagged('Messages', messagePaths.map(moveRoute))

@@ -9,7 +9,7 @@ import {
   type Page,
   type WebhookRecord,
 } from '../../../engine/index.ts'
-import { defineRoute, type Call, type Route } from '../../route.ts'
+import { defineRoute, type Call, type Route, tagged } from '../../route.ts'
 import { findAccount, findUser } from '../find.ts'
 import { newestRows, presentDelivery, presentDryRun, presentRedelivery } from './present.ts'
 import {
@@ -25,12 +25,10 @@ import {
 } from './schema.ts'
 import { askingOf, findWebhook, hookPath, levels, type Level } from './handlers.ts'
 
-function list({ base, tag }: Level): Route {
+function list({ base }: Level): Route {
   return defineRoute({
     method: 'GET',
     path: `${base}/{webhook_id}/deliveries`,
-    auth: 'developer',
-    tag,
     summary: 'List the callbacks of a webhook: state, attempts, timings, answers',
     description:
       'Newest first: its messages, its samples (`kind` test) and its failure notifications (`kind` failure), each with the `url` it went to.',
@@ -72,12 +70,10 @@ async function listOfMessage(
   return newestRows(lists.flat(), page)
 }
 
-function redeliverOne({ base, tag }: Level): Route {
+function redeliverOne({ base }: Level): Route {
   return defineRoute({
     method: 'POST',
     path: `${base}/{webhook_id}/deliveries/{delivery_id}/redeliver`,
-    auth: 'developer',
-    tag,
     summary: 'Send one callback again, under the same webhook-id',
     request: { path: hookPath.extend({ delivery_id: z.string() }) },
     response: redeliverAnswer,
@@ -91,12 +87,10 @@ function redeliverOne({ base, tag }: Level): Route {
   })
 }
 
-function redeliverMany({ base, tag }: Level): Route {
+function redeliverMany({ base }: Level): Route {
   return defineRoute({
     method: 'POST',
     path: `${base}/{webhook_id}/redeliver`,
-    auth: 'developer',
-    tag,
     summary: 'Send callbacks again: of a time, or those that failed',
     description:
       'All message callbacks whose event lies in the time, oldest first, under the ids they had. What takes long is answered ' +
@@ -118,12 +112,10 @@ function redeliverMany({ base, tag }: Level): Route {
   })
 }
 
-function redelivery({ base, tag }: Level): Route {
+function redelivery({ base }: Level): Route {
   return defineRoute({
     method: 'GET',
     path: `${base}/{webhook_id}/redeliver`,
-    auth: 'developer',
-    tag,
     summary: 'How far the last redelivery of a time is',
     request: { path: hookPath },
     response: redeliveryView,
@@ -131,12 +123,10 @@ function redelivery({ base, tag }: Level): Route {
   })
 }
 
-function test({ base, tag }: Level): Route {
+function test({ base }: Level): Route {
   return defineRoute({
     method: 'POST',
     path: `${base}/{webhook_id}/test`,
-    auth: 'developer',
-    tag,
     summary: 'Send a sample callback now and answer what came of it',
     request: { path: hookPath },
     response: deliveryView,
@@ -147,12 +137,10 @@ function test({ base, tag }: Level): Route {
   })
 }
 
-function secret({ base, tag }: Level, method: 'GET' | 'POST'): Route {
+function secret({ base }: Level, method: 'GET' | 'POST'): Route {
   return defineRoute({
     method,
     path: `${base}/{webhook_id}/secret`,
-    auth: 'developer',
-    tag,
     summary:
       method === 'GET' ? 'Get the Standard Webhooks secret' : 'Make a new secret; the old one signs along for a day',
     request: { path: hookPath },
@@ -176,12 +164,10 @@ const oneUser = z
     examples: ['5f3c8a2b9d4e1f6a7b8c9d0e'],
   })
 
-function dryRun({ base, tag }: Level): Route {
+function dryRun({ base }: Level): Route {
   return defineRoute({
     method: 'GET',
     path: `${base}/{webhook_id}/dry_run`,
-    auth: 'developer',
-    tag,
     summary: 'Which of the last stored messages would match, filter by filter',
     description:
       'Of all email accounts that the webhook covers, newest first; each row says whose it is. `user_id` narrows an application-level ' +
@@ -215,13 +201,15 @@ async function dryRunRows(call: Call, webhook: WebhookRecord, query: DryRunQuery
   return webhooks.dryRunAll(webhook, userId, limit, askingOf(call))
 }
 
-export const deliveryRoutes: readonly Route[] = levels.flatMap((level) => [
-  list(level),
-  redeliverOne(level),
-  redeliverMany(level),
-  redelivery(level),
-  test(level),
-  secret(level, 'GET'),
-  secret(level, 'POST'),
-  dryRun(level),
-])
+export const deliveryRoutes = levels.flatMap((level) =>
+  tagged(level.tag, [
+    list(level),
+    redeliverOne(level),
+    redeliverMany(level),
+    redelivery(level),
+    test(level),
+    secret(level, 'GET'),
+    secret(level, 'POST'),
+    dryRun(level),
+  ]),
+)

@@ -8,7 +8,7 @@ import {
   type UserRecord,
   type WebhookRecord,
 } from '../../../engine/index.ts'
-import { type Call, defineRoute, type Route } from '../../route.ts'
+import { type Call, defineRoute, type Route, tagged } from '../../route.ts'
 import { filledText, success } from '../../values.ts'
 import { findAccount, findFolder, findKnownMessage, findUser, type Mailbox } from '../find.ts'
 import { delimiter } from '../folders.ts'
@@ -57,12 +57,10 @@ export function askingOf(call: Call): Asking {
   }
 }
 
-function list({ base, tag, name }: Level): Route {
+function list({ base, name }: Level): Route {
   return defineRoute({
     method: 'GET',
     path: base,
-    auth: 'developer',
-    tag,
     summary: `List ${name}-level webhooks`,
     request: { path: scopePath },
     response: z.array(webhookView),
@@ -76,12 +74,10 @@ function list({ base, tag, name }: Level): Route {
   })
 }
 
-function create({ base, tag, name }: Level): Route {
+function create({ base, name }: Level): Route {
   return defineRoute({
     method: 'POST',
     path: base,
-    auth: 'developer',
-    tag,
     summary: `Create a ${name}-level webhook`,
     description:
       'All filters have to match. Case does not matter. A text that begins with / is a regular expression (RE2) and has to end with one. ' +
@@ -98,12 +94,10 @@ function create({ base, tag, name }: Level): Route {
   })
 }
 
-function get({ base, tag }: Level): Route {
+function get({ base }: Level): Route {
   return defineRoute({
     method: 'GET',
     path: `${base}/{webhook_id}`,
-    auth: 'developer',
-    tag,
     summary: 'Get a webhook',
     request: { path: hookPath },
     response: webhookView,
@@ -113,12 +107,10 @@ function get({ base, tag }: Level): Route {
   })
 }
 
-function edit({ base, tag }: Level): Route {
+function edit({ base }: Level): Route {
   return defineRoute({
     method: 'POST',
     path: `${base}/{webhook_id}`,
-    auth: 'developer',
-    tag,
     summary: 'Edit a webhook',
     description:
       'Changes the parameters that are named; an empty one removes the value. `active` is 1 unless it is named.',
@@ -132,12 +124,10 @@ function edit({ base, tag }: Level): Route {
   })
 }
 
-function remove({ base, tag }: Level): Route {
+function remove({ base }: Level): Route {
   return defineRoute({
     method: 'DELETE',
     path: `${base}/{webhook_id}`,
-    auth: 'developer',
-    tag,
     summary: 'Cancel a webhook',
     request: { path: hookPath },
     response: success,
@@ -148,13 +138,9 @@ function remove({ base, tag }: Level): Route {
   })
 }
 
-export const webhookRoutes: readonly Route[] = levels.flatMap((level) => [
-  list(level),
-  create(level),
-  get(level),
-  edit(level),
-  remove(level),
-])
+export const webhookRoutes = levels.flatMap((level) =>
+  tagged(level.tag, [list(level), create(level), get(level), edit(level), remove(level)]),
+)
 
 const account = '/lite/users/{id}/email_accounts/{label}'
 
@@ -176,8 +162,6 @@ function explainRoute(path: string): Route {
   return defineRoute({
     method: 'GET',
     path,
-    auth: 'developer',
-    tag: 'Webhooks',
     summary: 'Why a message was or was not sent to a webhook',
     description:
       'When it was seen and as what, what the webhook was like then, what each filter says, and every callback that was queued with its attempts ' +
@@ -243,7 +227,7 @@ async function presentExplanation(
   }
 }
 
-export const explainRoutes: readonly Route[] = [
+export const explainRoutes = tagged('Webhooks', [
   explainRoute(`${account}/messages/{message_id}/explain`),
   explainRoute(`${account}/folders/{folder+}/messages/{message_id}/explain`),
-]
+])
