@@ -1,7 +1,7 @@
-/** The address of the service as the client used it, and the address of the client. */
+/** Addresses: of the service as the client used it, of the client, and of everything in the lite API. */
 import type { IncomingMessage } from 'node:http'
 import { isIP } from 'node:net'
-import { AppError, type Config, networkOf } from '../engine/index.ts'
+import { type AccountRecord, AppError, type Config, networkOf } from '../engine/index.ts'
 
 type Settings = Pick<Config, 'MAILROOM_PUBLIC_URL' | 'MAILROOM_TRUST_PROXY'>
 
@@ -73,3 +73,30 @@ function lastForwarded(request: IncomingMessage): string | null {
   const bare = isIP(last) === 0 ? last.replace(/^\[(.*)\](?::\d+)?$|^([^:]*):\d+$/, '$1$2') : last
   return isIP(bare) === 0 ? null : bare
 }
+
+/** resource_url of everything in the lite API: the base URL of the client, and `::` percent-encoded. */
+export type LiteUrls = ReturnType<typeof liteUrls>
+
+type AccountName = Pick<AccountRecord, 'userId' | 'label'>
+
+export function liteUrls(baseUrl: string) {
+  const user = (id: string) => `${baseUrl}/lite/users/${id}`
+  const account = (one: AccountName) => `${user(one.userId)}/email_accounts/${encodeURIComponent(one.label)}`
+  /** `name` with '/' between its levels. */
+  const folder = (one: AccountName, name: string) => `${account(one)}/folders/${encodeURIComponent(name)}`
+  return {
+    user: ({ id }: { readonly id: string }) => user(id),
+    account,
+    folder,
+    /** Without a folder: the message wherever it lies. */
+    message: (one: AccountName, id: string, name?: string) =>
+      `${name === undefined ? account(one) : folder(one, name)}/messages/${encodeURIComponent(id)}`,
+    webhook: ({ userId, id }: { readonly userId: string | null; readonly id: string }) =>
+      userId === null ? `${baseUrl}/lite/webhooks/${id}` : `${user(userId)}/webhooks/${id}`,
+    token: (token: string) => `${baseUrl}/lite/connect_tokens/${token}`,
+    provider: (key: string) => `${baseUrl}/lite/oauth_providers/${encodeURIComponent(key)}`,
+  }
+}
+
+/** Seconds, as the API has times. */
+export const seconds = (ms: number): number => Math.floor(ms / 1000)

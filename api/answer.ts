@@ -75,7 +75,7 @@ function mismatch(words: string): AppError {
   return new AppError('internal', words, { cause: new Error(words) })
 }
 
-/** An error before the first byte is still an error answer; one after it destroys the socket, so that nobody takes a part for the whole. */
+/** An error before the first byte is still an error answer; one after it destroys the socket, so that no client takes a part for the whole. */
 async function sendStream(ctx: FrameContext, body: Readable, headers: Headers, { stallMs }: Options): Promise<void> {
   const { res } = ctx
   const isEvents = headers['Content-Type']?.startsWith('text/event-stream') === true
@@ -94,7 +94,7 @@ async function sendStream(ctx: FrameContext, body: Readable, headers: Headers, {
     }
   } catch (error) {
     res.destroy()
-    // The client went away: nobody to answer, nothing wrong.
+    // The client went away: nothing is wrong.
     if ((error as NodeJS.ErrnoException).code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error
   } finally {
     if (!isEvents) res.setTimeout(0)

@@ -7,17 +7,16 @@ import {
   type DeliveryQuery,
   notFound,
   type OutboxRecord,
-  type Page,
   type Store,
   type WebhookRecord,
 } from '../engine/index.ts'
 import * as examples from './examples.ts'
 import { findAccount } from './lite/find.ts'
-import { seconds } from './lite/urls.ts'
-import { newestRows, presentDelivery } from './lite/webhooks/present.ts'
+import { seconds } from './addresses.ts'
+import { listNewest, presentDelivery } from './lite/webhooks/present.ts'
 import { deliveriesQuery, deliveryView, redeliverAnswer } from './lite/webhooks/schema.ts'
 import { type Call, defineRoute, tagged } from './route.ts'
-import { filledText, integer, limit, offset, success, timestamp, url } from './values.ts'
+import { filledText, integer, limit, offset, success, timestamp, url, successAt } from './values.ts'
 
 const statusCallbackView = z
   .object({
@@ -33,9 +32,7 @@ const statusCallbackBody = z.object({
     examples: ['https://app.example.com/status'],
   }),
 })
-const statusCallbackAnswer = z
-  .object({ success: z.boolean(), resource_url: z.string() })
-  .meta({ examples: [{ success: true, resource_url: examples.urls.statusCallback }] })
+const statusCallbackAnswer = successAt(examples.urls.statusCallback)
 
 const statusCode = integer(100, 599)
 
@@ -121,7 +118,11 @@ const webhooks = defineRoute({
     const rows =
       accountIds === null
         ? await store.outbox.list(wanted, query)
-        : await listOfAccounts(store, accountIds, wanted, query)
+        : await listNewest(
+            store.outbox,
+            accountIds.map((accountId) => ({ ...wanted, accountId })),
+            query,
+          )
     const hooks = await webhooksOf(store, rows)
     return rows.map((row) => presentEntry(row, hooks.get(row.webhookId ?? '') ?? null))
   },
@@ -164,28 +165,17 @@ async function webhooksOf(store: Store, rows: readonly OutboxRecord[]): Promise<
   return new Map(found.flatMap((webhook) => (webhook === null ? [] : [[webhook.id, webhook]])))
 }
 
-type Named = Readonly<Record<'from' | 'until', string>>
-
 /** The bounds of both logs, under the names of the store's query. */
-function renamed(query: LogQuery, { from, until }: Named): Readonly<Record<string, number>> {
+function renamed(
+  query: LogQuery,
+  { from, until }: Readonly<Record<'from' | 'until', string>>,
+): Readonly<Record<string, number>> {
   return {
     ...(query.timestamp_after === undefined ? {} : { [from]: query.timestamp_after }),
     ...(query.timestamp_before === undefined ? {} : { [until]: query.timestamp_before + 999 }),
     ...(query.status_code_from === undefined ? {} : { statusFrom: query.status_code_from }),
     ...(query.status_code_to === undefined ? {} : { statusTo: query.status_code_to }),
   }
-}
-
-/** Rows lie by email account: a user's are merged from those of each of its accounts. */
-async function listOfAccounts(
-  store: Store,
-  accountIds: readonly string[],
-  query: DeliveryQuery,
-  page: Page,
-): Promise<OutboxRecord[]> {
-  const head = { limit: page.offset + page.limit, offset: 0 }
-  const lists = await Promise.all(accountIds.map((accountId) => store.outbox.list({ ...query, accountId }, head)))
-  return newestRows(lists.flat(), page)
 }
 
 function presentEntry(row: OutboxRecord, webhook: WebhookRecord | null): z.input<typeof webhookLogView> {

@@ -17,16 +17,7 @@ type Settings = Pick<Config, 'MAILROOM_CONNECTIONS_MAX' | 'MAILROOM_CONNECTIONS_
 
 type Limit = 'all' | 'address'
 
-export interface Connections {
-  /** Of every new connection. */
-  admit(socket: Socket): void
-  /** In front of the app. */
-  guard(app: RequestListener): RequestListener
-  readonly open: number
-  /** Since the start: refused, or closed to make room, by the limit that was reached. */
-  readonly refused: Readonly<Record<Limit, number>>
-  readonly closed: Readonly<Record<Limit, number>>
-}
+export type Connections = ReturnType<typeof createConnections>
 
 interface Entry {
   readonly pool: Pool
@@ -96,7 +87,7 @@ interface Pool {
   readonly closed: Record<Limit, number>
 }
 
-export function createConnections(settings: Settings): Connections {
+export function createConnections(settings: Settings) {
   const pool: Pool = {
     settings,
     turns: createCallTurns(),
@@ -107,25 +98,30 @@ export function createConnections(settings: Settings): Connections {
   }
   const addressOf = clientAddressReader(settings)
   return {
-    admit: (socket) => void admit(pool, socket),
-    guard: (app) => (request, response) => {
-      const entry = entries.get(request.socket) ?? admit(pool, request.socket)
-      const address = addressOf(request)
-      const begin = (): void => {
-        const refusal = enterClient(pool, address, response) ?? entry.spare
-        if (refusal === null || refusal === 'all' || isAlwaysAnswered(request)) app(request, response)
-        else {
-          pool.refused[refusal] += 1
-          refuse(response, refusal)
+    /** Takes every new connection. */
+    admit: (socket: Socket): void => void admit(pool, socket),
+    /** Stands in front of the app. */
+    guard:
+      (app: RequestListener): RequestListener =>
+      (request, response) => {
+        const entry = entries.get(request.socket) ?? admit(pool, request.socket)
+        const address = addressOf(request)
+        const begin = (): void => {
+          const refusal = enterClient(pool, address, response) ?? entry.spare
+          if (refusal === null || refusal === 'all' || isAlwaysAnswered(request)) app(request, response)
+          else {
+            pool.refused[refusal] += 1
+            refuse(response, refusal)
+          }
         }
-      }
-      arrive(entry, { request, response, address, begin })
-    },
-    get open() {
+        arrive(entry, { request, response, address, begin })
+      },
+    get open(): number {
       return pool.open.size
     },
-    refused: pool.refused,
-    closed: pool.closed,
+    /** Since the start: refused, or closed to make room, by the limit that was reached. */
+    refused: pool.refused as Readonly<Record<Limit, number>>,
+    closed: pool.closed as Readonly<Record<Limit, number>>,
   }
 }
 
@@ -278,17 +274,14 @@ type Work = () => void
  * Calls begin in turns: in each turn of the event loop calls are worked on for 10 ms, then come timers, mail servers and new
  * connections. Addresses take turns, so that the flood of one delays no other. Where nothing waits, a call begins at once.
  */
-interface CallTurns {
-  /** Runs `work` at once, or when its address has its turn. `first` = in every second turn, while there are such. */
-  enter(address: string, first: boolean, work: Work): void
-}
+type CallTurns = ReturnType<typeof createCallTurns>
 
 const stretchMs = 10
 
 /** The work that waits must not count as the work of the call that happens to be under way. */
 const outside = AsyncLocalStorage.snapshot()
 
-export function createCallTurns(): CallTurns {
+export function createCallTurns() {
   /** By address. */
   const first = createRing<Work>()
   const others = createRing<Work>()
@@ -315,7 +308,8 @@ export function createCallTurns(): CallTurns {
     else began = null
   }
   return {
-    enter(address, isFirst, work) {
+    /** Runs `work` at once, or when its address has its turn. `isFirst` = in every second turn, while there are such. */
+    enter(address: string, isFirst: boolean, work: Work): void {
       const isFree = used() < stretchMs && first.size === 0 && (isFirst || others.size === 0)
       if (began === null) schedule()
       if (isFree) work()

@@ -24,10 +24,7 @@ export interface SignedCall {
 /** Runs one try of a key; see Tries. */
 export type TryKey = <T>(key: string, check: () => Promise<T>) => Promise<T>
 
-export interface OAuthVerifier {
-  /** The developer who signed. Rejects with `unauthorized` or `bad_signature` (details.baseString), or as `tryKey` does. */
-  verify(call: SignedCall, tryKey: TryKey): Promise<Authenticated>
-}
+export type OAuthVerifier = ReturnType<typeof createOAuthVerifier>
 
 interface Deps {
   readonly authenticate: (apiKey: string) => Promise<Authenticated | null>
@@ -73,9 +70,10 @@ export function isSigned(call: Pick<SignedCall, 'header' | 'query' | 'form'>): b
   return call.header !== null || call.query.some(carries) || call.form.some(carries)
 }
 
-export function createOAuthVerifier(deps: Deps): OAuthVerifier {
+export function createOAuthVerifier(deps: Deps) {
   return {
-    async verify(call, tryKey) {
+    /** The developer who signed. Rejects with `unauthorized` or `bad_signature` (details.baseString), or as `tryKey` does. */
+    async verify(call: SignedCall, tryKey: TryKey): Promise<Authenticated> {
       const pairs = allPairs(call)
       const claim = readClaim(pairs)
       if (claim.stamp !== null) checkTime(claim.stamp, deps)
@@ -162,7 +160,7 @@ function checkBodyHash(body: Buffer, given: string): void {
   if (!sameText(hash, given)) throw refused('oauth_body_hash', `is not the ${algorithm} of the body that came`)
 }
 
-/** After the signature: nobody but the key's owner may spend nonces. */
+/** After the signature: only the owner of the key may use up nonces. */
 async function checkNonce(key: string, stamp: Stamp, deps: Deps): Promise<void> {
   if (stamp.nonce.length > longestNonce) throw refused('oauth_nonce', `is longer than ${longestNonce} characters`)
   const timestamp = Number(stamp.timestamp)
@@ -191,7 +189,7 @@ function isSignatureMethod(text: string): text is SignatureMethod {
   return text === 'PLAINTEXT' || Object.hasOwn(hashes, text)
 }
 
-/** What the reader needs of a text. A string is one; whoever counts the work gives another. */
+/** What the parser needs of a text: a string, or in tests an object that counts the steps. */
 export interface Characters {
   readonly length: number
   charCodeAt(index: number): number

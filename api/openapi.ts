@@ -1,25 +1,17 @@
-/** What the service calls itself. */
+/** The OpenAPI 3.1 document, built from the same route values that are served. */
 import { STATUS_CODES } from 'node:http'
 import { z } from 'zod'
 import manifest from '../package.json' with { type: 'json' }
 import { errorSchema, introductionOf, newFolder, pathWords, securitySchemes } from './examples.ts'
-import { type Callback, callbacksOf } from './lite/webhooks/callbacks.ts'
+import { callbacksOf } from './lite/webhooks/callbacks.ts'
 import type { Method, Route } from './route.ts'
 import { wireSchemas } from './values.ts'
 
 export const serviceName = 'Mailroom'
 export const serviceVersion = manifest.version
 
-export interface Operation {
-  readonly operationId: string
-  readonly tags: readonly string[]
-  readonly summary: string
-  readonly description?: string
-  readonly security: readonly Json[]
-  readonly parameters: readonly Parameter[]
-  readonly requestBody?: { readonly content: Readonly<Record<string, { readonly schema: Json }>> }
-  readonly responses: Readonly<Record<string, Json>>
-}
+export type OpenApi = ReturnType<typeof buildOpenApi>
+export type Operation = ReturnType<typeof operationOf>
 
 interface Parameter {
   readonly name: string
@@ -30,21 +22,9 @@ interface Parameter {
   readonly example?: unknown
 }
 
-export interface OpenApi {
-  readonly openapi: '3.1.0'
-  readonly info: { readonly title: string; readonly version: string; readonly description: string }
-  readonly servers: readonly { readonly url: string }[]
-  readonly tags: readonly { readonly name: string }[]
-  /** Path → method in lower case → operation. */
-  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
-  /** What the service sends. */
-  readonly webhooks: Readonly<Record<string, { readonly post: Callback }>>
-  readonly components: Readonly<Record<string, Json>>
-}
-
 const bodyTypes = ['application/x-www-form-urlencoded', 'multipart/form-data', 'application/json'] as const
 
-/** Settings that the document tells. */
+/** Settings that the document names. */
 interface DocumentSettings {
   /** MAILROOM_STATUS_HEADER */
   readonly statusHeader: string
@@ -53,7 +33,7 @@ interface DocumentSettings {
 const usualSettings: DocumentSettings = { statusHeader: 'X-Service-Email-Account-Status' }
 
 /** Everything but `servers`, which the configured base URL decides: see `withServer`. */
-export function buildOpenApi(routes: readonly Route[], settings = usualSettings): OpenApi {
+export function buildOpenApi(routes: readonly Route[], settings = usualSettings) {
   const printer = createSchemaPrinter()
   const headers = headersOf(settings.statusHeader)
   const paths: Record<string, Record<string, Operation>> = {}
@@ -62,20 +42,20 @@ export function buildOpenApi(routes: readonly Route[], settings = usualSettings)
     const operations = (paths[path] ??= {})
     operations[route.method.toLowerCase()] = operationOf(route, printer, settings)
   }
-  const webhooks = callbacksOf(printer)
   return {
-    openapi: '3.1.0',
+    openapi: '3.1.0' as const,
     info: { title: serviceName, version: serviceVersion, description: introductionOf(settings.statusHeader) },
-    servers: [],
+    servers: [] as { readonly url: string }[],
     tags: [...new Set(routes.map((route) => route.tag))].map((name) => ({ name })),
     paths,
-    webhooks,
+    /** What the service sends. */
+    webhooks: callbacksOf(printer),
     components: {
       securitySchemes,
       schemas: { Error: errorSchema, ...printer.named },
       headers,
       responses: errorResponses(routes, settings.statusHeader),
-    },
+    } as Readonly<Record<string, Json>>,
   }
 }
 
@@ -83,7 +63,7 @@ export function withServer(document: OpenApi, baseUrl: string): OpenApi {
   return { ...document, servers: [{ url: baseUrl }] }
 }
 
-function operationOf(route: Route, printer: SchemaPrinter, { statusHeader }: DocumentSettings): Operation {
+function operationOf(route: Route, printer: SchemaPrinter, { statusHeader }: DocumentSettings) {
   const body = route.request.body === undefined ? null : printer.print(route.request.body)
   return {
     operationId: operationId(route.method, route.path),
@@ -164,20 +144,17 @@ function textOf(value: unknown): string | undefined {
 
 export type Json = Record<string, unknown>
 
-/** Collects schemas with a `.meta({ id })` under components.schemas. */
-export interface SchemaPrinter {
-  readonly named: Json
-  print(schema: z.ZodType): Json
-}
+export type SchemaPrinter = ReturnType<typeof createSchemaPrinter>
 
 const localReference = '#/$defs/'
 const sharedReference = '#/components/schemas/'
 
-export function createSchemaPrinter(): SchemaPrinter {
+export /** Collects schemas with a `.meta({ id })` under components.schemas. */
+function createSchemaPrinter() {
   const named: Json = {}
   return {
     named,
-    print(schema) {
+    print(schema: z.ZodType): Json {
       // Input on both sides: what is on the wire goes in to a request's schema, and is checked by going in to a response's.
       const json = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any', override })
       const { $defs = {}, ...rest } = json as Json & { $defs?: Json }

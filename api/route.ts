@@ -82,7 +82,7 @@ interface Definition<
   readonly request: { readonly path?: P; readonly query?: Q; readonly body?: B }
   /** Of a good answer. Error answers are the same everywhere. */
   readonly response: R | 'binary' | 'text' | 'html'
-  /** The JSON of `response` is for who asks for JSON; others are given a page. */
+  /** A caller who asks for JSON gets the `response`, others a page. */
   readonly page?: true
   /** Status of a good answer, 200 when absent. */
   readonly status?: number

@@ -55,16 +55,11 @@ export function createServer(
   return server
 }
 
-interface Refusal {
-  readonly status: number
-  readonly words: string
-}
-
 /**
- * By the parser's error code. Transfer-Encoding together with Content-Length is refused, not guessed at: Node's parser can be
- * told to let it pass only along with everything else that makes request smuggling possible.
+ * By the parser's error code. Transfer-Encoding together with Content-Length is refused, not guessed at: Node's parser lets it
+ * pass only along with everything else that makes request smuggling possible.
  */
-const refusals: Readonly<Record<string, Refusal>> = {
+const refusals: Readonly<Record<string, { readonly status: number; readonly words: string }>> = {
   HPE_HEADER_OVERFLOW: { status: 431, words: `headers: larger than ${maxHeaderBytes} bytes` },
   ERR_HTTP_REQUEST_TIMEOUT: { status: 408, words: 'the request was not complete in time' },
   HPE_INVALID_TRANSFER_ENCODING: {
@@ -97,39 +92,25 @@ function refuse(error: NodeJS.ErrnoException, socket: Duplex): void {
  * What answers on the port from the first moment on. Until the app takes over (the store may be away at the start), it says that the
  * process is alive, and asks callers of everything else to come back.
  */
-interface Front {
-  callback(): RequestListener
-  /** From now on the app answers. */
-  use(app: { callback(): RequestListener }): void
-}
-
-const retryAfterSeconds = 5
-
-export function createFront(): Front {
+export function createFront() {
   let handle: RequestListener = starting
   return {
-    callback: () => (request, response) => handle(request, response),
-    use(app) {
+    callback: (): RequestListener => (request, response) => handle(request, response),
+    /** From now on the app answers. */
+    use(app: { callback(): RequestListener }): void {
       handle = app.callback()
     },
   }
 }
 
 function starting(request: IncomingMessage, response: ServerResponse): void {
-  const path = request.url?.split('?')[0]?.replace(/\/$/, '')
-  if (path === '/healthz') answer(response, 200, { status: 'ok' })
-  else answer(response, 503, { type: 'error', value: 'the service is starting: it waits for its store' })
+  const isHealth = request.url?.split('?')[0]?.replace(/\/$/, '') === '/healthz'
+  const body = isHealth ? { status: 'ok' } : { type: 'error', value: 'the service is starting: it waits for its store' }
+  const headers = { 'Content-Type': 'application/json', ...(isHealth ? {} : { 'Retry-After': '5' }) }
+  response.writeHead(isHealth ? 200 : 503, headers).end(JSON.stringify(body))
 }
 
-function answer(response: ServerResponse, status: number, body: Readonly<Record<string, string>>): void {
-  const headers = {
-    'Content-Type': 'application/json',
-    ...(status === 503 ? { 'Retry-After': String(retryAfterSeconds) } : {}),
-  }
-  response.writeHead(status, headers).end(JSON.stringify(body))
-}
-
-/** Listens on every address of the machine: none of them is one that a client could be told. */
+/** It stands for every address of the machine: clients cannot be sent to it. */
 export function isWildcard(host: string): boolean {
   return /^(?:0\.0\.0\.0|[0:]+)$/.test(host)
 }

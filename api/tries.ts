@@ -1,7 +1,7 @@
 /**
  * Wrong keys, secrets and signatures: after some of them an address has to wait before it may try the same key again, twice as long
  * after each further one. Ten times as many with whatever keys, and it has to wait with every key that never fitted from there.
- * Nobody waits for what another address did. Counted in this process, for a bounded number of addresses and keys.
+ * No address waits for what another one did. Counted in this process, for a bounded number of addresses and keys.
  */
 import { LRUCache } from 'lru-cache'
 import { AppError, isAppError, type Logger } from '../engine/index.ts'
@@ -9,7 +9,7 @@ import { AppError, isAppError, type Logger } from '../engine/index.ts'
 export interface Tries {
   /**
    * Runs one try of a key: `check` compares, and rejects with a 401 when the key is unknown or does not fit. Rejects with
-   * `rate_limited` while the address has to wait; then nothing is told of what the check found.
+   * `rate_limited` while the address has to wait; the answer then shows nothing of what the check found.
    */
   run<T>(address: string, key: string, check: () => Promise<T>): Promise<T>
 }
@@ -36,7 +36,7 @@ const rememberMs = 900_000
 const keysFactor = 10
 /** Of failures, and of keys that fitted; the oldest are forgotten. About 40 MB when full. */
 const remembered = 100_000
-/** Longer keys are told apart by their beginning. */
+/** Longer keys count as the same when they begin the same. */
 const keyLength = 64
 
 export function createTries({ free, now, log }: Options): Tries {
@@ -54,7 +54,7 @@ export function createTries({ free, now, log }: Options): Tries {
     const waitMs = Math.max(own?.until ?? 0, all?.until ?? 0) - now()
     if (waitMs > 0) throw tooMany(waitMs)
   }
-  /** Tells whether the first wait begins. */
+  /** true = the first wait begins. */
   const fail = (id: string, most: number): boolean => {
     const count = (known(id)?.count ?? 0) + 1
     const waitMs = count < most ? 0 : Math.min(longestWaitMs, firstWaitMs * 2 ** (count - most))
@@ -67,7 +67,7 @@ export function createTries({ free, now, log }: Options): Tries {
       const pair = `${address} ${key.slice(0, keyLength)}`
       mayTry(address, pair)
       const outcome = await settle(check)
-      // Others may have failed while this one was looked up: a right guess among many at once must not be told.
+      // Others may have failed while this one was looked up: a right guess among many at once must not show.
       mayTry(address, pair)
       if ('value' in outcome) {
         failures.delete(pair)

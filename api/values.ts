@@ -66,16 +66,21 @@ export const nameText = documented(
   { type: 'string', maxLength: longestName },
 )
 
+/** A schema of text, numbers and booleans: `read` answers undefined for what is no such value. */
+function spelled<T>(problem: string, read: (value: string) => T | undefined) {
+  return z.union([z.boolean(), z.number(), z.string()], { error: problem }).transform((value, context) => {
+    const found = read(String(value))
+    if (found !== undefined) return found
+    context.addIssue({ code: 'custom', message: problem })
+    return z.NEVER
+  })
+}
+
 const flagWords: Readonly<Record<string, boolean>> = { '1': true, true: true, '0': false, false: false, '': false }
 
 /** 1/0, "1"/"0", true/false, "true"/"false" in any case; '' is what PHP makes of false. */
 export const flag = documented(
-  z.union([z.boolean(), z.number(), z.string()], { error: 'expected 1 or 0' }).transform((value, context) => {
-    const word = own(flagWords, String(value).toLowerCase())
-    if (word !== undefined) return word
-    context.addIssue({ code: 'custom', message: 'expected 1 or 0' })
-    return z.NEVER
-  }),
+  spelled('expected 1 or 0', (value) => own(flagWords, value.toLowerCase())),
   { type: 'integer', enum: [0, 1] },
 )
 
@@ -98,13 +103,10 @@ function inWords(words: readonly string[]): string {
 
 /** `include_headers`, `include_header`: false, '1' (parsed) or 'raw'. */
 export const headerMode = documented(
-  z.union([z.boolean(), z.number(), z.string()], { error: 'expected 0, 1 or raw' }).transform((value, context) => {
-    const word = String(value).toLowerCase()
-    if (word === 'raw') return 'raw' as const
-    const on = own(flagWords, word)
-    if (on !== undefined) return on ? ('1' as const) : false
-    context.addIssue({ code: 'custom', message: 'expected 0, 1 or raw' })
-    return z.NEVER
+  spelled('expected 0, 1 or raw', (value) => {
+    const word = value.toLowerCase()
+    const isOn = own(flagWords, word)
+    return word === 'raw' ? word : isOn === true ? '1' : isOn
   }),
   { type: 'string', enum: ['0', '1', 'raw'] },
 )
@@ -244,3 +246,12 @@ export function wantedStatus(query: {
 
 /** The bare `{success: true}`. */
 export const success = z.object({ success: z.boolean() })
+
+/** `{success: true}` with the address of what was made or changed; `example` is one. */
+export const successAt = (example: string) =>
+  z
+    .object({ success: z.boolean(), resource_url: z.string() })
+    .meta({ examples: [{ success: true, resource_url: example }] })
+
+export const userPath = z.object({ id: z.string() })
+export const accountPath = userPath.extend({ label: z.string() })

@@ -10,10 +10,10 @@ import {
 } from '../../engine/index.ts'
 import { html, renderSmallPage, smallPageHeaders } from '../docs/html.ts'
 import * as examples from '../examples.ts'
-import { type Call, defineRoute, type Route, StreamAnswer, tagged } from '../route.ts'
+import { type Call, defineRoute, StreamAnswer, tagged } from '../route.ts'
 import { email, personNames, success, url, urlOrEmpty } from '../values.ts'
 import { findAccount, findUser } from './find.ts'
-import { liteUrls, seconds } from './urls.ts'
+import { liteUrls, seconds } from '../addresses.ts'
 import { presentUser, userView } from './users.ts'
 
 const tokenView = z
@@ -118,15 +118,10 @@ function presentToken(
     ...optional('status_callback_url', token.statusCallbackUrl),
     browser_redirect_url: redirectUrl(call, token.token),
     ...optional('serverLabel', account?.label),
-    ...(token.usedAt === null
-      ? {}
-      : { ...optional('email_account_id', account?.label), ...usedBy(user, accounts, urls) }),
+    ...(token.usedAt === null ? {} : optional('email_account_id', account?.label)),
+    ...(token.usedAt === null || user === undefined ? {} : { user: presentUser(user, accounts, urls) }),
     resource_url: urls.token(token.token),
   }
-}
-
-function usedBy(user: UserRecord | undefined, accounts: readonly AccountRecord[], urls: ReturnType<typeof liteUrls>) {
-  return user === undefined ? {} : { user: presentUser(user, accounts, urls) }
 }
 
 function optional<K extends string>(key: K, value: string | null | undefined): Partial<Record<K, string>> {
@@ -211,8 +206,8 @@ async function findToken(call: Call, path: z.output<typeof tokenPath>): Promise<
   return token
 }
 
-function list({ base, of }: Level): Route {
-  return defineRoute({
+const list = ({ base, of }: Level) =>
+  defineRoute({
     method: 'GET',
     path: base,
     summary: `List the connect tokens of ${of}, used and unused`,
@@ -228,10 +223,9 @@ function list({ base, of }: Level): Route {
       return presentTokens(call, tokens)
     },
   })
-}
 
-function create({ base, of, use }: Level): Route {
-  return defineRoute({
+const create = ({ base, of, use }: Level) =>
+  defineRoute({
     method: 'POST',
     path: base,
     summary: `Create a connect token for ${of}`,
@@ -258,10 +252,9 @@ function create({ base, of, use }: Level): Route {
       return { success: true, token, resource_url, browser_redirect_url: redirectUrl(call, token) }
     },
   })
-}
 
-function get({ base }: Level): Route {
-  return defineRoute({
+const get = ({ base }: Level) =>
+  defineRoute({
     method: 'GET',
     path: `${base}/{token}`,
     summary: 'Get a connect token',
@@ -274,10 +267,9 @@ function get({ base }: Level): Route {
       return view
     },
   })
-}
 
-function remove({ base }: Level): Route {
-  return defineRoute({
+const remove = ({ base }: Level) =>
+  defineRoute({
     method: 'DELETE',
     path: `${base}/{token}`,
     summary: 'Remove a connect token',
@@ -290,7 +282,6 @@ function remove({ base }: Level): Route {
       return { success: true }
     },
   })
-}
 
 export const connectTokenRoutes = tagged(
   'Connect tokens',

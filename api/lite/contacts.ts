@@ -3,9 +3,9 @@ import { z } from 'zod'
 import { contactId, type ContactRecord, notFound } from '../../engine/index.ts'
 import * as examples from '../examples.ts'
 import { type Call, defineRoute, tagged } from '../route.ts'
-import { choice, limitOf, offset, sortOrder } from '../values.ts'
+import { choice, limitOf, offset, sortOrder, userPath } from '../values.ts'
 import { findUser, mustBeRead } from './find.ts'
-import { seconds } from './urls.ts'
+import { seconds } from '../addresses.ts'
 
 const contactView = z
   .object({
@@ -39,7 +39,6 @@ const listQuery = z.object({
   offset,
 })
 
-const userPath = z.object({ id: z.string() })
 const contactPath = z.object({
   id: z.string(),
   contactid: z.string().meta({ description: 'id of the contact, or its email address' }),

@@ -11,7 +11,7 @@ import {
 } from '../../engine/index.ts'
 import * as examples from '../examples.ts'
 import { type Call, defineRoute, tagged } from '../route.ts'
-import { documented, flag, statusFilter, success, wantedStatus } from '../values.ts'
+import { documented, flag, statusFilter, success, wantedStatus, userPath, accountPath } from '../values.ts'
 import { findAccount, findUser, type Mailbox } from './find.ts'
 import {
   credentialOf,
@@ -22,7 +22,7 @@ import {
   type MailboxParameters,
   statusCallbackOf,
 } from './mailbox-input.ts'
-import { type LiteUrls, liteUrls } from './urls.ts'
+import { type LiteUrls, liteUrls } from '../addresses.ts'
 
 export const emailAccountView = z
   .object({
@@ -41,9 +41,6 @@ export const emailAccountView = z
   .meta({ id: 'EmailAccount', examples: [examples.emailAccount] })
 
 const listQuery = z.object(statusFilter)
-
-export const accountPath = z.object({ id: z.string(), label: z.string() })
-const userPath = z.object({ id: z.string() })
 
 const createBody = z.object(mailboxParameters).meta({ examples: [exampleMailbox] })
 

@@ -48,28 +48,21 @@ async function byLabel(call: Call, userId: string, label: string): Promise<Accou
 
 /**
  * A folder by the name that a caller writes: with '/' between its levels, or with `delimiter`. INBOX in any case. The server's own
- * spelling is found too, so a name that holds the other delimiter can be reached either way.
+ * spelling is found too, so a name that holds the other delimiter can be reached
+ * either way. `known` = all folders of the account, where they have been read.
  */
 export async function findFolder(
   call: Call,
   account: AccountRecord,
   name: string,
   delimiter?: string,
+  known?: readonly FolderRecord[],
 ): Promise<FolderRecord> {
-  return folderAmong(call, account, await call.engine.store.folders.list(account.id), name, delimiter)
-}
-
-/** The same for who holds all folders of the account. */
-export function folderAmong(
-  call: Call,
-  account: AccountRecord,
-  folders: readonly FolderRecord[],
-  name: string,
-  delimiter?: string,
-): FolderRecord {
+  const folders = known ?? (await call.engine.store.folders.list(account.id))
   const folder = folderNamed(folders, name, delimiter)
   if (folder !== null) return folder
-  mustBeListed(call, account.id, folders)
+  // Nothing is known to be missing before the list of the server was read once.
+  if (folders.length === 0) throw unlisted(call, account.id)
   throw notFound('folder', name)
 }
 
@@ -84,7 +77,7 @@ export async function lookUpFolder(
 }
 
 function folderNamed(all: readonly FolderRecord[], name: string, delimiter: string | undefined): FolderRecord | null {
-  const path = name.toUpperCase() === 'INBOX' ? 'INBOX' : serverPath(name, usualDelimiter(all), delimiter)
+  const path = name.toUpperCase() === 'INBOX' ? 'INBOX' : levelsOf(name, delimiter).join(usualDelimiter(all))
   const found = all.find((folder) => folder.path === path) ?? all.find((folder) => folder.path === name)
   return found ?? all.find((folder) => inCapitals(folder) === path) ?? null
 }
@@ -95,11 +88,7 @@ function inCapitals({ path, delimiter }: FolderRecord): string {
   return first.toUpperCase() === 'INBOX' ? `INBOX${path.slice(first.length)}` : path
 }
 
-/** The caller's name with the server's delimiter. INBOX as the first level in any case. */
-function serverPath(name: string, serverDelimiter: string, delimiter: string | undefined): string {
-  return levelsOf(name, delimiter).join(serverDelimiter)
-}
-
+/** INBOX as the first level in any case. */
 function levelsOf(name: string, delimiter: string | undefined): string[] {
   const levels = name.split(delimiter === undefined || delimiter === '' ? '/' : delimiter)
   if (levels.some((level) => level === '')) throw badParameter('folder', `"${name}" has an empty level`)
@@ -183,11 +172,6 @@ export async function mustReachBack(call: Call, folders: readonly FolderRecord[]
     const [oldest] = await call.engine.store.messages.list(folder.accountId, query, { limit: 1, offset: 0 })
     if (oldest === undefined || oldest.sentAt > sentAt) throw await notRead(call, folder, unread.length - 1)
   }
-}
-
-/** The same for an unknown folder: nothing is known to be missing before the server's list was read once. */
-function mustBeListed(call: Call, accountId: string, folders: readonly FolderRecord[]): void {
-  if (folders.length === 0) throw unlisted(call, accountId)
 }
 
 /** Never opened, or not even its newest page is there. */

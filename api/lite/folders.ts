@@ -12,10 +12,9 @@ import {
 } from '../../engine/index.ts'
 import * as examples from '../examples.ts'
 import { type Call, defineRoute, tagged } from '../route.ts'
-import { documented, flag, text } from '../values.ts'
-import { accountPath } from './email_accounts.ts'
+import { documented, flag, text, successAt, accountPath } from '../values.ts'
 import { findAccount, findFolder, type Mailbox, newServerPath } from './find.ts'
-import { type LiteUrls, liteUrls } from './urls.ts'
+import { type LiteUrls, liteUrls } from '../addresses.ts'
 
 const folderView = z
   .object({
@@ -44,10 +43,8 @@ const listQuery = z.object({
 })
 const nameOnly = z.object({ name: z.string() }).meta({ examples: [{ name: 'INBOX' }] })
 const folderQuery = z.object({ delimiter })
-const folderPath = z.object({ id: z.string(), label: z.string(), folder: z.string() })
-const createAnswer = z
-  .object({ success: z.boolean(), resource_url: z.string() })
-  .meta({ examples: [{ success: true, resource_url: examples.urls.newFolder }] })
+const folderPath = accountPath.extend({ folder: z.string() })
+const createAnswer = successAt(examples.urls.newFolder)
 
 /** RFC 6154 special use → the name that XLIST had for it. */
 const xlistNames: Readonly<Record<SpecialUse, string>> = {

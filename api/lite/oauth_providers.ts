@@ -4,7 +4,7 @@ import { abbreviated, notFound, type OAuthProviderRecord, providerTypes } from '
 import * as examples from '../examples.ts'
 import { defineRoute, tagged } from '../route.ts'
 import { choice, lineText, success } from '../values.ts'
-import { liteUrls } from './urls.ts'
+import { liteUrls } from '../addresses.ts'
 
 const providerView = z
   .object({

@@ -3,7 +3,18 @@ import { z } from 'zod'
 import { type AccountRecord, notFound, type UserEdit, type UserInput, type UserRecord } from '../../engine/index.ts'
 import * as examples from '../examples.ts'
 import { type Call, defineRoute, tagged } from '../route.ts'
-import { limitOf, offset, personNames, statusFilter, success, text, urlOrEmpty, wantedStatus } from '../values.ts'
+import {
+  limitOf,
+  offset,
+  personNames,
+  statusFilter,
+  success,
+  text,
+  urlOrEmpty,
+  wantedStatus,
+  successAt,
+  userPath,
+} from '../values.ts'
 import { emailAccountView, presentAccount, presentFailure, softFailure } from './email_accounts.ts'
 import { findUser } from './find.ts'
 import {
@@ -14,7 +25,7 @@ import {
   statusCallbackOf,
   wantsMailbox,
 } from './mailbox-input.ts'
-import { type LiteUrls, liteUrls, seconds } from './urls.ts'
+import { type LiteUrls, liteUrls, seconds } from '../addresses.ts'
 
 export const userView = z
   .object({
@@ -41,8 +52,6 @@ const listQuery = z.object({
   limit: limitOf(100),
   offset,
 })
-
-const userPath = z.object({ id: z.string() })
 
 const createBody = z
   .object({
@@ -77,9 +86,7 @@ const createAnswer = z
   })
   .meta({ examples: [examples.userMade, examples.loginRefused] })
 
-const editAnswer = z
-  .object({ success: z.boolean(), resource_url: z.string() })
-  .meta({ examples: [{ success: true, resource_url: examples.urls.user }] })
+const editAnswer = successAt(examples.urls.user)
 
 export function presentUser(
   user: UserRecord,
@@ -201,8 +208,8 @@ const get = defineRoute({
   },
 })
 
-function editRoute(method: 'POST' | 'PUT') {
-  return defineRoute({
+const editRoute = (method: 'POST' | 'PUT') =>
+  defineRoute({
     method,
     path: '/lite/users/{id}',
     summary: 'Edit a user: names, and the status callback URL of email accounts that are added later',
@@ -214,7 +221,6 @@ function editRoute(method: 'POST' | 'PUT') {
       return { success: true, resource_url: liteUrls(call.baseUrl).user(user) }
     },
   })
-}
 
 const remove = defineRoute({
   method: 'DELETE',

@@ -25,68 +25,65 @@ export const earlyBytes = 65_536
 const drainBytes = 16 * 1024 * 1024
 const drainMs = 3000
 
-export interface Body {
-  /** Content-Length; null = nobody said how long it is. */
+export class Body {
+  /** Content-Length; null = its length is not known. */
   readonly declared: number | null
   /** Bytes that have come. */
-  readonly received: number
+  received = 0
   /** Nothing more comes. */
-  readonly whole: boolean
+  whole = false
+  readonly #request: IncomingMessage
+  readonly #response: ServerResponse
+  readonly #limit: number
+  #chunks: Buffer[] = []
+
+  constructor(request: IncomingMessage, response: ServerResponse, limit: number) {
+    const length = request.headers['content-length']
+    this.declared = length === undefined ? null : Number(length)
+    this.#request = request
+    this.#response = response
+    this.#limit = limit
+  }
+
   /** What has come. */
-  bytes(): Buffer
-  /** Reads until it is whole or more than `most` bytes are here. Rejects when it is, or says to be, larger than `limit`. */
-  read(most: number): Promise<void>
-  /** Reads what is left and throws it away, for as long as a client deserves. */
-  drain(): Promise<void>
-  /** The answer is out, and node throws away what is left of the body: it does so for as long, and no longer. */
-  leave(): void
+  bytes(): Buffer {
+    if (this.#chunks.length > 1) this.#chunks = [Buffer.concat(this.#chunks)]
+    return this.#chunks[0] ?? Buffer.alloc(0)
+  }
+
+  /** Reads until it is whole or more than `most` bytes are here. Rejects when it is, or says to be, larger than the limit. */
+  async read(most: number): Promise<void> {
+    if ((this.declared ?? 0) > this.#limit) throw tooLarge(this.#limit)
+    if (waiting.delete(this.#request)) this.#response.writeContinue()
+    for await (const chunk of piecesOf(this.#request)) {
+      this.#chunks.push(chunk)
+      this.received += chunk.length
+      if (this.received > this.#limit) {
+        this.#chunks = []
+        throw tooLarge(this.#limit)
+      }
+      if (this.received > most) return
+    }
+    this.whole = true
+  }
+
+  /** Reads the rest and throws it away, up to a limit of time and bytes. */
+  async drain(): Promise<void> {
+    if (!this.whole && !waiting.has(this.#request) && (this.declared ?? 0) <= drainBytes) await drain(this.#request)
+  }
+
+  /** The answer is out, and node throws away the rest of the body: this ends the connection after the same time. */
+  leave(): void {
+    const request = this.#request
+    if (!request.complete) setTimeout(() => request.complete || request.socket.destroy(), drainMs).unref()
+  }
 }
 
 /** null when there is none. */
 function bodyOf(request: IncomingMessage, response: ServerResponse, limit: number): Body | null {
   const { 'content-length': length, 'transfer-encoding': coding } = request.headers
   if (coding === undefined && (length === undefined || length === '0')) return null
-  return createBody(request, response, limit)
-}
-
-function createBody(request: IncomingMessage, response: ServerResponse, limit: number): Body {
-  const length = request.headers['content-length']
-  const declared = length === undefined ? null : Number(length)
-  let chunks: Buffer[] = []
-  let received = 0
-  let whole = false
-  return {
-    declared,
-    get received() {
-      return received
-    },
-    get whole() {
-      return whole
-    },
-    bytes() {
-      if (chunks.length > 1) chunks = [Buffer.concat(chunks)]
-      return chunks[0] ?? Buffer.alloc(0)
-    },
-    async read(most) {
-      if ((declared ?? 0) > limit) throw tooLarge(limit)
-      if (waiting.delete(request)) response.writeContinue()
-      for await (const chunk of piecesOf(request)) {
-        chunks.push(chunk)
-        received += chunk.length
-        if (received > limit) chunks = []
-        if (received > limit) throw tooLarge(limit)
-        if (received > most) return
-      }
-      whole = true
-    },
-    async drain() {
-      if (!whole && !waiting.has(request) && (declared ?? 0) <= drainBytes) await drain(request)
-    },
-    leave() {
-      const { socket } = request
-      if (!request.complete) setTimeout(() => request.complete || socket.destroy(), drainMs).unref()
-    },
-  }
+  return new Body(request, response, limit)
 }
 
 async function* piecesOf(request: IncomingMessage): AsyncGenerator<Buffer, void, undefined> {
@@ -161,18 +158,18 @@ export function bodyRest(options: RestOptions): Middleware {
   }
 }
 
-/** What is wrong with the call is told when it is known whom it concerns. */
+/** What is wrong with the call is answered once it is known whom it concerns. */
 async function noting(exchange: Exchange, work: () => Promise<void>): Promise<void> {
   try {
     await work()
   } catch (thrown) {
     const error = toAppError(thrown)
-    // What is left of too large a body has to be told of, whatever else is wrong.
+    // Too large a body goes before whatever else is wrong: its rest is still to be read.
     exchange.refusal = error.status === 413 ? error : (exchange.refusal ?? error)
   }
 }
 
-/** Draws from the budget, in the name of the developer who calls; nobody else may send more than the beginning. */
+/** Draws from the budget, in the name of the developer who calls; without one, only the beginning of a body is read. */
 export async function readRest(ctx: FrameContext, { limit, budget }: RestOptions): Promise<Buffer> {
   const { body, developer } = ctx.state.exchange
   if (body === null) return Buffer.alloc(0)
@@ -296,7 +293,7 @@ async function parseMultipart(request: IncomingMessage, body: Buffer): Promise<P
   const parser = openMultipart(request, body.length)
   parser.on('field', (name, value) => pairs.push([name, value]))
   parser.on('file', (_name, file) => file.on('error', reject).resume())
-  // Not once: a body may be wrong in several places, and an error that nobody hears ends the call as ours.
+  // Not once: a body may be wrong in several places, and an error event without a listener would end the call as a 500.
   parser.on('error', (cause) => reject(malformed('not valid multipart/form-data', cause)))
   parser.on('partsLimit', () => reject(malformed(`more than ${mostParameters} parameters`)))
   parser.once('close', () => resolve(pairs))

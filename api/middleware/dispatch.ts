@@ -42,7 +42,7 @@ export function dispatch(engine: Engine, limits: Limits, checkAnswers: boolean):
  */
 async function nameConcerned({ developer, user, captured }: Exchange, call: FrameCall, thrown: unknown): Promise<void> {
   const { fault, code } = toAppError(thrown)
-  // A handler that was reached has named them already; an unknown id has nobody to name.
+  // A handler that was reached has named them already; an unknown id names no user.
   if (developer === null || user !== null || fault !== 'caller' || code === 'not_found') return
   const id = decodePercent(captured['id'] ?? '')
   const label = captured['label'] === undefined ? undefined : decodePercent(captured['label'])

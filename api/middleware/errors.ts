@@ -1,4 +1,4 @@
-/** The one error middleware, first in the chain: whatever is thrown below becomes the error answer of decisions.md. */
+/** The one error middleware, first in the chain: whatever is thrown below becomes the error answer. */
 import { notFound, toAppError, type AppError, type ErrorCode, type Logger } from '../../engine/index.ts'
 import type { FrameContext, Middleware } from '../call.ts'
 
@@ -11,16 +11,16 @@ interface ErrorBody {
 /** The original service's number for a wrong signature. */
 const signatureCode = 105
 
-/** Seconds to wait when nobody knows better. */
-const patience: Readonly<Record<number, number>> = { 429: 60, 503: 30, 504: 10 }
+/** Seconds to wait when the error does not say. */
+const usualWaits: Readonly<Record<number, number>> = { 429: 60, 503: 30, 504: 10 }
 
 /** The other call is nearly through. */
-const leasePatience = 2
+const leaseWait = 2
 
-/** Failures of ours that are no news: what has happened is in the log from where it happened. */
+/** Failures of ours that are expected: what has happened is already in the log. */
 const expected: ReadonlySet<ErrorCode> = new Set(['busy', 'lease_lost', 'shutting_down'])
 
-/** Failures of ours are told in these words; what happened is in the log, under the request id. */
+/** What the caller reads of failures of ours; what happened is in the log, under the request id. */
 const ownWords: Partial<Readonly<Record<ErrorCode, string>>> = {
   store_unavailable: 'the service cannot reach its store at the moment',
   lease_lost: 'the email account is just being changed by another call, or served by another process; try again',
@@ -65,7 +65,7 @@ function answer(ctx: FrameContext, error: AppError): void {
   if (error.status === 401)
     ctx.set('WWW-Authenticate', 'OAuth realm="mailroom", Basic realm="mailroom", Bearer realm="mailroom"')
   if (typeof error.details.allow === 'string') ctx.set('Allow', error.details.allow)
-  // The rest of a body that nobody will read is still under way.
+  // The rest of the body, which will not be read, is still on its way.
   if (error.status === 413) ctx.set('Connection', 'close')
   ctx.body = JSON.stringify(errorBody(error, ctx.state.exchange.requestId))
 }
@@ -73,8 +73,8 @@ function answer(ctx: FrameContext, error: AppError): void {
 /** null when the same call will fare no better later. */
 function secondsToWait({ retryAfterMs, retryable, status, code }: AppError): number | null {
   if (retryAfterMs !== null) return Math.max(1, Math.ceil(retryAfterMs / 1000))
-  if (code === 'lease_lost') return leasePatience
-  return retryable ? (patience[status] ?? null) : null
+  if (code === 'lease_lost') return leaseWait
+  return retryable ? (usualWaits[status] ?? null) : null
 }
 
 function report(log: Logger, ctx: FrameContext, error: AppError): void {

@@ -21,7 +21,7 @@ export function requestLog(deps: Deps): Middleware {
     const exchange = new Exchange(id, callerAddress(ctx.req), ctx.req.url ?? '/')
     ctx.state.exchange = exchange
     ctx.set('X-Request-Id', exchange.requestId)
-    // Most answers hold what strangers wrote: never to be taken for something else.
+    // Most answers hold what strangers wrote: a browser must not guess another type.
     ctx.set('X-Content-Type-Options', 'nosniff')
     ctx.res.once('close', () => finish(deps, ctx, exchange))
     await next()
@@ -57,15 +57,7 @@ function knownMethod(method: string): string {
   return methods.has(method) ? method : 'other'
 }
 
-/** The log of API calls: rows wait in a bounded buffer and go to the store in batches, so that no call waits for them. */
-interface CallLog {
-  /** Never waits and never throws; over a full buffer the row is dropped and counted. */
-  add(call: CallLogRecord): void
-  /** Writes what is waiting. Resolves when it is written or given up. */
-  flush(): Promise<void>
-  /** Flushes and ends the timer. */
-  close(): Promise<void>
-}
+type CallLog = ReturnType<typeof createCallLog>
 
 interface LogOptions {
   readonly store: Pick<CallLogStore, 'append'>
@@ -76,7 +68,8 @@ interface LogOptions {
   readonly everyMs?: number
 }
 
-export function createCallLog({ store, log, capacity = 10_000, batch = 500, everyMs = 500 }: LogOptions): CallLog {
+/** The log of API calls: rows wait in a bounded buffer and go to the store in batches, so that no call waits for them. */
+export function createCallLog({ store, log, capacity = 10_000, batch = 500, everyMs = 500 }: LogOptions) {
   let rows: CallLogRecord[] = []
   let dropped = 0
   let writing: Promise<void> | null = null
@@ -86,12 +79,18 @@ export function createCallLog({ store, log, capacity = 10_000, batch = 500, ever
     while (rows.length > 0) {
       const part = rows.slice(0, batch)
       rows = rows.slice(batch)
-      if (!(await append(store, log, part))) dropped += part.length
+      try {
+        await store.append(part)
+      } catch (error) {
+        dropped += part.length
+        log.warn({ err: error, rows: part.length }, 'call log not written')
+      }
     }
     if (dropped > 0) log.warn({ rows: dropped }, 'rows of the call log were dropped')
     dropped = 0
   }
 
+  /** Writes what is waiting. Resolves when it is written or given up. */
   function flush(): Promise<void> {
     if (timer !== null) clearTimeout(timer)
     timer = null
@@ -100,7 +99,8 @@ export function createCallLog({ store, log, capacity = 10_000, batch = 500, ever
   }
 
   return {
-    add(call) {
+    /** Never waits and never throws; over a full buffer the row is dropped and counted. */
+    add(call: CallLogRecord): void {
       if (rows.length >= capacity) {
         dropped += 1
         return
@@ -110,19 +110,10 @@ export function createCallLog({ store, log, capacity = 10_000, batch = 500, ever
       timer ??= setTimeout(() => void flush(), everyMs).unref()
     },
     flush,
-    async close() {
+    /** Flushes and ends the timer. */
+    async close(): Promise<void> {
       await flush()
       await flush()
     },
-  }
-}
-
-async function append(store: LogOptions['store'], log: Logger, rows: readonly CallLogRecord[]): Promise<boolean> {
-  try {
-    await store.append(rows)
-    return true
-  } catch (error) {
-    log.warn({ err: error, rows: rows.length }, 'call log not written')
-    return false
   }
 }

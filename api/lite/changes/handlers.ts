@@ -3,9 +3,9 @@ import { z } from 'zod'
 import type { UserRecord } from '../../../engine/index.ts'
 import * as examples from '../../examples.ts'
 import { type Call, defineRoute, StreamAnswer, tagged } from '../../route.ts'
-import { limitOf, text } from '../../values.ts'
+import { limitOf, text, userPath } from '../../values.ts'
 import { findUser } from '../find.ts'
-import { liteUrls } from '../urls.ts'
+import { liteUrls } from '../../addresses.ts'
 import {
   changeStream,
   type Cursor,
@@ -52,8 +52,6 @@ const changesAnswer = z
     gap: z.boolean().meta({ description: 'changes after the cursor are not kept any more' }),
   })
   .meta({ examples: [{ changes: [examples.change], cursor: 'eyJhIjoxMDQyfQ', more: false, gap: false }] })
-
-const userPath = z.object({ id: z.string() })
 
 const streamHeaders = {
   'Content-Type': 'text/event-stream',

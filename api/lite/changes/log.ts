@@ -10,9 +10,10 @@ import {
   type Store,
   type UserRecord,
 } from '../../../engine/index.ts'
-import { type LiteUrls, liteUrls, seconds } from '../urls.ts'
+import { type LiteUrls, liteUrls, seconds } from '../../addresses.ts'
 import type { changeView } from './handlers.ts'
 
+/** How far a reader has come: account id → sequence number. For callers it is one opaque text. */
 export type Cursor = ReadonlyMap<string, number>
 
 /** More accounts than a user has, and a bound on what we read. */
@@ -54,28 +55,13 @@ interface Step {
   readonly cursor: Cursor
 }
 
-interface ChangePage {
-  readonly steps: readonly Step[]
-  /** Where a reader stands who has read the page. */
-  readonly cursor: Cursor
-  /** There are more right now. */
-  readonly more: boolean
-  /** Changes after the cursor were there once and are not kept any more. */
-  readonly gap: boolean
-}
-
 /** The end of every log: what comes is new. */
 export async function lastCursor(store: Store, accounts: readonly AccountRecord[]): Promise<Cursor> {
   return new Map(await Promise.all(accounts.map(async ({ id }) => [id, await store.changes.lastSeq(id)] as const)))
 }
 
 /** An account that the cursor does not know is read from the oldest change that is kept; one that is gone is left out. */
-export async function readPage(
-  store: Store,
-  accounts: readonly AccountRecord[],
-  after: Cursor,
-  limit: number,
-): Promise<ChangePage> {
+export async function readPage(store: Store, accounts: readonly AccountRecord[], after: Cursor, limit: number) {
   const logs = await Promise.all(
     accounts.map(async (account) => {
       const from = after.get(account.id) ?? 0
@@ -90,21 +76,24 @@ export async function readPage(
     return { account, change, cursor: new Map(cursor) }
   })
   const read = logs.reduce((sum, { changes }) => sum + changes.length, 0)
-  return { steps, cursor, more: read > steps.length, gap: logs.some(({ gap }) => gap) }
-}
-
-interface Log {
-  readonly account: AccountRecord
-  readonly changes: readonly ChangeRecord[]
+  return {
+    steps,
+    /** Where a reader stands who has read the page. */
+    cursor,
+    /** There are more right now. */
+    more: read > steps.length,
+    /** Changes after the cursor were there once and are not kept any more. */
+    gap: logs.some(({ gap }) => gap),
+  }
 }
 
 /** The log whose next change is oldest goes on, so that no log is ever read out of order. */
 function merged(
-  logs: readonly Log[],
+  logs: readonly { readonly account: AccountRecord; readonly changes: readonly ChangeRecord[] }[],
   limit: number,
-): { readonly account: AccountRecord; readonly change: ChangeRecord }[] {
+): Omit<Step, 'cursor'>[] {
   const heads = logs.map((log) => ({ log, next: 0 }))
-  const out: { account: AccountRecord; change: ChangeRecord }[] = []
+  const out: Omit<Step, 'cursor'>[] = []
   while (out.length < limit) {
     let best: { readonly head: (typeof heads)[number]; readonly change: ChangeRecord } | null = null
     for (const head of heads) {
@@ -177,10 +166,10 @@ export function changeStream(options: StreamOptions): Readable {
 
 async function* eventTexts(options: StreamOptions): AsyncGenerator<string> {
   const { engine, user, signal, from } = options
-  const bell = createBell(signal)
+  const waiter = createWaiter(signal)
   let cursor = from
   let accounts: readonly AccountRecord[] = []
-  let leave = (): void => undefined
+  let unsubscribe = (): void => undefined
   try {
     // An id without data is remembered too: a client that is cut off before the first event comes back to where it began.
     yield `retry: ${retryMs}\nid: ${writeCursor(from)}\n\n`
@@ -189,24 +178,24 @@ async function* eventTexts(options: StreamOptions): AsyncGenerator<string> {
       const now = await engine.store.accounts.listByUser(user.id)
       if (now.length === 0 && (await engine.store.users.get(user.developerId, user.id)) === null) return
       if (!sameAccounts(now, accounts)) {
-        leave()
-        leave = engine.webhooks.subscribe(
+        unsubscribe()
+        unsubscribe = engine.webhooks.subscribe(
           now.map(({ id }) => id),
-          bell.ring,
+          waiter.notify,
         )
         accounts = now
       }
-      cursor = yield* news(options, now, cursor)
-      if (!(await bell.heard(options.heartbeatMs ?? heartbeatMs))) yield ': still here\n\n'
+      cursor = yield* newEvents(options, now, cursor)
+      if (!(await waiter.hasNews(options.heartbeatMs ?? heartbeatMs))) yield ': still here\n\n'
     }
   } finally {
-    leave()
-    bell.silence()
+    unsubscribe()
+    waiter.close()
   }
 }
 
 /** All that the logs hold after the cursor; answers where they end. */
-async function* news(
+async function* newEvents(
   { engine, baseUrl, signal }: StreamOptions,
   accounts: readonly AccountRecord[],
   from: Cursor,
@@ -229,36 +218,30 @@ function sameAccounts(left: readonly AccountRecord[], right: readonly AccountRec
   return left.length === right.length && left.every(({ id }, index) => id === right[index]?.id)
 }
 
-interface Bell {
-  readonly ring: () => void
-  /** true when it rang since it was last heard, or rings within the time; false when time is up or the client is gone. */
-  heard(ms: number): Promise<boolean>
-  silence(): void
-}
-
-/** A ring while nobody listens is kept: what was written during a read is read next. */
-function createBell(signal: AbortSignal): Bell {
-  let rung = false
+/** A change that comes while nothing waits is kept: what was written during a read is read next. */
+function createWaiter(signal: AbortSignal) {
+  let hasChanged = false
   let wake = (): void => undefined
   const stop = (): void => wake()
   signal.addEventListener('abort', stop, { once: true })
   return {
-    ring() {
-      rung = true
+    notify() {
+      hasChanged = true
       wake()
     },
-    async heard(ms) {
-      if (!rung && !signal.aborted) {
+    /** true when something has changed since the last wait, or does within the time; false when time is up or the client is gone. */
+    async hasNews(ms: number): Promise<boolean> {
+      if (!hasChanged && !signal.aborted) {
         const { promise, resolve } = Promise.withResolvers<undefined>()
         const timer = setTimeout(() => resolve(undefined), ms)
         wake = () => resolve(undefined)
         await promise
         clearTimeout(timer)
       }
-      const was = rung
-      rung = false
+      const was = hasChanged
+      hasChanged = false
       return was
     },
-    silence: () => signal.removeEventListener('abort', stop),
+    close: () => signal.removeEventListener('abort', stop),
   }
 }

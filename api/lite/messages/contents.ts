@@ -1,7 +1,7 @@
 /**
  * Bodies and headers, which only the mail server has, for one message or a page of them: over the account's command connection,
  * many messages at once, bounded in bytes. What fails for all (no connection, no time) fails the call; what fails for one message of
- * a list is told on that message as `body_error`, so that nothing unread looks empty.
+ * a list is answered on that message as `body_error`, so that nothing unread looks empty.
  */
 import {
   decodeBody,
@@ -30,7 +30,7 @@ const packMax = 2 * 1_048_576
 const heldTimes = 4
 const headerSection = 'HEADER'
 
-/** What is left for the parts of one answer. */
+/** The bytes that the parts of one answer may still take. */
 interface Room {
   readonly partMax: number
   readonly all: number
@@ -39,7 +39,7 @@ interface Room {
 
 const roomOf = (partMax: number, all: number): Room => ({ partMax, all, left: all })
 
-/** How much of a part is read: all that may be, then its beginning, then nothing. A server that gives more than it told is cut off. */
+/** How much of a part is read: all that may be, then its beginning, then nothing. What a server gives beyond the size that it named is cut off. */
 function share(room: Room, { size }: BodyPartRecord): Pick<AskedPart, 'most' | 'isFull'> {
   const wanted = Math.min(room.partMax, slack(size))
   const most = room.left < -room.all ? 0 : Math.min(wanted, Math.max(leastPart, room.left))
@@ -47,19 +47,17 @@ function share(room: Room, { size }: BodyPartRecord): Pick<AskedPart, 'most' | '
   return { most, isFull: most === wanted }
 }
 
-/** Sizes are told wrongly, and by some servers as 0. */
-const slack = (told: number): number => Math.max(leastPart, 2 * told + 4096)
+/** Servers name wrong sizes, and some of them 0. */
+const slack = (size: number): number => Math.max(leastPart, 2 * size + 4096)
 
-/** Draws more from the budget when a server gives more than it told. */
-interface Meter {
-  count(bytes: number): Promise<void>
-}
+type Meter = Awaited<ReturnType<typeof meterOf>>
 
-async function meterOf(call: Call, told: number): Promise<Meter> {
-  let [counted, reserved] = [0, told]
-  await call.reserve(heldTimes * told)
+/** Draws more from the budget when a server gives more than the size that it named. */
+async function meterOf(call: Call, size: number) {
+  let [counted, reserved] = [0, size]
+  await call.reserve(heldTimes * size)
   return {
-    async count(bytes) {
+    async count(bytes: number): Promise<void> {
       counted += bytes
       if (counted <= reserved) return
       const more = Math.max(leastPart, counted - reserved)
@@ -207,7 +205,7 @@ function byPlace({ message: one }: Asked, { message: other }: Asked): number {
   return a < b ? -1 : a > b ? 1 : 0
 }
 
-/** `anew`: what is told of the mail of a folder that is being read anew, of which nothing more is asked. */
+/** `anew`: the `body_error` of mail in a folder that is being read anew, of which nothing more is asked. */
 async function oneOfMany(
   call: Call,
   asked: Asked,

@@ -7,14 +7,14 @@ import {
   type MessageQuery,
   type MessageRecord,
 } from '../../../engine/index.ts'
-import { type Call, defineRoute, JsonText, type Route, tagged } from '../../route.ts'
-import { findAccount, folderAmong, type Mailbox, mustBeRead, mustReachBack } from '../find.ts'
+import { type Call, defineRoute, JsonText, tagged } from '../../route.ts'
+import { accountPath } from '../../values.ts'
+import { findAccount, findFolder, type Mailbox, mustBeRead, mustReachBack } from '../find.ts'
 import { type Contents, readAllContents, readContents, wantsContents } from './contents.ts'
 import { locate, messagePaths, placedFirst } from './locate.ts'
 import { flagsIn, listText, messageTextWith, presentFlags, viewerOf } from './present.ts'
 import {
   accountListQuery,
-  accountPath,
   folderPath,
   type ListParameters,
   listQuery,
@@ -65,7 +65,7 @@ async function listMessages(
   const { store } = call.engine
   // Before the messages, which may be coming in: what these folders call read is in the list.
   const folders = await store.folders.list(account.id)
-  const folder = name === undefined ? null : folderAmong(call, account, folders, name, query.delimiter)
+  const folder = name === undefined ? null : await findFolder(call, account, name, query.delimiter, folders)
   const asksServer = wantsContents(query) || query.body_search_string !== undefined
   if (asksServer) call.touchesImap(user)
   const ids =
@@ -97,8 +97,8 @@ function flagsFor(
 
 type Parameters = z.output<typeof messageQuery>
 
-function getRoute(path: string): Route {
-  return defineRoute({
+const getRoute = (path: string) =>
+  defineRoute({
     method: 'GET',
     path,
     summary: 'Get a message',
@@ -116,7 +116,6 @@ function getRoute(path: string): Route {
       return new JsonText(messageTextWith(message, viewer, { ...flagsFor(message, folder, query), ...contents }))
     },
   })
-}
 
 /** Searches where the message lies: in the folder of the path, or in one of its own. */
 async function mustHoldText(

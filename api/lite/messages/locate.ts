@@ -11,7 +11,7 @@ import {
 } from '../../../engine/index.ts'
 import type { Call } from '../../route.ts'
 import { findAccount, findFolder, findMessage, mustBeRead } from '../find.ts'
-import { liteUrls } from '../urls.ts'
+import { liteUrls } from '../../addresses.ts'
 
 const base = '/lite/users/{id}/email_accounts/{label}'
 

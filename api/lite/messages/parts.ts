@@ -14,7 +14,7 @@ import {
   transliterate,
   type UserRecord,
 } from '../../../engine/index.ts'
-import { type Call, defineRoute, type Route, StreamAnswer, tagged } from '../../route.ts'
+import { type Call, defineRoute, StreamAnswer, tagged } from '../../route.ts'
 import { findMessage } from '../find.ts'
 import { readHeaderBlock, readParts } from './contents.ts'
 import { asNamed, locate, type Located, messagePaths, partUrl } from './locate.ts'
@@ -34,8 +34,8 @@ import {
   messagePath,
 } from './schema.ts'
 
-function bodyRoute(path: string): Route {
-  return defineRoute({
+const bodyRoute = (path: string) =>
+  defineRoute({
     method: 'GET',
     path: `${path}/body`,
     summary: 'Get the bodies of a message',
@@ -50,10 +50,9 @@ function bodyRoute(path: string): Route {
       return { resource_url: partUrl(call, located, path, 'body'), bodies }
     },
   })
-}
 
-function headersRoute(path: string): Route {
-  return defineRoute({
+const headersRoute = (path: string) =>
+  defineRoute({
     method: 'GET',
     path: `${path}/headers`,
     summary: 'Get the headers of a message',
@@ -70,10 +69,9 @@ function headersRoute(path: string): Route {
       }
     },
   })
-}
 
-function rawRoute(path: string): Route {
-  return defineRoute({
+const rawRoute = (path: string) =>
+  defineRoute({
     method: 'GET',
     path: `${path}/raw`,
     summary: 'Get the whole message as it is on the mail server',
@@ -88,7 +86,6 @@ function rawRoute(path: string): Route {
       return new StreamAnswer(stream, fileHeaders('message/rfc822', `${message.id}.eml`))
     },
   })
-}
 
 export const messagePartRoutes = tagged(
   'Messages',
@@ -104,8 +101,8 @@ function fileHeaders(type: string, name: string): Readonly<Record<string, string
   }
 }
 
-function listRoute(path: string): Route {
-  return defineRoute({
+const listRoute = (path: string) =>
+  defineRoute({
     method: 'GET',
     path: `${path}/attachments`,
     summary: 'List the attachments of a message',
@@ -116,10 +113,9 @@ function listRoute(path: string): Route {
       return message.attachments.map(presentAttachment)
     },
   })
-}
 
-function fileRoute(path: string): Route {
-  return defineRoute({
+const fileRoute = (path: string) =>
+  defineRoute({
     method: 'GET',
     path: `${path}/attachments/{attachment_id}`,
     summary: 'Download an attachment',
@@ -136,7 +132,6 @@ function fileRoute(path: string): Route {
       return asNamed({ message: path.message_id }, fileOf(call, located.message, attachment))
     },
   })
-}
 
 function attachmentOf({ attachments }: MessageRecord, id: string): AttachmentRecord {
   const found = /^\d{1,6}$/.test(id) ? attachments[Number(id)] : undefined
@@ -180,7 +175,7 @@ const download = defineRoute({
     const { store, developers } = call.engine
     const account = await store.accounts.get(path.account)
     const developer = account === null ? null : await developers.get(account.developerId)
-    // An unknown account answers like a wrong signature: a guesser learns nothing.
+    // An unknown account answers like a wrong signature: who guesses learns nothing.
     if (account === null || developer === null) throw invalidLink()
     checkLink(
       developer.secret,
@@ -194,7 +189,7 @@ const download = defineRoute({
   },
 })
 
-/** Whoever has the link is to know the file, and neither whose it is nor what the mailbox and its server are like. */
+/** A link shows the file, and nothing of its owner, the mailbox or the mail server. */
 async function linkedFile(
   call: Call,
   { user, account }: { readonly user: UserRecord; readonly account: AccountRecord },

@@ -12,7 +12,7 @@ import {
   type MessageAddresses,
   type MessageRecord,
 } from '../../../engine/index.ts'
-import { type LiteUrls, liteUrls, seconds } from '../urls.ts'
+import { type LiteUrls, liteUrls, seconds } from '../../addresses.ts'
 import type { attachmentView, bodyPartView, flagsView, messageView, writtenFlagsView } from './schema.ts'
 
 export type MessageView = z.input<typeof messageView>

@@ -13,6 +13,7 @@ import {
   sortOrder,
   text,
   timestamp,
+  accountPath,
 } from '../../values.ts'
 import { delimiter } from '../folders.ts'
 
@@ -162,7 +163,6 @@ export const accountListQuery = listQuery.extend({
 
 export const messageQuery = z.object({ delimiter, ...contentParameters })
 
-export const accountPath = z.object({ id: z.string(), label: z.string() })
 export const folderPath = accountPath.extend({ folder: z.string() })
 export const messagePath = accountPath.extend({ message_id: z.string(), folder: z.string().optional() })
 

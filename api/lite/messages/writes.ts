@@ -78,17 +78,17 @@ async function write(
 async function writeAt(call: Call, located: Located, change: Change): Promise<readonly string[]> {
   const { account, message, user } = located
   call.touchesImap(user)
-  let told: readonly string[] | null = null
+  let written: readonly string[] | null = null
   for (const place of await placesOf(call, located)) {
     const flags = await call.engine.accounts.setFlags(account.id, message, place, change)
-    told ??= flags
+    written ??= flags
   }
-  if (told === null) throw new AppError('internal', `message ${message.id} lies nowhere`)
-  return told
+  if (written === null) throw new AppError('internal', `message ${message.id} lies nowhere`)
+  return written
 }
 
-function getRoute(path: string): Route {
-  return defineRoute({
+const getRoute = (path: string) =>
+  defineRoute({
     method: 'GET',
     path: `${path}/flags`,
     summary: 'Get the flags of a message',
@@ -99,10 +99,9 @@ function getRoute(path: string): Route {
       return { resource_url: partUrl(call, located, path, 'flags'), flags: presentFlags(located.placements[0].flags) }
     },
   })
-}
 
-function setRoute(path: string): Route {
-  return defineRoute({
+const setRoute = (path: string) =>
+  defineRoute({
     method: 'POST',
     path: `${path}/flags`,
     summary: 'Set or unset flags of a message',
@@ -114,7 +113,6 @@ function setRoute(path: string): Route {
       return { success: true, flags: presentWrittenFlags(await write(call, path, query.delimiter, change)) }
     },
   })
-}
 
 function readRoute(method: 'POST' | 'DELETE', path: string): Route {
   const change = method === 'POST' ? { add: ['\\Seen'], remove: [] } : { add: [], remove: ['\\Seen'] }
@@ -170,8 +168,8 @@ async function movedAlready(
   return null
 }
 
-function moveRoute(path: string): Route {
-  return defineRoute({
+const moveRoute = (path: string) =>
+  defineRoute({
     method: 'PUT',
     path,
     summary: 'Move a message to another folder',
@@ -201,6 +199,5 @@ function moveRoute(path: string): Route {
       return { success: true }
     },
   })
-}
 
 export const messageMoveRoutes = tagged('Messages', messagePaths.map(moveRoute))

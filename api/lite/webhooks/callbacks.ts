@@ -3,7 +3,7 @@
  * the OpenAPI document and the tests read these.
  */
 import { z } from 'zod'
-import type { Json, SchemaPrinter } from '../../openapi.ts'
+import type { SchemaPrinter } from '../../openapi.ts'
 
 const signature = {
   timestamp: z.int().meta({ description: 'when this attempt was signed: Unix timestamp in seconds' }),
@@ -222,26 +222,7 @@ const sync = z
 
 const callbackSchemas = { message, status, failure, sync }
 
-export interface Callback {
-  readonly operationId: string
-  readonly tags: readonly string[]
-  readonly summary: string
-  readonly description: string
-  readonly security: readonly Json[]
-  readonly parameters: readonly {
-    readonly name: string
-    readonly in: 'header'
-    readonly required: true
-    readonly description: string
-    readonly schema: Json
-    readonly example: string
-  }[]
-  readonly requestBody: {
-    readonly required: true
-    readonly content: { readonly 'application/json': { readonly schema: Json } }
-  }
-  readonly responses: Readonly<Record<string, Json>>
-}
+export type Callback = ReturnType<typeof callbackOf>
 
 interface Words {
   readonly summary: string
@@ -297,7 +278,7 @@ export function callbacksOf(printer: SchemaPrinter): Record<string, { readonly p
   )
 }
 
-function callbackOf(name: string, { summary, description, schema }: Words, printer: SchemaPrinter): Callback {
+function callbackOf(name: string, { summary, description, schema }: Words, printer: SchemaPrinter) {
   return {
     operationId: `${name}Callback`,
     tags: ['Callbacks'],
@@ -306,7 +287,7 @@ function callbackOf(name: string, { summary, description, schema }: Words, print
     security: [],
     parameters: signatureHeaders.map(([header, words, example]) => ({
       name: header,
-      in: 'header',
+      in: 'header' as const,
       required: true,
       description: words,
       schema: { type: 'string' },

@@ -9,9 +9,9 @@ import {
   type Page,
   type WebhookRecord,
 } from '../../../engine/index.ts'
-import { defineRoute, type Call, type Route, tagged } from '../../route.ts'
+import { defineRoute, type Call, tagged } from '../../route.ts'
 import { findAccount, findUser } from '../find.ts'
-import { newestRows, presentDelivery, presentDryRun, presentRedelivery } from './present.ts'
+import { listNewest, presentDelivery, presentDryRun, presentRedelivery } from './present.ts'
 import {
   deliveriesQuery,
   deliveryView,
@@ -25,8 +25,8 @@ import {
 } from './schema.ts'
 import { askingOf, findWebhook, hookPath, levels, type Level } from './handlers.ts'
 
-function list({ base }: Level): Route {
-  return defineRoute({
+const list = ({ base }: Level) =>
+  defineRoute({
     method: 'GET',
     path: `${base}/{webhook_id}/deliveries`,
     summary: 'List the callbacks of a webhook: state, attempts, timings, answers',
@@ -50,7 +50,6 @@ function list({ base }: Level): Route {
       return rows.map((row) => presentDelivery(row, webhook))
     },
   })
-}
 
 /** A Message-ID may stand in several of the email accounts that the webhook covers. */
 async function listOfMessage(
@@ -63,15 +62,15 @@ async function listOfMessage(
   const { outbox } = call.engine.store
   if (/^[0-9a-f]{24}$/.test(name)) return outbox.list({ ...wanted, messageId: name }, page)
   const messages = await call.engine.webhooks.findMessages(webhook, name)
-  const head = { limit: page.offset + page.limit, offset: 0 }
-  const lists = await Promise.all(
-    messages.map(({ id, accountId }) => outbox.list({ ...wanted, accountId, messageId: id }, head)),
+  return listNewest(
+    outbox,
+    messages.map(({ id, accountId }) => ({ ...wanted, accountId, messageId: id })),
+    page,
   )
-  return newestRows(lists.flat(), page)
 }
 
-function redeliverOne({ base }: Level): Route {
-  return defineRoute({
+const redeliverOne = ({ base }: Level) =>
+  defineRoute({
     method: 'POST',
     path: `${base}/{webhook_id}/deliveries/{delivery_id}/redeliver`,
     summary: 'Send one callback again, under the same webhook-id',
@@ -85,10 +84,9 @@ function redeliverOne({ base }: Level): Route {
       return { success: true, redelivered: await call.engine.webhooks.resend(row) }
     },
   })
-}
 
-function redeliverMany({ base }: Level): Route {
-  return defineRoute({
+const redeliverMany = ({ base }: Level) =>
+  defineRoute({
     method: 'POST',
     path: `${base}/{webhook_id}/redeliver`,
     summary: 'Send callbacks again: of a time, or those that failed',
@@ -110,10 +108,9 @@ function redeliverMany({ base }: Level): Route {
       return { success: true, redelivered, done: redelivery?.done ?? true }
     },
   })
-}
 
-function redelivery({ base }: Level): Route {
-  return defineRoute({
+const redelivery = ({ base }: Level) =>
+  defineRoute({
     method: 'GET',
     path: `${base}/{webhook_id}/redeliver`,
     summary: 'How far the last redelivery of a time is',
@@ -121,10 +118,9 @@ function redelivery({ base }: Level): Route {
     response: redeliveryView,
     handler: async ({ path }, call) => presentRedelivery((await findWebhook(call, path)).redelivery),
   })
-}
 
-function test({ base }: Level): Route {
-  return defineRoute({
+const test = ({ base }: Level) =>
+  defineRoute({
     method: 'POST',
     path: `${base}/{webhook_id}/test`,
     summary: 'Send a sample callback now and answer what came of it',
@@ -135,10 +131,9 @@ function test({ base }: Level): Route {
       return presentDelivery(await call.engine.webhooks.test(webhook), webhook)
     },
   })
-}
 
-function secret({ base }: Level, method: 'GET' | 'POST'): Route {
-  return defineRoute({
+const secret = ({ base }: Level, method: 'GET' | 'POST') =>
+  defineRoute({
     method,
     path: `${base}/{webhook_id}/secret`,
     summary:
@@ -154,7 +149,6 @@ function secret({ base }: Level, method: 'GET' | 'POST'): Route {
       }
     },
   })
-}
 
 const oneUser = z
   .string()
@@ -164,8 +158,8 @@ const oneUser = z
     examples: ['5f3c8a2b9d4e1f6a7b8c9d0e'],
   })
 
-function dryRun({ base }: Level): Route {
-  return defineRoute({
+const dryRun = ({ base }: Level) =>
+  defineRoute({
     method: 'GET',
     path: `${base}/{webhook_id}/dry_run`,
     summary: 'Which of the last stored messages would match, filter by filter',
@@ -179,7 +173,6 @@ function dryRun({ base }: Level): Route {
       return presentDryRun(await dryRunRows(call, webhook, query))
     },
   })
-}
 
 interface DryRunQuery {
   readonly user_id?: string | undefined

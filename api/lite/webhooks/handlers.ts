@@ -8,11 +8,11 @@ import {
   type UserRecord,
   type WebhookRecord,
 } from '../../../engine/index.ts'
-import { type Call, defineRoute, type Route, tagged } from '../../route.ts'
+import { type Call, defineRoute, tagged } from '../../route.ts'
 import { filledText, success } from '../../values.ts'
 import { findAccount, findFolder, findKnownMessage, findUser, type Mailbox } from '../find.ts'
 import { delimiter } from '../folders.ts'
-import { liteUrls, seconds } from '../urls.ts'
+import { liteUrls, seconds } from '../../addresses.ts'
 import { presentDelivery, presentWebhook, webhookInput } from './present.ts'
 import { createAnswer, createBody, editAnswer, editBody, explainAnswer, webhookView } from './schema.ts'
 
@@ -57,8 +57,8 @@ export function askingOf(call: Call): Asking {
   }
 }
 
-function list({ base, name }: Level): Route {
-  return defineRoute({
+const list = ({ base, name }: Level) =>
+  defineRoute({
     method: 'GET',
     path: base,
     summary: `List ${name}-level webhooks`,
@@ -72,10 +72,9 @@ function list({ base, name }: Level): Route {
       return found.map((webhook) => presentWebhook(webhook, liteUrls(call.baseUrl)))
     },
   })
-}
 
-function create({ base, name }: Level): Route {
-  return defineRoute({
+const create = ({ base, name }: Level) =>
+  defineRoute({
     method: 'POST',
     path: base,
     summary: `Create a ${name}-level webhook`,
@@ -92,10 +91,9 @@ function create({ base, name }: Level): Route {
       return { success: true, webhook_id: webhook.id, resource_url: liteUrls(call.baseUrl).webhook(webhook) }
     },
   })
-}
 
-function get({ base }: Level): Route {
-  return defineRoute({
+const get = ({ base }: Level) =>
+  defineRoute({
     method: 'GET',
     path: `${base}/{webhook_id}`,
     summary: 'Get a webhook',
@@ -105,10 +103,9 @@ function get({ base }: Level): Route {
       return presentWebhook(await findWebhook(call, path), liteUrls(call.baseUrl))
     },
   })
-}
 
-function edit({ base }: Level): Route {
-  return defineRoute({
+const edit = ({ base }: Level) =>
+  defineRoute({
     method: 'POST',
     path: `${base}/{webhook_id}`,
     summary: 'Edit a webhook',
@@ -122,10 +119,9 @@ function edit({ base }: Level): Route {
       return { success: true, resource_url: liteUrls(call.baseUrl).webhook(edited) }
     },
   })
-}
 
-function remove({ base }: Level): Route {
-  return defineRoute({
+const remove = ({ base }: Level) =>
+  defineRoute({
     method: 'DELETE',
     path: `${base}/{webhook_id}`,
     summary: 'Cancel a webhook',
@@ -136,7 +132,6 @@ function remove({ base }: Level): Route {
       return { success: true }
     },
   })
-}
 
 export const webhookRoutes = levels.flatMap((level) =>
   tagged(level.tag, [list(level), create(level), get(level), edit(level), remove(level)]),
@@ -158,8 +153,8 @@ const explainQuery = z.object({
   delimiter,
 })
 
-function explainRoute(path: string): Route {
-  return defineRoute({
+const explainRoute = (path: string) =>
+  defineRoute({
     method: 'GET',
     path,
     summary: 'Why a message was or was not sent to a webhook',
@@ -177,7 +172,6 @@ function explainRoute(path: string): Route {
       return presentExplanation(call, webhook, mailbox, message)
     },
   })
-}
 
 /** With a folder in the path the message must lie there; one that has left every folder is found without. */
 async function checkFolder(
@@ -208,22 +202,22 @@ async function presentExplanation(
   message: MessageRecord,
 ): Promise<z.input<typeof explainAnswer>> {
   const { store, webhooks } = call.engine
-  const told = await webhooks.explain(webhook, mailbox.account, message, askingOf(call))
+  const found = await webhooks.explain(webhook, mailbox.account, message, askingOf(call))
   const folderName = folderNamer(await store.folders.list(mailbox.account.id))
   return {
     message_id: message.id,
     webhook_id: webhook.id,
     indexed: seconds(message.indexedAt),
-    events: told.changes.map(({ kind, first, path, at, seq }) => ({
+    events: found.changes.map(({ kind, first, path, at, seq }) => ({
       kind,
       first,
       folder: folderName(path),
       seen: seconds(at),
       sequence: seq,
     })),
-    matched: told.matched,
-    filters: [...told.verdicts],
-    deliveries: told.deliveries.map((row) => presentDelivery(row, webhook)),
+    matched: found.matched,
+    filters: [...found.verdicts],
+    deliveries: found.deliveries.map((row) => presentDelivery(row, webhook)),
   }
 }
 

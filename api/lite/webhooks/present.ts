@@ -3,15 +3,17 @@ import type { z } from 'zod'
 import {
   filterParameters,
   type CoveredRow,
+  type DeliveryQuery,
   type OutboxRecord,
   type Page,
   type Redelivery,
+  type Store,
   type WebhookFilters,
   type WebhookInput,
   type WebhookRecord,
 } from '../../../engine/index.ts'
 import { bracketed } from '../messages/present.ts'
-import { seconds, type LiteUrls } from '../urls.ts'
+import { seconds, type LiteUrls } from '../../addresses.ts'
 import {
   type deliveryView,
   type dryRunAnswer,
@@ -114,9 +116,12 @@ export function presentDelivery(
   }
 }
 
-/** A page of rows that come from several lists, newest first. */
-export function newestRows(rows: readonly OutboxRecord[], page: Page): OutboxRecord[] {
-  return rows
+/** Rows lie by email account: a page of several queries, newest first. */
+export async function listNewest(outbox: Store['outbox'], queries: readonly DeliveryQuery[], page: Page) {
+  const head = { limit: page.offset + page.limit, offset: 0 }
+  const lists = await Promise.all(queries.map((query) => outbox.list(query, head)))
+  return lists
+    .flat()
     .toSorted((left, right) => right.createdAt - left.createdAt || (left.id < right.id ? 1 : -1))
     .slice(page.offset, page.offset + page.limit)
 }

@@ -13,6 +13,7 @@ import {
   timestamp,
   url,
   urlOrEmpty,
+  successAt,
 } from '../../values.ts'
 
 const filterKeys: readonly FilterParameter[] = Object.values(filterParameters)
@@ -143,9 +144,7 @@ export const webhookView = z
 export const createAnswer = z
   .object({ success: z.boolean(), webhook_id: z.string(), resource_url: z.string() })
   .meta({ examples: [{ success: true, webhook_id: examples.webhook.webhook_id, resource_url: examples.urls.webhook }] })
-export const editAnswer = z
-  .object({ success: z.boolean(), resource_url: z.string() })
-  .meta({ examples: [{ success: true, resource_url: examples.urls.webhook }] })
+export const editAnswer = successAt(examples.urls.webhook)
 
 const kinds = ['message', 'status', 'failure', 'sync', 'test'] as const
 const states = ['pending', 'delivered', 'failed', 'skipped'] as const
