@@ -12,8 +12,7 @@
  * Two deliveries of one mail that agree in all of that (same folder, same second) are one message with two places.
  */
 import { createHash } from 'node:crypto'
-import { headerFields } from '../messages/headers.ts'
-import { ownMessageId } from '../messages/message-ids.ts'
+import { headerFields, ownMessageId } from '../messages/headers.ts'
 import type { MessageFacts } from '../store/records.ts'
 import type { FetchedMessage, SessionCapabilities } from './session-types.ts'
 

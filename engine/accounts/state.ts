@@ -5,7 +5,7 @@
 import type { Budget } from '../budget.ts'
 import type { Config } from '../config.ts'
 import { AppError } from '../errors.ts'
-import { folderNamer } from '../messages/folder-names.ts'
+import { folderNamer } from '../messages/names.ts'
 import type { Logger } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
 import type { AddedMessage, FlagUpdate, Store, SyncBatch } from '../store/port.ts'

@@ -1,11 +1,17 @@
 /**
  * Address lists (RFC 5322 §3.4) as they come: groups, comments, quoted names, obsolete routes, several addresses where one
- * belongs, none where one belongs. Own code: postal-mime's parser ends a comment at its first `)`, drops what stands before any
- * colon in a name, and decodes words with its own charset table. One pass over the text, no recursion.
+ * belongs, none where one belongs. Own code: nodemailer's addressparser ends a comment at its first `)`, loses the addresses behind a
+ * bracket or quote that is not closed, joins an entry without an address to the next one, and cuts encoded-words at a comma (corpus:
+ * odd-addresses; addresses.test.ts). One pass over the text, no recursion.
  */
+import { domainToASCII, domainToUnicode } from 'node:url'
 import { decodeWords, oneLine } from './encoded-words.ts'
-import { maxAddresses, maxAddressLength } from './limits.ts'
 import type { Address } from '../store/records.ts'
+
+/** Addresses kept per header name. */
+export const maxAddresses = 5_000
+/** Characters of one name or address. */
+export const maxAddressLength = 998
 
 interface Draft {
   /** Tokens outside of angle brackets; quoted strings keep their quotes in `source`. */
@@ -200,4 +206,38 @@ export function parseAddresses(text: string, limit: number = maxAddresses): Addr
   }
   if (addresses.length < limit) close()
   return addresses
+}
+
+/** Characters of a domain that are looked at. */
+const maxDomainLength = 255
+
+/** The part after the last `@`, lower-cased, without a trailing dot; '' when there is none. */
+export function domainOf(email: string): string {
+  const at = email.lastIndexOf('@')
+  if (at < 0) return ''
+  const domain = email.slice(at + 1).toLowerCase()
+  return domain.endsWith('.') ? domain.slice(0, -1) : domain
+}
+
+/** A lower-case domain as given and, when it is internationalised, in both spellings: bücher.example and xn--bcher-kva.example. */
+export function domainSpellings(domain: string): string[] {
+  if (domain.length > maxDomainLength || !/[^\u0000-\u007f]|xn--/.test(domain)) return [domain]
+  const spellings = new Set([domain, domainToASCII(domain), domainToUnicode(domain)])
+  return [...spellings].filter((spelling) => spelling !== '')
+}
+
+function withParents(domain: string): string[] {
+  const labels = domain.split('.')
+  return labels.map((_, from) => labels.slice(from).join('.'))
+}
+
+/**
+ * The domain of an address and its parents, lower-cased, longest first: 'mail.example.com', 'example.com', 'com'. An
+ * internationalised domain is listed in both spellings (bücher.example and xn--bcher-kva.example), so a filter may use either.
+ * [] for an address without a domain.
+ */
+export function domainsOf(email: string): string[] {
+  const domain = domainOf(email).slice(0, maxDomainLength)
+  if (domain === '') return []
+  return [...new Set(domainSpellings(domain).flatMap(withParents))]
 }

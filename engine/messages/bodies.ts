@@ -1,8 +1,13 @@
-/** A body part as transferred → the text that callers are shown. */
+/**
+ * A body part as transferred → the text that callers are shown. Own code for format=flowed: libmime joins quotes of different depth and
+ * `-- ` (bodies.test.ts, unflow; corpus: flowed).
+ */
 import { decodeText, isKnownCharset } from './charsets.ts'
-import { unflow } from './flowed.ts'
 import { decodeTransfer } from './transfer-encoding.ts'
 import type { BodyPartRecord } from '../store/records.ts'
+
+/** Bytes of one body part that the body call gives, as transferred. */
+export const maxBodyBytes = 16 * 1_048_576
 
 const metaCharset =
   /<(?:meta\b[^>]{0,300}?\bcharset|\?xml\b[^>]{0,300}?\bencoding)\s{0,10}=\s{0,10}["']?\s{0,10}([\w:.-]{2,40})/i
@@ -12,6 +17,48 @@ function charsetOfHtml(bytes: Buffer): string | null {
   const found = metaCharset.exec(bytes.subarray(0, 4096).toString('latin1'))?.[1] ?? null
   // A document that reads as ASCII is not UTF-16 whatever it says.
   return found !== null && isKnownCharset(found) && !/^utf-?(?:16|32)/i.test(found) ? found : null
+}
+
+interface Line {
+  readonly depth: number
+  readonly text: string
+}
+
+/** Quote marks counted, then one stuffed space taken away (§4.3-4.5). */
+function readLine(line: string): Line {
+  let depth = 0
+  while (line[depth] === '>') depth++
+  const text = line.slice(depth)
+  return { depth, text: text.startsWith(' ') ? text.slice(1) : text }
+}
+
+function quoted(depth: number, text: string): string {
+  if (depth === 0) return text
+  return text === '' ? '>'.repeat(depth) : `${'>'.repeat(depth)} ${text}`
+}
+
+/**
+ * Joins lines that end in a space with the next one of the same quote depth; `delSp` = that space was added for the fold alone.
+ * `-- ` stays a line of its own. Lines end in LF alone, in and out. Linear.
+ */
+export function unflow(text: string, delSp: boolean): string {
+  const result: string[] = []
+  let paragraph: string[] = []
+  let depth = 0
+  const close = (): void => {
+    if (paragraph.length > 0) result.push(quoted(depth, paragraph.join('')))
+    paragraph = []
+  }
+  for (const raw of text.split('\n')) {
+    const line = readLine(raw)
+    if (line.depth !== depth || line.text === '-- ') close()
+    depth = line.depth
+    const flows = line.text.endsWith(' ') && line.text !== '-- '
+    paragraph.push(flows && delSp ? line.text.slice(0, -1) : line.text)
+    if (!flows) close()
+  }
+  close()
+  return result.join('\n')
 }
 
 type Described = Pick<BodyPartRecord, 'type' | 'charset' | 'encoding' | 'flowed' | 'delSp'>

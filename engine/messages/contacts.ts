@@ -4,8 +4,11 @@
  * sent. Each message counts once, and each is replied to once, however many folders or replies there are: the delta's key says
  * which message and what for, and the store applies a key once.
  */
-import { maxAddressLength, maxOtherContacts } from './limits.ts'
+import { maxAddressLength } from './addresses.ts'
 import type { Address, ContactDelta, MessageFacts, SpecialUse } from '../store/records.ts'
+
+/** People beside the sender for whom one message counts, as contacts of the user. */
+export const maxOtherContacts = 100
 
 /** Whose mailbox it is. */
 export interface Owner {

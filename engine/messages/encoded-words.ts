@@ -1,9 +1,13 @@
 /**
  * RFC 2047 encoded-words. Own code, because libmime decodes the result a second time (a subject that quotes an encoded-word
- * changes), takes `?` inside a Q word for its end, and joins words by a marker that mail may contain.
+ * changes), takes `?` inside a Q word for its end, and joins no words of different encodings (encoded-words.test.ts).
  * Adjacent words of one charset are joined as bytes, so a character split over two words is whole again.
  */
+import libbase64 from 'libbase64'
 import { decodeText } from './charsets.ts'
+
+/** Characters of a subject or of another one-line value. */
+export const maxLineLength = 10_000
 
 interface EncodedWord {
   readonly start: number
@@ -42,47 +46,29 @@ function wordsOf(text: string): EncodedWord[] {
   return words
 }
 
-function decodeQ(payload: string): Buffer {
-  const bytes = Buffer.from(payload.replaceAll('_', ' '), 'utf8').toString('latin1')
-  return Buffer.from(
-    bytes.replace(/=([0-9A-Fa-f]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16))),
-    'latin1',
-  )
+/** Text whose escapes (`=C3`, `%C3`: what `pattern` finds) stand for bytes. */
+export function escapedBytes(text: string, pattern: RegExp): Buffer {
+  const bytes = Buffer.from(text, 'utf8').toString('latin1')
+  const characters = bytes.replace(pattern, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
+  return Buffer.from(characters, 'latin1')
 }
 
 /**
- * Base64 of neighbouring words. Some senders split the base64 text itself over words, others pad each word:
- * a word joins the next one's text only while it is unpadded and not a whole number of quanta.
+ * A run of words in one charset, with nothing but white space between them. Some senders split the base64 text itself over words,
+ * others pad each word: libbase64 reads both.
  */
-function decodeB(payloads: readonly string[]): Buffer {
-  const decoded: Buffer[] = []
-  let open = ''
-  for (const payload of payloads) {
-    open += payload.replace(/[^A-Za-z0-9+/=]/g, '')
-    if (open.endsWith('=') || open.length % 4 === 0) {
-      decoded.push(...open.split('=').map((piece) => Buffer.from(piece, 'base64')))
-      open = ''
-    }
-  }
-  return Buffer.concat([...decoded, ...open.split('=').map((piece) => Buffer.from(piece, 'base64'))])
-}
-
-/** A run of words in one charset, with nothing but white space between them. */
 function decodeRun(run: readonly EncodedWord[]): string {
   const pieces: Buffer[] = []
-  for (let at = 0; at < run.length;) {
-    const word = run[at]
-    if (!word) break
-    let next = at + 1
-    if (word.encoding === 'q') {
-      pieces.push(decodeQ(word.payload))
-    } else {
-      while (run[next]?.encoding === 'b') next++
-      pieces.push(decodeB(run.slice(at, next).map((one) => one.payload)))
+  let base64 = ''
+  for (const { encoding, payload } of run) {
+    if (encoding === 'b') {
+      base64 += payload.replace(/[^A-Za-z0-9+/=]/g, '')
+      continue
     }
-    at = next
+    pieces.push(libbase64.decode(base64), escapedBytes(payload.replaceAll('_', ' '), /=([0-9A-Fa-f]{2})/g))
+    base64 = ''
   }
-  return decodeText(Buffer.concat(pieces), run[0]?.charset ?? null)
+  return decodeText(Buffer.concat([...pieces, libbase64.decode(base64)]), run[0]?.charset ?? null)
 }
 
 const onlySpace = /^[ \t\r\n]*$/

@@ -1,19 +1,28 @@
 /**
- * One fetched message → what the index keeps of it. Pure, bounded (limits.ts), never throws: whatever a header says, there are
+ * One fetched message → what the index keeps of it. Pure, bounded, never throws: whatever a header says, there are
  * facts, with '' , null or [] where it says nothing readable.
  */
 import { createHash } from 'node:crypto'
-import { parseAddresses } from './addresses.ts'
+import { maxAddresses, parseAddresses } from './addresses.ts'
 import { parseDate } from './dates.ts'
-import { decodeWords, oneLine } from './encoded-words.ts'
-import { rawValue, rawValues, readHeaders, type Headers } from './headers.ts'
-import { maxAddresses, maxLineLength, maxReceived } from './limits.ts'
-import { cappedReferences, messageIdsOf, ownMessageId } from './message-ids.ts'
+import { decodeWords, maxLineLength, oneLine } from './encoded-words.ts'
+import {
+  cappedReferences,
+  messageIdsOf,
+  ownMessageId,
+  rawValue,
+  rawValues,
+  readHeaders,
+  type Headers,
+} from './headers.ts'
 import { parseStructured } from './parameters.ts'
 import { structureOf } from './structure.ts'
 import { threadIdOf } from './threads.ts'
 import type { Address, MessageAddresses, MessageFacts } from '../store/records.ts'
 import type { BodyNode, FetchedMessage } from '../accounts/session-types.ts'
+
+/** Values kept of Received. */
+const maxReceived = 100
 
 function addressesIn(values: readonly string[]): Address[] {
   return values.reduce<Address[]>((all, value) => [...all, ...parseAddresses(value, maxAddresses - all.length)], [])

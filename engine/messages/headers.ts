@@ -1,8 +1,20 @@
-/** A raw header block → its fields, and the shapes that callers are shown. Bytes are kept as one character each until a value is decoded. */
+/**
+ * A raw header block → its fields, the Message-IDs in them, and the shapes that callers are shown. Bytes are kept as one character each
+ * until a value is decoded. Own code: mailsplit and so mailparser need seconds for 300 KB of folded lines (structure.test.ts, "a header of
+ * folded lines without end").
+ */
 import { decodeText, decodeUnlabelled } from './charsets.ts'
 import { decodeWords, oneLine } from './encoded-words.ts'
-import { maxHeaderBytes, maxHeaderFields } from './limits.ts'
 import { parseStructured } from './parameters.ts'
+
+/** Bytes of a header block that are looked at: as many as are read of one (commands/reading.ts). */
+export const maxHeaderBytes = 4_194_304
+/** Fields of a header block. Mail in earnest has hundreds; this many are read within a second at worst. */
+const maxHeaderFields = 100_000
+/** Message-IDs kept of References: the root and the newest. */
+const maxReferences = 100
+/** Characters of a Message-ID; a longer one is not believed. */
+const maxMessageIdLength = 998
 
 export interface HeaderField {
   /** Lower case. */
@@ -97,4 +109,46 @@ export function headerObject(block: Uint8Array): Record<string, string[]> {
 export function headerBlockText(block: Uint8Array): string {
   const bytes = Buffer.from(block.buffer, block.byteOffset, block.byteLength)
   return decodeUnlabelled(bytes, readHeaders(block).charset)
+}
+
+/** What RFC 5322 allows in an id is narrower; white space and brackets are what no id may hold. */
+const bracketed = /<([^<>]{1,2000})>/g
+
+function cleaned(text: string): string {
+  // A folded id got white space where the line broke.
+  return text.replace(/\s+/g, '')
+}
+
+/**
+ * Every id of an unfolded value, without angle brackets, in order, each once. Ids without brackets are found when there is no
+ * bracketed one. Never throws.
+ */
+export function messageIdsOf(text: string): string[] {
+  const inBrackets = Array.from(text.matchAll(bracketed), (match) => cleaned(match[1] ?? ''))
+  const found = inBrackets.length > 0 ? inBrackets : bareIds(text)
+  return [...new Set(found)].filter((id) => id !== '' && id.length <= maxMessageIdLength)
+}
+
+function bareIds(text: string): string[] {
+  const tokens = text.split(/[\s<>,;"()]+/).filter((token) => token.length <= maxMessageIdLength)
+  return tokens.filter((token) => /^[^@]+@/.test(token))
+}
+
+/**
+ * The id of a message: the first that any Message-ID field holds; when none looks like an id, the value itself
+ * (`Message-ID: 12345`), as long as it is one word. null = absent.
+ */
+export function ownMessageId(values: readonly string[]): string | null {
+  for (const value of values) {
+    const [first] = messageIdsOf(value)
+    if (first !== undefined) return first
+  }
+  const word = values.map((value) => value.trim()).find((value) => /^[^\s<>]{1,998}$/.test(value))
+  return word ?? null
+}
+
+/** References, oldest first. Of a very long list the root and the newest stay: the root names the thread, the newest the parent. */
+export function cappedReferences(ids: readonly string[]): string[] {
+  if (ids.length <= maxReferences) return [...ids]
+  return [...ids.slice(0, 1), ...ids.slice(1 - maxReferences)]
 }

@@ -1,10 +1,17 @@
 /**
- * `value; name=parameter` headers (RFC 2045 §5.1) with RFC 2231 charsets and continuations. Own code, because libmime decodes a
- * literal segment of a mixed continuation as if it were percent-encoded, cannot be given a charset decoder, and sees no comments.
+ * `value; name=parameter` headers (RFC 2045 §5.1) with RFC 2231 charsets and continuations. Own code, because libmime drops the
+ * backslashes of Windows paths, takes a literal segment of a mixed continuation for a percent-encoded one, and sees no comments
+ * (parameters.test.ts).
  */
+import { isUtf8 } from 'node:buffer'
 import { decodeText, isKnownCharset } from './charsets.ts'
-import { decodeWords } from './encoded-words.ts'
-import { maxParameters, maxStructuredLength } from './limits.ts'
+import { withoutComments } from './dates.ts'
+import { decodeWords, escapedBytes } from './encoded-words.ts'
+
+/** Parameters of one Content-Type or Content-Disposition, continuations counted singly. */
+const maxParameters = 200
+/** Characters of such a value. */
+const maxStructuredLength = 16_384
 
 export interface Structured {
   /** Lower case: 'text/plain', 'attachment'. */
@@ -13,98 +20,42 @@ export interface Structured {
   readonly parameters: Readonly<Record<string, string>>
 }
 
-interface Piece {
-  readonly text: string
-  readonly end: number
-}
-
-/** Behind the comment that opens at `from`; -1 when it is never closed: then it is none. */
-function commentEnd(text: string, from: number): number {
-  let depth = 0
-  for (let at = from; at < text.length; at++) {
-    if (text[at] === '\\') at++
-    else if (text[at] === '(') depth++
-    else if (text[at] === ')' && --depth === 0) return at + 1
-  }
-  return -1
-}
-
-function readQuoted(text: string, from: number): Piece {
-  let value = ''
-  for (let at = from + 1; at < text.length; at++) {
-    const char = text[at] ?? ''
-    if (char === '"') return { text: value, end: at + 1 }
-    // Only `\"` and `\\` are escapes: senders put Windows paths in quotes as they are.
-    if (char === '\\' && (text[at + 1] === '"' || text[at + 1] === '\\')) value += text[++at] ?? ''
-    else value += char
-  }
-  return { text: value, end: text.length }
-}
-
-/** Up to the next `;` outside of quotes. A quoted string is the whole value; what follows it is noise. */
-function readValue(text: string, from: number): Piece {
-  let at = from
-  while (text[at] === ' ' || text[at] === '\t') at++
-  if (text[at] === '"') {
-    const quoted = readQuoted(text, at)
-    const next = text.indexOf(';', quoted.end)
-    return { text: quoted.text, end: next < 0 ? text.length : next }
-  }
-  const next = text.indexOf(';', at)
-  const end = next < 0 ? text.length : next
-  return { text: withoutComment(text.slice(at, end)), end }
-}
-
-/** `us-ascii (Plain text)` → `us-ascii`; `Invoice(1).pdf` stays: a comment stands apart. */
-function withoutComment(text: string): string {
-  const open = text.search(/[ \t]\(/)
-  if (open < 0) return text.trim()
-  const end = commentEnd(text, open + 1)
-  return (end < 0 ? text : text.slice(0, open) + text.slice(end)).trim()
-}
-
-function readHead(text: string): Piece {
-  // Where one comment is not closed none is looked for any more: each search goes over the rest of the text.
-  let comments = true
-  let at = 0
-  let value = ''
-  while (at < text.length && text[at] !== ';') {
-    const end = comments && text[at] === '(' ? commentEnd(text, at) : -1
-    if (text[at] === '(' && end < 0) comments = false
-    if (end < 0) value += text[at++] ?? ''
-    else at = end
-  }
-  return { text: value.trim().toLowerCase(), end: at }
-}
+/** Up to the first `;` that is in no comment. */
+const head = /^(?:\([^()]*\)|[^;])*/
+const quoted = /[ \t]*"((?:[^"\\]|\\[^])*)/y
 
 /** Takes a header value apart; encoded-words and RFC 2231 decoded. The first of several parameters of one name counts. Never throws. */
 export function parseStructured(whole: string): Structured {
   const text = whole.slice(0, maxStructuredLength)
-  const head = readHead(text)
+  const [value = ''] = head.exec(text) ?? []
   const found = new Map<string, string>()
-  let at = head.end
-  while (at < text.length && found.size < maxParameters) {
-    const equals = text.indexOf('=', at)
-    if (equals < 0) break
+  let equals = text.indexOf('=', value.length)
+  while (equals >= 0 && found.size < maxParameters) {
     // `; flag; name=value`: the name starts after the last `;` before its `=`.
-    const name = text
-      .slice(text.lastIndexOf(';', equals) + 1, equals)
-      .trim()
-      .toLowerCase()
-    const value = readValue(text, equals + 1)
-    if (name !== '' && name.length <= 100 && !found.has(name)) found.set(name, value.text)
-    at = value.end
-    if (text[at] === ';') at++
+    const name = text.slice(text.lastIndexOf(';', equals) + 1, equals).trim()
+    quoted.lastIndex = equals + 1
+    const match = quoted.exec(text)
+    // A quoted string is the whole value; what follows it is noise.
+    const semicolon = text.indexOf(';', match ? quoted.lastIndex : equals + 1)
+    const end = semicolon < 0 ? text.length : semicolon
+    const known = name === '' || name.length > 100 || found.has(name.toLowerCase())
+    if (!known) found.set(name.toLowerCase(), unquoted(match) ?? withoutComment(text.slice(equals + 1, end)))
+    equals = text.indexOf('=', end)
   }
-  return { value: head.text, parameters: resolveParameters(Object.fromEntries(found)) }
+  return {
+    value: withoutComments(value).trim().toLowerCase(),
+    parameters: resolveParameters(Object.fromEntries(found)),
+  }
 }
 
-function percentDecoded(text: string): Buffer {
-  const bytes = Buffer.from(text, 'utf8').toString('latin1')
-  return Buffer.from(
-    bytes.replace(/%([0-9A-Fa-f]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16))),
-    'latin1',
-  )
+/** Only `\"` and `\\` are escapes: senders put Windows paths in quotes as they are. */
+function unquoted(match: RegExpExecArray | null): string | undefined {
+  return match?.[1]?.replace(/\\(["\\])/g, '$1')
+}
+
+/** `us-ascii (Plain text)` → `us-ascii`; `Invoice(1).pdf` stays: a comment stands apart. */
+function withoutComment(text: string): string {
+  return text.replace(/[ \t]\([^()]*\)/, '').trim()
 }
 
 interface Segment {
@@ -114,16 +65,17 @@ interface Segment {
 }
 
 const charsetPrefix = /^([^']{0,60})'([^']{0,40})'/
+const percent = /%([0-9A-Fa-f]{2})/g
 
 function joinSegments(segments: readonly Segment[]): string {
   const ordered = segments.toSorted((a, b) => a.index - b.index)
-  const first = ordered[0]
+  if (!ordered.some(({ extended }) => extended)) return decodeWords(ordered.map(({ value }) => value).join(''))
+  const [first] = ordered
   const prefix = first?.extended === true ? charsetPrefix.exec(first.value) : null
   const bytes = ordered.map(({ extended, value }, at) => {
     const text = at === 0 && prefix ? value.slice(prefix[0].length) : value
-    return extended ? percentDecoded(text) : Buffer.from(text, 'utf8')
+    return extended ? escapedBytes(text, percent) : Buffer.from(text, 'utf8')
   })
-  if (!ordered.some(({ extended }) => extended)) return decodeWords(ordered.map(({ value }) => value).join(''))
   return decodeText(Buffer.concat(bytes), prefix?.[1] ?? null)
 }
 
@@ -131,22 +83,11 @@ function joinSegments(segments: readonly Segment[]): string {
 function plainValue(value: string): string {
   const prefix = charsetPrefix.exec(value)
   if (prefix?.[1] !== undefined && value.includes('%') && isKnownCharset(prefix[1])) {
-    return decodeText(percentDecoded(value.slice(prefix[0].length)), prefix[1])
+    return decodeText(escapedBytes(value.slice(prefix[0].length), percent), prefix[1])
   }
-  if (/[\u0080-\u00ff]/.test(value) && !/[^\u0000-\u00ff]/.test(value)) {
-    return decodeWords(healed(value))
-  }
-  return decodeWords(value)
-}
-
-const strictUtf8 = new TextDecoder('utf-8', { fatal: true })
-
-function healed(value: string): string {
-  try {
-    return strictUtf8.decode(Buffer.from(value, 'latin1'))
-  } catch {
-    return value
-  }
+  const bytes = Buffer.from(value, 'latin1')
+  const byteByByte = /[\u0080-\u00ff]/.test(value) && !/[^\u0000-\u00ff]/.test(value) && isUtf8(bytes)
+  return decodeWords(byteByByte ? decodeText(bytes, 'utf-8') : value)
 }
 
 /**

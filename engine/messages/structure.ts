@@ -4,11 +4,15 @@
  * alone in the message, is a body, but text/calendar never is.
  */
 import { decodeWords, oneLine } from './encoded-words.ts'
-import { cleanFileName, subjectFileName } from './file-names.ts'
-import { maxDepth, maxParts } from './limits.ts'
+import { cleanFileName, subjectFileName } from './names.ts'
 import { resolveParameters } from './parameters.ts'
 import type { AttachmentRecord, BodyPartRecord } from '../store/records.ts'
 import type { BodyNode } from '../accounts/session-types.ts'
+
+/** Levels of multipart that are walked; deeper ones are not listed. */
+export const maxDepth = 50
+/** Parts of one message that are listed. */
+export const maxParts = 1_000
 
 export interface Structure {
   readonly bodies: readonly BodyPartRecord[]

@@ -8,7 +8,7 @@
  * lower-cased. A query over them is a conjunction of disjunctions; subject, dates and ids are compared beside them.
  */
 import { AppError } from '../errors.ts'
-import { domainSpellings } from '../messages/domains.ts'
+import { domainSpellings } from '../messages/addresses.ts'
 import type { AddedMessage, FlagUpdate, MessageQuery, WebhookLimits } from './port.ts'
 import type { Address, FolderCursor, GonePlacement, MessageFacts, MessageRecord, Placement } from './records.ts'
 

@@ -4,7 +4,7 @@
  * the last ones for more.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { folderNamer } from '../messages/folder-names.ts'
+import { folderNamer } from '../messages/names.ts'
 import type { Store } from '../store/port.ts'
 import type { AccountRecord, MessageRecord } from '../store/records.ts'
 import { type Coverage, coveredAccounts, questionsAtOnce } from './coverage.ts'

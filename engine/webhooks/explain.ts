@@ -3,7 +3,7 @@
  * when they came, and the callbacks that were queued. A queued callback has the last word; only where there is none do today's
  * filters speak, on the events that were seen.
  */
-import { folderNamer } from '../messages/folder-names.ts'
+import { folderNamer } from '../messages/names.ts'
 import type { Store } from '../store/port.ts'
 import type { AccountRecord, ChangeRecord, MessageRecord, OutboxRecord, WebhookRecord } from '../store/records.ts'
 import { type Asking, type JudgeDeps, type Judged, judgeBest } from './judge.ts'

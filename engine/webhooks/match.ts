@@ -19,7 +19,7 @@
 import type { Address, MessageRecord, WebhookFilters, WebhookRecord } from '../store/records.ts'
 import { type MessageEvent, judgeEvent, moveOf } from './events.ts'
 import { badParameter } from '../errors.ts'
-import { domainsOf } from '../messages/domains.ts'
+import { domainsOf } from '../messages/addresses.ts'
 import { answeredIds, threadIds } from '../messages/threads.ts'
 import { type Grammar, type Pattern, compilePatterns, costOf, fold } from './patterns.ts'
 import { type FilterParameter, type FilterVerdict, filterParameters } from './types.ts'

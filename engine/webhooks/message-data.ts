@@ -4,8 +4,8 @@
  * but for content_id, which interface.md allows to be null.
  */
 import { createHash } from 'node:crypto'
-import { fileNameStructure, mainFileName } from '../messages/file-names.ts'
-import { maxBodyBytes } from '../messages/limits.ts'
+import { fileNameStructure, mainFileName } from '../messages/names.ts'
+import { maxBodyBytes } from '../messages/bodies.ts'
 import type {
   AccountRecord,
   Address,

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { parseAddresses } from '../../../engine/messages/addresses.ts'
-import { domainOf, domainsOf } from '../../../engine/messages/domains.ts'
+import { domainOf, domainsOf, parseAddresses } from '../../../engine/messages/addresses.ts'
 
 type Pair = readonly [name: string, email: string]
 

@@ -2,8 +2,7 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import fc from 'fast-check'
 import iconv from 'iconv-lite'
-import { decodeBody } from '../../../engine/messages/bodies.ts'
-import { unflow } from '../../../engine/messages/flowed.ts'
+import { decodeBody, unflow } from '../../../engine/messages/bodies.ts'
 
 const plain = { type: 'text/plain', charset: 'utf-8', encoding: '8bit', flowed: false, delSp: false }
 

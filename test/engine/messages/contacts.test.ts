@@ -3,13 +3,13 @@ import { test } from 'node:test'
 import {
   countsAsReceived,
   isSentByUser,
+  maxOtherContacts,
   otherContacts,
   receivedContact,
   repliedContact,
   type CountedMessage,
 } from '../../../engine/messages/contacts.ts'
 import { parseAddresses } from '../../../engine/messages/addresses.ts'
-import { maxOtherContacts } from '../../../engine/messages/limits.ts'
 import type { SpecialUse } from '../../../engine/store/records.ts'
 
 const owner = { userId: 'user', ownAddresses: ['Me@Example.com'] }

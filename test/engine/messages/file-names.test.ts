@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { fileNameStructure, mainFileName, subjectFileName } from '../../../engine/messages/file-names.ts'
-import { transliterate } from '../../../engine/messages/transliterate.ts'
+import { fileNameStructure, mainFileName, subjectFileName, transliterate } from '../../../engine/messages/names.ts'
 
 test('fileNameStructure takes names apart', () => {
   assert.deepEqual(fileNameStructure('Annual report_2011-03-04_v3.pdf'), [

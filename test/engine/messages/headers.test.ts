@@ -1,8 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { headerBlockText, headerFields, headerObject } from '../../../engine/messages/headers.ts'
-import { cappedReferences, messageIdsOf, ownMessageId } from '../../../engine/messages/message-ids.ts'
+import {
+  cappedReferences,
+  headerBlockText,
+  headerFields,
+  headerObject,
+  messageIdsOf,
+  ownMessageId,
+} from '../../../engine/messages/headers.ts'
 
 test('headerObject: order, repeated fields, folding, decoding', () => {
   const block = Buffer.from(

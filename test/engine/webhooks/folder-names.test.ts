@@ -1,7 +1,7 @@
 /** Folder names in callbacks, filters and explanations: as the API shows them, whatever delimiter the server has. */
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
-import { folderName, folderNamer } from '../../../engine/messages/folder-names.ts'
+import { folderName, folderNamer } from '../../../engine/messages/names.ts'
 import { changeId } from '../../../engine/store/ids.ts'
 import { until } from '../../support/until.ts'
 import { arrive, changeOf, developerId, facts, freely } from './fixture.ts'

@@ -1,4 +1,4 @@
-/** The one function used of encoding-japanese, which brings no types. */
+/** What is used of libraries that bring no types. */
 declare module 'encoding-japanese' {
   interface ConvertOptions {
     readonly from: 'JIS' | 'SJIS' | 'EUCJP'
@@ -7,4 +7,9 @@ declare module 'encoding-japanese' {
   }
   const encodingJapanese: { convert(data: Uint8Array, options: ConvertOptions): string }
   export default encodingJapanese
+}
+
+declare module 'libbase64' {
+  const libbase64: { decode(text: string): Buffer }
+  export default libbase64
 }
