@@ -2,9 +2,9 @@
  * Settings that a domain publishes for mail clients (Autoconfig, the format of ISPDB): XML at autoconfig.<domain> or under the
  * domain's /.well-known. Only https, since a password is going to follow the answer.
  */
+import { Parser } from 'htmlparser2'
 import type { HttpClient } from '../net/http.ts'
-import type { HelpPage, Settings } from './settings.ts'
-import { readXml, type XmlElement } from './xml.ts'
+import type { HelpPage, Settings } from './providers.ts'
 
 export interface AutoconfigDeps {
   readonly http: Pick<HttpClient, 'get'>
@@ -48,6 +48,55 @@ async function fetchFile(deps: AutoconfigDeps, first: string, until: number): Pr
     url = next.href
   }
   return null
+}
+
+export interface XmlElement {
+  readonly name: string
+  readonly attributes: Readonly<Record<string, string>>
+  readonly children: XmlElement[]
+  /** Its own text, without that of its children, trimmed. */
+  text: string
+}
+
+const deepest = 32
+const mostElements = 2000
+
+/**
+ * The root element; null for a file that has none or several, does not end, is larger than a configuration file is, or has a document
+ * type (and so entities of its own).
+ */
+export function readXml(source: string): XmlElement | null {
+  if (source.length > fileBytes) return null
+  const top: XmlElement = { name: '', attributes: {}, children: [], text: '' }
+  const open = [top]
+  let elements = 0
+  const parser = new Parser(
+    {
+      onprocessinginstruction(name) {
+        if (name.startsWith('!')) parser.pause()
+      },
+      onopentag(name, attributes) {
+        const element: XmlElement = { name, attributes, children: [], text: '' }
+        open.at(-1)?.children.push(element)
+        open.push(element)
+        elements += 1
+        // What is open then is never closed.
+        if (open.length > deepest || elements > mostElements) parser.pause()
+      },
+      ontext(text) {
+        const element = open.at(-1)
+        if (element !== undefined) element.text += text
+      },
+      onclosetag() {
+        const element = open.pop()
+        if (element !== undefined) element.text = element.text.trim()
+      },
+    },
+    { xmlMode: true },
+  )
+  parser.write(source)
+  const [root = null] = top.children
+  return open.length === 1 && top.children.length === 1 ? root : null
 }
 
 /** IMAP servers of the file, those with TLS from the first byte first. */

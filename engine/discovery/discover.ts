@@ -6,10 +6,10 @@
 import { domainToASCII } from 'node:url'
 import { LRUCache } from 'lru-cache'
 import type { HttpClient } from '../net/http.ts'
+import { domainOf } from '../messages/addresses.ts'
 import { autoconfig } from './autoconfig.ts'
 import { createResolver, providerByMx, srvSettings, type DnsResolver } from './dns.ts'
-import { domainOf, providers, type ProviderFacts } from './providers.ts'
-import { usernameFor, type Settings } from './settings.ts'
+import { providers, usernameFor, type ProviderFacts, type Settings } from './providers.ts'
 
 export interface DiscoveredSettings extends Settings {
   /** `gmail`, `outlook` …, or `generic`. */
@@ -104,8 +104,7 @@ async function within<T>(ms: number, work: Promise<T>): Promise<T | undefined> {
 }
 
 function ofProvider({ name, server, port, useSsl, oauth, username, documentation }: ProviderFacts): DiscoveredSettings {
-  const login = username === 'address' ? '%EMAILADDRESS%' : '%EMAILLOCALPART%'
-  return { type: name, server, port, useSsl, oauth, username: login, documentation }
+  return { type: name, server, port, useSsl, oauth, username, documentation }
 }
 
 /** A server of the table keeps its name wherever it is found. */

@@ -1,8 +1,7 @@
 /** What DNS says of a domain's mail: IMAP servers by SRV (RFC 6186), and the mail exchangers, which tell who hosts it. */
 import { Resolver } from 'node:dns/promises'
 import { AppError } from '../errors.ts'
-import { providers, type ProviderFacts } from './providers.ts'
-import type { Settings } from './settings.ts'
+import { providers, type ProviderFacts, type Settings } from './providers.ts'
 
 export interface SrvRecord {
   readonly name: string

@@ -2,22 +2,34 @@
  * Hosted mail providers that are known by name: their IMAP servers and the domains of their addresses. One table serves
  * discovery (settings from an address) and labels (`<local part>::<provider>`).
  */
-import type { HelpPage } from './settings.ts'
+import { domainOf } from '../messages/addresses.ts'
 
-export interface ProviderFacts {
-  /** The type that discovery answers and the second half of a label. */
-  readonly name: string
+/** A web page of the provider about its settings. */
+export interface HelpPage {
+  /** In English where there is a choice; may be empty. */
+  readonly description: string
+  readonly url: string
+}
+
+/** IMAP settings as the look-ups find them: of a domain, so that they serve all its addresses. */
+export interface Settings {
   readonly server: string
   readonly port: number
+  /** TLS from the first byte. */
   readonly useSsl: boolean
   readonly oauth: boolean
-  /** Which part of the address logs in. */
-  readonly username: 'address' | 'local part'
+  /** May hold %EMAILADDRESS%, %EMAILLOCALPART% and %EMAILDOMAIN%. */
+  readonly username: string
+  readonly documentation: readonly HelpPage[]
+}
+
+export interface ProviderFacts extends Settings {
+  /** The type that discovery answers and the second half of a label. */
+  readonly name: string
   /** Domains of its addresses. */
   readonly domains: readonly string[]
   /** MX hosts end in one of these: custom domains hosted there. */
   readonly mxSuffixes: readonly string[]
-  readonly documentation: readonly HelpPage[]
 }
 
 const helpOfGmail = {
@@ -41,7 +53,7 @@ function provider(
     port: 993,
     useSsl: true,
     oauth: false,
-    username: 'address',
+    username: '%EMAILADDRESS%',
     domains,
     mxSuffixes: [],
     documentation: [],
@@ -112,7 +124,7 @@ export const providers: readonly ProviderFacts[] = [
   provider('zoho', 'imap.zoho.com', ['zoho.com', 'zohomail.com'], { mxSuffixes: ['.zoho.com', '.zoho.eu'] }),
   provider('gmx', 'imap.gmx.net', ['gmx.net', 'gmx.de', 'gmx.at', 'gmx.ch']),
   provider('gmx', 'imap.gmx.com', ['gmx.com', 'gmx.us', 'gmx.co.uk']),
-  provider('webde', 'imap.web.de', ['web.de'], { username: 'local part' }),
+  provider('webde', 'imap.web.de', ['web.de'], { username: '%EMAILLOCALPART%' }),
   provider('mailcom', 'imap.mail.com', ['mail.com', 'email.com', 'usa.com']),
   provider('yandex', 'imap.yandex.com', ['yandex.com', 'yandex.ru', 'ya.ru'], {
     mxSuffixes: ['.yandex.net', '.yandex.ru'],
@@ -124,7 +136,7 @@ export const providers: readonly ProviderFacts[] = [
   provider('comcast', 'imap.comcast.net', ['comcast.net']),
   provider('att', 'imap.mail.att.net', ['att.net', 'sbcglobal.net', 'bellsouth.net']),
   provider('orange', 'imap.orange.fr', ['orange.fr', 'wanadoo.fr']),
-  provider('free', 'imap.free.fr', ['free.fr'], { username: 'local part' }),
+  provider('free', 'imap.free.fr', ['free.fr'], { username: '%EMAILLOCALPART%' }),
   provider('tonline', 'secureimap.t-online.de', ['t-online.de', 'magenta.de']),
   provider('libero', 'imapmail.libero.it', ['libero.it']),
   provider('posteo', 'posteo.de', ['posteo.de', 'posteo.net']),
@@ -132,8 +144,14 @@ export const providers: readonly ProviderFacts[] = [
   provider('rambler', 'imap.rambler.ru', ['rambler.ru']),
 ]
 
-export function domainOf(email: string): string {
-  return email.slice(email.lastIndexOf('@') + 1).toLowerCase()
+export function usernameFor(settings: Pick<Settings, 'username'>, email: string): string {
+  const at = email.lastIndexOf('@')
+  const values: Readonly<Record<string, string>> = {
+    '%EMAILADDRESS%': email,
+    '%EMAILLOCALPART%': email.slice(0, at),
+    '%EMAILDOMAIN%': email.slice(at + 1),
+  }
+  return settings.username.replace(/%EMAIL(?:ADDRESS|LOCALPART|DOMAIN)%/g, (name) => values[name] ?? name)
 }
 
 /** The provider half of a label: a known provider's name, else the name part of the server's domain, else 'imap'. */

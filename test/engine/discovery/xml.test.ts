@@ -1,9 +1,8 @@
-/** The XML reader: what is well-formed and small is read, everything else is null, and nothing makes it throw. */
+/** Autoconfig files: what is whole and small is read, entities are XML's own, and nothing makes the reader throw. */
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import fc from 'fast-check'
-import { settingsIn } from '../../../engine/discovery/autoconfig.ts'
-import { readXml, type XmlElement } from '../../../engine/discovery/xml.ts'
+import { readXml, settingsIn, type XmlElement } from '../../../engine/discovery/autoconfig.ts'
 
 function leaf(name: string, text = '', attributes: Record<string, string> = {}): XmlElement {
   return { name, text, attributes, children: [] }
@@ -19,6 +18,7 @@ suite('XML', () => {
     ['<?xml version="1.0"?>\n<!-- hi > --><a >x</a >\n', leaf('a', 'x')],
     [`<a b="1 > 2" c='"'/>`, leaf('a', '', { b: '1 > 2', c: '"' })],
     ['<a>&lt;&#65;&#x42;&amp;<![CDATA[<&>]]></a>', leaf('a', '<AB&<&>')],
+    ['<a>&nbsp; & &#0;</a>', leaf('a', '&nbsp; & \ufffd')],
     ['<a> x <b>y</b> z </a>', { ...leaf('a', 'x  z'), children: [leaf('b', 'y')] }],
   ]
   for (const [source, element] of read) {
@@ -32,14 +32,7 @@ suite('XML', () => {
     '</a>',
     '<a></b>',
     '<a/><b/>',
-    '<a b></a>',
-    '<a b=1/>',
     '<a b="1/>',
-    '<a <b/>',
-    '<a>&nbsp;</a>',
-    '<a>& </a>',
-    '<a>&#0;</a>',
-    '<a>&#xD800;</a>',
     '<!DOCTYPE a [<!ENTITY x "y">]><a>&x;</a>',
     '<a><!-- </a>',
     '<a><![CDATA[</a>',
