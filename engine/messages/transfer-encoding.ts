@@ -1,12 +1,11 @@
 /**
- * Content-Transfer-Encoding undone (RFC 2045 §6), as a stream and at once: the same bytes however the input is cut. libbase64 and
- * libqp decode. What is done here is what they lack, each with the test that shows it in transfer-encoding.test.ts and the corpus:
- * the end of base64 where a list server put a footer below (corpus: base64-footer), streams that hold no more than a line ("white
- * space without end is not held without end"), white space before a bare CR (`a \rb`), and uuencode, which no library of mail reads.
+ * Content-Transfer-Encoding undone (RFC 2045 §6), as a stream and at once: the same bytes however the input is cut. libbase64 decodes
+ * base64; where it ends is decided here: a list server may have put a footer below (corpus: base64-footer). Own code for
+ * quoted-printable: libqp takes quadratic time for white space, holds the whole part in its stream, and trims before a bare CR
+ * (transfer-encoding.test.ts, "white space …", `a \rb`); for uuencode: no library of mail reads it.
  */
 import { Transform, type TransformCallback } from 'node:stream'
 import libbase64 from 'libbase64'
-import libqp from 'libqp'
 
 /** Fed in pieces of any size; `end` gives what was still held back. */
 export interface TransferDecoder {
@@ -88,47 +87,78 @@ function createBase64Decoder(): TransferDecoder {
   }
 }
 
-/** White space of this length is hidden from libqp, which looks at each sign of a run for where the run ends. */
-const longRun = 50
+const [tab, lf, cr, space, equals] = [0x09, 0x0a, 0x0d, 0x20, 0x3d]
 
-/**
- * `goesOn`: no line ends where the text does. White space at the end of a line goes (RFC 2045 §6.7 rule 3), but for whole multiples of
- * what is held at most. libqp does not see what stays before a bare CR or the end, which it takes for the end of a line.
- */
-function decodeQuotedPrintable(text: string, goesOn = false): Buffer {
-  const spaced = text.replace(/[\t ]+/g, (run, at: number) => {
-    const next = text.slice(at + run.length, at + run.length + 2)
-    const ends = (goesOn ? /^\r?\n/ : /^\r?(?:\n|$)/).test(next)
-    const kept = ends ? run.slice(0, run.length - (run.length % maxHeld)) : run
-    if (kept.length < longRun && next !== '' && !next.startsWith('\r')) return kept
-    return kept.replaceAll(' ', '=20').replaceAll('\t', '=09')
-  })
-  // For a soft line break libqp takes `=` at the end.
-  return libqp.decode(goesOn ? spaced.replace(/=$/, '=3D') : spaced)
+const isSpace = (byte: number | undefined): boolean => byte === space || byte === tab
+
+function hexValue(byte = 0): number {
+  if (byte >= 0x30 && byte <= 0x39) return byte - 0x30
+  const lower = byte | 0x20
+  return lower >= 0x61 && lower <= 0x66 ? lower - 0x57 : -1
+}
+
+/** Of a longer run of white space the rest is the next run. */
+function spacesEnd(bytes: Buffer, from: number): number {
+  let at = from
+  while (isSpace(bytes[at]) && at < from + maxHeld) at += 1
+  return at
+}
+
+/** Behind the line end that starts here; -1 when there is none. The end of the data is one, unless it `goesOn`. */
+function lineEnd(bytes: Buffer, from: number, goesOn: boolean): number {
+  const at = bytes[from] === cr ? from + 1 : from
+  if (bytes[at] === lf) return at + 1
+  return at >= bytes.length && !goesOn ? bytes.length : -1
 }
 
 /**
- * Where the end begins that cannot be judged before more comes: `=`, `=4`, white space, CR. Of white space no more is held than
- * `maxHeld`.
+ * White space at the end of a line was added in transport and goes (RFC 2045 §6.7 rule 3), `=` before the line end is a soft break
+ * (rule 5); an `=` that is neither that nor `=XX` stays as it is, and so do raw 8-bit bytes.
  */
-function undecided(text: string): number {
-  const last = text.length - (text.endsWith('\r') ? 1 : 0)
+function decodeQuotedPrintable(bytes: Buffer, goesOn = false): Buffer {
+  const out = Buffer.allocUnsafe(bytes.length)
+  let length = 0
+  for (let at = 0; at < bytes.length;) {
+    const byte = bytes[at] ?? 0
+    if (isSpace(byte)) {
+      const end = spacesEnd(bytes, at)
+      if (lineEnd(bytes, end, goesOn) < 0) length += bytes.copy(out, length, at, end)
+      at = end
+      continue
+    }
+    const [high, low] = byte === equals ? [hexValue(bytes[at + 1]), hexValue(bytes[at + 2])] : [-1, -1]
+    const next = byte === equals ? lineEnd(bytes, spacesEnd(bytes, at + 1), goesOn) : -1
+    if (high >= 0 && low >= 0) {
+      out[length++] = high * 16 + low
+      at += 3
+    } else if (next >= 0) {
+      at = next
+    } else {
+      out[length++] = byte
+      at += 1
+    }
+  }
+  return out.subarray(0, length)
+}
+
+/** Where the end begins that cannot be judged before more comes: `=`, `=4`, white space (no more of it than `maxHeld`), CR. */
+function undecided(bytes: Buffer): number {
+  const last = bytes.length - (bytes.at(-1) === cr ? 1 : 0)
   let start = last
-  while (text[start - 1] === ' ' || text[start - 1] === '\t') start -= 1
-  const through = last - start - ((last - start) % maxHeld)
-  if (through > 0) return start + through
-  if (text[start - 1] === '=') return start - 1
-  return start === text.length && text[start - 2] === '=' ? start - 2 : start
+  while (isSpace(bytes[start - 1])) start -= 1
+  if (last - start > maxHeld) return last - ((last - start - 1) % maxHeld) - 1
+  if (bytes[start - 1] === equals) return start - 1
+  return start === bytes.length && bytes[start - 2] === equals ? start - 2 : start
 }
 
 function createQuotedPrintableDecoder(): TransferDecoder {
-  let held = ''
+  let held = nothing
   return {
     write(chunk) {
-      const text = held + chunk.toString('latin1')
-      const end = undecided(text)
-      held = text.slice(end)
-      return decodeQuotedPrintable(text.slice(0, end), true)
+      const bytes = held.length === 0 ? chunk : Buffer.concat([held, chunk])
+      const end = undecided(bytes)
+      held = Buffer.from(bytes.subarray(end))
+      return decodeQuotedPrintable(bytes.subarray(0, end), true)
     },
     end: () => decodeQuotedPrintable(held),
   }

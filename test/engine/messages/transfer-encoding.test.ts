@@ -187,3 +187,13 @@ test('white space without end is not held without end', () => {
   assert.ok(first > 900_000)
   assert.ok(first + decoder.write(Buffer.from('x')).length === 1_000_001)
 })
+
+test('white space of any length takes linear time', () => {
+  // Processor time, so that a busy machine does not count. Quadratic work would take minutes.
+  const before = process.cpuUsage()
+  for (const piece of [' ', `${' '.repeat(40)}x`, `=${' '.repeat(1000)}`, `${' '.repeat(1000)}\n`]) {
+    decodeTransfer(Buffer.from(`${piece.repeat(1_000_000 / piece.length)}x`), 'quoted-printable')
+  }
+  const { user, system } = process.cpuUsage(before)
+  assert.ok(user + system < 3_000_000)
+})
