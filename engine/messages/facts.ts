@@ -15,7 +15,7 @@ import {
   readHeaders,
   type Headers,
 } from './headers.ts'
-import { parseStructured } from './parameters.ts'
+import { describedNode } from './mime.ts'
 import { structureOf } from './structure.ts'
 import { threadIdOf } from './threads.ts'
 import type { Address, MessageAddresses, MessageFacts } from '../store/records.ts'
@@ -75,24 +75,12 @@ function timesOf(headers: Headers, internalDate: number | null, received: readon
 }
 
 /**
- * The tree when BODYSTRUCTURE could not be read, or names the size alone: the one part that the header describes. A multipart's parts cannot be told
- * from its header; its first is taken for plain text (mime.ts reads them from the whole message).
+ * The tree when BODYSTRUCTURE could not be read, or names the size alone: the one part that the header describes. A multipart's parts are
+ * not in its header; its first is taken for plain text (mime.ts reads them from the whole message).
  */
 function assumedBody(headers: Headers, size: number): BodyNode {
-  const type = parseStructured(rawValue(headers, 'content-type'))
-  const disposition = parseStructured(rawValue(headers, 'content-disposition'))
-  const multipart = type.value.startsWith('multipart/')
-  const known = /^[\w.+-]+\/[\w.+-]+$/.test(type.value) && !multipart
-  return {
-    part: '1',
-    type: known ? type.value : 'text/plain',
-    parameters: multipart ? {} : type.parameters,
-    encoding: parseStructured(rawValue(headers, 'content-transfer-encoding')).value,
-    size,
-    ...(disposition.value === '' ? {} : { disposition: disposition.value }),
-    dispositionParameters: disposition.parameters,
-    children: [],
-  }
+  const node = describedNode(headers, '1', size)
+  return node.type.startsWith('multipart/') ? { ...node, type: 'text/plain', parameters: {} } : node
 }
 
 export function factsOf(accountId: string, fetched: FetchedMessage): MessageFacts {

@@ -95,14 +95,9 @@ export function rawValue(headers: Headers, name: string): string {
  */
 export function headerObject(block: Uint8Array): Record<string, string[]> {
   const { fields, charset } = readHeaders(block)
-  const values = new Map<string, string[]>()
-  for (const field of fields) {
-    const value = oneLine(decodeWords(headerText(field, charset)), maxHeaderBytes)
-    const known = values.get(field.name)
-    if (known) known.push(value)
-    else values.set(field.name, [value])
-  }
-  return Object.fromEntries(values)
+  const text = (field: HeaderField): string => oneLine(decodeWords(headerText(field, charset)), maxHeaderBytes)
+  const named = Map.groupBy(fields, ({ name }) => name)
+  return Object.fromEntries(Array.from(named, ([name, some]) => [name, some.map(text)]))
 }
 
 /** A header block as text, line ends and folding as sent, for raw=1. 8-bit headers are read as headerText reads them. */

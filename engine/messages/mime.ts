@@ -5,7 +5,7 @@
  * (structure.test.ts, "hostile nesting", "a header of folded lines"). A range of the message is never copied, only looked at.
  */
 import { decodeWords, maxLineLength, oneLine } from './encoded-words.ts'
-import { maxHeaderBytes, rawValue, readHeaders } from './headers.ts'
+import { maxHeaderBytes, rawValue, readHeaders, type Headers } from './headers.ts'
 import { parseStructured } from './parameters.ts'
 import { maxDepth, maxParts } from './structure.ts'
 import type { BodyNode } from '../accounts/session-types.ts'
@@ -72,16 +72,12 @@ function partsOf(raw: Buffer, body: Range, boundary: string, limit: number): Ran
   return parts
 }
 
-/** What is left to spend on one message. */
-interface Budget {
-  parts: number
-}
-
 interface Context {
   readonly raw: Buffer
-  readonly budget: Budget
   /** Where the bytes of each section are, without its header. */
   readonly ranges: Map<string, Range>
+  /** How many parts are still listed. */
+  partsLeft: number
 }
 
 function subjectOf(raw: Buffer, range: Range): string {
@@ -89,59 +85,54 @@ function subjectOf(raw: Buffer, range: Range): string {
   return oneLine(decodeWords(rawValue(headers, 'subject')), maxLineLength)
 }
 
-function childrenOf(context: Context, body: Range, type: string, boundary: string, section: string, depth: number) {
-  const { raw, budget } = context
-  const ranges = boundary === '' ? [] : partsOf(raw, body, boundary, budget.parts)
-  budget.parts -= ranges.length
-  const fallback = type === 'multipart/digest' ? 'message/rfc822' : 'text/plain'
+function childrenOf(context: Context, body: Range, node: BodyNode, section: string, depth: number): BodyNode[] {
+  const boundary = node.parameters['boundary'] ?? ''
+  const ranges = boundary === '' ? [] : partsOf(context.raw, body, boundary, context.partsLeft)
+  context.partsLeft -= ranges.length
+  const fallback = node.type === 'multipart/digest' ? 'message/rfc822' : 'text/plain'
   return ranges.map((range, index) => {
     const number = section === '' ? String(index + 1) : `${section}.${index + 1}`
     return entity(context, range, number, fallback, depth + 1)
   })
 }
 
-function mediaType(value: string, fallback: string): string {
-  return /^[\w.+-]+\/[\w.+-]+$/.test(value) ? value : fallback
-}
-
-function entity(context: Context, range: Range, section: string, fallback: string, depth: number): BodyNode {
-  const { raw } = context
-  const start = bodyStart(raw, range)
-  const body = { start, end: Math.max(start, range.end) }
-  const headers = readHeaders(raw.subarray(range.start, Math.min(start, range.start + maxHeaderBytes)))
-  const content = parseStructured(rawValue(headers, 'content-type'))
-  const type = mediaType(content.value, fallback)
+/** A part as its header describes it. `fallback`: the type when the header names none. */
+export function describedNode(headers: Headers, part: string, size: number, fallback = 'text/plain'): BodyNode {
+  const { value, parameters } = parseStructured(rawValue(headers, 'content-type'))
   const disposition = parseStructured(rawValue(headers, 'content-disposition'))
   const id = oneLine(rawValue(headers, 'content-id'), maxLineLength)
-  const common = {
-    parameters: content.parameters,
+  return {
+    part,
+    type: /^[\w.+-]+\/[\w.+-]+$/.test(value) ? value : fallback,
+    parameters,
     ...(id === '' ? {} : { id }),
+    encoding: parseStructured(rawValue(headers, 'content-transfer-encoding')).value,
+    size,
     ...(disposition.value === '' ? {} : { disposition: disposition.value }),
     dispositionParameters: disposition.parameters,
-  }
-  const part = section === '' ? {} : { part: section }
-  context.ranges.set(section, body)
-  if (type.startsWith('multipart/') && depth < maxDepth) {
-    const boundary = content.parameters['boundary'] ?? ''
-    const children = childrenOf(context, body, type, boundary, section, depth)
-    if (children.length > 0) return { ...part, ...common, type, children }
-  }
-  const number = section === '' ? (type.startsWith('multipart/') ? 'TEXT' : '1') : section
-  context.ranges.set(number, body)
-  return {
-    ...common,
-    part: number,
-    // A multipart without a single part is text; servers have no number for it when it is the whole message.
-    type: type.startsWith('multipart/') ? 'text/plain' : type,
-    encoding: parseStructured(rawValue(headers, 'content-transfer-encoding')).value || '7bit',
-    size: body.end - body.start,
-    ...(type === 'message/rfc822' ? { subject: subjectOf(raw, body) } : {}),
     children: [],
   }
 }
 
+function entity(context: Context, range: Range, section: string, fallback: string, depth: number): BodyNode {
+  const { raw, ranges } = context
+  const start = bodyStart(raw, range)
+  const body = { start, end: Math.max(start, range.end) }
+  const headers = readHeaders(raw.subarray(range.start, Math.min(start, range.start + maxHeaderBytes)))
+  const node = describedNode(headers, section, body.end - body.start, fallback)
+  const multipart = node.type.startsWith('multipart/')
+  ranges.set(section, body)
+  const children = multipart && depth < maxDepth ? childrenOf(context, body, node, section, depth) : []
+  if (children.length > 0) return { ...node, children }
+  // A multipart without a single part is text; servers have no number for it when it is the whole message.
+  const part = section || (multipart ? 'TEXT' : '1')
+  ranges.set(part, body)
+  if (multipart) return { ...node, part, type: 'text/plain' }
+  return { ...node, part, ...(node.type === 'message/rfc822' ? { subject: subjectOf(raw, body) } : {}) }
+}
+
 function scan(raw: Buffer, ranges: Map<string, Range>): BodyNode {
-  return entity({ raw, budget: { parts: maxParts }, ranges }, { start: 0, end: raw.length }, '', 'text/plain', 0)
+  return entity({ raw, ranges, partsLeft: maxParts }, { start: 0, end: raw.length }, '', 'text/plain', 0)
 }
 
 /** `raw` = the whole message, or as much of it as the caller wants to hold. Never throws. */

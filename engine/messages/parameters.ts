@@ -55,7 +55,8 @@ function unquoted(match: RegExpExecArray | null): string | undefined {
 
 /** `us-ascii (Plain text)` → `us-ascii`; `Invoice(1).pdf` stays: a comment stands apart. */
 function withoutComment(text: string): string {
-  return text.replace(/[ \t]\([^()]*\)/, '').trim()
+  const open = text.search(/[ \t]\(/)
+  return (open < 0 ? text : text.slice(0, open) + withoutComments(text.slice(open))).trim()
 }
 
 interface Segment {
