@@ -3,6 +3,7 @@ import { z } from 'zod'
 import {
   AppError,
   badParameter,
+  createGiveWay,
   type FolderRecord,
   type MessageQuery,
   type MessageRecord,
@@ -83,7 +84,13 @@ async function listMessages(
   const placed = folder === null ? messages : messages.map((message) => placedFirst(message, folder.id))
   const contents = wantsContents(query) ? await readAllContents(call, account.id, placed, query) : null
   const more = (message: MessageRecord) => ({ ...flagsFor(message, folder, query), ...contents?.get(message.id) })
-  const texts = messages.map((message) => messageTextWith(message, viewer, more(message)))
+  const giveWay = createGiveWay()
+  const texts: string[] = []
+  for (const message of messages) {
+    // With bodies that is up to 32 MiB of text.
+    if (contents !== null) await giveWay()
+    texts.push(messageTextWith(message, viewer, more(message)))
+  }
   return new JsonText(`[${texts.join(',')}]`)
 }
 
