@@ -13,52 +13,42 @@ export const maxAddresses = 5_000
 /** Characters of one name or address. */
 export const maxAddressLength = 998
 
+/** One entry of the list, as far as it has been read. */
 interface Draft {
-  /** Tokens outside of angle brackets; quoted strings keep their quotes in `source`. */
-  readonly words: { text: string; source: string; glued: boolean }[]
+  /** Words outside of angle brackets; quoted strings keep their quotes in `source`. */
+  readonly words: { text: string; source: string }[]
   readonly comments: string[]
   angle: string | null
   /** White space or an end of a token came before: the next one starts a new word. */
   gap: boolean
+  tokens: number
 }
 
 function newDraft(): Draft {
-  return { words: [], comments: [], angle: null, gap: true }
+  return { words: [], comments: [], angle: null, gap: true, tokens: 0 }
 }
 
-interface Token {
-  readonly kind: 'space' | 'comma' | 'colon' | 'comment' | 'quoted' | 'angle' | 'atom'
+/** What an opener begins: its content, and where it ends. */
+interface Piece {
   readonly text: string
-  readonly source: string
   readonly end: number
 }
 
-const encodedWord = /=\?[^\s?]{1,80}\?[bqBQ]\?[^?\s]{0,2000}\?=/y
-const atomRun = /[^\s,;:()"<>[\]]+/y
-const spaceRun = /\s+/y
-const literal = /\[[^[\]\s,<>]{0,255}\]/y
-
-function match(pattern: RegExp, text: string, at: number): string | null {
-  pattern.lastIndex = at
-  return pattern.exec(text)?.[0] ?? null
-}
-
-function readComment(text: string, from: number): Token | null {
+/** null when it is not closed. */
+function readComment(text: string, from: number): Piece | null {
   let depth = 0
   for (let at = from; at < text.length; at++) {
     if (text[at] === '\\') at++
     else if (text[at] === '(') depth++
-    else if (text[at] === ')' && --depth === 0) {
-      return { kind: 'comment', text: text.slice(from + 1, at), source: '', end: at + 1 }
-    }
+    else if (text[at] === ')' && --depth === 0) return { text: text.slice(from + 1, at), end: at + 1 }
   }
   return null
 }
 
-function readQuoted(text: string, from: number): Token | null {
+function readQuoted(text: string, from: number): Piece | null {
   let value = ''
   for (let at = from + 1; at < text.length; at++) {
-    if (text[at] === '"') return { kind: 'quoted', text: value, source: text.slice(from, at + 1), end: at + 1 }
+    if (text[at] === '"') return { text: value, end: at + 1 }
     if (text[at] === '\\') at++
     value += text[at] ?? ''
   }
@@ -66,7 +56,7 @@ function readQuoted(text: string, from: number): Token | null {
 }
 
 /** `<…>`; one that is not closed before the next address ends at the comma. A route (`<@a,@b:c@d>`) has commas of its own. */
-function readAngle(text: string, from: number): Token {
+function readAngle(text: string, from: number): Piece {
   let start = from + 1
   let quoted = false
   let at = start
@@ -77,61 +67,62 @@ function readAngle(text: string, from: number): Token {
     else if (text[at] === ',' && !quoted && text[start] !== '@') break
   }
   const end = text[at] === '>' ? at + 1 : at
-  return { kind: 'angle', text: text.slice(start, Math.min(at, start + maxAddressLength * 2)), source: '', end }
+  return { text: text.slice(start, Math.min(at, start + maxAddressLength * 2)), end }
 }
+
+/** An encoded-word, a domain literal, a run of other characters, or a single sign. */
+const atom = /=\?[^\s?]{1,80}\?[bqBQ]\?[^?\s]{0,2000}\?=|\[[^[\]\s,<>]{0,255}\]|[^\s,;:()"<>[\]]+|[^]/y
 
 /**
  * Where the last closers are: an opener behind them is an ordinary character. Set to -1 once an opener found no closer, so that
  * nothing is scanned for twice.
  */
 interface Closers {
-  comment: number
-  quote: number
+  '(': number
+  '"': number
 }
 
-function readEnclosed(text: string, at: number, closers: Closers): Token | null {
-  if (text[at] === '(' && at < closers.comment) {
-    const comment = readComment(text, at)
-    if (!comment) closers.comment = -1
-    return comment
+function readEnclosed(text: string, at: number, opener: keyof Closers, closers: Closers): Piece | null {
+  if (text[at] !== opener || at >= closers[opener]) return null
+  const piece = opener === '(' ? readComment(text, at) : readQuoted(text, at)
+  if (piece === null) closers[opener] = -1
+  return piece
+}
+
+/** Words that were written together are one: `"john doe"@example.com`, and so is `john @ example.com`. */
+function addWord(draft: Draft, text: string, source: string): void {
+  const last = draft.words.at(-1)
+  if (last !== undefined && (!draft.gap || source.startsWith('@') || last.source.endsWith('@'))) {
+    last.text += text
+    last.source += source
+  } else {
+    draft.words.push({ text, source })
   }
-  if (text[at] === '"' && at < closers.quote) {
-    const quoted = readQuoted(text, at)
-    if (!quoted) closers.quote = -1
-    return quoted
+}
+
+/** Tokens kept of one entry. An honest entry has a dozen; the rest of a longer one is read and dropped. */
+const maxTokens = 500
+
+/** Reads the token at `at` into the draft; answers where it ends. */
+function take(draft: Draft, text: string, at: number, closers: Closers): number {
+  if (/\s/.test(text.charAt(at))) {
+    draft.gap = true
+    return at + 1
   }
-  return null
-}
-
-function nextToken(text: string, at: number, closers: Closers): Token {
-  const char = text[at] ?? ''
-  const atom = (value: string): Token => ({ kind: 'atom', text: value, source: value, end: at + value.length })
-  if (char === ',' || char === ';') return { kind: 'comma', text: char, source: char, end: at + 1 }
-  if (char === ':') return { kind: 'colon', text: char, source: char, end: at + 1 }
-  if (char === '<') return readAngle(text, at)
-  const enclosed = readEnclosed(text, at, closers)
-  if (enclosed) return enclosed
-  const space = match(spaceRun, text, at)
-  if (space !== null) return { kind: 'space', text: space, source: space, end: at + space.length }
-  return atom(match(encodedWord, text, at) ?? match(literal, text, at) ?? match(atomRun, text, at) ?? char)
-}
-
-const atSign = /@/
-
-/** The words with what was written together joined again: `"john doe"@example.com` is one, and so is `john @ example.com`. */
-function joinedWords(draft: Draft): { text: string; source: string }[] {
-  const joined: { text: string; source: string }[] = []
-  draft.words.forEach((word, index) => {
-    const last = joined.at(-1)
-    const around = word.source.startsWith('@') || draft.words[index - 1]?.source.endsWith('@') === true
-    if (last && (word.glued || around)) {
-      last.text += word.text
-      last.source += word.source
-    } else {
-      joined.push({ text: word.text, source: word.source })
-    }
-  })
-  return joined
+  const angle = text[at] === '<' ? readAngle(text, at) : null
+  const comment = readEnclosed(text, at, '(', closers)
+  const quoted = readEnclosed(text, at, '"', closers)
+  atom.lastIndex = at
+  const word = quoted?.text ?? atom.exec(text)?.[0] ?? ''
+  const end = (angle ?? comment ?? quoted)?.end ?? at + word.length
+  if (draft.tokens < maxTokens) {
+    if (angle !== null) draft.angle ??= angle.text
+    else if (comment !== null) draft.comments.push(comment.text)
+    else addWord(draft, word, text.slice(at, end))
+    if (angle === null) draft.tokens += 1
+  }
+  draft.gap = (angle ?? comment) !== null
+  return end
 }
 
 function outsideQuotes(source: string): string {
@@ -151,37 +142,17 @@ function cleanEmail(text: string): string {
   return at < 0 ? email : email.slice(0, at) + email.slice(at).toLowerCase()
 }
 
-function cleanName(words: readonly string[]): string {
-  return oneLine(decodeWords(words.join(' ')), maxAddressLength)
-}
-
-function finish(draft: Draft): Address | null {
-  const words = joinedWords(draft)
-  const found = draft.angle === null ? words.findLastIndex(({ source }) => atSign.test(outsideQuotes(source))) : -1
-  const email = cleanEmail(draft.angle ?? words[found]?.source ?? '')
+function finish({ words, comments, angle }: Draft): Address[] {
+  const found = angle === null ? words.findLastIndex(({ source }) => outsideQuotes(source).includes('@')) : -1
+  const email = cleanEmail(angle ?? words[found]?.source ?? '')
   const named = words.filter((_, at) => at !== found).map(({ text }) => text)
-  const name = cleanName(named.length > 0 ? named : draft.comments)
-  return email === '' && name === '' ? null : { name, email }
-}
-
-/** Tokens kept of one entry. An honest entry has a dozen; the rest of a longer one is read and dropped. */
-const maxWords = 500
-
-function take(draft: Draft, token: Token): void {
-  if (token.kind === 'space') draft.gap = true
-  else if (draft.words.length + draft.comments.length >= maxWords) return
-  else if (token.kind === 'comment') draft.comments.push(token.text)
-  else if (token.kind === 'angle' && draft.angle === null) draft.angle = token.text
-  else if (token.kind !== 'angle') {
-    draft.words.push({ text: token.text, source: token.source, glued: !draft.gap })
-    draft.gap = false
-  }
-  if (token.kind === 'comment' || token.kind === 'angle') draft.gap = true
+  const name = oneLine(decodeWords((named.length > 0 ? named : comments).join(' ')), maxAddressLength)
+  return email === '' && name === '' ? [] : [{ name, email }]
 }
 
 /** `group: a, b;`: the name goes, the members stay. A colon after an address, or inside one, is no group. */
-function opensGroup(draft: Draft, text: string, at: number): boolean {
-  return draft.angle === null && !draft.words.some(({ source }) => source.includes('@')) && text[at + 1] !== '/'
+function opensGroup({ angle, words }: Draft, next: string | undefined): boolean {
+  return angle === null && !words.some(({ source }) => source.includes('@')) && next !== '/'
 }
 
 /**
@@ -189,23 +160,21 @@ function opensGroup(draft: Draft, text: string, at: number): boolean {
  * Groups are flattened; entries with neither name nor address are left out; at most `limit`. Never throws.
  */
 export function parseAddresses(text: string, limit: number = maxAddresses): Address[] {
-  const closers = { comment: text.lastIndexOf(')'), quote: text.lastIndexOf('"') }
+  const closers = { '(': text.lastIndexOf(')'), '"': text.lastIndexOf('"') }
   const addresses: Address[] = []
   let draft = newDraft()
-  const close = (): void => {
-    const address = finish(draft)
-    if (address) addresses.push(address)
-    draft = newDraft()
-  }
   for (let at = 0; at < text.length && addresses.length < limit;) {
-    const token = nextToken(text, at, closers)
-    if (token.kind === 'comma') close()
-    else if (token.kind === 'colon' && opensGroup(draft, text, at)) draft = newDraft()
-    else take(draft, token)
-    at = token.end
+    const char = text[at]
+    const ends = char === ',' || char === ';'
+    if (ends) addresses.push(...finish(draft))
+    if (ends || (char === ':' && opensGroup(draft, text[at + 1]))) {
+      draft = newDraft()
+      at += 1
+    } else {
+      at = take(draft, text, at, closers)
+    }
   }
-  if (addresses.length < limit) close()
-  return addresses
+  return addresses.length < limit ? [...addresses, ...finish(draft)] : addresses
 }
 
 /** Characters of a domain that are looked at. */

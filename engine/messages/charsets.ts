@@ -1,7 +1,7 @@
 /**
  * Bytes in any charset that mail holds → text. Never throws: an unknown charset, or one that lies, still gives text.
- * libmime's own table is not used because it takes an unknown charset for UTF-8 with losses, and lets names such as `hex`
- * through to iconv-lite.
+ * Own table: libmime does not know ISO-2022-KR, HZ and x-mac-cyrillic (corpus: charset-iso-2022-kr and others), takes an unknown charset
+ * for UTF-8 with losses, and lets names such as `hex` through to iconv-lite (charsets.test.ts).
  */
 import { isAscii, isUtf8 } from 'node:buffer'
 import encodingJapanese from 'encoding-japanese'
@@ -45,18 +45,7 @@ const supersets: Readonly<Record<string, string>> = {
 /** Words that say nothing of the charset. ASCII is among them: what is ASCII reads the same, and what is not was mislabelled. */
 const unsaid = new Set([
   '',
-  'usascii',
-  'ascii',
-  'ansix341968',
-  'iso646us',
-  '7bit',
-  '8bit',
-  'binary',
-  'default',
-  'none',
-  'unknown',
-  'unknown8bit',
-  'charset',
+  ...'usascii ascii ansix341968 iso646us 7bit 8bit binary default none unknown unknown8bit charset'.split(' '),
 ])
 
 /** Codecs of iconv-lite that are no charsets. */

@@ -1,6 +1,6 @@
 /**
- * The text that a reader sees in an HTML body, to search in. Told from the tags as they come, without a tree: that takes linear time,
- * however deep and however wrongly they are nested.
+ * The text that a reader sees in an HTML body, to search in. It is read from the tags as they come, without a tree: that takes
+ * linear time, however deep and however wrongly they are nested. html-to-text, which mailparser uses, builds a tree.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { Tokenizer, type TokenizerCallbacks } from 'htmlparser2'
