@@ -29,8 +29,6 @@ interface Leaf {
   readonly first: boolean
   /** Inside a multipart/related, at any depth, and not its root. */
   readonly related: boolean
-  /** Inside a multipart/alternative, at any depth. */
-  readonly alternative: boolean
 }
 
 type Place = Omit<Leaf, 'node' | 'section'>
@@ -51,13 +49,12 @@ function leavesOf(root: BodyNode): Leaf[] {
     const children = node.children.slice(0, maxParts)
     children.forEach((child, index) => {
       const related = place.related || (node.type === 'multipart/related' && index > 0)
-      const alternative = place.alternative || node.type === 'multipart/alternative'
       const number = section === '' ? String(index + 1) : `${section}.${index + 1}`
-      walk(child, { parent: node.type, first: index === 0, related, alternative }, child.part ?? number, depth + 1)
+      walk(child, { parent: node.type, first: index === 0, related }, child.part ?? number, depth + 1)
     })
   }
   const single = root.type.startsWith('multipart/') ? '' : '1'
-  walk(root, { parent: '', first: true, related: false, alternative: false }, root.part ?? single, 0)
+  walk(root, { parent: '', first: true, related: false }, root.part ?? single, 0)
   return leaves
 }
 
