@@ -1,12 +1,12 @@
 /**
- * Settings that a domain publishes for mail clients (Autoconfig, the format of ISPDB): XML at autoconfig.<domain> or under the
- * domain's /.well-known. Only https, since a password is going to follow the answer.
+ * Settings that a domain publishes for mail clients (Autoconfig, the format of ISPDB): XML at autoconfig.<domain> or
+ * under the domain's /.well-known. Only https, since a password is going to follow the answer.
  */
 import { Parser } from 'htmlparser2'
 import type { HttpClient } from '../net/http.ts'
 import type { HelpPage, Settings } from './providers.ts'
 
-export interface AutoconfigDeps {
+interface AutoconfigDeps {
   readonly http: Pick<HttpClient, 'get'>
   readonly allowPrivate: boolean
   readonly timeoutMs: number
@@ -62,8 +62,8 @@ const deepest = 32
 const mostElements = 2000
 
 /**
- * The root element; null for a file that has none or several, does not end, is larger than a configuration file is, or has a document
- * type (and so entities of its own).
+ * The root element; null for a file that has none or several, does not end, is larger than a configuration file is, or
+ * has a document type (and so entities of its own).
  */
 export function readXml(source: string): XmlElement | null {
   if (source.length > fileBytes) return null

@@ -1,7 +1,7 @@
 /**
- * IMAP settings from an email address, by three look-ups: the table of known providers, what the domain publishes for mail clients
- * (Autoconfig), and what DNS says of it (SRV, MX). The first one that knows speaks first. Bounded by deadlines, and remembered for
- * an hour per domain; nothing is ever logged in to.
+ * IMAP settings from an email address, by three look-ups: the table of known providers, what the domain publishes for
+ * mail clients (Autoconfig), and what DNS says of it (SRV, MX). Their answers come in this order. Bounded by deadlines,
+ * and remembered for an hour per domain; nothing is ever logged in to.
  */
 import { domainToASCII } from 'node:url'
 import { LRUCache } from 'lru-cache'
@@ -90,7 +90,7 @@ async function lookUp(deps: DiscoveryDeps & { readonly resolver: DnsResolver }, 
   return { settings: distinct(all), complete: ![published, services, host].includes(undefined) }
 }
 
-/** undefined when it failed or took too long: the others may know. */
+/** undefined when it failed or took too long: another look-up may have found something. */
 async function within<T>(ms: number, work: Promise<T>): Promise<T | undefined> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<undefined>((resolve) => {

@@ -1,16 +1,16 @@
-/** What DNS says of a domain's mail: IMAP servers by SRV (RFC 6186), and the mail exchangers, which tell who hosts it. */
+/** What DNS says of a domain's mail: IMAP servers by SRV (RFC 6186), and the mail exchangers, which show who hosts it. */
 import { Resolver } from 'node:dns/promises'
 import { AppError } from '../errors.ts'
 import { providers, type ProviderFacts, type Settings } from './providers.ts'
 
-export interface SrvRecord {
+interface SrvRecord {
   readonly name: string
   readonly port: number
   readonly priority: number
   readonly weight: number
 }
 
-export interface MxRecord {
+interface MxRecord {
   readonly exchange: string
   readonly priority: number
 }
@@ -45,7 +45,7 @@ async function orNone<T>(question: Promise<T[]>): Promise<T[]> {
   }
 }
 
-/** RFC 6186: implicit TLS goes before STARTTLS; a target of "." says that the service is not there. */
+/** RFC 6186: implicit TLS goes before STARTTLS; a target of "." means that there is no such service. */
 export async function srvSettings(resolver: DnsResolver, domain: string): Promise<Settings[]> {
   const [secure, plain] = await Promise.all([
     resolver.srv(`_imaps._tcp.${domain}`),

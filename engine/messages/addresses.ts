@@ -1,8 +1,8 @@
 /**
- * Address lists (RFC 5322 §3.4) as they come: groups, comments, quoted names, obsolete routes, several addresses where one
- * belongs, none where one belongs. Own code: nodemailer's addressparser ends a comment at its first `)`, loses the addresses behind a
- * bracket or quote that is not closed, joins an entry without an address to the next one, and cuts encoded-words at a comma (corpus:
- * odd-addresses; addresses.test.ts). One pass over the text, no recursion.
+ * Address lists (RFC 5322 §3.4) as they come: groups, comments, quoted names, obsolete routes, several addresses where
+ * one belongs, none where one belongs. Own code: nodemailer's addressparser ends a comment at its first `)`, loses the
+ * addresses behind a bracket or quote that is not closed, joins an entry without an address to the next one, and cuts
+ * encoded-words at a comma (corpus: odd-addresses; addresses.test.ts). One pass over the text, no recursion.
  */
 import { domainToASCII, domainToUnicode } from 'node:url'
 import { decodeWords, oneLine } from './encoded-words.ts'
@@ -74,8 +74,8 @@ function readAngle(text: string, from: number): Piece {
 const atom = /=\?[^\s?]{1,80}\?[bqBQ]\?[^?\s]{0,2000}\?=|\[[^[\]\s,<>]{0,255}\]|[^\s,;:()"<>[\]]+|[^]/y
 
 /**
- * Where the last closers are: an opener behind them is an ordinary character. Set to -1 once an opener found no closer, so that
- * nothing is scanned for twice.
+ * Where the last closers are: an opener behind them is an ordinary character. Set to -1 once an opener found no closer,
+ * so that nothing is scanned for twice.
  */
 interface Closers {
   '(': number
@@ -100,7 +100,7 @@ function addWord(draft: Draft, text: string, source: string): void {
   }
 }
 
-/** Tokens kept of one entry. An honest entry has a dozen; the rest of a longer one is read and dropped. */
+/** Tokens kept of one entry. A usual entry has a dozen; the rest of a longer one is dropped. */
 const maxTokens = 500
 
 /** Reads the token at `at` into the draft; answers where it ends. */
@@ -150,14 +150,14 @@ function finish({ words, comments, angle }: Draft): Address[] {
   return email === '' && name === '' ? [] : [{ name, email }]
 }
 
-/** `group: a, b;`: the name goes, the members stay. A colon after an address, or inside one, is no group. */
+/** `group: a, b;`: the name is dropped, the members are kept. A colon after an address, or inside one, starts no group. */
 function opensGroup({ angle, words }: Draft, next: string | undefined): boolean {
   return angle === null && !words.some(({ source }) => source.includes('@')) && next !== '/'
 }
 
 /**
- * Addresses of an unfolded value whose bytes are characters already (headers.ts) and whose encoded-words are not decoded yet.
- * Groups are flattened; entries with neither name nor address are left out; at most `limit`. Never throws.
+ * Addresses of an unfolded value whose bytes are characters already (headers.ts) and whose encoded-words are not
+ * decoded yet. Groups are flattened; entries with neither name nor address are left out; at most `limit`. Never throws.
  */
 export function parseAddresses(text: string, limit: number = maxAddresses): Address[] {
   const closers = { '(': text.lastIndexOf(')'), '"': text.lastIndexOf('"') }
@@ -202,8 +202,8 @@ function withParents(domain: string): string[] {
 
 /**
  * The domain of an address and its parents, lower-cased, longest first: 'mail.example.com', 'example.com', 'com'. An
- * internationalised domain is listed in both spellings (bücher.example and xn--bcher-kva.example), so a filter may use either.
- * [] for an address without a domain.
+ * internationalised domain is listed in both spellings (bücher.example and xn--bcher-kva.example), so a filter may use
+ * either. [] for an address without a domain.
  */
 export function domainsOf(email: string): string[] {
   const domain = domainOf(email).slice(0, maxDomainLength)

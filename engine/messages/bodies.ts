@@ -1,6 +1,6 @@
 /**
- * A body part as transferred → the text that callers are shown. Own code for format=flowed: libmime joins quotes of different depth and
- * `-- ` (bodies.test.ts, unflow; corpus: flowed).
+ * A body part as transferred → the text that callers are shown. Own code for format=flowed: libmime joins quotes of
+ * different depth and `-- ` (bodies.test.ts, unflow; corpus: flowed).
  */
 import { decodeText, isKnownCharset } from './charsets.ts'
 import { decodeTransfer } from './transfer-encoding.ts'
@@ -38,8 +38,8 @@ function quoted(depth: number, text: string): string {
 }
 
 /**
- * Joins lines that end in a space with the next one of the same quote depth; `delSp` = that space was added for the fold alone.
- * `-- ` stays a line of its own. Lines end in LF alone, in and out. Linear.
+ * Joins lines that end in a space with the next one of the same quote depth; `delSp` = that space was added for the
+ * fold alone. `-- ` stays a line of its own. Lines end in LF alone, in and out. Linear.
  */
 export function unflow(text: string, delSp: boolean): string {
   const result: string[] = []
@@ -65,8 +65,8 @@ type Described = Pick<BodyPartRecord, 'type' | 'charset' | 'encoding' | 'flowed'
 
 /**
  * Body text in UTF-8 characters: transfer encoding and charset undone, byte-order mark gone, lines end in LF,
- * format=flowed joined to paragraphs. `cut` = the bytes are the beginning of a longer part: what is not whole at their end is left
- * out. Never throws.
+ * format=flowed joined to paragraphs. `cut` = the bytes are the beginning of a longer part: what is not whole at their
+ * end is left out. Never throws.
  */
 export function decodeBody(bytes: Uint8Array, part: Described, cut = false): string {
   const decoded = decodeTransfer(bytes, part.encoding, cut)

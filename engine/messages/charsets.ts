@@ -1,14 +1,14 @@
 /**
- * Bytes in any charset that mail holds → text. Never throws: an unknown charset, or one that lies, still gives text.
- * Own table: libmime does not know ISO-2022-KR, HZ and x-mac-cyrillic (corpus: charset-iso-2022-kr and others), takes an unknown charset
- * for UTF-8 with losses, and lets names such as `hex` through to iconv-lite (charsets.test.ts).
+ * Bytes in any charset that mail holds → text. Never throws: an unknown or wrong charset still gives text. Own table:
+ * libmime does not know ISO-2022-KR, HZ and x-mac-cyrillic (corpus: charset-iso-2022-kr and others), takes an unknown
+ * charset for UTF-8 with losses, and lets names such as `hex` through to iconv-lite (charsets.test.ts).
  */
 import { isAscii, isUtf8 } from 'node:buffer'
 import encodingJapanese from 'encoding-japanese'
 import iconv from 'iconv-lite'
 import { own } from '../own.ts'
 
-/** Names without punctuation → the decoder that reads them and whatever senders really put under that name. */
+/** Names without punctuation → the decoder for them. It also reads the larger charsets that senders put under that name. */
 const supersets: Readonly<Record<string, string>> = {
   // Everybody who writes Latin-1 means windows-1252, and so on (as browsers do).
   iso88591: 'windows-1252',
@@ -42,7 +42,7 @@ const supersets: Readonly<Record<string, string>> = {
   unicode11utf7: 'utf-7',
 }
 
-/** Words that say nothing of the charset. ASCII is among them: what is ASCII reads the same, and what is not was mislabelled. */
+/** Names that do not say which charset it is. ASCII is one of them: what is ASCII reads the same, and other text has the wrong label. */
 const unsaid = new Set([
   '',
   ...'usascii ascii ansix341968 iso646us 7bit 8bit binary default none unknown unknown8bit charset'.split(' '),
@@ -54,7 +54,7 @@ const notCharsets = new Set(['base64', 'hex', 'binary', 'internal'])
 const utf8 = new TextDecoder('utf-8')
 const shifting = /^(?:cs)?iso2022jp|^jis$|^cp5022[012]$|^iso2022kr$|^csiso2022kr$|^hz(?:gb2312)?$/
 
-/** 'ISO_8859-1:1987' → 'iso88591', 'x-mac-cyrillic' → 'maccyrillic'; RFC 2231 §5's language tag goes. */
+/** 'ISO_8859-1:1987' → 'iso88591', 'x-mac-cyrillic' → 'maccyrillic'; the language tag of RFC 2231 §5 is removed. */
 function bareName(charset: string): string {
   return charset
     .slice(0, 100)
@@ -65,7 +65,7 @@ function bareName(charset: string): string {
     .replace(/^x(?!x)/, '')
 }
 
-/** The decoder for a charset name: 'utf-8', a name of iconv-lite, 'shift:<name>', or null when the name tells nothing. */
+/** The decoder for a charset name: 'utf-8', a name of iconv-lite, 'shift:<name>', or null when the name is of no use. */
 function decoderOf(charset: string | null): string | null {
   if (charset === null) return null
   const bare = bareName(charset)
@@ -174,9 +174,10 @@ function decodeNamed(bytes: Buffer, decoder: string, cut: boolean): string {
 }
 
 /**
- * Bytes → text. `charset` as declared, null when nothing was. A byte-order mark goes; what a charset cannot hold becomes U+FFFD.
- * Text declared as UTF-8 is never read as anything else: a cut at a size limit must not turn it into another charset. `cut` = the
- * bytes are the beginning of a longer text: a character that is not whole at their end is left out.
+ * Bytes → text. `charset` as declared, null when nothing was. A byte-order mark is removed; what a charset cannot hold
+ * becomes U+FFFD. Text declared as UTF-8 is never read as anything else: a cut at a size limit must not turn it into
+ * another charset. `cut` = the bytes are the beginning of a longer text: a character that is not whole at their end is
+ * left out.
  */
 export function decodeText(bytes: Uint8Array, charset: string | null, cut = false): string {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
@@ -193,8 +194,8 @@ export function decodeText(bytes: Uint8Array, charset: string | null, cut = fals
 }
 
 /**
- * Raw 8-bit header bytes (RFC 6532 allows UTF-8 alone): UTF-8 when valid, else the charset the message declares for its body,
- * else windows-1252.
+ * Raw 8-bit header bytes (RFC 6532 allows UTF-8 alone): UTF-8 when valid, else the charset the message declares for its
+ * body, else windows-1252.
  */
 export function decodeUnlabelled(bytes: Uint8Array, declared: string | null): string {
   if (isUtf8(bytes)) return utf8.decode(bytes)

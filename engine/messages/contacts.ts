@@ -1,8 +1,8 @@
 /**
  * What a message adds to the user's contacts. Meaning of the counts: `indirect` = messages received from the contact,
- * `direct` = received ones that the user replied to, `total` = all messages with the contact: in From, To, Cc or Bcc, received or
- * sent. Each message counts once, and each is replied to once, however many folders or replies there are: the delta's key says
- * which message and what for, and the store applies a key once.
+ * `direct` = received ones that the user replied to, `total` = all messages with the contact: in From, To, Cc or Bcc,
+ * received or sent. Each message counts once, and each is replied to once, however many folders or replies there are:
+ * the delta's key names the message and the reason, and the store applies each key once.
  */
 import { maxAddressLength } from './addresses.ts'
 import type { Address, ContactDelta, MessageFacts, SpecialUse } from '../store/records.ts'
@@ -41,7 +41,7 @@ function isAddress({ email }: Address): boolean {
   return /^[^@]+@[^@]+$/.test(email.slice(0, maxAddressLength))
 }
 
-/** The contact a message comes from: its first From that is an address; null when that is the user himself. */
+/** The contact a message comes from: its first From that is an address; null when that is the user. */
 function contactOf(owner: Owner, message: CountedMessage): Address | null {
   const sender = message.facts.addresses.from.find(isAddress)
   return sender === undefined || isOwn(owner, sender.email) ? null : sender
@@ -68,15 +68,15 @@ export function countsAsReceived(role: SpecialUse | null): boolean {
   return !notReceived.has(role)
 }
 
-/** true when the user wrote the message: it lies in Sent, or comes from one of his addresses and is no draft, junk or rubbish. */
+/** true when the user wrote the message: it is in Sent, or comes from one of the user's addresses and is not in Drafts, Junk or Trash. */
 export function isSentByUser(owner: Owner, role: SpecialUse | null, message: CountedMessage): boolean {
   if (role === '\\Sent') return true
   return countsAsReceived(role) && message.facts.addresses.from.some(({ email }) => isOwn(owner, email))
 }
 
 /**
- * The sender of a message found in a folder of this role: total 1, indirect 1. [] for mail in Sent, Drafts, Junk and Trash, for
- * the user's own mail, and for mail without a sender.
+ * The sender of a message found in a folder of this role: total 1, indirect 1. [] for mail in Sent, Drafts, Junk and
+ * Trash, for the user's own mail, and for mail without a sender.
  */
 export function receivedContact(owner: Owner, role: SpecialUse | null, message: CountedMessage): ContactDelta[] {
   const contact = countsAsReceived(role) ? contactOf(owner, message) : null
@@ -84,8 +84,9 @@ export function receivedContact(owner: Owner, role: SpecialUse | null, message: 
 }
 
 /**
- * Everybody else of a message found in a folder of this role: total 1 each. Mail that the user sent counts for its recipients, mail
- * that he received for all but its sender, whom `receivedContact` counts. [] for Drafts, Junk and Trash.
+ * Everybody else of a message found in a folder of this role: total 1 each. Mail that the user sent counts for its
+ * recipients, mail that he received for all but its sender, whom `receivedContact` counts. [] for Drafts, Junk and
+ * Trash.
  */
 export function otherContacts(owner: Owner, role: SpecialUse | null, message: CountedMessage): ContactDelta[] {
   const sent = isSentByUser(owner, role, message)
@@ -102,8 +103,8 @@ export function otherContacts(owner: Owner, role: SpecialUse | null, message: Co
 }
 
 /**
- * The sender of `answered`, a received message that one of the user's sent messages answers (threads.ts `answeredIds` finds it):
- * direct 1. Keyed by the answered message, so answering it twice counts once. [] when the user answered himself.
+ * The sender of `answered`, a received message that one of the user's sent messages answers (threads.ts `answeredIds`
+ * finds it): direct 1. Keyed by the answered message, so answering it twice counts once. [] when it came from the user.
  */
 export function repliedContact(owner: Owner, answered: CountedMessage): ContactDelta[] {
   const contact = contactOf(owner, answered)

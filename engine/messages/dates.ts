@@ -1,7 +1,7 @@
 /**
- * Date headers as they are written: RFC 5322 §3.3, its obsolete forms (§4.3), and the usual mistakes. Own code: mailparser takes
- * `new Date`, which reads neither most zone names nor `12.00.00`, and rolls 30 February over (dates.test.ts); where it fails, it
- * gives the present.
+ * Date headers as they are written: RFC 5322 §3.3, its obsolete forms (§4.3), and the usual mistakes. Own code:
+ * mailparser takes `new Date`, which reads neither most zone names nor `12.00.00`, and rolls 30 February over
+ * (dates.test.ts); where it fails, it gives the present.
  */
 
 const months = 'jan feb mar apr may jun jul aug sep oct nov dec'.split(' ')
@@ -40,7 +40,7 @@ function offsetMinutes(zone: string): number {
   const name = /[a-z]+/.exec(zone)?.[0] ?? ''
   const [, sign, hours, minutes] = numericZone.exec(zone) ?? numericZone.exec(zones.get(name) ?? '+0000') ?? []
   const offset = Number(hours) * 60 + Number(minutes)
-  // Beyond +14:00 there is no land; -0000 means "UTC, place unknown".
+  // No place has more than +14:00; -0000 means "UTC, place unknown".
   return offset > 14 * 60 ? 0 : offset * (sign === '-' ? -1 : 1)
 }
 
@@ -60,7 +60,7 @@ function assemble(parts: Readonly<Record<string, string | undefined>>): number |
   return local - offsetMinutes(zone + rest) * 60_000
 }
 
-/** Comments in parentheses go: innermost first, a few levels, since nobody nests deeper for an honest reason. */
+/** Without comments in parentheses: innermost first, four levels. Usual mail has one. */
 export function withoutComments(text: string): string {
   let result = text
   for (let level = 0; level < 4 && result.includes('('); level++) result = result.replace(/\([^()]*\)/g, ' ')
@@ -70,7 +70,7 @@ export function withoutComments(text: string): string {
 /** RFC 5322 §3.3: no year is before 1900. */
 const earliest = Date.UTC(1900, 0, 1)
 
-/** ms since 1970, negative before; null when the value is absent, unreadable or lies before 1900. Never throws. */
+/** ms since 1970, negative before; null when the value is absent, unreadable or before 1900. Never throws. */
 export function parseDate(value: string): number | null {
   const text = withoutComments(value.slice(0, 300)).toLowerCase().replace(/\s+/g, ' ').trim().slice(0, 120)
   for (const shape of shapes) {

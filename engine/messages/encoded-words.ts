@@ -1,7 +1,8 @@
 /**
- * RFC 2047 encoded-words. Own code, because libmime decodes the result a second time (a subject that quotes an encoded-word
- * changes), takes `?` inside a Q word for its end, and joins no words of different encodings (encoded-words.test.ts).
- * Adjacent words of one charset are joined as bytes, so a character split over two words is whole again.
+ * RFC 2047 encoded-words. Own code, because libmime decodes the result a second time (a subject that quotes an
+ * encoded-word changes), takes `?` inside a Q word for its end, and joins no words of different encodings
+ * (encoded-words.test.ts). Adjacent words of one charset are joined as bytes, so a character split over two words is
+ * whole again.
  */
 import libbase64 from 'libbase64'
 import { decodeText } from './charsets.ts'
@@ -54,8 +55,8 @@ export function escapedBytes(text: string, pattern: RegExp): Buffer {
 }
 
 /**
- * A run of words in one charset, with nothing but white space between them. Some senders split the base64 text itself over words,
- * others pad each word: libbase64 reads both.
+ * A run of words in one charset, with nothing but white space between them. Some senders split the base64 text itself
+ * over words, others pad each word: libbase64 reads both.
  */
 function decodeRun(run: readonly EncodedWord[]): string {
   const pieces: Buffer[] = []

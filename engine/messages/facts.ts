@@ -75,8 +75,9 @@ function timesOf(headers: Headers, internalDate: number | null, received: readon
 }
 
 /**
- * The tree when BODYSTRUCTURE could not be read, or names the size alone: the one part that the header describes. A multipart's parts are
- * not in its header; its first is taken for plain text (mime.ts reads them from the whole message).
+ * The tree when BODYSTRUCTURE could not be read, or names the size alone: the one part that the header describes. A
+ * multipart's parts are not in its header; its first is taken for plain text (mime.ts reads them from the whole
+ * message).
  */
 function assumedBody(headers: Headers, size: number): BodyNode {
   const node = describedNode(headers, '1', size)

@@ -1,7 +1,7 @@
 /**
- * A raw header block → its fields, the Message-IDs in them, and the shapes that callers are shown. Bytes are kept as one character each
- * until a value is decoded. Own code: mailsplit and so mailparser need seconds for 300 KB of folded lines (structure.test.ts, "a header of
- * folded lines without end").
+ * A raw header block → its fields, the Message-IDs in them, and the shapes that callers are shown. Bytes are kept as
+ * one character each until a value is decoded. Own code: mailsplit and so mailparser need seconds for 300 KB of folded
+ * lines (structure.test.ts, "a header of folded lines without end").
  */
 import { decodeText, decodeUnlabelled } from './charsets.ts'
 import { decodeWords, oneLine } from './encoded-words.ts'
@@ -9,14 +9,14 @@ import { parseStructured } from './parameters.ts'
 
 /** Bytes of a header block that are looked at: as many as are read of one (commands/reading.ts). */
 export const maxHeaderBytes = 4_194_304
-/** Fields of a header block. Mail in earnest has hundreds; this many are read within a second at worst. */
+/** Fields of a header block. Usual mail has hundreds; this many are read within a second. */
 const maxHeaderFields = 100_000
 /** Message-IDs kept of References: the root and the newest. */
 const maxReferences = 100
 /** Characters of a Message-ID; a longer one is not believed. */
 const maxMessageIdLength = 998
 
-export interface HeaderField {
+interface HeaderField {
   /** Lower case. */
   readonly name: string
   /** Unfolded, one character per byte (latin1), not decoded. */
@@ -26,8 +26,9 @@ export interface HeaderField {
 const fieldStart = /^([!-9;-~]{1,200})[ \t]*:/
 
 /**
- * The fields in order, up to the first empty line. Folded lines are joined (RFC 5322 §2.2.3: the line break goes, the white space
- * stays); LF alone ends a line too; lines that are neither a field nor a continuation (mbox `From `, noise) are left out.
+ * The fields in order, up to the first empty line. Folded lines are joined (RFC 5322 §2.2.3: the line break is removed,
+ * the white space kept); LF alone ends a line too; lines that are neither a field nor a continuation (mbox `From `,
+ * noise) are left out.
  */
 export function headerFields(block: Uint8Array): HeaderField[] {
   const bytes = Buffer.from(block.buffer, block.byteOffset, Math.min(block.byteLength, maxHeaderBytes))
@@ -72,7 +73,7 @@ export function readHeaders(block: Uint8Array): Headers {
 }
 
 /** Bytes → characters, encoded-words left alone: for structured fields, which are taken apart before words are decoded. */
-export function headerText(field: HeaderField, charset: string | null): string {
+function headerText(field: HeaderField, charset: string | null): string {
   if (!/[\u0080-\u00ff\u001b]/.test(field.raw)) return field.raw
   const bytes = Buffer.from(field.raw, 'latin1')
   return field.raw.includes('\u001b') ? decodeText(bytes, null) : decodeUnlabelled(bytes, charset)
@@ -115,8 +116,8 @@ function cleaned(text: string): string {
 }
 
 /**
- * Every id of an unfolded value, without angle brackets, in order, each once. Ids without brackets are found when there is no
- * bracketed one. Never throws.
+ * Every id of an unfolded value, without angle brackets, in order, each once. Ids without brackets are found when there
+ * is no bracketed one. Never throws.
  */
 export function messageIdsOf(text: string): string[] {
   const inBrackets = Array.from(text.matchAll(bracketed), (match) => cleaned(match[1] ?? ''))

@@ -1,6 +1,7 @@
 /**
- * The text that a reader sees in an HTML body, to search in. It is read from the tags as they come, without a tree: that takes
- * linear time, however deep and however wrongly they are nested. html-to-text, which mailparser uses, builds a tree.
+ * The text that a reader sees in an HTML body, to search in. It is read from the tags as they come, without a tree:
+ * that takes linear time, however deep and however wrongly they are nested. html-to-text, which mailparser uses, builds
+ * a tree.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { Tokenizer, type TokenizerCallbacks } from 'htmlparser2'
@@ -16,7 +17,7 @@ const withinWords = new Set(
   ).split(' '),
 )
 
-/** Soft hyphen, zero-width space, word joiner, zero-width no-break space: nobody sees them. */
+/** Soft hyphen, zero-width space, word joiner, zero-width no-break space: a reader does not see them. */
 const unseen = /[\u00ad\u200b\u2060\ufeff]/g
 
 /** Characters that are read before others get their turn: some milliseconds. */

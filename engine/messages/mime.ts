@@ -1,8 +1,9 @@
 /**
- * The BodyNode tree of a whole message, for when a server's BODYSTRUCTURE cannot be read. Sections are numbered as IMAP numbers them
- * (RFC 3501 §6.4.5), so the parts can be fetched from the server. Own code: mailparser joins the texts of all parts and fills in what
- * is missing (corpus: boundary-never-used, type-unfinished); its mailsplit fails from 1000 parts on and needs seconds for a long header
- * (structure.test.ts, "hostile nesting", "a header of folded lines"). A range of the message is never copied, only looked at.
+ * The BodyNode tree of a whole message, for when a server's BODYSTRUCTURE cannot be read. Sections are numbered as IMAP
+ * numbers them (RFC 3501 §6.4.5), so the parts can be fetched from the server. Own code: mailparser joins the texts of
+ * all parts and fills in what is missing (corpus: boundary-never-used, type-unfinished); its mailsplit fails from 1000
+ * parts on and needs seconds for a long header (structure.test.ts, "hostile nesting", "a header of folded lines"). A
+ * range of the message is never copied, only looked at.
  */
 import { decodeWords, maxLineLength, oneLine } from './encoded-words.ts'
 import { maxHeaderBytes, rawValue, readHeaders, type Headers } from './headers.ts'

@@ -1,6 +1,7 @@
 /**
- * Names as callers use them. Folders have '/' between their levels, whatever the server uses. File names of attachments are one bounded
- * line, are taken apart for `file_name_structure` and `main_file_name`, and are written in ASCII for `Content-Disposition`.
+ * Names as callers use them. Folders have '/' between their levels, whatever the server uses. File names of attachments
+ * are one bounded line, are taken apart for `file_name_structure` and `main_file_name`, and are written in ASCII for
+ * `Content-Disposition`.
  */
 import { oneLine } from './encoded-words.ts'
 import type { FolderRecord } from '../store/records.ts'
@@ -8,8 +9,8 @@ import type { FolderRecord } from '../store/records.ts'
 type Named = Pick<FolderRecord, 'path' | 'delimiter'>
 
 /**
- * A level that holds a '/' itself can only be told apart with the server's delimiter, so such a folder keeps the server's
- * spelling.
+ * A level that holds a '/' itself can only be recognised with the server's delimiter, so such a folder keeps the
+ * server's spelling.
  */
 export function folderName({ path, delimiter }: Named): string {
   if (delimiter === '' || delimiter === '/' || path.includes('/')) return path
@@ -31,10 +32,10 @@ export function folderNamer(folders: readonly Named[]): (path: string) => string
 /** Characters of a file name. */
 const maxFileNameLength = 1_000
 
-export type FileNameKind = 'main' | 'boundary' | 'numeric' | 'date' | 'ext'
-export type FileNamePiece = readonly [text: string, kind: FileNameKind]
+type FileNameKind = 'main' | 'boundary' | 'numeric' | 'date' | 'ext'
+type FileNamePiece = readonly [text: string, kind: FileNameKind]
 
-/** A decoded name as it is kept: one line, bounded. Paths stay as sent; whoever writes a file takes care himself. */
+/** A decoded name as it is kept: one line, bounded. A path is kept as sent: do not use it as a path on a disk. */
 export function cleanFileName(name: string): string {
   return oneLine(name, maxFileNameLength)
 }
@@ -69,9 +70,9 @@ function kindOf(groups: Record<string, string | undefined>): FileNameKind {
 }
 
 /**
- * A file name as an array of [text, kind]; the texts joined are the name. Kinds: `main` words, `boundary` what stands between,
- * `numeric` numbers (versions, counters), `date` dates (2011-03-04, 4-27-10, 20110304), `ext` the extension with its dot.
- * [] for ''.
+ * A file name as an array of [text, kind]; the texts joined are the name. Kinds: `main` words, `boundary` what stands
+ * between, `numeric` numbers (versions, counters), `date` dates (2011-03-04, 4-27-10, 20110304), `ext` the extension
+ * with its dot. [] for ''.
  */
 export function fileNameStructure(name: string): FileNamePiece[] {
   const found = extension.exec(name)
@@ -82,8 +83,8 @@ export function fileNameStructure(name: string): FileNamePiece[] {
 }
 
 /**
- * The name without numbers and dates, by which versions of one document are the same: 'report_2011-03-04_v3.pdf' → 'report_v.pdf'.
- * The name itself when nothing else is left.
+ * The name without numbers and dates, by which versions of one document are the same: 'report_2011-03-04_v3.pdf' →
+ * 'report_v.pdf'. The name itself when nothing else is left.
  */
 export function mainFileName(name: string): string {
   const kept: FileNamePiece[] = []

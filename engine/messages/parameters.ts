@@ -1,7 +1,7 @@
 /**
- * `value; name=parameter` headers (RFC 2045 §5.1) with RFC 2231 charsets and continuations. Own code, because libmime drops the
- * backslashes of Windows paths, takes a literal segment of a mixed continuation for a percent-encoded one, and sees no comments
- * (parameters.test.ts).
+ * `value; name=parameter` headers (RFC 2045 §5.1) with RFC 2231 charsets and continuations. Own code, because libmime
+ * drops the backslashes of Windows paths, takes a literal segment of a mixed continuation for a percent-encoded one,
+ * and sees no comments (parameters.test.ts).
  */
 import { isUtf8 } from 'node:buffer'
 import { decodeText, isKnownCharset } from './charsets.ts'
@@ -13,7 +13,7 @@ const maxParameters = 200
 /** Characters of such a value. */
 const maxStructuredLength = 16_384
 
-export interface Structured {
+interface Structured {
   /** Lower case: 'text/plain', 'attachment'. */
   readonly value: string
   /** Lower-cased names; decoded. */

@@ -1,7 +1,7 @@
 /**
- * BODYSTRUCTURE → the text parts that are bodies, and everything else as attachments. The rules are those of RFC 8621 §4.1.4
- * (what a mail program shows as text), with these additions: a text part of any kind directly in a multipart/alternative, or
- * alone in the message, is a body, but text/calendar never is.
+ * BODYSTRUCTURE → the text parts that are bodies, and everything else as attachments. The rules are those of RFC 8621
+ * §4.1.4 (what a mail program shows as text), with these additions: a text part of any kind directly in a
+ * multipart/alternative, or alone in the message, is a body, but text/calendar never is.
  */
 import { decodeWords, oneLine } from './encoded-words.ts'
 import { cleanFileName, subjectFileName } from './names.ts'

@@ -1,12 +1,12 @@
 /**
- * Which thread a message belongs to. Its id is told from the message alone: no look-up, so it is the same whatever order mail is
- * read in.
+ * Which thread a message belongs to. Its id comes from the message alone, without a look-up, so it is the same in
+ * whatever order mail is read.
  */
 import { threadId } from '../store/ids.ts'
 import type { Store } from '../store/port.ts'
 import type { MessageRecord } from '../store/records.ts'
 
-export interface ThreadHints {
+interface ThreadHints {
   /** X-GM-THRID or THREADID; the server knows best. */
   readonly hostedThreadId: string | null
   /** Oldest first. */
@@ -16,10 +16,10 @@ export interface ThreadHints {
 }
 
 /**
- * The root that names a thread: the hosted thread, else the first reference, else the message replied to, else the message's
- * own id, else `fallback` (a message with no id at all is a thread of its own).
- * A reply whose program leaves References out names its parent as the root, and has the thread's id only when that parent began it:
- * `ancestorsOf` finds the way to the others.
+ * The root that names a thread: the hosted thread, else the first reference, else the message replied to, else the
+ * message's own id, else `fallback` (a message with no id at all is a thread of its own). A reply without References
+ * names its parent as the root, and has the thread's id only when that parent began it: `ancestorsOf` finds the way to
+ * the others.
  */
 export function threadRoot(hints: ThreadHints, fallback: string): string {
   if (hints.hostedThreadId !== null) return `hosted:${hints.hostedThreadId}`

@@ -1,14 +1,15 @@
 /**
- * Content-Transfer-Encoding undone (RFC 2045 §6), as a stream and at once: the same bytes however the input is cut. libbase64 decodes
- * base64; where it ends is decided here: a list server may have put a footer below (corpus: base64-footer). Own code for
- * quoted-printable: libqp takes quadratic time for white space, holds the whole part in its stream, and trims before a bare CR
- * (transfer-encoding.test.ts, "white space …", `a \rb`); for uuencode: no library of mail reads it.
+ * Content-Transfer-Encoding undone (RFC 2045 §6), as a stream and at once: the same bytes however the input is cut.
+ * libbase64 decodes base64; where it ends is decided here: a list server may have put a footer below (corpus:
+ * base64-footer). Own code for quoted-printable: libqp takes quadratic time for white space, holds the whole part in
+ * its stream, and trims before a bare CR (transfer-encoding.test.ts, "white space …", `a \rb`); for uuencode: no
+ * library of mail reads it.
  */
 import { Transform, type TransformCallback } from 'node:stream'
 import libbase64 from 'libbase64'
 
 /** Fed in pieces of any size; `end` gives what was still held back. */
-export interface TransferDecoder {
+interface TransferDecoder {
   write(chunk: Buffer): Buffer
   end(): Buffer
 }
@@ -23,7 +24,7 @@ const notBase64 = /[^A-Za-z0-9+/=]+/g
 /** Whole padded texts at the start of a line that is no base64 further on. */
 const paddedStart = /^=?(?:(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{2}==))+/
 
-/** A line after padding: several words are prose, unless each of them is whole quanta. `cut`: the last word goes on. */
+/** A line after padding: several words are prose, unless the length of each is a multiple of 4. `cut`: the last word is not complete. */
 function isProse(line: string, cut: boolean): boolean {
   if (/[^A-Za-z0-9+/= \t\r\n]/.test(line)) return true
   // The second sign of the padding may come first.
@@ -33,8 +34,9 @@ function isProse(line: string, cut: boolean): boolean {
 }
 
 /**
- * Padding ends the data, with one exception that is common: texts that were encoded apart and joined. So after padding only lines
- * that hold nothing but base64 are read, and the first other one ends it. Lines decide, never the cut of the input.
+ * Padding ends the data, with one exception that is common: texts that were encoded apart and joined. So after padding
+ * only lines that hold nothing but base64 are read, and the first other one ends it. Lines decide, never the cut of the
+ * input.
  */
 function createBase64Decoder(): TransferDecoder {
   let state: 'text' | 'padded' | 'over' = 'text'
@@ -112,8 +114,8 @@ function lineEnd(bytes: Buffer, from: number, goesOn: boolean): number {
 }
 
 /**
- * White space at the end of a line was added in transport and goes (RFC 2045 §6.7 rule 3), `=` before the line end is a soft break
- * (rule 5); an `=` that is neither that nor `=XX` stays as it is, and so do raw 8-bit bytes.
+ * White space at the end of a line was added in transport and is removed (RFC 2045 §6.7 rule 3), `=` before the line
+ * end is a soft break (rule 5); an `=` that is neither that nor `=XX` stays as it is, and so do raw 8-bit bytes.
  */
 function decodeQuotedPrintable(bytes: Buffer, goesOn = false): Buffer {
   const out = Buffer.allocUnsafe(bytes.length)
@@ -141,7 +143,7 @@ function decodeQuotedPrintable(bytes: Buffer, goesOn = false): Buffer {
   return out.subarray(0, length)
 }
 
-/** Where the end begins that cannot be judged before more comes: `=`, `=4`, white space (no more of it than `maxHeld`), CR. */
+/** Where the end begins that cannot be decoded before more comes: `=`, `=4`, white space (no more of it than `maxHeld`), CR. */
 function undecided(bytes: Buffer): number {
   const last = bytes.length - (bytes.at(-1) === cr ? 1 : 0)
   let start = last
@@ -192,8 +194,9 @@ function isUuData(line: Buffer, lost: number): boolean {
 }
 
 /**
- * uuencode (POSIX, historical algorithm), never standardised for mail and still sent: lines between `begin <mode> <name>` and `end`,
- * each with its number of bytes as its first character. Data without its `begin` is taken from the first line that can be data.
+ * uuencode (POSIX, historical algorithm), never standardised for mail and still sent: lines between `begin <mode>
+ * <name>` and `end`, each with its number of bytes as its first character. Data without its `begin` is taken from the
+ * first line that can be data.
  */
 export function createUuDecoder(): TransferDecoder {
   let open = nothing
