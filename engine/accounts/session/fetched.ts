@@ -4,6 +4,7 @@
  * Flags and keywords are the same in any case (RFC 9051 §2.3.2). Behind this border the system flags have one spelling; keywords
  * keep the server's, and are compared without regard to case.
  */
+import { parseDate } from '../../messages/dates.ts'
 import { inflateName } from './names.ts'
 import {
   bytes,
@@ -34,27 +35,10 @@ export interface FetchItems {
   readonly sections: ReadonlyMap<string, { readonly bytes: Buffer | null; readonly partial: boolean }>
 }
 
-const months = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec']
-const dateShape = /^\s*(\d{1,2})-([a-z]{3})-(\d{4})\s+(\d\d):(\d\d):(\d\d)(?:\s+([+-])(\d\d)(\d\d))?\s*$/i
-
-/** '17-Jul-1996 02:44:25 -0700' → ms; null when it is no such thing. */
-function parseInternalDate(value: string | null): number | null {
-  const match = dateShape.exec(value ?? '')
-  if (!match) return null
-  const [, day, month, year, hours, minutes, seconds, sign, zoneHours = '0', zoneMinutes = '0'] = match
-  const index = months.indexOf(month?.toLowerCase() ?? '')
-  if (index < 0) return null
-  const local = Date.UTC(Number(year), index, Number(day), Number(hours), Number(minutes), Number(seconds))
-  const offset = (Number(zoneHours) * 60 + Number(zoneMinutes)) * 60_000
-  return sign === '-' ? local + offset : local - offset
-}
-
-/** ' 5-Mar-2024 09:08:07 +0000', as APPEND takes it. */
+/** '05-Mar-2024 09:08:07 +0000', as APPEND takes it. */
 export function formatInternalDate(time: number): string {
-  const [date = '', clock = ''] = new Date(time).toISOString().split('T')
-  const [year = '', month = '', day = ''] = date.split('-')
-  const name = months[Number(month) - 1] ?? 'jan'
-  return `${day}-${name.charAt(0).toUpperCase()}${name.slice(1)}-${year} ${clock.slice(0, 8)} +0000`
+  const [, day, month, year, clock] = new Date(time).toUTCString().split(' ')
+  return `${day}-${month}-${year} ${clock} +0000`
 }
 
 function sectionName(section: readonly Token[]): string {
@@ -109,7 +93,7 @@ export function readFetch(response: ImapResponse): FetchItems {
     uid: positive(items.get('UID')),
     flags: flags === undefined ? null : flagsOf(flags),
     modseq: decimal(Array.isArray(modseq) ? modseq[0] : modseq),
-    internalDate: parseInternalDate(text(items.get('INTERNALDATE'))),
+    internalDate: parseDate(text(items.get('INTERNALDATE')) ?? ''),
     size: number(items.get('RFC822.SIZE')),
     body: items.get('BODYSTRUCTURE'),
     emailId: idOf(identity),
