@@ -1,6 +1,6 @@
 /**
- * BODYSTRUCTURE → BodyNode. Servers get it wrong in many ways (imap-servers.md row 14): what can be read is read by its shape
- * rather than its place, and what makes no sense at all is null, for which the caller falls back to the header fields.
+ * BODYSTRUCTURE → BodyNode. Servers get it wrong in many ways: what can be read is read by its shape rather than its
+ * place, and what makes no sense at all is null, for which the caller falls back to the header fields.
  */
 import type { BodyNode } from '../session-types.ts'
 import { bytes, list, number, text, type Token } from './tokens.ts'
@@ -88,7 +88,7 @@ function node(token: Token | undefined, section: string): BodyNode | null {
   return Array.isArray(members[0]) ? multipart(members, section) : single(members, section)
 }
 
-/** A server that could not read Content-Type (`"" "" NIL NIL NIL "7bit" 15`) still tells the size; the type is for the header to tell. */
+/** A server that could not read Content-Type (`"" "" NIL NIL NIL "7bit" 15`) still gives the size; the header has the type. */
 function untyped(members: readonly Token[]): BodyNode | null {
   const size = number(members[6])
   return size === null ? null : { part: '1', type: '', parameters: {}, size, dispositionParameters: {}, children: [] }
