@@ -37,29 +37,29 @@ import { accountChart, failing, refusing } from './account.setup.ts'
 import type { Failure, Moment } from './events.ts'
 import { recordStates } from './records.ts'
 
-interface Told<TEvent> {
+interface Args<TEvent> {
   readonly context: AccountContext
   readonly event: TEvent
 }
 
-const rejected = failing(({ context, event }: Told<{ readonly error: unknown }>) => failureOf(context, event.error))
+const rejected = failing(({ context, event }: Args<{ readonly error: unknown }>) => failureOf(context, event.error))
 /** A callback actor does not end by itself; if it does, that is a bug of the actor. */
-const ended = failing(({ context }: Told<unknown>) => failureOf(context, null))
-const reported = failing(({ event }: Told<{ readonly failure: Failure }>) => event.failure)
-const connectLate = failing(({ context }: Told<unknown>) =>
+const ended = failing(({ context }: Args<unknown>) => failureOf(context, null))
+const reported = failing(({ event }: Args<{ readonly failure: Failure }>) => event.failure)
+const connectLate = failing(({ context }: Args<unknown>) =>
   lateFailure(context, context.settings.connectDeadlineMs, 'the mail server did not complete the login in time'),
 )
-const syncLate = failing(({ context }: Told<unknown>) =>
+const syncLate = failing(({ context }: Args<unknown>) =>
   lateFailure(context, context.settings.syncDeadlineMs, 'the mail server stopped answering while the mailbox was read'),
 )
-const watchLate = failing(({ context }: Told<unknown>) =>
+const watchLate = failing(({ context }: Args<unknown>) =>
   lateFailure(context, context.settings.watchDeadlineMs, 'the mail server has been silent for too long'),
 )
 
-const at = ({ event }: Told<{ readonly at: number }>) => ({ at: event.at })
-const doneAt = ({ event }: Told<{ readonly output: { readonly at: number } }>) => ({ at: event.output.at })
-const moment = ({ event }: Told<Moment>) => ({ now: event.now, jitter: event.jitter })
-const failure = ({ event }: Told<{ readonly failure: Failure }>) => ({ failure: event.failure })
+const at = ({ event }: Args<{ readonly at: number }>) => ({ at: event.at })
+const doneAt = ({ event }: Args<{ readonly output: { readonly at: number } }>) => ({ at: event.output.at })
+const moment = ({ event }: Args<Moment>) => ({ now: event.now, jitter: event.jitter })
+const failure = ({ event }: Args<{ readonly failure: Failure }>) => ({ failure: event.failure })
 const mailbox = ({ context }: { readonly context: AccountContext }) => ({ accountId: context.accountId })
 
 const hear = { type: 'hear', params: at } as const
@@ -151,7 +151,7 @@ const watching = accountChart.createStateConfig({
 const logins = accountChart.createStateConfig({
   initial: 'free',
   on: {
-    'command.failed': refusing(({ event }: Told<{ readonly failure: Failure }>) => event.failure),
+    'command.failed': refusing(({ event }: Args<{ readonly failure: Failure }>) => event.failure),
     'command.connected': { target: '.free', actions: { type: 'admitted', params: at } },
   },
   states: {
@@ -173,7 +173,7 @@ const logins = accountChart.createStateConfig({
         src: 'relogin',
         input: mailbox,
         onDone: { target: 'free', actions: { type: 'admitted', params: doneAt } },
-        onError: refusing(({ context, event }: Told<{ readonly error: unknown }>) => failureOf(context, event.error)),
+        onError: refusing(({ context, event }: Args<{ readonly error: unknown }>) => failureOf(context, event.error)),
       },
     },
   },

@@ -35,7 +35,7 @@ const accountFailures = new Set([
   'internal',
 ])
 
-export interface BackgroundDeps {
+interface BackgroundDeps {
   readonly sync: SyncDeps
   readonly state: AccountState
   readonly link: Link

@@ -245,15 +245,15 @@ export async function readMissing(context: SyncContext, folderId: string, uids: 
 }
 
 /** The last counts that were taken over from the server; undefined = none. */
-type Told = MailboxStatus | undefined
+type ServerCounts = MailboxStatus | undefined
 
-function isSameNumbering(told: Told, { uidValidity }: FolderCursor): told is MailboxStatus {
+function isSameNumbering(told: ServerCounts, { uidValidity }: FolderCursor): told is MailboxStatus {
   return told !== undefined && (told.uidValidity === null || told.uidValidity === uidValidity)
 }
 
 /** Unseen messages among these that are new to the counts. */
 export function unseenArrived(
-  told: Told,
+  told: ServerCounts,
   cursor: FolderCursor,
   messages: readonly Pick<FetchedMessage, 'uid' | 'flags'>[],
 ): number {
@@ -263,7 +263,7 @@ export function unseenArrived(
 
 /** By how many the unseen ones are more after these changes of flags. */
 function unseenTurned(
-  told: Told,
+  told: ServerCounts,
   cursor: FolderCursor,
   updates: readonly FlagUpdate[],
   known: ReadonlyMap<number, KnownUid>,

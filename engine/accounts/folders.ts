@@ -20,8 +20,6 @@ const hotUses = new Set(['\\Inbox', '\\Sent', '\\All'])
 /** Folders asked at a look out of turn. */
 const lookedMost = 50
 
-export type FolderPoll = ReturnType<typeof createFolderPoll>
-
 export function createFolderPoll(context: SyncContext) {
   const { deps, state, session } = context
   const asked = new Map<string, number>()

@@ -47,7 +47,7 @@ interface Entrant extends Client {
   readonly admit: () => void
 }
 
-interface Door {
+interface Host {
   readonly gate: Gate
   /** By developer, urgent ones first; the developer who was let in last is the last. */
   readonly queue: Map<string, Entrant[]>
@@ -66,12 +66,12 @@ interface Next {
   readonly ready: boolean
 }
 
-function waitingAt({ queue }: Door): number {
+function waitingAt({ queue }: Host): number {
   return queue.values().reduce((sum, line) => sum + line.length, 0)
 }
 
-function othersWait(door: Door): boolean {
-  return door.queue.values().some((line) => line.some(({ check }) => !check))
+function othersWait(host: Host): boolean {
+  return host.queue.values().some((line) => line.some(({ check }) => !check))
 }
 
 /** Who of a developer is next. One who must wait because of own failures, or as a check, does not hold up those behind. */
@@ -92,9 +92,9 @@ function goesBefore(gate: Gate, one: Next, other: Next): boolean {
   return begunBy(gate, one.entrant.developerId) < begunBy(gate, other.entrant.developerId)
 }
 
-function nextUp(door: Door, perMinute: number, at: number): Next | null {
-  const { gate, queue } = door
-  const holding = { perMinute, othersWait: othersWait(door) }
+function nextUp(host: Host, perMinute: number, at: number): Next | null {
+  const { gate, queue } = host
+  const holding = { perMinute, othersWait: othersWait(host) }
   let best: Next | null = null
   for (const line of queue.values()) {
     const next = nextOf(gate, line, holding, at)
@@ -104,34 +104,34 @@ function nextUp(door: Door, perMinute: number, at: number): Next | null {
 }
 
 /** Lets in who may, and sets the timer for who may not yet. */
-function advance(door: Door, limits: Limits): void {
-  if (door.timer) clearTimeout(door.timer)
-  door.timer = null
+function advance(host: Host, limits: Limits): void {
+  if (host.timer) clearTimeout(host.timer)
+  host.timer = null
   for (;;) {
     const at = limits.now()
-    forget(door.gate, at)
-    const next = nextUp(door, limits.perMinute, at)
+    forget(host.gate, at)
+    const next = nextUp(host, limits.perMinute, at)
     if (next === null) return
     const { entrant, start } = next
     if (start > at) {
-      door.timer = setTimeout(() => advance(door, limits), Math.ceil(start - at))
+      host.timer = setTimeout(() => advance(host, limits), Math.ceil(start - at))
       return
     }
-    leave(door, entrant)
-    begin(door.gate, entrant, at)
+    leave(host, entrant)
+    begin(host.gate, entrant, at)
     entrant.admit()
   }
 }
 
 /** Its developer goes to the end. */
-function leave({ queue }: Door, entrant: Entrant): void {
+function leave({ queue }: Host, entrant: Entrant): void {
   const line = (queue.get(entrant.developerId) ?? []).filter((other) => other !== entrant)
   queue.delete(entrant.developerId)
   if (line.length > 0) queue.set(entrant.developerId, line)
 }
 
 /** Behind the urgent ones when urgent, else at the end. */
-function enqueue({ queue }: Door, entrant: Entrant): void {
+function enqueue({ queue }: Host, entrant: Entrant): void {
   const line = queue.get(entrant.developerId) ?? []
   queue.set(entrant.developerId, line)
   const behind = entrant.urgent ? line.findIndex((other) => !other.urgent) : -1
@@ -139,12 +139,12 @@ function enqueue({ queue }: Door, entrant: Entrant): void {
   else line.splice(behind, 0, entrant)
 }
 
-function wait(door: Door, limits: Limits, who: Omit<Entrant, 'admit'>, signal: AbortSignal): Promise<void> {
+function wait(host: Host, limits: Limits, who: Omit<Entrant, 'admit'>, signal: AbortSignal): Promise<void> {
   return new Promise<void>((resolve, reject) => {
     const giveUp = (): void => {
-      leave(door, entrant)
+      leave(host, entrant)
       reject(signal.reason as Error)
-      advance(door, limits)
+      advance(host, limits)
     }
     const admit = (): void => {
       signal.removeEventListener('abort', giveUp)
@@ -152,13 +152,13 @@ function wait(door: Door, limits: Limits, who: Omit<Entrant, 'admit'>, signal: A
     }
     const entrant: Entrant = { ...who, admit }
     signal.addEventListener('abort', giveUp, { once: true })
-    enqueue(door, entrant)
-    advance(door, limits)
+    enqueue(host, entrant)
+    advance(host, limits)
   })
 }
 
 /** Who goes before an urgent one: such of the same developer, and as many of each other developer as are its turn until it has begun more. */
-function aheadOf({ gate, queue }: Door, { developerId }: Client) {
+function aheadOf({ gate, queue }: Host, { developerId }: Client) {
   const own = (queue.get(developerId) ?? []).filter(({ urgent }) => urgent)
   const begun = begunBy(gate, developerId) + own.length
   const before = [...queue].flatMap(([other, line]) =>
@@ -173,39 +173,39 @@ function aheadOf({ gate, queue }: Door, { developerId }: Client) {
   }
 }
 
-function delayOf(door: Door, who: Client, perMinute: number, at: number): number {
-  const ahead = aheadOf(door, who)
-  const own = ownStart(door.gate, who, { perMinute, othersWait: othersWait(door), ahead }, at)
-  return Math.ceil(Math.max(own, hostStartBehind(door.gate, perMinute, at, ahead)) - at)
+function delayOf(host: Host, who: Client, perMinute: number, at: number): number {
+  const ahead = aheadOf(host, who)
+  const own = ownStart(host.gate, who, { perMinute, othersWait: othersWait(host), ahead }, at)
+  return Math.ceil(Math.max(own, hostStartBehind(host.gate, perMinute, at, ahead)) - at)
 }
 
 /** What no longer counts is dropped, at most once a minute, and at once where there are too many. */
-function createDoors(now: () => number) {
-  const doors = new Map<string, Door>()
+function createHosts(now: () => number) {
+  const hosts = new Map<string, Host>()
   let swept = now()
 
   function sweep(at: number): void {
     swept = at
     // Down to half, so that a flood of names does not mean a sweep for each.
-    const most = doors.size > mostHosts ? mostHosts / 2 : mostHosts
-    for (const [key, { gate, queue }] of doors) {
+    const most = hosts.size > mostHosts ? mostHosts / 2 : mostHosts
+    for (const [key, { gate, queue }] of hosts) {
       forget(gate, at)
-      if (queue.size === 0 && (isForgotten(gate) || doors.size > most)) doors.delete(key)
+      if (queue.size === 0 && (isForgotten(gate) || hosts.size > most)) hosts.delete(key)
     }
   }
 
   return {
-    of(host: string): Door {
-      const key = host.toLowerCase()
+    of(name: string): Host {
+      const key = name.toLowerCase()
       const at = now()
-      const door = doors.get(key) ?? { gate: createGate(), queue: new Map<string, Entrant[]>(), timer: null }
-      if (!doors.has(key) && (at - swept >= minuteMs || doors.size > mostHosts)) sweep(at)
-      doors.set(key, door)
-      return door
+      const host = hosts.get(key) ?? { gate: createGate(), queue: new Map<string, Entrant[]>(), timer: null }
+      if (!hosts.has(key) && (at - swept >= minuteMs || hosts.size > mostHosts)) sweep(at)
+      hosts.set(key, host)
+      return host
     },
     /** Without making one. */
-    known: (host: string): Door | undefined => doors.get(host.toLowerCase()),
-    all: doors as ReadonlyMap<string, Door>,
+    known: (name: string): Host | undefined => hosts.get(name.toLowerCase()),
+    all: hosts as ReadonlyMap<string, Host>,
   }
 }
 
@@ -223,13 +223,13 @@ function createFingerprints(): (login: Login) => Client {
 /** `perMinute` 0 = no limit. */
 export function createLoginLimiter({ perMinute, now = Date.now }: { perMinute: number; now?: () => number }) {
   const limits: Limits = { perMinute, now }
-  const doors = createDoors(now)
+  const hosts = createHosts(now)
   const whoIs = createFingerprints()
   /** What is known of the host, as of now. */
-  const known = ({ host }: Login): Door | undefined => {
-    const door = perMinute === 0 ? undefined : doors.known(host)
-    if (door !== undefined) forget(door.gate, now())
-    return door
+  const known = (login: Login): Host | undefined => {
+    const host = perMinute === 0 ? undefined : hosts.known(login.host)
+    if (host !== undefined) forget(host.gate, now())
+    return host
   }
   return {
     /** Resolves when a login to the host may begin. An `urgent` one: an API call waits for it. */
@@ -238,29 +238,29 @@ export function createLoginLimiter({ perMinute, now = Date.now }: { perMinute: n
       { urgent, signal }: { readonly urgent: boolean; readonly signal: AbortSignal },
     ): Promise<void> {
       signal.throwIfAborted()
-      if (perMinute > 0) await wait(doors.of(login.host), limits, { ...whoIs(login), urgent }, signal)
+      if (perMinute > 0) await wait(hosts.of(login.host), limits, { ...whoIs(login), urgent }, signal)
     },
     /** The server rejected the login that was let in. */
     failed(login: Login): void {
-      if (perMinute > 0) fail(doors.of(login.host).gate, whoIs(login), now())
+      if (perMinute > 0) fail(hosts.of(login.host).gate, whoIs(login), now())
     },
     /** ms until an urgent login asked for now could begin, behind those who wait now; 0 = at once. */
     delay(login: Login): number {
-      const door = known(login)
-      return door === undefined ? 0 : delayOf(door, whoIs(login), perMinute, now())
+      const host = known(login)
+      return host === undefined ? 0 : delayOf(host, whoIs(login), perMinute, now())
     },
     /** How many rejected logins slow this one; 0 = none do, only the pace of the host. */
     rejections(login: Login): number {
-      const door = known(login)
-      return door === undefined ? 0 : rejectionsOf(door.gate, whoIs(login))
+      const host = known(login)
+      return host === undefined ? 0 : rejectionsOf(host.gate, whoIs(login))
     },
     /** Logins waiting, over all hosts. */
     get waiting(): number {
-      return doors.all.values().reduce((sum, door) => sum + waitingAt(door), 0)
+      return hosts.all.values().reduce((sum, host) => sum + waitingAt(host), 0)
     },
     /** Hosts of which something is remembered. */
     get hosts(): number {
-      return doors.all.size
+      return hosts.all.size
     },
   }
 }

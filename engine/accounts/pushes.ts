@@ -13,7 +13,7 @@ const toDoubt = 2 * toAsk
 type Asking = 'never' | 'noop' | 'status'
 
 /** What the session that watches one account's INBOX meets. */
-export type Pushes = ReturnType<typeof createPushes>
+type Pushes = ReturnType<typeof createPushes>
 
 /** By host. */
 export type PushRecords = ReturnType<typeof createPushRecords>

@@ -87,7 +87,7 @@ const never = 2 ** 31 - 1
 export type OnUnparsed = (line: string) => void
 
 /** The first line of a host that speaks something else than IMAP: SMTP, POP3, HTTP. */
-export type OnForeign = (line: string) => void
+type OnForeign = (line: string) => void
 
 interface LogEntry {
   readonly src?: string
