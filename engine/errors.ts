@@ -1,7 +1,8 @@
 /**
- * The one error type of the house. Everything that fails on purpose fails with an AppError, whose code tells a program
+ * The one error type. Everything that fails on purpose fails with an AppError, whose code tells a program
  * what happened and whose message tells a person. Never match on the message.
  */
+import { failureClasses as classes, type FailureClass } from '../machines/events.ts'
 
 /** Who has to act: the caller (bad request), the remote side (mail server, receiver), or us (a bug, our store). */
 export type Fault = 'caller' | 'remote' | 'us'
@@ -52,21 +53,10 @@ export const errorCodes = {
 
 export type ErrorCode = keyof typeof errorCodes
 
-/** The failure classes that an email account's status and its resume record may carry. */
-export const failureClasses = [
-  'auth_rejected',
-  'auth_unavailable',
-  'consent_lost',
-  'permission',
-  'throttled',
-  'connection_limit',
-  'network',
-  'tls',
-  'protocol',
-  'set_aside',
-] as const satisfies readonly ErrorCode[]
+export type { FailureClass }
 
-export type FailureClass = (typeof failureClasses)[number]
+/** The failure classes that an email account's status and its resume record may carry; each is an error code. */
+export const failureClasses: readonly (FailureClass & ErrorCode)[] = classes
 
 export interface AppErrorOptions {
   /** The error underneath, for the log only. */

@@ -5,7 +5,7 @@
  * `jitter` is a random number in [0, 1), drawn by the sender.
  */
 
-/** The same names as failureClasses in engine/errors.ts; a test keeps the two equal. */
+/** Why an attempt on a mailbox may fail. Each is an error code too (engine/errors.ts). */
 export const failureClasses = [
   'auth_rejected',
   'auth_unavailable',

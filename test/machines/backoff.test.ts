@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { failureClasses as engineClasses } from '../../engine/errors.ts'
 import {
   fullJitterMs,
   halfJitterMs,
@@ -12,13 +11,8 @@ import {
   stirred,
   timerMs,
 } from '../../machines/backoff.ts'
-import { failureClasses } from '../../machines/events.ts'
 
 const jitters = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true })
-
-test('the failure classes are those of the engine', () => {
-  assert.deepEqual([...failureClasses], [...engineClasses])
-})
 
 test('full jitter: doubling cap, from 0 up to the cap', () => {
   const rows: [attempt: number, jitter: number, expected: number][] = [

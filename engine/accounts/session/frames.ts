@@ -84,66 +84,49 @@ const endLength = 64
 const marker = /(\](?:<(\d+)>)? ?~?)?\{(\d{1,20})\}\r?\n$/
 
 /** The response under way. */
-interface State {
-  allowance: Allowance
-  responses: number
-  fetches: number
-  /** Of the responses to this command. */
-  bytes: number
-  lines: Buffer[]
-  /** The unfinished line; and the end of it, kept even of one that is left out. */
-  line: Buffer[]
-  lineBytes: number
-  end: Buffer
-  literals: Buffer[]
-  literal: Literal | null
-  /** Without BODY[section] literals. */
-  plainBytes: number
-  sections: number
-  passed: number
-  /** How it began, once it is left out. */
-  leftOut: string | null
-}
+type State = ReturnType<typeof createState>
 
-interface Frames {
-  /** Another command begins. */
-  begin(allowance: Allowance): void
-  /** The responses that end in this chunk. Throws an AppError when one passes its limit. */
-  read(chunk: Buffer): Generator<Frame, void, undefined>
-  /** Bytes held of the response under way, literals as announced; and of its unfinished line. */
-  readonly responseBytes: number
-  readonly lineBytes: number
-}
-
-export function createFrames(): Frames {
-  const state: State = {
-    allowance: {},
+function createState() {
+  return {
+    allowance: {} as Allowance,
     responses: 0,
     fetches: 0,
+    /** Of the responses to this command. */
     bytes: 0,
-    lines: [],
-    line: [],
+    lines: [] as Buffer[],
+    /** The unfinished line; and the end of it, kept even of one that is left out. */
+    line: [] as Buffer[],
     lineBytes: 0,
-    end: empty,
-    literals: [],
-    literal: null,
+    end: empty as Buffer,
+    literals: [] as Buffer[],
+    literal: null as Literal | null,
+    /** Without BODY[section] literals. */
     plainBytes: 0,
     sections: 0,
     passed: 0,
-    leftOut: null,
+    /** How it began, once it is left out. */
+    leftOut: null as string | null,
   }
+}
+
+export function createFrames() {
+  const state = createState()
   return {
-    begin(allowance) {
+    /** Another command begins. */
+    begin(allowance: Allowance): void {
       state.allowance = allowance
       state.responses = state.fetches = state.bytes = 0
     },
-    read: (chunk) => read(state, chunk),
-    get responseBytes() {
+    /** The responses that end in this chunk. Throws an AppError when one passes its limit. */
+    read: (chunk: Buffer): Generator<Frame, void, undefined> => read(state, chunk),
+    /** Bytes held of the response under way, literals as announced. */
+    get responseBytes(): number {
       const { plainBytes, lineBytes, literals, literal } = state
       const sections = literals.reduce((sum, { length }) => sum + length, 0)
       return plainBytes - lineBytes + sections + Math.max(0, (literal?.to ?? 0) - (literal?.from ?? 0))
     },
-    get lineBytes() {
+    /** Bytes held of its unfinished line. */
+    get lineBytes(): number {
       return state.lineBytes
     },
   }
