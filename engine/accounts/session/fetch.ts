@@ -199,18 +199,14 @@ export function createFetcher(deps: Parts): Pick<Session, 'fetchIndex' | 'fetchF
 /** Enough that a consumer which writes to a store in batches seldom makes the server wait. */
 const capacity = 64
 
-type PipeState<T> = ReturnType<typeof createPipeState<T>>
-
-function createPipeState<T>() {
-  return {
-    queue: [] as T[],
-    over: null as { readonly error?: unknown } | null,
-    unbounded: false,
-    /** The consumer has left. */
-    left: false,
-    wakeProducer: null as (() => void) | null,
-    wakeConsumer: null as (() => void) | null,
-  }
+interface PipeState<T> {
+  queue: T[]
+  over: { readonly error?: unknown } | null
+  unbounded: boolean
+  /** The consumer has left. */
+  left: boolean
+  wakeProducer: (() => void) | null
+  wakeConsumer: (() => void) | null
 }
 
 function wakeProducer(state: PipeState<unknown>): void {
@@ -243,7 +239,14 @@ async function* drain<T>(state: PipeState<T>): AsyncGenerator<T, void, undefined
 type Pipe<T> = ReturnType<typeof createPipe<T>>
 
 function createPipe<T>() {
-  const state = createPipeState<T>()
+  const state: PipeState<T> = {
+    queue: [],
+    over: null,
+    unbounded: false,
+    left: false,
+    wakeProducer: null,
+    wakeConsumer: null,
+  }
   return {
     /** Resolves when there is room; at once when the consumer has left, or when another command needs the line. */
     async push(value: T): Promise<void> {
