@@ -44,6 +44,7 @@ export const modules = {
       'test/engine/webhooks/lanes-examples.test.ts',
       'test/engine/webhooks/lanes.test.ts',
       'test/engine/lanes.test.ts',
+      'test/engine/accounts/link.test.ts',
     ],
   },
   turns: {
