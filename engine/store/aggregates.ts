@@ -1,6 +1,6 @@
 /** The port's small aggregates, the same over both stores: methods of keyed collections (keyed.ts). */
 import type { Keyed, Kinds } from './keyed.ts'
-import type { OutboxStore, Store, TokenStore, WebhookStore } from './port.ts'
+import type { AccountStore, OutboxStore, Store, TokenStore, WebhookStore } from './port.ts'
 import { noWebhookLimits, tokensListed, usedToken } from './rows.ts'
 
 export type KeyedCollections = { readonly [K in keyof Kinds]: Keyed<Kinds[K]> }
@@ -47,6 +47,18 @@ export function createAggregates(parts: AggregateParts): Aggregates {
     },
     tokens: createTokens(tokens),
     webhooks: createWebhooks(parts),
+  }
+}
+
+export function accountReads(
+  accounts: KeyedCollections['accounts'],
+): Pick<AccountStore, 'get' | 'byLabel' | 'listByUser' | 'listByUsers' | 'page'> {
+  return {
+    get: (id) => accounts.find({ id }),
+    byLabel: (userId, label) => accounts.find({ userId, label }),
+    listByUser: (userId, { status } = {}) => accounts.list({ userId, status }, byAge),
+    listByUsers: (userIds) => accounts.list({ userId: userIds }, byAge),
+    page: (afterId, limit) => accounts.list({}, { by: ['id'], behind: { id: afterId ?? '' }, limit }),
   }
 }
 

@@ -5,7 +5,6 @@
  */
 import type { FailureClass } from '../errors.ts'
 
-export type * from './records/callbacks.ts'
 export type * from './records/mail.ts'
 
 /** A developer: an application with an API key and a secret. */
@@ -176,4 +175,176 @@ export interface CallLogRecord {
   readonly path: string
   readonly status: number
   readonly durationMs: number
+}
+
+/* The change log, webhooks, and callbacks on their way. */
+
+export type ChangeKind = 'received' | 'sent' | 'draft' | 'folder_added' | 'folder_removed' | 'flags_changed' | 'deleted'
+
+/** One line of an account's change log. */
+export interface ChangeRecord {
+  /** changeId(…): the same for the same event, however often a batch is repeated. */
+  readonly id: string
+  readonly accountId: string
+  readonly userId: string
+  /** 1, 2, 3 … per account, without gaps, given by the account's one owner. */
+  readonly seq: number
+  readonly kind: ChangeKind
+  /** The message's first event. */
+  readonly first: boolean
+  readonly messageId: string
+  readonly folderId: string
+  readonly path: string
+  readonly uid: number
+  readonly uidValidity: string
+  /** State right after the event. */
+  readonly flags: readonly string[]
+  readonly folders: readonly string[]
+  readonly at: number
+}
+
+/** Filters as the developer wrote them; absent = no filter. */
+export interface WebhookFilters {
+  readonly to?: string
+  readonly from?: string
+  readonly cc?: string
+  readonly subject?: string
+  readonly thread?: string
+  readonly fileName?: string
+  readonly folderAdded?: string
+  readonly folderRemoved?: string
+  readonly toDomain?: string
+  readonly fromDomain?: string
+  readonly bodySearch?: string
+}
+
+export interface WebhookHealth {
+  /** true from the third failed attempt in a row until the next delivered callback or an edit with active=1. */
+  readonly failure: boolean
+  readonly consecutiveFailures: number
+  readonly retryAt: number | null
+  readonly lastError: string | null
+  readonly lastSuccessAt: number | null
+  /** Since when every attempt has failed; null while healthy. */
+  readonly failingSince: number | null
+  /** It has failed for MAILROOM_WEBHOOK_ABANDON: since when no more than a probe is sent; null otherwise. */
+  readonly abandonedAt: number | null
+  /** Counts the failures announced; names each failure notification. */
+  readonly failureVersion: number
+}
+
+export interface WebhookRecord {
+  readonly id: string
+  readonly developerId: string
+  /** null = application level: every user of the developer. */
+  readonly userId: string | null
+  /** Dialect of the payload, and the API that made it. */
+  readonly version: 'lite' | '2.0'
+  readonly callbackUrl: string
+  readonly failureNotifUrl: string | null
+  readonly active: boolean
+  readonly filters: WebhookFilters
+  readonly includeBody: boolean
+  readonly bodyType: string | null
+  readonly includeHeader: '1' | 'raw' | null
+  readonly receiveAllChanges: boolean
+  readonly receiveDrafts: boolean
+  readonly receiveHistorical: boolean
+  /** Waits between the attempts of a callback, and the text that gave them; absent or empty = MAILROOM_WEBHOOK_SCHEDULE. */
+  readonly retryScheduleMs?: readonly number[]
+  readonly retrySchedule?: string
+  /** Sealed JSON: [{secret, createdAt, expiresAt|null}], newest first, webhook id as associated data. */
+  readonly sealedSecrets: string
+  readonly health: WebhookHealth
+  /** The last one that was asked for; absent = none yet. */
+  readonly redelivery?: Redelivery
+  /** When `active` changed, oldest first, the newest few; absent = never. */
+  readonly switches?: readonly { readonly active: boolean; readonly at: number }[]
+  /** When the filters were last edited; absent = never. */
+  readonly editedAt?: number
+  readonly createdAt: number
+}
+
+/** Deliveries of a time on their way back into the queue, oldest first, batch by batch: a restart goes on where the last batch ended. */
+export interface Redelivery {
+  /** As asked for: bounds of the rows' createdAt, both inclusive. */
+  readonly from: number | null
+  readonly until: number | null
+  readonly failedOnly: boolean
+  /** Rows that were made or finished after this are none of its. */
+  readonly startedAt: number
+  /** Keyset of the last row set back; null = start. */
+  readonly after: { readonly createdAt: number; readonly id: string } | null
+  /** Rows set back so far. */
+  readonly count: number
+  readonly done: boolean
+  /** Why it ended early, as a sentence. */
+  readonly reason: string | null
+}
+
+/** Progress of one webhook's historical scan over one account, newest to oldest. */
+export interface HistoricalScan {
+  readonly webhookId: string
+  readonly accountId: string
+  /** Keyset of the last message scanned; null = start. */
+  readonly after: { readonly sentAt: number; readonly id: string } | null
+  readonly done: boolean
+}
+
+export type OutboxKind = 'message' | 'status' | 'failure' | 'sync' | 'test'
+export type OutboxState = 'pending' | 'delivered' | 'failed' | 'skipped'
+
+export interface DeliveryAttempt {
+  readonly at: number
+  readonly durationMs: number
+  /** HTTP status; null when there was no answer. */
+  readonly status: number | null
+  /** Error code and words when there was no 2xx. */
+  readonly error: string | null
+  /** First 4 kB of the answer. */
+  readonly response: string | null
+  /** Where it went. */
+  readonly url?: string
+}
+
+/** One callback to send, and afterwards the record of its delivery. */
+export interface OutboxRecord {
+  /** outboxId(channelId, event): sent as webhook-id, the same over retries, restarts and repeated batches. */
+  readonly id: string
+  /** A webhook's id, or urlChannelId(…) for callbacks to a bare URL. One actor per channel. */
+  readonly channelId: string
+  /** Of kind message, test and failure: the webhook they are about. */
+  readonly webhookId: string | null
+  readonly developerId: string
+  readonly userId: string | null
+  readonly accountId: string | null
+  readonly kind: OutboxKind
+  /** 0 = live, 1 = historical: live always goes first. */
+  readonly lane: 0 | 1
+  /** The change's seq; orders rows of one account. */
+  readonly seq: number
+  readonly changeId: string | null
+  readonly messageId: string | null
+  /** kind message: the event; null otherwise. */
+  readonly event: ChangeKind | null
+  /** Facts at the time of the event that the message row does not keep. */
+  readonly data: Readonly<Record<string, unknown>>
+  /**
+   * Receiver of a bare-URL channel; a sample's is kept for the log; '' = nowhere, the row is for the log alone; null = the webhook's callback_url
+   * at the time of the attempt.
+   */
+  readonly url: string | null
+  readonly state: OutboxState
+  readonly createdAt: number
+  /** Not before; equals createdAt for a fresh row. */
+  readonly dueAt: number
+  /** An attempt that fails before this uses nothing of the schedule up: a row that waits for hours is tried between. */
+  readonly countsAt?: number
+  /** Attempts along the schedule. */
+  readonly attemptCount: number
+  /** The last 12, newest last. */
+  readonly attempts: readonly DeliveryAttempt[]
+  readonly finishedAt: number | null
+  /** Why it was skipped or failed, as a sentence. */
+  readonly reason: string | null
 }

@@ -1,6 +1,6 @@
 /** Email accounts: their settings, status and epoch. */
 import { AppError } from '../../errors.ts'
-import type { KeyedCollections } from '../aggregates.ts'
+import { accountReads, type KeyedCollections } from '../aggregates.ts'
 import type { AccountPatch, AccountStore, StatusTransition } from '../port.ts'
 import type { AccountRecord } from '../records.ts'
 import { leftBehind, readAnew, transitioned } from '../rows.ts'
@@ -95,14 +95,9 @@ export async function replaceMailbox(
 }
 
 export function createAccounts(context: MongoContext, { accounts }: KeyedCollections): AccountStore {
-  const by = ['createdAt', 'id'] as const
   return {
     create: (account) => accounts.insert(account),
-    get: (id) => accounts.find({ id }),
-    byLabel: (userId, label) => accounts.find({ userId, label }),
-    listByUser: (userId, { status } = {}) => accounts.list({ userId, status }, { by }),
-    listByUsers: (userIds) => accounts.list({ userId: userIds }, { by }),
-    page: (afterId, limit) => accounts.list({}, { by: ['id'], behind: { id: afterId ?? '' }, limit }),
+    ...accountReads(accounts),
     edit: async (id, patch, epoch) => {
       const edited = await accounts.edit({ id }, patch, epoch === undefined ? {} : { epoch })
       if (edited === null && epoch !== undefined && (await accounts.find({ id }))) throw leaseLost(id, epoch)

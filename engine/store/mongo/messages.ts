@@ -7,23 +7,7 @@ import { queryKeys, subjectNeedle } from '../rows.ts'
 import { beginning, between, containing, orNull, rowsOf, type MessageDoc, type MongoContext } from './documents.ts'
 import { messageRecord, recordOnly } from './message-rows.ts'
 
-export const newestFirst = { sentAt: -1, _id: -1 } as const
 const liveFirst = { live: -1, sentAt: -1, _id: -1 } as const
-export const goneOrder = { goneAt: 1, _id: 1 } as const
-
-/** Live rows after a keyset position, newest first. */
-export function olderFilter(
-  accountId: string,
-  after: { readonly sentAt: number; readonly id: string } | null,
-): Filter<MessageDoc> {
-  if (after === null) return { accountId, live: true }
-  const { sentAt, id } = after
-  return { accountId, live: true, sentAt: { $lte: sentAt }, $or: [{ sentAt: { $lt: sentAt } }, { _id: { $lt: id } }] }
-}
-
-export function goneFilter(accountId: string, before: number): Filter<MessageDoc> {
-  return { accountId, goneAt: { $gte: beginning, $lt: before } }
-}
 
 /**
  * A MessageQuery as a filter. Address, thread, attachment and folder conditions are keys of the message (rows.ts), so that
@@ -123,8 +107,15 @@ function createReads(context: MongoContext): Omit<MessageStore, 'knownUids'> {
     byMessageIds: (accountId, references) => byMessageIds(context, accountId, references),
     list: (accountId, query, page) => list(messageFilter(accountId, query), messageOrder(query), page),
     count: (accountId, query) => messages.countDocuments(messageFilter(accountId, query ?? {}), read),
-    gone: (accountId, before, limit) => list(goneFilter(accountId, before), goneOrder, { limit, offset: 0 }),
-    older: (accountId, after, limit) => list(olderFilter(accountId, after), newestFirst, { limit, offset: 0 }),
+    gone: (accountId, before, limit) =>
+      list({ accountId, goneAt: { $gte: beginning, $lt: before } }, { goneAt: 1, _id: 1 }, { limit, offset: 0 }),
+    older: (accountId, after, limit) => {
+      const behind = after && {
+        sentAt: { $lte: after.sentAt },
+        $or: [{ sentAt: { $lt: after.sentAt } }, { _id: { $lt: after.id } }],
+      }
+      return list({ accountId, live: true, ...behind }, { sentAt: -1, _id: -1 }, { limit, offset: 0 })
+    },
     attachments: (accountId, query, page) => attachments(context, accountId, query, page),
   }
 }

@@ -1,13 +1,13 @@
 /** Email accounts: their settings, status and epoch; and the addresses that users are found by. */
 import { AppError } from '../../errors.ts'
-import type { KeyedCollections } from '../aggregates.ts'
+import { accountReads, type KeyedCollections } from '../aggregates.ts'
 import type { AccountStore, StatusTransition } from '../port.ts'
 import type { AccountRecord, FolderRecord, UserRecord } from '../records.ts'
 import { foldCase, transitioned } from '../rows.ts'
 import type { Database } from './database.ts'
 import { checkUser } from './keyed.ts'
 import { insertOutbox } from './outbox.ts'
-import { createLists } from './parsed.ts'
+import { createRecords } from './parsed.ts'
 import { removeAccount } from './removal.ts'
 import type { Statements } from './statements.ts'
 import { tables } from './tables.ts'
@@ -83,18 +83,14 @@ function transition(sql: Statements, step: StatusTransition): AccountRecord | nu
 export const accountsOfUser = 'SELECT doc FROM accounts WHERE user_id = ? ORDER BY created_at, id'
 
 export function createAccounts(db: Database, { accounts }: KeyedCollections): AccountStore {
-  const lists = createLists<AccountRecord>(2000)
-  const by = ['createdAt', 'id'] as const
+  const lists = createRecords<AccountRecord[]>({ max: 2000, maxChars: 4_194_304 })
   return {
     create: (account) => db.write(() => insertAccount(db, account)),
-    get: (id) => accounts.find({ id }),
-    byLabel: (userId, label) => accounts.find({ userId, label }),
-    listByUser: (userId, { status } = {}) => {
-      if (status !== undefined) return accounts.list({ userId, status }, { by })
-      return db.read(() => lists.of(userId, db.texts(accountsOfUser, userId)) as AccountRecord[])
+    ...accountReads(accounts),
+    listByUser: (userId, filter) => {
+      if (filter?.status !== undefined) return accountReads(accounts).listByUser(userId, filter)
+      return db.read(() => lists.of(userId, db.list(accountsOfUser, userId)))
     },
-    listByUsers: (userIds) => accounts.list({ userId: userIds }, { by }),
-    page: (afterId, limit) => accounts.list({}, { by: ['id'], behind: { id: afterId ?? '' }, limit }),
     edit: (id, patch, epoch) =>
       db.write(() => {
         if (epoch !== undefined && tables.accounts.get(db, id)) checkEpoch(db, id, epoch)

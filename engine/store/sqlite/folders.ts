@@ -6,7 +6,7 @@ import { listedFolder, vanish } from '../rows.ts'
 import { checkEpoch } from './accounts.ts'
 import type { Database } from './database.ts'
 import { createUnit, deletePlacement } from './message-rows.ts'
-import { createLists, createRecords } from './parsed.ts'
+import { createRecords } from './parsed.ts'
 import type { Statements } from './statements.ts'
 import { tables } from './tables.ts'
 
@@ -77,10 +77,9 @@ export function createFolders(db: Database, now: () => number): FolderStore {
       const folder = tables.folders.get(db, id)
       if (folder) tables.folders.save(db, folder, { ...folder, ...patch })
     })
-  const lists = createLists<FolderRecord>(2000)
+  const lists = createRecords<FolderRecord[]>({ max: 2000, maxChars: 16_777_216 })
   const records = createRecords<FolderRecord>({ max: 2000, maxChars: 4_194_304 })
-  const list = (accountId: string) =>
-    db.read(() => lists.of(accountId, db.texts(folderList, accountId)) as FolderRecord[])
+  const list = (accountId: string) => db.read(() => lists.of(accountId, db.list(folderList, accountId)))
   return {
     list,
     byPath: (accountId, path) =>

@@ -13,7 +13,7 @@ interface Parsed<T> {
 }
 
 export interface Records<T> {
-  /** `key` = the row's own; `text` = its document, which is its version too. */
+  /** `key` = the row's own; `text` = its document, which is its version too. A list's text is that of an array of its rows. */
   of(key: string, text: string): T
   /** The record in this version; null = not kept. */
   known(key: string, version: number): T | null
@@ -126,26 +126,4 @@ export function createPages<T>(options: {
 /** null when one is. */
 function sumOf(sizes: readonly (number | null)[]): number | null {
   return sizes.reduce((sum, size) => (sum === null || size === null ? null : sum + size), 0)
-}
-
-/** The same for lists: the very same array as long as none of its rows has changed, come or gone. */
-export interface Lists<T> {
-  of(key: string, texts: readonly string[]): readonly T[]
-}
-
-export function createLists<T>(max: number): Lists<T> {
-  const known = new LRUCache<string, { readonly texts: readonly string[]; readonly records: readonly T[] }>({ max })
-  return {
-    of(key, texts) {
-      const found = known.get(key)
-      if (found !== undefined && sameTexts(found.texts, texts)) return found.records
-      const records = texts.map((text) => JSON.parse(text) as T)
-      known.set(key, { texts, records })
-      return records
-    },
-  }
-}
-
-function sameTexts(one: readonly string[], other: readonly string[]): boolean {
-  return one.length === other.length && one.every((text, index) => text === other[index])
 }

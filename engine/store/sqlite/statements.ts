@@ -18,8 +18,8 @@ export interface Statements {
   docs(sql: string, ...values: readonly Value[]): unknown[]
   /** First column of the first row, as text; null = no row. */
   text(sql: string, ...values: readonly Value[]): string | null
-  /** First column of every row, as text. */
-  texts(sql: string, ...values: readonly Value[]): string[]
+  /** First column of every row, as the text of a JSON array. */
+  list(sql: string, ...values: readonly Value[]): string
   /** First two columns of every row, as text. */
   pairs(sql: string, ...values: readonly Value[]): readonly (readonly [string, string])[]
   /** Every row as its columns in order. */
@@ -57,9 +57,9 @@ export function createStatements(database: DatabaseSync): Statements {
       const text = first(sql, values)
       return typeof text === 'string' ? text : null
     },
-    texts: (sql, ...values) => {
+    list: (sql, ...values) => {
       const rows = byIndex(sql).all(...values) as unknown as readonly [string][]
-      return rows.map((row) => row[0])
+      return `[${rows.map((row) => row[0]).join()}]`
     },
     pairs: (sql, ...values) => byIndex(sql).all(...values) as unknown as readonly [string, string][],
     tuples: (sql, ...values) => byIndex(sql).all(...values) as unknown as readonly (readonly SQLOutputValue[])[],
