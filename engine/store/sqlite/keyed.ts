@@ -6,43 +6,50 @@ import type { ListOptions, Room, Where } from '../keyed.ts'
 import type { NonceStore } from '../port.ts'
 import { checkRoom } from '../rows.ts'
 import { deleteWhere, type Database } from './database.ts'
-import type { Sql, Statements } from './statements.ts'
+import type { Sql, Statements, Value } from './statements.ts'
 import { columnOf, columnValue, tables, type Table } from './tables.ts'
 
 /** Conditions joined by AND; a + keeps the planner off the indexes of the fields that do not lead. */
-function conditions<R>({ leads = [] }: Pick<Definition<R>, 'leads'>, where: Where<R>, more: readonly Sql[] = []): Sql {
-  const given = Object.entries(where).filter(([, value]) => value !== undefined)
-  const lead = leads.find((field) => where[field] !== undefined)
-  const parts = given.flatMap(([field, value]): Sql[] => {
-    const plain = columnOf(field)
-    const column = field !== lead && (leads as readonly string[]).includes(field) ? `+${plain}` : plain
-    if (Array.isArray(value))
-      return [{ sql: `${column} IN (SELECT value FROM json_each(?))`, values: [JSON.stringify(value)] }]
-    if (!isRange(value)) return [{ sql: `${column} = ?`, values: [columnValue(value)] }]
-    const { from, until } = value
-    return [
-      ...(from === undefined ? [] : [{ sql: `${column} >= ?`, values: [from] }]),
-      ...(until === undefined ? [] : [{ sql: `${column} <= ?`, values: [until] }]),
-    ]
-  })
-  const all = [...parts, ...more]
-  return { sql: all.map(({ sql }) => sql).join(' AND ') || '1', values: all.flatMap(({ values }) => values) }
+function conditions<R>({ leads }: Pick<Definition<R>, 'leads'>, where: Where<R>): { parts: string[]; values: Value[] } {
+  const lead = leads?.find((field) => where[field] !== undefined)
+  const parts: string[] = []
+  const values: Value[] = []
+  for (const [field, value] of Object.entries(where)) {
+    if (value === undefined) continue
+    const led = field !== lead && (leads as readonly string[] | undefined)?.includes(field)
+    const column = led ? `+${columnOf(field)}` : columnOf(field)
+    if (Array.isArray(value)) {
+      parts.push(`${column} IN (SELECT value FROM json_each(?))`)
+      values.push(JSON.stringify(value))
+    } else if (isRange(value)) {
+      if (value.from !== undefined) parts.push(`${column} >= ?`)
+      if (value.until !== undefined) parts.push(`${column} <= ?`)
+      values.push(...[value.from, value.until].filter((bound) => bound !== undefined))
+    } else {
+      parts.push(`${column} = ?`)
+      values.push(columnValue(value))
+    }
+  }
+  return { parts, values }
+}
+
+function whereOf<R>(definition: Pick<Definition<R>, 'leads'>, where: Where<R>): Sql {
+  const { parts, values } = conditions(definition, where)
+  return { sql: parts.join(' AND ') || '1', values }
 }
 
 /** The statement of a list. */
 export function keyedList<K extends Kind>(kind: K, where: Where<Kinds[K]>, options: ListOptions<Kinds[K]>): Sql {
   const { by, descending = false, limit = -1, offset = 0, behind } = options
   const columns = by.map(columnOf)
-  const after: Sql[] = []
+  const { parts, values } = conditions<Kinds[K]>(definitions[kind], where)
   if (behind) {
-    const marks = by.map(() => '?').join()
-    const values = by.map((field) => columnValue(behind[field]))
-    after.push({ sql: `(${columns.join()}) ${descending ? '<' : '>'} (${marks})`, values })
+    parts.push(`(${columns.join()}) ${descending ? '<' : '>'} (${by.map(() => '?').join()})`)
+    values.push(...by.map((field) => columnValue(behind[field])))
   }
-  const { sql, values } = conditions<Kinds[K]>(definitions[kind], where, after)
   const order = columns.map((column) => (descending ? `${column} DESC` : column)).join()
   return {
-    sql: `SELECT doc FROM ${kind} WHERE ${sql} ORDER BY ${order} LIMIT ? OFFSET ?`,
+    sql: `SELECT doc FROM ${kind} WHERE ${parts.join(' AND ') || '1'} ORDER BY ${order} LIMIT ? OFFSET ?`,
     values: [...values, limit, offset],
   }
 }
@@ -66,11 +73,11 @@ function openKeyed<K extends Kind>(db: Database, kind: K, now: () => number): Ke
   const table = tables[kind] as unknown as Table<R>
   const write = definition.unsynced ? db.writeUnsynced : db.write
   const find = (where: Where<R>): R | null => {
-    const { sql, values } = conditions(definition, where)
+    const { sql, values } = whereOf(definition, where)
     return db.doc(`SELECT doc FROM ${kind} WHERE ${sql} LIMIT 1`, ...values) as R | null
   }
   const count = (where: Where<R>, most: number): number => {
-    const { sql, values } = conditions(definition, where)
+    const { sql, values } = whereOf(definition, where)
     return db.number(`SELECT count(*) FROM (SELECT 1 FROM ${kind} WHERE ${sql} LIMIT ?)`, ...values, most)
   }
   const insert = (record: R, rooms: readonly Room<R>[]): void => {
@@ -109,7 +116,7 @@ function openKeyed<K extends Kind>(db: Database, kind: K, now: () => number): Ke
       }),
     remove: (where) =>
       write(() => {
-        const { sql, values } = conditions(definition, where)
+        const { sql, values } = whereOf(definition, where)
         return db.run(`DELETE FROM ${kind} WHERE ${sql}`, ...values)
       }),
     expire: (field, before, limit) => write(() => db.run(deleteWhere(kind, `${columnOf(field)} < ?`), before, limit)),

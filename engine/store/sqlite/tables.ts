@@ -4,7 +4,7 @@ import type { ChangeRecord, FolderRecord, MessageRecord, OutboxRecord, StoredCon
 import { foldCase, folderRank, goneAt, isLive, lastStatus, subjectKeyOf } from '../rows.ts'
 import type { Statements, Value } from './statements.ts'
 
-type Columns = Readonly<Record<string, Value>>
+type Column<R> = readonly [name: string, of: (record: R) => Value]
 
 export interface Table<R> {
   readonly name: string
@@ -19,41 +19,45 @@ export interface Table<R> {
   save(sql: Statements, before: R, after: R): void
 }
 
-function createTable<R>(name: string, key: readonly string[], columnsOf: (record: R) => Columns): Table<R> {
-  const select = `SELECT doc FROM ${name} WHERE ${key.map((column) => `${column} = ?`).join(' AND ')}`
-  const inserting = (verb: string, end = '') => {
-    let text = ''
-    return (sql: Statements, record: R): number => {
-      const columns: Columns = { ...columnsOf(record), doc: JSON.stringify(record) }
-      const names = Object.keys(columns)
-      text ||= `${verb} INTO ${name} (${names.join()}) VALUES (${names.map(() => '?').join()}) ${end}`
-      return sql.run(text, ...Object.values(columns))
-    }
-  }
-  const insertMissing = inserting('INSERT', `ON CONFLICT (${key.join()}) DO NOTHING`)
+/** The first `keys` columns are the key; `changing` = the columns that a save may change, by default all others. */
+function createTable<R>(
+  name: string,
+  keys: number,
+  columns: readonly Column<R>[],
+  changing: readonly string[] = columns.slice(keys).map(([column]) => column),
+): Table<R> {
+  const names = columns.map(([column]) => column)
+  const key = columns.slice(0, keys)
+  const same = key.map(([column]) => `${column} = ?`).join(' AND ')
+  const values = `INTO ${name} (${names.join()},doc) VALUES (${names.map(() => '?').join()},?)`
+  const watched = columns.filter(([column]) => changing.includes(column))
+  const write = (sql: Statements, text: string, record: R): number =>
+    sql.run(text, ...columns.map(([, of]) => of(record)), JSON.stringify(record))
   return {
     name,
-    get: (sql, ...values) => sql.doc(select, ...values) as R | null,
-    insert: inserting('INSERT'),
-    insertMissing: (sql, record) => insertMissing(sql, record) === 1,
-    put: inserting('INSERT OR REPLACE'),
+    get: (sql, ...of) => sql.doc(`SELECT doc FROM ${name} WHERE ${same}`, ...of) as R | null,
+    insert: (sql, record) => void write(sql, `INSERT ${values}`, record),
+    insertMissing: (sql, record) =>
+      write(sql, `INSERT ${values} ON CONFLICT (${names.slice(0, keys).join()}) DO NOTHING`, record) === 1,
+    put: (sql, record) => void write(sql, `INSERT OR REPLACE ${values}`, record),
     save: (sql, before, after) => {
-      const [had, has] = [columnsOf(before), columnsOf(after)]
-      const changed = Object.keys(has).filter((column) => has[column] !== had[column])
-      const set = [...changed, 'doc'].map((column) => `${column} = ?`).join()
-      sql.run(
-        `UPDATE ${name} SET ${set} WHERE ${key.map((column) => `${column} = ?`).join(' AND ')}`,
-        ...changed.map((column) => has[column] ?? null),
-        JSON.stringify(after),
-        ...key.map((column) => has[column] ?? null),
-      )
+      const changed = watched.filter(([, of]) => of(before) !== of(after))
+      const set = changed.map(([column]) => `${column} = ?,`).join('')
+      const some = [...changed.map(([, of]) => of(after)), JSON.stringify(after), ...key.map(([, of]) => of(after))]
+      sql.run(`UPDATE ${name} SET ${set}doc = ? WHERE ${same}`, ...some)
     },
   }
 }
 
+const columnNames = new Map<string, string>()
+
 /** createdAt → created_at */
 export function columnOf(field: string): string {
-  return field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+  const known = columnNames.get(field)
+  if (known !== undefined) return known
+  const column = field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+  columnNames.set(field, column)
+  return column
 }
 
 /** NULL would not be found by `=`: nothing is ''. */
@@ -62,30 +66,19 @@ export function columnValue(value: unknown): Value {
 }
 
 /** The columns of these fields of a record. */
-function fieldColumns<R>(fields: readonly FieldOf<R>[]): (record: R) => Columns {
-  const named = fields.map((field) => [columnOf(field), field] as const)
-  return (record) => Object.fromEntries(named.map(([column, field]) => [column, columnValue(record[field])]))
+function fieldColumns<R>(...fields: readonly FieldOf<R>[]): readonly Column<R>[] {
+  return fields.map((field) => [columnOf(field), (record) => columnValue(record[field])])
 }
 
 function keyedTable<K extends Kind>(kind: K): Table<Kinds[K]> {
   const { key, fields } = definitions[kind]
-  return createTable<Kinds[K]>(kind, key.map(columnOf), fieldColumns<Kinds[K]>([...key, ...fields]))
+  return createTable<Kinds[K]>(kind, key.length, fieldColumns<Kinds[K]>(...key, ...fields))
 }
 
 /** As many bits as a number holds exactly. */
 export function nextVersion(): number {
   return Math.floor(Math.random() * 2 ** 53)
 }
-
-const outboxIds = fieldColumns<OutboxRecord>([
-  'id',
-  'channelId',
-  'webhookId',
-  'developerId',
-  'userId',
-  'accountId',
-  'messageId',
-])
 
 export const tables = {
   developers: keyedTable('developers'),
@@ -96,40 +89,40 @@ export const tables = {
   tokens: keyedTable('tokens'),
   providers: keyedTable('providers'),
   calls: keyedTable('calls'),
-  folders: createTable<FolderRecord>('folders', ['id'], ({ id, accountId, path }) => {
-    return { id, account_id: accountId, rank: folderRank(path), path }
-  }),
-  messages: createTable<MessageRecord>('messages', ['id'], (message) => ({
-    id: message.id,
-    account_id: message.accountId,
-    live: isLive(message) ? 1 : 0,
-    sent_at: message.sentAt,
-    gone_at: goneAt(message),
-    attachments: message.attachments.length,
-    email_message_id: message.emailMessageId,
-    hosted_message_id: message.hostedMessageId,
-    subject_key: subjectKeyOf(message),
-    version: nextVersion(),
-  })),
-  changes: createTable<ChangeRecord>('changes', ['id'], ({ id, accountId, seq, messageId, at }) => {
-    return { id, account_id: accountId, seq, message_id: messageId, at }
-  }),
-  outbox: createTable<OutboxRecord>('outbox', ['id'], (row) => ({
-    ...outboxIds(row),
-    kind: row.kind,
-    state: row.state,
-    lane: row.lane,
-    created_at: row.createdAt,
-    seq: row.seq,
-    finished_at: row.finishedAt,
-    last_status: lastStatus(row),
-  })),
-  contacts: createTable<StoredContact>('contacts', ['id'], (contact) => ({
-    id: contact.id,
-    user_id: contact.userId,
-    total_count: contact.totalCount,
-    direct_count: contact.directCount,
-    indirect_count: contact.indirectCount,
-    search_key: foldCase(`${contact.name}\n${contact.email}`),
-  })),
+  folders: createTable<FolderRecord>('folders', 1, [
+    ...fieldColumns<FolderRecord>('id', 'accountId', 'path'),
+    ['rank', ({ path }) => folderRank(path)],
+  ]),
+  // its facts never change, and so do their columns
+  messages: createTable<MessageRecord>(
+    'messages',
+    1,
+    [
+      ...fieldColumns<MessageRecord>('id', 'accountId', 'sentAt'),
+      ['live', (message) => (isLive(message) ? 1 : 0)],
+      ['gone_at', goneAt],
+      ['attachments', ({ attachments }) => attachments.length],
+      ['email_message_id', ({ emailMessageId }) => emailMessageId],
+      ['hosted_message_id', ({ hostedMessageId }) => hostedMessageId],
+      ['subject_key', subjectKeyOf],
+      ['version', nextVersion],
+    ],
+    ['live', 'gone_at', 'version'],
+  ),
+  changes: createTable<ChangeRecord>('changes', 1, fieldColumns('id', 'accountId', 'seq', 'messageId', 'at')),
+  outbox: createTable<OutboxRecord>(
+    'outbox',
+    1,
+    [
+      ...fieldColumns<OutboxRecord>('id', 'channelId', 'webhookId', 'developerId', 'userId', 'accountId', 'messageId'),
+      ...fieldColumns<OutboxRecord>('kind', 'state', 'lane', 'createdAt', 'seq'),
+      ['finished_at', ({ finishedAt }) => finishedAt],
+      ['last_status', lastStatus],
+    ],
+    ['state', 'finished_at', 'last_status'],
+  ),
+  contacts: createTable<StoredContact>('contacts', 1, [
+    ...fieldColumns<StoredContact>('id', 'userId', 'totalCount', 'directCount', 'indirectCount'),
+    ['search_key', ({ name, email }) => foldCase(`${name}\n${email}`)],
+  ]),
 } as const
