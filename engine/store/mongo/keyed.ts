@@ -63,8 +63,13 @@ interface KeyDoc {
   readonly _id: string
 }
 
+/** A single field of the key is `_id`. */
+function nameOf(key: readonly string[], field: string): string {
+  return key.length === 1 && key[0] === field ? '_id' : field
+}
+
 function filterOf<R>({ key }: Pick<Definition<R>, 'key'>, where: Where<R>, behind?: ListOptions<R>): Filter<KeyDoc> {
-  const name = (field: string): string => (key.length === 1 && key[0] === field ? '_id' : field)
+  const name = (field: string) => nameOf(key, field)
   const filter: Record<string, unknown> = {}
   const { length } = key
   const whole = length > 1 && key.every((field) => typeof where[field] === 'string')
@@ -80,9 +85,9 @@ function filterOf<R>({ key }: Pick<Definition<R>, 'key'>, where: Where<R>, behin
 
 /** Rows behind a place in the order of one field, or of a time and another field. */
 function behindOf<R>(filter: object, options: ListOptions<R>, name: (field: string) => string): Filter<KeyDoc> {
-  const { by, behind = {} as Partial<R>, descending = false } = options
+  const { by, behind, descending = false } = options
   const than = descending ? '$lt' : '$gt'
-  const [first, second] = by.map((field) => ({ field: name(field), value: behind[field] }))
+  const [first, second] = by.map((field) => ({ field: name(field), value: behind?.[field] }))
   if (first === undefined) return {}
   const past = { [first.field]: { [than]: first.value } }
   if (second === undefined) return past
@@ -92,7 +97,7 @@ function behindOf<R>(filter: object, options: ListOptions<R>, name: (field: stri
   return {
     [first.field]: { ...had, ...bound },
     $or: [past, { [second.field]: { [than]: second.value } }],
-  } as Filter<KeyDoc>
+  }
 }
 
 function openKeyed<K extends Kind>(context: MongoContext, kind: K): Keyed<Kinds[K]> {
@@ -127,7 +132,9 @@ function openKeyed<K extends Kind>(context: MongoContext, kind: K): Keyed<Kinds[
         throw error
       }
     },
-    insertMissing: async (records) => void (await insertMissing(collection, records.map(shape.doc))),
+    insertMissing: async (records) => {
+      await insertMissing(collection, records.map(shape.doc))
+    },
     put: async (record) => {
       const { _id, ...fields } = shape.doc(record)
       await collection.updateOne({ _id }, { $set: fields }, { upsert: true })
@@ -135,9 +142,7 @@ function openKeyed<K extends Kind>(context: MongoContext, kind: K): Keyed<Kinds[
     find: async (where) => orNull(await collection.findOne(filter(where), read), shape.record),
     list: async (where, options) => {
       const { by, descending = false, limit, offset = 0, behind } = options
-      const { key } = definition
-      const names = by.map((field) => (key.length === 1 && key[0] === field ? '_id' : field))
-      const sort: Sort = Object.fromEntries(names.map((name) => [name, descending ? -1 : 1]))
+      const sort: Sort = Object.fromEntries(by.map((field) => [nameOf(definition.key, field), descending ? -1 : 1]))
       const rows = collection.find(filterOf(definition, where, behind && options), read).sort(sort)
       return (limit === undefined ? await rows.toArray() : await rowsOf(rows, limit, offset)).map(shape.record)
     },
