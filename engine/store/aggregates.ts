@@ -1,13 +1,12 @@
 /** The port's small aggregates, the same over both stores: methods of keyed collections (keyed.ts). */
 import type { Keyed, Kinds } from './keyed.ts'
-import type { AccountStore, OutboxStore, Store, TokenStore, WebhookStore } from './port.ts'
+import type { AccountStore, Store, TokenStore, WebhookStore } from './port.ts'
 import { noWebhookLimits, tokensListed, usedToken } from './rows.ts'
 
 export type KeyedCollections = { readonly [K in keyof Kinds]: Keyed<Kinds[K]> }
 
 export interface AggregateParts {
   readonly keyed: KeyedCollections
-  readonly enqueue: OutboxStore['enqueue']
   readonly removeWebhook: (id: string) => Promise<void>
 }
 
@@ -80,7 +79,7 @@ function createTokens(tokens: KeyedCollections['tokens']): TokenStore {
 }
 
 /** Of a webhook that was removed meanwhile nothing is left: these rows would never be sent. */
-function createWebhooks({ keyed: { webhooks, scans }, enqueue, removeWebhook }: AggregateParts): WebhookStore {
+function createWebhooks({ keyed: { webhooks, scans }, removeWebhook }: AggregateParts): WebhookStore {
   return {
     create: (webhook, limits = noWebhookLimits) => {
       const { developerId, userId } = webhook
@@ -95,14 +94,12 @@ function createWebhooks({ keyed: { webhooks, scans }, enqueue, removeWebhook }: 
     page: (afterId, limit) => webhooks.list({}, { by: ['id'], behind: { id: afterId ?? '' }, limit }),
     edit: (id, patch) => webhooks.edit({ id }, patch),
     recordHealth: async (id, health, outbox) => {
-      if (outbox.length > 0) await enqueue(outbox)
-      if ((await webhooks.edit({ id }, { health })) === null) await removeWebhook(id)
+      if ((await webhooks.edit({ id }, { health }, {}, outbox)) === null) await removeWebhook(id)
     },
     remove: removeWebhook,
     scan: (webhookId, accountId) => scans.find({ webhookId, accountId }),
     saveScan: async (scan, outbox) => {
-      if (outbox.length > 0) await enqueue(outbox)
-      await scans.put(scan)
+      await scans.put(scan, outbox)
       if ((await webhooks.find({ id: scan.webhookId })) === null) await removeWebhook(scan.webhookId)
     },
   }

@@ -9,6 +9,7 @@ import type {
   DeveloperRecord,
   HistoricalScan,
   OAuthProviderRecord,
+  OutboxRecord,
   UserRecord,
   WebhookRecord,
 } from './records.ts'
@@ -100,13 +101,13 @@ export interface Keyed<R> {
   insert(record: R, rooms?: readonly Room<R>[]): Promise<void>
   /** Those whose key is not there yet. */
   insertMissing(records: readonly R[]): Promise<void>
-  /** Writes over the one with the same key. */
-  put(record: R): Promise<void>
+  /** Writes over the one with the same key. `outbox`: rows to queue in the same step, before the record is written. */
+  put(record: R, outbox?: readonly OutboxRecord[]): Promise<void>
   find(where: Where<R>): Promise<R | null>
   list(where: Where<R>, options: ListOptions<R>): Promise<R[]>
   count(where: Where<R>): Promise<number>
-  /** null = not there, or not (any more) as `expected`. */
-  edit(key: Where<R>, patch: Partial<R>, expected?: Partial<R>): Promise<R | null>
+  /** null = not there, or not (any more) as `expected`. `outbox` as above; of a record that is not there they may be queued. */
+  edit(key: Where<R>, patch: Partial<R>, expected?: Partial<R>, outbox?: readonly OutboxRecord[]): Promise<R | null>
   /** Answers how many there were. */
   remove(where: Where<R>): Promise<number>
   /** Removes rows whose time in this field is before, at most `limit`; answers how many. */

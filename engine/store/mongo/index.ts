@@ -11,7 +11,7 @@ import { guarded } from './errors.ts'
 import { createFolders } from './folders.ts'
 import { createNonces, openKeyedCollections } from './keyed.ts'
 import { createMessages } from './messages.ts'
-import { createOutbox, enqueue } from './outbox.ts'
+import { createOutbox } from './outbox.ts'
 import { removeWebhook, tidy } from './removal.ts'
 import { probeWrite } from './schema.ts'
 import { createSync } from './sync.ts'
@@ -50,7 +50,6 @@ function createStore({ db, close }: Connection, { timeoutMs, now = Date.now }: M
   const keyed = openKeyedCollections(context)
   const small = createAggregates({
     keyed,
-    enqueue: (rows) => enqueue(context, rows),
     removeWebhook: (id) => removeWebhook(context, id, false),
   })
   return {

@@ -18,6 +18,7 @@ import { checkRoom } from '../rows.ts'
 import { between, deleteInSteps, insertMissing, orNull, rowsOf, shapes } from './documents.ts'
 import type { MongoContext, NonceDoc, Shape } from './documents.ts'
 import { isDuplicate, isRolledBack, storeError, unavailable } from './errors.ts'
+import { enqueue } from './outbox.ts'
 
 const firstWaitMs = 50
 const longestWaitMs = 1000
@@ -100,6 +101,31 @@ function behindOf<R>(filter: object, options: ListOptions<R>, name: (field: stri
   }
 }
 
+/** null = belongs to none. */
+async function checkUser({ collections, read }: MongoContext, id: string | null): Promise<void> {
+  if (id === null) return
+  const user = await collections.users.findOne({ _id: id }, { ...read, projection: { _id: 1 } })
+  if (user === null) throw notFound('user', id)
+}
+
+/** Checks before and after the insert, and takes the row back when it may not be there. */
+async function insertChecked(
+  context: MongoContext,
+  collection: Collection<KeyDoc>,
+  doc: KeyDoc,
+  check: () => Promise<void>,
+): Promise<void> {
+  const deadline = deadlineOf(context)
+  await insist(deadline, check)
+  await insertOnce(collection, doc, deadline)
+  try {
+    await insist(deadline, check)
+  } catch (error) {
+    await collection.deleteOne({ _id: doc._id })
+    throw error
+  }
+}
+
 function openKeyed<K extends Kind>(context: MongoContext, kind: K): Keyed<Kinds[K]> {
   type R = Kinds[K]
   const { read } = context
@@ -107,11 +133,7 @@ function openKeyed<K extends Kind>(context: MongoContext, kind: K): Keyed<Kinds[
   const collection = context.collections[kind] as unknown as Collection<KeyDoc>
   const shape = shapes[kind] as unknown as Shape<R, KeyDoc>
   const filter = (where: Where<R>) => filterOf(definition, where)
-  const mayBeThere = async (record: R, id: string, rooms: readonly Room<R>[]): Promise<void> => {
-    if (definition.owned && 'userId' in record && record.userId !== null) {
-      const user = await context.collections.users.findOne({ _id: record.userId }, { ...read, projection: { _id: 1 } })
-      if (user === null) throw notFound('user', record.userId)
-    }
+  const checkRooms = async (id: string, rooms: readonly Room<R>[]): Promise<void> => {
     for (const { name, where, most } of rooms) {
       if (most === 0) continue
       const others = { ...filter(where), _id: { $ne: id } }
@@ -119,23 +141,19 @@ function openKeyed<K extends Kind>(context: MongoContext, kind: K): Keyed<Kinds[
     }
   }
   return {
-    insert: async (record, rooms = []) => {
-      const deadline = deadlineOf(context)
+    insert: (record, rooms = []) => {
+      const owner = definition.owned && 'userId' in record ? record.userId : null
       const doc = shape.doc(record)
-      const check = () => insist(deadline, () => mayBeThere(record, doc._id, rooms))
-      await check()
-      await insertOnce(collection, doc, deadline)
-      try {
-        await check()
-      } catch (error) {
-        await collection.deleteOne({ _id: doc._id })
-        throw error
-      }
+      return insertChecked(context, collection, doc, async () => {
+        await checkUser(context, owner)
+        await checkRooms(doc._id, rooms)
+      })
     },
     insertMissing: async (records) => {
       await insertMissing(collection, records.map(shape.doc))
     },
-    put: async (record) => {
+    put: async (record, outbox = []) => {
+      await enqueue(context, outbox)
       const { _id, ...fields } = shape.doc(record)
       await collection.updateOne({ _id }, { $set: fields }, { upsert: true })
     },
@@ -147,7 +165,8 @@ function openKeyed<K extends Kind>(context: MongoContext, kind: K): Keyed<Kinds[
       return (limit === undefined ? await rows.toArray() : await rowsOf(rows, limit, offset)).map(shape.record)
     },
     count: (where) => collection.countDocuments(filter(where), read),
-    edit: async (key, patch, expected = {}) => {
+    edit: async (key, patch, expected = {}, outbox = []) => {
+      await enqueue(context, outbox)
       const one = { ...filter(key), ...expected }
       const set = shape.set(patch)
       if (Object.keys(set).length === 0) return orNull(await collection.findOne(one, read), shape.record)

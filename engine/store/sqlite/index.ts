@@ -43,17 +43,16 @@ export async function createSqliteStore({ path, sync, now = Date.now, busyMs = 2
 
 function createStore(db: Database, now: () => number): Store {
   const keyed = openKeyedCollections(db, now)
-  const outbox = createOutbox(db)
   return {
     kind: 'sqlite',
-    ...createAggregates({ keyed, enqueue: outbox.enqueue, removeWebhook: (id) => removeWebhook(db, id, false) }),
+    ...createAggregates({ keyed, removeWebhook: (id) => removeWebhook(db, id, false) }),
     users: createUsers(db),
     accounts: createAccounts(db, keyed),
     folders: createFolders(db, now),
     messages: createMessages(db),
     sync: createSync(db, now),
     changes: createChanges(db),
-    outbox,
+    outbox: createOutbox(db),
     contacts: createContacts(db),
     nonces: createNonces(db, now),
     tidy: () => tidyWebhooks(db),

@@ -6,6 +6,7 @@ import type { ListOptions, Room, Where } from '../keyed.ts'
 import type { NonceStore } from '../port.ts'
 import { checkRoom } from '../rows.ts'
 import { deleteWhere, type Database } from './database.ts'
+import { insertOutbox } from './outbox.ts'
 import type { Sql, Statements, Value } from './statements.ts'
 import { columnOf, columnValue, tables, type Table } from './tables.ts'
 
@@ -93,7 +94,11 @@ function openKeyed<K extends Kind>(db: Database, kind: K, now: () => number): Ke
       write(() => {
         for (const record of records) table.insertMissing(db, record)
       }),
-    put: (record) => write(() => table.put(db, record)),
+    put: (record, outbox = []) =>
+      write(() => {
+        insertOutbox(db, outbox)
+        table.put(db, record)
+      }),
     find: (where) => db.read(() => find(where)),
     list: (where, options) =>
       db.read(() => {
@@ -101,7 +106,7 @@ function openKeyed<K extends Kind>(db: Database, kind: K, now: () => number): Ke
         return db.docs(sql, ...values) as R[]
       }),
     count: (where) => db.read(() => count(where, -1)),
-    edit: (key, patch, expected = {}) =>
+    edit: (key, patch, expected = {}, outbox = []) =>
       write(() => {
         const stored = find(key)
         if (
@@ -110,6 +115,7 @@ function openKeyed<K extends Kind>(db: Database, kind: K, now: () => number): Ke
         ) {
           return null
         }
+        insertOutbox(db, outbox)
         const record = { ...stored, ...patch }
         table.save(db, stored, record)
         return record
