@@ -30,7 +30,6 @@ const areas = [
   'engine/*.ts',
   'engine/accounts/**',
   'engine/webhooks/**',
-  'engine/callbacks/**',
   'engine/messages/**',
   'engine/discovery/**',
   'engine/oauth/**',

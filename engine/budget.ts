@@ -1,12 +1,12 @@
 /**
  * A bound on what this process holds of other people's bytes at once (MAILROOM_BUFFER_MAX): bodies of API calls, answers of mail
- * servers under way, contents of mail for API answers, callbacks and searches. Whoever is about to hold much takes a share first and
+ * servers under way, contents of mail for API answers, callbacks and searches. What is about to hold much takes a share first and
  * gives it back at the end; what does not fit waits.
  *
- * There is a pool for each use, so that nobody who has a share of one waits for another in a circle, and so that the many small ones
- * never wait for large ones. Of each pool one part of a developer (a webhook, an email account) gets a quarter at
- * most, and one developer twice what is left for the others. While somebody waits, those in its way that are moved too slowly by
- * the other side are ended.
+ * There is a pool for each use, so that holders of shares never wait for each other in a circle, and so that the many small ones never
+ * wait for large ones. Of each pool one part of a developer (a webhook, an email account) gets a quarter at most, and one developer
+ * twice what is left for the others. While a share is waited for, those that prevent it and that the other side moves too slowly are
+ * ended.
  */
 import { AppError } from './errors.ts'
 
@@ -23,7 +23,7 @@ export interface Owner {
 export interface Pace {
   /** Bytes so far; null = it is not the other side that is waited for. */
   moved(): number | null
-  /** Called once, while others wait: whoever holds the share ends what it is for. */
+  /** Called once, while others wait: the holder of the share ends what it is for. */
   end(): void
 }
 
@@ -83,7 +83,7 @@ export function createBudget(total: number, waitMs = patienceMs): Budget {
   return {
     async take(use, owner, asked, { signal, pace } = {}) {
       const pool = use === 'request' ? request : use === 'literal' ? literal : contents(asked)
-      // A share larger than half of the pool is that half: nobody has it all.
+      // A share larger than half of the pool is that half: no share is the whole pool.
       const bytes = Math.min(asked, pool.size / 2)
       closed.signal.throwIfAborted()
       signal?.throwIfAborted()
@@ -113,7 +113,7 @@ function createPool(size: number): Pool {
 
 const keysOf = ({ developerId, part }: Owner): readonly [string, string] => [developerId, `${developerId} ${part}`]
 
-/** Whose share stands in the way: a part's own, a developer's own, or anybody's. null = nobody's. */
+/** Which shares prevent it: the part's own, the developer's own, or those of all. null = none. */
 type Obstacle = 'part' | 'developer' | 'pool' | null
 
 function obstacleOf({ held, free, size }: Pool, owner: Owner, bytes: number): Obstacle {
@@ -123,7 +123,7 @@ function obstacleOf({ held, free, size }: Pool, owner: Owner, bytes: number): Ob
   return bytes > free ? 'pool' : null
 }
 
-/** Nobody who waits for room is overtaken, but those who wait for shares of their own. */
+/** Who waits for room is not overtaken; who waits for own shares to end is. */
 function fitsNow(pool: Pool, owner: Owner, bytes: number): boolean {
   if (obstacleOf(pool, owner, bytes) !== null || nextOf(pool) === 'pool') return false
   count(pool, owner, bytes)

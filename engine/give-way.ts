@@ -1,7 +1,7 @@
 /**
  * Work in batches gives way: in each turn of the event loop there are 10 ms for all batches together, then others have theirs.
- * Batches that wait take turns; those who work little go first, and who does next to nothing need not wait, so that nobody's flood
- * delays a single mail.
+ * Batches that wait take turns; those that work little go first, and one that does next to nothing need not wait: a flood
+ * of mail does not delay a single one.
  */
 
 /** What all batches may take of a turn of the event loop. */

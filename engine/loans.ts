@@ -1,7 +1,7 @@
 /**
  * Places that are lent (see turns.ts). Who takes longer than a place is lent for gives it back and goes on without; too many of those at
  * once, and one of them is ended. The next work of the same key (account, host) waits in turns of their own, with few places, until one of its
- * works has ended in time. So what is slow holds up nobody but what is slow, and how much goes on at once is bounded all the same.
+ * works has ended in time. So slow work delays only slow work, and how much goes on at once is bounded all the same.
  */
 import { AppError } from './errors.ts'
 import { createTurns, type Asked, type GiveBack, type Turns } from './turns.ts'
@@ -141,7 +141,7 @@ interface Held {
   inTime: boolean
 }
 
-/** The place is not kept for long: whoever comes back has it again before others of the developer. */
+/** The place is not kept for long: work that comes back gets one again before other work of the developer. */
 async function untimed<T>(lender: Lender, held: Held, work: () => Promise<T>): Promise<T> {
   const late = new AbortController()
   const timer = setTimeout(() => {

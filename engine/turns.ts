@@ -1,9 +1,8 @@
 /**
- * Places for work of which only so much may go on at once, in fair turns. The developer who holds the fewest places is next; of several the one
- * who has waited longest. Within a developer urgent work goes first, then its keys (accounts, hosts) take turns. A developer who holds none may
- * have one of the spare places, half as many as there are: nobody waits for the end of another developer's work alone.
+ * Places for work of which only so much may go on at once, in fair turns. The developer who holds the fewest places is next; of several
+ * the one who has waited longest. Within a developer urgent work goes first, then its keys (accounts, hosts) take turns. A developer
+ * who holds none may have one of the spare places, half as many as there are: so no developer waits only for another one's work.
  */
-import { createRing, type Ring } from './ring.ts'
 
 export interface Asked {
   readonly developerId: string
@@ -115,6 +114,59 @@ export function createTurns(places: number): Turns {
     },
     get waiting() {
       return room.lines.values().reduce((sum, line) => sum + waitingIn(line), 0)
+    },
+  }
+}
+
+/** What waits, by key (an address, an account, a developer): the keys take turns, and of each key the first is next. */
+export interface Ring<T> {
+  /** Of all keys. */
+  readonly size: number
+  add(key: string, one: T): void
+  /** The first of the next key that `may`; what else waits with that key goes to the end. undefined = there is none. */
+  take(may?: (key: string) => boolean): T | undefined
+  /** false = it does not wait. */
+  remove(key: string, one: T): boolean
+  /** Takes out all that waits with this key. */
+  removeAll(key: string): readonly T[]
+}
+
+export function createRing<T>(): Ring<T> {
+  const lines = new Map<string, T[]>()
+  let size = 0
+  return {
+    get size() {
+      return size
+    },
+    add(key, one) {
+      size += 1
+      const line = lines.get(key)
+      if (line === undefined) lines.set(key, [one])
+      else line.push(one)
+    },
+    take(may = () => true) {
+      const key = lines.keys().find((one) => may(one))
+      if (key === undefined) return undefined
+      const line = lines.get(key) ?? []
+      lines.delete(key)
+      if (line.length > 1) lines.set(key, line)
+      size -= 1
+      return line.shift()
+    },
+    remove(key, one) {
+      const line = lines.get(key) ?? []
+      const index = line.indexOf(one)
+      if (index < 0) return false
+      size -= 1
+      line.splice(index, 1)
+      if (line.length === 0) lines.delete(key)
+      return true
+    },
+    removeAll(key) {
+      const line = lines.get(key) ?? []
+      size -= line.length
+      lines.delete(key)
+      return line
     },
   }
 }

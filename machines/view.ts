@@ -2,7 +2,7 @@
 import type { AccountSnapshot } from './account.machine.ts'
 import type { AccountTag } from './account.setup.ts'
 import type { WebhookSnapshot } from './webhook.machine.ts'
-import type { WebhookTag } from './webhook.setup.ts'
+import type { WebhookTag } from './webhook.rules.ts'
 
 /** What happens next, and when (ms since 1970). */
 interface NextStep {

@@ -29,18 +29,17 @@
  */
 import type { SnapshotFrom } from 'xstate'
 import type { Activation, DeliveryFailure, ProbeOutput } from './events.ts'
-import { startWebhookContext, webhookReportOf, type WebhookContext } from './webhook.rules.ts'
-import { webhookChart } from './webhook.setup.ts'
+import { startWebhookContext, webhookChart, type WebhookContext, webhookReportOf } from './webhook.rules.ts'
 
-interface Told<TEvent> {
+interface ActionArgs<TEvent> {
   readonly context: WebhookContext
   readonly event: TEvent
 }
 
 const webhook = ({ context }: { readonly context: WebhookContext }) => ({ webhookId: context.webhookId })
-const at = ({ event }: Told<{ readonly at: number }>) => ({ at: event.at })
-const activation = ({ event }: Told<Activation>): Activation => event
-const failure = ({ event }: Told<{ readonly failure: DeliveryFailure }>) => ({ failure: event.failure })
+const at = ({ event }: ActionArgs<{ readonly at: number }>) => ({ at: event.at })
+const activation = ({ event }: ActionArgs<Activation>): Activation => event
+const failure = ({ event }: ActionArgs<{ readonly failure: DeliveryFailure }>) => ({ failure: event.failure })
 
 const delivered = { type: 'delivered', params: at } as const
 const activate = { type: 'activate', params: activation } as const

@@ -3,16 +3,25 @@
  * `consecutiveFailures` counts failed rounds in a row; any success makes it 0. At `announceAfter` the failure is announced: once
  * per failing period, which ends with a success or ACTIVATE. A period that lasts `abandonMs` is announced once more: from then on
  * no more than a probe is sent. A 410 is announced always, and sets the webhook inactive.
+ *
+ * At the end the chart's parts by name: types, placeholders, actions, guards, delays.
  */
+import { assign, emit, sendTo, setup } from 'xstate'
 import { halfJitterMs, scheduleMs, spreadMs, stirred, timerMs } from './backoff.ts'
 import type {
   Activation,
   DeliveryFailure,
+  DrainEvent,
   FailureAnnouncement,
   FailureNews,
+  ProbeOutput,
+  WebhookEmitted,
+  WebhookEvent,
   WebhookHealthState,
+  WebhookInput,
   WebhookReport,
 } from './events.ts'
+import { callbackActor, promiseActor } from './placeholders.ts'
 
 /** All delays in milliseconds. */
 export interface WebhookSettings {
@@ -52,7 +61,7 @@ export interface WebhookContext {
   readonly settings: WebhookSettings
   readonly active: boolean
   readonly health: WebhookHealthState
-  /** The latest time that anyone told. */
+  /** The latest time that any event named. */
   readonly heardAt: number
   readonly jitter: number
   /** When the last counted failure happened: attempts that began before it belong to its round. */
@@ -97,12 +106,12 @@ export function startWebhookContext(input: WebhookMachineInput): WebhookContext 
 }
 
 /** Time went on. */
-export function webhookHeard(context: WebhookContext, at: number): Part {
+function webhookHeard(context: WebhookContext, at: number): Part {
   return { heardAt: Math.max(context.heardAt, at) }
 }
 
 /** Any success ends the failing period. */
-export function afterDelivered(context: WebhookContext, at: number): Part {
+function afterDelivered(context: WebhookContext, at: number): Part {
   const { health, settings, successReportedAt } = context
   const wasHealthy = health.consecutiveFailures === 0 && !health.failure && health.retryAt === null
   const stale = successReportedAt === null || at - successReportedAt >= settings.successReportMs
@@ -127,18 +136,18 @@ function recovered(health: WebhookHealthState): WebhookHealthState {
 }
 
 /** The attempt began before the last counted failure was known: the same round. */
-export function isSameRound(context: WebhookContext, failure: DeliveryFailure): boolean {
+function isSameRound(context: WebhookContext, failure: DeliveryFailure): boolean {
   const { roundAt } = context
   return failure.startedAt !== undefined && roundAt !== null && failure.startedAt < roundAt
 }
 
 /** The receiver as a whole failed: count it, and wait before one row is tried. */
-export function afterDeliveryFailure(context: WebhookContext, failure: DeliveryFailure): Part {
+function afterDeliveryFailure(context: WebhookContext, failure: DeliveryFailure): Part {
   return withWait(context, failure, counted(context, failure))
 }
 
 /** One row failed: count it unless its round is counted; the other rows go on, unless it has been so for too long. */
-export function afterRowFailure(context: WebhookContext, failure: DeliveryFailure): Part {
+function afterRowFailure(context: WebhookContext, failure: DeliveryFailure): Part {
   if (isSameRound(context, failure) && failure.permanent === undefined) return webhookHeard(context, failure.at)
   const part = counted(context, failure)
   return isAbandoned(part) ? withWait(context, failure, part) : part
@@ -184,7 +193,7 @@ function failedHealth(context: WebhookContext, failure: DeliveryFailure): Webhoo
   }
 }
 
-/** At most one thing is told of one failure, the weightiest. */
+/** One failure makes one announcement at most, the most important one. */
 function newsOf(before: WebhookHealthState, after: WebhookHealthState, gone: boolean): FailureNews | null {
   if (gone) return 'gone'
   if (after.abandonedAt !== null && (before.abandonedAt ?? null) === null) return 'abandoned'
@@ -192,7 +201,7 @@ function newsOf(before: WebhookHealthState, after: WebhookHealthState, gone: boo
 }
 
 /** A record of an older version has no such field. */
-export function isAbandoned({ health }: Pick<WebhookContext, 'health'>): boolean {
+function isAbandoned({ health }: Pick<WebhookContext, 'health'>): boolean {
   return (health.abandonedAt ?? null) !== null
 }
 
@@ -210,7 +219,7 @@ function retryDelayMs({ settings }: WebhookContext, failure: DeliveryFailure, nt
 }
 
 /** An error of ours while the receiver is failing: it says nothing about the receiver, so only the time moves. */
-export function afterStall(context: WebhookContext, lostMs: number): Part {
+function afterStall(context: WebhookContext, lostMs: number): Part {
   const { health, settings, jitter } = context
   const now = context.heardAt + lostMs
   return {
@@ -221,7 +230,7 @@ export function afterStall(context: WebhookContext, lostMs: number): Part {
 }
 
 /** Nothing to try: look again in time. */
-export function afterNothing(context: WebhookContext, at: number): Part {
+function afterNothing(context: WebhookContext, at: number): Part {
   const { health, settings } = context
   return {
     ...webhookHeard(context, at),
@@ -231,12 +240,12 @@ export function afterNothing(context: WebhookContext, at: number): Part {
 }
 
 /** The wait is over. */
-export function afterWebhookWait(context: WebhookContext): Part {
+function afterWebhookWait(context: WebhookContext): Part {
   return webhookHeard(context, context.health.retryAt ?? context.heardAt)
 }
 
 /** active=1: the failing period ends here. A 410 that is not stored yet is void. */
-export function afterActivate(context: WebhookContext, { now, jitter, scheduleMs }: Activation): Part {
+function afterActivate(context: WebhookContext, { now, jitter, scheduleMs }: Activation): Part {
   return {
     ...webhookHeard(context, now),
     ...(scheduleMs === undefined ? {} : { settings: { ...context.settings, scheduleMs } }),
@@ -249,18 +258,18 @@ export function afterActivate(context: WebhookContext, { now, jitter, scheduleMs
 }
 
 /** active=0 by the developer: health stays as it is, no try is due. */
-export function afterDeactivate(context: WebhookContext): Part {
+function afterDeactivate(context: WebhookContext): Part {
   const { health } = context
   return { active: false, health: { ...health, retryAt: null }, revision: context.revision + 1 }
 }
 
 /** How long until retryAt. A record from a clock that ran ahead is not believed beyond the longest wait there is. */
-export function webhookWaitMs({ health, heardAt, settings }: WebhookContext): number {
+function webhookWaitMs({ health, heardAt, settings }: WebhookContext): number {
   const longest = Math.max(settings.probeMs, settings.retryAfterMaxMs, settings.stallRetryMs * 2)
   return timerMs(Math.min((health.retryAt ?? heardAt) - heardAt, longest))
 }
 
-export function beginReport(context: WebhookContext): Part {
+function beginReport(context: WebhookContext): Part {
   return { writing: context.revision, report: webhookReportOf(context) }
 }
 
@@ -270,7 +279,7 @@ export function webhookReportOf(context: WebhookContext): WebhookReport {
 }
 
 /** What was in the report is stored; what came meanwhile stays to be stored. */
-export function afterReport(context: WebhookContext): Part {
+function afterReport(context: WebhookContext): Part {
   const { report, announcements, goneAt } = context
   const stored = new Set(report?.announcements.map(({ version }) => version))
   return {
@@ -282,6 +291,79 @@ export function afterReport(context: WebhookContext): Part {
   }
 }
 
-export function webhookReportRetryMs({ settings, reportFailures, jitter }: WebhookContext): number {
+function webhookReportRetryMs({ settings, reportFailures, jitter }: WebhookContext): number {
   return halfJitterMs(reportFailures, jitter, settings.reportRetryMs, settings.reportRetryMs * 64)
 }
+
+export type WebhookTag =
+  | 'active'
+  | 'paused'
+  | 'healthy'
+  | 'retrying'
+  | 'failed'
+  | 'abandoned'
+  | 'draining'
+  | 'idle'
+  | 'waiting'
+  | 'probing'
+  | 'resting'
+  | 'recovering'
+  | 'stopped'
+
+type Emitted = WebhookEmitted['type']
+
+function emittedOf({ webhookId, health, heardAt: at }: WebhookContext, type: Emitted): WebhookEmitted {
+  return { type, webhookId, message: health.lastError, at }
+}
+
+export const webhookChart = setup({
+  types: {
+    context: {} as WebhookContext,
+    events: {} as WebhookEvent,
+    input: {} as WebhookMachineInput,
+    emitted: {} as WebhookEmitted,
+    tags: {} as WebhookTag,
+    children: {} as { drain: 'drain'; probe: 'probe'; report: 'report' },
+  },
+  actors: {
+    drain: callbackActor<DrainEvent, WebhookInput>('drain'),
+    probe: promiseActor<ProbeOutput, WebhookInput>('probe'),
+    report: promiseActor<unknown, WebhookReport>('report'),
+  },
+  actions: {
+    hear: assign(({ context }, { at }: { at: number }) => webhookHeard(context, at)),
+    delivered: assign(({ context }, { at }: { at: number }) => afterDelivered(context, at)),
+    fail: assign(({ context }, { failure }: { failure: DeliveryFailure }) => afterDeliveryFailure(context, failure)),
+    failRow: assign(({ context }, { failure }: { failure: DeliveryFailure }) => afterRowFailure(context, failure)),
+    nothingToTry: assign(({ context }, { at }: { at: number }) => afterNothing(context, at)),
+    stall: assign(({ context }, { lostMs }: { lostMs: number }) => afterStall(context, lostMs)),
+    waited: assign(({ context }) => afterWebhookWait(context)),
+    activate: assign(({ context }, activation: Activation) => afterActivate(context, activation)),
+    deactivate: assign(({ context }) => afterDeactivate(context)),
+    noteNews: assign({ woken: true }),
+    clearNews: assign({ woken: false }),
+    wakeDrain: sendTo('drain', { type: 'WAKE' }),
+    writeBegins: assign(({ context }) => beginReport(context)),
+    writeDone: assign(({ context }) => afterReport(context)),
+    writeFailed: assign(({ context }) => ({ reportFailures: context.reportFailures + 1 })),
+    announce: emit(({ context }, { news }: { news: Emitted }) => emittedOf(context, news)),
+  },
+  guards: {
+    isInactive: ({ context }) => !context.active,
+    mustWait: ({ context }) => context.health.retryAt !== null,
+    isAbandoned: ({ context }) => isAbandoned(context),
+    isFailed: ({ context }) => context.health.failure,
+    isRetrying: ({ context }) => context.health.consecutiveFailures > 0,
+    isHealthy: ({ context }) => !context.health.failure && context.health.consecutiveFailures === 0,
+    hasNews: ({ context }) => context.woken,
+    dirty: ({ context }) => context.revision !== context.recorded,
+  },
+  delays: {
+    wait: ({ context }) => webhookWaitMs(context),
+    stallRetry: ({ context }) => context.settings.stallRetryMs,
+    drainDeadline: ({ context }) => context.settings.drainDeadlineMs,
+    probeDeadline: ({ context }) => context.settings.probeDeadlineMs,
+    reportDeadline: ({ context }) => context.settings.reportDeadlineMs,
+    reportRetry: ({ context }) => webhookReportRetryMs(context),
+  },
+})

@@ -3,10 +3,6 @@
  * decides when to send and keeps the health; the channel sends; what the chart wants stored is stored here.
  */
 import { createActor, fromCallback, fromPromise } from 'xstate'
-import type { DrainEvent, ProbeOutput, WebhookEvent, WebhookInput, WebhookReport } from '../../machines/events.ts'
-import { describeWebhook } from '../../machines/view.ts'
-import { type WebhookSnapshot, webhookMachine } from '../../machines/webhook.machine.ts'
-import type { WebhookMachineInput, WebhookSettings } from '../../machines/webhook.rules.ts'
 import type { Config } from '../config.ts'
 import { AppError } from '../errors.ts'
 import type { Logger } from '../observe/log.ts'
@@ -15,11 +11,22 @@ import { type ActorRegistry, createRegistry } from '../observe/registry.ts'
 import type { Store } from '../store/port.ts'
 import type { OutboxRecord, WebhookRecord } from '../store/records.ts'
 import { freshHealth } from '../store/rows.ts'
-import type { Attempts } from './attempts.ts'
+import { type Attempts, scheduleOf } from './attempts.ts'
+import { failureRow } from './callbacks.ts'
 import { type Channel, createChannel } from './channel.ts'
-import { noteNews, storeReport } from './report.ts'
-import { scheduleOf } from './schedule.ts'
-import type { Targets } from './targets.ts'
+import { dated, type Targets } from './targets.ts'
+import type {
+  DrainEvent,
+  FailureAnnouncement,
+  ProbeOutput,
+  WebhookEmitted,
+  WebhookEvent,
+  WebhookInput,
+  WebhookReport,
+} from '../../machines/events.ts'
+import { describeWebhook } from '../../machines/view.ts'
+import { webhookMachine, type WebhookSnapshot } from '../../machines/webhook.machine.ts'
+import type { WebhookMachineInput, WebhookSettings } from '../../machines/webhook.rules.ts'
 
 export interface ActorsDeps {
   readonly config: Config
@@ -32,28 +39,11 @@ export interface ActorsDeps {
   readonly random: () => number
 }
 
-export interface Actors {
-  readonly registry: ActorRegistry<WebhookMachineInput, WebhookEvent, WebhookSnapshot>
-  /** Starts the webhook's actor, or one for a bare URL (null). */
-  start(channelId: string, webhook: WebhookRecord | null): void
-  /** Rows that were just stored go to their channels; those of unknown URLs get one. */
-  dispatch(rows: readonly OutboxRecord[]): void
-  /** Rows were written without being dispatched: the channel reads the store. */
-  reread(channelId: string): void
-  /** Sends a stored row at once, whatever its schedule says. */
-  sendNow(row: OutboxRecord): void
-  isUnderWay(row: OutboxRecord): boolean
-  /** An edit with active=1: the failing period is over, waiting rows go out at once. */
-  activate(webhook: WebhookRecord): void
-  deactivate(webhookId: string): void
-  remove(channelId: string): Promise<void>
-  /** Ends every actor and waits for what is under way. */
-  stopAll(withinMs: number): Promise<void>
-}
+export type Actors = ReturnType<typeof createActors>
 
-type Registry = Actors['registry']
+type Registry = ActorRegistry<WebhookMachineInput, WebhookEvent, WebhookSnapshot>
 
-interface House {
+interface Pool {
   readonly deps: ActorsDeps
   readonly channels: Map<string, Channel>
   readonly registry: Registry
@@ -61,29 +51,35 @@ interface House {
   ended: boolean
 }
 
-export function createActors(deps: ActorsDeps): Actors {
+export function createActors(deps: ActorsDeps) {
   const channels = new Map<string, Channel>()
-  const registry = createPool(deps, channels, (channelId) => reread(house, channelId))
-  const house: House = { deps, channels, registry, ended: false }
+  const registry = createRootActors(deps, channels, (channelId) => reread(pool, channelId))
+  const pool: Pool = { deps, channels, registry, ended: false }
   return {
     registry,
-    start: (channelId, webhook) => startChannel(house, channelId, webhook),
-    dispatch: (rows) => dispatch(house, rows),
-    reread: (channelId) => reread(house, channelId),
-    sendNow: (row) => ensure(house, row.channelId)?.sendNow(row),
-    isUnderWay: (row) => channels.get(row.channelId)?.isUnderWay(row.id) === true,
-    activate(webhook) {
-      ensure(house, webhook.id)?.recovered()
+    /** Starts the webhook's actor, or one for a bare URL (null). */
+    start: (channelId: string, webhook: WebhookRecord | null) => void startChannel(pool, channelId, webhook),
+    /** Rows that were just stored go to their channels; those of unknown URLs get one. */
+    dispatch: (rows: readonly OutboxRecord[]) => dispatch(pool, rows),
+    /** Rows were written without being dispatched: the channel reads the store. */
+    reread: (channelId: string) => reread(pool, channelId),
+    /** Sends a stored row at once, whatever its schedule says. */
+    sendNow: (row: OutboxRecord) => ensure(pool, row.channelId)?.sendNow(row),
+    isUnderWay: (row: OutboxRecord) => channels.get(row.channelId)?.isUnderWay(row.id) === true,
+    /** An edit with active=1: the failing period is over, waiting rows go out at once. */
+    activate(webhook: WebhookRecord): void {
+      ensure(pool, webhook.id)?.recovered()
       const scheduleMs = scheduleOf(deps.config, webhook)
       registry.send(webhook.id, { type: 'ACTIVATE', now: deps.now(), jitter: deps.random(), scheduleMs })
     },
-    deactivate: (webhookId) => void registry.send(webhookId, { type: 'DEACTIVATE' }),
-    async remove(channelId) {
+    deactivate: (webhookId: string) => void registry.send(webhookId, { type: 'DEACTIVATE' }),
+    async remove(channelId: string): Promise<void> {
       await registry.stop(channelId)
       channels.delete(channelId)
     },
-    async stopAll(withinMs) {
-      house.ended = true
+    /** Ends every actor and waits for what is under way. */
+    async stopAll(withinMs: number): Promise<void> {
+      pool.ended = true
       await registry.stopAll()
       const settled = Promise.all([...channels.values()].map((channel) => channel.settled()))
       await Promise.race([settled, new Promise((resolve) => setTimeout(resolve, withinMs).unref())])
@@ -95,7 +91,11 @@ export function createActors(deps: ActorsDeps): Actors {
 const restartFirstMs = 1_000
 const restartMaxMs = 300_000
 
-function createPool(deps: ActorsDeps, channels: Map<string, Channel>, again: (channelId: string) => void): Registry {
+function createRootActors(
+  deps: ActorsDeps,
+  channels: Map<string, Channel>,
+  again: (channelId: string) => void,
+): Registry {
   const machine = webhookMachine.provide({
     actors: {
       drain: fromCallback<DrainEvent, WebhookInput>(({ input, receive }) => {
@@ -127,9 +127,9 @@ function createPool(deps: ActorsDeps, channels: Map<string, Channel>, again: (ch
   return registry
 }
 
-function reread(house: House, channelId: string): void {
-  ensure(house, channelId)?.wake(true)
-  house.registry.send(channelId, { type: 'WAKE' })
+function reread(pool: Pool, channelId: string): void {
+  ensure(pool, channelId)?.wake(true)
+  pool.registry.send(channelId, { type: 'WAKE' })
 }
 
 function channelOf(channels: ReadonlyMap<string, Channel>, id: string): Channel {
@@ -168,8 +168,8 @@ function inputOf(deps: ActorsDeps, channelId: string, webhook: WebhookRecord | n
   }
 }
 
-function startChannel(house: House, channelId: string, webhook: WebhookRecord | null): Channel {
-  const { deps, channels, registry } = house
+function startChannel(pool: Pool, channelId: string, webhook: WebhookRecord | null): Channel {
+  const { deps, channels, registry } = pool
   const known = channels.get(channelId)
   const channel =
     known ??
@@ -189,8 +189,8 @@ function startChannel(house: House, channelId: string, webhook: WebhookRecord | 
 }
 
 /** Webhook ids are 24 hex characters, those of bare URLs start with u. A removed webhook gets no actor. */
-function ensure(house: House, channelId: string): Channel | null {
-  const { channels, registry, deps, ended } = house
+function ensure(pool: Pool, channelId: string): Channel | null {
+  const { channels, registry, deps, ended } = pool
   if (ended) return null
   const known = channels.get(channelId)
   const bareUrl = channelId.startsWith('u')
@@ -198,14 +198,14 @@ function ensure(house: House, channelId: string): Channel | null {
   const given = bareUrl && registry.snapshot(channelId)?.hasTag('paused') === true
   if (known !== undefined && !given) return known
   const target = deps.targets.get(channelId)
-  return bareUrl || target !== null ? startChannel(house, channelId, target?.webhook ?? null) : null
+  return bareUrl || target !== null ? startChannel(pool, channelId, target?.webhook ?? null) : null
 }
 
-function dispatch(house: House, rows: readonly OutboxRecord[]): void {
+function dispatch(pool: Pool, rows: readonly OutboxRecord[]): void {
   const byChannel = Map.groupBy(rows, (row) => row.channelId)
   for (const [channelId, own] of byChannel) {
-    ensure(house, channelId)?.offer(own)
-    house.registry.send(channelId, { type: 'WAKE' })
+    ensure(pool, channelId)?.offer(own)
+    pool.registry.send(channelId, { type: 'WAKE' })
   }
 }
 
@@ -217,4 +217,90 @@ async function report(
 ): Promise<void> {
   const last = channels.get(news.webhookId)?.last ?? { userId: null, accountId: null }
   for (const notice of await storeReport(deps, news, last)) again(notice.channelId)
+}
+
+/**
+ * Stores what a webhook's chart reports: its health, and a notice to failure_notif_url when it begins to fail, when it has failed for
+ * too long, and when a 410 ends it. The chart repeats it until it succeeds, also after a restart: notices have deterministic ids, and
+ * the health that counts them is written after them. `last`: the row whose attempt ended last; it names the user whose callbacks
+ * wait. Answers the notices to send.
+ */
+async function storeReport(
+  deps: ActorsDeps,
+  news: WebhookReport,
+  last: Pick<OutboxRecord, 'userId' | 'accountId'>,
+): Promise<readonly OutboxRecord[]> {
+  const { store, targets } = deps
+  const webhook = targets.get(news.webhookId)?.webhook
+  if (webhook === undefined) return []
+  const notices = news.announcements.map((one) => noticeOf(deps, webhook, news, one, last))
+  if (news.goneAt === null) await store.webhooks.recordHealth(webhook.id, news.health, notices)
+  else await endByGone(deps, webhook, news, notices)
+  const current = targets.get(webhook.id)?.webhook
+  if (current !== undefined) targets.touch({ ...current, health: news.health })
+  return notices.filter(({ state }) => state === 'pending')
+}
+
+function noticeOf(
+  deps: ActorsDeps,
+  webhook: WebhookRecord,
+  { health }: WebhookReport,
+  one: FailureAnnouncement,
+  last: Pick<OutboxRecord, 'userId' | 'accountId'>,
+): OutboxRecord {
+  const { version, news, message, at } = one
+  const minutes = Math.ceil(deps.config.MAILROOM_WEBHOOK_PROBE / 60_000)
+  const since = new Date(health.failingSince ?? at).toISOString()
+  const consequence = {
+    failing: '',
+    abandoned: `; it has failed since ${since}: callbacks wait, and one is tried every ${minutes} min`,
+    gone: '; the webhook is inactive until it is edited with active=1',
+  }[news]
+  return failureRow(webhook, { version, message: message + consequence, at }, last)
+}
+
+/**
+ * 410. What waits ends as failed, so that `redeliver` with failed_only finds it. `active` and the health are one write, the last:
+ * a crash before it leaves the webhook active, and the next 410 makes the same notice.
+ */
+async function endByGone(
+  { store, targets, now }: ActorsDeps,
+  webhook: WebhookRecord,
+  { health }: WebhookReport,
+  notices: readonly OutboxRecord[],
+): Promise<void> {
+  const ended = { active: false, ...dated(webhook, { active: false }, now()) }
+  targets.touch({ ...webhook, ...ended })
+  await failWaiting(store.outbox, webhook.id, now)
+  await store.outbox.enqueue(notices)
+  // The developer's edit with active=1 may have come meanwhile: it counts.
+  const edited = targets.get(webhook.id)?.webhook.active === true
+  await store.webhooks.edit(webhook.id, { health, ...(edited ? {} : ended) })
+}
+
+const rowsAtOnce = 200
+
+async function failWaiting(outbox: Store['outbox'], channelId: string, now: () => number): Promise<void> {
+  for (;;) {
+    const rows = await outbox.pending(channelId, [], rowsAtOnce)
+    const reason = 'the receiver answered 410 Gone'
+    const ended = { attempt: null, state: 'failed', finishedAt: now(), reason } as const
+    await outbox.record(rows.map(({ id, dueAt }) => ({ ...ended, id, dueAt })))
+    if (rows.length < rowsAtOnce) return
+  }
+}
+
+const newsLines: Readonly<Record<WebhookEmitted['type'], string>> = {
+  failing: 'webhook is failing',
+  abandoned: 'webhook has failed for too long: only probes are sent',
+  gone: 'webhook set inactive: the receiver answered 410 Gone',
+  recovered: 'the failing period of the webhook is over',
+}
+
+/** Log line and count of what a webhook's chart says; bare URLs have neither. */
+function noteNews({ log, metrics, targets }: ActorsDeps, { type, webhookId, message }: WebhookEmitted): void {
+  if (targets.get(webhookId) === null) return
+  metrics.webhookNews.inc({ news: type })
+  if (type === 'recovered') log.info({ webhookId }, newsLines[type])
+  else log.warn({ webhookId, failure: message }, newsLines[type])
 }

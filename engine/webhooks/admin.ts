@@ -9,15 +9,13 @@ import type { OutboxRecord, WebhookFilters, WebhookRecord } from '../store/recor
 import { freshHealth } from '../store/rows.ts'
 import type { Undo } from '../undo.ts'
 import type { Actors } from './actors.ts'
-import type { Attempts } from './attempts.ts'
-import type { Composer } from './composer.ts'
+import { type Attempts, readSchedule } from './attempts.ts'
+import type { Composer } from './compose.ts'
 import type { History } from './history.ts'
 import { compileMatcher } from './match.ts'
 import type { Redeliveries } from './redelivery.ts'
-import { readSchedule } from './schedule.ts'
-import { currentSecret, newSecret, openSecrets, rotated, sealSecrets } from './secrets.ts'
-import type { Targets } from './targets.ts'
-import { dated } from './timeline.ts'
+import { currentSecret, newSecret, openSecrets, rotated, sealSecrets } from './envelope.ts'
+import { dated, type Targets } from './targets.ts'
 import type { WebhookInput, Webhooks } from './types.ts'
 
 export interface AdminDeps {
@@ -46,12 +44,12 @@ export type Admin = Pick<
 >
 
 export function createAdmin(deps: AdminDeps): Admin {
-  const inTurn = createTurns()
+  const inOrder = createQueues()
   return {
     create: (owner, input) => create(deps, owner, input),
-    edit: (webhook, input) => inTurn(webhook.id, () => edit(deps, webhook, input)),
+    edit: (webhook, input) => inOrder(webhook.id, () => edit(deps, webhook, input)),
     remove: (webhook) => remove(deps, webhook),
-    rotateSecret: (webhook) => inTurn(webhook.id, () => rotateSecret(deps, webhook)),
+    rotateSecret: (webhook) => inOrder(webhook.id, () => rotateSecret(deps, webhook)),
     secret: (webhook) => currentSecret(secretsOf(deps, webhook)),
     test: (webhook) => test(deps, webhook),
     redeliver: (webhook, which) => redeliver(deps, webhook, which),
@@ -60,7 +58,7 @@ export function createAdmin(deps: AdminDeps): Admin {
 }
 
 /** Edits of one webhook follow one another: each reads what the one before has written. */
-function createTurns(): <T>(webhookId: string, work: () => Promise<T>) => Promise<T> {
+function createQueues(): <T>(webhookId: string, work: () => Promise<T>) => Promise<T> {
   const last = new Map<string, Promise<unknown>>()
   return async (webhookId, work) => {
     const turn = (last.get(webhookId) ?? Promise.resolve()).then(work, work)
@@ -271,7 +269,7 @@ function checkActive({ targets }: AdminDeps, webhook: WebhookRecord): void {
   if (!active) throw new AppError('conflict', `webhook ${webhook.id} is paused: set active=1 first`)
 }
 
-/** A webhook's own channel sleeps with it; failure notifications and other callbacks to a bare URL have one of theirs. */
+/** A paused webhook's channel is paused too; failure notifications and other callbacks to a bare URL have channels of their own. */
 async function resend(deps: AdminDeps, row: OutboxRecord): Promise<number> {
   if (row.channelId === row.webhookId) {
     const webhook = await deps.store.webhooks.get(row.webhookId)

@@ -1,27 +1,174 @@
 /**
- * What only the mail server has: text and the header block, read when a callback is about to go out, or when somebody asks what the
- * filters say, and kept nowhere. The same function serves both, so that both get the same answer of body_search.
- * Errors of the mail server pass through as they come (AppError).
+ * What only the mail server has: texts and the header block, read when a callback is about to go out, or when a caller asks what the
+ * filters say, and not kept. The same function serves both, so that both get the same answer of body_search.
+ *
+ * Small texts are read together in one command, a larger one piece by piece and no further than it is needed, so that it holds
+ * neither memory nor the account's connection for longer. Errors of the mail server pass through as they come (AppError).
  */
-import { headerBlockText, headerObject } from '../messages/headers.ts'
-import type { BodyPartRecord, MessageRecord, WebhookRecord } from '../store/records.ts'
-import { canonicalName } from './header-names.ts'
-import { jsonPrefix } from './json-size.ts'
-import { type BodySearch, type Word, mostCost } from './match.ts'
-import type { Contents, GivenText, NamedBody } from './message-data.ts'
-import type { Pace } from './pace.ts'
+import { isUtf8 } from 'node:buffer'
+import type { AccountCommands } from '../accounts/types.ts'
+import { AppError, isAppError } from '../errors.ts'
+import { decodeBody } from '../messages/bodies.ts'
+import { headerBlockText, headerObject, readHeaders } from '../messages/headers.ts'
+import { htmlText } from '../messages/html-text.ts'
+import { decodeTransfer } from '../messages/transfer-encoding.ts'
+import type { AttachmentRecord, BodyPartRecord, MessageRecord, WebhookRecord } from '../store/records.ts'
+import type { Contents, GivenText, NamedBody } from './body.ts'
+import { jsonPrefix, leastOf, type Pace } from './envelope.ts'
+import { type BodySearch, mostCost, type Finding } from './match.ts'
 import type { Found, Searches } from './searches.ts'
-import {
-  type Hay,
-  type Mail,
-  type PartRead,
-  type Text,
-  type TextPart,
-  createTextReader,
-  decoderOf,
-  isIn,
-  textParts,
-} from './texts.ts'
+
+export type Mail = Pick<AccountCommands, 'fetchParts' | 'streamPart' | 'fetchHeaders'>
+
+interface TextPart extends BodyPartRecord {
+  /** An attached file: its charset is not in the index. */
+  readonly attached?: true
+}
+
+/** Every part of a text type: text/plain before other bodies, and attached files last. */
+function textParts({ bodies, attachments }: Pick<MessageRecord, 'bodies' | 'attachments'>): TextPart[] {
+  const isPlain = ({ type }: BodyPartRecord): boolean => type === 'text/plain'
+  const attached = attachments.filter(({ type }) => type.startsWith('text/')).map(attachedText)
+  return [...bodies.filter(isPlain), ...bodies.filter((part) => !isPlain(part)), ...attached]
+}
+
+function attachedText({ section, type, encoding, size }: AttachmentRecord): TextPart {
+  return { section, type, charset: null, encoding, size, flowed: false, delSp: false, attached: true }
+}
+
+/** The beginning of a part, transfer encoding undone. */
+interface PartRead {
+  readonly part: TextPart
+  readonly bytes: Buffer
+  /** The part has no more than these. */
+  readonly whole: boolean
+}
+
+/** Of all parts that are asked for in one command, and how many. */
+const packBytes = 512 * 1024
+const packParts = 8
+const mimeBytes = 65_536
+
+/** `parts`: those that are likely to be read, in this order. `withinMs`: for all of them. */
+function createTextReader(mail: Mail, message: MessageRecord, parts: readonly TextPart[], withinMs: number) {
+  const until = performance.now() + withinMs
+  const early = new Map<string, PartRead>()
+
+  async function fetchPack(first: TextPart): Promise<void> {
+    const pack = packOf(parts.slice(parts.indexOf(first)))
+    if (pack.length === 0) return
+    // A little more than the server said: what is longer than that is read by itself.
+    const most = 2 * Math.max(...pack.map(({ size }) => size)) + 4096
+    const sections = pack.map(({ section }) => section)
+    const raw = await mail.fetchParts(message.accountId, message, sections, most)
+    for (const part of pack) {
+      const bytes = raw.get(part.section)
+      if (bytes === undefined || bytes.length >= most) continue
+      early.set(part.section, {
+        part,
+        bytes: decodeTransfer(bytes, part.encoding),
+        whole: raw.short?.has(part.section) !== true,
+      })
+    }
+  }
+
+  return {
+    /** At most `most` bytes. `timeout` when reading all parts takes too long. */
+    async read(part: TextPart, most: number): Promise<PartRead> {
+      if (!early.has(part.section)) await fetchPack(part)
+      const known = early.get(part.section)
+      early.delete(part.section)
+      const read = known ?? { part, ...(await readStream(mail, message, part, most, until)) }
+      const bytes = read.bytes.subarray(0, most)
+      const charset = await charsetOf(mail, message, part, bytes)
+      return { part: { ...part, charset }, bytes, whole: read.whole && bytes.length === read.bytes.length }
+    },
+  }
+}
+
+/** Those at the beginning that are small together. */
+function packOf(parts: readonly TextPart[]): TextPart[] {
+  const pack: TextPart[] = []
+  let left = packBytes
+  for (const part of parts) {
+    left -= part.size
+    if (left < 0 || pack.length === packParts) break
+    pack.push(part)
+  }
+  return pack
+}
+
+async function readStream(
+  mail: Mail,
+  message: MessageRecord,
+  { section, encoding }: TextPart,
+  most: number,
+  until: number,
+): Promise<Pick<PartRead, 'bytes' | 'whole'>> {
+  const stream = await mail.streamPart(message.accountId, message, section, encoding)
+  const chunks: Buffer[] = []
+  let length = 0
+  for await (const chunk of stream as AsyncIterable<Buffer>) {
+    chunks.push(chunk)
+    length += chunk.length
+    if (length > most) break
+    if (performance.now() > until) throw new AppError('timeout', 'the mail server was too slow to give the text')
+  }
+  return { bytes: Buffer.concat(chunks, Math.min(length, most)), whole: length <= most && stream.short !== true }
+}
+
+/** Only what is not UTF-8 anyhow is worth a question: an attached file's charset stands in the header of its part. */
+async function charsetOf(
+  mail: Mail,
+  message: MessageRecord,
+  part: TextPart,
+  bytes: Buffer,
+): Promise<BodyPartRecord['charset']> {
+  if (part.attached !== true || isUtf8(bytes)) return part.charset
+  const section = `${part.section}.MIME`
+  try {
+    const found = await mail.fetchParts(message.accountId, message, [section], mimeBytes)
+    return readHeaders(found.get(section) ?? Buffer.alloc(0)).charset
+  } catch (error) {
+    // A server that does not give it.
+    if (isAppError(error, 'not_found') || isAppError(error, 'server_refused')) return null
+    throw error
+  }
+}
+
+interface Text {
+  readonly text: string
+  /** Nothing of the part is missing. */
+  readonly whole: boolean
+}
+
+/** The characters of the first `limit` bytes; those of all bytes are decoded once. */
+function decoderOf({ part, bytes, whole }: PartRead): (limit: number) => Text {
+  const decode = (some: Buffer, all: boolean): Text => ({ text: textOf({ part, bytes: some, cut: !all }), whole: all })
+  let everything: Text | null = null
+  return (limit) => {
+    if (limit < bytes.length) return decode(bytes.subarray(0, limit), false)
+    everything ??= decode(bytes, whole)
+    return everything
+  }
+}
+
+/** A text that is searched: bytes with the transfer encoding undone. */
+export interface Hay {
+  readonly part: TextPart
+  readonly bytes: Uint8Array
+  /** They may end within a character. */
+  readonly cut: boolean
+}
+
+export function textOf({ part, bytes, cut }: Hay): string {
+  return decodeBody(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length), { ...part, encoding: 'binary' }, cut)
+}
+
+/** Of HTML what is seen. */
+export async function isIn(search: BodySearch, { type }: TextPart, text: string): Promise<boolean> {
+  return search.matches(type === 'text/html' ? await htmlText(text) : text)
+}
 
 export interface ReadDeps {
   readonly mail: Mail
@@ -35,12 +182,12 @@ export interface ReadDeps {
   readonly withinMs: number
 }
 
-export type Wishes = Pick<WebhookRecord, 'includeBody' | 'bodyType' | 'includeHeader'>
+type Wishes = Pick<WebhookRecord, 'includeBody' | 'bodyType' | 'includeHeader'>
 
 export interface ReadContents {
   readonly contents: Contents
   /** What body_search has come to; null = it was not asked for. */
-  readonly body: Word | null
+  readonly body: Finding | null
 }
 
 /** Nothing read: bodies are named, not given. `truncated` when something was asked for. */
@@ -86,18 +233,13 @@ function givenParts(message: MessageRecord, { includeBody, bodyType }: Wishes): 
   return textParts({ ...message, attachments: [] }).filter(({ type }) => bodyType === null || type === bodyType)
 }
 
-/** However large the others are, each part has this much of the callback, if it wants it. */
-export function leastOf(room: number, parts: number): number {
-  return Math.floor(Math.min(65_536, room / 8 / Math.max(1, parts)))
-}
-
 /** In the same order whatever is given: the limit of the search ends at the same place. */
 async function readTexts(
   deps: ReadDeps,
   message: MessageRecord,
   given: readonly TextPart[],
   search: Wanted | null,
-): Promise<{ readonly texts: GivenText[]; readonly body: Word | null }> {
+): Promise<{ readonly texts: GivenText[]; readonly body: Finding | null }> {
   const isGiven = new Set(given.map(({ section }) => section))
   const parts = search === null ? given : textParts(message)
   const reader = createTextReader(deps.mail, message, parts, deps.withinMs)
@@ -118,7 +260,7 @@ async function readTexts(
     room -= text.bytes
     texts.push(text)
   }
-  return { texts, body: hunt?.word(parts) ?? null }
+  return { texts, body: hunt?.finding(parts) ?? null }
 }
 
 /** So many bytes are never less than `share` as JSON: an escape, a line end and a character of UTF-8 take as many or more. */
@@ -134,14 +276,6 @@ function givenText(part: TextPart, { text, whole }: Text, share: number): GivenT
   // A piece of a string keeps the whole string in memory: of a much larger one it is copied.
   const piece = text.slice(0, end)
   return { part, text: end < text.length / 2 ? Buffer.from(piece).toString() : piece, bytes, whole: false }
-}
-
-interface Hunt {
-  /** Bytes that are still to be searched; 0 = no more are wanted. */
-  readonly left: number
-  look(read: PartRead, decode: (limit: number) => Text): Promise<void>
-  /** Once all is read. */
-  word(parts: readonly TextPart[]): Word
 }
 
 /** Besides its search, what a character costs to be decoded and, of HTML, to be read. */
@@ -167,7 +301,7 @@ function createSearch({ search, owner }: Wanted, searches: Searches): SearchIn {
 }
 
 /** Part by part, so that no more than one is in memory for it. */
-function createHunt(wanted: Wanted, { searchMax, searches }: ReadDeps): Hunt {
+function createHunt(wanted: Wanted, { searchMax, searches }: ReadDeps) {
   const { search } = wanted
   const searchIn = createSearch(wanted, searches)
   let left = searchMax
@@ -175,21 +309,23 @@ function createHunt(wanted: Wanted, { searchMax, searches }: ReadDeps): Hunt {
   let ended: string | null = null
   const searched = new Set<string>()
   return {
-    get left() {
+    /** Bytes that are still to be searched; 0 = no more are wanted. */
+    get left(): number {
       return found === null && ended === null ? left : 0
     },
-    async look({ part, bytes, whole }, decode) {
+    async look({ part, bytes, whole }: PartRead, decode: (limit: number) => Text): Promise<void> {
       if (this.left === 0) return
       const some = bytes.subarray(0, left)
       const all = whole && some.length === bytes.length
       const limit = left
       left -= some.length
-      const told = await searchIn({ part, bytes: some, cut: !all }, () => decode(limit).text)
-      if (told.kind === 'ended') ended = told.why
-      else if (told.answer) found = part.type
+      const result = await searchIn({ part, bytes: some, cut: !all }, () => decode(limit).text)
+      if (result.kind === 'ended') ended = result.why
+      else if (result.answer) found = part.type
       if (all) searched.add(part.section)
     },
-    word(parts) {
+    /** Once all is read. */
+    finding(parts: readonly TextPart[]): Finding {
       if (found !== null) return { matched: true, why: `a ${found} part matches ${search.wanted}` }
       if (ended !== null) return { matched: false, why: `too much to search: it ${ended}` }
       if (parts.some(({ section }) => !searched.has(section))) return { matched: false, why: 'too large to search' }
@@ -216,7 +352,7 @@ function named({ type, charset, section }: BodyPartRecord, given?: 'utf-8'): Nam
 /** What is read is held several times over: as it came, as characters, folded for the search, and as the callback's text. */
 const heldTimes = 8
 
-/** What reading takes of memory, in bytes, by what the server told of the message. */
+/** What reading takes of memory, in bytes, by what the server said of the message. */
 export function memoryFor(
   { giveMax, searchMax }: Pick<ReadDeps, 'giveMax' | 'searchMax'>,
   message: MessageRecord,
@@ -231,3 +367,14 @@ export function memoryFor(
   return heldTimes * (Math.max(given, hunted) + Math.min(headers, headersMost))
 }
 const headersMost = 4 * 1_048_576
+
+/** Abbreviations within registered names, such as Message-ID, MIME-Version and DKIM-Signature. */
+const capitals = new Set('arc bimi dkim id md5 mime mmhs mt pics sio spf tls vbr'.split(' '))
+
+/** One spelling of a header field's name (given in lower case): each word begins with a capital letter, abbreviations are in capitals. */
+function canonicalName(name: string): string {
+  const words = name.split('-')
+  return words
+    .map((word) => (capitals.has(word) ? word.toUpperCase() : word.charAt(0).toUpperCase() + word.slice(1)))
+    .join('-')
+}

@@ -2,16 +2,24 @@
  * The body of a callback as bytes: envelope, signature, and the bound on its size. The texts of the bodies are cut until it fits; what
  * is too large even so is thinned step by step: headers, person_info, and at last the long lists. The message itself stays one
  * request away (resource_url).
+ *
+ * Each callback has two signatures:
+ * - in the body, as the original service had it: `signature` = hex HMAC-SHA256, key = the developer's API secret, of the
+ *   timestamp's text immediately followed by the token;
+ * - in the headers, Standard Webhooks: webhook-id, webhook-timestamp, and webhook-signature with one `v1,<base64>` per valid key
+ *   over `id.timestamp.body`: first the webhook's own secrets (`whsec_…`; after a rotation the old one too), last the developer's
+ *   API secret as UTF-8 bytes (a verifier takes it as `whsec_` + base64 of the secret). A failure notification is signed like its
+ *   webhook's callbacks; status and sync callbacks have no webhook: they carry the developer's signature alone.
  */
+import { createHmac, randomBytes } from 'node:crypto'
+import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
+import { AppError } from '../errors.ts'
+import type { Sealer } from '../secrets/seal.ts'
 import type { OutboxRecord } from '../store/records.ts'
-import { leastOf } from './contents.ts'
-import { jsonPrefix } from './json-size.ts'
-import type { GivenText } from './message-data.ts'
-import type { Pace } from './pace.ts'
-import { type BodySignature, type SigningKeys, bodySignature, signatureHeaders } from './sign.ts'
+import type { GivenText } from './body.ts'
 
 /** What a callback says besides its signature. */
-export type Body = Readonly<Record<string, unknown>>
+type Body = Readonly<Record<string, unknown>>
 
 /** A body's text, and where the whole of it is. */
 export interface LinkedText extends GivenText {
@@ -143,4 +151,142 @@ function shortened(addresses: Body): Body {
 
 function cutList(value: unknown): unknown {
   return Array.isArray(value) ? (value as readonly unknown[]).slice(0, keptOfLists) : value
+}
+
+/** JSON.stringify is fast, but writes what it measures: piece by piece, and the last ones ever more finely. */
+const pieceLengths = [65_536, 256, 1]
+
+/** However large the others are, each part may have this much of the callback. */
+export function leastOf(room: number, parts: number): number {
+  return Math.floor(Math.min(65_536, room / 8 / Math.max(1, parts)))
+}
+
+/**
+ * The longest beginning of the text that takes no more than `room` bytes as JSON.stringify writes it in UTF-8, without the quotes.
+ * `end`: where it ends, never within a character.
+ */
+export function jsonPrefix(text: string, room: number): { readonly end: number; readonly bytes: number } {
+  let end = 0
+  let bytes = 0
+  for (const piece of pieceLengths) {
+    while (end < text.length) {
+      const next = characterEnd(text, end + piece)
+      const size = Buffer.byteLength(JSON.stringify(text.slice(end, next))) - 2
+      if (bytes + size > room) break
+      bytes += size
+      end = next
+    }
+  }
+  return { end, bytes }
+}
+
+/** Behind the second half of a pair rather than before it. */
+function characterEnd(text: string, at: number): number {
+  const isHigh = /[\ud800-\udbff]/.test(text.charAt(at - 1))
+  return Math.min(text.length, isHigh && /[\udc00-\udfff]/.test(text.charAt(at)) ? at + 1 : at)
+}
+
+/** `bytes`: of the text that is worked on. `work` is one step, of some tens of milliseconds for 5 MiB. */
+export type Pace = <T>(bytes: number, work: () => T) => Promise<T>
+
+const smallBytes = 262_144
+const longestRestMs = 100
+
+/**
+ * Work on large texts, at a pace that leaves time for other work: one piece at a time, each in its own turn of the event loop, and
+ * after each as much rest as it took. Small pieces are done at once.
+ */
+export function createPace(): Pace {
+  let last: Promise<unknown> = Promise.resolve()
+  return async (bytes, work) => {
+    if (bytes < smallBytes) return work()
+    let took = 0
+    const turn = last.then(async () => {
+      await nextTurn()
+      const began = performance.now()
+      try {
+        return work()
+      } finally {
+        took = performance.now() - began
+      }
+    })
+    const rest = (): Promise<void> => pause(Math.min(took, longestRestMs))
+    last = turn.then(rest, rest)
+    return turn
+  }
+}
+
+interface BodySignature {
+  /** Seconds since 1970. */
+  readonly timestamp: number
+  readonly token: string
+  readonly signature: string
+}
+
+function bodySignature(apiSecret: string, now: number): BodySignature {
+  const timestamp = Math.floor(now / 1000)
+  const token = randomBytes(16).toString('hex')
+  const signature = createHmac('sha256', apiSecret).update(`${timestamp}${token}`).digest('hex')
+  return { timestamp, token, signature }
+}
+
+export interface SigningKeys {
+  readonly apiSecret: string
+  /** `whsec_…`, newest first. */
+  readonly webhookSecrets: readonly string[]
+}
+
+function signatureHeaders(
+  keys: SigningKeys,
+  id: string,
+  timestamp: number,
+  body: Uint8Array,
+): Record<'webhook-id' | 'webhook-timestamp' | 'webhook-signature', string> {
+  const all = [...keys.webhookSecrets.map(keyBytes), Buffer.from(keys.apiSecret, 'utf8')]
+  const begin = `${id}.${timestamp}.`
+  const signatures = all.map((key) => `v1,${createHmac('sha256', key).update(begin).update(body).digest('base64')}`)
+  return { 'webhook-id': id, 'webhook-timestamp': String(timestamp), 'webhook-signature': signatures.join(' ') }
+}
+
+function keyBytes(secret: string): Buffer {
+  return Buffer.from(secret.replace(/^whsec_/, ''), 'base64')
+}
+
+/**
+ * A secret of a webhook: `whsec_` and base64 of 32 random bytes (Standard Webhooks). A replaced one signs too until its overlap
+ * ends. Stored sealed, newest first, with the webhook's id as associated data.
+ */
+interface WebhookSecret {
+  readonly secret: string
+  readonly createdAt: number
+  /** null = the current one. */
+  readonly expiresAt: number | null
+}
+
+export function newSecret(): string {
+  return `whsec_${randomBytes(32).toString('base64')}`
+}
+
+export function sealSecrets(sealer: Sealer, webhookId: string, secrets: readonly WebhookSecret[]): string {
+  return sealer.seal(JSON.stringify(secrets), webhookId)
+}
+
+export function openSecrets(sealer: Sealer, webhookId: string, sealed: string): WebhookSecret[] {
+  return JSON.parse(sealer.open(sealed, webhookId)) as WebhookSecret[]
+}
+
+/** A new current secret; the old one signs until now + overlap, expired ones are dropped. */
+export function rotated(secrets: readonly WebhookSecret[], now: number, overlapMs: number): WebhookSecret[] {
+  const old = validSecrets(secrets, now).map((one) => ({ ...one, expiresAt: one.expiresAt ?? now + overlapMs }))
+  return [{ secret: newSecret(), createdAt: now, expiresAt: null }, ...validSecrets(old, now)]
+}
+
+export function validSecrets(secrets: readonly WebhookSecret[], now: number): WebhookSecret[] {
+  return secrets.filter((one) => one.expiresAt === null || one.expiresAt > now)
+}
+
+export function currentSecret(secrets: readonly WebhookSecret[]): string {
+  const [current] = secrets
+  if (current === undefined) throw new AppError('internal', 'a webhook without a secret')
+  return current.secret
 }

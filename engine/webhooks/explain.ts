@@ -1,17 +1,26 @@
 /**
- * The story of one message at one webhook, told from what was recorded: the events that were seen of it, what the webhook was like
- * when they came, and the callbacks that were queued. A queued callback has the last word; only where there is none do today's
- * filters speak, on the events that were seen.
+ * What a developer may ask about a webhook's filters.
+ *
+ * `explain`: what happened to one message at one webhook, from the records: the events that were seen of it, how the webhook was
+ * when they came, and the callbacks that were queued. A queued callback decides; only where there is none are today's filters
+ * applied to the events that were seen.
+ *
+ * The dry run: what the filters say of stored messages. Over every email account that a webhook covers it takes the last stored
+ * messages of all of them together: it reads the newest message of each account, and more only of those accounts whose newest one
+ * may be among the last.
  */
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { badParameter } from '../errors.ts'
 import { folderNamer } from '../messages/names.ts'
+import { pagesOf } from '../store/pages.ts'
 import type { Store } from '../store/port.ts'
 import type { AccountRecord, ChangeRecord, MessageRecord, OutboxRecord, WebhookRecord } from '../store/records.ts'
-import { type Asking, type JudgeDeps, type Judged, judgeBest } from './judge.ts'
-import type { Target } from './targets.ts'
-import { activeAt } from './timeline.ts'
-import type { Circumstance, Explanation, FilterVerdict } from './types.ts'
+import { arrivals, type Asking, judgeBest, type Judged, type JudgeDeps, sentOf } from './judge.ts'
+import { bareReference } from './match.ts'
+import { activeAt, type Target } from './targets.ts'
+import type { Circumstance, CoveredRow, DryRunRow, Explanation, FilterVerdict } from './types.ts'
 
-export interface ExplainDeps extends JudgeDeps {
+interface ExplainDeps extends JudgeDeps {
   readonly store: Pick<Store, 'messages' | 'changes' | 'outbox' | 'folders'>
 }
 
@@ -52,9 +61,9 @@ async function sentVerdicts(
   queued: readonly OutboxRecord[],
 ): Promise<FilterVerdict[]> {
   const { webhook, matcher } = target
-  const told = changes.filter(({ id }) => queued.some(({ changeId }) => changeId === id))
+  const sent = changes.filter(({ id }) => queued.some(({ changeId }) => changeId === id))
   const known = { folderName: await namerOf(deps, message.accountId) }
-  const [event] = told
+  const [event] = sent
   const first = queued.reduce((left, right) => (right.createdAt < left.createdAt ? right : left))
   const delivery = verdict('delivery', true, `a callback was queued at ${time(first.createdAt)}`)
   if (event === undefined) return [delivery, ...editNote(webhook, first.createdAt)]
@@ -86,8 +95,8 @@ async function unsentVerdicts(
 
 /** Of events that the filters judge alike, one that the webhook was there for says more. */
 function heardFirst(webhook: WebhookRecord, changes: readonly ChangeRecord[]): ChangeRecord[] {
-  const heard = ({ at }: ChangeRecord) => webhook.createdAt <= at && activeAt(webhook, at) !== false
-  return [...changes.filter(heard), ...changes.filter((change) => !heard(change))]
+  const noticed = ({ at }: ChangeRecord) => webhook.createdAt <= at && activeAt(webhook, at) !== false
+  return [...changes.filter(noticed), ...changes.filter((change) => !noticed(change))]
 }
 
 /** Why the event made no callback, whatever the filters of today say. */
@@ -138,4 +147,157 @@ function verdict(filter: Circumstance, matched: boolean, why: string): FilterVer
 
 function time(at: number): string {
   return new Date(at).toISOString()
+}
+
+const nowhere: FilterVerdict = {
+  filter: 'receive_all_changes',
+  matched: false,
+  why: 'the message is in no folder and has no event',
+}
+
+/**
+ * The last `limit` stored messages, each with the verdicts of the filters on every event that was seen of it, and on its arrival as if it
+ * came now: a message that was there before the account was added has no event, and that of an old one is no longer in the log.
+ */
+export async function dryRun(
+  deps: ExplainDeps,
+  target: Target,
+  account: AccountRecord,
+  limit: number,
+  asking: Asking,
+): Promise<DryRunRow[]> {
+  const judging = { ...deps, beforeReading: () => asking.reads(account.userId) }
+  const messages = await deps.store.messages.list(account.id, { order: 'desc' }, { limit, offset: 0 })
+  const folders = await deps.store.folders.list(account.id)
+  const sent = sentOf(folders)
+  const known = { folderName: folderNamer(folders) }
+  const rows: DryRunRow[] = []
+  for (const message of messages) {
+    asking.signal.throwIfAborted()
+    const changes = await deps.store.changes.ofMessage(account.id, message.id)
+    const judged = await judgeBest(judging, target, message, [...changes, ...arrivals(message, sent)], known)
+    rows.push({ message, matched: judged?.outcome === 'match', verdicts: judged?.verdicts ?? [nowhere] })
+  }
+  return rows
+}
+
+interface DryRunDeps {
+  readonly store: Pick<Store, 'accounts' | 'messages'>
+  /** The last `limit` messages of one account, each with the verdicts of the filters. */
+  readonly judge: (account: AccountRecord, limit: number) => Promise<readonly DryRunRow[]>
+}
+
+export async function dryRunAll(deps: DryRunDeps, coverage: Coverage, limit: number): Promise<CoveredRow[]> {
+  const accounts = await coveredAccounts(deps.store, coverage, 'user_id')
+  const shares = await sharesOf(deps.store, accounts, limit)
+  const rows: CoveredRow[] = []
+  for (const [account, share] of shares) {
+    for (const row of await deps.judge(account, share)) rows.push({ ...row, account })
+  }
+  return rows.sort((left, right) => newestFirst(left.message, right.message)).slice(0, limit)
+}
+
+/** How many of the last `limit` messages over all accounts are of each. */
+async function sharesOf(
+  store: Pick<Store, 'messages'>,
+  accounts: readonly AccountRecord[],
+  limit: number,
+): Promise<Map<AccountRecord, number>> {
+  const [only, ...others] = accounts
+  if (only !== undefined && others.length === 0) return new Map([[only, limit]])
+  const newest = (await newestOf(store, accounts)).slice(0, limit)
+  const oldest = newest[limit - 1]?.message.sentAt
+  const query = { order: 'desc', ...(oldest === undefined ? {} : { sentFrom: oldest }) } as const
+  let last: readonly Candidate[] = []
+  for (const { account } of newest) {
+    const messages = await store.messages.list(account.id, query, { limit, offset: 0 })
+    const own = messages.map(({ id, sentAt }) => ({ account, message: { id, sentAt } }))
+    last = [...last, ...own].sort(byAge).slice(0, limit)
+    await nextTurn()
+  }
+  const shares = new Map<AccountRecord, number>()
+  for (const { account } of last) shares.set(account, (shares.get(account) ?? 0) + 1)
+  return shares
+}
+
+type Place = Pick<MessageRecord, 'id' | 'sentAt'>
+
+interface Candidate {
+  readonly account: AccountRecord
+  readonly message: Place
+}
+
+/** The newest message of each account that has one, newest first. */
+async function newestOf(store: Pick<Store, 'messages'>, accounts: readonly AccountRecord[]): Promise<Candidate[]> {
+  const found: Candidate[] = []
+  for (let start = 0; start < accounts.length; start += questionsAtOnce) {
+    const some = accounts.slice(start, start + questionsAtOnce)
+    const lists = await Promise.all(
+      some.map(async (account) => {
+        const [message] = await store.messages.list(account.id, { order: 'desc' }, { limit: 1, offset: 0 })
+        return message === undefined ? [] : [{ account, message: { id: message.id, sentAt: message.sentAt } }]
+      }),
+    )
+    found.push(...lists.flat())
+    await nextTurn()
+  }
+  return found.sort(byAge)
+}
+
+function byAge(left: Candidate, right: Candidate): number {
+  return newestFirst(left.message, right.message)
+}
+
+/** The order of a list of messages. */
+function newestFirst(left: Place, right: Place): number {
+  return right.sentAt - left.sentAt || (left.id < right.id ? 1 : -1)
+}
+
+interface Coverage {
+  readonly developerId: string
+  /** null = every user of the developer. */
+  readonly userId: string | null
+}
+
+/** Of the store, one for each account. */
+const questionsAtOnce = 20
+/** More questions would keep the call, and the store, for too long. */
+const mostAccounts = 10_000
+
+/** `narrower`: the parameter that asks for less, for the error when there are too many. */
+async function coveredAccounts(
+  store: Pick<Store, 'accounts'>,
+  { developerId, userId }: Coverage,
+  narrower: string,
+): Promise<AccountRecord[]> {
+  if (userId !== null) return store.accounts.listByUser(userId)
+  const covered: AccountRecord[] = []
+  for await (const page of pagesOf((after, limit) => store.accounts.page(after, limit))) {
+    covered.push(...page.filter((account) => account.developerId === developerId))
+    if (covered.length > mostAccounts) {
+      throw badParameter(
+        narrower,
+        `the webhook covers more than ${mostAccounts} email accounts: name one user or message`,
+      )
+    }
+  }
+  return covered
+}
+
+/** At most one of each account. */
+export async function findMessages(
+  store: Pick<Store, 'accounts' | 'messages'>,
+  coverage: Coverage,
+  reference: string,
+): Promise<MessageRecord[]> {
+  const accounts = await coveredAccounts(store, coverage, 'message_id')
+  const name = bareReference(reference)
+  const found: MessageRecord[] = []
+  for (let start = 0; start < accounts.length; start += questionsAtOnce) {
+    const some = accounts.slice(start, start + questionsAtOnce)
+    const messages = await Promise.all(some.map(({ id }) => store.messages.find(id, name)))
+    found.push(...messages.filter((message) => message !== null))
+    await nextTurn()
+  }
+  return found
 }

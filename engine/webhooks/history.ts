@@ -6,7 +6,7 @@
  * Webhooks take turns, and so do the accounts of one: a page at a time, each followed by a pause, a few webhooks side by side.
  * A webhook with much waiting in its outbox (its receiver is slow or away) is left out for a while, and holds up no other.
  *
- * A message that was told live already (its first change has a row) is not told again.
+ * A message that already had a live callback (its first change has a row) gets no second one.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Config } from '../config.ts'
@@ -18,10 +18,9 @@ import { outboxId } from '../store/ids.ts'
 import { pagesOf } from '../store/pages.ts'
 import type { Store } from '../store/port.ts'
 import type { AccountRecord, HistoricalScan, MessageRecord, OutboxRecord, WebhookRecord } from '../store/records.ts'
-import { eventFacts } from './events.ts'
 import { arrivals, sentOf } from './judge.ts'
-import { type Target, type Targets, blankRow, knownThreads } from './targets.ts'
-import { type Turn, type TurnEnd, type Turns, createTurns } from './turns.ts'
+import { eventFacts } from './match.ts'
+import { blankRow, knownThreads, type Target, type Targets } from './targets.ts'
 
 export interface HistoryDeps {
   readonly store: Pick<Store, 'accounts' | 'messages' | 'folders' | 'webhooks' | 'outbox'>
@@ -33,20 +32,12 @@ export interface HistoryDeps {
   readonly reread: (channelId: string) => void
 }
 
-export interface History {
-  /** Every scan that is not done. */
-  startAll(): Promise<void>
-  /** The webhook was made, edited or activated. */
-  startFor(webhook: WebhookRecord): Promise<void>
-  /** The account's first sync is complete. */
-  accountReady(account: AccountRecord): void
-  stop(): Promise<void>
-}
+export type History = ReturnType<typeof createHistory>
 
 interface State {
   readonly deps: HistoryDeps
   /** Webhook → its accounts that are not scanned through. */
-  readonly turns: Turns
+  readonly turns: ReturnType<typeof createScanTurns>
   readonly stopped: AbortController
   readonly underWay: Set<Promise<void>>
   timer: NodeJS.Timeout | undefined
@@ -58,25 +49,28 @@ const pageSize = 100
 /** Pages under way at once, of as many webhooks. */
 const pagesAtOnce = 4
 
-export function createHistory(deps: HistoryDeps): History {
+export function createHistory(deps: HistoryDeps) {
   const state: State = {
     deps,
-    turns: createTurns(),
+    turns: createScanTurns(),
     stopped: new AbortController(),
     underWay: new Set(),
     timer: undefined,
     lastAt: 0,
   }
   return {
-    async startAll() {
+    /** Every scan that is not done. */
+    async startAll(): Promise<void> {
       const scanning = deps.targets.all().filter((target) => target.webhook.receiveHistorical)
       for (const { webhook } of scanning) await addWebhook(state, webhook)
     },
-    startFor: (webhook) => addWebhook(state, webhook),
-    accountReady(account) {
+    /** The webhook was made, edited or activated. */
+    startFor: (webhook: WebhookRecord) => addWebhook(state, webhook),
+    /** The account's first sync is complete. */
+    accountReady(account: AccountRecord): void {
       for (const { webhook } of deps.targets.of(account)) add(state, webhook, account)
     },
-    async stop() {
+    async stop(): Promise<void> {
       state.stopped.abort()
       clearTimeout(state.timer)
       await Promise.all(state.underWay)
@@ -213,4 +207,77 @@ function rowOf(
     }
   }
   return null
+}
+
+export interface Turn {
+  readonly webhookId: string
+  readonly accountId: string
+}
+
+/**
+ * `more`, `done`: after a page that was scanned. `nothing`: there was none to scan, and there will be none. `wait`: not now, and
+ * not for the other accounts of this webhook either.
+ */
+export type TurnEnd = 'more' | 'done' | 'nothing' | 'wait'
+
+interface Line {
+  readonly accounts: Set<string>
+  busy: boolean
+  /** Asked for while a page was under way: what that page found may be out of date. */
+  renewed: boolean
+  readyAt: number
+  /** Waits in a row. */
+  waits: number
+}
+
+const firstWaitMs = 1_000
+const longestWaitMs = 30_000
+
+/**
+ * Which page of a historical scan comes next. Webhooks take turns, and the accounts of a webhook; of one webhook one page is under
+ * way at a time. A webhook that has to wait is left out for a second, and twice as long each time after that. No I/O and no clock.
+ */
+export function createScanTurns() {
+  const lines = new Map<string, Line>()
+  return {
+    /** The account is to be scanned. A webhook that was left out is asked again. */
+    add(webhookId: string, accountId: string): void {
+      const line = lines.get(webhookId) ?? { accounts: new Set(), busy: false, renewed: false, readyAt: 0, waits: 0 }
+      line.accounts.add(accountId)
+      line.renewed = line.busy
+      line.readyAt = 0
+      lines.set(webhookId, line)
+    },
+    /** null = none is ready. */
+    take(now: number): Turn | null {
+      for (const [webhookId, line] of lines) {
+        const [accountId] = line.accounts
+        if (line.busy || line.readyAt > now || accountId === undefined) continue
+        line.busy = true
+        // Both to the end of their lines.
+        line.accounts.delete(accountId)
+        line.accounts.add(accountId)
+        lines.delete(webhookId)
+        lines.set(webhookId, line)
+        return { webhookId, accountId }
+      }
+      return null
+    },
+    give({ webhookId, accountId }: Turn, end: TurnEnd, now: number): void {
+      const line = lines.get(webhookId)
+      if (line === undefined) return
+      line.busy = false
+      const over = !line.renewed && (end === 'done' || end === 'nothing')
+      line.renewed = false
+      if (over) line.accounts.delete(accountId)
+      if (line.accounts.size === 0) lines.delete(webhookId)
+      line.readyAt = end === 'wait' ? now + Math.min(firstWaitMs * 2 ** line.waits, longestWaitMs) : 0
+      line.waits = end === 'wait' ? line.waits + 1 : 0
+    },
+    /** When the next one that was left out is ready; null = all are done or under way. */
+    nextAt(): number | null {
+      const times = Array.from(lines.values()).flatMap((line) => (line.busy ? [] : [line.readyAt]))
+      return times.length === 0 ? null : Math.min(...times)
+    },
+  }
 }

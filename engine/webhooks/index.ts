@@ -1,9 +1,8 @@
-/** The webhooks wing: from stored changes to signed callbacks. Everything else talks to it through `Webhooks` (types.ts). */
+/** Webhooks: from stored changes to signed callbacks. Everything else talks to them through `Webhooks` (types.ts). */
+import { EventEmitter } from 'node:events'
 import type { Budget } from '../budget.ts'
 import type { Config } from '../config.ts'
 import { toAppError } from '../errors.ts'
-import { statusRow } from '../callbacks/status.ts'
-import { syncRow } from '../callbacks/sync.ts'
 import { createHttpClient } from '../net/http.ts'
 import type { Logger } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
@@ -11,23 +10,18 @@ import type { Sealer } from '../secrets/seal.ts'
 import type { Store } from '../store/port.ts'
 import type { AccountRecord, OutboxRecord, WebhookRecord } from '../store/records.ts'
 import { createUndo } from '../undo.ts'
-import { type Actors, createActors } from './actors.ts'
+import { createActors } from './actors.ts'
 import { createAdmin } from './admin.ts'
-import { createAttempts } from './attempts.ts'
-import { type Composer, createComposer } from './composer.ts'
-import type { ReadDeps } from './contents.ts'
-import { findMessages } from './coverage.ts'
-import { dryRun, dryRunAll } from './dry-run.ts'
-import { explain } from './explain.ts'
-import { type History, createHistory } from './history.ts'
-import { type Pace, createPace } from './pace.ts'
-import { createBodyWaits } from './payload.ts'
-import { createRecorder } from './recorder.ts'
-import { type Redeliveries, createRedeliveries } from './redelivery.ts'
+import { createAttempts, createRecorder } from './attempts.ts'
+import { statusRow, syncRow } from './callbacks.ts'
+import { createBodyWaits, createComposer } from './compose.ts'
+import type { Mail, ReadDeps } from './contents.ts'
+import { createPace, type Pace } from './envelope.ts'
+import { dryRun, dryRunAll, explain, findMessages } from './explain.ts'
+import { createHistory } from './history.ts'
+import { createRedeliveries } from './redelivery.ts'
 import { createSearches } from './searches.ts'
-import { createStreams } from './streams.ts'
-import { type Target, type Targets, createTargets, newTarget, planRows } from './targets.ts'
-import type { Mail } from './texts.ts'
+import { createTargets, newTarget, planRows, type Target } from './targets.ts'
 import type { Webhooks } from './types.ts'
 
 export interface WebhooksDeps {
@@ -47,48 +41,37 @@ export interface WebhooksDeps {
   readonly random?: () => number
 }
 
-interface Wing {
-  readonly deps: WebhooksDeps
-  readonly now: () => number
-  readonly targets: Targets
-  readonly composer: Composer
-  readonly actors: Actors
-  readonly history: History
-  readonly redeliveries: Redeliveries
-  /** How bodies are read, and what may be held of them at once. */
-  readonly bodies: { readonly budget: Budget; readonly reading: ReadDeps }
-  readonly stopWork: () => Promise<void>
-}
+type Parts = ReturnType<typeof build>
 
 export function createWebhooks(deps: WebhooksDeps): Webhooks {
-  const { wing, admin } = build(deps)
-  const { targets, actors, composer } = wing
+  const parts = build(deps)
+  const { targets, actors, composer, admin } = parts
   const streams = createStreams(deps.log)
-  const explainDeps = { store: deps.store, ...wing.bodies }
+  const explainDeps = { store: deps.store, ...parts.bodies }
   return {
     ...admin,
-    startAll: () => startAll(wing),
-    stopAll: () => stopAll(wing),
+    startAll: () => startAll(parts),
+    stopAll: () => parts.stop(),
     plan: (account, changes, folderName) => planRows(targets.of(account), account, changes, folderName),
     stored(accountId, outbox, changes) {
       if (outbox.length > 0) actors.dispatch(outbox)
-      if (changes.length > 0) streams.tell(accountId)
+      if (changes.length > 0) streams.notify(accountId)
     },
-    planStatus: (account, transition) => planStatus(wing, account, transition),
-    initialSyncDone: (account) => initialSyncDone(wing, account),
-    dryRun: (webhook, account, limit, asking) => dryRun(explainDeps, targetOf(wing, webhook), account, limit, asking),
+    planStatus: (account, transition) => planStatus(parts, account, transition),
+    initialSyncDone: (account) => initialSyncDone(parts, account),
+    dryRun: (webhook, account, limit, asking) => dryRun(explainDeps, targetOf(parts, webhook), account, limit, asking),
     dryRunAll(webhook, userId, limit, asking) {
       const judge = (account: AccountRecord, share: number) =>
-        dryRun(explainDeps, targetOf(wing, webhook), account, share, asking)
+        dryRun(explainDeps, targetOf(parts, webhook), account, share, asking)
       const coverage = { developerId: webhook.developerId, userId: userId ?? webhook.userId }
       return dryRunAll({ store: deps.store, judge }, coverage, limit)
     },
     findMessages: (webhook, reference) => findMessages(deps.store, webhook, reference),
     explain: (webhook, account, message, asking) =>
-      explain(explainDeps, targetOf(wing, webhook), account, message, asking),
+      explain(explainDeps, targetOf(parts, webhook), account, message, asking),
     forget(userId) {
       composer.forget(userId)
-      dropRemoved(wing, userId).catch((error: unknown) =>
+      dropRemoved(parts, userId).catch((error: unknown) =>
         deps.log.warn({ userId, err: toAppError(error) }, 'webhooks of a removed user not ended yet'),
       )
     },
@@ -126,16 +109,16 @@ function build(deps: WebhooksDeps) {
   const history = createHistory({ store, targets, config, log, now, reread })
   const redeliveries = createRedeliveries({ store, targets, log, now, reread })
   const undo = createUndo(log, 2 * config.MAILROOM_STORE_TIMEOUT)
-  const parts = { config, store, sealer, targets, actors, attempts, composer, history, redeliveries, undo, now }
-  const stopWork = async () => {
+  const own = { config, store, sealer, targets, actors, attempts, composer, history, redeliveries, undo, now }
+  const stop = async (): Promise<void> => {
+    await Promise.all([history.stop(), redeliveries.stop()])
     undo.close()
     await bodies.reading.searches.close()
     await actors.stopAll(config.MAILROOM_SHUTDOWN_TIMEOUT)
     await recorder.close(config.MAILROOM_SHUTDOWN_TIMEOUT)
     await http.close()
   }
-  const wing: Wing = { deps, now, targets, composer, actors, history, redeliveries, bodies, stopWork }
-  return { wing, admin: createAdmin(parts) }
+  return { ...own, deps, bodies, stop, admin: createAdmin(own) }
 }
 
 function readingOf(config: Config, mail: Mail, pace: Pace): ReadDeps {
@@ -149,27 +132,21 @@ function readingOf(config: Config, mail: Mail, pace: Pace): ReadDeps {
   }
 }
 
-async function startAll(wing: Wing): Promise<void> {
-  const { targets, actors, deps } = wing
+async function startAll({ targets, actors, redeliveries, history, deps }: Parts): Promise<void> {
   await targets.load()
   for (const { webhook } of targets.all()) actors.start(webhook.id, webhook)
   for (const channelId of await deps.store.outbox.channels()) actors.reread(channelId)
-  wing.redeliveries.startAll()
-  await wing.history.startAll()
-}
-
-async function stopAll(wing: Wing): Promise<void> {
-  await Promise.all([wing.history.stop(), wing.redeliveries.stop()])
-  await wing.stopWork()
+  redeliveries.startAll()
+  await history.startAll()
 }
 
 /** A webhook that is not in the cache (just removed, or unreadable) is judged by its record. */
-function targetOf({ targets }: Wing, webhook: WebhookRecord): Target {
+function targetOf({ targets }: Parts, webhook: WebhookRecord): Target {
   return targets.get(webhook.id) ?? newTarget(webhook)
 }
 
 async function planStatus(
-  { deps, now }: Wing,
+  { deps, now }: Parts,
   account: Parameters<Webhooks['planStatus']>[0],
   transition: Parameters<Webhooks['planStatus']>[1],
 ): Promise<OutboxRecord[]> {
@@ -179,20 +156,43 @@ async function planStatus(
 }
 
 async function initialSyncDone(
-  { deps, now, actors, history }: Wing,
+  { deps, now, actors, history }: Parts,
   account: Parameters<Webhooks['initialSyncDone']>[0],
 ): Promise<void> {
   const row = syncRow(account, now())
-  // Its id is the account's: told once, however often this is called.
+  // Its id is the account's: it goes out once, however often this is called.
   if (row !== null) actors.dispatch(await deps.store.outbox.enqueue([row]))
   history.accountReady(account)
 }
 
 /** Removing a user removes its webhooks from the store; their actors end here. */
-async function dropRemoved({ deps, targets, actors }: Wing, userId: string): Promise<void> {
+async function dropRemoved({ deps, targets, actors }: Parts, userId: string): Promise<void> {
   for (const { webhook } of targets.of({ userId, developerId: '' })) {
     if ((await deps.store.webhooks.get(webhook.id)) !== null) continue
     targets.remove(webhook.id)
     await actors.remove(webhook.id)
+  }
+}
+
+/** Live changes for the event stream, by account. A listener that throws is dropped. */
+function createStreams(log: Logger) {
+  const changes = new EventEmitter().setMaxListeners(0)
+  return {
+    subscribe(accountIds: readonly string[], listener: (accountId: string) => void): () => void {
+      const own = (accountId: string): void => {
+        try {
+          listener(accountId)
+        } catch (error) {
+          leave()
+          log.error({ accountId, err: toAppError(error) }, 'a listener of the event stream failed')
+        }
+      }
+      const leave = (): void => {
+        for (const id of accountIds) changes.off(id, own)
+      }
+      for (const id of accountIds) changes.on(id, own)
+      return leave
+    },
+    notify: (accountId: string) => void changes.emit(accountId, accountId),
   }
 }

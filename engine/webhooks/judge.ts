@@ -4,11 +4,10 @@ import { toAppError } from '../errors.ts'
 import { createGiveWay } from '../give-way.ts'
 import type { Store } from '../store/port.ts'
 import type { FolderRecord, MessageRecord } from '../store/records.ts'
-import { type ReadDeps, type Wanted, memoryFor, readContents } from './contents.ts'
-import type { MessageEvent } from './events.ts'
-import type { Judgement, Known, Word } from './match.ts'
+import { memoryFor, readContents, type ReadDeps, type Wanted } from './contents.ts'
+import type { Judgement, Known, MessageEvent, Finding } from './match.ts'
 import type { Searches } from './searches.ts'
-import { type Target, lookUpThread } from './targets.ts'
+import { lookUpThread, type Target } from './targets.ts'
 
 export interface JudgeDeps {
   readonly store: Pick<Store, 'messages'>
@@ -16,9 +15,9 @@ export interface JudgeDeps {
   readonly budget: Pick<Budget, 'take'>
 }
 
-/** Whoever wants to know, by an API call. */
+/** Who asks, by an API call. */
 export interface Asking {
-  /** Aborts when nobody waits for the answer any more. */
+  /** Aborts when the caller does not wait for the answer any more. */
   readonly signal: AbortSignal
   /** The answer needs mail of this user from the mail server. Throws `rate_limited` when that is too much. */
   readonly reads: (userId: string) => void
@@ -44,7 +43,7 @@ export interface Judged<TEvent> extends Judgement {
   readonly event: TEvent
 }
 
-/** What all filters say; those that may take long, in another thread. One that was ended there says no, and why. */
+/** What all filters say; those that may take long run in another thread. One that was ended there does not match, with the reason. */
 export async function judgeAtLength(
   searches: Searches,
   { webhook, matcher }: Pick<Target, 'webhook' | 'matcher'>,
@@ -56,7 +55,7 @@ export async function judgeAtLength(
   if (judged.outcome !== 'undecided' || judged.long.length === 0) return judged
   const { folderName = (path: string) => path, ...plain } = known
   const { filters, receiveAllChanges, receiveDrafts } = webhook
-  const told = await searches.run(webhook.developerId, {
+  const found = await searches.run(webhook.developerId, {
     kind: 'judge',
     webhook: { filters, receiveAllChanges, receiveDrafts },
     event,
@@ -64,9 +63,9 @@ export async function judgeAtLength(
     known: plain,
     folderName: folderName(event.path),
   })
-  if (told.kind === 'found') return told.answer
+  if (found.kind === 'found') return found.answer
   const ended = new Set<string>(judged.long)
-  const why = `too much to look through: it ${told.why}`
+  const why = `too much to look through: it ${found.why}`
   const verdicts = judged.verdicts.map((one) => (ended.has(one.filter) ? { ...one, why } : one))
   return { outcome: 'no', verdicts, undecided: [], long: [] }
 }
@@ -105,7 +104,7 @@ const nothingGiven = { includeBody: false, bodyType: null, includeHeader: null }
 const part = 'searches'
 
 /** The same search as before a callback; null = still undecided, with the reason. */
-async function searchBody({ reading, budget }: JudgeDeps, message: MessageRecord, wanted: Wanted): Promise<Word> {
+async function searchBody({ reading, budget }: JudgeDeps, message: MessageRecord, wanted: Wanted): Promise<Finding> {
   const bytes = memoryFor(reading, message, nothingGiven, true)
   const release = await budget.take('contents', { developerId: wanted.owner, part }, bytes)
   if (release === null) return { matched: null, why: 'not searched: many large messages are being read; ask again' }

@@ -1,40 +1,50 @@
 /**
  * Filters of a webhook, compiled once and asked for every event. All filters of a webhook have to match (AND); the items of one
- * comma list are alternatives (OR). Every filter gives its word and why, so that the dry run and `explain` can show them.
+ * comma list are alternatives (OR). Every filter gives a verdict with its reason, so that the dry run and `explain` can show them.
  *
  * - to, from, cc: a whole address or a whole display name of that header.
  * - to_domain, from_domain: the domain itself and its sub-domains: `example.com` matches `a@mail.example.com`.
  * - subject: part of the subject; wildcards and regular expressions may match anywhere in it. file_name: a whole name of any
  *   attachment.
  * - thread: our thread id, the hosted thread id, or any Message-ID of the thread.
- * - folder_added, folder_removed: the full name, as the API shows it or as the server writes it; see events.ts for the events.
+ * - folder_added, folder_removed: the full name, as the API shows it or as the server writes it.
  * - body_search: part of any text part as it is read; wildcards and regular expressions may match anywhere in it. The parts are
  *   read and searched elsewhere (contents.ts), with what this file compiles.
  *
  * Two filters may have to wait: a body is only known at delivery, and a thread named by a Message-ID that the message itself
- * does not carry has to be looked up, as have the messages that it answers. Their answer is "undecided" then: the event is queued, and judged again at delivery.
+ * does not carry has to be looked up, as have the messages that it answers. Their answer is "undecided" then: the event is queued,
+ * and judged again at delivery.
  * So is that of a filter that would hold the thread for long (many patterns on thousands of recipients): it is judged in another
  * thread (searches.ts).
+ *
+ * Which events a webhook gets, apart from its filters on the message:
+ * - Without options: a message's first event (received, sent), whatever happens to it later.
+ * - `receive_all_changes=1`: every event; message_type is `created` for the first and `updated` for the others.
+ * - `filter_folder_added`: every event that puts the message into that folder, its arrival there included, not only the first:
+ *   a message that is filed an hour after it came is just what the filter asks for. Other events do not match it.
+ * - `filter_folder_removed`: every event that takes the message out of that folder, its deletion included. With both folder
+ *   filters an event has to match the one of its own direction.
+ * - Drafts make no callback without `receive_drafts=1`. A draft that is sent under the same identity makes one when it reaches its
+ *   first folder without the \Draft flag: for the developer that is the message's first event.
  */
-import type { Address, MessageRecord, WebhookFilters, WebhookRecord } from '../store/records.ts'
-import { type MessageEvent, judgeEvent, moveOf } from './events.ts'
 import { badParameter } from '../errors.ts'
 import { domainsOf } from '../messages/addresses.ts'
 import { answeredIds, threadIds } from '../messages/threads.ts'
-import { type Grammar, type Pattern, compilePatterns, costOf, fold } from './patterns.ts'
-import { type FilterParameter, type FilterVerdict, filterParameters } from './types.ts'
+import type { Address, ChangeKind, MessageRecord, WebhookFilters, WebhookRecord } from '../store/records.ts'
+import { compilePatterns, costOf, fold, type Grammar, type Pattern } from './patterns.ts'
+import { type FilterParameter, filterParameters, type FilterVerdict } from './types.ts'
 
 /** What is known at the time of asking, beyond event and message. Absent = not known yet. */
 export interface Known {
   /** What the search in the text parts has come to. */
-  readonly body?: Word
+  readonly body?: Finding
   /** Thread ids that the webhook's thread reference leads to in this account. */
   readonly threads?: ReadonlySet<string>
   /** The stored messages that this one answers, and those that they answer. */
   readonly ancestors?: readonly MessageRecord[]
   /** A folder's name as the API shows it. Absent = as the server writes it. */
   readonly folderName?: (path: string) => string
-  /** true = filters may take as long as they do: nobody waits for this thread. */
+  /** true = filters may take as long as they need: no other work waits for this thread. */
   readonly unhurried?: boolean
 }
 
@@ -64,7 +74,7 @@ export interface Matcher {
 }
 
 /** null = undecided. */
-export interface Word {
+export interface Finding {
   readonly matched: boolean | null
   readonly why: string
 }
@@ -72,12 +82,12 @@ export interface Word {
 /** Whether so much may still be done at once, in this thread. */
 type Afford = (cost: number) => boolean
 
-type Check = (event: MessageEvent, message: MessageRecord, known: Known, afford: Afford) => Word
+type Check = (event: MessageEvent, message: MessageRecord, known: Known, afford: Afford) => Finding
 
 /** Of one judgement, in this thread: some 10 ms (see costOf). */
 export const mostCost = 600_000
 
-const long: Word = { matched: null, why: 'too much to look through at once' }
+const long: Finding = { matched: null, why: 'too much to look through at once' }
 type FilterName = keyof WebhookFilters
 
 const grammars: Readonly<Record<Exclude<FilterName, 'thread'>, Grammar>> = {
@@ -117,11 +127,11 @@ export function compileMatcher(
         return true
       }
       for (const { filter, check } of checks) {
-        const word = check(event, message, known, afford)
-        if (word === long) tooLong.push(filter)
-        if (word.matched === null) undecided.push(filter)
-        else if (!word.matched) refused = true
-        verdicts.push({ filter, matched: word.matched ?? false, why: word.why })
+        const finding = check(event, message, known, afford)
+        if (finding === long) tooLong.push(filter)
+        if (finding.matched === null) undecided.push(filter)
+        else if (!finding.matched) refused = true
+        verdicts.push({ filter, matched: finding.matched ?? false, why: finding.why })
       }
       const outcome = refused ? 'no' : undecided.length > 0 ? 'undecided' : 'match'
       return { outcome, verdicts, undecided, long: tooLong }
@@ -179,7 +189,7 @@ function domains(addresses: readonly Address[]): string[] {
   return [...found]
 }
 
-function anyOf(patterns: readonly Pattern[], values: readonly string[]): Word {
+function anyOf(patterns: readonly Pattern[], values: readonly string[]): Finding {
   for (const pattern of patterns) {
     const hit = values.find((value) => pattern.matches(value))
     if (hit !== undefined) return { matched: true, why: `${shown(hit)} matches ${pattern.source}` }
@@ -244,4 +254,102 @@ function threadNames(message: MessageRecord): string[] {
   const { emailMessageId, inReplyTo, references } = message
   const named = [emailMessageId, inReplyTo].filter((id) => id !== null)
   return [...threadIds(message), ...named, ...references]
+}
+
+/** What filters know of an event; a stored change has it, and the dry run makes one up of a stored message. */
+export interface MessageEvent {
+  readonly kind: ChangeKind
+  readonly first: boolean
+  readonly path: string
+  readonly folderId: string
+  readonly uid: number
+  readonly flags: readonly string[]
+}
+
+type FolderMove = 'added' | 'removed' | 'none'
+
+const moves: Readonly<Record<ChangeKind, FolderMove>> = {
+  received: 'added',
+  sent: 'added',
+  draft: 'added',
+  folder_added: 'added',
+  folder_removed: 'removed',
+  deleted: 'removed',
+  flags_changed: 'none',
+}
+
+function moveOf(event: Pick<MessageEvent, 'kind'>): FolderMove {
+  return moves[event.kind]
+}
+
+function isDraft(event: Pick<MessageEvent, 'kind' | 'flags'>): boolean {
+  return event.kind === 'draft' || event.flags.includes('\\Draft')
+}
+
+/** Left its drafts: not a draft here, and everywhere else it still is one. */
+function leavesDrafts(event: MessageEvent, message: MessageRecord): boolean {
+  if (event.kind !== 'folder_added' || isDraft(event)) return false
+  const others = message.placements.filter((one) => one.folderId !== event.folderId || one.uid !== event.uid)
+  return others.length > 0 && others.every((one) => one.flags.includes('\\Draft'))
+}
+
+export function isFirst(event: MessageEvent, message: MessageRecord): boolean {
+  return event.first || leavesDrafts(event, message)
+}
+
+type EventRules = Pick<WebhookRecord, 'receiveAllChanges' | 'receiveDrafts' | 'filters'>
+
+/** The verdicts on the event itself, always both. */
+export function judgeEvent(rules: EventRules, event: MessageEvent, message: MessageRecord): FilterVerdict[] {
+  return [judgeOccasion(rules, event, message), judgeDraft(rules, event)]
+}
+
+function judgeOccasion(rules: EventRules, event: MessageEvent, message: MessageRecord): FilterVerdict {
+  const filter = 'receive_all_changes'
+  if (rules.receiveAllChanges) return { filter, matched: true, why: 'every event is wanted' }
+  const move = moveOf(event)
+  const asked =
+    move === 'added' ? rules.filters.folderAdded : move === 'removed' ? rules.filters.folderRemoved : undefined
+  if (asked !== undefined) return { filter, matched: true, why: `a folder filter asks for every ${event.kind} event` }
+  if (isFirst(event, message)) return { filter, matched: true, why: "the message's first event" }
+  return { filter, matched: false, why: `${event.kind} is not the message's first event` }
+}
+
+function judgeDraft(rules: EventRules, event: MessageEvent): FilterVerdict {
+  const filter = 'receive_drafts'
+  if (!isDraft(event)) return { filter, matched: true, why: 'not a draft' }
+  if (rules.receiveDrafts) return { filter, matched: true, why: 'drafts are wanted' }
+  return { filter, matched: false, why: 'a draft, and receive_drafts is not set' }
+}
+
+/** Facts of the event that an outbox row keeps: the message row may say something else by the time of delivery. */
+export interface EventFacts {
+  readonly first: boolean
+  readonly path: string
+  readonly folderId: string
+  readonly uid: number
+  readonly flags: readonly string[]
+  /** Every folder of the message right after the event. */
+  readonly folders: readonly string[]
+}
+
+export function eventFacts(event: EventFacts): EventFacts {
+  const { first, path, folderId, uid, flags, folders } = event
+  return { first, path, folderId, uid, flags, folders }
+}
+
+const strings = (value: unknown): string[] =>
+  Array.isArray(value) ? value.filter((one) => typeof one === 'string') : []
+const text = (value: unknown): string => (typeof value === 'string' ? value : '')
+
+/** The facts out of an outbox row's data. */
+export function readEventFacts(data: Readonly<Record<string, unknown>>): EventFacts {
+  return {
+    first: data['first'] === true,
+    path: text(data['path']),
+    folderId: text(data['folderId']),
+    uid: typeof data['uid'] === 'number' ? data['uid'] : 0,
+    flags: strings(data['flags']),
+    folders: strings(data['folders']),
+  }
 }

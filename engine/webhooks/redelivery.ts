@@ -20,23 +20,13 @@ export interface RedeliveryDeps {
   readonly reread: (channelId: string) => void
 }
 
-export interface Wanted {
+interface Wanted {
   readonly from?: number
   readonly until?: number
   readonly failedOnly?: boolean
 }
 
-export interface Redeliveries {
-  /** Goes on with those that a restart cut short. */
-  startAll(): void
-  /**
-   * Answers when all is queued, or after a moment how many are; the rest follows. The same call again joins the one that is
-   * under way; another one is a `conflict`.
-   */
-  start(webhook: WebhookRecord, wanted: Wanted): Promise<number>
-  /** Ends the work on one webhook, or on all, and waits for the batch that is under way. */
-  stop(webhookId?: string): Promise<void>
-}
+export type Redeliveries = ReturnType<typeof createRedeliveries>
 
 interface Work {
   current: Redelivery
@@ -59,16 +49,22 @@ const answerMs = 2_000
 /** Wait after an error of the store, whose every step has its own deadline. */
 const retryMs = 1_000
 
-export function createRedeliveries(deps: RedeliveryDeps): Redeliveries {
+export function createRedeliveries(deps: RedeliveryDeps) {
   const state: State = { deps, works: new Map() }
   return {
-    startAll() {
+    /** Continues those that a restart interrupted. */
+    startAll(): void {
       for (const { webhook } of deps.targets.all()) {
         if (webhook.redelivery?.done === false) begin(state, webhook.id, webhook.redelivery, Promise.resolve())
       }
     },
-    start: (webhook, wanted) => start(state, webhook, wanted),
-    async stop(webhookId) {
+    /**
+     * Answers when all is queued, or after a moment how many are; the rest follows. The same call again joins the one that is
+     * under way; another one is a `conflict`.
+     */
+    start: (webhook: WebhookRecord, wanted: Wanted) => start(state, webhook, wanted),
+    /** Ends the work on one webhook, or on all, and waits for the batch that is under way. */
+    async stop(webhookId?: string): Promise<void> {
       const works = [...state.works].flatMap(([id, work]) =>
         webhookId === undefined || id === webhookId ? [work] : [],
       )
@@ -82,9 +78,9 @@ async function start(state: State, webhook: WebhookRecord, wanted: Wanted): Prom
   const { deps, works } = state
   const { from = null, until = null, failedOnly = false } = wanted
   const there = works.get(webhook.id)
-  if (there !== undefined && !sameWish(there.current, { from, until, failedOnly })) {
-    const told = `a redelivery of webhook ${webhook.id} is under way, ${there.current.count} callbacks so far`
-    throw new AppError('conflict', `${told}: ask again when it is done`)
+  if (there !== undefined && !isSameOrder(there.current, { from, until, failedOnly })) {
+    const progress = `a redelivery of webhook ${webhook.id} is under way, ${there.current.count} callbacks so far`
+    throw new AppError('conflict', `${progress}: ask again when it is done`)
   }
   const blank = { startedAt: deps.now(), after: null, count: 0, done: false, reason: null }
   const order = { from, until, failedOnly, ...blank }
@@ -94,7 +90,7 @@ async function start(state: State, webhook: WebhookRecord, wanted: Wanted): Prom
   return work.current.count
 }
 
-function sameWish(one: Redelivery, other: Pick<Redelivery, 'from' | 'until' | 'failedOnly'>): boolean {
+function isSameOrder(one: Redelivery, other: Pick<Redelivery, 'from' | 'until' | 'failedOnly'>): boolean {
   return one.from === other.from && one.until === other.until && one.failedOnly === other.failedOnly
 }
 

@@ -1,29 +1,20 @@
 /**
- * Searches that may take long run in threads of their own, so that nobody else waits for them: at most two, started when they are
- * needed and ended when they are idle. Each search has a deadline and each thread its memory; past one of them the thread is ended,
- * and the search says so. One owner (a developer) has one search under way at a time, and the owners take turns: whoever searches
- * without end holds up nobody but himself.
+ * Searches that may take long (large texts, many patterns on many values) run in threads of their own, so that no other work waits
+ * for them: at most two, started when they are needed and ended when they are idle. Each search has a deadline and each thread a
+ * limit of memory; past one of them the thread is ended, and the search says so. One owner (a developer) has one search under way at
+ * a time, and the owners take turns: an owner who searches without end delays only his own searches.
+ *
+ * This module is also what such a thread runs. What goes in and out is plain data; the same functions serve in the main thread.
  */
 import { setFlagsFromString } from 'node:v8'
-import { Worker } from 'node:worker_threads'
+import { parentPort, Worker, workerData } from 'node:worker_threads'
 import { AppError } from '../errors.ts'
-import { createRing, type Ring } from '../ring.ts'
-import type { Answers, Task } from './search-worker.ts'
+import { createRing, type Ring } from '../turns.ts'
+import type { MessageRecord, WebhookRecord } from '../store/records.ts'
+import { type Hay, isIn, textOf } from './contents.ts'
+import { compileBodySearch, compileMatcher, type Judgement, type Known, type MessageEvent } from './match.ts'
 
-export interface Searches {
-  /**
-   * The answer and how long it took, or why there is none. Waits for its turn, which does not count. Rejects with `shutting_down`
-   * after `close`. The bytes of a text are given away.
-   */
-  run<K extends Task['kind']>(
-    owner: string,
-    task: Extract<Task, { kind: K }>,
-    withinMs?: number,
-  ): Promise<Found<Answers[K]>>
-  /** For one message and webhook. */
-  readonly withinMs: number
-  close(): Promise<void>
-}
+export type Searches = ReturnType<typeof createSearches>
 
 export type Found<T> =
   | { readonly kind: 'found'; readonly answer: T; readonly tookMs: number }
@@ -56,9 +47,11 @@ const startMs = 30_000
 const mib = 1_048_576
 
 const setting = 'MAILROOM_FILTER_TIMEOUT'
+/** Distinguishes the thread of a search from other threads that load this module. */
+const searchThread = 'mailroom search'
 
 /** `textBytes`: of the largest text. */
-export function createSearches(withinMs: number, textBytes: number): Searches {
+export function createSearches(withinMs: number, textBytes: number) {
   // As characters, composed, in lower case, and of HTML in pieces.
   const heapMb = 64 + Math.ceil((12 * textBytes) / mib)
   const state: State = {
@@ -71,8 +64,17 @@ export function createSearches(withinMs: number, textBytes: number): Searches {
     closed: false,
   }
   return {
+    /** For one message and webhook. */
     withinMs,
-    run: (owner, task, within = withinMs) =>
+    /**
+     * The answer and how long it took, or why there is none. Waits for its turn, which does not count. Rejects with `shutting_down`
+     * after `close`. The bytes of a text are transferred: the caller has them no longer.
+     */
+    run: <K extends Task['kind']>(
+      owner: string,
+      task: Extract<Task, { kind: K }>,
+      within = withinMs,
+    ): Promise<Found<Answers[K]>> =>
       new Promise((resolve, reject) => {
         const job: Job = { owner, task, withinMs: within, resolve: resolve as Job['resolve'], reject }
         if (state.closed) {
@@ -82,7 +84,7 @@ export function createSearches(withinMs: number, textBytes: number): Searches {
         state.waiting.add(owner, job)
         pump(state)
       }),
-    async close() {
+    async close(): Promise<void> {
       state.closed = true
       for (let job = state.waiting.take(); job !== undefined; job = state.waiting.take()) job.reject(shuttingDown())
       await Promise.all([...state.threads].map((thread) => thread.terminate()))
@@ -141,8 +143,9 @@ function isOutOfMemory(error: unknown): boolean {
 async function start({ threads, idle, heapMb }: State): Promise<Worker> {
   // The flag of the start script would be stronger than the limit of the thread; for this thread it has had its effect.
   setFlagsFromString('--max-old-space-size=0')
-  const thread = new Worker(new URL('search-worker.ts', import.meta.url), {
+  const thread = new Worker(new URL(import.meta.url), {
     name: 'search',
+    workerData: searchThread,
     env: {},
     resourceLimits: { maxOldGenerationSizeMb: heapMb, maxYoungGenerationSizeMb: 16 },
   })
@@ -152,7 +155,7 @@ async function start({ threads, idle, heapMb }: State): Promise<Worker> {
     clearTimeout(idle.get(thread))
     idle.delete(thread)
   })
-  // Of an idle thread nobody hears it: its end is enough.
+  // An idle thread has no listener otherwise: its end is enough.
   thread.on('error', () => undefined)
   const late = AbortSignal.timeout(startMs)
   try {
@@ -190,4 +193,42 @@ function takeIdle({ idle }: State): Worker | null {
   idle.delete(last)
   last.ref()
   return last
+}
+
+/** Does what body_search says stand in this text? */
+export interface TextTask extends Hay {
+  readonly kind: 'text'
+  readonly wanted: string
+}
+
+/** What do all filters of the webhook say? */
+export interface JudgeTask {
+  readonly kind: 'judge'
+  readonly webhook: Pick<WebhookRecord, 'filters' | 'receiveAllChanges' | 'receiveDrafts'>
+  readonly event: MessageEvent
+  readonly message: MessageRecord
+  readonly known: Omit<Known, 'folderName' | 'unhurried'>
+  /** Of the event, as the API shows it. */
+  readonly folderName: string
+}
+
+export type Task = TextTask | JudgeTask
+
+export interface Answers {
+  readonly text: boolean
+  readonly judge: Judgement
+}
+
+async function answer(task: Task): Promise<Answers[Task['kind']]> {
+  if (task.kind === 'text') return isIn(compileBodySearch(task.wanted), task.part, textOf(task))
+  const { webhook, event, message, folderName } = task
+  const known = { ...task.known, folderName: () => folderName, unhurried: true }
+  return compileMatcher(webhook).judge(event, message, known)
+}
+
+// An error ends the thread, and with it the search.
+if (parentPort !== null && workerData === searchThread) {
+  const port = parentPort
+  port.on('message', (task: Task) => void answer(task).then((found) => port.postMessage(found)))
+  port.postMessage('ready')
 }

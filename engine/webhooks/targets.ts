@@ -2,17 +2,17 @@
  * Webhooks in force, by id, user and developer, with their filters compiled once. Loaded at the start and kept current by create,
  * edit and remove, so that planning a sync batch asks no store.
  */
+/** When a webhook was switched on and off and its filters were edited: what it was like when an event came. */
 import { LRUCache } from 'lru-cache'
 import { isAppError } from '../errors.ts'
 import { createGiveWay } from '../give-way.ts'
-import type { Logger } from '../observe/log.ts'
 import { ancestorsOf, threadIds } from '../messages/threads.ts'
-import { pagesOf } from '../store/pages.ts'
+import type { Logger } from '../observe/log.ts'
 import { outboxId } from '../store/ids.ts'
+import { pagesOf } from '../store/pages.ts'
 import type { ChangeDraft, OutboxDraft, Store } from '../store/port.ts'
 import type { AccountRecord, MessageRecord, WebhookRecord } from '../store/records.ts'
-import { type MessageEvent, eventFacts, isFirst } from './events.ts'
-import { type Known, type Matcher, compileMatcher } from './match.ts'
+import { compileMatcher, eventFacts, isFirst, type Known, type Matcher, type MessageEvent } from './match.ts'
 
 export interface Target {
   webhook: WebhookRecord
@@ -21,19 +21,7 @@ export interface Target {
   readonly threads: LRUCache<string, Set<string>>
 }
 
-export interface Targets {
-  /** Reads every webhook of the store. */
-  load(): Promise<void>
-  /** Adds or replaces. Throws `bad_request` for a bad pattern. */
-  put(webhook: WebhookRecord): Target
-  /** New health of a webhook: nothing to compile. */
-  touch(webhook: WebhookRecord): void
-  remove(webhookId: string): void
-  get(webhookId: string): Target | null
-  all(): Target[]
-  /** User level first, then application level. */
-  of(account: Pick<AccountRecord, 'userId' | 'developerId'>): Target[]
-}
+export type Targets = ReturnType<typeof createTargets>
 
 const threadsForgottenMs = 10 * 60_000
 
@@ -48,7 +36,7 @@ export function newTarget(webhook: WebhookRecord): Target {
   return { webhook, matcher, threads }
 }
 
-export function createTargets(store: Pick<Store, 'webhooks'>, log: Logger): Targets {
+export function createTargets(store: Pick<Store, 'webhooks'>, log: Logger) {
   const byId = new Map<string, Target>()
   const byOwner = new Map<string, Set<Target>>()
 
@@ -61,6 +49,7 @@ export function createTargets(store: Pick<Store, 'webhooks'>, log: Logger): Targ
     if (owned?.size === 0) byOwner.delete(ownerOf(target.webhook))
   }
 
+  /** Adds or replaces. Throws `bad_request` for a bad pattern. */
   function put(webhook: WebhookRecord): Target {
     const target = newTarget(webhook)
     remove(webhook.id)
@@ -71,16 +60,26 @@ export function createTargets(store: Pick<Store, 'webhooks'>, log: Logger): Targ
   }
 
   return {
-    load: () => eachWebhook(store, (webhook) => loadOne(put, webhook, log)),
+    /** Reads every webhook of the store. */
+    async load(): Promise<void> {
+      for await (const page of pagesOf((after, limit) => store.webhooks.page(after, limit))) {
+        for (const webhook of page) loadOne(put, webhook, log)
+      }
+    },
     put,
-    touch(webhook) {
+    /** New health of a webhook: nothing to compile. */
+    touch(webhook: WebhookRecord): void {
       const target = byId.get(webhook.id)
       if (target !== undefined) target.webhook = webhook
     },
     remove,
-    get: (webhookId) => byId.get(webhookId) ?? null,
-    all: () => [...byId.values()],
-    of: ({ userId, developerId }) => [...(byOwner.get(`u${userId}`) ?? []), ...(byOwner.get(`d${developerId}`) ?? [])],
+    get: (webhookId: string): Target | null => byId.get(webhookId) ?? null,
+    all: (): Target[] => [...byId.values()],
+    /** User level first, then application level. */
+    of: ({ userId, developerId }: Pick<AccountRecord, 'userId' | 'developerId'>): Target[] => [
+      ...(byOwner.get(`u${userId}`) ?? []),
+      ...(byOwner.get(`d${developerId}`) ?? []),
+    ],
   }
 }
 
@@ -95,12 +94,6 @@ function loadOne(put: (webhook: WebhookRecord) => Target, webhook: WebhookRecord
   } catch (error) {
     if (!isAppError(error, 'bad_request')) throw error
     log.error({ webhookId: webhook.id, reason: error.message }, 'webhook left out: its filter cannot be read')
-  }
-}
-
-async function eachWebhook(store: Pick<Store, 'webhooks'>, take: (webhook: WebhookRecord) => void): Promise<void> {
-  for await (const page of pagesOf((after, limit) => store.webhooks.page(after, limit))) {
-    for (const webhook of page) take(webhook)
   }
 }
 
@@ -210,4 +203,33 @@ export function blankRow(
     finishedAt: null,
     reason: null,
   }
+}
+
+type Dated = Pick<WebhookRecord, 'switches' | 'editedAt'>
+type Edit = Partial<Pick<WebhookRecord, (typeof judging)[number] | 'active'>>
+
+/** The newest are kept. */
+const mostSwitches = 20
+
+/** What decides which messages match. */
+const judging = ['filters', 'receiveAllChanges', 'receiveDrafts'] as const
+
+/** What an edit adds to the record: nothing when it changes nothing of this. */
+export function dated(before: WebhookRecord, patch: Edit, now: number): Dated {
+  const edited = judging.some((key) => key in patch && JSON.stringify(patch[key]) !== JSON.stringify(before[key]))
+  const switched = patch.active !== undefined && patch.active !== before.active
+  const next = { active: patch.active ?? before.active, at: now }
+  return {
+    ...(edited ? { editedAt: now } : {}),
+    ...(switched ? { switches: [...(before.switches ?? []), next].slice(-mostSwitches) } : {}),
+  }
+}
+
+/** null = too long ago, not known any more. Switches alternate: what was before the first one is its opposite. */
+export function activeAt({ switches = [], active }: WebhookRecord, at: number): boolean | null {
+  const last = switches.findLast((one) => one.at <= at)
+  if (last !== undefined) return last.active
+  const [first] = switches
+  if (first === undefined) return active
+  return switches.length < mostSwitches ? !first.active : null
 }

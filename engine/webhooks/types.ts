@@ -1,4 +1,4 @@
-/** What the rest of the house asks of the webhooks wing. */
+/** What the rest of the engine and the API ask of the webhooks. */
 import type { ActorView, ChangeListener } from '../accounts/types.ts'
 import type {
   AccountRecord,
@@ -12,7 +12,7 @@ import type { Asking } from './judge.ts'
 
 export type { Asking }
 
-/** What `explain` tells besides the filters: what was when the event came. */
+/** What `explain` says besides the filters: how things were when the event came. */
 export type Circumstance = 'event' | 'created' | 'active' | 'edited' | 'delivery'
 
 /** The filters: name in the record → parameter on the wire, which errors, verdicts and reasons speak of. */
@@ -32,7 +32,7 @@ export const filterParameters = {
 
 export type FilterParameter = (typeof filterParameters)[keyof WebhookFilters]
 
-/** One filter's word on one message. */
+/** What one filter says of one message. */
 export interface FilterVerdict {
   readonly filter: FilterParameter | 'receive_drafts' | 'receive_all_changes' | Circumstance
   readonly matched: boolean
@@ -111,13 +111,13 @@ export interface Webhooks extends ChangeListener {
    * Its schedule begins anew. Answers 1, or 0 when it is on its way already.
    */
   resend(row: OutboxRecord): Promise<number>
-  /** The last `limit` stored messages of the account, each with every filter's word. */
+  /** The last `limit` stored messages of the account, each with the verdict of every filter. */
   dryRun(webhook: WebhookRecord, account: AccountRecord, limit: number, asking: Asking): Promise<DryRunRow[]>
   /** The same over all email accounts that the webhook covers, or those of one user: the last `limit` messages of all together. */
   dryRunAll(webhook: WebhookRecord, userId: string | null, limit: number, asking: Asking): Promise<CoveredRow[]>
   /** The messages of this name (a Message-ID or a hosted id) in the email accounts that the webhook covers. */
   findMessages(webhook: WebhookRecord, reference: string): Promise<MessageRecord[]>
-  /** Why this message was or was not sent: told from what was recorded when it came. */
+  /** Why this message was or was not sent, from what was recorded when it came. */
   explain(webhook: WebhookRecord, account: AccountRecord, message: MessageRecord, asking: Asking): Promise<Explanation>
   /** A user or account was added, edited or removed: caches of targets are dropped. */
   forget(userId: string): void

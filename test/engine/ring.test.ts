@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createRing } from '../../engine/ring.ts'
+import { createRing } from '../../engine/turns.ts'
 
 /** a: 1, 2, 3; b: 4; c: 5, 6. */
 function filled() {

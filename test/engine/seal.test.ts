@@ -5,7 +5,7 @@ import { suite, test } from 'node:test'
 import { isAppError } from '../../engine/errors.ts'
 import { openCredential, sealCredential } from '../../engine/secrets/credentials.ts'
 import { createSealer, keyFrom } from '../../engine/secrets/seal.ts'
-import { newSecret, openSecrets, sealSecrets } from '../../engine/webhooks/secrets.ts'
+import { newSecret, openSecrets, sealSecrets } from '../../engine/webhooks/envelope.ts'
 
 const key = randomBytes(32)
 const sealer = createSealer(key)

@@ -1,5 +1,4 @@
 /** Messages from the index to the wire, as objects and as prepared JSON text. */
-import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { z } from 'zod'
 import {
@@ -7,6 +6,8 @@ import {
   type Address,
   type AttachmentRecord,
   type BodyPartRecord,
+  bracketed,
+  describeMessage,
   folderNamer,
   type FolderRecord,
   type MessageAddresses,
@@ -23,36 +24,20 @@ function presentMessage(
   urls: LiteUrls,
   folderName: (path: string) => string,
 ): MessageView {
+  const people = addressFields.flatMap(([field]) => message.addresses[field])
+  const paths = message.placements.map(({ path }) => path)
   return {
+    ...describeMessage(message, people, paths, folderName),
     sent_at: seconds(message.sentAt),
     received_at: seconds(message.receivedAt),
     addresses: presentAddresses(message.addresses),
-    person_info: personInfo(message.addresses),
-    subject: message.subject,
-    message_id: message.id,
-    email_message_id: bracketed(message.emailMessageId) ?? '',
-    ...hostedIds(message),
     list_headers: emptyAsList(message.listHeaders),
     in_reply_to: bracketed(message.inReplyTo),
-    references: message.references.map((reference) => `<${reference}>`),
     attachments: message.attachments.map(presentAttachment),
     bodies: message.bodies.map(presentBody),
     received_headers: [...message.receivedHeaders],
-    folders: foldersOf(message, folderName),
     resource_url: urls.message(account, message.id),
   }
-}
-
-function hostedIds({ hostedMessageId, hostedThreadId }: MessageRecord) {
-  return {
-    ...(hostedMessageId === null ? {} : { mailhost_message_id: hostedMessageId, gmail_message_id: hostedMessageId }),
-    ...(hostedThreadId === null ? {} : { mailhost_thread_id: hostedThreadId, gmail_thread_id: hostedThreadId }),
-  }
-}
-
-/** Message-IDs are written as in the message, with angle brackets. */
-export function bracketed(id: string | null): string | null {
-  return id === null ? null : `<${id}>`
 }
 
 function emptyAsList<T>(map: Readonly<Record<string, T>>): Record<string, T> | never[] {
@@ -80,24 +65,6 @@ function presentAddress({ name, email }: Address): { name: string; email: string
   return { name, email }
 }
 
-/** By address: a picture's URL made of the address's hash, as the original had it; nothing is asked for it. */
-function personInfo(addresses: MessageAddresses): MessageView['person_info'] {
-  const people = addressFields.flatMap(([field]) => addresses[field]).filter(({ email }) => email !== '')
-  return emptyAsList(Object.fromEntries(people.map(({ email }) => [email, { thumbnail: thumbnail(email) }])))
-}
-
-const thumbnails = new Map<string, string>()
-const thumbnailsMax = 50_000
-
-function thumbnail(email: string): string {
-  const known = thumbnails.get(email)
-  if (known !== undefined) return known
-  const made = `https://secure.gravatar.com/avatar/${createHash('md5').update(email.toLowerCase()).digest('hex')}?s=50&d=mm`
-  if (thumbnails.size >= thumbnailsMax) thumbnails.clear()
-  thumbnails.set(email, made)
-  return made
-}
-
 export function presentAttachment(attachment: AttachmentRecord): z.input<typeof attachmentView> {
   return {
     size: attachment.size,
@@ -121,11 +88,6 @@ export function presentBody(body: BodyPartRecord): z.input<typeof bodyPartView> 
     size: body.size,
     ...(body.charset === null ? {} : { charset: body.charset }),
   }
-}
-
-/** Each folder once, under the name that callers use. */
-function foldersOf(message: MessageRecord, folderName: (path: string) => string): string[] {
-  return [...new Set(message.placements.map(({ path }) => folderName(path)))]
 }
 
 /** Flags in one folder, or in the first where the message lies. */

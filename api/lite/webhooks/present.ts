@@ -1,6 +1,7 @@
 /** Webhooks and deliveries from records to the wire, and parameters from the wire to the engine. */
 import type { z } from 'zod'
 import {
+  bracketed,
   filterParameters,
   type CoveredRow,
   type DeliveryQuery,
@@ -12,7 +13,6 @@ import {
   type WebhookInput,
   type WebhookRecord,
 } from '../../../engine/index.ts'
-import { bracketed } from '../messages/present.ts'
 import { seconds, type LiteUrls } from '../../addresses.ts'
 import {
   type deliveryView,

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { readContents } from '../../../engine/webhooks/contents.ts'
-import { createPace } from '../../../engine/webhooks/pace.ts'
+import { createPace } from '../../../engine/webhooks/envelope.ts'
 import { createSearches } from '../../../engine/webhooks/searches.ts'
 import { compileMatcher } from '../../../engine/webhooks/match.ts'
 import { createTestMail, facts, messageOf } from './fixture.ts'

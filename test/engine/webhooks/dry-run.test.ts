@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import type { AccountRecord, MessageRecord } from '../../../engine/store/records.ts'
-import { dryRunAll } from '../../../engine/webhooks/dry-run.ts'
+import { dryRunAll } from '../../../engine/webhooks/explain.ts'
 import { type House, type Wing, arrive, createHouse, developerId, facts, freely } from './fixture.ts'
 
 suite('the dry run over many accounts', () => {

@@ -2,9 +2,7 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import fc from 'fast-check'
-import { type LinkedText, signCallback } from '../../../engine/webhooks/envelope.ts'
-import { createPace } from '../../../engine/webhooks/pace.ts'
-import { jsonPrefix } from '../../../engine/webhooks/json-size.ts'
+import { createPace, jsonPrefix, type LinkedText, signCallback } from '../../../engine/webhooks/envelope.ts'
 
 const keys = { apiSecret: 'secret', webhookSecrets: [] }
 const awkward = fc.oneof(

@@ -19,7 +19,7 @@ import type {
 } from '../../../engine/store/records.ts'
 import { freshCursor } from '../../../engine/store/rows.ts'
 import { createWebhooks } from '../../../engine/webhooks/index.ts'
-import type { Mail } from '../../../engine/webhooks/texts.ts'
+import type { Mail } from '../../../engine/webhooks/contents.ts'
 import type { Asking, Webhooks } from '../../../engine/webhooks/types.ts'
 import { accountRecord, userRecord } from '../../support/records.ts'
 import { openTestStore } from '../../support/test-store.ts'

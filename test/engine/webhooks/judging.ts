@@ -1,8 +1,7 @@
 /** One message, and what a webhook's filters say of it. */
 import assert from 'node:assert/strict'
 import type { MessageFacts, WebhookFilters } from '../../../engine/store/records.ts'
-import type { MessageEvent } from '../../../engine/webhooks/events.ts'
-import { type Judgement, type Known, compileMatcher } from '../../../engine/webhooks/match.ts'
+import { compileMatcher, type Judgement, type Known, type MessageEvent } from '../../../engine/webhooks/match.ts'
 import { type Arrival, facts, messageOf } from './arrival.ts'
 
 export const account = { id: 'a'.repeat(24), userId: 'b'.repeat(24) } as Parameters<typeof messageOf>[0]

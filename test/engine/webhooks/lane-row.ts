@@ -1,5 +1,5 @@
 /** A row of the outbox with nothing in it but its place in line. */
-import { urlRow } from '../../../engine/callbacks/rows.ts'
+import { urlRow } from '../../../engine/webhooks/callbacks.ts'
 import type { OutboxRecord } from '../../../engine/store/records.ts'
 
 export function laneRow(account: string, seq: number, lane: 0 | 1 = 0): OutboxRecord {

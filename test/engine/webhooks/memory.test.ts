@@ -3,14 +3,13 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { createBudget, type Budget } from '../../../engine/budget.ts'
 import { createMetrics } from '../../../engine/observe/metrics.ts'
-import type { Attempts } from '../../../engine/webhooks/attempts.ts'
-import { createAttempts } from '../../../engine/webhooks/attempts.ts'
+import { type Attempts, createAttempts } from '../../../engine/webhooks/attempts.ts'
 import { readConfig } from '../../../engine/config.ts'
 import { createHttpClient } from '../../../engine/net/http.ts'
 import { compileMatcher } from '../../../engine/webhooks/match.ts'
-import { createPace } from '../../../engine/webhooks/pace.ts'
+import { createPace } from '../../../engine/webhooks/envelope.ts'
 import { createSearches } from '../../../engine/webhooks/searches.ts'
-import { composeMessage, createBodyWaits, type Composed } from '../../../engine/webhooks/payload.ts'
+import { type Composed, composeMessage, createBodyWaits } from '../../../engine/webhooks/compose.ts'
 import type { OutboxResult } from '../../../engine/store/port.ts'
 import type { OutboxRecord, WebhookRecord } from '../../../engine/store/records.ts'
 import { newId } from '../../../engine/store/ids.ts'
@@ -100,7 +99,6 @@ suite('an attempt', () => {
       composer: {
         compose: () => Promise.resolve({ kind: 'send', url, body: { a: 'b' }, texts: null, release }),
         keysOf: () => Promise.resolve({ apiSecret: 's', webhookSecrets: [] }),
-        forget: () => undefined,
       },
       deliver: {
         http,
@@ -108,7 +106,7 @@ suite('an attempt', () => {
         config,
         now: () => Date.now(),
       },
-      recorder: { record: (result) => Promise.resolve(void results.push(result)), close: () => Promise.resolve() },
+      recorder: { record: (result) => Promise.resolve(void results.push(result)) },
       metrics: createMetrics(),
       pace: createPace(),
       random: () => 0.5,

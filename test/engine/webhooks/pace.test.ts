@@ -1,7 +1,7 @@
 /** Work on large texts leaves turns of the event loop to others. */
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
-import { createPace } from '../../../engine/webhooks/pace.ts'
+import { createPace } from '../../../engine/webhooks/envelope.ts'
 
 const large = 1_048_576
 

@@ -3,8 +3,13 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { isAppError } from '../../../engine/errors.ts'
 import { RE2JS } from 're2js'
-import { expressionFlags, stepsWritten } from '../../../engine/webhooks/expressions.ts'
-import { compilePatterns, costOf, type Grammar } from '../../../engine/webhooks/patterns.ts'
+import {
+  compilePatterns,
+  costOf,
+  expressionFlags,
+  type Grammar,
+  stepsWritten,
+} from '../../../engine/webhooks/patterns.ts'
 
 const list: Grammar = { list: true, wildcards: 'all', anchoring: 'whole' }
 const one: Grammar = { list: false, wildcards: 'all', anchoring: 'whole' }

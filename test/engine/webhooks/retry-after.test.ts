@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { readConfig } from '../../../engine/config.ts'
 import { newId } from '../../../engine/store/ids.ts'
-import { resultOf } from '../../../engine/webhooks/deliver.ts'
+import { resultOf } from '../../../engine/webhooks/attempts.ts'
 import { outboxRecord, webhookRecord } from '../../store/contract/records.ts'
 
 const [now, second, minute] = [1_700_000_000_000, 1000, 60_000]

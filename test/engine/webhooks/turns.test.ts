@@ -1,7 +1,7 @@
 /** Whose page of a historical scan comes next. */
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
-import { createTurns, type Turn } from '../../../engine/webhooks/turns.ts'
+import { createScanTurns, type Turn } from '../../../engine/webhooks/history.ts'
 
 function names(turns: readonly (Turn | null)[]): (string | null)[] {
   return turns.map((turn) => (turn === null ? null : `${turn.webhookId} ${turn.accountId}`))
@@ -9,7 +9,7 @@ function names(turns: readonly (Turn | null)[]): (string | null)[] {
 
 suite('turns', () => {
   test('webhooks take turns, and the accounts of each; of one webhook one page at a time', () => {
-    const turns = createTurns()
+    const turns = createScanTurns()
     for (const account of ['1', '2', '3']) turns.add('a', account)
     turns.add('b', '1')
     const order: (string | null)[] = []
@@ -24,7 +24,7 @@ suite('turns', () => {
   })
 
   test('a webhook with many accounts holds up no other, also when only one page is under way at a time', () => {
-    const turns = createTurns()
+    const turns = createScanTurns()
     turns.add('a', '1')
     turns.add('a', '2')
     turns.add('b', '1')
@@ -37,7 +37,7 @@ suite('turns', () => {
   })
 
   test('a page that was scanned ends the waiting: the next wait is a short one', () => {
-    const turns = createTurns()
+    const turns = createScanTurns()
     turns.add('a', '1')
     let now = 0
     const waits = (['wait', 'wait', 'more', 'wait'] as const).map((end) => {
@@ -52,7 +52,7 @@ suite('turns', () => {
   })
 
   test('the next that is ready is the earliest; an account without anything to scan goes', () => {
-    const turns = createTurns()
+    const turns = createScanTurns()
     for (const [webhook, now] of [
       ['a', 0],
       ['b', 500],
@@ -72,7 +72,7 @@ suite('turns', () => {
   })
 
   test('one that waits is left out, longer each time, and holds up no other', () => {
-    const turns = createTurns()
+    const turns = createScanTurns()
     turns.add('full', '1')
     turns.add('full', '2')
     turns.add('free', '1')
@@ -98,7 +98,7 @@ suite('turns', () => {
   })
 
   test('what is done goes; what was asked for meanwhile stays', () => {
-    const turns = createTurns()
+    const turns = createScanTurns()
     turns.add('a', '1')
     const first = turns.take(0)
     assert.ok(first)
@@ -112,7 +112,7 @@ suite('turns', () => {
   })
 
   test('an edit asks one that waits at once', () => {
-    const turns = createTurns()
+    const turns = createScanTurns()
     turns.add('a', '1')
     const turn = turns.take(0)
     assert.ok(turn)

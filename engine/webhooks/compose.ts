@@ -1,21 +1,121 @@
 /**
- * From an outbox row to what its callback says: looks up message and account, reads bodies and headers from the mail server,
- * and lets the filters that waited for them (body_search, a thread's Message-ID) have their say.
+ * From an outbox row to what its callback says and which keys sign it: looks up webhook, account, message and developer, reads bodies
+ * and headers from the mail server, and asks the filters that waited for them (body_search, a thread's Message-ID).
  *
  * When the mail server cannot give the bodies now, the row waits (`postpone`): no attempt is counted, the receiver is not at fault.
  * After `patience` the callback goes out without them, marked truncated; a filter that needs the body counts as not matching. While
  * the whole mailbox is away, no row behind could be read either: such a filter waits longer.
  */
 import { LRUCache } from 'lru-cache'
-import { isAppError, toAppError } from '../errors.ts'
-import type { AccountRecord, MessageRecord, OutboxRecord, WebhookRecord } from '../store/records.ts'
 import type { Budget, Release } from '../budget.ts'
-import { type ReadContents, type ReadDeps, memoryFor, namedOnly, readContents, wantsContents } from './contents.ts'
-import type { Unsigned } from './envelope.ts'
-import { type EventFacts, type MessageEvent, readEventFacts } from './events.ts'
+import { isAppError, toAppError } from '../errors.ts'
+import { folderNamer } from '../messages/names.ts'
+import type { Sealer } from '../secrets/seal.ts'
+import type { Store } from '../store/port.ts'
+import type { AccountRecord, MessageRecord, OutboxRecord, WebhookRecord } from '../store/records.ts'
+import { bodyUrl, type Contents, messageData, sampleCallback } from './body.ts'
+import { urlCallbackBody } from './callbacks.ts'
+import { memoryFor, namedOnly, type ReadContents, readContents, type ReadDeps, wantsContents } from './contents.ts'
+import { openSecrets, type SigningKeys, type Unsigned, validSecrets } from './envelope.ts'
 import { judgeAtLength } from './judge.ts'
-import type { Known, Matcher } from './match.ts'
-import { type Contents, bodyUrl, messageData } from './message-data.ts'
+import { type EventFacts, type Known, type Matcher, type MessageEvent, readEventFacts } from './match.ts'
+import { lookUpThread, type Targets } from './targets.ts'
+
+export type Composer = ReturnType<typeof createComposer>
+
+interface ComposerDeps {
+  readonly store: Pick<Store, 'accounts' | 'messages' | 'developers' | 'folders'>
+  readonly sealer: Sealer
+  readonly targets: Targets
+  readonly payload: PayloadDeps
+}
+
+const rememberedMs = 30_000
+
+/** What the callbacks of one account have in common. */
+interface Owner {
+  readonly account: AccountRecord
+  readonly folderName: (path: string) => string
+}
+
+export function createComposer(deps: ComposerDeps) {
+  const owners = new LRUCache<string, Owner>({ max: 2000, ttl: rememberedMs })
+  const secrets = new LRUCache<string, string>({ max: 1000, ttl: rememberedMs })
+
+  async function ownerOf(id: string): Promise<Owner | null> {
+    const known = owners.get(id)
+    if (known !== undefined) return known
+    const [account, folders] = await Promise.all([deps.store.accounts.get(id), deps.store.folders.list(id)])
+    if (account === null) return null
+    const owner = { account, folderName: folderNamer(folders) }
+    owners.set(id, owner)
+    return owner
+  }
+
+  async function apiSecretOf(developerId: string): Promise<string | null> {
+    const known = secrets.get(developerId)
+    if (known !== undefined) return known
+    const developer = await deps.store.developers.get(developerId)
+    if (developer === null) return null
+    const secret = deps.sealer.open(developer.sealedSecret, developer.id)
+    secrets.set(developerId, secret)
+    return secret
+  }
+
+  return {
+    async compose(row: OutboxRecord): Promise<Composed> {
+      if (row.kind === 'message') return composeRow(deps, row, ownerOf)
+      return row.kind === 'test' ? composeTest(deps, row) : composeUrl(row)
+    },
+    /** null = the developer is gone. */
+    async keysOf({
+      developerId,
+      webhookId,
+    }: Pick<OutboxRecord, 'developerId' | 'webhookId'>): Promise<SigningKeys | null> {
+      const apiSecret = await apiSecretOf(developerId)
+      return apiSecret === null ? null : { apiSecret, webhookSecrets: webhookSecrets(deps, webhookId) }
+    },
+    /** The user's accounts changed or went. */
+    forget(userId: string): void {
+      for (const [id, { account }] of owners.entries()) if (account.userId === userId) owners.delete(id)
+    },
+  }
+}
+
+function webhookSecrets({ targets, sealer, payload }: ComposerDeps, webhookId: string | null): string[] {
+  const webhook = webhookId === null ? undefined : targets.get(webhookId)?.webhook
+  if (webhook === undefined) return []
+  return validSecrets(openSecrets(sealer, webhook.id, webhook.sealedSecrets), payload.now()).map((one) => one.secret)
+}
+
+function composeUrl(row: OutboxRecord): Composed {
+  if (row.url === null || row.url === '') return { kind: 'skip', reason: 'no URL to call' }
+  return { kind: 'send', url: row.url, body: urlCallbackBody(row), texts: null }
+}
+
+function composeTest({ targets, payload }: ComposerDeps, row: OutboxRecord): Composed {
+  const webhook = row.webhookId === null ? undefined : targets.get(row.webhookId)?.webhook
+  if (webhook === undefined) return { kind: 'skip', reason: 'the webhook was removed' }
+  return { kind: 'send', url: webhook.callbackUrl, ...sampleCallback(webhook, payload) }
+}
+
+async function composeRow(
+  deps: ComposerDeps,
+  row: OutboxRecord,
+  ownerOf: (id: string) => Promise<Owner | null>,
+): Promise<Composed> {
+  const target = row.webhookId === null ? null : deps.targets.get(row.webhookId)
+  if (target === null) return { kind: 'skip', reason: 'the webhook was removed' }
+  if (!target.webhook.active) return { kind: 'skip', reason: 'the webhook is paused' }
+  const owner = await ownerOf(row.accountId ?? '')
+  if (owner === null) return { kind: 'skip', reason: 'the email account was removed' }
+  const { account } = owner
+  const message = await deps.store.messages.get(account.id, row.messageId ?? '')
+  if (message === null) return { kind: 'skip', reason: 'the message is no longer in the index' }
+  const { webhook, matcher } = target
+  const thread = () => lookUpThread(deps.store, target, message)
+  return composeMessage(deps.payload, { ...owner, row, webhook, matcher, message, thread })
+}
 
 /** Ready to be signed and sent. `release`: to be called when it has been sent. */
 export interface Sendable extends Unsigned {
@@ -29,7 +129,7 @@ export type Composed =
   | { readonly kind: 'skip'; readonly reason: string }
   | { readonly kind: 'postpone'; readonly until: number; readonly reason: string }
 
-export interface PayloadDeps {
+interface PayloadDeps {
   readonly reading: ReadDeps
   readonly budget: Pick<Budget, 'take'>
   readonly baseUrl: () => string
@@ -37,7 +137,7 @@ export interface PayloadDeps {
   readonly waits: BodyWaits
 }
 
-export interface MessageJob {
+interface MessageJob {
   readonly row: OutboxRecord
   readonly webhook: WebhookRecord
   readonly matcher: Matcher
@@ -48,8 +148,8 @@ export interface MessageJob {
   readonly thread: () => Promise<Known>
 }
 
-/** Since when an account's rows of a webhook wait for bodies; the next body that can be read ends it. A restart forgets it. */
-export type BodyWaits = LRUCache<string, number>
+/** Since when an account's rows of a webhook wait for bodies; the next body that can be read ends it. Not kept over a restart. */
+type BodyWaits = LRUCache<string, number>
 
 /** How long a callback, and with it its account at that webhook, waits for bodies that the mail server cannot give. */
 const patienceMs = 10 * 60_000

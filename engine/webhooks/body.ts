@@ -1,22 +1,15 @@
 /**
  * `message_data` of a callback, in both dialects: lite and 2.0. Pure: records in, wire shape out. Times are Unix seconds.
- * Message-IDs are written with angle brackets, as in the message itself. What a message has not is '' or [] or left out, never null,
- * but for content_id, which interface.md allows to be null.
+ * What a message does not have is '' or [] or absent, never null; only content_id may be null.
  */
 import { createHash } from 'node:crypto'
 import { fileNameStructure, mainFileName } from '../messages/names.ts'
 import { maxBodyBytes } from '../messages/bodies.ts'
-import type {
-  AccountRecord,
-  Address,
-  AttachmentRecord,
-  BodyPartRecord,
-  MessageRecord,
-  WebhookRecord,
-} from '../store/records.ts'
-import type { EventFacts } from './events.ts'
+import type { AccountRecord, Address, BodyPartRecord, MessageRecord, WebhookRecord } from '../store/records.ts'
+import type { Unsigned } from './envelope.ts'
+import type { EventFacts } from './match.ts'
 
-export type Dialect = WebhookRecord['version']
+type Dialect = WebhookRecord['version']
 
 export interface NamedBody {
   readonly type: string
@@ -44,7 +37,7 @@ export interface Contents {
   readonly truncated: boolean
 }
 
-export interface DataSource {
+interface DataSource {
   readonly dialect: Dialect
   readonly baseUrl: string
   readonly account: Pick<AccountRecord, 'label' | 'userId'>
@@ -65,7 +58,8 @@ function liteData(source: DataSource): Record<string, unknown> {
   const { message, facts, contents } = source
   const places = placesOf(source)
   return {
-    ...commonData(source),
+    ...describeMessage(message, peopleOf(message), facts.folders, source.folderName),
+    addresses: addressesOf(message),
     date: seconds(message.sentAt),
     date_received: seconds(message.receivedAt),
     bodies: contents.bodies,
@@ -83,29 +77,17 @@ function liteData(source: DataSource): Record<string, unknown> {
 }
 
 function v2Data(source: DataSource): Record<string, unknown> {
-  const { message, contents } = source
+  const { message, facts, contents } = source
   const asked = contents.truncated || contents.texts !== null
   return {
-    ...commonData(source),
+    ...describeMessage(message, peopleOf(message), facts.folders, source.folderName),
+    addresses: addressesOf(message),
     files: filesOf(source),
     date: seconds(message.sentAt),
     date_indexed: seconds(message.indexedAt),
     sources: placesOf(source),
     ...(asked ? { bodies: contents.bodies } : {}),
     ...extras(source),
-  }
-}
-
-function commonData({ message, facts, folderName }: DataSource): Record<string, unknown> {
-  return {
-    message_id: message.id,
-    email_message_id: bracketed(message.emailMessageId),
-    ...hostedIds(message),
-    addresses: addressesOf(message),
-    person_info: personInfo(message),
-    references: message.references.map(bracketed),
-    subject: message.subject,
-    folders: [...new Set(facts.folders.map(folderName))],
   }
 }
 
@@ -122,15 +104,29 @@ function seconds(ms: number): number {
   return Math.floor(ms / 1000)
 }
 
-function bracketed(id: string | null): string {
-  return id === null ? '' : `<${id}>`
+/** Message-IDs are written as in the message itself, with angle brackets. */
+export function bracketed(id: string | null): string | null {
+  return id === null ? null : `<${id}>`
 }
 
-/** Told twice, under interface.md's names and under those that client libraries read. */
-function hostedIds({ hostedMessageId, hostedThreadId }: MessageRecord): Record<string, string> {
+/** What the messages of the API and of callbacks have in common. `people`: for person_info. `paths`: the folders to name. */
+export function describeMessage(
+  message: MessageRecord,
+  people: readonly Address[],
+  paths: readonly string[],
+  folderName: (path: string) => string,
+) {
+  const { hostedMessageId, hostedThreadId } = message
   return {
+    message_id: message.id,
+    email_message_id: bracketed(message.emailMessageId) ?? '',
+    // Under both names: that of the original's documentation, and that which client libraries read.
     ...(hostedMessageId === null ? {} : { mailhost_message_id: hostedMessageId, gmail_message_id: hostedMessageId }),
     ...(hostedThreadId === null ? {} : { mailhost_thread_id: hostedThreadId, gmail_thread_id: hostedThreadId }),
+    person_info: personInfo(people),
+    references: message.references.map((id) => `<${id}>`),
+    subject: message.subject,
+    folders: [...new Set(paths.map(folderName))],
   }
 }
 
@@ -156,18 +152,28 @@ function addressesOf({ addresses }: MessageRecord): Record<string, unknown> | []
   }
 }
 
-/** Keyed by address. The thumbnail is a link that the reader of the callback may follow; nothing here does. */
-function personInfo({ addresses }: MessageRecord): Record<string, { thumbnail: string }> | [] {
-  const people = [...addresses.from, ...addresses.to, ...addresses.cc, ...addresses.bcc].filter(
-    (one) => one.email !== '',
-  )
-  if (people.length === 0) return []
-  return Object.fromEntries(people.map(({ email }) => [email, { thumbnail: thumbnailUrl(email) }]))
+function peopleOf({ addresses }: MessageRecord): Address[] {
+  return [...addresses.from, ...addresses.to, ...addresses.cc, ...addresses.bcc]
 }
 
-function thumbnailUrl(email: string): string {
+/** By address: a picture's URL made of the address's hash, as the original had it. Nothing here requests it. */
+function personInfo(people: readonly Address[]): Record<string, { thumbnail: string }> | never[] {
+  const known = people.filter(({ email }) => email !== '')
+  if (known.length === 0) return []
+  return Object.fromEntries(known.map(({ email }) => [email, { thumbnail: thumbnail(email) }]))
+}
+
+const thumbnails = new Map<string, string>()
+const thumbnailsMax = 50_000
+
+function thumbnail(email: string): string {
+  const known = thumbnails.get(email)
+  if (known !== undefined) return known
   const hash = createHash('md5').update(email.trim().toLowerCase()).digest('hex')
-  return `https://secure.gravatar.com/avatar/${hash}?s=50&d=mm`
+  const made = `https://secure.gravatar.com/avatar/${hash}?s=50&d=mm`
+  if (thumbnails.size >= thumbnailsMax) thumbnails.clear()
+  thumbnails.set(email, made)
+  return made
 }
 
 /** Where the message lies, the event's own place first; of a message that is gone, where it was last. */
@@ -189,7 +195,7 @@ function filesOf({ message }: DataSource): Record<string, unknown>[] {
     file_name_structure: fileNameStructure(file.fileName),
     main_file_name: mainFileName(file.fileName),
     body_section: file.section,
-    file_id: fileId(message, file),
+    file_id: `${message.id}-${file.index}`,
     attachment_id: file.index,
     is_embedded: file.embedded,
     content_disposition: file.disposition,
@@ -197,14 +203,9 @@ function filesOf({ message }: DataSource): Record<string, unknown>[] {
   }))
 }
 
-/** Names one attachment of one message. */
-export function fileId(message: Pick<MessageRecord, 'id'>, file: Pick<AttachmentRecord, 'index'>): string {
-  return `${message.id}-${file.index}`
-}
-
 type Place = Pick<DataSource, 'dialect' | 'baseUrl' | 'account'>
 
-export function accountUrl({ dialect, baseUrl, account }: Place): string {
+function accountUrl({ dialect, baseUrl, account }: Place): string {
   const label = encodeURIComponent(account.label)
   return dialect === 'lite'
     ? `${baseUrl}/lite/users/${account.userId}/email_accounts/${label}`
@@ -224,4 +225,87 @@ function messageUrl({ message, ...place }: Place & Pick<DataSource, 'message'>):
   return place.dialect === 'lite'
     ? `${accountUrl(place)}/messages/${message.id}`
     : `${place.baseUrl}/2.0/accounts/${place.account.userId}/messages/${message.id}`
+}
+
+const text = 'This is a test of your webhook. Nothing was received.'
+const part = {
+  section: '1',
+  type: 'text/plain',
+  charset: 'utf-8',
+  encoding: '7bit',
+  size: text.length,
+  flowed: false,
+  delSp: false,
+}
+const ada = { name: 'Ada Example', email: 'ada@example.com' }
+const ben = { name: 'Ben Example', email: 'ben@example.org' }
+const folderId = '0'.repeat(24)
+
+function sampleMessage(now: number): MessageRecord {
+  return {
+    id: '0'.repeat(24),
+    accountId: '0'.repeat(24),
+    identity: 'mid:test@example.com',
+    emailMessageId: 'test@example.com',
+    hostedMessageId: null,
+    hostedThreadId: null,
+    threadId: '0'.repeat(16),
+    sentAt: now,
+    receivedAt: now,
+    size: 1024,
+    subject: 'A test of your webhook',
+    addresses: { from: [ada], sender: [], replyTo: [], to: [ben], cc: [], bcc: [], returnPath: [{ ...ada, name: '' }] },
+    inReplyTo: null,
+    references: [],
+    listHeaders: {},
+    receivedHeaders: [],
+    bodies: [],
+    attachments: [],
+    firstChangeId: null,
+    indexedAt: now,
+    placements: [{ folderId, path: 'INBOX', uidValidity: '1', uid: 1, flags: [], modseq: '0', rev: 0, quiet: false }],
+    gone: [],
+  }
+}
+
+function sampleContents(webhook: WebhookRecord): Contents {
+  const bodies = [{ type: part.type, charset: part.charset, body_section: part.section }]
+  const headers =
+    webhook.includeHeader === 'raw'
+      ? { headers: 'Subject: A test of your webhook\r\n\r\n' }
+      : webhook.includeHeader === '1'
+        ? { headers: { Subject: ['A test of your webhook'] } }
+        : {}
+  const texts = webhook.includeBody ? [{ part, text, bytes: text.length, whole: true }] : null
+  return { bodies, texts, ...headers, truncated: false }
+}
+
+/** The callback of POST …/webhooks/{id}/test: a made-up message in the webhook's own dialect and with its own options. */
+export function sampleCallback(
+  webhook: WebhookRecord,
+  deps: { readonly baseUrl: () => string; readonly now: () => number },
+): Unsigned {
+  const userId = webhook.userId ?? '0'.repeat(24)
+  const facts = { first: true, path: 'INBOX', folderId, uid: 1, flags: [], folders: ['INBOX'] }
+  const contents = sampleContents(webhook)
+  const place = {
+    dialect: webhook.version,
+    baseUrl: deps.baseUrl(),
+    account: { userId, label: 'ben::example' },
+    message: sampleMessage(deps.now()),
+  }
+  const body = {
+    account_id: userId,
+    user_id: userId,
+    webhook_id: webhook.id,
+    test: true,
+    message_data: messageData({
+      ...place,
+      folderName: (path) => path,
+      facts,
+      contents,
+      messageType: webhook.receiveAllChanges ? 'created' : null,
+    }),
+  }
+  return { body, texts: contents.texts?.map((one) => ({ ...one, link: bodyUrl(place, one.part) })) ?? null }
 }

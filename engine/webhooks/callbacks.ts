@@ -1,0 +1,98 @@
+/** Callbacks to a bare URL: the same outbox, the same promises and the same signature as those of webhooks. */
+import { outboxId, urlChannelId } from '../store/ids.ts'
+import type { AccountRecord, OutboxKind, OutboxRecord, WebhookRecord } from '../store/records.ts'
+
+interface UrlCallback {
+  readonly kind: Exclude<OutboxKind, 'message' | 'test'>
+  readonly url: string
+  readonly developerId: string
+  readonly userId: string | null
+  readonly accountId: string | null
+  readonly webhookId: string | null
+  /** Names what happened, the same whenever it is found: `status:<account>:<version>` … */
+  readonly event: string
+  readonly data: Readonly<Record<string, unknown>>
+  readonly at: number
+}
+
+export function urlRow({ event, at, ...callback }: UrlCallback): OutboxRecord {
+  const channelId = urlChannelId(callback.developerId, callback.url)
+  return {
+    ...callback,
+    id: outboxId(channelId, event),
+    channelId,
+    lane: 0,
+    seq: 0,
+    changeId: null,
+    messageId: null,
+    event: null,
+    state: 'pending',
+    createdAt: at,
+    dueAt: at,
+    attemptCount: 0,
+    attempts: [],
+    finishedAt: null,
+    reason: null,
+  }
+}
+
+/** The body, apart from timestamp, token and signature. */
+export function urlCallbackBody(row: OutboxRecord): Readonly<Record<string, unknown>> {
+  const user = row.userId === null ? {} : { account_id: row.userId, user_id: row.userId }
+  return { ...user, ...row.data }
+}
+
+/**
+ * An email account went DISABLED (`permanent`) or is OK again (`cleared`). One per transition, named by the account's status version
+ * after it; `url`: the account's own or else the developer's.
+ */
+export function statusRow(
+  account: AccountRecord,
+  news: { readonly status: 'OK' | 'DISABLED'; readonly message: string | null; readonly version: number },
+  url: string,
+  at: number,
+): OutboxRecord {
+  const failure = news.status === 'DISABLED' ? 'permanent' : 'cleared'
+  const data = { failure, failure_message: news.message ?? '' }
+  return accountRow(account, { kind: 'status', url, event: `status:${account.id}:${news.version}`, data, at })
+}
+
+/** 2.0: the initial sync of a source is complete; POSTed once to the callback_url of the source. null = it has none. */
+export function syncRow(account: AccountRecord, at: number): OutboxRecord | null {
+  const url = account.options.callbackUrl
+  if (url === null) return null
+  return accountRow(account, { kind: 'sync', url, event: `sync:${account.id}`, data: { sync: 'completed' }, at })
+}
+
+function accountRow(
+  { id, developerId, userId, label, email }: AccountRecord,
+  { data, ...callback }: Pick<UrlCallback, 'kind' | 'url' | 'event' | 'data' | 'at'>,
+): OutboxRecord {
+  const owner = { developerId, userId, accountId: id, webhookId: null }
+  return urlRow({ ...callback, ...owner, data: { server_label: label, email_account: email, ...data } })
+}
+
+/**
+ * A webhook's `failure` became true. One per failing period, named by the webhook's failure version. Without a failure_notif_url it
+ * is not sent, and is in the delivery log all the same. `last`: the row that failed last; it names the user whose callbacks wait.
+ */
+export function failureRow(
+  webhook: WebhookRecord,
+  news: { readonly version: number; readonly message: string; readonly at: number },
+  last: Pick<OutboxRecord, 'userId' | 'accountId'>,
+): OutboxRecord {
+  const url = webhook.failureNotifUrl ?? ''
+  const row = urlRow({
+    kind: 'failure',
+    url,
+    developerId: webhook.developerId,
+    userId: webhook.userId ?? last.userId,
+    accountId: last.accountId,
+    webhookId: webhook.id,
+    event: `failure:${webhook.id}:${news.version}`,
+    data: { webhook_id: webhook.id, data: news.message },
+    at: news.at,
+  })
+  if (url !== '') return row
+  return { ...row, state: 'skipped', finishedAt: news.at, reason: 'no failure_notif_url' }
+}
