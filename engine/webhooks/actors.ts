@@ -101,7 +101,7 @@ function createRootActors(
       drain: fromCallback<DrainEvent, WebhookInput>(({ input, receive }) => {
         const channel = channelOf(channels, input.webhookId)
         channel.start()
-        receive(() => channel.wake(false))
+        receive(() => channel.wake())
         return () => channel.stop()
       }),
       probe: fromPromise<ProbeOutput, WebhookInput>(({ input }) => channelOf(channels, input.webhookId).probe()),
@@ -128,7 +128,7 @@ function createRootActors(
 }
 
 function reread(pool: Pool, channelId: string): void {
-  ensure(pool, channelId)?.wake(true)
+  ensure(pool, channelId)?.wake(null)
   pool.registry.send(channelId, { type: 'WAKE' })
 }
 
@@ -204,7 +204,7 @@ function ensure(pool: Pool, channelId: string): Channel | null {
 function dispatch(pool: Pool, rows: readonly OutboxRecord[]): void {
   const byChannel = Map.groupBy(rows, (row) => row.channelId)
   for (const [channelId, own] of byChannel) {
-    ensure(pool, channelId)?.offer(own)
+    ensure(pool, channelId)?.wake(own)
     pool.registry.send(channelId, { type: 'WAKE' })
   }
 }

@@ -4,17 +4,18 @@
  *
  * drain runs between `start` and `stop`; rows that are on their way at `stop` come to their end and tell `notify` what came of it.
  */
+import { timerMs } from '../../machines/backoff.ts'
 import { toAppError } from '../errors.ts'
 import type { Logger } from '../observe/log.ts'
 import type { OutboxStore } from '../store/port.ts'
 import type { OutboxRecord } from '../store/records.ts'
 import type { DeliveryFailure, ProbeOutput, WebhookEvent } from '../../machines/events.ts'
 import type { Attempts, Handled } from './attempts.ts'
-import { type Lanes, createLanes } from './lanes.ts'
+import { Lines } from './lines.ts'
 
 export interface ChannelDeps {
   readonly store: Pick<OutboxStore, 'pending'>
-  readonly attempts: Attempts
+  readonly attempts: Pick<Attempts, 'handle'>
   readonly log: Logger
   readonly now: () => number
   readonly random: () => number
@@ -24,35 +25,14 @@ export interface ChannelDeps {
   readonly notify: (event: WebhookEvent) => void
 }
 
-export interface Channel {
-  readonly id: string
-  start(): void
-  stop(): void
-  /** Looks for work; after rows were written behind the channel's back (`everything`) reads the store again. */
-  wake(everything: boolean): void
-  /** Rows that were just stored. */
-  offer(rows: readonly OutboxRecord[]): void
-  /** Sends the oldest row, due or not. */
-  probe(): Promise<ProbeOutput>
-  /** Sends this row at once, past schedule and line, unless it waits in memory for its turn or is on its way. */
-  sendNow(row: OutboxRecord): void
-  isUnderWay(rowId: string): boolean
-  /** The receiver is back: rows that failed before do not wait for their own time. */
-  recovered(): void
-  /** Resolves when nothing is on its way. */
-  settled(): Promise<void>
-  /** The row whose attempt ended last. */
-  readonly last: OutboxRecord | null
-}
-
 interface State {
   readonly id: string
   readonly deps: ChannelDeps
-  readonly lanes: Lanes
+  readonly lines: Lines
   readonly underWay: Set<Promise<void>>
-  /** Rows on their way, and their accounts. */
-  readonly sending: Map<string, string>
-  /** Counts beginnings and ends of rows sent by hand: what was read meanwhile may be out of date. */
+  /** Ids of the rows on their way. */
+  readonly sending: Set<string>
+  /** Counts the ends of rows sent by hand: what was read meanwhile may be out of date. */
   byHand: number
   running: boolean
   /** Counts starts and stops: a read of an earlier run is thrown away. */
@@ -61,7 +41,7 @@ interface State {
   timer: NodeJS.Timeout | undefined
   retryReadAt: number
   recoveredAt: number
-  toldIdle: boolean
+  saidIdle: boolean
   lastProbed: string | null
   last: OutboxRecord | null
 }
@@ -69,13 +49,15 @@ interface State {
 /** Wait after an error of ours. */
 const stallMs = 2_000
 
-function newState(id: string, deps: ChannelDeps): State {
-  return {
+export type Channel = ReturnType<typeof createChannel>
+
+export function createChannel(id: string, deps: ChannelDeps) {
+  const state: State = {
     id,
     deps,
-    lanes: createLanes(deps.capacity),
+    lines: new Lines(deps.capacity),
     underWay: new Set(),
-    sending: new Map(),
+    sending: new Set(),
     byHand: 0,
     running: false,
     run: 0,
@@ -83,40 +65,37 @@ function newState(id: string, deps: ChannelDeps): State {
     timer: undefined,
     retryReadAt: 0,
     recoveredAt: 0,
-    toldIdle: false,
+    saidIdle: false,
     lastProbed: null,
     last: null,
   }
-}
-
-export function createChannel(id: string, deps: ChannelDeps): Channel {
-  const state = newState(id, deps)
   return {
-    id,
     start: () => restart(state, true),
     stop: () => restart(state, false),
-    wake(everything) {
-      if (everything) state.lanes.markBehind()
+    /** Looks for work. `rows` were just stored; null: any may have been. */
+    wake(rows: readonly OutboxRecord[] | null = []) {
+      if (rows === null) state.lines.readAgain()
+      else state.lines.stored(rows)
       pump(state)
     },
-    offer(rows) {
-      if (!state.running) return
-      for (const row of rows) state.lanes.offer(row)
-      pump(state)
-    },
+    /** Sends the oldest row, due or not. */
     probe: () => probe(state),
-    sendNow(row) {
-      if (!state.sending.has(row.id) && !state.lanes.holds(row)) track(state, sendByHand(state, row))
+    /** Sends this row at once, past schedule and line, unless it waits in memory for its turn or is on its way. */
+    sendNow(row: OutboxRecord) {
+      if (!state.sending.has(row.id) && !state.lines.holds(row)) track(state, sendByHand(state, row))
     },
-    isUnderWay: (rowId) => state.sending.has(rowId),
+    isUnderWay: (rowId: string) => state.sending.has(rowId),
+    /** The receiver is back: rows that failed before do not wait for their own time. */
     recovered() {
       state.recoveredAt = deps.now()
-      state.lanes.release(Number.POSITIVE_INFINITY)
+      state.lines.release(Number.POSITIVE_INFINITY)
       pump(state)
     },
+    /** Resolves when nothing is on its way. */
     async settled() {
       while (state.underWay.size > 0) await Promise.all(state.underWay)
     },
+    /** The row whose attempt ended last. */
     get last() {
       return state.last
     },
@@ -126,30 +105,30 @@ export function createChannel(id: string, deps: ChannelDeps): Channel {
 function restart(state: State, running: boolean): void {
   state.running = running
   state.run += 1
-  state.toldIdle = false
+  state.saidIdle = false
   state.retryReadAt = 0
-  state.lanes.reset()
+  state.lines.reset()
   clearTimeout(state.timer)
   pump(state)
 }
 
 function pump(state: State): void {
   if (!state.running) return
-  const { deps, lanes } = state
+  const { deps, lines } = state
   const now = deps.now()
-  lanes.release(now)
+  lines.release(now)
   const historicalMost = Math.max(1, Math.floor(deps.concurrency / 2))
   while (state.underWay.size < deps.concurrency) {
-    const row = lanes.take({ historical: state.historical < historicalMost })
+    const row = lines.take({ historical: state.historical < historicalMost })
     if (row === null) break
     track(state, send(state, row))
   }
-  if (lanes.wantsRead() && now >= state.retryReadAt) track(state, read(state))
+  if (lines.wantsRead() && now >= state.retryReadAt) track(state, read(state))
   rest(state, now)
 }
 
 function track(state: State, work: Promise<void>): void {
-  state.toldIdle = false
+  state.saidIdle = false
   const tracked = work.finally(() => {
     state.underWay.delete(tracked)
     pump(state)
@@ -157,30 +136,30 @@ function track(state: State, work: Promise<void>): void {
   state.underWay.add(tracked)
 }
 
-/** Sets the alarm for what is due later, and says so when there is nothing else. */
+/** Sets the timer for what is due later, and says so when there is nothing else. */
 function rest(state: State, now: number): void {
-  const { lanes, deps } = state
+  const { lines, deps } = state
   clearTimeout(state.timer)
-  const next = lanes.wantsRead() ? state.retryReadAt : lanes.nextRelease()
-  if (next !== null) state.timer = setTimeout(() => pump(state), Math.min(Math.max(next - now, 1), 2 ** 31 - 1))
-  if (state.underWay.size > 0 || lanes.wantsRead() || state.toldIdle) return
-  state.toldIdle = true
+  const next = lines.wantsRead() ? state.retryReadAt : lines.nextRelease()
+  if (next !== null) state.timer = setTimeout(() => pump(state), timerMs(Math.max(next - now, 1)))
+  if (state.underWay.size > 0 || lines.wantsRead() || state.saidIdle) return
+  state.saidIdle = true
   deps.notify({ type: 'idle', at: now })
 }
 
 async function read(state: State): Promise<void> {
-  const { deps, lanes, run, byHand } = state
-  const plan = lanes.beginRead()
+  const { deps, lines, run, byHand } = state
+  const plan = lines.beginRead()
   try {
     const rows = await deps.store.pending(state.id, plan.exceptAccounts, plan.limit, plan.exceptHistorical)
     if (run !== state.run) return
     const current = rows.map((row) => withoutAnswers(dueNow(state, row)))
-    if (byHand === state.byHand) lanes.endRead(current, plan, deps.now())
-    else lanes.abortRead()
+    if (byHand === state.byHand) lines.endRead(current, plan, deps.now())
+    else lines.abortRead()
   } catch (error) {
     deps.log.warn({ channelId: state.id, err: toAppError(error) }, 'outbox not read, trying again')
     if (run !== state.run) return
-    lanes.abortRead()
+    lines.abortRead()
     state.retryReadAt = deps.now() + stallMs
   }
 }
@@ -192,23 +171,17 @@ function dueNow(state: State, row: OutboxRecord): OutboxRecord {
   return waited ? { ...row, dueAt: state.deps.now() } : row
 }
 
-/** In memory nobody asks what the receiver answered: that may be 48 kB of each row. */
+/** Nothing in memory needs what the receiver answered: that may be 48 kB of each row. */
 function withoutAnswers(row: OutboxRecord): OutboxRecord {
   return { ...row, attempts: row.attempts.map((one) => ({ ...one, response: null })) }
 }
 
 async function send(state: State, row: OutboxRecord): Promise<void> {
-  // Until it comes back from being sent by hand.
-  if (state.sending.has(row.id)) {
-    state.lanes.block(row, Number.POSITIVE_INFINITY)
-    return
-  }
   state.historical += row.lane
   try {
-    const handled = await handle(state, row, 'drain')
-    if (handled.attempt !== null) tell(state, handled)
+    report(state, await handle(state, row, 'drain'))
   } catch (error) {
-    report(state, row, error)
+    logError(state, row, error)
   } finally {
     state.historical -= row.lane
   }
@@ -216,74 +189,67 @@ async function send(state: State, row: OutboxRecord): Promise<void> {
 
 /** Other rows of its account wait meanwhile; one that is on its way already goes on. */
 async function sendByHand(state: State, row: OutboxRecord): Promise<void> {
-  const { deps, lanes, sending } = state
-  const account = row.accountId ?? ''
-  if (!lanes.busyAccounts().includes(account)) lanes.block(row, Number.POSITIVE_INFINITY)
-  sending.set(row.id, account)
-  state.byHand += 1
+  const { deps, lines, sending } = state
+  lines.claim(row)
+  sending.add(row.id)
   try {
     const handled = await deps.attempts.handle(row, 'probe')
     state.last = row
-    if (handled.attempt === null) return
-    if (handled.failure === null && !state.running) state.recoveredAt = deps.now()
-    tell(state, handled)
+    if (handled.attempt !== null && handled.failure === null && !state.running) state.recoveredAt = deps.now()
+    report(state, handled)
   } catch (error) {
-    report(state, row, error)
+    logError(state, row, error)
   } finally {
     sending.delete(row.id)
     state.byHand += 1
-    lanes.free(row)
+    lines.free(row)
   }
 }
 
 /** Frees or blocks the account, whatever happens. */
 async function handle(state: State, row: OutboxRecord, mode: 'drain' | 'probe'): Promise<Handled> {
-  const { deps, lanes, sending } = state
-  sending.set(row.id, row.accountId ?? '')
+  const { deps, lines, sending } = state
+  sending.add(row.id)
   try {
     const handled = await deps.attempts.handle(row, mode)
     state.last = row
-    if (handled.until === null) lanes.finish(row)
-    else lanes.block(row, handled.until)
+    if (handled.until === null) lines.finish(row)
+    else lines.block(row, handled.until)
     return handled
   } catch (error) {
-    lanes.block(row, deps.now() + stallMs)
+    lines.block(row, deps.now() + stallMs)
     throw error
   } finally {
     sending.delete(row.id)
   }
 }
 
-function report(state: State, row: OutboxRecord, error: unknown): void {
+function logError(state: State, row: OutboxRecord, error: unknown): void {
   state.deps.log.error({ channelId: state.id, outboxId: row.id, err: toAppError(error) }, 'callback not tried')
 }
 
-function tell(state: State, { attempt, failure }: Handled): void {
+function report(state: State, { attempt, failure }: Handled): void {
+  if (attempt === null) return
   const { deps } = state
-  const at = deps.now()
-  if (failure === null) deps.notify({ type: 'delivered', at })
+  if (failure === null) deps.notify({ type: 'delivered', at: deps.now() })
   else {
     const type = failure.scope === 'receiver' ? 'delivery.failed' : 'row.failed'
-    deps.notify({ type, failure: failureOf(state, failure, attempt?.at ?? at) })
+    deps.notify({ type, failure: failureOf(deps, failure, attempt.at) })
   }
 }
 
-function failureOf(state: State, failure: NonNullable<Handled['failure']>, startedAt: number): DeliveryFailure {
-  const { message, retryAfterMs, permanent } = failure
-  const jitter = state.deps.random()
-  return {
-    message,
-    at: state.deps.now(),
-    startedAt,
-    retryAfterMs,
-    jitter,
-    ...(permanent === null ? {} : { permanent }),
-  }
+function failureOf(
+  { now, random }: ChannelDeps,
+  { message, retryAfterMs, permanent }: NonNullable<Handled['failure']>,
+  startedAt: number,
+): DeliveryFailure {
+  const failure = { message, at: now(), startedAt, retryAfterMs, jitter: random() }
+  return permanent === null ? failure : { ...failure, permanent }
 }
 
 /** Another account than last time, so that one bad row does not speak for all; skipped and postponed rows are no answer. */
 async function probe(state: State): Promise<ProbeOutput> {
-  const { deps, lanes, run } = state
+  const { deps, lines, run } = state
   const nothing = () => ({ delivered: null, at: deps.now() }) as const
   const passed: string[] = []
   for (;;) {
@@ -291,39 +257,34 @@ async function probe(state: State): Promise<ProbeOutput> {
     const row = await nextProbe(state, passed)
     if (row === null || run !== state.run) return nothing()
     if (byHand !== state.byHand) continue
-    lanes.claim(row)
+    lines.claim(row)
     state.lastProbed = row.accountId
-    let handled: Handled | null = null
-    const work = handle(state, row, 'probe').then((one) => void (handled = one))
+    const work = handle(state, row, 'probe')
     track(
       state,
-      work.catch(() => undefined),
+      work.then(
+        () => undefined,
+        () => undefined,
+      ),
     )
-    await work
-    const answer = outcome(state, handled)
-    if (answer !== null) return answer
+    const { attempt, failure, until } = await work
+    if (attempt !== null) {
+      if (failure !== null) return { delivered: false, failure: failureOf(deps, failure, attempt.at) }
+      state.recoveredAt = deps.now()
+      return { delivered: true, at: deps.now() }
+    }
     if (state.running) return nothing()
-    if (waits(handled)) passed.push(row.accountId ?? '')
+    // A row that was postponed is still its account's first; one that was skipped is done with.
+    if (until !== null) passed.push(row.accountId ?? '')
   }
 }
 
-async function nextProbe(state: State, passed: readonly string[]): Promise<OutboxRecord | null> {
-  const { deps, lanes, lastProbed } = state
-  const except = [...new Set([...lanes.busyAccounts(), ...state.sending.values(), ...passed])]
-  const others = lastProbed === null ? [] : await deps.store.pending(state.id, [...except, lastProbed], 1)
-  const [row] = others.length > 0 ? others : await deps.store.pending(state.id, except, 1)
+async function nextProbe(
+  { id, deps, lines, lastProbed }: State,
+  passed: readonly string[],
+): Promise<OutboxRecord | null> {
+  const except = [...lines.accounts(), ...passed]
+  const others = lastProbed === null ? [] : await deps.store.pending(id, [...except, lastProbed], 1)
+  const [row] = others.length > 0 ? others : await deps.store.pending(id, except, 1)
   return row ?? null
-}
-
-/** A row that was postponed is still its account's first; one that was skipped is done with. */
-function waits(handled: Handled | null): boolean {
-  return handled?.until !== null
-}
-
-function outcome(state: State, handled: Handled | null): ProbeOutput | null {
-  if (handled === null || handled.attempt === null) return null
-  const { attempt, failure } = handled
-  if (failure !== null) return { delivered: false, failure: failureOf(state, failure, attempt.at) }
-  state.recoveredAt = state.deps.now()
-  return { delivered: true, at: state.deps.now() }
 }

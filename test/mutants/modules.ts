@@ -38,14 +38,8 @@ export const modules = {
     ],
   },
   lanes: {
-    mutate: ['engine/webhooks/lanes.ts', 'engine/webhooks/turns.ts', 'engine/accounts/link.ts'],
-    tests: [
-      'test/engine/webhooks/turns.test.ts',
-      'test/engine/webhooks/lanes-examples.test.ts',
-      'test/engine/webhooks/lanes.test.ts',
-      'test/engine/lanes.test.ts',
-      'test/engine/accounts/link.test.ts',
-    ],
+    mutate: ['engine/webhooks/lines.ts', 'engine/accounts/link.ts'],
+    tests: ['test/engine/webhooks/lines.test.ts', 'test/engine/lanes.test.ts', 'test/engine/accounts/link.test.ts'],
   },
   turns: {
     mutate: ['engine/turns.ts', 'engine/loans.ts', 'engine/accounts/login-gate.ts', 'engine/accounts/login-limiter.ts'],

@@ -1,0 +1,248 @@
+/**
+ * What a channel holds in memory of its outbox: the rows that were read and wait for their turn, at most `capacity` in all, however
+ * many wait in the store. No I/O and no clock: the channel reads the store when `wantsRead` says so.
+ *
+ * The rows of an account here are the first of what the store has pending for it, without holes. While some are here, or one is
+ * on its way, a read leaves the account out. Live rows (lane 0) go before historical ones (lane 1), in an account and over accounts.
+ */
+import type { OutboxRecord } from '../store/records.ts'
+
+/** The rows of one account; rows without an account (there are few) are one line. */
+interface Line {
+  rows: OutboxRecord[]
+  /** Rows on their way: one, and perhaps one that is sent by hand. */
+  busy: number
+  /** The store may have more of them: to be read when these have gone. */
+  more: boolean
+}
+
+export interface ReadPlan {
+  readonly exceptAccounts: readonly string[]
+  /** Of these accounts live rows alone are read. */
+  readonly exceptHistorical: readonly string[]
+  readonly limit: number
+}
+
+function keyOf(row: OutboxRecord): string {
+  return row.accountId ?? ''
+}
+
+export class Lines {
+  readonly #capacity: number
+  readonly #lines = new Map<string, Line>()
+  /** Account → when its first row is due; of `held` accounts the first historical one. */
+  readonly #blocked = new Map<string, number>()
+  readonly #held = new Map<string, number>()
+  /** Rows here. */
+  #size = 0
+  /** The store may have rows of accounts that have no line; `urgent`: live ones. */
+  #unread = true
+  #urgent = false
+  #reading = false
+
+  constructor(capacity: number) {
+    this.#capacity = capacity
+  }
+
+  /** Rows were just stored: they are read in their turn. Historical ones in memory give way to live ones. */
+  stored(rows: readonly OutboxRecord[]): void {
+    for (const row of rows) this.#stored(row)
+    if (!this.#urgent || this.#size < this.#capacity) return
+    for (const [key, line] of [...this.#lines]) this.#dropHistorical(key, line)
+  }
+
+  #stored(row: OutboxRecord): void {
+    const key = keyOf(row)
+    if (this.#blocked.has(key) || (row.lane === 1 && this.#held.has(key))) return
+    const line = this.#lines.get(key)
+    if (line === undefined) this.#unread = true
+    else line.more = true
+    if (row.lane === 1) return
+    if (line?.rows[0]?.lane !== 0) this.#urgent = true
+    if (line !== undefined) this.#dropHistorical(key, line)
+  }
+
+  /** Rows may have been written that `stored` was not called for. */
+  readAgain(): void {
+    for (const line of this.#lines.values()) line.more = true
+    this.#unread = true
+  }
+
+  /** The next row to send; nothing else of its account goes out until `finish` or `block`. */
+  take(allow: { readonly historical: boolean }): OutboxRecord | null {
+    const [key, line] = this.#ready(0) ?? (allow.historical ? this.#ready(1) : undefined) ?? []
+    const row = line?.rows.shift()
+    if (key === undefined || line === undefined || row === undefined) return null
+    this.#size -= 1
+    line.busy += 1
+    // To the end: every account gets its turn.
+    this.#lines.delete(key)
+    this.#lines.set(key, line)
+    return row
+  }
+
+  #ready(lane: 0 | 1): readonly [string, Line] | undefined {
+    return this.#lines.entries().find(([, line]) => line.busy === 0 && line.rows[0]?.lane === lane)
+  }
+
+  /** A row that did not come from here (a probe's, one that is sent by hand) is on its way, until `finish`, `block` or `free`. */
+  claim(row: OutboxRecord): void {
+    const line = this.#lines.get(keyOf(row)) ?? { rows: [], busy: 0, more: true }
+    this.#lines.set(keyOf(row), line)
+    this.#keep(line, [])
+    line.busy += 1
+  }
+
+  finish(row: OutboxRecord): void {
+    const line = this.#leave(row)
+    if (line !== undefined) this.#tidy(keyOf(row), line)
+  }
+
+  /** The row is due at `until`: nothing of its account goes out before, or of a historical row nothing historical. */
+  block(row: OutboxRecord, until: number): void {
+    const key = keyOf(row)
+    const line = this.#leave(row)
+    if (row.lane === 1) this.#held.set(key, until)
+    else this.#blocked.set(key, until)
+    if (line === undefined) return
+    if (row.lane === 1) {
+      this.#dropHistorical(key, line)
+      return
+    }
+    this.#keep(line, [])
+    line.more = false
+    this.#tidy(key, line)
+  }
+
+  /** A row that was sent by hand is back: what is known of its account is out of date. */
+  free(row: OutboxRecord): void {
+    const key = keyOf(row)
+    this.#blocked.delete(key)
+    this.#held.delete(key)
+    const line = this.#leave(row)
+    if (line === undefined) return
+    this.#keep(line, [])
+    line.more = true
+    this.#tidy(key, line)
+  }
+
+  /** Rows that were due later are due now: their accounts are read again. Infinity: all. */
+  release(now: number): void {
+    for (const [key, until] of this.#blocked) {
+      if (until > now) continue
+      this.#blocked.delete(key)
+      this.#unread = true
+    }
+    for (const [key, until] of this.#held) {
+      if (until > now) continue
+      this.#held.delete(key)
+      const line = this.#lines.get(key)
+      if (line === undefined) this.#unread = true
+      else line.more = true
+    }
+  }
+
+  /** Time of the next release; null when nothing waits for its time. */
+  nextRelease(): number | null {
+    const times = [...this.#blocked.values(), ...this.#held.values()]
+    return times.length === 0 ? null : times.reduce((first, time) => Math.min(first, time))
+  }
+
+  /** The row waits here for its turn. */
+  holds(row: OutboxRecord): boolean {
+    return this.#lines.get(keyOf(row))?.rows.some(({ id }) => id === row.id) === true
+  }
+
+  /** Accounts with rows here or on their way. */
+  accounts(): string[] {
+    return [...this.#lines.keys()]
+  }
+
+  wantsRead(): boolean {
+    if (!this.#unread || this.#reading || this.#size >= this.#capacity) return false
+    return this.#urgent || this.#size <= this.#capacity / 2
+  }
+
+  beginRead(): ReadPlan {
+    this.#reading = true
+    this.#unread = false
+    this.#urgent = false
+    return {
+      exceptAccounts: [...this.#lines.keys(), ...this.#blocked.keys()],
+      exceptHistorical: [...this.#held.keys()],
+      limit: this.#capacity - this.#size,
+    }
+  }
+
+  endRead(rows: readonly OutboxRecord[], plan: ReadPlan, now: number): void {
+    this.#reading = false
+    // What was stored during the read may be missing from its answer.
+    if (rows.length >= plan.limit) this.#unread = true
+    for (const [key, own] of Map.groupBy(rows, keyOf)) {
+      const busy = this.#lines.get(key)
+      if (busy === undefined) this.#add(key, own, now)
+      else busy.more = true
+    }
+  }
+
+  /** A row that is due later holds up those behind it. */
+  #add(key: string, rows: OutboxRecord[], now: number): void {
+    const index = rows.findIndex(({ dueAt }) => dueAt > now)
+    const due = index < 0 ? rows : rows.slice(0, index)
+    const later = rows[index]
+    const waits = later !== undefined && !due.some(({ lane }) => lane === later.lane)
+    if (waits) (later.lane === 1 ? this.#held : this.#blocked).set(key, later.dueAt)
+    if (due.length === 0) return
+    this.#size += due.length
+    this.#lines.set(key, { rows: due, busy: 0, more: this.#unread || (later !== undefined && !waits) })
+  }
+
+  /** The read failed, or its answer is out of date. */
+  abortRead(): void {
+    this.#reading = false
+    this.#unread = true
+  }
+
+  /** Forgets all rows that are not on their way; everything is to be read again. A read under way must not be ended. */
+  reset(): void {
+    for (const [key, line] of this.#lines) {
+      line.rows = []
+      line.more = true
+      if (line.busy === 0) this.#lines.delete(key)
+    }
+    this.#blocked.clear()
+    this.#held.clear()
+    this.#size = 0
+    this.#unread = true
+    this.#urgent = false
+    this.#reading = false
+  }
+
+  /** One of the account's rows is not on its way any more. */
+  #leave(row: OutboxRecord): Line | undefined {
+    const line = this.#lines.get(keyOf(row))
+    if (line !== undefined) line.busy -= 1
+    return line
+  }
+
+  #dropHistorical(key: string, line: Line): void {
+    this.#keep(
+      line,
+      line.rows.filter((row) => row.lane === 0),
+    )
+    this.#tidy(key, line)
+  }
+
+  #keep(line: Line, rows: OutboxRecord[]): void {
+    if (rows.length < line.rows.length) line.more = true
+    this.#size += rows.length - line.rows.length
+    line.rows = rows
+  }
+
+  /** A line without rows goes. */
+  #tidy(key: string, line: Line): void {
+    if (line.busy > 0 || line.rows.length > 0) return
+    this.#lines.delete(key)
+    if (line.more) this.#unread = true
+  }
+}
