@@ -9,7 +9,7 @@ const owners = {
   mongodb: ['engine/store/mongo/**'],
   'node:sqlite': ['engine/store/sqlite/**'],
   xstate: ['machines/**', 'engine/accounts/**', 'engine/webhooks/**'],
-  'p-queue': ['engine/accounts/**'],
+  'p-queue': ['engine/accounts/**', 'engine/webhooks/**'],
   re2js: ['engine/webhooks/**'],
   oauth4webapi: ['engine/oauth/**'],
   pino: ['engine/observe/**'],

@@ -9,6 +9,7 @@
  * A message that already had a live callback (its first change has a row) gets no second one.
  */
 import { setTimeout as pause } from 'node:timers/promises'
+import PQueue from 'p-queue'
 import type { Config } from '../config.ts'
 import { toAppError } from '../errors.ts'
 import { createGiveWay } from '../give-way.ts'
@@ -36,11 +37,8 @@ export type History = ReturnType<typeof createHistory>
 
 interface State {
   readonly deps: HistoryDeps
-  /** Webhook → its accounts that are not scanned through. */
-  readonly turns: ReturnType<typeof createScanTurns>
+  readonly scans: ReturnType<typeof createScans>
   readonly stopped: AbortController
-  readonly underWay: Set<Promise<void>>
-  timer: NodeJS.Timeout | undefined
   /** Time of the last page's rows: they sort by it. */
   lastAt: number
 }
@@ -50,14 +48,9 @@ const pageSize = 100
 const pagesAtOnce = 4
 
 export function createHistory(deps: HistoryDeps) {
-  const state: State = {
-    deps,
-    turns: createScanTurns(),
-    stopped: new AbortController(),
-    underWay: new Set(),
-    timer: undefined,
-    lastAt: 0,
-  }
+  const stopped = new AbortController()
+  const scans = createScans((webhookId, accountId) => play(state, webhookId, accountId), stopped.signal)
+  const state: State = { deps, scans, stopped, lastAt: 0 }
   return {
     /** Every scan that is not done. */
     async startAll(): Promise<void> {
@@ -71,9 +64,8 @@ export function createHistory(deps: HistoryDeps) {
       for (const { webhook } of deps.targets.of(account)) add(state, webhook, account)
     },
     async stop(): Promise<void> {
-      state.stopped.abort()
-      clearTimeout(state.timer)
-      await Promise.all(state.underWay)
+      stopped.abort()
+      await scans.ended()
     },
   }
 }
@@ -97,46 +89,25 @@ function addReady(state: State, webhook: WebhookRecord, account: AccountRecord):
 function add(state: State, webhook: WebhookRecord, account: AccountRecord): void {
   if (!webhook.receiveHistorical || !webhook.active || account.developerId !== webhook.developerId) return
   if (webhook.userId === null && account.createdAt < webhook.createdAt) return
-  state.turns.add(webhook.id, account.id)
-  pump(state)
-}
-
-/** Starts what is ready, as far as there is room; what is not ready yet has its alarm. */
-function pump(state: State): void {
-  const { deps, turns, stopped, underWay } = state
-  clearTimeout(state.timer)
-  while (!stopped.signal.aborted && underWay.size < pagesAtOnce) {
-    const turn = turns.take(deps.now())
-    if (turn === null) {
-      alarm(state)
-      return
-    }
-    const work = play(state, turn).finally(() => {
-      underWay.delete(work)
-      pump(state)
-    })
-    underWay.add(work)
-  }
-}
-
-function alarm(state: State): void {
-  const next = state.turns.nextAt()
-  if (next !== null) state.timer = setTimeout(() => pump(state), Math.max(next - state.deps.now(), 1))
+  state.scans.add(webhook.id, account.id)
 }
 
 /** A page, and the pause that belongs to it; live mail has the store to itself meanwhile. Never rejects. */
-async function play(state: State, turn: Turn): Promise<void> {
-  const { deps, turns, stopped } = state
-  const end = await step(state, turn).catch((error: unknown) => {
-    deps.log.warn({ ...turn, err: toAppError(error) }, 'historical scan held up')
+async function play(state: State, webhookId: string, accountId: string): Promise<PageEnd> {
+  const { deps, stopped } = state
+  const end = await step(state, webhookId, accountId).catch((error: unknown) => {
+    deps.log.warn({ webhookId, accountId, err: toAppError(error) }, 'historical scan held up')
     return 'wait' as const
   })
-  turns.give(turn, end, deps.now())
-  if (end === 'wait' || end === 'nothing') return
-  await pause(deps.config.MAILROOM_HISTORICAL_PAUSE, undefined, { signal: stopped.signal }).catch(() => undefined)
+  if (end === 'more' || end === 'done') await rest(deps.config.MAILROOM_HISTORICAL_PAUSE, stopped.signal)
+  return end
 }
 
-async function step(state: State, { webhookId, accountId }: Turn): Promise<TurnEnd> {
+function rest(ms: number, signal: AbortSignal): Promise<void> {
+  return pause(ms, undefined, { signal }).catch(() => undefined)
+}
+
+async function step(state: State, webhookId: string, accountId: string): Promise<PageEnd> {
   const { store, targets, config } = state.deps
   const target = targets.get(webhookId)
   if (target === null || !target.webhook.active || !target.webhook.receiveHistorical) return 'nothing'
@@ -209,75 +180,70 @@ function rowOf(
   return null
 }
 
-export interface Turn {
-  readonly webhookId: string
-  readonly accountId: string
-}
-
 /**
  * `more`, `done`: after a page that was scanned. `nothing`: there was none to scan, and there will be none. `wait`: not now, and
  * not for the other accounts of this webhook either.
  */
-export type TurnEnd = 'more' | 'done' | 'nothing' | 'wait'
+type PageEnd = 'more' | 'done' | 'nothing' | 'wait'
 
-interface Line {
+interface Scan {
+  /** Those that are not scanned through. */
   readonly accounts: Set<string>
-  busy: boolean
-  /** Asked for while a page was under way: what that page found may be out of date. */
-  renewed: boolean
-  readyAt: number
-  /** Waits in a row. */
-  waits: number
+  /** Counts what was asked for: what a page under way meanwhile found may be out of date. */
+  asked: number
+  /** Ends the wait. */
+  woken: AbortController
 }
 
 const firstWaitMs = 1_000
 const longestWaitMs = 30_000
 
 /**
- * Which page of a historical scan comes next. Webhooks take turns, and the accounts of a webhook; of one webhook one page is under
- * way at a time. A webhook that has to wait is left out for a second, and twice as long each time after that. No I/O and no clock.
+ * Webhooks take turns, and the accounts of a webhook; of one webhook one page is under way at a time. A webhook that has to wait is
+ * left out for a second, and twice as long each time after that.
  */
-export function createScanTurns() {
-  const lines = new Map<string, Line>()
+export function createScans(
+  page: (webhookId: string, accountId: string) => Promise<PageEnd>,
+  stopped: AbortSignal,
+  { places = pagesAtOnce, wait = rest } = {},
+) {
+  const pages = new PQueue({ concurrency: places })
+  const scans = new Map<string, Scan>()
+  const underWay = new Set<Promise<void>>()
+
+  async function run(webhookId: string, scan: Scan): Promise<void> {
+    const { accounts } = scan
+    for (let waits = 0; accounts.size > 0 && !stopped.aborted;) {
+      const [accountId = ''] = accounts
+      const { asked } = scan
+      const end = await pages.add(() => (stopped.aborted ? 'wait' : page(webhookId, accountId)))
+      // To the end: every account gets its turn.
+      accounts.delete(accountId)
+      if (scan.asked !== asked || end === 'more' || end === 'wait') accounts.add(accountId)
+      waits = end === 'wait' ? waits + 1 : 0
+      if (end !== 'wait') continue
+      scan.woken = new AbortController()
+      const signal = AbortSignal.any([stopped, scan.woken.signal])
+      await wait(Math.min(firstWaitMs * 2 ** (waits - 1), longestWaitMs), signal)
+    }
+    scans.delete(webhookId)
+  }
+
   return {
     /** The account is to be scanned. A webhook that was left out is asked again. */
     add(webhookId: string, accountId: string): void {
-      const line = lines.get(webhookId) ?? { accounts: new Set(), busy: false, renewed: false, readyAt: 0, waits: 0 }
-      line.accounts.add(accountId)
-      line.renewed = line.busy
-      line.readyAt = 0
-      lines.set(webhookId, line)
+      const known = scans.get(webhookId)
+      const scan = known ?? { accounts: new Set<string>(), asked: 0, woken: new AbortController() }
+      scan.accounts.add(accountId)
+      scan.asked += 1
+      scan.woken.abort()
+      if (known !== undefined || stopped.aborted) return
+      scans.set(webhookId, scan)
+      const work = run(webhookId, scan).finally(() => underWay.delete(work))
+      underWay.add(work)
     },
-    /** null = none is ready. */
-    take(now: number): Turn | null {
-      for (const [webhookId, line] of lines) {
-        const [accountId] = line.accounts
-        if (line.busy || line.readyAt > now || accountId === undefined) continue
-        line.busy = true
-        // Both to the end of their lines.
-        line.accounts.delete(accountId)
-        line.accounts.add(accountId)
-        lines.delete(webhookId)
-        lines.set(webhookId, line)
-        return { webhookId, accountId }
-      }
-      return null
-    },
-    give({ webhookId, accountId }: Turn, end: TurnEnd, now: number): void {
-      const line = lines.get(webhookId)
-      if (line === undefined) return
-      line.busy = false
-      const over = !line.renewed && (end === 'done' || end === 'nothing')
-      line.renewed = false
-      if (over) line.accounts.delete(accountId)
-      if (line.accounts.size === 0) lines.delete(webhookId)
-      line.readyAt = end === 'wait' ? now + Math.min(firstWaitMs * 2 ** line.waits, longestWaitMs) : 0
-      line.waits = end === 'wait' ? line.waits + 1 : 0
-    },
-    /** When the next one that was left out is ready; null = all are done or under way. */
-    nextAt(): number | null {
-      const times = Array.from(lines.values()).flatMap((line) => (line.busy ? [] : [line.readyAt]))
-      return times.length === 0 ? null : Math.min(...times)
+    async ended(): Promise<void> {
+      await Promise.all(underWay)
     },
   }
 }

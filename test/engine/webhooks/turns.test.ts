@@ -1,124 +1,125 @@
-/** Whose page of a historical scan comes next. */
+/** Which page of a historical scan comes next. */
 import assert from 'node:assert/strict'
-import { suite, test } from 'node:test'
-import { createScanTurns, type Turn } from '../../../engine/webhooks/history.ts'
+import { suite, test, type TestContext } from 'node:test'
+import { createScans } from '../../../engine/webhooks/history.ts'
+import { settle } from '../../machines/rig.ts'
 
-function names(turns: readonly (Turn | null)[]): (string | null)[] {
-  return turns.map((turn) => (turn === null ? null : `${turn.webhookId} ${turn.accountId}`))
+type End = 'more' | 'done' | 'nothing' | 'wait'
+
+/** Pages in the test's hands, in virtual time: what is under way is `webhook account`. */
+function stage(t: TestContext, places: number) {
+  const stopped = new AbortController()
+  const open: { readonly name: string; readonly end: (end: End) => void }[] = []
+  const page = (webhookId: string, accountId: string) =>
+    new Promise<End>((end) => void open.push({ name: `${webhookId} ${accountId}`, end }))
+  let now = 0
+  const waits: { readonly until: number; readonly end: () => void }[] = []
+  const wait = (ms: number, signal: AbortSignal) =>
+    new Promise<void>((end) => {
+      waits.push({ until: now + ms, end })
+      if (signal.aborted) end()
+      signal.addEventListener('abort', () => end())
+    })
+  const scans = createScans(page, stopped.signal, { places, wait })
+  t.after(async () => {
+    stopped.abort()
+    for (const { end } of open) end('wait')
+    await scans.ended()
+  })
+  return {
+    add: scans.add,
+    names: async () => {
+      await settle()
+      return open.map(({ name }) => name)
+    },
+    /** Ends the page that has been under way for longest, or the one of this name. */
+    async end(end: End, name?: string): Promise<string> {
+      await settle()
+      const index = name === undefined ? 0 : open.findIndex((one) => one.name === name)
+      const [first] = open.splice(index, 1)
+      assert.ok(first, 'nothing is under way')
+      first.end(end)
+      await settle()
+      return first.name
+    },
+    async pass(ms: number): Promise<void> {
+      now += ms
+      for (const { until, end } of waits) if (until <= now) end()
+      await settle()
+    },
+  }
 }
 
-suite('turns', () => {
-  test('webhooks take turns, and the accounts of each; of one webhook one page at a time', () => {
-    const turns = createScanTurns()
-    for (const account of ['1', '2', '3']) turns.add('a', account)
-    turns.add('b', '1')
-    const order: (string | null)[] = []
-    for (let round = 0; round < 4; round += 1) {
-      const [first, second, third] = [turns.take(0), turns.take(0), turns.take(0)]
-      order.push(...names([first, second]))
-      assert.equal(third, null, 'both are under way')
-      if (first) turns.give(first, 'more', 0)
-      if (second) turns.give(second, 'more', 0)
+suite('pages of historical scans', () => {
+  test('webhooks take turns, and the accounts of each; of one webhook one page at a time', async (t) => {
+    const { add, names, end } = stage(t, 4)
+    for (const account of ['1', '2', '3']) add('a', account)
+    add('b', '1')
+    assert.deepEqual(await names(), ['a 1', 'b 1'])
+    const order: string[] = []
+    for (let page = 0; page < 7; page += 1) order.push(await end('more'))
+    assert.deepEqual(order, ['a 1', 'b 1', 'a 2', 'b 1', 'a 3', 'b 1', 'a 1'])
+  })
+
+  test('a webhook with many accounts holds up no other, also when only one page is under way at a time', async (t) => {
+    const { add, names, end } = stage(t, 1)
+    add('a', '1')
+    add('a', '2')
+    add('b', '1')
+    assert.deepEqual(await names(), ['a 1'])
+    const order: string[] = []
+    for (let page = 0; page < 4; page += 1) order.push(await end('more'))
+    assert.deepEqual(order, ['a 1', 'b 1', 'a 2', 'b 1'])
+  })
+
+  test('one that waits is left out, longer each time, and holds up no other; a page that was scanned ends that', async (t) => {
+    const { add, names, end, pass } = stage(t, 4)
+    add('full', '1')
+    add('free', '1')
+    for (const ms of [1000, 2000, 4000, 8000, 16_000, 30_000, 30_000]) {
+      assert.equal(await end('wait', 'full 1'), 'full 1')
+      await end('more', 'free 1')
+      await pass(ms - 1)
+      assert.deepEqual(await names(), ['free 1'], `${ms} ms`)
+      await pass(1)
+      assert.deepEqual(await names(), ['free 1', 'full 1'])
     }
-    assert.deepEqual(order, ['a 1', 'b 1', 'a 2', 'b 1', 'a 3', 'b 1', 'a 1', 'b 1'])
+    await end('more', 'full 1')
+    await end('wait', 'full 1')
+    await pass(1000)
+    assert.deepEqual(await names(), ['free 1', 'full 1'])
   })
 
-  test('a webhook with many accounts holds up no other, also when only one page is under way at a time', () => {
-    const turns = createScanTurns()
-    turns.add('a', '1')
-    turns.add('a', '2')
-    turns.add('b', '1')
-    const order = Array.from({ length: 4 }, () => {
-      const turn = turns.take(0)
-      if (turn) turns.give(turn, 'more', 0)
-      return turn
-    })
-    assert.deepEqual(names(order), ['a 1', 'b 1', 'a 2', 'b 1'])
+  test('no other account of the one that waits, either', async (t) => {
+    const { add, names, end, pass } = stage(t, 4)
+    add('a', '1')
+    add('a', '2')
+    await end('wait')
+    assert.deepEqual(await names(), [])
+    await pass(1000)
+    assert.deepEqual(await names(), ['a 2'])
   })
 
-  test('a page that was scanned ends the waiting: the next wait is a short one', () => {
-    const turns = createScanTurns()
-    turns.add('a', '1')
-    let now = 0
-    const waits = (['wait', 'wait', 'more', 'wait'] as const).map((end) => {
-      const turn = turns.take(now)
-      assert.ok(turn)
-      turns.give(turn, end, now)
-      const ms = (turns.nextAt() ?? 0) - now
-      now += Math.max(ms, 0)
-      return Math.max(ms, 0)
-    })
-    assert.deepEqual(waits, [1000, 2000, 0, 1000])
+  test('what is done goes; what was asked for meanwhile stays', async (t) => {
+    const { add, names, end } = stage(t, 4)
+    add('a', '1')
+    assert.deepEqual(await names(), ['a 1'])
+    add('a', '1')
+    await end('nothing')
+    assert.deepEqual(await names(), ['a 1'], 'once more')
+    await end('done')
+    assert.deepEqual(await names(), [])
+    add('a', '1')
+    assert.deepEqual(await names(), ['a 1'])
   })
 
-  test('the next that is ready is the earliest; an account without anything to scan goes', () => {
-    const turns = createScanTurns()
-    for (const [webhook, now] of [
-      ['a', 0],
-      ['b', 500],
-    ] as const) {
-      turns.add(webhook, '1')
-      const turn = turns.take(now)
-      assert.ok(turn)
-      turns.give(turn, 'wait', now)
-    }
-    assert.equal(turns.nextAt(), 1000)
-    const first = turns.take(1000)
-    assert.ok(first)
-    turns.give(first, 'nothing', 1000)
-    assert.equal(turns.nextAt(), 1500)
-    turns.give(first, 'more', 1000)
-    assert.equal(turns.nextAt(), 1500, 'one that has gone stays away')
-  })
-
-  test('one that waits is left out, longer each time, and holds up no other', () => {
-    const turns = createScanTurns()
-    turns.add('full', '1')
-    turns.add('full', '2')
-    turns.add('free', '1')
-    const waits: number[] = []
-    let now = 0
-    for (let round = 0; round < 7; round += 1) {
-      const turn = turns.take(now)
-      const other = turns.take(now)
-      const [full, free] = turn?.webhookId === 'full' ? [turn, other] : [other, turn]
-      assert.deepEqual([full?.webhookId, free?.webhookId], ['full', 'free'])
-      if (full) turns.give(full, 'wait', now)
-      waits.push((turns.nextAt() ?? 0) - now)
-      if (free) turns.give(free, 'more', now)
-      for (let page = 0; page < 3; page += 1) {
-        const next = turns.take(now)
-        assert.equal(next?.webhookId, 'free')
-        assert.equal(turns.take(now), null, 'no other account of the one that waits, either')
-        turns.give(next, 'more', now)
-      }
-      now += waits.at(-1) ?? 0
-    }
-    assert.deepEqual(waits, [1000, 2000, 4000, 8000, 16_000, 30_000, 30_000])
-  })
-
-  test('what is done goes; what was asked for meanwhile stays', () => {
-    const turns = createScanTurns()
-    turns.add('a', '1')
-    const first = turns.take(0)
-    assert.ok(first)
-    turns.add('a', '1')
-    turns.give(first, 'nothing', 0)
-    const again = turns.take(0)
-    assert.deepEqual(again, first)
-    turns.give(again, 'done', 0)
-    assert.equal(turns.take(0), null)
-    assert.equal(turns.nextAt(), null)
-  })
-
-  test('an edit asks one that waits at once', () => {
-    const turns = createScanTurns()
-    turns.add('a', '1')
-    const turn = turns.take(0)
-    assert.ok(turn)
-    turns.give(turn, 'wait', 0)
-    assert.equal(turns.take(999), null)
-    turns.add('a', '1')
-    assert.deepEqual(turns.take(1), turn)
+  test('an edit asks one that waits at once', async (t) => {
+    const { add, names, end, pass } = stage(t, 4)
+    add('a', '1')
+    await end('wait')
+    await pass(999)
+    assert.deepEqual(await names(), [])
+    add('a', '1')
+    assert.deepEqual(await names(), ['a 1'])
   })
 })
