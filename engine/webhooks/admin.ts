@@ -10,6 +10,7 @@ import { freshHealth } from '../store/rows.ts'
 import type { Undo } from '../undo.ts'
 import type { Actors } from './actors.ts'
 import { type Attempts, readSchedule } from './attempts.ts'
+import { newRow } from './callbacks.ts'
 import type { Composer } from './compose.ts'
 import type { History } from './history.ts'
 import { compileMatcher } from './match.ts'
@@ -212,7 +213,7 @@ async function activate(deps: AdminDeps, current: WebhookRecord, patch: Patch): 
 /** A sample now, past queue and schedule; the log keeps it as a finished row. */
 async function test(deps: AdminDeps, webhook: WebhookRecord): Promise<OutboxRecord> {
   const now = deps.now()
-  const row: OutboxRecord = {
+  const row = newRow({
     id: outboxId(webhook.id, `test:${newId(now)}`),
     channelId: webhook.id,
     webhookId: webhook.id,
@@ -220,21 +221,10 @@ async function test(deps: AdminDeps, webhook: WebhookRecord): Promise<OutboxReco
     userId: webhook.userId,
     accountId: null,
     kind: 'test',
-    lane: 0,
-    seq: 0,
-    changeId: null,
-    messageId: null,
-    event: null,
     data: {},
     url: webhook.callbackUrl,
-    state: 'pending',
     createdAt: now,
-    dueAt: now,
-    attemptCount: 0,
-    attempts: [],
-    finishedAt: null,
-    reason: null,
-  }
+  })
   const tried = await deps.attempts.send(row)
   if (tried === null) throw notFound('webhook', webhook.id)
   const finished: OutboxRecord = {

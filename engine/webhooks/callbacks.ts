@@ -1,39 +1,42 @@
-/** Callbacks to a bare URL: the same outbox, the same promises and the same signature as those of webhooks. */
+/** Rows of the outbox. Callbacks to a bare URL have the same outbox, promises and signature as those of webhooks. */
 import { outboxId, urlChannelId } from '../store/ids.ts'
 import type { AccountRecord, OutboxKind, OutboxRecord, WebhookRecord } from '../store/records.ts'
 
-interface UrlCallback {
-  readonly kind: Exclude<OutboxKind, 'message' | 'test'>
-  readonly url: string
-  readonly developerId: string
-  readonly userId: string | null
-  readonly accountId: string | null
-  readonly webhookId: string | null
-  /** Names what happened, the same whenever it is found: `status:<account>:<version>` … */
-  readonly event: string
-  readonly data: Readonly<Record<string, unknown>>
-  readonly at: number
-}
+type NewRow = Pick<
+  OutboxRecord,
+  'id' | 'channelId' | 'webhookId' | 'developerId' | 'userId' | 'accountId' | 'kind' | 'data' | 'createdAt'
+>
 
-export function urlRow({ event, at, ...callback }: UrlCallback): OutboxRecord {
-  const channelId = urlChannelId(callback.developerId, callback.url)
+/** A row that nothing was done about yet: due at once, live, without a message. */
+export function newRow(row: NewRow & Partial<OutboxRecord>): OutboxRecord {
   return {
-    ...callback,
-    id: outboxId(channelId, event),
-    channelId,
     lane: 0,
     seq: 0,
     changeId: null,
     messageId: null,
     event: null,
+    url: null,
     state: 'pending',
-    createdAt: at,
-    dueAt: at,
+    dueAt: row.createdAt,
     attemptCount: 0,
     attempts: [],
     finishedAt: null,
     reason: null,
+    ...row,
   }
+}
+
+interface UrlCallback extends Pick<NewRow, 'developerId' | 'userId' | 'accountId' | 'webhookId' | 'data'> {
+  readonly kind: Exclude<OutboxKind, 'message' | 'test'>
+  readonly url: string
+  /** Names what happened, the same whenever it is found: `status:<account>:<version>` … */
+  readonly event: string
+  readonly at: number
+}
+
+export function urlRow({ event, at, ...callback }: UrlCallback): OutboxRecord {
+  const channelId = urlChannelId(callback.developerId, callback.url)
+  return newRow({ ...callback, id: outboxId(channelId, event), channelId, createdAt: at })
 }
 
 /** The body, apart from timestamp, token and signature. */

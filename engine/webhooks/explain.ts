@@ -18,7 +18,7 @@ import type { AccountRecord, ChangeRecord, MessageRecord, OutboxRecord, WebhookR
 import { arrivals, type Asking, judgeBest, type Judged, type JudgeDeps, sentOf } from './judge.ts'
 import { bareReference } from './match.ts'
 import { activeAt, type Target } from './targets.ts'
-import type { Circumstance, CoveredRow, DryRunRow, Explanation, FilterVerdict } from './types.ts'
+import type { Circumstance, DryRunRow, Explanation, FilterVerdict } from './types.ts'
 
 interface ExplainDeps extends JudgeDeps {
   readonly store: Pick<Store, 'messages' | 'changes' | 'outbox' | 'folders'>
@@ -156,100 +156,66 @@ const nowhere: FilterVerdict = {
 }
 
 /**
- * The last `limit` stored messages, each with the verdicts of the filters on every event that was seen of it, and on its arrival as if it
- * came now: a message that was there before the account was added has no event, and that of an old one is no longer in the log.
+ * The last `limit` stored messages of these accounts together, each with the verdicts of the filters on every event that was seen of it,
+ * and on its arrival as if it came now: a message that was there before the account was added has no event, and that of an old one is
+ * no longer in the log.
  */
 export async function dryRun(
   deps: ExplainDeps,
   target: Target,
-  account: AccountRecord,
+  accounts: readonly AccountRecord[],
   limit: number,
   asking: Asking,
 ): Promise<DryRunRow[]> {
-  const judging = { ...deps, beforeReading: () => asking.reads(account.userId) }
-  const messages = await deps.store.messages.list(account.id, { order: 'desc' }, { limit, offset: 0 })
-  const folders = await deps.store.folders.list(account.id)
-  const sent = sentOf(folders)
-  const known = { folderName: folderNamer(folders) }
+  const last = await lastMessages(deps.store, accounts, limit)
   const rows: DryRunRow[] = []
-  for (const message of messages) {
-    asking.signal.throwIfAborted()
-    const changes = await deps.store.changes.ofMessage(account.id, message.id)
-    const judged = await judgeBest(judging, target, message, [...changes, ...arrivals(message, sent)], known)
-    rows.push({ message, matched: judged?.outcome === 'match', verdicts: judged?.verdicts ?? [nowhere] })
+  for (const [account, own] of Map.groupBy(last, (one) => one.account)) {
+    const judging = { ...deps, beforeReading: () => asking.reads(account.userId) }
+    const folders = await deps.store.folders.list(account.id)
+    const sent = sentOf(folders)
+    const known = { folderName: folderNamer(folders) }
+    for (const { message } of own) {
+      asking.signal.throwIfAborted()
+      const changes = await deps.store.changes.ofMessage(account.id, message.id)
+      const judged = await judgeBest(judging, target, message, [...changes, ...arrivals(message, sent)], known)
+      const matched = judged?.outcome === 'match'
+      rows.push({ account, message, matched, verdicts: judged?.verdicts ?? [nowhere] })
+    }
   }
-  return rows
+  return rows.sort(newestFirst)
 }
 
-interface DryRunDeps {
-  readonly store: Pick<Store, 'accounts' | 'messages'>
-  /** The last `limit` messages of one account, each with the verdicts of the filters. */
-  readonly judge: (account: AccountRecord, limit: number) => Promise<readonly DryRunRow[]>
+interface Stored {
+  readonly account: AccountRecord
+  readonly message: MessageRecord
 }
 
-export async function dryRunAll(deps: DryRunDeps, coverage: Coverage, limit: number): Promise<CoveredRow[]> {
-  const accounts = await coveredAccounts(deps.store, coverage, 'user_id')
-  const shares = await sharesOf(deps.store, accounts, limit)
-  const rows: CoveredRow[] = []
-  for (const [account, share] of shares) {
-    for (const row of await deps.judge(account, share)) rows.push({ ...row, account })
-  }
-  return rows.sort((left, right) => newestFirst(left.message, right.message)).slice(0, limit)
-}
-
-/** How many of the last `limit` messages over all accounts are of each. */
-async function sharesOf(
+async function lastMessages(
   store: Pick<Store, 'messages'>,
   accounts: readonly AccountRecord[],
   limit: number,
-): Promise<Map<AccountRecord, number>> {
-  const [only, ...others] = accounts
-  if (only !== undefined && others.length === 0) return new Map([[only, limit]])
-  const newest = (await newestOf(store, accounts)).slice(0, limit)
-  const oldest = newest[limit - 1]?.message.sentAt
+): Promise<readonly Stored[]> {
+  const newest = await ofEach(accounts, async (account) => {
+    const [message] = await store.messages.list(account.id, { order: 'desc' }, { limit: 1, offset: 0 })
+    return message === undefined ? null : { account, message: { id: message.id, sentAt: message.sentAt } }
+  })
+  const candidates = newest.sort(newestFirst).slice(0, limit)
+  const oldest = candidates[limit - 1]?.message.sentAt
   const query = { order: 'desc', ...(oldest === undefined ? {} : { sentFrom: oldest }) } as const
-  let last: readonly Candidate[] = []
-  for (const { account } of newest) {
+  let last: readonly Stored[] = []
+  for (const { account } of candidates) {
     const messages = await store.messages.list(account.id, query, { limit, offset: 0 })
-    const own = messages.map(({ id, sentAt }) => ({ account, message: { id, sentAt } }))
-    last = [...last, ...own].sort(byAge).slice(0, limit)
+    const own = messages.map((message) => ({ account, message }))
+    last = [...last, ...own].sort(newestFirst).slice(0, limit)
     await nextTurn()
   }
-  const shares = new Map<AccountRecord, number>()
-  for (const { account } of last) shares.set(account, (shares.get(account) ?? 0) + 1)
-  return shares
+  return last
 }
 
-type Place = Pick<MessageRecord, 'id' | 'sentAt'>
-
-interface Candidate {
-  readonly account: AccountRecord
-  readonly message: Place
-}
-
-/** The newest message of each account that has one, newest first. */
-async function newestOf(store: Pick<Store, 'messages'>, accounts: readonly AccountRecord[]): Promise<Candidate[]> {
-  const found: Candidate[] = []
-  for (let start = 0; start < accounts.length; start += questionsAtOnce) {
-    const some = accounts.slice(start, start + questionsAtOnce)
-    const lists = await Promise.all(
-      some.map(async (account) => {
-        const [message] = await store.messages.list(account.id, { order: 'desc' }, { limit: 1, offset: 0 })
-        return message === undefined ? [] : [{ account, message: { id: message.id, sentAt: message.sentAt } }]
-      }),
-    )
-    found.push(...lists.flat())
-    await nextTurn()
-  }
-  return found.sort(byAge)
-}
-
-function byAge(left: Candidate, right: Candidate): number {
-  return newestFirst(left.message, right.message)
-}
+type Dated = { readonly message: Pick<MessageRecord, 'id' | 'sentAt'> }
 
 /** The order of a list of messages. */
-function newestFirst(left: Place, right: Place): number {
+function newestFirst({ message: left }: Dated, { message: right }: Dated): number {
   return right.sentAt - left.sentAt || (left.id < right.id ? 1 : -1)
 }
 
@@ -265,7 +231,7 @@ const questionsAtOnce = 20
 const mostAccounts = 10_000
 
 /** `narrower`: the parameter that asks for less, for the error when there are too many. */
-async function coveredAccounts(
+export async function coveredAccounts(
   store: Pick<Store, 'accounts'>,
   { developerId, userId }: Coverage,
   narrower: string,
@@ -290,13 +256,19 @@ export async function findMessages(
   coverage: Coverage,
   reference: string,
 ): Promise<MessageRecord[]> {
-  const accounts = await coveredAccounts(store, coverage, 'message_id')
   const name = bareReference(reference)
-  const found: MessageRecord[] = []
+  return ofEach(await coveredAccounts(store, coverage, 'message_id'), ({ id }) => store.messages.find(id, name))
+}
+
+/** What the store says of each account; null is left out. */
+async function ofEach<T>(
+  accounts: readonly AccountRecord[],
+  ask: (account: AccountRecord) => Promise<T | null>,
+): Promise<T[]> {
+  const found: T[] = []
   for (let start = 0; start < accounts.length; start += questionsAtOnce) {
-    const some = accounts.slice(start, start + questionsAtOnce)
-    const messages = await Promise.all(some.map(({ id }) => store.messages.find(id, name)))
-    found.push(...messages.filter((message) => message !== null))
+    const answers = await Promise.all(accounts.slice(start, start + questionsAtOnce).map(ask))
+    found.push(...answers.filter((answer) => answer !== null))
     await nextTurn()
   }
   return found

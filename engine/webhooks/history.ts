@@ -20,8 +20,7 @@ import { pagesOf } from '../store/pages.ts'
 import type { Store } from '../store/port.ts'
 import type { AccountRecord, HistoricalScan, MessageRecord, OutboxRecord, WebhookRecord } from '../store/records.ts'
 import { arrivals, sentOf } from './judge.ts'
-import { eventFacts } from './match.ts'
-import { blankRow, knownThreads, type Target, type Targets } from './targets.ts'
+import { knownThreads, messageRow, type Target, type Targets } from './targets.ts'
 
 export interface HistoryDeps {
   readonly store: Pick<Store, 'accounts' | 'messages' | 'folders' | 'webhooks' | 'outbox'>
@@ -165,17 +164,15 @@ function rowOf(
   for (const event of arrivals(message, sent)) {
     const { outcome } = target.matcher.judge(event, message, { ...knownThreads(target, account.id), folderName })
     if (outcome === 'no') continue
-    return {
-      ...blankRow(target.webhook, account, message),
-      id: outboxId(target.webhook.id, `historical:${message.id}`),
+    return messageRow(target.webhook, account, message, {
+      name: `historical:${message.id}`,
+      kind: event.kind,
+      facts: { ...event, folders },
+      undecided: outcome === 'undecided',
+      at,
       lane: 1,
       seq,
-      changeId: null,
-      event: event.kind,
-      data: { ...eventFacts({ ...event, folders }), ...(outcome === 'undecided' ? { undecided: true } : {}) },
-      createdAt: at,
-      dueAt: at,
-    }
+    })
   }
   return null
 }

@@ -8,7 +8,7 @@ import type { Logger } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
 import type { Sealer } from '../secrets/seal.ts'
 import type { Store } from '../store/port.ts'
-import type { AccountRecord, OutboxRecord, WebhookRecord } from '../store/records.ts'
+import type { OutboxRecord, WebhookRecord } from '../store/records.ts'
 import { createUndo } from '../undo.ts'
 import { createActors } from './actors.ts'
 import { createAdmin } from './admin.ts'
@@ -17,7 +17,7 @@ import { statusRow, syncRow } from './callbacks.ts'
 import { createBodyWaits, createComposer } from './compose.ts'
 import type { Mail, ReadDeps } from './contents.ts'
 import { createPace, type Pace } from './envelope.ts'
-import { dryRun, dryRunAll, explain, findMessages } from './explain.ts'
+import { coveredAccounts, dryRun, explain, findMessages } from './explain.ts'
 import { createHistory } from './history.ts'
 import { createRedeliveries } from './redelivery.ts'
 import { createSearches } from './searches.ts'
@@ -59,12 +59,12 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
     },
     planStatus: (account, transition) => planStatus(parts, account, transition),
     initialSyncDone: (account) => initialSyncDone(parts, account),
-    dryRun: (webhook, account, limit, asking) => dryRun(explainDeps, targetOf(parts, webhook), account, limit, asking),
-    dryRunAll(webhook, userId, limit, asking) {
-      const judge = (account: AccountRecord, share: number) =>
-        dryRun(explainDeps, targetOf(parts, webhook), account, share, asking)
+    dryRun: (webhook, account, limit, asking) =>
+      dryRun(explainDeps, targetOf(parts, webhook), [account], limit, asking),
+    async dryRunAll(webhook, userId, limit, asking) {
       const coverage = { developerId: webhook.developerId, userId: userId ?? webhook.userId }
-      return dryRunAll({ store: deps.store, judge }, coverage, limit)
+      const accounts = await coveredAccounts(deps.store, coverage, 'user_id')
+      return dryRun(explainDeps, targetOf(parts, webhook), accounts, limit, asking)
     },
     findMessages: (webhook, reference) => findMessages(deps.store, webhook, reference),
     explain: (webhook, account, message, asking) =>

@@ -10,9 +10,10 @@ import { ancestorsOf, threadIds } from '../messages/threads.ts'
 import type { Logger } from '../observe/log.ts'
 import { outboxId } from '../store/ids.ts'
 import { pagesOf } from '../store/pages.ts'
-import type { ChangeDraft, OutboxDraft, Store } from '../store/port.ts'
-import type { AccountRecord, MessageRecord, WebhookRecord } from '../store/records.ts'
-import { compileMatcher, eventFacts, isFirst, type Known, type Matcher, type MessageEvent } from './match.ts'
+import type { ChangeDraft, Store } from '../store/port.ts'
+import type { AccountRecord, ChangeKind, MessageRecord, OutboxRecord, WebhookRecord } from '../store/records.ts'
+import { newRow } from './callbacks.ts'
+import { compileMatcher, eventFacts, type EventFacts, isFirst, type Known, type Matcher } from './match.ts'
 
 export interface Target {
   webhook: WebhookRecord
@@ -103,8 +104,8 @@ export async function planRows(
   account: AccountRecord,
   changes: readonly { readonly change: ChangeDraft; readonly message: MessageRecord }[],
   folderName: (path: string) => string,
-): Promise<OutboxDraft[]> {
-  const rows: OutboxDraft[] = []
+): Promise<OutboxRecord[]> {
+  const rows: OutboxRecord[] = []
   const giveWay = createGiveWay()
   for (const { change, message } of changes) {
     for (const target of targets) {
@@ -113,7 +114,11 @@ export async function planRows(
       const known = { ...knownThreads(target, account.id), folderName }
       const { outcome } = target.matcher.judge(change, message, known)
       if (outcome === 'match' && target.matcher.threadReference !== null) learn(target, message)
-      if (outcome !== 'no') rows.push(rowOf(target.webhook, account, change, message, outcome === 'undecided'))
+      if (outcome === 'no') continue
+      const { id, kind, at } = change
+      const facts = { ...change, first: isFirst(change, message) }
+      const occasion = { name: id, changeId: id, kind, at, facts, undecided: outcome === 'undecided' }
+      rows.push(messageRow(target.webhook, account, message, occasion))
     }
   }
   return rows
@@ -161,48 +166,36 @@ async function findThreads(
   return threads
 }
 
-function rowOf(
-  webhook: WebhookRecord,
-  account: AccountRecord,
-  change: ChangeDraft,
-  message: MessageRecord,
-  undecided: boolean,
-): OutboxDraft {
-  const event: MessageEvent = change
-  return {
-    ...blankRow(webhook, account, message),
-    id: outboxId(webhook.id, change.id),
-    lane: 0,
-    changeId: change.id,
-    event: change.kind,
-    data: { ...eventFacts({ ...change, first: isFirst(event, message) }), ...(undecided ? { undecided: true } : {}) },
-    createdAt: change.at,
-    dueAt: change.at,
-  }
+interface Occasion extends Partial<Pick<OutboxRecord, 'lane' | 'seq' | 'changeId'>> {
+  /** Makes the row's id: the same row whenever it is planned. */
+  readonly name: string
+  readonly kind: ChangeKind
+  readonly facts: EventFacts
+  readonly undecided: boolean
+  readonly at: number
 }
 
-/** What every message row of a webhook has in common. seq is filled in by the store from the change. */
-export function blankRow(
+/** A callback for a message. The store fills in the seq of a live one from its change. */
+export function messageRow(
   webhook: WebhookRecord,
   account: Pick<AccountRecord, 'id' | 'userId'>,
   message: Pick<MessageRecord, 'id'>,
-): Omit<OutboxDraft, 'id' | 'lane' | 'changeId' | 'event' | 'data' | 'createdAt' | 'dueAt'> {
-  return {
+  { name, kind, facts, undecided, at, ...more }: Occasion,
+): OutboxRecord {
+  return newRow({
+    id: outboxId(webhook.id, name),
     channelId: webhook.id,
     webhookId: webhook.id,
     developerId: webhook.developerId,
     userId: account.userId,
     accountId: account.id,
-    kind: 'message',
-    seq: 0,
     messageId: message.id,
-    url: null,
-    state: 'pending',
-    attemptCount: 0,
-    attempts: [],
-    finishedAt: null,
-    reason: null,
-  }
+    kind: 'message',
+    event: kind,
+    data: { ...eventFacts(facts), ...(undecided ? { undecided: true } : {}) },
+    createdAt: at,
+    ...more,
+  })
 }
 
 type Dated = Pick<WebhookRecord, 'switches' | 'editedAt'>

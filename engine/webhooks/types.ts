@@ -40,17 +40,16 @@ export interface FilterVerdict {
 }
 
 export interface DryRunRow {
+  readonly account: AccountRecord
   readonly message: MessageRecord
   readonly matched: boolean
   readonly verdicts: readonly FilterVerdict[]
 }
 
-/** A row of a dry run over several email accounts. */
-export interface CoveredRow extends DryRunRow {
-  readonly account: AccountRecord
-}
-
-/** What a create or an edit names; undefined = not named, null or '' = remove. Bad patterns: `bad_request` naming the parameter and the place. */
+/**
+ * What a create or an edit names; undefined = not named, null or '' = remove. Bad patterns: `bad_request` naming the parameter and the
+ * place.
+ */
 export interface WebhookInput {
   readonly callbackUrl?: string
   readonly failureNotifUrl?: string | null
@@ -114,7 +113,7 @@ export interface Webhooks extends ChangeListener {
   /** The last `limit` stored messages of the account, each with the verdict of every filter. */
   dryRun(webhook: WebhookRecord, account: AccountRecord, limit: number, asking: Asking): Promise<DryRunRow[]>
   /** The same over all email accounts that the webhook covers, or those of one user: the last `limit` messages of all together. */
-  dryRunAll(webhook: WebhookRecord, userId: string | null, limit: number, asking: Asking): Promise<CoveredRow[]>
+  dryRunAll(webhook: WebhookRecord, userId: string | null, limit: number, asking: Asking): Promise<DryRunRow[]>
   /** The messages of this name (a Message-ID or a hosted id) in the email accounts that the webhook covers. */
   findMessages(webhook: WebhookRecord, reference: string): Promise<MessageRecord[]>
   /** Why this message was or was not sent, from what was recorded when it came. */

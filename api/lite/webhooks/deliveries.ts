@@ -3,7 +3,7 @@ import { z } from 'zod'
 import {
   badParameter,
   notFound,
-  type CoveredRow,
+  type DryRunRow,
   type DeliveryQuery,
   type OutboxRecord,
   type Page,
@@ -180,7 +180,7 @@ interface DryRunQuery {
   readonly limit: number
 }
 
-async function dryRunRows(call: Call, webhook: WebhookRecord, query: DryRunQuery): Promise<CoveredRow[]> {
+async function dryRunRows(call: Call, webhook: WebhookRecord, query: DryRunQuery): Promise<DryRunRow[]> {
   const { webhooks } = call.engine
   const { user_id: named, label = '', limit } = query
   const userId = webhook.userId ?? named ?? null
@@ -188,7 +188,7 @@ async function dryRunRows(call: Call, webhook: WebhookRecord, query: DryRunQuery
   if (label !== '') {
     if (userId === null) throw badParameter('label', 'name its user as well, with user_id')
     const { account } = await findAccount(call, userId, label)
-    return (await webhooks.dryRun(webhook, account, limit, askingOf(call))).map((row) => ({ ...row, account }))
+    return webhooks.dryRun(webhook, account, limit, askingOf(call))
   }
   if (userId !== null) await findUser(call, userId)
   return webhooks.dryRunAll(webhook, userId, limit, askingOf(call))

@@ -3,8 +3,8 @@ import type { z } from 'zod'
 import {
   bracketed,
   filterParameters,
-  type CoveredRow,
   type DeliveryQuery,
+  type DryRunRow,
   type OutboxRecord,
   type Page,
   type Redelivery,
@@ -140,7 +140,7 @@ export function presentRedelivery(last: Redelivery | undefined): z.input<typeof 
   }
 }
 
-export function presentDryRun(rows: readonly CoveredRow[]): z.input<typeof dryRunAnswer> {
+export function presentDryRun(rows: readonly DryRunRow[]): z.input<typeof dryRunAnswer> {
   return rows.map(({ account, message, matched, verdicts }) => ({
     account_id: account.userId,
     label: account.label,

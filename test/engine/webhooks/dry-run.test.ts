@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import type { AccountRecord, MessageRecord } from '../../../engine/store/records.ts'
-import { dryRunAll } from '../../../engine/webhooks/explain.ts'
+import { coveredAccounts } from '../../../engine/webhooks/explain.ts'
 import { type House, type Wing, arrive, createHouse, developerId, facts, freely } from './fixture.ts'
 
 suite('the dry run over many accounts', () => {
@@ -64,9 +64,8 @@ suite('the dry run over many accounts', () => {
     const run = (all: readonly AccountRecord[]) => {
       const page = (after: string | null, limit: number) =>
         Promise.resolve(all.filter(({ id }) => id > (after ?? '')).slice(0, limit))
-      const store = { accounts: { ...house.store.accounts, page }, messages: house.store.messages }
-      const judge = () => Promise.resolve([])
-      return dryRunAll({ store, judge }, { developerId, userId: null }, 5)
+      const store = { accounts: { ...house.store.accounts, page } }
+      return coveredAccounts(store, { developerId, userId: null }, 'user_id')
     }
     await assert.rejects(run(crowd(10_001, developerId)), { code: 'bad_request', message: /^user_id: .*10000/ })
     assert.deepEqual(await run(crowd(10_001, 'another')), [])
