@@ -5,8 +5,6 @@
 import { createActor, fromCallback, fromPromise } from 'xstate'
 import type { Config } from '../config.ts'
 import { AppError } from '../errors.ts'
-import type { Logger } from '../observe/log.ts'
-import type { Metrics } from '../observe/metrics.ts'
 import { type ActorRegistry, createRegistry } from '../observe/registry.ts'
 import type { Store } from '../store/port.ts'
 import type { OutboxRecord, WebhookRecord } from '../store/records.ts'
@@ -14,7 +12,7 @@ import { freshHealth } from '../store/rows.ts'
 import { type Attempts, scheduleOf } from './attempts.ts'
 import { failureRow } from './callbacks.ts'
 import { type Channel, createChannel } from './channel.ts'
-import { dated, type Targets } from './targets.ts'
+import { dated, type WebhookParts } from './targets.ts'
 import type {
   DrainEvent,
   FailureAnnouncement,
@@ -28,15 +26,8 @@ import { describeWebhook } from '../../machines/view.ts'
 import { webhookMachine, type WebhookSnapshot } from '../../machines/webhook.machine.ts'
 import type { WebhookMachineInput, WebhookSettings } from '../../machines/webhook.rules.ts'
 
-export interface ActorsDeps {
-  readonly config: Config
-  readonly log: Logger
-  readonly metrics: Metrics
-  readonly store: Pick<Store, 'webhooks' | 'outbox'>
-  readonly targets: Targets
+interface ActorsDeps extends WebhookParts {
   readonly attempts: Attempts
-  readonly now: () => number
-  readonly random: () => number
 }
 
 export type Actors = ReturnType<typeof createActors>

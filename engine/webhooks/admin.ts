@@ -1,10 +1,8 @@
 /** Webhooks as developers make, edit and remove them; secrets; samples and redelivery. */
-import type { Config } from '../config.ts'
 import { AppError, badParameter, isAppError, notFound } from '../errors.ts'
 import { checkUrl } from '../net/callback-url.ts'
 import type { Sealer } from '../secrets/seal.ts'
 import { newId, outboxId } from '../store/ids.ts'
-import type { Store } from '../store/port.ts'
 import type { OutboxRecord, WebhookFilters, WebhookRecord } from '../store/records.ts'
 import { freshHealth } from '../store/rows.ts'
 import type { Undo } from '../undo.ts'
@@ -16,27 +14,17 @@ import type { History } from './history.ts'
 import { compileMatcher } from './match.ts'
 import type { Redeliveries } from './redelivery.ts'
 import { currentSecret, newSecret, openSecrets, rotated, sealSecrets } from './envelope.ts'
-import { dated, type Targets } from './targets.ts'
+import { dated, type WebhookParts } from './targets.ts'
 import type { WebhookInput, Webhooks } from './types.ts'
 
-export interface AdminDeps {
-  readonly config: Pick<
-    Config,
-    | 'MAILROOM_ALLOW_PRIVATE'
-    | 'MAILROOM_SECRET_OVERLAP'
-    | 'MAILROOM_WEBHOOKS_PER_USER'
-    | 'MAILROOM_WEBHOOKS_PER_DEVELOPER'
-  >
-  readonly store: Pick<Store, 'webhooks' | 'outbox'>
+export interface AdminDeps extends WebhookParts {
   readonly sealer: Sealer
-  readonly targets: Targets
   readonly actors: Actors
   readonly attempts: Attempts
   readonly composer: Composer
   readonly history: History
   readonly redeliveries: Redeliveries
   readonly undo: Undo
-  readonly now: () => number
 }
 
 export type Admin = Pick<

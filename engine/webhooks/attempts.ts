@@ -28,15 +28,7 @@ export interface Handled {
 }
 
 interface AttemptsDeps {
-  readonly config: Pick<
-    Config,
-    | 'MAILROOM_WEBHOOK_PAYLOAD_MAX'
-    | 'MAILROOM_WEBHOOK_SCHEDULE'
-    | 'MAILROOM_WEBHOOK_JITTER'
-    | 'MAILROOM_WEBHOOK_RETRY_AFTER_MAX'
-    | 'MAILROOM_WEBHOOK_PROBE'
-    | 'MAILROOM_DELIVERY_RETENTION'
-  >
+  readonly config: Config
   readonly targets: Pick<Targets, 'get'>
   readonly composer: Pick<Composer, 'compose' | 'keysOf'>
   readonly deliver: DeliverDeps
@@ -192,7 +184,7 @@ export interface Tried {
 interface DeliverDeps {
   readonly http: Pick<HttpClient, 'postJson'>
   readonly limits: HttpLimits
-  readonly config: ScheduleConfig
+  readonly config: Config
   readonly now: () => number
 }
 
@@ -257,11 +249,6 @@ export function resultOf(
   return dueAt < countsAt ? { ...next, countsAt } : next
 }
 
-type ScheduleConfig = Pick<
-  Config,
-  'MAILROOM_WEBHOOK_JITTER' | 'MAILROOM_WEBHOOK_RETRY_AFTER_MAX' | 'MAILROOM_WEBHOOK_PROBE'
->
-
 const mostWaits = 20
 
 /** A webhook's own schedule as its parameter gives it; an empty text removes it. Throws `bad_request` naming the parameter. */
@@ -287,7 +274,7 @@ export function scheduleOf(
 }
 
 /** Retry-After (RFC 9110 10.2.3: seconds or a date) as a wait in ms, at most the configured longest; null = absent or unreadable. */
-function retryAfterMs(config: ScheduleConfig, header: string | undefined, now: number): number | null {
+function retryAfterMs(config: Config, header: string | undefined, now: number): number | null {
   if (header === undefined) return null
   const text = header.trim()
   const wait = /^\d+$/.test(text) ? Number(text) * 1000 : Date.parse(text) - now

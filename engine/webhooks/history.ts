@@ -10,24 +10,16 @@
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import PQueue from 'p-queue'
-import type { Config } from '../config.ts'
 import { toAppError } from '../errors.ts'
 import { createGiveWay } from '../give-way.ts'
 import { folderNamer } from '../messages/names.ts'
-import type { Logger } from '../observe/log.ts'
 import { outboxId } from '../store/ids.ts'
 import { pagesOf } from '../store/pages.ts'
-import type { Store } from '../store/port.ts'
 import type { AccountRecord, HistoricalScan, MessageRecord, OutboxRecord, WebhookRecord } from '../store/records.ts'
 import { arrivals, sentOf } from './judge.ts'
-import { knownThreads, messageRow, type Target, type Targets } from './targets.ts'
+import { knownThreads, messageRow, type Target, type WebhookParts } from './targets.ts'
 
-export interface HistoryDeps {
-  readonly store: Pick<Store, 'accounts' | 'messages' | 'folders' | 'webhooks' | 'outbox'>
-  readonly targets: Targets
-  readonly config: Pick<Config, 'MAILROOM_HISTORICAL_PAUSE' | 'MAILROOM_WEBHOOK_BATCH'>
-  readonly log: Logger
-  readonly now: () => number
+interface HistoryDeps extends WebhookParts {
   /** Rows were stored for this channel. */
   readonly reread: (channelId: string) => void
 }

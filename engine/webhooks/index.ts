@@ -21,7 +21,7 @@ import { coveredAccounts, dryRun, explain, findMessages } from './explain.ts'
 import { createHistory } from './history.ts'
 import { createRedeliveries } from './redelivery.ts'
 import { createSearches } from './searches.ts'
-import { createTargets, newTarget, planRows, type Target } from './targets.ts'
+import { createTargets, newTarget, planRows, type Target, type WebhookParts } from './targets.ts'
 import type { Webhooks } from './types.ts'
 
 export interface WebhooksDeps {
@@ -104,12 +104,13 @@ function build(deps: WebhooksDeps) {
     random,
     deliver: { http, limits, config, now },
   })
-  const actors = createActors({ config, log, metrics, store, targets, attempts, now, random })
+  const parts: WebhookParts = { config, log, metrics, store, targets, now, random }
+  const actors = createActors({ ...parts, attempts })
   const reread = (channelId: string) => actors.reread(channelId)
-  const history = createHistory({ store, targets, config, log, now, reread })
-  const redeliveries = createRedeliveries({ store, targets, log, now, reread })
+  const history = createHistory({ ...parts, reread })
+  const redeliveries = createRedeliveries({ ...parts, reread })
   const undo = createUndo(log, 2 * config.MAILROOM_STORE_TIMEOUT)
-  const own = { config, store, sealer, targets, actors, attempts, composer, history, redeliveries, undo, now }
+  const own = { ...parts, sealer, actors, attempts, composer, history, redeliveries, undo }
   const stop = async (): Promise<void> => {
     await Promise.all([history.stop(), redeliveries.stop()])
     undo.close()

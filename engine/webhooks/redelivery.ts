@@ -6,16 +6,11 @@
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { AppError, isAppError, notFound, toAppError } from '../errors.ts'
-import type { Logger } from '../observe/log.ts'
-import type { RequeueQuery, Store } from '../store/port.ts'
+import type { RequeueQuery } from '../store/port.ts'
 import type { Redelivery, WebhookRecord } from '../store/records.ts'
-import type { Targets } from './targets.ts'
+import type { WebhookParts } from './targets.ts'
 
-export interface RedeliveryDeps {
-  readonly store: Pick<Store, 'webhooks' | 'outbox'>
-  readonly targets: Targets
-  readonly log: Logger
-  readonly now: () => number
+interface RedeliveryDeps extends WebhookParts {
   /** Rows were stored for this channel. */
   readonly reread: (channelId: string) => void
 }

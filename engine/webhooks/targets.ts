@@ -4,16 +4,30 @@
  */
 /** When a webhook was switched on and off and its filters were edited: what it was like when an event came. */
 import { LRUCache } from 'lru-cache'
+import type { Config } from '../config.ts'
 import { isAppError } from '../errors.ts'
 import { createGiveWay } from '../give-way.ts'
 import { ancestorsOf, threadIds } from '../messages/threads.ts'
 import type { Logger } from '../observe/log.ts'
+import type { Metrics } from '../observe/metrics.ts'
 import { outboxId } from '../store/ids.ts'
 import { pagesOf } from '../store/pages.ts'
 import type { ChangeDraft, Store } from '../store/port.ts'
 import type { AccountRecord, ChangeKind, MessageRecord, OutboxRecord, WebhookRecord } from '../store/records.ts'
 import { newRow } from './callbacks.ts'
 import { compileMatcher, eventFacts, type EventFacts, isFirst, type Known, type Matcher } from './match.ts'
+
+/** What most parts of the webhooks work with. */
+export interface WebhookParts {
+  readonly config: Config
+  readonly log: Logger
+  readonly metrics: Metrics
+  readonly store: Store
+  readonly targets: Targets
+  readonly now: () => number
+  /** For jitter, in [0, 1). */
+  readonly random: () => number
+}
 
 export interface Target {
   webhook: WebhookRecord
