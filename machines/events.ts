@@ -173,6 +173,8 @@ export type WebhookEvent =
   | { readonly type: 'delivery.failed'; readonly failure: DeliveryFailure }
   /** One row failed and waits by itself; the others go on. */
   | { readonly type: 'row.failed'; readonly failure: DeliveryFailure }
+  /** There may be due rows, and there is room for them. */
+  | { readonly type: 'room' }
   /** Nothing is due. */
   | { readonly type: 'idle'; readonly at: number }
 
@@ -181,7 +183,7 @@ export interface DrainEvent {
   readonly type: 'WAKE'
 }
 
-/** Input of `drain` and `probe`. */
+/** Input of `drain`, `claim` and `probe`. */
 export interface WebhookInput {
   readonly webhookId: string
 }

@@ -7,8 +7,9 @@
  *     starting    left at once: waiting when the record says when to try again, else draining.
  *     draining    rows go out in order. Entered while healthy; left by delivery.failed (deciding), by a row.failed when it has
  *                 been so for abandonMs (waiting), by an error of ours or silence for the deadline (recovering).
- *       busy        left by idle; every outcome begins it anew, and with it the deadline.
- *       idle        drain still runs and waits; left by WAKE or an outcome.
+ *       claiming    one query reads the due rows of accounts that are free, as many as there is room for; left when it is done.
+ *       sending     left by room (claiming) and by idle; every outcome begins it anew, and with it the deadline.
+ *       idle        drain still runs, nothing is due; left by room (claiming), WAKE or an outcome.
  *     deciding    after a failure of the receiver, its consequences in the context; left at once: paused or waiting.
  *     waiting     left when retryAt comes (probing).
  *     probing     exactly one row is tried; left by its outcome: draining, deciding, resting (no row), or waiting after an error
@@ -58,27 +59,44 @@ const gone = {
 
 const draining = webhookChart.createStateConfig({
   tags: 'draining',
-  initial: 'busy',
+  initial: 'claiming',
   // A callback actor does not end by itself; if it does, that is an error of ours as any other.
   invoke: { id: 'drain', src: 'drain', input: webhook, onDone: 'recovering', onError: 'recovering' },
   always: [gone, { guard: 'isAbandoned', target: 'waiting' }],
   on: {
     'delivery.failed': { target: 'deciding', actions: { type: 'fail', params: failure } },
-    delivered: { target: '.busy', actions: delivered },
-    'row.failed': { target: '.busy', actions: failRow },
-    ACTIVATE: { target: '.busy', actions: [activate, 'wakeDrain'] },
+    delivered: { target: '.sending', actions: delivered },
+    'row.failed': { target: '.sending', actions: failRow },
+    ACTIVATE: { target: '.sending', actions: [activate, 'wakeDrain'] },
   },
   states: {
-    busy: {
+    claiming: {
+      invoke: {
+        id: 'claim',
+        src: 'claim',
+        input: webhook,
+        onDone: 'sending',
+        onError: '#webhook.running.work.active.recovering',
+      },
       after: { drainDeadline: '#webhook.running.work.active.recovering' },
       on: {
+        delivered: { actions: delivered },
+        'row.failed': { actions: failRow },
+        ACTIVATE: { actions: [activate, 'wakeDrain'] },
+        WAKE: { actions: 'wakeDrain' },
+      },
+    },
+    sending: {
+      after: { drainDeadline: '#webhook.running.work.active.recovering' },
+      on: {
+        room: 'claiming',
         idle: { target: 'idle', actions: { type: 'hear', params: at } },
         WAKE: { actions: 'wakeDrain' },
       },
     },
     idle: {
       tags: 'idle',
-      on: { WAKE: { target: 'busy', actions: 'wakeDrain' } },
+      on: { room: 'claiming', WAKE: { target: 'sending', actions: 'wakeDrain' } },
     },
   },
 })

@@ -323,10 +323,11 @@ export const webhookChart = setup({
     input: {} as WebhookMachineInput,
     emitted: {} as WebhookEmitted,
     tags: {} as WebhookTag,
-    children: {} as { drain: 'drain'; probe: 'probe'; report: 'report' },
+    children: {} as { drain: 'drain'; claim: 'claim'; probe: 'probe'; report: 'report' },
   },
   actors: {
     drain: callbackActor<DrainEvent, WebhookInput>('drain'),
+    claim: promiseActor<unknown, WebhookInput>('claim'),
     probe: promiseActor<ProbeOutput, WebhookInput>('probe'),
     report: promiseActor<unknown, WebhookReport>('report'),
   },

@@ -95,6 +95,7 @@ function createRootActors(
         receive(() => channel.wake())
         return () => channel.stop()
       }),
+      claim: fromPromise<unknown, WebhookInput>(({ input }) => channelOf(channels, input.webhookId).claim()),
       probe: fromPromise<ProbeOutput, WebhookInput>(({ input }) => channelOf(channels, input.webhookId).probe()),
       report: fromPromise<unknown, WebhookReport>(({ input }) => report(deps, channels, again, input)),
     },

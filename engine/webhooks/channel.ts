@@ -1,8 +1,8 @@
 /**
- * The work of one channel (a webhook, or a bare URL): what the chart's `drain` and `probe` do. Rows of one account go out one
+ * The work of one channel (a webhook, or a bare URL): what the chart's `drain`, `claim` and `probe` do. Rows of one account go out one
  * after the other, accounts side by side; the result is in the store before the next row of the account goes out.
  *
- * drain runs between `start` and `stop`; rows that are on their way at `stop` come to their end and tell `notify` what came of it.
+ * drain runs between `start` and `stop`: it sends what was claimed, and says when there is room to claim more. Rows that are on their way at `stop` come to their end and tell `notify` what came of it.
  */
 import { timerMs } from '../../machines/backoff.ts'
 import { toAppError } from '../errors.ts'
@@ -39,7 +39,7 @@ interface State {
   run: number
   historical: number
   timer: NodeJS.Timeout | undefined
-  retryReadAt: number
+  claiming: boolean
   recoveredAt: number
   saidIdle: boolean
   lastProbed: string | null
@@ -63,7 +63,7 @@ export function createChannel(id: string, deps: ChannelDeps) {
     run: 0,
     historical: 0,
     timer: undefined,
-    retryReadAt: 0,
+    claiming: false,
     recoveredAt: 0,
     saidIdle: false,
     lastProbed: null,
@@ -76,8 +76,11 @@ export function createChannel(id: string, deps: ChannelDeps) {
     wake(rows: readonly OutboxRecord[] | null = []) {
       if (rows === null) state.lines.readAgain()
       else state.lines.stored(rows)
+      state.saidIdle = false
       pump(state)
     },
+    /** Reads due rows of accounts that are free, as many as there is room for. Rejects when the store is away. */
+    claim: () => claim(state),
     /** Sends the oldest row, due or not. */
     probe: () => probe(state),
     /** Sends this row at once, past schedule and line, unless it waits in memory for its turn or is on its way. */
@@ -106,7 +109,7 @@ function restart(state: State, running: boolean): void {
   state.running = running
   state.run += 1
   state.saidIdle = false
-  state.retryReadAt = 0
+  state.claiming = false
   state.lines.reset()
   clearTimeout(state.timer)
   pump(state)
@@ -114,17 +117,19 @@ function restart(state: State, running: boolean): void {
 
 function pump(state: State): void {
   if (!state.running) return
+  state.lines.release(state.deps.now())
+  sendReady(state)
+  if (!state.claiming) rest(state)
+}
+
+function sendReady(state: State): void {
   const { deps, lines } = state
-  const now = deps.now()
-  lines.release(now)
   const historicalMost = Math.max(1, Math.floor(deps.concurrency / 2))
   while (state.underWay.size < deps.concurrency) {
     const row = lines.take({ historical: state.historical < historicalMost })
     if (row === null) break
     track(state, send(state, row))
   }
-  if (lines.wantsRead() && now >= state.retryReadAt) track(state, read(state))
-  rest(state, now)
 }
 
 function track(state: State, work: Promise<void>): void {
@@ -136,19 +141,25 @@ function track(state: State, work: Promise<void>): void {
   state.underWay.add(tracked)
 }
 
-/** Sets the timer for what is due later, and says so when there is nothing else. */
-function rest(state: State, now: number): void {
+/** Asks for a claim, or sets the timer for what is due later; says so when there is nothing else. */
+function rest(state: State): void {
   const { lines, deps } = state
   clearTimeout(state.timer)
-  const next = lines.wantsRead() ? state.retryReadAt : lines.nextRelease()
+  if (lines.wantsRead()) {
+    deps.notify({ type: 'room' })
+    return
+  }
+  const next = lines.nextRelease()
+  const now = deps.now()
   if (next !== null) state.timer = setTimeout(() => pump(state), timerMs(Math.max(next - now, 1)))
-  if (state.underWay.size > 0 || lines.wantsRead() || state.saidIdle) return
+  if (state.underWay.size > 0 || state.saidIdle) return
   state.saidIdle = true
   deps.notify({ type: 'idle', at: now })
 }
 
-async function read(state: State): Promise<void> {
+async function claim(state: State): Promise<void> {
   const { deps, lines, run, byHand } = state
+  state.claiming = true
   const plan = lines.beginRead()
   try {
     const rows = await deps.store.pending(state.id, plan.exceptAccounts, plan.limit, plan.exceptHistorical)
@@ -158,10 +169,15 @@ async function read(state: State): Promise<void> {
     else lines.abortRead()
   } catch (error) {
     deps.log.warn({ channelId: state.id, err: toAppError(error) }, 'outbox not read, trying again')
-    if (run !== state.run) return
-    lines.abortRead()
-    state.retryReadAt = deps.now() + stallMs
+    throw error
   }
+  sendReady(state)
+  // The chart has to know first that the claim is done: until then it takes no news of this kind.
+  setImmediate(() => {
+    if (run !== state.run) return
+    state.claiming = false
+    pump(state)
+  })
 }
 
 /** A row whose last attempt lies before the receiver's recovery has waited long enough. */

@@ -51,15 +51,18 @@ export interface RigOptions {
   readonly health?: Partial<WebhookHealthState>
   /** Reports wait for the test instead of succeeding at once. */
   readonly holdReports?: boolean
+  /** So do claims. */
+  readonly holdClaims?: boolean
 }
 
 export function webhookRig(options: RigOptions = {}) {
   const { clock, now, pass } = simulatedTime()
   const drain = controlled<WebhookEvent, DrainEvent, WebhookInput>()
+  const claim = deferred<unknown, WebhookInput>(now, () => (options.holdClaims ? undefined : true))
   const probe = deferred<ProbeOutput, WebhookInput>(now)
   const report = deferred<unknown, WebhookReport>(now, () => (options.holdReports ? undefined : true))
   const machine = webhookMachine.provide({
-    actors: { drain: drain.logic, probe: probe.logic, report: report.logic },
+    actors: { drain: drain.logic, claim: claim.logic, probe: probe.logic, report: report.logic },
   })
   const input: WebhookMachineInput = {
     webhookId: 'w1',
@@ -86,6 +89,7 @@ export function webhookRig(options: RigOptions = {}) {
   const rig = {
     actor,
     drain,
+    claim,
     probe,
     report,
     emitted,

@@ -64,6 +64,55 @@ describe('draining', () => {
     assert.equal(rig.drain.runs.length, 1)
   })
 
+  test('rows are claimed at the start, and again whenever there is room: while it sends, and after a rest', async () => {
+    const rig = webhookRig()
+    await settle()
+    assert.equal(rig.claim.calls.length, 1)
+    await rig.drains({ type: 'room' })
+    assert.equal(rig.claim.calls.length, 2)
+    await rig.drains({ type: 'idle', at: rig.now() })
+    await rig.drains({ type: 'room' })
+    assert.equal(rig.claim.calls.length, 3)
+    assert.deepEqual(rig.claim.last().input, { webhookId: 'w1' })
+    assert.equal(rig.tags(), 'active draining healthy')
+    assert.equal(rig.drain.runs.length, 1)
+  })
+
+  test('a claim goes on whatever else is heard; what it claims is sent afterwards', async () => {
+    const rig = webhookRig({ holdClaims: true })
+    await rig.drains({ type: 'delivered', at: rig.now() })
+    await rig.rowFails()
+    await rig.send({ type: 'WAKE' })
+    await rig.send({ type: 'ACTIVATE', now: rig.now(), jitter: 0.5 })
+    assert.equal(rig.claim.calls.length, 1)
+    assert.deepEqual(rig.drain.last().received, ['WAKE', 'WAKE'])
+    // Nothing is due as long as the claim has not said so.
+    await rig.drains({ type: 'idle', at: rig.now() })
+    assert.equal(rig.tags(), 'active draining healthy')
+    rig.claim.last().resolve(true)
+    await settle()
+    await rig.drains({ type: 'idle', at: rig.now() })
+    assert.equal(rig.tags(), 'active draining healthy idle')
+  })
+
+  test('a claim that fails, or has no end, starts drain anew and counts nothing', async () => {
+    for (const broken of [
+      (rig: WebhookRig) => rig.claim.last().reject(new Error('the store is away')),
+      (rig: WebhookRig) => rig.pass(settings.drainDeadlineMs),
+    ]) {
+      const rig = webhookRig({ holdClaims: true })
+      await settle()
+      await broken(rig)
+      await settle()
+      assert.equal(rig.tags(), 'active healthy recovering')
+      assert.ok(rig.drain.last().stopped)
+      await rig.pass(settings.stallRetryMs)
+      assert.equal(rig.tags(), 'active draining healthy')
+      assert.equal(rig.claim.calls.length, 2)
+      assert.deepEqual(rig.health(), healthy)
+    }
+  })
+
   test('lastSuccessAt alone is stored now and then, not each time', async () => {
     const rig = webhookRig()
     await rig.drains({ type: 'delivered', at: rig.now() })

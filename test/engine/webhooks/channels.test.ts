@@ -167,7 +167,10 @@ suite('channels', () => {
       random: () => 0.5,
       concurrency: 8,
       capacity: 100,
-      notify: () => undefined,
+      // As the chart does.
+      notify: ({ type }) => {
+        if (type === 'room') void channel.claim()
+      },
     })
     channel.start()
     await until('all sent', () => pending.size === 0)
