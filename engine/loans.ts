@@ -29,7 +29,7 @@ export interface Loans {
   readonly waiting: number
 }
 
-export interface LoanOptions {
+interface LoanOptions {
   readonly places: number
   /** A place is lent for so long … */
   readonly lendMs: number

@@ -30,6 +30,7 @@
  */
 import type { SnapshotFrom } from 'xstate'
 import type { Activation, DeliveryFailure, ProbeOutput } from './events.ts'
+import { recordStates } from './records.ts'
 import { startWebhookContext, webhookChart, type WebhookContext, webhookReportOf } from './webhook.rules.ts'
 
 interface ActionArgs<TEvent> {
@@ -211,24 +212,7 @@ const health = webhookChart.createStateConfig({
   },
 })
 
-const records = webhookChart.createStateConfig({
-  initial: 'clean',
-  states: {
-    clean: { always: { guard: 'dirty', target: 'writing' } },
-    writing: {
-      entry: 'writeBegins',
-      invoke: {
-        id: 'report',
-        src: 'report',
-        input: ({ context }) => webhookReportOf(context),
-        onDone: { target: 'clean', actions: 'writeDone' },
-        onError: { target: 'retrying', actions: 'writeFailed' },
-      },
-      after: { reportDeadline: { target: 'retrying', actions: 'writeFailed' } },
-    },
-    retrying: { after: { reportRetry: 'writing' } },
-  },
-})
+const { records, closing } = recordStates(webhookReportOf)
 
 export const webhookMachine = webhookChart.createMachine({
   id: 'webhook',
@@ -254,17 +238,7 @@ export const webhookMachine = webhookChart.createMachine({
         records,
       },
     },
-    closing: {
-      tags: 'stopped',
-      invoke: {
-        id: 'report',
-        src: 'report',
-        input: ({ context }) => webhookReportOf(context),
-        onDone: 'stopped',
-        onError: 'stopped',
-      },
-      after: { reportDeadline: 'stopped' },
-    },
+    closing,
     stopped: { tags: 'stopped', type: 'final' },
   },
 })

@@ -17,7 +17,7 @@ import { currentSecret, newSecret, openSecrets, rotated, sealSecrets } from './e
 import { dated, type WebhookParts } from './targets.ts'
 import type { WebhookInput, Webhooks } from './types.ts'
 
-export interface AdminDeps extends WebhookParts {
+interface AdminDeps extends WebhookParts {
   readonly sealer: Sealer
   readonly actors: Actors
   readonly attempts: Attempts
@@ -27,10 +27,7 @@ export interface AdminDeps extends WebhookParts {
   readonly undo: Undo
 }
 
-export type Admin = Pick<
-  Webhooks,
-  'create' | 'edit' | 'remove' | 'rotateSecret' | 'secret' | 'test' | 'redeliver' | 'resend'
->
+type Admin = Pick<Webhooks, 'create' | 'edit' | 'remove' | 'rotateSecret' | 'secret' | 'test' | 'redeliver' | 'resend'>
 
 export function createAdmin(deps: AdminDeps): Admin {
   const inOrder = createQueues()

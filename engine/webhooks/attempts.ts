@@ -176,7 +176,7 @@ interface Failure {
 }
 
 /** failure null = delivered. */
-export interface Tried {
+interface Tried {
   readonly attempt: DeliveryAttempt
   readonly failure: Failure | null
 }
@@ -291,7 +291,7 @@ interface Waiting {
 const mostAtOnce = 200
 const retryMs = 1000
 
-export type Recorder = ReturnType<typeof createRecorder>
+type Recorder = ReturnType<typeof createRecorder>
 
 /**
  * Writes results of attempts into the store, several in one step: while one write is under way, the next ones gather.

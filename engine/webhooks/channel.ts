@@ -13,7 +13,7 @@ import type { DeliveryFailure, ProbeOutput, WebhookEvent } from '../../machines/
 import type { Attempts, Handled } from './attempts.ts'
 import { Lines } from './lines.ts'
 
-export interface ChannelDeps {
+interface ChannelDeps {
   readonly store: Pick<OutboxStore, 'pending'>
   readonly attempts: Pick<Attempts, 'handle'>
   readonly log: Logger

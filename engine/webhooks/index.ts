@@ -24,7 +24,7 @@ import { createSearches } from './searches.ts'
 import { createTargets, newTarget, planRows, type Target, type WebhookParts } from './targets.ts'
 import type { Webhooks } from './types.ts'
 
-export interface WebhooksDeps {
+interface WebhooksDeps {
   readonly config: Config
   readonly log: Logger
   readonly metrics: Metrics

@@ -300,7 +300,7 @@ export function isFirst(event: MessageEvent, message: MessageRecord): boolean {
 type EventRules = Pick<WebhookRecord, 'receiveAllChanges' | 'receiveDrafts' | 'filters'>
 
 /** The verdicts on the event itself, always both. */
-export function judgeEvent(rules: EventRules, event: MessageEvent, message: MessageRecord): FilterVerdict[] {
+function judgeEvent(rules: EventRules, event: MessageEvent, message: MessageRecord): FilterVerdict[] {
   return [judgeOccasion(rules, event, message), judgeDraft(rules, event)]
 }
 

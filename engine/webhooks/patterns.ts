@@ -225,7 +225,7 @@ const keptBytes = 61_048_576
 const programs = new LRUCache<string, RE2Set>({ maxSize: keptBytes })
 
 /** `steps`: of the compiled program. */
-export function programOf(expression: string, steps: number): RE2Set {
+function programOf(expression: string, steps: number): RE2Set {
   const known = programs.get(expression)
   if (known !== undefined) return known
   const program = new RE2Set(RE2Set.UNANCHORED, expressionFlags, rememberedBytes)

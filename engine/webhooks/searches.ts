@@ -202,7 +202,7 @@ export interface TextTask extends Hay {
 }
 
 /** What do all filters of the webhook say? */
-export interface JudgeTask {
+interface JudgeTask {
   readonly kind: 'judge'
   readonly webhook: Pick<WebhookRecord, 'filters' | 'receiveAllChanges' | 'receiveDrafts'>
   readonly event: MessageEvent
@@ -212,9 +212,9 @@ export interface JudgeTask {
   readonly folderName: string
 }
 
-export type Task = TextTask | JudgeTask
+type Task = TextTask | JudgeTask
 
-export interface Answers {
+interface Answers {
   readonly text: boolean
   readonly judge: Judgement
 }
