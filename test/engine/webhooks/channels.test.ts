@@ -1,6 +1,7 @@
 /** Many webhooks and accounts at once: order, isolation, restarts, bounded memory. */
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { AccountRecord, OutboxRecord } from '../../../engine/store/records.ts'
 import { newId } from '../../../engine/store/ids.ts'
 import { createChannel } from '../../../engine/webhooks/channel.ts'
@@ -177,6 +178,44 @@ suite('channels', () => {
     channel.stop()
     await channel.settled()
     assert.ok(largest <= 100)
+  })
+
+  test('a channel asks for a claim when there may be rows, and says when nothing is due, after every wake anew', async () => {
+    const said: string[] = []
+    let away = false
+    const channel = createChannel('c', {
+      store: { pending: () => (away ? Promise.reject(new Error('the store is away')) : Promise.resolve([])) },
+      attempts: { handle: () => assert.fail('there is nothing to send') },
+      log: silentLogger,
+      now: () => Date.now(),
+      random: () => 0.5,
+      concurrency: 8,
+      capacity: 100,
+      notify: ({ type }) => void said.push(type),
+    })
+    const news = () => said.splice(0)
+    channel.start()
+    assert.deepEqual(news(), ['room'])
+    await channel.claim()
+    channel.wake()
+    assert.deepEqual(news(), [], 'the chart does not know yet that the claim is done')
+    await nextTurn()
+    assert.deepEqual(news(), ['idle'])
+    channel.wake()
+    assert.deepEqual(news(), ['idle'])
+    channel.wake(null)
+    assert.deepEqual(news(), ['room'])
+    away = true
+    await assert.rejects(channel.claim(), /the store is away/)
+    channel.stop()
+    channel.wake(null)
+    assert.deepEqual(news(), [], 'it was stopped')
+    away = false
+    channel.start()
+    await channel.claim()
+    channel.stop()
+    await nextTurn()
+    assert.deepEqual(news(), ['room'], 'stopped before it could say more')
   })
 
   test('historical callbacks that hang leave places for live ones', async () => {
