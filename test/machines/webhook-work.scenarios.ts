@@ -96,10 +96,13 @@ describe('draining', () => {
   })
 
   test('a claim that fails, or has no end, starts drain anew and counts nothing', async () => {
-    for (const broken of [
-      (rig: WebhookRig) => rig.claim.last().reject(new Error('the store is away')),
-      (rig: WebhookRig) => rig.pass(settings.drainDeadlineMs),
-    ]) {
+    const breaks: readonly ((rig: WebhookRig) => Promise<void> | void)[] = [
+      (rig) => {
+        rig.claim.last().reject(new Error('the store is away'))
+      },
+      (rig) => rig.pass(settings.drainDeadlineMs),
+    ]
+    for (const broken of breaks) {
       const rig = webhookRig({ holdClaims: true })
       await settle()
       await broken(rig)

@@ -162,7 +162,7 @@ suite('channels', () => {
           return Promise.resolve(out)
         },
       },
-      attempts: attempts as Attempts,
+      attempts,
       log: silentLogger,
       now: () => Date.now(),
       random: () => 0.5,

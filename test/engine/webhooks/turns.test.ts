@@ -27,13 +27,13 @@ function stage(t: TestContext, places: number) {
     await scans.ended()
   })
   return {
-    add: scans.add,
+    add: (webhookId: string, accountId: string) => scans.add(webhookId, accountId),
     names: async () => {
       await settle()
       return open.map(({ name }) => name)
     },
     /** Ends the page that has been under way for longest, or the one of this name. */
-    async end(end: End, name?: string): Promise<string> {
+    end: async (end: End, name?: string): Promise<string> => {
       await settle()
       const index = name === undefined ? 0 : open.findIndex((one) => one.name === name)
       const [first] = open.splice(index, 1)
@@ -42,7 +42,7 @@ function stage(t: TestContext, places: number) {
       await settle()
       return first.name
     },
-    async pass(ms: number): Promise<void> {
+    pass: async (ms: number): Promise<void> => {
       now += ms
       for (const { until, end } of waits) if (until <= now) end()
       await settle()
