@@ -21,7 +21,7 @@ export interface Match {
 }
 
 /** All routes of one path. */
-export interface Pattern {
+interface Pattern {
   readonly path: string
   readonly regexp: RegExp
   /** Of the captures, in order. */

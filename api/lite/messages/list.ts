@@ -14,15 +14,7 @@ import { findAccount, findFolder, type Mailbox, mustBeRead, mustReachBack } from
 import { type Contents, readAllContents, readContents, wantsContents } from './contents.ts'
 import { locate, messagePaths, placedFirst } from './locate.ts'
 import { flagsIn, listText, messageTextWith, presentFlags, viewerOf } from './present.ts'
-import {
-  accountListQuery,
-  folderPath,
-  type ListParameters,
-  listQuery,
-  messagePath,
-  messageQuery,
-  messageView,
-} from './schema.ts'
+import * as schema from './schema.ts'
 
 const base = '/lite/users/{id}/email_accounts/{label}'
 const description =
@@ -36,8 +28,8 @@ const listInAccount = defineRoute({
   path: `${base}/messages`,
   summary: 'List messages of an email account',
   description,
-  request: { path: accountPath, query: accountListQuery },
-  response: z.array(messageView),
+  request: { path: accountPath, query: schema.accountListQuery },
+  response: z.array(schema.messageView),
   errors: [503, 504],
   async handler({ path, query }, call) {
     return listMessages(call, await findAccount(call, path.id, path.label), query.folder, query)
@@ -49,8 +41,8 @@ const listInFolder = defineRoute({
   path: `${base}/folders/{folder+}/messages`,
   summary: 'List messages of a folder',
   description,
-  request: { path: folderPath, query: listQuery },
-  response: z.array(messageView),
+  request: { path: schema.folderPath, query: schema.listQuery },
+  response: z.array(schema.messageView),
   errors: [503, 504],
   async handler({ path, query }, call) {
     return listMessages(call, await findAccount(call, path.id, path.label), path.folder, query)
@@ -61,7 +53,7 @@ async function listMessages(
   call: Call,
   { user, account }: Mailbox,
   name: string | undefined,
-  query: ListParameters,
+  query: schema.ListParameters,
 ): Promise<JsonText> {
   const { store } = call.engine
   // Before the messages, which may be coming in: what these folders call read is in the list.
@@ -102,7 +94,7 @@ function flagsFor(
   return query.include_flags === true ? { flags: presentFlags(flagsIn(message, folder?.id)) } : {}
 }
 
-type Parameters = z.output<typeof messageQuery>
+type Parameters = z.output<typeof schema.messageQuery>
 
 const getRoute = (path: string) =>
   defineRoute({
@@ -110,8 +102,8 @@ const getRoute = (path: string) =>
     path,
     summary: 'Get a message',
     description: `${description} With \`body_search_string\` the answer is 404 when the body does not hold the text.`,
-    request: { path: messagePath, query: messageQuery },
-    response: messageView,
+    request: { path: schema.messagePath, query: schema.messageQuery },
+    response: schema.messageView,
     errors: [503, 504],
     async handler({ path, query }, call) {
       const { user, account, message, folder } = await locate(call, path, query.delimiter)
@@ -148,7 +140,7 @@ async function mustHoldText(
 
 export const messageListRoutes = tagged('Messages', [listInAccount, listInFolder, ...messagePaths.map(getRoute)])
 
-function messageQueryOf(query: ListParameters, folder: FolderRecord | null): MessageQuery {
+function messageQueryOf(query: schema.ListParameters, folder: FolderRecord | null): MessageQuery {
   return {
     ...(folder === null ? {} : { folderId: folder.id }),
     ...(query.subject === undefined ? {} : { subject: query.subject }),
@@ -161,7 +153,7 @@ function messageQueryOf(query: ListParameters, folder: FolderRecord | null): Mes
 
 const addressParameters = ['email', 'to', 'from', 'cc', 'bcc'] as const
 
-function addressFilters(query: ListParameters): Pick<MessageQuery, (typeof addressParameters)[number]> {
+function addressFilters(query: schema.ListParameters): Pick<MessageQuery, (typeof addressParameters)[number]> {
   return Object.fromEntries(
     addressParameters.flatMap((name) =>
       query[name] === undefined || query[name].length === 0 ? [] : [[name, query[name]]],

@@ -19,20 +19,7 @@ import { findMessage } from '../find.ts'
 import { readHeaderBlock, readParts } from './contents.ts'
 import { asNamed, locate, type Located, messagePaths, partUrl } from './locate.ts'
 import { presentAttachment } from './present.ts'
-import {
-  attachmentPath,
-  attachmentView,
-  bodyAnswer,
-  bodyQuery,
-  delimiterQuery,
-  downloadPath,
-  downloadQuery,
-  headersAnswer,
-  headersQuery,
-  type linkAnswer,
-  linkQuery,
-  messagePath,
-} from './schema.ts'
+import * as schema from './schema.ts'
 
 const bodyRoute = (path: string) =>
   defineRoute({
@@ -40,8 +27,8 @@ const bodyRoute = (path: string) =>
     path: `${path}/body`,
     summary: 'Get the bodies of a message',
     description: 'Text parts as UTF-8, transfer encoding and charset undone. `type` = only parts of this MIME type.',
-    request: { path: messagePath, query: bodyQuery },
-    response: bodyAnswer,
+    request: { path: schema.messagePath, query: schema.bodyQuery },
+    response: schema.bodyAnswer,
     errors: [503, 504],
     async handler({ path, query }, call) {
       const located = await locate(call, path, query.delimiter)
@@ -56,8 +43,8 @@ const headersRoute = (path: string) =>
     method: 'GET',
     path: `${path}/headers`,
     summary: 'Get the headers of a message',
-    request: { path: messagePath, query: headersQuery },
-    response: headersAnswer,
+    request: { path: schema.messagePath, query: schema.headersQuery },
+    response: schema.headersAnswer,
     errors: [503, 504],
     async handler({ path, query }, call) {
       const located = await locate(call, path, query.delimiter)
@@ -75,7 +62,7 @@ const rawRoute = (path: string) =>
     method: 'GET',
     path: `${path}/raw`,
     summary: 'Get the whole message as it is on the mail server',
-    request: { path: messagePath, query: delimiterQuery },
+    request: { path: schema.messagePath, query: schema.delimiterQuery },
     response: 'binary',
     errors: [503, 504],
     async handler({ path, query }, call) {
@@ -106,8 +93,8 @@ const listRoute = (path: string) =>
     method: 'GET',
     path: `${path}/attachments`,
     summary: 'List the attachments of a message',
-    request: { path: messagePath, query: delimiterQuery },
-    response: z.array(attachmentView),
+    request: { path: schema.messagePath, query: schema.delimiterQuery },
+    response: z.array(schema.attachmentView),
     async handler({ path, query }, call) {
       const { message } = await locate(call, path, query.delimiter)
       return message.attachments.map(presentAttachment)
@@ -121,7 +108,7 @@ const fileRoute = (path: string) =>
     summary: 'Download an attachment',
     description:
       'The file as it was sent, byte for byte. When the mail server gives less of it than it says, the header `X-Service-Notice` begins with `truncated`. With `as_link=1` the JSON `{"link": …}` instead: an address that needs no authentication and expires.',
-    request: { path: attachmentPath, query: downloadQuery },
+    request: { path: schema.attachmentPath, query: schema.downloadQuery },
     response: 'binary',
     errors: [503, 504],
     async handler({ path, query }, call) {
@@ -151,7 +138,7 @@ async function fileOf(call: Call, message: MessageRecord, attachment: Attachment
 
 async function linkTo(call: Call, { account, message }: Located, attachment: AttachmentRecord): Promise<StreamAnswer> {
   const path = await downloadLink(call, { accountId: account.id, messageId: message.id, attachment: attachment.index })
-  const answer: z.input<typeof linkAnswer> = { link: `${call.baseUrl}${path}` }
+  const answer: z.input<typeof schema.linkAnswer> = { link: `${call.baseUrl}${path}` }
   return new StreamAnswer(JSON.stringify(answer), { 'Content-Type': 'application/json' })
 }
 
@@ -168,7 +155,7 @@ const download = defineRoute({
   auth: 'link',
   summary: 'Download by a signed link',
   description: 'The address that `as_link=1` answers. 403 when it was changed or has expired.',
-  request: { path: downloadPath, query: linkQuery },
+  request: { path: schema.downloadPath, query: schema.linkQuery },
   response: 'binary',
   errors: [403, 404, 429, 503, 504],
   async handler({ path, query }, call) {
@@ -193,7 +180,7 @@ const download = defineRoute({
 async function linkedFile(
   call: Call,
   { user, account }: { readonly user: UserRecord; readonly account: AccountRecord },
-  path: z.output<typeof downloadPath>,
+  path: z.output<typeof schema.downloadPath>,
 ): Promise<StreamAnswer> {
   try {
     const message = await findMessage(call, account, path.message)

@@ -14,15 +14,7 @@ import { success } from '../../values.ts'
 import { findAccount, findMessage, lookUpFolder } from '../find.ts'
 import { asNamed, locate, type Located, type MessagePath, messagePaths, mustHoldMail, partUrl } from './locate.ts'
 import { presentFlags, presentWrittenFlags } from './present.ts'
-import {
-  delimiterQuery,
-  flagChange,
-  type FlagChangeParameters,
-  flagsAnswer,
-  flagsWritten,
-  messagePath,
-  moveQuery,
-} from './schema.ts'
+import * as schema from './schema.ts'
 
 /*
  * Flags of one message. Through a folder they are those of the message there; without one a change is made wherever the message
@@ -42,7 +34,7 @@ interface Change {
   readonly remove: readonly string[]
 }
 
-function changeOf(wanted: FlagChangeParameters): Change {
+function changeOf(wanted: schema.FlagChangeParameters): Change {
   const entries = Object.entries(names) as [keyof typeof names, string][]
   const flags = (value: boolean): string[] => entries.flatMap(([name, flag]) => (wanted[name] === value ? [flag] : []))
   const change = { add: flags(true), remove: flags(false) }
@@ -92,8 +84,8 @@ const getRoute = (path: string) =>
     method: 'GET',
     path: `${path}/flags`,
     summary: 'Get the flags of a message',
-    request: { path: messagePath, query: delimiterQuery },
-    response: flagsAnswer,
+    request: { path: schema.messagePath, query: schema.delimiterQuery },
+    response: schema.flagsAnswer,
     async handler({ path, query }, call) {
       const located = await locate(call, path, query.delimiter)
       return { resource_url: partUrl(call, located, path, 'flags'), flags: presentFlags(located.placements[0].flags) }
@@ -105,8 +97,8 @@ const setRoute = (path: string) =>
     method: 'POST',
     path: `${path}/flags`,
     summary: 'Set or unset flags of a message',
-    request: { path: messagePath, query: delimiterQuery, body: flagChange },
-    response: flagsWritten,
+    request: { path: schema.messagePath, query: schema.delimiterQuery, body: schema.flagChange },
+    response: schema.flagsWritten,
     errors: [503, 504],
     async handler({ path, query, body }, call) {
       const change = changeOf(body)
@@ -120,7 +112,7 @@ function readRoute(method: 'POST' | 'DELETE', path: string): Route {
     method,
     path: `${path}/read`,
     summary: method === 'POST' ? 'Mark a message as read' : 'Mark a message as unread',
-    request: { path: messagePath, query: delimiterQuery },
+    request: { path: schema.messagePath, query: schema.delimiterQuery },
     response: success,
     errors: [503, 504],
     async handler({ path, query }, call) {
@@ -177,7 +169,7 @@ const moveRoute = (path: string) =>
       'Through a folder it leaves that one, also where the same mail lies in it twice. Without a folder in the path it leaves the first of ' +
       'its folders (INBOX, if it lies there) and stays in the others; one that lies in the new folder already stays as it is. To move it ' +
       'again to where it is changes nothing.',
-    request: { path: messagePath, query: moveQuery },
+    request: { path: schema.messagePath, query: schema.moveQuery },
     response: success,
     errors: [503, 504],
     async handler({ path, query }, call) {

@@ -12,17 +12,7 @@ import {
 import { defineRoute, type Call, tagged } from '../../route.ts'
 import { findAccount, findUser } from '../find.ts'
 import { listNewest, presentDelivery, presentDryRun, presentRedelivery } from './present.ts'
-import {
-  deliveriesQuery,
-  deliveryView,
-  dryRunAnswer,
-  dryRunQuery,
-  redeliverAnswer,
-  redeliverBody,
-  redeliverManyAnswer,
-  redeliveryView,
-  secretAnswer,
-} from './schema.ts'
+import * as schema from './schema.ts'
 import { askingOf, findWebhook, hookPath, levels, type Level } from './handlers.ts'
 
 const list = ({ base }: Level) =>
@@ -32,8 +22,8 @@ const list = ({ base }: Level) =>
     summary: 'List the callbacks of a webhook: state, attempts, timings, answers',
     description:
       'Newest first: its messages, its samples (`kind` test) and its failure notifications (`kind` failure), each with the `url` it went to.',
-    request: { path: hookPath, query: deliveriesQuery },
-    response: z.array(deliveryView),
+    request: { path: hookPath, query: schema.deliveriesQuery },
+    response: z.array(schema.deliveryView),
     async handler({ path, query }, call) {
       const webhook = await findWebhook(call, path)
       const wanted = {
@@ -75,7 +65,7 @@ const redeliverOne = ({ base }: Level) =>
     path: `${base}/{webhook_id}/deliveries/{delivery_id}/redeliver`,
     summary: 'Send one callback again, under the same webhook-id',
     request: { path: hookPath.extend({ delivery_id: z.string() }) },
-    response: redeliverAnswer,
+    response: schema.redeliverAnswer,
     errors: [409],
     async handler({ path }, call) {
       const webhook = await findWebhook(call, path)
@@ -93,8 +83,8 @@ const redeliverMany = ({ base }: Level) =>
     description:
       'All message callbacks whose event lies in the time, oldest first, under the ids they had. What takes long is answered ' +
       'with `done` false and goes on, also over a restart; the same call again joins it, and GET says how far it is.',
-    request: { path: hookPath, body: redeliverBody },
-    response: redeliverManyAnswer,
+    request: { path: hookPath, body: schema.redeliverBody },
+    response: schema.redeliverManyAnswer,
     errors: [409],
     async handler({ path, body }, call) {
       const webhook = await findWebhook(call, path)
@@ -115,7 +105,7 @@ const redelivery = ({ base }: Level) =>
     path: `${base}/{webhook_id}/redeliver`,
     summary: 'How far the last redelivery of a time is',
     request: { path: hookPath },
-    response: redeliveryView,
+    response: schema.redeliveryView,
     handler: async ({ path }, call) => presentRedelivery((await findWebhook(call, path)).redelivery),
   })
 
@@ -125,7 +115,7 @@ const test = ({ base }: Level) =>
     path: `${base}/{webhook_id}/test`,
     summary: 'Send a sample callback now and answer what came of it',
     request: { path: hookPath },
-    response: deliveryView,
+    response: schema.deliveryView,
     async handler({ path }, call) {
       const webhook = await findWebhook(call, path)
       return presentDelivery(await call.engine.webhooks.test(webhook), webhook)
@@ -139,7 +129,7 @@ const secret = ({ base }: Level, method: 'GET' | 'POST') =>
     summary:
       method === 'GET' ? 'Get the Standard Webhooks secret' : 'Make a new secret; the old one signs along for a day',
     request: { path: hookPath },
-    response: secretAnswer,
+    response: schema.secretAnswer,
     async handler({ path }, call) {
       const webhook = await findWebhook(call, path)
       const { webhooks } = call.engine
@@ -166,8 +156,8 @@ const dryRun = ({ base }: Level) =>
     description:
       'Of all email accounts that the webhook covers, newest first; each row says whose it is. `user_id` narrows an application-level ' +
       'webhook to one user, `label` to one email account of the user.',
-    request: { path: hookPath, query: dryRunQuery.extend({ user_id: oneUser }) },
-    response: dryRunAnswer,
+    request: { path: hookPath, query: schema.dryRunQuery.extend({ user_id: oneUser }) },
+    response: schema.dryRunAnswer,
     async handler({ path, query }, call) {
       const webhook = await findWebhook(call, path)
       return presentDryRun(await dryRunRows(call, webhook, query))

@@ -14,17 +14,11 @@ import {
   type WebhookRecord,
 } from '../../../engine/index.ts'
 import { seconds, type LiteUrls } from '../../addresses.ts'
-import {
-  type deliveryView,
-  type dryRunAnswer,
-  type redeliveryView,
-  type WebhookParameters,
-  type webhookView,
-} from './schema.ts'
+import type * as schema from './schema.ts'
 
 const filterNames = Object.keys(filterParameters) as (keyof WebhookFilters)[]
 
-export function presentWebhook(webhook: WebhookRecord, urls: LiteUrls): z.input<typeof webhookView> {
+export function presentWebhook(webhook: WebhookRecord, urls: LiteUrls): z.input<typeof schema.webhookView> {
   const filters = filterNames.flatMap((name) => {
     const value = webhook.filters[name]
     return value === undefined ? [] : [[filterParameters[name], value]]
@@ -66,7 +60,7 @@ function presentHealth({ lastError, failingSince, abandonedAt, retryAt, lastSucc
 }
 
 /** What is named, and nothing else; an empty text removes. */
-export function webhookInput(body: WebhookParameters): WebhookInput {
+export function webhookInput(body: schema.WebhookParameters): WebhookInput {
   const named = filterNames.filter((name) => body[filterParameters[name]] !== undefined)
   const filters = Object.fromEntries(named.map((name) => [name, body[filterParameters[name]] || null]))
   return {
@@ -90,7 +84,7 @@ export function webhookInput(body: WebhookParameters): WebhookInput {
 export function presentDelivery(
   row: OutboxRecord,
   webhook: Pick<WebhookRecord, 'callbackUrl'> | null,
-): z.input<typeof deliveryView> {
+): z.input<typeof schema.deliveryView> {
   return {
     delivery_id: row.id,
     webhook_id: row.webhookId,
@@ -127,7 +121,7 @@ export async function listNewest(outbox: Store['outbox'], queries: readonly Deli
 }
 
 /** undefined: none has been asked for yet. */
-export function presentRedelivery(last: Redelivery | undefined): z.input<typeof redeliveryView> {
+export function presentRedelivery(last: Redelivery | undefined): z.input<typeof schema.redeliveryView> {
   const orNull = (at: number | null | undefined) => (at === null || at === undefined ? null : seconds(at))
   return {
     redelivered: last?.count ?? 0,
@@ -140,7 +134,7 @@ export function presentRedelivery(last: Redelivery | undefined): z.input<typeof 
   }
 }
 
-export function presentDryRun(rows: readonly DryRunRow[]): z.input<typeof dryRunAnswer> {
+export function presentDryRun(rows: readonly DryRunRow[]): z.input<typeof schema.dryRunAnswer> {
   return rows.map(({ account, message, matched, verdicts }) => ({
     account_id: account.userId,
     label: account.label,
