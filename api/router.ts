@@ -35,7 +35,8 @@ interface Pattern {
 
 const segmentWithoutAt = '(?:[^/@%]|%(?!40))*'
 const messageId = `([^/]+|(?:${segmentWithoutAt}/){0,15}${segmentWithoutAt}(?:@|%40)[^/]*(?:/[^/]*){0,15}?)`
-const noMoreMessages = '(?!.*/messages(?:/|$))'
+/** Lazy, and only behind a whole segment: the next 'messages' is found before anything is read twice. */
+const noMoreMessages = '(?=/|$)(?!.*?/messages(?:/|$))'
 
 /** The most specific pattern first. Throws when two routes have the same method and path. */
 export function compileRoutes(routes: readonly Route[]): Pattern[] {
@@ -47,7 +48,7 @@ function patternOf(all: readonly Route[]): Pattern {
   const path = all[0]?.path ?? ''
   const routes = new Map<string, Route>()
   for (const route of all) {
-    if (routes.has(route.method)) throw new Error(`two routes for ${route.method} ${route.path}`)
+    if (routes.has(route.method) || route.path !== path) throw new Error(`two routes for ${route.method} ${route.path}`)
     routes.set(route.method, route)
   }
   const segments = path.slice(1).split('/')
@@ -64,7 +65,7 @@ function patternOf(all: readonly Route[]): Pattern {
 
 function segmentSource(segment: string, index: number, all: readonly string[]): string {
   const isLast = index === all.length - 1
-  if (segment === '{folder+}') return isLast ? `${noMoreMessages}(.+?)` : '(.+)'
+  if (segment === '{folder+}') return isLast ? '(?!.*?/messages(?:/|$))(.+?)' : '(.+)'
   if (segment === '{message_id}') return messageId
   if (segment.startsWith('{')) return '([^/]+)'
   const literal = segment.replaceAll('.', '\\.')
@@ -73,9 +74,8 @@ function segmentSource(segment: string, index: number, all: readonly string[]): 
 
 /** Sorts literals before parameters, these before what may be several segments, and longer paths before their beginnings. */
 function orderOf(path: string): string {
-  const kinds = { '{folder+}': '3', '{message_id}': '2' } as const
-  const kindOf = (segment: string): string =>
-    kinds[segment as keyof typeof kinds] ?? (segment.startsWith('{') ? '1' : '0')
+  const kinds: Readonly<Record<string, string>> = { '{folder+}': '3', '{message_id}': '2' }
+  const kindOf = (segment: string): string => kinds[segment] ?? (segment.startsWith('{') ? '1' : '0')
   return `${path.slice(1).split('/').map(kindOf).join('')}9`
 }
 
@@ -108,9 +108,9 @@ export function routing(routes: readonly Route[], baseUrl: (request: IncomingMes
     throw new AppError('not_found', `path ${path} is invalid`, { details: { kind: 'path', id: path } })
   })
   const serve = router.routes() as Middleware
-  return (ctx, next) => {
+  return async (ctx, next) => {
     ctx.newRouterPath = ctx.state.exchange.target.path
-    return serve(ctx, next)
+    await serve(ctx, next)
   }
 }
 

@@ -181,7 +181,7 @@ async function* eventTexts(options: StreamOptions): AsyncGenerator<string> {
         unsubscribe()
         unsubscribe = engine.webhooks.subscribe(
           now.map(({ id }) => id),
-          waiter.notify,
+          () => waiter.notify(),
         )
         accounts = now
       }

@@ -175,6 +175,16 @@ suite('router', () => {
       { numRuns: 300 },
     )
   })
+
+  // 32 KiB is what the server takes. Processor time, so that a busy machine does not matter.
+  for (const piece of ['/messages', 'messages/', '/messagesx', '@', '%40', '@/', 'a/', '/', '%', 'a@/messages/'])
+    test(`a path of nothing but ${piece} is matched in little time`, () => {
+      const begun = process.cpuUsage()
+      for (const start of ['', 'messages/', 'folders/', 'folders/x/messages/'])
+        for (const end of ['', '!', '/flags', '/messages/@'])
+          patternOf(`${account}/${start}${piece.repeat(32_000 / piece.length)}${end}`)
+      assert.ok(process.cpuUsage(begun).user < 500_000)
+    })
 })
 
 suite('the same table through the app', () => {
