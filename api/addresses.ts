@@ -51,8 +51,9 @@ function ownHost(request: IncomingMessage): string {
 }
 
 /**
- * The client's IPv4 address, or the /64 network of its IPv6 address, which one client has to itself. Behind a trusted proxy it is
- * the last one of X-Forwarded-For: the proxy itself wrote that; what stands before it may be the client's own invention.
+ * The client's IPv4 address, or the /64 network of its IPv6 address, which one client has to itself. Behind a trusted
+ * proxy it is the last one of X-Forwarded-For: the proxy itself wrote that; what stands before it may be the client's
+ * own invention.
  */
 export function clientAddressReader(
   config: Pick<Config, 'MAILROOM_TRUST_PROXY'>,

@@ -1,4 +1,4 @@
-/** Sends what a handler gave: JSON, prepared JSON, or bytes. Exactly `application/json`: several clients compare the string. */
+/** Sends what a handler gave: JSON, prepared JSON or bytes. Just `application/json`: some clients compare the text. */
 import { once } from 'node:events'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
@@ -75,7 +75,7 @@ function mismatch(words: string): AppError {
   return new AppError('internal', words, { cause: new Error(words) })
 }
 
-/** An error before the first byte is still an error answer; one after it destroys the socket, so that no client takes a part for the whole. */
+/** An error before the first byte is an error answer; one after it destroys the socket: a part must not look whole. */
 async function sendStream(ctx: FrameContext, body: Readable, headers: Headers, { stallMs }: Options): Promise<void> {
   const { res } = ctx
   const isEvents = headers['Content-Type']?.startsWith('text/event-stream') === true

@@ -128,8 +128,8 @@ function accountStatus({ baseUrl, target }: Exchange, user: UserRecord, account:
 }
 
 /**
- * A share for this call, in the name of its developer, or of its address while no developer is known. Rejects with `busy` when
- * there was no room in time, and with the signal's reason.
+ * A share for this call, in the name of its developer, or of its address while no developer is known. Rejects with
+ * `busy` when there was no room in time, and with the signal's reason.
  */
 export async function takeShare(
   { state: { exchange }, res }: FrameContext,
@@ -150,7 +150,7 @@ export async function takeShare(
   return release
 }
 
-/** For contents of mail, and for the answer that is made of them. A client that takes it too slowly, while others wait, loses it. */
+/** For contents of mail, and the answer made of them. A client that reads too slowly, while others wait, loses it. */
 export async function holdContents(
   ctx: FrameContext,
   budget: Pick<Budget, 'take'>,

@@ -1,11 +1,13 @@
 /**
- * How many connections there are at once, in all and from one address (MAILROOM_CONNECTIONS_MAX, MAILROOM_CONNECTIONS_PER_ADDRESS).
- * Where there are too many, those that ask nothing at the moment are closed first, the oldest of them; then, for the limit in all,
- * those whose caller is not known yet. When none is left to close, the new one gets one of a few spare places, whose oldest is closed
- * in turn: there health is answered, and everything else refused. For the limit in all it is asked first who calls: the place of a
- * developer who has more connections in use than the caller is given to the caller.
+ * How many connections there are at once, in all and from one address (MAILROOM_CONNECTIONS_MAX,
+ * MAILROOM_CONNECTIONS_PER_ADDRESS). Where there are too many, those that ask nothing at the moment are closed first,
+ * the oldest of them; then, for the limit in all, those whose caller is not known yet. When none is left to close, the
+ * new one gets one of a few spare places, whose oldest is closed in turn: there health is answered, and everything else
+ * refused. For the limit in all it is asked first who calls: the place of a developer who has more connections in use
+ * than the caller is given to the caller.
  *
- * A connection has one call under way. Of those that a client sends before it has the answer (pipelining) a few wait, in order.
+ * A connection has one call under way. Of those that a client sends before it has the answer (pipelining) a few wait,
+ * in order.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
@@ -52,7 +54,7 @@ const alwaysAnswered = new Set(['/healthz', '/readyz', '/metrics'])
 
 const entries = new WeakMap<Socket, Entry>()
 
-/** The caller has shown its key: the connection is not closed to make room for strangers. Throws `busy` when there is no room for it. */
+/** The caller has shown its key: the connection is not closed to make room. Throws `busy` without room. */
 export function knowCaller({ socket }: IncomingMessage, developerId: string): void {
   const entry = entries.get(socket)
   if (entry?.state !== 'asking') return
@@ -168,7 +170,7 @@ function placeFor(pool: Pool, address: string): Limit | null {
   return limit
 }
 
-/** For a call of this developer: one connection of whoever has most of them in use, when that stays more than the caller has. */
+/** For a call of this developer: takes a connection of the one who uses most, when that still leaves it more. */
 function makeRoom(pool: Pool, developerId: string): boolean {
   const ordinary = ordinaryOf(pool)
   if (ordinary.length < pool.settings.MAILROOM_CONNECTIONS_MAX) return true
@@ -209,8 +211,9 @@ function arrive(entry: Entry, arrival: Arrival): void {
 }
 
 /**
- * Node's parser takes all calls out of what has come, however many, and there is no public way to end that. What a parser answers
- * with 2 is the end of HTTP on the connection, as for an upgrade. Without such a parser it only takes longer.
+ * Node's parser takes all calls out of what has come, however many, and there is no public way to end that. What a
+ * parser answers with 2 is the end of HTTP on the connection, as for an upgrade. Without such a parser it only takes
+ * longer.
  */
 function stopReading(socket: Socket & { readonly parser?: { onIncoming?: unknown } | null }): void {
   // Node reads on after each call that is whole.
@@ -271,8 +274,9 @@ function refuse(response: ServerResponse, limit: keyof typeof words): void {
 type Work = () => void
 
 /**
- * Calls begin in turns: in each turn of the event loop calls are worked on for 10 ms, then come timers, mail servers and new
- * connections. Addresses take turns, so that the flood of one delays no other. Where nothing waits, a call begins at once.
+ * Calls begin in turns: in each turn of the event loop calls are worked on for 10 ms, then come timers, mail servers
+ * and new connections. Addresses take turns, so that the flood of one delays no other. Where nothing waits, a call
+ * begins at once.
  */
 type CallTurns = ReturnType<typeof createCallTurns>
 
@@ -308,7 +312,7 @@ export function createCallTurns() {
     else began = null
   }
   return {
-    /** Runs `work` at once, or when its address has its turn. `isFirst` = in every second turn, while there are such. */
+    /** Runs `work` at once, or when its address has its turn. `isFirst` = in every second turn, where some wait. */
     enter(address: string, isFirst: boolean, work: Work): void {
       const isFree = used() < stretchMs && first.size === 0 && (isFirst || others.size === 0)
       if (began === null) schedule()

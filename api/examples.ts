@@ -1,6 +1,6 @@
 import type { Json } from './openapi.ts'
 
-/** Answers as they look: the examples of the OpenAPI document and of the reference, all of one user with one email account. */
+/** Examples of answers, for the OpenAPI document and the reference: all of one user with one email account. */
 const base = 'https://mail.example.com'
 const userId = '5f3c8a2b9d4e1f6a7b8c9d0e'
 const webhookId = '6a1f3c8b2d9e4f5a7b8c9d0e'

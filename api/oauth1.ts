@@ -1,6 +1,6 @@
 /**
- * Verification of OAuth 1.0a, two-legged (RFC 5849). Own code: no kept library verifies. Every refusal is a 401; a wrong
- * signature says the base string that was computed, so that the client's author can compare.
+ * Verification of OAuth 1.0a, two-legged (RFC 5849). Own code: no kept library verifies. Every refusal is a 401; a
+ * wrong signature says the base string that was computed, so that the client's author can compare.
  */
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
 import { AppError, type Authenticated, type NonceStore } from '../engine/index.ts'
@@ -72,7 +72,7 @@ export function isSigned(call: Pick<SignedCall, 'header' | 'query' | 'form'>): b
 
 export function createOAuthVerifier(deps: Deps) {
   return {
-    /** The developer who signed. Rejects with `unauthorized` or `bad_signature` (details.baseString), or as `tryKey` does. */
+    /** Who signed. Rejects with `unauthorized`, `bad_signature` (details.baseString), or as `tryKey` does. */
     async verify(call: SignedCall, tryKey: TryKey): Promise<Authenticated> {
       const pairs = allPairs(call)
       const claim = readClaim(pairs)
@@ -151,8 +151,8 @@ function checkSignature(call: SignedCall, pairs: readonly Pair[], claim: Claim, 
 }
 
 /**
- * The extension for bodies that a signature does not cover (draft-eaton-oauth-bodyhash): the hash is signed like any parameter. It
- * is SHA-1, or the signature method's own; clients differ, so its length says which.
+ * The extension for bodies that a signature does not cover (draft-eaton-oauth-bodyhash): the hash is signed like any
+ * parameter. It is SHA-1, or the signature method's own; clients differ, so its length says which.
  */
 function checkBodyHash(body: Buffer, given: string): void {
   const algorithm = Buffer.from(given, 'base64').length === 32 ? 'sha256' : 'sha1'
@@ -206,8 +206,8 @@ const isBare = (code: number): boolean => !isSpace(code) && code !== quote && co
 const isName = (code: number): boolean => isBare(code) && code !== equals
 
 /**
- * The parameters of `OAuth a="1", b="2"`, decoded, without realm; null when the text is not of that form. Never goes back: each
- * character costs the same few steps, whatever comes.
+ * The parameters of `OAuth a="1", b="2"`, decoded, without realm; null when the text is not of that form. Never goes
+ * back: each character costs the same few steps, whatever comes.
  */
 export function parseOAuthHeader(header: Characters): Pair[] | null {
   const pairs: Pair[] = []

@@ -155,7 +155,8 @@ function createSchemaPrinter() {
   return {
     named,
     print(schema: z.ZodType): Json {
-      // Input on both sides: what is on the wire goes in to a request's schema, and is checked by going in to a response's.
+      // Input on both sides: what is on the wire goes in to a request's schema, and is checked by going in to a
+      // response's.
       const json = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any', override })
       const { $defs = {}, ...rest } = json as Json & { $defs?: Json }
       delete rest.$schema
@@ -173,7 +174,7 @@ function override(printed: Printed): void {
   keepExamples(printed)
 }
 
-/** zod drops the examples of what it transforms, since it takes them for those of the result; ours are what a client sends. */
+/** zod drops the examples of what it transforms: it takes them for those of the result. Ours are what clients send. */
 function keepExamples({ zodSchema, jsonSchema }: Printed): void {
   const examples = z.globalRegistry.get(zodSchema)?.examples
   if (examples !== undefined) jsonSchema.examples = examples

@@ -1,6 +1,6 @@
 /**
- * The routes on @koa/router. Each path becomes a regular expression over the path as it is on the wire: a signature covers it as it
- * was sent, and labels, folders and message ids arrive encoded or raw.
+ * The routes on @koa/router. Each path becomes a regular expression over the path as it is on the wire: a signature
+ * covers it as it was sent, and labels, folders and message ids arrive encoded or raw.
  *
  * - `{name}` is one segment. A literal segment is tried before a parameter; the path decides first, then the method.
  * - `{folder+}` runs to the last 'messages' segment, to a final 'expunge' where a route has it, or to the end.
@@ -72,7 +72,7 @@ function segmentSource(segment: string, index: number, all: readonly string[]): 
   return segment === 'messages' && all[index - 1] === '{folder+}' ? `${literal}${noMoreMessages}` : literal
 }
 
-/** Sorts literals before parameters, these before what may be several segments, and longer paths before their beginnings. */
+/** Sorts literals before parameters, one segment before several, and longer paths before their beginnings. */
 function orderOf(path: string): string {
   const kinds: Readonly<Record<string, string>> = { '{folder+}': '3', '{message_id}': '2' }
   const kindOf = (segment: string): string => kinds[segment] ?? (segment.startsWith('{') ? '1' : '0')

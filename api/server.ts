@@ -1,4 +1,4 @@
-/** The HTTP server: deadlines against slow clients, `Expect: 100-continue`, JSON answers to what is not HTTP; opening and closing the port. */
+/** The HTTP server: deadlines against slow clients, `Expect: 100-continue`, JSON answers to bad HTTP; the port. */
 import {
   createServer as createHttpServer,
   type IncomingMessage,
@@ -56,8 +56,8 @@ export function createServer(
 }
 
 /**
- * By the parser's error code. Transfer-Encoding together with Content-Length is refused, not guessed at: Node's parser lets it
- * pass only along with everything else that makes request smuggling possible.
+ * By the parser's error code. Transfer-Encoding together with Content-Length is refused, not guessed at: Node's parser
+ * lets it pass only along with everything else that makes request smuggling possible.
  */
 const refusals: Readonly<Record<string, { readonly status: number; readonly words: string }>> = {
   HPE_HEADER_OVERFLOW: { status: 431, words: `headers: larger than ${maxHeaderBytes} bytes` },
@@ -89,8 +89,8 @@ function refuse(error: NodeJS.ErrnoException, socket: Duplex): void {
 }
 
 /**
- * What answers on the port from the first moment on. Until the app takes over (the store may be away at the start), it says that the
- * process is alive, and asks callers of everything else to come back.
+ * What answers on the port from the first moment on. Until the app takes over (the store may be away at the start), it
+ * says that the process is alive, and asks callers of everything else to come back.
  */
 export function createFront() {
   let handle: RequestListener = starting
@@ -115,7 +115,7 @@ export function isWildcard(host: string): boolean {
   return /^(?:0\.0\.0\.0|[0:]+)$/.test(host)
 }
 
-/** Answers the base URL with the chosen port, on 127.0.0.1 when the host is a wildcard. Rejects with `bad_request` when the address cannot be had. */
+/** Resolves to the base URL, on 127.0.0.1 for a wildcard host. Rejects with `bad_request` when it cannot listen. */
 export async function listen(server: Server, config: Pick<Config, 'MAILROOM_HOST' | 'MAILROOM_PORT'>): Promise<string> {
   const { MAILROOM_HOST: host, MAILROOM_PORT: port } = config
   await new Promise<void>((resolve, reject) => {

@@ -1,15 +1,16 @@
 /**
- * Wrong keys, secrets and signatures: after some of them an address has to wait before it may try the same key again, twice as long
- * after each further one. Ten times as many with whatever keys, and it has to wait with every key that never fitted from there.
- * No address waits for what another one did. Counted in this process, for a bounded number of addresses and keys.
+ * Wrong keys, secrets and signatures: after some of them an address has to wait before it may try the same key again,
+ * twice as long after each further one. Ten times as many with whatever keys, and it has to wait with every key that
+ * never fitted from there. No address waits for what another one did. Counted in this process, for a bounded number of
+ * addresses and keys.
  */
 import { LRUCache } from 'lru-cache'
 import { AppError, isAppError, type Logger } from '../engine/index.ts'
 
 export interface Tries {
   /**
-   * Runs one try of a key: `check` compares, and rejects with a 401 when the key is unknown or does not fit. Rejects with
-   * `rate_limited` while the address has to wait; the answer then shows nothing of what the check found.
+   * Runs one try of a key: `check` compares, and rejects with a 401 when the key is unknown or does not fit. Rejects
+   * with `rate_limited` while the address has to wait; the answer then shows nothing of what the check found.
    */
   run<T>(address: string, key: string, check: () => Promise<T>): Promise<T>
 }

@@ -1,6 +1,6 @@
 /**
- * Parameters as clients spell them: 1/0/"1"/true for flags, comma lists, times in seconds. Each schema takes every spelling
- * and gives one JavaScript value. `documented` says in the OpenAPI document what a client should send.
+ * Parameters as clients spell them: 1/0/"1"/true for flags, comma lists, times in seconds. Each schema takes every
+ * spelling and gives one JavaScript value. `documented` says in the OpenAPI document what a client should send.
  */
 import { z } from 'zod'
 import { own } from '../engine/index.ts'
@@ -27,7 +27,7 @@ function toText(value: string | number | boolean | null): string {
   return value === null ? '' : String(value)
 }
 
-/** Half of a surrogate pair is no character of any encoding, and NUL none of a text: what is stored comes back as it was sent. */
+/** Half of a surrogate pair is no character, and NUL is none of a text: what is stored comes back as it was sent. */
 function isWhole(value: string): boolean {
   return value.isWellFormed() && !value.includes('\0')
 }
@@ -48,7 +48,7 @@ export const filledText = documented(
   { type: 'string', minLength: 1 },
 )
 
-/** What goes to a mail server in one line: CR, LF or NUL would end it, and no setting holds any other control character. */
+/** What goes to a mail server in one line: CR, LF or NUL would end it, and no setting has other control characters. */
 export const lineText = documented(
   anyText.pipe(
     z

@@ -33,7 +33,7 @@ export function decodePathValue(name: string, raw: string): string {
 /** Far more than any call has; as many as a multipart body may have. */
 export const mostParameters = 1000
 
-/** application/x-www-form-urlencoded, also the query string. Throws `bad_request` that says where (`query` or `body`). */
+/** application/x-www-form-urlencoded, also the query. Throws `bad_request` that says where (`query` or `body`). */
 export function parsePairs(text: string, where: 'query' | 'body'): Pair[] {
   const pairs: Pair[] = []
   // Piece by piece: past the limit nothing more is cut or decoded.

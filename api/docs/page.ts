@@ -236,7 +236,7 @@ function oneCallback(callback: Callback, schemas: Schemas): Html {
   </section>`
 }
 
-/** How a receiver checks a callback, as a module that runs as it is: the tests run it on callbacks that were really sent. */
+/** How a receiver checks a callback, as a module that runs as it is: the tests run it on real callbacks. */
 export const verification = `import { createHmac, timingSafeEqual } from 'node:crypto'
 
 function same(left, right) {

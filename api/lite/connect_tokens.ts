@@ -1,4 +1,4 @@
-/** Connect tokens of the application, of a user and of an email account: the same routes under three paths. And /connect, where they lead. */
+/** Connect tokens of the application, of users and of email accounts, under three paths; and /connect. */
 import { z } from 'zod'
 import {
   type AccountRecord,

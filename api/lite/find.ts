@@ -1,4 +1,4 @@
-/** From path parameters to records: unknown ids answer 404 `<kind> <id> is invalid`, and nothing of another developer is ever found. */
+/** From path parameters to records. Unknown ids, and those of other developers, are 404 `<kind> <id> is invalid`. */
 import {
   type AccountRecord,
   AppError,
@@ -47,9 +47,9 @@ async function byLabel(call: Call, userId: string, label: string): Promise<Accou
 }
 
 /**
- * A folder by the name that a caller writes: with '/' between its levels, or with `delimiter`. INBOX in any case. The server's own
- * spelling is found too, so a name that holds the other delimiter can be reached
- * either way. `known` = all folders of the account, where they have been read.
+ * A folder by the name that a caller writes: with '/' between its levels, or with `delimiter`. INBOX in any case. The
+ * server's own spelling is found too, so a name that holds the other delimiter can be reached either way. `known` = all
+ * folders of the account, where they have been read.
  */
 export async function findFolder(
   call: Call,
@@ -96,7 +96,7 @@ function levelsOf(name: string, delimiter: string | undefined): string[] {
   return [first.toUpperCase() === 'INBOX' ? 'INBOX' : first, ...rest]
 }
 
-/** The same for a folder that is to be made: every level stays one, and nothing goes to the server that no name can hold. */
+/** The same for a new folder: every level stays one, and nothing goes to the server that no name can hold. */
 export function newServerPath(name: string, serverDelimiter: string, delimiter: string | undefined): string {
   if (/\p{Cc}/u.test(name)) throw badParameter('folder', 'must not contain control characters')
   const levels = levelsOf(name, delimiter)
@@ -111,8 +111,8 @@ export function newServerPath(name: string, serverDelimiter: string, delimiter: 
 }
 
 /**
- * Ours, an RFC 5322 Message-ID with or without angle brackets, or a hosted provider's id, bare or as `gm-<id>`. An unknown one is a
- * 503 while mail is being read for the first time.
+ * Ours, an RFC 5322 Message-ID with or without angle brackets, or a hosted provider's id, bare or as `gm-<id>`. An
+ * unknown one is a 503 while mail is being read for the first time.
  */
 export async function findMessage(call: Call, account: AccountRecord, id: string): Promise<MessageRecord> {
   const found = await findKnownMessage(call, account, id)
@@ -137,17 +137,17 @@ export async function findKnownMessage(call: Call, account: AccountRecord, id: s
 }
 
 /*
- * Never an incomplete answer as if it were whole: while folders are read for the first time, an answer that could lack something is
- * a 503 that says how far the reading is and when to come back. This is asked only where something is missing (a short page, an
- * unknown id), so a whole answer costs nothing.
+ * Never an incomplete answer as if it were whole: while folders are read for the first time, an answer that could lack
+ * something is a 503 that says how far the reading is and when to come back. This is asked only where something is
+ * missing (a short page, an unknown id), so a whole answer costs nothing.
  */
 
 const comeBackMs = 2000
 const comeBackMaxMs = 30_000
 
 /**
- * Throws `account_unavailable` while a message of the account, or of one `folder`, may be missing from the index. Folders that the
- * server refuses for now (parked) hold up nothing but INBOX and a list of their own.
+ * Throws `account_unavailable` while a message of the account, or of one `folder`, may be missing from the index.
+ * Folders that the server refuses for now (parked) hold up nothing but INBOX and a list of their own.
  */
 export async function mustBeRead(
   call: Call,
@@ -164,7 +164,7 @@ export async function mustBeRead(
   if (concerned.length === 0) throw unlisted(call, accountId)
 }
 
-/** The same for a full page of the newest over several folders: each that is being read has to be read as far back as the page goes. */
+/** The same for a full page of the newest over several folders: each must be read as far back as the page goes. */
 export async function mustReachBack(call: Call, folders: readonly FolderRecord[], sentAt: number): Promise<void> {
   const unread = folders.filter((folder) => isBeingRead(folder, totalOf(folder)) && totalOf(folder) > 0)
   for (const folder of unread) {

@@ -1,4 +1,4 @@
-/** /lite/users/{id}/email_accounts/{label}/folders. The list comes from the index; a new folder is made on the mail server. */
+/** …/email_accounts/{label}/folders. The list comes from the index; a new folder is made on the mail server. */
 import { z } from 'zod'
 import {
   type AccountRecord,

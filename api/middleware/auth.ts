@@ -26,7 +26,8 @@ export function authentication(deps: Deps): Middleware {
       if (exchange.auth === 'developer') exchange.developer = (await identify(ctx, deps)).developer
     } catch (error) {
       exchange.developer = null
-      // A signature over a body that cannot be read is wrong for that reason. How large it may be is between us and who is known.
+      // A signature over a body that cannot be read is wrong for that reason. How large it may be is between us and who
+      // is known.
       throw exchange.refusal?.status === 413 ? error : (exchange.refusal ?? error)
     }
     if (exchange.developer !== null) knowCaller(ctx.req, exchange.developer.id)

@@ -7,8 +7,8 @@ import { takeTurn } from '../connections.ts'
 import { mostParameters, type Pair, parsePairs } from '../wire.ts'
 
 /*
- * The body of one request as it comes in. Its beginning, at most 64 KiB, is read before it is known who calls; the rest waits in
- * the network until then.
+ * The body of one request as it comes in. Its beginning, at most 64 KiB, is read before it is known who calls; the rest
+ * waits in the network until then.
  */
 
 /** Requests that wait for `100 Continue` (server.ts). */
@@ -51,7 +51,7 @@ export class Body {
     return this.#chunks[0] ?? Buffer.alloc(0)
   }
 
-  /** Reads until it is whole or more than `most` bytes are here. Rejects when it is, or says to be, larger than the limit. */
+  /** Reads until it is whole or more than `most` bytes are here. Rejects when it is larger than the limit. */
   async read(most: number): Promise<void> {
     if ((this.declared ?? 0) > this.#limit) throw tooLarge(this.#limit)
     if (waiting.delete(this.#request)) this.#response.writeContinue()

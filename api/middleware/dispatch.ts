@@ -1,4 +1,4 @@
-/** Counts the call, validates it, runs the handler within MAILROOM_REQUEST_TIMEOUT, and sends what it gave. The last middleware. */
+/** The last middleware: validates the call, runs its handler within MAILROOM_REQUEST_TIMEOUT, and sends the answer. */
 import { Readable } from 'node:stream'
 import type { z } from 'zod'
 import { AppError, badParameter, toAppError, workAs, type Engine } from '../../engine/index.ts'
@@ -37,8 +37,9 @@ export function dispatch(engine: Engine, limits: Limits, checkAnswers: boolean):
 }
 
 /**
- * What is refused before its handler is reached (a bad parameter, a broken body, a wrong method, too many calls) concerns the user
- * and the email account of its path all the same: the answer names them, to the developer to whom they belong.
+ * What is refused before its handler is reached (a bad parameter, a broken body, a wrong method, too many calls)
+ * concerns the user and the email account of its path all the same: the answer names them, to the developer to whom
+ * they belong.
  */
 async function nameConcerned({ developer, user, captured }: Exchange, call: FrameCall, thrown: unknown): Promise<void> {
   const { fault, code } = toAppError(thrown)
@@ -75,8 +76,9 @@ function discard(answer: unknown): void {
 type AnyInput = Input<z.ZodType, z.ZodType, z.ZodType>
 
 /**
- * Query and body schemas both see all values, the body's over the query's: parameters of a write may come in either. What is read
- * takes no empty value: such a parameter is not given. In a write it is a value, which often removes something.
+ * Query and body schemas both see all values, the body's over the query's: parameters of a write may come in either.
+ * What is read takes no empty value: such a parameter is not given. In a write it is a value, which often removes
+ * something.
  */
 export function readInput({ route, parameters }: Match, values: Exchange['values']): AnyInput {
   const { path, query, body } = route.request

@@ -1,4 +1,4 @@
-/** Calls per hour and key, and calls that touch IMAP per minute and user. Counted in this process; every answer says what is left. */
+/** Calls per hour and key, calls to IMAP per minute and user. Counted in this process; answers show the rest. */
 import { LRUCache } from 'lru-cache'
 import { AppError, type Config } from '../../engine/index.ts'
 import type { FrameContext } from '../call.ts'

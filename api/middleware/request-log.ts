@@ -68,7 +68,7 @@ interface LogOptions {
   readonly everyMs?: number
 }
 
-/** The log of API calls: rows wait in a bounded buffer and go to the store in batches, so that no call waits for them. */
+/** The log of API calls: rows wait in a bounded buffer and go to the store in batches. No call waits for them. */
 export function createCallLog({ store, log, capacity = 10_000, batch = 500, everyMs = 500 }: LogOptions) {
   let rows: CallLogRecord[] = []
   let dropped = 0

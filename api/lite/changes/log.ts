@@ -60,7 +60,7 @@ export async function lastCursor(store: Store, accounts: readonly AccountRecord[
   return new Map(await Promise.all(accounts.map(async ({ id }) => [id, await store.changes.lastSeq(id)] as const)))
 }
 
-/** An account that the cursor does not know is read from the oldest change that is kept; one that is gone is left out. */
+/** An account that the cursor does not know is read from the oldest change kept; one that is gone is left out. */
 export async function readPage(store: Store, accounts: readonly AccountRecord[], after: Cursor, limit: number) {
   const logs = await Promise.all(
     accounts.map(async (account) => {
@@ -139,9 +139,9 @@ export function presentChange(
 }
 
 /*
- * The change logs as server-sent events. The id of each event is the cursor after it, so that a client which comes back with
- * Last-Event-ID goes on where it was. The store is read only as fast as the client takes the text, so a slow client costs nothing
- * but its socket; an idle stream is one subscription and one timer.
+ * The change logs as server-sent events. The id of each event is the cursor after it, so that a client which comes back
+ * with Last-Event-ID goes on where it was. The store is read only as fast as the client takes the text, so a slow
+ * client costs nothing but its socket; an idle stream is one subscription and one timer.
  */
 
 /** Often enough for proxies that close silent connections. */
@@ -171,7 +171,8 @@ async function* eventTexts(options: StreamOptions): AsyncGenerator<string> {
   let accounts: readonly AccountRecord[] = []
   let unsubscribe = (): void => undefined
   try {
-    // An id without data is remembered too: a client that is cut off before the first event comes back to where it began.
+    // An id without data is remembered too: a client that is cut off before the first event comes back to where it
+    // began.
     yield `retry: ${retryMs}\nid: ${writeCursor(from)}\n\n`
     while (!signal.aborted) {
       // Accounts come and go, and other processes write too: both are seen at the next heartbeat at the latest.
@@ -229,7 +230,7 @@ function createWaiter(signal: AbortSignal) {
       hasChanged = true
       wake()
     },
-    /** true when something has changed since the last wait, or does within the time; false when time is up or the client is gone. */
+    /** true = something has changed since the last wait, or does in time; false = time is up, or the client is gone. */
     async hasNews(ms: number): Promise<boolean> {
       if (!hasChanged && !signal.aborted) {
         const { promise, resolve } = Promise.withResolvers<undefined>()

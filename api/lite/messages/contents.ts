@@ -1,7 +1,7 @@
 /**
- * Bodies and headers, which only the mail server has, for one message or a page of them: over the account's command connection,
- * many messages at once, bounded in bytes. What fails for all (no connection, no time) fails the call; what fails for one message of
- * a list is answered on that message as `body_error`, so that nothing unread looks empty.
+ * Bodies and headers, which only the mail server has, for one message or a page of them: over the account's command
+ * connection, many messages at once, bounded in bytes. What fails for all (no connection, no time) fails the call; what
+ * fails for one message of a list is answered on that message as `body_error`, so that nothing unread looks empty.
  */
 import {
   decodeBody,
@@ -39,7 +39,7 @@ interface Room {
 
 const roomOf = (partMax: number, all: number): Room => ({ partMax, all, left: all })
 
-/** How much of a part is read: all that may be, then its beginning, then nothing. What a server gives beyond the size that it named is cut off. */
+/** How much of a part is read: all that may be, then its beginning, then nothing. More than its size is cut. */
 function share(room: Room, { size }: BodyPartRecord): Pick<AskedPart, 'most' | 'isFull'> {
   const wanted = Math.min(room.partMax, slack(size))
   const most = room.left < -room.all ? 0 : Math.min(wanted, Math.max(leastPart, room.left))

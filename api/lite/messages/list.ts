@@ -1,4 +1,4 @@
-/** The two message lists and the single message, answered from the index; the mail server is asked for what only it has. */
+/** The two message lists and the single message, from the index; the mail server is asked for what only it has. */
 import { z } from 'zod'
 import {
   AppError,
@@ -164,7 +164,7 @@ function addressFilters(query: schema.ListParameters): Pick<MessageQuery, (typeo
 /** More are not searched in one call: the caller names a folder. */
 const foldersMax = 200
 
-/** Ids of the messages that hold the text in their body. Rejects when one folder cannot be searched: a part is not the answer. */
+/** Ids of the messages whose body holds the text. Rejects when one folder cannot be searched. */
 async function searchBodies(
   call: Call,
   accountId: string,

@@ -75,7 +75,9 @@ async function inFolder(call: Call, found: MessageRecord, folder: FolderRecord, 
   throw notFound('message', id)
 }
 
-/** The same message with its places in the folder before the others; a message that lies nowhere else is left as it is. */
+/**
+ * The same message with its places in the folder before the others; a message that lies nowhere else is left as it is.
+ */
 export function placedFirst(message: MessageRecord, folderId: string): MessageRecord {
   if (message.placements[0]?.folderId === folderId) return message
   const here = message.placements.filter((place) => place.folderId === folderId)
@@ -95,13 +97,13 @@ export function mustHoldMail(folder: FolderRecord, parameter: string): void {
     })
 }
 
-/** What is gone on the mail server is a 404 like every other: with the id or the name that the caller wrote. */
 interface Names {
   readonly message: string
   /** The folder that the caller named, and what the server calls it. */
   readonly folder?: { readonly name: string; readonly path: string }
 }
 
+/** What is gone on the mail server is a 404 like every other: with the id or the name that the caller wrote. */
 export async function asNamed<T>({ message, folder }: Names, work: Promise<T>): Promise<T> {
   try {
     return await work

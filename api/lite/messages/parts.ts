@@ -200,8 +200,8 @@ export const attachmentRoutes = tagged('Attachments', [
 
 /*
  * Signed download links: whoever has one may read one attachment of one message until it expires, without any other
- * authentication. HMAC-SHA256 over all that the link names. The key is made from the developer's secret and the label below, so a
- * link is worth nothing once the secret has changed.
+ * authentication. HMAC-SHA256 over all that the link names. The key is made from the developer's secret and the label
+ * below, so a link is worth nothing once the secret has changed.
  */
 
 interface LinkTarget {

@@ -114,12 +114,13 @@ export function presentWrittenFlags(flags: readonly string[]): z.input<typeof wr
 }
 
 /*
- * Messages as JSON text, made once for each version of a record. The text is kept beside the record itself: the store answers the
- * same (frozen in effect) object as long as the row is unchanged, and another one after any write or sync, so a text never outlives
- * its facts or flags. What the text holds besides the record (base URL, label, folder names) makes the view that it belongs to.
+ * Messages as JSON text, made once for each version of a record. The text is kept beside the record itself: the store
+ * answers the same (frozen in effect) object as long as the row is unchanged, and another one after any write or sync,
+ * so a text never outlives its facts or flags. What the text holds besides the record (base URL, label, folder names)
+ * makes the view that it belongs to.
  */
 
-/** Everything besides the record that goes into a message's text. Two views are the same object when all of it is the same. */
+/** What goes into a message's text besides the record. Two views are one object when all of it is the same. */
 interface MessageViewer {
   readonly account: AccountRecord
   readonly urls: LiteUrls

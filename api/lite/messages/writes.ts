@@ -1,4 +1,4 @@
-/** Flags of one message, and its move to another folder. What is answered is done on the mail server, and the index says it too. */
+/** Flags of a message, and its move to another folder. The answer comes when the mail server and the index have it. */
 import {
   type AccountRecord,
   AppError,
@@ -17,8 +17,8 @@ import { presentFlags, presentWrittenFlags } from './present.ts'
 import * as schema from './schema.ts'
 
 /*
- * Flags of one message. Through a folder they are those of the message there; without one a change is made wherever the message
- * lies, so that it reads the same from everywhere.
+ * Flags of one message. Through a folder they are those of the message there; without one a change is made wherever the
+ * message lies, so that it reads the same from everywhere.
  */
 
 const names = {
@@ -42,7 +42,7 @@ function changeOf(wanted: schema.FlagChangeParameters): Change {
   throw badParameter('seen', 'at least one of seen, answered, flagged, deleted and draft is required')
 }
 
-/** Gmail has one set of flags for a message under all its labels: written everywhere, so that the index says so at once. */
+/** Gmail has one set of flags for a message under all its labels: written everywhere, so the index has it at once. */
 async function placesOf(call: Call, { account, message, placements }: Located): Promise<readonly Placement[]> {
   if (!message.identity.startsWith('gm:')) return placements
   const whole = await call.engine.store.messages.get(account.id, message.id)
@@ -127,7 +127,7 @@ export const messageFlagRoutes = tagged(
   messagePaths.flatMap((path) => [getRoute(path), setRoute(path), readRoute('POST', path), readRoute('DELETE', path)]),
 )
 
-/** A folder that the index does not know may have been made a moment ago: the server is asked before the answer is 404. */
+/** A folder that the index does not know may be new: the server is asked before the answer is 404. */
 async function destination(
   call: Call,
   user: UserRecord,
@@ -144,7 +144,7 @@ async function destination(
   return found
 }
 
-/** null when the message has left the folder of the path for the new one: the same move, asked for twice. Else throws `error`. */
+/** null when the message has moved from the folder of the path to the new one already. Else throws `error`. */
 async function movedAlready(
   call: Call,
   path: MessagePath,

@@ -1,6 +1,6 @@
 /**
- * Bodies of callbacks, as receivers get them. Nothing is validated with these: engine/webhooks and engine/callbacks make the bodies,
- * the OpenAPI document and the tests read these.
+ * Bodies of callbacks, as receivers get them. Nothing is validated with these: engine/webhooks and engine/callbacks
+ * make the bodies, the OpenAPI document and the tests read these.
  */
 import { z } from 'zod'
 import type { SchemaPrinter } from '../../openapi.ts'

@@ -1,4 +1,4 @@
-/** Webhooks at the two levels, user and application: list, create, get, edit, delete; and what became of one message. */
+/** Webhooks at the levels user and application: list, create, get, edit, delete; and what became of a message. */
 import { z } from 'zod'
 import {
   type Asking,
