@@ -87,7 +87,7 @@ export interface Mailboxes {
   close(): void
 }
 
-export const defaultSourceOptions: SourceOptions = {
+const defaultSourceOptions: SourceOptions = {
   syncFlags: true,
   syncAllFolders: false,
   expungeOnDeletedFlag: false,

@@ -50,7 +50,7 @@ export function networkOf(address: string): string {
 }
 
 /** '[::1]' and 'mail.example.com.' without what belongs to the notation only. */
-export function bareHost(host: string): string {
+function bareHost(host: string): string {
   const inner = /^\[(.*)\]$/.exec(host.trim())?.[1] ?? host.trim()
   return inner.replace(/\.$/, '')
 }

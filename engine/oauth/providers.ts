@@ -4,7 +4,6 @@ import type { Config } from '../config.ts'
 const namesOfA = ['PROVIDER_A_OAUTH2', 'GMAIL_OAUTH2', 'GMAIL'] as const
 const namesOfB = ['PROVIDER_B_CONNECT', 'MSLIVECONNECT'] as const
 export const providerTypes = [...namesOfA, ...namesOfB] as const
-export type ProviderType = (typeof providerTypes)[number]
 
 export interface ProviderEndpoints {
   readonly issuer: string

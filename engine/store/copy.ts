@@ -38,7 +38,7 @@ export interface TransferRecords extends Kinds {
 export type TransferName = keyof TransferRecords
 
 /** Records that expire by themselves, at any moment of a copy: their counts prove nothing. */
-export const expiring: ReadonlySet<TransferName> = new Set(['nonces', 'tokens'])
+const expiring: ReadonlySet<TransferName> = new Set(['nonces', 'tokens'])
 
 /** In the order in which they are copied: what others lean on comes first. */
 export const transferNames = [

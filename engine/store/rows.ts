@@ -50,16 +50,16 @@ function addressKeys(field: AddressField, addresses: readonly Address[]): string
 }
 
 export type AddressField = 'from' | 'to' | 'cc' | 'bcc'
-export const addressFields = ['from', 'to', 'cc', 'bcc'] as const satisfies readonly AddressField[]
+const addressFields = ['from', 'to', 'cc', 'bcc'] as const satisfies readonly AddressField[]
 
 /** Key of every live message with at least one attachment. */
-export const attachmentKey = 'a'
+const attachmentKey = 'a'
 
-export function folderKey(folderId: string): string {
+function folderKey(folderId: string): string {
   return `f:${folderId}`
 }
 
-export function threadKey(threadId: string): string {
+function threadKey(threadId: string): string {
   return `t:${threadId}`
 }
 

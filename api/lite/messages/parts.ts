@@ -138,8 +138,7 @@ async function fileOf(call: Call, message: MessageRecord, attachment: Attachment
 
 async function linkTo(call: Call, { account, message }: Located, attachment: AttachmentRecord): Promise<StreamAnswer> {
   const path = await downloadLink(call, { accountId: account.id, messageId: message.id, attachment: attachment.index })
-  const answer: z.input<typeof schema.linkAnswer> = { link: `${call.baseUrl}${path}` }
-  return new StreamAnswer(JSON.stringify(answer), { 'Content-Type': 'application/json' })
+  return new StreamAnswer(JSON.stringify({ link: `${call.baseUrl}${path}` }), { 'Content-Type': 'application/json' })
 }
 
 /** Path and query of a link that is valid for MAILROOM_LINK_TTL. */

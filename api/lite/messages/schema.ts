@@ -174,13 +174,6 @@ export const downloadQuery = z.object({
     description: '1 = answer a signed link to the file, good for 15 minutes without a key, instead of the bytes',
   }),
 })
-export const linkAnswer = z.object({ link: z.string() }).meta({
-  examples: [
-    {
-      link: 'https://mail.example.com/downloads/7d2e9f1a4b6c8d0e3f5a7b9c/8b1a9953c4611296a827abf8/0?expires=1700000900&signature=q1w2e3r4t5y6u7i8o9p0',
-    },
-  ],
-})
 
 export const downloadPath = z.object({
   account: z.string().meta({ description: 'id of the email account, as the link has it' }),

@@ -280,15 +280,11 @@ function toldSize({ bodies, attachments }: MessageRecord, section: string): numb
 }
 
 /** Whether these parts, each cut at `maxBytes`, are no shorter than was said. */
-export function areWhole(message: MessageRecord, parts: ReadonlyMap<string, Buffer>, maxBytes: number): boolean {
+function areWhole(message: MessageRecord, parts: ReadonlyMap<string, Buffer>, maxBytes: number): boolean {
   return [...parts].every(([section, bytes]) => bytes.length >= Math.min(toldSize(message, section), maxBytes))
 }
 
-export async function mendParts(
-  source: Source,
-  parts: ReadonlyMap<string, Buffer>,
-  maxBytes: number,
-): Promise<PartsRead> {
+async function mendParts(source: Source, parts: ReadonlyMap<string, Buffer>, maxBytes: number): Promise<PartsRead> {
   const wanting = [...parts].filter((part) => !areWhole(source.message, new Map([part]), maxBytes))
   if (wanting.length === 0) return parts
   const whole = await fromWhole(
@@ -306,7 +302,7 @@ export async function mendParts(
 }
 
 /** The first chunk of a part that is streamed: of one that is short, the part out of the whole message where that has more. */
-export async function mendChunk(
+async function mendChunk(
   source: Source,
   section: string,
   first: Chunk,

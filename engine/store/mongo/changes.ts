@@ -4,8 +4,8 @@ import type { ChangeRecord } from '../records.ts'
 import { orNull, rowsOf, toDoc, toRecord, type Doc, type MongoContext } from './documents.ts'
 import { isDuplicate } from './errors.ts'
 
-export const bySeq = { seq: 1 } as const
-export const byAge = { at: 1, _id: 1 } as const
+const bySeq = { seq: 1 } as const
+const byAge = { at: 1, _id: 1 } as const
 
 type ChangeDoc = Doc<ChangeRecord>
 

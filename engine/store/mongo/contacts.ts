@@ -45,7 +45,7 @@ function searchKey(contact: ContactRecord): string {
 }
 
 /** The message of a delta's key, and what it is counted for. */
-export function partsOfKey(key: string): { readonly messageId: string; readonly kind: string } {
+function partsOfKey(key: string): { readonly messageId: string; readonly kind: string } {
   const colon = key.lastIndexOf(':')
   return { messageId: key.slice(0, colon), kind: key.slice(colon + 1) }
 }
@@ -247,7 +247,7 @@ export async function markCounted(
 
 const fields = { total_count: 'totalCount', direct_count: 'directCount', indirect_count: 'indirectCount' } as const
 
-export function contactOrder(sortBy: ContactSort, order: 'asc' | 'desc'): Record<string, 1 | -1> {
+function contactOrder(sortBy: ContactSort, order: 'asc' | 'desc'): Record<string, 1 | -1> {
   const direction = order === 'asc' ? 1 : -1
   return { [fields[sortBy]]: direction, _id: direction }
 }

@@ -113,7 +113,7 @@ export function writeFailures(error: MongoBulkWriteError): WriteFailure[] {
 }
 
 /** Name of the index in a duplicate key error; '' when the server does not say. */
-export function violatedIndex(error: MongoServerError): string {
+function violatedIndex(error: MongoServerError): string {
   return indexNamed(error.message)
 }
 

@@ -8,7 +8,7 @@ import { checkEpoch } from './accounts.ts'
 import { orNull, toRecord, type Doc, type MessageDoc, type MongoContext } from './documents.ts'
 import { changeMessages } from './message-rows.ts'
 
-export const folderOrder = { path: 1 } as const
+const folderOrder = { path: 1 } as const
 
 /** Placements taken away between two checks of the epoch when a folder goes. */
 const stepPlacements = 500

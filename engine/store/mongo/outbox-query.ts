@@ -5,7 +5,7 @@ import type { OutboxState } from '../records.ts'
 import { between, type OutboxDoc } from './documents.ts'
 
 const states = ['pending', 'delivered', 'failed', 'skipped'] as const satisfies readonly OutboxState[]
-export const finishedStates = ['delivered', 'failed', 'skipped'] as const satisfies readonly OutboxState[]
+const finishedStates = ['delivered', 'failed', 'skipped'] as const satisfies readonly OutboxState[]
 
 export const sendingOrder = { lane: 1, createdAt: 1, seq: 1, _id: 1 } as const
 export const newestFirst = { createdAt: -1, _id: -1 } as const

@@ -65,7 +65,7 @@ export function storeError(error: unknown): AppError {
 }
 
 /** SQLITE_BUSY: another connection holds a lock. */
-export function isBusy(error: unknown): boolean {
+function isBusy(error: unknown): boolean {
   return ((resultCode(error) ?? 0) & 0xff) === 5
 }
 

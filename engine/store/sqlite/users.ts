@@ -28,7 +28,7 @@ export function userList(developerId: string, filter: UserFilter, page: Page): S
   return { sql, values: [...values, page.limit, page.offset] }
 }
 
-export const existingUsers = 'SELECT id FROM users WHERE id IN (SELECT value FROM json_each(?))'
+const existingUsers = 'SELECT id FROM users WHERE id IN (SELECT value FROM json_each(?))'
 
 function insertUser(sql: Statements, user: UserRecord): void {
   tables.users.insert(sql, user)
