@@ -1,4 +1,4 @@
-/** Wiring only: config → log → store → engine → api → signals. The only process.exit of the house. */
+/** Wiring only: config → log → store → engine → api → signals. The only process.exit. */
 import type { Server } from 'node:http'
 import { type App, createApp, createServer } from './api/app.ts'
 import { createConnections } from './api/connections.ts'

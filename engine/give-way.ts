@@ -6,13 +6,13 @@
 
 /** What all batches may take of a turn of the event loop. */
 const stretchMs = 10
-/** Who has worked for less than this within a second goes on at once, a few in a turn … */
+/** One that has worked for less than this within a second goes on at once, a few in a turn … */
 const freeMs = 2
 const freeInTurn = 3
-/** … who has worked for longer than this waits behind those who have not … */
+/** … one that has worked for longer than this waits behind those that have not … */
 const lightMs = 20
 const withinMs = 1000
-/** … but for each fourth time. */
+/** … except each fourth time. */
 const heavyTime = 4
 
 interface Batch {
@@ -32,13 +32,13 @@ interface Waiting {
 /** Of this process, as there is one event loop. */
 const queues: { readonly light: Waiting[]; readonly heavy: Waiting[] } = { light: [], heavy: [] }
 let turn = 0
-/** How many of those who waited went on so far. */
+/** How many of those that waited went on so far. */
 let taken = 0
 /** Batches that went on in this turn although its time was over. */
 let passed = 0
 /** When the first batch of this turn went on; null = none has. */
 let began: number | null = null
-/** Who works now; null = nobody does before some I/O or timer. */
+/** Which one works now; null = none before the next I/O or timer. */
 let current: Batch | null = null
 
 function isOver(): boolean {
@@ -56,7 +56,7 @@ function nextTurn(): void {
   if (someWait()) void work(null)
 }
 
-/** Of one turn: whoever began it, then those who wait, one after the other. */
+/** Of one turn: the one that began it, then those that wait, one after the other. */
 async function work(first: Batch | null): Promise<void> {
   if (began === null) {
     began = performance.now()
@@ -89,7 +89,7 @@ function mayPass(batch: Batch): boolean {
   return true
 }
 
-/** To be called between two pieces: goes on at once while this turn has time left and nobody waits, else waits for a turn. */
+/** To be called between two pieces of work: goes on at once while this turn has time left and no other waits, else waits. */
 export function createGiveWay(): () => Promise<void> {
   const batch: Batch = { ms: 0, since: 0, at: 0, turn: -1 }
   return async () => {

@@ -227,7 +227,7 @@ function changeBase(context: PlanContext, id: string, after: MessageRecord, uid:
   }
 }
 
-/** The index has a newer word of the server than this one, by modseq, which another session has passed already. */
+/** The index has something newer than this, by modseq: another session has read it already. */
 function isStale({ folder }: PlanContext, { modseq }: FlagsOf, before: KnownUid): boolean {
   const passed = BigInt(folder.cursor?.highestModseq ?? '0')
   return modseq !== null && BigInt(modseq) < BigInt(before.modseq) && BigInt(modseq) <= passed

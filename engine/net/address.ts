@@ -36,7 +36,7 @@ export function isPublicAddress(address: string): boolean {
 
 const privateRanges: ReadonlySet<string> = new Set(['loopback', 'private', 'linkLocal', 'uniqueLocal'])
 
-/** true when nobody but us, and whoever is on our own network, can hear what is sent there. Less than "not public". */
+/** true when what is sent there stays on this machine or its private network. Less than "not public". */
 export function isPrivateAddress(address: string): boolean {
   return ipaddr.isValid(address) && privateRanges.has(ipaddr.process(address).range())
 }

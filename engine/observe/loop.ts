@@ -1,6 +1,6 @@
 /**
- * All actors share one event loop. Here is known whose work it does: what an actor runs, opens and waits for is started `as` its
- * work, and Node hands that on to every callback of it. Work that holds the loop is told of with its owner; a thread beside the
+ * All actors share one event loop. This file knows whose work it does: what an actor runs, opens and waits for is started `as` its
+ * work, and Node hands that on to every callback of it. Work that holds the loop is reported with its owner; a thread beside the
  * loop keeps a note of the account at work meanwhile, in case that the process does not survive it (held.ts).
  */
 import { AsyncLocalStorage, createHook } from 'node:async_hooks'
@@ -17,13 +17,13 @@ export interface Owner {
 
 /** A turn of the loop that took long. */
 export interface Held {
-  /** null = nobody's work in particular. */
+  /** null = not the work of one actor. */
   readonly owner: Owner | null
   /** Processor time of the main thread. */
   readonly ms: number
 }
 
-/** From this on a turn is told of. */
+/** A turn that takes this long is reported. */
 const heldMs = 100
 /** How often the processor's clock is read at most: as much of a turn may belong to the one before it. */
 const readEveryMs = 20
@@ -42,7 +42,7 @@ const processorMs = (): number => {
   return (user + system) / 1000
 }
 
-/** Tells of every turn of at least `heldMs`, after it. The note lies in `directory`. Answers how to end. */
+/** Reports every turn of at least `heldMs`, after it. The note lies in `directory`. Answers how to end. */
 export function watchLoop(directory: string, onHeld: (held: Held) => void): () => Promise<void> {
   const note = createNote(directory)
   let owner: Owner | undefined

@@ -1,4 +1,4 @@
-/** Counters and histograms of the whole house, in Prometheus' text format at GET /metrics. */
+/** Counters and histograms of the whole process, in Prometheus' text format at GET /metrics. */
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client'
 
 const seconds = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]

@@ -94,7 +94,7 @@ interface LogEntry {
   readonly msg?: string
 }
 
-/** imapflow tells of lines by its log: `debug` of those that it has read, `error` of those that it could not parse. */
+/** imapflow reports lines by its log: `debug` of those that it has read, `error` of those that it could not parse. */
 function loggerFor({ onLine, auth, username }: SessionOptions, onUnparsed: OnUnparsed, onForeign: OnForeign) {
   const mask = secretMask(auth, username)
   let greeted = false
