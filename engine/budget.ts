@@ -1,16 +1,19 @@
 /**
- * A bound on what this process holds of other people's bytes at once (MAILROOM_BUFFER_MAX): bodies of API calls, answers of mail
- * servers under way, contents of mail for API answers, callbacks and searches. What is about to hold much takes a share first and
- * gives it back at the end; what does not fit waits.
+ * A bound on what this process holds of other people's bytes at once (MAILROOM_BUFFER_MAX): bodies of API calls,
+ * answers of mail servers under way, contents of mail for API answers, callbacks and searches. What is about to hold
+ * much takes a share first and gives it back at the end; what does not fit waits.
  *
- * There is a pool for each use, so that holders of shares never wait for each other in a circle, and so that the many small ones never
- * wait for large ones. Of each pool one part of a developer (a webhook, an email account) gets a quarter at most, and one developer
- * twice what is left for the others. While a share is waited for, those that prevent it and that the other side moves too slowly are
- * ended.
+ * There is a pool for each use, so that holders of shares never wait for each other in a circle, and so that the many
+ * small ones never wait for large ones. Of each pool one part of a developer (a webhook, an email account) gets a
+ * quarter at most, and one developer twice what is left for the others. While a share is waited for, those that prevent
+ * it and that the other side moves too slowly are ended.
  */
 import { AppError } from './errors.ts'
 
-/** `request`: bodies of calls. `literal`: answers of mail servers under way. `contents`: mail that was read, and what is made of it. */
+/**
+ * `request`: bodies of calls. `literal`: answers of mail servers under way. `contents`: mail that was read, and what is
+ * made of it.
+ */
 export type Use = 'request' | 'literal' | 'contents'
 
 export interface Owner {

@@ -16,8 +16,9 @@ const tooCostly = 'takes too long over one of the paths: write a shorter express
 const parameter = 'request_path'
 
 /**
- * A page of calls, newest first. `path` is compared as it is; between slashes it is a regular expression as those of the webhooks'
- * filters. Rejects with `bad_request` for a bad one, and when it was tried on as many calls as may be and the page is not full.
+ * A page of calls, newest first. `path` is compared as it is; between slashes it is a regular expression as those of
+ * the webhooks' filters. Rejects with `bad_request` for a bad one, and when it was tried on as many calls as may be and
+ * the page is not full.
  */
 export async function callsByPath(
   calls: Pick<CallLogStore, 'list'>,

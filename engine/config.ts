@@ -1,6 +1,7 @@
 /**
- * Configuration: environment → zod → one frozen object. Each key is described here once; the table of docs/configuration.md is printed from
- * `configTable()` and a test keeps the two equal. A wrong value stops the start with one clear line (AppError `bad_request`).
+ * Configuration: environment → zod → one frozen object. Each key is described here once; the table of
+ * docs/configuration.md is printed from `configTable()` and a test keeps the two equal. A wrong value stops the start
+ * with one clear line (AppError `bad_request`).
  */
 import { z } from 'zod'
 import { AppError } from './errors.ts'
@@ -22,7 +23,10 @@ export function parseDuration(text: string): number {
 const longestTimer = '24d'
 const longestAge = '36500d'
 
-/** A duration from `minimum` to `maximum`, both as one writes them. A key whose value feeds a timer keeps the default maximum. */
+/**
+ * A duration from `minimum` to `maximum`, both as one writes them. A key whose value feeds a timer keeps the default
+ * maximum.
+ */
 function durationKey(fallback: string, minimum: string, maximum = longestTimer) {
   return z
     .string()
@@ -38,7 +42,10 @@ function durationsKey(fallback: string, minimum: string) {
     .transform(reading((text) => parseDurations(text, minimum, longestTimer)))
 }
 
-/** A comma list of durations, each from `minimum` to `maximum` as one writes them. Throws a plain Error that names the bad one. */
+/**
+ * A comma list of durations, each from `minimum` to `maximum` as one writes them. Throws a plain Error that names the
+ * bad one.
+ */
 export function parseDurations(text: string, minimum: string, maximum: string): number[] {
   return text.split(',').map(durationIn(minimum, maximum))
 }

@@ -30,8 +30,9 @@ function make(directory: string): void {
 const ownFiles = /^(?:secret|held|mailroom\.sqlite(?:[.-].*)?|lost\+found)$/
 
 /**
- * A directory that is there, and that others can look into: told, and closed to them when it is ours. It is when it belongs to us
- * and holds nothing else: /tmp or somebody's home, taken for the data directory by mistake, stays as it is.
+ * A directory that is there, and that others can look into: told, and closed to them when it is ours. It is when it
+ * belongs to us and holds nothing else: /tmp or somebody's home, taken for the data directory by mistake, stays as it
+ * is.
  */
 export function keepDirPrivate(directory: string, log: Logger): void {
   const found = statSync(directory, { throwIfNoEntry: false })

@@ -20,8 +20,8 @@ export interface Developers {
   get(id: string): Promise<Authenticated | null>
   setStatusCallbackUrl(developer: DeveloperRecord, url: string | null): Promise<void>
   /**
-   * Makes the first developer, or brings its secret up to date with MAILROOM_API_SECRET. Answers key and secret only when
-   * they were generated now: they are shown once.
+   * Makes the first developer, or brings its secret up to date with MAILROOM_API_SECRET. Answers key and secret only
+   * when they were generated now: they are shown once.
    */
   ensureFirst(): Promise<{ readonly apiKey: string; readonly apiSecret: string } | null>
 }

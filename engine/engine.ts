@@ -1,4 +1,6 @@
-/** Wiring of the engine: store, secrets, accounts, webhooks. Everything gets what it needs from here and nothing else. */
+/**
+ * Wiring of the engine: store, secrets, accounts, webhooks. Everything gets what it needs from here and nothing else.
+ */
 import { createAccounts } from './accounts/index.ts'
 import type { Accounts } from './accounts/types.ts'
 import { createBudget, type Budget } from './budget.ts'
@@ -37,7 +39,10 @@ export interface Engine {
   readonly webhooks: Webhooks
   /** IMAP settings from an email address. */
   readonly discovery: Discovery
-  /** MAILROOM_PUBLIC_URL, or where this process listens: for links in callbacks and for the documents, whatever Host a call names. */
+  /**
+   * MAILROOM_PUBLIC_URL, or where this process listens: for links in callbacks and for the documents, whatever Host a
+   * call names.
+   */
   baseUrl(): string
   /** Where clients reach us, for links in callbacks; set once the port is known. MAILROOM_PUBLIC_URL wins. */
   setBaseUrl(url: string): void
@@ -64,7 +69,9 @@ export interface EngineDeps {
   readonly lost?: () => void
 }
 
-/** Opens the store and wires the wings; starts nothing yet. Rejects with `bad_request` for a setting that cannot work. */
+/**
+ * Opens the store and wires the wings; starts nothing yet. Rejects with `bad_request` for a setting that cannot work.
+ */
 export async function createEngine({
   config,
   log,

@@ -13,7 +13,9 @@ interface CodeFacts {
   readonly retryable: boolean
 }
 
-/** Every code with the HTTP status it is answered with, whose fault it is, and whether the same call may succeed later. */
+/**
+ * Every code with the HTTP status it is answered with, whose fault it is, and whether the same call may succeed later.
+ */
 export const errorCodes = {
   // the caller
   bad_request: { status: 400, fault: 'caller', retryable: false },

@@ -1,7 +1,7 @@
 /**
- * Work in batches gives way: in each turn of the event loop there are 10 ms for all batches together, then others have theirs.
- * Batches that wait take turns; those that work little go first, and one that does next to nothing need not wait: a flood
- * of mail does not delay a single one.
+ * Work in batches gives way: in each turn of the event loop there are 10 ms for all batches together, then others have
+ * theirs. Batches that wait take turns; those that work little go first, and one that does next to nothing need not
+ * wait: a flood of mail does not delay a single one.
  */
 
 /** What all batches may take of a turn of the event loop. */
@@ -89,7 +89,10 @@ function mayPass(batch: Batch): boolean {
   return true
 }
 
-/** To be called between two pieces of work: goes on at once while this turn has time left and no other waits, else waits. */
+/**
+ * To be called between two pieces of work: goes on at once while this turn has time left and no other waits, else
+ * waits.
+ */
 export function createGiveWay(): () => Promise<void> {
   const batch: Batch = { ms: 0, since: 0, at: 0, turn: -1 }
   return async () => {

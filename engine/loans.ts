@@ -1,7 +1,8 @@
 /**
- * Places that are lent (see turns.ts). Who takes longer than a place is lent for gives it back and goes on without; too many of those at
- * once, and one of them is ended. The next work of the same key (account, host) waits in turns of their own, with few places, until one of its
- * works has ended in time. So slow work delays only slow work, and how much goes on at once is bounded all the same.
+ * Places that are lent (see turns.ts). Who takes longer than a place is lent for gives it back and goes on without; too
+ * many of those at once, and one of them is ended. The next work of the same key (account, host) waits in turns of
+ * their own, with few places, until one of its works has ended in time. So slow work delays only slow work, and how
+ * much goes on at once is bounded all the same.
  */
 import { AppError } from './errors.ts'
 import { createTurns, type Asked, type GiveBack, type Turns } from './turns.ts'
@@ -9,7 +10,9 @@ import { createTurns, type Asked, type GiveBack, type Turns } from './turns.ts'
 export interface Loan {
   /** Something was achieved: the place is lent for a little longer. */
   readonly progress: () => void
-  /** Runs what is no part of the work; the time begins anew afterwards. What takes long gives the place back meanwhile. */
+  /**
+   * Runs what is no part of the work; the time begins anew afterwards. What takes long gives the place back meanwhile.
+   */
   untimed<T>(work: () => Promise<T>): Promise<T>
   /** Aborts when the work has to end: see `LoanOptions.ended`. */
   readonly signal: AbortSignal

@@ -1,6 +1,6 @@
 /**
- * Users and email accounts as whole business steps: checked first, tried against the mail server, then stored and started.
- * Nothing is half-created: what fails leaves no record.
+ * Users and email accounts as whole business steps: checked first, tried against the mail server, then stored and
+ * started. Nothing is half-created: what fails leaves no record.
  */
 import type { AccountCommands, Accounts, Credential, ProbeFailure } from './accounts/types.ts'
 import type { Config } from './config.ts'
@@ -67,7 +67,7 @@ export interface AccountEdit {
 }
 
 export interface Mailboxes {
-  /** Tries the login first. `bad_request` for a bad parameter, `private_address` for a host or URL that is not public. */
+  /** Tries the login first. `bad_request` for a bad parameter, `private_address` for a host that is not public. */
   createUser(
     developer: DeveloperRecord,
     input: UserInput,
@@ -76,8 +76,8 @@ export interface Mailboxes {
   /** A status callback URL is for accounts that are added from then on. */
   editUser(user: UserRecord, edit: UserEdit): Promise<UserRecord>
   /**
-   * New credentials or settings are tried first: a soft failure leaves the account as it was. Another host or username is another
-   * mailbox: nothing that was read of the former one is served from then on, every folder is read anew.
+   * New credentials or settings are tried first: a soft failure leaves the account as it was. Another host or username
+   * is another mailbox: nothing that was read of the former one is served from then on, every folder is read anew.
    */
   editAccount(developer: DeveloperRecord, account: AccountRecord, edit: AccountEdit): Promise<Created<AccountRecord>>
   removeUser(user: UserRecord): Promise<void>
@@ -161,7 +161,7 @@ async function checkStatusUrl(
   if (url) await checkUrl('status_callback_url', url, config.MAILROOM_ALLOW_PRIVATE)
 }
 
-/** The address of an account that is gone, or has another one: it stays when it is the user's own (the first one), or another account's. */
+/** The address of an account that is gone, or has another one: it stays when the user or another account has it. */
 async function forgetAddress(store: Store, { developerId, userId, email }: AccountRecord): Promise<void> {
   const user = await store.users.get(developerId, userId)
   const [own, ...added] = user?.emailAddresses ?? []
@@ -279,8 +279,8 @@ function labelOf({ email, server }: AccountInput): string {
 }
 
 /**
- * A removal stops the actor once the account is gone. One that was through with that before the actor started is seen here:
- * the account is not there any more, and `not_found` is the answer.
+ * A removal stops the actor once the account is gone. One that was through with that before the actor started is seen
+ * here: the account is not there any more, and `not_found` is the answer.
  */
 async function startAccount({ accounts, store, webhooks }: Deps, account: AccountRecord): Promise<void> {
   accounts.start(account)

@@ -1,7 +1,7 @@
 /**
- * Whether the store takes writes. Any call of it that fails for want of the database makes that doubtful at once; a write on trial
- * decides, at most one a second, and only when somebody asks. In doubt it is as large as a batch of new mail: a few bytes still fit
- * on a disk that is full.
+ * Whether the store takes writes. Any call of it that fails for want of the database makes that doubtful at once; a
+ * write on trial decides, at most one a second, and only when somebody asks. In doubt it is as large as a batch of new
+ * mail: a few bytes still fit on a disk that is full.
  */
 import { isAppError } from './errors.ts'
 import type { Logger } from './observe/log.ts'

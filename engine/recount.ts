@@ -1,6 +1,7 @@
 /**
- * Contacts of email accounts from before everybody in a message was counted: at that time only senders were. The mail that is in the
- * index is gone through once more, beside all else. The store counts each message once, so what is cut short begins again.
+ * Contacts of email accounts from before everybody in a message was counted: at that time only senders were. The mail
+ * that is in the index is gone through once more, beside all else. The store counts each message once, so what is cut
+ * short begins again.
  */
 import { ownerOf } from './accounts/write.ts'
 import { countsAsReceived, otherContacts, type Owner } from './messages/contacts.ts'

@@ -1,6 +1,6 @@
 /**
- * What goes by itself, in small steps, now and then: rows that have been kept long enough, and what is left of things that are
- * gone. Nonces and connect tokens are not here: each store lets them go by their own date.
+ * What goes by itself, in small steps, now and then: rows that have been kept long enough, and what is left of things
+ * that are gone. Nonces and connect tokens are not here: each store lets them go by their own date.
  */
 import { removeOrphans } from './accounts/start.ts'
 import type { Config } from './config.ts'

@@ -1,6 +1,7 @@
 /**
- * The store together with the key that its credentials are sealed with. The secret of the first developer is the check value:
- * it is there from the first start on, so a lost or changed key is noticed before anything else is read or written.
+ * The store together with the key that its credentials are sealed with. The secret of the first developer is the check
+ * value: it is there from the first start on, so a lost or changed key is noticed before anything else is read or
+ * written.
  */
 import type { Config } from './config.ts'
 import { keepDirPrivate } from './data-dir.ts'

@@ -1,7 +1,8 @@
 /**
- * Places for work of which only so much may go on at once, in fair turns. The developer who holds the fewest places is next; of several
- * the one who has waited longest. Within a developer urgent work goes first, then its keys (accounts, hosts) take turns. A developer
- * who holds none may have one of the spare places, half as many as there are: so no developer waits only for another one's work.
+ * Places for work of which only so much may go on at once, in fair turns. The developer who holds the fewest places is
+ * next; of several the one who has waited longest. Within a developer urgent work goes first, then its keys (accounts,
+ * hosts) take turns. A developer who holds none may have one of the spare places, half as many as there are: so no
+ * developer waits only for another one's work.
  */
 
 export interface Asked {

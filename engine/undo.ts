@@ -1,7 +1,7 @@
 /**
- * Taking back what a creation that failed has stored, or may have stored: a database that went away in the middle says nothing.
- * Tried at once, and again until it is done; what a process that ends meanwhile leaves is found at the next start
- * (accounts/start.ts).
+ * Taking back what a creation that failed has stored, or may have stored: a database that went away in the middle says
+ * nothing. Tried at once, and again until it is done; what a process that ends meanwhile leaves is found at the next
+ * start (accounts/start.ts).
  */
 import { isAppError } from './errors.ts'
 import type { Logger } from './observe/log.ts'
@@ -10,9 +10,15 @@ const firstWaitMs = 1000
 const longestWaitMs = 30_000
 
 export interface Undo {
-  /** A step of a creation; when its outcome is not known, it is taken back. Why it failed is the answer, whatever comes of that. */
+  /**
+   * A step of a creation; when its outcome is not known, it is taken back. Why it failed is the answer, whatever comes
+   * of that.
+   */
   creation<T>(facts: Readonly<Record<string, string>>, step: Promise<T>, takeBack: () => Promise<unknown>): Promise<T>
-  /** Resolves after the first try, whatever came of it. `facts` name what is taken back, in the log. Repeating `work` must do no harm. */
+  /**
+   * Resolves after the first try, whatever came of it. `facts` name what is taken back, in the log. Repeating `work`
+   * must do no harm.
+   */
   run(facts: Readonly<Record<string, string>>, work: () => Promise<unknown>): Promise<void>
   /** Gives up what is left. */
   close(): void

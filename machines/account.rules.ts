@@ -3,9 +3,11 @@
  * settings; by class:
  * - network, tls, protocol, connection_limit, auth_unavailable: exponential back-off with full jitter;
  * - auth_rejected, consent_lost, permission ("strikes"): the slow schedule, and DISABLED at the set number in a row;
- * - set_aside (the mailbox held up everybody else; it decides): DISABLED at once, with a probe unless it is so from the start;
+ * - set_aside (the mailbox held up everybody else; it decides): DISABLED at once, with a probe unless it is so from the
+ *   start;
  * - throttled: the server's own hint, and nothing before it.
- * "In a row" means without a success between: a network failure between two rejections neither adds to them nor clears them.
+ * "In a row" means without a success between: a network failure between two rejections neither adds to them nor clears
+ * them.
  */
 import { fullJitterMs, halfJitterMs, hintedMs, scheduleMs, stirred, timerMs } from './backoff.ts'
 import {
@@ -177,7 +179,10 @@ function isHushed(context: AccountContext, failure: Failure): boolean {
   return failure.class !== 'throttled' && isThrottled(context, failure.at)
 }
 
-/** A wait in force that a further failure never shortens: the server's hint, and that after a rejected login beside the open session. */
+/**
+ * A wait in force that a further failure never shortens: the server's hint, and that after a rejected login beside the
+ * open session.
+ */
 function pendingAt(context: AccountContext, at: number): number {
   const { lastError, retryAt } = context.resume
   const isRejected = context.refusals > 0 && lastError !== null && isStrike(lastError.class)
@@ -185,7 +190,8 @@ function pendingAt(context: AccountContext, at: number): number {
 }
 
 /**
- * The login of a command connection failed. `attempt` counts attempts to be online, so that these have a count of their own.
+ * The login of a command connection failed. `attempt` counts attempts to be online, so that these have a count of their
+ * own.
  */
 export function afterRefusal(context: AccountContext, failure: Failure): Part {
   const { resume, refusals } = context
@@ -216,7 +222,8 @@ function delayMs(
   const own = isStrike(failure.class)
     ? scheduleMs(settings.authScheduleMs, strikes)
     : fullJitterMs(attempt, failure.jitter, settings.backoffFirstMs, settings.backoffMaxMs)
-  // Any other class may bring a hint too (a token endpoint's Retry-After): not sooner than it, and not sooner than we would.
+  // Any other class may bring a hint too (a token endpoint's Retry-After): not sooner than it, and not sooner than we
+  // would.
   return Math.max(own, timerMs(Math.min(failure.retryAfterMs ?? 0, settings.throttleMaxMs)))
 }
 
@@ -231,8 +238,8 @@ export function afterConnect(context: AccountContext, at: number): Part {
 }
 
 /**
- * The server obeys commands: strikes, error and DISABLED are cleared. `attempt` stays until the catch-up is
- * complete, so that a server which lets us in and then drops us is not tried ever faster. What a newer login met stays: that this
+ * The server obeys commands: strikes, error and DISABLED are cleared. `attempt` stays until the catch-up is complete,
+ * so that a server which lets us in and then drops us is not tried ever faster. What a newer login met stays: that this
  * session is open says nothing against it.
  */
 export function afterProof(context: AccountContext, at: number): Part {
@@ -303,7 +310,10 @@ export function lateFailure(context: AccountContext, deadlineMs: number, message
   }
 }
 
-/** What an actor rejected with. Anything but AttemptFailed is a bug of the actor and shows nothing of itself to developers. */
+/**
+ * What an actor rejected with. Anything but AttemptFailed is a bug of the actor and shows nothing of itself to
+ * developers.
+ */
 export function failureOf(context: AccountContext, error: unknown): Failure {
   if (error instanceof AttemptFailed && failureClasses.includes(error.failure.class)) return error.failure
   const jitter = stirred(context.jitter)

@@ -13,8 +13,8 @@ export function timerMs(ms: number): number {
 }
 
 /**
- * Exponential back-off with full jitter: uniform in [0, cap), where the cap starts at `firstMs` for attempt 1, doubles with
- * each attempt and ends at `maxMs`. Full jitter spreads a herd best.
+ * Exponential back-off with full jitter: uniform in [0, cap), where the cap starts at `firstMs` for attempt 1, doubles
+ * with each attempt and ends at `maxMs`. Full jitter spreads a herd best.
  */
 export function fullJitterMs(attempt: number, jitter: number, firstMs: number, maxMs: number): number {
   return timerMs(jitter * exponentialMs(attempt, firstMs, maxMs))
@@ -42,8 +42,8 @@ export function spreadMs(ms: number, percent: number, jitter: number): number {
 }
 
 /**
- * A server's own hint: never shorter than said, at most `maxMs`, and up to a tenth longer so that a thousand accounts with the same
- * hint do not come back in one moment.
+ * A server's own hint: never shorter than said, at most `maxMs`, and up to a tenth longer so that a thousand accounts
+ * with the same hint do not come back in one moment.
  */
 export function hintedMs(hintMs: number, maxMs: number, jitter: number): number {
   return timerMs(Math.min(Math.max(hintMs, 0), maxMs) * (1 + jitter / 10))

@@ -34,7 +34,10 @@ export interface Failure {
   readonly decides?: boolean
 }
 
-/** What `connect`, `sync` and `relogin` reject with. Anything else that they throw counts as `protocol` with a general message. */
+/**
+ * What `connect`, `sync` and `relogin` reject with. Anything else that they throw counts as `protocol` with a general
+ * message.
+ */
 export class AttemptFailed extends Error {
   override readonly name = 'AttemptFailed'
   readonly failure: Failure
@@ -68,7 +71,9 @@ export interface Moment {
 export type AccountEvent =
   | { readonly type: 'PAUSE' }
   | ({ readonly type: 'RESUME' } & Moment)
-  /** Forget the back-off and connect now. `reconnect`: credentials or settings changed, so give up an open session too. */
+  /**
+   * Forget the back-off and connect now. `reconnect`: credentials or settings changed, so give up an open session too.
+   */
   | ({ readonly type: 'WAKE'; readonly reconnect?: boolean } & Moment)
   | { readonly type: 'STOP' }
   /** A login outside the chart (force_status_check on a second connection) went well, or failed. */
@@ -134,7 +139,9 @@ export interface DeliveryFailure {
   readonly message: string
   /** When it failed. */
   readonly at: number
-  /** When the attempt began. Attempts that were under way at a counted failure are one round with it; absent = count it. */
+  /**
+   * When the attempt began. Attempts that were under way at a counted failure are one round with it; absent = count it.
+   */
   readonly startedAt?: number
   /** Retry-After; null = none. */
   readonly retryAfterMs: number | null
@@ -215,7 +222,9 @@ export interface WebhookEmitted {
   readonly at: number
 }
 
-/** Input of the webhook's `report`. Repeated until it succeeds, so rows and edits made from it need deterministic ids. */
+/**
+ * Input of the webhook's `report`. Repeated until it succeeds, so rows and edits made from it need deterministic ids.
+ */
 export interface WebhookReport {
   readonly webhookId: string
   readonly health: WebhookHealthState

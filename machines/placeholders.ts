@@ -1,6 +1,7 @@
 /**
- * Stand-ins for the actors that engine/ supplies with `machine.provide({ actors })`. The charts name them by string key and know
- * their types only. A chart that is started without its actors fails through its own error paths, with these words.
+ * Stand-ins for the actors that engine/ supplies with `machine.provide({ actors })`. The charts name them by string key
+ * and know their types only. A chart that is started without its actors fails through its own error paths, with these
+ * words.
  */
 import { fromCallback, fromPromise, type EventObject } from 'xstate'
 

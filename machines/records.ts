@@ -1,6 +1,7 @@
 /**
- * The states by which a chart has its record stored: `records` beside its life, `closing` at its end. The chart's setup has the actor
- * `report`, the actions writeBegins, writeDone and writeFailed, the guard `dirty`, the delays reportDeadline and reportRetry.
+ * The states by which a chart has its record stored: `records` beside its life, `closing` at its end. The chart's setup
+ * has the actor `report`, the actions writeBegins, writeDone and writeFailed, the guard `dirty`, the delays
+ * reportDeadline and reportRetry.
  */
 
 /** `reportOf` makes the input of `report`. */

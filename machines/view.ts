@@ -1,4 +1,7 @@
-/** What people and the engine read off a snapshot: words and times derived from tags and context, never from state.value. */
+/**
+ * What people and the engine read off a snapshot: words and times derived from tags and context, never from
+ * state.value.
+ */
 import type { AccountSnapshot } from './account.machine.ts'
 import type { AccountTag } from './account.setup.ts'
 import type { WebhookSnapshot } from './webhook.machine.ts'
@@ -44,7 +47,10 @@ const webhookStates = [
   'draining',
 ] as const satisfies readonly WebhookTag[]
 
-/** null when nothing is timed: watching with nothing in the way, paused, stopped, set aside, or at our own login limiter. */
+/**
+ * null when nothing is timed: watching with nothing in the way, paused, stopped, set aside, or at our own login
+ * limiter.
+ */
 export function nextOf(snapshot: AccountSnapshot): NextStep | null {
   const { resume, since, heardAt, settings } = snapshot.context
   if (snapshot.hasTag('held')) return { what: 'logs in for commands again', at: resume.retryAt ?? heardAt }

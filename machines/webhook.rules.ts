@@ -1,8 +1,8 @@
 /**
- * What an outcome does to a webhook's health: pure functions from context to context.
- * `consecutiveFailures` counts failed rounds in a row; any success makes it 0. At `announceAfter` the failure is announced: once
- * per failing period, which ends with a success or ACTIVATE. A period that lasts `abandonMs` is announced once more: from then on
- * no more than a probe is sent. A 410 is announced always, and sets the webhook inactive.
+ * What an outcome does to a webhook's health: pure functions from context to context. `consecutiveFailures` counts
+ * failed rounds in a row; any success makes it 0. At `announceAfter` the failure is announced: once per failing period,
+ * which ends with a success or ACTIVATE. A period that lasts `abandonMs` is announced once more: from then on no more
+ * than a probe is sent. A 410 is announced always, and sets the webhook inactive.
  *
  * At the end the chart's parts by name: types, placeholders, actions, guards, delays.
  */

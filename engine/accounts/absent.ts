@@ -1,11 +1,11 @@
 /**
  * Folders that the mail server may not have any more, and folders that it refuses.
  *
- * A folder is gone when the server says so by its name, to STATUS or SELECT, or when two full lists in a row, `apartMs` apart, lack
- * it. How many are missing at once does not matter.
+ * A folder is gone when the server says so by its name, to STATUS or SELECT, or when two full lists in a row, `apartMs`
+ * apart, lack it. How many are missing at once does not matter.
  *
- * A folder that cannot be opened three times, or of which the server asks us to slow down, is parked for six hours. It does not hold
- * up the others, and comes due by itself.
+ * A folder that cannot be opened three times, or of which the server asks us to slow down, is parked for six hours. It
+ * does not hold up the others, and comes due by itself.
  */
 import { type AppError, isAppError, toAppError } from '../errors.ts'
 import type { FolderRecord } from '../store/records.ts'
@@ -53,8 +53,8 @@ export function lackedBy({ folders }: AccountState, listed: readonly ListedMailb
 }
 
 /**
- * A removed folder that has others below it is listed on, by Dovecot even as one that holds mail, but has no status: it is asked for by
- * its name too.
+ * A removed folder that has others below it is listed on, by Dovecot even as one that holds mail, but has no status: it
+ * is asked for by its name too.
  */
 export async function findGone(
   { session, state }: SyncContext,
@@ -104,7 +104,10 @@ async function isGone(session: Session, path: string, shown: ListedMailbox | 'un
 const lostTexts =
   /mailbox (?:was|has been) (?:deleted|renamed|removed)|mailbox does(?:n't| not) exist|state is inconsistent/i
 
-/** Answered to STATUS or SELECT: the server's own word that there is no such folder, not only that a list of its name lacks it. */
+/**
+ * Answered to STATUS or SELECT: the server's own word that there is no such folder, not only that a list of its name
+ * lacks it.
+ */
 export function saysGone(error: unknown): boolean {
   const said = isAppError(error, 'not_found') && isAppError(error.cause) ? error.cause : error
   return tellsLost(said) && said.code !== 'network'

@@ -1,4 +1,7 @@
-/** The account chart's actors over one runtime: promises and callbacks that speak in the chart's events, failures as plain JSON. */
+/**
+ * The account chart's actors over one runtime: promises and callbacks that speak in the chart's events, failures as
+ * plain JSON.
+ */
 import { type ActorRefFrom, type AnyActorRef, type EventObject, fromCallback, fromPromise } from 'xstate'
 import { accountMachine } from '../../machines/account.machine.ts'
 import {
@@ -113,14 +116,17 @@ type ReportDeps = Pick<SyncDeps, 'store' | 'listener' | 'log'>
 const claimsAtOnce = 3
 
 /**
- * Stores reports. `epochOf`: the epoch of our last claim, null before the first one and while one is under way; when another owner has taken the account
- * over since, our report is dropped.
+ * Stores reports. `epochOf`: the epoch of our last claim, null before the first one and while one is under way; when
+ * another owner has taken the account over since, our report is dropped.
  */
 export function createReports(
   deps: ReportDeps,
   epochOf: (accountId: string) => number | null,
 ): (report: AccountReport) => Promise<void> {
-  /** Callbacks of transitions, by account: they may be stored although the answer was lost, and then the webhooks have not heard of them. */
+  /**
+   * Callbacks of transitions, by account: they may be stored although the answer was lost, and then the webhooks have
+   * not heard of them.
+   */
   const unanswered = new Map<string, readonly OutboxRecord[]>()
   return async (report) => {
     const { accountId } = report

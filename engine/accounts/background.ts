@@ -1,10 +1,10 @@
 /**
- * What goes on beside the watching: folders that moved are caught up, then folders are back-filled, one batch at a time, over the
- * command connection. A folder that the server refuses does not hold up the others (absent.ts).
+ * What goes on beside the watching: folders that moved are caught up, then folders are back-filled, one batch at a
+ * time, over the command connection. A folder that the server refuses does not hold up the others (absent.ts).
  *
- * Back-fill reads what lay in a folder before it was first opened, newest first, in bounded batches. Resumable: the cursor's
- * `backfillBelow` says how far it came. Each batch is one task of the command connection at the lowest priority, so that API
- * calls and live mail go first.
+ * Back-fill reads what lay in a folder before it was first opened, newest first, in bounded batches. Resumable: the
+ * cursor's `backfillBelow` says how far it came. Each batch is one task of the command connection at the lowest
+ * priority, so that API calls and live mail go first.
  */
 import { toAppError } from '../errors.ts'
 import type { Loan, Loans } from '../loans.ts'
@@ -136,7 +136,10 @@ async function tellComplete(chores: Chores): Promise<void> {
   await onComplete()
 }
 
-/** Live mail in other folders interrupts a long back-fill between two batches, and so does the end of the turn while others wait. */
+/**
+ * Live mail in other folders interrupts a long back-fill between two batches, and so does the end of the turn while
+ * others wait.
+ */
 async function backfillUntilMoved(chores: Chores, folderId: string, signal: AbortSignal): Promise<void> {
   const { deps, waiting } = chores
   const { sync, state, backfilling } = deps

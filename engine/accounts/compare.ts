@@ -1,9 +1,9 @@
 /**
- * Comparing the index with the server: flags, and UIDs. Omission is not deletion: a UID that a SEARCH leaves out is asked for
- * once more before it counts as gone.
+ * Comparing the index with the server: flags, and UIDs. Omission is not deletion: a UID that a SEARCH leaves out is
+ * asked for once more before it counts as gone.
  *
- * And the counts of a folder, carried on by what a batch brings. The server tells them too, now and then (LIST-STATUS, STATUS): what it
- * had counted by then is not counted once more when the folder itself is read.
+ * And the counts of a folder, carried on by what a batch brings. The server tells them too, now and then (LIST-STATUS,
+ * STATUS): what it had counted by then is not counted once more when the folder itself is read.
  */
 import type { FlagUpdate, KnownUid } from '../store/port.ts'
 import type { FolderCursor, FolderRecord } from '../store/records.ts'
@@ -51,8 +51,8 @@ async function untilSure(ask: () => Promise<boolean>): Promise<boolean> {
 }
 
 /**
- * CONDSTORE: what changed since the cursor's modseq, which then becomes `highest` or the highest seen. What is unsure is asked for
- * again, at the latest by the next look: the cursor does not pass it.
+ * CONDSTORE: what changed since the cursor's modseq, which then becomes `highest` or the highest seen. What is unsure
+ * is asked for again, at the latest by the next look: the cursor does not pass it.
  */
 export async function flagsSince(context: SyncContext, folderId: string, highest: string | null): Promise<void> {
   await untilSure(() => passFlags(context, folderId, highest))
@@ -79,8 +79,8 @@ async function passFlags(context: SyncContext, folderId: string, highest: string
 }
 
 /**
- * Without CONDSTORE: fetches flags of the newest messages, or of all in windows, and compares. false when something was left out as
- * unsure: they have to be compared once more.
+ * Without CONDSTORE: fetches flags of the newest messages, or of all in windows, and compares. false when something was
+ * left out as unsure: they have to be compared once more.
  */
 export async function compareFlags(context: SyncContext, folderId: string, which: 'newest' | 'all'): Promise<boolean> {
   const cursor = cursorOf(context.state, folderId)
@@ -109,7 +109,10 @@ async function storeFlags(context: SyncContext, folderId: string, seen: Seen): P
   return sure
 }
 
-/** What a batch has to store of them; null = nothing. `told` = counts of the folder that have these changes in them already. */
+/**
+ * What a batch has to store of them; null = nothing. `told` = counts of the folder that have these changes in them
+ * already.
+ */
 export async function flagParts(
   context: SyncContext,
   folder: FolderRecord,
@@ -140,9 +143,9 @@ async function knownWithin(
 }
 
 /**
- * Compares UIDs in the range that the index claims to know. What vanished is taken out (and told after the hold), what is
- * missing is read as live mail. `exists` is the server's count that the cursor will hold afterwards. Answers how many vanished
- * that we do not take away ourselves.
+ * Compares UIDs in the range that the index claims to know. What vanished is taken out (and told after the hold), what
+ * is missing is read as live mail. `exists` is the server's count that the cursor will hold afterwards. Answers how
+ * many vanished that we do not take away ourselves.
  */
 export async function compareUids(context: SyncContext, folderId: string, exists: number): Promise<number> {
   const { session, state, deps } = context
@@ -277,7 +280,10 @@ function unseenTurned(
   return turned.reduce((sum, { flags }) => sum + (flags.includes('\\Seen') ? -1 : 1), 0)
 }
 
-/** Unseen messages among these that have gone and are still in the counts. `messages` = how many the folder has without them. */
+/**
+ * Unseen messages among these that have gone and are still in the counts. `messages` = how many the folder has without
+ * them.
+ */
 function unseenGone(
   folder: FolderRecord,
   messages: number,

@@ -1,6 +1,6 @@
 /**
- * What went wrong on an IMAP connection → AppError of a failure class. Decided by response codes (RFC 5530) and error codes;
- * where servers leave nothing but text, by the one table of texts below.
+ * What went wrong on an IMAP connection → AppError of a failure class. Decided by response codes (RFC 5530) and error
+ * codes; where servers leave nothing but text, by the one table of texts below.
  */
 import { AppError, isAppError, type ErrorCode, type FailureClass } from '../errors.ts'
 import { own } from '../own.ts'
@@ -89,7 +89,9 @@ const unitMs: readonly (readonly [RegExp, number])[] = [
 ]
 const longestHintMs = 86_400_000
 
-/** The server's own wish how long to wait, in ms, or null. A number without unit is milliseconds, as Exchange means it. */
+/**
+ * The server's own wish how long to wait, in ms, or null. A number without unit is milliseconds, as Exchange means it.
+ */
 function backoffHint(text: string): number | null {
   for (const pattern of hints) {
     const match = pattern.exec(text)
@@ -172,8 +174,8 @@ function codeFailure(code: string, tlsFailed: boolean): Verdict {
 }
 
 /**
- * A socket, TLS or parser error, or an AppError as it is. details.errno is the error's own code (ECONNREFUSED, ENOTFOUND …).
- * Happy-eyeballs errors (AggregateError) take the code of their first member.
+ * A socket, TLS or parser error, or an AppError as it is. details.errno is the error's own code (ECONNREFUSED,
+ * ENOTFOUND …). Happy-eyeballs errors (AggregateError) take the code of their first member.
  */
 export function connectionFailure(error: unknown): AppError {
   if (isAppError(error)) return error

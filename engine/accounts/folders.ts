@@ -1,7 +1,7 @@
 /**
- * The list of folders and their counts, and which of them moved since their cursors were written. LIST-STATUS tells all in one
- * command; without it STATUS is asked of hot folders at every poll and of the others now and then, and at a look out of turn
- * of those where mail is likely to have been moved.
+ * The list of folders and their counts, and which of them moved since their cursors were written. LIST-STATUS tells all
+ * in one command; without it STATUS is asked of hot folders at every poll and of the others now and then, and at a look
+ * out of turn of those where mail is likely to have been moved.
  */
 import { folderId } from '../store/ids.ts'
 import type { ListedFolder } from '../store/port.ts'
@@ -39,8 +39,8 @@ export function createFolderPoll(context: SyncContext) {
   }
 
   /**
-   * A cheaper look between two lists. With `look` out of turn: the list too, and these paths among the likely ones. The first call answers
-   * besides all folders whose counts do not tell enough (silentPaths).
+   * A cheaper look between two lists. With `look` out of turn: the list too, and these paths among the likely ones. The
+   * first call answers besides all folders whose counts do not tell enough (silentPaths).
    */
   async function poll(look: ReadonlySet<string> | null = null): Promise<string[]> {
     if (session.capabilities.listStatus) return [...(await list()), ...takeSilent()]
@@ -128,8 +128,8 @@ async function askStatus(context: SyncContext, folder: FolderRecord): Promise<bo
 }
 
 /**
- * Brings the stored list up to date. What the list lacks is kept until it is gone (absent.ts); what is gone is removed with its mail, and
- * made anew when it is listed. By LIST-STATUS a listed folder without a status holds none.
+ * Brings the stored list up to date. What the list lacks is kept until it is gone (absent.ts); what is gone is removed
+ * with its mail, and made anew when it is listed. By LIST-STATUS a listed folder without a status holds none.
  */
 async function reconcile(
   context: SyncContext,
@@ -170,9 +170,9 @@ function listedRow({ state }: SyncContext, mailbox: ListedMailbox, asked: number
 }
 
 /**
- * Whether the folder differs from its cursor, or is due for a full comparison. What the server does not say counts as unchanged, and
- * so does a mod-sequence that the cursor cannot follow: of a server or a folder without them.
- * `before` is the folder as it was before this look: unread counts tell of flags where modseqs do not.
+ * Whether the folder differs from its cursor, or is due for a full comparison. What the server does not say counts as
+ * unchanged, and so does a mod-sequence that the cursor cannot follow: of a server or a folder without them. `before`
+ * is the folder as it was before this look: unread counts tell of flags where modseqs do not.
  */
 function isMoved(
   { deps, session }: SyncContext,
@@ -201,8 +201,8 @@ function hasModseqs({ capabilities }: Session, { highestModseq }: FolderCursor):
 }
 
 /**
- * Folders without mod-sequences: mail that was exchanged while we did not watch, as by a restored backup, may leave the counts as they
- * were. INBOX has been caught up when the watching begins.
+ * Folders without mod-sequences: mail that was exchanged while we did not watch, as by a restored backup, may leave the
+ * counts as they were. INBOX has been caught up when the watching begins.
  */
 function silentPaths({ state, session, deps }: SyncContext): string[] {
   return [...state.folders.values()].flatMap((folder) => {

@@ -1,14 +1,17 @@
 /**
- * Uses of one UID under one UIDVALIDITY told apart (Placement.generation). Servers without a memory, and mailboxes restored from a backup,
- * give a UID again; the change ids of its new use must not be those of the former one. Pure.
+ * Uses of one UID under one UIDVALIDITY told apart (Placement.generation). Servers without a memory, and mailboxes
+ * restored from a backup, give a UID again; the change ids of its new use must not be those of the former one. Pure.
  *
- * A UID below uidNext that the index lacks is noted in the cursor with a new generation before it is read, and stays there until it is
- * stored: a crash in between repeats the same ids.
+ * A UID below uidNext that the index lacks is noted in the cursor with a new generation before it is read, and stays
+ * there until it is stored: a crash in between repeats the same ids.
  */
 import type { AccountRecord, FolderCursor, MessageRecord, UidAgain } from '../store/records.ts'
 import { liesAt, type Place } from '../store/rows.ts'
 
-/** How far back an unknown message may have arrived and still count as new, where clocks and delivery have to be allowed for. */
+/**
+ * How far back an unknown message may have arrived and still count as new, where clocks and delivery have to be allowed
+ * for.
+ */
 export const arrivalSlackMs = 10 * 60_000
 
 /** Of the placement that a message has or gets there. One that was thought gone from there is back: its use goes on. */
@@ -27,8 +30,8 @@ function notedAt(cursor: FolderCursor | null, uid: number): UidAgain | undefined
 }
 
 /**
- * Whether a noted UID holds news, though history lay there when the folder was first opened: another message lay there, or this one has
- * arrived since the account was made.
+ * Whether a noted UID holds news, though history lay there when the folder was first opened: another message lay there,
+ * or this one has arrived since the account was made.
  */
 export function isNewUse(
   { createdAt, remapSince = 0 }: AccountRecord,

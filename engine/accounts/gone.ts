@@ -1,6 +1,7 @@
 /**
- * Telling of what vanished. A disappearance is held (MAILROOM_GONE_HOLD), so that a move is told as a move: by then the message has
- * turned up elsewhere, or it is deleted. One that is back in the same folder, under whatever UID, is not told at all.
+ * Telling of what vanished. A disappearance is held (MAILROOM_GONE_HOLD), so that a move is told as a move: by then the
+ * message has turned up elsewhere, or it is deleted. One that is back in the same folder, under whatever UID, is not
+ * told at all.
  */
 import type { GonePlacement, MessageRecord } from '../store/records.ts'
 import { planGone, type PlannedChange } from './plan.ts'
@@ -62,7 +63,10 @@ async function tell(
   })
 }
 
-/** What tells of these disappearances of a message. One that lies in the same folder, under whatever UID, has not left it. */
+/**
+ * What tells of these disappearances of a message. One that lies in the same folder, under whatever UID, has not left
+ * it.
+ */
 export function departed(
   { account, folders }: Pick<AccountState, 'account' | 'folders'>,
   message: MessageRecord,

@@ -1,13 +1,13 @@
 /**
- * The identity of a message over folders: what makes the copy in one folder the same message as the one in another, and the same
- * after a move or a change of UIDVALIDITY. messageId(accountId, identity) of store/ids.ts is made of it.
+ * The identity of a message over folders: what makes the copy in one folder the same message as the one in another, and
+ * the same after a move or a change of UIDVALIDITY. messageId(accountId, identity) of store/ids.ts is made of it.
  *
  *   gm:<X-GM-MSGID>     Gmail's own id
  *   eid:<EMAILID>       RFC 8474
- *   mid:<hash>          Message-ID, size, INTERNALDATE to the second, and hash of From, Date, Subject: Message-IDs are repeated by
- *                       broken senders and by re-sent mail, so the id alone is not believed
- *   hdr:<hash>          hash of the indexed header block, size and INTERNALDATE, for mail without a Message-ID; weak: two drafts
- *                       saved in the same second may be one
+ *   mid:<hash>          Message-ID, size, INTERNALDATE to the second, and hash of From, Date, Subject: Message-IDs are
+ *                       repeated by broken senders and by re-sent mail, so the id alone is not believed
+ *   hdr:<hash>          hash of the indexed header block, size and INTERNALDATE, for mail without a Message-ID; weak:
+ *                       two drafts saved in the same second may be one
  *
  * Two deliveries of one mail that agree in all of that (same folder, same second) are one message with two places.
  */
@@ -32,8 +32,8 @@ function second(internalDate: number | null): number {
 }
 
 /**
- * The identity of a fetched message. `kind` = the server's own ids (SessionCapabilities.identity), which are taken when the
- * message has one. Pure; the same bytes always give the same identity.
+ * The identity of a fetched message. `kind` = the server's own ids (SessionCapabilities.identity), which are taken when
+ * the message has one. Pure; the same bytes always give the same identity.
  */
 export function identityOf(fetched: FetchedMessage, kind: SessionCapabilities['identity']): string {
   if (fetched.emailId !== null && kind !== null) return `${kind === 'gmail' ? 'gm' : 'eid'}:${fetched.emailId}`
@@ -54,8 +54,8 @@ export function isWeak(identity: string): boolean {
 }
 
 /**
- * Whether what a UID holds may still be the mail that the index has there: when in doubt it is. Times of arrival are not compared, as
- * some servers change them; nor is a size alone, as some estimate it.
+ * Whether what a UID holds may still be the mail that the index has there: when in doubt it is. Times of arrival are
+ * not compared, as some servers change them; nor is a size alone, as some estimate it.
  */
 export function isLikeMail(one: Compared, other: Compared): boolean {
   if (one.emailMessageId !== null && other.emailMessageId !== null) return one.emailMessageId === other.emailMessageId
@@ -65,10 +65,10 @@ export function isLikeMail(one: Compared, other: Compared): boolean {
 type Compared = Pick<MessageFacts, 'emailMessageId' | 'size' | 'sentAt' | 'receivedAt' | 'subject' | 'addresses'>
 
 /**
- * The second try: INTERNALDATE dropped, because a move by APPEND, a migration or a restored backup gives messages a new one.
- * Compares the facts of a fetched message with a stored record: look up the records with its Message-ID, take the one that is the
- * same mail, and use that record's identity. Always false without a Message-ID. Where the Date header is missing, sentAt is
- * INTERNALDATE again and does not count.
+ * The second try: INTERNALDATE dropped, because a move by APPEND, a migration or a restored backup gives messages a new
+ * one. Compares the facts of a fetched message with a stored record: look up the records with its Message-ID, take the
+ * one that is the same mail, and use that record's identity. Always false without a Message-ID. Where the Date header
+ * is missing, sentAt is INTERNALDATE again and does not count.
  */
 export function isSameMail(one: Compared, other: Compared): boolean {
   const undated = one.sentAt === one.receivedAt && other.sentAt === other.receivedAt

@@ -1,12 +1,15 @@
 /**
- * The command connection of one account: opened on demand, closed after MAILROOM_COMMAND_IDLE_CLOSE without work. Everything but
- * the watching of INBOX runs here, one task at a time: API calls before live mail before back-fill.
+ * The command connection of one account: opened on demand, closed after MAILROOM_COMMAND_IDLE_CLOSE without work.
+ * Everything but the watching of INBOX runs here, one task at a time: API calls before live mail before back-fill.
  */
 import PQueue from 'p-queue'
 import { AppError, isAppError } from '../errors.ts'
 import type { Session } from './session-types.ts'
 
-/** `stream`: the next piece of a long answer, which takes turns with live mail so that neither waits for the other's end. */
+/**
+ * `stream`: the next piece of a long answer, which takes turns with live mail so that neither waits for the other's
+ * end.
+ */
 export type Priority = 'api' | 'stream' | 'live' | 'backfill'
 
 const rank: Record<Priority, number> = { api: 2, stream: 1, live: 1, backfill: 0 }
@@ -63,8 +66,8 @@ export function createLink(deps: LinkDeps) {
   const line: Line = { deps, ended: new AbortController(), session: null, timer: null }
 
   /**
-   * Runs work on the connection. An API call, and a piece of its stream, that has no answer within `waitMs` rejects with `timeout`;
-   * one whose turn had not come by then is not begun any more.
+   * Runs work on the connection. An API call, and a piece of its stream, that has no answer within `waitMs` rejects
+   * with `timeout`; one whose turn had not come by then is not begun any more.
    */
   function runOn<T>(priority: Priority, work: (session: Session) => Promise<T>): Promise<T> {
     return priority === 'api' || priority === 'stream' ? inTime(line, priority, work) : run(line, { priority, work })

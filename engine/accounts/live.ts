@@ -1,6 +1,6 @@
 /**
- * What commands, checks and second logins ask of an account's actor: the connection that is live, or the reason why there is none
- * and when the next try is.
+ * What commands, checks and second logins ask of an account's actor: the connection that is live, or the reason why
+ * there is none and when the next try is.
  */
 import { waitFor, type ActorRefFrom } from 'xstate'
 import type { accountMachine, AccountSnapshot } from '../../machines/account.machine.ts'
@@ -19,7 +19,10 @@ import type { CheckResult, ProbeFailure } from './types.ts'
 
 /** An API call waits this long for an account that is just connecting. */
 const settleMs = 10_000
-/** How long the chart may take to store the outcome of a check; at least a second, also after a login that took all its time. */
+/**
+ * How long the chart may take to store the outcome of a check; at least a second, also after a login that took all its
+ * time.
+ */
 const recordMs = 10_000
 const recordLeastMs = 1000
 /** After a failed login for a command: the record says the same by then, unless the store is slow. */
@@ -77,7 +80,10 @@ function unavailable(snapshot: AccountSnapshot, now: number, cause?: unknown): A
   return new AppError('account_unavailable', `the mail server cannot be used now: ${why}`, options)
 }
 
-/** Waits until what the chart knows is stored. An attempt that is under way hears nothing of a check: its own outcome is waited for. */
+/**
+ * Waits until what the chart knows is stored. An attempt that is under way hears nothing of a check: its own outcome is
+ * waited for.
+ */
 async function recorded(registry: AccountRegistry, accountId: string, until: number, now: () => number): Promise<void> {
   for (;;) {
     const snapshot = registry.snapshot(accountId)
@@ -97,9 +103,9 @@ interface CheckDeps {
 }
 
 /**
- * force_status_check=1: a second login beside the actor's. The chart hears of its outcome, and the record says the same when this
- * answers. A rejected login makes the account DISABLED at once; a server that is away says nothing against it. So the outcome of the
- * login itself is answered too.
+ * force_status_check=1: a second login beside the actor's. The chart hears of its outcome, and the record says the same
+ * when this answers. A rejected login makes the account DISABLED at once; a server that is away says nothing against
+ * it. So the outcome of the login itself is answered too.
  */
 export async function checkNow({ sync, sealer, probe, registry }: CheckDeps, accountId: string): Promise<CheckResult> {
   const until = sync.now() + sync.config.MAILROOM_CREATE_TIMEOUT
@@ -138,9 +144,9 @@ export async function settled(
 export type CommandLogins = ReturnType<typeof createCommandLogins>
 
 /**
- * The logins of an account's command connection. A login that fails says the same of the account as one of the connection that
- * watches INBOX, so the chart hears of it. While the chart holds the next one back there is no login, and the caller hears why and until
- * when.
+ * The logins of an account's command connection. A login that fails says the same of the account as one of the
+ * connection that watches INBOX, so the chart hears of it. While the chart holds the next one back there is no login,
+ * and the caller hears why and until when.
  */
 export function createCommandLogins(registry: AccountRegistry, sync: Pick<SyncDeps, 'log' | 'now'>, accountId: string) {
   const { now } = sync

@@ -1,4 +1,7 @@
-/** When a login may begin at one host, by the logins of the last minute there and by the failures of the last ten. No clock and no queue. */
+/**
+ * When a login may begin at one host, by the logins of the last minute there and by the failures of the last ten. No
+ * clock and no queue.
+ */
 
 /** Failed logins of one username within this time count … */
 const failureWindowMs = 600_000
@@ -9,7 +12,10 @@ const usernameBudget = 15
 /** … by this factor. */
 const slowFactor = 10
 export const minuteMs = 60_000
-/** The ramp: logins of a host are this many times closer together than an even spread, until the minute's number is used. */
+/**
+ * The ramp: logins of a host are this many times closer together than an even spread, until the minute's number is
+ * used.
+ */
 const rampFactor = 4
 /** What one developer may take of a minute's number where others have logged in lately too … */
 const sharedPart = 9 / 10

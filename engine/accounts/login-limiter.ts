@@ -1,12 +1,14 @@
 /**
- * Spreads new logins over time, host by host, so that a restart with a thousand accounts does not look like an attack. While several developers
- * wait for a host, the one who has begun the fewest logins there in the last minute is next; urgent ones go first within their developer's
- * share. Checks of new accounts leave some of the pace to others (login-gate.ts). A username whose logins a host rejects is tried there less
- * often, but it is tried; the developer's other usernames, and other developers, notice nothing. A credential was rejected: a new one does not
- * wait for the failures of the old, up to a number that looks like guessing.
+ * Spreads new logins over time, host by host, so that a restart with a thousand accounts does not look like an attack.
+ * While several developers wait for a host, the one who has begun the fewest logins there in the last minute is next;
+ * urgent ones go first within their developer's share. Checks of new accounts leave some of the pace to others
+ * (login-gate.ts). A username whose logins a host rejects is tried there less often, but it is tried; the developer's
+ * other usernames, and other developers, notice nothing. A credential was rejected: a new one does not wait for the
+ * failures of the old, up to a number that looks like guessing.
  *
- * p-queue limits one rate for all, in an order that is fixed when work is added. Here several rates hold at once (of the host, of a developer,
- * of checks, of a username), the next one depends on what each developer has begun by then, and a caller hears beforehand how long it would wait.
+ * p-queue limits one rate for all, in an order that is fixed when work is added. Here several rates hold at once (of
+ * the host, of a developer, of checks, of a username), the next one depends on what each developer has begun by then,
+ * and a caller hears beforehand how long it would wait.
  */
 import { createHmac, randomBytes } from 'node:crypto'
 import {
@@ -74,7 +76,9 @@ function othersWait(host: Host): boolean {
   return host.queue.values().some((line) => line.some(({ check }) => !check))
 }
 
-/** Who of a developer is next. One who must wait because of own failures, or as a check, does not hold up those behind. */
+/**
+ * Who of a developer is next. One who must wait because of own failures, or as a check, does not hold up those behind.
+ */
 function nextOf(gate: Gate, line: readonly Entrant[], holding: Holding, at: number): Next | null {
   let best: Next | null = null
   for (const entrant of line) {
@@ -157,7 +161,10 @@ function wait(host: Host, limits: Limits, who: Omit<Entrant, 'admit'>, signal: A
   })
 }
 
-/** Who goes before an urgent one: such of the same developer, and as many of each other developer as are its turn until it has begun more. */
+/**
+ * Who goes before an urgent one: such of the same developer, and as many of each other developer as are its turn until
+ * it has begun more.
+ */
 function aheadOf({ gate, queue }: Host, { developerId }: Client) {
   const own = (queue.get(developerId) ?? []).filter(({ urgent }) => urgent)
   const begun = begunBy(gate, developerId) + own.length

@@ -1,6 +1,7 @@
 /**
- * Our own writes on the server, as far as the sync has to know of them while they are under way. commands/writing.ts stores what
- * they changed and tells it like any other change. In memory only: the sync finds what a crash cuts short, and tells it.
+ * Our own writes on the server, as far as the sync has to know of them while they are under way. commands/writing.ts
+ * stores what they changed and tells it like any other change. In memory only: the sync finds what a crash cuts short,
+ * and tells it.
  */
 
 /** No answer of the server is under way for longer than this. */
@@ -14,8 +15,8 @@ export function createOwnWrites(now: () => number) {
   const keyOf = (folderId: string, uid: number): string => `${folderId} ${uid}`
   return {
     /**
-     * Before MOVE or EXPUNGE: this UID is about to leave. Until the returned function is called, neither its \Deleted nor its
-     * absence is news: the write itself will tell where to.
+     * Before MOVE or EXPUNGE: this UID is about to leave. Until the returned function is called, neither its \Deleted
+     * nor its absence is news: the write itself will tell where to.
      */
     leave(folderId: string, uid: number): () => void {
       const key = keyOf(folderId, uid)
@@ -42,8 +43,8 @@ export function createOwnWrites(now: () => number) {
 }
 
 /**
- * Our own writes that change the counts of folders. What the server says of these counts meanwhile may have the write in it or not;
- * the write adds its part itself.
+ * Our own writes that change the counts of folders. What the server says of these counts meanwhile may have the write
+ * in it or not; the write adds its part itself.
  */
 export function createOwnCounts() {
   /** By folder: writes under way, and the mark at the end of the last one. */

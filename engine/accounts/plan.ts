@@ -1,10 +1,11 @@
 /**
  * From what the server says to what the store is told: pure planning of one sync batch. Nothing here waits or writes.
  *
- * A message is live when its UID lies at or above the folder's cursor (or when a comparison finds it missing from the index);
- * live messages make changes. What lay in the folder when it was first opened is history and makes none, whenever it is read.
- * Two exceptions: while a folder is read anew after a UIDVALIDITY change, messages that the index has never seen and that arrived
- * since make changes; so do, in a folder that appeared after the initial sync, messages known from elsewhere and new mail.
+ * A message is live when its UID lies at or above the folder's cursor (or when a comparison finds it missing from the
+ * index); live messages make changes. What lay in the folder when it was first opened is history and makes none,
+ * whenever it is read. Two exceptions: while a folder is read anew after a UIDVALIDITY change, messages that the index
+ * has never seen and that arrived since make changes; so do, in a folder that appeared after the initial sync, messages
+ * known from elsewhere and new mail.
  */
 import { changeId, messageId } from '../store/ids.ts'
 import type { AddedMessage, ChangeDraft, FlagUpdate, KnownUid } from '../store/port.ts'
@@ -112,8 +113,8 @@ export function planAdded(
 }
 
 /**
- * The place that our own MOVE or COPY gave the message here, and told. A server may have named another UID than it gave: of a place
- * that the sync has not come to yet, and where it finds something else, this is the true one.
+ * The place that our own MOVE or COPY gave the message here, and told. A server may have named another UID than it
+ * gave: of a place that the sync has not come to yet, and where it finds something else, this is the true one.
  */
 function echoOf(
   { folder, uidValidity }: PlanContext,
@@ -134,7 +135,10 @@ function withoutMisnamed(before: MessageRecord | null, echo: Placement | null, u
   return { ...before, placements: before.placements.filter((there) => there !== echo) }
 }
 
-/** `before` may be what this very batch, cut short, has left: the answer is the same then. `id` = what the change would be. */
+/**
+ * `before` may be what this very batch, cut short, has left: the answer is the same then. `id` = what the change would
+ * be.
+ */
 function isTold(
   context: PlanContext,
   message: ArrivedMessage,
@@ -234,8 +238,8 @@ function isStale({ folder }: PlanContext, { modseq }: FlagsOf, before: KnownUid)
 }
 
 /**
- * What the server says of flags against what the index has. `isUnsure`: the index was written since the server was asked, so it
- * is not known which of the two is newer: the server has to be asked once more.
+ * What the server says of flags against what the index has. `isUnsure`: the index was written since the server was
+ * asked, so it is not known which of the two is newer: the server has to be asked once more.
  */
 export function planFlags(
   context: PlanContext,
@@ -273,8 +277,8 @@ export function planFlags(
 }
 
 /**
- * The change that tells of a placement gone for longer than the hold: moved out of a folder, or deleted altogether. `last` = none
- * of the message's other disappearances is still to be told: a message is deleted once.
+ * The change that tells of a placement gone for longer than the hold: moved out of a folder, or deleted altogether.
+ * `last` = none of the message's other disappearances is still to be told: a message is deleted once.
  */
 export function planGone(
   account: AccountRecord,

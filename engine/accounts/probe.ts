@@ -1,6 +1,6 @@
 /**
- * The trial login of a new account: address guard, connection, login, list of folders, all within MAILROOM_CREATE_TIMEOUT.
- * Nothing is kept; the answer is a result, never an error.
+ * The trial login of a new account: address guard, connection, login, list of folders, all within
+ * MAILROOM_CREATE_TIMEOUT. Nothing is kept; the answer is a result, never an error.
  */
 import { AppError, failureClasses, isAppError } from '../errors.ts'
 import { resolveGuarded } from '../net/address.ts'

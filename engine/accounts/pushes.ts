@@ -1,11 +1,14 @@
 /**
- * Whether IDLE tells what happens in INBOX. A server shows that it does not by three misses: INBOX had moved and nothing was pushed.
- * From then on INBOX is asked. A push takes that back, of the account and of its host; the misses of an account count for its host
- * too, so that the others there need not find it out again. An account that misses pushes goes on to ask where others of its host
- * hear them: servers that run out of watches push to some mailboxes only. Kept in memory, for hosts that missed something.
+ * Whether IDLE tells what happens in INBOX. A server shows that it does not by three misses: INBOX had moved and
+ * nothing was pushed. From then on INBOX is asked. A push takes that back, of the account and of its host; the misses
+ * of an account count for its host too, so that the others there need not find it out again. An account that misses
+ * pushes goes on to ask where others of its host hear them: servers that run out of watches push to some mailboxes
+ * only. Kept in memory, for hosts that missed something.
  */
 
-/** Misses until INBOX is asked with NOOP; as many again, which NOOP did not tell either, until it is asked with STATUS. */
+/**
+ * Misses until INBOX is asked with NOOP; as many again, which NOOP did not tell either, until it is asked with STATUS.
+ */
 const toAsk = 3
 const toDoubt = 2 * toAsk
 
@@ -26,7 +29,10 @@ interface Host {
 export function createPushRecords(spreadMs: number) {
   const hosts = new Map<string, Host>()
   return {
-    /** `wake`: the host has been found not to push; called within `spreadMs`, so that not all accounts of a host ask in one moment. */
+    /**
+     * `wake`: the host has been found not to push; called within `spreadMs`, so that not all accounts of a host ask in
+     * one moment.
+     */
     join(name: string, wake: () => void): Pushes {
       const key = name.toLowerCase()
       const host: Host = hosts.get(key) ?? { misses: 0, wakes: new Set() }

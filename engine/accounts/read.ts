@@ -1,6 +1,6 @@
 /**
- * Reading messages for the index. What a server leaves out of a FETCH is asked for again in halves; a UID that exists and still
- * cannot be read is quarantined, so that one poison message never stops a folder.
+ * Reading messages for the index. What a server leaves out of a FETCH is asked for again in halves; a UID that exists
+ * and still cannot be read is quarantined, so that one poison message never stops a folder.
  */
 import { AppError, isAppError } from '../errors.ts'
 import { rawValue, readHeaders } from '../messages/headers.ts'
@@ -15,7 +15,10 @@ interface ReadResult {
   readonly poison: number[]
 }
 
-/** Reads these UIDs of the selected mailbox; the caller keeps the list to one batch. `heard` is told of each message that came. */
+/**
+ * Reads these UIDs of the selected mailbox; the caller keeps the list to one batch. `heard` is told of each message
+ * that came.
+ */
 export async function readUids(session: Session, uids: readonly number[], heard?: () => void): Promise<ReadResult> {
   const found = new Map<number, FetchedMessage>()
   await readInto({ session, found, heard }, uids)
@@ -63,8 +66,8 @@ async function readInto(reading: Reading, uids: readonly number[]): Promise<void
 }
 
 /**
- * One FETCH. A refusal (tagged NO) leaves `found` as far as it came. What an answer lacks is asked for by itself. `known`: the last message
- * besides, and of messages below this UID only what the answer has.
+ * One FETCH. A refusal (tagged NO) leaves `found` as far as it came. What an answer lacks is asked for by itself.
+ * `known`: the last message besides, and of messages below this UID only what the answer has.
  */
 export async function readRange(
   session: Session,
@@ -105,8 +108,8 @@ async function withFlags(session: Session, messages: readonly FetchedMessage[]):
 const wholeMax = 4 * 1_048_576
 
 /**
- * A multipart whose BODYSTRUCTURE cannot be read, or has nothing in it: without a boundary, or with one that is never used, some
- * servers make up an empty part, and the text would be lost.
+ * A multipart whose BODYSTRUCTURE cannot be read, or has nothing in it: without a boundary, or with one that is never
+ * used, some servers make up an empty part, and the text would be lost.
  */
 function lacksParts({ body, headers }: FetchedMessage): boolean {
   if (body?.type) return body.type.startsWith('multipart/') && isHollow(body)

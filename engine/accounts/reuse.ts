@@ -1,7 +1,8 @@
 /**
- * A UID that holds another message than the index has there, under the same UIDVALIDITY, which the RFC forbids: a mailbox restored from a
- * backup, a server without a memory. Its predecessor is told as gone, and it is told as what it is. Looked for at the newest known UID,
- * which every reading of new mail brings along; what is found there leads to those before it.
+ * A UID that holds another message than the index has there, under the same UIDVALIDITY, which the RFC forbids: a
+ * mailbox restored from a backup, a server without a memory. Its predecessor is told as gone, and it is told as what it
+ * is. Looked for at the newest known UID, which every reading of new mail brings along; what is found there leads to
+ * those before it.
  */
 import type { KnownUid } from '../store/port.ts'
 import { readMissing, unseenArrived } from './compare.ts'
@@ -80,8 +81,9 @@ async function replace(
 }
 
 /**
- * Reads the noted UIDs like all that the index lacks, when their predecessors have been taken out. Notes that a crash has left are
- * read so too: a store without transactions writes the cursor last, so the notes have to be there before anything else changes.
+ * Reads the noted UIDs like all that the index lacks, when their predecessors have been taken out. Notes that a crash
+ * has left are read so too: a store without transactions writes the cursor last, so the notes have to be there before
+ * anything else changes.
  */
 export async function readNoted(context: SyncContext, folderId: string): Promise<void> {
   const { state } = context

@@ -1,6 +1,7 @@
 /**
- * What one account's actor does: logs in, reads, watches, and keeps the sockets. The chart (machines/account.machine.ts) says when;
- * this says how. There is one runtime per actor, and nothing else holds its sessions.
+ * What one account's actor does: logs in, reads, watches, and keeps the sockets. The chart
+ * (machines/account.machine.ts) says when; this says how. There is one runtime per actor, and nothing else holds its
+ * sessions.
  */
 import { AppError } from '../errors.ts'
 import type { Loans } from '../loans.ts'
@@ -94,7 +95,10 @@ async function owning<T>(
   }
 }
 
-/** What one attempt of an account holds: the session that watches INBOX, the command connection, and the state that both share. */
+/**
+ * What one attempt of an account holds: the session that watches INBOX, the command connection, and the state that both
+ * share.
+ */
 interface Connection {
   readonly session: Session
   readonly state: AccountState

@@ -1,8 +1,8 @@
 /**
- * A session: one IMAP connection with one owner, in the words of the protocol. session.ts implements it over imapflow; nothing
- * else knows the client library. Every method has a deadline on progress (MAILROOM_COMMAND_TIMEOUT) and rejects with an AppError
- * of a failure class, `timeout` or `server_refused` (tagged NO, text in details.response); after any error but `server_refused`
- * the session is closed. A socket error never escapes as an unhandled event.
+ * A session: one IMAP connection with one owner, in the words of the protocol. session.ts implements it over imapflow;
+ * nothing else knows the client library. Every method has a deadline on progress (MAILROOM_COMMAND_TIMEOUT) and rejects
+ * with an AppError of a failure class, `timeout` or `server_refused` (tagged NO, text in details.response); after any
+ * error but `server_refused` the session is closed. A socket error never escapes as an unhandled event.
  */
 import type { Release, TakeOptions } from '../budget.ts'
 import type { AppError } from '../errors.ts'
@@ -161,18 +161,21 @@ export interface Session {
   listen(listener: (event: SessionEvent) => void): void
   /** Rejects with `protocol` when there are more than `most` (10,000). */
   list(options: { readonly status: boolean; readonly most?: number }): Promise<ListedMailbox[]>
-  /** `not_found` when it does not exist, `server_refused` when it cannot be selected. Selecting the selected one again costs nothing unless `refresh`. */
+  /**
+   * `not_found` when it does not exist, `server_refused` when it cannot be selected. Selecting the selected one again
+   * costs nothing unless `refresh`.
+   */
   select(path: string, options?: { readonly refresh?: boolean }): Promise<SelectedMailbox>
   status(path: string): Promise<MailboxStatus>
   /**
-   * UID FETCH of what the index needs, as the server answers. `range` is a UID set ('5:9,12', '100:*'). `last`: with the mailbox's last
-   * message, by which servers answer 100:* when it is below 100 (RFC 3501 §6.4.8).
-   * A message the server cannot give (tagged NO, unreadable) is left out: the caller bisects.
+   * UID FETCH of what the index needs, as the server answers. `range` is a UID set ('5:9,12', '100:*'). `last`: with
+   * the mailbox's last message, by which servers answer 100:* when it is below 100 (RFC 3501 §6.4.8). A message the
+   * server cannot give (tagged NO, unreadable) is left out: the caller bisects.
    */
   fetchIndex(range: string, last?: boolean): AsyncIterable<FetchedMessage>
   /**
-   * UID FETCH (UID FLAGS [MODSEQ]); with `changedSince` only what changed since (CONDSTORE). `onMore` is called when that is more than is
-   * held at once: then the answer lacks some, and they have to be asked for by smaller ranges.
+   * UID FETCH (UID FLAGS [MODSEQ]); with `changedSince` only what changed since (CONDSTORE). `onMore` is called when
+   * that is more than is held at once: then the answer lacks some, and they have to be asked for by smaller ranges.
    */
   fetchFlags(range: string, changedSince?: string, onMore?: () => void): Promise<FlagsOf[]>
   /** UIDs that exist within the range, by UID SEARCH. */
@@ -187,7 +190,9 @@ export interface Session {
     sections: readonly string[],
     maxBytes: number,
   ): Promise<ReadonlyMap<number, ReadonlyMap<string, Buffer>>>
-  /** BODY.PEEK[section]<from.count>: one piece of a stream, undecoded. null when the message or the part is not there. */
+  /**
+   * BODY.PEEK[section]<from.count>: one piece of a stream, undecoded. null when the message or the part is not there.
+   */
   fetchChunk(uid: number, section: string, from: number, count: number): Promise<Chunk | null>
   /** For sections that the server gives wrongly. null when the message is not there, or is too long to be held. */
   fetchFromWhole(uid: number, sections: readonly string[]): Promise<FromWhole | null>
@@ -204,8 +209,8 @@ export interface Session {
   createMailbox(path: string): Promise<void>
   deleteMailbox(path: string): Promise<void>
   /**
-   * IDLE until `signal` aborts, the cycle ends (`renewMs`) or another command of this session needs the line; resolves then.
-   * Enters at once. Without IDLE: resolves after `renewMs` or abort.
+   * IDLE until `signal` aborts, the cycle ends (`renewMs`) or another command of this session needs the line; resolves
+   * then. Enters at once. Without IDLE: resolves after `renewMs` or abort.
    */
   idle(renewMs: number, signal: AbortSignal): Promise<void>
   noop(): Promise<void>
@@ -221,7 +226,10 @@ export interface SessionOptions {
   readonly auth: { readonly password: string } | { readonly accessToken: string }
   /** Addresses already checked by the guard; connect to one of these with `server` as TLS name. */
   readonly allowPrivate: boolean
-  /** Where a login may go in clear text when the server offers no STARTTLS (MAILROOM_PLAINTEXT); a login that may not is `tls`. */
+  /**
+   * Where a login may go in clear text when the server offers no STARTTLS (MAILROOM_PLAINTEXT); a login that may not is
+   * `tls`.
+   */
   readonly plaintext: 'never' | 'private' | 'always'
   /** isPrivateAddress, for tests. */
   readonly isPrivate?: (address: string) => boolean
@@ -234,5 +242,8 @@ export interface SessionOptions {
   readonly take?: (bytes: number, options: TakeOptions) => Promise<Release | null>
 }
 
-/** Connects, upgrades (STARTTLS where offered without useSsl), logs in, sends ID. Rejects with AppError of a failure class. */
+/**
+ * Connects, upgrades (STARTTLS where offered without useSsl), logs in, sends ID. Rejects with AppError of a failure
+ * class.
+ */
 export type OpenSession = (options: SessionOptions, signal: AbortSignal) => Promise<Session>

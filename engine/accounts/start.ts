@@ -1,7 +1,7 @@
 /**
- * Every account's actor at the start of the process. An account at whose work the process ended before is started when the others
- * are under way, alone; one at whose work it ended twice is set aside until a call asks for it.
- * An account without its user is what a creation leaves that was cut short by the end of its process: it is removed.
+ * Every account's actor at the start of the process. An account at whose work the process ended before is started when
+ * the others are under way, alone; one at whose work it ended twice is set aside until a call asks for it. An account
+ * without its user is what a creation leaves that was cut short by the end of its process: it is removed.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Failure } from '../../machines/events.ts'
@@ -97,7 +97,9 @@ export function aside(reason: string, at: number): Failure {
   }
 }
 
-/** An account whose user is still missing after this is left over; a younger one may wait for a user that is being made. */
+/**
+ * An account whose user is still missing after this is left over; a younger one may wait for a user that is being made.
+ */
 const orphanMs = 3_600_000
 const pageSize = 500
 
@@ -110,7 +112,10 @@ async function withOwner(store: Store, page: readonly AccountRecord[], now: numb
   return page.filter((account) => users.has(account.userId))
 }
 
-/** Looks through a page of all accounts. Answers how many it had for removal, and where the next one starts; null = from the start. */
+/**
+ * Looks through a page of all accounts. Answers how many it had for removal, and where the next one starts; null = from
+ * the start.
+ */
 export async function removeOrphans(
   store: Store,
   after: string | null,

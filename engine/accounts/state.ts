@@ -1,6 +1,7 @@
 /**
- * What one account's workers share while its actor lives: the account as last claimed, its folders with their cursors, our own
- * writes, and the one place where batches are written. Writers queue up here, so that cursors and sequence numbers have one owner.
+ * What one account's workers share while its actor lives: the account as last claimed, its folders with their cursors,
+ * our own writes, and the one place where batches are written. Writers queue up here, so that cursors and sequence
+ * numbers have one owner.
  */
 import type { Budget } from '../budget.ts'
 import type { Config } from '../config.ts'
@@ -87,8 +88,8 @@ export function createAccountState(deps: SyncDeps, claimed: AccountRecord, first
       if (folder !== undefined) folders.set(folderId, { ...folder, ...counts })
     },
     /**
-     * Writes one batch, one at a time per account; what an API call waits for goes before the batches of other accounts. Rejects with
-     * `lease_lost` when another owner has taken the account over.
+     * Writes one batch, one at a time per account; what an API call waits for goes before the batches of other
+     * accounts. Rejects with `lease_lost` when another owner has taken the account over.
      */
     commit: (folderId: string, build: Build, priority: Priority = 'live'): Promise<void> =>
       exclusive(() => deps.writing.run(priority, () => write(inner, folderId, build))),

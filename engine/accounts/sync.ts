@@ -1,9 +1,10 @@
 /**
- * Catching up with one folder: what is new, what changed, what vanished. INBOX's watcher calls `readNew` at every push; other
- * folders are caught up on the command connection when their counts move.
+ * Catching up with one folder: what is new, what changed, what vanished. INBOX's watcher calls `readNew` at every push;
+ * other folders are caught up on the command connection when their counts move.
  *
- * New mail is everything at or above the cursor's UIDNEXT. CONDSTORE tells flag changes since the cursor's modseq; without it
- * flags are compared in windows. A count that does not add up leads to a comparison of UIDs, which heals whatever was missed.
+ * New mail is everything at or above the cursor's UIDNEXT. CONDSTORE tells flag changes since the cursor's modseq;
+ * without it flags are compared in windows. A count that does not add up leads to a comparison of UIDs, which heals
+ * whatever was missed.
  */
 import { AppError } from '../errors.ts'
 import type { FolderCursor, FolderRecord } from '../store/records.ts'
@@ -64,12 +65,16 @@ async function openCursor(
     ...(known === null ? await firstOpening(context, uidNext) : remap(context, folder, known, uidNext)),
   }
   await state.commit(folder.id, () => ({ cursor: fresh, counts: { messages: selected.exists, unseen: folder.unseen } }))
-  // After the cursor, so that a crash in between does not tell that the mail of the folder is gone; repeated at every opening.
+  // After the cursor, so that a crash in between does not tell that the mail of the folder is gone; repeated at every
+  // opening.
   if (known !== null) await forget(context, folder, fresh.uidValidity)
   return requireFolder(state, folder.path)
 }
 
-/** A folder that is new since the initial sync: what is moved there is told. All are new where the account was another mailbox. */
+/**
+ * A folder that is new since the initial sync: what is moved there is told. All are new where the account was another
+ * mailbox.
+ */
 async function firstOpening(
   { deps, state }: SyncContext,
   uidNext: number,
@@ -90,7 +95,9 @@ async function highestUid(session: Session): Promise<number> {
   return Math.max(0, ...(await session.searchUids('*')))
 }
 
-/** One reset, told in the log; after more than the allowed number a day the folder is read anew once an hour at most. */
+/**
+ * One reset, told in the log; after more than the allowed number a day the folder is read anew once an hour at most.
+ */
 function remap(
   context: SyncContext,
   folder: FolderRecord,
@@ -135,9 +142,8 @@ async function forget(context: SyncContext, folder: FolderRecord, uidValidity: s
 }
 
 /**
- * Reads everything at or above the cursor, and the newest known message with it (reuse.ts). A short gap is fetched at once, a long one
- * listed first and read page by page.
- * Answers how many messages were found.
+ * Reads everything at or above the cursor, and the newest known message with it (reuse.ts). A short gap is fetched at
+ * once, a long one listed first and read page by page. Answers how many messages were found.
  */
 export async function readNew(context: SyncContext, folderId: string): Promise<number> {
   const { session, state, deps } = context
@@ -219,8 +225,8 @@ async function storeNew(
 }
 
 /**
- * What came and went unseen leaves UIDNEXT ahead of the cursor, which would look like news for ever. Not while the server counts
- * more messages than it shows: one of them may be about to appear.
+ * What came and went unseen leaves UIDNEXT ahead of the cursor, which would look like news for ever. Not while the
+ * server counts more messages than it shows: one of them may be about to appear.
  */
 async function passGap({ session, state }: SyncContext, folderId: string): Promise<void> {
   const told = session.selected?.uidNext ?? 0
@@ -248,8 +254,8 @@ export async function syncFlags(
 }
 
 /**
- * HIGHESTMODSEQ 0 meant "unknown" and now the server says it; or it runs anew from below, as after the loss of an index:
- * everything is compared once.
+ * HIGHESTMODSEQ 0 meant "unknown" and now the server says it; or it runs anew from below, as after the loss of an
+ * index: everything is compared once.
  */
 async function learnModseq(context: SyncContext, folderId: string, highestModseq: string): Promise<void> {
   const setModseq = (next: string): Promise<void> =>
@@ -259,8 +265,8 @@ async function learnModseq(context: SyncContext, folderId: string, highestModseq
 }
 
 /**
- * Compares UIDs when the counts do not add up, when UIDNEXT ran backwards, and now and then; at that time flags too, where modseqs
- * are missing. Answers how many messages have vanished by another hand than ours.
+ * Compares UIDs when the counts do not add up, when UIDNEXT ran backwards, and now and then; at that time flags too,
+ * where modseqs are missing. Answers how many messages have vanished by another hand than ours.
  */
 export async function compareIfDue(
   context: SyncContext,

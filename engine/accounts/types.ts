@@ -41,7 +41,9 @@ export type ProbeResult =
       readonly failure: ProbeFailure
       readonly message: string
       readonly log: string
-      /** Our own limit on logins (MAILROOM_LOGINS_PER_MINUTE) stood in the way: the server was not asked. ms to wait. */
+      /**
+       * Our own limit on logins (MAILROOM_LOGINS_PER_MINUTE) stood in the way: the server was not asked. ms to wait.
+       */
       readonly retryAfterMs?: number
     }
 
@@ -89,8 +91,9 @@ export interface AccountCommands {
     maxBytes: number,
   ): Promise<PartsRead>
   /**
-   * The same of many messages, with few commands: those of one folder that want the same sections ('HEADER' = header block) are
-   * asked for together. By message id; messages that the server does not give so are absent, and each is to be asked for alone.
+   * The same of many messages, with few commands: those of one folder that want the same sections ('HEADER' = header
+   * block) are asked for together. By message id; messages that the server does not give so are absent, and each is to
+   * be asked for alone.
    */
   fetchMany(
     accountId: string,
@@ -105,7 +108,9 @@ export interface AccountCommands {
   fetchHeaders(accountId: string, message: MessageRecord): Promise<Buffer>
   /** Asks the server which messages hold the text in their body (case-insensitive). Answers message ids. */
   searchBody(accountId: string, folder: FolderRecord, text: string): Promise<string[]>
-  /** Each write is on the server when it answers, in the index, and told like any other change. Answers the flags now. */
+  /**
+   * Each write is on the server when it answers, in the index, and told like any other change. Answers the flags now.
+   */
   setFlags(
     accountId: string,
     message: MessageRecord,
@@ -113,8 +118,9 @@ export interface AccountCommands {
     change: { readonly add: readonly string[]; readonly remove: readonly string[] },
   ): Promise<readonly string[]>
   /**
-   * MOVE, else COPY + STORE \Deleted + EXPUNGE of that UID alone: every place that the message has in the folder of `at` (null = the
-   * first of its folders: INBOX, else one that is no view of all mail). Done already when it lies only there where it shall.
+   * MOVE, else COPY + STORE \Deleted + EXPUNGE of that UID alone: every place that the message has in the folder of
+   * `at` (null = the first of its folders: INBOX, else one that is no view of all mail). Done already when it lies only
+   * there where it shall.
    */
   move(accountId: string, message: MessageRecord, at: Placement | null, to: FolderRecord): Promise<void>
   copy(accountId: string, message: MessageRecord, at: Placement, to: FolderRecord): Promise<void>
@@ -132,7 +138,9 @@ export interface AccountCommands {
 
 /** The pool of account actors, and the commands to them. */
 export interface Accounts extends AccountCommands {
-  /** Starts an actor for every account in the store, paced. Resolves when all are started, not when all are connected. */
+  /**
+   * Starts an actor for every account in the store, paced. Resolves when all are started, not when all are connected.
+   */
   startAll(): Promise<void>
   /** Starts (or restarts) one, after creation or change of credentials or settings. */
   start(account: AccountRecord): void
@@ -144,7 +152,10 @@ export interface Accounts extends AccountCommands {
   wake(accountId: string): void
   /** force_status_check=1: a login now, within MAILROOM_CREATE_TIMEOUT; how it went, and the true status. */
   checkNow(accountId: string): Promise<CheckResult>
-  /** After an edit: an account that was in trouble is answered as it is once its attempt to connect is over (10 s at most). */
+  /**
+   * After an edit: an account that was in trouble is answered as it is once its attempt to connect is over (10 s at
+   * most).
+   */
   settled(account: AccountRecord): Promise<AccountRecord>
   view(accountId: string): ActorView | null
   views(): ActorView[]
@@ -158,8 +169,8 @@ export interface Accounts extends AccountCommands {
 /** What email accounts need of webhooks. */
 export interface ChangeListener {
   /**
-   * Outbox rows for these changes, from the webhooks in force: runs inside every sync batch, and gives way to others. `folderName`: from the
-   * server's path to the name as the API shows it.
+   * Outbox rows for these changes, from the webhooks in force: runs inside every sync batch, and gives way to others.
+   * `folderName`: from the server's path to the name as the API shows it.
    */
   plan(
     account: AccountRecord,

@@ -1,12 +1,14 @@
 /**
- * Watching an account: IDLE on INBOX on the watching connection; polls of the other folders between two IDLEs; everything those
- * polls find, and the back-fill, on the command connection at its own pace (background.ts).
+ * Watching an account: IDLE on INBOX on the watching connection; polls of the other folders between two IDLEs;
+ * everything those polls find, and the back-fill, on the command connection at its own pace (background.ts).
  *
- * A push is answered at once: IDLE is left, what is new is read and stored, IDLE is entered again. Only what arrives while a
- * fetch is under way is merged. Where IDLE pushes nothing (pushes.ts), INBOX is asked every MAILROOM_INBOX_POLL.
+ * A push is answered at once: IDLE is left, what is new is read and stored, IDLE is entered again. Only what arrives
+ * while a fetch is under way is merged. Where IDLE pushes nothing (pushes.ts), INBOX is asked every
+ * MAILROOM_INBOX_POLL.
  *
- * All folders are looked at out of turn where they turn out not to be as the index has them. What is noticed until a look begins makes
- * one look, and looks keep a distance: a mailbox in motion costs no more than the polls of a quick setting.
+ * All folders are looked at out of turn where they turn out not to be as the index has them. What is noticed until a
+ * look begins makes one look, and looks keep a distance: a mailbox in motion costs no more than the polls of a quick
+ * setting.
  */
 import { toAppError } from '../errors.ts'
 import { createFolderPoll } from './folders.ts'
@@ -17,18 +19,24 @@ import { catchUp, compareIfDue, readNew, syncFlags } from './sync.ts'
 import type { SyncContext } from './write.ts'
 import { pause } from './pause.ts'
 
-/** What is told this soon after IDLE begins (of a short one: in its first quarter), or this late, may be told because it does. */
+/**
+ * What is told this soon after IDLE begins (of a short one: in its first quarter), or this late, may be told because it
+ * does.
+ */
 const idleStartMs = 200
 const idleEndMs = 20
 /** A poll finds what was missed: INBOX is asked before it, unless that was so short a time ago. */
 const askBeforePollMs = 1000
 const rotateBeforeMs = 5 * 60_000
 /**
- * Servers gather changes before they tell IDLE of them (Dovecot: half a second from the first). What came during our own reading
- * of the mail before is seen sooner by leaving IDLE once, this long after.
+ * Servers gather changes before they tell IDLE of them (Dovecot: half a second from the first). What came during our
+ * own reading of the mail before is seen sooner by leaving IDLE once, this long after.
  */
 const lookAgainMs = 500
-/** What has left INBOX may have been moved by another client: the other folders are looked at this long after, once for a burst. */
+/**
+ * What has left INBOX may have been moved by another client: the other folders are looked at this long after, once for
+ * a burst.
+ */
 const lookForMovedMs = 1000
 
 interface WatchOptions {
@@ -55,7 +63,10 @@ interface Stay {
 /** What the pushes announced and is not read yet, and when which look comes next. */
 type Watch = ReturnType<typeof createWatch>
 
-/** Runs until the signal aborts. Resolves with 'rotate' when it is time for a new access token; rejects when the connection fails. */
+/**
+ * Runs until the signal aborts. Resolves with 'rotate' when it is time for a new access token; rejects when the
+ * connection fails.
+ */
 export async function watchInbox(
   context: SyncContext,
   options: WatchOptions,
@@ -110,7 +121,10 @@ function createWatch(context: SyncContext, options: WatchOptions, signal: AbortS
   }
 }
 
-/** What is told in the middle of IDLE is pushed; what is told when its time is over shows that the server waits to be asked. */
+/**
+ * What is told in the middle of IDLE is pushed; what is told when its time is over shows that the server waits to be
+ * asked.
+ */
 function judge(watch: Watch): void {
   const { stay, pushes, leaveIdle, context } = watch
   watch.told = true
@@ -201,8 +215,8 @@ async function findNews(context: SyncContext): Promise<boolean> {
 }
 
 /**
- * Where INBOX is asked, one IDLE after each poll shows whether pushes come again. Between the other questions the line is left alone:
- * entering and leaving IDLE costs more than the question.
+ * Where INBOX is asked, one IDLE after each poll shows whether pushes come again. Between the other questions the line
+ * is left alone: entering and leaving IDLE costs more than the question.
  */
 function isResting({ context, pushes, askedAt, polledAt }: Watch): boolean {
   return askedAt > polledAt && pushes.asking(context.session.capabilities.idle) !== 'never'
@@ -246,7 +260,9 @@ export function createLooks(now: () => number) {
     get at(): number {
       return dueAt()
     },
-    /** A look at the folders is wanted, `afterMs` from now at the earliest. `path`: an API call waits for this folder. */
+    /**
+     * A look at the folders is wanted, `afterMs` from now at the earliest. `path`: an API call waits for this folder.
+     */
     want(afterMs: number, path?: string): void {
       if (path !== undefined) paths.add(path)
       wantedAt = Math.min(wantedAt, now() + afterMs)

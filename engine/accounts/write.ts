@@ -1,7 +1,7 @@
 /**
- * Writing what was read: one batch of one folder, planned against the newest cursor and stored in one step.
- * With it goes what it adds to the user's contacts: who wrote, whose mail was replied to, and whom else the mail names. Replies and the
- * mail they answer may be read in either order (back-fill goes backwards), so both directions are looked up.
+ * Writing what was read: one batch of one folder, planned against the newest cursor and stored in one step. With it
+ * goes what it adds to the user's contacts: who wrote, whose mail was replied to, and whom else the mail names. Replies
+ * and the mail they answer may be read in either order (back-fill goes backwards), so both directions are looked up.
  */
 import { AppError } from '../errors.ts'
 import { createGiveWay } from '../give-way.ts'
@@ -57,9 +57,9 @@ export function quarantine(quarantined: readonly number[], poison: readonly numb
 }
 
 /**
- * The messages under the identities that the index knows them by: a move by APPEND or a migration gives mail a new INTERNALDATE, so
- * mail that looks new, live or in a folder that is read anew, is looked up once more by its Message-ID, and is the known message
- * when that one left its place or lies in another folder only.
+ * The messages under the identities that the index knows them by: a move by APPEND or a migration gives mail a new
+ * INTERNALDATE, so mail that looks new, live or in a folder that is read anew, is looked up once more by its
+ * Message-ID, and is the known message when that one left its place or lies in another folder only.
  */
 async function recognised(context: SyncContext, folderId: string, reading: Reading): Promise<ReadMessage[]> {
   const { state, deps, session } = context
@@ -89,7 +89,10 @@ function knownAs(read: ReadMessage, folderId: string, row: MessageRecord | undef
 interface Reading {
   readonly messages: readonly FetchedMessage[]
   readonly source: Source
-  /** 'above': at or above the cursor's UIDNEXT; 'awaited': see isAwaited; the others were stored meanwhile by another session. */
+  /**
+   * 'above': at or above the cursor's UIDNEXT; 'awaited': see isAwaited; the others were stored meanwhile by another
+   * session.
+   */
   readonly only: 'above' | 'awaited' | 'all'
   readonly move: (cursor: FolderCursor) => FolderCursor
 }

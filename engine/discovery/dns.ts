@@ -1,4 +1,6 @@
-/** What DNS says of a domain's mail: IMAP servers by SRV (RFC 6186), and the mail exchangers, which show who hosts it. */
+/**
+ * What DNS says of a domain's mail: IMAP servers by SRV (RFC 6186), and the mail exchangers, which show who hosts it.
+ */
 import { Resolver } from 'node:dns/promises'
 import { AppError } from '../errors.ts'
 import { providers, type ProviderFacts, type Settings } from './providers.ts'

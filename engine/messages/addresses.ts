@@ -55,7 +55,10 @@ function readQuoted(text: string, from: number): Piece | null {
   return null
 }
 
-/** `<…>`; one that is not closed before the next address ends at the comma. A route (`<@a,@b:c@d>`) has commas of its own. */
+/**
+ * `<…>`; one that is not closed before the next address ends at the comma. A route (`<@a,@b:c@d>`) has commas of its
+ * own.
+ */
 function readAngle(text: string, from: number): Piece {
   let start = from + 1
   let quoted = false
@@ -150,7 +153,9 @@ function finish({ words, comments, angle }: Draft): Address[] {
   return email === '' && name === '' ? [] : [{ name, email }]
 }
 
-/** `group: a, b;`: the name is dropped, the members are kept. A colon after an address, or inside one, starts no group. */
+/**
+ * `group: a, b;`: the name is dropped, the members are kept. A colon after an address, or inside one, starts no group.
+ */
 function opensGroup({ angle, words }: Draft, next: string | undefined): boolean {
   return angle === null && !words.some(({ source }) => source.includes('@')) && next !== '/'
 }
@@ -188,7 +193,10 @@ export function domainOf(email: string): string {
   return domain.endsWith('.') ? domain.slice(0, -1) : domain
 }
 
-/** A lower-case domain as given and, when it is internationalised, in both spellings: bücher.example and xn--bcher-kva.example. */
+/**
+ * A lower-case domain as given and, when it is internationalised, in both spellings: bücher.example and
+ * xn--bcher-kva.example.
+ */
 export function domainSpellings(domain: string): string[] {
   if (domain.length > maxDomainLength || !/[^\u0000-\u007f]|xn--/.test(domain)) return [domain]
   const spellings = new Set([domain, domainToASCII(domain), domainToUnicode(domain)])

@@ -8,7 +8,9 @@ import encodingJapanese from 'encoding-japanese'
 import iconv from 'iconv-lite'
 import { own } from '../own.ts'
 
-/** Names without punctuation → the decoder for them. It also reads the larger charsets that senders put under that name. */
+/**
+ * Names without punctuation → the decoder for them. It also reads the larger charsets that senders put under that name.
+ */
 const supersets: Readonly<Record<string, string>> = {
   // Everybody who writes Latin-1 means windows-1252, and so on (as browsers do).
   iso88591: 'windows-1252',
@@ -42,7 +44,10 @@ const supersets: Readonly<Record<string, string>> = {
   unicode11utf7: 'utf-7',
 }
 
-/** Names that do not say which charset it is. ASCII is one of them: what is ASCII reads the same, and other text has the wrong label. */
+/**
+ * Names that do not say which charset it is. ASCII is one of them: what is ASCII reads the same, and other text has the
+ * wrong label.
+ */
 const unsaid = new Set([
   '',
   ...'usascii ascii ansix341968 iso646us 7bit 8bit binary default none unknown unknown8bit charset'.split(' '),
@@ -65,7 +70,9 @@ function bareName(charset: string): string {
     .replace(/^x(?!x)/, '')
 }
 
-/** The decoder for a charset name: 'utf-8', a name of iconv-lite, 'shift:<name>', or null when the name is of no use. */
+/**
+ * The decoder for a charset name: 'utf-8', a name of iconv-lite, 'shift:<name>', or null when the name is of no use.
+ */
 function decoderOf(charset: string | null): string | null {
   if (charset === null) return null
   const bare = bareName(charset)
@@ -106,8 +113,8 @@ function decodeKorean(bytes: Buffer): string {
 }
 
 function decodeHz(bytes: Buffer): string {
-  // `~~` is a tilde and `~` at the end of a line joins it with the next. No pair of the table holds a tilde, so both can be
-  // marked before the shifts are looked for.
+  // `~~` is a tilde and `~` at the end of a line joins it with the next. No pair of the table holds a tilde, so both
+  // can be marked before the shifts are looked for.
   const text = bytes
     .toString('latin1')
     .replaceAll('~~', '\0')
@@ -115,7 +122,10 @@ function decodeHz(bytes: Buffer): string {
   return decodeShifted(text, '~{', '~}', 'gb18030').replaceAll('\0', '~')
 }
 
-/** Seven-bit charsets that switch tables by escapes, which iconv-lite does not read: iso2022jp…, jis, cp5022x, iso2022kr, hz. */
+/**
+ * Seven-bit charsets that switch tables by escapes, which iconv-lite does not read: iso2022jp…, jis, cp5022x,
+ * iso2022kr, hz.
+ */
 function decodeShiftingCharset(bytes: Buffer, name: string): string {
   if (name === 'iso2022kr') return decodeKorean(bytes)
   if (name.startsWith('hz')) return decodeHz(bytes)
@@ -142,7 +152,8 @@ function decodeGuessed(bytes: Buffer, cut: boolean): string {
     return decodeShiftingCharset(bytes, 'iso2022jp')
   }
   const whole = bytes.subarray(0, wholeLength(bytes))
-  // A lone letter of Latin-1 at the end looks like the start of a character that was cut off: only where others came before it.
+  // A lone letter of Latin-1 at the end looks like the start of a character that was cut off: only where others came
+  // before it.
   const cutUtf8 = whole.length < bytes.length && isUtf8(whole) && !isAscii(whole)
   if (isUtf8(bytes) || cutUtf8) return utf8.decode(cut ? whole : bytes)
   return iconv.decode(bytes, 'windows-1252')
@@ -165,7 +176,10 @@ function markedDecoder(bytes: Buffer, labelled: string | null): string | null {
   return null
 }
 
-/** `cut` = a character that was cut off at the end is left out. Without a mark UTF-32 is big-endian, unless its zeros say otherwise. */
+/**
+ * `cut` = a character that was cut off at the end is left out. Without a mark UTF-32 is big-endian, unless its zeros
+ * say otherwise.
+ */
 function decodeNamed(bytes: Buffer, decoder: string, cut: boolean): string {
   // Unicode, D101.
   const reader = iconv.getDecoder(decoder, decoder === 'utf32' ? { defaultEncoding: 'utf32be' } : {})

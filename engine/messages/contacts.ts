@@ -68,7 +68,10 @@ export function countsAsReceived(role: SpecialUse | null): boolean {
   return !notReceived.has(role)
 }
 
-/** true when the user wrote the message: it is in Sent, or comes from one of the user's addresses and is not in Drafts, Junk or Trash. */
+/**
+ * true when the user wrote the message: it is in Sent, or comes from one of the user's addresses and is not in Drafts,
+ * Junk or Trash.
+ */
 export function isSentByUser(owner: Owner, role: SpecialUse | null, message: CountedMessage): boolean {
   if (role === '\\Sent') return true
   return countsAsReceived(role) && message.facts.addresses.from.some(({ email }) => isOwn(owner, email))

@@ -96,7 +96,10 @@ export function decodeWords(text: string): string {
   return result + text.slice(end)
 }
 
-/** Decoded words may hold line breaks and other controls, which no one-line value may: they become spaces, doubled ones too. */
+/**
+ * Decoded words may hold line breaks and other controls, which no one-line value may: they become spaces, doubled ones
+ * too.
+ */
 export function oneLine(text: string, maxLength: number): string {
   const plain = text.replace(/[\u0000-\u001f\u007f\u2028\u2029]+/g, ' ').trim()
   return plain.length > maxLength ? plain.slice(0, maxLength).toWellFormed() : plain

@@ -28,7 +28,10 @@ function addressesIn(values: readonly string[]): Address[] {
   return values.reduce<Address[]>((all, value) => [...all, ...parseAddresses(value, maxAddresses - all.length)], [])
 }
 
-/** Authors come from the first field alone: a second From must not add a sender. Recipients of repeated fields are all kept. */
+/**
+ * Authors come from the first field alone: a second From must not add a sender. Recipients of repeated fields are all
+ * kept.
+ */
 function addressesOf(headers: Headers): MessageAddresses {
   const first = (name: string): Address[] => parseAddresses(rawValue(headers, name))
   const all = (name: string): Address[] => addressesIn(rawValues(headers, name).slice(0, 100))
@@ -67,7 +70,10 @@ interface Times {
   readonly receivedAt: number
 }
 
-/** Each time falls back on the other, then on the newest Received, then on 1970: a message without any date is the oldest. */
+/**
+ * Each time falls back on the other, then on the newest Received, then on 1970: a message without any date is the
+ * oldest.
+ */
 function timesOf(headers: Headers, internalDate: number | null, received: readonly string[]): Times {
   const date = parseDate(rawValue(headers, 'date'))
   const arrival = internalDate ?? receivedTime(received)

@@ -50,7 +50,10 @@ export function headerFields(block: Uint8Array): HeaderField[] {
   return fields.map(({ name, lines }) => ({ name, raw: trimSpace(lines.join('')) }))
 }
 
-/** Spaces and tabs alone: what Unicode calls white space are bytes of other characters here. By index, as a regex would go quadratic. */
+/**
+ * Spaces and tabs alone: what Unicode calls white space are bytes of other characters here. By index, as a regex would
+ * go quadratic.
+ */
 function trimSpace(text: string): string {
   let from = 0
   let to = text.length
@@ -72,7 +75,9 @@ export function readHeaders(block: Uint8Array): Headers {
   return { fields, charset: charset ?? null }
 }
 
-/** Bytes → characters, encoded-words left alone: for structured fields, which are taken apart before words are decoded. */
+/**
+ * Bytes → characters, encoded-words left alone: for structured fields, which are taken apart before words are decoded.
+ */
 function headerText(field: HeaderField, charset: string | null): string {
   if (!/[\u0080-\u00ff\u001b]/.test(field.raw)) return field.raw
   const bytes = Buffer.from(field.raw, 'latin1')
@@ -101,7 +106,9 @@ export function headerObject(block: Uint8Array): Record<string, string[]> {
   return Object.fromEntries(Array.from(named, ([name, some]) => [name, some.map(text)]))
 }
 
-/** A header block as text, line ends and folding as sent, for raw=1. 8-bit headers are read as headerText reads them. */
+/**
+ * A header block as text, line ends and folding as sent, for raw=1. 8-bit headers are read as headerText reads them.
+ */
 export function headerBlockText(block: Uint8Array): string {
   const bytes = Buffer.from(block.buffer, block.byteOffset, block.byteLength)
   return decodeUnlabelled(bytes, readHeaders(block).charset)
@@ -143,7 +150,10 @@ export function ownMessageId(values: readonly string[]): string | null {
   return word ?? null
 }
 
-/** References, oldest first. Of a very long list the root and the newest stay: the root names the thread, the newest the parent. */
+/**
+ * References, oldest first. Of a very long list the root and the newest stay: the root names the thread, the newest the
+ * parent.
+ */
 export function cappedReferences(ids: readonly string[]): string[] {
   if (ids.length <= maxReferences) return [...ids]
   return [...ids.slice(0, 1), ...ids.slice(1 - maxReferences)]

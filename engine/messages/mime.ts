@@ -31,7 +31,9 @@ function bodyStart(raw: Buffer, { start, end }: Range): number {
   return end
 }
 
-/** The delimiter line at `at`, if it is one (RFC 2046 §5.1.1): at the start of a line, nothing but white space after it. */
+/**
+ * The delimiter line at `at`, if it is one (RFC 2046 §5.1.1): at the start of a line, nothing but white space after it.
+ */
 function delimiterAt(
   raw: Buffer,
   at: number,
@@ -141,7 +143,9 @@ export function bodyNodeOf(raw: Buffer): BodyNode {
   return scan(raw, new Map())
 }
 
-/** The bytes of one section as IMAP would give them, still encoded; null when there is none. `raw` = the whole message. */
+/**
+ * The bytes of one section as IMAP would give them, still encoded; null when there is none. `raw` = the whole message.
+ */
 export function sectionOf(raw: Buffer, section: string): Buffer | null {
   const ranges = new Map<string, Range>()
   scan(raw, ranges)

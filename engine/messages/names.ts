@@ -22,7 +22,10 @@ export function usualDelimiter(folders: readonly Pick<FolderRecord, 'delimiter'>
   return folders.find(({ delimiter }) => delimiter !== '')?.delimiter ?? '/'
 }
 
-/** Server path → name, for the folders of one account. One that is not listed (any more) has the delimiter of the others. */
+/**
+ * Server path → name, for the folders of one account. One that is not listed (any more) has the delimiter of the
+ * others.
+ */
 export function folderNamer(folders: readonly Named[]): (path: string) => string {
   const usual = usualDelimiter(folders)
   const odd = new Map(folders.filter((one) => one.delimiter !== usual).map((one) => [one.path, one.delimiter]))

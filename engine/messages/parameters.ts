@@ -24,7 +24,10 @@ interface Structured {
 const head = /^(?:\([^()]*\)|[^;])*/
 const quoted = /[ \t]*"((?:[^"\\]|\\[^])*)/y
 
-/** Takes a header value apart; encoded-words and RFC 2231 decoded. The first of several parameters of one name counts. Never throws. */
+/**
+ * Takes a header value apart; encoded-words and RFC 2231 decoded. The first of several parameters of one name counts.
+ * Never throws.
+ */
 export function parseStructured(whole: string): Structured {
   const text = whole.slice(0, maxStructuredLength)
   const [value = ''] = head.exec(text) ?? []
@@ -80,7 +83,10 @@ function joinSegments(segments: readonly Segment[]): string {
   return decodeText(Buffer.concat(bytes), prefix?.[1] ?? null)
 }
 
-/** Plain values: encoded-words (forbidden and common), RFC 2231 syntax without the star, UTF-8 that was read byte by byte. */
+/**
+ * Plain values: encoded-words (forbidden and common), RFC 2231 syntax without the star, UTF-8 that was read byte by
+ * byte.
+ */
 function plainValue(value: string): string {
   const prefix = charsetPrefix.exec(value)
   if (prefix?.[1] !== undefined && value.includes('%') && isKnownCharset(prefix[1])) {

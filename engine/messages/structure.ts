@@ -124,7 +124,10 @@ function attachmentOf({ node, section, related }: Leaf, index: number): Attachme
   }
 }
 
-/** Bodies and attachments in the order of the message. A nested message is one attachment; what is inside it is not listed. */
+/**
+ * Bodies and attachments in the order of the message. A nested message is one attachment; what is inside it is not
+ * listed.
+ */
 export function structureOf(root: BodyNode): Structure {
   const leaves = leavesOf(root)
   const alone = leaves.length === 1

@@ -24,7 +24,10 @@ const notBase64 = /[^A-Za-z0-9+/=]+/g
 /** Whole padded texts at the start of a line that is no base64 further on. */
 const paddedStart = /^=?(?:(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{2}==))+/
 
-/** A line after padding: several words are prose, unless the length of each is a multiple of 4. `cut`: the last word is not complete. */
+/**
+ * A line after padding: several words are prose, unless the length of each is a multiple of 4. `cut`: the last word is
+ * not complete.
+ */
 function isProse(line: string, cut: boolean): boolean {
   if (/[^A-Za-z0-9+/= \t\r\n]/.test(line)) return true
   // The second sign of the padding may come first.
@@ -143,7 +146,10 @@ function decodeQuotedPrintable(bytes: Buffer, goesOn = false): Buffer {
   return out.subarray(0, length)
 }
 
-/** Where the end begins that cannot be decoded before more comes: `=`, `=4`, white space (no more of it than `maxHeld`), CR. */
+/**
+ * Where the end begins that cannot be decoded before more comes: `=`, `=4`, white space (no more of it than `maxHeld`),
+ * CR.
+ */
 function undecided(bytes: Buffer): number {
   const last = bytes.length - (bytes.at(-1) === cr ? 1 : 0)
   let start = last

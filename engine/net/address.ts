@@ -1,6 +1,6 @@
 /**
- * The guard against requests into our own network. A host name is resolved once, every address it has is checked, and the
- * connection is made to a checked address, so that a name which changes between check and connect gains nothing.
+ * The guard against requests into our own network. A host name is resolved once, every address it has is checked, and
+ * the connection is made to a checked address, so that a name which changes between check and connect gains nothing.
  */
 import { lookup as systemLookup } from 'node:dns/promises'
 import ipaddr from 'ipaddr.js'
@@ -23,8 +23,8 @@ export interface GuardOptions {
 const globalUnicast = ipaddr.IPv6.parseCIDR('2000::/3')
 
 /**
- * true for a public unicast address: not private, loopback, link-local, multicast, reserved, and not a transition address
- * (IPv4-mapped, 6to4, Teredo, NAT64) that could lead to one.
+ * true for a public unicast address: not private, loopback, link-local, multicast, reserved, and not a transition
+ * address (IPv4-mapped, 6to4, Teredo, NAT64) that could lead to one.
  */
 export function isPublicAddress(address: string): boolean {
   if (ipaddr.IPv4.isValidFourPartDecimal(address)) return ipaddr.IPv4.parse(address).range() === 'unicast'
@@ -41,7 +41,10 @@ export function isPrivateAddress(address: string): boolean {
   return ipaddr.isValid(address) && privateRanges.has(ipaddr.process(address).range())
 }
 
-/** An IPv4 address as it is, also one that is written as IPv6; of an IPv6 address its /64 network; any other text as it is. */
+/**
+ * An IPv4 address as it is, also one that is written as IPv6; of an IPv6 address its /64 network; any other text as it
+ * is.
+ */
 export function networkOf(address: string): string {
   if (!address.includes(':') || !ipaddr.IPv6.isValid(address)) return address
   const parsed = ipaddr.IPv6.parse(address)
@@ -55,7 +58,10 @@ function bareHost(host: string): string {
   return inner.replace(/\.$/, '')
 }
 
-/** A literal address in plain notation, or null. Unusual notations (0x7f.1, 2130706433) go to the resolver and are checked then. */
+/**
+ * A literal address in plain notation, or null. Unusual notations (0x7f.1, 2130706433) go to the resolver and are
+ * checked then.
+ */
 function literal(host: string): CheckedAddress | null {
   if (ipaddr.IPv4.isValidFourPartDecimal(host)) return { address: host, family: 4 }
   return ipaddr.IPv6.isValid(host) ? { address: host, family: 6 } : null
@@ -86,8 +92,9 @@ async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefine
 }
 
 /**
- * The addresses of a host that may be connected to, in the resolver's order; never empty. Rejects with `private_address` when
- * there is none that is public, `network` (details.errno, ENOTFOUND …) when the name has none, `timeout` when `signal` aborts.
+ * The addresses of a host that may be connected to, in the resolver's order; never empty. Rejects with
+ * `private_address` when there is none that is public, `network` (details.errno, ENOTFOUND …) when the name has none,
+ * `timeout` when `signal` aborts.
  */
 export async function resolveGuarded(host: string, options: GuardOptions): Promise<readonly CheckedAddress[]> {
   const bare = bareHost(host)

@@ -1,12 +1,15 @@
-/** Checks of a URL that a caller wants to be called at, when it is registered. At delivery the connection is checked again. */
+/**
+ * Checks of a URL that a caller wants to be called at, when it is registered. At delivery the connection is checked
+ * again.
+ */
 import { AppError, badParameter, isAppError } from '../errors.ts'
 import { resolveGuarded } from './address.ts'
 
 const maxLength = 2048
 
 /**
- * Rejects with `bad_request` (not an http or https URL, credentials in it, too long) or `private_address`, naming the parameter.
- * A host that does not resolve now is accepted: it may tomorrow.
+ * Rejects with `bad_request` (not an http or https URL, credentials in it, too long) or `private_address`, naming the
+ * parameter. A host that does not resolve now is accepted: it may tomorrow.
  */
 export async function checkUrl(parameter: string, url: string, allowPrivate: boolean): Promise<void> {
   const parsed = URL.parse(url)

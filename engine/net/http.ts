@@ -1,7 +1,7 @@
 /**
- * The one HTTP client: callbacks, discovery and token endpoints. No redirect is ever followed. Hosts are checked where the
- * connection is made: a literal address before, a resolved one after the look-up that the socket uses, so that a name which
- * changes its address between check and connect gains nothing.
+ * The one HTTP client: callbacks, discovery and token endpoints. No redirect is ever followed. Hosts are checked where
+ * the connection is made: a literal address before, a resolved one after the look-up that the socket uses, so that a
+ * name which changes its address between check and connect gains nothing.
  *
  * Errors are AppErrors: `timeout` (one deadline over connect, headers and body), `private_address`, `tls`, `network`
  * (refused, reset, no such host; details.reason has the system's code), `protocol` (an answer that is not HTTP).

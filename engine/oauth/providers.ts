@@ -1,4 +1,7 @@
-/** The OAuth 2.0 providers that a developer may register a consumer key for, under the interface's names and the clients'. */
+/**
+ * The OAuth 2.0 providers that a developer may register a consumer key for, under the interface's names and the
+ * clients'.
+ */
 import type { Config } from '../config.ts'
 
 const namesOfA = ['PROVIDER_A_OAUTH2', 'GMAIL_OAUTH2', 'GMAIL'] as const

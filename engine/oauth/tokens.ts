@@ -1,7 +1,7 @@
 /**
  * Access tokens for IMAP (XOAUTH2) from refresh tokens (RFC 6749 section 6), kept until shortly before they expire.
- * Errors: `consent_lost` (invalid_grant: the end user revoked it), `permission` (the provider refuses this client or scope),
- * `auth_unavailable` (the endpoint cannot say now: network, 5xx, nonsense).
+ * Errors: `consent_lost` (invalid_grant: the end user revoked it), `permission` (the provider refuses this client or
+ * scope), `auth_unavailable` (the endpoint cannot say now: network, 5xx, nonsense).
  */
 import { LRUCache } from 'lru-cache'
 import {
@@ -35,7 +35,10 @@ export interface Grant {
 }
 
 export interface Tokens {
-  /** Kept by developer, provider and refresh token: who knows the refresh token alone is given nothing that others asked for. */
+  /**
+   * Kept by developer, provider and refresh token: who knows the refresh token alone is given nothing that others asked
+   * for.
+   */
   get(developerId: string, grant: Grant): Promise<AccessToken>
   /** The server refused it: ask for a new one next time. */
   forget(developerId: string, grant: Grant): void
@@ -43,7 +46,10 @@ export interface Tokens {
 
 interface Kept {
   readonly token: AccessToken
-  /** The sealed secret that it was asked for with: a provider that was removed or replaced since gives a token of its own, or none. */
+  /**
+   * The sealed secret that it was asked for with: a provider that was removed or replaced since gives a token of its
+   * own, or none.
+   */
   readonly sealedSecret: string
 }
 

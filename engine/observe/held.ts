@@ -1,6 +1,6 @@
 /**
- * The thread beside the event loop: while one turn goes on and on, a file says whose. Nobody can write it when the process has run
- * out of memory or does not come back; it is gone again when the turn ends.
+ * The thread beside the event loop: while one turn goes on and on, a file says whose. Nobody can write it when the
+ * process has run out of memory or does not come back; it is gone again when the turn ends.
  */
 import { rmSync, writeFileSync } from 'node:fs'
 import { isMainThread, workerData } from 'node:worker_threads'

@@ -1,6 +1,7 @@
 /**
- * The last steps of an actor, for the operators' console: what came in, and where it led. A step holds the event's name, a
- * failure's class and the state's name; never a message, an address or any other content, so there is no secret to leak.
+ * The last steps of an actor, for the operators' console: what came in, and where it led. A step holds the event's
+ * name, a failure's class and the state's name; never a message, an address or any other content, so there is no secret
+ * to leak.
  */
 import type { ActorFacts } from '../../machines/view.ts'
 import type { ActorView } from '../accounts/types.ts'
@@ -58,7 +59,9 @@ const ownNames: readonly (readonly [RegExp, (name: string) => string])[] = [
   [/^xstate\.after\.([\w-]+)\./, (name) => `after ${name}`],
 ]
 
-/** An event's name for a step, with the class of the failure it brings. Names of an unexpected shape are not repeated. */
+/**
+ * An event's name for a step, with the class of the failure it brings. Names of an unexpected shape are not repeated.
+ */
 export function eventName(event: { readonly type: string }): string {
   const failureClass = failureClassOf(event)
   return failureClass === null ? baseName(event.type) : `${baseName(event.type)}: ${failureClass}`

@@ -1,7 +1,8 @@
 /**
- * All actors share one event loop. This file knows whose work it does: what an actor runs, opens and waits for is started `as` its
- * work, and Node hands that on to every callback of it. Work that holds the loop is reported with its owner; a thread beside the
- * loop keeps a note of the account at work meanwhile, in case that the process does not survive it (held.ts).
+ * All actors share one event loop. This file knows whose work it does: what an actor runs, opens and waits for is
+ * started `as` its work, and Node hands that on to every callback of it. Work that holds the loop is reported with its
+ * owner; a thread beside the loop keeps a note of the account at work meanwhile, in case that the process does not
+ * survive it (held.ts).
  */
 import { AsyncLocalStorage, createHook } from 'node:async_hooks'
 import { existsSync, readFileSync, rmSync } from 'node:fs'

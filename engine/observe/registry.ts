@@ -1,7 +1,7 @@
 /**
- * The supervisor pool: id → root actor. Each actor is a root of its own, so a pool of thousands costs no more than its members,
- * and one that dies takes no other with it. A death is a bug: it is logged, counted, and the actor is started again from its record,
- * alone, after a back-off that doubles while it keeps dying.
+ * The supervisor pool: id → root actor. Each actor is a root of its own, so a pool of thousands costs no more than its
+ * members, and one that dies takes no other with it. A death is a bug: it is logged, counted, and the actor is started
+ * again from its record, alone, after a back-off that doubles while it keeps dying.
  */
 import type { ActorFacts } from '../../machines/view.ts'
 import type { ActorView } from '../accounts/types.ts'

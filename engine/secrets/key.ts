@@ -14,7 +14,9 @@ export function secretFile(config: Pick<Settings, 'MAILROOM_DATA_DIR'>): string 
   return join(config.MAILROOM_DATA_DIR, 'secret')
 }
 
-/** null when there is neither the setting nor the file. AppError `bad_request` (one line) when the file cannot be read. */
+/**
+ * null when there is neither the setting nor the file. AppError `bad_request` (one line) when the file cannot be read.
+ */
 export function readKey(config: Settings, log: Logger): Buffer | null {
   if (config.MAILROOM_SECRET !== null) return keyFrom(config.MAILROOM_SECRET)
   makeDataDir(config.MAILROOM_DATA_DIR)

@@ -1,6 +1,6 @@
 /**
- * Sealing of credentials: AES-256-GCM, key from MAILROOM_SECRET, the record's id as associated data, so that a sealed value
- * moved to another record does not open. Format: `v1.<iv>.<tag>.<ciphertext>`, base64url.
+ * Sealing of credentials: AES-256-GCM, key from MAILROOM_SECRET, the record's id as associated data, so that a sealed
+ * value moved to another record does not open. Format: `v1.<iv>.<tag>.<ciphertext>`, base64url.
  */
 import { createCipheriv, createDecipheriv, randomBytes, scryptSync } from 'node:crypto'
 import { AppError } from '../errors.ts'

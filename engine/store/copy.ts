@@ -1,7 +1,7 @@
 /**
- * Moves everything from one store to another: resumable, with progress, and verified by count at the end. No engine may run on
- * either side meanwhile. Position and source are noted in the target after every page, so that a copy that was cut short goes
- * on where it was when it is started again.
+ * Moves everything from one store to another: resumable, with progress, and verified by count at the end. No engine may
+ * run on either side meanwhile. Position and source are noted in the target after every page, so that a copy that was
+ * cut short goes on where it was when it is started again.
  */
 import { AppError } from '../errors.ts'
 import type { Kinds } from './keyed.ts'
@@ -120,8 +120,8 @@ export async function countAll(store: StoreTransfer): Promise<Counts> {
 }
 
 /**
- * Copies and verifies; answers the counts of the source. AppError `conflict` when the target is not empty (and may not be), or
- * is the target of an unfinished copy from elsewhere; `internal` when the counts differ at the end.
+ * Copies and verifies; answers the counts of the source. AppError `conflict` when the target is not empty (and may not
+ * be), or is the target of an unfinished copy from elsewhere; `internal` when the counts differ at the end.
  */
 export async function copyStore(options: CopyOptions): Promise<Counts> {
   const { from, to } = options

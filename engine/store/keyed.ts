@@ -1,6 +1,7 @@
 /**
- * Collections of small records, the same in both stores. What a collection's key is and which fields its lists ask for is defined here,
- * once. Each adapter opens the collections (sqlite/keyed.ts, mongo/keyed.ts); aggregates.ts makes the port's methods of them.
+ * Collections of small records, the same in both stores. What a collection's key is and which fields its lists ask for
+ * is defined here, once. Each adapter opens the collections (sqlite/keyed.ts, mongo/keyed.ts); aggregates.ts makes the
+ * port's methods of them.
  */
 import type {
   AccountRecord,
@@ -34,7 +35,9 @@ export type FieldOf<R> = keyof R & string
 export interface Definition<R> {
   /** MongoDB: a single field is `_id`; several are joined to one, and kept beside it. */
   readonly key: readonly FieldOf<R>[]
-  /** SQLite: the columns beside the record, under these names in snake case. MongoDB's indexes are in mongo/indexes.ts. */
+  /**
+   * SQLite: the columns beside the record, under these names in snake case. MongoDB's indexes are in mongo/indexes.ts.
+   */
   readonly fields: readonly FieldOf<R>[]
   /** Belongs to the user that `userId` names, and is not written without it. */
   readonly owned?: true
@@ -95,8 +98,8 @@ export interface Room<R> {
 
 export interface Keyed<R> {
   /**
-   * `conflict` when the key, or what else has to be unique, is there; `not_found` without its user; `too_many` without room. Of
-   * inserts at the same time no more succeed than there is room for; MongoDB may refuse one that had room.
+   * `conflict` when the key, or what else has to be unique, is there; `not_found` without its user; `too_many` without
+   * room. Of inserts at the same time no more succeed than there is room for; MongoDB may refuse one that had room.
    */
   insert(record: R, rooms?: readonly Room<R>[]): Promise<void>
   /** Those whose key is not there yet. */
@@ -106,7 +109,10 @@ export interface Keyed<R> {
   find(where: Where<R>): Promise<R | null>
   list(where: Where<R>, options: ListOptions<R>): Promise<R[]>
   count(where: Where<R>): Promise<number>
-  /** null = not there, or not (any more) as `expected`. `outbox` as above; of a record that is not there they may be queued. */
+  /**
+   * null = not there, or not (any more) as `expected`. `outbox` as above; of a record that is not there they may be
+   * queued.
+   */
   edit(key: Where<R>, patch: Partial<R>, expected?: Partial<R>, outbox?: readonly OutboxRecord[]): Promise<R | null>
   /** Answers how many there were. */
   remove(where: Where<R>): Promise<number>

@@ -1,4 +1,7 @@
-/** Which store it is, the configuration says: MongoDB when MONGODB_URI is set, else one SQLite file in the data directory. */
+/**
+ * Which store it is, the configuration says: MongoDB when MONGODB_URI is set, else one SQLite file in the data
+ * directory.
+ */
 import { join } from 'node:path'
 import type { Config } from '../config.ts'
 import { makeDataDir } from '../data-dir.ts'
@@ -13,9 +16,10 @@ export type StoreConfig = Pick<
 >
 
 /**
- * Opens the store with its schema up to date. AppError `bad_request` (one line) when the configuration is wrong or a newer
- * Mailroom made the data; `conflict` when another process uses the embedded file or the copy into the store is unfinished,
- * `store_unavailable` when it cannot be opened. Waits for a MongoDB that is away, or that another process serves; `lost` is called when another one has taken over.
+ * Opens the store with its schema up to date. AppError `bad_request` (one line) when the configuration is wrong or a
+ * newer Mailroom made the data; `conflict` when another process uses the embedded file or the copy into the store is
+ * unfinished, `store_unavailable` when it cannot be opened. Waits for a MongoDB that is away, or that another process
+ * serves; `lost` is called when another one has taken over.
  */
 export async function openStore(
   config: StoreConfig,

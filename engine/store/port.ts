@@ -1,15 +1,16 @@
 /**
- * The store port: one small asynchronous interface per aggregate. Each method is one whole business step; no driver type and
- * no transaction handle leaks out. SQLite runs a step in one transaction; MongoDB as ordered, idempotent writes with
- * deterministic ids and the cursor last, so that a crash at any point is mended by repeating the step.
+ * The store port: one small asynchronous interface per aggregate. Each method is one whole business step; no driver
+ * type and no transaction handle leaks out. SQLite runs a step in one transaction; MongoDB as ordered, idempotent
+ * writes with deterministic ids and the cursor last, so that a crash at any point is mended by repeating the step.
  *
  * Errors: every method rejects with AppError `store_unavailable` when the database cannot be reached or is too slow;
  * others are named at the method. "null" answers mean "no such record".
  *
- * A record that was answered is never changed in place. While nothing of it has changed, `messages` (but for its walks: gone, older,
- * attachments), `folders.list`, `folders.byPath`, `users.get` and `accounts.listByUser` of SQLite answer the very same object, and of a
- * list the very same array; MongoDB answers a new one each time. So what was made of a record may be kept in a WeakMap beside it, and
- * is never older than the record: api/lite/messages/prepared.ts keeps texts of messages so.
+ * A record that was answered is never changed in place. While nothing of it has changed, `messages` (but for its walks:
+ * gone, older, attachments), `folders.list`, `folders.byPath`, `users.get` and `accounts.listByUser` of SQLite answer
+ * the very same object, and of a list the very same array; MongoDB answers a new one each time. So what was made of a
+ * record may be kept in a WeakMap beside it, and is never older than the record: api/lite/messages/prepared.ts keeps
+ * texts of messages so.
  */
 import type { ChangeStore, WebhookStore, OutboxStore } from './port/callbacks.ts'
 import type { FolderStore, MessageStore, SyncStore } from './port/mail.ts'
@@ -47,8 +48,8 @@ export interface Store {
   readonly nonces: NonceStore
   readonly calls: CallLogStore
   /**
-   * Goes on with removals that were cut short, and takes away what is left of accounts, users and webhooks that are gone. Answers
-   * how many rows went.
+   * Goes on with removals that were cut short, and takes away what is left of accounts, users and webhooks that are
+   * gone. Answers how many rows went.
    */
   tidy(): Promise<number>
   /**
@@ -87,11 +88,14 @@ export interface UserFilter {
 export interface UserStore {
   create(user: UserRecord): Promise<void>
   /**
-   * Both or neither: cut short, it leaves at most an account without its user, which no list shows and no actor serves. After
-   * `store_unavailable` it is not known which: undoCreate.
+   * Both or neither: cut short, it leaves at most an account without its user, which no list shows and no actor serves.
+   * After `store_unavailable` it is not known which: undoCreate.
    */
   createWithAccount(user: UserRecord, account: AccountRecord): Promise<void>
-  /** Takes back what a createWithAccount has stored, if anything: the user first, so that it is never there without its account. */
+  /**
+   * Takes back what a createWithAccount has stored, if anything: the user first, so that it is never there without its
+   * account.
+   */
   undoCreate(id: string, accountId: string): Promise<void>
   get(developerId: string, id: string): Promise<UserRecord | null>
   /** Oldest first. */
@@ -100,13 +104,15 @@ export interface UserStore {
     id: string,
     patch: Partial<Pick<UserRecord, 'firstName' | 'lastName' | 'emailAddresses' | 'statusCallbackUrl'>>,
   ): Promise<UserRecord | null>
-  /** Adds the address at the end unless it is there. Others may add one at the same time. null when the user is gone. */
+  /**
+   * Adds the address at the end unless it is there. Others may add one at the same time. null when the user is gone.
+   */
   addAddress(id: string, email: string): Promise<UserRecord | null>
   /** Of these ids, those whose user is there. */
   existing(ids: readonly string[]): Promise<string[]>
   /**
-   * Removes the user, its accounts and all that hangs on them (cascade, resumable: the user row goes last). Answers the ids of
-   * the accounts it took, also of those that came while it was at work.
+   * Removes the user, its accounts and all that hangs on them (cascade, resumable: the user row goes last). Answers the
+   * ids of the accounts it took, also of those that came while it was at work.
    */
   remove(id: string): Promise<readonly string[]>
 }
@@ -161,8 +167,8 @@ export interface AccountStore {
   /** Writes OK↔DISABLED with its callback, exactly once per transition. `lease_lost` when the epoch is stale. */
   transition(step: StatusTransition): Promise<AccountRecord | null>
   /**
-   * Removes the account, all that hangs on it, and what it has counted of the user's contacts: these are left as the other
-   * accounts have counted them, and go with the last of them. The account row goes last.
+   * Removes the account, all that hangs on it, and what it has counted of the user's contacts: these are left as the
+   * other accounts have counted them, and go with the last of them. The account row goes last.
    */
   remove(id: string): Promise<void>
 }

@@ -1,7 +1,7 @@
 /**
  * What the store keeps: plain records, the same in every adapter. Names end in At for milliseconds since 1970 (UTC),
- * ids are lower-case hex. A record never holds a driver type, a class instance or a secret in the clear. Here are developers, users,
- * email accounts, and what hangs on them.
+ * ids are lower-case hex. A record never holds a driver type, a class instance or a secret in the clear. Here are
+ * developers, users, email accounts, and what hangs on them.
  */
 import type { FailureClass } from '../errors.ts'
 
@@ -125,7 +125,10 @@ export interface ContactDelta {
   readonly userId: string
   readonly email: string
   readonly name: string
-  /** Unique per message and kind of count: `<messageId>:r` received, `:d` replied to, `:o` one of the others. Counted once. */
+  /**
+   * Unique per message and kind of count: `<messageId>:r` received, `:d` replied to, `:o` one of the others. Counted
+   * once.
+   */
   readonly key: string
   readonly total: number
   readonly direct: number
@@ -250,7 +253,9 @@ export interface WebhookRecord {
   readonly receiveAllChanges: boolean
   readonly receiveDrafts: boolean
   readonly receiveHistorical: boolean
-  /** Waits between the attempts of a callback, and the text that gave them; absent or empty = MAILROOM_WEBHOOK_SCHEDULE. */
+  /**
+   * Waits between the attempts of a callback, and the text that gave them; absent or empty = MAILROOM_WEBHOOK_SCHEDULE.
+   */
   readonly retryScheduleMs?: readonly number[]
   readonly retrySchedule?: string
   /** Sealed JSON: [{secret, createdAt, expiresAt|null}], newest first, webhook id as associated data. */
@@ -265,7 +270,10 @@ export interface WebhookRecord {
   readonly createdAt: number
 }
 
-/** Deliveries of a time on their way back into the queue, oldest first, batch by batch: a restart goes on where the last batch ended. */
+/**
+ * Deliveries of a time on their way back into the queue, oldest first, batch by batch: a restart goes on where the last
+ * batch ended.
+ */
 export interface Redelivery {
   /** As asked for: bounds of the rows' createdAt, both inclusive. */
   readonly from: number | null
@@ -330,8 +338,8 @@ export interface OutboxRecord {
   /** Facts at the time of the event that the message row does not keep. */
   readonly data: Readonly<Record<string, unknown>>
   /**
-   * Receiver of a bare-URL channel; a sample's is kept for the log; '' = nowhere, the row is for the log alone; null = the webhook's callback_url
-   * at the time of the attempt.
+   * Receiver of a bare-URL channel; a sample's is kept for the log; '' = nowhere, the row is for the log alone; null =
+   * the webhook's callback_url at the time of the attempt.
    */
   readonly url: string | null
   readonly state: OutboxState

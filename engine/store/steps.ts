@@ -2,8 +2,8 @@
  * How steps change the records other than messages, and what those records start with. Pure; both adapters use it
  * through rows.ts, which re-exports it.
  *
- * A contact counts, and forgets an account: beside the sums a stored contact holds what each account has counted, so that the part of an
- * account that is removed can go.
+ * A contact counts, and forgets an account: beside the sums a stored contact holds what each account has counted, so
+ * that the part of an account that is removed can go.
  */
 import { contactId, folderId } from './ids.ts'
 import type { ListedFolder, OutboxKey, OutboxResult, StatusTransition } from './port.ts'
@@ -70,8 +70,8 @@ export function transitioned(account: AccountRecord, step: StatusTransition): Ac
 }
 
 /**
- * The account as one that is to be read anew: with a new epoch, without the failures of before, and the time since which unknown mail is reported.
- * A reading that is not over yet keeps its earlier time.
+ * The account as one that is to be read anew: with a new epoch, without the failures of before, and the time since
+ * which unknown mail is reported. A reading that is not over yet keeps its earlier time.
  */
 export function readAnew(account: AccountRecord, since: number): AccountRecord {
   const { resume, remapSince = since } = account
@@ -126,8 +126,8 @@ export function withSeqOf(changes: readonly ChangeRecord[]): (row: OutboxRecord)
 const attemptsKept = 12
 
 /**
- * The row after an attempt. A row that was finished meanwhile (skipped because the webhook was paused) is not brought back
- * by the failure of an attempt that was under way: it only keeps the attempt.
+ * The row after an attempt. A row that was finished meanwhile (skipped because the webhook was paused) is not brought
+ * back by the failure of an attempt that was under way: it only keeps the attempt.
  */
 export function recorded(row: OutboxRecord, result: OutboxResult): OutboxRecord {
   const attemptCount = row.attemptCount + (result.counted === false ? 0 : 1)
@@ -190,7 +190,10 @@ export function contactMerge(accountId: string): (stored: StoredContact | null, 
   }
 }
 
-/** The newest name that is not empty is the name: what others call the contact only until there is mail from the contact. */
+/**
+ * The newest name that is not empty is the name: what others call the contact only until there is mail from the
+ * contact.
+ */
 function counted(before: ContactCounts, delta: ContactDelta): ContactCounts {
   const newer = delta.receivedAt > 0 && delta.receivedAt >= before.lastReceivedAt
   return {
@@ -210,7 +213,10 @@ const nothingCounted: ContactCounts = {
   lastReceivedAt: Number.NEGATIVE_INFINITY,
 }
 
-/** What is known of each account, and as one more part what the sums have beyond that: counted by a version that did not count by account. */
+/**
+ * What is known of each account, and as one more part what the sums have beyond that: counted by a version that did not
+ * count by account.
+ */
 function partsOf(contact: StoredContact): readonly ContactPart[] {
   const parts = contact.byAccount ?? []
   const rest = (of: (counts: ContactCounts) => number): number =>

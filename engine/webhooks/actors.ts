@@ -1,6 +1,7 @@
 /**
- * The channels and their root actors: one per webhook, one per bare URL that has rows to send. The chart (machines/webhook.machine.ts)
- * decides when to send and keeps the health; the channel sends; what the chart wants stored is stored here.
+ * The channels and their root actors: one per webhook, one per bare URL that has rows to send. The chart
+ * (machines/webhook.machine.ts) decides when to send and keeps the health; the channel sends; what the chart wants
+ * stored is stored here.
  */
 import { createActor, fromCallback, fromPromise } from 'xstate'
 import type { Config } from '../config.ts'
@@ -212,10 +213,10 @@ async function report(
 }
 
 /**
- * Stores what a webhook's chart reports: its health, and a notice to failure_notif_url when it begins to fail, when it has failed for
- * too long, and when a 410 ends it. The chart repeats it until it succeeds, also after a restart: notices have deterministic ids, and
- * the health that counts them is written after them. `last`: the row whose attempt ended last; it names the user whose callbacks
- * wait. Answers the notices to send.
+ * Stores what a webhook's chart reports: its health, and a notice to failure_notif_url when it begins to fail, when it
+ * has failed for too long, and when a 410 ends it. The chart repeats it until it succeeds, also after a restart:
+ * notices have deterministic ids, and the health that counts them is written after them. `last`: the row whose attempt
+ * ended last; it names the user whose callbacks wait. Answers the notices to send.
  */
 async function storeReport(
   deps: ActorsDeps,
@@ -252,7 +253,8 @@ function noticeOf(
 }
 
 /**
- * 410. What waits ends as failed, so that `redeliver` with failed_only finds it. `active` and the health are one write, the last:
+ * 410. What waits ends as failed, so that `redeliver` with failed_only finds it. `active` and the health are one write,
+ *   the last:
  * a crash before it leaves the webhook active, and the next 410 makes the same notice.
  */
 async function endByGone(

@@ -244,7 +244,10 @@ function checkActive({ targets }: AdminDeps, webhook: WebhookRecord): void {
   if (!active) throw new AppError('conflict', `webhook ${webhook.id} is paused: set active=1 first`)
 }
 
-/** A paused webhook's channel is paused too; failure notifications and other callbacks to a bare URL have channels of their own. */
+/**
+ * A paused webhook's channel is paused too; failure notifications and other callbacks to a bare URL have channels of
+ * their own.
+ */
 async function resend(deps: AdminDeps, row: OutboxRecord): Promise<number> {
   if (row.channelId === row.webhookId) {
     const webhook = await deps.store.webhooks.get(row.webhookId)

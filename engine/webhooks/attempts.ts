@@ -1,9 +1,10 @@
 /**
- * One outbox row from the store to its result in the store: compose, sign, POST, record. Shared by drain and probe of every channel.
+ * One outbox row from the store to its result in the store: compose, sign, POST, record. Shared by drain and probe of
+ * every channel.
  *
- * 2xx is success. 3xx is a mistake in the configuration: it is announced at once, and the row waits until the URL is corrected.
- * 410: the receiver wants no more. No answer, 429, 502, 503 and 504 concern the receiver as a whole, every other status this one
- * callback.
+ * 2xx is success. 3xx is a mistake in the configuration: it is announced at once, and the row waits until the URL is
+ * corrected. 410: the receiver wants no more. No answer, 429, 502, 503 and 504 concern the receiver as a whole, every
+ * other status this one callback.
  */
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
 import type { Release } from '../budget.ts'
@@ -74,10 +75,10 @@ export function createAttempts(deps: AttemptsDeps) {
       return sealed.kind === 'sealed' ? post(deps, row, sealed) : null
     },
     /**
-     * Rejects when something of ours is broken (the store is away): then nothing is recorded, and the row is tried again.
-     * No row waits longer than MAILROOM_WEBHOOK_PROBE for the next try. One that fails before its scheduled time is only logged,
-     * and so is a probe that would be the row's last attempt while the receiver as a whole is away: neither counts.
-     * Rows wait for their receiver as long as deliveries are kept.
+     * Rejects when something of ours is broken (the store is away): then nothing is recorded, and the row is tried
+     * again. No row waits longer than MAILROOM_WEBHOOK_PROBE for the next try. One that fails before its scheduled time
+     * is only logged, and so is a probe that would be the row's last attempt while the receiver as a whole is away:
+     * neither counts. Rows wait for their receiver as long as deliveries are kept.
      */
     handle: (row: OutboxRecord, mode: 'drain' | 'probe') =>
       workAs({ kind: 'webhook', id: row.channelId }, () => handle(row, mode)),
@@ -222,8 +223,8 @@ function judge(deps: DeliverDeps, { status, headers }: HttpAnswer): Failure | nu
 }
 
 /**
- * The row's next state: delivered, tried again at dueAt, or failed for good when the receiver is gone or the schedule is used up.
- * A wait longer than the probe's is broken by tries that do not count.
+ * The row's next state: delivered, tried again at dueAt, or failed for good when the receiver is gone or the schedule
+ * is used up. A wait longer than the probe's is broken by tries that do not count.
  */
 export function resultOf(
   deps: Pick<DeliverDeps, 'config' | 'now'>,
@@ -251,7 +252,10 @@ export function resultOf(
 
 const mostWaits = 20
 
-/** A webhook's own schedule as its parameter gives it; an empty text removes it. Throws `bad_request` naming the parameter. */
+/**
+ * A webhook's own schedule as its parameter gives it; an empty text removes it. Throws `bad_request` naming the
+ * parameter.
+ */
 export function readSchedule(given: string | null): Required<Pick<WebhookRecord, 'retrySchedule' | 'retryScheduleMs'>> {
   const text = given?.trim() ?? ''
   if (text === '') return { retrySchedule: '', retryScheduleMs: [] }
@@ -273,7 +277,10 @@ export function scheduleOf(
   return own.length > 0 ? own : config.MAILROOM_WEBHOOK_SCHEDULE
 }
 
-/** Retry-After (RFC 9110 10.2.3: seconds or a date) as a wait in ms, at most the configured longest; null = absent or unreadable. */
+/**
+ * Retry-After (RFC 9110 10.2.3: seconds or a date) as a wait in ms, at most the configured longest; null = absent or
+ * unreadable.
+ */
 function retryAfterMs(config: Config, header: string | undefined, now: number): number | null {
   if (header === undefined) return null
   const text = header.trim()
@@ -294,9 +301,9 @@ const retryMs = 1000
 type Recorder = ReturnType<typeof createRecorder>
 
 /**
- * Writes results of attempts into the store, several in one step: while one write is under way, the next ones gather.
- * A result is tried until the store takes it, because the next row of its account waits for it: to send on without the record
- * would let a restart send out of order.
+ * Writes results of attempts into the store, several in one step: while one write is under way, the next ones gather. A
+ * result is tried until the store takes it, because the next row of its account waits for it: to send on without the
+ * record would let a restart send out of order.
  */
 export function createRecorder(store: Pick<OutboxStore, 'record'>, log: Logger) {
   let waiting: Waiting[] = []

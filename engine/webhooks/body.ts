@@ -1,6 +1,6 @@
 /**
- * `message_data` of a callback, in both dialects: lite and 2.0. Pure: records in, wire shape out. Times are Unix seconds.
- * What a message does not have is '' or [] or absent, never null; only content_id may be null.
+ * `message_data` of a callback, in both dialects: lite and 2.0. Pure: records in, wire shape out. Times are Unix
+ * seconds. What a message does not have is '' or [] or absent, never null; only content_id may be null.
  */
 import { createHash } from 'node:crypto'
 import { fileNameStructure, mainFileName } from '../messages/names.ts'
@@ -109,7 +109,10 @@ export function bracketed(id: string | null): string | null {
   return id === null ? null : `<${id}>`
 }
 
-/** What the messages of the API and of callbacks have in common. `people`: for person_info. `paths`: the folders to name. */
+/**
+ * What the messages of the API and of callbacks have in common. `people`: for person_info. `paths`: the folders to
+ * name.
+ */
 export function describeMessage(
   message: MessageRecord,
   people: readonly Address[],
@@ -280,7 +283,9 @@ function sampleContents(webhook: WebhookRecord): Contents {
   return { bodies, texts, ...headers, truncated: false }
 }
 
-/** The callback of POST …/webhooks/{id}/test: a made-up message in the webhook's own dialect and with its own options. */
+/**
+ * The callback of POST …/webhooks/{id}/test: a made-up message in the webhook's own dialect and with its own options.
+ */
 export function sampleCallback(
   webhook: WebhookRecord,
   deps: { readonly baseUrl: () => string; readonly now: () => number },

@@ -46,8 +46,8 @@ export function urlCallbackBody(row: OutboxRecord): Readonly<Record<string, unkn
 }
 
 /**
- * An email account went DISABLED (`permanent`) or is OK again (`cleared`). One per transition, named by the account's status version
- * after it; `url`: the account's own or else the developer's.
+ * An email account went DISABLED (`permanent`) or is OK again (`cleared`). One per transition, named by the account's
+ * status version after it; `url`: the account's own or else the developer's.
  */
 export function statusRow(
   account: AccountRecord,
@@ -76,8 +76,9 @@ function accountRow(
 }
 
 /**
- * A webhook's `failure` became true. One per failing period, named by the webhook's failure version. Without a failure_notif_url it
- * is not sent, and is in the delivery log all the same. `last`: the row that failed last; it names the user whose callbacks wait.
+ * A webhook's `failure` became true. One per failing period, named by the webhook's failure version. Without a
+ * failure_notif_url it is not sent, and is in the delivery log all the same. `last`: the row that failed last; it names
+ * the user whose callbacks wait.
  */
 export function failureRow(
   webhook: WebhookRecord,

@@ -1,8 +1,10 @@
 /**
- * The work of one channel (a webhook, or a bare URL): what the chart's `drain`, `claim` and `probe` do. Rows of one account go out one
- * after the other, accounts side by side; the result is in the store before the next row of the account goes out.
+ * The work of one channel (a webhook, or a bare URL): what the chart's `drain`, `claim` and `probe` do. Rows of one
+ * account go out one after the other, accounts side by side; the result is in the store before the next row of the
+ * account goes out.
  *
- * drain runs between `start` and `stop`: it sends what was claimed, and says when there is room to claim more. Rows that are on their way at `stop` come to their end and tell `notify` what came of it.
+ * drain runs between `start` and `stop`: it sends what was claimed, and says when there is room to claim more. Rows
+ * that are on their way at `stop` come to their end and tell `notify` what came of it.
  */
 import { timerMs } from '../../machines/backoff.ts'
 import { toAppError } from '../errors.ts'
@@ -263,7 +265,9 @@ function failureOf(
   return permanent === null ? failure : { ...failure, permanent }
 }
 
-/** Another account than last time, so that one bad row does not speak for all; skipped and postponed rows are no answer. */
+/**
+ * Another account than last time, so that one bad row does not speak for all; skipped and postponed rows are no answer.
+ */
 async function probe(state: State): Promise<ProbeOutput> {
   const { deps, lines, run } = state
   const nothing = () => ({ delivered: null, at: deps.now() }) as const

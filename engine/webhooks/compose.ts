@@ -1,10 +1,12 @@
 /**
- * From an outbox row to what its callback says and which keys sign it: looks up webhook, account, message and developer, reads bodies
- * and headers from the mail server, and asks the filters that waited for them (body_search, a thread's Message-ID).
+ * From an outbox row to what its callback says and which keys sign it: looks up webhook, account, message and
+ * developer, reads bodies and headers from the mail server, and asks the filters that waited for them (body_search, a
+ * thread's Message-ID).
  *
- * When the mail server cannot give the bodies now, the row waits (`postpone`): no attempt is counted, the receiver is not at fault.
- * After `patience` the callback goes out without them, marked truncated; a filter that needs the body counts as not matching. While
- * the whole mailbox is away, no row behind could be read either: such a filter waits longer.
+ * When the mail server cannot give the bodies now, the row waits (`postpone`): no attempt is counted, the receiver is
+ * not at fault. After `patience` the callback goes out without them, marked truncated; a filter that needs the body
+ * counts as not matching. While the whole mailbox is away, no row behind could be read either: such a filter waits
+ * longer.
  */
 import { LRUCache } from 'lru-cache'
 import type { Budget, Release } from '../budget.ts'
@@ -148,7 +150,10 @@ interface MessageJob {
   readonly thread: () => Promise<Known>
 }
 
-/** Since when an account's rows of a webhook wait for bodies; the next body that can be read ends it. Not kept over a restart. */
+/**
+ * Since when an account's rows of a webhook wait for bodies; the next body that can be read ends it. Not kept over a
+ * restart.
+ */
 type BodyWaits = LRUCache<string, number>
 
 /** How long a callback, and with it its account at that webhook, waits for bodies that the mail server cannot give. */

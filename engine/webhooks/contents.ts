@@ -1,9 +1,11 @@
 /**
- * What only the mail server has: texts and the header block, read when a callback is about to go out, or when a caller asks what the
- * filters say, and not kept. The same function serves both, so that both get the same answer of body_search.
+ * What only the mail server has: texts and the header block, read when a callback is about to go out, or when a caller
+ * asks what the filters say, and not kept. The same function serves both, so that both get the same answer of
+ * body_search.
  *
- * Small texts are read together in one command, a larger one piece by piece and no further than it is needed, so that it holds
- * neither memory nor the account's connection for longer. Errors of the mail server pass through as they come (AppError).
+ * Small texts are read together in one command, a larger one piece by piece and no further than it is needed, so that
+ * it holds neither memory nor the account's connection for longer. Errors of the mail server pass through as they come
+ * (AppError).
  */
 import { isUtf8 } from 'node:buffer'
 import type { AccountCommands } from '../accounts/types.ts'
@@ -263,7 +265,10 @@ async function readTexts(
   return { texts, body: hunt?.finding(parts) ?? null }
 }
 
-/** So many bytes are never less than `share` as JSON: an escape, a line end and a character of UTF-8 take as many or more. */
+/**
+ * So many bytes are never less than `share` as JSON: an escape, a line end and a character of UTF-8 take as many or
+ * more.
+ */
 function bytesFor({ charset, flowed }: BodyPartRecord, share: number): number {
   if (/utf-?(?:16|32)|ucs/.test(charset ?? '')) return share * 4
   const lean = charset === null || /^(?:us-ascii|utf-?8|iso-8859-\d+|windows-\d+)$/.test(charset)
@@ -349,7 +354,10 @@ function named({ type, charset, section }: BodyPartRecord, given?: 'utf-8'): Nam
   return { type, charset: given ?? charset ?? '', body_section: section }
 }
 
-/** What is read is held several times over: as it came, as characters, folded for the search, and as the callback's text. */
+/**
+ * What is read is held several times over: as it came, as characters, folded for the search, and as the callback's
+ * text.
+ */
 const heldTimes = 8
 
 /** What reading takes of memory, in bytes, by what the server said of the message. */
@@ -371,7 +379,10 @@ const headersMost = 4 * 1_048_576
 /** Abbreviations within registered names, such as Message-ID, MIME-Version and DKIM-Signature. */
 const capitals = new Set('arc bimi dkim id md5 mime mmhs mt pics sio spf tls vbr'.split(' '))
 
-/** One spelling of a header field's name (given in lower case): each word begins with a capital letter, abbreviations are in capitals. */
+/**
+ * One spelling of a header field's name (given in lower case): each word begins with a capital letter, abbreviations
+ * are in capitals.
+ */
 function canonicalName(name: string): string {
   const words = name.split('-')
   return words

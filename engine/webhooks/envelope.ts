@@ -1,15 +1,16 @@
 /**
- * The body of a callback as bytes: envelope, signature, and the bound on its size. The texts of the bodies are cut until it fits; what
- * is too large even so is thinned step by step: headers, person_info, and at last the long lists. The message itself stays one
- * request away (resource_url).
+ * The body of a callback as bytes: envelope, signature, and the bound on its size. The texts of the bodies are cut
+ * until it fits; what is too large even so is thinned step by step: headers, person_info, and at last the long lists.
+ * The message itself stays one request away (resource_url).
  *
  * Each callback has two signatures:
- * - in the body, as the original service had it: `signature` = hex HMAC-SHA256, key = the developer's API secret, of the
- *   timestamp's text immediately followed by the token;
- * - in the headers, Standard Webhooks: webhook-id, webhook-timestamp, and webhook-signature with one `v1,<base64>` per valid key
- *   over `id.timestamp.body`: first the webhook's own secrets (`whsec_…`; after a rotation the old one too), last the developer's
- *   API secret as UTF-8 bytes (a verifier takes it as `whsec_` + base64 of the secret). A failure notification is signed like its
- *   webhook's callbacks; status and sync callbacks have no webhook: they carry the developer's signature alone.
+ * - in the body, as the original service had it: `signature` = hex HMAC-SHA256, key = the developer's API secret, of
+ *   the timestamp's text immediately followed by the token;
+ * - in the headers, Standard Webhooks: webhook-id, webhook-timestamp, and webhook-signature with one `v1,<base64>` per
+ *   valid key over `id.timestamp.body`: first the webhook's own secrets (`whsec_…`; after a rotation the old one too),
+ *   last the developer's API secret as UTF-8 bytes (a verifier takes it as `whsec_` + base64 of the secret). A failure
+ *   notification is signed like its webhook's callbacks; status and sync callbacks have no webhook: they carry the
+ *   developer's signature alone.
  */
 import { createHmac, randomBytes } from 'node:crypto'
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
@@ -162,8 +163,8 @@ export function leastOf(room: number, parts: number): number {
 }
 
 /**
- * The longest beginning of the text that takes no more than `room` bytes as JSON.stringify writes it in UTF-8, without the quotes.
- * `end`: where it ends, never within a character.
+ * The longest beginning of the text that takes no more than `room` bytes as JSON.stringify writes it in UTF-8, without
+ * the quotes. `end`: where it ends, never within a character.
  */
 export function jsonPrefix(text: string, room: number): { readonly end: number; readonly bytes: number } {
   let end = 0
@@ -193,8 +194,8 @@ const smallBytes = 262_144
 const longestRestMs = 100
 
 /**
- * Work on large texts, at a pace that leaves time for other work: one piece at a time, each in its own turn of the event loop, and
- * after each as much rest as it took. Small pieces are done at once.
+ * Work on large texts, at a pace that leaves time for other work: one piece at a time, each in its own turn of the
+ * event loop, and after each as much rest as it took. Small pieces are done at once.
  */
 export function createPace(): Pace {
   let last: Promise<unknown> = Promise.resolve()
@@ -253,8 +254,8 @@ function keyBytes(secret: string): Buffer {
 }
 
 /**
- * A secret of a webhook: `whsec_` and base64 of 32 random bytes (Standard Webhooks). A replaced one signs too until its overlap
- * ends. Stored sealed, newest first, with the webhook's id as associated data.
+ * A secret of a webhook: `whsec_` and base64 of 32 random bytes (Standard Webhooks). A replaced one signs too until its
+ * overlap ends. Stored sealed, newest first, with the webhook's id as associated data.
  */
 interface WebhookSecret {
   readonly secret: string

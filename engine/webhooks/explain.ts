@@ -1,13 +1,13 @@
 /**
  * What a developer may ask about a webhook's filters.
  *
- * `explain`: what happened to one message at one webhook, from the records: the events that were seen of it, how the webhook was
- * when they came, and the callbacks that were queued. A queued callback decides; only where there is none are today's filters
- * applied to the events that were seen.
+ * `explain`: what happened to one message at one webhook, from the records: the events that were seen of it, how the
+ * webhook was when they came, and the callbacks that were queued. A queued callback decides; only where there is none
+ * are today's filters applied to the events that were seen.
  *
- * The dry run: what the filters say of stored messages. Over every email account that a webhook covers it takes the last stored
- * messages of all of them together: it reads the newest message of each account, and more only of those accounts whose newest one
- * may be among the last.
+ * The dry run: what the filters say of stored messages. Over every email account that a webhook covers it takes the
+ * last stored messages of all of them together: it reads the newest message of each account, and more only of those
+ * accounts whose newest one may be among the last.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { badParameter } from '../errors.ts'
@@ -156,9 +156,9 @@ const nowhere: FilterVerdict = {
 }
 
 /**
- * The last `limit` stored messages of these accounts together, each with the verdicts of the filters on every event that was seen of it,
- * and on its arrival as if it came now: a message that was there before the account was added has no event, and that of an old one is
- * no longer in the log.
+ * The last `limit` stored messages of these accounts together, each with the verdicts of the filters on every event
+ * that was seen of it, and on its arrival as if it came now: a message that was there before the account was added has
+ * no event, and that of an old one is no longer in the log.
  */
 export async function dryRun(
   deps: ExplainDeps,

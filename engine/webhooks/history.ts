@@ -1,10 +1,11 @@
 /**
- * Historical scans (receive_historical): messages that were there before, newest to oldest, in lane 1 behind all live mail. At
- * application level for accounts added after the webhook was made, at user level for the user's accounts; each starts when the
- * account's first sync is complete. Where a scan stands is in the store, so a restart goes on there.
+ * Historical scans (receive_historical): messages that were there before, newest to oldest, in lane 1 behind all live
+ * mail. At application level for accounts added after the webhook was made, at user level for the user's accounts; each
+ * starts when the account's first sync is complete. Where a scan stands is in the store, so a restart goes on there.
  *
- * Webhooks take turns, and so do the accounts of one: a page at a time, each followed by a pause, a few webhooks side by side.
- * A webhook with much waiting in its outbox (its receiver is slow or away) is left out for a while, and holds up no other.
+ * Webhooks take turns, and so do the accounts of one: a page at a time, each followed by a pause, a few webhooks side
+ * by side. A webhook with much waiting in its outbox (its receiver is slow or away) is left out for a while, and holds
+ * up no other.
  *
  * A message that already had a live callback (its first change has a row) gets no second one.
  */
@@ -170,8 +171,8 @@ function rowOf(
 }
 
 /**
- * `more`, `done`: after a page that was scanned. `nothing`: there was none to scan, and there will be none. `wait`: not now, and
- * not for the other accounts of this webhook either.
+ * `more`, `done`: after a page that was scanned. `nothing`: there was none to scan, and there will be none. `wait`: not
+ * now, and not for the other accounts of this webhook either.
  */
 type PageEnd = 'more' | 'done' | 'nothing' | 'wait'
 
@@ -188,8 +189,8 @@ const firstWaitMs = 1_000
 const longestWaitMs = 30_000
 
 /**
- * Webhooks take turns, and the accounts of a webhook; of one webhook one page is under way at a time. A webhook that has to wait is
- * left out for a second, and twice as long each time after that.
+ * Webhooks take turns, and the accounts of a webhook; of one webhook one page is under way at a time. A webhook that
+ * has to wait is left out for a second, and twice as long each time after that.
  */
 export function createScans(
   page: (webhookId: string, accountId: string) => Promise<PageEnd>,

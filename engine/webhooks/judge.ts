@@ -43,7 +43,10 @@ export interface Judged<TEvent> extends Judgement {
   readonly event: TEvent
 }
 
-/** What all filters say; those that may take long run in another thread. One that was ended there does not match, with the reason. */
+/**
+ * What all filters say; those that may take long run in another thread. One that was ended there does not match, with
+ * the reason.
+ */
 export async function judgeAtLength(
   searches: Searches,
   { webhook, matcher }: Pick<Target, 'webhook' | 'matcher'>,
@@ -70,7 +73,9 @@ export async function judgeAtLength(
   return { outcome: 'no', verdicts, undecided: [], long: [] }
 }
 
-/** The most favourable event decides; bodies and threads are looked up only when nothing else says no. null = no event. */
+/**
+ * The most favourable event decides; bodies and threads are looked up only when nothing else says no. null = no event.
+ */
 export async function judgeBest<TEvent extends MessageEvent>(
   deps: AskedDeps,
   target: Target,

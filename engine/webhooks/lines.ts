@@ -1,9 +1,10 @@
 /**
- * What a channel holds in memory of its outbox: the rows that were read and wait for their turn, at most `capacity` in all, however
- * many wait in the store. No I/O and no clock: the channel reads the store when `wantsRead` says so.
+ * What a channel holds in memory of its outbox: the rows that were read and wait for their turn, at most `capacity` in
+ * all, however many wait in the store. No I/O and no clock: the channel reads the store when `wantsRead` says so.
  *
- * The rows of an account here are the first of what the store has pending for it, without holes. While some are here, or one is
- * on its way, a read leaves the account out. Live rows (lane 0) go before historical ones (lane 1), in an account and over accounts.
+ * The rows of an account here are the first of what the store has pending for it, without holes. While some are here,
+ * or one is on its way, a read leaves the account out. Live rows (lane 0) go before historical ones (lane 1), in an
+ * account and over accounts.
  */
 import type { OutboxRecord } from '../store/records.ts'
 
@@ -85,7 +86,10 @@ export class Lines {
     return this.#lines.entries().find(([, line]) => line.busy === 0 && line.rows[0]?.lane === lane)
   }
 
-  /** A row that did not come from here (a probe's, one that is sent by hand) is on its way, until `finish`, `block` or `free`. */
+  /**
+   * A row that did not come from here (a probe's, one that is sent by hand) is on its way, until `finish`, `block` or
+   * `free`.
+   */
   claim(row: OutboxRecord): void {
     const line = this.#lines.get(keyOf(row)) ?? { rows: [], busy: 0, more: true }
     this.#lines.set(keyOf(row), line)

@@ -1,7 +1,7 @@
 /**
- * The pattern language of webhook filters: plain text, shell wildcards (* ? [a-z] [!a-z], \ escapes), or a regular expression
- * between slashes. Users' patterns run in linear time (re2js), without case, on text in NFC. A bad pattern is `bad_request` that
- * names the parameter and the position (from 1) of what is wrong.
+ * The pattern language of webhook filters: plain text, shell wildcards (* ? [a-z] [!a-z], \ escapes), or a regular
+ * expression between slashes. Users' patterns run in linear time (re2js), without case, on text in NFC. A bad pattern
+ * is `bad_request` that names the parameter and the position (from 1) of what is wrong.
  */
 import { isMainThread } from 'node:worker_threads'
 import { LRUCache } from 'lru-cache'
@@ -18,7 +18,10 @@ export interface Pattern {
 
 export type Anchoring = 'whole' | 'within'
 
-/** What a filter's text may hold. Folder names and subjects hold brackets often ([Gmail]/Sent), so that there only * and ? are wild. */
+/**
+ * What a filter's text may hold. Folder names and subjects hold brackets often ([Gmail]/Sent), so that there only * and
+ * ? are wild.
+ */
 export interface Grammar {
   readonly list: boolean
   readonly wildcards: 'all' | 'no brackets'
@@ -124,7 +127,8 @@ function plain(source: string, anchoring: Anchoring): Pattern {
   const wanted = fold(source)
   const matches =
     anchoring === 'whole' ? (value: string) => fold(value) === wanted : (value: string) => fold(value).includes(wanted)
-  // V8 compares most texts in a few steps; a text made to hurt takes up to one for every letter, each of half a nanosecond.
+  // V8 compares most texts in a few steps; a text made to hurt takes up to one for every letter, each of half a
+  // nanosecond.
   return { source, steps: 2 + Math.ceil(wanted.length / 32), matches }
 }
 
@@ -151,7 +155,10 @@ function compiled(parameter: string, at: number, expression: string, meter: Mete
   return { steps, matches: (value) => programOf(expression, steps).match(value.normalize('NFC')).length > 0 }
 }
 
-/** re2js names the offending piece of the pattern; where the piece is the whole pattern, something is missing at its end. */
+/**
+ * re2js names the offending piece of the pattern; where the piece is the whole pattern, something is missing at its
+ * end.
+ */
 function offenceIn(body: string, error: RE2JSException): number {
   const piece = error instanceof RE2JSSyntaxException ? (error.getPattern() ?? '') : ''
   if (piece === '' || piece.endsWith(body)) return body.length
@@ -219,8 +226,8 @@ const bytesOfStep = 150
 const keptBytes = 61_048_576
 
 /**
- * Compiled regular expressions. Each may keep `rememberedBytes` of what it has learnt of texts, all together `keptBytes`; the one
- * that was not used for longest is compiled again.
+ * Compiled regular expressions. Each may keep `rememberedBytes` of what it has learnt of texts, all together
+ * `keptBytes`; the one that was not used for longest is compiled again.
  */
 const programs = new LRUCache<string, RE2Set>({ maxSize: keptBytes })
 
@@ -238,8 +245,8 @@ function programOf(expression: string, steps: number): RE2Set {
 const repeat = /\{(\d{1,4})(?:,(\d{0,4}))?\}/y
 
 /**
- * About how many steps an expression has with its repetitions written out, read in one pass, before the library compiles it: that
- * takes long for one that says `{1000}` again and again.
+ * About how many steps an expression has with its repetitions written out, read in one pass, before the library
+ * compiles it: that takes long for one that says `{1000}` again and again.
  */
 export function stepsWritten(expression: string): number {
   const outer: number[] = []

@@ -1,8 +1,8 @@
 /**
- * Redelivery of a time: the webhook's callbacks of it go back into the queue, oldest first, in batches, however many they are. What
- * was asked for and how far it is stands in the webhook's record: a call answers after a moment, the rest follows, and a restart
- * goes on where the last batch ended. Rows that were made or finished after the call are left alone, so that a batch that is
- * repeated after a crash sends nothing a third time.
+ * Redelivery of a time: the webhook's callbacks of it go back into the queue, oldest first, in batches, however many
+ * they are. What was asked for and how far it is stands in the webhook's record: a call answers after a moment, the
+ * rest follows, and a restart goes on where the last batch ended. Rows that were made or finished after the call are
+ * left alone, so that a batch that is repeated after a crash sends nothing a third time.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { AppError, isAppError, notFound, toAppError } from '../errors.ts'
@@ -54,8 +54,8 @@ export function createRedeliveries(deps: RedeliveryDeps) {
       }
     },
     /**
-     * Answers when all is queued, or after a moment how many are; the rest follows. The same call again joins the one that is
-     * under way; another one is a `conflict`.
+     * Answers when all is queued, or after a moment how many are; the rest follows. The same call again joins the one
+     * that is under way; another one is a `conflict`.
      */
     start: (webhook: WebhookRecord, wanted: Wanted) => start(state, webhook, wanted),
     /** Ends the work on one webhook, or on all, and waits for the batch that is under way. */

@@ -1,10 +1,12 @@
 /**
- * Searches that may take long (large texts, many patterns on many values) run in threads of their own, so that no other work waits
- * for them: at most two, started when they are needed and ended when they are idle. Each search has a deadline and each thread a
- * limit of memory; past one of them the thread is ended, and the search says so. One owner (a developer) has one search under way at
- * a time, and the owners take turns: an owner who searches without end delays only his own searches.
+ * Searches that may take long (large texts, many patterns on many values) run in threads of their own, so that no other
+ * work waits for them: at most two, started when they are needed and ended when they are idle. Each search has a
+ * deadline and each thread a limit of memory; past one of them the thread is ended, and the search says so. One owner
+ * (a developer) has one search under way at a time, and the owners take turns: an owner who searches without end delays
+ * only his own searches.
  *
- * This module is also what such a thread runs. What goes in and out is plain data; the same functions serve in the main thread.
+ * This module is also what such a thread runs. What goes in and out is plain data; the same functions serve in the main
+ * thread.
  */
 import { setFlagsFromString } from 'node:v8'
 import { parentPort, Worker, workerData } from 'node:worker_threads'
@@ -67,8 +69,8 @@ export function createSearches(withinMs: number, textBytes: number) {
     /** For one message and webhook. */
     withinMs,
     /**
-     * The answer and how long it took, or why there is none. Waits for its turn, which does not count. Rejects with `shutting_down`
-     * after `close`. The bytes of a text are transferred: the caller has them no longer.
+     * The answer and how long it took, or why there is none. Waits for its turn, which does not count. Rejects with
+     * `shutting_down` after `close`. The bytes of a text are transferred: the caller has them no longer.
      */
     run: <K extends Task['kind']>(
       owner: string,

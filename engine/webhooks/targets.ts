@@ -1,6 +1,6 @@
 /**
- * Webhooks in force, by id, user and developer, with their filters compiled once. Loaded at the start and kept current by create,
- * edit and remove, so that planning a sync batch asks no store.
+ * Webhooks in force, by id, user and developer, with their filters compiled once. Loaded at the start and kept current
+ * by create, edit and remove, so that planning a sync batch asks no store.
  */
 /** When a webhook was switched on and off and its filters were edited: what it was like when an event came. */
 import { LRUCache } from 'lru-cache'
@@ -162,8 +162,8 @@ export async function lookUpThread(
 }
 
 /**
- * Looks the reference up in the account: a Message-ID of any of the thread's messages leads to the thread's ids. That there is
- * no such message is not remembered: it may arrive at any time.
+ * Looks the reference up in the account: a Message-ID of any of the thread's messages leads to the thread's ids. That
+ * there is no such message is not remembered: it may arrive at any time.
  */
 async function findThreads(
   store: Pick<Store, 'messages'>,

@@ -47,13 +47,16 @@ export interface DryRunRow {
 }
 
 /**
- * What a create or an edit names; undefined = not named, null or '' = remove. Bad patterns: `bad_request` naming the parameter and the
- * place.
+ * What a create or an edit names; undefined = not named, null or '' = remove. Bad patterns: `bad_request` naming the
+ * parameter and the place.
  */
 export interface WebhookInput {
   readonly callbackUrl?: string
   readonly failureNotifUrl?: string | null
-  /** Waits between attempts as the configuration writes them, at most 20, each 1s to 7d. A running actor learns of it with `active`. */
+  /**
+   * Waits between attempts as the configuration writes them, at most 20, each 1s to 7d. A running actor learns of it
+   * with `active`.
+   */
   readonly retrySchedule?: string | null
   readonly active?: boolean
   readonly filters?: { readonly [K in keyof WebhookFilters]?: string | null }
@@ -92,9 +95,10 @@ export interface Webhooks extends ChangeListener {
   /** Sends a sample now, whatever the filters; answers the row with its attempt. */
   test(webhook: WebhookRecord): Promise<OutboxRecord>
   /**
-   * Sets callbacks back into the queue and answers how many. A time may hold more than a moment can take: then the answer is how
-   * many are queued so far, the rest follows, also over a restart, and `redelivery` of the webhook's record says how far it is.
-   * `conflict` when the webhook is paused or another time is under way; the same time again joins the work.
+   * Sets callbacks back into the queue and answers how many. A time may hold more than a moment can take: then the
+   * answer is how many are queued so far, the rest follows, also over a restart, and `redelivery` of the webhook's
+   * record says how far it is. `conflict` when the webhook is paused or another time is under way; the same time again
+   * joins the work.
    */
   redeliver(
     webhook: WebhookRecord,
@@ -106,13 +110,16 @@ export interface Webhooks extends ChangeListener {
     },
   ): Promise<number>
   /**
-   * One callback of any kind again, to where it goes: a finished one goes back into the queue, one that waits is sent at once.
-   * Its schedule begins anew. Answers 1, or 0 when it is on its way already.
+   * One callback of any kind again, to where it goes: a finished one goes back into the queue, one that waits is sent
+   * at once. Its schedule begins anew. Answers 1, or 0 when it is on its way already.
    */
   resend(row: OutboxRecord): Promise<number>
   /** The last `limit` stored messages of the account, each with the verdict of every filter. */
   dryRun(webhook: WebhookRecord, account: AccountRecord, limit: number, asking: Asking): Promise<DryRunRow[]>
-  /** The same over all email accounts that the webhook covers, or those of one user: the last `limit` messages of all together. */
+  /**
+   * The same over all email accounts that the webhook covers, or those of one user: the last `limit` messages of all
+   * together.
+   */
   dryRunAll(webhook: WebhookRecord, userId: string | null, limit: number, asking: Asking): Promise<DryRunRow[]>
   /** The messages of this name (a Message-ID or a hosted id) in the email accounts that the webhook covers. */
   findMessages(webhook: WebhookRecord, reference: string): Promise<MessageRecord[]>

@@ -1,6 +1,7 @@
 /**
- * The API under load: lists and single messages from the index, at concurrency 1 and 16, beside the same list asked of the mail
- * server by live FETCH, and bodies and attachments beside bare imapflow downloads. One service process, a real Dovecot.
+ * The API under load: lists and single messages from the index, at concurrency 1 and 16, beside the same list asked of
+ * the mail server by live FETCH, and bodies and attachments beside bare imapflow downloads. One service process, a real
+ * Dovecot.
  */
 import { ImapFlow } from 'imapflow'
 import { bigAttachment, corpusMessage } from '../support/corpus/index.ts'

@@ -1,6 +1,6 @@
 /**
- * Many messages at once: events per second until every callback has arrived, lost, repeated, out of order, with small bodies
- * fetched. Then the other half: rows that wait for a dead receiver, and what they cost in memory.
+ * Many messages at once: events per second until every callback has arrived, lost, repeated, out of order, with small
+ * bodies fetched. Then the other half: rows that wait for a dead receiver, and what they cost in memory.
  */
 import { startFleet, type Fleet } from './lib/fleet.ts'
 import { benchMail } from './lib/mail.ts'

@@ -1,6 +1,6 @@
 /**
- * append → callback, against the floor: append → `exists` on a second, bare imapflow connection to the same mailbox, in the
- * same run. And the same for a second message that follows the first in its mailbox after 0.1, 1 and 5 s.
+ * append → callback, against the floor: append → `exists` on a second, bare imapflow connection to the same mailbox, in
+ * the same run. And the same for a second message that follows the first in its mailbox after 0.1, 1 and 5 s.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { trackArrivals, type Arrival, type Arrivals, type Mailbox } from './lib/arrivals.ts'

@@ -1,6 +1,7 @@
 /**
- * Callbacks as large as they may be, for receivers that are dead or slow: 1,000 webhooks that each have one waiting, and what
- * that costs the service in memory. A small callback to a receiver that is well goes out meanwhile, and must not wait.
+ * Callbacks as large as they may be, for receivers that are dead or slow: 1,000 webhooks that each have one waiting,
+ * and what that costs the service in memory. A small callback to a receiver that is well goes out meanwhile, and must
+ * not wait.
  */
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'

@@ -1,6 +1,7 @@
 /**
- * Everybody's mail while some mean ill: honest accounts get mail all the time, and everything that test/hostile tries goes on
- * beside them, all at once. Measured against the floor: append → callback and append → `exists` on a bare connection.
+ * Everybody's mail while some mean ill: honest accounts get mail all the time, and everything that test/hostile tries
+ * goes on beside them, all at once. Measured against the floor: append → callback and append → `exists` on a bare
+ * connection.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'

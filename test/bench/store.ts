@@ -1,6 +1,6 @@
 /**
- * Each store against its bare driver (store/bare-*.ts say what that does) in the same run: sync batches, list pages, single reads,
- * outbox claims, and the bytes of a message. Ratios hold on any machine; the rates do not.
+ * Each store against its bare driver (store/bare-*.ts say what that does) in the same run: sync batches, list pages,
+ * single reads, outbox claims, and the bytes of a message. Ratios hold on any machine; the rates do not.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,7 +1,7 @@
 /**
- * `npm run demo [-- --once]`: a mailbox on an IMAP server in this process, the service (main.ts, embedded store, temporary
- * directory) beside it, and a developer's server that receives callbacks. --once ends with 0 after the first verified
- * callback, with 1 when none came within 30 s. Ctrl-C ends it in order.
+ * `npm run demo [-- --once]`: a mailbox on an IMAP server in this process, the service (main.ts, embedded store,
+ * temporary directory) beside it, and a developer's server that receives callbacks. --once ends with 0 after the first
+ * verified callback, with 1 when none came within 30 s. Ctrl-C ends it in order.
  */
 import { bodySignatureFits, headerSignatureFits, part, startReceiver, type Callback } from '../support/callbacks.ts'
 import { createImapServer } from '../support/imap-server/index.ts'

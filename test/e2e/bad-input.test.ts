@@ -1,4 +1,6 @@
-/** What a wrong call gets from the running service: a status, a reason that names the fault, and no half-made record. */
+/**
+ * What a wrong call gets from the running service: a status, a reason that names the fault, and no half-made record.
+ */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer, type AddressInfo, type Socket } from 'node:net'

@@ -1,6 +1,6 @@
 /**
- * kill -9 at random moments of a burst, again and again: every message is told, under one webhook-id only, and each account's
- * messages in their order. The moments come from a seed, which is printed; MAILROOM_TEST_SEED repeats them.
+ * kill -9 at random moments of a burst, again and again: every message is told, under one webhook-id only, and each
+ * account's messages in their order. The moments come from a seed, which is printed; MAILROOM_TEST_SEED repeats them.
  */
 import assert from 'node:assert/strict'
 import { randomInt } from 'node:crypto'
@@ -23,7 +23,10 @@ const withOwn = 4
 const callbacks = total + withOwn * messagesEach
 /** A kill that waits for callbacks does not wait longer than this. */
 const patienceMs = 4000
-/** Small batches: more places to be killed at, and less to do again. The database may share the machine with other tests. */
+/**
+ * Small batches: more places to be killed at, and less to do again. The database may share the machine with other
+ * tests.
+ */
 const env = { MAILROOM_SYNC_BATCH: '20', MAILROOM_STORE_TIMEOUT: '30s' }
 
 type Random = (below: number) => number
@@ -95,8 +98,8 @@ function shares(): number[] {
 }
 
 /**
- * SIGKILL either some time after the start began, so that some fall before it is ready, or while a callback waits for its answer:
- * told, and the service cannot know. Answers what it was.
+ * SIGKILL either some time after the start began, so that some fall before it is ready, or while a callback waits for
+ * its answer: told, and the service cannot know. Answers what it was.
  */
 async function killSometime({ service, receiver }: Stage, random: Random): Promise<string> {
   const { promise: killed, resolve } = Promise.withResolvers<undefined>()
@@ -139,7 +142,10 @@ interface Told {
 
 const nameOf = ({ body }: Callback): string => String(part(body, 'message_data')['email_message_id'])
 
-/** Counts messages that arrived at least once, for each webhook; looks at every callback once, however often it is asked. */
+/**
+ * Counts messages that arrived at least once, for each webhook; looks at every callback once, however often it is
+ * asked.
+ */
 function distinctAt({ all }: CallbackReceiver): () => number {
   const seen = new Set<string>()
   let next = 0

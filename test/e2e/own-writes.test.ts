@@ -1,6 +1,6 @@
 /**
- * What the API writes is told once, to the change log and to webhooks, also when the process is killed in between: before it hears
- * the mail server's answer, or after the caller was answered and before the sync has seen the echo.
+ * What the API writes is told once, to the change log and to webhooks, also when the process is killed in between:
+ * before it hears the mail server's answer, or after the caller was answered and before the sync has seen the echo.
  */
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'

@@ -1,4 +1,7 @@
-/** The promises of the service, kept end to end against any mail server: the same tests for Dovecot and for the one in this process. */
+/**
+ * The promises of the service, kept end to end against any mail server: the same tests for Dovecot and for the one in
+ * this process.
+ */
 import assert from 'node:assert/strict'
 import { randomInt } from 'node:crypto'
 import { after, before, suite, test } from 'node:test'

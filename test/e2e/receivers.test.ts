@@ -1,4 +1,7 @@
-/** One dead receiver costs nobody else anything: the whole service, fifty webhooks of one user, three of them at bad receivers. */
+/**
+ * One dead receiver costs nobody else anything: the whole service, fifty webhooks of one user, three of them at bad
+ * receivers.
+ */
 import assert from 'node:assert/strict'
 import { createServer } from 'node:https'
 import { once } from 'node:events'
@@ -51,7 +54,10 @@ async function openHouse(parts: AsyncDisposableStack): Promise<House> {
   return { service, receiver, userId, send }
 }
 
-/** Sends one message after the other, each when all healthy receivers know of the one before. Answers each callback's latency. */
+/**
+ * Sends one message after the other, each when all healthy receivers know of the one before. Answers each callback's
+ * latency.
+ */
 async function run({ receiver, send }: House, name: string): Promise<number[]> {
   const latencies: number[] = []
   for (let index = 0; index < messagesPerRun; index++) {

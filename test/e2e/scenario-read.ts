@@ -1,4 +1,7 @@
-/** What a mailbox holds, read and changed through the API and by another mail program: the same on every real mail server. */
+/**
+ * What a mailbox holds, read and changed through the API and by another mail program: the same on every real mail
+ * server.
+ */
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { part } from '../support/callbacks.ts'

@@ -1,6 +1,6 @@
 /**
- * Starts that must not succeed: each ends at once with one line that names the setting or the file, and the cause. Always on the
- * embedded store: they are about its data directory, its lock and its file.
+ * Starts that must not succeed: each ends at once with one line that names the setting or the file, and the cause.
+ * Always on the embedded store: they are about its data directory, its lock and its file.
  */
 import packageFile from '../../package.json' with { type: 'json' }
 import assert from 'node:assert/strict'

@@ -1,4 +1,7 @@
-/** What is held at once is bounded, by use, developer and part; nobody waits for those who are slow, and small ones for no large one. */
+/**
+ * What is held at once is bounded, by use, developer and part; nobody waits for those who are slow, and small ones for
+ * no large one.
+ */
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
@@ -7,7 +10,9 @@ import { createBudget, leastPace, type Budget, type Owner, type Release } from '
 import { until } from '../support/until.ts'
 
 const mib = 1_048_576
-/** 32 MiB for large contents (over 256 KiB), 8 for small ones, 8 for bodies of calls, 16 for answers of mail servers. */
+/**
+ * 32 MiB for large contents (over 256 KiB), 8 for small ones, 8 for bodies of calls, 16 for answers of mail servers.
+ */
 const total = 64 * mib
 
 /** A part of a developer of its own. */

@@ -24,7 +24,8 @@ test('twenty batches at once: no more than 10 ms in a turn, all together', async
   const turnOf = countTurns(t)
   const all = (await Promise.all(Array.from({ length: 20 }, () => work(5, turnOf)))).flat()
   const inTurn = Map.groupBy(all, (turn) => turn)
-  // A piece that begins before the end goes on behind it; the counter's turn may hold the end of one and the beginning of the next.
+  // A piece that begins before the end goes on behind it; the counter's turn may hold the end of one and the beginning
+  // of the next.
   const most = Math.max(...[...inTurn.values()].map(({ length }) => length))
   assert(most <= 6, `${most} pieces of 4 ms in one turn`)
   assert(inTurn.size >= 20, `${inTurn.size} turns`)

@@ -1,4 +1,7 @@
-/** Places that are lent: what takes too long gives its place back, waits in other turns from then on, and is ended when it is too much. */
+/**
+ * Places that are lent: what takes too long gives its place back, waits in other turns from then on, and is ended when
+ * it is too much.
+ */
 import assert from 'node:assert/strict'
 import { suite, test, type TestContext } from 'node:test'
 import { AppError, isAppError } from '../../engine/errors.ts'

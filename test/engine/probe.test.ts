@@ -1,4 +1,7 @@
-/** The trial login: what it answers for every way it can fail, how long it takes at most, and that its log keeps secrets. */
+/**
+ * The trial login: what it answers for every way it can fail, how long it takes at most, and that its log keeps
+ * secrets.
+ */
 import assert from 'node:assert/strict'
 import { createServer, type AddressInfo } from 'node:net'
 import { once } from 'node:events'

@@ -1,4 +1,6 @@
-/** Whatever a server sends: the process lives, every command is answered or ends within its deadline with an AppError. */
+/**
+ * Whatever a server sends: the process lives, every command is answered or ends within its deadline with an AppError.
+ */
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { suite, test } from 'node:test'

@@ -1,4 +1,6 @@
-/** Servers as they are: IDLE that is missing, useless, dead or early, and MOVE that says where in every way there is. */
+/**
+ * Servers as they are: IDLE that is missing, useless, dead or early, and MOVE that says where in every way there is.
+ */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createConnection, createServer, type AddressInfo, type Socket } from 'node:net'

@@ -1,4 +1,6 @@
-/** A server that answers UID SEARCH with sequence numbers, and what COPY, MOVE and EXPUNGE make of what they are told. */
+/**
+ * A server that answers UID SEARCH with sequence numbers, and what COPY, MOVE and EXPUNGE make of what they are told.
+ */
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { fullCapabilities, plainCapabilities, type ImapServer } from '../support/imap-server/index.ts'

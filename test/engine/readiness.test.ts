@@ -1,4 +1,6 @@
-/** When the store counts as taking writes: what makes that doubtful, how it is tried, how seldom, and how it recovers. */
+/**
+ * When the store counts as taking writes: what makes that doubtful, how it is tried, how seldom, and how it recovers.
+ */
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, suite, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'

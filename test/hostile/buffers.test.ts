@@ -1,4 +1,6 @@
-/** Bytes that strangers, developers and mail servers have the service hold at once: together no more than its budget. */
+/**
+ * Bytes that strangers, developers and mail servers have the service hold at once: together no more than its budget.
+ */
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { openStage, type Stage } from '../e2e/stage.ts'

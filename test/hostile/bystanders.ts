@@ -1,4 +1,7 @@
-/** Those who share the process with an attacker: a health check, and a developer who lists. What they wait is what an attack costs. */
+/**
+ * Those who share the process with an attacker: a health check, and a developer who lists. What they wait is what an
+ * attack costs.
+ */
 import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -15,8 +18,8 @@ export interface Waits {
 }
 
 /**
- * Nobody waited long, and `calls` of the attacker took less than 100 ms of processor time each: a call cannot hold the others for
- * longer than that, however busy the machine of the test is with other work.
+ * Nobody waited long, and `calls` of the attacker took less than 100 ms of processor time each: a call cannot hold the
+ * others for longer than that, however busy the machine of the test is with other work.
  */
 export function assertShort({ health, list, processor }: Waits, calls: number): void {
   assert(health < 1000 && list < 2000, `/healthz waited ${health} ms, a list ${list} ms`)

@@ -1,4 +1,7 @@
-/** Very many connections to the service: those of developers go on, health is told, the rest is refused at once and counted. */
+/**
+ * Very many connections to the service: those of developers go on, health is told, the rest is refused at once and
+ * counted.
+ */
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { openStage, type Stage } from '../e2e/stage.ts'

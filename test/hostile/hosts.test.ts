@@ -1,4 +1,6 @@
-/** The Host header is whatever a stranger writes: it gets into no page that others see, and costs no page of its own. */
+/**
+ * The Host header is whatever a stranger writes: it gets into no page that others see, and costs no page of its own.
+ */
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { openStage, type Stage } from '../e2e/stage.ts'

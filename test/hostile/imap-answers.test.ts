@@ -1,4 +1,7 @@
-/** What a hostile mail server sends costs the connection at most: the process lives, others are answered, memory stays small. */
+/**
+ * What a hostile mail server sends costs the connection at most: the process lives, others are answered, memory stays
+ * small.
+ */
 import assert from 'node:assert/strict'
 import { after, afterEach, before, suite, test } from 'node:test'
 import { openStage, type Stage } from '../e2e/stage.ts'

@@ -1,6 +1,6 @@
 /**
- * Every parser of what strangers send takes linear time: for an input of twice the length at most 2.2 times the steps, however the
- * input is made. Steps are counted, not seconds (test/support/steps.ts).
+ * Every parser of what strangers send takes linear time: for an input of twice the length at most 2.2 times the steps,
+ * however the input is made. Steps are counted, not seconds (test/support/steps.ts).
  */
 import assert from 'node:assert/strict'
 import { after, suite, test } from 'node:test'

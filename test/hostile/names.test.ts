@@ -1,6 +1,6 @@
 /**
- * Words that every JavaScript object answers to (`constructor`, `__proto__`, `toString`), from callers, mail, mail servers and
- * receivers: each is a word like any other, and finds nothing that nobody put there.
+ * Words that every JavaScript object answers to (`constructor`, `__proto__`, `toString`), from callers, mail, mail
+ * servers and receivers: each is a word like any other, and finds nothing that nobody put there.
  */
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'

@@ -1,4 +1,6 @@
-/** Texts from strangers and from mail servers that a careless parser reads again and again: nobody else waits for them. */
+/**
+ * Texts from strangers and from mail servers that a careless parser reads again and again: nobody else waits for them.
+ */
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { createImapServer } from '../support/imap-server/index.ts'

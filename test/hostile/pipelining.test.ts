@@ -1,4 +1,6 @@
-/** Very many calls on few connections, and very many that become whole at the same moment: nobody else waits for them. */
+/**
+ * Very many calls on few connections, and very many that become whole at the same moment: nobody else waits for them.
+ */
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'

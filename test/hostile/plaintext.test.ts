@@ -1,4 +1,7 @@
-/** A mail server, or somebody on the way to it, that wants passwords in clear text: the running service sends none, and says why. */
+/**
+ * A mail server, or somebody on the way to it, that wants passwords in clear text: the running service sends none, and
+ * says why.
+ */
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -36,7 +39,10 @@ suite('passwords in clear text', () => {
     if ('after' in t) t.after(() => server.close())
   })
 
-  /** The man in the middle takes STARTTLS out, and ends what was encrypted before. Answers how many lines were heard until then. */
+  /**
+   * The man in the middle takes STARTTLS out, and ends what was encrypted before. Answers how many lines were heard
+   * until then.
+   */
   const strip = (): number => {
     server.capabilities = fullCapabilities
     const heard = server.log.length

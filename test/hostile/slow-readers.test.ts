@@ -1,4 +1,7 @@
-/** A developer whose clients ask for large bodies and do not read them: they wait for each other, and nobody else waits for them. */
+/**
+ * A developer whose clients ask for large bodies and do not read them: they wait for each other, and nobody else waits
+ * for them.
+ */
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { openStage, type Stage } from '../e2e/stage.ts'

@@ -1,4 +1,7 @@
-/** Connections to the service as somebody opens them who means ill: many, from many addresses, half of a call each, read slowly or not. */
+/**
+ * Connections to the service as somebody opens them who means ill: many, from many addresses, half of a call each, read
+ * slowly or not.
+ */
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'

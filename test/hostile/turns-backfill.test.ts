@@ -1,4 +1,7 @@
-/** Mailboxes that give their old mail a few bytes a second: they hold up no other developer's old mail, and no other mailbox's for long. */
+/**
+ * Mailboxes that give their old mail a few bytes a second: they hold up no other developer's old mail, and no other
+ * mailbox's for long.
+ */
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { openStage, type Stage } from '../e2e/stage.ts'

@@ -1,4 +1,7 @@
-/** Hosts that take a connection and say nothing: the others' mailboxes are back at once, whatever goes on waiting for those. */
+/**
+ * Hosts that take a connection and say nothing: the others' mailboxes are back at once, whatever goes on waiting for
+ * those.
+ */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
@@ -15,7 +18,9 @@ const own = 'ann@mail.example'
 const neighbours = 'bob@mail.example'
 const password = 'secret'
 
-/** On all addresses of this machine: the way to a mail server, until it takes connections and does nothing with them. */
+/**
+ * On all addresses of this machine: the way to a mail server, until it takes connections and does nothing with them.
+ */
 async function createWay(to: { readonly host: string; readonly port: number }) {
   let open = true
   const sockets = new Set<Socket>()

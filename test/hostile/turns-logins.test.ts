@@ -1,4 +1,7 @@
-/** A developer who adds accounts at a host as fast as can be, half of them with wrong passwords: the others' share of the host's pace is theirs. */
+/**
+ * A developer who adds accounts at a host as fast as can be, half of them with wrong passwords: the others' share of
+ * the host's pace is theirs.
+ */
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { openStage, type Stage } from '../e2e/stage.ts'

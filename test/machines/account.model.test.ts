@@ -132,8 +132,8 @@ function assertTagged(rig: AccountRig): void {
 }
 
 /**
- * Whether this step, in this state, takes back the strikes: a success of the account's, or a person who starts anew. A session that
- * is open already takes back nothing that a newer login met.
+ * Whether this step, in this state, takes back the strikes: a success of the account's, or a person who starts anew. A
+ * session that is open already takes back nothing that a newer login met.
  */
 function clears(rig: AccountRig, step: Step): boolean {
   const { tags } = rig.actor.getSnapshot()

@@ -1,4 +1,6 @@
-/** What of a webhook is stored, which failures are one round, and what the times are. Run by webhook.machine.test.ts. */
+/**
+ * What of a webhook is stored, which failures are one round, and what the times are. Run by webhook.machine.test.ts.
+ */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { describeWebhook, webhookNextOf } from '../../machines/view.ts'

@@ -1,7 +1,7 @@
 /**
- * Random lives of a webhook. The reference counts in its own words: a failing period begins with the third failed round in a
- * row (or a permanent failure) and ends with a success or ACTIVATE; each is announced exactly once, and again when it has lasted
- * for abandonMs, and when the receiver answers 410. One failure tells at most one thing.
+ * Random lives of a webhook. The reference counts in its own words: a failing period begins with the third failed round
+ * in a row (or a permanent failure) and ends with a success or ACTIVATE; each is announced exactly once, and again when
+ * it has lasted for abandonMs, and when the receiver answers 410. One failure tells at most one thing.
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

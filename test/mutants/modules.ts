@@ -1,6 +1,6 @@
 /**
- * The modules whose tests are themselves tested, and the test files that speak for each: fast ones (no Dovecot, no MongoDB), the
- * fastest first, since a mutant is shown to one file after the other until a test fails.
+ * The modules whose tests are themselves tested, and the test files that speak for each: fast ones (no Dovecot, no
+ * MongoDB), the fastest first, since a mutant is shown to one file after the other until a test fails.
  */
 export interface Module {
   readonly mutate: readonly string[]

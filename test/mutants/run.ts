@@ -1,8 +1,9 @@
 /**
- * `npm run test:mutants [-- MODULE … --force --concurrency=N]`: puts faults ("mutants") into the modules of modules.ts, one at a
- * time, and runs the tests of that module. Prints the share that a test caught and each mutant that none did; fails when a module
- * is below the goal. What the last run of a module caught is kept in .stryker/MODULE.json and not tried again unless its code or
- * the test file that caught it has changed; what was missed is tried each time. --force begins anew.
+ * `npm run test:mutants [-- MODULE … --force --concurrency=N]`: puts faults ("mutants") into the modules of modules.ts,
+ * one at a time, and runs the tests of that module. Prints the share that a test caught and each mutant that none did;
+ * fails when a module is below the goal. What the last run of a module caught is kept in .stryker/MODULE.json and not
+ * tried again unless its code or the test file that caught it has changed; what was missed is tried each time. --force
+ * begins anew.
  */
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'

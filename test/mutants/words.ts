@@ -1,6 +1,7 @@
 /**
- * Plugin of Stryker: text that people read makes no mutants, since a test could only hold the same text once more. It is known by its
- * place, not by its look: log calls, the message of an error, `why` of a verdict. Codes, names of parameters and conditions stay.
+ * Plugin of Stryker: text that people read makes no mutants, since a test could only hold the same text once more. It
+ * is known by its place, not by its look: log calls, the message of an error, `why` of a verdict. Codes, names of
+ * parameters and conditions stay.
  */
 interface Node {
   readonly type: string

@@ -1,4 +1,7 @@
-/** Contacts that lose an account's part while others write them, and when the removal dies between any two of its writes. */
+/**
+ * Contacts that lose an account's part while others write them, and when the removal dies between any two of its
+ * writes.
+ */
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { contactId } from '../../engine/store/ids.ts'

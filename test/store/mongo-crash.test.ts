@@ -1,6 +1,7 @@
 /**
- * The service dies between any two writes of a batch, or after one whose answer is lost. Whoever goes on plans the batch anew
- * from what is stored, as the sync does: then rows, changes, outbox, contacts and cursor agree, 0 lost, 0 repeated.
+ * The service dies between any two writes of a batch, or after one whose answer is lost. Whoever goes on plans the
+ * batch anew from what is stored, as the sync does: then rows, changes, outbox, contacts and cursor agree, 0 lost, 0
+ * repeated.
  */
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
@@ -21,7 +22,9 @@ const impatientMs = 400
 
 interface Scene {
   readonly mailbox: Mailbox
-  /** Gets a flag, vanishes, has vanished and is told, lies in Archive and comes to INBOX as well, and two that are new. */
+  /**
+   * Gets a flag, vanishes, has vanished and is told, lies in Archive and comes to INBOX as well, and two that are new.
+   */
   readonly flagged: string
   readonly vanishing: string
   readonly gone: string

@@ -1,6 +1,6 @@
 /**
- * No read of the store scans a collection, and none is sorted but by an index: each one's own command, caught on its way, is
- * explained by the server, and its filter and order are held against the indexes.
+ * No read of the store scans a collection, and none is sorted but by an index: each one's own command, caught on its
+ * way, is explained by the server, and its filter and order are held against the indexes.
  */
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
@@ -133,8 +133,8 @@ function nodes(plan: unknown): Document[] {
 }
 
 /**
- * Whether a plan node reads a whole collection. mongod says so; DocumentDB walks either the table or the whole of the primary
- * key, which then has a condition on the collection alone.
+ * Whether a plan node reads a whole collection. mongod says so; DocumentDB walks either the table or the whole of the
+ * primary key, which then has a condition on the collection alone.
  */
 function scansAll(node: Document): boolean {
   if (node['stage'] === 'COLLSCAN' || node['Node Type'] === 'Seq Scan') return true
@@ -145,12 +145,18 @@ function isStep(node: Document): boolean {
   return typeof node['stage'] === 'string' || typeof node['Node Type'] === 'string'
 }
 
-/** mongod's own word for a sort that reads everything first. DocumentDB sorts after any index: there the keys have to tell. */
+/**
+ * mongod's own word for a sort that reads everything first. DocumentDB sorts after any index: there the keys have to
+ * tell.
+ */
 function sortsBlocking(node: Document): boolean {
   return node['stage'] === 'SORT'
 }
 
-/** What a read's index leaves to be compared row by row, with the rows in order: as the API offers these filters in any mix. */
+/**
+ * What a read's index leaves to be compared row by row, with the rows in order: as the API offers these filters in any
+ * mix.
+ */
 const compared: Readonly<Record<string, readonly string[]>> = {
   'users.list by email': ['_id'],
   'users.list by status': ['_id'],

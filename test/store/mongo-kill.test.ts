@@ -1,6 +1,6 @@
 /**
- * kill -9 of the database under eight writers, twice. A server of the test's own: the script that runs the shared one starts
- * another beside it. Afterwards nothing that was acknowledged is missing and nothing is there twice.
+ * kill -9 of the database under eight writers, twice. A server of the test's own: the script that runs the shared one
+ * starts another beside it. Afterwards nothing that was acknowledged is missing and nothing is there twice.
  */
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'

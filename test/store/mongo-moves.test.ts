@@ -1,6 +1,7 @@
 /**
- * The service dies between any two writes of a move of its own, or after one whose answer is lost. The sync, which goes on from what
- * is stored and from what the mail server says, tells the rest: both changes and their callbacks are there, once.
+ * The service dies between any two writes of a move of its own, or after one whose answer is lost. The sync, which goes
+ * on from what is stored and from what the mail server says, tells the rest: both changes and their callbacks are
+ * there, once.
  */
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'

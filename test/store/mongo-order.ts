@@ -1,4 +1,6 @@
-/** Whether an index of ours gives a query its order, told from filter, order and keys alone: no server has to say it. */
+/**
+ * Whether an index of ours gives a query its order, told from filter, order and keys alone: no server has to say it.
+ */
 import type { Document } from 'mongodb'
 import type { CollectionName } from '../../engine/store/mongo/documents.ts'
 import { indexes } from '../../engine/store/mongo/indexes.ts'
@@ -28,9 +30,9 @@ function isPoint(condition: unknown): boolean {
 }
 
 /**
- * Whether the rows that these keys lead to come in the order that is asked for: first keys of which the filter names points,
- * then those of the order, all in its directions or all against them. Answers the fields of the filter that the keys do not
- * bound, each of which is compared row by row; null = not in this order.
+ * Whether the rows that these keys lead to come in the order that is asked for: first keys of which the filter names
+ * points, then those of the order, all in its directions or all against them. Answers the fields of the filter that the
+ * keys do not bound, each of which is compared row by row; null = not in this order.
  */
 function unbounded(
   keys: readonly Key[],
@@ -56,8 +58,8 @@ export function namesRows({ filter = {} }: Document): boolean {
 }
 
 /**
- * For each index that gives the order: the fields of the filter that it leaves to be compared row by row. Empty = no index
- * does, and the server has to read everything before it can answer the first row.
+ * For each index that gives the order: the fields of the filter that it leaves to be compared row by row. Empty = no
+ * index does, and the server has to read everything before it can answer the first row.
  */
 export function orderedBy({ find, filter = {}, sort = {} }: Document): string[][] {
   const conditions = conditionsOf(filter as Document)

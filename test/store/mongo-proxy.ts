@@ -1,6 +1,6 @@
 /**
- * A TCP proxy in front of the database that reads the commands which pass: it can show them, slow them down, keep them from
- * ever being answered, and cut every connection at the n-th write, before it or after it, as a crash does.
+ * A TCP proxy in front of the database that reads the commands which pass: it can show them, slow them down, keep them
+ * from ever being answered, and cut every connection at the n-th write, before it or after it, as a crash does.
  */
 import assert from 'node:assert/strict'
 import { createServer, connect, type Socket } from 'node:net'
@@ -8,7 +8,9 @@ import { once } from 'node:events'
 import { BSON, type Document } from 'mongodb'
 import { isAppError } from '../../engine/errors.ts'
 
-/** What happens to a command: it is passed on, never answered, or the proxy dies before it or after it (answer lost). */
+/**
+ * What happens to a command: it is passed on, never answered, or the proxy dies before it or after it (answer lost).
+ */
 export type Verdict = 'pass' | 'hang' | 'die' | 'die-after'
 
 export interface Proxy {

@@ -1,4 +1,6 @@
-/** Removals that meet a writer between two of its writes, and removals that are cut short: in the end nothing is left. */
+/**
+ * Removals that meet a writer between two of its writes, and removals that are cut short: in the end nothing is left.
+ */
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { isAppError } from '../../engine/errors.ts'

@@ -1,4 +1,6 @@
-/** A database with two ways to it, directly and through a proxy, for the suite that asks for it: one in each test file. */
+/**
+ * A database with two ways to it, directly and through a proxy, for the suite that asks for it: one in each test file.
+ */
 import { after, before, beforeEach } from 'node:test'
 import { MongoClient } from 'mongodb'
 import type { Store } from '../../engine/store/port.ts'

@@ -1,4 +1,6 @@
-/** Several writers on one database: owners that race for an account, bulks that overlap, rows that two change at once. */
+/**
+ * Several writers on one database: owners that race for an account, bulks that overlap, rows that two change at once.
+ */
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import type { Document } from 'mongodb'

@@ -1,4 +1,7 @@
-/** Reads of the embedded store answer the same object while a row is unchanged, and a new one after any change; after another process's soon. */
+/**
+ * Reads of the embedded store answer the same object while a row is unchanged, and a new one after any change; after
+ * another process's soon.
+ */
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

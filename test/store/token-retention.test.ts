@@ -1,4 +1,7 @@
-/** Connect tokens go 30 days after they expire: the embedded store takes them at the next creation, MongoDB by its own timer. */
+/**
+ * Connect tokens go 30 days after they expire: the embedded store takes them at the next creation, MongoDB by its own
+ * timer.
+ */
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

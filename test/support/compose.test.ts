@@ -1,4 +1,6 @@
-/** docker-compose.yml and .env.example: what stands in .env reaches the service, and nothing of the database's own does. */
+/**
+ * docker-compose.yml and .env.example: what stands in .env reaches the service, and nothing of the database's own does.
+ */
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'

@@ -1,7 +1,7 @@
 /**
- * A private, real Cyrus on a free loopback port, in the chroot that mail-servers.sh makes (root only). Its directory lies in the
- * chroot and is gone afterwards. A user who is not known yet is made at the first connection. Names of folders as Debian configures
- * them: "." between levels, everything below INBOX. A new password ends no connection.
+ * A private, real Cyrus on a free loopback port, in the chroot that mail-servers.sh makes (root only). Its directory
+ * lies in the chroot and is gone afterwards. A user who is not known yet is made at the first connection. Names of
+ * folders as Debian configures them: "." between levels, everything below INBOX. A new password ends no connection.
  */
 import { execFile } from 'node:child_process'
 import { chownSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'

@@ -1,6 +1,6 @@
 /**
- * A mail server of a test's own, as a program that it starts and ends: one process group, so that all of its processes end with it,
- * however it ends.
+ * A mail server of a test's own, as a program that it starts and ends: one process group, so that all of its processes
+ * end with it, however it ends.
  */
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'

@@ -1,4 +1,7 @@
-/** A name server on a free UDP port that knows SRV and MX records of a few names (RFC 1035, RFC 2782); all others do not exist. */
+/**
+ * A name server on a free UDP port that knows SRV and MX records of a few names (RFC 1035, RFC 2782); all others do not
+ * exist.
+ */
 import { createSocket, type RemoteInfo } from 'node:dgram'
 import { once } from 'node:events'
 

@@ -1,6 +1,6 @@
 /**
- * The parts of the documents that are made from the code: the table of settings and the pictures of the two state charts.
- * `npm run docs` writes them between their markers; test/support/docs.test.ts fails when the two differ.
+ * The parts of the documents that are made from the code: the table of settings and the pictures of the two state
+ * charts. `npm run docs` writes them between their markers; test/support/docs.test.ts fails when the two differ.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,6 +1,7 @@
 /**
- * A private, real GreenMail on free loopback ports. A user who is not known yet is made at the first connection. It keeps all in
- * memory: after a restart its mailboxes are empty and have new UIDVALIDITYs, and no other way leads to another password.
+ * A private, real GreenMail on free loopback ports. A user who is not known yet is made at the first connection. It
+ * keeps all in memory: after a restart its mailboxes are empty and have new UIDVALIDITYs, and no other way leads to
+ * another password.
  */
 import { appendOnce, createDaemon, startImap, type PrivateServer } from './daemon.ts'
 import { greenMailJar } from './mail-home.ts'

@@ -1,6 +1,7 @@
 /**
- * A validator for the JSON Schema that our OpenAPI document is written in (2020-12, the keywords that occur in it). Not the library
- * that wrote the document: the two are checked against each other. A keyword that it does not know is an error.
+ * A validator for the JSON Schema that our OpenAPI document is written in (2020-12, the keywords that occur in it). Not
+ * the library that wrote the document: the two are checked against each other. A keyword that it does not know is an
+ * error.
  */
 type Json = Readonly<Record<string, unknown>>
 

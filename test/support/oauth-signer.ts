@@ -1,6 +1,6 @@
 /**
- * An independent OAuth 1.0a signer (oauth-1.0a) in every shape that clients use: three carriers, several spellings of the
- * header, raw and encoded values. It signs from decoded parameters; what goes on the wire is spelled here.
+ * An independent OAuth 1.0a signer (oauth-1.0a) in every shape that clients use: three carriers, several spellings of
+ * the header, raw and encoded values. It signs from decoded parameters; what goes on the wire is spelled here.
  */
 import { createHmac } from 'node:crypto'
 import OAuth from 'oauth-1.0a'

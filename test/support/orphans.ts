@@ -1,4 +1,7 @@
-/** Processes that a test started end with it, also when it is told to end by a signal (as the test runner does at a timeout). */
+/**
+ * Processes that a test started end with it, also when it is told to end by a signal (as the test runner does at a
+ * timeout).
+ */
 const kills = new Set<() => void>()
 
 function killAll(): void {

@@ -1,6 +1,7 @@
 /**
- * The smallest IMAP client that can put mail into a mailbox: login, APPEND (RFC 9051 6.3.12; several messages at once by
- * MULTIAPPEND, RFC 3502), any other command as text. For tests only: it knows non-synchronising literals and nothing else.
+ * The smallest IMAP client that can put mail into a mailbox: login, APPEND (RFC 9051 6.3.12; several messages at once
+ * by MULTIAPPEND, RFC 3502), any other command as text. For tests only: it knows non-synchronising literals and nothing
+ * else.
  */
 import { connect, type Socket } from 'node:net'
 import { once } from 'node:events'

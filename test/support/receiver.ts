@@ -1,6 +1,6 @@
 /**
- * A developer's server for tests: takes callbacks over real HTTP, keeps them, checks both signatures by itself (not with the code
- * under test), and answers as scripted: slowly, wrongly, or not at all.
+ * A developer's server for tests: takes callbacks over real HTTP, keeps them, checks both signatures by itself (not
+ * with the code under test), and answers as scripted: slowly, wrongly, or not at all.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { type IncomingMessage, type ServerResponse, createServer } from 'node:http'
@@ -146,7 +146,10 @@ function same(a: string, b: string): boolean {
   return left.length === right.length && timingSafeEqual(left, right)
 }
 
-/** interface.md, Authentication 3: HMAC-SHA256 (hex) of timestamp and token, keyed with the API secret; within five minutes of ours. */
+/**
+ * interface.md, Authentication 3: HMAC-SHA256 (hex) of timestamp and token, keyed with the API secret; within five
+ * minutes of ours.
+ */
 export function bodySignatureValid(received: Received, apiSecret: string): boolean {
   const { timestamp, token, signature } = received.body
   if (typeof timestamp !== 'number' || typeof token !== 'string' || typeof signature !== 'string') return false
@@ -155,8 +158,8 @@ export function bodySignatureValid(received: Received, apiSecret: string): boole
 }
 
 /**
- * Standard Webhooks 1.0: `v1,<base64>` of HMAC-SHA256 over `id.timestamp.body`; one of the signatures must fit the key (`whsec_…`,
- * or raw bytes), and the time must be within five minutes of ours.
+ * Standard Webhooks 1.0: `v1,<base64>` of HMAC-SHA256 over `id.timestamp.body`; one of the signatures must fit the key
+ * (`whsec_…`, or raw bytes), and the time must be within five minutes of ours.
  */
 export function standardSignatureValid(received: Received, key: string | Buffer): boolean {
   const { headers, raw } = received

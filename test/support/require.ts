@@ -1,6 +1,6 @@
 /**
- * Services that a test cannot bring along. A test that needs one is skipped by name where it is missing, and fails where
- * MAILROOM_REQUIRE (comma-separated names) says that it must be there, as in CI.
+ * Services that a test cannot bring along. A test that needs one is skipped by name where it is missing, and fails
+ * where MAILROOM_REQUIRE (comma-separated names) says that it must be there, as in CI.
  */
 import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'

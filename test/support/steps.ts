@@ -1,7 +1,7 @@
 /**
- * Counts the steps of our own code, so that a test of linear time needs no clock: V8's precise coverage tells how often each block
- * of a file was entered. It sees neither the inside of a regular expression (the linter refuses those that backtrack) nor of a
- * built-in function.
+ * Counts the steps of our own code, so that a test of linear time needs no clock: V8's precise coverage tells how often
+ * each block of a file was entered. It sees neither the inside of a regular expression (the linter refuses those that
+ * backtrack) nor of a built-in function.
  */
 import { Session, type Profiler } from 'node:inspector'
 import { join } from 'node:path'

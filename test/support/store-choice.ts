@@ -1,6 +1,6 @@
 /**
- * Which store a test runs on: MAILROOM_TEST_STORE=mongodb takes MONGODB_URI's server, with a new database each time; anything
- * else is the embedded store.
+ * Which store a test runs on: MAILROOM_TEST_STORE=mongodb takes MONGODB_URI's server, with a new database each time;
+ * anything else is the embedded store.
  */
 import { randomBytes } from 'node:crypto'
 import { MongoClient, type Db } from 'mongodb'

@@ -15,7 +15,10 @@ export interface TestStore {
   readonly remove: () => Promise<void>
 }
 
-/** Databases of this file's tests that are empty again: to make one with its indexes takes ten times as long as to empty it. */
+/**
+ * Databases of this file's tests that are empty again: to make one with its indexes takes ten times as long as to empty
+ * it.
+ */
 const idle: StoreChoice[] = []
 const made: StoreChoice[] = []
 after(() => Promise.all(made.map((choice) => choice.remove())))

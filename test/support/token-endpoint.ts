@@ -1,4 +1,6 @@
-/** An OAuth 2.0 token endpoint (RFC 6749 section 6) on a free port: remembers what it was asked, answers as it is told. */
+/**
+ * An OAuth 2.0 token endpoint (RFC 6749 section 6) on a free port: remembers what it was asked, answers as it is told.
+ */
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'

@@ -13,8 +13,8 @@ export interface UntilOptions {
 type Falsy = false | 0 | '' | null | undefined
 
 /**
- * Asks `probe` until it answers something true, and answers that. A probe that throws counts as "not yet"; its last error
- * is the cause of the final one. Rejects with `<what>: not within <n> ms`.
+ * Asks `probe` until it answers something true, and answers that. A probe that throws counts as "not yet"; its last
+ * error is the cause of the final one. Rejects with `<what>: not within <n> ms`.
  */
 export async function until<T>(
   what: string,

@@ -1,6 +1,6 @@
 /**
- * What the API asks of an account's command connection: reading what only the server has (reading.ts), writing (writing.ts), and
- * folders as a whole: listed, made, removed, emptied of what is \Deleted, brought up to date.
+ * What the API asks of an account's command connection: reading what only the server has (reading.ts), writing
+ * (writing.ts), and folders as a whole: listed, made, removed, emptied of what is \Deleted, brought up to date.
  */
 import { AppError, isAppError } from '../../errors.ts'
 import { backfillFirst } from '../background.ts'
@@ -55,7 +55,10 @@ function folderCommands(deps: CommandDeps): Pick<AccountCommands, FolderCommands
   }
 }
 
-/** Changes the folders on the server, and brings the stored list up to date: also when the server says that others changed them. */
+/**
+ * Changes the folders on the server, and brings the stored list up to date: also when the server says that others
+ * changed them.
+ */
 async function relisted(
   deps: CommandDeps,
   accountId: string,

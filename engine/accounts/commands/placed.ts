@@ -1,7 +1,7 @@
 /**
- * What the commands share: work over the command connection, and work in the folder of one message. That folder is as new as the index
- * knows it, and the work is done only while it is the folder that the place was read from. A record that was read before a command's
- * turn came may be old by then: it is read again.
+ * What the commands share: work over the command connection, and work in the folder of one message. That folder is as
+ * new as the index knows it, and the work is done only while it is the folder that the place was read from. A record
+ * that was read before a command's turn came may be old by then: it is read again.
  */
 import { AppError, isAppError, notFound } from '../../errors.ts'
 import type { Store } from '../../store/port.ts'
@@ -49,7 +49,9 @@ export async function openFirst(context: SyncContext, { id, path }: FolderRecord
   if (context.state.folders.get(id)?.cursor === null) await openFolder(context, path)
 }
 
-/** What is new in the folder can be listed at once. One that holds no mail (\\Noselect), or is refused, is not opened. */
+/**
+ * What is new in the folder can be listed at once. One that holds no mail (\\Noselect), or is refused, is not opened.
+ */
 export async function openFolder(context: SyncContext, path: string): Promise<void> {
   if (context.state.folderByPath(path)?.selectable !== true) return
   await catchUp(context, path).catch((error: unknown) => {
@@ -61,8 +63,9 @@ export async function openFolder(context: SyncContext, path: string): Promise<vo
 const shown = new WeakMap<Session, { readonly place: string; readonly uid: number }>()
 
 /**
- * Selects a folder in which mail up to `uid` (absent = all there is) must be known. A connection that was in the folder before is
- * told of new mail when the server likes (RFC 3501 §5.2), while our watching connection has it in the index already: NOOP asks.
+ * Selects a folder in which mail up to `uid` (absent = all there is) must be known. A connection that was in the folder
+ * before is told of new mail when the server likes (RFC 3501 §5.2), while our watching connection has it in the index
+ * already: NOOP asks.
  */
 async function selectKnowing(session: Session, path: string, uid = Infinity): Promise<SelectedMailbox> {
   const wasThere = session.selected?.path === path
@@ -133,8 +136,8 @@ function lost({ state }: Here, { path }: Place, cause?: unknown): AppError {
 }
 
 /**
- * Selects the folder; `refresh` also where it is open already. Rejects with `readAnew` when it is not the one that the place was
- * read from: it is gone, or numbered anew, and the UID may be another message's.
+ * Selects the folder; `refresh` also where it is open already. Rejects with `readAnew` when it is not the one that the
+ * place was read from: it is gone, or numbered anew, and the UID may be another message's.
  */
 async function selectPlace(here: Here, at: Place, refresh = false): Promise<void> {
   const { session } = here
@@ -147,8 +150,8 @@ async function selectPlace(here: Here, at: Place, refresh = false): Promise<void
 }
 
 /**
- * Works in the folder of a place. null from `work` = the message is not there, which is asked of the folder as it is now: a
- * connection may have the former one open.
+ * Works in the folder of a place. null from `work` = the message is not there, which is asked of the folder as it is
+ * now: a connection may have the former one open.
  */
 export async function inPlace<T>(here: Here, at: Place, work: () => Promise<T | null>): Promise<T | null> {
   await selectPlace(here, at)
@@ -168,7 +171,10 @@ async function explain(here: Here, at: Place, error: unknown): Promise<never> {
   throw error
 }
 
-/** Whether there may be mail in a folder that the index does not have yet. `holds` = messages that lie in it. A folder that the server refuses for now is not read. */
+/**
+ * Whether there may be mail in a folder that the index does not have yet. `holds` = messages that lie in it. A folder
+ * that the server refuses for now is not read.
+ */
 export function isBeingRead({ selectable, parkedUntil, cursor }: FolderRecord, holds: number): boolean {
   if (!selectable || (parkedUntil ?? 0) > Date.now()) return false
   return cursor === null || (cursor.backfillBelow > 1 && holds > 0)

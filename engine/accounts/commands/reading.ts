@@ -1,11 +1,11 @@
 /**
  * Reading what only the server has: parts, headers, whole messages, and its own search in bodies.
  *
- * A stream comes chunk by chunk: each chunk is a turn of its own, so that no other work waits for the reader. The next one is asked for
- * when this one has been taken, and is on its way while the reader reads.
+ * A stream comes chunk by chunk: each chunk is a turn of its own, so that no other work waits for the reader. The next
+ * one is asked for when this one has been taken, and is on its way while the reader reads.
  *
- * Some servers give less of a part than their BODYSTRUCTURE says, mostly of a message within a message. Such a part is read from the whole
- * message where that has more; what is short even so is never given as if it were whole.
+ * Some servers give less of a part than their BODYSTRUCTURE says, mostly of a message within a message. Such a part is
+ * read from the whole message where that has more; what is short even so is never given as if it were whole.
  */
 import { Readable } from 'node:stream'
 import { AppError } from '../../errors.ts'
@@ -301,7 +301,10 @@ async function mendParts(source: Source, parts: ReadonlyMap<string, Buffer>, max
   return Object.assign(mended, { short })
 }
 
-/** The first chunk of a part that is streamed: of one that is short, the part out of the whole message where that has more. */
+/**
+ * The first chunk of a part that is streamed: of one that is short, the part out of the whole message where that has
+ * more.
+ */
 async function mendChunk(
   source: Source,
   section: string,
@@ -325,8 +328,8 @@ function fromWhole({ session, uid }: Source, sections: readonly string[]): Promi
 }
 
 /**
- * The whole message has the last word: when all of it came and the part is no longer there, the size was wrong. `given` null = less than
- * was said.
+ * The whole message has the last word: when all of it came and the part is no longer there, the size was wrong. `given`
+ * null = less than was said.
  */
 function judge(
   { message, log }: Source,

@@ -1,7 +1,8 @@
 /**
- * Writing on the server: flags, removals, APPEND, MOVE and COPY. When a command answers, the index says the same as the server, and the
- * change is told like any other: one batch with the row, the change, its callbacks and the cursor. The sync sees the same before,
- * meanwhile or afterwards; the second of the two finds it in the index. The sync also tells what was cut short in between.
+ * Writing on the server: flags, removals, APPEND, MOVE and COPY. When a command answers, the index says the same as the
+ * server, and the change is told like any other: one batch with the row, the change, its callbacks and the cursor. The
+ * sync sees the same before, meanwhile or afterwards; the second of the two finds it in the index. The sync also tells
+ * what was cut short in between.
  */
 import { AppError, isAppError, notFound } from '../../errors.ts'
 import type { FolderCursor, FolderRecord, MessageRecord, Placement } from '../../store/records.ts'
@@ -218,8 +219,8 @@ async function storeWord(context: SyncContext, place: Placement, word: ToldFlags
 }
 
 /**
- * Our MOVE or COPY has put the message into the folder, at the UID that the server named. `before` = the message as it was. false =
- * it has to be looked for there.
+ * Our MOVE or COPY has put the message into the folder, at the UID that the server named. `before` = the message as it
+ * was. false = it has to be looked for there.
  */
 async function tellArrival(
   context: SyncContext,
@@ -253,8 +254,8 @@ function isNewIn(folderId: string, { placements }: MessageRecord, before: Messag
 }
 
 /**
- * Our own write has taken the message away from its place. Told at once, unless it has to turn up in the folder `to` first and does
- * not lie there yet: then it is held like any other move.
+ * Our own write has taken the message away from its place. Told at once, unless it has to turn up in the folder `to`
+ * first and does not lie there yet: then it is held like any other move.
  */
 async function tellDeparture(
   context: SyncContext,

@@ -1,15 +1,17 @@
 /**
- * All that we use below imapflow's documented API, so that an update of imapflow is read against this file alone (and against intake.ts,
- * for its stream of responses). By the documented API: connect, close, capabilities, the events 'error' and 'close', and the options of
- * createWire. Switched off there: compression (a zlib context per connection costs more memory than the rest of the session), auto-IDLE
- * (it starts 15 s late), IMAP4rev2 and UTF8=ACCEPT (one dialect is enough).
+ * All that we use below imapflow's documented API, so that an update of imapflow is read against this file alone (and
+ * against intake.ts, for its stream of responses). By the documented API: connect, close, capabilities, the events
+ * 'error' and 'close', and the options of createWire. Switched off there: compression (a zlib context per connection
+ * costs more memory than the rest of the session), auto-IDLE (it starts 15 s late), IMAP4rev2 and UTF8=ACCEPT (one
+ * dialect is enough).
  *
  * Commands after the login go through `exec`, not through imapflow's methods, because these
- * - answer `false` to a NO or BAD (status, flags, copy, move, delete, noop, idle), where the caller has to hear what the server said;
- * - send commands that were not asked for: LIST before SELECT, LSUB after LIST, NOOP and SEARCH after APPEND, CLOSE (which expunges) before
- *   DELETE of the open mailbox;
- * - read an answer in one form only (special use, BODYSTRUCTURE, SEARCH with sequence numbers), or encode a mailbox name anew that the
- *   server listed in a form which is not valid;
+ * - answer `false` to a NO or BAD (status, flags, copy, move, delete, noop, idle), where the caller has to hear what
+ *   the server said;
+ * - send commands that were not asked for: LIST before SELECT, LSUB after LIST, NOOP and SEARCH after APPEND, CLOSE
+ *   (which expunges) before DELETE of the open mailbox;
+ * - read an answer in one form only (special use, BODYSTRUCTURE, SEARCH with sequence numbers), or encode a mailbox
+ *   name anew that the server listed in a form which is not valid;
  * - give no way to bound what the server may answer (frames.ts) nor to hold back a FETCH whose reader is slow.
  */
 import { ImapFlow, type ImapResponse } from 'imapflow'
@@ -61,7 +63,10 @@ export interface Wire {
   on(event: 'error', listener: (error: unknown) => void): void
   on(event: 'close', listener: () => void): void
   readonly capabilities: ReadonlyMap<string, unknown>
-  /** What the server says unasked: facts.ts reads it in every state, imapflow only of a mailbox that it has opened itself. */
+  /**
+   * What the server says unasked: facts.ts reads it in every state, imapflow only of a mailbox that it has opened
+   * itself.
+   */
   readonly untaggedHandlers: Record<string, Untagged | null>
   /** The same for response codes. */
   readonly sectionHandlers: Record<string, unknown>
@@ -74,7 +79,10 @@ export interface Wire {
   getUntaggedHandler(command: string, attributes: ImapResponse['attributes']): Untagged | undefined
   /** Bytes sent are a sign of progress too; and errors after the end need a listener. */
   readonly socket: Socket | null
-  /** imapflow sends ID before the login, and after it only to some servers. NetEase wants it after: it is sent once, there. */
+  /**
+   * imapflow sends ID before the login, and after it only to some servers. NetEase wants it after: it is sent once,
+   * there.
+   */
   commands: Map<string, Command>
   /** imapflow would sit out a server's back-off, minutes long, without reading. We answer `throttled` at once. */
   throttleWait: (ms: number) => Promise<boolean>

@@ -1,6 +1,7 @@
 /**
- * What one session knows of its server: what it offers, what it refused although it offers it, the open mailbox, and what the server
- * says unasked (EXISTS, EXPUNGE, FETCH FLAGS, VANISHED, BYE), which is accepted at any time, in any state.
+ * What one session knows of its server: what it offers, what it refused although it offers it, the open mailbox, and
+ * what the server says unasked (EXISTS, EXPUNGE, FETCH FLAGS, VANISHED, BYE), which is accepted at any time, in any
+ * state.
  */
 import type { SelectedMailbox, SessionCapabilities, SessionEvent } from '../session-types.ts'
 import type { Wire } from './below.ts'

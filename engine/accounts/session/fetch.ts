@@ -1,4 +1,7 @@
-/** UID FETCH of what the index needs, and of flags; with a bounded queue between the connection's reader and the consumer. */
+/**
+ * UID FETCH of what the index needs, and of flags; with a bounded queue between the connection's reader and the
+ * consumer.
+ */
 import { isAppError } from '../../errors.ts'
 import { indexedHeaders, type FetchedMessage, type FlagsOf, type Session } from '../session-types.ts'
 import { readBodyStructure } from './body.ts'
@@ -23,7 +26,9 @@ const headersOnly: Allowance = {
   // `mostAtOnce` have been read long before.
   beyond: () => undefined,
 }
-/** Of more messages than this in one answer the rest is not read: no batch is larger, but `100:*` may mean any number. */
+/**
+ * Of more messages than this in one answer the rest is not read: no batch is larger, but `100:*` may mean any number.
+ */
 const mostAtOnce = 1000
 
 /** `plain` leaves out what only extensions know, `bodyless` also BODYSTRUCTURE. */

@@ -1,8 +1,8 @@
 /**
  * One FETCH response, item by item, in whatever order and company the server sends them.
  *
- * Flags and keywords are the same in any case (RFC 9051 §2.3.2). Behind this border the system flags have one spelling; keywords
- * keep the server's, and are compared without regard to case.
+ * Flags and keywords are the same in any case (RFC 9051 §2.3.2). Behind this border the system flags have one spelling;
+ * keywords keep the server's, and are compared without regard to case.
  */
 import { parseDate } from '../../messages/dates.ts'
 import { inflateName } from './names.ts'
@@ -65,7 +65,10 @@ function idOf(token: Token | undefined): string | null {
   return id === null || id.length > longestId ? null : id
 }
 
-/** Name → value; BODY[…] goes to `sections`. A name that is no atom shifts the pairs by one, so that the rest is still read. */
+/**
+ * Name → value; BODY[…] goes to `sections`. A name that is no atom shifts the pairs by one, so that the rest is still
+ * read.
+ */
 export function readFetch(response: ImapResponse): FetchItems {
   const members = list(response.attributes?.[1])
   const items = new Map<string, Token>()

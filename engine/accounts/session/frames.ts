@@ -1,7 +1,8 @@
 /**
- * Cuts what the server sends into responses, in place of imapflow's own framing: each is bounded by its kind before anything takes it apart.
- * imapflow's tokenizer needs time by the square of an atom's length, and holds a node for each token; so responses that are nothing
- * but numbers (SEARCH, EXISTS …) never get there, and the others only up to a size.
+ * Cuts what the server sends into responses, in place of imapflow's own framing: each is bounded by its kind before
+ * anything takes it apart. imapflow's tokenizer needs time by the square of an atom's length, and holds a node for each
+ * token; so responses that are nothing but numbers (SEARCH, EXISTS …) never get there, and the others only up to a
+ * size.
  */
 import { AppError } from '../../errors.ts'
 
@@ -35,7 +36,10 @@ export interface Allowance {
   readonly bytes?: number
   /** FETCH responses beyond these bytes are left out, and this is called for each; otherwise the connection ends. */
   readonly beyond?: () => void
-  /** An answer (FETCH, LIST, SEARCH …) over its limit is left out, and told by how it begins; otherwise the connection ends. */
+  /**
+   * An answer (FETCH, LIST, SEARCH …) over its limit is left out, and told by how it begins; otherwise the connection
+   * ends.
+   */
   readonly leftOut?: (head: string) => void
 }
 

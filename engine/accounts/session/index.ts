@@ -1,6 +1,7 @@
 /**
- * Sessions over imapflow: the only folder that imports it. index.ts puts the parts together; below.ts holds all that is below
- * imapflow's documented API; connect.ts opens; line.ts keeps commands one after the other, with deadlines; the rest speak the commands.
+ * Sessions over imapflow: the only folder that imports it. index.ts puts the parts together; below.ts holds all that is
+ * below imapflow's documented API; connect.ts opens; line.ts keeps commands one after the other, with deadlines; the
+ * rest speak the commands.
  */
 import { AppError } from '../../errors.ts'
 import { connectionFailure, serverFailure } from '../failures.ts'

@@ -1,9 +1,10 @@
 /**
- * What comes in: our framing in the place of imapflow's, and responses that are nothing but numbers, read without its tokenizer.
+ * What comes in: our framing in the place of imapflow's, and responses that are nothing but numbers, read without its
+ * tokenizer.
  *
- * What a mail server sends draws from the budget of the process before it is read into memory: an answer under way (its lines, and
- * the literals that it announces) holds a share until it has been taken apart. A server whose answers find no room is not read
- * meanwhile.
+ * What a mail server sends draws from the budget of the process before it is read into memory: an answer under way (its
+ * lines, and the literals that it announces) holds a share until it has been taken apart. A server whose answers find
+ * no room is not read meanwhile.
  */
 import { createGiveWay } from '../../give-way.ts'
 import type { ImapResponse, Untagged } from './below.ts'
@@ -30,7 +31,9 @@ interface Source {
   getUntaggedHandler(command: string, attributes: ImapResponse['attributes']): Untagged | undefined
 }
 
-/** Answers how to say that another command begins, and what it allows. `onPlain`: a response that imapflow does not see. */
+/**
+ * Answers how to say that another command begins, and what it allows. `onPlain`: a response that imapflow does not see.
+ */
 export function takeIn(wire: Source, onPlain: (line: string) => void): (allowance: Allowance) => void {
   const { streamer } = wire
   const frames = createFrames()

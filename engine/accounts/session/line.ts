@@ -1,6 +1,6 @@
 /**
- * The line: one command at a time, in the order asked, each with a deadline on progress. IDLE (RFC 2177) sits on the line too: it enters
- * at once, and leaves as soon as another command wants the line.
+ * The line: one command at a time, in the order asked, each with a deadline on progress. IDLE (RFC 2177) sits on the
+ * line too: it enters at once, and leaves as soon as another command wants the line.
  */
 import { AppError, isAppError } from '../../errors.ts'
 import { connectionFailure, serverFailure } from '../failures.ts'
@@ -39,8 +39,8 @@ export interface Parts {
 export type Reply = StatusText
 
 /**
- * Sends one command and reads its answer. Rejects with `server_refused` (NO, BAD: details.status), `not_found`, `conflict`:
- * the session goes on; any other error has ended it.
+ * Sends one command and reads its answer. Rejects with `server_refused` (NO, BAD: details.status), `not_found`,
+ * `conflict`: the session goes on; any other error has ended it.
  */
 export type Send = (
   command: string,

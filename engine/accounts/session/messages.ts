@@ -1,4 +1,7 @@
-/** SEARCH, STORE and APPEND; COPY, MOVE and EXPUNGE of one message: it lies where it was or where it shall, never in both. */
+/**
+ * SEARCH, STORE and APPEND; COPY, MOVE and EXPUNGE of one message: it lies where it was or where it shall, never in
+ * both.
+ */
 import { AppError, badParameter, isAppError } from '../../errors.ts'
 import type { Placed, Session } from '../session-types.ts'
 import { atom, uidSet, type Argument, type Untagged } from './below.ts'
@@ -128,7 +131,10 @@ async function place(
   }
 }
 
-/** null when there is no such message: a UID that is gone is no error by RFC 3501, the answer is OK and nothing was copied. */
+/**
+ * null when there is no such message: a UID that is gone is no error by RFC 3501, the answer is OK and nothing was
+ * copied.
+ */
 async function copyIn(send: Send, deps: PlacingParts, uid: number, toPath: string): Promise<Placed | null> {
   const { placed } = await place(send, deps, 'UID COPY', uid, toPath)
   return placed ?? ((await deps.searcher.exists(send, uid)) ? nowhere : null)
@@ -172,7 +178,10 @@ interface Copied {
   readonly next: number | null
 }
 
-/** The message cannot be removed where it was: its copy is. false = it is not known which one that is, or it cannot be removed either. */
+/**
+ * The message cannot be removed where it was: its copy is. false = it is not known which one that is, or it cannot be
+ * removed either.
+ */
 async function takeBack(send: Send, deps: PlacingParts, { uid, toPath, copy, next }: Copied): Promise<boolean> {
   const from = deps.facts.selected?.path
   const range = copy ?? (next === null ? null : `${next}:*`)
@@ -213,8 +222,8 @@ async function mark(send: Send, uids: readonly number[], operation: string): Pro
 }
 
 /**
- * Without UIDPLUS, EXPUNGE takes everything that is \Deleted: what others have marked is unmarked for that moment. When we
- * die in between it stays unmarked, and nothing is lost.
+ * Without UIDPLUS, EXPUNGE takes everything that is \Deleted: what others have marked is unmarked for that moment. When
+ * we die in between it stays unmarked, and nothing is lost.
  */
 async function expungeIn(send: Send, { facts, searcher }: PlacingParts, uids: readonly number[]): Promise<void> {
   if (facts.offers('UIDPLUS')) {

@@ -1,6 +1,6 @@
 /**
- * Mailbox names: UTF-8 with us, modified UTF-7 (RFC 3501 §5.1.3) on the wire. And what a mailbox is for: by attribute (RFC 6154, XLIST),
- * else by its name; each use is given once.
+ * Mailbox names: UTF-8 with us, modified UTF-7 (RFC 3501 §5.1.3) on the wire. And what a mailbox is for: by attribute
+ * (RFC 6154, XLIST), else by its name; each use is given once.
  */
 import { decode, encode } from 'iconv-lite'
 import { own } from '../../own.ts'
@@ -26,8 +26,8 @@ const shiftedWell = /^(?:[^&]|&(?:[A-Za-z0-9+,]{3,})?-)*$/
 const mostOdd = 10_000
 
 /**
- * Servers list names that are not valid in that code ("R&D", raw UTF-8): these are shown as they are, and remembered with what
- * has to be sent for them.
+ * Servers list names that are not valid in that code ("R&D", raw UTF-8): these are shown as they are, and remembered
+ * with what has to be sent for them.
  */
 export function createNames() {
   const odd = new Map<string, string>()

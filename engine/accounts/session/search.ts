@@ -1,8 +1,10 @@
 /**
- * UID SEARCH. Some servers answer it with sequence numbers: these are no larger than the number of messages, so an answer that holds
- * nothing larger is doubted until the server has shown what it means, and read as sequence numbers where it means these.
+ * UID SEARCH. Some servers answer it with sequence numbers: these are no larger than the number of messages, so an
+ * answer that holds nothing larger is doubted until the server has shown what it means, and read as sequence numbers
+ * where it means these.
  *
- * An answer has to fit into a line (frames.ts). Where it may not, it is asked for by ESEARCH, which tells ranges, or by slices of the folder.
+ * An answer has to fit into a line (frames.ts). Where it may not, it is asked for by ESEARCH, which tells ranges, or by
+ * slices of the folder.
  */
 import { AppError, isAppError } from '../../errors.ts'
 import { atom, uidSet, type Argument, type Untagged } from './below.ts'
@@ -45,7 +47,10 @@ export function createSearcher({ facts }: Pick<Parts, 'facts'>) {
 /** What fits into one answer, each number with ten digits and a space. */
 const sliceMost = Math.floor((longestNumbers - 1000) / 11)
 
-/** All in one answer where it fits, else by ESEARCH, else slice by slice. A slice that moves meanwhile is asked for anew. */
+/**
+ * All in one answer where it fits, else by ESEARCH, else slice by slice. A slice that moves meanwhile is asked for
+ * anew.
+ */
 async function askAll(send: Send, facts: Facts, args: readonly Argument[], most: number): Promise<number[]> {
   const exists = facts.selected?.exists ?? 0
   if (Math.min(exists, most) <= sliceMost) return ask(send, args)

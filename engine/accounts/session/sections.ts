@@ -1,6 +1,7 @@
 /**
- * BODY.PEEK[section]<from.count>: parts of a message, whole or piece by piece. Never RFC822, which iCloud answers with nothing. A part
- * that the server refuses is cut out of the whole message: GreenMail does not find a message within a message.
+ * BODY.PEEK[section]<from.count>: parts of a message, whole or piece by piece. Never RFC822, which iCloud answers with
+ * nothing. A part that the server refuses is cut out of the whole message: GreenMail does not find a message within a
+ * message.
  */
 import { badParameter, isAppError } from '../../errors.ts'
 import { sectionOf } from '../../messages/mime.ts'
@@ -155,8 +156,8 @@ interface Answer {
 }
 
 /**
- * A server may send more than the range (it ignores ranges: then the piece has been cut out as it came) or say NIL past the end. A short
- * answer has no literal, and is cut here.
+ * A server may send more than the range (it ignores ranges: then the piece has been cut out as it came) or say NIL past
+ * the end. A short answer has no literal, and is cut here.
  */
 function cut({ bytes, partial }: Answer, from: number, count: number): Chunk | null {
   if (bytes === null) return from === 0 ? null : { bytes: empty, last: true }

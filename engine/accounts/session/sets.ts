@@ -23,8 +23,8 @@ export function splitSet(set: string): string[] {
 }
 
 /**
- * Whether a UID is meant by the set. `100:*` means 100 and above, though by RFC 3501 servers also answer it with the last
- * message when that is below 100.
+ * Whether a UID is meant by the set. `100:*` means 100 and above, though by RFC 3501 servers also answer it with the
+ * last message when that is below 100.
  */
 export function inSet(set: string): (uid: number) => boolean {
   if (set === '*') return () => true
@@ -63,7 +63,9 @@ export function toSet(uids: readonly number[]): string {
   return ranges.map(([from, to]) => (from === to ? String(from) : `${from}:${to}`)).join(',')
 }
 
-/** How many UIDs the set can name, of a folder whose UIDs are below `uidNext`; a UID that is named twice counts twice. */
+/**
+ * How many UIDs the set can name, of a folder whose UIDs are below `uidNext`; a UID that is named twice counts twice.
+ */
 export function countOf(set: string, uidNext: number | null): number {
   const end = (word: string): number => (word === '*' ? (uidNext ?? Infinity) : Number(word))
   return set.split(',').reduce((sum, part) => {

@@ -31,7 +31,9 @@ async function claim({ collections }: MongoContext, id: string): Promise<Account
   return accountRecord(account)
 }
 
-/** Outbox first, then the account by compare-and-set: repeated after a crash, the row is there and the account follows. */
+/**
+ * Outbox first, then the account by compare-and-set: repeated after a crash, the row is there and the account follows.
+ */
 async function transition(context: MongoContext, step: StatusTransition): Promise<AccountRecord | null> {
   const { accounts, outbox } = context.collections
   const { accountId, epoch, fromVersion } = step
@@ -72,7 +74,10 @@ async function begin({ collections }: MongoContext, id: string, since: number): 
   return account
 }
 
-/** An account that becomes another mailbox: what was read of the former one goes in bounded steps, the settings come last. */
+/**
+ * An account that becomes another mailbox: what was read of the former one goes in bounded steps, the settings come
+ * last.
+ */
 export async function replaceMailbox(
   context: MongoContext,
   id: string,

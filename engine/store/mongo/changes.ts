@@ -28,8 +28,8 @@ export async function knownChanges(
 }
 
 /**
- * Appends in order. false: a row collided, by its id (written before) or its seq (another writer); those before it are there,
- * none after it, so that the log has no gaps.
+ * Appends in order. false: a row collided, by its id (written before) or its seq (another writer); those before it are
+ * there, none after it, so that the log has no gaps.
  */
 export async function appendChanges({ collections }: MongoContext, changes: readonly ChangeRecord[]): Promise<boolean> {
   if (changes.length === 0) return true

@@ -24,8 +24,8 @@ export interface ConnectOptions {
 }
 
 /**
- * What for: the service and the source of a copy need a store that is whole, the source one that is there already; the target
- * may be anything.
+ * What for: the service and the source of a copy need a store that is whole, the source one that is there already; the
+ * target may be anything.
  */
 export type Role = 'service' | 'source' | 'target'
 
@@ -47,7 +47,10 @@ function clientOptions({ pool, timeoutMs }: ConnectOptions): MongoClientOptions 
   }
 }
 
-/** The promises lean on these. Given to the database, since the URI may say otherwise in several words (w, journal, j …). */
+/**
+ * The promises lean on these. Given to the database, since the URI may say otherwise in several words (w, journal, j
+ * …).
+ */
 function databaseOf(client: MongoClient, name: string): Db {
   return client.db(name, {
     writeConcern: { w: 'majority', journal: true },
@@ -63,10 +66,10 @@ export interface Connection {
 }
 
 /**
- * Connects and brings collections, indexes and schema up to date. A database that is away is waited for, with one warning
- * that names the host and quiet repeats. Rejects at once with AppError `bad_request` when the URI cannot be read, the login is
- * rejected, the schema is newer or the source of a copy is no store; `conflict` when the copy into it is unfinished, or patience
- * with another process ends; `shutting_down` when `signal` is aborted.
+ * Connects and brings collections, indexes and schema up to date. A database that is away is waited for, with one
+ * warning that names the host and quiet repeats. Rejects at once with AppError `bad_request` when the URI cannot be
+ * read, the login is rejected, the schema is newer or the source of a copy is no store; `conflict` when the copy into
+ * it is unfinished, or patience with another process ends; `shutting_down` when `signal` is aborted.
  */
 export async function connect(options: ConnectOptions, role: Role = 'service'): Promise<Connection> {
   const { log, signal } = options
@@ -150,8 +153,8 @@ async function checkRole(db: Db, { host, name }: UriFacts, role: Role): Promise<
 }
 
 /**
- * Schema and indexes. A step of a migration and the building of an index may take minutes: they go over a client without a
- * deadline on its socket, and nothing else does.
+ * Schema and indexes. A step of a migration and the building of an index may take minutes: they go over a client
+ * without a deadline on its socket, and nothing else does.
  */
 async function prepare(options: ConnectOptions, db: Db): Promise<void> {
   const client = openClient(options.uri, { ...clientOptions(options), maxPoolSize: 2, socketTimeoutMS: 0 })

@@ -1,13 +1,15 @@
 /**
  * Contacts of a user, counted as mail arrives: each message once per kind, whatever is repeated.
  *
- * A message's row says for which kinds it has been counted (`counted`): nothing else grows with the number of messages. The
- * contact is written before the row, so until the row is there the contact itself knows the key (`applied`): a crash between
- * the two repeats the batch, which finds the key there. A key whose row says so is dropped from the contact some time later.
+ * A message's row says for which kinds it has been counted (`counted`): nothing else grows with the number of messages.
+ * The contact is written before the row, so until the row is there the contact itself knows the key (`applied`): a
+ * crash between the two repeats the batch, which finds the key there. A key whose row says so is dropped from the
+ * contact some time later.
  *
- * Two accounts of one user may count the same contact at the same time, each with its own writer. So each reads the contact first and
- * the rows second, and writes with a compare of the contact's version. Had the other one counted a key since, the compare fails;
- * had it done so before, the key is still in `applied`, or the row said so before the key was dropped.
+ * Two accounts of one user may count the same contact at the same time, each with its own writer. So each reads the
+ * contact first and the rows second, and writes with a compare of the contact's version. Had the other one counted a
+ * key since, the compare fails; had it done so before, the key is still in `applied`, or the row said so before the key
+ * was dropped.
  *
  * The removal of an account takes its part and its keys out under the same compare (`uncount`).
  */
@@ -168,7 +170,10 @@ async function planRound(
   return round
 }
 
-/** Adds each delta once. `read` = readTally of these deltas, of any age: the compare finds out, and the next round reads anew. */
+/**
+ * Adds each delta once. `read` = readTally of these deltas, of any age: the compare finds out, and the next round reads
+ * anew.
+ */
 export async function countContacts(
   context: MongoContext,
   accountId: string,
@@ -194,8 +199,8 @@ export async function countContacts(
 const stepContacts = 200
 
 /**
- * Takes an account's part out of every contact that has one; what another account counts meanwhile is found by the compare, and the
- * contact is taken anew. Answers how many there were.
+ * Takes an account's part out of every contact that has one; what another account counts meanwhile is found by the
+ * compare, and the contact is taken anew. Answers how many there were.
  */
 export async function uncount({ collections: { contacts }, read }: MongoContext, accountId: string): Promise<number> {
   let total = 0
@@ -222,7 +227,10 @@ function uncounting(doc: ContactDoc, accountId: string): Update | { readonly del
   )
 }
 
-/** Says so in the rows that were there already and do not say it yet; new rows are inserted with it. After countContacts. */
+/**
+ * Says so in the rows that were there already and do not say it yet; new rows are inserted with it. After
+ * countContacts.
+ */
 export async function markCounted(
   { collections: { messages } }: MongoContext,
   accountId: string,

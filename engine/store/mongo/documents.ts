@@ -1,6 +1,6 @@
 /**
- * What the collections hold: the port's records with `id` as `_id`, and beside them the few fields that only indexes and
- * compare-and-set need. A record leaves without them.
+ * What the collections hold: the port's records with `id` as `_id`, and beside them the few fields that only indexes
+ * and compare-and-set need. A record leaves without them.
  */
 import { MongoBulkWriteError, type Collection, type Db, type Filter, type FindCursor } from 'mongodb'
 import type { OptionalUnlessRequiredId, Sort } from 'mongodb'
@@ -52,7 +52,10 @@ export interface ContactDoc extends Doc<StoredContact> {
   readonly searchKey: string
   /** The compare of compare-and-set: starts anywhere, so that a contact that went and came again is another one. */
   readonly v: number
-  /** `<account> <delta's key>` of counted deltas, newest last, that their messages' rows may not say yet; see contacts.ts. */
+  /**
+   * `<account> <delta's key>` of counted deltas, newest last, that their messages' rows may not say yet; see
+   * contacts.ts.
+   */
   readonly applied: readonly string[]
 }
 
@@ -129,7 +132,10 @@ export function toDoc<R extends { readonly id: string }>(record: R): Doc<R> {
   return { _id: id, ...rest }
 }
 
-/** The record in a document: without the fields beside it, and with `_id` under its own name ('' = the record has no id). */
+/**
+ * The record in a document: without the fields beside it, and with `_id` under its own name ('' = the record has no
+ * id).
+ */
 export function recordIn(doc: object, beside: ReadonlySet<string>, id = 'id'): unknown {
   const record: Record<string, unknown> = {}
   const fields = doc as Readonly<Record<string, unknown>>
@@ -233,7 +239,10 @@ export function between(
   return { ...(from === undefined ? {} : { $gte: from }), ...(until === undefined ? {} : { $lte: until }) }
 }
 
-/** No time is before this one: with it as the lower bound a partial index over times serves, which has no rows without a time. */
+/**
+ * No time is before this one: with it as the lower bound a partial index over times serves, which has no rows without a
+ * time.
+ */
 export const beginning = -8.64e15
 
 /** Rows deleted by one request. */

@@ -1,7 +1,7 @@
 /**
- * What leaves a method of the adapter is an AppError, and it leaves in time. Errors of the driver are known by class and code. A
- * duplicate key is known by the index it violates, whose name stands in the server's message alone (mongod: `index: NAME dup key`,
- * DocumentDB: `Index 'NAME'`).
+ * What leaves a method of the adapter is an AppError, and it leaves in time. Errors of the driver are known by class
+ * and code. A duplicate key is known by the index it violates, whose name stands in the server's message alone (mongod:
+ * `index: NAME dup key`, DocumentDB: `Index 'NAME'`).
  */
 import {
   MongoAPIError,
@@ -22,15 +22,16 @@ const duplicateKey = 11000
 /** The answer of a server that does not want these credentials: AuthenticationFailed, Unauthorized. */
 const loginRejected = new Set([18, 13])
 /**
- * The request itself is wrong: BadValue, FailedToParse, TypeMismatch, InvalidNamespace, CommandNotFound, InvalidOptions,
- * CannotCreateIndex, IndexOptionsConflict, IndexKeySpecsConflict, DocumentValidationFailure, BSONObjectTooLarge … No later
- * try mends these; every other refusal of a server (stepping down, starting, too slow, out of disk) may pass.
+ * The request itself is wrong: BadValue, FailedToParse, TypeMismatch, InvalidNamespace, CommandNotFound,
+ * InvalidOptions, CannotCreateIndex, IndexOptionsConflict, IndexKeySpecsConflict, DocumentValidationFailure,
+ * BSONObjectTooLarge … No later try mends these; every other refusal of a server (stepping down, starting, too slow,
+ * out of disk) may pass.
  */
 const ourMistake = new Set([2, 9, 14, 15, 17, 20, 26, 28, 40, 48, 52, 54, 59, 66, 67, 72, 73, 85, 86, 115, 121, 10334])
 
 /**
- * The server undid the request because another one stood in its way: WriteConflict; on PostgreSQL, whose five characters
- * DocumentDB packs into a number, 40001 (serialization failure) and 40P01 (deadlock).
+ * The server undid the request because another one stood in its way: WriteConflict; on PostgreSQL, whose five
+ * characters DocumentDB packs into a number, 40001 (serialization failure) and 40P01 (deadlock).
  */
 const rolledBack = new Set([112, 16_777_220, 16_908_292])
 
@@ -122,7 +123,9 @@ function indexNamed(message: string): string {
   return named?.[1] ?? named?.[2] ?? ''
 }
 
-/** No later try with the same settings can succeed: the options or the login are rejected. One line for the operator. */
+/**
+ * No later try with the same settings can succeed: the options or the login are rejected. One line for the operator.
+ */
 export function startRefusal(error: unknown, host: string): AppError | null {
   if (error instanceof AppError) return error
   if (rejectedLogin(error))
@@ -160,9 +163,9 @@ type Method = (...args: never[]) => Promise<unknown>
 const mostTries = 5
 
 /**
- * Each method of an aggregate with the driver's errors turned into AppErrors and a deadline (`store_unavailable` past it).
- * A step that is given up goes on underneath: its writes are idempotent, and its caller repeats it. Methods in `unbounded`
- * take as long as there are rows; each of their operations has the client's own deadlines.
+ * Each method of an aggregate with the driver's errors turned into AppErrors and a deadline (`store_unavailable` past
+ * it). A step that is given up goes on underneath: its writes are idempotent, and its caller repeats it. Methods in
+ * `unbounded` take as long as there are rows; each of their operations has the client's own deadlines.
  */
 export function guarded<T extends { readonly [K in keyof T]: Method }>(
   aggregate: T,

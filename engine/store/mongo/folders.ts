@@ -19,7 +19,10 @@ async function list({ collections, read }: MongoContext, accountId: string): Pro
   return records.sort((left, right) => folderRank(left.path) - folderRank(right.path))
 }
 
-/** What the server says, on rows old and new; how far a folder was read belongs to the sync and is set on new rows alone. */
+/**
+ * What the server says, on rows old and new; how far a folder was read belongs to the sync and is set on new rows
+ * alone.
+ */
 function upsert(accountId: string, epoch: number, listed: ListedFolder) {
   const {
     id,
@@ -91,8 +94,9 @@ function othersFilter(accountId: string, folderId: string, keep: string | null):
 }
 
 /**
- * The folder is gone, or its UIDs mean nothing any more: moves the placements of up to `limit` messages to their `gone`, and reports
- * nothing. Answers how many messages are left with one, counted no further than `limit` + 1: a large folder goes in many steps.
+ * The folder is gone, or its UIDs mean nothing any more: moves the placements of up to `limit` messages to their
+ * `gone`, and reports nothing. Answers how many messages are left with one, counted no further than `limit` + 1: a
+ * large folder goes in many steps.
  */
 export async function forgetFolder(
   context: MongoContext,

@@ -28,7 +28,10 @@ export interface MongoOptions {
   readonly now?: () => number
   /** Ends the wait for a database that is away, or that another process serves. */
   readonly signal?: AbortSignal
-  /** For an engine: waits until no other process serves the database, and is called when one has taken over. See lead.ts. */
+  /**
+   * For an engine: waits until no other process serves the database, and is called when one has taken over. See
+   * lead.ts.
+   */
   readonly lost?: () => void
 }
 
@@ -36,9 +39,9 @@ export interface MongoOptions {
 const pingMs = 5000
 
 /**
- * Connects, and brings collections, indexes and schema up to date. Waits for a database that is away, with one line in the log,
- * until it answers or `signal` is aborted. AppError `bad_request` at once, one line, when the URI cannot be read, the login is
- * rejected, or a newer Mailroom has written the database.
+ * Connects, and brings collections, indexes and schema up to date. Waits for a database that is away, with one line in
+ * the log, until it answers or `signal` is aborted. AppError `bad_request` at once, one line, when the URI cannot be
+ * read, the login is rejected, or a newer Mailroom has written the database.
  */
 export async function createMongoStore(options: MongoOptions): Promise<Store> {
   const { lost, ...rest } = options

@@ -1,6 +1,7 @@
 /**
- * Every collection and index, made at start. Idempotent: what is there already costs one round trip per collection. Names
- * are part of the schema (errors.ts knows duplicate keys by them): a changed index gets a new name and a migration.
+ * Every collection and index, made at start. Idempotent: what is there already costs one round trip per collection.
+ * Names are part of the schema (errors.ts knows duplicate keys by them): a changed index gets a new name and a
+ * migration.
  *
  * A list's index serves its filter and its order. Sharding: `{accountId: 'hashed'}` on folders, messages, changes and
  * outbox; the rest is small and stays on one shard. `accounts`, `users` … are unsharded, so their unique indexes hold.
@@ -105,8 +106,8 @@ const slowMs = 2000
 const progressMs = 5000
 
 /**
- * Makes what is missing. Building an index over many rows takes minutes: that alone goes over `patient`, a client without a
- * deadline, and writes its progress into the log.
+ * Makes what is missing. Building an index over many rows takes minutes: that alone goes over `patient`, a client
+ * without a deadline, and writes its progress into the log.
  */
 export async function createIndexes(db: Db, patient: Db, log: Logger): Promise<void> {
   const names = Object.keys(indexes) as CollectionName[]

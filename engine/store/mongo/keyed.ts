@@ -1,10 +1,10 @@
 /**
- * Keyed collections (../keyed.ts) as collections of MongoDB. Without transactions an insert looks before and after itself: a removal of
- * the user deletes the user's row and then looks for rows once more (removal.ts), so of the two at least one sees the other; and of
- * inserts at the same time none remains that is over a limit.
+ * Keyed collections (../keyed.ts) as collections of MongoDB. Without transactions an insert looks before and after
+ * itself: a removal of the user deletes the user's row and then looks for rows once more (removal.ts), so of the two at
+ * least one sees the other; and of inserts at the same time none remains that is over a limit.
  *
- * The answer of a request may be lost. Then it is repeated until the server says what became of it, as long as the caller waits. An
- * insert that is found there when it is repeated is our own, since its id was made for it.
+ * The answer of a request may be lost. Then it is repeated until the server says what became of it, as long as the
+ * caller waits. An insert that is found there when it is repeated is our own, since its id was made for it.
  */
 import { createHash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -28,7 +28,9 @@ export function deadlineOf({ read }: MongoContext): number {
   return performance.now() + read.maxTimeMS
 }
 
-/** Runs `request` until it is answered: `again` is false the first time. Past the deadline nothing is begun any more. */
+/**
+ * Runs `request` until it is answered: `again` is false the first time. Past the deadline nothing is begun any more.
+ */
 async function insist<T>(deadline: number, request: (again: boolean) => Promise<T>): Promise<T> {
   for (let waitMs = firstWaitMs, again = false; ; waitMs = Math.min(waitMs * 2, longestWaitMs), again = true) {
     if (performance.now() > deadline) throw unavailable(new Error('the caller waits no longer'))

@@ -1,8 +1,8 @@
 /**
- * One process at a time serves a database: two engines would both follow every account and send every callback twice. The
- * others wait. The one that serves writes so every few seconds; when it has ended, or has been silent for long enough, one that waits
- * takes over. Silence is measured by the one who listens, in its own time and only while the database answers it: clocks
- * need not agree, and during an outage of the database none counts as dead.
+ * One process at a time serves a database: two engines would both follow every account and send every callback twice.
+ * The others wait. The one that serves writes so every few seconds; when it has ended, or has been silent for long
+ * enough, one that waits takes over. Silence is measured by the one who listens, in its own time and only while the
+ * database answers it: clocks need not agree, and during an outage of the database none counts as dead.
  */
 import { randomUUID } from 'node:crypto'
 import { readlinkSync } from 'node:fs'
@@ -53,7 +53,9 @@ const _id = 'lead'
 /** Long enough to know the dead from the living. */
 export const leadPatienceMs = silentMs + 2 * beatMs
 
-/** Waits until it is this one's turn. AppError `shutting_down` when `signal` is aborted, `conflict` when patience ends. */
+/**
+ * Waits until it is this one's turn. AppError `shutting_down` when `signal` is aborted, `conflict` when patience ends.
+ */
 export async function takeLead(collections: Pick<Collections, 'meta'>, options: LeadOptions): Promise<Lead> {
   const meta = collections.meta as unknown as Meta
   const { log, signal } = options

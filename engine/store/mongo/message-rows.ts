@@ -1,7 +1,7 @@
 /**
- * Message documents, and the one way they change after they are inserted: read, a pure step of rows.ts, and a write that
- * compares the version. Each account has one writer, but an earlier write of its own, whose answer was lost, may come late: then
- * the row is read again and the step repeated.
+ * Message documents, and the one way they change after they are inserted: read, a pure step of rows.ts, and a write
+ * that compares the version. Each account has one writer, but an earlier write of its own, whose answer was lost, may
+ * come late: then the row is read again and the step repeated.
  */
 import type { AnyBulkWriteOperation } from 'mongodb'
 import type { MessageRecord } from '../records.ts'

@@ -10,8 +10,8 @@ import { messageRecord, recordOnly } from './message-rows.ts'
 const liveFirst = { live: -1, sentAt: -1, _id: -1 } as const
 
 /**
- * A MessageQuery as a filter. Address, thread, attachment and folder conditions are keys of the message (rows.ts), so that
- * one multikey index serves every mix of them in (sentAt, _id) order; subject and ids are compared beside it.
+ * A MessageQuery as a filter. Address, thread, attachment and folder conditions are keys of the message (rows.ts), so
+ * that one multikey index serves every mix of them in (sentAt, _id) order; subject and ids are compared beside it.
  */
 function messageFilter(accountId: string, query: MessageQuery): Filter<MessageDoc> {
   const { all, none } = queryKeys(query)
@@ -95,7 +95,8 @@ function createReads(context: MongoContext): Omit<MessageStore, 'knownUids'> {
       return [...new Set(ids)].flatMap((id) => byId.get(id) ?? [])
     },
     find: async (accountId, reference) => {
-      // of the three only a Message-ID has an @ (ids of hosted providers: RFC 8474, or numbers); live mail is looked up by it
+      // of the three only a Message-ID has an @ (ids of hosted providers: RFC 8474, or numbers); live mail is looked up
+      // by it
       const byMessageId = { accountId, emailMessageId: reference }
       if (reference.includes('@')) return one(byMessageId)
       return (
@@ -120,7 +121,10 @@ function createReads(context: MongoContext): Omit<MessageStore, 'knownUids'> {
   }
 }
 
-/** Several messages may have one Message-ID: the order puts the one that counts first, and rows past it are not asked for. */
+/**
+ * Several messages may have one Message-ID: the order puts the one that counts first, and rows past it are not asked
+ * for.
+ */
 async function byMessageIds(
   { collections: { messages }, read }: MongoContext,
   accountId: string,

@@ -43,7 +43,10 @@ function stands(doc: OutboxDoc, { attempt, state }: OutboxResult): boolean {
   return doc.attempts.some(({ at, durationMs }) => at === attempt.at && durationMs === attempt.durationMs)
 }
 
-/** Read, change, write with a compare of the version; a row that was written in between (by a pause, a requeue) is read again. */
+/**
+ * Read, change, write with a compare of the version; a row that was written in between (by a pause, a requeue) is read
+ * again.
+ */
 async function record({ collections: { outbox } }: MongoContext, results: readonly OutboxResult[]): Promise<void> {
   let pending = results
   for (let attempt = 0; attempt < tries; attempt += 1) {

@@ -1,8 +1,9 @@
 /**
- * Removal of accounts, users and webhooks with all that hangs on them: in bounded steps, and with the row itself last, so that
- * a removal that was cut short is repeated from the start. A row that a writer under way leaves is taken by the later of the two:
- * the removal looks once more when the account's row is gone, and a writer that finds it gone clears up behind itself (sync.ts).
- * What neither sees, because its process died, `tidy` takes: the removals of the last hour are noted for it.
+ * Removal of accounts, users and webhooks with all that hangs on them: in bounded steps, and with the row itself last,
+ * so that a removal that was cut short is repeated from the start. A row that a writer under way leaves is taken by the
+ * later of the two: the removal looks once more when the account's row is gone, and a writer that finds it gone clears
+ * up behind itself (sync.ts). What neither sees, because its process died, `tidy` takes: the removals of the last hour
+ * are noted for it.
  */
 import type { Collection, Filter } from 'mongodb'
 import type { OutboxState } from '../records.ts'
@@ -11,7 +12,9 @@ import { deleteInSteps, type MongoContext } from './documents.ts'
 
 /** Webhooks looked for by one request. */
 const stepRows = 1000
-/** A removal that is not through by then is taken for one that was cut short; it does no harm to one that is at work. */
+/**
+ * A removal that is not through by then is taken for one that was cut short; it does no harm to one that is at work.
+ */
 const cutShortMs = 60_000
 /** No writer is under way for longer. */
 const notedMs = 3_600_000
@@ -124,7 +127,10 @@ async function noted<T>(
   return answer
 }
 
-/** Goes on with removals that were cut short, and takes what is left of things that are gone. Answers how many rows went. */
+/**
+ * Goes on with removals that were cut short, and takes what is left of things that are gone. Answers how many rows
+ * went.
+ */
 export async function tidy(context: MongoContext): Promise<number> {
   const { removals } = context.collections
   let rows = 0

@@ -1,4 +1,6 @@
-/** What a batch changes on message rows that exist: places added and lost, flags, and disappearances that were reported. */
+/**
+ * What a batch changes on message rows that exist: places added and lost, flags, and disappearances that were reported.
+ */
 import type { SyncBatch } from '../port.ts'
 import type { MessageRecord, Placement } from '../records.ts'
 import { addPlacement, liesAt, tell, updateFlags, vanish } from '../rows.ts'
@@ -14,8 +16,8 @@ export interface Holder {
 }
 
 /**
- * The messages at the UIDs that the batch adds or takes away: as many as it names. Read before the first write, so that its own rows are
- * not among them.
+ * The messages at the UIDs that the batch adds or takes away: as many as it names. Read before the first write, so that
+ * its own rows are not among them.
  */
 export async function findHolders({ collections }: MongoContext, batch: SyncBatch): Promise<Holder[]> {
   const { accountId, folderId, added, vanished } = batch

@@ -1,15 +1,16 @@
 /**
- * One batch of one folder as ordered, idempotent writes: contacts → new message rows → changes → outbox → updates of existing
- * rows → cursor. Every row has a deterministic id and the cursor is written last, with a compare on {_id, epoch, cursor}:
- * a crash anywhere before it repeats the batch, which finds its rows and changes nothing.
+ * One batch of one folder as ordered, idempotent writes: contacts → new message rows → changes → outbox → updates of
+ * existing rows → cursor. Every row has a deterministic id and the cursor is written last, with a compare on {_id,
+ * epoch, cursor}: a crash anywhere before it repeats the batch, which finds its rows and changes nothing.
  *
  * Updates of existing rows wait until change and outbox rows are there, since a repeated batch is planned from the rows
- * as they are: a flag that is stored already would not be reported again. Contacts come before the rows, which say of themselves
- * that they have been counted (contacts.ts).
+ * as they are: a flag that is stored already would not be reported again. Contacts come before the rows, which say of
+ * themselves that they have been counted (contacts.ts).
  *
- * Each account has one writer at a time, and the engine hands over one batch of an account after the other. The epoch keeps out a
- * writer that has lost the account: it is compared before the first write, when changes collide, and by the last write. Rows that
- * such a writer has left are what a crash leaves: the next batch of the new owner makes them whole.
+ * Each account has one writer at a time, and the engine hands over one batch of an account after the other. The epoch
+ * keeps out a writer that has lost the account: it is compared before the first write, when changes collide, and by the
+ * last write. Rows that such a writer has left are what a crash leaves: the next batch of the new owner makes them
+ * whole.
  */
 import { isAppError } from '../../errors.ts'
 import type { ChangeDraft, SyncBatch, SyncStore } from '../port.ts'
@@ -26,14 +27,17 @@ import { outboxDoc, outboxFieldsOnly, outboxRecord } from './outbox.ts'
 import { clearUpBehind } from './removal.ts'
 import { findHolders, updateExisting } from './sync-updates.ts'
 
-/** Callbacks written at once: a batch has messages times webhooks of them, and each lies in memory as a document and as BSON. */
+/**
+ * Callbacks written at once: a batch has messages times webhooks of them, and each lies in memory as a document and as
+ * BSON.
+ */
 const outboxStep = 200
 
 /** What one process remembers between batches; losing it costs a read, or leaves rows to the next start. */
 interface Memory {
   /**
-   * Outbox rows of batches that failed half-way, by account: they may be there although no caller got them as an answer. The next batch of the
-   * account that succeeds answers them too.
+   * Outbox rows of batches that failed half-way, by account: they may be there although no caller got them as an
+   * answer. The next batch of the account that succeeds answers them too.
    */
   readonly unanswered: Map<string, Set<string>>
   /** Cursors written without an answer, by folder: finding one there, its writer repeats its batch over it. */
@@ -77,8 +81,8 @@ async function insertMessages(context: MongoContext, batch: SyncBatch): Promise<
 }
 
 /**
- * Gives each new change the next number of its account. A collision means that an earlier try of this batch wrote some of them and
- * its answer was lost, or that the lease is lost.
+ * Gives each new change the next number of its account. A collision means that an earlier try of this batch wrote some
+ * of them and its answer was lost, or that the lease is lost.
  */
 async function writeChanges(
   context: MongoContext,

@@ -101,8 +101,8 @@ function createSides(collections: Collections): Sides {
 }
 
 /**
- * Connects as a store does, and serves the database alone while it is open: AppError `conflict` when another process is at work in
- * it, at once or later. Other errors as those of the port.
+ * Connects as a store does, and serves the database alone while it is open: AppError `conflict` when another process is
+ * at work in it, at once or later. Other errors as those of the port.
  */
 export async function openMongoTransfer(options: MongoTransferOptions): Promise<StoreTransfer> {
   const { host, name } = describeUri(options.uri)

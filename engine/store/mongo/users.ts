@@ -19,7 +19,8 @@ export function createUsers(context: MongoContext, keyed: KeyedCollections): Use
       try {
         await insertOnce(users, shapes.users.doc(user), deadline)
       } catch (error) {
-        // Why the user could not be stored is the answer, whatever the outcome of the removal. When the user may be there, its account stays.
+        // Why the user could not be stored is the answer, whatever the outcome of the removal. When the user may be
+        // there, its account stays.
         if (isDuplicate(error)) await Promise.allSettled([accounts.deleteOne({ _id: account.id })])
         throw error
       }
@@ -45,8 +46,8 @@ export function createUsers(context: MongoContext, keyed: KeyedCollections): Use
 }
 
 /*
- * Lists of users. What only their accounts know (an address, a status) is asked of the accounts first, by an index; the users
- * they name are put in order here, by keys alone, so that the server sorts nothing.
+ * Lists of users. What only their accounts know (an address, a status) is asked of the accounts first, by an index; the
+ * users they name are put in order here, by keys alone, so that the server sorts nothing.
  */
 
 const userOrder = { createdAt: 1, _id: 1 } as const

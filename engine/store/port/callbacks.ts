@@ -19,7 +19,10 @@ export interface ChangeStore {
   lastSeq(accountId: string): Promise<number>
   /** Changes of one message, oldest first (for explain). */
   ofMessage(accountId: string, messageId: string): Promise<ChangeRecord[]>
-  /** Retention: removes changes older than `before`, at most `limit`; the newest of an account always stays. Answers how many. */
+  /**
+   * Retention: removes changes older than `before`, at most `limit`; the newest of an account always stays. Answers how
+   * many.
+   */
   expire(before: number, limit: number): Promise<number>
 }
 
@@ -33,8 +36,9 @@ export interface WebhookLimits {
 
 export interface WebhookStore {
   /**
-   * User level: `not_found` when the user is not there. `too_many`, with the limit's name in `details.limit`, when there are as many
-   * as there may be. Of creations at the same time no more succeed than there is room for; MongoDB may refuse one that had room.
+   * User level: `not_found` when the user is not there. `too_many`, with the limit's name in `details.limit`, when
+   * there are as many as there may be. Of creations at the same time no more succeed than there is room for; MongoDB
+   * may refuse one that had room.
    */
   create(webhook: WebhookRecord, limits?: WebhookLimits): Promise<void>
   get(id: string): Promise<WebhookRecord | null>
@@ -90,8 +94,8 @@ export interface OutboxStore {
   /** Channels with pending rows, for the start of the engine. */
   channels(): Promise<string[]>
   /**
-   * Pending rows of a channel in order of (lane, createdAt, seq), leaving out accounts ('' = none) that are blocked or in flight,
-   * and the historical rows of others.
+   * Pending rows of a channel in order of (lane, createdAt, seq), leaving out accounts ('' = none) that are blocked or
+   * in flight, and the historical rows of others.
    */
   pending(
     channelId: string,
@@ -106,9 +110,9 @@ export interface OutboxStore {
   /** Newest first. */
   list(query: DeliveryQuery, page: Page): Promise<OutboxRecord[]>
   /**
-   * One batch: sets finished rows, and pending ones that are named by `ids`, back to pending with attemptCount 0 and dueAt now,
-   * oldest first, at most `limit` of those behind `after`. Answers how many, and where the next batch goes on; null = these were
-   * the last.
+   * One batch: sets finished rows, and pending ones that are named by `ids`, back to pending with attemptCount 0 and
+   * dueAt now, oldest first, at most `limit` of those behind `after`. Answers how many, and where the next batch goes
+   * on; null = these were the last.
    */
   requeue(
     query: RequeueQuery,

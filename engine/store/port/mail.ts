@@ -29,7 +29,10 @@ export interface FolderStore {
   /** Sorted: INBOX first, then by path. */
   list(accountId: string): Promise<FolderRecord[]>
   byPath(accountId: string, path: string): Promise<FolderRecord | null>
-  /** Upserts what the server lists; folders not listed are removed with their placements only when `complete`. `lease_lost`. */
+  /**
+   * Upserts what the server lists; folders not listed are removed with their placements only when `complete`.
+   * `lease_lost`.
+   */
   reconcile(
     accountId: string,
     epoch: number,
@@ -46,7 +49,9 @@ export interface MessageQuery {
   readonly folderId?: string
   /** Case-insensitive part of the subject. */
   readonly subject?: string
-  /** Each a list of alternatives (OR); different fields are combined (AND). `email` matches any of from, to, cc, bcc. */
+  /**
+   * Each a list of alternatives (OR); different fields are combined (AND). `email` matches any of from, to, cc, bcc.
+   */
   readonly email?: readonly string[]
   readonly from?: readonly string[]
   readonly to?: readonly string[]
@@ -79,7 +84,10 @@ export interface MessageStore {
   byIds(accountId: string, ids: readonly string[]): Promise<MessageRecord[]>
   /** Our id, an RFC 5322 Message-ID (no brackets), or a hosted provider's id. Live messages first, newest first. */
   find(accountId: string, reference: string): Promise<MessageRecord | null>
-  /** By Message-ID (no brackets): of each the live message before others, then the newest; those that are unknown are absent. */
+  /**
+   * By Message-ID (no brackets): of each the live message before others, then the newest; those that are unknown are
+   * absent.
+   */
   byMessageIds(accountId: string, references: readonly string[]): Promise<ReadonlyMap<string, MessageRecord>>
   /** Live messages only. */
   list(accountId: string, query: MessageQuery, page: Page): Promise<readonly MessageRecord[]>
@@ -127,8 +135,9 @@ export type ChangeDraft = Omit<ChangeRecord, 'seq'>
 export type OutboxDraft = OutboxRecord
 
 /**
- * One batch of one folder. Order of writes: contacts → new message rows → changes → outbox → updates of existing rows (flags,
- * vanished, told) → cursor. Repeating a batch, or a larger one that contains it, changes nothing that was written and reports nothing twice.
+ * One batch of one folder. Order of writes: contacts → new message rows → changes → outbox → updates of existing rows
+ * (flags, vanished, told) → cursor. Repeating a batch, or a larger one that contains it, changes nothing that was
+ * written and reports nothing twice.
  */
 export interface SyncBatch {
   readonly accountId: string
@@ -158,14 +167,15 @@ export interface SyncBatch {
 
 export interface SyncStore {
   /**
-   * Answers the changes with their seq. One batch of an account at a time. `lease_lost` when epoch or cursorBefore do not match; then
-   * nothing of the batch is visible. MongoDB, when the account is claimed in the middle of a batch: what was written is as after a
-   * crash, and the new owner's batch makes it whole.
+   * Answers the changes with their seq. One batch of an account at a time. `lease_lost` when epoch or cursorBefore do
+   * not match; then nothing of the batch is visible. MongoDB, when the account is claimed in the middle of a batch:
+   * what was written is as after a crash, and the new owner's batch makes it whole.
    */
   apply(batch: SyncBatch): Promise<{ readonly changes: ChangeRecord[]; readonly outbox: OutboxRecord[] }>
   /**
-   * UIDVALIDITY changed: every placement of the folder with another uidValidity loses its place (moves to `gone` without being reported,
-   * to be matched again by identity), in bounded steps; answers how many are left, counted no further than `limit` + 1.
+   * UIDVALIDITY changed: every placement of the folder with another uidValidity loses its place (moves to `gone`
+   * without being reported, to be matched again by identity), in bounded steps; answers how many are left, counted no
+   * further than `limit` + 1.
    */
   forgetPlacements(
     accountId: string,
@@ -175,10 +185,11 @@ export interface SyncStore {
     limit: number,
   ): Promise<number>
   /**
-   * The account becomes another mailbox (`patch` = its settings). Folders, cursors and places of the former one go without a report; the
-   * identities of its messages stay, so that nothing is reported twice. The account is read like a new one (initialSyncAt null), and
-   * mail that arrived after `since` and was never seen is reported. The settings are written last: cut short, it is the former mailbox,
-   * to be read anew. `lease_lost` when another owner claims it meanwhile; null when it is gone.
+   * The account becomes another mailbox (`patch` = its settings). Folders, cursors and places of the former one go
+   * without a report; the identities of its messages stay, so that nothing is reported twice. The account is read like
+   * a new one (initialSyncAt null), and mail that arrived after `since` and was never seen is reported. The settings
+   * are written last: cut short, it is the former mailbox, to be read anew. `lease_lost` when another owner claims it
+   * meanwhile; null when it is gone.
    */
   replaceMailbox(accountId: string, patch: AccountPatch, since: number): Promise<AccountRecord | null>
 }

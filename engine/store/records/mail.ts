@@ -1,8 +1,8 @@
 /** Folders and messages. */
 
 /**
- * How far a folder has been read. UIDs >= uidNext are unseen and count as live mail; UIDs < backfillBelow are still to be
- * back-filled (0 or 1 = nothing left).
+ * How far a folder has been read. UIDs >= uidNext are unseen and count as live mail; UIDs < backfillBelow are still to
+ * be back-filled (0 or 1 = nothing left).
  */
 export interface FolderCursor {
   readonly uidValidity: string
@@ -20,17 +20,27 @@ export interface FolderCursor {
   readonly retriedAt?: number
   /** When this cursor was last written by a catch-up. */
   readonly syncedAt?: number
-  /** Set while a folder is read anew after a UIDVALIDITY change: unknown messages received since then are reported as arrivals. */
+  /**
+   * Set while a folder is read anew after a UIDVALIDITY change: unknown messages received since then are reported as
+   * arrivals.
+   */
   readonly remapSince?: number
-  /** UIDs below were there when the folder was first opened (or renumbered): history, also when one is only read later. */
+  /**
+   * UIDs below were there when the folder was first opened (or renumbered): history, also when one is only read later.
+   */
   readonly liveFrom?: number
-  /** The folder appeared after the initial sync, about then: what is known from elsewhere, or arrived since, is reported. */
+  /**
+   * The folder appeared after the initial sync, about then: what is known from elsewhere, or arrived since, is
+   * reported.
+   */
   readonly appearedAt?: number
   /** Times of the last UIDVALIDITY changes (the guard against loops). */
   readonly resets?: readonly number[]
   /** The generation (see Placement) of UIDs that come for the first time under this cursor. Absent = 0. */
   readonly generation?: number
-  /** UIDs below uidNext that the index lacks, noted before they are read: a crash in between loses and repeats nothing. */
+  /**
+   * UIDs below uidNext that the index lacks, noted before they are read: a crash in between loses and repeats nothing.
+   */
   readonly again?: readonly UidAgain[]
 }
 
@@ -131,8 +141,8 @@ export interface Placement {
   /** Counts this placement's flag changes; part of a flag change's id. */
   readonly rev: number
   /**
-   * Tells uses of one UID under one UIDVALIDITY apart, which servers without a memory give again; part of the ids of its changes. When
-   * the use was noticed, in ms since 1970. Absent = 0, the first.
+   * Tells uses of one UID under one UIDVALIDITY apart, which servers without a memory give again; part of the ids of
+   * its changes. When the use was noticed, in ms since 1970. Absent = 0, the first.
    */
   readonly generation?: number
   /** Put there by our own MOVE or COPY, which reported it: the sync does not report it again. */
@@ -175,14 +185,20 @@ export interface MessageFacts {
   readonly attachments: readonly AttachmentRecord[]
 }
 
-/** One message of one account, however many folders hold it. A row without placements is a tombstone: its identity is remembered. */
+/**
+ * One message of one account, however many folders hold it. A row without placements is a tombstone: its identity is
+ * remembered.
+ */
 export interface MessageRecord extends MessageFacts {
   /** messageId(accountId, identity) */
   readonly id: string
   readonly accountId: string
   /** 'gm:…', 'eid:…', 'mid:…' or 'hdr:…' (weak); see accounts/identity.ts. */
   readonly identity: string
-  /** The change that created this row: it names the first event, also when a batch is repeated. null = found by back-fill. */
+  /**
+   * The change that created this row: it names the first event, also when a batch is repeated. null = found by
+   * back-fill.
+   */
   readonly firstChangeId: string | null
   readonly indexedAt: number
   readonly placements: readonly Placement[]

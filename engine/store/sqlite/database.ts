@@ -1,10 +1,12 @@
 /**
- * The embedded database: one file and one connection. Another connection would undo its cache of pages with every commit.
- * Reads share a read transaction for a moment, up to the next write: taking its lock costs more than most of them.
+ * The embedded database: one file and one connection. Another connection would undo its cache of pages with every
+ * commit. Reads share a read transaction for a moment, up to the next write: taking its lock costs more than most of
+ * them.
  *
- * A write is one transaction. Writes that are asked for in the same turn of the event loop share one BEGIN … COMMIT, each in
- * its own savepoint, so that the disk is waited for once: a failing one undoes itself alone, and none is answered before
- * the common commit. All of a transaction runs without giving up the thread, so nothing ever sees half of one.
+ * A write is one transaction. Writes that are asked for in the same turn of the event loop share one BEGIN … COMMIT,
+ * each in its own savepoint, so that the disk is waited for once: a failing one undoes itself alone, and none is
+ * answered before the common commit. All of a transaction runs without giving up the thread, so nothing ever sees half
+ * of one.
  */
 import { DatabaseSync } from 'node:sqlite'
 import { keepPrivate, openError, storeError } from './file.ts'
@@ -16,7 +18,9 @@ export interface Database extends Statements {
   read<T>(work: () => T): Promise<T>
   /** `work` may be undone, but is never run twice. */
   write<T>(work: () => T): Promise<T>
-  /** The same for what a power loss may take (a crash of the process does not): its commit does not wait for the disk. */
+  /**
+   * The same for what a power loss may take (a crash of the process does not): its commit does not wait for the disk.
+   */
   writeUnsynced<T>(work: () => T): Promise<T>
   /** Ends open writes, then the connection. */
   close(): void
@@ -29,8 +33,8 @@ const groupMs = 10
 const sharedReadMs = 20
 
 /**
- * `busyMs`: longest wait for another process that holds the write lock. One line, with path and cause, when it cannot be
- * opened: AppError `bad_request` when the file is no SQLite database, `store_unavailable` otherwise.
+ * `busyMs`: longest wait for another process that holds the write lock. One line, with path and cause, when it cannot
+ * be opened: AppError `bad_request` when the file is no SQLite database, `store_unavailable` otherwise.
  */
 export function openDatabase(path: string, sync: SyncMode, busyMs: number): Database {
   let connection: DatabaseSync | null = null
@@ -116,7 +120,10 @@ function readSharing(connection: DatabaseSync, statements: Statements): () => vo
   }
 }
 
-/** `run` remembers what the work answered or threw; `settle` answers it once the group is committed, or failed as a whole. */
+/**
+ * `run` remembers what the work answered or threw; `settle` answers it once the group is committed, or failed as a
+ * whole.
+ */
 function jobOf<T>(work: () => T, synced: boolean, resolve: (value: T) => void, reject: (error: Error) => void): Job {
   let outcome: { readonly value: T } | { readonly error: unknown } | null = null
   return {

@@ -1,6 +1,6 @@
 /**
- * The file of the embedded store: its rights, its lock, and what its errors mean. Errors are known by SQLite's result code, never by
- * their message.
+ * The file of the embedded store: its rights, its lock, and what its errors mean. Errors are known by SQLite's result
+ * code, never by their message.
  */
 import { chmodSync, closeSync, existsSync, openSync, statSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
@@ -10,8 +10,8 @@ import { AppError } from '../../errors.ts'
 const companions = ['', '-wal', '-shm']
 
 /**
- * Makes the file when it does not exist; takes the rights of group and others away. Throws what node:fs throws. A file that is
- * there is not opened: closing it would drop the locks that SQLite holds on it for this process (POSIX fcntl).
+ * Makes the file when it does not exist; takes the rights of group and others away. Throws what node:fs throws. A file
+ * that is there is not opened: closing it would drop the locks that SQLite holds on it for this process (POSIX fcntl).
  */
 export function keepPrivate(path: string): void {
   if (!existsSync(path)) closeSync(openSync(path, 'wx', 0o600))
@@ -25,9 +25,9 @@ export function keepPrivate(path: string): void {
 const patienceMs = 1000
 
 /**
- * One process at a time: two engines on one file would both follow every account and send every callback twice. The lock is SQLite's own
- * on an empty database beside the store, so the kernel releases it however the process ends. Answers how to release it. AppError
- * `conflict` when another process, or this one, holds it.
+ * One process at a time: two engines on one file would both follow every account and send every callback twice. The
+ * lock is SQLite's own on an empty database beside the store, so the kernel releases it however the process ends.
+ * Answers how to release it. AppError `conflict` when another process, or this one, holds it.
  */
 export function lockStore(path: string): () => void {
   const file = `${path}.lock`
@@ -47,7 +47,9 @@ export function lockStore(path: string): () => void {
   }
 }
 
-/** Primary result codes that mean "the database cannot serve now": busy, locked, out of memory, read-only, io, full, … */
+/**
+ * Primary result codes that mean "the database cannot serve now": busy, locked, out of memory, read-only, io, full, …
+ */
 const unavailable = new Set([5, 6, 7, 8, 9, 10, 13, 14, 15, 26])
 /** Extended codes of unique violations: UNIQUE and PRIMARY KEY. */
 const unique = new Set([2067, 1555])

@@ -33,9 +33,9 @@ export const others = `(SELECT message_id, uid_validity, uid FROM placements WHE
   UNION ALL SELECT message_id, uid_validity, uid FROM placements WHERE folder_id = ?1 AND uid_validity > ?2)`
 
 /**
- * The folder is gone, or its UIDs mean nothing any more: moves up to `limit` placements to their messages' `gone`, except those of
- * `keepUidValidity` (null = none is kept), and reports nothing.
- * Answers how many are left, counted no further than `limit` + 1: a large folder goes in many steps.
+ * The folder is gone, or its UIDs mean nothing any more: moves up to `limit` placements to their messages' `gone`,
+ * except those of `keepUidValidity` (null = none is kept), and reports nothing. Answers how many are left, counted no
+ * further than `limit` + 1: a large folder goes in many steps.
  */
 export function forgetFolder(
   sql: Statements,

@@ -140,7 +140,10 @@ const sweep = 4
 export const nonceSweep = `DELETE FROM nonces WHERE (api_key, nonce, timestamp) IN
   (SELECT api_key, nonce, timestamp FROM nonces WHERE expires_at <= ? ORDER BY expires_at LIMIT ?)`
 
-/** OAuth nonces: keys alone, remembered until they expire. One that has expired counts as new again. A write does not wait for the disk. */
+/**
+ * OAuth nonces: keys alone, remembered until they expire. One that has expired counts as new again. A write does not
+ * wait for the disk.
+ */
 export function createNonces(db: Database, now: () => number): NonceStore {
   return {
     remember: (apiKey, nonce, timestamp, expiresAt) =>

@@ -1,8 +1,8 @@
 /**
- * A MessageQuery as one statement. Every path is in (sent_at, id) order by an index: the account's own, or that of one key.
- * Where several keys are alternatives, each has its own arm, and SQLite merges the arms in order and without repeats, so
- * that a page costs what it holds, not what matches. The other conditions are probes by primary key.
- * Only explicit ids, and more alternatives than `maxArms`, are sorted.
+ * A MessageQuery as one statement. Every path is in (sent_at, id) order by an index: the account's own, or that of one
+ * key. Where several keys are alternatives, each has its own arm, and SQLite merges the arms in order and without
+ * repeats, so that a page costs what it holds, not what matches. The other conditions are probes by primary key. Only
+ * explicit ids, and more alternatives than `maxArms`, are sorted.
  */
 import type { MessageQuery, Page } from '../port.ts'
 import { queryKeys, subjectNeedle } from '../rows.ts'
@@ -58,7 +58,9 @@ function sourceOf(accountId: string, query: MessageQuery): Source | null {
   }
 }
 
-/** How many messages a group of keys is likely to have: the narrowest drives. A guess that costs time only, when wrong. */
+/**
+ * How many messages a group of keys is likely to have: the narrowest drives. A guess that costs time only, when wrong.
+ */
 function breadth(keys: readonly string[]): number {
   return Math.max(...keys.map(keyBreadth)) + keys.length / 1000
 }

@@ -1,6 +1,6 @@
 /**
- * Message rows and the index rows that follow from them. A step reads records through a unit, changes them with the pure
- * functions of rows.ts, and writes each changed one once, with the difference of its placements and keys.
+ * Message rows and the index rows that follow from them. A step reads records through a unit, changes them with the
+ * pure functions of rows.ts, and writes each changed one once, with the difference of its placements and keys.
  */
 import type { MessageRecord, Placement } from '../records.ts'
 import { factKeys, folderKeys, isLive, liesAt, messageKeys, type Place } from '../rows.ts'

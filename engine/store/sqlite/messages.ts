@@ -62,7 +62,10 @@ interface Listed {
   readonly pages: Pages<MessageRecord>
 }
 
-/** While nothing of the account's mail is written a kept page comes without any row, and then without the documents that are known. */
+/**
+ * While nothing of the account's mail is written a kept page comes without any row, and then without the documents that
+ * are known.
+ */
 function list(
   sql: Statements,
   { records, pages }: Listed,

@@ -1,6 +1,6 @@
 /**
- * Statements over the outbox. A channel's pending rows lie in the order of sending, once for the whole channel and once per
- * account: when accounts are blocked, the rows of the others are reached without passing the blocked ones.
+ * Statements over the outbox. A channel's pending rows lie in the order of sending, once for the whole channel and once
+ * per account: when accounts are blocked, the rows of the others are reached without passing the blocked ones.
  */
 import type { OutboxKey, Page, RequeueQuery } from '../port.ts'
 import type { OutboxState } from '../records.ts'
@@ -107,8 +107,9 @@ function whereOf(query: RowQuery): Where {
 }
 
 /**
- * Rows in order of (created_at, id), of the states in `of` alone. A webhook's messages lie by state: one arm for each, merged.
- * Named ids are sorted. A query that names nothing to lead into an index walks the table; no list of the API is one.
+ * Rows in order of (created_at, id), of the states in `of` alone. A webhook's messages lie by state: one arm for each,
+ * merged. Named ids are sorted. A query that names nothing to lead into an index walks the table; no list of the API is
+ * one.
  */
 export function deliveryPage(
   query: RowQuery,

@@ -1,8 +1,8 @@
 /**
- * Records parsed once for each version of their row. The row is read from the database every time, and only
- * parsing it is saved: the same version gives the very same object, another one another object. So nothing here can be stale, and
- * what is kept beside a record (in a WeakMap) is kept exactly as long as the record is true. Records are never changed in
- * place.
+ * Records parsed once for each version of their row. The row is read from the database every time, and only parsing it
+ * is saved: the same version gives the very same object, another one another object. So nothing here can be stale, and
+ * what is kept beside a record (in a WeakMap) is kept exactly as long as the record is true. Records are never changed
+ * in place.
  */
 import { LRUCache } from 'lru-cache'
 
@@ -13,7 +13,10 @@ interface Parsed<T> {
 }
 
 export interface Records<T> {
-  /** `key` = the row's own; `text` = its document, which is its version too. A list's text is that of an array of its rows. */
+  /**
+   * `key` = the row's own; `text` = its document, which is its version too. A list's text is that of an array of its
+   * rows.
+   */
   of(key: string, text: string): T
   /** The record in this version; null = not kept. */
   known(key: string, version: number): T | null
@@ -24,8 +27,9 @@ export interface Records<T> {
 }
 
 /**
- * Keeps at most `max` records, of `maxChars` characters together, with their keys; past that the least recently used go, and only for one that
- * was asked for before: a walk through a large mailbox would else push out what is read all the time, and keep what is not.
+ * Keeps at most `max` records, of `maxChars` characters together, with their keys; past that the least recently used
+ * go, and only for one that was asked for before: a walk through a large mailbox would else push out what is read all
+ * the time, and keep what is not.
  */
 export function createRecords<T>({ max, maxChars }: { readonly max: number; readonly maxChars: number }): Records<T> {
   const kept = new LRUCache<string, Parsed<T>>({ max, maxSize: maxChars, sizeCalculation: ({ chars }) => chars + 1 })
@@ -51,9 +55,9 @@ export function createRecords<T>({ max, maxChars }: { readonly max: number; read
 }
 
 /**
- * Which keys were asked for lately: each hash has one slot, and the next key of that slot takes it. With few slots what is read
- * at random seldom finds itself again, and what is read all the time does before long. Two keys of one hash cost a place in the
- * cache, nothing else.
+ * Which keys were asked for lately: each hash has one slot, and the next key of that slot takes it. With few slots what
+ * is read at random seldom finds itself again, and what is read all the time does before long. Two keys of one hash
+ * cost a place in the cache, nothing else.
  */
 function createSightings(size: number): { seen(key: string): boolean } {
   const slots = new Uint32Array(2 ** Math.max(0, Math.ceil(Math.log2(size))))
@@ -92,8 +96,8 @@ export interface Pages<T> {
 }
 
 /**
- * Pages of lists: the very same array while the version is the same, of a page whose records are all kept. At most `max` pages, of
- * `maxChars` characters together, with their keys; past that the least recently used go, as above.
+ * Pages of lists: the very same array while the version is the same, of a page whose records are all kept. At most
+ * `max` pages, of `maxChars` characters together, with their keys; past that the least recently used go, as above.
  */
 export function createPages<T>(options: {
   readonly max: number

@@ -1,6 +1,6 @@
 /**
- * Removal of accounts and users with all that hangs on them: in bounded steps, so that a big mailbox does not hold up the
- * others, and with the row itself last, so that a removal that was cut short is repeated from the start.
+ * Removal of accounts and users with all that hangs on them: in bounded steps, so that a big mailbox does not hold up
+ * the others, and with the row itself last, so that a removal that was cut short is repeated from the start.
  */
 import type { AccountRecord, FolderRecord, WebhookRecord } from '../records.ts'
 import { editAccount } from './accounts.ts'
@@ -87,8 +87,8 @@ export async function removeWebhook(db: Database, id: string, wholly: boolean): 
 }
 
 /**
- * Callbacks that wait for a webhook that is gone: planned before its removal, and queued after it. Nothing else is left here,
- * since a writer finds its account in its own transaction.
+ * Callbacks that wait for a webhook that is gone: planned before its removal, and queued after it. Nothing else is left
+ * here, since a writer finds its account in its own transaction.
  */
 export async function tidyWebhooks(db: Database): Promise<number> {
   const channels = await db.read(() => db.rows(pendingChannels).map((row) => String(row['id'])))
@@ -107,8 +107,8 @@ export const userDeletes: readonly string[] = [
 ]
 
 /**
- * The user's row goes in a transaction that finds nothing else left: what comes while the rest goes is taken in another round,
- * and after it nothing can come.
+ * The user's row goes in a transaction that finds nothing else left: what comes while the rest goes is taken in another
+ * round, and after it nothing can come.
  */
 export async function removeUser(db: Database, id: string): Promise<string[]> {
   const taken: string[] = []

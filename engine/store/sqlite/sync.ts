@@ -140,7 +140,10 @@ function leaveSome(sql: Statements, id: string): boolean {
   return messages.length > 0
 }
 
-/** An account that becomes another mailbox: what was read of the former one goes in bounded steps, the settings come last. */
+/**
+ * An account that becomes another mailbox: what was read of the former one goes in bounded steps, the settings come
+ * last.
+ */
 async function replaceMailbox(
   db: Database,
   id: string,

@@ -78,7 +78,10 @@ function writeMessage(sql: Statements, { message, counted }: CountedMessage): vo
   for (const kind of counted) putMark(sql, message.accountId, `${message.id}:${kind}`)
 }
 
-/** Rows without a `doc` and without row ids: walked by their own key. One that is valid must not be used again elsewhere. */
+/**
+ * Rows without a `doc` and without row ids: walked by their own key. One that is valid must not be used again
+ * elsewhere.
+ */
 const nonces: Side<NonceRow> = {
   export: (sql, after, limit) => {
     const [apiKey, nonce, timestamp] = after === null ? ['', '', -1] : (JSON.parse(after) as [string, string, number])
@@ -154,8 +157,8 @@ function counting(collection: TransferName): [sql: string, ...values: number[]] 
 }
 
 /**
- * Opens the file: a target is made when it does not exist, a source has to be a store that is whole (`bad_request`, `conflict`
- * otherwise). Other errors as those of createSqliteStore.
+ * Opens the file: a target is made when it does not exist, a source has to be a store that is whole (`bad_request`,
+ * `conflict` otherwise). Other errors as those of createSqliteStore.
  */
 export async function openSqliteTransfer(path: string, role: 'source' | 'target'): Promise<StoreTransfer> {
   const db = openDatabase(path, 'normal', 2000)

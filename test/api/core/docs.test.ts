@@ -1,4 +1,7 @@
-/** The reference at /docs: its curl lines go through a real shell and are what their routes take; its examples fit their schemas. */
+/**
+ * The reference at /docs: its curl lines go through a real shell and are what their routes take; its examples fit their
+ * schemas.
+ */
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { suite, test } from 'node:test'

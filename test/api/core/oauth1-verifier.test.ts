@@ -1,4 +1,7 @@
-/** The verifier alone, with the clock in the test's hands: every limit, every parameter, and what is remembered of a nonce. */
+/**
+ * The verifier alone, with the clock in the test's hands: every limit, every parameter, and what is remembered of a
+ * nonce.
+ */
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import {

@@ -1,4 +1,7 @@
-/** The `webhooks` of the OpenAPI document against what is really sent: a callback of each kind, over HTTP, to a receiver. */
+/**
+ * The `webhooks` of the OpenAPI document against what is really sent: a callback of each kind, over HTTP, to a
+ * receiver.
+ */
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -50,7 +53,9 @@ suite('callbacks are sent as the document says', () => {
   })
   after(() => rmSync(directory, { recursive: true, force: true }))
 
-  /** One that has come: by its schema and no field beyond it, with every header, and signed by the way that /docs shows. */
+  /**
+   * One that has come: by its schema and no field beyond it, with every header, and signed by the way that /docs shows.
+   */
   const check = (kind: string, request: Received | undefined, secret: string | null): void => {
     assert.ok(request)
     const callback = document.webhooks[kind]?.post

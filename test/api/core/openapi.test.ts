@@ -1,4 +1,7 @@
-/** The OpenAPI document of all routes: what is said of one parameter is said of it alone, all is described, examples fit. */
+/**
+ * The OpenAPI document of all routes: what is said of one parameter is said of it alone, all is described, examples
+ * fit.
+ */
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { z } from 'zod'

@@ -1,4 +1,6 @@
-/** A login that is rejected while an older session watches the mailbox: what the API and the status callback say of it. */
+/**
+ * A login that is rejected while an older session watches the mailbox: what the API and the status callback say of it.
+ */
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { createReceiver, type Receiver } from '../../support/receiver.ts'

@@ -1,4 +1,7 @@
-/** An edit that makes the account another mailbox: nothing of the former one is served from then on, and nothing is told twice. */
+/**
+ * An edit that makes the account another mailbox: nothing of the former one is served from then on, and nothing is told
+ * twice.
+ */
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { startReceiver, subjectOf, type CallbackReceiver } from '../../support/callbacks.ts'

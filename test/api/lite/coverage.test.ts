@@ -1,6 +1,6 @@
 /**
- * The lite endpoints of the interface, and those that clients of the original use beyond it, row by row: each is served, and is in
- * the OpenAPI document with every parameter; each resource has every field. Prints the list.
+ * The lite endpoints of the interface, and those that clients of the original use beyond it, row by row: each is
+ * served, and is in the OpenAPI document with every parameter; each resource has every field. Prints the list.
  */
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'

@@ -1,4 +1,7 @@
-/** What is answered while a mailbox is read for the first time: what is whole at once, and for the rest how far the reading is. */
+/**
+ * What is answered while a mailbox is read for the first time: what is whole at once, and for the rest how far the
+ * reading is.
+ */
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { mail } from '../../support/mail.ts'

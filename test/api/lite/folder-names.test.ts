@@ -1,4 +1,7 @@
-/** A folder name goes to the mail server as it was meant, or not at all; and what the server says of it is told as what it is. */
+/**
+ * A folder name goes to the mail server as it was meant, or not at all; and what the server says of it is told as what
+ * it is.
+ */
 import assert from 'node:assert/strict'
 import { after, afterEach, before, suite, test } from 'node:test'
 import { newServerPath } from '../../../api/lite/find.ts'

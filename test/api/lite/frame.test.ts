@@ -1,4 +1,7 @@
-/** What the frame adds to real routes: the status of the account, what is left of the limits, and no more than the limits. */
+/**
+ * What the frame adds to real routes: the status of the account, what is left of the limits, and no more than the
+ * limits.
+ */
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { resourceRoutes } from '../../../api/app.ts'

@@ -1,6 +1,6 @@
 /**
- * Folders that another client renames, makes anew or moves mail to, on real Dovecot, long before the next poll: the index finds out
- * by itself within seconds, and until then nobody hears that mail is gone which is there.
+ * Folders that another client renames, makes anew or moves mail to, on real Dovecot, long before the next poll: the
+ * index finds out by itself within seconds, and until then nobody hears that mail is gone which is there.
  */
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'

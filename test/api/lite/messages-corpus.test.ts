@@ -1,4 +1,7 @@
-/** The corpus of hard mail on real Dovecot, through the API: what must be found in each message is found, and every file is the file. */
+/**
+ * The corpus of hard mail on real Dovecot, through the API: what must be found in each message is found, and every file
+ * is the file.
+ */
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { corpus, type CorpusMessage } from '../../support/corpus/index.ts'

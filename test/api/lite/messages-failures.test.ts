@@ -1,4 +1,7 @@
-/** What the mail server does wrong, and what the caller is told: never an empty success for something that could not be read. */
+/**
+ * What the mail server does wrong, and what the caller is told: never an empty success for something that could not be
+ * read.
+ */
 import assert from 'node:assert/strict'
 import { request } from 'node:http'
 import { after, afterEach, before, suite, test } from 'node:test'

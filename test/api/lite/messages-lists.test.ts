@@ -1,6 +1,6 @@
 /**
- * Lists on real Dovecot. Filters are compared with a plain reading of the mail; pages with the whole; and while mail arrives, what was
- * there before is still listed once and only once.
+ * Lists on real Dovecot. Filters are compared with a plain reading of the mail; pages with the whole; and while mail
+ * arrives, what was there before is still listed once and only once.
  */
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'

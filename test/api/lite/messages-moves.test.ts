@@ -1,4 +1,7 @@
-/** Moves and flags on real Dovecot: the folder's counts say the same at once, no twin stays behind, and whoever comes late is answered truly. */
+/**
+ * Moves and flags on real Dovecot: the folder's counts say the same at once, no twin stays behind, and whoever comes
+ * late is answered truly.
+ */
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { mail } from '../../support/mail.ts'

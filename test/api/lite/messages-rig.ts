@@ -1,6 +1,6 @@
 /**
- * All of Mailroom in this process on a real Dovecot: the real engine, the real routes with every answer checked against its
- * schema. What scripted servers cannot show: real MIME, real searches, real echoes of our own writes.
+ * All of Mailroom in this process on a real Dovecot: the real engine, the real routes with every answer checked against
+ * its schema. What scripted servers cannot show: real MIME, real searches, real echoes of our own writes.
  */
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'

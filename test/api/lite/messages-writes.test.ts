@@ -1,6 +1,7 @@
 /**
- * Flags, read and move on real Dovecot: on the server when answered, in the index at once, and told like anybody's change, once.
- * Foreign changes made afterwards are the proof: once they are told, whatever echo there was has been seen too.
+ * Flags, read and move on real Dovecot: on the server when answered, in the index at once, and told like anybody's
+ * change, once. Foreign changes made afterwards are the proof: once they are told, whatever echo there was has been
+ * seen too.
  */
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, suite, test } from 'node:test'
@@ -70,7 +71,10 @@ suite('writes on Dovecot', needs('dovecot'), () => {
     )
     return { told, cursor: String(page['cursor']) }
   }
-  /** What the test has done is in the change log and has its callbacks, and nothing else but somebody's changes that are made now. */
+  /**
+   * What the test has done is in the change log and has its callbacks, and nothing else but somebody's changes that are
+   * made now.
+   */
   const isTold = async (wanted: readonly string[]): Promise<void> => {
     assert.deepEqual((await changesSince(cursor)).told, wanted, 'when it is answered')
     for (const [folder, uid] of [

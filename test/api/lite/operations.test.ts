@@ -1,6 +1,6 @@
 /**
- * Every operation of /openapi.json is called, and what is sent and what comes back is checked against the document that the server
- * serves, by a validator that knows nothing of the schemas it was made from.
+ * Every operation of /openapi.json is called, and what is sent and what comes back is checked against the document that
+ * the server serves, by a validator that knows nothing of the schemas it was made from.
  */
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'

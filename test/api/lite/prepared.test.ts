@@ -1,4 +1,6 @@
-/** What is kept of the views of mailboxes: bounded, however many base URLs and folders callers and mailboxes come with. */
+/**
+ * What is kept of the views of mailboxes: bounded, however many base URLs and folders callers and mailboxes come with.
+ */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { viewerOf } from '../../../api/lite/messages/present.ts'

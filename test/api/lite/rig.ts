@@ -1,6 +1,7 @@
 /**
- * All of Mailroom in this process: the real engine on a real store, the real routes on a free port with every answer checked
- * against its schema, and a scripted mail server. MAILROOM_TEST_STORE=mongodb takes MongoDB instead of the embedded store.
+ * All of Mailroom in this process: the real engine on a real store, the real routes on a free port with every answer
+ * checked against its schema, and a scripted mail server. MAILROOM_TEST_STORE=mongodb takes MongoDB instead of the
+ * embedded store.
  */
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -41,7 +42,9 @@ export interface LiteRig {
   ok(method: string, path: string, body?: Json): Promise<Json>
   /** And for those that must answer 200 with an array. */
   list(path: string): Promise<Json[]>
-  /** A mailbox on the mail server (password `secret`) and a user of it; `subjects` lie in INBOX before it is connected. */
+  /**
+   * A mailbox on the mail server (password `secret`) and a user of it; `subjects` lie in INBOX before it is connected.
+   */
   mailbox(name: string, options?: MailboxOptions): Promise<TestMailbox>
   close(): Promise<void>
 }

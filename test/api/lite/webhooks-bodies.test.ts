@@ -1,4 +1,7 @@
-/** Bodies in callbacks and the search in them, with a real mail server behind: what is sent, what is found, and that all agree. */
+/**
+ * Bodies in callbacks and the search in them, with a real mail server behind: what is sent, what is found, and that all
+ * agree.
+ */
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import iconv from 'iconv-lite'

@@ -1,6 +1,7 @@
 /**
- * Everybody who means ill, in a process of their own: mail servers, a developer, strangers, each doing one thing again and again
- * until the time is up. Started by soak.ts with an AttackOrder as its argument; prints how often each did its thing.
+ * Everybody who means ill, in a process of their own: mail servers, a developer, strangers, each doing one thing again
+ * and again until the time is up. Started by soak.ts with an AttackOrder as its argument; prints how often each did its
+ * thing.
  */
 import { setPriority } from 'node:os'
 import { setTimeout as pause } from 'node:timers/promises'

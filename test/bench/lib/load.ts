@@ -1,4 +1,6 @@
-/** Requests over HTTP as fast as they are answered (autocannon), and any other work the same way, with the same figures. */
+/**
+ * Requests over HTTP as fast as they are answered (autocannon), and any other work the same way, with the same figures.
+ */
 import autocannon from 'autocannon'
 import { readFileSync } from 'node:fs'
 import { apiKey, apiSecret, type Service } from '../../support/service.ts'
@@ -15,7 +17,10 @@ export interface Load {
   readonly failed: number
   /** Bytes of one answer on average. */
   readonly bytes: number
-  /** Processor time of the service for one answer, in microseconds: tells what a free core could do. null = not the service's work. */
+  /**
+   * Processor time of the service for one answer, in microseconds: tells what a free core could do. null = not the
+   * service's work.
+   */
   readonly cpuMicros: number | null
 }
 

@@ -1,4 +1,6 @@
-/** Runs `work` over all items, at most `width` at a time; answers in the order of the items. The first failure ends it. */
+/**
+ * Runs `work` over all items, at most `width` at a time; answers in the order of the items. The first failure ends it.
+ */
 export async function inParallel<T, R>(
   items: readonly T[],
   width: number,

@@ -1,12 +1,12 @@
 /**
- * The `mongodb` driver by hand, on the adapter's collections and indexes: the floor of MongoDB. Documents are made before the
- * clock runs; what is left is what the same promises need, without transactions:
- * - a batch reads, side by side, the folder (epoch, cursor), who holds the UIDs, the last number and the contacts (and after them which
- *   messages have been counted); then one
- *   insert and one bulk of compare-and-set for contacts, one unordered insert of messages, one ordered of changes, one unordered
- *   of outbox rows; for flags one find and one bulk of compare-and-set; last the cursor, with a compare;
- * - a claim finds the waiting rows, finds them again (one may have been skipped meanwhile) and writes them in one bulk that
- *   compares the version.
+ * The `mongodb` driver by hand, on the adapter's collections and indexes: the floor of MongoDB. Documents are made
+ * before the clock runs; what is left is what the same promises need, without transactions:
+ * - a batch reads, side by side, the folder (epoch, cursor), who holds the UIDs, the last number and the contacts (and
+ *   after them which messages have been counted); then one insert and one bulk of compare-and-set for contacts, one
+ *   unordered insert of messages, one ordered of changes, one unordered of outbox rows; for flags one find and one bulk
+ *   of compare-and-set; last the cursor, with a compare;
+ * - a claim finds the waiting rows, finds them again (one may have been skipped meanwhile) and writes them in one bulk
+ *   that compares the version.
  * The client has the adapter's options: write concern majority, journaled, the same pool.
  */
 import { MongoClient, type Collection, type Db } from 'mongodb'

@@ -1,11 +1,13 @@
 /**
- * node:sqlite by hand, on the adapter's schema: the floor of the embedded store. Columns, keys and ids are worked out before the
- * clock runs; what is left is what the same promises need:
- * - a batch is one BEGIN IMMEDIATE … COMMIT: compare epoch and cursor; each message, its place and its keys unless they are
- *   there; changes with the account's next numbers unless they are there; outbox rows; for flags read, change and write the
- *   row and its place; a mark for each counted delta, contacts read and written; the cursor;
- * - a claim reads the waiting rows, and in one transaction reads each again (it may have been skipped meanwhile) and writes it;
- * - documents are JSON text in SQLite: making and reading that text belongs to the driver's work, as BSON does elsewhere.
+ * node:sqlite by hand, on the adapter's schema: the floor of the embedded store. Columns, keys and ids are worked out
+ * before the clock runs; what is left is what the same promises need:
+ * - a batch is one BEGIN IMMEDIATE … COMMIT: compare epoch and cursor; each message, its place and its keys unless they
+ *   are there; changes with the account's next numbers unless they are there; outbox rows; for flags read, change and
+ *   write the row and its place; a mark for each counted delta, contacts read and written; the cursor;
+ * - a claim reads the waiting rows, and in one transaction reads each again (it may have been skipped meanwhile) and
+ *   writes it;
+ * - documents are JSON text in SQLite: making and reading that text belongs to the driver's work, as BSON does
+ *   elsewhere.
  * Statements are prepared once. Answers are promises, as everywhere in the service.
  */
 import { DatabaseSync, type StatementSync } from 'node:sqlite'

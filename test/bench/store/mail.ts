@@ -1,6 +1,7 @@
 /**
- * Accounts and the batches their owners write, as the sync of ordinary mailboxes makes them: mail of a few correspondents, two or
- * three recipients, four Received headers, an attachment now and then. The same for both contestants.
+ * Accounts and the batches their owners write, as the sync of ordinary mailboxes makes them: mail of a few
+ * correspondents, two or three recipients, four Received headers, an attachment now and then. The same for both
+ * contestants.
  */
 import { changeId, contactId, folderId, messageId, newId, outboxId, threadId } from '../../../engine/store/ids.ts'
 import type { AddedMessage, ChangeDraft, FlagUpdate, Store, SyncBatch } from '../../../engine/store/port.ts'

@@ -1,4 +1,6 @@
-/** Two contestants in turns: each round both do the same, in alternating order, so that the machine's noise hits both. */
+/**
+ * Two contestants in turns: each round both do the same, in alternating order, so that the machine's noise hits both.
+ */
 import { percentile } from '../lib/statistics.ts'
 
 export interface Outcome {

@@ -1,4 +1,7 @@
-/** One account's actor whole: connecting, losing, being disabled and healed, paused, stopped, and what commands answer meanwhile. */
+/**
+ * One account's actor whole: connecting, losing, being disabled and healed, paused, stopped, and what commands answer
+ * meanwhile.
+ */
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { isAppError, type ErrorCode } from '../../../engine/errors.ts'

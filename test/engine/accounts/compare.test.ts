@@ -1,4 +1,4 @@
-/** Comparing the index with the server, one step at a time: what is asked, what is believed, and how far the cursor moves. */
+/** Comparing the index with the server, one step at a time: what is asked, and how far the cursor moves. */
 import assert from 'node:assert/strict'
 import { suite, test, type TestContext } from 'node:test'
 import { compareFlags, compareUids, flagsSince, readMissing } from '../../../engine/accounts/compare.ts'

@@ -1,4 +1,7 @@
-/** The list of folders: odd lists, names, folders that cannot be opened, renamed and removed ones (imap-servers.md row 25). */
+/**
+ * The list of folders: odd lists, names, folders that cannot be opened, renamed and removed ones (imap-servers.md row
+ * 25).
+ */
 import assert from 'node:assert/strict'
 import { suite, test, type TestContext } from 'node:test'
 import { createFolderPoll } from '../../../engine/accounts/folders.ts'

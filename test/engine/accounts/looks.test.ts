@@ -1,4 +1,7 @@
-/** Looks out of turn: what other clients do is found within seconds, however seldom folders are polled, and at a bounded cost. */
+/**
+ * Looks out of turn: what other clients do is found within seconds, however seldom folders are polled, and at a bounded
+ * cost.
+ */
 import assert from 'node:assert/strict'
 import { suite, test, type TestContext } from 'node:test'
 import { createLooks } from '../../../engine/accounts/watch.ts'

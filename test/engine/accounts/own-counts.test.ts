@@ -1,4 +1,7 @@
-/** What the server says of counts while our own write changes them: the write is in them once, whoever is answered first. */
+/**
+ * What the server says of counts while our own write changes them: the write is in them once, whoever is answered
+ * first.
+ */
 import assert from 'node:assert/strict'
 import { suite, test, type TestContext } from 'node:test'
 import { createCommands } from '../../../engine/accounts/commands/index.ts'

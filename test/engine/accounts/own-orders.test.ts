@@ -1,7 +1,7 @@
 /**
- * Our own write and its echo on the watching connection, in every order: the watching connection sees it and tells it before our
- * command is answered; has asked by then and is answered afterwards; sees it afterwards. Told once each time. The scripted server
- * holds what it says until the test lets it go.
+ * Our own write and its echo on the watching connection, in every order: the watching connection sees it and tells it
+ * before our command is answered; has asked by then and is answered afterwards; sees it afterwards. Told once each
+ * time. The scripted server holds what it says until the test lets it go.
  */
 import assert from 'node:assert/strict'
 import { suite, test, type TestContext } from 'node:test'

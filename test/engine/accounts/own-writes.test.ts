@@ -1,6 +1,6 @@
 /**
- * What we write ourselves is in the index when the command answers, and told like anybody's change: once, at once, whatever the
- * server says of it.
+ * What we write ourselves is in the index when the command answers, and told like anybody's change: once, at once,
+ * whatever the server says of it.
  */
 import assert from 'node:assert/strict'
 import { suite, test, type TestContext } from 'node:test'

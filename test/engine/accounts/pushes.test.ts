@@ -1,4 +1,7 @@
-/** Servers whose IDLE pushes nothing: after three misses INBOX is asked, each host by its own record, until pushes come again. */
+/**
+ * Servers whose IDLE pushes nothing: after three misses INBOX is asked, each host by its own record, until pushes come
+ * again.
+ */
 import assert from 'node:assert/strict'
 import { suite, test, type TestContext } from 'node:test'
 import { createPushRecords } from '../../../engine/accounts/pushes.ts'

@@ -1,4 +1,7 @@
-/** UIDVALIDITY changes (imap-servers.md rows 7 and 10): the folder is read anew, matched by identity, and only true differences told. */
+/**
+ * UIDVALIDITY changes (imap-servers.md rows 7 and 10): the folder is read anew, matched by identity, and only true
+ * differences told.
+ */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { tellGone } from '../../../engine/accounts/gone.ts'

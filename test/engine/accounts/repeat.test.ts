@@ -1,4 +1,7 @@
-/** Repeat safety: whatever batch is lost before or after its commit, and whoever takes over, no change is lost and none told twice. */
+/**
+ * Repeat safety: whatever batch is lost before or after its commit, and whoever takes over, no change is lost and none
+ * told twice.
+ */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { tellGone } from '../../../engine/accounts/gone.ts'
@@ -11,8 +14,8 @@ import { accountId, fill, letter, moveOnServer, openStage, type Stage, type Work
 import { openWing, watchingWing, type Wing } from './wing.ts'
 
 /**
- * A store without transactions writes new rows, then changes, then updates of rows that were there, then the cursor. After the
- * rows alone; 'halfway': after the changes; 'updated': all but the cursor.
+ * A store without transactions writes new rows, then changes, then updates of rows that were there, then the cursor.
+ * After the rows alone; 'halfway': after the changes; 'updated': all but the cursor.
  */
 type When = 'before' | 'rows' | 'halfway' | 'updated' | 'after'
 

@@ -1,4 +1,6 @@
-/** UIDs that a server gives again under the same UIDVALIDITY: other mail is another message, whatever lay there before. */
+/**
+ * UIDs that a server gives again under the same UIDVALIDITY: other mail is another message, whatever lay there before.
+ */
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { createFolderPoll } from '../../../engine/accounts/folders.ts'

@@ -1,7 +1,7 @@
 /**
- * What the tests of the sync stand on: a real store, a scripted mail server, real sessions, and everything that was told kept.
- * `work()` is what an actor does when it starts: it claims the account and catches up; each call is a new owner, with nothing in
- * memory of the one before.
+ * What the tests of the sync stand on: a real store, a scripted mail server, real sessions, and everything that was
+ * told kept. `work()` is what an actor does when it starts: it claims the account and catches up; each call is a new
+ * owner, with nothing in memory of the one before.
  */
 import type { TestContext } from 'node:test'
 import { backfillFolder, nextToBackfill } from '../../../engine/accounts/background.ts'

@@ -1,4 +1,7 @@
-/** Streams over the command connection: nobody waits for their readers, and they outlive what happens between two chunks. */
+/**
+ * Streams over the command connection: nobody waits for their readers, and they outlive what happens between two
+ * chunks.
+ */
 import assert from 'node:assert/strict'
 import { createHash, randomBytes } from 'node:crypto'
 import type { Readable } from 'node:stream'

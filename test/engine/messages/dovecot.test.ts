@@ -1,6 +1,6 @@
 /**
- * The corpus on a real server: facts from Dovecot's own BODYSTRUCTURE and header answers are the expected ones, BODY[section] holds
- * the expected bytes, and mime.ts finds the same parts under the same sections.
+ * The corpus on a real server: facts from Dovecot's own BODYSTRUCTURE and header answers are the expected ones,
+ * BODY[section] holds the expected bytes, and mime.ts finds the same parts under the same sections.
  */
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'

@@ -38,7 +38,8 @@ const words = fc
   .filter((text) => !/[\r\n\0]/.test(text) && !text.includes('=?'))
 
 test('decodeWords undoes what libmime encodes, in Q and B, whole and split', () => {
-  // libmime splits B words inside of surrogate pairs and loses them; how split words are joined is the next test's matter.
+  // libmime splits B words inside of surrogate pairs and loses them; how split words are joined is the next test's
+  // matter.
   const form = fc.constantFrom(['Q', 0] as const, ['Q', 30] as const, ['Q', 75] as const, ['B', 0] as const)
   fc.assert(
     fc.property(words, form, (text, [encoding, length]) => {

@@ -1,7 +1,7 @@
 /**
- * What mailparser makes of the corpus, beside what each message holds. It is right about most mail, and wrong about the messages
- * named here: that is why engine/messages has decoders of its own. When a newer mailparser mends one, its name goes from the list,
- * and a decoder with the last of its names.
+ * What mailparser makes of the corpus, beside what each message holds. It is right about most mail, and wrong about the
+ * messages named here: that is why engine/messages has decoders of its own. When a newer mailparser mends one, its name
+ * goes from the list, and a decoder with the last of its names.
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -168,7 +168,10 @@ async function createAccount(
   return claimed
 }
 
-/** Stores messages as one sync batch of a folder, planned by the wing and told to it; null = planned by nobody (back-fill). */
+/**
+ * Stores messages as one sync batch of a folder, planned by the wing and told to it; null = planned by nobody
+ * (back-fill).
+ */
 export async function arrive(
   store: Store,
   webhooks: Webhooks | null,

@@ -1,6 +1,6 @@
 /**
- * The rows that a channel has read, against a model: whatever happens in whatever order, rows of an account and lane go out in order, each once, none left,
- * and what waits for its time holds up no more than it may.
+ * The rows that a channel has read, against a model: whatever happens in whatever order, rows of an account and lane go
+ * out in order, each once, none left, and what waits for its time holds up no more than it may.
  */
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'

@@ -1,4 +1,7 @@
-/** How long a callback waits for a body that cannot be read, and what becomes of it then. No store, no clock but the test's. */
+/**
+ * How long a callback waits for a body that cannot be read, and what becomes of it then. No store, no clock but the
+ * test's.
+ */
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { AppError, type ErrorCode } from '../../../engine/errors.ts'

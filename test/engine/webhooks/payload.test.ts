@@ -1,4 +1,7 @@
-/** What a callback says: both dialects, bodies and headers, the size cap, and what happens when the mail server cannot give them. */
+/**
+ * What a callback says: both dialects, bodies and headers, the size cap, and what happens when the mail server cannot
+ * give them.
+ */
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { AppError } from '../../../engine/errors.ts'

@@ -1,4 +1,7 @@
-/** Redelivery: of a time all of it, over errors of the store, a pause and a restart; of one callback that waits, at once. */
+/**
+ * Redelivery: of a time all of it, over errors of the store, a pause and a restart; of one callback that waits, at
+ * once.
+ */
 import assert from 'node:assert/strict'
 import { suite, test, type TestContext } from 'node:test'
 import { AppError } from '../../../engine/errors.ts'

@@ -1,4 +1,6 @@
-/** When a row is tried again: its schedule, the probe between, and what the receiver asks for. No clock but the test's. */
+/**
+ * When a row is tried again: its schedule, the probe between, and what the receiver asks for. No clock but the test's.
+ */
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { readConfig } from '../../../engine/config.ts'

@@ -1,4 +1,7 @@
-/** What most tests of webhooks begin with: one receiver for the file; for each test a house with a wing, a user and an account. */
+/**
+ * What most tests of webhooks begin with: one receiver for the file; for each test a house with a wing, a user and an
+ * account.
+ */
 import { after, afterEach, before, beforeEach } from 'node:test'
 import type { AccountRecord, UserRecord, WebhookRecord } from '../../../engine/store/records.ts'
 import type { WebhookInput } from '../../../engine/webhooks/types.ts'

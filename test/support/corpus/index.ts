@@ -1,6 +1,6 @@
 /**
- * A corpus of hard mail with what must be found in it. Every message that is `appendable` can be put on an IMAP server with
- * APPEND. 25 MB are built on demand: bigAttachment().
+ * A corpus of hard mail with what must be found in it. Every message that is `appendable` can be put on an IMAP server
+ * with APPEND. 25 MB are built on demand: bigAttachment().
  */
 import { brokenMail } from './broken-mail.ts'
 import { charsetMail } from './charset-mail.ts'

@@ -1,4 +1,7 @@
-/** A self-signed certificate without openssl, so that TLS is tested on a machine with nothing but Node. DER by hand (X.690). */
+/**
+ * A self-signed certificate without openssl, so that TLS is tested on a machine with nothing but Node. DER by hand
+ * (X.690).
+ */
 import { generateKeyPairSync, randomBytes, sign } from 'node:crypto'
 
 function der(tag: number, ...contents: readonly Buffer[]): Buffer {

@@ -37,8 +37,9 @@ export interface Hooks {
   /** undefined = runs as usual; {} = the command is swallowed: no answer ever. */
   readonly command?: (call: HookCall) => HookAnswer | undefined
   /**
-   * Every response that goes out, with its CRLF and literals: something else instead, or null = it is dropped. A promise holds it,
-   * and all that the connection sends after it. `call` = the command under way, IDLE too; null = none.
+   * Every response that goes out, with its CRLF and literals: something else instead, or null = it is dropped. A
+   * promise holds it, and all that the connection sends after it. `call` = the command under way, IDLE too; null =
+   * none.
    */
   readonly send?: (response: Buffer, call: HookCall | null) => Sent | Promise<Sent>
 }

@@ -1,6 +1,6 @@
 /**
- * A small IMAP server for tests and the demo: mailboxes in memory, real enough for a real client, and scriptable: hooks may
- * answer any command differently and change any response, which is how tests play the servers of imap-servers.md.
+ * A small IMAP server for tests and the demo: mailboxes in memory, real enough for a real client, and scriptable: hooks
+ * may answer any command differently and change any response, which is how tests play the servers of imap-servers.md.
  * Commands before login are not refused for want of it: the client under test has to do that right by itself.
  */
 import { createServer as createTcpServer, type AddressInfo, type Socket } from 'node:net'

@@ -1,4 +1,7 @@
-/** Plays a server that writes all words of the protocol in lower case, which they may be: flags, attributes, codes, INBOX. */
+/**
+ * Plays a server that writes all words of the protocol in lower case, which they may be: flags, attributes, codes,
+ * INBOX.
+ */
 import type { Hooks } from './hooks.ts'
 
 /** Not the tag, nor what is quoted or a literal; INBOX in every form. */

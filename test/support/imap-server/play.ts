@@ -1,4 +1,7 @@
-/** What the tests of quirks share: a server that plays one, a session with short deadlines, and how to say what must fail. */
+/**
+ * What the tests of quirks share: a server that plays one, a session with short deadlines, and how to say what must
+ * fail.
+ */
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
 import type { SessionOptions } from '../../../engine/accounts/session-types.ts'

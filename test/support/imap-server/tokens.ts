@@ -18,7 +18,10 @@ export type Piece = string | Buffer
 
 export class SyntaxProblem extends Error {}
 
-/** Feed it bytes; it calls back with whole lines and literals. In plain mode (SASL, IDLE) every line is handed over as it is. */
+/**
+ * Feed it bytes; it calls back with whole lines and literals. In plain mode (SASL, IDLE) every line is handed over as
+ * it is.
+ */
 export function createLineReader(handlers: {
   /** A synchronising literal was announced. */
   onLiteralAnnounced(): void

@@ -1,7 +1,7 @@
 /**
- * Runs schemathesis against the real service with a small world in it: two mailboxes with mail of every kind, webhooks, tokens,
- * providers; on the store that MAILROOM_TEST_STORE names. The program is named by the first argument, more arguments go to it. Ends
- * with its exit status.
+ * Runs schemathesis against the real service with a small world in it: two mailboxes with mail of every kind, webhooks,
+ * tokens, providers; on the store that MAILROOM_TEST_STORE names. The program is named by the first argument, more
+ * arguments go to it. Ends with its exit status.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
