@@ -58,8 +58,8 @@ export function processorMs({ pid }: Service): number {
 }
 
 /**
- * Asks both again and again, `pauseMs` apart, until the attack is over; each must be answered 200. Without a pause their
- * own calls would be most of the processor time.
+ * Asks both again and again, `pauseMs` apart, until the attack is over; each must be answered 200. Without a pause
+ * their own calls would be most of the processor time.
  */
 export async function beside(service: Service, attack: () => Promise<unknown>, pauseMs = 20): Promise<Waits> {
   let over = false
