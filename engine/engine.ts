@@ -21,6 +21,7 @@ import type { Sealer } from './secrets/seal.ts'
 import type { Store } from './store/port.ts'
 import { createWebhooks } from './webhooks/index.ts'
 import type { Webhooks } from './webhooks/types.ts'
+import { withinTime } from './waits.ts'
 
 export interface Engine {
   readonly config: Config
@@ -157,13 +158,4 @@ function lifecycle(
     },
     ready: async () => started && (await writable()),
   }
-}
-
-async function withinTime(ms: number, work: Promise<unknown>): Promise<void> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, ms)
-  })
-  await Promise.race([work, late])
-  clearTimeout(timer)
 }

@@ -9,7 +9,7 @@ import type { Logger } from './observe/log.ts'
 import { pagesOf } from './store/pages.ts'
 import type { Store } from './store/port.ts'
 import type { AccountRecord, MessageRecord, SpecialUse } from './store/records.ts'
-import { pause } from './accounts/pause.ts'
+import { pause } from './waits.ts'
 
 const pageSize = 200
 /** After a failure of the store. */

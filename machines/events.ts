@@ -48,13 +48,17 @@ export class AttemptFailed extends Error {
   }
 }
 
-/** The shape of ResumeRecord in engine/store/records.ts. */
+/** Where an account's actor starts from after a restart: the durable truth about its failures. */
 export interface AccountResume {
+  /** Failed attempts in a row, 0 after a success. */
   readonly attempt: number
+  /** Of those, failures in a row that count toward DISABLED. */
   readonly strikes: number
+  /** No reconnect before this time; null = at once. */
   readonly retryAt: number | null
   readonly lastError: { readonly class: FailureClass; readonly message: string; readonly at: number } | null
   readonly lastConnectedAt: number | null
+  /** When the initial sync of all folders was complete; null = not yet. */
   readonly initialSyncAt: number | null
   /** How often the process ended at this account's work, since an orderly end; absent = 0. */
   readonly deaths?: number

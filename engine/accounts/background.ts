@@ -16,7 +16,7 @@ import { catchUp } from './sync.ts'
 import type { FolderCursor } from '../store/records.ts'
 import { readUids } from './read.ts'
 import { batchesOf, cursorOf, moveCursor, quarantine, storeRead, type SyncContext } from './write.ts'
-import { pause } from './pause.ts'
+import { pause } from '../waits.ts'
 
 const retryFirstMs = 2_000
 const retryMaxMs = 5 * 60_000

@@ -17,7 +17,7 @@ import type { PushRecords } from './pushes.ts'
 import type { SessionEvent } from './session-types.ts'
 import { catchUp, compareIfDue, readNew, syncFlags } from './sync.ts'
 import type { SyncContext } from './write.ts'
-import { pause } from './pause.ts'
+import { pause } from '../waits.ts'
 
 /**
  * What is told this soon after IDLE begins (of a short one: in its first quarter), or this late, may be told because it

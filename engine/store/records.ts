@@ -3,7 +3,7 @@
  * ids are lower-case hex. A record never holds a driver type, a class instance or a secret in the clear. Here are
  * developers, users, email accounts, and what hangs on them.
  */
-import type { FailureClass } from '../errors.ts'
+import type { AccountResume, AccountStatus } from '../../machines/events.ts'
 
 export type * from './records/mail.ts'
 
@@ -41,23 +41,8 @@ export interface SourceOptions {
   readonly callbackUrl: string | null
 }
 
-export type AccountStatus = 'OK' | 'DISABLED'
-
-/** Where an account's actor starts from after a restart: the durable truth about its failures. */
-export interface ResumeRecord {
-  /** Failed attempts in a row, 0 after a success. */
-  readonly attempt: number
-  /** Of those, failures in a row that count toward DISABLED. */
-  readonly strikes: number
-  /** No reconnect before this time; null = at once. */
-  readonly retryAt: number | null
-  readonly lastError: { readonly class: FailureClass; readonly message: string; readonly at: number } | null
-  readonly lastConnectedAt: number | null
-  /** When the initial sync of all folders was complete; null = not yet. */
-  readonly initialSyncAt: number | null
-  /** How often the process ended at this account's work, since an orderly end; absent = 0. */
-  readonly deaths?: number
-}
+/** As the account's chart has them. */
+export type { AccountResume as ResumeRecord, AccountStatus }
 
 /** An email account (lite) or source (2.0). */
 export interface AccountRecord {
@@ -83,7 +68,7 @@ export interface AccountRecord {
   /** Counts the transitions between OK and DISABLED; names each transition's callback. */
   readonly statusVersion: number
   readonly paused: boolean
-  readonly resume: ResumeRecord
+  readonly resume: AccountResume
   /** Contacts are counted of everybody in a message. Absent = of senders alone so far: recount.ts counts the others. */
   readonly everybodyCounted?: true
   /** The account was another mailbox: while it is read, what arrived after this time and was never seen is reported. */

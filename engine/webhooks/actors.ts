@@ -9,6 +9,7 @@ import { AppError } from '../errors.ts'
 import { type ActorRegistry, createRegistry } from '../observe/registry.ts'
 import type { Store } from '../store/port.ts'
 import type { OutboxRecord, WebhookRecord } from '../store/records.ts'
+import { withinTime } from '../waits.ts'
 import { freshHealth } from '../store/rows.ts'
 import { type Attempts, scheduleOf } from './attempts.ts'
 import { failureRow } from './callbacks.ts'
@@ -74,7 +75,7 @@ export function createActors(deps: ActorsDeps) {
       pool.ended = true
       await registry.stopAll()
       const settled = Promise.all([...channels.values()].map((channel) => channel.settled()))
-      await Promise.race([settled, new Promise((resolve) => setTimeout(resolve, withinMs).unref())])
+      await withinTime(withinMs, settled)
       channels.clear()
     },
   }

@@ -8,6 +8,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { AppError, isAppError, notFound, toAppError } from '../errors.ts'
 import type { RequeueQuery } from '../store/port.ts'
 import type { Redelivery, WebhookRecord } from '../store/records.ts'
+import { withinTime } from '../waits.ts'
 import type { WebhookParts } from './targets.ts'
 
 interface RedeliveryDeps extends WebhookParts {
@@ -81,19 +82,12 @@ async function start(state: State, webhook: WebhookRecord, wanted: Wanted): Prom
   const order = { from, until, failedOnly, ...blank }
   const work = there ?? begin(state, webhook.id, order, save(deps, webhook.id, order))
   await work.taken
-  await within(answerMs, work.ended)
+  await withinTime(answerMs, work.ended)
   return work.current.count
 }
 
 function isSameOrder(one: Redelivery, other: Pick<Redelivery, 'from' | 'until' | 'failedOnly'>): boolean {
   return one.from === other.from && one.until === other.until && one.failedOnly === other.failedOnly
-}
-
-async function within(ms: number, work: Promise<void>): Promise<void> {
-  const timeUp = new AbortController()
-  const late = pause(ms, undefined, { signal: timeUp.signal }).catch(() => undefined)
-  await Promise.race([work, late])
-  timeUp.abort()
 }
 
 function begin(state: State, webhookId: string, order: Redelivery, taken: Promise<void>): Work {

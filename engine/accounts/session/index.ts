@@ -4,6 +4,7 @@
  * rest speak the commands.
  */
 import { AppError } from '../../errors.ts'
+import { withinTime } from '../../waits.ts'
 import { connectionFailure, serverFailure } from '../failures.ts'
 import type { OpenSession } from '../session-types.ts'
 import type { Wire } from './below.ts'
@@ -65,10 +66,11 @@ function tokenExpired({ details }: AppError): AppError {
 }
 
 async function logout(line: Line): Promise<void> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<void>((resolve) => (timer = setTimeout(resolve, logoutMs)))
-  await Promise.race([line.run((send) => send('LOGOUT')).catch(() => undefined), late])
-  clearTimeout(timer)
+  const bye = line.run((send) => send('LOGOUT'))
+  await withinTime(
+    logoutMs,
+    bye.catch(() => undefined),
+  )
 }
 
 /** Of FETCH responses that could not be parsed or were left out: their UIDs, until the fetcher asks for them. */

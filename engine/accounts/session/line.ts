@@ -9,7 +9,7 @@ import type { Facts } from './facts.ts'
 import type { Allowance } from './frames.ts'
 import type { Names } from './names.ts'
 import { statusText, type ImapResponse, type StatusText } from './tokens.ts'
-import { pause } from '../pause.ts'
+import { pause } from '../../waits.ts'
 
 /** Whether the session lives; it ends once. */
 export interface Life {
