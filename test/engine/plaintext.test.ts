@@ -1,6 +1,6 @@
 /** Logins in clear text: where MAILROOM_PLAINTEXT allows none, nothing secret is sent, whatever the server says. */
 import assert from 'node:assert/strict'
-import { suite, test, type TestContext } from 'node:test'
+import { after, before, suite, test, type TestContext } from 'node:test'
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import type { SessionOptions } from '../../engine/accounts/session-types.ts'
 import { selfSigned } from '../support/imap-server/certificate.ts'
@@ -35,8 +35,9 @@ function assertNothingSecret(server: ImapServer): void {
 }
 
 suite('a login in clear text', () => {
-  const before = getCACertificates('default')
-  setDefaultCACertificates([...before, trusted.cert])
+  const usual = getCACertificates('default')
+  before(() => setDefaultCACertificates([...usual, trusted.cert]))
+  after(() => setDefaultCACertificates(usual))
 
   const stripped: Readonly<Record<string, { readonly hooks: Hooks; readonly offered: boolean }>> = {
     'no STARTTLS': { hooks: {}, offered: false },

@@ -19,7 +19,7 @@ suite('a connection that fails', () => {
       session.fetchFlags('1:*'),
       session.list({ status: true }),
     ])
-    assert(performance.now() - started < 1500)
+    assert(performance.now() - started < 3000)
     for (const result of results) {
       assert(result.status === 'rejected' && isAppError(result.reason, 'timeout'))
     }
@@ -29,13 +29,13 @@ suite('a connection that fails', () => {
   test('row 22: a slow answer is waited for as long as bytes come', async (t) => {
     const { server, inbox } = await play(t)
     fill(server, 6)
-    const session = await inbox(200)
+    const session = await inbox(1000)
     const text = (n: number): string => `* ${n} FETCH (UID ${n} FLAGS ())`
-    server.hooks = { command: ({ name }) => (name === 'UID FETCH' ? { lines: [text(1)], delayMs: 120 } : undefined) }
+    server.hooks = { command: ({ name }) => (name === 'UID FETCH' ? { lines: [text(1)], delayMs: 300 } : undefined) }
     const answer = session.fetchFlags('1:*')
     const dripping = (async () => {
       for (let n = 2; n <= 6; n += 1) {
-        await new Promise((resolve) => setTimeout(resolve, 120))
+        await new Promise((resolve) => setTimeout(resolve, 300))
         server.say(text(n))
       }
       const tag = server.log
@@ -62,12 +62,12 @@ suite('a connection that fails', () => {
   test('row 22: a FETCH that is left half-read, and one that is not read at all', async (t) => {
     const { server, inbox } = await play(t)
     fill(server, 300)
-    const session = await inbox()
+    const session = await inbox(1500)
     for await (const message of session.fetchIndex('1:*')) if (message.uid === 3) break
     assert.equal((await session.fetchFlags('1')).length, 1)
     const iterator = session.fetchIndex('1:*')[Symbol.asyncIterator]()
     await iterator.next()
-    await until('closed', () => session.closed, { withinMs: 3000 })
+    await until('closed', () => session.closed, { withinMs: 10_000 })
     await assert.rejects(
       async () => {
         while (!(await iterator.next()).done);
@@ -144,7 +144,7 @@ suite('a connection that fails', () => {
     const session = await inbox(20_000)
     const started = performance.now()
     await session.close()
-    assert(performance.now() - started < 1500)
+    assert(performance.now() - started < 3000)
     assert.deepEqual(session.events, [{ type: 'closed', error: null }])
   })
 })

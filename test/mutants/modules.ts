@@ -49,7 +49,7 @@ export const modules = {
   identity: { mutate: ['engine/accounts/identity.ts'], tests: ['test/engine/messages/identity.test.ts'] },
   compare: {
     mutate: ['engine/accounts/compare.ts'],
-    tests: ['test/engine/accounts/compare.test.ts', 'test/engine/accounts/odd-answers.test.ts'],
+    tests: ['test/engine/accounts/compare.long.test.ts', 'test/engine/accounts/odd-answers.test.ts'],
   },
   steps: {
     mutate: ['engine/store/steps.ts'],

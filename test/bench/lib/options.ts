@@ -14,6 +14,8 @@ export interface BenchOptions {
   readonly count: number | null
   /** How long it may go on where time is what it spends; null = its own default. */
   readonly seconds: number | null
+  /** Times and sizes are printed, but fail nothing. */
+  readonly untimed: boolean
   readonly accounts: number | null
   /** burst: rows that wait for a dead receiver. */
   readonly rows: number | null
@@ -24,7 +26,7 @@ export function benchOptions(args: readonly string[]): BenchOptions {
   const text = { type: 'string' } as const
   const { values } = parseArgs({
     args: [...args],
-    options: { store: text, count: text, seconds: text, accounts: text, rows: text },
+    options: { store: text, count: text, seconds: text, accounts: text, rows: text, untimed: { type: 'boolean' } },
   })
   const store = values.store ?? 'sqlite'
   if (store !== 'sqlite' && store !== 'mongodb') throw new Error(`--store: expected sqlite or mongodb, got "${store}"`)
@@ -36,7 +38,7 @@ export function benchOptions(args: readonly string[]): BenchOptions {
   }
   const numbers = { count: whole('count'), seconds: whole('seconds'), accounts: whole('accounts'), rows: whole('rows') }
   const stores: readonly StoreKind[] = values.store === undefined ? ['sqlite', 'mongodb'] : [store]
-  return { store, stores, ...numbers }
+  return { store, stores, ...numbers, untimed: values.untimed === true }
 }
 
 export interface BenchStore {

@@ -40,7 +40,8 @@ async function isDone(webhook: WebhookRecord): Promise<boolean> {
 
 suite('historical scans', () => {
   test('with a full backlog delay no other, and go on when their receiver is back, also after a restart', async () => {
-    const env = { MAILROOM_WEBHOOK_BATCH: '60' }
+    // A late answer would be a try more.
+    const env = { MAILROOM_WEBHOOK_BATCH: '60', MAILROOM_WEBHOOK_TIMEOUT: '30s' }
     await nextWing(env)
     const all = await past(250)
     const dead: WebhookRecord[] = []

@@ -27,11 +27,11 @@ export async function play(
 ): Promise<Played> {
   const server = await createImapServer({ users: { ann: { accessToken: 'token-1' } }, capabilities, hooks })
   t.after(() => server.close())
-  const open = (options?: Partial<SessionOptions>) => openTest(t, server, { commandTimeoutMs: 400, ...options })
+  const open = (options?: Partial<SessionOptions>) => openTest(t, server, { commandTimeoutMs: 800, ...options })
   return {
     server,
     open,
-    inbox: async (commandTimeoutMs = 400) => {
+    inbox: async (commandTimeoutMs = 800) => {
       const session = await open({ commandTimeoutMs })
       await session.select('INBOX')
       return session

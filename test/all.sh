@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# `npm run test:all`: what `npm test` leaves out. Tests that take long or need other servers, the whole service on MongoDB, what mail
+# servers, tenants and strangers may try, the API along its own document, the demo, and a minute of everything at once.
+# Needs Dovecot, Cyrus, GreenMail and a MongoDB (MONGODB_URI, or one of its own is started; that needs root).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. test/support/shell.sh
+
+section() { printf '\n=== %s (after %d s)\n' "$*" "$SECONDS"; }
+
+mongo_started=no
+finish() {
+  local status=$?
+  if [ "$mongo_started" = yes ]; then bash test/support/mongo.sh stop; fi
+  if [ "$status" = 0 ]; then section 'test:all passed'; else section "test:all FAILED with status $status"; fi
+  exit "$status"
+}
+trap finish EXIT
+
+# One that runs already is used, and left running.
+if ! MONGODB_URI=${MONGODB_URI:-$(bash test/support/mongo.sh uri 2>/dev/null)}; then
+  mongo_started=yes
+  MONGODB_URI=$(bash test/support/mongo.sh start)
+fi
+export MONGODB_URI MAILROOM_REQUIRE=dovecot,cyrus,greenmail,mongodb
+
+section 'what takes long, and the store on MongoDB'
+MAILROOM_TEST_AT_ONCE=2 node test/run.ts --alone 'test/**/*.long.test.ts' 'test/store/*.test.ts'
+
+section 'the whole service on MongoDB'
+# The other files hold no test that the store makes different.
+on_store=('test/api/**/*.test.ts' 'test/e2e/*.test.ts' 'test/engine/accounts/*.test.ts' 'test/engine/webhooks/*.test.ts'
+  'test/engine/{calls,mailboxes,readiness,recount,retention}.test.ts')
+MAILROOM_TEST_STORE=mongodb MAILROOM_TEST_AT_ONCE=2 node test/run.ts "${on_store[@]}"
+
+# Alone on the machine: these tests look at what others have to wait for.
+section 'test/hostile'
+MAILROOM_TEST_AT_ONCE=1 node test/run.ts --alone 'test/hostile/*.test.ts'
+
+section 'schemathesis'
+bash test/support/schemathesis.sh
+
+section 'schemathesis on MongoDB'
+MAILROOM_TEST_STORE=mongodb bash test/support/schemathesis.sh
+
+section 'the demo'
+npm run demo -- --once
+
+section 'a minute of everything at once'
+npm run bench -- soak --seconds 60 --accounts 100 --untimed

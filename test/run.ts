@@ -1,0 +1,81 @@
+/**
+ * `npm test`: the test files side by side, some of them together in one process, which spares most of the time that
+ * starting processes takes. What takes long, and test/hostile, is for `npm run test:all`.
+ *
+ * `node test/run.ts [pattern …]` runs other files the same way; `--alone` each in a process of its own.
+ * MAILROOM_TEST_AT_ONCE says how many processes run at once (4).
+ */
+import { spawn } from 'node:child_process'
+import { globSync } from 'node:fs'
+
+const filesTogether = 10
+const timeoutMs = 120_000
+
+interface Outcome {
+  readonly files: readonly string[]
+  readonly passed: boolean
+  readonly output: string
+  readonly seconds: number
+}
+
+const given = process.argv.slice(2)
+const patterns = given.filter((word) => !word.startsWith('--'))
+const together = given.includes('--alone') ? 1 : filesTogether
+const atOnce = Number(process.env['MAILROOM_TEST_AT_ONCE'] ?? 4)
+
+function quickFiles(): string[] {
+  return globSync('test/**/*.test.ts', { exclude: ['test/hostile/**', 'test/**/*.long.test.ts'] })
+}
+
+/** Neighbours take about as long as each other: each share has files from everywhere. */
+function shared(files: readonly string[]): string[][] {
+  const count = Math.ceil(files.length / together)
+  return Array.from({ length: count }, (_, share) => files.filter((_file, index) => index % count === share))
+}
+
+function run(files: readonly string[]): Promise<Outcome> {
+  const isolation = files.length > 1 ? ['--test-isolation=none'] : []
+  const options = ['--test', `--test-timeout=${timeoutMs}`, '--test-reporter=spec', ...isolation]
+  const began = performance.now()
+  const child = spawn(process.execPath, [...options, ...files], { stdio: ['ignore', 'pipe', 'pipe'] })
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (output += chunk.toString()))
+  return new Promise((resolve, reject) => {
+    child.once('error', reject)
+    child.once('close', (status) => {
+      resolve({ files, passed: status === 0, output, seconds: (performance.now() - began) / 1000 })
+    })
+  })
+}
+
+function numberOf(output: string, what: string): number {
+  return Number(new RegExp(`^ℹ ${what} (\\d+)`, 'm').exec(output)?.[1] ?? 0)
+}
+
+function report({ files, passed, output, seconds }: Outcome): void {
+  if (!passed) process.stdout.write(`${output}\nFAILED in ${files.join(' ')}\n`)
+  else if (files.length === 1) process.stdout.write(`${files.join('')}: ${seconds.toFixed(1)} s\n`)
+}
+
+const files = (patterns.length === 0 ? quickFiles() : globSync(patterns)).sort()
+if (files.length === 0) throw new Error(`no test file matches ${patterns.join(' ')}`)
+const waiting = shared(files)
+const began = performance.now()
+const outcomes: Outcome[] = []
+
+async function work(): Promise<void> {
+  for (let share = waiting.shift(); share !== undefined; share = waiting.shift()) {
+    const outcome = await run(share)
+    outcomes.push(outcome)
+    report(outcome)
+  }
+}
+
+await Promise.all(Array.from({ length: atOnce }, work))
+const total = (what: string): number => outcomes.reduce((sum, { output }) => sum + numberOf(output, what), 0)
+const failed = outcomes.filter(({ passed }) => !passed)
+const seconds = ((performance.now() - began) / 1000).toFixed(0)
+process.stdout.write(
+  `${files.length} files, ${total('tests')} tests: ${total('fail')} failed, ${total('skipped')} skipped, in ${seconds} s\n`,
+)
+if (failed.length > 0) process.exitCode = 1
