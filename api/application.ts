@@ -95,15 +95,13 @@ const callLogView = z
   })
   .meta({ id: 'CallLogEntry', examples: [examples.callLogEntry] })
 
-const webhooks = defineRoute({
-  method: 'GET',
-  path: '/app/logs/webhooks',
+const webhooks = defineRoute('GET /app/logs/webhooks', {
   summary: 'List callbacks of every kind, newest first',
   description:
     'Message, status, failure and other callbacks with the `url` of each attempt. `status_code_*` looks at the last attempt. ' +
     'With `account_id` only callbacks about its email accounts, with `label` too about that one: ' +
     '`kind=status` lists its status callbacks.',
-  request: { query: webhookLogQuery },
+  query: webhookLogQuery,
   response: z.array(webhookLogView),
   async handler({ query }, call) {
     const { store } = call.engine
@@ -128,12 +126,9 @@ const webhooks = defineRoute({
   },
 })
 
-const redeliver = defineRoute({
-  method: 'POST',
-  path: '/app/logs/webhooks/{delivery_id}/redeliver',
+const redeliver = defineRoute('POST /app/logs/webhooks/{delivery_id}/redeliver', {
   summary: 'Send one callback of any kind again, under the same webhook-id',
   description: 'Status and sync callbacks and failure notifications go to the URL that they went to before.',
-  request: { path: z.object({ delivery_id: z.string() }) },
   response: redeliverAnswer,
   errors: [409],
   async handler({ path }, call) {
@@ -188,14 +183,12 @@ function presentEntry(row: OutboxRecord, webhook: WebhookRecord | null): z.input
   }
 }
 
-const calls = defineRoute({
-  method: 'GET',
-  path: '/app/logs/calls',
+const calls = defineRoute('GET /app/logs/calls', {
   summary: 'List calls of the API, newest first',
   description:
     'A call is here about a second after its answer. A regular expression over the path is tried on the newest 50,000 calls that the other ' +
     'parameters let through; when these do not fill the page, the answer is a 400 that says so.',
-  request: { query: callLogQuery },
+  query: callLogQuery,
   response: z.array(callLogView),
   async handler({ query }, call) {
     const wanted = {
@@ -229,11 +222,8 @@ function ownUrl({ baseUrl }: Call): string {
   return `${baseUrl}${path}`
 }
 
-const get = defineRoute({
-  method: 'GET',
-  path,
+const get = defineRoute(`GET ${path}`, {
   summary: 'Get the application-wide status callback URL',
-  request: {},
   response: statusCallbackView,
   async handler(_input, call) {
     // Not call.developer: that may be some seconds old.
@@ -242,11 +232,9 @@ const get = defineRoute({
   },
 })
 
-const set = defineRoute({
-  method: 'POST',
-  path,
+const set = defineRoute(`POST ${path}`, {
   summary: 'Set the application-wide status callback URL',
-  request: { body: statusCallbackBody },
+  body: statusCallbackBody,
   response: statusCallbackAnswer,
   async handler({ body }, call) {
     await call.engine.mailboxes.setStatusCallbackUrl(call.developer, body.status_callback_url)
@@ -254,11 +242,8 @@ const set = defineRoute({
   },
 })
 
-const remove = defineRoute({
-  method: 'DELETE',
-  path,
+const remove = defineRoute(`DELETE ${path}`, {
   summary: 'Remove the application-wide status callback URL',
-  request: {},
   response: success,
   async handler(_input, call) {
     await call.engine.mailboxes.setStatusCallbackUrl(call.developer, null)

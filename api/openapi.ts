@@ -64,14 +64,14 @@ export function withServer(document: OpenApi, baseUrl: string): OpenApi {
 }
 
 function operationOf(route: Route, printer: SchemaPrinter, { statusHeader }: DocumentSettings) {
-  const body = route.request.body === undefined ? null : printer.print(route.request.body)
+  const body = route.body === undefined ? null : printer.print(route.body)
   return {
     operationId: operationId(route.method, route.path),
     tags: [route.tag],
     summary: route.summary,
     ...(route.description === undefined ? {} : { description: route.description }),
     security: route.auth === 'developer' ? [{ oauth1: [] }, { basic: [] }, { bearer: [] }] : [],
-    parameters: [...pathParameters(route, printer), ...queryParameters(route, printer)],
+    parameters: [...pathParameters(route), ...queryParameters(route, printer)],
     ...(body === null
       ? {}
       : { requestBody: { content: Object.fromEntries(bodyTypes.map((type) => [type, { schema: body }])) } }),
@@ -85,34 +85,26 @@ function operationId(method: Method, path: string): string {
   return method.toLowerCase() + words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('')
 }
 
-function pathParameters(route: Route, printer: SchemaPrinter): Parameter[] {
-  const properties = route.request.path === undefined ? {} : propertiesOf(printer.print(route.request.path)).properties
+function pathParameters(route: Route): Parameter[] {
   return [...route.path.matchAll(/\{(\w+)\+?\}/g)].map(([, name = '']) => {
-    const schema = properties[name] ?? { type: 'string' }
+    const parameter = { name, in: 'path', required: true, schema: { type: 'string' } } as const
     const words = pathWords[name]
-    const description = textOf(schema.description) ?? words?.[0]
-    const example = route.method === 'POST' && route.path.endsWith('/{folder+}') ? newFolder : words?.[1]
-    return {
-      name,
-      in: 'path',
-      required: true,
-      ...(description === undefined ? {} : { description }),
-      schema,
-      ...(example === undefined ? {} : { example }),
-    }
+    if (words === undefined) return parameter
+    const isNewFolder = route.method === 'POST' && route.path.endsWith('/{folder+}')
+    return { ...parameter, description: words[0], example: isNewFolder ? newFolder : words[1] }
   })
 }
 
 function queryParameters(route: Route, printer: SchemaPrinter): Parameter[] {
-  if (route.request.query === undefined) return []
-  const { properties, required } = propertiesOf(printer.print(route.request.query))
+  if (route.query === undefined) return []
+  const { properties, required } = propertiesOf(printer.print(route.query))
   return Object.entries(properties).map(([name, schema]) => {
     const description = textOf(schema.description)
     return {
       name,
       in: 'query',
       // Where a write has a body, the parameter may come in it instead.
-      required: (route.method === 'GET' || route.request.body === undefined) && required.includes(name),
+      required: (route.method === 'GET' || route.body === undefined) && required.includes(name),
       ...(description === undefined ? {} : { description }),
       schema,
     }

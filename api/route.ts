@@ -53,33 +53,35 @@ export class JsonText {
   }
 }
 
-/** Parsed input: path parameters, query and body as the schemas give them. */
-export interface Input<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType> {
-  readonly path: z.output<P>
+type NamesIn<P extends string> = P extends `${string}{${infer Name}}${infer Rest}`
+  ? (Name extends `${infer Folder}+` ? Folder : Name) | NamesIn<Rest>
+  : never
+
+/** The parameters that a path names, percent-decoded. */
+export type PathParameters<P extends string> = P extends string ? { readonly [Name in NamesIn<P>]: string } : never
+
+/** What a handler takes. Query and body are as their schemas give them. */
+export interface Input<P extends string, Q extends z.ZodType, B extends z.ZodType> {
+  readonly path: PathParameters<P>
   /** Query parameters; on POST, PUT and DELETE the body's parameters win over the query's. */
   readonly query: z.output<Q>
   readonly body: z.output<B>
 }
 
 interface Definition<
-  P extends z.ZodType = z.ZodType,
+  P extends string = string,
   Q extends z.ZodType = z.ZodType,
   B extends z.ZodType = z.ZodType,
   R extends z.ZodType = z.ZodType,
 > {
-  readonly method: Method
-  /**
-   * '/lite/users/{id}/email_accounts/{label}/folders/{folder+}/messages/{message_id}'. `{name}` is one segment,
-   * `{folder+}` a folder: greedy up to the last '/messages' or '/expunge' segment, or to the end; raw or %2F slashes.
-   */
-  readonly path: string
   /** 'developer' when absent. */
   readonly auth?: Auth
   readonly summary: string
   /** See `tagged`. */
   readonly tag?: string
   readonly description?: string
-  readonly request: { readonly path?: P; readonly query?: Q; readonly body?: B }
+  readonly query?: Q
+  readonly body?: B
   /** Of a good answer. Error answers are the same everywhere. */
   readonly response: R | 'binary' | 'text' | 'html'
   /** A caller who asks for JSON gets the `response`, others a page. */
@@ -88,22 +90,32 @@ interface Definition<
   readonly status?: number
   /** What a caller has to know of every good answer, in ASCII: its header `X-Service-Notice`. */
   readonly notice?: string
-  /** Statuses beyond its own, 400, 401, 404, 429, 431, 500, 503 and 504 that this route may answer. */
+  /** Statuses beyond its own and those that every route may answer; see errorStatuses in openapi.ts. */
   readonly errors?: readonly number[]
   handler(input: Input<P, Q, B>, call: Call): Promise<z.input<R> | StreamAnswer | JsonText>
 }
 
 export interface Route extends Definition {
+  readonly method: Method
+  readonly path: string
   readonly auth: Auth
   /** The group of the route in the documents. */
   readonly tag: string
 }
 
-/** Keeps the schema types of one route for its handler, and drops them for the list of routes. */
-export function defineRoute<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, R extends z.ZodType>(
-  route: Definition<P, Q, B, R>,
-): Route {
-  return { auth: 'developer', tag: '', ...route }
+/**
+ * `at` is method and path: 'GET /lite/users/{id}/email_accounts/{label}/folders/{folder+}/messages/{message_id}'.
+ * `{name}` is one segment, `{folder+}` a folder: greedy up to the last '/messages' or '/expunge' segment, or to the
+ * end; raw or %2F slashes.
+ */
+export function defineRoute<
+  P extends `${Method} ${string}`,
+  Q extends z.ZodType,
+  B extends z.ZodType,
+  R extends z.ZodType,
+>(at: P, definition: Definition<P, Q, B, R>): Route {
+  const [method = '', path = ''] = at.split(' ')
+  return { auth: 'developer', tag: '', ...(definition as Definition), method: method as Method, path }
 }
 
 /** Routes that the documents show together. */

@@ -58,13 +58,10 @@ function keptText(make: (call: Call) => string): (call: Call) => string {
   }
 }
 
-const rootRoute = defineRoute({
-  method: 'GET',
-  path: '/',
+const rootRoute = defineRoute('GET /', {
   auth: 'public',
   summary: 'What this is, and where the rest is',
   description: 'A small page; JSON for who asks for JSON (`Accept: application/json`).',
-  request: {},
   response: rootView,
   page: true,
   handler(_input, call) {
@@ -94,22 +91,16 @@ function renderRoot({ docs, openapi, health: alive }: Readonly<Record<'docs' | '
   )
 }
 
-const healthRoute = defineRoute({
-  method: 'GET',
-  path: '/healthz',
+const healthRoute = defineRoute('GET /healthz', {
   auth: 'public',
   summary: 'The process is alive',
-  request: {},
   response: health,
   handler: () => Promise.resolve({ status: 'ok' as const }),
 })
 
-const readyRoute = defineRoute({
-  method: 'GET',
-  path: '/readyz',
+const readyRoute = defineRoute('GET /readyz', {
   auth: 'public',
   summary: 'The store takes writes and the actors are started',
-  request: {},
   response: health,
   errors: [503],
   async handler(_input, { engine }) {
@@ -118,13 +109,10 @@ const readyRoute = defineRoute({
   },
 })
 
-const metricsRoute = defineRoute({
-  method: 'GET',
-  path: '/metrics',
+const metricsRoute = defineRoute('GET /metrics', {
   auth: 'public',
   summary: 'Metrics in Prometheus’ text format',
   description: 'Asks for `Authorization: Bearer <MAILROOM_METRICS_TOKEN>` when that is set.',
-  request: {},
   response: 'text',
   errors: [401],
   async handler(_input, call) {
@@ -144,24 +132,18 @@ function checkMetricsToken(call: Call): void {
 }
 
 function openApiRoute(text: (call: Call) => string): Route {
-  return defineRoute({
-    method: 'GET',
-    path: '/openapi.json',
+  return defineRoute('GET /openapi.json', {
     auth: 'public',
     summary: 'This document',
-    request: {},
     response: openApiOutline,
     handler: (_input, call) => Promise.resolve(new JsonText(text(call))),
   })
 }
 
 function docsRoute(text: (call: Call) => string): Route {
-  return defineRoute({
-    method: 'GET',
-    path: '/docs',
+  return defineRoute('GET /docs', {
     auth: 'public',
     summary: 'The reference, as a page',
-    request: {},
     response: 'html',
     handler: (_input, call) => Promise.resolve(new StreamAnswer(text(call), docsHeaders)),
   })

@@ -252,6 +252,3 @@ export const successAt = (example: string) =>
   z
     .object({ success: z.boolean(), resource_url: z.string() })
     .meta({ examples: [{ success: true, resource_url: example }] })
-
-export const userPath = z.object({ id: z.string() })
-export const accountPath = userPath.extend({ label: z.string() })

@@ -74,8 +74,10 @@ const createAnswer = z
   })
 
 /** `id` and `label` are absent at the level of the application, `label` at the level of a user. */
-const scopePath = z.object({ id: z.string().optional(), label: z.string().optional() })
-const tokenPath = scopePath.extend({ token: z.string() })
+interface ScopePath {
+  readonly id?: string
+  readonly label?: string
+}
 
 type TokenView = z.input<typeof tokenView>
 
@@ -167,13 +169,7 @@ async function issueToken({ engine, developer }: Call, wishes: TokenWishes): Pro
   return token
 }
 
-interface Level {
-  readonly base: string
-  readonly of: string
-  readonly use: string
-}
-
-const levels: readonly Level[] = [
+const levels = [
   { base: '/lite/connect_tokens', of: 'the application', use: 'makes a user with an email account' },
   { base: '/lite/users/{id}/connect_tokens', of: 'a user', use: 'adds an email account to the user' },
   {
@@ -181,21 +177,22 @@ const levels: readonly Level[] = [
     of: 'an email account',
     use: 'gives the email account new credentials',
   },
-]
+] as const
+type Level = (typeof levels)[number]
 
 interface Scope {
   readonly user: UserRecord | null
   readonly account: AccountRecord | null
 }
 
-async function findScope(call: Call, path: z.output<typeof scopePath>): Promise<Scope> {
+async function findScope(call: Call, path: ScopePath): Promise<Scope> {
   if (path.id === undefined) return { user: null, account: null }
   if (path.label === undefined) return { user: await findUser(call, path.id), account: null }
   return findAccount(call, path.id, path.label)
 }
 
 /** A token of this level: of the user or account in the path, when there is one. */
-async function findToken(call: Call, path: z.output<typeof tokenPath>): Promise<ConnectTokenRecord> {
+async function findToken(call: Call, path: ScopePath & { readonly token: string }): Promise<ConnectTokenRecord> {
   const { user, account } = await findScope(call, path)
   const token = await call.engine.store.tokens.get(call.developer.id, path.token)
   const here =
@@ -207,11 +204,8 @@ async function findToken(call: Call, path: z.output<typeof tokenPath>): Promise<
 }
 
 const list = ({ base, of }: Level) =>
-  defineRoute({
-    method: 'GET',
-    path: base,
+  defineRoute(`GET ${base}`, {
     summary: `List the connect tokens of ${of}, used and unused`,
-    request: { path: scopePath },
     response: z.array(tokenView),
     async handler({ path }, call) {
       const { user, account } = await findScope(call, path)
@@ -225,16 +219,14 @@ const list = ({ base, of }: Level) =>
   })
 
 const create = ({ base, of, use }: Level) =>
-  defineRoute({
-    method: 'POST',
-    path: base,
+  defineRoute(`POST ${base}`, {
     summary: `Create a connect token for ${of}`,
     description:
       `Send the end user's browser to \`browser_redirect_url\`: the wizard there ${use}, and then the browser is sent on to ` +
       '`callback_url`. Good for 24 hours, and once. **The wizard is not there yet**: the link leads to a page that says so (501), and ' +
       '`X-Service-Notice` of this answer tells it too.',
     notice: 'browser_redirect_url leads to a page that says 501: the wizard is not there yet',
-    request: { path: scopePath, body: createBody },
+    body: createBody,
     response: createAnswer,
     async handler({ path, body }, call) {
       const { user, account } = await findScope(call, path)
@@ -254,11 +246,8 @@ const create = ({ base, of, use }: Level) =>
   })
 
 const get = ({ base }: Level) =>
-  defineRoute({
-    method: 'GET',
-    path: `${base}/{token}`,
+  defineRoute(`GET ${base}/{token}`, {
     summary: 'Get a connect token',
-    request: { path: tokenPath },
     response: tokenView,
     async handler({ path }, call) {
       const token = await findToken(call, path)
@@ -269,12 +258,9 @@ const get = ({ base }: Level) =>
   })
 
 const remove = ({ base }: Level) =>
-  defineRoute({
-    method: 'DELETE',
-    path: `${base}/{token}`,
+  defineRoute(`DELETE ${base}/{token}`, {
     summary: 'Remove a connect token',
     description: 'Its redirect URL is good for nothing any more. What it has made stays.',
-    request: { path: tokenPath },
     response: success,
     async handler({ path }, call) {
       const { token } = await findToken(call, path)
@@ -304,14 +290,11 @@ const page = renderSmallPage(
     <p>Please go back, and tell the people who run the application.</p>`,
 )
 
-const connect = defineRoute({
-  method: 'GET',
-  path: '/connect/{token}',
+const connect = defineRoute('GET /connect/{token}', {
   auth: 'public',
   summary: 'The page behind a connect token',
   description:
     'The wizard is not there yet: a page that says so, or the error for who asks for JSON, whatever the token is.',
-  request: { path: z.object({ token: z.string() }) },
   response: notThereYet,
   page: true,
   status: 501,

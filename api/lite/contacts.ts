@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { contactId, type ContactRecord, notFound } from '../../engine/index.ts'
 import * as examples from '../examples.ts'
 import { type Call, defineRoute, tagged } from '../route.ts'
-import { choice, limitOf, offset, sortOrder, userPath } from '../values.ts'
+import { choice, limitOf, offset, sortOrder } from '../values.ts'
 import { findUser, mustBeRead } from './find.ts'
 import { seconds } from '../addresses.ts'
 
@@ -39,11 +39,6 @@ const listQuery = z.object({
   offset,
 })
 
-const contactPath = z.object({
-  id: z.string(),
-  contactid: z.string().meta({ description: 'id of the contact, or its email address' }),
-})
-
 const base = '/lite/users/{id}/contacts'
 
 function presentContact(contact: ContactRecord): z.input<typeof contactView> {
@@ -59,15 +54,13 @@ function presentContact(contact: ContactRecord): z.input<typeof contactView> {
   }
 }
 
-const list = defineRoute({
-  method: 'GET',
-  path: base,
+const list = defineRoute(`GET ${base}`, {
   summary: 'List the contacts of a user',
   description:
     '`total_count`: all messages with the contact, in From, To, Cc or Bcc; `indirect_count`: received from the contact; ' +
     '`direct_count`: received and replied to. Drafts, junk and what lies in the trash when it is first seen count for nobody. The counts do not go down when mail is deleted; they lose the part of an email account when it is removed. They grow while the mail of an email account is read ' +
     'for the first time; until then an empty page and an unknown contact are a 503 that says how far the reading is.',
-  request: { path: userPath, query: listQuery },
+  query: listQuery,
   response: listAnswer,
   async handler({ path, query }, call) {
     const user = await findUser(call, path.id)
@@ -77,11 +70,8 @@ const list = defineRoute({
   },
 })
 
-const get = defineRoute({
-  method: 'GET',
-  path: `${base}/{contactid}`,
+const get = defineRoute(`GET ${base}/{contactid}`, {
   summary: 'Get a contact by its id or email address',
-  request: { path: contactPath },
   response: contactView,
   async handler({ path }, call) {
     const user = await findUser(call, path.id)

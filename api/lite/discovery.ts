@@ -33,14 +33,12 @@ const discoveryQuery = z.object({
 
 const path = '/lite/discovery'
 
-const discover = defineRoute({
-  method: 'GET',
-  path,
+const discover = defineRoute(`GET ${path}`, {
   summary: 'Find the IMAP settings of an email address',
   description:
     'Looks in a table of known providers, at what the domain publishes for mail clients, and in DNS. 404 when nothing is known; the ' +
     'mailbox may still be connected with settings of your own. `list=1` answers an array of all that was found, best first.',
-  request: { query: discoveryQuery },
+  query: discoveryQuery,
   response: z.union([discoveryView, z.array(discoveryView)]),
   async handler({ query }, call) {
     const found = await call.engine.discovery.discover(query.email)

@@ -11,7 +11,7 @@ import {
 } from '../../engine/index.ts'
 import * as examples from '../examples.ts'
 import { type Call, defineRoute, tagged } from '../route.ts'
-import { documented, flag, statusFilter, success, wantedStatus, userPath, accountPath } from '../values.ts'
+import { documented, flag, statusFilter, success, wantedStatus } from '../values.ts'
 import { findAccount, findUser, type Mailbox } from './find.ts'
 import {
   credentialOf,
@@ -160,11 +160,9 @@ function feedbackCodeOf(failure: ConnectFailure['failure']): string {
 
 const base = '/lite/users/{id}/email_accounts'
 
-const list = defineRoute({
-  method: 'GET',
-  path: base,
+const list = defineRoute(`GET ${base}`, {
   summary: 'List email accounts of a user',
-  request: { path: userPath, query: listQuery },
+  query: listQuery,
   response: z.array(emailAccountView),
   async handler({ path, query }, call) {
     const user = await findUser(call, path.id)
@@ -174,13 +172,11 @@ const list = defineRoute({
   },
 })
 
-const create = defineRoute({
-  method: 'POST',
-  path: base,
+const create = defineRoute(`POST ${base}`, {
   summary: 'Add an email account to a user',
   description:
     'Logs in first. When the mail server refuses, the answer is 200 with `success: false` and nothing is created.',
-  request: { path: userPath, body: createBody },
+  body: createBody,
   response: createAnswer,
   errors: [409],
   async handler({ path, body }, call) {
@@ -201,11 +197,8 @@ async function add(call: Call, user: UserRecord, input: AccountInput) {
   }
 }
 
-const get = defineRoute({
-  method: 'GET',
-  path: `${base}/{label}`,
+const get = defineRoute(`GET ${base}/{label}`, {
   summary: 'Get an email account',
-  request: { path: accountPath },
   response: emailAccountView,
   async handler({ path }, call) {
     const { account } = await findAccount(call, path.id, path.label)
@@ -213,17 +206,15 @@ const get = defineRoute({
   },
 })
 
-const edit = defineRoute({
-  method: 'POST',
-  path: `${base}/{label}`,
+const edit = defineRoute(`POST ${base}/{label}`, {
   summary: 'Edit an email account',
   description:
     'Changes what is named. New credentials or settings are tried first. `status=1` forgets a DISABLED state and connects anew; ' +
     '`force_status_check=1` logs in now: `success` says whether that went well, `feedback_code` why not, `status` what the email account ' +
     'is since. `email` changes the address that the user is found by, and nothing of the login; the label stays. A label that the user does not have yet, with all parameters of a mailbox, makes that email account (`0`: the first one).',
-  request: { path: accountPath, body: editBody },
+  body: editBody,
   response: editAnswer,
-  errors: [409, 503, 504],
+  errors: [409],
   async handler({ path, body }, call) {
     const mailbox = await findUnlessNew(call, path, body)
     if (mailbox === null)
@@ -297,11 +288,8 @@ function editOf(body: MailboxParameters & { readonly status?: boolean | undefine
   }
 }
 
-const remove = defineRoute({
-  method: 'DELETE',
-  path: `${base}/{label}`,
+const remove = defineRoute(`DELETE ${base}/{label}`, {
   summary: 'Remove an email account and all that is stored of it',
-  request: { path: accountPath },
   response: success,
   async handler({ path }, call) {
     const { account } = await findAccount(call, path.id, path.label)

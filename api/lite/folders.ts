@@ -12,7 +12,7 @@ import {
 } from '../../engine/index.ts'
 import * as examples from '../examples.ts'
 import { type Call, defineRoute, tagged } from '../route.ts'
-import { documented, flag, text, successAt, accountPath } from '../values.ts'
+import { documented, flag, text, successAt } from '../values.ts'
 import { findAccount, findFolder, type Mailbox, newServerPath } from './find.ts'
 import { type LiteUrls, liteUrls } from '../addresses.ts'
 
@@ -43,7 +43,6 @@ const listQuery = z.object({
 })
 const nameOnly = z.object({ name: z.string() }).meta({ examples: [{ name: 'INBOX' }] })
 const folderQuery = z.object({ delimiter })
-const folderPath = accountPath.extend({ folder: z.string() })
 const createAnswer = successAt(examples.urls.newFolder)
 
 /** RFC 6154 special use → the name that XLIST had for it. */
@@ -90,13 +89,10 @@ async function foldersOf(call: Call, { user, account }: Mailbox): Promise<Folder
   return call.engine.accounts.refreshFolders(account.id)
 }
 
-const list = defineRoute({
-  method: 'GET',
-  path: base,
+const list = defineRoute(`GET ${base}`, {
   summary: 'List the folders of an email account',
-  request: { path: accountPath, query: listQuery },
+  query: listQuery,
   response: z.array(z.union([folderView, nameOnly])),
-  errors: [503, 504],
   async handler({ path, query }, call) {
     const mailbox = await findAccount(call, path.id, path.label)
     const folders = await foldersOf(call, mailbox)
@@ -105,11 +101,9 @@ const list = defineRoute({
   },
 })
 
-const get = defineRoute({
-  method: 'GET',
-  path: `${base}/{folder+}`,
+const get = defineRoute(`GET ${base}/{folder+}`, {
   summary: 'Get a folder',
-  request: { path: folderPath, query: folderQuery },
+  query: folderQuery,
   response: folderView,
   async handler({ path, query }, call) {
     const { account } = await findAccount(call, path.id, path.label)
@@ -118,14 +112,12 @@ const get = defineRoute({
   },
 })
 
-const create = defineRoute({
-  method: 'POST',
-  path: `${base}/{folder+}`,
+const create = defineRoute(`POST ${base}/{folder+}`, {
   summary: 'Create a folder',
   description: 'A folder that exists already is a 409, a name that the mail server does not take a 400 with its words.',
-  request: { path: folderPath, query: folderQuery },
+  query: folderQuery,
   response: createAnswer,
-  errors: [409, 503, 504],
+  errors: [409],
   async handler({ path, query }, call) {
     const mailbox = await findAccount(call, path.id, path.label)
     const { account, user } = mailbox

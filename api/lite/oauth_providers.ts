@@ -49,8 +49,6 @@ const createAnswer = z
     ],
   })
 
-const providerPath = z.object({ key: z.string() })
-
 const base = '/lite/oauth_providers'
 
 function present(provider: OAuthProviderRecord, baseUrl: string): z.input<typeof providerView> {
@@ -62,11 +60,8 @@ function present(provider: OAuthProviderRecord, baseUrl: string): z.input<typeof
   }
 }
 
-const list = defineRoute({
-  method: 'GET',
-  path: base,
+const list = defineRoute(`GET ${base}`, {
   summary: 'List the OAuth providers of the API key',
-  request: {},
   response: z.array(providerView),
   async handler(_input, call) {
     const providers = await call.engine.store.providers.list(call.developer.id)
@@ -74,12 +69,10 @@ const list = defineRoute({
   },
 })
 
-const create = defineRoute({
-  method: 'POST',
-  path: base,
+const create = defineRoute(`POST ${base}`, {
   summary: 'Register an OAuth provider, or replace its secret',
   description: 'The secret is kept sealed and shown abbreviated. The same consumer key again replaces type and secret.',
-  request: { body: createBody },
+  body: createBody,
   response: createAnswer,
   async handler({ body }, { engine, developer, baseUrl }) {
     const { provider_consumer_key: consumerKey, provider_consumer_secret: secret } = body
@@ -99,11 +92,8 @@ const create = defineRoute({
   },
 })
 
-const get = defineRoute({
-  method: 'GET',
-  path: `${base}/{key}`,
+const get = defineRoute(`GET ${base}/{key}`, {
   summary: 'Get an OAuth provider by its consumer key',
-  request: { path: providerPath },
   response: providerView,
   async handler({ path }, call) {
     const provider = await call.engine.store.providers.get(call.developer.id, path.key)
@@ -112,12 +102,9 @@ const get = defineRoute({
   },
 })
 
-const remove = defineRoute({
-  method: 'DELETE',
-  path: `${base}/{key}`,
+const remove = defineRoute(`DELETE ${base}/{key}`, {
   summary: 'Remove an OAuth provider',
   description: 'Email accounts that use it cannot get access tokens any more and become DISABLED.',
-  request: { path: providerPath },
   response: success,
   async handler({ path }, call) {
     if (!(await call.engine.store.providers.remove(call.developer.id, path.key))) throw notFound('provider', path.key)

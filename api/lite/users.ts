@@ -13,7 +13,6 @@ import {
   urlOrEmpty,
   wantedStatus,
   successAt,
-  userPath,
 } from '../values.ts'
 import { emailAccountView, presentAccount, presentFailure, softFailure } from './email_accounts.ts'
 import { findUser } from './find.ts'
@@ -119,11 +118,9 @@ function presentCreated(user: UserRecord, account: AccountRecord | null, urls: L
   }
 }
 
-const list = defineRoute({
-  method: 'GET',
-  path: '/lite/users',
+const list = defineRoute('GET /lite/users', {
   summary: 'List users',
-  request: { query: listQuery },
+  query: listQuery,
   response: z.array(userView),
   async handler({ query }, call) {
     const { store } = call.engine
@@ -141,16 +138,14 @@ const list = defineRoute({
   },
 })
 
-const create = defineRoute({
-  method: 'POST',
-  path: '/lite/users',
+const create = defineRoute('POST /lite/users', {
   summary: 'Create a user, with or without an email account',
   description:
     'With mailbox settings the login is tried first; when the mail server refuses, the answer is 200 with `success: false`, a ' +
     '`feedback_code` and the connection log, and nothing is created. Without them the `status_callback_url` is kept for the email ' +
     'accounts that are added to the user later. With `migrate_account_id` a 2.0 account becomes a user as it is, but for the names and the ' +
     '`status_callback_url` (of all its email accounts; of those that come later when it has none) that are given.',
-  request: { body: createBody },
+  body: createBody,
   response: createAnswer,
   async handler({ body }, call) {
     if (body.migrate_account_id) return migrate(call, body.migrate_account_id, body)
@@ -195,11 +190,8 @@ function namesOf(body: Names): UserEdit {
   }
 }
 
-const get = defineRoute({
-  method: 'GET',
-  path: '/lite/users/{id}',
+const get = defineRoute('GET /lite/users/{id}', {
   summary: 'Get a user',
-  request: { path: userPath },
   response: userView,
   async handler({ path }, call) {
     const user = await findUser(call, path.id)
@@ -209,11 +201,9 @@ const get = defineRoute({
 })
 
 const editRoute = (method: 'POST' | 'PUT') =>
-  defineRoute({
-    method,
-    path: '/lite/users/{id}',
+  defineRoute(`${method} /lite/users/{id}`, {
     summary: 'Edit a user: names, and the status callback URL of email accounts that are added later',
-    request: { path: userPath, body: editBody },
+    body: editBody,
     response: editAnswer,
     async handler({ path, body }, call) {
       const user = await findUser(call, path.id)
@@ -222,11 +212,8 @@ const editRoute = (method: 'POST' | 'PUT') =>
     },
   })
 
-const remove = defineRoute({
-  method: 'DELETE',
-  path: '/lite/users/{id}',
+const remove = defineRoute('DELETE /lite/users/{id}', {
   summary: 'Remove a user, the email accounts and all that is stored of them',
-  request: { path: userPath },
   response: success,
   async handler({ path }, call) {
     await call.engine.mailboxes.removeUser(await findUser(call, path.id))

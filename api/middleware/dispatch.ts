@@ -73,19 +73,19 @@ function discard(answer: unknown): void {
   if (answer instanceof StreamAnswer && answer.body instanceof Readable) answer.body.destroy()
 }
 
-type AnyInput = Input<z.ZodType, z.ZodType, z.ZodType>
-
 /**
  * Query and body schemas both see all values, the body's over the query's: parameters of a write may come in either.
  * What is read takes no empty value: such a parameter is not given. In a write it is a value, which often removes
  * something.
  */
-export function readInput({ route, parameters }: Match, values: Exchange['values']): AnyInput {
-  const { path, query, body } = route.request
+export function readInput(
+  { route, parameters }: Match,
+  values: Exchange['values'],
+): Input<string, z.ZodType, z.ZodType> {
   return {
-    path: parse(path, parameters),
-    query: parse(query, route.method === 'GET' ? withoutEmpty(values) : values),
-    body: parse(body, values),
+    path: parameters,
+    query: parse(route.query, route.method === 'GET' ? withoutEmpty(values) : values),
+    body: parse(route.body, values),
   }
 }
 

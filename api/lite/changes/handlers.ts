@@ -3,7 +3,7 @@ import { z } from 'zod'
 import type { UserRecord } from '../../../engine/index.ts'
 import * as examples from '../../examples.ts'
 import { type Call, defineRoute, StreamAnswer, tagged } from '../../route.ts'
-import { limitOf, text, userPath } from '../../values.ts'
+import { limitOf, text } from '../../values.ts'
 import { findUser } from '../find.ts'
 import { liteUrls } from '../../addresses.ts'
 import {
@@ -60,15 +60,13 @@ const streamHeaders = {
   'X-Accel-Buffering': 'no',
 }
 
-const list = defineRoute({
-  method: 'GET',
-  path: '/lite/users/{id}/changes',
+const list = defineRoute('GET /lite/users/{id}/changes', {
   summary: 'Read the change log of a user, as a page or as a stream',
   description:
     'Messages received, sent, filed, flagged, deleted, through this API too, over all email accounts of the user, oldest first. Ask again with the answered ' +
     '`cursor`. With `Accept: text/event-stream` the answer is a stream of server-sent events that goes on with what happens: each has its ' +
     'event as its name and the cursor as its id; come back with `Last-Event-ID` and nothing is lost. Changes are kept for 30 days.',
-  request: { path: userPath, query: changesQuery },
+  query: changesQuery,
   response: changesAnswer,
   async handler({ path, query }, call) {
     const user = await findUser(call, path.id)

@@ -9,10 +9,9 @@ import {
   type MessageRecord,
 } from '../../../engine/index.ts'
 import { type Call, defineRoute, JsonText, tagged } from '../../route.ts'
-import { accountPath } from '../../values.ts'
 import { findAccount, findFolder, type Mailbox, mustBeRead, mustReachBack } from '../find.ts'
 import { type Contents, readAllContents, readContents, wantsContents } from './contents.ts'
-import { locate, messagePaths, placedFirst } from './locate.ts'
+import { locate, messagePaths, type MessagePattern, placedFirst } from './locate.ts'
 import { flagsIn, listText, messageTextWith, presentFlags, viewerOf } from './present.ts'
 import * as schema from './schema.ts'
 
@@ -23,27 +22,21 @@ const description =
   'While a folder is read for the first time, a page that could lack messages (shorter than `limit`, or oldest first) and an unknown ' +
   'message id are a 503 that says how far the reading is.'
 
-const listInAccount = defineRoute({
-  method: 'GET',
-  path: `${base}/messages`,
+const listInAccount = defineRoute(`GET ${base}/messages`, {
   summary: 'List messages of an email account',
   description,
-  request: { path: accountPath, query: schema.accountListQuery },
+  query: schema.accountListQuery,
   response: z.array(schema.messageView),
-  errors: [503, 504],
   async handler({ path, query }, call) {
     return listMessages(call, await findAccount(call, path.id, path.label), query.folder, query)
   },
 })
 
-const listInFolder = defineRoute({
-  method: 'GET',
-  path: `${base}/folders/{folder+}/messages`,
+const listInFolder = defineRoute(`GET ${base}/folders/{folder+}/messages`, {
   summary: 'List messages of a folder',
   description,
-  request: { path: schema.folderPath, query: schema.listQuery },
+  query: schema.listQuery,
   response: z.array(schema.messageView),
-  errors: [503, 504],
   async handler({ path, query }, call) {
     return listMessages(call, await findAccount(call, path.id, path.label), path.folder, query)
   },
@@ -96,15 +89,12 @@ function flagsFor(
 
 type Parameters = z.output<typeof schema.messageQuery>
 
-const getRoute = (path: string) =>
-  defineRoute({
-    method: 'GET',
-    path,
+const getRoute = (path: MessagePattern) =>
+  defineRoute(`GET ${path}`, {
     summary: 'Get a message',
     description: `${description} With \`body_search_string\` the answer is 404 when the body does not hold the text.`,
-    request: { path: schema.messagePath, query: schema.messageQuery },
+    query: schema.messageQuery,
     response: schema.messageView,
-    errors: [503, 504],
     async handler({ path, query }, call) {
       const { user, account, message, folder } = await locate(call, path, query.delimiter)
       const asksServer = wantsContents(query) || query.body_search_string !== undefined

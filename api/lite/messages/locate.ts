@@ -21,11 +21,14 @@ export const messagePaths = [
   `${base}/folders/{folder+}/messages/{message_id}`,
 ] as const
 
+export type MessagePattern = (typeof messagePaths)[number]
+
+/** Parameters of such a path. */
 export interface MessagePath {
   readonly id: string
   readonly label: string
   readonly message_id: string
-  readonly folder?: string | undefined
+  readonly folder?: string
 }
 
 export interface Located {

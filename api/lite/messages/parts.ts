@@ -17,19 +17,16 @@ import {
 import { type Call, defineRoute, StreamAnswer, tagged } from '../../route.ts'
 import { findMessage } from '../find.ts'
 import { readHeaderBlock, readParts } from './contents.ts'
-import { asNamed, locate, type Located, messagePaths, partUrl } from './locate.ts'
+import { asNamed, locate, type Located, messagePaths, type MessagePattern, partUrl } from './locate.ts'
 import { presentAttachment } from './present.ts'
 import * as schema from './schema.ts'
 
-const bodyRoute = (path: string) =>
-  defineRoute({
-    method: 'GET',
-    path: `${path}/body`,
+const bodyRoute = (path: MessagePattern) =>
+  defineRoute(`GET ${path}/body`, {
     summary: 'Get the bodies of a message',
     description: 'Text parts as UTF-8, transfer encoding and charset undone. `type` = only parts of this MIME type.',
-    request: { path: schema.messagePath, query: schema.bodyQuery },
+    query: schema.bodyQuery,
     response: schema.bodyAnswer,
-    errors: [503, 504],
     async handler({ path, query }, call) {
       const located = await locate(call, path, query.delimiter)
       call.touchesImap(located.user)
@@ -38,14 +35,11 @@ const bodyRoute = (path: string) =>
     },
   })
 
-const headersRoute = (path: string) =>
-  defineRoute({
-    method: 'GET',
-    path: `${path}/headers`,
+const headersRoute = (path: MessagePattern) =>
+  defineRoute(`GET ${path}/headers`, {
     summary: 'Get the headers of a message',
-    request: { path: schema.messagePath, query: schema.headersQuery },
+    query: schema.headersQuery,
     response: schema.headersAnswer,
-    errors: [503, 504],
     async handler({ path, query }, call) {
       const located = await locate(call, path, query.delimiter)
       call.touchesImap(located.user)
@@ -57,14 +51,11 @@ const headersRoute = (path: string) =>
     },
   })
 
-const rawRoute = (path: string) =>
-  defineRoute({
-    method: 'GET',
-    path: `${path}/raw`,
+const rawRoute = (path: MessagePattern) =>
+  defineRoute(`GET ${path}/raw`, {
     summary: 'Get the whole message as it is on the mail server',
-    request: { path: schema.messagePath, query: schema.delimiterQuery },
+    query: schema.delimiterQuery,
     response: 'binary',
-    errors: [503, 504],
     async handler({ path, query }, call) {
       const { user, account, message } = await locate(call, path, query.delimiter)
       call.touchesImap(user)
@@ -88,12 +79,10 @@ function fileHeaders(type: string, name: string): Readonly<Record<string, string
   }
 }
 
-const listRoute = (path: string) =>
-  defineRoute({
-    method: 'GET',
-    path: `${path}/attachments`,
+const listRoute = (path: MessagePattern) =>
+  defineRoute(`GET ${path}/attachments`, {
     summary: 'List the attachments of a message',
-    request: { path: schema.messagePath, query: schema.delimiterQuery },
+    query: schema.delimiterQuery,
     response: z.array(schema.attachmentView),
     async handler({ path, query }, call) {
       const { message } = await locate(call, path, query.delimiter)
@@ -101,16 +90,13 @@ const listRoute = (path: string) =>
     },
   })
 
-const fileRoute = (path: string) =>
-  defineRoute({
-    method: 'GET',
-    path: `${path}/attachments/{attachment_id}`,
+const fileRoute = (path: MessagePattern) =>
+  defineRoute(`GET ${path}/attachments/{attachment_id}`, {
     summary: 'Download an attachment',
     description:
       'The file as it was sent, byte for byte. When the mail server gives less of it than it says, the header `X-Service-Notice` begins with `truncated`. With `as_link=1` the JSON `{"link": …}` instead: an address that needs no authentication and expires.',
-    request: { path: schema.attachmentPath, query: schema.downloadQuery },
+    query: schema.downloadQuery,
     response: 'binary',
-    errors: [503, 504],
     async handler({ path, query }, call) {
       const located = await locate(call, path, query.delimiter)
       const attachment = attachmentOf(located.message, path.attachment_id)
@@ -148,13 +134,11 @@ async function downloadLink(call: Call, target: Parameters<typeof signedPath>[1]
   return signedPath(developer.secret, target, Date.now() + call.engine.config.MAILROOM_LINK_TTL)
 }
 
-const download = defineRoute({
-  method: 'GET',
-  path: '/downloads/{account}/{message}/{attachment}',
+const download = defineRoute('GET /downloads/{account}/{message}/{attachment}', {
   auth: 'link',
   summary: 'Download by a signed link',
   description: 'The address that `as_link=1` answers. 403 when it was changed or has expired.',
-  request: { path: schema.downloadPath, query: schema.linkQuery },
+  query: schema.linkQuery,
   response: 'binary',
   errors: [403, 404, 429, 503, 504],
   async handler({ path, query }, call) {
@@ -165,7 +149,7 @@ const download = defineRoute({
     if (account === null || developer === null) throw invalidLink()
     checkLink(
       developer.secret,
-      { accountId: path.account, messageId: path.message, attachment: path.attachment },
+      { accountId: path.account, messageId: path.message, attachment: Number(path.attachment) },
       query,
       Date.now(),
     )
@@ -179,12 +163,12 @@ const download = defineRoute({
 async function linkedFile(
   call: Call,
   { user, account }: { readonly user: UserRecord; readonly account: AccountRecord },
-  path: z.output<typeof schema.downloadPath>,
+  path: { readonly message: string; readonly attachment: string },
 ): Promise<StreamAnswer> {
   try {
     const message = await findMessage(call, account, path.message)
     call.touchesImap(user)
-    return await fileOf(call, message, attachmentOf(message, String(path.attachment)))
+    return await fileOf(call, message, attachmentOf(message, path.attachment))
   } catch (error) {
     if (!isAppError(error) || error.fault !== 'remote') throw error
     const wait = error.retryAfterMs === null ? {} : { retryAfterMs: error.retryAfterMs }

@@ -13,7 +13,6 @@ import {
   sortOrder,
   text,
   timestamp,
-  accountPath,
 } from '../../values.ts'
 import { delimiter } from '../folders.ts'
 
@@ -163,10 +162,6 @@ export const accountListQuery = listQuery.extend({
 
 export const messageQuery = z.object({ delimiter, ...contentParameters })
 
-export const folderPath = accountPath.extend({ folder: z.string() })
-export const messagePath = accountPath.extend({ message_id: z.string(), folder: z.string().optional() })
-
-export const attachmentPath = messagePath.extend({ attachment_id: z.string() })
 export const delimiterQuery = z.object({ delimiter })
 export const downloadQuery = z.object({
   delimiter,
@@ -175,11 +170,6 @@ export const downloadQuery = z.object({
   }),
 })
 
-export const downloadPath = z.object({
-  account: z.string().meta({ description: 'id of the email account, as the link has it' }),
-  message: z.string().meta({ description: 'id of the message, as the link has it' }),
-  attachment: integer(0, 999_999).meta({ description: 'index of the attachment in its message, from 0' }),
-})
 export const linkQuery = z.object({
   expires: integer(0).meta({
     description: 'end of the link, as it has it: Unix timestamp in seconds',

@@ -12,7 +12,16 @@ import {
 import { type Call, defineRoute, type Route, tagged } from '../../route.ts'
 import { success } from '../../values.ts'
 import { findAccount, findMessage, lookUpFolder } from '../find.ts'
-import { asNamed, locate, type Located, type MessagePath, messagePaths, mustHoldMail, partUrl } from './locate.ts'
+import {
+  asNamed,
+  locate,
+  type Located,
+  type MessagePath,
+  messagePaths,
+  type MessagePattern,
+  mustHoldMail,
+  partUrl,
+} from './locate.ts'
 import { presentFlags, presentWrittenFlags } from './present.ts'
 import * as schema from './schema.ts'
 
@@ -79,12 +88,10 @@ async function writeAt(call: Call, located: Located, change: Change): Promise<re
   return written
 }
 
-const getRoute = (path: string) =>
-  defineRoute({
-    method: 'GET',
-    path: `${path}/flags`,
+const getRoute = (path: MessagePattern) =>
+  defineRoute(`GET ${path}/flags`, {
     summary: 'Get the flags of a message',
-    request: { path: schema.messagePath, query: schema.delimiterQuery },
+    query: schema.delimiterQuery,
     response: schema.flagsAnswer,
     async handler({ path, query }, call) {
       const located = await locate(call, path, query.delimiter)
@@ -92,29 +99,24 @@ const getRoute = (path: string) =>
     },
   })
 
-const setRoute = (path: string) =>
-  defineRoute({
-    method: 'POST',
-    path: `${path}/flags`,
+const setRoute = (path: MessagePattern) =>
+  defineRoute(`POST ${path}/flags`, {
     summary: 'Set or unset flags of a message',
-    request: { path: schema.messagePath, query: schema.delimiterQuery, body: schema.flagChange },
+    query: schema.delimiterQuery,
+    body: schema.flagChange,
     response: schema.flagsWritten,
-    errors: [503, 504],
     async handler({ path, query, body }, call) {
       const change = changeOf(body)
       return { success: true, flags: presentWrittenFlags(await write(call, path, query.delimiter, change)) }
     },
   })
 
-function readRoute(method: 'POST' | 'DELETE', path: string): Route {
+function readRoute(method: 'POST' | 'DELETE', path: MessagePattern): Route {
   const change = method === 'POST' ? { add: ['\\Seen'], remove: [] } : { add: [], remove: ['\\Seen'] }
-  return defineRoute({
-    method,
-    path: `${path}/read`,
+  return defineRoute(`${method} ${path}/read`, {
     summary: method === 'POST' ? 'Mark a message as read' : 'Mark a message as unread',
-    request: { path: schema.messagePath, query: schema.delimiterQuery },
+    query: schema.delimiterQuery,
     response: success,
-    errors: [503, 504],
     async handler({ path, query }, call) {
       await write(call, path, query.delimiter, change)
       return { success: true }
@@ -160,18 +162,15 @@ async function movedAlready(
   return null
 }
 
-const moveRoute = (path: string) =>
-  defineRoute({
-    method: 'PUT',
-    path,
+const moveRoute = (path: MessagePattern) =>
+  defineRoute(`PUT ${path}`, {
     summary: 'Move a message to another folder',
     description:
       'Through a folder it leaves that one, also where the same mail lies in it twice. Without a folder in the path it leaves the first of ' +
       'its folders (INBOX, if it lies there) and stays in the others; one that lies in the new folder already stays as it is. To move it ' +
       'again to where it is changes nothing.',
-    request: { path: schema.messagePath, query: schema.moveQuery },
+    query: schema.moveQuery,
     response: success,
-    errors: [503, 504],
     async handler({ path, query }, call) {
       const { message_id: id } = path
       const { new_folder_id: name, delimiter } = query

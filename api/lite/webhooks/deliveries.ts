@@ -13,16 +13,14 @@ import { defineRoute, type Call, tagged } from '../../route.ts'
 import { findAccount, findUser } from '../find.ts'
 import { listNewest, presentDelivery, presentDryRun, presentRedelivery } from './present.ts'
 import * as schema from './schema.ts'
-import { askingOf, findWebhook, hookPath, levels, type Level } from './handlers.ts'
+import { askingOf, findWebhook, levels, type Level } from './handlers.ts'
 
 const list = ({ base }: Level) =>
-  defineRoute({
-    method: 'GET',
-    path: `${base}/{webhook_id}/deliveries`,
+  defineRoute(`GET ${base}/{webhook_id}/deliveries`, {
     summary: 'List the callbacks of a webhook: state, attempts, timings, answers',
     description:
       'Newest first: its messages, its samples (`kind` test) and its failure notifications (`kind` failure), each with the `url` it went to.',
-    request: { path: hookPath, query: schema.deliveriesQuery },
+    query: schema.deliveriesQuery,
     response: z.array(schema.deliveryView),
     async handler({ path, query }, call) {
       const webhook = await findWebhook(call, path)
@@ -60,11 +58,8 @@ async function listOfMessage(
 }
 
 const redeliverOne = ({ base }: Level) =>
-  defineRoute({
-    method: 'POST',
-    path: `${base}/{webhook_id}/deliveries/{delivery_id}/redeliver`,
+  defineRoute(`POST ${base}/{webhook_id}/deliveries/{delivery_id}/redeliver`, {
     summary: 'Send one callback again, under the same webhook-id',
-    request: { path: hookPath.extend({ delivery_id: z.string() }) },
     response: schema.redeliverAnswer,
     errors: [409],
     async handler({ path }, call) {
@@ -76,14 +71,12 @@ const redeliverOne = ({ base }: Level) =>
   })
 
 const redeliverMany = ({ base }: Level) =>
-  defineRoute({
-    method: 'POST',
-    path: `${base}/{webhook_id}/redeliver`,
+  defineRoute(`POST ${base}/{webhook_id}/redeliver`, {
     summary: 'Send callbacks again: of a time, or those that failed',
     description:
       'All message callbacks whose event lies in the time, oldest first, under the ids they had. What takes long is answered ' +
       'with `done` false and goes on, also over a restart; the same call again joins it, and GET says how far it is.',
-    request: { path: hookPath, body: schema.redeliverBody },
+    body: schema.redeliverBody,
     response: schema.redeliverManyAnswer,
     errors: [409],
     async handler({ path, body }, call) {
@@ -100,21 +93,15 @@ const redeliverMany = ({ base }: Level) =>
   })
 
 const redelivery = ({ base }: Level) =>
-  defineRoute({
-    method: 'GET',
-    path: `${base}/{webhook_id}/redeliver`,
+  defineRoute(`GET ${base}/{webhook_id}/redeliver`, {
     summary: 'How far the last redelivery of a time is',
-    request: { path: hookPath },
     response: schema.redeliveryView,
     handler: async ({ path }, call) => presentRedelivery((await findWebhook(call, path)).redelivery),
   })
 
 const test = ({ base }: Level) =>
-  defineRoute({
-    method: 'POST',
-    path: `${base}/{webhook_id}/test`,
+  defineRoute(`POST ${base}/{webhook_id}/test`, {
     summary: 'Send a sample callback now and answer what came of it',
-    request: { path: hookPath },
     response: schema.deliveryView,
     async handler({ path }, call) {
       const webhook = await findWebhook(call, path)
@@ -123,12 +110,9 @@ const test = ({ base }: Level) =>
   })
 
 const secret = ({ base }: Level, method: 'GET' | 'POST') =>
-  defineRoute({
-    method,
-    path: `${base}/{webhook_id}/secret`,
+  defineRoute(`${method} ${base}/{webhook_id}/secret`, {
     summary:
       method === 'GET' ? 'Get the Standard Webhooks secret' : 'Make a new secret; the old one signs along for a day',
-    request: { path: hookPath },
     response: schema.secretAnswer,
     async handler({ path }, call) {
       const webhook = await findWebhook(call, path)
@@ -149,14 +133,12 @@ const oneUser = z
   })
 
 const dryRun = ({ base }: Level) =>
-  defineRoute({
-    method: 'GET',
-    path: `${base}/{webhook_id}/dry_run`,
+  defineRoute(`GET ${base}/{webhook_id}/dry_run`, {
     summary: 'Which of the last stored messages would match, filter by filter',
     description:
       'Of all email accounts that the webhook covers, newest first; each row says whose it is. `user_id` narrows an application-level ' +
       'webhook to one user, `label` to one email account of the user.',
-    request: { path: hookPath, query: schema.dryRunQuery.extend({ user_id: oneUser }) },
+    query: schema.dryRunQuery.extend({ user_id: oneUser }),
     response: schema.dryRunAnswer,
     async handler({ path, query }, call) {
       const webhook = await findWebhook(call, path)

@@ -12,32 +12,32 @@ import { type Call, defineRoute, tagged } from '../../route.ts'
 import { filledText, success } from '../../values.ts'
 import { findAccount, findFolder, findKnownMessage, findUser, type Mailbox } from '../find.ts'
 import { delimiter } from '../folders.ts'
+import { type MessagePath, messagePaths, type MessagePattern } from '../messages/locate.ts'
 import { liteUrls, seconds } from '../../addresses.ts'
 import { presentDelivery, presentWebhook, webhookInput } from './present.ts'
 import { createAnswer, createBody, editAnswer, editBody, explainAnswer, webhookView } from './schema.ts'
 
 /** Path parameters of either level; `id` is the user's and absent at application level. */
-const scopePath = z.object({ id: z.string().optional() })
-export const hookPath = z.object({ id: z.string().optional(), webhook_id: z.string() })
-
-export interface Level {
-  readonly name: 'user' | 'application'
-  readonly base: string
-  readonly tag: string
+interface ScopePath {
+  readonly id?: string
 }
 
-export const levels: readonly Level[] = [
+export const levels = [
   { name: 'user', base: '/lite/users/{id}/webhooks', tag: 'Webhooks' },
   { name: 'application', base: '/lite/webhooks', tag: 'Application webhooks' },
-]
+] as const
+export type Level = (typeof levels)[number]
 
 /** The user of a user-level path; null at application level. */
-async function scopeUser(call: Call, id: string | undefined): Promise<UserRecord | null> {
+async function scopeUser(call: Call, { id }: ScopePath): Promise<UserRecord | null> {
   return id === undefined ? null : findUser(call, id)
 }
 
-export async function findWebhook(call: Call, path: z.output<typeof hookPath>): Promise<WebhookRecord> {
-  const user = await scopeUser(call, path.id)
+export async function findWebhook(
+  call: Call,
+  path: ScopePath & { readonly webhook_id: string },
+): Promise<WebhookRecord> {
+  const user = await scopeUser(call, path)
   const webhook = await call.engine.store.webhooks.get(path.webhook_id)
   const own = webhook !== null && webhook.developerId === call.developer.id && webhook.userId === (user?.id ?? null)
   if (!own) throw notFound('webhook', path.webhook_id)
@@ -58,15 +58,12 @@ export function askingOf(call: Call): Asking {
 }
 
 const list = ({ base, name }: Level) =>
-  defineRoute({
-    method: 'GET',
-    path: base,
+  defineRoute(`GET ${base}`, {
     summary: `List ${name}-level webhooks`,
-    request: { path: scopePath },
     response: z.array(webhookView),
     async handler({ path }, call) {
       const { webhooks } = call.engine.store
-      const user = await scopeUser(call, path.id)
+      const user = await scopeUser(call, path)
       const found =
         user === null ? await webhooks.listByDeveloper(call.developer.id) : await webhooks.listByUser(user.id)
       return found.map((webhook) => presentWebhook(webhook, liteUrls(call.baseUrl)))
@@ -74,18 +71,16 @@ const list = ({ base, name }: Level) =>
   })
 
 const create = ({ base, name }: Level) =>
-  defineRoute({
-    method: 'POST',
-    path: base,
+  defineRoute(`POST ${base}`, {
     summary: `Create a ${name}-level webhook`,
     description:
       'All filters have to match. Case does not matter. A text that begins with / is a regular expression (RE2) and has to end with one. ' +
       'A backslash takes its meaning from the wildcard, comma or bracket after it where [] is a wildcard. A bad or blank pattern is a ' +
       '400 that says where.',
-    request: { path: scopePath, body: createBody },
+    body: createBody,
     response: createAnswer,
     async handler({ path, body }, call) {
-      const user = await scopeUser(call, path.id)
+      const user = await scopeUser(call, path)
       const owner = { developerId: call.developer.id, userId: user?.id ?? null, version: 'lite' as const }
       const webhook = await call.engine.webhooks.create(owner, webhookInput(body))
       return { success: true, webhook_id: webhook.id, resource_url: liteUrls(call.baseUrl).webhook(webhook) }
@@ -93,11 +88,8 @@ const create = ({ base, name }: Level) =>
   })
 
 const get = ({ base }: Level) =>
-  defineRoute({
-    method: 'GET',
-    path: `${base}/{webhook_id}`,
+  defineRoute(`GET ${base}/{webhook_id}`, {
     summary: 'Get a webhook',
-    request: { path: hookPath },
     response: webhookView,
     async handler({ path }, call) {
       return presentWebhook(await findWebhook(call, path), liteUrls(call.baseUrl))
@@ -105,13 +97,11 @@ const get = ({ base }: Level) =>
   })
 
 const edit = ({ base }: Level) =>
-  defineRoute({
-    method: 'POST',
-    path: `${base}/{webhook_id}`,
+  defineRoute(`POST ${base}/{webhook_id}`, {
     summary: 'Edit a webhook',
     description:
       'Changes the parameters that are named; an empty one removes the value. `active` is 1 unless it is named.',
-    request: { path: hookPath, body: editBody },
+    body: editBody,
     response: editAnswer,
     async handler({ path, body }, call) {
       const webhook = await findWebhook(call, path)
@@ -121,11 +111,8 @@ const edit = ({ base }: Level) =>
   })
 
 const remove = ({ base }: Level) =>
-  defineRoute({
-    method: 'DELETE',
-    path: `${base}/{webhook_id}`,
+  defineRoute(`DELETE ${base}/{webhook_id}`, {
     summary: 'Cancel a webhook',
-    request: { path: hookPath },
     response: success,
     async handler({ path }, call) {
       await call.engine.webhooks.remove(await findWebhook(call, path))
@@ -137,14 +124,6 @@ export const webhookRoutes = levels.flatMap((level) =>
   tagged(level.tag, [list(level), create(level), get(level), edit(level), remove(level)]),
 )
 
-const account = '/lite/users/{id}/email_accounts/{label}'
-
-const explainPath = z.object({
-  id: z.string(),
-  label: z.string(),
-  folder: z.string().optional(),
-  message_id: z.string(),
-})
 const explainQuery = z.object({
   webhook_id: filledText.meta({
     description: 'id of the webhook that is asked about',
@@ -153,21 +132,19 @@ const explainQuery = z.object({
   delimiter,
 })
 
-const explainRoute = (path: string) =>
-  defineRoute({
-    method: 'GET',
-    path,
+const explainRoute = (pattern: MessagePattern) =>
+  defineRoute(`GET ${pattern}/explain`, {
     summary: 'Why a message was or was not sent to a webhook',
     description:
       'When it was seen and as what, what the webhook was like then, what each filter says, and every callback that was queued with its attempts ' +
       'and answers. `matched` tells whether a callback was due. Nothing is judged that did not happen: for that there is the dry run. ' +
       '`webhook_id` is a webhook of the user or of the application.',
-    request: { path: explainPath, query: explainQuery },
+    query: explainQuery,
     response: explainAnswer,
     async handler({ path, query }, call) {
       const mailbox = await findAccount(call, path.id, path.label)
       const message = await findKnownMessage(call, mailbox.account, path.message_id)
-      await checkFolder(call, mailbox, message, path.folder, query.delimiter)
+      await checkFolder(call, mailbox, message, path, query.delimiter)
       const webhook = await webhookOf(call, mailbox, query.webhook_id)
       return presentExplanation(call, webhook, mailbox, message)
     },
@@ -178,7 +155,7 @@ async function checkFolder(
   call: Call,
   mailbox: Mailbox,
   message: MessageRecord,
-  name: string | undefined,
+  { folder: name }: MessagePath,
   spoken: string | undefined,
 ): Promise<void> {
   if (name === undefined) return
@@ -221,7 +198,4 @@ async function presentExplanation(
   }
 }
 
-export const explainRoutes = tagged('Webhooks', [
-  explainRoute(`${account}/messages/{message_id}/explain`),
-  explainRoute(`${account}/folders/{folder+}/messages/{message_id}/explain`),
-])
+export const explainRoutes = tagged('Webhooks', messagePaths.map(explainRoute))

@@ -16,13 +16,10 @@ import { basic, startRig, type Rig } from './rig.ts'
 const seen = { aborted: [] as string[], destroyed: [] as string[] }
 
 function route(path: string, response: 'binary' | 'json', handler: (call: Call) => Promise<unknown>): Route {
-  return defineRoute({
-    method: 'GET',
-    path,
+  return defineRoute(`GET ${path}`, {
     auth: 'developer',
     summary: path,
     tag: 'test',
-    request: {},
     response: response === 'json' ? z.object({ ok: z.boolean() }) : response,
     handler: (_input, call) => handler(call) as Promise<JsonText>,
   })

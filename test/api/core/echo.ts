@@ -10,13 +10,10 @@ const echoed = z.object({
 })
 
 export function echo(method: Method, path: string): Route {
-  return defineRoute({
-    method,
-    path,
+  return defineRoute(`${method} ${path}`, {
     auth: 'developer',
     summary: `Echo ${path}`,
     tag: 'echo',
-    request: {},
     response: echoed,
     handler: (input) =>
       Promise.resolve({
@@ -54,13 +51,12 @@ export const echoRoutes: readonly Route[] = [
 ]
 
 /** Query and body with schemas, to see how wrong values are told. */
-export const checkedRoute = defineRoute({
-  method: 'POST',
-  path: '/checked',
+export const checkedRoute = defineRoute('POST /checked', {
   auth: 'developer',
   summary: 'Parameters with schemas',
   tag: 'echo',
-  request: { query: z.object({ limit, loud: flag.default(false) }), body: z.object({ name: z.string() }) },
+  query: z.object({ limit, loud: flag.default(false) }),
+  body: z.object({ name: z.string() }),
   response: z.object({ limit: z.number(), loud: z.boolean(), name: z.string() }),
   handler: (input) => Promise.resolve({ ...input.query, name: input.body.name }),
 })

@@ -9,13 +9,10 @@ import { checkedRoute, echo, echoRoutes } from './echo.ts'
 import { apiKey, apiSecret, basic, callRaw, startRig, type Rig } from './rig.ts'
 
 function failing(path: string, error: () => unknown): Route {
-  return defineRoute({
-    method: 'GET',
-    path,
+  return defineRoute(`GET ${path}`, {
     auth: 'developer',
     summary: 'Fails',
     tag: 'test',
-    request: {},
     response: z.object({}),
     handler: () => Promise.reject(error() as Error),
   })
@@ -25,13 +22,10 @@ const user = { id: '5f'.repeat(12) } as UserRecord
 const account = { label: 'anna::gmail', status: 'DISABLED' } as AccountRecord
 
 function concerning(path: string): Route {
-  return defineRoute({
-    method: 'GET',
-    path,
+  return defineRoute(`GET ${path}`, {
     auth: 'developer',
     summary: 'Concerns an account',
     tag: 'test',
-    request: {},
     response: z.object({ ok: z.boolean() }),
     handler: (_input, call) => {
       call.concerns(user, account)
@@ -54,13 +48,10 @@ const routes: readonly Route[] = [
   failing('/fails/disabled', () => new AppError('account_disabled', 'password rejected', { retryAfterMs: 90_500 })),
   failing('/fails/refused', () => new AppError('server_refused', 'the mail server refused: NO')),
   failing('/fails/slow', () => new AppError('timeout', 'the mail server is too slow')),
-  defineRoute({
-    method: 'GET',
-    path: '/fails/schema',
+  defineRoute('GET /fails/schema', {
     auth: 'developer',
     summary: 'Answers against its schema',
     tag: 'test',
-    request: {},
     response: z.object({ count: z.number() }),
     handler: () => Promise.resolve({ count: 'three' } as unknown as { count: number }),
   }),

@@ -15,18 +15,13 @@ import { basic, callRaw, startRig, type Answer, type Rig } from './rig.ts'
 
 const named = z.object({ id: z.string(), label: z.string().describe('<b>bold & "quoted"</b>') }).meta({ id: 'Thing' })
 
-const documented = defineRoute({
-  method: 'POST',
-  path: '/lite/users/{id}/things',
+const documented = defineRoute('POST /lite/users/{id}/things', {
   auth: 'developer',
   summary: 'Adds a <thing>',
   tag: 'things',
   description: 'With a "description".',
-  request: {
-    path: z.object({ id: z.string().describe('whose') }),
-    query: z.object({ limit, loud: flag.optional().describe('louder') }),
-    body: z.object({ callback_url: url, name: z.string().optional() }),
-  },
+  query: z.object({ limit, loud: flag.optional().describe('louder') }),
+  body: z.object({ callback_url: url, name: z.string().optional() }),
   response: z.array(named),
   errors: [409, 503],
   handler: () => Promise.resolve([]),
@@ -144,7 +139,13 @@ suite('system routes', () => {
         type: schema.type,
       })),
       [
-        { name: 'id', where: 'path', required: true, description: 'whose', type: 'string' },
+        {
+          name: 'id',
+          where: 'path',
+          required: true,
+          description: 'id of the user (lite) or account (2.0)',
+          type: 'string',
+        },
         { name: 'limit', where: 'query', required: false, description: 'most entries of one answer', type: 'integer' },
         { name: 'loud', where: 'query', required: false, description: 'louder', type: 'integer' },
       ],

@@ -10,12 +10,12 @@ import { readInput } from '../../../api/middleware/dispatch.ts'
 type Values = Readonly<Record<string, unknown>>
 
 function read(route: Route, query: z.ZodType, values: Values): unknown {
-  return readInput({ route: { ...route, request: { query } }, parameters: {} }, values).query
+  return readInput({ route: { ...route, query }, parameters: {} }, values).query
 }
 
 suite('empty values of parameters that are read', () => {
   const reads = resourceRoutes.flatMap((route) => {
-    const { query } = route.request
+    const { query } = route
     return route.method === 'GET' && query instanceof z.ZodObject ? [{ route, query }] : []
   })
 
