@@ -14,18 +14,14 @@ import * as examples from './examples.ts'
 import { findAccount } from './lite/find.ts'
 import { seconds } from './addresses.ts'
 import { listNewest, presentDelivery } from './lite/webhooks/present.ts'
-import { deliveriesQuery, deliveryView, redeliverAnswer } from './lite/webhooks/schema.ts'
+import { deliveriesQuery, deliveryFields, redeliverAnswer } from './lite/webhooks/schema.ts'
 import { type Call, defineRoute, tagged } from './route.ts'
 import { filledText, integer, limit, offset, success, timestamp, url, successAt } from './values.ts'
 
-const statusCallbackView = z
-  .object({
-    status_callback_url: z.string().meta({ description: 'empty when there is none' }),
-    resource_url: z.string(),
-  })
-  .meta({
-    examples: [{ status_callback_url: 'https://app.example.com/status', resource_url: examples.urls.statusCallback }],
-  })
+const statusCallbackView = examples.answer({
+  status_callback_url: [z.string(), 'https://app.example.com/status', 'empty when there is none'],
+  resource_url: [z.string(), examples.urls.statusCallback],
+})
 const statusCallbackBody = z.object({
   status_callback_url: url.meta({
     description: 'takes the status callbacks of every email account that has no URL of its own',
@@ -74,26 +70,22 @@ type LogQuery = Pick<
   'timestamp_after' | 'timestamp_before' | 'status_code_from' | 'status_code_to'
 >
 
-const webhookLogView = z
-  .object({
-    ...deliveryView.shape,
-    timestamp: z.int().meta({ description: 'of the last attempt, or of the event while there is none' }),
-    status_code: z.int().nullable().meta({ description: 'of the last attempt; null = no answer' }),
-    request_method: z.literal('POST'),
-  })
-  .meta({ id: 'WebhookLogEntry', examples: [examples.webhookLogEntry] })
+const webhookLogView = examples.view('WebhookLogEntry', {
+  ...deliveryFields,
+  timestamp: [z.int(), examples.time, 'of the last attempt, or of the event while there is none'],
+  status_code: [z.int().nullable(), 200, 'of the last attempt; null = no answer'],
+  request_method: [z.literal('POST'), 'POST'],
+})
 
-const callLogView = z
-  .object({
-    id: z.string(),
-    timestamp: z.int(),
-    account_id: z.string().nullable(),
-    request_method: z.string(),
-    request_path: z.string(),
-    status_code: z.int(),
-    duration_ms: z.int(),
-  })
-  .meta({ id: 'CallLogEntry', examples: [examples.callLogEntry] })
+const callLogView = examples.view('CallLogEntry', {
+  id: [z.string(), 'e5f7a9b1c3d5e7f9a1b3c5d7'],
+  timestamp: [z.int(), examples.time],
+  account_id: [z.string().nullable(), examples.ids.user],
+  request_method: [z.string(), 'GET'],
+  request_path: [z.string(), '/lite/users/5f3c8a2b9d4e1f6a7b8c9d0e/email_accounts'],
+  status_code: [z.int(), 200],
+  duration_ms: [z.int(), 6],
+})
 
 const webhooks = defineRoute('GET /app/logs/webhooks', {
   summary: 'List callbacks of every kind, newest first',

@@ -1,57 +1,83 @@
+import { z } from 'zod'
 import type { Json } from './openapi.ts'
 
-/** Examples of answers, for the OpenAPI document and the reference: all of one user with one email account. */
-const base = 'https://mail.example.com'
-const userId = '5f3c8a2b9d4e1f6a7b8c9d0e'
-const webhookId = '6a1f3c8b2d9e4f5a7b8c9d0e'
-const messageId = '8b1a9953c4611296a827abf8'
-const token = 'k3v9x1m7q2w8e5r4'
-const label = 'anna::example'
-const emailMessageId = '<20231114.1@example.org>'
+/*
+ * Answers with their examples, for validation, the OpenAPI document and the reference. The examples are all of one user
+ * with one email account.
+ */
 
-export const urls = {
-  user: `${base}/lite/users/${userId}`,
-  account: `${base}/lite/users/${userId}/email_accounts/anna%3A%3Aexample`,
-  message: `${base}/lite/users/${userId}/email_accounts/anna%3A%3Aexample/messages/${messageId}`,
-  newFolder: `${base}/lite/users/${userId}/email_accounts/anna%3A%3Aexample/folders/Projects%2F2024`,
-  webhook: `${base}/lite/users/${userId}/webhooks/${webhookId}`,
-  token: `${base}/lite/connect_tokens/${token}`,
-  redirect: `${base}/connect/${token}`,
-  provider: `${base}/lite/oauth_providers/my-consumer-key`,
-  statusCallback: `${base}/app/status_callback_url`,
+type Field = z.ZodType | readonly [schema: z.ZodType, example: unknown, description?: string]
+type Fields = Readonly<Record<string, Field>>
+type Shape<F extends Fields> = {
+  -readonly [Name in keyof F]: F[Name] extends readonly [infer S extends z.ZodType, ...unknown[]]
+    ? S
+    : F[Name] extends z.ZodType
+      ? F[Name]
+      : never
 }
 
-export const emailAccount = {
-  server: 'imap.example.com',
-  label,
-  username: 'anna@example.com',
-  port: 993,
-  use_ssl: true,
-  type: 'imap',
-  authentication_type: 'password',
-  status: 'OK',
-  status_message: null,
-  status_callback_url: null,
-  resource_url: urls.account,
-} as const
+/** An answer: each field has its schema, and may have an example and a description. */
+export function answer<const F extends Fields>(fields: F): z.ZodObject<Shape<F>> {
+  return described(fields, {})
+}
 
-export const user = {
-  id: userId,
-  username: 'anna@example.com',
-  created: 1_700_000_000,
-  suspended: 0,
-  password_expired: 0,
-  first_name: 'Anna',
-  last_name: 'Berg',
-  email_addresses: ['anna@example.com'],
-  email_accounts: [emailAccount],
-  resource_url: urls.user,
+/** The same with a name of its own in the OpenAPI document. `others` = how further examples differ from the first. */
+export function view<const F extends Fields>(id: string, fields: F, ...others: readonly object[]) {
+  return described(fields, { id }, others)
+}
+
+/** The example is made of those of the fields; a field without one is absent from it. */
+function described<F extends Fields>(
+  fields: F,
+  name: { readonly id?: string },
+  others: readonly object[] = [],
+): z.ZodObject<Shape<F>> {
+  const all = Object.entries(fields).map(([key, field]) => {
+    const [schema, example, description] = field instanceof z.ZodType ? [field, exampleOf(field)] : field
+    return { key, schema: description === undefined ? schema : schema.meta({ description }), example }
+  })
+  const shape = Object.fromEntries(all.map(({ key, schema }) => [key, schema])) as Shape<F>
+  const given = all.filter(({ example }) => example !== undefined)
+  const first: object = Object.fromEntries(given.map(({ key, example }) => [key, example]))
+  return z.object(shape).meta({ ...name, examples: [first, ...others.map((other) => ({ ...first, ...other }))] })
+}
+
+/** The first one that a schema gives. */
+export function exampleOf<T extends z.ZodType>(schema: T): z.input<T> {
+  const { examples = [] } = z.globalRegistry.get(schema) ?? {}
+  return (examples as readonly z.input<T>[])[0] as z.input<T>
+}
+
+const base = 'https://mail.example.com'
+export const ids = {
+  user: '5f3c8a2b9d4e1f6a7b8c9d0e',
+  webhook: '6a1f3c8b2d9e4f5a7b8c9d0e',
+  message: '8b1a9953c4611296a827abf8',
+  emailMessage: '<20231114.1@example.org>',
+  token: 'k3v9x1m7q2w8e5r4',
+  delivery: '9c4d2e7f1a8b3c5d6e0f7a1b',
+}
+export const label = 'anna::example'
+export const address = 'anna@example.com'
+/** Unix timestamp in seconds. */
+export const time = 1_700_000_000
+
+export const urls = {
+  user: `${base}/lite/users/${ids.user}`,
+  account: `${base}/lite/users/${ids.user}/email_accounts/anna%3A%3Aexample`,
+  message: `${base}/lite/users/${ids.user}/email_accounts/anna%3A%3Aexample/messages/${ids.message}`,
+  newFolder: `${base}/lite/users/${ids.user}/email_accounts/anna%3A%3Aexample/folders/Projects%2F2024`,
+  webhook: `${base}/lite/users/${ids.user}/webhooks/${ids.webhook}`,
+  token: `${base}/lite/connect_tokens/${ids.token}`,
+  redirect: `${base}/connect/${ids.token}`,
+  provider: `${base}/lite/oauth_providers/my-consumer-key`,
+  statusCallback: `${base}/app/status_callback_url`,
 }
 
 const reference = { label, resource_url: urls.account }
 export const userMade = {
   success: true,
-  id: userId,
+  id: ids.user,
   resource_url: urls.user,
   source: reference,
   email_account: reference,
@@ -68,246 +94,22 @@ export const loginRefused = {
   connectionLog: log,
 }
 
-export const folder = {
-  name: 'INBOX',
-  nb_messages: 1280,
-  nb_unseen_messages: 12,
-  delimiter: '/',
-  symbolic_name: '\\Inbox',
-  xlist_name: '\\Inbox',
-  resource_url: `${urls.account}/folders/INBOX`,
-}
+export const thumbnail = 'https://secure.gravatar.com/avatar/0c9b3b4a5d6e7f8091a2b3c4d5e6f708?s=50&d=mm'
 
-export const attachment = {
-  size: 48_213,
-  type: 'application/pdf',
-  body_section: '2',
-  file_name: 'offer.pdf',
-  content_disposition: 'attachment',
-  content_id: null,
-  attachment_id: 0,
-  x_attachment_id: '',
-  encoding: 'base64',
-  is_embedded: false,
-}
-
-export const bodyPart = {
-  body_section: '1',
-  type: 'text/plain',
-  encoding: 'quoted-printable',
-  size: 18,
-  charset: 'utf-8',
-  content: 'See you on Monday.',
-}
-
-const ben = { name: 'Ben Lind', email: 'ben@example.org' }
-const thumbnail = 'https://secure.gravatar.com/avatar/0c9b3b4a5d6e7f8091a2b3c4d5e6f708?s=50&d=mm'
-export const flags = { read: true, answered: false, flagged: false, draft: false, raw: ['\\Seen'] }
-export const flagsWritten = {
-  success: true,
-  flags: { read: true, answered: false, flagged: false, deleted: false, draft: false },
-}
-export const headers = {
-  resource_url: urls.message,
-  headers: { from: ['Ben Lind <ben@example.org>'], subject: ['Hello'] },
-}
-
-export const message = {
-  sent_at: 1_699_999_990,
-  received_at: 1_699_999_995,
-  addresses: { from: [ben], to: [{ name: 'Anna Berg', email: 'anna@example.com' }] },
-  person_info: { 'ben@example.org': { thumbnail } },
-  subject: 'Hello',
-  message_id: messageId,
-  email_message_id: emailMessageId,
-  list_headers: [],
-  in_reply_to: null,
-  references: [],
-  attachments: [attachment],
-  bodies: [bodyPart],
-  received_headers: ['from mx.example.org by imap.example.com; Tue, 14 Nov 2023 22:13:15 +0000'],
-  folders: ['INBOX'],
-  flags,
-  resource_url: urls.message,
-}
-
-export const webhook = {
-  webhook_id: webhookId,
-  callback_url: 'https://app.example.com/mail',
-  active: true,
-  failure: false,
-  last_success_at: 1_700_000_003,
-  filter_from: '*@example.org',
-  include_body: true,
-  body_type: 'text/plain',
-  include_header: false,
-  receive_all_changes: false,
-  receive_drafts: false,
-  receive_historical: false,
-  resource_url: urls.webhook,
-}
-
-const deliveryId = '9c4d2e7f1a8b3c5d6e0f7a1b'
-export const delivery = {
-  delivery_id: deliveryId,
-  webhook_id: webhookId,
-  url: webhook.callback_url,
-  kind: 'message',
-  event: 'received',
-  state: 'delivered',
-  reason: null,
-  account_id: userId,
-  message_id: messageId,
-  created: 1_700_000_000,
-  due: null,
-  finished: 1_700_000_003,
-  attempt_count: 1,
-  attempts: [
-    {
-      timestamp: 1_700_000_002,
-      url: webhook.callback_url,
-      duration_ms: 84,
-      status_code: 200,
-      error: null,
-      response: 'ok',
-    },
-  ],
-} as const
-export const webhookLogEntry = {
-  ...delivery,
-  timestamp: 1_700_000_002,
-  status_code: 200,
-  request_method: 'POST',
-} as const
-
-export const redelivery = {
-  redelivered: 17,
-  done: true,
-  reason: null,
-  from: 1_700_000_000,
-  to: 1_700_003_600,
-  failed_only: true,
-  started: 1_700_010_000,
-}
-export const redelivered = { success: true, redelivered: 17, done: true }
-export const secret = { success: true, secret: 'whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oDQmSSnjK2ZzQ=' }
-
-const verdict = { filter: 'filter_from', matched: true, why: 'ben@example.org fits *@example.org' }
-export const dryRun = [
-  {
-    account_id: userId,
-    label,
-    message_id: messageId,
-    email_message_id: emailMessageId,
-    subject: 'Hello',
-    matched: true,
-    filters: [verdict],
-  },
-]
-export const explanation = {
-  message_id: messageId,
-  webhook_id: webhookId,
-  indexed: 1_700_000_000,
-  events: [{ kind: 'received', first: true, folder: 'INBOX', seen: 1_700_000_000, sequence: 1042 }],
-  matched: true,
-  filters: [verdict],
-  deliveries: [delivery],
-}
-
-export const change = {
-  id: 'c3d5e7f9a1b2c4d6e8f0a1b2',
-  sequence: 1042,
-  timestamp: 1_700_000_000,
-  account_id: userId,
-  label,
-  event: 'received',
-  first: true,
-  message_id: messageId,
-  folder: 'INBOX',
-  uid: 4711,
-  flags: [],
-  folders: ['INBOX'],
-  resource_url: urls.message,
-} as const
-
-export const contact = {
-  email: 'ben@example.org',
-  name: 'Ben Lind',
-  total_count: 42,
-  direct_count: 12,
-  indirect_count: 30,
-  last_received: 1_700_000_000,
-  service_user_id: userId,
-  contact_id: 'd1e2f3a4b5c6d7e8f9a0b1c2',
-}
-
-/** Unused. */
-export const connectToken = {
-  token,
-  account_lite: true,
-  created: 1_700_000_000,
-  used: 0,
-  expires: 1_700_086_400,
-  callback_url: 'https://app.example.com/connected',
-  email: 'anna@example.com',
-  first_name: 'Anna',
-  last_name: 'Berg',
-  browser_redirect_url: urls.redirect,
-  resource_url: urls.token,
-} as const
-export const connectTokenUsed = {
-  ...connectToken,
-  used: 1_700_000_300,
-  expires: false,
-  serverLabel: label,
-  email_account_id: label,
-  user,
-} as const
-
-export const discovery = {
-  email: 'anna@example.com',
-  found: true,
-  resource_url: `${base}/lite/discovery?email=anna%40example.com`,
-  type: 'generic',
-  imap: { server: 'imap.example.com', username: 'anna@example.com', port: 993, use_ssl: true, oauth: false },
-  documentation: [{ description: 'Set up your mail program', url: 'https://help.example.com/imap' }],
-} as const
-
-export const provider = {
-  type: 'GMAIL_OAUTH2',
-  provider_consumer_key: 'my-consumer-key',
-  provider_consumer_secret: 'my-[...]ret',
-  resource_url: urls.provider,
-} as const
-
-export const callLogEntry = {
-  id: 'e5f7a9b1c3d5e7f9a1b3c5d7',
-  timestamp: 1_700_000_000,
-  account_id: userId,
-  request_method: 'GET',
-  request_path: '/lite/users/5f3c8a2b9d4e1f6a7b8c9d0e/email_accounts',
-  status_code: 200,
-  duration_ms: 6,
-}
-
-type PathWords = readonly [description: string, example: string]
-
-const id: PathWords = ['id of the user (lite) or account (2.0)', '5f3c8a2b9d4e1f6a7b8c9d0e']
-
-/** Path parameters by their usual names: what they are, and an example. */
-export const pathWords: Readonly<Record<string, PathWords>> = {
-  id,
-  label: ['label of the email account or source; 0 is the first one', 'anna::example'],
+/** Path parameters: what they are, and an example. */
+export const pathWords: Readonly<Record<string, readonly [description: string, example: string]>> = {
+  id: ['id of the user (lite) or account (2.0)', ids.user],
+  label: ['label of the email account or source; 0 is the first one', label],
   folder: ['full path of the folder; slashes may be sent raw or as %2F', 'INBOX'],
-  message_id: ['id of the message, its Message-ID, or the hosted provider’s id', '8b1a9953c4611296a827abf8'],
-  webhook_id: ['id of the webhook', '6a1f3c8b2d9e4f5a7b8c9d0e'],
-  delivery_id: ['id of the callback, as its `webhook-id` header has it', '9c4d2e7f1a8b3c5d6e0f7a1b'],
+  message_id: ['id of the message, its Message-ID, or the hosted provider’s id', ids.message],
+  webhook_id: ['id of the webhook', ids.webhook],
+  delivery_id: ['id of the callback, as its `webhook-id` header has it', ids.delivery],
   attachment_id: ['index of the attachment in its message, from 0', '0'],
   contactid: ['id of the contact, or its email address', 'ben@example.org'],
-  token: ['the connect token', 'k3v9x1m7q2w8e5r4'],
+  token: ['the connect token', ids.token],
   key: ['consumer key of the OAuth provider', 'my-consumer-key'],
   account: ['id of the email account', '7d2e9f1a4b6c8d0e3f5a7b9c'],
-  message: ['id of the message', '8b1a9953c4611296a827abf8'],
+  message: ['id of the message', ids.message],
   attachment: ['index of the attachment in its message, from 0', '0'],
 }
 

@@ -4,6 +4,7 @@
  */
 import { z } from 'zod'
 import { own } from '../engine/index.ts'
+import { answer } from './examples.ts'
 
 /** JSON Schema of a parameter. */
 export type WireSchema = Readonly<Record<string, unknown>>
@@ -249,6 +250,7 @@ export const success = z.object({ success: z.boolean() })
 
 /** `{success: true}` with the address of what was made or changed; `example` is one. */
 export const successAt = (example: string) =>
-  z
-    .object({ success: z.boolean(), resource_url: z.string() })
-    .meta({ examples: [{ success: true, resource_url: example }] })
+  answer({ success: [z.boolean(), true], resource_url: [z.string(), example] })
+
+/** An empty map is `[]` in addresses, person_info and list_headers. */
+export const orEmptyList = <T extends z.ZodType>(map: T) => z.union([map, z.array(z.never())])

@@ -16,25 +16,33 @@ import { findAccount, findUser } from './find.ts'
 import { liteUrls, seconds } from '../addresses.ts'
 import { presentUser, userView } from './users.ts'
 
-const tokenView = z
-  .object({
-    token: z.string(),
-    account_lite: z.literal(true),
-    created: z.int(),
-    used: z.int().meta({ description: '0 while unused, else Unix timestamp of use' }),
-    expires: z.union([z.int(), z.literal(false)]).meta({ description: 'Unix timestamp while unused; false once used' }),
-    callback_url: z.string(),
-    email: z.string().optional(),
-    first_name: z.string(),
-    last_name: z.string(),
+const tokenView = examples.view(
+  'ConnectToken',
+  {
+    token: [z.string(), examples.ids.token],
+    account_lite: [z.literal(true), true],
+    created: [z.int(), examples.time],
+    used: [z.int(), 0, '0 while unused, else Unix timestamp of use'],
+    expires: [z.union([z.int(), z.literal(false)]), 1_700_086_400, 'Unix timestamp while unused; false once used'],
+    callback_url: [z.string(), 'https://app.example.com/connected'],
+    email: [z.string().optional(), examples.address],
+    first_name: [z.string(), 'Anna'],
+    last_name: [z.string(), 'Berg'],
     status_callback_url: z.string().optional(),
-    browser_redirect_url: z.string(),
+    browser_redirect_url: [z.string(), examples.urls.redirect],
     serverLabel: z.string().optional().meta({ description: 'label of the email account, once there is one' }),
     email_account_id: z.string().optional().meta({ description: 'the same, once the token is used' }),
     user: userView.optional().meta({ description: 'once the token is used' }),
-    resource_url: z.string(),
-  })
-  .meta({ id: 'ConnectToken', examples: [examples.connectToken, examples.connectTokenUsed] })
+    resource_url: [z.string(), examples.urls.token],
+  },
+  {
+    used: 1_700_000_300,
+    expires: false,
+    serverLabel: examples.label,
+    email_account_id: examples.label,
+    user: examples.exampleOf(userView),
+  },
+)
 
 const createBody = z
   .object({
@@ -55,23 +63,12 @@ const createBody = z
   })
   .meta({ examples: [{ callback_url: 'https://app.example.com/connected', email: 'anna@example.com' }] })
 
-const createAnswer = z
-  .object({
-    success: z.boolean(),
-    token: z.string(),
-    resource_url: z.string(),
-    browser_redirect_url: z.string(),
-  })
-  .meta({
-    examples: [
-      {
-        success: true,
-        token: examples.connectToken.token,
-        resource_url: examples.urls.token,
-        browser_redirect_url: examples.urls.redirect,
-      },
-    ],
-  })
+const createAnswer = examples.answer({
+  success: [z.boolean(), true],
+  token: [z.string(), examples.ids.token],
+  resource_url: [z.string(), examples.urls.token],
+  browser_redirect_url: [z.string(), examples.urls.redirect],
+})
 
 /** `id` and `label` are absent at the level of the application, `label` at the level of a user. */
 interface ScopePath {

@@ -7,24 +7,22 @@ import { choice, limitOf, offset, sortOrder } from '../values.ts'
 import { findUser, mustBeRead } from './find.ts'
 import { seconds } from '../addresses.ts'
 
-const contactView = z
-  .object({
-    email: z.string(),
-    name: z.string(),
-    total_count: z
-      .int()
-      .meta({ description: 'all messages with the contact: in From, To, Cc or Bcc, received or sent' }),
-    direct_count: z.int().meta({ description: 'messages received from the contact and replied to' }),
-    indirect_count: z.int().meta({ description: 'messages received from the contact' }),
-    last_received: z
-      .int()
-      .meta({ description: 'Unix timestamp of the newest message received from the contact; 0 = none was' }),
-    service_user_id: z.string(),
-    contact_id: z.string(),
-  })
-  .meta({ id: 'Contact', examples: [examples.contact] })
+const contactView = examples.view('Contact', {
+  email: [z.string(), 'ben@example.org'],
+  name: [z.string(), 'Ben Lind'],
+  total_count: [z.int(), 42, 'all messages with the contact: in From, To, Cc or Bcc, received or sent'],
+  direct_count: [z.int(), 12, 'messages received from the contact and replied to'],
+  indirect_count: [z.int(), 30, 'messages received from the contact'],
+  last_received: [
+    z.int(),
+    examples.time,
+    'Unix timestamp of the newest message received from the contact; 0 = none was',
+  ],
+  service_user_id: [z.string(), examples.ids.user],
+  contact_id: [z.string(), 'd1e2f3a4b5c6d7e8f9a0b1c2'],
+})
 
-const listAnswer = z.object({ contacts: z.array(contactView) }).meta({ examples: [{ contacts: [examples.contact] }] })
+const listAnswer = examples.answer({ contacts: [z.array(contactView), [examples.exampleOf(contactView)]] })
 
 const sortBy = choice(['total_count', 'direct_count', 'indirect_count'])
 

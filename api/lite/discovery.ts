@@ -5,24 +5,24 @@ import * as examples from '../examples.ts'
 import { defineRoute, tagged } from '../route.ts'
 import { email, flag } from '../values.ts'
 
-const discoveryView = z
-  .object({
-    email: z.string(),
-    found: z.literal(true),
-    resource_url: z.string(),
-    type: z.string(),
-    imap: z.object({
-      server: z.string(),
-      username: z.string(),
-      port: z.int().min(1).max(65_535),
-      use_ssl: z.boolean(),
-      oauth: z.boolean(),
-    }),
-    documentation: z
-      .array(z.object({ description: z.string(), url: z.string() }))
-      .meta({ description: 'pages of the provider about its settings' }),
-  })
-  .meta({ id: 'Discovery', examples: [examples.discovery] })
+const discoveryView = examples.view('Discovery', {
+  email: [z.string(), examples.address],
+  found: [z.literal(true), true],
+  resource_url: [z.string(), 'https://mail.example.com/lite/discovery?email=anna%40example.com'],
+  type: [z.string(), 'generic'],
+  imap: examples.answer({
+    server: [z.string(), 'imap.example.com'],
+    username: [z.string(), examples.address],
+    port: [z.int().min(1).max(65_535), 993],
+    use_ssl: [z.boolean(), true],
+    oauth: [z.boolean(), false],
+  }),
+  documentation: [
+    z.array(z.object({ description: z.string(), url: z.string() })),
+    [{ description: 'Set up your mail program', url: 'https://help.example.com/imap' }],
+    'pages of the provider about its settings',
+  ],
+})
 
 const discoveryQuery = z.object({
   email: email.meta({ description: 'address of the mailbox', examples: ['anna@example.com'] }),

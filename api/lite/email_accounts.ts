@@ -24,21 +24,19 @@ import {
 } from './mailbox-input.ts'
 import { type LiteUrls, liteUrls } from '../addresses.ts'
 
-export const emailAccountView = z
-  .object({
-    server: z.string(),
-    label: z.string(),
-    username: z.string(),
-    port: z.int().min(1).max(65_535),
-    use_ssl: z.boolean(),
-    type: z.literal('imap'),
-    authentication_type: z.enum(['password', 'oauth2']),
-    status: z.enum(['OK', 'DISABLED']),
-    status_message: z.string().nullable(),
-    status_callback_url: z.string().nullable(),
-    resource_url: z.string(),
-  })
-  .meta({ id: 'EmailAccount', examples: [examples.emailAccount] })
+export const emailAccountView = examples.view('EmailAccount', {
+  server: [z.string(), 'imap.example.com'],
+  label: [z.string(), examples.label],
+  username: [z.string(), examples.address],
+  port: [z.int().min(1).max(65_535), 993],
+  use_ssl: [z.boolean(), true],
+  type: [z.literal('imap'), 'imap'],
+  authentication_type: [z.enum(['password', 'oauth2']), 'password'],
+  status: [z.enum(['OK', 'DISABLED']), 'OK'],
+  status_message: [z.string().nullable(), null],
+  status_callback_url: [z.string().nullable(), null],
+  resource_url: [z.string(), examples.urls.account],
+})
 
 const listQuery = z.object(statusFilter)
 

@@ -16,17 +16,15 @@ import { documented, flag, text, successAt } from '../values.ts'
 import { findAccount, findFolder, type Mailbox, newServerPath } from './find.ts'
 import { type LiteUrls, liteUrls } from '../addresses.ts'
 
-const folderView = z
-  .object({
-    name: z.string(),
-    nb_messages: z.int(),
-    nb_unseen_messages: z.int(),
-    delimiter: z.string(),
-    symbolic_name: z.string(),
-    xlist_name: z.string(),
-    resource_url: z.string(),
-  })
-  .meta({ id: 'Folder', examples: [examples.folder] })
+const folderView = examples.view('Folder', {
+  name: [z.string(), 'INBOX'],
+  nb_messages: [z.int(), 1280],
+  nb_unseen_messages: [z.int(), 12],
+  delimiter: [z.string(), '/'],
+  symbolic_name: [z.string(), '\\Inbox'],
+  xlist_name: [z.string(), '\\Inbox'],
+  resource_url: [z.string(), `${examples.urls.account}/folders/INBOX`],
+})
 
 /** One character that stands between the levels of the name, when that is not '/'. */
 export const delimiter = documented(
@@ -41,7 +39,7 @@ export const delimiter = documented(
 const listQuery = z.object({
   include_names_only: flag.optional().meta({ description: '1 = only the names, without counts' }),
 })
-const nameOnly = z.object({ name: z.string() }).meta({ examples: [{ name: 'INBOX' }] })
+const nameOnly = examples.answer({ name: [z.string(), 'INBOX'] })
 const folderQuery = z.object({ delimiter })
 const createAnswer = successAt(examples.urls.newFolder)
 

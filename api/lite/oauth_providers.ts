@@ -6,15 +6,13 @@ import { defineRoute, tagged } from '../route.ts'
 import { choice, lineText, success } from '../values.ts'
 import { liteUrls } from '../addresses.ts'
 
-const providerView = z
-  .object({
-    type: z.enum(providerTypes),
-    provider_consumer_key: z.string(),
-    /** First three characters, `[...]`, last three. */
-    provider_consumer_secret: z.string(),
-    resource_url: z.string(),
-  })
-  .meta({ id: 'OAuthProvider', examples: [examples.provider] })
+const providerView = examples.view('OAuthProvider', {
+  type: [z.enum(providerTypes), 'GMAIL_OAUTH2'],
+  provider_consumer_key: [z.string(), 'my-consumer-key'],
+  /** First three characters, `[...]`, last three. */
+  provider_consumer_secret: [z.string(), 'my-[...]ret'],
+  resource_url: [z.string(), examples.urls.provider],
+})
 
 const createBody = z.object({
   type: choice(providerTypes).meta({
@@ -33,21 +31,11 @@ const createBody = z.object({
   }),
 })
 
-const createAnswer = z
-  .object({
-    success: z.boolean(),
-    provider_consumer_key: z.string(),
-    resource_url: z.string(),
-  })
-  .meta({
-    examples: [
-      {
-        success: true,
-        provider_consumer_key: examples.provider.provider_consumer_key,
-        resource_url: examples.urls.provider,
-      },
-    ],
-  })
+const createAnswer = examples.answer({
+  success: [z.boolean(), true],
+  provider_consumer_key: [z.string(), 'my-consumer-key'],
+  resource_url: [z.string(), examples.urls.provider],
+})
 
 const base = '/lite/oauth_providers'
 

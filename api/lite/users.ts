@@ -26,24 +26,22 @@ import {
 } from './mailbox-input.ts'
 import { type LiteUrls, liteUrls, seconds } from '../addresses.ts'
 
-export const userView = z
-  .object({
-    id: z.string(),
-    username: z.string(),
-    created: z.int(),
-    suspended: z.literal(0),
-    password_expired: z.literal(0),
-    first_name: z.string(),
-    last_name: z.string(),
-    email_addresses: z.array(z.string()),
-    email_accounts: z.array(emailAccountView),
-    status_callback_url: z
-      .string()
-      .optional()
-      .meta({ description: 'of email accounts that are added later and name none; absent when there is none' }),
-    resource_url: z.string(),
-  })
-  .meta({ id: 'User', examples: [examples.user] })
+export const userView = examples.view('User', {
+  id: [z.string(), examples.ids.user],
+  username: [z.string(), examples.address],
+  created: [z.int(), examples.time],
+  suspended: [z.literal(0), 0],
+  password_expired: [z.literal(0), 0],
+  first_name: [z.string(), 'Anna'],
+  last_name: [z.string(), 'Berg'],
+  email_addresses: [z.array(z.string()), [examples.address]],
+  email_accounts: [z.array(emailAccountView), [examples.exampleOf(emailAccountView)]],
+  status_callback_url: z
+    .string()
+    .optional()
+    .meta({ description: 'of email accounts that are added later and name none; absent when there is none' }),
+  resource_url: [z.string(), examples.urls.user],
+})
 
 const listQuery = z.object({
   email: text.optional().meta({ description: 'only users with this email address', examples: ['anna@example.com'] }),

@@ -17,23 +17,24 @@ import {
   writeCursor,
 } from './log.ts'
 
-export const changeView = z
-  .object({
-    id: z.string().meta({ description: 'the same for the same event, however often it is read' }),
-    sequence: z.int().meta({ description: '1, 2, 3 … per email account, without gaps' }),
-    timestamp: z.int(),
-    account_id: z.string(),
-    label: z.string(),
-    event: z.enum(['received', 'sent', 'draft', 'folder_added', 'folder_removed', 'flags_changed', 'deleted']),
-    first: z.boolean().meta({ description: "the message's first event" }),
-    message_id: z.string(),
-    folder: z.string(),
-    uid: z.int(),
-    flags: z.array(z.string()),
-    folders: z.array(z.string()).meta({ description: 'of the message right after the event' }),
-    resource_url: z.string(),
-  })
-  .meta({ id: 'Change', examples: [examples.change] })
+export const changeView = examples.view('Change', {
+  id: [z.string(), 'c3d5e7f9a1b2c4d6e8f0a1b2', 'the same for the same event, however often it is read'],
+  sequence: [z.int(), 1042, '1, 2, 3 … per email account, without gaps'],
+  timestamp: [z.int(), examples.time],
+  account_id: [z.string(), examples.ids.user],
+  label: [z.string(), examples.label],
+  event: [
+    z.enum(['received', 'sent', 'draft', 'folder_added', 'folder_removed', 'flags_changed', 'deleted']),
+    'received',
+  ],
+  first: [z.boolean(), true, "the message's first event"],
+  message_id: [z.string(), examples.ids.message],
+  folder: [z.string(), 'INBOX'],
+  uid: [z.int(), 4711],
+  flags: [z.array(z.string()), []],
+  folders: [z.array(z.string()), ['INBOX'], 'of the message right after the event'],
+  resource_url: [z.string(), examples.urls.message],
+})
 
 const changesQuery = z.object({
   since: text.optional().meta({
@@ -44,14 +45,12 @@ const changesQuery = z.object({
   limit: limitOf(100, 1000),
 })
 
-const changesAnswer = z
-  .object({
-    changes: z.array(changeView),
-    cursor: z.string(),
-    more: z.boolean().meta({ description: 'there are more right now' }),
-    gap: z.boolean().meta({ description: 'changes after the cursor are not kept any more' }),
-  })
-  .meta({ examples: [{ changes: [examples.change], cursor: 'eyJhIjoxMDQyfQ', more: false, gap: false }] })
+const changesAnswer = examples.answer({
+  changes: [z.array(changeView), [examples.exampleOf(changeView)]],
+  cursor: [z.string(), 'eyJhIjoxMDQyfQ'],
+  more: [z.boolean(), false, 'there are more right now'],
+  gap: [z.boolean(), false, 'changes after the cursor are not kept any more'],
+})
 
 const streamHeaders = {
   'Content-Type': 'text/event-stream',

@@ -10,6 +10,7 @@ import {
   integer,
   limit,
   lineText,
+  orEmptyList,
   sortOrder,
   text,
   timestamp,
@@ -19,52 +20,45 @@ import { delimiter } from '../folders.ts'
 const address = z.object({ name: z.string(), email: z.string() })
 const addresses = z.array(address)
 
-/** An empty map is `[]` in addresses, person_info and list_headers. */
-const orEmptyList = <T extends z.ZodType>(map: T) => z.union([map, z.array(z.never())])
+export const attachmentView = examples.view('Attachment', {
+  size: [z.int(), 48_213],
+  type: [z.string(), 'application/pdf'],
+  body_section: [z.string(), '2'],
+  file_name: [z.string(), 'offer.pdf'],
+  content_disposition: [z.string(), 'attachment'],
+  content_id: [z.string().nullable(), null],
+  attachment_id: [z.int(), 0],
+  x_attachment_id: [z.string(), ''],
+  encoding: [z.string(), 'base64'],
+  is_embedded: [z.boolean(), false],
+})
 
-export const attachmentView = z
-  .object({
-    size: z.int(),
-    type: z.string(),
-    body_section: z.string(),
-    file_name: z.string(),
-    content_disposition: z.string(),
-    content_id: z.string().nullable(),
-    attachment_id: z.int(),
-    x_attachment_id: z.string(),
-    encoding: z.string(),
-    is_embedded: z.boolean(),
-  })
-  .meta({ id: 'Attachment', examples: [examples.attachment] })
+export const bodyPartView = examples.view('BodyPart', {
+  body_section: [z.string(), '1'],
+  type: [z.string(), 'text/plain'],
+  encoding: [z.string(), 'quoted-printable'],
+  size: [z.int(), 18],
+  charset: [z.string().optional(), 'utf-8'],
+  content: [z.string().optional(), 'See you on Monday.'],
+  truncated: z.literal(true).optional(),
+})
 
-export const bodyPartView = z
-  .object({
-    body_section: z.string(),
-    type: z.string(),
-    encoding: z.string(),
-    size: z.int(),
-    charset: z.string().optional(),
-    content: z.string().optional(),
-    truncated: z.literal(true).optional(),
-  })
-  .meta({ id: 'BodyPart', examples: [examples.bodyPart] })
-
-export const flagsView = z.object({
-  read: z.boolean(),
-  answered: z.boolean(),
-  flagged: z.boolean(),
-  draft: z.boolean(),
-  raw: z.array(z.string()),
+export const flagsView = examples.answer({
+  read: [z.boolean(), true],
+  answered: [z.boolean(), false],
+  flagged: [z.boolean(), false],
+  draft: [z.boolean(), false],
+  raw: [z.array(z.string()), ['\\Seen']],
 })
 
 /** Lower-cased name → decoded values, or the block as it is in the message (raw). */
 const headersView = z.union([z.record(z.string(), z.array(z.string())), z.string()])
 
-export const messageView = z
-  .object({
-    sent_at: z.int(),
-    received_at: z.int(),
-    addresses: orEmptyList(
+export const messageView = examples.view('Message', {
+  sent_at: [z.int(), 1_699_999_990],
+  received_at: [z.int(), 1_699_999_995],
+  addresses: [
+    orEmptyList(
       z.object({
         from: addresses.optional(),
         sender: addresses.optional(),
@@ -74,27 +68,34 @@ export const messageView = z
         bcc: addresses.optional(),
       }),
     ),
-    person_info: orEmptyList(z.record(z.string(), z.object({ thumbnail: z.string() }))),
-    subject: z.string(),
-    message_id: z.string(),
-    email_message_id: z.string(),
-    mailhost_message_id: z.string().optional(),
-    mailhost_thread_id: z.string().optional(),
-    gmail_message_id: z.string().optional(),
-    gmail_thread_id: z.string().optional(),
-    list_headers: orEmptyList(z.record(z.string(), z.string())),
-    in_reply_to: z.string().nullable(),
-    references: z.array(z.string()),
-    attachments: z.array(attachmentView),
-    bodies: z.array(bodyPartView),
-    received_headers: z.array(z.string()),
-    folders: z.array(z.string()),
-    flags: flagsView.optional(),
-    headers: headersView.optional(),
-    body_error: z.string().optional(),
-    resource_url: z.string(),
-  })
-  .meta({ id: 'Message', examples: [examples.message] })
+    {
+      from: [{ name: 'Ben Lind', email: 'ben@example.org' }],
+      to: [{ name: 'Anna Berg', email: examples.address }],
+    },
+  ],
+  person_info: [
+    orEmptyList(z.record(z.string(), z.object({ thumbnail: z.string() }))),
+    { 'ben@example.org': { thumbnail: examples.thumbnail } },
+  ],
+  subject: [z.string(), 'Hello'],
+  message_id: [z.string(), examples.ids.message],
+  email_message_id: [z.string(), examples.ids.emailMessage],
+  mailhost_message_id: z.string().optional(),
+  mailhost_thread_id: z.string().optional(),
+  gmail_message_id: z.string().optional(),
+  gmail_thread_id: z.string().optional(),
+  list_headers: [orEmptyList(z.record(z.string(), z.string())), []],
+  in_reply_to: [z.string().nullable(), null],
+  references: [z.array(z.string()), []],
+  attachments: [z.array(attachmentView), [examples.exampleOf(attachmentView)]],
+  bodies: [z.array(bodyPartView), [examples.exampleOf(bodyPartView)]],
+  received_headers: [z.array(z.string()), ['from mx.example.org by imap.example.com; Tue, 14 Nov 2023 22:13:15 +0000']],
+  folders: [z.array(z.string()), ['INBOX']],
+  flags: [flagsView.optional(), examples.exampleOf(flagsView)],
+  headers: headersView.optional(),
+  body_error: z.string().optional(),
+  resource_url: [z.string(), examples.urls.message],
+})
 
 const mimeType = text.optional().meta({
   description: 'only body parts of this MIME type; absent = every text part',
@@ -179,9 +180,10 @@ export const linkQuery = z.object({
 })
 
 export const bodyQuery = z.object({ delimiter, type: mimeType })
-export const bodyAnswer = z
-  .object({ resource_url: z.string(), bodies: z.array(bodyPartView) })
-  .meta({ examples: [{ resource_url: examples.urls.message, bodies: [examples.bodyPart] }] })
+export const bodyAnswer = examples.answer({
+  resource_url: [z.string(), examples.urls.message],
+  bodies: [z.array(bodyPartView), [examples.exampleOf(bodyPartView)]],
+})
 
 export const headersQuery = z.object({
   delimiter,
@@ -189,13 +191,12 @@ export const headersQuery = z.object({
     description: '1 = the header block as one text, as it is in the message; 0 = decoded, by lower-case name',
   }),
 })
-export const headersAnswer = z
-  .object({ resource_url: z.string(), headers: headersView })
-  .meta({ examples: [examples.headers] })
+export const headersAnswer = examples.answer({
+  resource_url: [z.string(), examples.urls.message],
+  headers: [headersView, { from: ['Ben Lind <ben@example.org>'], subject: ['Hello'] }],
+})
 
-export const flagsAnswer = z
-  .object({ resource_url: z.string(), flags: flagsView })
-  .meta({ examples: [{ resource_url: examples.urls.message, flags: examples.flags }] })
+export const flagsAnswer = examples.answer({ resource_url: [z.string(), examples.urls.message], flags: flagsView })
 
 const flagParameter = (name: string) =>
   flag
@@ -213,16 +214,14 @@ export const flagChange = z
   .meta({ examples: [{ seen: 1, flagged: 0 }] })
 export type FlagChangeParameters = z.output<typeof flagChange>
 
-export const writtenFlagsView = z.object({
-  read: z.boolean(),
-  answered: z.boolean(),
-  flagged: z.boolean(),
-  deleted: z.boolean(),
-  draft: z.boolean(),
+export const writtenFlagsView = examples.answer({
+  read: [z.boolean(), true],
+  answered: [z.boolean(), false],
+  flagged: [z.boolean(), false],
+  deleted: [z.boolean(), false],
+  draft: [z.boolean(), false],
 })
-export const flagsWritten = z
-  .object({ success: z.boolean(), flags: writtenFlagsView })
-  .meta({ examples: [examples.flagsWritten] })
+export const flagsWritten = examples.answer({ success: [z.boolean(), true], flags: writtenFlagsView })
 
 export const moveQuery = z.object({
   delimiter,

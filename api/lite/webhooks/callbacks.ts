@@ -3,41 +3,35 @@
  * make the bodies, the OpenAPI document and the tests read these.
  */
 import { z } from 'zod'
+import { address, answer, exampleOf, ids, label, thumbnail, time, urls, view } from '../../examples.ts'
 import type { SchemaPrinter } from '../../openapi.ts'
+import { orEmptyList } from '../../values.ts'
 
 const signature = {
-  timestamp: z.int().meta({ description: 'when this attempt was signed: Unix timestamp in seconds' }),
-  token: z.string().meta({ description: 'random, for the signature' }),
-  signature: z.string().meta({
-    description: 'hex HMAC-SHA256, keyed with the API secret, of the digits of timestamp right followed by token',
-  }),
-}
-const exampleSignature = {
-  timestamp: 1_700_000_000,
-  token: '6f1c0d8e4b7a49325d8c1e0f7a6b3c2d',
-  signature: 'b5c1f6f0c0a9d2e3b47f6e81d5a2c4938e7f60b1a2c3d4e5f60718293a4b5c6d',
-}
+  timestamp: [z.int(), time, 'when this attempt was signed: Unix timestamp in seconds'],
+  token: [z.string(), '6f1c0d8e4b7a49325d8c1e0f7a6b3c2d', 'random, for the signature'],
+  signature: [
+    z.string(),
+    'b5c1f6f0c0a9d2e3b47f6e81d5a2c4938e7f60b1a2c3d4e5f60718293a4b5c6d',
+    'hex HMAC-SHA256, keyed with the API secret, of the digits of timestamp right followed by token',
+  ],
+} as const
 
-const userId = '5f3c8a2b9d4e1f6a7b8c9d0e'
-const webhookId = '6a1f3c8b2d9e4f5a7b8c9d0e'
 const owner = {
-  account_id: z.string().meta({ description: 'id of the user' }),
-  user_id: z.string().meta({ description: 'the same as account_id' }),
-}
-const exampleOwner = { account_id: userId, user_id: userId }
+  account_id: [z.string(), ids.user, 'id of the user'],
+  user_id: [z.string(), ids.user, 'the same as account_id'],
+} as const
 
 const person = z.object({ email: z.string(), name: z.string().optional() })
 const people = z.array(person)
 
-/** An empty map is `[]`. */
-const orEmptyList = <T extends z.ZodType>(map: T) => z.union([map, z.array(z.never())])
-
-const place = z.object({
-  label: z.string().meta({ description: 'of the email account' }),
-  folder: z.string(),
-  uid: z.int(),
-  resource_url: z.string().meta({ description: 'the email account' }),
+const place = answer({
+  label: [z.string(), label, 'of the email account'],
+  folder: [z.string(), 'INBOX'],
+  uid: [z.int(), 4711],
+  resource_url: [z.string(), urls.account, 'the email account'],
 })
+const places = [exampleOf(place)]
 
 const file = z.object({
   size: z.int().meta({ description: 'in bytes, as transferred' }),
@@ -55,39 +49,33 @@ const file = z.object({
   content_id: z.string().nullable(),
 })
 
-const bodyPart = z.object({
-  type: z.string(),
-  charset: z.string(),
-  body_section: z.string(),
-  content: z.string().optional().meta({
-    description: 'with include_body: the text, or its beginning; absent when the mail server could not give it',
-  }),
-  truncated: z
-    .literal(true)
-    .optional()
-    .meta({ description: 'the text is longer than this: the callback would be too large' }),
-  size: z.int().optional().meta({ description: 'with truncated: of the whole part, in bytes, as transferred' }),
-  link: z
-    .string()
-    .optional()
-    .meta({ description: 'with truncated: a GET of this API that answers the whole; see body_section' }),
+const optionalText = z.string().optional()
+
+const bodyPart = answer({
+  type: [z.string(), 'text/plain'],
+  charset: [z.string(), 'utf-8'],
+  body_section: [z.string(), '1'],
+  content: [
+    optionalText,
+    'See you on Monday.\n',
+    'with include_body: the text, or its beginning; absent when the mail server could not give it',
+  ],
+  truncated: [z.literal(true).optional(), undefined, 'the text is longer than this: the callback would be too large'],
+  size: [z.int().optional(), undefined, 'with truncated: of the whole part, in bytes, as transferred'],
+  link: [optionalText, undefined, 'with truncated: a GET of this API that answers the whole; see body_section'],
 })
 
-const hosted = (what: string) =>
-  z
-    .string()
-    .optional()
-    .meta({ description: `${what} at a hosted provider` })
+const hosted = (what: string) => [optionalText, undefined, `${what} at a hosted provider`] as const
 
-const messageData = z
-  .object({
-    message_id: z.string().meta({ description: 'id to ask this API for the message' }),
-    email_message_id: z.string().meta({ description: 'Message-ID, in angle brackets; empty when there is none' }),
-    mailhost_message_id: hosted('id of the message'),
-    mailhost_thread_id: hosted('id of the thread'),
-    gmail_message_id: hosted('id of the message'),
-    gmail_thread_id: hosted('id of the thread'),
-    addresses: orEmptyList(
+const messageData = view('MessageData', {
+  message_id: [z.string(), ids.message, 'id to ask this API for the message'],
+  email_message_id: [z.string(), ids.emailMessage, 'Message-ID, in angle brackets; empty when there is none'],
+  mailhost_message_id: hosted('id of the message'),
+  mailhost_thread_id: hosted('id of the thread'),
+  gmail_message_id: hosted('id of the message'),
+  gmail_thread_id: hosted('id of the thread'),
+  addresses: [
+    orEmptyList(
       z.object({
         from: person.optional(),
         sender: people.optional(),
@@ -98,129 +86,87 @@ const messageData = z
         return_path: people.optional(),
       }),
     ),
-    person_info: orEmptyList(z.record(z.string(), z.object({ thumbnail: z.string() }))),
-    references: z.array(z.string()).meta({ description: 'Message-IDs of the thread before it' }),
-    subject: z.string(),
-    folders: z.array(z.string()).meta({ description: 'right after the event' }),
-    date: z.int().meta({ description: 'when it was sent: Unix timestamp in seconds' }),
-    date_received: z.int().meta({ description: 'when it came: Unix timestamp in seconds' }),
-    bodies: z.array(bodyPart),
-    email_accounts: z.array(place).meta({ description: 'where it lies, the place of the event first' }),
-    sources: z.array(place).meta({ description: 'the same as email_accounts' }),
-    flags: z.object({ flagged: z.boolean(), answered: z.boolean(), draft: z.boolean(), seen: z.boolean() }),
-    files: z.array(file).meta({ description: 'attachments' }),
-    headers: z
-      .union([z.record(z.string(), z.array(z.string())), z.string()])
-      .optional()
-      .meta({
-        description:
-          'with include_header: by name in canonical case (`Subject`, `Message-ID`, `DKIM-Signature`), or as text (raw)',
-      }),
-    message_type: z
-      .enum(['created', 'updated'])
-      .optional()
-      .meta({ description: 'with receive_all_changes: whether this is the first event of the message' }),
-    truncated: z
-      .literal(true)
-      .optional()
-      .meta({ description: 'something that was asked for was left out or cut: read it at resource_url' }),
-    resource_url: z.string().meta({ description: 'the message' }),
-  })
-  .meta({ id: 'MessageData' })
-
-const exampleAccount = `https://mail.example.com/lite/users/${userId}/email_accounts/anna%3A%3Aexample`
-const examplePlace = { label: 'anna::example', folder: 'INBOX', uid: 4711, resource_url: exampleAccount }
-const exampleData = {
-  message_id: '8b1a9953c4611296a827abf8',
-  email_message_id: '<20231114.1@example.org>',
-  addresses: { from: { email: 'ben@example.org', name: 'Ben Lind' }, to: [{ email: 'anna@example.com' }] },
-  person_info: {
-    'ben@example.org': { thumbnail: 'https://secure.gravatar.com/avatar/0c9b3b4a5d6e7f8091a2b3c4d5e6f708?s=50&d=mm' },
-  },
-  references: [],
-  subject: 'Hello',
-  folders: ['INBOX'],
-  date: 1_699_999_990,
-  date_received: 1_699_999_995,
-  bodies: [{ type: 'text/plain', charset: 'utf-8', body_section: '1', content: 'See you on Monday.\n' }],
-  email_accounts: [examplePlace],
-  sources: [examplePlace],
-  flags: { flagged: false, answered: false, draft: false, seen: false },
-  files: [],
-  resource_url: `${exampleAccount}/messages/8b1a9953c4611296a827abf8`,
-}
+    { from: { email: 'ben@example.org', name: 'Ben Lind' }, to: [{ email: address }] },
+  ],
+  person_info: [
+    orEmptyList(z.record(z.string(), z.object({ thumbnail: z.string() }))),
+    { 'ben@example.org': { thumbnail } },
+  ],
+  references: [z.array(z.string()), [], 'Message-IDs of the thread before it'],
+  subject: [z.string(), 'Hello'],
+  folders: [z.array(z.string()), ['INBOX'], 'right after the event'],
+  date: [z.int(), 1_699_999_990, 'when it was sent: Unix timestamp in seconds'],
+  date_received: [z.int(), 1_699_999_995, 'when it came: Unix timestamp in seconds'],
+  bodies: [z.array(bodyPart), [exampleOf(bodyPart)]],
+  email_accounts: [z.array(place), places, 'where it lies, the place of the event first'],
+  sources: [z.array(place), places, 'the same as email_accounts'],
+  flags: answer({
+    flagged: [z.boolean(), false],
+    answered: [z.boolean(), false],
+    draft: [z.boolean(), false],
+    seen: [z.boolean(), false],
+  }),
+  files: [z.array(file), [], 'attachments'],
+  headers: [
+    z.union([z.record(z.string(), z.array(z.string())), z.string()]).optional(),
+    undefined,
+    'with include_header: by name in canonical case (`Subject`, `Message-ID`, `DKIM-Signature`), or as text (raw)',
+  ],
+  message_type: [
+    z.enum(['created', 'updated']).optional(),
+    undefined,
+    'with receive_all_changes: whether this is the first event of the message',
+  ],
+  truncated: [
+    z.literal(true).optional(),
+    undefined,
+    'something that was asked for was left out or cut: read it at resource_url',
+  ],
+  resource_url: [z.string(), urls.message, 'the message'],
+})
 
 const events = ['received', 'sent', 'draft', 'folder_added', 'folder_removed', 'flags_changed', 'deleted'] as const
 
-const message = z
-  .object({
-    ...owner,
-    webhook_id: z.string(),
-    sequence: z
-      .int()
-      .optional()
-      .meta({ description: 'number of the event in its email account, as in the change log; of live events alone' }),
-    event: z
-      .enum(events)
-      .optional()
-      .meta({ description: 'with receive_all_changes or a filter on folders: what has happened' }),
-    test: z.literal(true).optional().meta({ description: 'of a test callback alone' }),
-    message_data: messageData,
-    ...signature,
-  })
-  .meta({
-    id: 'MessageCallback',
-    examples: [
-      { ...exampleOwner, webhook_id: webhookId, sequence: 1042, message_data: exampleData, ...exampleSignature },
-    ],
-  })
+const message = view('MessageCallback', {
+  ...owner,
+  webhook_id: [z.string(), ids.webhook],
+  sequence: [
+    z.int().optional(),
+    1042,
+    'number of the event in its email account, as in the change log; of live events alone',
+  ],
+  event: [z.enum(events).optional(), undefined, 'with receive_all_changes or a filter on folders: what has happened'],
+  test: [z.literal(true).optional(), undefined, 'of a test callback alone'],
+  message_data: messageData,
+  ...signature,
+})
 
 const aboutAccount = {
   ...owner,
-  server_label: z.string().meta({ description: 'label of the email account' }),
-  email_account: z.string().meta({ description: 'its email address' }),
-}
-const exampleAbout = { ...exampleOwner, server_label: 'anna::example', email_account: 'anna@example.com' }
+  server_label: [z.string(), label, 'label of the email account'],
+  email_account: [z.string(), address, 'its email address'],
+} as const
 
-const status = z
-  .object({
-    ...aboutAccount,
-    failure: z
-      .enum(['permanent', 'cleared'])
-      .meta({ description: '`permanent` = it is DISABLED now, `cleared` = it is OK again' }),
-    failure_message: z.string().meta({ description: 'why, in words; may be empty' }),
-    ...signature,
-  })
-  .meta({
-    id: 'StatusCallback',
-    examples: [
-      {
-        ...exampleAbout,
-        failure: 'permanent',
-        failure_message: 'the mail server rejects the username or the password',
-        ...exampleSignature,
-      },
-    ],
-  })
+const status = view('StatusCallback', {
+  ...aboutAccount,
+  failure: [
+    z.enum(['permanent', 'cleared']),
+    'permanent',
+    '`permanent` = it is DISABLED now, `cleared` = it is OK again',
+  ],
+  failure_message: [z.string(), 'the mail server rejects the username or the password', 'why, in words; may be empty'],
+  ...signature,
+})
 
-const failure = z
-  .object({
-    account_id: owner.account_id.optional(),
-    user_id: owner.user_id.optional(),
-    webhook_id: z.string(),
-    data: z.string().meta({ description: 'why, in words' }),
-    ...signature,
-  })
-  .meta({
-    id: 'FailureNotification',
-    examples: [{ ...exampleOwner, webhook_id: webhookId, data: 'HTTP 503', ...exampleSignature }],
-  })
+const failure = view('FailureNotification', {
+  account_id: [optionalText, ids.user, 'id of the user'],
+  user_id: [optionalText, ids.user, 'the same as account_id'],
+  webhook_id: [z.string(), ids.webhook],
+  data: [z.string(), 'HTTP 503', 'why, in words'],
+  ...signature,
+})
 
-const sync = z
-  .object({ ...aboutAccount, sync: z.literal('completed'), ...signature })
-  .meta({ id: 'SyncCallback', examples: [{ ...exampleAbout, sync: 'completed', ...exampleSignature }] })
-
-const callbackSchemas = { message, status, failure, sync }
+const sync = view('SyncCallback', { ...aboutAccount, sync: [z.literal('completed'), 'completed'], ...signature })
 
 export type Callback = ReturnType<typeof callbackOf>
 
@@ -236,23 +182,23 @@ const callbacks: Readonly<Record<string, Words>> = {
     description:
       'To the `callback_url` of each active webhook that the event matches: for the first event of a message, or with ' +
       '`receive_all_changes=1` for every one. The test callback of a webhook has `test: true` and a made-up message.',
-    schema: callbackSchemas.message,
+    schema: message,
   },
   status: {
     summary: 'Status callback: an email account has become DISABLED, or is OK again',
     description: 'To the `status_callback_url` of the email account, or else of the application. Once per change.',
-    schema: callbackSchemas.status,
+    schema: status,
   },
   failure: {
     summary: 'Failure notification: callbacks of a webhook do not arrive',
     description:
       'To the `failure_notif_url` of the webhook, when its `failure` becomes true. Once until it is false again.',
-    schema: callbackSchemas.failure,
+    schema: failure,
   },
   sync: {
     summary: 'Sync callback: the mailbox was read for the first time',
     description: 'Historical, of the 2.0 API: to the `callback_url` that a source was created with. Once.',
-    schema: callbackSchemas.sync,
+    schema: sync,
   },
 }
 

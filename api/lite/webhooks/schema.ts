@@ -109,76 +109,76 @@ const time = (what: string) =>
     .optional()
     .meta({ description: `Unix timestamp in seconds: ${what}` })
 
-export const webhookView = z
-  .object({
-    webhook_id: z.string(),
-    callback_url: z.string(),
-    failure_notif_url: z.string().optional(),
-    retry_schedule: z.string().optional().meta({ description: 'absent = MAILROOM_WEBHOOK_SCHEDULE' }),
-    active: z.boolean(),
-    failure: z.boolean().meta({ description: 'true from the third failed attempt in a row until the next success' }),
-    last_error: z.string().optional().meta({ description: 'of the last attempt, while attempts fail' }),
-    failing_since: time('the first of the attempts that have all failed since'),
-    abandoned_since: time('it has failed for too long: callbacks wait, and one is tried now and then'),
-    retry_at: time(
-      'no callback is sent before, then the oldest that waits is tried; absent = each callback has its own time',
-    ),
-    last_success_at: time('the last delivered callback; while all goes well, up to a minute late'),
-    ...filterViews,
-    include_body: z.boolean(),
-    body_type: z.string().optional(),
-    include_header: z.boolean(),
-    header_format: z
-      .enum(['parsed', 'raw'])
-      .optional()
-      .meta({ description: 'with include_header: how callbacks carry the header; set by include_header=1 or raw' }),
-    receive_all_changes: z.boolean(),
-    receive_drafts: z.boolean(),
-    receive_historical: z.boolean(),
-    developerId: z.string().optional(),
-    version: z.string().optional(),
-    resource_url: z.string(),
-  })
-  .meta({ id: 'Webhook', examples: [examples.webhook] })
+export const webhookView = examples.view('Webhook', {
+  webhook_id: [z.string(), examples.ids.webhook],
+  callback_url: [z.string(), 'https://app.example.com/mail'],
+  failure_notif_url: z.string().optional(),
+  retry_schedule: z.string().optional().meta({ description: 'absent = MAILROOM_WEBHOOK_SCHEDULE' }),
+  active: [z.boolean(), true],
+  failure: [z.boolean(), false, 'true from the third failed attempt in a row until the next success'],
+  last_error: z.string().optional().meta({ description: 'of the last attempt, while attempts fail' }),
+  failing_since: time('the first of the attempts that have all failed since'),
+  abandoned_since: time('it has failed for too long: callbacks wait, and one is tried now and then'),
+  retry_at: time(
+    'no callback is sent before, then the oldest that waits is tried; absent = each callback has its own time',
+  ),
+  last_success_at: [time('the last delivered callback; while all goes well, up to a minute late'), 1_700_000_003],
+  ...filterViews,
+  filter_from: [filterViews.filter_from, '*@example.org'],
+  include_body: [z.boolean(), true],
+  body_type: [z.string().optional(), 'text/plain'],
+  include_header: [z.boolean(), false],
+  header_format: z
+    .enum(['parsed', 'raw'])
+    .optional()
+    .meta({ description: 'with include_header: how callbacks carry the header; set by include_header=1 or raw' }),
+  receive_all_changes: [z.boolean(), false],
+  receive_drafts: [z.boolean(), false],
+  receive_historical: [z.boolean(), false],
+  developerId: z.string().optional(),
+  version: z.string().optional(),
+  resource_url: [z.string(), examples.urls.webhook],
+})
 
-export const createAnswer = z
-  .object({ success: z.boolean(), webhook_id: z.string(), resource_url: z.string() })
-  .meta({ examples: [{ success: true, webhook_id: examples.webhook.webhook_id, resource_url: examples.urls.webhook }] })
+export const createAnswer = examples.answer({
+  success: [z.boolean(), true],
+  webhook_id: [z.string(), examples.ids.webhook],
+  resource_url: [z.string(), examples.urls.webhook],
+})
 export const editAnswer = successAt(examples.urls.webhook)
 
 const kinds = ['message', 'status', 'failure', 'sync', 'test'] as const
 const states = ['pending', 'delivered', 'failed', 'skipped'] as const
 
-export const deliveryView = z
-  .object({
-    delivery_id: z.string(),
-    webhook_id: z.string().nullable().meta({ description: 'of kind message, test and failure' }),
-    url: z
-      .string()
-      .nullable()
-      .meta({ description: 'where the last attempt went, or the first one will go; null = nowhere any more' }),
-    kind: z.enum(kinds),
-    event: z.string().nullable(),
-    state: z.enum(states),
-    reason: z.string().nullable(),
-    account_id: z.string().nullable(),
-    message_id: z.string().nullable(),
-    created: z.number(),
-    due: z.number().nullable(),
-    finished: z.number().nullable(),
-    attempt_count: z.int(),
-    attempts: z.array(
-      z.object({
-        timestamp: z.number(),
-        url: z.string().nullable(),
-        duration_ms: z.number(),
-        status_code: z.int().nullable(),
-        error: z.string().nullable(),
-        response: z.string().nullable(),
-      }),
-    ),
-  })
-  .meta({ id: 'Delivery', examples: [examples.delivery] })
+const attempt = examples.answer({
+  timestamp: [z.number(), 1_700_000_002],
+  url: [z.string().nullable(), 'https://app.example.com/mail'],
+  duration_ms: [z.number(), 84],
+  status_code: [z.int().nullable(), 200],
+  error: [z.string().nullable(), null],
+  response: [z.string().nullable(), 'ok'],
+})
+export const deliveryFields = {
+  delivery_id: [z.string(), examples.ids.delivery],
+  webhook_id: [z.string().nullable(), examples.ids.webhook, 'of kind message, test and failure'],
+  url: [
+    z.string().nullable(),
+    'https://app.example.com/mail',
+    'where the last attempt went, or the first one will go; null = nowhere any more',
+  ],
+  kind: [z.enum(kinds), 'message'],
+  event: [z.string().nullable(), 'received'],
+  state: [z.enum(states), 'delivered'],
+  reason: [z.string().nullable(), null],
+  account_id: [z.string().nullable(), examples.ids.user],
+  message_id: [z.string().nullable(), examples.ids.message],
+  created: [z.number(), examples.time],
+  due: [z.number().nullable(), null],
+  finished: [z.number().nullable(), 1_700_000_003],
+  attempt_count: [z.int(), 1],
+  attempts: [z.array(attempt), [examples.exampleOf(attempt)]],
+} as const
+export const deliveryView = examples.view('Delivery', deliveryFields)
 
 export const deliveriesQuery = z.object({
   state: choice(states).optional().meta({
@@ -204,26 +204,32 @@ export const redeliverBody = z
       .meta({ description: '1 = only callbacks that failed. Default 0, but 1 when neither from nor to is given' }),
   })
   .meta({ examples: [{ from: 1_700_000_000, to: 1_700_003_600, failed_only: 1 }] })
-const redelivered = z.int().meta({ description: 'callbacks that are queued again' })
-const redeliverFields = z.object({ success: z.boolean(), redelivered })
-export const redeliverAnswer = redeliverFields.meta({ examples: [{ success: true, redelivered: 1 }] })
-const done = z.boolean().meta({ description: 'false = more of that time are being queued' })
-export const redeliverManyAnswer = redeliverFields.extend({ done }).meta({ examples: [examples.redelivered] })
+const redelivered = [z.int(), 17, 'callbacks that are queued again'] as const
+const done = [z.boolean(), true, 'false = more of that time are being queued'] as const
+export const redeliverAnswer = examples.answer({
+  success: [z.boolean(), true],
+  redelivered: [z.int(), 1, 'callbacks that are queued again'],
+})
+export const redeliverManyAnswer = examples.answer({ success: [z.boolean(), true], redelivered, done })
+export const redeliveryView = examples.view('Redelivery', {
+  redelivered,
+  done,
+  reason: [z.string().nullable(), null, 'why it ended before its end'],
+  from: [z.number().nullable(), examples.time],
+  to: [z.number().nullable(), 1_700_003_600],
+  failed_only: [z.boolean(), true],
+  started: [z.number().nullable(), 1_700_010_000, 'null = nothing has been sent again yet'],
+})
+export const secretAnswer = examples.answer({
+  success: [z.boolean(), true],
+  secret: [z.string(), 'whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oDQmSSnjK2ZzQ='],
+})
 
-export const redeliveryView = z
-  .object({
-    redelivered,
-    done,
-    reason: z.string().nullable().meta({ description: 'why it ended before its end' }),
-    from: z.number().nullable(),
-    to: z.number().nullable(),
-    failed_only: z.boolean(),
-    started: z.number().nullable().meta({ description: 'null = nothing has been sent again yet' }),
-  })
-  .meta({ id: 'Redelivery', examples: [examples.redelivery] })
-export const secretAnswer = z.object({ success: z.boolean(), secret: z.string() }).meta({ examples: [examples.secret] })
-
-const verdict = z.object({ filter: z.string(), matched: z.boolean(), why: z.string() })
+const verdict = examples.answer({
+  filter: [z.string(), 'filter_from'],
+  matched: [z.boolean(), true],
+  why: [z.string(), 'ben@example.org fits *@example.org'],
+})
 
 export const dryRunQuery = z.object({
   limit: limitOf(25),
@@ -231,30 +237,30 @@ export const dryRunQuery = z.object({
     .optional()
     .meta({ description: 'only messages of this email account; at application level together with user_id' }),
 })
-export const dryRunAnswer = z
-  .array(
-    z.object({
-      account_id: z.string().meta({ description: 'id of the user' }),
-      label: z.string().meta({ description: 'of the email account' }),
-      message_id: z.string(),
-      email_message_id: z.string(),
-      subject: z.string(),
-      matched: z.boolean(),
-      filters: z.array(verdict),
-    }),
-  )
-  .meta({ examples: [examples.dryRun] })
+const dryRunRow = examples.answer({
+  account_id: [z.string(), examples.ids.user, 'id of the user'],
+  label: [z.string(), examples.label, 'of the email account'],
+  message_id: [z.string(), examples.ids.message],
+  email_message_id: [z.string(), examples.ids.emailMessage],
+  subject: [z.string(), 'Hello'],
+  matched: [z.boolean(), true],
+  filters: [z.array(verdict), [examples.exampleOf(verdict)]],
+})
+export const dryRunAnswer = z.array(dryRunRow).meta({ examples: [[examples.exampleOf(dryRunRow)]] })
 
-export const explainAnswer = z
-  .object({
-    message_id: z.string(),
-    webhook_id: z.string(),
-    indexed: z.number(),
-    events: z.array(
-      z.object({ kind: z.string(), first: z.boolean(), folder: z.string(), seen: z.number(), sequence: z.int() }),
-    ),
-    matched: z.boolean(),
-    filters: z.array(verdict),
-    deliveries: z.array(deliveryView),
-  })
-  .meta({ examples: [examples.explanation] })
+const event = examples.answer({
+  kind: [z.string(), 'received'],
+  first: [z.boolean(), true],
+  folder: [z.string(), 'INBOX'],
+  seen: [z.number(), examples.time],
+  sequence: [z.int(), 1042],
+})
+export const explainAnswer = examples.answer({
+  message_id: [z.string(), examples.ids.message],
+  webhook_id: [z.string(), examples.ids.webhook],
+  indexed: [z.number(), examples.time],
+  events: [z.array(event), [examples.exampleOf(event)]],
+  matched: [z.boolean(), true],
+  filters: [z.array(verdict), [examples.exampleOf(verdict)]],
+  deliveries: [z.array(deliveryView), [examples.exampleOf(deliveryView)]],
+})
