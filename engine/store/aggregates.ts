@@ -1,7 +1,7 @@
 /** The port's small aggregates, the same over both stores: methods of keyed collections (keyed.ts). */
 import type { Keyed, Kinds } from './keyed.ts'
-import type { AccountStore, Store, TokenStore, WebhookStore } from './port.ts'
-import { noWebhookLimits, tokensListed, usedToken } from './rows.ts'
+import type { AccountStore, ChangeStore, MessageStore, Store, TokenStore, UserStore, WebhookStore } from './port.ts'
+import { leaseLost, noWebhookLimits, tokensListed, usedToken } from './rows.ts'
 
 export type KeyedCollections = { readonly [K in keyof Kinds]: Keyed<Kinds[K]> }
 
@@ -49,15 +49,60 @@ export function createAggregates(parts: AggregateParts): Aggregates {
   }
 }
 
-export function accountReads(
-  accounts: KeyedCollections['accounts'],
-): Pick<AccountStore, 'get' | 'byLabel' | 'listByUser' | 'listByUsers' | 'page'> {
+/** What of users needs nothing but their own rows. */
+export function userBasics({ users }: KeyedCollections): Pick<UserStore, 'create' | 'get' | 'edit' | 'existing'> {
   return {
+    create: (user) => users.insert(user),
+    get: (developerId, id) => users.find({ id, developerId }),
+    edit: (id, patch) => users.edit({ id }, patch),
+    existing: async (ids) => (await users.list({ id: ids }, { by: ['id'] })).map(({ id }) => id),
+  }
+}
+
+/** What of accounts needs nothing but their own rows. */
+export function accountBasics({ accounts }: KeyedCollections): Omit<AccountStore, 'claim' | 'transition' | 'remove'> {
+  return {
+    create: (account) => accounts.insert(account),
     get: (id) => accounts.find({ id }),
     byLabel: (userId, label) => accounts.find({ userId, label }),
     listByUser: (userId, { status } = {}) => accounts.list({ userId, status }, byAge),
     listByUsers: (userIds) => accounts.list({ userId: userIds }, byAge),
     page: (afterId, limit) => accounts.list({}, { by: ['id'], behind: { id: afterId ?? '' }, limit }),
+    edit: async (id, patch, epoch) => {
+      const edited = await accounts.edit({ id }, patch, epoch === undefined ? {} : { epoch })
+      if (edited === null && epoch !== undefined && (await accounts.find({ id }))) throw leaseLost(id, epoch)
+      return edited
+    },
+  }
+}
+
+export function changeReads({ changes }: KeyedCollections): Pick<ChangeStore, 'get' | 'since' | 'ofMessage'> {
+  const by = ['seq'] as const
+  return {
+    get: (accountId, id) => changes.find({ id, accountId }),
+    since: (accountId, after, limit) => changes.list({ accountId }, { by, behind: { seq: after }, limit }),
+    ofMessage: (accountId, messageId) => changes.list({ accountId, messageId }, { by }),
+  }
+}
+
+/** Messages read at once while attachments are looked for. */
+const attachmentStep = 100
+
+/** Attachments in the order of their messages. */
+export function attachmentReads(list: MessageStore['list']): Pick<MessageStore, 'attachments'> {
+  return {
+    attachments: async (accountId, query, { limit, offset }) => {
+      const found: Awaited<ReturnType<MessageStore['attachments']>> = []
+      const wanted = { ...query, hasAttachments: true }
+      for (let from = 0, skip = offset; ; from += attachmentStep) {
+        const messages = await list(accountId, wanted, { limit: attachmentStep, offset: from })
+        for (const message of messages) {
+          found.push(...message.attachments.slice(skip).map((attachment) => ({ message, attachment })))
+          skip = Math.max(0, skip - message.attachments.length)
+        }
+        if (found.length >= limit || messages.length < attachmentStep) return found.slice(0, limit)
+      }
+    },
   }
 }
 

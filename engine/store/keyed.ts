@@ -6,6 +6,7 @@
 import type {
   AccountRecord,
   CallLogRecord,
+  ChangeRecord,
   ConnectTokenRecord,
   DeveloperRecord,
   HistoricalScan,
@@ -26,6 +27,7 @@ export interface Kinds {
   readonly tokens: ConnectTokenRecord
   readonly providers: OAuthProviderRecord
   readonly calls: CallLogRecord
+  readonly changes: ChangeRecord
 }
 
 export type Kind = keyof Kinds
@@ -64,6 +66,7 @@ export const definitions: { readonly [K in Kind]: Definition<Kinds[K]> } = {
   },
   providers: { key: ['developerId', 'consumerKey'], fields: ['createdAt'] },
   calls: { key: ['id'], fields: ['developerId', 'userId', 'at', 'method', 'path', 'status'], unsynced: true },
+  changes: { key: ['id'], fields: ['accountId', 'seq', 'messageId', 'at'] },
 }
 
 /** Both ends inclusive. */

@@ -7,10 +7,9 @@
  * others are named at the method. "null" answers mean "no such record".
  *
  * A record that was answered is never changed in place. While nothing of it has changed, `messages` (but for its walks:
- * gone, older, attachments), `folders.list`, `folders.byPath`, `users.get` and `accounts.listByUser` of SQLite answer
- * the very same object, and of a list the very same array; MongoDB answers a new one each time. So what was made of a
- * record may be kept in a WeakMap beside it, and is never older than the record: api/lite/messages/prepared.ts keeps
- * texts of messages so.
+ * gone, older, attachments), `folders.list` and `folders.byPath` of SQLite answer the very same object, and of a list
+ * the very same array; MongoDB answers a new one each time. So what was made of a record may be kept in a WeakMap
+ * beside it, and is never older than the record: api/lite/messages/present.ts keeps texts of messages so.
  */
 import type { ChangeStore, WebhookStore, OutboxStore } from './port/callbacks.ts'
 import type { FolderStore, MessageStore, SyncStore } from './port/mail.ts'

@@ -247,6 +247,10 @@ export function sameCursor(left: FolderCursor | null, right: FolderCursor | null
   )
 }
 
+export function leaseLost(accountId: string, epoch: number): AppError {
+  return new AppError('lease_lost', 'another owner has taken the account over', { details: { accountId, epoch } })
+}
+
 export const noWebhookLimits: WebhookLimits = { owner: 0, developer: 0 }
 
 /** Throws `too_many` when there are as many webhooks as there may be. `limit` names which limit it is. */

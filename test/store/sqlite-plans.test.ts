@@ -6,8 +6,7 @@ import { join } from 'node:path'
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
 import { after, before, describe, test } from 'node:test'
 import type { DeliveryQuery, MessageQuery } from '../../engine/store/port.ts'
-import { accountsOfUser } from '../../engine/store/sqlite/accounts.ts'
-import { changeLists } from '../../engine/store/sqlite/changes.ts'
+import { expireChanges } from '../../engine/store/sqlite/changes.ts'
 import { contactList, contactSearch, contactsInSteps } from '../../engine/store/sqlite/contacts.ts'
 import { deleteWhere } from '../../engine/store/sqlite/database.ts'
 import { folderList, others } from '../../engine/store/sqlite/folders.ts'
@@ -109,12 +108,12 @@ describe('plans of the embedded store', () => {
       usersByEmail: userList('d', { email: 'a@x.com' }, page),
       usersByStatus: userList('d', { status: 'OK' }, page),
       usersByBoth: userList('d', { email: 'a@x.com', status: 'DISABLED' }, page),
-      accountsOfUser: { sql: accountsOfUser },
+      accountsOfUser: keyedList('accounts', { userId: 'u' }, { by: byAge }),
       accountsByStatus: keyedList('accounts', { userId: 'u', status: 'OK' }, { by: byAge }),
       accountPage: keyedList('accounts', {}, { by: ['id'], behind: { id: 'a' }, limit: 9 }),
       folders: { sql: folderList },
-      since: { sql: changeLists.since },
-      ofMessage: { sql: changeLists.ofMessage },
+      since: keyedList('changes', { accountId: 'a' }, { by: ['seq'], behind: { seq: 3 }, limit: 9 }),
+      ofMessage: keyedList('changes', { accountId: 'a', messageId: 'm' }, { by: ['seq'] }),
       webhooksOfUser: keyedList('webhooks', { userId: 'u' }, { by: byAge }),
       webhooksOfDeveloper: keyedList('webhooks', { developerId: 'd', userId: null }, { by: byAge }),
       webhookPage: keyedList('webhooks', {}, { by: ['id'], behind: { id: 'a' }, limit: 9 }),
@@ -193,7 +192,7 @@ describe('plans of the embedded store', () => {
 
   test('retention and removal', () => {
     const expiring = [deleteWhere('calls', 'at < ?'), expireKeyed('tokens', 'expiresAt')]
-    const deletes = [...expiring, changeLists.expire, expireOutbox, nonceSweep, someMark]
+    const deletes = [...expiring, expireChanges, expireOutbox, nonceSweep, someMark]
     for (const sql of [...deletes, ...accountDeletes, ...userDeletes, ...Object.values(keyedDeletes), keyRows.remove]) {
       served(sql, { sql })
     }

@@ -1,19 +1,14 @@
 /** Email accounts: their settings, status and epoch. */
-import { AppError } from '../../errors.ts'
-import { accountReads, type KeyedCollections } from '../aggregates.ts'
+import { accountBasics, type KeyedCollections } from '../aggregates.ts'
 import type { AccountPatch, AccountStore, StatusTransition } from '../port.ts'
 import type { AccountRecord } from '../records.ts'
-import { leftBehind, readAnew, transitioned } from '../rows.ts'
+import { leaseLost, leftBehind, readAnew, transitioned } from '../rows.ts'
 import { insertMissing, shapes, type MongoContext } from './documents.ts'
 import { changeMessages } from './message-rows.ts'
 import { outboxDoc } from './outbox.ts'
 import { drainAccount, removeAccount } from './removal.ts'
 
 const { record: accountRecord, set: accountSet } = shapes.accounts
-
-export function leaseLost(accountId: string, epoch: number): AppError {
-  return new AppError('lease_lost', 'another owner has taken the account over', { details: { accountId, epoch } })
-}
 
 /** A writer whose epoch is not the account's has lost its lease, and so has one whose account is gone. */
 export async function checkEpoch({ collections }: MongoContext, accountId: string, epoch: number): Promise<void> {
@@ -91,7 +86,7 @@ export async function replaceMailbox(
     await checkEpoch(context, id, begun.epoch)
     const docs = await messages.find({ accountId: id, live: true }, context.read).limit(stepMessages).toArray()
     if (docs.length === 0) break
-    await changeMessages(context, id, docs, () => leftBehind)
+    await changeMessages(context, id, docs, leftBehind)
   }
   const where = { _id: id, epoch: begun.epoch }
   const edited = await accounts.findOneAndUpdate(where, { $set: accountSet(patch) }, { returnDocument: 'after' })
@@ -99,15 +94,9 @@ export async function replaceMailbox(
   return accountRecord(edited)
 }
 
-export function createAccounts(context: MongoContext, { accounts }: KeyedCollections): AccountStore {
+export function createAccounts(context: MongoContext, keyed: KeyedCollections): AccountStore {
   return {
-    create: (account) => accounts.insert(account),
-    ...accountReads(accounts),
-    edit: async (id, patch, epoch) => {
-      const edited = await accounts.edit({ id }, patch, epoch === undefined ? {} : { epoch })
-      if (edited === null && epoch !== undefined && (await accounts.find({ id }))) throw leaseLost(id, epoch)
-      return edited
-    },
+    ...accountBasics(keyed),
     claim: (id) => claim(context, id),
     transition: (step) => transition(context, step),
     remove: (id) => removeAccount(context, id),

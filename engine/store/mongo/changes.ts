@@ -1,10 +1,10 @@
 /** The change log: numbered per account without gaps, by its one owner. */
+import { changeReads, type KeyedCollections } from '../aggregates.ts'
 import type { ChangeStore } from '../port.ts'
 import type { ChangeRecord } from '../records.ts'
-import { orNull, rowsOf, toDoc, toRecord, type Doc, type MongoContext } from './documents.ts'
+import { toDoc, toRecord, type Doc, type MongoContext } from './documents.ts'
 import { isDuplicate } from './errors.ts'
 
-const bySeq = { seq: 1 } as const
 const byAge = { at: 1, _id: 1 } as const
 
 type ChangeDoc = Doc<ChangeRecord>
@@ -88,18 +88,10 @@ async function newestOf(
   return newest
 }
 
-export function createChanges(context: MongoContext): ChangeStore {
-  const { collections, read } = context
-  const { changes } = collections
+export function createChanges(context: MongoContext, keyed: KeyedCollections): ChangeStore {
   return {
-    get: async (accountId, id) => orNull(await changes.findOne({ _id: id, accountId }, read), toRecord<ChangeRecord>),
-    since: async (accountId, after, limit) => {
-      const rows = changes.find({ accountId, seq: { $gt: after } }, read)
-      return (await rowsOf(rows.sort(bySeq), limit)).map(toRecord<ChangeRecord>)
-    },
+    ...changeReads(keyed),
     lastSeq: (accountId) => lastSeq(context, accountId),
-    ofMessage: async (accountId, messageId) =>
-      (await changes.find({ accountId, messageId }, read).sort(bySeq).toArray()).map(toRecord<ChangeRecord>),
     expire: (before, limit) => expire(context, before, limit),
   }
 }

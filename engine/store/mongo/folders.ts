@@ -110,7 +110,7 @@ export async function forgetFolder(
   const where = othersFilter(accountId, folderId, keepUidValidity)
   const docs = await messages.find(where, context.read).limit(limit).toArray()
   const lost = (there: Placement): boolean => there.folderId === folderId && there.uidValidity !== keepUidValidity
-  await changeMessages(context, accountId, docs, () => (record) => vanishWhere(record, lost, at))
+  await changeMessages(context, accountId, docs, (record) => vanishWhere(record, lost, at))
   return messages.countDocuments(where, { ...context.read, limit: limit + 1 })
 }
 

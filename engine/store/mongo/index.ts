@@ -67,7 +67,7 @@ function createStore({ db, close }: Connection, { timeoutMs, now = Date.now }: M
     folders: guarded(createFolders(context), timeoutMs, ['reconcile']),
     messages: guarded(createMessages(context), timeoutMs, ['knownUids']),
     sync: guarded(createSync(context), timeoutMs, ['apply', 'forgetPlacements', 'replaceMailbox']),
-    changes: guarded(createChanges(context), timeoutMs, ['expire']),
+    changes: guarded(createChanges(context, keyed), timeoutMs, ['expire']),
     outbox: guarded(createOutbox(context), timeoutMs, ['skipPending', 'expire']),
     contacts: guarded(createContacts(context), timeoutMs, ['count']),
     nonces: guarded(createNonces(context), timeoutMs),

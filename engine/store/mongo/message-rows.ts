@@ -4,6 +4,7 @@
  * come late: then the row is read again and the step repeated.
  */
 import type { AnyBulkWriteOperation } from 'mongodb'
+import type { Step } from '../batch.ts'
 import type { MessageRecord } from '../records.ts'
 import { folderKeys, goneAt, isLive, messageKeys, subjectKeyOf } from '../rows.ts'
 import { recordIn, toDoc, type MessageDoc, type MongoContext } from './documents.ts'
@@ -32,9 +33,6 @@ export function messageRecord(doc: MessageDoc): MessageRecord {
 
 /** Fields that the record does not have: left at the server by every read. */
 export const recordOnly = { live: 0, keys: 0, subjectKey: 0, goneAt: 0, v: 0, by: 0, counted: 0 } as const
-
-/** A pure step; the very same record when there is nothing to do. Repeating it on its outcome must do nothing. */
-export type Step = (record: MessageRecord) => MessageRecord
 
 /** A row that is written by others this often in a row is not a busy row but a fault. */
 const tries = 20
@@ -66,19 +64,19 @@ function keysAfter(before: MessageRecord, after: MessageRecord): Partial<Pick<Me
 }
 
 /**
- * Changes these documents, each by its own step. All in one bulk; those that were written meanwhile
- * again, until every step has nothing left to do.
+ * Changes these documents by a step. All in one bulk; those that were written meanwhile again, until the step has
+ * nothing left to do.
  */
 export async function changeMessages(
   { collections: { messages } }: MongoContext,
   accountId: string,
   docs: readonly MessageDoc[],
-  stepOf: (id: string) => Step,
+  step: Step,
 ): Promise<void> {
   let pending = docs
   for (let attempt = 0; attempt < tries; attempt += 1) {
     const operations = pending.flatMap((doc) => {
-      const operation = update(doc, stepOf(doc._id))
+      const operation = update(doc, step)
       return operation ? [{ id: doc._id, operation }] : []
     })
     if (operations.length === 0) return

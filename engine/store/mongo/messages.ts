@@ -1,8 +1,9 @@
 /** The index of mail: lookups and lists. */
 import { LRUCache } from 'lru-cache'
 import type { Filter, Sort } from 'mongodb'
+import { attachmentReads } from '../aggregates.ts'
 import type { KnownUid, MessageQuery, MessageStore, Page } from '../port.ts'
-import type { AttachmentRecord, MessageRecord } from '../records.ts'
+import type { MessageRecord } from '../records.ts'
 import { queryKeys, subjectNeedle } from '../rows.ts'
 import { beginning, between, containing, orNull, rowsOf, type MessageDoc, type MongoContext } from './documents.ts'
 import { messageRecord, recordOnly } from './message-rows.ts'
@@ -44,7 +45,8 @@ export function placedFilter(
 }
 
 export function createMessages(context: MongoContext): MessageStore {
-  return { ...createReads(context), knownUids: createKnownUids(context) }
+  const reads = createReads(context)
+  return { ...reads, ...attachmentReads(reads.list), knownUids: createKnownUids(context) }
 }
 
 /** A folder's id is made of its account's, so what was once looked up stays true. */
@@ -77,7 +79,7 @@ function createKnownUids({ collections, read }: MongoContext): MessageStore['kno
   }
 }
 
-function createReads(context: MongoContext): Omit<MessageStore, 'knownUids'> {
+function createReads(context: MongoContext): Omit<MessageStore, 'knownUids' | 'attachments'> {
   const { collections, read } = context
   const { messages } = collections
   const options = { ...read, projection: recordOnly }
@@ -117,7 +119,6 @@ function createReads(context: MongoContext): Omit<MessageStore, 'knownUids'> {
       }
       return list({ accountId, live: true, ...behind }, { sentAt: -1, _id: -1 }, { limit, offset: 0 })
     },
-    attachments: (accountId, query, page) => attachments(context, accountId, query, page),
   }
 }
 
@@ -147,40 +148,4 @@ async function byMessageIds(
     if (rows.length < limit) break
   }
   return found
-}
-
-interface Found {
-  readonly message: MessageRecord
-  readonly attachment: AttachmentRecord
-}
-
-/** Walks the messages in order; those before the page come with nothing but the number of their attachments. */
-async function attachments(
-  { collections, read }: MongoContext,
-  accountId: string,
-  query: MessageQuery,
-  { limit, offset }: Page,
-): Promise<Found[]> {
-  const { messages } = collections
-  const filter = messageFilter(accountId, { ...query, hasAttachments: true })
-  const options = { ...read, projection: { 'attachments.index': 1 } }
-  const rows = messages.find(filter, options).sort(messageOrder(query)).batchSize(500)
-  const wanted: { readonly id: string; readonly index: number }[] = []
-  let position = 0
-  for await (const { _id, attachments: parts } of rows) {
-    for (const index of parts.keys()) {
-      if (position >= offset && wanted.length < limit) wanted.push({ id: _id, index })
-      position += 1
-    }
-    if (wanted.length >= limit) break
-  }
-  await rows.close()
-  const ids = [...new Set(wanted.map(({ id }) => id))]
-  const docs = await messages.find({ _id: { $in: ids }, accountId }, { ...read, projection: recordOnly }).toArray()
-  const byId = new Map(docs.map((doc) => [doc._id, messageRecord(doc)]))
-  return wanted.flatMap(({ id, index }) => {
-    const message = byId.get(id)
-    const attachment = message?.attachments[index]
-    return message && attachment ? [{ message, attachment }] : []
-  })
 }

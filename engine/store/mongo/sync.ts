@@ -13,19 +13,20 @@
  * whole.
  */
 import { isAppError } from '../../errors.ts'
+import { newRows, placesOf, stepsOf, taken, type Holder } from '../batch.ts'
 import type { ChangeDraft, SyncBatch, SyncStore } from '../port.ts'
-import type { ChangeRecord, FolderCursor, MessageRecord, OutboxRecord } from '../records.ts'
-import { addPlacement, newMessage, sameCursor, withSeqOf } from '../rows.ts'
-import { checkEpoch, leaseLost, replaceMailbox } from './accounts.ts'
+import type { ChangeRecord, FolderCursor, OutboxRecord } from '../records.ts'
+import { leaseLost, sameCursor, withSeqOf } from '../rows.ts'
+import { checkEpoch, replaceMailbox } from './accounts.ts'
 import { appendChanges, knownChanges, lastSeq } from './changes.ts'
 import { countContacts, kindsByMessage, markCounted, readTally, type Tally } from './contacts.ts'
-import { insertMissing, type MessageDoc, type MongoContext } from './documents.ts'
+import { insertMissing, type MongoContext } from './documents.ts'
 import { unavailable } from './errors.ts'
 import { forgetFolder } from './folders.ts'
-import { messageDoc } from './message-rows.ts'
+import { changeMessages, messageDoc } from './message-rows.ts'
+import { placedFilter } from './messages.ts'
 import { outboxDoc, outboxFieldsOnly, outboxRecord } from './outbox.ts'
 import { clearUpBehind } from './removal.ts'
-import { findHolders, updateExisting } from './sync-updates.ts'
 
 /**
  * Callbacks written at once: a batch has messages times webhooks of them, and each lies in memory as a document and as
@@ -62,22 +63,39 @@ async function checkedCursor(
   return folder.cursor
 }
 
-/** The batch's messages as new rows; one that the batch has twice is one row with two places. */
-function newRows(context: MongoContext, { accountId, added, contacts }: SyncBatch): MessageDoc[] {
-  const now = context.now()
-  const counted = kindsByMessage(contacts)
-  const records = new Map<string, MessageRecord>()
-  for (const one of added) {
-    const known = records.get(one.id)
-    records.set(one.id, known ? addPlacement(known, one.placement) : newMessage(accountId, one, now))
-  }
-  return [...records.values()].map((record) => messageDoc(record, [...(counted.get(record.id) ?? [])]))
-}
-
 /** Inserts the rows that are unknown; answers their ids. */
 async function insertMessages(context: MongoContext, batch: SyncBatch): Promise<Set<string>> {
-  const rows = await insertMissing(context.collections.messages, newRows(context, batch))
+  const counted = kindsByMessage(batch.contacts)
+  const docs = newRows(batch, context.now()).map((row) => messageDoc(row, [...(counted.get(row.id) ?? [])]))
+  const rows = await insertMissing(context.collections.messages, docs)
   return new Set(rows.map(({ _id }) => _id))
+}
+
+/** Read before the first write, so that the batch's own rows are not among them. */
+async function findHolders({ collections }: MongoContext, batch: SyncBatch): Promise<Holder[]> {
+  const { accountId, folderId } = batch
+  const uids = new Set(placesOf(batch))
+  if (uids.size === 0) return []
+  const where = placedFilter(accountId, folderId, { $in: [...uids] })
+  const docs = await collections.messages.find(where, { projection: { placements: 1 } }).toArray()
+  return docs.flatMap(({ _id, placements }) =>
+    placements
+      .filter((there) => there.folderId === folderId && uids.has(there.uid))
+      .map(({ uid, uidValidity }) => ({ id: _id, uid, uidValidity })),
+  )
+}
+
+async function updateExisting(
+  context: MongoContext,
+  batch: SyncBatch,
+  inserted: ReadonlySet<string>,
+  holders: readonly Holder[],
+): Promise<void> {
+  const { accountId } = batch
+  const steps = stepsOf(batch, inserted, holders)
+  if (steps.size === 0) return
+  const docs = await context.collections.messages.find({ accountId, _id: { $in: [...steps.keys()] } }).toArray()
+  await changeMessages(context, accountId, docs, (record) => taken(record, steps.get(record.id)))
 }
 
 /**

@@ -1,4 +1,5 @@
 /** The change log: numbered per account without gaps. */
+import { changeReads, type KeyedCollections } from '../aggregates.ts'
 import type { ChangeDraft, ChangeStore } from '../port.ts'
 import type { ChangeRecord } from '../records.ts'
 import { deleteWhere, type Database } from './database.ts'
@@ -25,28 +26,16 @@ export function insertChanges(sql: Statements, accountId: string, drafts: readon
   })
 }
 
-export const changeLists = {
-  since: 'SELECT doc FROM changes WHERE account_id = ? AND seq > ? ORDER BY seq LIMIT ?',
-  ofMessage: 'SELECT doc FROM changes WHERE account_id = ? AND message_id = ? ORDER BY seq',
-  // the newest of an account carries its number on
-  expire: deleteWhere(
-    'changes',
-    `at < ? AND seq < (SELECT max(newest.seq) FROM changes newest WHERE newest.account_id = changes.account_id)`,
-  ),
-} as const
+/** The newest of an account carries its number on. */
+export const expireChanges = deleteWhere(
+  'changes',
+  'at < ? AND seq < (SELECT max(newest.seq) FROM changes newest WHERE newest.account_id = changes.account_id)',
+)
 
-export function createChanges(db: Database): ChangeStore {
+export function createChanges(db: Database, keyed: KeyedCollections): ChangeStore {
   return {
-    get: (accountId, id) =>
-      db.read(() => {
-        const change = tables.changes.get(db, id)
-        return change?.accountId === accountId ? change : null
-      }),
-    since: (accountId, after, limit) =>
-      db.read(() => db.docs(changeLists.since, accountId, after, limit) as ChangeRecord[]),
+    ...changeReads(keyed),
     lastSeq: (accountId) => db.read(() => db.number(last, accountId)),
-    ofMessage: (accountId, messageId) =>
-      db.read(() => db.docs(changeLists.ofMessage, accountId, messageId) as ChangeRecord[]),
-    expire: (before, limit) => db.write(() => db.run(changeLists.expire, before, limit)),
+    expire: (before, limit) => db.write(() => db.run(expireChanges, before, limit)),
   }
 }

@@ -56,7 +56,7 @@ export function keyedList<K extends Kind>(kind: K, where: Where<Kinds[K]>, optio
 }
 
 /** What belongs to a user is not written without it; null = belongs to none. */
-export function checkUser(sql: Statements, id: string | null): void {
+function checkUser(sql: Statements, id: string | null): void {
   if (id === null || sql.row('SELECT 1 FROM users WHERE id = ?', id)) return
   throw notFound('user', id)
 }

@@ -43,6 +43,8 @@ export function createUnit(sql: Statements): Unit {
     },
     flush: () => {
       const accounts = new Set<string>()
+      // first the places that are given up: another message of this unit may have taken one
+      for (const record of after.values()) dropPlacements(sql, stored(record.id), record)
       for (const record of after.values()) {
         saveMessage(sql, stored(record.id), record)
         before.set(record.id, record)
@@ -70,10 +72,13 @@ function touchMail(sql: Statements, accountId: string): void {
   sql.run('INSERT OR REPLACE INTO mail_versions (account_id, version) VALUES (?, ?)', accountId, nextVersion())
 }
 
-function savePlacements(sql: Statements, before: readonly Placement[], after: MessageRecord): void {
-  for (const there of before) {
+function dropPlacements(sql: Statements, before: MessageRecord | null, after: MessageRecord): void {
+  for (const there of before?.placements ?? []) {
     if (!after.placements.some((placement) => liesAt(placement, there))) deletePlacement(sql, there)
   }
+}
+
+function savePlacements(sql: Statements, before: readonly Placement[], after: MessageRecord): void {
   for (const there of after.placements) {
     if (before.includes(there)) continue
     sql.run(

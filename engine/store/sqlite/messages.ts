@@ -1,6 +1,7 @@
 /** The index of mail: lookups and lists. */
+import { attachmentReads } from '../aggregates.ts'
 import type { KnownUid, MessageQuery, MessageStore, Page } from '../port.ts'
-import type { AttachmentRecord, MessageRecord } from '../records.ts'
+import type { MessageRecord } from '../records.ts'
 import type { Database } from './database.ts'
 import { messageCount, messagePage } from './message-query.ts'
 import { mailVersion } from './message-rows.ts'
@@ -98,36 +99,6 @@ function count(sql: Statements, accountId: string, query: MessageQuery): number 
   return statement ? sql.number(statement.sql, ...statement.values) : 0
 }
 
-interface Found {
-  readonly message: MessageRecord
-  readonly attachment: AttachmentRecord
-}
-
-/** Messages read at once while attachments are looked for. */
-const attachmentStep = 100
-
-/** Walks messages newest first, skips whole ones by their number of attachments, and parses only those of the page. */
-function attachments(sql: Statements, accountId: string, query: MessageQuery, page: Page): Found[] {
-  const found: Found[] = []
-  let skip = page.offset
-  for (let offset = 0; ; offset += attachmentStep) {
-    const wanted = { ...query, hasAttachments: true }
-    const step = { limit: attachmentStep, offset }
-    const statement = messagePage(accountId, wanted, step, 'm.attachments AS number, m.doc AS doc')
-    const rows = statement ? sql.rows(statement.sql, ...statement.values) : []
-    for (const row of rows) {
-      const number = Number(row['number'])
-      if (skip < number) {
-        const message = JSON.parse(String(row['doc'])) as MessageRecord
-        found.push(...message.attachments.slice(skip).map((attachment) => ({ message, attachment })))
-      }
-      skip = Math.max(0, skip - number)
-      if (found.length >= page.limit) return found.slice(0, page.limit)
-    }
-    if (rows.length < attachmentStep) return found
-  }
-}
-
 function knownUid(row: Row): KnownUid {
   const generation = Number(row['generation'])
   return {
@@ -141,8 +112,10 @@ function knownUid(row: Row): KnownUid {
 }
 
 export function createMessages(db: Database): MessageStore {
+  const reads = createReads(db)
   return {
-    ...createReads(db),
+    ...reads,
+    ...attachmentReads(reads.list),
     knownUids: (folderId, uidValidity, from, to) =>
       db.read(() => db.rows(messageLookups.knownUids, folderId, uidValidity, from, to).map(knownUid)),
   }
@@ -152,7 +125,7 @@ export function createMessages(db: Database): MessageStore {
 const keptRecords = { max: 5000, maxChars: 16_777_216 }
 const keptPages = { max: 5000, maxChars: 8_388_608 }
 
-function createReads(db: Database): Omit<MessageStore, 'knownUids'> {
+function createReads(db: Database): Omit<MessageStore, 'knownUids' | 'attachments'> {
   const records = createRecords<MessageRecord>(keptRecords)
   const listed = {
     records,
@@ -173,6 +146,5 @@ function createReads(db: Database): Omit<MessageStore, 'knownUids'> {
         if (!after) return db.docs(messageLookups.newest, accountId, limit) as MessageRecord[]
         return db.docs(messageLookups.older, accountId, after.sentAt, after.id, limit) as MessageRecord[]
       }),
-    attachments: (accountId, query, page) => db.read(() => attachments(db, accountId, query, page)),
   }
 }

@@ -1,25 +1,15 @@
 /** One batch of one folder as one transaction: all of it or nothing, so that the order inside does not show. */
 import { AppError } from '../../errors.ts'
+import { newRows, placesOf, stepsOf, taken, type Holder } from '../batch.ts'
 import type { AccountPatch, SyncBatch, SyncStore } from '../port.ts'
-import type { AccountRecord, ChangeRecord, FolderRecord, MessageRecord, Placement } from '../records.ts'
-import {
-  addPlacement,
-  leftBehind,
-  liesAt,
-  newMessage,
-  readAnew,
-  sameCursor,
-  tell,
-  updateFlags,
-  vanish,
-  withSeqOf,
-} from '../rows.ts'
+import type { AccountRecord, ChangeRecord, FolderRecord, MessageRecord } from '../records.ts'
+import { leftBehind, readAnew, sameCursor, withSeqOf } from '../rows.ts'
 import { checkEpoch, editAccount } from './accounts.ts'
 import { insertChanges } from './changes.ts'
 import { countContacts } from './contacts.ts'
 import type { Database } from './database.ts'
 import { forgetFolder } from './folders.ts'
-import { createUnit, type Unit } from './message-rows.ts'
+import { createUnit } from './message-rows.ts'
 import { insertOutbox } from './outbox.ts'
 import type { Statements } from './statements.ts'
 import { tables } from './tables.ts'
@@ -38,80 +28,41 @@ function checkedFolder(sql: Statements, batch: SyncBatch): FolderRecord {
   return folder
 }
 
-type Held = Pick<Placement, 'folderId' | 'uidValidity' | 'uid'>
-
 const holders = `SELECT uid, message_id FROM placements
   WHERE folder_id = ? AND uid_validity = ? AND uid IN (SELECT value FROM json_each(?))`
 
-function placeKey({ folderId, uidValidity, uid }: Held): string {
-  return `${folderId} ${uidValidity} ${uid}`
-}
-
-/** Ids of the messages that hold these places, by placeKey: one read for each folder and validity, in general one. */
-function holdersOf(sql: Statements, places: readonly Held[]): Map<string, string> {
-  const found = new Map<string, string>()
-  const groups = Map.groupBy(places, ({ folderId, uidValidity }) => `${folderId} ${uidValidity}`)
-  for (const group of groups.values()) {
-    const [{ folderId, uidValidity } = { folderId: '', uidValidity: '' }] = group
-    const uids = JSON.stringify(group.map(({ uid }) => uid))
-    for (const row of sql.rows(holders, folderId, uidValidity, uids)) {
-      found.set(placeKey({ folderId, uidValidity, uid: Number(row['uid']) }), String(row['message_id']))
-    }
-  }
-  return found
-}
-
-function addMessages(sql: Statements, unit: Unit, batch: SyncBatch, now: number): void {
-  const held = holdersOf(
-    sql,
-    batch.added.map(({ placement }) => placement),
+function findHolders(sql: Statements, batch: SyncBatch): Holder[] {
+  const { folderId, cursorAfter, added } = batch
+  const uids = JSON.stringify(placesOf(batch))
+  const validities = new Set([cursorAfter.uidValidity, ...added.map(({ placement }) => placement.uidValidity)])
+  return [...validities].flatMap((uidValidity) =>
+    sql
+      .rows(holders, folderId, uidValidity, uids)
+      .map((row) => ({ id: String(row['message_id']), uid: Number(row['uid']), uidValidity })),
   )
-  unit.load(batch.added.map(({ id }) => id))
-  for (const added of batch.added) {
-    // a UID is one message: when its identity was read differently before, the older row gives the place up
-    const other = held.get(placeKey(added.placement))
-    const displaced = other !== undefined && other !== added.id ? unit.get(other) : null
-    if (displaced) {
-      const placements = displaced.placements.filter((there) => !liesAt(there, added.placement))
-      unit.put({ ...displaced, placements })
-      unit.flush()
-    }
-    const known = unit.get(added.id)
-    unit.put(known ? addPlacement(known, added.placement) : newMessage(batch.accountId, added, now))
-  }
 }
 
-/** Flags, disappearances, and which of these were reported. */
-function updateMessages(sql: Statements, unit: Unit, batch: SyncBatch): void {
-  const folder = { folderId: batch.folderId, uidValidity: batch.cursorAfter.uidValidity }
-  const lost = batch.vanished.map((uid) => ({ ...folder, uid }))
-  const held = holdersOf(sql, lost)
-  unit.load([...batch.flagUpdates, ...batch.told].map(({ messageId }) => messageId))
-  unit.load([...held.values()])
-  for (const update of batch.flagUpdates) {
-    const record = unit.get(update.messageId)
-    if (record) unit.put(updateFlags(record, folder, update))
+function applyToMessages(sql: Statements, batch: SyncBatch, now: number): void {
+  const held = findHolders(sql, batch)
+  const unit = createUnit(sql)
+  const rows = newRows(batch, now)
+  unit.load(rows.map(({ id }) => id))
+  const fresh = rows.filter(({ id }) => unit.get(id) === null)
+  for (const row of fresh) unit.put(row)
+  const steps = stepsOf(batch, new Set(fresh.map(({ id }) => id)), held)
+  unit.load([...steps.keys()])
+  for (const [id, own] of steps) {
+    const record = unit.get(id)
+    if (record) unit.put(taken(record, own))
   }
-  for (const place of lost) {
-    const id = held.get(placeKey(place))
-    const record = id === undefined ? null : unit.get(id)
-    if (record) unit.put(vanish(record, place, batch.vanishedAt))
-  }
-  for (const told of batch.told) {
-    const record = unit.get(told.messageId)
-    if (record) unit.put(tell(record, told))
-  }
+  unit.flush()
 }
 
 function apply(sql: Statements, batch: SyncBatch, now: number): Awaited<ReturnType<SyncStore['apply']>> {
   const folder = checkedFolder(sql, batch)
-  const unit = createUnit(sql)
-  addMessages(sql, unit, batch, now)
-  unit.flush()
+  applyToMessages(sql, batch, now)
   const changes: ChangeRecord[] = insertChanges(sql, batch.accountId, batch.changes)
   const outbox = insertOutbox(sql, batch.outbox.map(withSeqOf(changes)))
-  updateMessages(sql, unit, batch)
-  unit.flush()
   countContacts(sql, batch.accountId, batch.contacts)
   tables.folders.save(sql, folder, { ...folder, cursor: batch.cursorAfter, ...batch.counts })
   return { changes, outbox }

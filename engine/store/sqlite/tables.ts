@@ -1,6 +1,6 @@
 /** Tables of whole records: `doc` is the record as JSON, the columns beside it are what indexes need. */
 import { definitions, type FieldOf, type Kind, type Kinds } from '../keyed.ts'
-import type { ChangeRecord, FolderRecord, MessageRecord, OutboxRecord, StoredContact } from '../records.ts'
+import type { FolderRecord, MessageRecord, OutboxRecord, StoredContact, UserRecord } from '../records.ts'
 import { foldCase, folderRank, goneAt, isLive, lastStatus, subjectKeyOf } from '../rows.ts'
 import type { Statements, Value } from './statements.ts'
 
@@ -19,20 +19,30 @@ export interface Table<R> {
   save(sql: Statements, before: R, after: R): void
 }
 
-/** The first `keys` columns are the key; `changing` = the columns that a save may change, by default all others. */
+interface TableOptions<R> {
+  /** The columns that a save may change, by default all but the key. */
+  readonly changing?: readonly string[]
+  /** Writes what follows from the record elsewhere; `before` = the one that a save replaces. */
+  readonly follow?: (sql: Statements, record: R, before: R | null) => void
+}
+
+/** The first `keys` columns are the key. */
 function createTable<R>(
   name: string,
   keys: number,
   columns: readonly Column<R>[],
-  changing: readonly string[] = columns.slice(keys).map(([column]) => column),
+  { changing = columns.slice(keys).map(([column]) => column), follow = () => undefined }: TableOptions<R> = {},
 ): Table<R> {
   const names = columns.map(([column]) => column)
   const key = columns.slice(0, keys)
   const same = key.map(([column]) => `${column} = ?`).join(' AND ')
   const values = `INTO ${name} (${names.join()},doc) VALUES (${names.map(() => '?').join()},?)`
   const watched = columns.filter(([column]) => changing.includes(column))
-  const write = (sql: Statements, text: string, record: R): number =>
-    sql.run(text, ...columns.map(([, of]) => of(record)), JSON.stringify(record))
+  const write = (sql: Statements, text: string, record: R): number => {
+    const written = sql.run(text, ...columns.map(([, of]) => of(record)), JSON.stringify(record))
+    if (written === 1) follow(sql, record, null)
+    return written
+  }
   return {
     name,
     get: (sql, ...of) => sql.doc(`SELECT doc FROM ${name} WHERE ${same}`, ...of) as R | null,
@@ -45,6 +55,7 @@ function createTable<R>(
       const set = changed.map(([column]) => `${column} = ?,`).join('')
       const some = [...changed.map(([, of]) => of(after)), JSON.stringify(after), ...key.map(([, of]) => of(after))]
       sql.run(`UPDATE ${name} SET ${set}doc = ? WHERE ${same}`, ...some)
+      follow(sql, after, before)
     },
   }
 }
@@ -70,10 +81,41 @@ function fieldColumns<R>(...fields: readonly FieldOf<R>[]): readonly Column<R>[]
   return fields.map((field) => [columnOf(field), (record) => columnValue(record[field])])
 }
 
-function keyedTable<K extends Kind>(kind: K): Table<Kinds[K]> {
+function keyedTable<K extends Kind>(kind: K, follow?: TableOptions<Kinds[K]>['follow']): Table<Kinds[K]> {
   const { key, fields } = definitions[kind]
-  return createTable<Kinds[K]>(kind, key.length, fieldColumns<Kinds[K]>(...key, ...fields))
+  const columns = fieldColumns<Kinds[K]>(...key, ...fields)
+  return createTable<Kinds[K]>(kind, key.length, columns, follow && { follow })
 }
+
+/** Replaces the addresses that the user (accountId '') or one of its accounts is found by; the user's age orders them. */
+function indexAddresses(
+  sql: Statements,
+  user: Pick<UserRecord, 'id' | 'developerId' | 'createdAt'>,
+  accountId: string,
+  emails: readonly string[],
+): void {
+  sql.run('DELETE FROM user_addresses WHERE user_id = ? AND account_id = ?', user.id, accountId)
+  for (const email of new Set(emails.map(foldCase))) {
+    sql.run(
+      'INSERT INTO user_addresses (developer_id, email, created_at, user_id, account_id) VALUES (?, ?, ?, ?, ?)',
+      user.developerId,
+      email,
+      user.createdAt,
+      user.id,
+      accountId,
+    )
+  }
+}
+
+const users = keyedTable('users', (sql, user, before) => {
+  if (user.emailAddresses !== before?.emailAddresses) indexAddresses(sql, user, '', user.emailAddresses)
+})
+
+const accounts = keyedTable('accounts', (sql, { id, userId, developerId, email, createdAt }, before) => {
+  if (email === before?.email) return
+  const user = users.get(sql, userId) ?? { id: userId, developerId, createdAt }
+  indexAddresses(sql, user, id, [email])
+})
 
 /** As many bits as a number holds exactly. */
 export function nextVersion(): number {
@@ -82,13 +124,14 @@ export function nextVersion(): number {
 
 export const tables = {
   developers: keyedTable('developers'),
-  users: keyedTable('users'),
-  accounts: keyedTable('accounts'),
+  users,
+  accounts,
   webhooks: keyedTable('webhooks'),
   scans: keyedTable('scans'),
   tokens: keyedTable('tokens'),
   providers: keyedTable('providers'),
   calls: keyedTable('calls'),
+  changes: keyedTable('changes'),
   folders: createTable<FolderRecord>('folders', 1, [
     ...fieldColumns<FolderRecord>('id', 'accountId', 'path'),
     ['rank', ({ path }) => folderRank(path)],
@@ -107,9 +150,8 @@ export const tables = {
       ['subject_key', subjectKeyOf],
       ['version', nextVersion],
     ],
-    ['live', 'gone_at', 'version'],
+    { changing: ['live', 'gone_at', 'version'] },
   ),
-  changes: createTable<ChangeRecord>('changes', 1, fieldColumns('id', 'accountId', 'seq', 'messageId', 'at')),
   outbox: createTable<OutboxRecord>(
     'outbox',
     1,
@@ -119,7 +161,7 @@ export const tables = {
       ['finished_at', ({ finishedAt }) => finishedAt],
       ['last_status', lastStatus],
     ],
-    ['state', 'finished_at', 'last_status'],
+    { changing: ['state', 'finished_at', 'last_status'] },
   ),
   contacts: createTable<StoredContact>('contacts', 1, [
     ...fieldColumns<StoredContact>('id', 'userId', 'totalCount', 'directCount', 'indirectCount'),

@@ -11,7 +11,6 @@ import type {
   TransferRecords,
 } from '../copy.ts'
 import type { MessageRecord, StoredContact } from '../records.ts'
-import { indexAccountAddress, indexAddresses } from './accounts.ts'
 import { openDatabase, type Database } from './database.ts'
 import { createUnit } from './message-rows.ts'
 import { copyNote, migrate, refuseUnfinished, saveCopyNote, storeIdentity } from './schema.ts'
@@ -34,15 +33,9 @@ function walked<R>(table: string, read: (sql: Statements, row: Row) => R): Side<
   }
 }
 
-/** One whose `doc` is the whole record. `more` = rows beside it. */
-function whole<R>(table: Table<R>, more: (sql: Statements, record: R) => void = () => undefined): Side<R> {
-  return {
-    export: walked(table.name, (_, row) => JSON.parse(String(row['doc'])) as R),
-    write: (sql, record) => {
-      table.put(sql, record)
-      more(sql, record)
-    },
-  }
+/** One whose `doc` is the whole record. */
+function whole<R>(table: Table<R>): Side<R> {
+  return { export: walked(table.name, (_, row) => JSON.parse(String(row['doc'])) as R), write: table.put }
 }
 
 function putMark(sql: Statements, accountId: string, key: string): void {
@@ -116,8 +109,8 @@ const nonces: Side<NonceRow> = {
 type Sides = { readonly [N in TransferName]: Side<TransferRecords[N]> }
 const sides: Sides = {
   developers: whole(tables.developers),
-  users: whole(tables.users, (sql, user) => indexAddresses(sql, user, '', user.emailAddresses)),
-  accounts: whole(tables.accounts, indexAccountAddress),
+  users: whole(tables.users),
+  accounts: whole(tables.accounts),
   folders: whole(tables.folders),
   messages: { export: walked('messages', readMessage), write: writeMessage },
   changes: whole(tables.changes),

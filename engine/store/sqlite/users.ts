@@ -1,10 +1,9 @@
 /** Users, and the addresses they are found by: their own and those of their accounts. */
+import { userBasics, type KeyedCollections } from '../aggregates.ts'
 import type { Page, UserFilter, UserStore } from '../port.ts'
 import type { UserRecord } from '../records.ts'
 import { foldCase } from '../rows.ts'
-import { indexAddresses, insertAccount } from './accounts.ts'
 import type { Database } from './database.ts'
-import { createRecords } from './parsed.ts'
 import { removeUser } from './removal.ts'
 import type { Sql, Statements, Value } from './statements.ts'
 import { tables } from './tables.ts'
@@ -28,51 +27,29 @@ export function userList(developerId: string, filter: UserFilter, page: Page): S
   return { sql, values: [...values, page.limit, page.offset] }
 }
 
-const existingUsers = 'SELECT id FROM users WHERE id IN (SELECT value FROM json_each(?))'
-
-function insertUser(sql: Statements, user: UserRecord): void {
-  tables.users.insert(sql, user)
-  indexAddresses(sql, user, '', user.emailAddresses)
+function addAddress(sql: Statements, id: string, email: string): UserRecord | null {
+  const stored = tables.users.get(sql, id)
+  if (!stored || stored.emailAddresses.includes(email)) return stored
+  const user = { ...stored, emailAddresses: [...stored.emailAddresses, email] }
+  tables.users.save(sql, stored, user)
+  return user
 }
 
-export function createUsers(db: Database): UserStore {
-  const edit = (id: string, patchOf: (stored: UserRecord) => Partial<UserRecord>): UserRecord | null => {
-    const stored = tables.users.get(db, id)
-    if (!stored) return null
-    const patch = patchOf(stored)
-    const user = { ...stored, ...patch }
-    tables.users.save(db, stored, user)
-    if (patch.emailAddresses) indexAddresses(db, user, '', user.emailAddresses)
-    return user
-  }
-  const records = createRecords<UserRecord>({ max: 2000, maxChars: 4_194_304 })
+export function createUsers(db: Database, keyed: KeyedCollections): UserStore {
   return {
-    create: (user) => db.write(() => insertUser(db, user)),
+    ...userBasics(keyed),
     createWithAccount: (user, account) =>
       db.write(() => {
-        insertUser(db, user)
-        insertAccount(db, account)
+        tables.users.insert(db, user)
+        tables.accounts.insert(db, account)
       }),
     undoCreate: (id) => removeUser(db, id).then(() => undefined),
-    get: (developerId, id) =>
-      db.read(() => {
-        const text = db.text('SELECT doc FROM users WHERE id = ?', id)
-        const user = text === null ? null : records.of(id, text)
-        return user?.developerId === developerId ? user : null
-      }),
     list: (developerId, filter, page) =>
       db.read(() => {
         const { sql, values } = userList(developerId, filter, page)
         return db.docs(sql, ...values) as UserRecord[]
       }),
-    edit: (id, patch) => db.write(() => edit(id, () => patch)),
-    addAddress: (id, email) =>
-      db.write(() =>
-        edit(id, ({ emailAddresses }) =>
-          emailAddresses.includes(email) ? {} : { emailAddresses: [...emailAddresses, email] },
-        ),
-      ),
-    existing: (ids) => db.read(() => db.rows(existingUsers, JSON.stringify(ids)).map((row) => String(row['id']))),
+    addAddress: (id, email) => db.write(() => addAddress(db, id, email)),
     remove: (id) => removeUser(db, id),
   }
 }
