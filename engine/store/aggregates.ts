@@ -1,7 +1,9 @@
 /** The port's small aggregates, the same over both stores: methods of keyed collections (keyed.ts). */
 import type { Keyed, Kinds } from './keyed.ts'
-import type { AccountStore, ChangeStore, MessageStore, Store, TokenStore, UserStore, WebhookStore } from './port.ts'
-import { leaseLost, noWebhookLimits, tokensListed, usedToken } from './rows.ts'
+import { folderId } from './ids.ts'
+import type { AccountStore, ChangeStore, ContactStore, FolderStore, MessageStore } from './port.ts'
+import type { Store, TokenStore, UserStore, WebhookStore } from './port.ts'
+import { leaseLost, noWebhookLimits, plainContact, tokensListed, usedToken } from './rows.ts'
 
 export type KeyedCollections = { readonly [K in keyof Kinds]: Keyed<Kinds[K]> }
 
@@ -82,6 +84,37 @@ export function changeReads({ changes }: KeyedCollections): Pick<ChangeStore, 'g
     get: (accountId, id) => changes.find({ id, accountId }),
     since: (accountId, after, limit) => changes.list({ accountId }, { by, behind: { seq: after }, limit }),
     ofMessage: (accountId, messageId) => changes.list({ accountId, messageId }, { by }),
+  }
+}
+
+export function folderBasics({ folders }: KeyedCollections): Pick<FolderStore, 'byPath' | 'setCounts' | 'setParked'> {
+  return {
+    byPath: (accountId, path) => folders.find({ id: folderId(accountId, path), accountId }),
+    setCounts: async (id, { messages, unseen }) => {
+      await folders.edit({ id }, { messages, unseen })
+    },
+    setParked: async (id, failures, parkedUntil) => {
+      await folders.edit({ id }, { failures, parkedUntil })
+    },
+  }
+}
+
+const contactFields = {
+  total_count: 'totalCount',
+  direct_count: 'directCount',
+  indirect_count: 'indirectCount',
+} as const
+
+export function contactReads({ contacts }: KeyedCollections): Pick<ContactStore, 'get' | 'list'> {
+  return {
+    get: async (userId, id) => {
+      const contact = await contacts.find({ id, userId })
+      return contact && plainContact(contact)
+    },
+    list: async (userId, sortBy, order, page) => {
+      const by = [contactFields[sortBy], 'id'] as const
+      return (await contacts.list({ userId }, { by, descending: order === 'desc', ...page })).map(plainContact)
+    },
   }
 }
 

@@ -26,11 +26,8 @@ export interface NonceRow {
   readonly expiresAt: number
 }
 
-export interface TransferRecords extends Kinds {
-  readonly folders: stored.FolderRecord
+export interface TransferRecords extends Omit<Kinds, 'contacts'> {
   readonly messages: CountedMessage
-  readonly changes: stored.ChangeRecord
-  readonly outbox: stored.OutboxRecord
   readonly contacts: CountedContact
   readonly nonces: NonceRow
 }

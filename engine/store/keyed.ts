@@ -9,9 +9,11 @@ import type {
   ChangeRecord,
   ConnectTokenRecord,
   DeveloperRecord,
+  FolderRecord,
   HistoricalScan,
   OAuthProviderRecord,
   OutboxRecord,
+  StoredContact,
   UserRecord,
   WebhookRecord,
 } from './records.ts'
@@ -28,6 +30,9 @@ export interface Kinds {
   readonly providers: OAuthProviderRecord
   readonly calls: CallLogRecord
   readonly changes: ChangeRecord
+  readonly folders: FolderRecord
+  readonly contacts: StoredContact
+  readonly outbox: OutboxRecord
 }
 
 export type Kind = keyof Kinds
@@ -67,6 +72,15 @@ export const definitions: { readonly [K in Kind]: Definition<Kinds[K]> } = {
   providers: { key: ['developerId', 'consumerKey'], fields: ['createdAt'] },
   calls: { key: ['id'], fields: ['developerId', 'userId', 'at', 'method', 'path', 'status'], unsynced: true },
   changes: { key: ['id'], fields: ['accountId', 'seq', 'messageId', 'at'] },
+  folders: { key: ['id'], fields: ['accountId', 'path'] },
+  contacts: { key: ['id'], fields: ['userId', 'totalCount', 'directCount', 'indirectCount'] },
+  outbox: {
+    key: ['id'],
+    fields: [
+      ...(['channelId', 'webhookId', 'developerId', 'userId', 'accountId', 'messageId'] as const),
+      ...(['kind', 'state', 'lane', 'createdAt', 'seq'] as const),
+    ],
+  },
 }
 
 /** Both ends inclusive. */

@@ -7,7 +7,7 @@ import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
 import { after, before, describe, test } from 'node:test'
 import type { DeliveryQuery, MessageQuery } from '../../engine/store/port.ts'
 import { expireChanges } from '../../engine/store/sqlite/changes.ts'
-import { contactList, contactSearch, contactsInSteps } from '../../engine/store/sqlite/contacts.ts'
+import { contactSearch, contactsInSteps } from '../../engine/store/sqlite/contacts.ts'
 import { deleteWhere } from '../../engine/store/sqlite/database.ts'
 import { folderList, others } from '../../engine/store/sqlite/folders.ts'
 import { createSqliteStore } from '../../engine/store/sqlite/index.ts'
@@ -25,6 +25,8 @@ const page = { limit: 25, offset: 50 }
 const byAge = ['createdAt', 'id'] as const
 const newestToken = { by: ['createdAt', 'token'], descending: true, limit: 9 } as const
 const newestCall = { by: ['at', 'id'], descending: true, ...page } as const
+const contactList = (field: 'totalCount' | 'directCount' | 'indirectCount', descending: boolean) =>
+  keyedList('contacts', { userId: 'u' }, { by: [field, 'id'], descending, ...page })
 type Statement = { readonly sql: string; readonly values?: readonly SQLInputValue[] } | null
 
 describe('plans of the embedded store', () => {
@@ -117,9 +119,9 @@ describe('plans of the embedded store', () => {
       webhooksOfUser: keyedList('webhooks', { userId: 'u' }, { by: byAge }),
       webhooksOfDeveloper: keyedList('webhooks', { developerId: 'd', userId: null }, { by: byAge }),
       webhookPage: keyedList('webhooks', {}, { by: ['id'], behind: { id: 'a' }, limit: 9 }),
-      contacts: { sql: contactList('total_count', 'desc') },
-      contactsAscending: { sql: contactList('indirect_count', 'asc') },
-      contactsDirect: { sql: contactList('direct_count', 'desc') },
+      contacts: contactList('totalCount', true),
+      contactsAscending: contactList('indirectCount', false),
+      contactsDirect: contactList('directCount', true),
       contactSearch: { sql: contactSearch },
       contactsInSteps: { sql: contactsInSteps },
       tokens: keyedList('tokens', { developerId: 'd' }, newestToken),

@@ -2,7 +2,7 @@
 import { changeReads, type KeyedCollections } from '../aggregates.ts'
 import type { ChangeStore } from '../port.ts'
 import type { ChangeRecord } from '../records.ts'
-import { toDoc, toRecord, type Doc, type MongoContext } from './documents.ts'
+import { shapes, type Doc, type MongoContext } from './documents.ts'
 import { isDuplicate } from './errors.ts'
 
 const byAge = { at: 1, _id: 1 } as const
@@ -24,7 +24,7 @@ export async function knownChanges(
   ids: readonly string[],
 ): Promise<Map<string, ChangeRecord>> {
   const docs = await collections.changes.find({ accountId, _id: { $in: [...ids] } }, read).toArray()
-  return new Map(docs.map((doc) => [doc._id, toRecord<ChangeRecord>(doc)]))
+  return new Map(docs.map((doc) => [doc._id, shapes.changes.record(doc)]))
 }
 
 /**
@@ -34,7 +34,7 @@ export async function knownChanges(
 export async function appendChanges({ collections }: MongoContext, changes: readonly ChangeRecord[]): Promise<boolean> {
   if (changes.length === 0) return true
   try {
-    await collections.changes.insertMany(changes.map(toDoc), { ordered: true })
+    await collections.changes.insertMany(changes.map(shapes.changes.doc), { ordered: true })
     return true
   } catch (error) {
     if (isDuplicate(error, ['_id_', 'changes_by_seq'])) return false

@@ -16,10 +16,11 @@
 import { randomInt } from 'node:crypto'
 import type { DeleteOneModel, UpdateOneModel } from 'mongodb'
 import { contactId } from '../ids.ts'
-import type { ContactSort, ContactStore, Page } from '../port.ts'
+import { contactReads, type KeyedCollections } from '../aggregates.ts'
+import type { ContactStore } from '../port.ts'
 import type { ContactDelta, ContactRecord, StoredContact } from '../records.ts'
-import { contactMerge, foldCase, withoutAccount } from '../rows.ts'
-import { containing, insertMissing, orNull, recordIn, rowsOf, toDoc, toRecord } from './documents.ts'
+import { contactMerge, foldCase, plainContact, withoutAccount } from '../rows.ts'
+import { containing, insertMissing, orNull, rowsOf, shapes } from './documents.ts'
 import type { ContactDoc, MongoContext } from './documents.ts'
 import { unavailable } from './errors.ts'
 
@@ -33,13 +34,7 @@ const tries = 20
 const versions = 2 ** 30
 
 export function contactDoc(contact: StoredContact, applied: readonly string[]): ContactDoc {
-  return { ...toDoc(contact), searchKey: searchKey(contact), v: randomInt(versions), applied }
-}
-
-const beside = new Set(['searchKey', 'v', 'applied'])
-
-export function storedContact(doc: ContactDoc): StoredContact {
-  return recordIn(doc, beside) as StoredContact
+  return { ...shapes.contacts.doc(contact), searchKey: searchKey(contact), v: randomInt(versions), applied }
 }
 
 function searchKey(contact: ContactRecord): string {
@@ -160,7 +155,7 @@ async function planRound(
       const { messageId, kind } = partsOfKey(key)
       return !applied.has(appliedKey(accountId, key)) && counted.get(messageId)?.includes(kind) !== true
     })
-    const contact = uncounted.reduce<StoredContact | null>(merge, doc ? storedContact(doc) : null)
+    const contact = uncounted.reduce<StoredContact | null>(merge, orNull(doc ?? null, shapes.contacts.record))
     if (uncounted.length === 0 || contact === null) continue
     round.left.push(...uncounted)
     const keys = uncounted.map(({ key }) => appliedKey(accountId, key))
@@ -217,7 +212,7 @@ export async function uncount({ collections: { contacts }, read }: MongoContext,
 }
 
 function uncounting(doc: ContactDoc, accountId: string): Update | { readonly deleteOne: DeleteOneModel<ContactDoc> } {
-  const left = withoutAccount(storedContact(doc), accountId)
+  const left = withoutAccount(shapes.contacts.record(doc), accountId)
   if (left === null) return { deleteOne: { filter: { _id: doc._id, v: doc.v } } }
   const own = appliedKey(accountId, '')
   return update(
@@ -253,21 +248,11 @@ export async function markCounted(
   }
 }
 
-const fields = { total_count: 'totalCount', direct_count: 'directCount', indirect_count: 'indirectCount' } as const
-
-function contactOrder(sortBy: ContactSort, order: 'asc' | 'desc'): Record<string, 1 | -1> {
-  const direction = order === 'asc' ? 1 : -1
-  return { [fields[sortBy]]: direction, _id: direction }
-}
-
-export function createContacts(context: MongoContext): ContactStore {
+export function createContacts(context: MongoContext, keyed: KeyedCollections): ContactStore {
   const { collections, read } = context
   const { contacts } = collections
-  const options = { ...read, projection: { applied: 0, searchKey: 0, v: 0, byAccount: 0 } }
-  const list = async (filter: object, order: Record<string, 1 | -1>, { limit, offset }: Page) =>
-    (await rowsOf(contacts.find(filter, options).sort(order), limit, offset)).map(toRecord<ContactRecord>)
   return {
-    get: async (userId, id) => orNull(await contacts.findOne({ _id: id, userId }, options), toRecord<ContactRecord>),
+    ...contactReads(keyed),
     count: async (accountId, deltas) => {
       const tally = await readTally(context, accountId, deltas)
       await countContacts(context, accountId, deltas, tally)
@@ -276,8 +261,10 @@ export function createContacts(context: MongoContext): ContactStore {
       const account = await collections.accounts.findOne({ _id: accountId }, { projection: { _id: 1 } })
       if (account === null) await uncount(context, accountId)
     },
-    list: (userId, sortBy, order, page) => list({ userId }, contactOrder(sortBy, order), page),
-    search: (userId, text, page) =>
-      list({ userId, searchKey: containing(foldCase(text)) }, contactOrder('total_count', 'desc'), page),
+    search: async (userId, text, { limit, offset }) => {
+      const where = { userId, searchKey: containing(foldCase(text)) }
+      const rows = contacts.find(where, { ...read, projection: shapes.contacts.only }).sort({ totalCount: -1, _id: -1 })
+      return (await rowsOf(rows, limit, offset)).map((doc) => plainContact(shapes.contacts.record(doc)))
+    },
   }
 }

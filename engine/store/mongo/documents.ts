@@ -84,7 +84,7 @@ interface RemovalDoc {
   readonly done: boolean
 }
 
-interface KeyDoc {
+export interface KeyDoc {
   readonly _id: string
 }
 
@@ -127,39 +127,14 @@ export interface MongoContext {
   readonly read: { readonly maxTimeMS: number }
 }
 
-export function toDoc<R extends { readonly id: string }>(record: R): Doc<R> {
-  const { id, ...rest } = record
-  return { _id: id, ...rest }
-}
-
-/**
- * The record in a document: without the fields beside it, and with `_id` under its own name ('' = the record has no
- * id).
- */
-export function recordIn(doc: object, beside: ReadonlySet<string>, id = 'id'): unknown {
-  const record: Record<string, unknown> = {}
-  const fields = doc as Readonly<Record<string, unknown>>
-  for (const name of Object.keys(fields)) {
-    if (name === '_id') {
-      if (id !== '') record[id] = fields[name]
-    } else if (!beside.has(name)) record[name] = fields[name]
-  }
-  return record
-}
-
-const nothing: ReadonlySet<string> = new Set()
-
-/** The record in a document that has no fields beside it. */
-export function toRecord<R extends { readonly id: string }>(doc: Doc<R>): R {
-  return recordIn(doc, nothing) as R
-}
-
 /** How the records of a collection lie in it. */
 export interface Shape<R, D> {
   doc(record: R): D
   record(doc: D): R
   /** A patch with what follows from it. */
   set(patch: Partial<R>): object
+  /** The projection of a read: what the record does not have is left at the server. */
+  readonly only: { readonly [field: string]: 0 }
 }
 
 /** `beside` = the fields that the record does not have; they are made of the fields of a record, or of a patch. */
@@ -176,8 +151,16 @@ function createShape<R extends object, D extends { readonly _id: string }>(
       for (const [field, value] of Object.entries(record)) if (field !== single) doc[field] = value as unknown
       return Object.assign(doc, derived(record)) as unknown as D
     },
-    record: (doc) => recordIn(doc, away, single) as R,
+    record: (doc) => {
+      const record: Record<string, unknown> = {}
+      for (const [field, value] of Object.entries(doc)) {
+        if (field !== '_id' && !away.has(field)) record[field] = value
+        else if (field === '_id' && single !== '') record[single] = value
+      }
+      return record as R
+    },
     set: (patch) => ({ ...patch, ...derived(patch) }),
+    only: Object.fromEntries(beside.map((field) => [field, 0] as const)),
   }
 }
 
@@ -190,9 +173,16 @@ export const shapes = {
     email === undefined ? {} : { emailKey: foldCase(email) },
   ),
   folders: createShape<FolderRecord, Doc<FolderRecord>>(['id']),
+  // `by` is in rows of earlier versions
+  messages: createShape<MessageRecord, MessageDoc>(
+    ['id'],
+    ['live', 'keys', 'subjectKey', 'goneAt', 'v', 'by', 'counted'],
+  ),
   changes: createShape<ChangeRecord, Doc<ChangeRecord>>(['id']),
   webhooks: createShape<WebhookRecord, Doc<WebhookRecord>>(['id']),
   scans: createShape<HistoricalScan, Docs['scans']>(['webhookId', 'accountId']),
+  outbox: createShape<OutboxRecord, OutboxDoc>(['id'], ['lastStatus', 'v']),
+  contacts: createShape<StoredContact, ContactDoc>(['id'], ['searchKey', 'v', 'applied']),
   tokens: createShape<ConnectTokenRecord, Docs['tokens']>(['token'], ['goesAt'], ({ expiresAt }) =>
     expiresAt === undefined ? {} : { goesAt: new Date(expiresAt + tokensKeptMs) },
   ),

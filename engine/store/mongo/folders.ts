@@ -1,11 +1,13 @@
 /** Folders of an account: what the server lists, and how far each has been read. */
+import { isDeepStrictEqual } from 'node:util'
 import type { Filter } from 'mongodb'
+import { folderBasics, type KeyedCollections } from '../aggregates.ts'
 import { folderId } from '../ids.ts'
 import type { FolderStore, ListedFolder } from '../port.ts'
 import type { FolderRecord, Placement } from '../records.ts'
 import { folderRank, listedFolder, vanishWhere } from '../rows.ts'
 import { checkEpoch } from './accounts.ts'
-import { orNull, toRecord, type Doc, type MessageDoc, type MongoContext } from './documents.ts'
+import { shapes, type MessageDoc, type MongoContext } from './documents.ts'
 import { changeMessages } from './message-rows.ts'
 
 const folderOrder = { path: 1 } as const
@@ -15,50 +17,19 @@ const stepPlacements = 500
 
 async function list({ collections, read }: MongoContext, accountId: string): Promise<FolderRecord[]> {
   const docs = await collections.folders.find({ accountId }, read).sort(folderOrder).toArray()
-  const records = docs.map((doc) => toRecord<FolderRecord>(doc))
-  return records.sort((left, right) => folderRank(left.path) - folderRank(right.path))
+  return docs.map(shapes.folders.record).sort((left, right) => folderRank(left.path) - folderRank(right.path))
 }
 
-/**
- * What the server says, on rows old and new; how far a folder was read belongs to the sync and is set on new rows
- * alone.
- */
-function upsert(accountId: string, epoch: number, listed: ListedFolder) {
-  const {
-    id,
-    accountId: owner,
-    cursor,
-    failures,
-    parkedUntil,
-    messages,
-    unseen,
-    ...said
-  } = listedFolder(accountId, epoch, null, listed)
-  const counts = {
-    ...(listed.messages === null ? {} : { messages }),
-    ...(listed.unseen === null ? {} : { unseen }),
+/** How far a folder was read, and how often it failed, belong to the sync: they are set on new rows alone. */
+function upsert(next: FolderRecord, { messages, unseen }: ListedFolder) {
+  const { id, accountId, cursor, failures, parkedUntil, ...listed } = next
+  const kept = {
+    ...(messages === null ? { messages: listed.messages } : {}),
+    ...(unseen === null ? { unseen: listed.unseen } : {}),
   }
-  const unsaid = {
-    ...(listed.messages === null ? { messages } : {}),
-    ...(listed.unseen === null ? { unseen } : {}),
-  }
-  return {
-    updateOne: {
-      filter: { _id: id, accountId: owner },
-      update: { $set: { ...said, ...counts }, $setOnInsert: { cursor, failures, parkedUntil, ...unsaid } },
-      upsert: true,
-    },
-  }
-}
-
-/** The same over a stored row: writes only when something differs. */
-function differs(stored: FolderRecord, listed: ListedFolder, epoch: number): boolean {
-  const next = listedFolder(stored.accountId, epoch, stored, listed)
-  return JSON.stringify(sorted(next)) !== JSON.stringify(sorted(stored))
-}
-
-function sorted(folder: FolderRecord): [string, unknown][] {
-  return Object.entries(folder).sort(([left], [right]) => (left < right ? -1 : 1))
+  const set = Object.fromEntries(Object.entries(listed).filter(([field]) => !(field in kept)))
+  const update = { $set: set, $setOnInsert: { cursor, failures, parkedUntil, ...kept } }
+  return { updateOne: { filter: { _id: id, accountId }, update, upsert: true } }
 }
 
 async function reconcile(
@@ -72,16 +43,12 @@ async function reconcile(
   await checkEpoch(context, accountId, epoch)
   const stored = new Map((await list(context, accountId)).map((folder) => [folder.id, folder]))
   const byId = new Map(listed.map((item) => [folderId(accountId, item.path), item]))
-  const changed = [...byId].filter(([id, item]) => {
-    const there = stored.get(id)
-    return there === undefined || differs(there, item, epoch)
+  const changes = [...byId].flatMap(([id, item]) => {
+    const there = stored.get(id) ?? null
+    const next = listedFolder(accountId, epoch, there, item)
+    return isDeepStrictEqual(next, there) ? [] : [upsert(next, item)]
   })
-  if (changed.length > 0) {
-    await folders.bulkWrite(
-      changed.map(([, item]) => upsert(accountId, epoch, item)),
-      { ordered: false },
-    )
-  }
+  if (changes.length > 0) await folders.bulkWrite(changes, { ordered: false })
   const missing = [...stored.values()].filter(({ id }) => !byId.has(id))
   for (const folder of complete ? missing : []) await removeFolder(context, folder, epoch)
   return list(context, accountId)
@@ -123,20 +90,10 @@ async function removeFolder(context: MongoContext, { id, accountId }: FolderReco
   await context.collections.folders.deleteOne({ _id: id, accountId, epoch })
 }
 
-export function createFolders(context: MongoContext): FolderStore {
-  const { folders } = context.collections
-  const edit = async (id: string, patch: Partial<Doc<FolderRecord>>): Promise<void> => {
-    await folders.updateOne({ _id: id }, { $set: patch })
-  }
+export function createFolders(context: MongoContext, keyed: KeyedCollections): FolderStore {
   return {
+    ...folderBasics(keyed),
     list: (accountId) => list(context, accountId),
-    byPath: async (accountId, path) =>
-      orNull(
-        await folders.findOne({ _id: folderId(accountId, path), accountId }, context.read),
-        toRecord<FolderRecord>,
-      ),
     reconcile: (accountId, epoch, listed, complete) => reconcile(context, accountId, epoch, listed, complete),
-    setCounts: (id, { messages, unseen }) => edit(id, { messages, unseen }),
-    setParked: (id, failures, parkedUntil) => edit(id, { failures, parkedUntil }),
   }
 }

@@ -16,7 +16,7 @@ import type { ListOptions, Room, Where } from '../keyed.ts'
 import type { NonceStore } from '../port.ts'
 import { checkRoom } from '../rows.ts'
 import { between, deleteInSteps, insertMissing, orNull, rowsOf, shapes } from './documents.ts'
-import type { MongoContext, NonceDoc, Shape } from './documents.ts'
+import type { KeyDoc, MongoContext, NonceDoc, Shape } from './documents.ts'
 import { isDuplicate, isRolledBack, storeError, unavailable } from './errors.ts'
 import { enqueue } from './outbox.ts'
 
@@ -60,10 +60,6 @@ export async function insertOnce<D extends { readonly _id: string }>(
       if (there === null) throw error
     }
   })
-}
-
-interface KeyDoc {
-  readonly _id: string
 }
 
 /** A single field of the key is `_id`. */
@@ -134,6 +130,7 @@ function openKeyed<K extends Kind>(context: MongoContext, kind: K): Keyed<Kinds[
   const definition: Definition<R> = definitions[kind]
   const collection = context.collections[kind] as unknown as Collection<KeyDoc>
   const shape = shapes[kind] as unknown as Shape<R, KeyDoc>
+  const options = { ...read, projection: shape.only }
   const filter = (where: Where<R>) => filterOf(definition, where)
   const checkRooms = async (id: string, rooms: readonly Room<R>[]): Promise<void> => {
     for (const { name, where, most } of rooms) {
@@ -159,11 +156,11 @@ function openKeyed<K extends Kind>(context: MongoContext, kind: K): Keyed<Kinds[
       const { _id, ...fields } = shape.doc(record)
       await collection.updateOne({ _id }, { $set: fields }, { upsert: true })
     },
-    find: async (where) => orNull(await collection.findOne(filter(where), read), shape.record),
-    list: async (where, options) => {
-      const { by, descending = false, limit, offset = 0, behind } = options
+    find: async (where) => orNull(await collection.findOne(filter(where), options), shape.record),
+    list: async (where, wanted) => {
+      const { by, descending = false, limit, offset = 0, behind } = wanted
       const sort: Sort = Object.fromEntries(by.map((field) => [nameOf(definition.key, field), descending ? -1 : 1]))
-      const rows = collection.find(filterOf(definition, where, behind && options), read).sort(sort)
+      const rows = collection.find(filterOf(definition, where, behind && wanted), options).sort(sort)
       return (limit === undefined ? await rows.toArray() : await rowsOf(rows, limit, offset)).map(shape.record)
     },
     count: (where) => collection.countDocuments(filter(where), read),

@@ -7,14 +7,16 @@ import type { AnyBulkWriteOperation } from 'mongodb'
 import type { Step } from '../batch.ts'
 import type { MessageRecord } from '../records.ts'
 import { folderKeys, goneAt, isLive, messageKeys, subjectKeyOf } from '../rows.ts'
-import { recordIn, toDoc, type MessageDoc, type MongoContext } from './documents.ts'
+import { shapes, type MessageDoc, type MongoContext } from './documents.ts'
 import { unavailable } from './errors.ts'
+
+const { record: messageRecord } = shapes.messages
 
 /** `counted`: kinds of contact deltas that it has been counted for. */
 export function messageDoc(record: MessageRecord, counted: readonly string[] = []): MessageDoc {
   const at = goneAt(record)
   return {
-    ...toDoc(record),
+    ...shapes.messages.doc(record),
     live: isLive(record),
     keys: messageKeys(record),
     subjectKey: subjectKeyOf(record),
@@ -23,16 +25,6 @@ export function messageDoc(record: MessageRecord, counted: readonly string[] = [
     ...(counted.length === 0 ? {} : { counted }),
   }
 }
-
-/** `by` is in rows of earlier versions. */
-const beside = new Set(['live', 'keys', 'subjectKey', 'goneAt', 'v', 'by', 'counted'])
-
-export function messageRecord(doc: MessageDoc): MessageRecord {
-  return recordIn(doc, beside) as MessageRecord
-}
-
-/** Fields that the record does not have: left at the server by every read. */
-export const recordOnly = { live: 0, keys: 0, subjectKey: 0, goneAt: 0, v: 0, by: 0, counted: 0 } as const
 
 /** A row that is written by others this often in a row is not a busy row but a fault. */
 const tries = 20

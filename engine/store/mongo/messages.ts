@@ -5,8 +5,10 @@ import { attachmentReads } from '../aggregates.ts'
 import type { KnownUid, MessageQuery, MessageStore, Page } from '../port.ts'
 import type { MessageRecord } from '../records.ts'
 import { queryKeys, subjectNeedle } from '../rows.ts'
-import { beginning, between, containing, orNull, rowsOf, type MessageDoc, type MongoContext } from './documents.ts'
-import { messageRecord, recordOnly } from './message-rows.ts'
+import { beginning, between, containing, orNull, rowsOf, shapes } from './documents.ts'
+import type { MessageDoc, MongoContext } from './documents.ts'
+
+const { record: messageRecord, only } = shapes.messages
 
 const liveFirst = { live: -1, sentAt: -1, _id: -1 } as const
 
@@ -82,7 +84,7 @@ function createKnownUids({ collections, read }: MongoContext): MessageStore['kno
 function createReads(context: MongoContext): Omit<MessageStore, 'knownUids' | 'attachments'> {
   const { collections, read } = context
   const { messages } = collections
-  const options = { ...read, projection: recordOnly }
+  const options = { ...read, projection: only }
   const one = async (filter: Filter<MessageDoc>): Promise<MessageRecord | null> =>
     orNull(await messages.findOne(filter, { ...options, sort: liveFirst }), messageRecord)
   const list = async (filter: Filter<MessageDoc>, order: Sort, page: Page): Promise<MessageRecord[]> => {
@@ -137,7 +139,7 @@ async function byMessageIds(
   while (wanted.size > 0) {
     const filter = { accountId, emailMessageId: { $in: [...wanted] } }
     const rows = await messages
-      .find(filter, { ...read, projection: recordOnly })
+      .find(filter, { ...read, projection: only })
       .sort(liveFirst)
       .limit(limit)
       .toArray()

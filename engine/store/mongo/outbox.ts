@@ -1,22 +1,17 @@
 /** Callbacks to send, and afterwards the record of their delivery. */
+import type { KeyedCollections } from '../aggregates.ts'
 import type { OutboxKey, OutboxResult, OutboxStore, RequeueQuery } from '../port.ts'
 import type { OutboxRecord } from '../records.ts'
 import { lastStatus, nextKey, recorded, requeued } from '../rows.ts'
-import { beginning, deleteInSteps, insertMissing, orNull, recordIn, rowsOf, toDoc } from './documents.ts'
+import { beginning, deleteInSteps, insertMissing, rowsOf, shapes } from './documents.ts'
 import type { MongoContext, OutboxDoc } from './documents.ts'
 import { unavailable } from './errors.ts'
 import { deliveryFilter, newestFirst, oldestFirst, pendingFilter, requeueFilter, sendingOrder } from './outbox-query.ts'
 
-export const outboxFieldsOnly = { lastStatus: 0, v: 0 } as const
+const { record: outboxRecord, only } = shapes.outbox
 
 export function outboxDoc(row: OutboxRecord): OutboxDoc {
-  return { ...toDoc(row), lastStatus: lastStatus(row), v: 0 }
-}
-
-const beside = new Set(['lastStatus', 'v'])
-
-export function outboxRecord(doc: OutboxDoc): OutboxRecord {
-  return recordIn(doc, beside) as OutboxRecord
+  return { ...shapes.outbox.doc(row), lastStatus: lastStatus(row), v: 0 }
 }
 
 /** Rows changed by one request. */
@@ -125,13 +120,13 @@ async function backlog({ collections: { outbox }, read }: MongoContext, channelI
   return { pending: found?.pending ?? 0, oldestAt: found?.oldestAt ?? null }
 }
 
-export function createOutbox(context: MongoContext): OutboxStore {
+export function createOutbox(context: MongoContext, keyed: KeyedCollections): OutboxStore {
   const { collections, read } = context
   const { outbox } = collections
-  const options = { ...read, projection: outboxFieldsOnly }
+  const options = { ...read, projection: only }
   return {
     enqueue: (rows) => enqueue(context, rows),
-    get: async (id) => orNull(await outbox.findOne({ _id: id }, options), outboxRecord),
+    get: (id) => keyed.outbox.find({ id }),
     channels: () => outbox.distinct('channelId', { state: 'pending' }, read),
     pending: async (channelId, exceptAccounts, limit, exceptHistorical) => {
       const rows = outbox.find(pendingFilter(channelId, exceptAccounts, exceptHistorical), options)

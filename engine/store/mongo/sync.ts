@@ -20,12 +20,12 @@ import { leaseLost, sameCursor, withSeqOf } from '../rows.ts'
 import { checkEpoch, replaceMailbox } from './accounts.ts'
 import { appendChanges, knownChanges, lastSeq } from './changes.ts'
 import { countContacts, kindsByMessage, markCounted, readTally, type Tally } from './contacts.ts'
-import { insertMissing, type MongoContext } from './documents.ts'
+import { insertMissing, shapes, type MongoContext } from './documents.ts'
 import { unavailable } from './errors.ts'
 import { forgetFolder } from './folders.ts'
 import { changeMessages, messageDoc } from './message-rows.ts'
 import { placedFilter } from './messages.ts'
-import { outboxDoc, outboxFieldsOnly, outboxRecord } from './outbox.ts'
+import { outboxDoc } from './outbox.ts'
 import { clearUpBehind } from './removal.ts'
 
 /**
@@ -160,8 +160,8 @@ async function answered(
   const news = new Set(fresh.map(({ id }) => id))
   const earlier = [...repeated].filter((id) => !news.has(id))
   if (earlier.length === 0) return [...fresh]
-  const rows = outbox.find({ _id: { $in: earlier }, state: 'pending' }, { projection: outboxFieldsOnly })
-  return [...fresh, ...(await rows.toArray()).map(outboxRecord)].sort((left, right) => left.seq - right.seq)
+  const rows = outbox.find({ _id: { $in: earlier }, state: 'pending' }, { projection: shapes.outbox.only })
+  return [...fresh, ...(await rows.toArray()).map(shapes.outbox.record)].sort((left, right) => left.seq - right.seq)
 }
 
 /** The last write. Not matched: another owner has the lease, or has moved the cursor. */

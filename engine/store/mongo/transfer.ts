@@ -4,14 +4,14 @@ import { AppError } from '../../errors.ts'
 import type { Logger } from '../../observe/log.ts'
 import type { ExportedPage, StoreTransfer, TransferName, TransferRecords } from '../copy.ts'
 import { connect, type Role } from './connect.ts'
-import { contactDoc, storedContact } from './contacts.ts'
+import { contactDoc } from './contacts.ts'
 import { openCollections, shapes } from './documents.ts'
-import type { Collections, ContactDoc, MessageDoc, NonceDoc, Shape } from './documents.ts'
+import type { Collections, ContactDoc, KeyDoc, MessageDoc, NonceDoc, Shape } from './documents.ts'
 import { guarded } from './errors.ts'
 import { nonceDoc } from './keyed.ts'
 import { leadPatienceMs } from './lead.ts'
-import { messageDoc, messageRecord } from './message-rows.ts'
-import { outboxDoc, outboxRecord } from './outbox.ts'
+import { messageDoc } from './message-rows.ts'
+import { outboxDoc } from './outbox.ts'
 import { copyNote, saveCopyNote, storeIdentity } from './schema.ts'
 import { describeUri } from './uri.ts'
 
@@ -64,40 +64,28 @@ function side<D extends { readonly _id: string }, R>(
 type Sides = { readonly [N in TransferName]: Side<TransferRecords[N]> }
 
 function createSides(collections: Collections): Sides {
-  return {
-    developers: side(collections.developers, shapes.developers),
-    users: side(collections.users, shapes.users),
-    accounts: side(collections.accounts, shapes.accounts),
-    folders: side(collections.folders, shapes.folders),
-    messages: side<MessageDoc, TransferRecords['messages']>(collections.messages, {
-      record: (doc) => ({ message: messageRecord(doc), counted: doc.counted ?? [] }),
-      doc: ({ message, counted }) => messageDoc(message, counted),
-    }),
-    changes: side(collections.changes, shapes.changes),
-    webhooks: side(collections.webhooks, shapes.webhooks),
-    scans: side(collections.scans, shapes.scans),
-    outbox: side(collections.outbox, { doc: outboxDoc, record: outboxRecord }),
-    contacts: side<ContactDoc, TransferRecords['contacts']>(collections.contacts, {
-      record: (doc) => ({ contact: storedContact(doc), counted: doc.applied }),
-      doc: ({ contact, counted }) => contactDoc(contact, counted),
-    }),
-    tokens: side(collections.tokens, shapes.tokens),
-    providers: side(collections.providers, shapes.providers),
-    nonces: side<NonceDoc, TransferRecords['nonces']>(
-      collections.nonces,
-      {
-        record: ({ apiKey, nonce, timestamp, expiresAt }) => ({
-          apiKey,
-          nonce,
-          timestamp,
-          expiresAt: expiresAt.getTime(),
-        }),
-        doc: ({ apiKey, nonce, timestamp, expiresAt }) => nonceDoc(apiKey, nonce, timestamp, expiresAt),
-      },
-      () => ({ expiresAt: { $gt: new Date() } }),
-    ),
-    calls: side(collections.calls, shapes.calls),
-  }
+  const plain = Object.entries(shapes).map(([name, shape]) => {
+    const collection = collections[name as keyof typeof shapes]
+    return [name, side(collection as unknown as Collection<KeyDoc>, shape as unknown as Shape<object, KeyDoc>)]
+  })
+  const messages = side<MessageDoc, TransferRecords['messages']>(collections.messages, {
+    record: (doc) => ({ message: shapes.messages.record(doc), counted: doc.counted ?? [] }),
+    doc: ({ message, counted }) => messageDoc(message, counted),
+  })
+  const contacts = side<ContactDoc, TransferRecords['contacts']>(collections.contacts, {
+    record: (doc) => ({ contact: shapes.contacts.record(doc), counted: doc.applied }),
+    doc: ({ contact, counted }) => contactDoc(contact, counted),
+  })
+  const nonces = side<NonceDoc, TransferRecords['nonces']>(
+    collections.nonces,
+    {
+      record: ({ _id, expiresAt, ...nonce }) => ({ ...nonce, expiresAt: expiresAt.getTime() }),
+      doc: ({ apiKey, nonce, timestamp, expiresAt }) => nonceDoc(apiKey, nonce, timestamp, expiresAt),
+    },
+    () => ({ expiresAt: { $gt: new Date() } }),
+  )
+  const outbox = side(collections.outbox, { doc: outboxDoc, record: shapes.outbox.record })
+  return { ...Object.fromEntries(plain), messages, contacts, nonces, outbox } as Sides
 }
 
 /**

@@ -1,6 +1,7 @@
 /** Contacts of a user, counted as mail arrives. */
 import { contactId } from '../ids.ts'
-import type { ContactSort, ContactStore, Page } from '../port.ts'
+import { contactReads, type KeyedCollections } from '../aggregates.ts'
+import type { ContactStore } from '../port.ts'
 import type { ContactDelta, StoredContact } from '../records.ts'
 import { contactMerge, foldCase, plainContact, withoutAccount } from '../rows.ts'
 import type { Database } from './database.ts'
@@ -51,28 +52,20 @@ export function uncountSome(sql: Statements, userId: string, accountId: string, 
   return contacts.length < stepContacts ? null : (contacts.at(-1)?.id ?? null)
 }
 
-/** Sort fields are the names of their columns. */
-export function contactList(sortBy: ContactSort, order: 'asc' | 'desc'): string {
-  return `SELECT doc FROM contacts WHERE user_id = ? ORDER BY ${sortBy} ${order}, id ${order} LIMIT ? OFFSET ?`
-}
-
 export const contactSearch = `SELECT doc FROM contacts WHERE user_id = ? AND instr(search_key, ?) > 0
   ORDER BY total_count DESC, id DESC LIMIT ? OFFSET ?`
 
-export function createContacts(db: Database): ContactStore {
-  const list = (sql: string, { limit, offset }: Page, ...values: string[]) =>
-    db.read(() => (db.docs(sql, ...values, limit, offset) as StoredContact[]).map(plainContact))
+export function createContacts(db: Database, keyed: KeyedCollections): ContactStore {
   return {
-    get: (userId, id) =>
-      db.read(() => {
-        const contact = tables.contacts.get(db, id)
-        return contact?.userId === userId ? plainContact(contact) : null
-      }),
+    ...contactReads(keyed),
     count: (accountId, deltas) =>
       db.write(() => {
         if (tables.accounts.get(db, accountId)) countContacts(db, accountId, deltas)
       }),
-    list: (userId, sortBy, order, page) => list(contactList(sortBy, order), page, userId),
-    search: (userId, text, page) => list(contactSearch, page, userId, foldCase(text)),
+    search: (userId, text, { limit, offset }) =>
+      db.read(() => {
+        const found = db.docs(contactSearch, userId, foldCase(text), limit, offset) as StoredContact[]
+        return found.map(plainContact)
+      }),
   }
 }

@@ -1,4 +1,5 @@
 /** Folders of an account: what the server lists, and how far each has been read. */
+import { folderBasics, type KeyedCollections } from '../aggregates.ts'
 import { folderId } from '../ids.ts'
 import type { FolderStore, ListedFolder } from '../port.ts'
 import type { FolderRecord } from '../records.ts'
@@ -71,23 +72,12 @@ async function removeFolder(db: Database, folder: FolderRecord, epoch: number, n
   }
 }
 
-export function createFolders(db: Database, now: () => number): FolderStore {
-  const edit = (id: string, patch: Partial<FolderRecord>) =>
-    db.write(() => {
-      const folder = tables.folders.get(db, id)
-      if (folder) tables.folders.save(db, folder, { ...folder, ...patch })
-    })
+export function createFolders(db: Database, keyed: KeyedCollections, now: () => number): FolderStore {
   const lists = createRecords<FolderRecord[]>({ max: 2000, maxChars: 16_777_216 })
-  const records = createRecords<FolderRecord>({ max: 2000, maxChars: 4_194_304 })
   const list = (accountId: string) => db.read(() => lists.of(accountId, db.list(folderList, accountId)))
   return {
+    ...folderBasics(keyed),
     list,
-    byPath: (accountId, path) =>
-      db.read(() => {
-        const id = folderId(accountId, path)
-        const text = db.text('SELECT doc FROM folders WHERE id = ?', id)
-        return text === null ? null : records.of(id, text)
-      }),
     reconcile: async (accountId, epoch, listed, complete) => {
       for (let from = 0; from === 0 || from < listed.length; from += stepFolders) {
         const step = listed.slice(from, from + stepFolders)
@@ -98,7 +88,5 @@ export function createFolders(db: Database, now: () => number): FolderStore {
       for (const folder of missing) await removeFolder(db, folder, epoch, now)
       return list(accountId)
     },
-    setCounts: (id, { messages, unseen }) => edit(id, { messages, unseen }),
-    setParked: (id, failures, parkedUntil) => edit(id, { failures, parkedUntil }),
   }
 }

@@ -1,4 +1,5 @@
 /** Callbacks to send, and afterwards the record of their delivery. */
+import type { KeyedCollections } from '../aggregates.ts'
 import type { OutboxKey, OutboxResult, OutboxStore, Page } from '../port.ts'
 import type { OutboxRecord, OutboxState } from '../records.ts'
 import { nextKey, recorded, requeued, skipped } from '../rows.ts'
@@ -87,10 +88,10 @@ async function skipPending(db: Database, channelId: string, reason: string, now:
 
 export const expireOutbox = deleteWhere('outbox', 'finished_at < ?')
 
-export function createOutbox(db: Database): OutboxStore {
+export function createOutbox(db: Database, keyed: KeyedCollections): OutboxStore {
   return {
     enqueue: (rows) => db.write(() => insertOutbox(db, rows)),
-    get: (id) => db.read(() => tables.outbox.get(db, id)),
+    get: (id) => keyed.outbox.find({ id }),
     channels: () => db.read(() => db.rows(pendingChannels).map((row) => String(row['id']))),
     pending: (channelId, exceptAccounts, limit, exceptHistorical) =>
       db.read(() => pending(db, channelId, exceptAccounts, limit, exceptHistorical)),

@@ -1,6 +1,6 @@
 /** Tables of whole records: `doc` is the record as JSON, the columns beside it are what indexes need. */
 import { definitions, type FieldOf, type Kind, type Kinds } from '../keyed.ts'
-import type { FolderRecord, MessageRecord, OutboxRecord, StoredContact, UserRecord } from '../records.ts'
+import type { MessageRecord, UserRecord } from '../records.ts'
 import { foldCase, folderRank, goneAt, isLive, lastStatus, subjectKeyOf } from '../rows.ts'
 import type { Statements, Value } from './statements.ts'
 
@@ -81,13 +81,17 @@ function fieldColumns<R>(...fields: readonly FieldOf<R>[]): readonly Column<R>[]
   return fields.map((field) => [columnOf(field), (record) => columnValue(record[field])])
 }
 
-function keyedTable<K extends Kind>(kind: K, follow?: TableOptions<Kinds[K]>['follow']): Table<Kinds[K]> {
+/** `more` = columns beside the fields of the definition. */
+function keyedTable<K extends Kind>(
+  kind: K,
+  options?: TableOptions<Kinds[K]>,
+  more: readonly Column<Kinds[K]>[] = [],
+): Table<Kinds[K]> {
   const { key, fields } = definitions[kind]
-  const columns = fieldColumns<Kinds[K]>(...key, ...fields)
-  return createTable<Kinds[K]>(kind, key.length, columns, follow && { follow })
+  return createTable(kind, key.length, [...fieldColumns<Kinds[K]>(...key, ...fields), ...more], options)
 }
 
-/** Replaces the addresses that the user (accountId '') or one of its accounts is found by; the user's age orders them. */
+/** Replaces the addresses that the user (accountId '') or one of its accounts is found by, in order of the user's age. */
 function indexAddresses(
   sql: Statements,
   user: Pick<UserRecord, 'id' | 'developerId' | 'createdAt'>,
@@ -107,14 +111,18 @@ function indexAddresses(
   }
 }
 
-const users = keyedTable('users', (sql, user, before) => {
-  if (user.emailAddresses !== before?.emailAddresses) indexAddresses(sql, user, '', user.emailAddresses)
+const users = keyedTable('users', {
+  follow: (sql, user, before) => {
+    if (user.emailAddresses !== before?.emailAddresses) indexAddresses(sql, user, '', user.emailAddresses)
+  },
 })
 
-const accounts = keyedTable('accounts', (sql, { id, userId, developerId, email, createdAt }, before) => {
-  if (email === before?.email) return
-  const user = users.get(sql, userId) ?? { id: userId, developerId, createdAt }
-  indexAddresses(sql, user, id, [email])
+const accounts = keyedTable('accounts', {
+  follow: (sql, { id, userId, developerId, email, createdAt }, before) => {
+    if (email === before?.email) return
+    const user = users.get(sql, userId) ?? { id: userId, developerId, createdAt }
+    indexAddresses(sql, user, id, [email])
+  },
 })
 
 /** As many bits as a number holds exactly. */
@@ -132,10 +140,7 @@ export const tables = {
   providers: keyedTable('providers'),
   calls: keyedTable('calls'),
   changes: keyedTable('changes'),
-  folders: createTable<FolderRecord>('folders', 1, [
-    ...fieldColumns<FolderRecord>('id', 'accountId', 'path'),
-    ['rank', ({ path }) => folderRank(path)],
-  ]),
+  folders: keyedTable('folders', {}, [['rank', ({ path }) => folderRank(path)]]),
   // its facts never change, and so do their columns
   messages: createTable<MessageRecord>(
     'messages',
@@ -152,19 +157,9 @@ export const tables = {
     ],
     { changing: ['live', 'gone_at', 'version'] },
   ),
-  outbox: createTable<OutboxRecord>(
-    'outbox',
-    1,
-    [
-      ...fieldColumns<OutboxRecord>('id', 'channelId', 'webhookId', 'developerId', 'userId', 'accountId', 'messageId'),
-      ...fieldColumns<OutboxRecord>('kind', 'state', 'lane', 'createdAt', 'seq'),
-      ['finished_at', ({ finishedAt }) => finishedAt],
-      ['last_status', lastStatus],
-    ],
-    { changing: ['state', 'finished_at', 'last_status'] },
-  ),
-  contacts: createTable<StoredContact>('contacts', 1, [
-    ...fieldColumns<StoredContact>('id', 'userId', 'totalCount', 'directCount', 'indirectCount'),
-    ['search_key', ({ name, email }) => foldCase(`${name}\n${email}`)],
+  outbox: keyedTable('outbox', { changing: ['state', 'finished_at', 'last_status'] }, [
+    ['finished_at', ({ finishedAt }) => finishedAt],
+    ['last_status', lastStatus],
   ]),
+  contacts: keyedTable('contacts', {}, [['search_key', ({ name, email }) => foldCase(`${name}\n${email}`)]]),
 } as const

@@ -71,57 +71,31 @@ function writeMessage(sql: Statements, { message, counted }: CountedMessage): vo
   for (const kind of counted) putMark(sql, message.accountId, `${message.id}:${kind}`)
 }
 
-/**
- * Rows without a `doc` and without row ids: walked by their own key. One that is valid must not be used again
- * elsewhere.
- */
+/** They live for minutes, so all come in one page. One that is valid must not be used again elsewhere. */
 const nonces: Side<NonceRow> = {
-  export: (sql, after, limit) => {
-    const [apiKey, nonce, timestamp] = after === null ? ['', '', -1] : (JSON.parse(after) as [string, string, number])
-    const rows = sql.rows(
-      `SELECT api_key, nonce, timestamp, expires_at FROM nonces WHERE (api_key, nonce, timestamp) > (?, ?, ?)
-       AND expires_at > ? ORDER BY api_key, nonce, timestamp LIMIT ?`,
-      apiKey,
-      nonce,
-      timestamp,
-      Date.now(),
-      limit,
-    )
+  export: (sql) => {
+    const rows = sql.rows('SELECT api_key, nonce, timestamp, expires_at FROM nonces WHERE expires_at > ?', Date.now())
     const records = rows.map((row): NonceRow => ({
       apiKey: String(row['api_key']),
       nonce: String(row['nonce']),
       timestamp: Number(row['timestamp']),
       expiresAt: Number(row['expires_at']),
     }))
-    const last = records.length === limit ? records.at(-1) : undefined
-    return { records, next: last ? JSON.stringify([last.apiKey, last.nonce, last.timestamp]) : null }
+    return { records, next: null }
   },
-  write: (sql, { apiKey, nonce, timestamp, expiresAt }) =>
-    sql.run(
-      'INSERT OR REPLACE INTO nonces (api_key, nonce, timestamp, expires_at) VALUES (?, ?, ?, ?)',
-      apiKey,
-      nonce,
-      timestamp,
-      expiresAt,
-    ),
+  write: (sql, { apiKey, nonce, timestamp, expiresAt }) => {
+    const values = [apiKey, nonce, timestamp, expiresAt]
+    sql.run('INSERT OR REPLACE INTO nonces (api_key, nonce, timestamp, expires_at) VALUES (?, ?, ?, ?)', ...values)
+  },
 }
 
 type Sides = { readonly [N in TransferName]: Side<TransferRecords[N]> }
-const sides: Sides = {
-  developers: whole(tables.developers),
-  users: whole(tables.users),
-  accounts: whole(tables.accounts),
-  folders: whole(tables.folders),
-  messages: { export: walked('messages', readMessage), write: writeMessage },
-  changes: whole(tables.changes),
-  webhooks: whole(tables.webhooks),
-  scans: whole(tables.scans),
-  outbox: whole(tables.outbox),
-  contacts,
-  tokens: whole(tables.tokens),
-  providers: whole(tables.providers),
-  nonces,
-  calls: whole(tables.calls),
+
+const plain = Object.fromEntries(Object.values(tables).map((table) => [table.name, whole(table as Table<unknown>)]))
+const sides = { ...plain, messages: { export: walked('messages', readMessage), write: writeMessage }, contacts, nonces }
+
+function sideOf<N extends TransferName>(name: N): Sides[N] {
+  return (sides as unknown as Sides)[name]
 }
 
 function createTransfer(db: Database, path: string): StoreTransfer {
@@ -130,10 +104,10 @@ function createTransfer(db: Database, path: string): StoreTransfer {
     identity: () => storeIdentity(db),
     count: (collection) => db.read(() => db.number(...counting(collection))),
     export: <N extends TransferName>(collection: N, after: string | null, limit: number): Promise<ExportedPage<N>> =>
-      db.read(() => sides[collection].export(db, after, limit)),
+      db.read(() => sideOf(collection).export(db, after, limit)),
     import: <N extends TransferName>(collection: N, records: readonly TransferRecords[N][]) =>
       db.write(() => {
-        for (const record of records) sides[collection].write(db, record)
+        for (const record of records) sideOf(collection).write(db, record)
       }),
     progress: () => copyNote(db),
     saveProgress: (note) => saveCopyNote(db, note),

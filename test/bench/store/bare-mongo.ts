@@ -14,9 +14,9 @@ import type { ChangeDraft, SyncBatch } from '../../../engine/store/port.ts'
 import type { ContactDelta, Placement } from '../../../engine/store/records.ts'
 import { contactDoc, kindsByMessage } from '../../../engine/store/mongo/contacts.ts'
 import type { ContactDoc, MessageDoc } from '../../../engine/store/mongo/documents.ts'
-import { openCollections, toDoc, type Collections } from '../../../engine/store/mongo/documents.ts'
-import { messageDoc, recordOnly } from '../../../engine/store/mongo/message-rows.ts'
-import { outboxDoc, outboxFieldsOnly } from '../../../engine/store/mongo/outbox.ts'
+import { openCollections, shapes, type Collections } from '../../../engine/store/mongo/documents.ts'
+import { messageDoc } from '../../../engine/store/mongo/message-rows.ts'
+import { outboxDoc } from '../../../engine/store/mongo/outbox.ts'
 import { contactMerge, newMessage } from '../../../engine/store/rows.ts'
 import { deliveredAttempt, type Contestant, type ListPage } from './contestant.ts'
 import { byContact } from './mail.ts'
@@ -33,7 +33,7 @@ function docsOf(batch: SyncBatch) {
     ),
     counted: [...counted.keys()],
     uids: batch.added.map(({ placement }) => placement.uid),
-    changes: batch.changes.map((draft: ChangeDraft) => toDoc({ ...draft, seq: 0 })),
+    changes: batch.changes.map((draft: ChangeDraft) => shapes.changes.doc({ ...draft, seq: 0 })),
     outbox: batch.outbox.map(outboxDoc),
     contacts: byContact(batch.contacts),
     flags: new Map(batch.flagUpdates.map((update) => [update.messageId, update])),
@@ -123,7 +123,7 @@ async function countContacts(
 }
 
 async function claim({ outbox }: Collections, channelId: string, limit: number): Promise<number> {
-  const options = { ...read, projection: outboxFieldsOnly }
+  const options = { ...read, projection: shapes.outbox.only }
   const rows = await outbox
     .find({ state: 'pending', channelId }, options)
     .sort({ lane: 1, createdAt: 1, seq: 1, _id: 1 })
@@ -143,7 +143,7 @@ async function claim({ outbox }: Collections, channelId: string, limit: number):
 
 async function page({ messages }: Collections, { accountId, folderId, limit, offset }: ListPage): Promise<number> {
   const keys = folderId === null ? {} : { keys: `f:${folderId}` }
-  const rows = messages.find({ accountId, live: true, ...keys }, { ...read, projection: recordOnly })
+  const rows = messages.find({ accountId, live: true, ...keys }, { ...read, projection: shapes.messages.only })
   return (await rows.sort({ sentAt: -1, _id: -1 }).skip(offset).limit(limit).toArray()).length
 }
 
@@ -167,7 +167,7 @@ export async function bareMongo(uri: string, pool: number): Promise<Contestant> 
     },
     page: (wanted) => page(on, wanted),
     message: async (accountId, _id) =>
-      (await on.messages.findOne({ _id, accountId }, { ...read, projection: recordOnly })) !== null,
+      (await on.messages.findOne({ _id, accountId }, { ...read, projection: shapes.messages.only })) !== null,
     claim: (channelId, limit) => claim(on, channelId, limit),
     bytes: () => databaseBytes(client.db()),
     close: () => client.close(),
