@@ -3,7 +3,6 @@
  * name, a failure's class and the state's name; never a message, an address or any other content, so there is no secret
  * to leak.
  */
-import type { ActorFacts } from '../../machines/view.ts'
 import type { ActorView } from '../accounts/types.ts'
 
 export const stepLimit = 100
@@ -84,8 +83,4 @@ function failureClassOf(event: object): string | null {
 function field(value: unknown, name: string): unknown {
   if (typeof value !== 'object' || value === null) return undefined
   return (value as Readonly<Record<string, unknown>>)[name]
-}
-
-export function toView(id: string, facts: ActorFacts, ring: StepRing): ActorView {
-  return { id, ...facts, steps: ring.list() }
 }
