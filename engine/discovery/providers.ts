@@ -41,107 +41,58 @@ const helpOfOutlook = {
   url: 'https://support.microsoft.com/office/d088b986-291d-42b8-9564-9c414e2aa040',
 }
 
-function provider(
-  name: string,
-  server: string,
-  domains: readonly string[],
-  more: Partial<ProviderFacts> = {},
-): ProviderFacts {
-  return {
-    name,
-    server,
-    port: 993,
-    useSsl: true,
-    oauth: false,
-    username: '%EMAILADDRESS%',
-    domains,
-    mxSuffixes: [],
-    documentation: [],
-    ...more,
-  }
+/** `domains`: of its addresses. */
+function provider(name: string, server: string, domains: string, more: Partial<ProviderFacts> = {}): ProviderFacts {
+  const usual = { port: 993, useSsl: true, oauth: false, username: '%EMAILADDRESS%', mxSuffixes: [], documentation: [] }
+  return { ...usual, ...more, name, server, domains: domains.split(' ').filter((domain) => domain !== '') }
+}
+
+const gmail = { oauth: true, documentation: [helpOfGmail] }
+const outlook = { oauth: true, documentation: [helpOfOutlook] }
+const outlookDomains =
+  'outlook.com hotmail.com live.com msn.com hotmail.co.uk hotmail.fr hotmail.de live.co.uk live.fr outlook.de outlook.fr'
+const yahooDomains =
+  'yahoo.com yahoo.co.uk yahoo.fr yahoo.de yahoo.es yahoo.it yahoo.ca yahoo.co.in yahoo.co.jp yahoo.com.br ymail.com rocketmail.com'
+const localPart = { username: '%EMAILLOCALPART%' }
+
+/** Where the MX hosts of domains end that are hosted there. */
+function hosts(...mxSuffixes: string[]) {
+  return { mxSuffixes }
 }
 
 export const providers: readonly ProviderFacts[] = [
-  provider('gmail', 'imap.gmail.com', ['gmail.com', 'googlemail.com'], {
-    oauth: true,
-    documentation: [helpOfGmail],
-  }),
-  provider('googleapps', 'imap.gmail.com', [], {
-    oauth: true,
-    mxSuffixes: ['.google.com', '.googlemail.com'],
-    documentation: [helpOfGmail],
-  }),
+  provider('gmail', 'imap.gmail.com', 'gmail.com googlemail.com', gmail),
+  provider('googleapps', 'imap.gmail.com', '', { ...gmail, ...hosts('.google.com', '.googlemail.com') }),
+  provider('outlook', 'outlook.office365.com', outlookDomains, outlook),
+  provider('office365', 'outlook.office365.com', '', { ...outlook, ...hosts('.mail.protection.outlook.com') }),
+  provider('yahoo', 'imap.mail.yahoo.com', yahooDomains, hosts('.yahoodns.net')),
+  provider('icloud', 'imap.mail.me.com', 'icloud.com me.com mac.com', hosts('.mail.icloud.com')),
+  provider('aol', 'imap.aol.com', 'aol.com aim.com verizon.net'),
   provider(
-    'outlook',
-    'outlook.office365.com',
-    [
-      'outlook.com',
-      'hotmail.com',
-      'live.com',
-      'msn.com',
-      'hotmail.co.uk',
-      'hotmail.fr',
-      'hotmail.de',
-      'live.co.uk',
-      'live.fr',
-      'outlook.de',
-      'outlook.fr',
-    ],
-    {
-      oauth: true,
-      documentation: [helpOfOutlook],
-    },
+    'fastmail',
+    'imap.fastmail.com',
+    'fastmail.com fastmail.fm sent.com messagingengine.com',
+    hosts('.messagingengine.com'),
   ),
-  provider('office365', 'outlook.office365.com', [], {
-    oauth: true,
-    mxSuffixes: ['.mail.protection.outlook.com'],
-    documentation: [helpOfOutlook],
-  }),
-  provider(
-    'yahoo',
-    'imap.mail.yahoo.com',
-    [
-      'yahoo.com',
-      'yahoo.co.uk',
-      'yahoo.fr',
-      'yahoo.de',
-      'yahoo.es',
-      'yahoo.it',
-      'yahoo.ca',
-      'yahoo.co.in',
-      'yahoo.co.jp',
-      'yahoo.com.br',
-      'ymail.com',
-      'rocketmail.com',
-    ],
-    { mxSuffixes: ['.yahoodns.net'] },
-  ),
-  provider('icloud', 'imap.mail.me.com', ['icloud.com', 'me.com', 'mac.com'], { mxSuffixes: ['.mail.icloud.com'] }),
-  provider('aol', 'imap.aol.com', ['aol.com', 'aim.com', 'verizon.net']),
-  provider('fastmail', 'imap.fastmail.com', ['fastmail.com', 'fastmail.fm', 'sent.com', 'messagingengine.com'], {
-    mxSuffixes: ['.messagingengine.com'],
-  }),
-  provider('zoho', 'imap.zoho.com', ['zoho.com', 'zohomail.com'], { mxSuffixes: ['.zoho.com', '.zoho.eu'] }),
-  provider('gmx', 'imap.gmx.net', ['gmx.net', 'gmx.de', 'gmx.at', 'gmx.ch']),
-  provider('gmx', 'imap.gmx.com', ['gmx.com', 'gmx.us', 'gmx.co.uk']),
-  provider('webde', 'imap.web.de', ['web.de'], { username: '%EMAILLOCALPART%' }),
-  provider('mailcom', 'imap.mail.com', ['mail.com', 'email.com', 'usa.com']),
-  provider('yandex', 'imap.yandex.com', ['yandex.com', 'yandex.ru', 'ya.ru'], {
-    mxSuffixes: ['.yandex.net', '.yandex.ru'],
-  }),
-  provider('mailru', 'imap.mail.ru', ['mail.ru', 'inbox.ru', 'list.ru', 'bk.ru'], { mxSuffixes: ['.mail.ru'] }),
-  provider('163', 'imap.163.com', ['163.com']),
-  provider('126', 'imap.126.com', ['126.com']),
-  provider('qq', 'imap.qq.com', ['qq.com', 'foxmail.com']),
-  provider('comcast', 'imap.comcast.net', ['comcast.net']),
-  provider('att', 'imap.mail.att.net', ['att.net', 'sbcglobal.net', 'bellsouth.net']),
-  provider('orange', 'imap.orange.fr', ['orange.fr', 'wanadoo.fr']),
-  provider('free', 'imap.free.fr', ['free.fr'], { username: '%EMAILLOCALPART%' }),
-  provider('tonline', 'secureimap.t-online.de', ['t-online.de', 'magenta.de']),
-  provider('libero', 'imapmail.libero.it', ['libero.it']),
-  provider('posteo', 'posteo.de', ['posteo.de', 'posteo.net']),
-  provider('mailbox', 'imap.mailbox.org', ['mailbox.org'], { mxSuffixes: ['.mailbox.org'] }),
-  provider('rambler', 'imap.rambler.ru', ['rambler.ru']),
+  provider('zoho', 'imap.zoho.com', 'zoho.com zohomail.com', hosts('.zoho.com', '.zoho.eu')),
+  provider('gmx', 'imap.gmx.net', 'gmx.net gmx.de gmx.at gmx.ch'),
+  provider('gmx', 'imap.gmx.com', 'gmx.com gmx.us gmx.co.uk'),
+  provider('webde', 'imap.web.de', 'web.de', localPart),
+  provider('mailcom', 'imap.mail.com', 'mail.com email.com usa.com'),
+  provider('yandex', 'imap.yandex.com', 'yandex.com yandex.ru ya.ru', hosts('.yandex.net', '.yandex.ru')),
+  provider('mailru', 'imap.mail.ru', 'mail.ru inbox.ru list.ru bk.ru', hosts('.mail.ru')),
+  provider('163', 'imap.163.com', '163.com'),
+  provider('126', 'imap.126.com', '126.com'),
+  provider('qq', 'imap.qq.com', 'qq.com foxmail.com'),
+  provider('comcast', 'imap.comcast.net', 'comcast.net'),
+  provider('att', 'imap.mail.att.net', 'att.net sbcglobal.net bellsouth.net'),
+  provider('orange', 'imap.orange.fr', 'orange.fr wanadoo.fr'),
+  provider('free', 'imap.free.fr', 'free.fr', localPart),
+  provider('tonline', 'secureimap.t-online.de', 't-online.de magenta.de'),
+  provider('libero', 'imapmail.libero.it', 'libero.it'),
+  provider('posteo', 'posteo.de', 'posteo.de posteo.net'),
+  provider('mailbox', 'imap.mailbox.org', 'mailbox.org', hosts('.mailbox.org')),
+  provider('rambler', 'imap.rambler.ru', 'rambler.ru'),
 ]
 
 export function usernameFor(settings: Pick<Settings, 'username'>, email: string): string {
