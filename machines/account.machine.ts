@@ -1,45 +1,17 @@
 /**
- * One email account. `running` has three regions; `closing` and `stopped` follow them.
+ * One email account: three regions, then `closing` and `stopped`. docs/architecture.md has the picture; here is the
+ * reason of what is odd in it.
  *
  * life: what the account's connection does.
- *   starting    entered at the start; left at once: paused / disabled / throttled / backoff as the resume record says,
- *               else connecting.
- *   connecting  entered at the start, after a wait or a probe's time, by WAKE, RESUME, CHECK_PASSED, by watch.rotate.
- *               From here and from syncing a CHECK_FAILED that decides leads to deciding.
- *     dialing     left by connect's outcome (online / deciding), by the deadline (deciding), by connect.queued
- *                 (queued).
- *     queued      connect waits for our own login limiter, so no deadline; left by connect.dialing or connect's
- *                 outcome.
- *   online      entered when the login stands; left by WAKE with reconnect (connecting; throttled while that lasts).
- *               Two regions:
- *     mailbox     what the session does that watches INBOX.
- *       syncing     left when sync is done (watching), fails or is silent for the deadline (deciding), by CHECK_FAILED
- *                   that decides.
- *       watching    entered when INBOX is caught up; left by watch.failed, an error or silence (deciding), by
- *                   watch.rotate (connecting; throttled while that lasts), by CHECK_FAILED with a rejection (deciding).
- *     logins      whether the command connection may log in. A login of its own that fails counts like any other, and
- *                 leaves the session alone that is open already, until a rejection makes the account DISABLED
- *                 (deciding).
- *       free        left by command.failed (held).
- *       held        no login before retryAt: left then (trying), by command.connected or CHECK_PASSED (free).
- *       trying      one login is tried: left by command.connected or the actor's end (free), by command.failed or its
- *                   error (held).
- *   deciding    entered after each failure, with its consequences already in the context; left at once: disabled,
- *               throttled or backoff.
- *   waiting
- *     backoff     left when retryAt comes, by WAKE or CHECK_PASSED (connecting), CHECK_FAILED (deciding).
- *     throttled   left when retryAt comes and not before, not even by WAKE; a further throttling only extends it.
- *   disabled    entered after a rejection that makes or finds the account DISABLED; left when the probe is due (set
- *               aside at the start: there is none), by WAKE, CHECK_PASSED.
- *   paused      entered by PAUSE from anywhere; left by RESUME (connecting, or throttled while that lasts).
- * status: ok / disabled, the two values of the account's status; follows the context. An account stays DISABLED while
- *   it is tried anew, and while it waits after a try that said nothing about its login (network …).
- * records: clean / writing / retrying: whatever has to survive a restart is given to `report` until it succeeds. It
- *   never holds up life.
- *
- * closing: entered by STOP, which ends the session's actors; left when the last record is stored, or could not be,
- *   within the deadline.
- * stopped: the end.
+ *   starting, deciding  left at once: as the resume record says, and as the last failure has changed the context.
+ *   connecting.queued   waits for our own login limiter, so no deadline.
+ *   online.logins       whether the command connection may log in. A login of its own that fails counts like any other,
+ *                       and leaves alone the session that is open, until a rejection makes the account DISABLED.
+ *   waiting.throttled   the server's own time: WAKE does not end it, a further throttling only extends it.
+ *   disabled            tried again when the probe is due; set aside at the start, there is none.
+ * status: follows the context. An account stays DISABLED while it is tried anew, and while it waits after a try that
+ *   said nothing about its login (network …).
+ * records: whatever has to survive a restart is given to `report` until it succeeds. It never holds up life.
  */
 import type { SnapshotFrom } from 'xstate'
 import { failureOf, isThrottled, lateFailure, reportOf, startContext, type AccountContext } from './account.rules.ts'

@@ -1,35 +1,19 @@
 /**
- * One webhook: active or paused × healthy, retrying or failed. `running` has three regions; `closing` and `stopped`
- * follow them.
+ * One webhook: active or paused × healthy, retrying, failed or abandoned. Three regions, then `closing` and `stopped`.
+ * docs/architecture.md has the picture; here is the reason of what is odd in it.
  *
  * work: what is done about its outbox.
- *   active      entered at the start and by ACTIVATE; left by DEACTIVATE, and by the chart itself when the receiver
- *               says 410 (paused).
- *     starting    left at once: waiting when the record says when to try again, else draining.
- *     draining    rows go out in order. Entered while healthy; left by delivery.failed (deciding), by a row.failed when
- *                 it has been so for abandonMs (waiting), by an error of ours or silence for the deadline (recovering).
- *       claiming    one query reads the due rows of accounts that are free, as many as there is room for; left when it
- *                   is done.
- *       sending     left by room (claiming) and by idle; every outcome begins it anew, and with it the deadline.
- *       idle        drain still runs, nothing is due; left by room (claiming), WAKE or an outcome.
- *     deciding    after a failure of the receiver, its consequences in the context; left at once: paused or waiting.
- *     waiting     left when retryAt comes (probing).
- *     probing     exactly one row is tried; left by its outcome: draining, deciding, resting (no row), or waiting after
- *                 an error of ours or the deadline, which count nothing.
- *     resting     failing, and nothing to try; left by WAKE or after probeMs (probing).
- *     recovering  drain broke by an error of ours (the store is away); left after stallRetryMs (draining).
- *     From waiting, probing, resting and recovering `delivered` (a callback that was under way, or sent by hand) and
- *     ACTIVATE lead to draining.
- *   paused      left by ACTIVATE (draining). No rows are kept: that is the engine's part.
- * health: healthy / retrying / failed / abandoned; follows the context. Entering failed announces the failure, once per
- *   failing period; so does entering abandoned, after abandonMs of it: the webhook stays active and its rows are kept,
- *   but no more than one row is tried, every probeMs, until one is delivered. row.failed, the failure of one row while
- *   others may succeed, counts as well, but never holds the others up before that.
- * records: clean / writing / retrying: health is given to `report` until it succeeds. It never holds up work.
- *
- * closing: entered by STOP, which ends drain and probe; left when the last record is stored, or could not be, within
- *   the deadline.
- * stopped: the end.
+ *   draining    rows go out in order. `claiming` reads the due rows of accounts that are free, as many as there is room
+ *               for; every outcome begins `sending` anew, and with it the deadline; in `idle` nothing is due.
+ *   probing     exactly one row is tried. An error of ours, or the deadline, counts nothing.
+ *   resting     failing, and nothing to try.
+ *   recovering  drain broke by an error of ours (the store is away).
+ *   paused      no rows are kept: that is the engine's part.
+ *   `delivered` (a callback that was under way, or sent by hand) leads to draining from wherever it is active.
+ * health: follows the context. A failing period is announced once; after abandonMs of it no more than one row is tried,
+ *   every probeMs, until one is delivered. row.failed, the failure of one row while others may succeed, counts as well,
+ *   but never holds the others up before that.
+ * records: health is given to `report` until it succeeds. It never holds up work.
  */
 import type { SnapshotFrom } from 'xstate'
 import type { Activation, DeliveryFailure, ProbeOutput } from './events.ts'

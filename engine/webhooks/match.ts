@@ -3,30 +3,15 @@
  * items of one comma list are alternatives (OR). Every filter gives a verdict with its reason, so that the dry run and
  * `explain` can show them.
  *
- * - to, from, cc: a whole address or a whole display name of that header.
- * - to_domain, from_domain: the domain itself and its sub-domains: `example.com` matches `a@mail.example.com`.
- * - subject: part of the subject; wildcards and regular expressions may match anywhere in it. file_name: a whole name
- *   of any attachment.
- * - thread: our thread id, the hosted thread id, or any Message-ID of the thread.
- * - folder_added, folder_removed: the full name, as the API shows it or as the server writes it.
- * - body_search: part of any text part as it is read; wildcards and regular expressions may match anywhere in it. The
- *   parts are read and searched elsewhere (contents.ts), with what this file compiles.
+ * Two filters may have to wait: a body is only known at delivery (contents.ts), and a thread named by a Message-ID that
+ * the message itself does not carry has to be looked up, as have the messages that it answers. Their answer is
+ * "undecided" then: the event is queued, and judged again at delivery. So is that of a filter that would hold the
+ * thread for long (many patterns on thousands of recipients): it is judged in another thread (searches.ts).
  *
- * Two filters may have to wait: a body is only known at delivery, and a thread named by a Message-ID that the message
- * itself does not carry has to be looked up, as have the messages that it answers. Their answer is "undecided" then:
- * the event is queued, and judged again at delivery. So is that of a filter that would hold the thread for long (many
- * patterns on thousands of recipients): it is judged in another thread (searches.ts).
- *
- * Which events a webhook gets, apart from its filters on the message:
- * - Without options: a message's first event (received, sent), whatever happens to it later.
- * - `receive_all_changes=1`: every event; message_type is `created` for the first and `updated` for the others.
- * - `filter_folder_added`: every event that puts the message into that folder, its arrival there included, not only the
- *   first: a message that is filed an hour after it came is just what the filter asks for. Other events do not match
- *   it.
- * - `filter_folder_removed`: every event that takes the message out of that folder, its deletion included. With both
- *   folder filters an event has to match the one of its own direction.
- * - Drafts make no callback without `receive_drafts=1`. A draft that is sent under the same identity makes one when it
- *   reaches its first folder without the \Draft flag: for the developer that is the message's first event.
+ * Which events a webhook gets: without options a message's first event; with `receive_all_changes` every one; with a
+ * folder filter every one that puts the message into that folder, its arrival too, or takes it out of it, its deletion
+ * too. Drafts make no callback without `receive_drafts`; one that is sent under the same identity makes one when it
+ * reaches its first folder without the \Draft flag: for the developer that is the message's first event.
  */
 import { badParameter } from '../errors.ts'
 import { domainsOf } from '../messages/addresses.ts'
