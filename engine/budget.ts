@@ -39,11 +39,7 @@ export interface TakeOptions {
 /** Gives a share back, or all of it but `keep` bytes. */
 export type Release = (keep?: number) => void
 
-export interface Budget {
-  /** null = there was no room within half a minute. Rejects with `shutting_down` after `close`. */
-  take(use: Use, owner: Owner, bytes: number, options?: TakeOptions): Promise<Release | null>
-  close(): void
-}
+export type Budget = ReturnType<typeof createBudget>
 
 interface Share {
   readonly owner: Owner
@@ -78,29 +74,26 @@ const looks = 5
 /** Bytes a second: who is slower is ended while others wait. */
 export const leastPace = 32 * 1024
 
-export function createBudget(total: number, waitMs = patienceMs): Budget {
+export function createBudget(total: number, waitMs = patienceMs) {
   const poolOf = (part: keyof typeof parts): Pool => createPool(total * parts[part])
   const [request, literal, small, large] = [poolOf('request'), poolOf('literal'), poolOf('small'), poolOf('large')]
   const closed = new AbortController()
   const contents = (bytes: number): Pool => (bytes <= small.size / 32 ? small : large)
   return {
-    async take(use, owner, asked, { signal, pace } = {}) {
+    /** null = there was no room within half a minute. Rejects with `shutting_down` after `close`. */
+    async take(use: Use, owner: Owner, asked: number, { signal, pace }: TakeOptions = {}): Promise<Release | null> {
       const pool = use === 'request' ? request : use === 'literal' ? literal : contents(asked)
       // A share larger than half of the pool is that half: no share is the whole pool.
       const bytes = Math.min(asked, pool.size / 2)
-      closed.signal.throwIfAborted()
-      signal?.throwIfAborted()
+      const throwIfOver = (): void => {
+        closed.signal.throwIfAborted()
+        signal?.throwIfAborted()
+      }
+      throwIfOver()
       if (!fitsNow(pool, owner, bytes)) {
-        const late = AbortSignal.timeout(waitMs)
-        const given = await waitIn(
-          pool,
-          owner,
-          bytes,
-          AbortSignal.any([late, closed.signal, ...(signal ? [signal] : [])]),
-        )
-        if (!given) {
-          closed.signal.throwIfAborted()
-          signal?.throwIfAborted()
+        const ends = [AbortSignal.timeout(waitMs), closed.signal, ...(signal ? [signal] : [])]
+        if (!(await waitIn(pool, owner, bytes, AbortSignal.any(ends)))) {
+          throwIfOver()
           return null
         }
       }

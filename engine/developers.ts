@@ -14,17 +14,12 @@ export interface Authenticated {
   readonly secret: string
 }
 
-export interface Developers {
-  /** null when the key is unknown. Cached for 30 s, so that another process's change is seen soon. */
-  authenticate(apiKey: string): Promise<Authenticated | null>
-  get(id: string): Promise<Authenticated | null>
-  setStatusCallbackUrl(developer: DeveloperRecord, url: string | null): Promise<void>
-  /**
-   * Makes the first developer, or brings its secret up to date with MAILROOM_API_SECRET. Answers key and secret only
-   * when they were generated now: they are shown once.
-   */
-  ensureFirst(): Promise<{ readonly apiKey: string; readonly apiSecret: string } | null>
+interface Generated {
+  readonly apiKey: string
+  readonly apiSecret: string
 }
+
+export type Developers = ReturnType<typeof createDevelopers>
 
 interface Deps {
   readonly store: Store
@@ -32,7 +27,7 @@ interface Deps {
   readonly config: Pick<Config, 'MAILROOM_API_KEY' | 'MAILROOM_API_SECRET'>
 }
 
-export function createDevelopers(deps: Deps): Developers {
+export function createDevelopers(deps: Deps) {
   const { store, sealer } = deps
   const byKey = new LRUCache<string, Authenticated>({ max: 1000, ttl: 30_000 })
   const byId = new LRUCache<string, Authenticated>({ max: 1000, ttl: 30_000 })
@@ -46,16 +41,21 @@ export function createDevelopers(deps: Deps): Developers {
   }
 
   return {
-    authenticate: async (apiKey) => byKey.get(apiKey) ?? opened(await store.developers.byKey(apiKey)),
-    get: async (id) => byId.get(id) ?? opened(await store.developers.get(id)),
+    /** null when the key is unknown. Cached for 30 s, so that another process's change is seen soon. */
+    authenticate: async (apiKey: string) => byKey.get(apiKey) ?? opened(await store.developers.byKey(apiKey)),
+    get: async (id: string) => byId.get(id) ?? opened(await store.developers.get(id)),
 
-    async setStatusCallbackUrl(developer, url) {
+    async setStatusCallbackUrl(developer: DeveloperRecord, url: string | null): Promise<void> {
       await store.developers.setStatusCallbackUrl(developer.id, url)
       byKey.delete(developer.apiKey)
       byId.delete(developer.id)
     },
 
-    async ensureFirst() {
+    /**
+     * Makes the first developer, or brings its secret up to date with MAILROOM_API_SECRET. Answers key and secret only
+     * when they were generated now: they are shown once.
+     */
+    async ensureFirst(): Promise<Generated | null> {
       const { MAILROOM_API_KEY: key, MAILROOM_API_SECRET: secret } = deps.config
       if (key === null || secret === null) return generateFirst(deps)
       const known = await store.developers.byKey(key)
@@ -67,7 +67,7 @@ export function createDevelopers(deps: Deps): Developers {
 }
 
 /** Key and secret of the first developer; null when there is one. */
-async function generateFirst(deps: Deps): ReturnType<Developers['ensureFirst']> {
+async function generateFirst(deps: Deps): Promise<Generated | null> {
   if ((await deps.store.developers.count()) > 0) return null
   const generated = { apiKey: randomBytes(12).toString('hex'), apiSecret: randomBytes(24).toString('base64url') }
   await create(deps, generated.apiKey, generated.apiSecret)

@@ -18,19 +18,14 @@ export interface Loan {
   readonly signal: AbortSignal
 }
 
-export interface Wanted {
+interface Wanted {
   /** Gives up waiting for a place. */
   readonly signal: AbortSignal
   /** To be waited for besides: before a place is asked for, or, by a slow one, while it has its place. */
   readonly before?: () => Promise<void>
 }
 
-export interface Loans {
-  /** Runs work when it has a place, and answers what it answers. */
-  run<T>(asked: Asked, work: (loan: Loan) => Promise<T>, wanted: Wanted): Promise<T>
-  /** How many wait for a place. */
-  readonly waiting: number
-}
+export type Loans = ReturnType<typeof createLoans>
 
 interface LoanOptions {
   readonly places: number
@@ -206,14 +201,17 @@ async function run<T>(
   }
 }
 
-export function createLoans(options: LoanOptions): Loans {
+export function createLoans(options: LoanOptions) {
   const usual = createTurns(options.places)
   const slow = createTurns(Math.ceil(options.places / slowShare))
   const late = createLate(options.places * mostLate, options.ended)
   const lender: Lender = { options, usual, slow, late, slowKeys: new Set() }
   return {
-    run: (asked, work, wanted) => run(lender, asked, work, wanted),
-    get waiting() {
+    /** Runs work when it has a place, and answers what it answers. */
+    run: <T>(asked: Asked, work: (loan: Loan) => Promise<T>, wanted: Wanted): Promise<T> =>
+      run(lender, asked, work, wanted),
+    /** How many wait for a place. */
+    get waiting(): number {
       return usual.waiting + slow.waiting
     },
   }

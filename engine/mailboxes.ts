@@ -4,6 +4,7 @@
  */
 import type { AccountCommands, Accounts, Credential, ProbeFailure } from './accounts/types.ts'
 import type { Config } from './config.ts'
+import type { Developers } from './developers.ts'
 import { providerName } from './discovery/providers.ts'
 import { AppError, badParameter, isAppError, notFound } from './errors.ts'
 import { openCredential, sealCredential } from './secrets/credentials.ts'
@@ -66,26 +67,7 @@ export interface AccountEdit {
   readonly reset?: boolean
 }
 
-export interface Mailboxes {
-  /** Tries the login first. `bad_request` for a bad parameter, `private_address` for a host that is not public. */
-  createUser(
-    developer: DeveloperRecord,
-    input: UserInput,
-  ): Promise<Created<{ readonly user: UserRecord; readonly account: AccountRecord | null }>>
-  createAccount(developer: DeveloperRecord, user: UserRecord, input: AccountInput): Promise<Created<AccountRecord>>
-  /** A status callback URL is for accounts that are added from then on. */
-  editUser(user: UserRecord, edit: UserEdit): Promise<UserRecord>
-  /**
-   * New credentials or settings are tried first: a soft failure leaves the account as it was. Another host or username
-   * is another mailbox: nothing that was read of the former one is served from then on, every folder is read anew.
-   */
-  editAccount(developer: DeveloperRecord, account: AccountRecord, edit: AccountEdit): Promise<Created<AccountRecord>>
-  removeUser(user: UserRecord): Promise<void>
-  removeAccount(account: AccountRecord): Promise<void>
-  setStatusCallbackUrl(developer: DeveloperRecord, url: string | null): Promise<void>
-  /** Takes nothing back any more. */
-  close(): void
-}
+export type Mailboxes = ReturnType<typeof createMailboxes>
 
 const defaultSourceOptions: SourceOptions = {
   syncFlags: true,
@@ -100,7 +82,7 @@ interface MailboxDeps {
   readonly log: Logger
   readonly store: Store
   readonly sealer: Sealer
-  readonly developers: { setStatusCallbackUrl(developer: DeveloperRecord, url: string | null): Promise<void> }
+  readonly developers: Pick<Developers, 'setStatusCallbackUrl'>
   readonly accounts: Pick<Accounts, 'start' | 'stop' | 'view' | 'wake'> & Pick<AccountCommands, 'probe'>
   readonly webhooks: Pick<Webhooks, 'forget'>
 }
@@ -109,25 +91,32 @@ interface Deps extends MailboxDeps {
   readonly undo: Undo
 }
 
-export function createMailboxes(given: MailboxDeps): Mailboxes {
+export function createMailboxes(given: MailboxDeps) {
   const { store, accounts, webhooks, log, config } = given
   // a step that the store has given up ends when its last request does
   const undo = createUndo(log, 2 * config.MAILROOM_STORE_TIMEOUT)
   const deps: Deps = { ...given, undo }
   return {
-    createUser: (developer, input) => createUser(deps, developer, input),
-    createAccount: (developer, user, input) => createAccount(deps, developer, user, input),
-    editAccount: async (developer, account, edit) =>
+    /** Tries the login first. `bad_request` for a bad parameter, `private_address` for a host that is not public. */
+    createUser: (developer: DeveloperRecord, input: UserInput) => createUser(deps, developer, input),
+    createAccount: (developer: DeveloperRecord, user: UserRecord, input: AccountInput) =>
+      createAccount(deps, developer, user, input),
+    /**
+     * New credentials or settings are tried first: a soft failure leaves the account as it was. Another host or
+     * username is another mailbox: nothing that was read of the former one is served any more, all is read anew.
+     */
+    editAccount: async (developer: DeveloperRecord, account: AccountRecord, edit: AccountEdit) =>
       withAddress(store, account, await editAccount(deps, developer, account, edit)),
 
-    async editUser(user, edit) {
+    /** A status callback URL is for accounts that are added from then on. */
+    async editUser(user: UserRecord, edit: UserEdit): Promise<UserRecord> {
       await checkStatusUrl(deps, edit)
       const edited = await store.users.edit(user.id, edit)
       if (edited === null) throw notFound('user', user.id)
       return edited
     },
 
-    async removeUser(user) {
+    async removeUser(user: UserRecord): Promise<void> {
       const owned = await store.accounts.listByUser(user.id)
       await Promise.all(owned.map((account) => accounts.stop(account.id)))
       // Again afterwards: an account may have come, or its actor may have started, while the others were stopped.
@@ -136,7 +125,7 @@ export function createMailboxes(given: MailboxDeps): Mailboxes {
       webhooks.forget(user.id)
     },
 
-    async removeAccount(account) {
+    async removeAccount(account: AccountRecord): Promise<void> {
       await accounts.stop(account.id)
       await store.accounts.remove(account.id)
       // Again: whoever created it may have started it after the first.
@@ -145,11 +134,12 @@ export function createMailboxes(given: MailboxDeps): Mailboxes {
       await forgetAddress(store, account)
     },
 
-    async setStatusCallbackUrl(developer, url) {
+    async setStatusCallbackUrl(developer: DeveloperRecord, url: string | null): Promise<void> {
       await checkStatusUrl(deps, { statusCallbackUrl: url })
       await deps.developers.setStatusCallbackUrl(developer, url)
     },
 
+    /** Takes nothing back any more. */
     close: () => undo.close(),
   }
 }
@@ -189,7 +179,7 @@ async function createUser(
   deps: Deps,
   developer: DeveloperRecord,
   input: UserInput,
-): ReturnType<Mailboxes['createUser']> {
+): Promise<Created<{ readonly user: UserRecord; readonly account: AccountRecord | null }>> {
   const { users } = deps.store
   await checkStatusUrl(deps, input)
   const user = newUser(developer, input)

@@ -7,17 +7,12 @@ import { isAppError } from './errors.ts'
 import type { Logger } from './observe/log.ts'
 import type { Store } from './store/port.ts'
 
-export interface Readiness {
-  /** The same store; what fails there is noticed. */
-  readonly store: Store
-  /** Never rejects; answers within 5 s. */
-  readonly writable: () => Promise<boolean>
-}
+export type Readiness = ReturnType<typeof createReadiness>
 
 const everyMs = 1000
 const roomBytes = 1_048_576
 
-export function createReadiness(opened: Store, log: Logger): Readiness {
+export function createReadiness(opened: Store, log: Logger) {
   let doubtful = false
   let last = { ok: true, at: -Infinity }
   let trial: Promise<boolean> | null = null
@@ -40,8 +35,10 @@ export function createReadiness(opened: Store, log: Logger): Readiness {
   }
 
   return {
+    /** The same store; what fails there is noticed. */
     store: noticing(opened, () => (doubtful = true)),
-    writable: async () =>
+    /** Never rejects; answers within 5 s. */
+    writable: async (): Promise<boolean> =>
       performance.now() - last.at < everyMs && trial === null ? last.ok && !doubtful : await (trial ??= tryWrite()),
   }
 }

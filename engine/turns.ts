@@ -14,13 +14,7 @@ export interface Asked {
 
 export type GiveBack = () => void
 
-export interface Turns {
-  /** A place, when its turn has come; null = it was sent away. Rejects with the signal's reason. */
-  take(asked: Asked, signal: AbortSignal): Promise<GiveBack | null>
-  /** Sends away who waits with this key. */
-  dismiss(asked: Pick<Asked, 'developerId' | 'key'>): void
-  readonly waiting: number
-}
+export type Turns = ReturnType<typeof createTurns>
 
 type Settle = (giveBack: GiveBack | null) => void
 
@@ -87,10 +81,11 @@ function giveBackOf(room: Room, developerId: string, line: Line): GiveBack {
   }
 }
 
-export function createTurns(places: number): Turns {
+export function createTurns(places: number) {
   const room: Room = { places, spare: Math.ceil(places / 2), lines: new Map(), held: 0 }
   return {
-    async take({ developerId, key, urgent }, signal) {
+    /** A place, when its turn has come; null = it was sent away. Rejects with the signal's reason. */
+    async take({ developerId, key, urgent }: Asked, signal: AbortSignal): Promise<GiveBack | null> {
       signal.throwIfAborted()
       const { promise, resolve, reject } = Promise.withResolvers<GiveBack | null>()
       const line = room.lines.get(developerId) ?? createLine()
@@ -106,46 +101,39 @@ export function createTurns(places: number): Turns {
       advance(room)
       return promise.finally(() => signal.removeEventListener('abort', giveUp))
     },
-    dismiss({ developerId, key }) {
+    /** Sends away who waits with this key. */
+    dismiss({ developerId, key }: Pick<Asked, 'developerId' | 'key'>): void {
       const line = room.lines.get(developerId)
       if (line === undefined) return
       const away = [...line.urgent.removeAll(key), ...line.usual.removeAll(key)]
       tidy(room, developerId)
       for (const settle of away) settle(null)
     },
-    get waiting() {
+    get waiting(): number {
       return room.lines.values().reduce((sum, line) => sum + waitingIn(line), 0)
     },
   }
 }
 
-/** What waits, by key (an address, an account, a developer): the keys take turns, and of each key the first is next. */
-export interface Ring<T> {
-  /** Of all keys. */
-  readonly size: number
-  add(key: string, one: T): void
-  /** The first of the next key that `may`; what else waits with that key goes to the end. undefined = there is none. */
-  take(may?: (key: string) => boolean): T | undefined
-  /** false = it does not wait. */
-  remove(key: string, one: T): boolean
-  /** Takes out all that waits with this key. */
-  removeAll(key: string): readonly T[]
-}
+export type Ring<T> = ReturnType<typeof createRing<T>>
 
-export function createRing<T>(): Ring<T> {
+/** What waits, by key (an address, an account, a developer): the keys take turns, and of each key the first is next. */
+export function createRing<T>() {
   const lines = new Map<string, T[]>()
   let size = 0
   return {
-    get size() {
+    /** Of all keys. */
+    get size(): number {
       return size
     },
-    add(key, one) {
+    add(key: string, one: T): void {
       size += 1
       const line = lines.get(key)
       if (line === undefined) lines.set(key, [one])
       else line.push(one)
     },
-    take(may = () => true) {
+    /** The first of the next key that `may`, if any; what else waits with that key goes to the end. */
+    take(may: (key: string) => boolean = () => true): T | undefined {
       const key = lines.keys().find((one) => may(one))
       if (key === undefined) return undefined
       const line = lines.get(key) ?? []
@@ -154,7 +142,8 @@ export function createRing<T>(): Ring<T> {
       size -= 1
       return line.shift()
     },
-    remove(key, one) {
+    /** false = it does not wait. */
+    remove(key: string, one: T): boolean {
       const line = lines.get(key) ?? []
       const index = line.indexOf(one)
       if (index < 0) return false
@@ -163,7 +152,8 @@ export function createRing<T>(): Ring<T> {
       if (line.length === 0) lines.delete(key)
       return true
     },
-    removeAll(key) {
+    /** Takes out all that waits with this key. */
+    removeAll(key: string): readonly T[] {
       const line = lines.get(key) ?? []
       size -= line.length
       lines.delete(key)

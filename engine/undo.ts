@@ -9,23 +9,13 @@ import type { Logger } from './observe/log.ts'
 const firstWaitMs = 1000
 const longestWaitMs = 30_000
 
-export interface Undo {
-  /**
-   * A step of a creation; when its outcome is not known, it is taken back. Why it failed is the answer, whatever comes
-   * of that.
-   */
-  creation<T>(facts: Readonly<Record<string, string>>, step: Promise<T>, takeBack: () => Promise<unknown>): Promise<T>
-  /**
-   * Resolves after the first try, whatever came of it. `facts` name what is taken back, in the log. Repeating `work`
-   * must do no harm.
-   */
-  run(facts: Readonly<Record<string, string>>, work: () => Promise<unknown>): Promise<void>
-  /** Gives up what is left. */
-  close(): void
-}
+/** Name what is taken back, in the log. */
+type Facts = Readonly<Record<string, string>>
+
+export type Undo = ReturnType<typeof createUndo>
 
 /** `lateMs`: a write whose caller has given up may still come through for so long; then the work is done once more. */
-export function createUndo(log: Pick<Logger, 'warn' | 'info'>, lateMs: number): Undo {
+export function createUndo(log: Pick<Logger, 'warn' | 'info'>, lateMs: number) {
   const timers = new Set<NodeJS.Timeout>()
   const later = (ms: number, next: () => void): void => {
     const timer = setTimeout(() => {
@@ -35,7 +25,8 @@ export function createUndo(log: Pick<Logger, 'warn' | 'info'>, lateMs: number): 
     timer.unref()
     timers.add(timer)
   }
-  const run: Undo['run'] = async (facts, work) => {
+  /** Resolves after the first try, whatever came of it. Repeating `work` must do no harm. */
+  const run = async (facts: Facts, work: () => Promise<unknown>): Promise<void> => {
     const attempt = async (waitMs: number, last: boolean): Promise<void> => {
       try {
         await work()
@@ -49,7 +40,8 @@ export function createUndo(log: Pick<Logger, 'warn' | 'info'>, lateMs: number): 
     await attempt(firstWaitMs, false)
   }
   return {
-    async creation(facts, step, takeBack) {
+    /** A step of a creation; when its outcome is not known, it is taken back. Why it failed is the answer. */
+    async creation<T>(facts: Facts, step: Promise<T>, takeBack: () => Promise<unknown>): Promise<T> {
       try {
         return await step
       } catch (error) {
@@ -58,7 +50,8 @@ export function createUndo(log: Pick<Logger, 'warn' | 'info'>, lateMs: number): 
       }
     },
     run,
-    close() {
+    /** Gives up what is left. */
+    close(): void {
       for (const timer of timers) clearTimeout(timer)
       timers.clear()
     },

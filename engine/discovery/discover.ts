@@ -16,10 +16,7 @@ export interface DiscoveredSettings extends Settings {
   readonly type: string
 }
 
-export interface Discovery {
-  /** Best first, each server once; [] when nothing is known. Within 8 s. */
-  discover(email: string): Promise<DiscoveredSettings[]>
-}
+export type Discovery = ReturnType<typeof createDiscovery>
 
 export interface DiscoveryDeps {
   readonly http: Pick<HttpClient, 'get'>
@@ -41,7 +38,7 @@ interface LookedUp {
   readonly complete: boolean
 }
 
-export function createDiscovery(deps: DiscoveryDeps): Discovery {
+export function createDiscovery(deps: DiscoveryDeps) {
   const known = new LRUCache<string, LookedUp>({ max: domainsKept })
   const resolver = deps.resolver ?? createResolver()
   const underWay = new Map<string, Promise<LookedUp>>()
@@ -61,7 +58,8 @@ export function createDiscovery(deps: DiscoveryDeps): Discovery {
   }
 
   return {
-    async discover(email) {
+    /** Best first, each server once; [] when nothing is known. Within 8 s. */
+    async discover(email: string): Promise<DiscoveredSettings[]> {
       const domain = domainToASCII(domainOf(email))
       const settings = isPublicName(domain) ? await ofDomain(domain) : []
       return settings.map((one) => ({ ...one, username: usernameFor(one, email) }))

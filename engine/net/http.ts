@@ -27,32 +27,23 @@ export interface HttpAnswer {
   readonly body: string
 }
 
-export interface HttpClient {
-  postJson(
-    url: string,
-    headers: Readonly<Record<string, string>>,
-    body: string | Uint8Array,
-    limits: HttpLimits,
-  ): Promise<HttpAnswer>
-  postForm(url: string, form: Readonly<Record<string, string>>, limits: HttpLimits): Promise<HttpAnswer>
-  get(url: string, headers: Readonly<Record<string, string>>, limits: HttpLimits): Promise<HttpAnswer>
-  /** Closes every connection; requests under way fail. */
-  close(): Promise<void>
-}
+type Texts = Readonly<Record<string, string>>
+
+export type HttpClient = ReturnType<typeof createHttpClient>
 
 /** Open connections to one origin at most: callers bound their own share, this bounds the sum. */
 const connectionsPerOrigin = 1024
 /** An answer's rest up to this size is read and thrown away, so that the connection can be used again. */
 const drainBytes = 65_536
 
-export function createHttpClient(options: { readonly connectTimeoutMs?: number } = {}): HttpClient {
+export function createHttpClient({ connectTimeoutMs = 15_000 }: { readonly connectTimeoutMs?: number } = {}) {
   const agents = new Map<boolean, Agent>()
 
   function agent(allowPrivate: boolean): Agent {
     const known = agents.get(allowPrivate)
     if (known !== undefined) return known
     const made = new Agent({
-      connect: guardedConnector(allowPrivate, options.connectTimeoutMs ?? 15_000),
+      connect: guardedConnector(allowPrivate, connectTimeoutMs),
       connections: connectionsPerOrigin,
       allowH2: false,
       pipelining: 1,
@@ -65,20 +56,22 @@ export function createHttpClient(options: { readonly connectTimeoutMs?: number }
   }
 
   return {
-    postJson: (url, headers, body, limits) =>
+    postJson: (url: string, headers: Texts, body: string | Uint8Array, limits: HttpLimits) =>
       send(agent(limits.allowPrivate), limits, url, {
         method: 'POST',
         headers: { 'content-type': 'application/json', ...headers },
         body,
       }),
-    postForm: (url, form, limits) =>
+    postForm: (url: string, form: Texts, limits: HttpLimits) =>
       send(agent(limits.allowPrivate), limits, url, {
         method: 'POST',
         headers: { 'content-type': 'application/x-www-form-urlencoded', accept: 'application/json' },
         body: new URLSearchParams(form).toString(),
       }),
-    get: (url, headers, limits) => send(agent(limits.allowPrivate), limits, url, { method: 'GET', headers }),
-    async close() {
+    get: (url: string, headers: Texts, limits: HttpLimits) =>
+      send(agent(limits.allowPrivate), limits, url, { method: 'GET', headers }),
+    /** Closes every connection; requests under way fail. */
+    async close(): Promise<void> {
       await Promise.all([...agents.values()].map((one) => one.destroy()))
       agents.clear()
     },

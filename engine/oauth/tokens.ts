@@ -29,20 +29,12 @@ export interface AccessToken {
   readonly rotated: string | null
 }
 
-export interface Grant {
+interface Grant {
   readonly refreshToken: string
   readonly providerKey: string
 }
 
-export interface Tokens {
-  /**
-   * Kept by developer, provider and refresh token: who knows the refresh token alone is given nothing that others asked
-   * for.
-   */
-  get(developerId: string, grant: Grant): Promise<AccessToken>
-  /** The server refused it: ask for a new one next time. */
-  forget(developerId: string, grant: Grant): void
-}
+export type Tokens = ReturnType<typeof createTokens>
 
 interface Kept {
   readonly token: AccessToken
@@ -65,7 +57,7 @@ const spareMs = 6 * 60_000
 const fallbackLifeMs = 3_600_000
 const answerMax = 65_536
 
-export function createTokens(deps: Deps): Tokens {
+export function createTokens(deps: Deps) {
   const now = deps.now ?? Date.now
   const cache = new LRUCache<string, Kept>({ max: 20_000 })
   const underWay = new Map<string, Promise<AccessToken>>()
@@ -73,7 +65,11 @@ export function createTokens(deps: Deps): Tokens {
     JSON.stringify([developerId, providerKey, refreshToken])
 
   return {
-    async get(developerId, grant) {
+    /**
+     * Kept by developer, provider and refresh token: who knows the refresh token alone is given nothing that others
+     * asked for.
+     */
+    async get(developerId: string, grant: Grant): Promise<AccessToken> {
       const provider = await deps.store.providers.get(developerId, grant.providerKey)
       if (provider === null)
         throw new AppError('permission', `the OAuth provider ${grant.providerKey} is not registered any more`)
@@ -96,7 +92,8 @@ export function createTokens(deps: Deps): Tokens {
         underWay.delete(call)
       }
     },
-    forget: (developerId, grant) => void cache.delete(nameOf(developerId, grant)),
+    /** The server refused it: ask for a new one next time. */
+    forget: (developerId: string, grant: Grant) => void cache.delete(nameOf(developerId, grant)),
   }
 }
 

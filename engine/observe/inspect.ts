@@ -23,23 +23,20 @@ interface Step {
   readonly times: number
 }
 
-export interface StepRing {
-  add(at: number, event: string, state: string): void
-  /** Oldest first. */
-  list(): ActorView['steps']
-}
+export type StepRing = ReturnType<typeof createStepRing>
 
-export function createStepRing(limit = stepLimit): StepRing {
+export function createStepRing(limit = stepLimit) {
   const steps: Step[] = []
   return {
-    add(at, event, state) {
+    add(at: number, event: string, state: string): void {
       const last = steps.at(-1)
       const repeated = last?.event === event && last.state === state
       if (repeated) steps.pop()
       else if (steps.length >= limit) steps.shift()
       steps.push({ at, event, state, times: repeated ? last.times + 1 : 1 })
     },
-    list: () =>
+    /** Oldest first. */
+    list: (): ActorView['steps'] =>
       steps.map(({ at, event, state, times }) => ({ at, event: times > 1 ? `${event} ×${times}` : event, state })),
   }
 }

@@ -5,22 +5,19 @@
 import { createCipheriv, createDecipheriv, randomBytes, scryptSync } from 'node:crypto'
 import { AppError } from '../errors.ts'
 
-export interface Sealer {
-  seal(plain: string, recordId: string): string
-  /** Throws `internal` when the value was sealed with another secret or for another record. */
-  open(sealed: string, recordId: string): string
-}
+export type Sealer = ReturnType<typeof createSealer>
 
-export function createSealer(key: Buffer): Sealer {
+export function createSealer(key: Buffer) {
   return {
-    seal(plain, recordId) {
+    seal(plain: string, recordId: string): string {
       const iv = randomBytes(12)
       const cipher = createCipheriv('aes-256-gcm', key, iv).setAAD(Buffer.from(recordId))
       const sealed = Buffer.concat([cipher.update(plain, 'utf8'), cipher.final()])
       const parts = [iv, cipher.getAuthTag(), sealed]
       return ['v1', ...parts.map((part) => part.toString('base64url'))].join('.')
     },
-    open(sealed, recordId) {
+    /** Throws `internal` when the value was sealed with another secret or for another record. */
+    open(sealed: string, recordId: string): string {
       try {
         const [version, iv, tag, data] = sealed.split('.')
         if (version !== 'v1' || iv === undefined || tag === undefined || data === undefined)
