@@ -13,7 +13,7 @@ import { withinTime } from '../waits.ts'
 import { freshHealth } from '../store/rows.ts'
 import { type Attempts, scheduleOf } from './attempts.ts'
 import { failureRow } from './callbacks.ts'
-import { type Channel, createChannel } from './channel.ts'
+import { Channel } from './channel.ts'
 import { dated, type WebhookParts } from './targets.ts'
 import type {
   DrainEvent,
@@ -167,7 +167,7 @@ function startChannel(pool: Pool, channelId: string, webhook: WebhookRecord | nu
   const known = channels.get(channelId)
   const channel =
     known ??
-    createChannel(channelId, {
+    new Channel(channelId, {
       store: deps.store.outbox,
       attempts: deps.attempts,
       log: deps.log,

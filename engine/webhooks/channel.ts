@@ -27,284 +27,272 @@ interface ChannelDeps {
   readonly notify: (event: WebhookEvent) => void
 }
 
-interface State {
-  readonly id: string
-  readonly deps: ChannelDeps
-  readonly lines: Lines
-  readonly underWay: Set<Promise<void>>
-  /** Ids of the rows on their way. */
-  readonly sending: Set<string>
-  /** Counts the ends of rows sent by hand: what was read meanwhile may be out of date. */
-  byHand: number
-  running: boolean
-  /** Counts starts and stops: a read of an earlier run is thrown away. */
-  run: number
-  historical: number
-  timer: NodeJS.Timeout | undefined
-  claiming: boolean
-  recoveredAt: number
-  saidIdle: boolean
-  lastProbed: string | null
-  last: OutboxRecord | null
-}
-
 /** Wait after an error of ours. */
 const stallMs = 2_000
 
-export type Channel = ReturnType<typeof createChannel>
+export class Channel {
+  readonly #id: string
+  readonly #deps: ChannelDeps
+  readonly #lines: Lines
+  readonly #underWay = new Set<Promise<void>>()
+  /** Ids of the rows on their way. */
+  readonly #sending = new Set<string>()
+  /** Counts the ends of rows sent by hand: what was read meanwhile may be out of date. */
+  #byHand = 0
+  #running = false
+  /** Counts starts and stops: a read of an earlier run is thrown away. */
+  #run = 0
+  #historical = 0
+  #timer: NodeJS.Timeout | undefined
+  #claiming = false
+  #recoveredAt = 0
+  #saidIdle = false
+  #lastProbed: string | null = null
+  /** The row whose attempt ended last. */
+  last: OutboxRecord | null = null
 
-export function createChannel(id: string, deps: ChannelDeps) {
-  const state: State = {
-    id,
-    deps,
-    lines: new Lines(deps.capacity),
-    underWay: new Set(),
-    sending: new Set(),
-    byHand: 0,
-    running: false,
-    run: 0,
-    historical: 0,
-    timer: undefined,
-    claiming: false,
-    recoveredAt: 0,
-    saidIdle: false,
-    lastProbed: null,
-    last: null,
+  constructor(id: string, deps: ChannelDeps) {
+    this.#id = id
+    this.#deps = deps
+    this.#lines = new Lines(deps.capacity)
   }
-  return {
-    start: () => restart(state, true),
-    stop: () => restart(state, false),
-    /** Looks for work. `rows` were just stored; null: any may have been. */
-    wake(rows: readonly OutboxRecord[] | null = []) {
-      if (rows === null) state.lines.readAgain()
-      else state.lines.stored(rows)
-      state.saidIdle = false
-      pump(state)
-    },
-    /** Reads due rows of accounts that are free, as many as there is room for. Rejects when the store is away. */
-    claim: () => claim(state),
-    /** Sends the oldest row, due or not. */
-    probe: () => probe(state),
-    /** Sends this row at once, past schedule and line, unless it waits in memory for its turn or is on its way. */
-    sendNow(row: OutboxRecord) {
-      if (!state.sending.has(row.id) && !state.lines.holds(row)) track(state, sendByHand(state, row))
-    },
-    isUnderWay: (rowId: string) => state.sending.has(rowId),
-    /** The receiver is back: rows that failed before do not wait for their own time. */
-    recovered() {
-      state.recoveredAt = deps.now()
-      state.lines.release(Number.POSITIVE_INFINITY)
-      pump(state)
-    },
-    /** Resolves when nothing is on its way. */
-    async settled() {
-      while (state.underWay.size > 0) await Promise.all(state.underWay)
-    },
-    /** The row whose attempt ended last. */
-    get last() {
-      return state.last
-    },
+
+  start(): void {
+    this.#restart(true)
   }
-}
 
-function restart(state: State, running: boolean): void {
-  state.running = running
-  state.run += 1
-  state.saidIdle = false
-  state.claiming = false
-  state.lines.reset()
-  clearTimeout(state.timer)
-  pump(state)
-}
-
-function pump(state: State): void {
-  if (!state.running) return
-  state.lines.release(state.deps.now())
-  sendReady(state)
-  if (!state.claiming) rest(state)
-}
-
-function sendReady(state: State): void {
-  const { deps, lines } = state
-  const historicalMost = Math.max(1, Math.floor(deps.concurrency / 2))
-  while (state.underWay.size < deps.concurrency) {
-    const row = lines.take({ historical: state.historical < historicalMost })
-    if (row === null) break
-    track(state, send(state, row))
+  stop(): void {
+    this.#restart(false)
   }
-}
 
-function track(state: State, work: Promise<void>): void {
-  state.saidIdle = false
-  const tracked = work.finally(() => {
-    state.underWay.delete(tracked)
-    pump(state)
-  })
-  state.underWay.add(tracked)
-}
-
-/** Asks for a claim, or sets the timer for what is due later; says so when there is nothing else. */
-function rest(state: State): void {
-  const { lines, deps } = state
-  clearTimeout(state.timer)
-  if (lines.wantsRead()) {
-    deps.notify({ type: 'room' })
-    return
+  /** Looks for work. `rows` were just stored; null: any may have been. */
+  wake(rows: readonly OutboxRecord[] | null = []): void {
+    if (rows === null) this.#lines.readAgain()
+    else this.#lines.stored(rows)
+    this.#saidIdle = false
+    this.#pump()
   }
-  const next = lines.nextRelease()
-  const now = deps.now()
-  if (next !== null) state.timer = setTimeout(() => pump(state), timerMs(Math.max(next - now, 1)))
-  if (state.underWay.size > 0 || state.saidIdle) return
-  state.saidIdle = true
-  deps.notify({ type: 'idle', at: now })
-}
 
-async function claim(state: State): Promise<void> {
-  const { deps, lines, run, byHand } = state
-  state.claiming = true
-  const plan = lines.beginRead()
-  try {
-    const rows = await deps.store.pending(state.id, plan.exceptAccounts, plan.limit, plan.exceptHistorical)
-    if (run !== state.run) return
-    const current = rows.map((row) => withoutAnswers(dueNow(state, row)))
-    if (byHand === state.byHand) lines.endRead(current, plan, deps.now())
-    else lines.abortRead()
-  } catch (error) {
-    deps.log.warn({ channelId: state.id, err: toAppError(error) }, 'outbox not read, trying again')
-    throw error
+  isUnderWay(rowId: string): boolean {
+    return this.#sending.has(rowId)
   }
-  sendReady(state)
-  // The chart has to know first that the claim is done: until then it takes no news of this kind.
-  setImmediate(() => {
-    if (run !== state.run) return
-    state.claiming = false
-    pump(state)
-  })
-}
 
-/** A row whose last attempt lies before the receiver's recovery has waited long enough. */
-function dueNow(state: State, row: OutboxRecord): OutboxRecord {
-  const lastAt = row.attempts.at(-1)?.at
-  const waited = lastAt !== undefined && lastAt < state.recoveredAt && row.dueAt > state.deps.now()
-  return waited ? { ...row, dueAt: state.deps.now() } : row
-}
-
-/** Nothing in memory needs what the receiver answered: that may be 48 kB of each row. */
-function withoutAnswers(row: OutboxRecord): OutboxRecord {
-  return { ...row, attempts: row.attempts.map((one) => ({ ...one, response: null })) }
-}
-
-async function send(state: State, row: OutboxRecord): Promise<void> {
-  state.historical += row.lane
-  try {
-    report(state, await handle(state, row, 'drain'))
-  } catch (error) {
-    logError(state, row, error)
-  } finally {
-    state.historical -= row.lane
+  /** The receiver is back: rows that failed before do not wait for their own time. */
+  recovered(): void {
+    this.#recoveredAt = this.#deps.now()
+    this.#lines.release(Number.POSITIVE_INFINITY)
+    this.#pump()
   }
-}
 
-/** Other rows of its account wait meanwhile; one that is on its way already goes on. */
-async function sendByHand(state: State, row: OutboxRecord): Promise<void> {
-  const { deps, lines, sending } = state
-  lines.claim(row)
-  sending.add(row.id)
-  try {
-    const handled = await deps.attempts.handle(row, 'probe')
-    state.last = row
-    if (handled.attempt !== null && handled.failure === null && !state.running) state.recoveredAt = deps.now()
-    report(state, handled)
-  } catch (error) {
-    logError(state, row, error)
-  } finally {
-    sending.delete(row.id)
-    state.byHand += 1
-    lines.free(row)
+  /** Resolves when nothing is on its way. */
+  async settled(): Promise<void> {
+    while (this.#underWay.size > 0) await Promise.all(this.#underWay)
   }
-}
 
-/** Frees or blocks the account, whatever happens. */
-async function handle(state: State, row: OutboxRecord, mode: 'drain' | 'probe'): Promise<Handled> {
-  const { deps, lines, sending } = state
-  sending.add(row.id)
-  try {
-    const handled = await deps.attempts.handle(row, mode)
-    state.last = row
-    if (handled.until === null) lines.finish(row)
-    else lines.block(row, handled.until)
-    return handled
-  } catch (error) {
-    lines.block(row, deps.now() + stallMs)
-    throw error
-  } finally {
-    sending.delete(row.id)
+  #restart(running: boolean): void {
+    this.#running = running
+    this.#run += 1
+    this.#saidIdle = false
+    this.#claiming = false
+    this.#lines.reset()
+    clearTimeout(this.#timer)
+    this.#pump()
   }
-}
 
-function logError(state: State, row: OutboxRecord, error: unknown): void {
-  state.deps.log.error({ channelId: state.id, outboxId: row.id, err: toAppError(error) }, 'callback not tried')
-}
-
-function report(state: State, { attempt, failure }: Handled): void {
-  if (attempt === null) return
-  const { deps } = state
-  if (failure === null) deps.notify({ type: 'delivered', at: deps.now() })
-  else {
-    const type = failure.scope === 'receiver' ? 'delivery.failed' : 'row.failed'
-    deps.notify({ type, failure: failureOf(deps, failure, attempt.at) })
+  #pump(): void {
+    if (!this.#running) return
+    this.#lines.release(this.#deps.now())
+    this.#sendReady()
+    if (!this.#claiming) this.#rest()
   }
-}
 
-function failureOf(
-  { now, random }: ChannelDeps,
-  { message, retryAfterMs, permanent }: NonNullable<Handled['failure']>,
-  startedAt: number,
-): DeliveryFailure {
-  const failure = { message, at: now(), startedAt, retryAfterMs, jitter: random() }
-  return permanent === null ? failure : { ...failure, permanent }
-}
-
-/**
- * Another account than last time, so that one bad row does not speak for all; skipped and postponed rows are no answer.
- */
-async function probe(state: State): Promise<ProbeOutput> {
-  const { deps, lines, run } = state
-  const nothing = () => ({ delivered: null, at: deps.now() }) as const
-  const passed: string[] = []
-  for (;;) {
-    const { byHand } = state
-    const row = await nextProbe(state, passed)
-    if (row === null || run !== state.run) return nothing()
-    if (byHand !== state.byHand) continue
-    lines.claim(row)
-    state.lastProbed = row.accountId
-    const work = handle(state, row, 'probe')
-    track(
-      state,
-      work.then(
-        () => undefined,
-        () => undefined,
-      ),
-    )
-    const { attempt, failure, until } = await work
-    if (attempt !== null) {
-      if (failure !== null) return { delivered: false, failure: failureOf(deps, failure, attempt.at) }
-      state.recoveredAt = deps.now()
-      return { delivered: true, at: deps.now() }
+  #sendReady(): void {
+    const { concurrency } = this.#deps
+    const historicalMost = Math.max(1, Math.floor(concurrency / 2))
+    while (this.#underWay.size < concurrency) {
+      const row = this.#lines.take({ historical: this.#historical < historicalMost })
+      if (row === null) break
+      this.#track(this.#send(row))
     }
-    if (state.running) return nothing()
-    // A row that was postponed is still its account's first; one that was skipped is done with.
-    if (until !== null) passed.push(row.accountId ?? '')
   }
-}
 
-async function nextProbe(
-  { id, deps, lines, lastProbed }: State,
-  passed: readonly string[],
-): Promise<OutboxRecord | null> {
-  const except = [...lines.accounts(), ...passed]
-  const others = lastProbed === null ? [] : await deps.store.pending(id, [...except, lastProbed], 1)
-  const [row] = others.length > 0 ? others : await deps.store.pending(id, except, 1)
-  return row ?? null
+  #track(work: Promise<void>): void {
+    this.#saidIdle = false
+    const tracked = work.finally(() => {
+      this.#underWay.delete(tracked)
+      this.#pump()
+    })
+    this.#underWay.add(tracked)
+  }
+
+  /** Asks for a claim, or sets the timer for what is due later; says so when there is nothing else. */
+  #rest(): void {
+    const { notify, now } = this.#deps
+    clearTimeout(this.#timer)
+    if (this.#lines.wantsRead()) {
+      notify({ type: 'room' })
+      return
+    }
+    const next = this.#lines.nextRelease()
+    const at = now()
+    if (next !== null) this.#timer = setTimeout(() => this.#pump(), timerMs(Math.max(next - at, 1)))
+    if (this.#underWay.size > 0 || this.#saidIdle) return
+    this.#saidIdle = true
+    notify({ type: 'idle', at })
+  }
+
+  /** Reads due rows of accounts that are free, as many as there is room for. Rejects when the store is away. */
+  async claim(): Promise<void> {
+    const { store, log, now } = this.#deps
+    const [run, byHand] = [this.#run, this.#byHand]
+    this.#claiming = true
+    const plan = this.#lines.beginRead()
+    try {
+      const rows = await store.pending(this.#id, plan.exceptAccounts, plan.limit, plan.exceptHistorical)
+      if (run !== this.#run) return
+      if (byHand === this.#byHand)
+        this.#lines.endRead(
+          rows.map((row) => this.#held(row)),
+          plan,
+          now(),
+        )
+      else this.#lines.abortRead()
+    } catch (error) {
+      log.warn({ channelId: this.#id, err: toAppError(error) }, 'outbox not read, trying again')
+      throw error
+    }
+    this.#sendReady()
+    // The chart has to know first that the claim is done: until then it takes no news of this kind.
+    setImmediate(() => {
+      if (run !== this.#run) return
+      this.#claiming = false
+      this.#pump()
+    })
+  }
+
+  /**
+   * As it is held in memory: without what the receiver answered, which may be 48 kB of each row. One whose last attempt
+   * lies before the receiver's recovery has waited long enough.
+   */
+  #held(row: OutboxRecord): OutboxRecord {
+    const now = this.#deps.now()
+    const lastAt = row.attempts.at(-1)?.at
+    const waited = lastAt !== undefined && lastAt < this.#recoveredAt && row.dueAt > now
+    const attempts = row.attempts.map((one) => ({ ...one, response: null }))
+    return { ...row, attempts, dueAt: waited ? now : row.dueAt }
+  }
+
+  async #send(row: OutboxRecord): Promise<void> {
+    this.#historical += row.lane
+    try {
+      this.#report(await this.#handle(row, 'drain'))
+    } catch (error) {
+      this.#logError(row, error)
+    } finally {
+      this.#historical -= row.lane
+    }
+  }
+
+  /** Sends this row at once, past schedule and line, unless it waits in memory for its turn or is on its way. */
+  sendNow(row: OutboxRecord): void {
+    if (!this.#sending.has(row.id) && !this.#lines.holds(row)) this.#track(this.#sendByHand(row))
+  }
+
+  /** Other rows of its account wait meanwhile; one that is on its way already goes on. */
+  async #sendByHand(row: OutboxRecord): Promise<void> {
+    this.#lines.claim(row)
+    this.#sending.add(row.id)
+    try {
+      const handled = await this.#deps.attempts.handle(row, 'probe')
+      this.last = row
+      if (handled.attempt !== null && handled.failure === null && !this.#running) this.#recoveredAt = this.#deps.now()
+      this.#report(handled)
+    } catch (error) {
+      this.#logError(row, error)
+    } finally {
+      this.#sending.delete(row.id)
+      this.#byHand += 1
+      this.#lines.free(row)
+    }
+  }
+
+  /** Frees or blocks the account, whatever happens. */
+  async #handle(row: OutboxRecord, mode: 'drain' | 'probe'): Promise<Handled> {
+    this.#sending.add(row.id)
+    try {
+      const handled = await this.#deps.attempts.handle(row, mode)
+      this.last = row
+      if (handled.until === null) this.#lines.finish(row)
+      else this.#lines.block(row, handled.until)
+      return handled
+    } catch (error) {
+      this.#lines.block(row, this.#deps.now() + stallMs)
+      throw error
+    } finally {
+      this.#sending.delete(row.id)
+    }
+  }
+
+  #logError(row: OutboxRecord, error: unknown): void {
+    this.#deps.log.error({ channelId: this.#id, outboxId: row.id, err: toAppError(error) }, 'callback not tried')
+  }
+
+  #report({ attempt, failure }: Handled): void {
+    if (attempt === null) return
+    const { notify, now } = this.#deps
+    if (failure === null) notify({ type: 'delivered', at: now() })
+    else {
+      const type = failure.scope === 'receiver' ? 'delivery.failed' : 'row.failed'
+      notify({ type, failure: this.#failureOf(failure, attempt.at) })
+    }
+  }
+
+  #failureOf(
+    { message, retryAfterMs, permanent }: NonNullable<Handled['failure']>,
+    startedAt: number,
+  ): DeliveryFailure {
+    const { now, random } = this.#deps
+    const failure = { message, at: now(), startedAt, retryAfterMs, jitter: random() }
+    return permanent === null ? failure : { ...failure, permanent }
+  }
+
+  /**
+   * Sends the oldest row, due or not, of another account than last time, so that one bad row does not speak for all;
+   * skipped and postponed rows are no answer.
+   */
+  async probe(): Promise<ProbeOutput> {
+    const { now } = this.#deps
+    const run = this.#run
+    const nothing = () => ({ delivered: null, at: now() }) as const
+    const passed: string[] = []
+    for (;;) {
+      const byHand = this.#byHand
+      const row = await this.#nextProbe(passed)
+      if (row === null || run !== this.#run) return nothing()
+      if (byHand !== this.#byHand) continue
+      this.#lines.claim(row)
+      this.#lastProbed = row.accountId
+      const work = this.#handle(row, 'probe')
+      const ended = (): void => undefined
+      this.#track(work.then(ended, ended))
+      const { attempt, failure, until } = await work
+      if (attempt !== null) {
+        if (failure !== null) return { delivered: false, failure: this.#failureOf(failure, attempt.at) }
+        this.#recoveredAt = now()
+        return { delivered: true, at: now() }
+      }
+      if (this.#running) return nothing()
+      // A row that was postponed is still its account's first; one that was skipped is done with.
+      if (until !== null) passed.push(row.accountId ?? '')
+    }
+  }
+
+  async #nextProbe(passed: readonly string[]): Promise<OutboxRecord | null> {
+    const { store } = this.#deps
+    const except = [...this.#lines.accounts(), ...passed]
+    const last = this.#lastProbed
+    const others = last === null ? [] : await store.pending(this.#id, [...except, last], 1)
+    const [row] = others.length > 0 ? others : await store.pending(this.#id, except, 1)
+    return row ?? null
+  }
 }

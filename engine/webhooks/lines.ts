@@ -31,9 +31,8 @@ function keyOf(row: OutboxRecord): string {
 export class Lines {
   readonly #capacity: number
   readonly #lines = new Map<string, Line>()
-  /** Account → when its first row is due; of `held` accounts the first historical one. */
-  readonly #blocked = new Map<string, number>()
-  readonly #held = new Map<string, number>()
+  /** Account → when its first row is due. When that is a historical one (lane 1), live ones go out meanwhile. */
+  readonly #waits = new Map<string, Pick<OutboxRecord, 'dueAt' | 'lane'>>()
   /** Rows here. */
   #size = 0
   /** The store may have rows of accounts that have no line; `urgent`: live ones. */
@@ -54,7 +53,8 @@ export class Lines {
 
   #stored(row: OutboxRecord): void {
     const key = keyOf(row)
-    if (this.#blocked.has(key) || (row.lane === 1 && this.#held.has(key))) return
+    const wait = this.#waits.get(key)
+    if (wait !== undefined && wait.lane <= row.lane) return
     const line = this.#lines.get(key)
     if (line === undefined) this.#unread = true
     else line.more = true
@@ -106,8 +106,7 @@ export class Lines {
   block(row: OutboxRecord, until: number): void {
     const key = keyOf(row)
     const line = this.#leave(row)
-    if (row.lane === 1) this.#held.set(key, until)
-    else this.#blocked.set(key, until)
+    this.#waits.set(key, { dueAt: until, lane: row.lane })
     if (line === undefined) return
     if (row.lane === 1) {
       this.#dropHistorical(key, line)
@@ -121,8 +120,7 @@ export class Lines {
   /** A row that was sent by hand is back: what is known of its account is out of date. */
   free(row: OutboxRecord): void {
     const key = keyOf(row)
-    this.#blocked.delete(key)
-    this.#held.delete(key)
+    this.#waits.delete(key)
     const line = this.#leave(row)
     if (line === undefined) return
     this.#keep(line, [])
@@ -132,14 +130,9 @@ export class Lines {
 
   /** Rows that were due later are due now: their accounts are read again. Infinity: all. */
   release(now: number): void {
-    for (const [key, until] of this.#blocked) {
-      if (until > now) continue
-      this.#blocked.delete(key)
-      this.#unread = true
-    }
-    for (const [key, until] of this.#held) {
-      if (until > now) continue
-      this.#held.delete(key)
+    for (const [key, { dueAt }] of this.#waits) {
+      if (dueAt > now) continue
+      this.#waits.delete(key)
       const line = this.#lines.get(key)
       if (line === undefined) this.#unread = true
       else line.more = true
@@ -148,8 +141,8 @@ export class Lines {
 
   /** Time of the next release; null when nothing waits for its time. */
   nextRelease(): number | null {
-    const times = [...this.#blocked.values(), ...this.#held.values()]
-    return times.length === 0 ? null : times.reduce((first, time) => Math.min(first, time))
+    const first = this.#waits.values().reduce((soonest, { dueAt }) => Math.min(soonest, dueAt), Infinity)
+    return first === Infinity ? null : first
   }
 
   /** The row waits here for its turn. */
@@ -171,9 +164,10 @@ export class Lines {
     this.#reading = true
     this.#unread = false
     this.#urgent = false
+    const waiting = (wanted: 0 | 1) => [...this.#waits].flatMap(([key, { lane }]) => (lane === wanted ? [key] : []))
     return {
-      exceptAccounts: [...this.#lines.keys(), ...this.#blocked.keys()],
-      exceptHistorical: [...this.#held.keys()],
+      exceptAccounts: [...this.#lines.keys(), ...waiting(0)],
+      exceptHistorical: waiting(1),
       limit: this.#capacity - this.#size,
     }
   }
@@ -195,7 +189,7 @@ export class Lines {
     const due = index < 0 ? rows : rows.slice(0, index)
     const later = rows[index]
     const waits = later !== undefined && !due.some(({ lane }) => lane === later.lane)
-    if (waits) (later.lane === 1 ? this.#held : this.#blocked).set(key, later.dueAt)
+    if (waits) this.#waits.set(key, { dueAt: later.dueAt, lane: later.lane })
     if (due.length === 0) return
     this.#size += due.length
     this.#lines.set(key, { rows: due, busy: 0, more: this.#unread || (later !== undefined && !waits) })
@@ -214,8 +208,7 @@ export class Lines {
       line.more = true
       if (line.busy === 0) this.#lines.delete(key)
     }
-    this.#blocked.clear()
-    this.#held.clear()
+    this.#waits.clear()
     this.#size = 0
     this.#unread = true
     this.#urgent = false

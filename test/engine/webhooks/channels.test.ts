@@ -4,7 +4,7 @@ import { suite, test } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { AccountRecord, OutboxRecord } from '../../../engine/store/records.ts'
 import { newId } from '../../../engine/store/ids.ts'
-import { createChannel } from '../../../engine/webhooks/channel.ts'
+import { Channel } from '../../../engine/webhooks/channel.ts'
 import type { Attempts } from '../../../engine/webhooks/attempts.ts'
 import { silentLogger } from '../../../engine/observe/log.ts'
 import { urlRow } from '../../../engine/webhooks/callbacks.ts'
@@ -150,7 +150,7 @@ suite('channels', () => {
         return Promise.resolve({ until: null, attempt, failure: null })
       },
     }
-    const channel = createChannel('c', {
+    const channel = new Channel('c', {
       store: {
         pending: (_channel, except, limit) => {
           largest = Math.max(largest, limit)
@@ -183,7 +183,7 @@ suite('channels', () => {
   test('a channel asks for a claim when there may be rows, and says when nothing is due, after every wake anew', async () => {
     const said: string[] = []
     let away = false
-    const channel = createChannel('c', {
+    const channel = new Channel('c', {
       store: { pending: () => (away ? Promise.reject(new Error('the store is away')) : Promise.resolve([])) },
       attempts: { handle: () => assert.fail('there is nothing to send') },
       log: silentLogger,
