@@ -1,35 +1,40 @@
 /**
- * Spreads new logins over time, host by host, so that a restart with a thousand accounts does not look like an attack.
- * While several developers wait for a host, the one who has begun the fewest logins there in the last minute is next;
- * urgent ones go first within their developer's share. Checks of new accounts leave some of the pace to others
- * (login-gate.ts). A username whose logins a host rejects is tried there less often, but it is tried; the developer's
- * other usernames, and other developers, notice nothing. A credential was rejected: a new one does not wait for the
- * failures of the old, up to a number that looks like guessing.
+ * When a login may begin at a host, so that a restart with a thousand accounts does not look like an attack. While
+ * several developers wait, the one who has begun the fewest logins there in the last minute is next; urgent ones go
+ * first within their developer's share. Checks of accounts leave some of the pace to others. A username whose logins
+ * are rejected is tried less often, but it is tried; other usernames, and other developers, notice nothing. A new
+ * credential does not wait for the failures of the old, up to a number that looks like guessing.
  *
  * p-queue limits one rate for all, in an order that is fixed when work is added. Here several rates hold at once (of
  * the host, of a developer, of checks, of a username), the next one depends on what each developer has begun by then,
  * and a caller hears beforehand how long it would wait.
  */
 import { createHmac, randomBytes } from 'node:crypto'
-import {
-  begin,
-  begunBy,
-  createGate,
-  fail,
-  forget,
-  hostStart,
-  hostStartBehind,
-  isForgotten,
-  minuteMs,
-  ownStart,
-  rejectionsOf,
-  type Gate,
-  type Holding,
-  type Client,
-} from './login-gate.ts'
 
-/** Callers choose the names of hosts: when more are known than this, the oldest where no login waits are forgotten. */
+const minuteMs = 60_000
+/** Failed logins of one username within this time count … */
+const failureWindowMs = 600_000
+/** … and from this many with one credential on, the username is slowed at this host with that credential … */
+const failureBudget = 5
+/** … from this many on with whichever … */
+const usernameBudget = 15
+/** … by this factor. */
+const slowFactor = 10
+/** Until the minute's number is used, logins are this many times closer together than an even spread. */
+const rampFactor = 4
+/** What one developer may take of a minute's number where others have logged in lately too … */
+const sharedPart = 9 / 10
+const knownMs = 600_000
+/** … and one who adds accounts, whose first logins count as well: another developer may come. */
+const addingPart = 3 / 4
+/** Checks of all developers take no more while other logins wait … */
+const checksPart = 1 / 2
+/** … except the first ones of each. */
+const firstChecksPart = 1 / 10
+/** Callers choose the names of hosts: of more than this the oldest where no login waits are forgotten. */
 const mostHosts = 10_000
+/** A delay is not reckoned further than this. */
+const longestDelayMs = 600_000
 
 /** Whose login it is, and where. */
 export interface Login {
@@ -42,7 +47,13 @@ export interface Login {
   readonly check?: boolean
 }
 
-export type LoginLimiter = ReturnType<typeof createLoginLimiter>
+/** A developer's username, and the fingerprint of the credential. */
+interface Client {
+  readonly developerId: string
+  readonly user: string
+  readonly key: string
+  readonly check: boolean
+}
 
 interface Entrant extends Client {
   readonly urgent: boolean
@@ -50,15 +61,62 @@ interface Entrant extends Client {
 }
 
 interface Host {
-  readonly gate: Gate
+  /** Logins of the last minute, oldest first. */
+  starts: (Client & { readonly at: number })[]
+  /** Rejected logins of the last ten minutes. */
+  failures: { readonly at: number; readonly user: string; readonly key: string }[]
+  /** By developer: when the last login began, of those that began one in the last ten minutes. */
+  readonly seen: Map<string, number>
   /** By developer, urgent ones first; the developer who was let in last is the last. */
-  readonly queue: Map<string, Entrant[]>
+  readonly queue: Map<string, readonly Entrant[]>
   timer: NodeJS.Timeout | null
 }
 
-interface Limits {
-  readonly perMinute: number
-  readonly now: () => number
+function forget(host: Host, at: number): void {
+  host.starts = host.starts.filter((start) => start.at > at - minuteMs)
+  host.failures = host.failures.filter((failure) => failure.at > at - failureWindowMs)
+  for (const [developerId, last] of host.seen) if (last <= at - knownMs) host.seen.delete(developerId)
+}
+
+/** When one more of these may begin: `limit` is kept over any 60 s. */
+function freeAt(starts: readonly { readonly at: number }[], limit: number, at: number): number {
+  const first = starts.at(-limit)
+  return first === undefined ? at : Math.max(at, first.at + minuteMs)
+}
+
+/** An urgent login need not keep its distance to others. */
+function hostStart({ starts }: Host, perMinute: number, at: number, urgent: boolean): number {
+  const last = starts.at(-1)
+  const apart = urgent || last === undefined ? at : last.at + minuteMs / perMinute / rampFactor
+  return Math.max(apart, freeAt(starts, perMinute, at))
+}
+
+/** Failures that count against this login; 0 while they are within the budgets. */
+function rejectionsOf({ failures }: Host, { user, key }: Client): number {
+  const all = failures.filter((failure) => failure.user === user)
+  const same = all.filter((failure) => failure.key === key).length
+  if (same >= failureBudget) return same
+  return all.length >= usernameBudget ? all.length : 0
+}
+
+/** `at` for everybody who is not slowed. */
+function unsuspectedStart(host: Host, who: Client, perMinute: number, at: number): number {
+  const last = rejectionsOf(host, who) === 0 ? undefined : host.starts.findLast(({ user }) => user === who.user)
+  const distance = minuteMs / Math.max(1, Math.floor(perMinute / slowFactor))
+  return last === undefined ? at : Math.max(at, last.at + distance)
+}
+
+/** `at` where the developer, and checks, have not had their part. */
+function shareStart(host: Host, who: Client, perMinute: number, othersWait: boolean, at: number): number {
+  const { starts, seen } = host
+  const own = starts.filter(({ developerId }) => developerId === who.developerId)
+  const ownChecks = own.filter(({ check }) => check)
+  const isAlone = seen.keys().every((known) => known === who.developerId)
+  const part = who.check || ownChecks.length > 0 ? addingPart : isAlone ? 1 : sharedPart
+  const start = freeAt(own, Math.ceil(perMinute * part), at)
+  if (!who.check || !othersWait || ownChecks.length < Math.ceil(perMinute * firstChecksPart)) return start
+  const checks = starts.filter(({ check }) => check)
+  return Math.max(start, freeAt(checks, Math.ceil(perMinute * checksPart), at))
 }
 
 interface Next {
@@ -66,64 +124,45 @@ interface Next {
   readonly start: number
   /** Only the host's pace holds it. */
   readonly ready: boolean
+  /** How many logins its developer has begun in the last minute. */
+  readonly begun: number
 }
 
-function waitingAt({ queue }: Host): number {
-  return queue.values().reduce((sum, line) => sum + line.length, 0)
-}
-
-function othersWait(host: Host): boolean {
-  return host.queue.values().some((line) => line.some(({ check }) => !check))
-}
-
-/**
- * Who of a developer is next. One who must wait because of own failures, or as a check, does not hold up those behind.
- */
-function nextOf(gate: Gate, line: readonly Entrant[], holding: Holding, at: number): Next | null {
-  let best: Next | null = null
-  for (const entrant of line) {
-    const own = ownStart(gate, entrant, holding, at)
-    const start = Math.max(own, hostStart(gate, holding.perMinute, at, entrant.urgent))
-    if (own <= at) return { entrant, start, ready: true }
-    if (best === null || start < best.start) best = { entrant, start, ready: false }
-  }
-  return best
-}
-
-function goesBefore(gate: Gate, one: Next, other: Next): boolean {
+function goesBefore(one: Next, other: Next): boolean {
   if (one.ready !== other.ready) return one.ready
-  if (!one.ready) return one.start < other.start
-  return begunBy(gate, one.entrant.developerId) < begunBy(gate, other.entrant.developerId)
+  return one.ready ? one.begun < other.begun : one.start < other.start
 }
 
+/** Who is next. One who must wait because of own failures, or as a check, does not hold up those behind. */
 function nextUp(host: Host, perMinute: number, at: number): Next | null {
-  const { gate, queue } = host
-  const holding = { perMinute, othersWait: othersWait(host) }
+  const othersWait = host.queue.values().some((line) => line.some(({ check }) => !check))
   let best: Next | null = null
-  for (const line of queue.values()) {
-    const next = nextOf(gate, line, holding, at)
-    if (next !== null && (best === null || goesBefore(gate, next, best))) best = next
+  for (const [developerId, line] of host.queue) {
+    const begun = host.starts.filter((start) => start.developerId === developerId).length
+    for (const entrant of line) {
+      const unsuspected = unsuspectedStart(host, entrant, perMinute, at)
+      const own = Math.max(unsuspected, shareStart(host, entrant, perMinute, othersWait, at))
+      const start = Math.max(own, hostStart(host, perMinute, at, entrant.urgent))
+      const next = { entrant, start, ready: own <= at, begun }
+      if (best === null || goesBefore(next, best)) best = next
+      if (next.ready) break
+    }
   }
   return best
 }
 
-/** Lets in who may, and sets the timer for who may not yet. */
-function advance(host: Host, limits: Limits): void {
-  if (host.timer) clearTimeout(host.timer)
-  host.timer = null
+/** Takes out who may begin at this time, and answers when the next one may; null = nobody waits. */
+function letIn(host: Host, perMinute: number, at: number): { entered: Entrant[]; nextAt: number | null } {
+  const entered: Entrant[] = []
+  forget(host, at)
   for (;;) {
-    const at = limits.now()
-    forget(host.gate, at)
-    const next = nextUp(host, limits.perMinute, at)
-    if (next === null) return
-    const { entrant, start } = next
-    if (start > at) {
-      host.timer = setTimeout(() => advance(host, limits), Math.ceil(start - at))
-      return
-    }
+    const next = nextUp(host, perMinute, at)
+    if (next === null || next.start > at) return { entered, nextAt: next?.start ?? null }
+    const { entrant } = next
     leave(host, entrant)
-    begin(host.gate, entrant, at)
-    entrant.admit()
+    entered.push(entrant)
+    host.starts.push({ ...entrant, at })
+    host.seen.set(entrant.developerId, at)
   }
 }
 
@@ -137,53 +176,22 @@ function leave({ queue }: Host, entrant: Entrant): void {
 /** Behind the urgent ones when urgent, else at the end. */
 function enqueue({ queue }: Host, entrant: Entrant): void {
   const line = queue.get(entrant.developerId) ?? []
-  queue.set(entrant.developerId, line)
-  const behind = entrant.urgent ? line.findIndex((other) => !other.urgent) : -1
-  if (behind < 0) line.push(entrant)
-  else line.splice(behind, 0, entrant)
+  const usual = entrant.urgent ? line.findIndex(({ urgent }) => !urgent) : -1
+  queue.set(entrant.developerId, line.toSpliced(usual < 0 ? line.length : usual, 0, entrant))
 }
 
-function wait(host: Host, limits: Limits, who: Omit<Entrant, 'admit'>, signal: AbortSignal): Promise<void> {
-  return new Promise<void>((resolve, reject) => {
-    const giveUp = (): void => {
-      leave(host, entrant)
-      reject(signal.reason as Error)
-      advance(host, limits)
-    }
-    const admit = (): void => {
-      signal.removeEventListener('abort', giveUp)
-      resolve()
-    }
-    const entrant: Entrant = { ...who, admit }
-    signal.addEventListener('abort', giveUp, { once: true })
-    enqueue(host, entrant)
-    advance(host, limits)
-  })
-}
-
-/**
- * Who goes before an urgent one: such of the same developer, and as many of each other developer as are its turn until
- * it has begun more.
- */
-function aheadOf({ gate, queue }: Host, { developerId }: Client) {
-  const own = (queue.get(developerId) ?? []).filter(({ urgent }) => urgent)
-  const begun = begunBy(gate, developerId) + own.length
-  const before = [...queue].flatMap(([other, line]) =>
-    other === developerId ? own : line.slice(0, Math.max(0, begun - begunBy(gate, other) + 1)),
-  )
-  return {
-    all: before.length,
-    /** Those of them that keep their distance. */
-    usual: before.filter(({ urgent }) => !urgent).length,
-    own: own.length,
-    checks: before.filter(({ check }) => check).length,
+/** What would be, were nobody to come any more. */
+function delayOf(host: Host, who: Client, perMinute: number, now: number): number {
+  const mine: Entrant = { ...who, urgent: true, admit: () => undefined }
+  const copy: Host = { ...host, starts: [...host.starts], seen: new Map(host.seen), queue: new Map(host.queue) }
+  enqueue(copy, mine)
+  let at = now
+  while (at < now + longestDelayMs) {
+    const { entered, nextAt } = letIn(copy, perMinute, at)
+    if (entered.includes(mine) || nextAt === null) break
+    at = nextAt
   }
-}
-
-function delayOf(host: Host, who: Client, perMinute: number, at: number): number {
-  const ahead = aheadOf(host, who)
-  const own = ownStart(host.gate, who, { perMinute, othersWait: othersWait(host), ahead }, at)
-  return Math.ceil(Math.max(own, hostStartBehind(host.gate, perMinute, at, ahead)) - at)
+  return Math.ceil(at - now)
 }
 
 /** What no longer counts is dropped, at most once a minute, and at once where there are too many. */
@@ -195,9 +203,10 @@ function createHosts(now: () => number) {
     swept = at
     // Down to half, so that a flood of names does not mean a sweep for each.
     const most = hosts.size > mostHosts ? mostHosts / 2 : mostHosts
-    for (const [key, { gate, queue }] of hosts) {
-      forget(gate, at)
-      if (queue.size === 0 && (isForgotten(gate) || hosts.size > most)) hosts.delete(key)
+    for (const [key, host] of hosts) {
+      forget(host, at)
+      const isForgotten = host.starts.length === 0 && host.failures.length === 0
+      if (host.queue.size === 0 && (isForgotten || hosts.size > most)) hosts.delete(key)
     }
   }
 
@@ -205,7 +214,7 @@ function createHosts(now: () => number) {
     of(name: string): Host {
       const key = name.toLowerCase()
       const at = now()
-      const host = hosts.get(key) ?? { gate: createGate(), queue: new Map<string, Entrant[]>(), timer: null }
+      const host = hosts.get(key) ?? { starts: [], failures: [], seen: new Map(), queue: new Map(), timer: null }
       if (!hosts.has(key) && (at - swept >= minuteMs || hosts.size > mostHosts)) sweep(at)
       hosts.set(key, host)
       return host
@@ -227,17 +236,29 @@ function createFingerprints(): (login: Login) => Client {
   })
 }
 
+export type LoginLimiter = ReturnType<typeof createLoginLimiter>
+
 /** `perMinute` 0 = no limit. */
 export function createLoginLimiter({ perMinute, now = Date.now }: { perMinute: number; now?: () => number }) {
-  const limits: Limits = { perMinute, now }
   const hosts = createHosts(now)
   const whoIs = createFingerprints()
+
+  /** Lets in who may, and sets the timer for who may not yet. */
+  function advance(host: Host): void {
+    if (host.timer) clearTimeout(host.timer)
+    const at = now()
+    const { entered, nextAt } = letIn(host, perMinute, at)
+    host.timer = nextAt === null ? null : setTimeout(() => advance(host), Math.ceil(nextAt - at))
+    for (const { admit } of entered) admit()
+  }
+
   /** What is known of the host, as of now. */
-  const known = (login: Login): Host | undefined => {
+  function known(login: Login): Host | undefined {
     const host = perMinute === 0 ? undefined : hosts.known(login.host)
-    if (host !== undefined) forget(host.gate, now())
+    if (host !== undefined) forget(host, now())
     return host
   }
+
   return {
     /** Resolves when a login to the host may begin. An `urgent` one: an API call waits for it. */
     async enter(
@@ -245,11 +266,24 @@ export function createLoginLimiter({ perMinute, now = Date.now }: { perMinute: n
       { urgent, signal }: { readonly urgent: boolean; readonly signal: AbortSignal },
     ): Promise<void> {
       signal.throwIfAborted()
-      if (perMinute > 0) await wait(hosts.of(login.host), limits, { ...whoIs(login), urgent }, signal)
+      if (perMinute === 0) return
+      const host = hosts.of(login.host)
+      const { promise, resolve, reject } = Promise.withResolvers<undefined>()
+      const entrant: Entrant = { ...whoIs(login), urgent, admit: () => resolve(undefined) }
+      const giveUp = (): void => {
+        leave(host, entrant)
+        reject(signal.reason as Error)
+        advance(host)
+      }
+      signal.addEventListener('abort', giveUp, { once: true })
+      enqueue(host, entrant)
+      advance(host)
+      await promise.finally(() => signal.removeEventListener('abort', giveUp))
     },
     /** The server rejected the login that was let in. */
     failed(login: Login): void {
-      if (perMinute > 0) fail(hosts.of(login.host).gate, whoIs(login), now())
+      const { user, key } = whoIs(login)
+      if (perMinute > 0) hosts.of(login.host).failures.push({ at: now(), user, key })
     },
     /** ms until an urgent login asked for now could begin, behind those who wait now; 0 = at once. */
     delay(login: Login): number {
@@ -259,11 +293,11 @@ export function createLoginLimiter({ perMinute, now = Date.now }: { perMinute: n
     /** How many rejected logins slow this one; 0 = none do, only the pace of the host. */
     rejections(login: Login): number {
       const host = known(login)
-      return host === undefined ? 0 : rejectionsOf(host.gate, whoIs(login))
+      return host === undefined ? 0 : rejectionsOf(host, whoIs(login))
     },
     /** Logins waiting, over all hosts. */
     get waiting(): number {
-      return hosts.all.values().reduce((sum, host) => sum + waitingAt(host), 0)
+      return hosts.all.values().reduce((sum, { queue }) => sum + [...queue.values()].flat().length, 0)
     },
     /** Hosts of which something is remembered. */
     get hosts(): number {

@@ -42,7 +42,7 @@ export const modules = {
     tests: ['test/engine/webhooks/lines.test.ts', 'test/engine/lanes.test.ts', 'test/engine/accounts/link.test.ts'],
   },
   turns: {
-    mutate: ['engine/turns.ts', 'engine/loans.ts', 'engine/accounts/login-gate.ts', 'engine/accounts/login-limiter.ts'],
+    mutate: ['engine/turns.ts', 'engine/loans.ts', 'engine/accounts/login-limiter.ts'],
     tests: ['test/engine/turns.test.ts', 'test/engine/loans.test.ts', 'test/engine/login-limiter.test.ts'],
   },
   plan: { mutate: ['engine/accounts/plan.ts'], tests: ['test/engine/accounts/plan.test.ts'] },
