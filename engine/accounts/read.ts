@@ -66,7 +66,7 @@ async function readInto(reading: Reading, uids: readonly number[]): Promise<void
 }
 
 /**
- * One FETCH. A refusal (tagged NO) leaves `found` as far as it came. What an answer lacks is asked for by itself.
+ * One FETCH. What an answer lacks is asked for by itself.
  * `known`: the last message besides, and of messages below this UID only what the answer has.
  */
 export async function readRange(
@@ -76,15 +76,8 @@ export async function readRange(
   known = 0,
   heard?: () => void,
 ): Promise<void> {
-  const fresh: FetchedMessage[] = []
-  try {
-    for await (const message of session.fetchIndex(range, known > 0)) {
-      heard?.()
-      if (!found.has(message.uid)) fresh.push(message)
-    }
-  } catch (error) {
-    if (!isAppError(error, 'server_refused')) throw error
-  }
+  const answered = await session.fetchIndex(range, { last: known > 0, ...(heard && { heard }) })
+  const fresh = answered.filter(({ uid }) => !found.has(uid))
   for (const message of await withFlags(session, fresh))
     found.set(message.uid, message.uid >= known && lacksParts(message) ? await withParts(session, message) : message)
 }

@@ -106,7 +106,6 @@ export interface SessionCapabilities {
   readonly idle: boolean
   readonly condstore: boolean
   readonly listStatus: boolean
-  readonly uidPlus: boolean
   /** 'gmail' (X-GM-EXT-1), 'objectid' (RFC 8474) or null. */
   readonly identity: 'gmail' | 'objectid' | null
 }
@@ -136,6 +135,11 @@ export interface FlagsOf {
   readonly uid: number
   readonly flags: readonly string[]
   readonly modseq: string | null
+}
+
+export interface FlagChange {
+  readonly add: readonly string[]
+  readonly remove: readonly string[]
 }
 
 /** What a watching session hears of its selected mailbox. */
@@ -168,11 +172,14 @@ export interface Session {
   select(path: string, options?: { readonly refresh?: boolean }): Promise<SelectedMailbox>
   status(path: string): Promise<MailboxStatus>
   /**
-   * UID FETCH of what the index needs, as the server answers. `range` is a UID set ('5:9,12', '100:*'). `last`: with
-   * the mailbox's last message, by which servers answer 100:* when it is below 100 (RFC 3501 §6.4.8). A message the
-   * server cannot give (tagged NO, unreadable) is left out: the caller bisects.
+   * UID FETCH of what the index needs. `range` is a UID set ('5:9,12', '100:*'). `last`: with the mailbox's last
+   * message, by which servers answer 100:* when it is below 100 (RFC 3501 §6.4.8). `heard` is called for each message.
+   * What the server cannot give (tagged NO, unreadable) is left out: the caller bisects.
    */
-  fetchIndex(range: string, last?: boolean): AsyncIterable<FetchedMessage>
+  fetchIndex(
+    range: string,
+    options?: { readonly last?: boolean; readonly heard?: () => void },
+  ): Promise<FetchedMessage[]>
   /**
    * UID FETCH (UID FLAGS [MODSEQ]); with `changedSince` only what changed since (CONDSTORE). `onMore` is called when
    * that is more than is held at once: then the answer lacks some, and they have to be asked for by smaller ranges.
@@ -196,10 +203,7 @@ export interface Session {
   fetchChunk(uid: number, section: string, from: number, count: number): Promise<Chunk | null>
   /** For sections that the server gives wrongly. null when the message is not there, or is too long to be held. */
   fetchFromWhole(uid: number, sections: readonly string[]): Promise<FromWhole | null>
-  store(
-    uid: number,
-    change: { readonly add: readonly string[]; readonly remove: readonly string[] },
-  ): Promise<Omit<FlagsOf, 'uid'> | null>
+  store(uid: number, change: FlagChange): Promise<Omit<FlagsOf, 'uid'> | null>
   /** Where the message is now; null when there is no such UID. */
   move(uid: number, toPath: string): Promise<Placed | null>
   copy(uid: number, toPath: string): Promise<Placed | null>

@@ -7,7 +7,6 @@ import { createNames } from '../../engine/accounts/session/names.ts'
 import { texts } from '../../engine/accounts/session/tokens.ts'
 import { fullCapabilities, type Hooks } from '../support/imap-server/index.ts'
 import { failure, fill, on, play, type Played } from '../support/imap-server/play.ts'
-import { collect } from '../support/imap-server/session.ts'
 
 const exists = 500_000
 /** Every second UID: no two of them make a range. */
@@ -103,7 +102,7 @@ suite('long FETCH answers', () => {
             : response,
       })
       fill(server, 3)
-      const found = await collect((await inbox(5000)).fetchIndex('1:*'))
+      const found = await (await inbox(5000)).fetchIndex('1:*')
       assert.deepEqual(found.map(({ uid }) => uid).sort(), [1, 2, 3])
       const second = found.find(({ uid }) => uid === 2)
       assert(second)
@@ -115,7 +114,7 @@ suite('long FETCH answers', () => {
   test('of header fields the first 512 KiB are read', async (t) => {
     const { server, inbox } = await play(t)
     server.append('ann', 'INBOX', `Subject: long\r\nTo: ${'a@b.example,\r\n '.repeat(40_000)}\r\n\r\nHello.\r\n`)
-    const [message] = await collect((await inbox(5000)).fetchIndex('1:*'))
+    const [message] = await (await inbox(5000)).fetchIndex('1:*')
     assert(message)
     assert.equal(message.headers.length, 524_288)
     assert.match(message.headers.toString('latin1'), /^Subject: long/)
@@ -173,7 +172,7 @@ suite('flags, attributes and names that are kept have bounds', () => {
     ]
     const session = await inbox(5000)
     server.hooks = { command: on('UID FETCH', { lines, tagged: 'OK done' }) }
-    const [first, second] = await collect(session.fetchIndex('1:2'))
+    const [first, second] = await session.fetchIndex('1:2')
     assert.deepEqual(first?.flags, ['\\Seen', 'b'.repeat(200)])
     assert.equal(first.emailId, null)
     assert.deepEqual(second?.flags, many.slice(0, 200))

@@ -6,7 +6,7 @@ import { isAppError } from '../../engine/errors.ts'
 import { selfSigned } from '../support/imap-server/certificate.ts'
 import { createImapServer } from '../support/imap-server/index.ts'
 import { closings, failure, fill, long, on, play } from '../support/imap-server/play.ts'
-import { collect, openTest } from '../support/imap-server/session.ts'
+import { openTest } from '../support/imap-server/session.ts'
 import { until } from '../support/until.ts'
 
 suite('a connection that fails', () => {
@@ -47,35 +47,6 @@ suite('a connection that fails', () => {
     await dripping
   })
 
-  test('row 22: a command inside the loop over a FETCH is answered', async (t) => {
-    const { server, inbox } = await play(t)
-    fill(server, 200)
-    const session = await inbox()
-    let count = 0
-    for await (const message of session.fetchIndex('1:*')) {
-      count += 1
-      if (message.uid % 50 === 0) assert.equal((await session.fetchFlags(String(message.uid))).length, 1)
-    }
-    assert.equal(count, 200)
-  })
-
-  test('row 22: a FETCH that is left half-read, and one that is not read at all', async (t) => {
-    const { server, inbox } = await play(t)
-    fill(server, 300)
-    const session = await inbox(1500)
-    for await (const message of session.fetchIndex('1:*')) if (message.uid === 3) break
-    assert.equal((await session.fetchFlags('1')).length, 1)
-    const iterator = session.fetchIndex('1:*')[Symbol.asyncIterator]()
-    await iterator.next()
-    await until('closed', () => session.closed, { withinMs: 10_000 })
-    await assert.rejects(
-      async () => {
-        while (!(await iterator.next()).done);
-      },
-      (error) => isAppError(error, 'timeout'),
-    )
-  })
-
   test('row 23: a reset at any moment is an error of the command, and ends nothing else', async (t) => {
     const moments = [
       'CAPABILITY',
@@ -98,7 +69,7 @@ suite('a connection that fails', () => {
           const session = await openTest(t, server)
           await session.list({ status: true })
           await session.select('INBOX')
-          await collect(session.fetchIndex('1:*'))
+          await session.fetchIndex('1:*')
           await session.store(1, { add: ['\\Seen'], remove: [] })
           const idling = session.idle(50, long())
           await idling
@@ -119,7 +90,7 @@ suite('a connection that fails', () => {
     fill(server, 50)
     const sessions = await Promise.all(Array.from({ length: 50 }, () => inbox(2000)))
     const works = sessions.flatMap((session, index) => [
-      index % 2 === 0 ? session.idle(60_000, long()) : collect(session.fetchIndex('1:*')),
+      index % 2 === 0 ? session.idle(60_000, long()) : session.fetchIndex('1:*'),
       session.list({ status: true }),
     ])
     server.dropConnections()
@@ -166,7 +137,7 @@ suite('TLS', () => {
       const idling = session.idle(60_000, long())
       fill(server, 1)
       await until('exists', () => session.events.length > 0)
-      assert.equal((await collect(session.fetchIndex('1:*'))).length, 2)
+      assert.equal((await session.fetchIndex('1:*')).length, 2)
       await idling
       await session.close()
     }

@@ -4,7 +4,6 @@ import { suite, test } from 'node:test'
 import { entity, multipart, textPart } from '../support/corpus/build.ts'
 import { fullCapabilities } from '../support/imap-server/index.ts'
 import { failure, fill, play, replaced } from '../support/imap-server/play.ts'
-import { collect } from '../support/imap-server/session.ts'
 import { mail } from '../support/mail.ts'
 
 suite('answers to FETCH', () => {
@@ -20,7 +19,7 @@ suite('answers to FETCH', () => {
         return text.startsWith('* 4 FETCH') ? null : response
       },
     }
-    const found = await collect(session.fetchIndex('1:*'))
+    const found = await session.fetchIndex('1:*')
     assert.deepEqual(
       found.map(({ uid, flags }) => [uid, flags]),
       [
@@ -29,7 +28,7 @@ suite('answers to FETCH', () => {
       ],
     )
     assert.deepEqual(
-      (await collect(session.fetchIndex('2'))).map(({ uid }) => uid),
+      (await session.fetchIndex('2')).map(({ uid }) => uid),
       [2],
     )
     assert.deepEqual(await session.searchUids('1:*'), [1, 2, 3, 4])
@@ -39,7 +38,7 @@ suite('answers to FETCH', () => {
     const { server, inbox, sent } = await play(t, {})
     fill(server, 1)
     const session = await inbox()
-    await collect(session.fetchIndex('1:*'))
+    await session.fetchIndex('1:*')
     await session.fetchSection(1, '', 1000)
     assert(await session.fetchChunk(1, '1', 0, 1000))
     const asked = sent()
@@ -59,14 +58,14 @@ suite('answers to FETCH', () => {
         return / (1:3|2|2:3) /.test(text) ? { tagged: 'NO [SERVERBUG] System Error (Failure)' } : undefined
       },
     }
-    assert.deepEqual(await collect(session.fetchIndex('1:3')), [])
+    assert.deepEqual(await session.fetchIndex('1:3'), [])
     assert.deepEqual(
-      (await collect(session.fetchIndex('1'))).map(({ uid }) => uid),
+      (await session.fetchIndex('1')).map(({ uid }) => uid),
       [1],
     )
-    assert.deepEqual(await collect(session.fetchIndex('2')), [])
+    assert.deepEqual(await session.fetchIndex('2'), [])
     assert.deepEqual(
-      (await collect(session.fetchIndex('3'))).map(({ uid }) => uid),
+      (await session.fetchIndex('3')).map(({ uid }) => uid),
       [3],
     )
     assert.equal(session.closed, false)
@@ -120,7 +119,7 @@ suite('answers to FETCH', () => {
           return text.startsWith('* 2 FETCH') ? text.replace(/BODYSTRUCTURE \(.*?\)(?= MODSEQ)/, structure) : response
         },
       }
-      const found = (await collect(session.fetchIndex('1:*'))).sort((a, b) => a.uid - b.uid)
+      const found = (await session.fetchIndex('1:*')).sort((a, b) => a.uid - b.uid)
       assert.deepEqual(
         found.map(({ uid }) => uid),
         [1, 2, 3],
@@ -142,7 +141,7 @@ suite('answers to FETCH', () => {
     const session = await inbox()
     const read = async (structure: string) => {
       server.hooks = { send: replaced(/BODYSTRUCTURE \(.*?\)(?= MODSEQ)/, `BODYSTRUCTURE ${structure}`) }
-      return (await collect(session.fetchIndex('1')))[0]?.body ?? null
+      return (await session.fetchIndex('1'))[0]?.body ?? null
     }
     const noLines = await read(
       '("TEXT" "PLAIN" ("CHARSET" "utf-8") NIL NIL "8BIT" 12 NIL ("attachment" ("FILENAME" "a.txt")) NIL NIL)',
@@ -187,7 +186,7 @@ suite('answers to FETCH', () => {
         return `\0\0\0${noisy}`
       },
     }
-    const found = await collect(session.fetchIndex('1:*'))
+    const found = await session.fetchIndex('1:*')
     assert.deepEqual(
       found.map(({ uid, flags, threadId }) => [uid, flags, threadId]),
       [1, 2].map((uid) => [uid, ['\\Seen', '[odd]', '$Label1'], null]),
@@ -202,7 +201,7 @@ suite('answers to FETCH', () => {
     const [message] = server.folder('ann', 'INBOX').messages
     message?.labels.add('&ZeVnLIqe-').add('\\Inbox')
     const session = await inbox()
-    const [found] = await collect(session.fetchIndex('1:*'))
+    const [found] = await session.fetchIndex('1:*')
     assert.equal(session.capabilities.identity, 'gmail')
     assert.equal(found?.emailId, message?.identity)
     assert.equal(found?.threadId, message?.thread)
@@ -215,7 +214,7 @@ suite('answers to FETCH', () => {
     const session = await inbox()
     const set = Array.from({ length: 4000 }, (_, index) => String(1_000_000 + index * 2))
     assert.deepEqual(
-      (await collect(session.fetchIndex(['1', ...set, '3'].join(',')))).map(({ uid }) => uid),
+      (await session.fetchIndex(['1', ...set, '3'].join(','))).map(({ uid }) => uid),
       [1, 3],
     )
     await session.fetchFlags(set.join(','))

@@ -8,7 +8,7 @@ import { isAppError } from '../../engine/errors.ts'
 import type { Session } from '../../engine/accounts/session-types.ts'
 import { createImapServer, type ImapServer } from '../support/imap-server/index.ts'
 import { fill, long } from '../support/imap-server/play.ts'
-import { collect, openTest } from '../support/imap-server/session.ts'
+import { openTest } from '../support/imap-server/session.ts'
 
 const deadlineMs = 80
 /** A deadline is seen at most a quarter late; the rest is for a busy machine. */
@@ -42,7 +42,7 @@ const commands: Record<string, (session: Session) => Promise<unknown>> = {
   list: (session) => session.list({ status: true }),
   select: (session) => session.select('INBOX', { refresh: true }),
   status: (session) => session.status('Sent'),
-  fetch: (session) => collect(session.fetchIndex('1:*')),
+  fetch: (session) => session.fetchIndex('1:*'),
   flags: (session) => session.fetchFlags('1:*', '1'),
   search: (session) => session.searchUids('1:*'),
   section: (session) => session.fetchSection(1, '1', 100),

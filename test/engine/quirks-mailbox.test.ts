@@ -3,7 +3,6 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { fullCapabilities, type Hooks } from '../support/imap-server/index.ts'
 import { failure, fill, play, replaced } from '../support/imap-server/play.ts'
-import { collect } from '../support/imap-server/session.ts'
 
 suite('what a mailbox says of itself', () => {
   test('row 4: without CONDSTORE nothing of it is sent', async (t) => {
@@ -15,7 +14,7 @@ suite('what a mailbox says of itself', () => {
     fill(server, 2)
     const session = await inbox()
     assert.equal(session.capabilities.condstore, false)
-    assert.equal((await collect(session.fetchIndex('1:*'))).length, 2)
+    assert.equal((await session.fetchIndex('1:*')).length, 2)
     await session.fetchFlags('1:*', '1')
     await session.list({ status: true })
     await session.status('INBOX')
@@ -32,10 +31,10 @@ suite('what a mailbox says of itself', () => {
     fill(server, 3)
     const session = await inbox()
     assert.deepEqual(
-      (await collect(session.fetchIndex('1:*'))).map(({ uid }) => uid),
+      (await session.fetchIndex('1:*')).map(({ uid }) => uid),
       [1, 2, 3],
     )
-    assert.equal((await collect(session.fetchIndex('2:*'))).length, 2)
+    assert.equal((await session.fetchIndex('2:*')).length, 2)
     assert.equal((await session.fetchFlags('1:*', '1')).length, 3)
     assert.equal((await session.list({ status: true })).length, 6)
     assert.equal((await session.status('INBOX')).messages, 3)
@@ -51,9 +50,9 @@ suite('what a mailbox says of itself', () => {
     fill(server, 1)
     const session = await inbox()
     server.hooks = { command: ({ name }) => (name === 'UID FETCH' ? { tagged: 'BAD Command Error. 10' } : undefined) }
-    assert.deepEqual(await collect(session.fetchIndex('1:*')), [])
+    assert.deepEqual(await session.fetchIndex('1:*'), [])
     server.hooks = {}
-    assert.equal((await collect(session.fetchIndex('1:*')))[0]?.modseq !== null, true)
+    assert.equal((await session.fetchIndex('1:*'))[0]?.modseq !== null, true)
   })
 
   test('row 6: HIGHESTMODSEQ 0 and an empty ENABLED are no reason to do without; ENABLE precedes SELECT', async (t) => {

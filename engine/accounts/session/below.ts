@@ -12,7 +12,7 @@
  *   (which expunges) before DELETE of the open mailbox;
  * - read an answer in one form only (special use, BODYSTRUCTURE, SEARCH with sequence numbers), or encode a mailbox
  *   name anew that the server listed in a form which is not valid;
- * - give no way to bound what the server may answer (frames.ts) nor to hold back a FETCH whose reader is slow.
+ * - give no way to bound what the server may answer (frames.ts).
  */
 import { ImapFlow, type ImapResponse } from 'imapflow'
 import type { LookupFunction, Socket } from 'node:net'

@@ -73,7 +73,6 @@ export function capabilitiesOf(facts: Facts, idle: boolean): SessionCapabilities
     idle,
     condstore: facts.offers('CONDSTORE') && !facts.refused('modseq'),
     listStatus: facts.offers('LIST-STATUS') && !facts.refused('listReturn'),
-    uidPlus: facts.offers('UIDPLUS'),
     identity,
   }
 }

@@ -1,7 +1,4 @@
-/**
- * UID FETCH of what the index needs, and of flags; with a bounded queue between the connection's reader and the
- * consumer.
- */
+/** UID FETCH of what the index needs, and of flags. */
 import { isAppError } from '../../errors.ts'
 import { indexedHeaders, type FetchedMessage, type FlagsOf, type Session } from '../session-types.ts'
 import { readBodyStructure } from './body.ts'
@@ -72,7 +69,7 @@ function refusal(error: unknown): 'NO' | 'BAD' | null {
   return error.details['status'] === 'BAD' ? 'BAD' : 'NO'
 }
 
-/** One piece of a range on its way to the consumer. */
+/** One piece of a range. */
 interface Job {
   readonly send: Send
   readonly range: string
@@ -80,19 +77,22 @@ interface Job {
   readonly last: boolean
   /** UIDs that have been handed on: an answer that comes twice is told once. */
   readonly seen: Set<number>
-  readonly pipe: Pipe<FetchedMessage>
+  readonly found: FetchedMessage[]
+  /** Called for each message. */
+  readonly heard: (() => void) | undefined
 }
 
-async function ask(deps: Parts, { send, range, last, seen, pipe }: Job, form: Form): Promise<void> {
+async function ask(deps: Parts, { send, range, last, seen, found, heard }: Job, form: Form): Promise<void> {
   const { facts, unparsed } = deps
   const within = last ? () => true : inSet(range)
-  const onFetch: Untagged = async (response) => {
+  const onFetch: Untagged = (response) => {
     const items = readFetch(response)
     const message = messageOf(items, range)
     if (!message) facts.flagsTold(items)
     else if (seen.size < mostAtOnce && within(message.uid) && !seen.has(message.uid)) {
       seen.add(message.uid)
-      await pipe.push(message)
+      found.push(message)
+      heard?.()
     }
   }
   const args: Argument[] = [uidSet(range), indexItems(facts, form)]
@@ -131,24 +131,17 @@ async function fetchUnparsed(deps: Parts, job: Job, uids: readonly number[]): Pr
   for (const range of pieces) await tried(deps, { ...job, range }, 'bodyless')
 }
 
-async function* fetchIndex(deps: Parts, range: string, last: boolean): AsyncGenerator<FetchedMessage, void, undefined> {
-  const { line } = deps
+function fetchIndex(
+  deps: Parts,
+  range: string,
+  { last = false, heard }: { readonly last?: boolean; readonly heard?: () => void },
+): Promise<FetchedMessage[]> {
   const pieces = splitSet(range)
-  const pipe = createPipe<FetchedMessage>()
-  const work = line.run(async (send) => {
-    if (line.waiting > 0) pipe.open()
-    for (const piece of pieces) await fetchPiece(deps, { send, range: piece, last, seen: new Set(), pipe })
+  return deps.line.run(async (send) => {
+    const found: FetchedMessage[] = []
+    for (const piece of pieces) await fetchPiece(deps, { send, range: piece, last, heard, seen: new Set(), found })
+    return found
   })
-  const unlisten = line.onWaiting(() => pipe.open())
-  void work.then(
-    () => pipe.end(),
-    (error: unknown) => pipe.end(error),
-  )
-  try {
-    yield* pipe.values()
-  } finally {
-    unlisten()
-  }
 }
 
 /** Of what changed since a mod-sequence no more is held at once: messages, and bytes of what the server says. */
@@ -195,82 +188,8 @@ async function fetchFlags(send: Send, deps: Parts, query: FlagsQuery): Promise<F
 
 export function createFetcher(deps: Parts): Pick<Session, 'fetchIndex' | 'fetchFlags'> {
   return {
-    fetchIndex: (range, last = false) => fetchIndex(deps, range, last),
+    fetchIndex: (range, options = {}) => fetchIndex(deps, range, options),
     fetchFlags: (range, since, onMore) =>
       deps.line.run((send) => fetchFlags(send, deps, { range, since: since ?? null, onMore })),
-  }
-}
-
-/** Enough that a consumer which writes to a store in batches seldom makes the server wait. */
-const capacity = 64
-
-interface PipeState<T> {
-  queue: T[]
-  over: { readonly error?: unknown } | null
-  unbounded: boolean
-  /** The consumer has left. */
-  left: boolean
-  wakeProducer: (() => void) | null
-  wakeConsumer: (() => void) | null
-}
-
-function wakeProducer(state: PipeState<unknown>): void {
-  state.wakeProducer?.()
-  state.wakeProducer = null
-}
-
-async function* drain<T>(state: PipeState<T>): AsyncGenerator<T, void, undefined> {
-  try {
-    for (;;) {
-      const value = state.queue.shift()
-      if (value !== undefined) {
-        if (state.queue.length < capacity) wakeProducer(state)
-        yield value
-      } else if (state.over) {
-        if ('error' in state.over) throw state.over.error
-        return
-      } else {
-        await new Promise<void>((resolve) => (state.wakeConsumer = resolve))
-        state.wakeConsumer = null
-      }
-    }
-  } finally {
-    state.left = true
-    state.queue = []
-    wakeProducer(state)
-  }
-}
-
-type Pipe<T> = ReturnType<typeof createPipe<T>>
-
-function createPipe<T>() {
-  const state: PipeState<T> = {
-    queue: [],
-    over: null,
-    unbounded: false,
-    left: false,
-    wakeProducer: null,
-    wakeConsumer: null,
-  }
-  return {
-    /** Resolves when there is room; at once when the consumer has left, or when another command needs the line. */
-    async push(value: T): Promise<void> {
-      if (state.left) return
-      state.queue.push(value)
-      state.wakeConsumer?.()
-      if (state.queue.length < capacity || state.unbounded) return
-      await new Promise<void>((resolve) => (state.wakeProducer = resolve))
-    },
-    end(error?: unknown): void {
-      state.over ??= error === undefined ? {} : { error }
-      wakeProducer(state)
-      state.wakeConsumer?.()
-    },
-    /** No more waiting for the consumer: another command needs the line, and may be the consumer's own. */
-    open(): void {
-      state.unbounded = true
-      wakeProducer(state)
-    },
-    values: (): AsyncGenerator<T, void, undefined> => drain(state),
   }
 }

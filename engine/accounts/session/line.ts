@@ -173,13 +173,6 @@ const uselessTimes = 3
 
 type Outcome = 'left' | 'ended-by-server' | 'refused'
 
-/** Where one IDLE stands: DONE may be sent once the server has said `+`, and once only. */
-interface Stage {
-  entered: boolean
-  leaving: boolean
-  stopWatch: () => void
-}
-
 interface IdlerDeps {
   readonly wire: Wire
   readonly life: Life
@@ -187,58 +180,47 @@ interface IdlerDeps {
   readonly offered: boolean
 }
 
-function sendDone({ wire, line, life }: IdlerDeps, stage: Stage): void {
-  if (!stage.entered || stage.leaving || life.ended()) return
-  stage.leaving = true
-  stage.stopWatch = line.watch()
-  try {
-    wire.write('DONE')
-  } catch (error) {
-    life.end(connectionFailure(error))
+/**
+ * One IDLE: until the time is over, the signal aborts, or another command waits for the line. No deadline runs between
+ * `+` and DONE.
+ */
+async function idleOnce({ wire, line, life }: IdlerDeps, renewMs: number, signal: AbortSignal): Promise<Outcome> {
+  if (signal.aborted || line.waiting > 0) return 'left'
+  const stage = { entered: false, wanted: false, done: false, stopWatch: line.watch() }
+  // DONE may be sent once the server has said `+`, and once only.
+  const leave = (): void => {
+    stage.wanted = true
+    if (!stage.entered || stage.done || life.ended()) return
+    stage.done = true
+    stage.stopWatch = line.watch()
+    try {
+      wire.write('DONE')
+    } catch (error) {
+      life.end(connectionFailure(error))
+    }
   }
-}
-
-/** One IDLE command, from its start to its tagged answer. No deadline runs between `+` and DONE. */
-async function idleOnce(deps: IdlerDeps, leave: AbortSignal): Promise<Outcome> {
-  const { wire, line, life } = deps
-  const stage: Stage = { entered: false, leaving: false, stopWatch: line.watch() }
-  const done = (): void => sendDone(deps, stage)
-  leave.addEventListener('abort', done, { once: true })
   const onPlusTag = (): void => {
     stage.entered = true
     stage.stopWatch()
-    if (leave.aborted) done()
+    if (stage.wanted) leave()
   }
+  const timer = setTimeout(leave, renewMs)
+  const unlisten = line.onWaiting(leave)
+  signal.addEventListener('abort', leave, { once: true })
   try {
     const { next } = await wire.exec('IDLE', false, { onPlusTag, allowance: {} })
     next()
-    return stage.leaving ? 'left' : 'ended-by-server'
+    return stage.done ? 'left' : 'ended-by-server'
   } catch (error) {
     const over = life.ended()
     if (over) throw over
     const { responseStatus: status } = error as ExecError
-    if (status === 'NO' || status === 'BAD') return stage.leaving ? 'left' : 'refused'
+    if (status === 'NO' || status === 'BAD') return stage.done ? 'left' : 'refused'
     const failure = connectionFailure(error)
     life.end(failure)
     throw failure
   } finally {
     stage.stopWatch()
-    leave.removeEventListener('abort', done)
-  }
-}
-
-/** Sits on the line until the time is over, the signal aborts, or another command waits for the line. */
-async function idleOnLine(deps: IdlerDeps, renewMs: number, signal: AbortSignal): Promise<Outcome> {
-  const { line } = deps
-  if (signal.aborted || line.waiting > 0) return 'left'
-  const leaving = new AbortController()
-  const leave = (): void => leaving.abort()
-  const timer = setTimeout(leave, renewMs)
-  const unlisten = line.onWaiting(leave)
-  signal.addEventListener('abort', leave, { once: true })
-  try {
-    return await idleOnce(deps, leaving.signal)
-  } finally {
     clearTimeout(timer)
     unlisten()
     signal.removeEventListener('abort', leave)
@@ -252,7 +234,7 @@ export function createIdler(deps: IdlerDeps) {
 
   async function idleAndJudge(renewMs: number, signal: AbortSignal): Promise<void> {
     const started = performance.now()
-    const outcome = await line.run(() => idleOnLine(deps, renewMs, signal))
+    const outcome = await line.run(() => idleOnce(deps, renewMs, signal))
     const soon = performance.now() - started < uselessMs
     useless = outcome === 'ended-by-server' && soon ? useless + 1 : 0
     if (outcome === 'refused' || useless >= uselessTimes) useful = false

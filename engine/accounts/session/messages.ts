@@ -3,7 +3,7 @@
  * both.
  */
 import { AppError, badParameter, isAppError } from '../../errors.ts'
-import type { Placed, Session } from '../session-types.ts'
+import type { FlagChange, Placed, Session } from '../session-types.ts'
 import { atom, uidSet, type Argument, type Untagged } from './below.ts'
 import { formatInternalDate, readFetch, type FetchItems } from './fetched.ts'
 import { fetches } from './frames.ts'
@@ -13,7 +13,6 @@ import { createSearcher, type Searcher } from './search.ts'
 import { countOf, inSet, splitSet, toSet } from './sets.ts'
 import { decimal, positive, statusText, type StatusText } from './tokens.ts'
 
-type FlagChange = Parameters<Session['store']>[1]
 type Messages = Pick<Session, 'searchUids' | 'searchBody' | 'store' | 'move' | 'copy' | 'append' | 'expunge'>
 
 interface PlacingParts extends Parts {

@@ -3,7 +3,6 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { cursorOf, storeRead } from '../../../engine/accounts/write.ts'
 import type { FetchedMessage } from '../../../engine/accounts/session-types.ts'
-import { collect } from '../../support/imap-server/session.ts'
 import { countTurns } from '../../support/loop-turns.ts'
 import { fill, openStage } from './stage.ts'
 
@@ -31,7 +30,7 @@ test('30 mails of 5 ms each: no more than three in one turn of the event loop', 
       return message.headers
     },
   })
-  const messages = (await collect(worker.session.fetchIndex('1:*'))).map(slow)
+  const messages = (await worker.session.fetchIndex('1:*')).map(slow)
   assert.equal(messages.length, 30)
   await storeRead(worker.context, id, {
     messages,

@@ -1,7 +1,7 @@
 /** Sessions against a test server: short deadlines, everything that they say kept. */
 import type { TestContext } from 'node:test'
 import { openSession } from '../../../engine/accounts/session/index.ts'
-import type { FetchedMessage, Session, SessionEvent, SessionOptions } from '../../../engine/accounts/session-types.ts'
+import type { Session, SessionEvent, SessionOptions } from '../../../engine/accounts/session-types.ts'
 
 export interface TestSession extends Session {
   readonly events: SessionEvent[]
@@ -38,10 +38,4 @@ export async function openTest(
   session.listen((event) => events.push(event))
   t.after(() => session.close())
   return Object.defineProperty(session, 'events', { value: events }) as TestSession
-}
-
-export async function collect(messages: AsyncIterable<FetchedMessage>): Promise<FetchedMessage[]> {
-  const all: FetchedMessage[] = []
-  for await (const message of messages) all.push(message)
-  return all
 }
