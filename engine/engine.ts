@@ -1,8 +1,7 @@
 /**
  * Wiring of the engine: store, secrets, accounts, webhooks. Everything gets what it needs from here and nothing else.
  */
-import { createAccounts } from './accounts/index.ts'
-import type { Accounts } from './accounts/types.ts'
+import { createAccounts, type Accounts } from './accounts/index.ts'
 import { createBudget, type Budget } from './budget.ts'
 import type { Config } from './config.ts'
 import { createDevelopers, type Developers } from './developers.ts'

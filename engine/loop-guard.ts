@@ -2,7 +2,7 @@
  * Who holds the event loop is named in the log and in the metrics; an account that does so again and again is set
  * aside.
  */
-import type { Accounts } from './accounts/types.ts'
+import type { Accounts } from './accounts/index.ts'
 import type { Logger } from './observe/log.ts'
 import { type Held, watchLoop } from './observe/loop.ts'
 import type { Metrics } from './observe/metrics.ts'

@@ -2,7 +2,8 @@
  * Users and email accounts as whole business steps: checked first, tried against the mail server, then stored and
  * started. Nothing is half-created: what fails leaves no record.
  */
-import type { AccountCommands, Accounts, Credential, ProbeFailure } from './accounts/types.ts'
+import type { Accounts } from './accounts/index.ts'
+import type { Credential, ProbeFailure } from './accounts/types.ts'
 import type { Config } from './config.ts'
 import type { Developers } from './developers.ts'
 import { providerName } from './discovery/providers.ts'
@@ -83,7 +84,7 @@ interface MailboxDeps {
   readonly store: Store
   readonly sealer: Sealer
   readonly developers: Pick<Developers, 'setStatusCallbackUrl'>
-  readonly accounts: Pick<Accounts, 'start' | 'stop' | 'view' | 'wake'> & Pick<AccountCommands, 'probe'>
+  readonly accounts: Pick<Accounts, 'start' | 'stop' | 'view' | 'wake' | 'probe'>
   readonly webhooks: Pick<Webhooks, 'forget'>
 }
 

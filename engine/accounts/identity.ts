@@ -48,11 +48,6 @@ export function identityOf(fetched: FetchedMessage, kind: SessionCapabilities['i
   return `mid:${hashOf([messageId, fetched.size, arrival, said])}`
 }
 
-/** true for an identity that two different messages may share. */
-export function isWeak(identity: string): boolean {
-  return identity.startsWith('hdr:')
-}
-
 /**
  * Whether what a UID holds may still be the mail that the index has there: when in doubt it is. Times of arrival are
  * not compared, as some servers change them; nor is a size alone, as some estimate it.

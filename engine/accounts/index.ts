@@ -10,7 +10,7 @@ import { createPushRecords } from './pushes.ts'
 import { openSession } from './session/index.ts'
 import { aside, startAll } from './start.ts'
 import type { SyncDeps } from './state.ts'
-import type { Accounts } from './types.ts'
+import type { AccountRecord } from '../store/records.ts'
 
 interface AccountsDeps extends Omit<SyncDeps, 'now' | 'writing'>, Pick<PoolDeps, 'sealer' | 'tokens'> {
   readonly now?: () => number
@@ -29,7 +29,9 @@ const lendMs = 5000
 /** A batch has this much longer for each message that comes. */
 const messageMs = 250
 
-export function createAccounts({ sealer, tokens, now = Date.now, ...rest }: AccountsDeps): Accounts {
+export type Accounts = ReturnType<typeof createAccounts>
+
+export function createAccounts({ sealer, tokens, now = Date.now, ...rest }: AccountsDeps) {
   const sync: SyncDeps = { ...rest, now, writing: createLane(batchesAtOnce) }
   const deps = runtimeDeps(sync, { sealer, tokens })
   const pool = createPool(deps)
@@ -39,22 +41,28 @@ export function createAccounts({ sealer, tokens, now = Date.now, ...rest }: Acco
   return {
     ...createCommands({ sync, live: (accountId) => liveAccount(pool, accountId, sync.store, now) }),
     probe,
-    start: (account) => pool.start(account),
+    /** Starts (or restarts) one, after creation or change of credentials or settings. */
+    start: (account: AccountRecord): void => pool.start(account),
+    /** Starts an actor for every account in the store. Resolves when all are started, not when all are connected. */
     startAll: () => startAll(sync, pool, stopped.signal),
-    stop: (accountId) => pool.stop(accountId),
+    /** Ends the actor and its sockets; for removal and shutdown. */
+    stop: (accountId: string) => pool.stop(accountId),
     stopAll: () => {
       stopped.abort()
       return pool.stopAll()
     },
-    setAside: (accountId, reason) =>
+    /** DISABLED, with `reason` in its message, until the probe or until a call asks for it. */
+    setAside: (accountId: string, reason: string): void =>
       void registry.send(accountId, { type: 'CHECK_FAILED', failure: aside(reason, now()) }),
-    pause: (accountId) => void registry.send(accountId, { type: 'PAUSE' }),
-    resume: (accountId) => void registry.send(accountId, { type: 'RESUME', now: now(), jitter: Math.random() }),
-    wake: (accountId) =>
+    pause: (accountId: string): void => void registry.send(accountId, { type: 'PAUSE' }),
+    resume: (accountId: string): void =>
+      void registry.send(accountId, { type: 'RESUME', now: now(), jitter: Math.random() }),
+    /** status=1 or new credentials: forget the back-off and connect now. */
+    wake: (accountId: string): void =>
       void registry.send(accountId, { type: 'WAKE', reconnect: true, now: now(), jitter: Math.random() }),
-    checkNow: (accountId) => checkNow({ sync, sealer, probe, registry }, accountId),
-    settled: (account) => settled({ sync, registry }, account),
-    view: (accountId) => registry.view(accountId),
+    checkNow: (accountId: string) => checkNow({ sync, sealer, probe, registry }, accountId),
+    settled: (account: AccountRecord) => settled({ sync, registry }, account),
+    view: (accountId: string) => registry.view(accountId),
     views: () => registry.views(),
     countTags: () => registry.countTags(),
   }

@@ -131,7 +131,7 @@ function failureError({ failure, message }: { readonly failure: ProbeFailure; re
   return new AppError(unreachable ? 'network' : failure, message)
 }
 
-/** After WAKE, or new settings: an attempt is under way. */
+/** After WAKE, or new settings: an account that was in trouble is answered as it is once its attempt is over. */
 export async function settled(
   { sync, registry }: Pick<CheckDeps, 'sync' | 'registry'>,
   account: AccountRecord,

@@ -8,7 +8,7 @@
  * (AppError).
  */
 import { isUtf8 } from 'node:buffer'
-import type { AccountCommands } from '../accounts/types.ts'
+import type { Accounts } from '../accounts/index.ts'
 import { AppError, isAppError } from '../errors.ts'
 import { decodeBody } from '../messages/bodies.ts'
 import { headerBlockText, headerObject, readHeaders } from '../messages/headers.ts'
@@ -20,7 +20,7 @@ import { jsonPrefix, leastOf, type Pace } from './envelope.ts'
 import { type BodySearch, mostCost, type Finding } from './match.ts'
 import type { Found, Searches } from './searches.ts'
 
-export type Mail = Pick<AccountCommands, 'fetchParts' | 'streamPart' | 'fetchHeaders'>
+export type Mail = Pick<Accounts, 'fetchParts' | 'streamPart' | 'fetchHeaders'>
 
 interface TextPart extends BodyPartRecord {
   /** An attached file: its charset is not in the index. */

@@ -1,36 +1,34 @@
 /**
  * What the API asks of an account's command connection: reading what only the server has (reading.ts), writing
  * (writing.ts), and folders as a whole: listed, made, removed, emptied of what is \Deleted, brought up to date.
+ *
+ * Each command is answered in bounded time (MAILROOM_COMMAND_TIMEOUT without progress) or rejects with an AppError:
+ * `account_disabled` and `account_unavailable` (with the reason and when the next try is), `timeout`, `server_refused`
+ * (the server's own NO), `not_found`, `throttled`, `network` … Streams reject or are destroyed with the same errors.
  */
 import { AppError, isAppError } from '../../errors.ts'
 import { backfillFirst } from '../background.ts'
 import { createFolderPoll } from '../folders.ts'
+import type { FolderRecord } from '../../store/records.ts'
 import type { Session } from '../session-types.ts'
 import { catchUp } from '../sync.ts'
-import type { AccountCommands } from '../types.ts'
 import type { SyncContext } from '../write.ts'
-import { onceMore, onLink, openFolder, type CommandDeps } from './placed.ts'
+import { onLink, openFolder, type CommandDeps } from './placed.ts'
 import { readCommands } from './reading.ts'
 import { writeCommands } from './writing.ts'
 
-type Commands = Omit<AccountCommands, 'probe'>
-type Command = (...args: never[]) => Promise<unknown>
-
-export function createCommands(deps: CommandDeps): Commands {
-  const commands = { ...folderCommands(deps), ...readCommands(deps), ...writeCommands(deps) }
-  const entries = Object.entries(commands).map(([name, command]) => [name, onceMore(command as Command)] as const)
-  return Object.fromEntries(entries) as unknown as Commands
+export function createCommands(deps: CommandDeps) {
+  return { ...folderCommands(deps), ...readCommands(deps), ...writeCommands(deps) }
 }
 
-type FolderCommands = 'refreshFolders' | 'createFolder' | 'deleteFolder' | 'expungeFolder' | 'syncFolder'
-
-function folderCommands(deps: CommandDeps): Pick<AccountCommands, FolderCommands> {
+function folderCommands(deps: CommandDeps) {
   return {
-    async refreshFolders(accountId) {
+    /** Folders as the store has them are enough for most; this asks the server anew and reconciles. */
+    async refreshFolders(accountId: string): Promise<FolderRecord[]> {
       await relisted(deps, accountId, () => Promise.resolve())
       return deps.sync.store.folders.list(accountId)
     },
-    async createFolder(accountId, path) {
+    async createFolder(accountId: string, path: string): Promise<FolderRecord> {
       await relisted(deps, accountId, (session) => session.createMailbox(path))
       return onLink(deps, accountId, async (context) => {
         await openFolder(context, path)
@@ -39,14 +37,16 @@ function folderCommands(deps: CommandDeps): Pick<AccountCommands, FolderCommands
         throw new AppError('server_refused', `folder ${path}: the server made it under another name`)
       })
     },
-    deleteFolder: (accountId, path) => relisted(deps, accountId, (session) => session.deleteMailbox(path)),
-    expungeFolder: (accountId, path) =>
+    deleteFolder: (accountId: string, path: string): Promise<void> =>
+      relisted(deps, accountId, (session) => session.deleteMailbox(path)),
+    expungeFolder: (accountId: string, path: string): Promise<void> =>
       onLink(deps, accountId, async (context) => {
         await context.session.select(path)
         await context.session.expunge(null)
         await catchUp(context, path)
       }),
-    syncFolder: (accountId, path) =>
+    /** Reads what is new in the folder now, and answers when the index says the same. */
+    syncFolder: (accountId: string, path: string): Promise<void> =>
       onLink(deps, accountId, async (context) => {
         await catchUp(context, path)
         const folder = context.state.folderByPath(path)

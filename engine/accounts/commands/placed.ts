@@ -7,7 +7,7 @@ import { AppError, isAppError, notFound } from '../../errors.ts'
 import type { Store } from '../../store/port.ts'
 import type { FolderRecord, MessageRecord, Placement } from '../../store/records.ts'
 import { saysGone, tellsLost } from '../absent.ts'
-import { notBegun, type Link } from '../link.ts'
+import { notBegun, type Link, type Priority } from '../link.ts'
 import type { SelectedMailbox, Session } from '../session-types.ts'
 import type { AccountState, SyncDeps } from '../state.ts'
 import { catchUp } from '../sync.ts'
@@ -25,23 +25,24 @@ export interface CommandDeps {
   readonly live: (accountId: string) => Promise<LiveAccount>
 }
 
-/** Works over the command connection, before all other work of the account. */
+/**
+ * Works over the command connection, before all other work of the account. What had not begun when the link was renewed
+ * is given once more, to the new link.
+ */
 export async function onLink<T>(
   { live, sync }: CommandDeps,
   accountId: string,
   work: (context: SyncContext) => Promise<T>,
+  priority: Priority = 'api',
 ): Promise<T> {
-  const { link, state } = await live(accountId)
-  return link.run('api', (session) => work({ deps: sync, state, session }))
-}
-
-/** A command whose link was renewed before the command began is given once more, to the new link. */
-export function onceMore<A extends unknown[], T>(command: (...args: A) => Promise<T>): (...args: A) => Promise<T> {
-  return (...args) =>
-    command(...args).catch((error: unknown) => {
-      if (!notBegun(error)) throw error
-      return command(...args)
-    })
+  const once = async (): Promise<T> => {
+    const { link, state } = await live(accountId)
+    return link.run(priority, (session) => work({ deps: sync, state, session }))
+  }
+  return once().catch((error: unknown) => {
+    if (!notBegun(error)) throw error
+    return once()
+  })
 }
 
 /** What arrives in a folder that was never opened would be taken for its history. */

@@ -12,46 +12,55 @@ import { AppError } from '../../errors.ts'
 import { createTransferStream } from '../../messages/transfer-encoding.ts'
 import type { Logger } from '../../observe/log.ts'
 import type { Store } from '../../store/port.ts'
-import type { MessageRecord, Placement } from '../../store/records.ts'
+import type { FolderRecord, MessageRecord, Placement } from '../../store/records.ts'
 import type { Chunk, FromWhole, Session } from '../session-types.ts'
-import type { AccountCommands, PartsRead } from '../types.ts'
-import {
-  type CommandDeps,
-  type Here,
-  inPlace,
-  isReadAnew,
-  notThere,
-  onceMore,
-  onLink,
-  unlessRefused,
-} from './placed.ts'
-
-type ReadCommands = 'fetchParts' | 'fetchMany' | 'fetchHeaders' | 'streamPart' | 'streamRaw' | 'searchBody'
+import type { PartsRead, PartStream } from '../types.ts'
+import { type CommandDeps, type Here, inPlace, isReadAnew, notThere, onLink, unlessRefused } from './placed.ts'
 
 const headerMaxBytes = 4 * 1_048_576
 
-export function readCommands(deps: CommandDeps): Pick<AccountCommands, ReadCommands> {
+export function readCommands(deps: CommandDeps) {
   const { sync } = deps
   return {
-    fetchParts: (accountId, message, sections, maxBytes) =>
+    /** Whole parts in memory, undecoded, at most `maxBytes` each (cut there). For text bodies. */
+    fetchParts: (
+      accountId: string,
+      message: MessageRecord,
+      sections: readonly string[],
+      maxBytes: number,
+    ): Promise<PartsRead> =>
       readAlone(deps, accountId, message, async (session, uid) => {
         const parts = await fetchSections(session, uid, sections, maxBytes)
         return parts && mendParts({ session, uid, message, log: sync.log }, parts, maxBytes)
       }),
-    fetchMany: (...request) => fetchMany(deps, ...request),
-    fetchHeaders: (accountId, message) =>
+    /**
+     * The same of many messages, with few commands. By message id; messages that the server does not give so are
+     * absent, and each is to be asked for alone.
+     */
+    fetchMany: (accountId: string, wanted: readonly WantedParts[], maxBytes: number): Promise<ManyParts> =>
+      fetchMany(deps, accountId, wanted, maxBytes),
+    /** The header block as bytes, CRLF kept. */
+    fetchHeaders: (accountId: string, message: MessageRecord): Promise<Buffer> =>
       readAlone(deps, accountId, message, (session, uid) => session.fetchSection(uid, 'HEADER', headerMaxBytes)),
-    async streamPart(accountId, message, section, encoding) {
+    /** One part as decoded bytes (base64, quoted-printable undone). */
+    async streamPart(
+      accountId: string,
+      message: MessageRecord,
+      section: string,
+      encoding: string,
+    ): Promise<PartStream> {
       const { stream, short } = await streamSection(deps, accountId, message, section)
       const decoder = createTransferStream(encoding)
       stream.on('error', (error) => decoder.destroy(error))
       decoder.on('close', () => stream.destroy())
       return Object.assign(stream.pipe(decoder), { short })
     },
-    async streamRaw(accountId, message) {
+    /** The whole RFC 5322 message as the server has it. */
+    async streamRaw(accountId: string, message: MessageRecord): Promise<Readable> {
       return (await streamSection(deps, accountId, message, '')).stream
     },
-    async searchBody(accountId, folder, text) {
+    /** Asks the server which messages hold the text in their body (case-insensitive). Answers message ids. */
+    async searchBody(accountId: string, folder: FolderRecord, text: string): Promise<string[]> {
       const validity = folder.cursor?.uidValidity
       if (validity === undefined) return []
       const all = { path: folder.path, uidValidity: validity, uid: Infinity }
@@ -95,14 +104,23 @@ async function fetchSections(
   return parts
 }
 
+interface WantedParts {
+  readonly message: MessageRecord
+  /** 'HEADER' = the header block. */
+  readonly sections: readonly string[]
+}
+
+type ManyParts = ReadonlyMap<string, ReadonlyMap<string, Buffer>>
+
 async function fetchMany(
-  { live }: CommandDeps,
-  ...[accountId, wanted, maxBytes]: Parameters<AccountCommands['fetchMany']>
-): Promise<Map<string, ReadonlyMap<string, Buffer>>> {
+  deps: CommandDeps,
+  accountId: string,
+  wanted: readonly WantedParts[],
+  maxBytes: number,
+): Promise<ManyParts> {
   const found = new Map<string, ReadonlyMap<string, Buffer>>()
-  const { link, state } = await live(accountId)
   for (const group of groupsOf(wanted)) {
-    const read = await unlessRefused(link.run('api', (session) => fetchGroup({ state, session }, group, maxBytes)))
+    const read = await unlessRefused(onLink(deps, accountId, (here) => fetchGroup(here, group, maxBytes)))
     for (const [id, parts] of read ?? []) found.set(id, parts)
   }
   return found
@@ -115,7 +133,7 @@ interface Group {
 }
 
 /** Messages of one folder that want the same sections. */
-function groupsOf(wanted: Parameters<AccountCommands['fetchMany']>[1]): Iterable<Group> {
+function groupsOf(wanted: readonly WantedParts[]): Iterable<Group> {
   const groups = new Map<string, Group>()
   for (const { message, sections } of wanted) {
     const [at] = message.placements
@@ -129,11 +147,7 @@ function groupsOf(wanted: Parameters<AccountCommands['fetchMany']>[1]): Iterable
 }
 
 /** By message id; only messages of which all sections came, and came whole. */
-async function fetchGroup(
-  here: Here,
-  { at, sections, messages }: Group,
-  maxBytes: number,
-): Promise<Map<string, ReadonlyMap<string, Buffer>>> {
+async function fetchGroup(here: Here, { at, sections, messages }: Group, maxBytes: number): Promise<ManyParts> {
   const uids = [...messages.keys()]
   const found = new Map<string, ReadonlyMap<string, Buffer>>()
   const spot = { ...at, uid: Math.max(...uids) }
@@ -148,11 +162,12 @@ async function fetchGroup(
 
 /** Each chunk over the link, and from the place, that is there when its turn comes: a stream outlives both. */
 async function streamSection(
-  { live, sync }: CommandDeps,
+  deps: CommandDeps,
   accountId: string,
   message: MessageRecord,
   section: string,
 ): Promise<{ readonly stream: Readable; readonly short: boolean }> {
+  const { sync } = deps
   let short = false
   const first = async (session: Session, uid: number): Promise<Chunk | null> => {
     const chunk = await session.fetchChunk(uid, section, 0, chunkBytes)
@@ -161,14 +176,13 @@ async function streamSection(
     short = mended.short
     return mended.chunk
   }
-  const readChunk = onceMore(async (from: number) => {
-    const { link, state } = await live(accountId)
-    return link.run(from === 0 ? 'api' : 'stream', (session) =>
-      atPlacement(sync.store, { state, session }, message, (uid) =>
-        from === 0 ? first(session, uid) : session.fetchChunk(uid, section, from, chunkBytes),
-      ),
-    )
-  })
+  const readChunk = (from: number): Promise<Chunk> => {
+    const read = (here: Here): Promise<Chunk> =>
+      atPlacement(sync.store, here, message, (uid) =>
+        from === 0 ? first(here.session, uid) : here.session.fetchChunk(uid, section, from, chunkBytes),
+      )
+    return onLink(deps, accountId, read, from === 0 ? 'api' : 'stream')
+  }
   return { stream: await streamChunks(readChunk, sync.config.MAILROOM_COMMAND_TIMEOUT), short }
 }
 

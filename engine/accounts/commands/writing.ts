@@ -11,10 +11,9 @@ import { flagParts } from '../compare.ts'
 import { departed } from '../gone.ts'
 import { normalFlags } from '../own-writes.ts'
 import { planAdded } from '../plan.ts'
-import type { FlagsOf, Placed } from '../session-types.ts'
+import type { FlagChange, FlagsOf, Placed } from '../session-types.ts'
 import type { AccountState, BatchParts } from '../state.ts'
 import { catchUp } from '../sync.ts'
-import type { AccountCommands } from '../types.ts'
 import type { SyncContext } from '../write.ts'
 import {
   currentMessage,
@@ -27,11 +26,10 @@ import {
   type CommandDeps,
 } from './placed.ts'
 
-type WriteCommands = Pick<AccountCommands, 'setFlags' | 'remove' | 'append' | 'move' | 'copy'>
-
-export function writeCommands(deps: CommandDeps): WriteCommands {
+export function writeCommands(deps: CommandDeps) {
   return {
-    setFlags: (accountId, message, at, change) =>
+    /** Answers the flags now. */
+    setFlags: (accountId: string, message: MessageRecord, at: Placement, change: FlagChange): Promise<string[]> =>
       onLink(deps, accountId, async (context) => {
         const place = currentPlace(context.state, await currentMessage(deps.sync.store, message), at)
         return counted(context, [place.folderId], async () => {
@@ -41,7 +39,8 @@ export function writeCommands(deps: CommandDeps): WriteCommands {
           return normalFlags(stored.flags)
         })
       }),
-    remove: (accountId, message, at) =>
+    /** \Deleted, and EXPUNGE of this UID. */
+    remove: (accountId: string, message: MessageRecord, at: Placement): Promise<void> =>
       onLink(deps, accountId, async (context) => {
         const place = currentPlace(context.state, await currentMessage(deps.sync.store, message), at)
         await leaving(context, place, [place.folderId], async () => {
@@ -52,14 +51,25 @@ export function writeCommands(deps: CommandDeps): WriteCommands {
           await tellDeparture(context, message.id, place, null)
         })
       }),
-    append: (accountId, to, raw, flags, internalDate) =>
+    append: (
+      accountId: string,
+      to: FolderRecord,
+      raw: Buffer,
+      flags: readonly string[],
+      internalDate: number,
+    ): Promise<void> =>
       onLink(deps, accountId, async (context) => {
         await openFirst(context, to)
         await context.session.append(to.path, raw, flags, internalDate)
         await catchUp(context, to.path)
       }),
-    move: (accountId, message, at, to) => onLink(deps, accountId, (context) => move(context, message, at, to)),
-    copy: (accountId, message, at, to) =>
+    /**
+     * Every place that the message has in the folder of `at` (null = the first of its folders: INBOX, else one that is
+     * no view of all mail). Done already when it lies only there where it shall.
+     */
+    move: (accountId: string, message: MessageRecord, at: Placement | null, to: FolderRecord): Promise<void> =>
+      onLink(deps, accountId, (context) => move(context, message, at, to)),
+    copy: (accountId: string, message: MessageRecord, at: Placement, to: FolderRecord): Promise<void> =>
       onLink(deps, accountId, async (context) => {
         const now = await currentMessage(deps.sync.store, message)
         const given: Transfer = { kind: 'copy', message: now, at: currentPlace(context.state, now, at), to }

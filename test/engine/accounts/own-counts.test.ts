@@ -7,14 +7,14 @@ import { suite, test, type TestContext } from 'node:test'
 import { createCommands } from '../../../engine/accounts/commands/index.ts'
 import { createFolderPoll } from '../../../engine/accounts/folders.ts'
 import { createLane, createLink } from '../../../engine/accounts/link.ts'
-import type { AccountCommands } from '../../../engine/accounts/types.ts'
+import type { Accounts } from '../../../engine/accounts/index.ts'
 import type { FolderRecord, MessageRecord, Placement } from '../../../engine/store/records.ts'
 import { fullCapabilities, type HookCall } from '../../support/imap-server/index.ts'
 import { openTest } from '../../support/imap-server/session.ts'
 import { until } from '../../support/until.ts'
 import { accountId, fill, openStage, type Stage, type Worker } from './stage.ts'
 
-type Commands = Pick<AccountCommands, 'setFlags' | 'move' | 'remove'>
+type Commands = Pick<Accounts, 'setFlags' | 'move' | 'remove'>
 
 /** The commands of the worker's account, over a connection of their own. */
 function commandsOf(t: TestContext, { server, deps }: Stage, { state }: Worker): Commands {

@@ -1,7 +1,6 @@
 /** The whole accounts wing on a stage: the real registry, actors, sockets. Stopped when the test ends. */
 import type { TestContext } from 'node:test'
-import { createAccounts } from '../../../engine/accounts/index.ts'
-import type { Accounts } from '../../../engine/accounts/types.ts'
+import { createAccounts, type Accounts } from '../../../engine/accounts/index.ts'
 import { createHttpClient } from '../../../engine/net/http.ts'
 import { createTokens } from '../../../engine/oauth/tokens.ts'
 import type { AccountRecord } from '../../../engine/store/records.ts'
