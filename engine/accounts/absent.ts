@@ -52,10 +52,7 @@ export function lackedBy({ folders }: AccountState, listed: readonly ListedMailb
   })
 }
 
-/**
- * A removed folder that has others below it is listed on, by Dovecot even as one that holds mail, but has no status: it
- * is asked for by its name too.
- */
+/** A removed folder with others below it may be listed on, but has no status: it is asked for by its name too. */
 export async function findGone(
   { session, state }: SyncContext,
   listed: readonly ListedMailbox[],
@@ -104,10 +101,7 @@ async function isGone(session: Session, path: string, shown: ListedMailbox | 'un
 const lostTexts =
   /mailbox (?:was|has been) (?:deleted|renamed|removed)|mailbox does(?:n't| not) exist|state is inconsistent/i
 
-/**
- * Answered to STATUS or SELECT: the server's own word that there is no such folder, not only that a list of its name
- * lacks it.
- */
+/** Answered to STATUS or SELECT: the server itself says that there is no such folder, not only its list. */
 export function saysGone(error: unknown): boolean {
   const said = isAppError(error, 'not_found') && isAppError(error.cause) ? error.cause : error
   return tellsLost(said) && said.code !== 'network'

@@ -115,18 +115,12 @@ type ReportDeps = Pick<SyncDeps, 'store' | 'listener' | 'log'>
 /** Attempts to connect follow each other at intervals; more than a few within one report are not ours. */
 const claimsAtOnce = 3
 
-/**
- * Stores reports. `epochOf`: the epoch of our last claim, null before the first one and while one is under way; when
- * another owner has taken the account over since, our report is dropped.
- */
+/** `epochOf`: of our last claim; null while there is none. A report of an account that was taken over is dropped. */
 export function createReports(
   deps: ReportDeps,
   epochOf: (accountId: string) => number | null,
 ): (report: AccountReport) => Promise<void> {
-  /**
-   * Callbacks of transitions, by account: they may be stored although the answer was lost, and then the webhooks have
-   * not heard of them.
-   */
+  /** By account: callbacks of transitions whose storing was not answered. The webhooks have not heard of them. */
   const unanswered = new Map<string, readonly OutboxRecord[]>()
   return async (report) => {
     const { accountId } = report

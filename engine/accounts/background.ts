@@ -136,10 +136,7 @@ async function tellComplete(chores: Chores): Promise<void> {
   await onComplete()
 }
 
-/**
- * Live mail in other folders interrupts a long back-fill between two batches, and so does the end of the turn while
- * others wait.
- */
+/** Interrupted between two batches by live mail in other folders, and by the end of the turn while others wait. */
 async function backfillUntilMoved(chores: Chores, folderId: string, signal: AbortSignal): Promise<void> {
   const { deps, waiting } = chores
   const { sync, state, backfilling } = deps

@@ -78,10 +78,7 @@ async function passFlags(context: SyncContext, folderId: string, highest: string
   return true
 }
 
-/**
- * Without CONDSTORE: fetches flags of the newest messages, or of all in windows, and compares. false when something was
- * left out as unsure: they have to be compared once more.
- */
+/** All in windows, or the newest window alone. false = something was unsure: it has to be compared once more. */
 export async function compareFlags(context: SyncContext, folderId: string, which: 'newest' | 'all'): Promise<boolean> {
   const cursor = cursorOf(context.state, folderId)
   const lowest = Math.max(1, cursor.backfillBelow)
@@ -109,10 +106,7 @@ async function storeFlags(context: SyncContext, folderId: string, seen: Seen): P
   return sure
 }
 
-/**
- * What a batch has to store of them; null = nothing. `told` = counts of the folder that have these changes in them
- * already.
- */
+/** null parts = nothing to store. `told` = counts of the folder that have these changes in them already. */
 export async function flagParts(
   context: SyncContext,
   folder: FolderRecord,
@@ -143,8 +137,7 @@ async function knownWithin(
 }
 
 /**
- * Compares UIDs in the range that the index claims to know. What vanished is taken out (and told after the hold), what
- * is missing is read as live mail. `exists` is the server's count that the cursor will hold afterwards. Answers how
+ * Compares UIDs in the range that the index claims to know. `exists`: the server's count, for the cursor. Answers how
  * many vanished that we do not take away ourselves.
  */
 export async function compareUids(context: SyncContext, folderId: string, exists: number): Promise<number> {
@@ -280,10 +273,7 @@ function unseenTurned(
   return turned.reduce((sum, { flags }) => sum + (flags.includes('\\Seen') ? -1 : 1), 0)
 }
 
-/**
- * Unseen messages among these that have gone and are still in the counts. `messages` = how many the folder has without
- * them.
- */
+/** Unseen ones among these that are still in the counts. `messages` = how many the folder has without them. */
 function unseenGone(
   folder: FolderRecord,
   messages: number,

@@ -46,8 +46,8 @@ const loginCodes: Readonly<Record<string, Verdict>> = {
 }
 
 /**
- * Texts of servers that send no code, or a code that says less than the text. In order; the first that fits decides.
- * `always`: also on ordinary commands, where anything else is the server's plain refusal.
+ * Where servers send no code, or one that says less. The first that fits decides. `always`: also on ordinary
+ * commands, where anything else is a plain refusal.
  */
 const serverTexts: readonly { readonly pattern: RegExp; readonly verdict: Verdict; readonly always?: true }[] = [
   // Exchange Online: wrong mailbox, scope or licence, or too many connects: ambiguous, so not "bad password".
@@ -89,9 +89,7 @@ const unitMs: readonly (readonly [RegExp, number])[] = [
 ]
 const longestHintMs = 86_400_000
 
-/**
- * The server's own wish how long to wait, in ms, or null. A number without unit is milliseconds, as Exchange means it.
- */
+/** How long the server asks us to wait, in ms. A number without unit is milliseconds, as Exchange means it. */
 function backoffHint(text: string): number | null {
   for (const pattern of hints) {
     const match = pattern.exec(text)
@@ -174,8 +172,8 @@ function codeFailure(code: string, tlsFailed: boolean): Verdict {
 }
 
 /**
- * A socket, TLS or parser error, or an AppError as it is. details.errno is the error's own code (ECONNREFUSED,
- * ENOTFOUND …). Happy-eyeballs errors (AggregateError) take the code of their first member.
+ * details.errno is the error's own code (ECONNREFUSED, ENOTFOUND …), of an AggregateError (happy eyeballs) that of its
+ * first member.
  */
 export function connectionFailure(error: unknown): AppError {
   if (isAppError(error)) return error

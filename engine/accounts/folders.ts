@@ -128,8 +128,8 @@ async function askStatus(context: SyncContext, folder: FolderRecord): Promise<bo
 }
 
 /**
- * Brings the stored list up to date. What the list lacks is kept until it is gone (absent.ts); what is gone is removed
- * with its mail, and made anew when it is listed. By LIST-STATUS a listed folder without a status holds none.
+ * What the list lacks is kept until it is gone (absent.ts); what is gone is removed with its mail, and made anew when
+ * it is listed. By LIST-STATUS a listed folder without a status holds none.
  */
 async function reconcile(
   context: SyncContext,
@@ -171,8 +171,7 @@ function listedRow({ state }: SyncContext, mailbox: ListedMailbox, asked: number
 
 /**
  * Whether the folder differs from its cursor, or is due for a full comparison. What the server does not say counts as
- * unchanged, and so does a mod-sequence that the cursor cannot follow: of a server or a folder without them. `before`
- * is the folder as it was before this look: unread counts tell of flags where modseqs do not.
+ * unchanged. `before` = before this look: without mod-sequences its unread count tells of flags.
  */
 function isMoved(
   { deps, session }: SyncContext,

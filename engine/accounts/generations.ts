@@ -8,10 +8,7 @@
 import type { AccountRecord, FolderCursor, MessageRecord, UidAgain } from '../store/records.ts'
 import { liesAt, type Place } from '../store/rows.ts'
 
-/**
- * How far back an unknown message may have arrived and still count as new, where clocks and delivery have to be allowed
- * for.
- */
+/** An unknown message that arrived this long ago still counts as new: clocks differ, and delivery takes time. */
 export const arrivalSlackMs = 10 * 60_000
 
 /** Of the placement that a message has or gets there. One that was thought gone from there is back: its use goes on. */
@@ -29,10 +26,7 @@ function notedAt(cursor: FolderCursor | null, uid: number): UidAgain | undefined
   return cursor?.again?.find((one) => one.uid === uid)
 }
 
-/**
- * Whether a noted UID holds news, though history lay there when the folder was first opened: another message lay there,
- * or this one has arrived since the account was made.
- */
+/** Another message lay at the noted UID when the folder was first opened, or this one arrived since. */
 export function isNewUse(
   { createdAt, remapSince = 0 }: AccountRecord,
   cursor: FolderCursor | null,

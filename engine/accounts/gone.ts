@@ -63,10 +63,7 @@ async function tell(
   })
 }
 
-/**
- * What tells of these disappearances of a message. One that lies in the same folder, under whatever UID, has not left
- * it.
- */
+/** One that lies in the same folder, under whatever UID, has not left it. */
 export function departed(
   { account, folders }: Pick<AccountState, 'account' | 'folders'>,
   message: MessageRecord,

@@ -32,8 +32,8 @@ function second(internalDate: number | null): number {
 }
 
 /**
- * The identity of a fetched message. `kind` = the server's own ids (SessionCapabilities.identity), which are taken when
- * the message has one. Pure; the same bytes always give the same identity.
+ * `kind` = the server's own ids, which are taken when the message has one. The same bytes always give the same
+ * identity.
  */
 export function identityOf(fetched: FetchedMessage, kind: SessionCapabilities['identity']): string {
   if (fetched.emailId !== null && kind !== null) return `${kind === 'gmail' ? 'gm' : 'eid'}:${fetched.emailId}`
@@ -60,10 +60,8 @@ export function isLikeMail(one: Compared, other: Compared): boolean {
 type Compared = Pick<MessageFacts, 'emailMessageId' | 'size' | 'sentAt' | 'receivedAt' | 'subject' | 'addresses'>
 
 /**
- * The second try: INTERNALDATE dropped, because a move by APPEND, a migration or a restored backup gives messages a new
- * one. Compares the facts of a fetched message with a stored record: look up the records with its Message-ID, take the
- * one that is the same mail, and use that record's identity. Always false without a Message-ID. Where the Date header
- * is missing, sentAt is INTERNALDATE again and does not count.
+ * The second try, without INTERNALDATE, which a move by APPEND, a migration or a backup changes: a stored record with
+ * the same Message-ID is compared. Without a Date header sentAt is INTERNALDATE again, and does not count.
  */
 export function isSameMail(one: Compared, other: Compared): boolean {
   const undated = one.sentAt === one.receivedAt && other.sentAt === other.receivedAt

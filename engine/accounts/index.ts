@@ -16,15 +16,9 @@ interface AccountsDeps extends Omit<SyncDeps, 'now' | 'writing'>, Pick<PoolDeps,
   readonly now?: () => number
 }
 
-/**
- * Enough to share a commit and to keep a remote store busy; each is up to MAILROOM_SYNC_BATCH messages with their
- * callbacks.
- */
+/** Enough to share a commit and to keep a remote store busy; each batch is in memory with its callbacks. */
 const batchesAtOnce = 8
-/**
- * A login, or a batch of old mail, that takes longer gives its place to another: enough for a server at the other end
- * of the world.
- */
+/** What takes longer gives its place to another: enough for a server at the other end of the world. */
 const lendMs = 5000
 /** A batch has this much longer for each message that comes. */
 const messageMs = 250

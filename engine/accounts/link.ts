@@ -6,10 +6,7 @@ import PQueue from 'p-queue'
 import { AppError, isAppError } from '../errors.ts'
 import type { Session } from './session-types.ts'
 
-/**
- * `stream`: the next piece of a long answer, which takes turns with live mail so that neither waits for the other's
- * end.
- */
+/** `stream`: the next piece of a long answer. It takes turns with live mail, so that neither waits for long. */
 export type Priority = 'api' | 'stream' | 'live' | 'backfill'
 
 const rank: Record<Priority, number> = { api: 2, stream: 1, live: 1, backfill: 0 }

@@ -19,11 +19,9 @@ import type { CheckResult, ProbeFailure } from './types.ts'
 
 /** An API call waits this long for an account that is just connecting. */
 const settleMs = 10_000
-/**
- * How long the chart may take to store the outcome of a check; at least a second, also after a login that took all its
- * time.
- */
+/** How long the chart may take to store the outcome of a check … */
 const recordMs = 10_000
+/** … and at least, also after a login that took all its time. */
 const recordLeastMs = 1000
 /** After a failed login for a command: the record says the same by then, unless the store is slow. */
 const loginRecordMs = 2000
@@ -80,10 +78,7 @@ function unavailable(snapshot: AccountSnapshot, now: number, cause?: unknown): A
   return new AppError('account_unavailable', `the mail server cannot be used now: ${why}`, options)
 }
 
-/**
- * Waits until what the chart knows is stored. An attempt that is under way hears nothing of a check: its own outcome is
- * waited for.
- */
+/** Waits until what the chart knows is stored. An attempt under way hears nothing of a check: its end is waited for. */
 async function recorded(registry: AccountRegistry, accountId: string, until: number, now: () => number): Promise<void> {
   for (;;) {
     const snapshot = registry.snapshot(accountId)
@@ -103,9 +98,8 @@ interface CheckDeps {
 }
 
 /**
- * force_status_check=1: a second login beside the actor's. The chart hears of its outcome, and the record says the same
- * when this answers. A rejected login makes the account DISABLED at once; a server that is away says nothing against
- * it. So the outcome of the login itself is answered too.
+ * force_status_check=1: a second login beside the actor's, whose outcome the chart hears. A rejected login makes the
+ * account DISABLED at once; a server that is away says nothing against it, so the outcome is answered too.
  */
 export async function checkNow({ sync, sealer, probe, registry }: CheckDeps, accountId: string): Promise<CheckResult> {
   const until = sync.now() + sync.config.MAILROOM_CREATE_TIMEOUT
@@ -144,9 +138,8 @@ export async function settled(
 export type CommandLogins = ReturnType<typeof createCommandLogins>
 
 /**
- * The logins of an account's command connection. A login that fails says the same of the account as one of the
- * connection that watches INBOX, so the chart hears of it. While the chart holds the next one back there is no login,
- * and the caller hears why and until when.
+ * The logins of an account's command connection. The chart hears of their failures. While it holds the next one back
+ * there is no login, and the caller hears why and until when.
  */
 export function createCommandLogins(registry: AccountRegistry, sync: Pick<SyncDeps, 'log' | 'now'>, accountId: string) {
   const { now } = sync

@@ -42,10 +42,7 @@ export function createOwnWrites(now: () => number) {
   }
 }
 
-/**
- * Our own writes that change the counts of folders. What the server says of these counts meanwhile may have the write
- * in it or not; the write adds its part itself.
- */
+/** Our own writes that change counts. What the server says of these meanwhile may have the write in it or not. */
 export function createOwnCounts() {
   /** By folder: writes under way, and the mark at the end of the last one. */
   const folders = new Map<string, { open: number; ended: number }>()

@@ -113,8 +113,8 @@ export function planAdded(
 }
 
 /**
- * The place that our own MOVE or COPY gave the message here, and told. A server may have named another UID than it
- * gave: of a place that the sync has not come to yet, and where it finds something else, this is the true one.
+ * The place that our own MOVE or COPY gave the message here. A server may have named another UID than it gave: where
+ * the sync finds the message, and not at the named UID, is its true place.
  */
 function echoOf(
   { folder, uidValidity }: PlanContext,
@@ -135,10 +135,7 @@ function withoutMisnamed(before: MessageRecord | null, echo: Placement | null, u
   return { ...before, placements: before.placements.filter((there) => there !== echo) }
 }
 
-/**
- * `before` may be what this very batch, cut short, has left: the answer is the same then. `id` = what the change would
- * be.
- */
+/** `before` may be what this very batch, cut short, has left: the answer is the same. `id` = of the change. */
 function isTold(
   context: PlanContext,
   message: ArrivedMessage,
@@ -238,8 +235,8 @@ function isStale({ folder }: PlanContext, { modseq }: FlagsOf, before: KnownUid)
 }
 
 /**
- * What the server says of flags against what the index has. `isUnsure`: the index was written since the server was
- * asked, so it is not known which of the two is newer: the server has to be asked once more.
+ * `isUnsure`: the index was written since the server was asked. Which of the two is newer is not known: the server has
+ * to be asked once more.
  */
 export function planFlags(
   context: PlanContext,
@@ -277,8 +274,8 @@ export function planFlags(
 }
 
 /**
- * The change that tells of a placement gone for longer than the hold: moved out of a folder, or deleted altogether.
- * `last` = none of the message's other disappearances is still to be told: a message is deleted once.
+ * Of a placement gone for longer than the hold. `last` = none of the message's other disappearances is still to be
+ * told: a message is deleted once.
  */
 export function planGone(
   account: AccountRecord,

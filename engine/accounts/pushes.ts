@@ -6,9 +6,7 @@
  * only. Kept in memory, for hosts that missed something.
  */
 
-/**
- * Misses until INBOX is asked with NOOP; as many again, which NOOP did not tell either, until it is asked with STATUS.
- */
+/** Misses until INBOX is asked with NOOP; as many again, which NOOP did not tell, until STATUS is asked. */
 const toAsk = 3
 const toDoubt = 2 * toAsk
 
@@ -29,10 +27,7 @@ interface Host {
 export function createPushRecords(spreadMs: number) {
   const hosts = new Map<string, Host>()
   return {
-    /**
-     * `wake`: the host has been found not to push; called within `spreadMs`, so that not all accounts of a host ask in
-     * one moment.
-     */
+    /** `wake`: the host turns out not to push. Called within `spreadMs`, so that not all ask in one moment. */
     join(name: string, wake: () => void): Pushes {
       const key = name.toLowerCase()
       const host: Host = hosts.get(key) ?? { misses: 0, wakes: new Set() }

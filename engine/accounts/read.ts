@@ -15,10 +15,7 @@ interface ReadResult {
   readonly poison: number[]
 }
 
-/**
- * Reads these UIDs of the selected mailbox; the caller keeps the list to one batch. `heard` is told of each message
- * that came.
- */
+/** Reads these UIDs of the selected mailbox, at most one batch. `heard` is called for each message. */
 export async function readUids(session: Session, uids: readonly number[], heard?: () => void): Promise<ReadResult> {
   const found = new Map<number, FetchedMessage>()
   await readInto({ session, found, heard }, uids)

@@ -81,9 +81,8 @@ async function replace(
 }
 
 /**
- * Reads the noted UIDs like all that the index lacks, when their predecessors have been taken out. Notes that a crash
- * has left are read so too: a store without transactions writes the cursor last, so the notes have to be there before
- * anything else changes.
+ * Reads the noted UIDs when their predecessors have been taken out. A store without transactions writes the cursor
+ * last, so the notes are there before anything else changes, and a crash is made good here.
  */
 export async function readNoted(context: SyncContext, folderId: string): Promise<void> {
   const { state } = context

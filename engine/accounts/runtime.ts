@@ -95,10 +95,7 @@ async function owning<T>(
   }
 }
 
-/**
- * What one attempt of an account holds: the session that watches INBOX, the command connection, and the state that both
- * share.
- */
+/** What one attempt of an account holds. */
 interface Connection {
   readonly session: Session
   readonly state: AccountState

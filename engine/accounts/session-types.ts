@@ -165,10 +165,7 @@ export interface Session {
   listen(listener: (event: SessionEvent) => void): void
   /** Rejects with `protocol` when there are more than `most` (10,000). */
   list(options: { readonly status: boolean; readonly most?: number }): Promise<ListedMailbox[]>
-  /**
-   * `not_found` when it does not exist, `server_refused` when it cannot be selected. Selecting the selected one again
-   * costs nothing unless `refresh`.
-   */
+  /** `not_found`, or `server_refused` when it cannot be opened. Costs nothing when it is open, unless `refresh`. */
   select(path: string, options?: { readonly refresh?: boolean }): Promise<SelectedMailbox>
   status(path: string): Promise<MailboxStatus>
   /**
@@ -197,9 +194,7 @@ export interface Session {
     sections: readonly string[],
     maxBytes: number,
   ): Promise<ReadonlyMap<number, ReadonlyMap<string, Buffer>>>
-  /**
-   * BODY.PEEK[section]<from.count>: one piece of a stream, undecoded. null when the message or the part is not there.
-   */
+  /** BODY.PEEK[section]<from.count>, undecoded. null when the message or the part is not there. */
   fetchChunk(uid: number, section: string, from: number, count: number): Promise<Chunk | null>
   /** For sections that the server gives wrongly. null when the message is not there, or is too long to be held. */
   fetchFromWhole(uid: number, sections: readonly string[]): Promise<FromWhole | null>
@@ -230,10 +225,7 @@ export interface SessionOptions {
   readonly auth: { readonly password: string } | { readonly accessToken: string }
   /** Addresses already checked by the guard; connect to one of these with `server` as TLS name. */
   readonly allowPrivate: boolean
-  /**
-   * Where a login may go in clear text when the server offers no STARTTLS (MAILROOM_PLAINTEXT); a login that may not is
-   * `tls`.
-   */
+  /** Whether a login may go in clear text without STARTTLS (MAILROOM_PLAINTEXT); else it fails with `tls`. */
   readonly plaintext: 'never' | 'private' | 'always'
   /** isPrivateAddress, for tests. */
   readonly isPrivate?: (address: string) => boolean
@@ -246,8 +238,5 @@ export interface SessionOptions {
   readonly take?: (bytes: number, options: TakeOptions) => Promise<Release | null>
 }
 
-/**
- * Connects, upgrades (STARTTLS where offered without useSsl), logs in, sends ID. Rejects with AppError of a failure
- * class.
- */
+/** STARTTLS where it is offered without useSsl; sends ID. Rejects with an AppError of a failure class. */
 export type OpenSession = (options: SessionOptions, signal: AbortSignal) => Promise<Session>

@@ -97,9 +97,7 @@ export function aside(reason: string, at: number): Failure {
   }
 }
 
-/**
- * An account whose user is still missing after this is left over; a younger one may wait for a user that is being made.
- */
+/** An account whose user is still missing after this is left over; a younger one may wait for its user. */
 const orphanMs = 3_600_000
 const pageSize = 500
 
@@ -112,10 +110,7 @@ async function withOwner(store: Store, page: readonly AccountRecord[], now: numb
   return page.filter((account) => users.has(account.userId))
 }
 
-/**
- * Looks through a page of all accounts. Answers how many it had for removal, and where the next one starts; null = from
- * the start.
- */
+/** One page of all accounts: how many were removed, and where the next page starts; null = from the start. */
 export async function removeOrphans(
   store: Store,
   after: string | null,

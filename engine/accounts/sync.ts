@@ -71,10 +71,7 @@ async function openCursor(
   return requireFolder(state, folder.path)
 }
 
-/**
- * A folder that is new since the initial sync: what is moved there is told. All are new where the account was another
- * mailbox.
- */
+/** A folder that is new since the initial sync, or of an account that was another mailbox: mail in it is told. */
 async function firstOpening(
   { deps, state }: SyncContext,
   uidNext: number,
@@ -95,9 +92,7 @@ async function highestUid(session: Session): Promise<number> {
   return Math.max(0, ...(await session.searchUids('*')))
 }
 
-/**
- * One reset, told in the log; after more than the allowed number a day the folder is read anew once an hour at most.
- */
+/** After more than the allowed number of resets a day the folder is read anew once an hour at most. */
 function remap(
   context: SyncContext,
   folder: FolderRecord,
@@ -142,8 +137,8 @@ async function forget(context: SyncContext, folder: FolderRecord, uidValidity: s
 }
 
 /**
- * Reads everything at or above the cursor, and the newest known message with it (reuse.ts). A short gap is fetched at
- * once, a long one listed first and read page by page. Answers how many messages were found.
+ * Reads all from the cursor on, and the newest known message (reuse.ts). A short gap is fetched at once, a long one
+ * listed first. Answers how many messages were found.
  */
 export async function readNew(context: SyncContext, folderId: string): Promise<number> {
   const { session, state, deps } = context
@@ -253,10 +248,7 @@ export async function syncFlags(
   }
 }
 
-/**
- * HIGHESTMODSEQ 0 meant "unknown" and now the server says it; or it runs anew from below, as after the loss of an
- * index: everything is compared once.
- */
+/** HIGHESTMODSEQ was unknown (0), or runs anew from below as after the loss of an index: all is compared once. */
 async function learnModseq(context: SyncContext, folderId: string, highestModseq: string): Promise<void> {
   const setModseq = (next: string): Promise<void> =>
     moveCursor(context, folderId, (cursor) => ({ ...cursor, highestModseq: next }))

@@ -29,9 +29,7 @@ export type ProbeResult =
       readonly failure: ProbeFailure
       readonly message: string
       readonly log: string
-      /**
-       * Our own limit on logins (MAILROOM_LOGINS_PER_MINUTE) stood in the way: the server was not asked. ms to wait.
-       */
+      /** Our own limit on logins (MAILROOM_LOGINS_PER_MINUTE): the server was not asked. ms to wait. */
       readonly retryAfterMs?: number
     }
 

@@ -19,10 +19,7 @@ import { catchUp, compareIfDue, readNew, syncFlags } from './sync.ts'
 import type { SyncContext } from './write.ts'
 import { pause } from '../waits.ts'
 
-/**
- * What is told this soon after IDLE begins (of a short one: in its first quarter), or this late, may be told because it
- * does.
- */
+/** What is told this soon after IDLE begins, or this late, may be told because it does. */
 const idleStartMs = 200
 const idleEndMs = 20
 /** A poll finds what was missed: INBOX is asked before it, unless that was so short a time ago. */
@@ -33,10 +30,7 @@ const rotateBeforeMs = 5 * 60_000
  * own reading of the mail before is seen sooner by leaving IDLE once, this long after.
  */
 const lookAgainMs = 500
-/**
- * What has left INBOX may have been moved by another client: the other folders are looked at this long after, once for
- * a burst.
- */
+/** What has left INBOX may have been moved: the other folders are looked at this long after, once for a burst. */
 const lookForMovedMs = 1000
 
 interface WatchOptions {
@@ -63,10 +57,7 @@ interface Stay {
 /** What the pushes announced and is not read yet, and when which look comes next. */
 type Watch = ReturnType<typeof createWatch>
 
-/**
- * Runs until the signal aborts. Resolves with 'rotate' when it is time for a new access token; rejects when the
- * connection fails.
- */
+/** Until the signal aborts. 'rotate' = it is time for a new access token. Rejects when the connection fails. */
 export async function watchInbox(
   context: SyncContext,
   options: WatchOptions,
@@ -121,10 +112,7 @@ function createWatch(context: SyncContext, options: WatchOptions, signal: AbortS
   }
 }
 
-/**
- * What is told in the middle of IDLE is pushed; what is told when its time is over shows that the server waits to be
- * asked.
- */
+/** Told in the middle of IDLE = pushed. Told when its time is over = the server waits to be asked. */
 function judge(watch: Watch): void {
   const { stay, pushes, leaveIdle, context } = watch
   watch.told = true
@@ -260,9 +248,7 @@ export function createLooks(now: () => number) {
     get at(): number {
       return dueAt()
     },
-    /**
-     * A look at the folders is wanted, `afterMs` from now at the earliest. `path`: an API call waits for this folder.
-     */
+    /** A look is wanted, `afterMs` from now at the earliest. `path`: an API call waits for this folder. */
     want(afterMs: number, path?: string): void {
       if (path !== undefined) paths.add(path)
       wantedAt = Math.min(wantedAt, now() + afterMs)

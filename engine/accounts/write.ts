@@ -57,9 +57,8 @@ export function quarantine(quarantined: readonly number[], poison: readonly numb
 }
 
 /**
- * The messages under the identities that the index knows them by: a move by APPEND or a migration gives mail a new
- * INTERNALDATE, so mail that looks new, live or in a folder that is read anew, is looked up once more by its
- * Message-ID, and is the known message when that one left its place or lies in another folder only.
+ * The messages under the identities that the index knows them by. A move by APPEND or a migration changes INTERNALDATE:
+ * what looks new is looked up by its Message-ID, and is the known message when that left its place or lies elsewhere.
  */
 async function recognised(context: SyncContext, folderId: string, reading: Reading): Promise<ReadMessage[]> {
   const { state, deps, session } = context
@@ -89,10 +88,7 @@ function knownAs(read: ReadMessage, folderId: string, row: MessageRecord | undef
 interface Reading {
   readonly messages: readonly FetchedMessage[]
   readonly source: Source
-  /**
-   * 'above': at or above the cursor's UIDNEXT; 'awaited': see isAwaited; the others were stored meanwhile by another
-   * session.
-   */
+  /** 'above': from the cursor's UIDNEXT on; 'awaited': see isAwaited. Others were stored by another session. */
   readonly only: 'above' | 'awaited' | 'all'
   readonly move: (cursor: FolderCursor) => FolderCursor
 }

@@ -55,10 +55,7 @@ function folderCommands(deps: CommandDeps) {
   }
 }
 
-/**
- * Changes the folders on the server, and brings the stored list up to date: also when the server says that others
- * changed them.
- */
+/** Changes the folders on the server and reads the list anew, also when the server says that others changed them. */
 async function relisted(
   deps: CommandDeps,
   accountId: string,

@@ -50,9 +50,7 @@ export async function openFirst(context: SyncContext, { id, path }: FolderRecord
   if (context.state.folders.get(id)?.cursor === null) await openFolder(context, path)
 }
 
-/**
- * What is new in the folder can be listed at once. One that holds no mail (\\Noselect), or is refused, is not opened.
- */
+/** A folder that holds no mail (\\Noselect), or is refused, is not opened. */
 export async function openFolder(context: SyncContext, path: string): Promise<void> {
   if (context.state.folderByPath(path)?.selectable !== true) return
   await catchUp(context, path).catch((error: unknown) => {
@@ -150,10 +148,7 @@ async function selectPlace(here: Here, at: Place, refresh = false): Promise<void
   if (uidValidity !== null && uidValidity !== at.uidValidity) throw lost(here, at)
 }
 
-/**
- * Works in the folder of a place. null from `work` = the message is not there, which is asked of the folder as it is
- * now: a connection may have the former one open.
- */
+/** null from `work` = the message is not there. That is believed of the folder as it is now, selected anew. */
 export async function inPlace<T>(here: Here, at: Place, work: () => Promise<T | null>): Promise<T | null> {
   await selectPlace(here, at)
   const done = await work().catch((error: unknown) => explain(here, at, error))
@@ -172,10 +167,7 @@ async function explain(here: Here, at: Place, error: unknown): Promise<never> {
   throw error
 }
 
-/**
- * Whether there may be mail in a folder that the index does not have yet. `holds` = messages that lie in it. A folder
- * that the server refuses for now is not read.
- */
+/** The index may lack mail of this folder. `holds` = messages in it. One that is refused for now is not read. */
 export function isBeingRead({ selectable, parkedUntil, cursor }: FolderRecord, holds: number): boolean {
   if (!selectable || (parkedUntil ?? 0) > Date.now()) return false
   return cursor === null || (cursor.backfillBelow > 1 && holds > 0)

@@ -33,10 +33,7 @@ export function readCommands(deps: CommandDeps) {
         const parts = await fetchSections(session, uid, sections, maxBytes)
         return parts && mendParts({ session, uid, message, log: sync.log }, parts, maxBytes)
       }),
-    /**
-     * The same of many messages, with few commands. By message id; messages that the server does not give so are
-     * absent, and each is to be asked for alone.
-     */
+    /** The same of many messages, with few commands. By message id; what is absent is to be asked for alone. */
     fetchMany: (accountId: string, wanted: readonly WantedParts[], maxBytes: number): Promise<ManyParts> =>
       fetchMany(deps, accountId, wanted, maxBytes),
     /** The header block as bytes, CRLF kept. */
@@ -315,10 +312,7 @@ async function mendParts(source: Source, parts: ReadonlyMap<string, Buffer>, max
   return Object.assign(mended, { short })
 }
 
-/**
- * The first chunk of a part that is streamed: of one that is short, the part out of the whole message where that has
- * more.
- */
+/** The first chunk of a stream; of a part that is short the whole, where the whole message has more of it. */
 async function mendChunk(
   source: Source,
   section: string,
@@ -341,10 +335,7 @@ function fromWhole({ session, uid }: Source, sections: readonly string[]): Promi
   return unlessRefused(session.fetchFromWhole(uid, sections))
 }
 
-/**
- * The whole message has the last word: when all of it came and the part is no longer there, the size was wrong. `given`
- * null = less than was said.
- */
+/** The whole message has the last word on a part and its size. `given` null = less than was said. */
 function judge(
   { message, log }: Source,
   section: string,

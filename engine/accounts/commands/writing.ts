@@ -228,10 +228,7 @@ async function storeWord(context: SyncContext, place: Placement, word: ToldFlags
   return sure
 }
 
-/**
- * Our MOVE or COPY has put the message into the folder, at the UID that the server named. `before` = the message as it
- * was. false = it has to be looked for there.
- */
+/** Our MOVE or COPY put the message at the UID that the server named. false = it has to be looked for there. */
 async function tellArrival(
   context: SyncContext,
   before: MessageRecord,
@@ -263,10 +260,7 @@ function isNewIn(folderId: string, { placements }: MessageRecord, before: Messag
   return placements.some((place) => place.folderId === folderId && !before.placements.some((one) => liesAt(one, place)))
 }
 
-/**
- * Our own write has taken the message away from its place. Told at once, unless it has to turn up in the folder `to`
- * first and does not lie there yet: then it is held like any other move.
- */
+/** Told at once, unless the message has yet to turn up in the folder `to`: then it is held like any other move. */
 async function tellDeparture(
   context: SyncContext,
   messageId: string,

@@ -63,10 +63,7 @@ export interface Wire {
   on(event: 'error', listener: (error: unknown) => void): void
   on(event: 'close', listener: () => void): void
   readonly capabilities: ReadonlyMap<string, unknown>
-  /**
-   * What the server says unasked: facts.ts reads it in every state, imapflow only of a mailbox that it has opened
-   * itself.
-   */
+  /** What the server says unasked. facts.ts reads it in every state, imapflow only of a mailbox that it opened. */
   readonly untaggedHandlers: Record<string, Untagged | null>
   /** The same for response codes. */
   readonly sectionHandlers: Record<string, unknown>
@@ -79,10 +76,7 @@ export interface Wire {
   getUntaggedHandler(command: string, attributes: ImapResponse['attributes']): Untagged | undefined
   /** Bytes sent are a sign of progress too; and errors after the end need a listener. */
   readonly socket: Socket | null
-  /**
-   * imapflow sends ID before the login, and after it only to some servers. NetEase wants it after: it is sent once,
-   * there.
-   */
+  /** imapflow sends ID before the login. NetEase wants it after: it is sent once, there. */
   commands: Map<string, Command>
   /** imapflow would sit out a server's back-off, minutes long, without reading. We answer `throttled` at once. */
   throttleWait: (ms: number) => Promise<boolean>

@@ -88,10 +88,7 @@ function node(token: Token | undefined, section: string): BodyNode | null {
   return Array.isArray(members[0]) ? multipart(members, section) : single(members, section)
 }
 
-/**
- * A server that could not read Content-Type (`"" "" NIL NIL NIL "7bit" 15`) still gives the size; the header has the
- * type.
- */
+/** A server that could not read Content-Type (`"" "" NIL NIL NIL "7bit" 15`) still gives the size. */
 function untyped(members: readonly Token[]): BodyNode | null {
   const size = number(members[6])
   return size === null ? null : { part: '1', type: '', parameters: {}, size, dispositionParameters: {}, children: [] }

@@ -84,10 +84,7 @@ function unsupported(error: unknown, wire: Wire, noLogin: boolean): AppError {
   })
 }
 
-/**
- * `over` rejects with the first of these: abort, no greeting in time, no login in time, a host that speaks another
- * protocol.
- */
+/** `over` rejects with the first of: abort, no greeting or login in time, a host that speaks another protocol. */
 function watchLogin(options: SessionOptions, signal: AbortSignal, wire: () => Wire | null) {
   const { promise: over, reject } = Promise.withResolvers<never>()
   over.catch(() => undefined)
@@ -119,10 +116,7 @@ function neverThrow(wire: Wire): void {
   wire.socket?.on('error', () => undefined)
 }
 
-/**
- * A connection that is logged in, with ID sent and CONDSTORE enabled. Rejects with an AppError; nothing is left open
- * then.
- */
+/** Logged in, with ID sent and CONDSTORE enabled. Rejects with an AppError; nothing is left open then. */
 export async function connect(options: SessionOptions, signal: AbortSignal, onUnparsed: OnUnparsed): Promise<Wire> {
   let made: Wire | null = null
   let failed = false

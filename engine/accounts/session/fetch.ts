@@ -23,9 +23,7 @@ const headersOnly: Allowance = {
   // `mostAtOnce` have been read long before.
   beyond: () => undefined,
 }
-/**
- * Of more messages than this in one answer the rest is not read: no batch is larger, but `100:*` may mean any number.
- */
+/** More messages in one answer are not read: no batch is larger, but `100:*` may mean any number. */
 const mostAtOnce = 1000
 
 /** `plain` leaves out what only extensions know, `bodyless` also BODYSTRUCTURE. */

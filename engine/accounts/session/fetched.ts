@@ -65,10 +65,7 @@ function idOf(token: Token | undefined): string | null {
   return id === null || id.length > longestId ? null : id
 }
 
-/**
- * Name → value; BODY[…] goes to `sections`. A name that is no atom shifts the pairs by one, so that the rest is still
- * read.
- */
+/** BODY[…] goes to `sections`. A name that is no atom shifts the pairs by one, so that the rest is still read. */
 export function readFetch(response: ImapResponse): FetchItems {
   const members = list(response.attributes?.[1])
   const items = new Map<string, Token>()

@@ -36,10 +36,7 @@ export interface Allowance {
   readonly bytes?: number
   /** FETCH responses beyond these bytes are left out, and this is called for each; otherwise the connection ends. */
   readonly beyond?: () => void
-  /**
-   * An answer (FETCH, LIST, SEARCH …) over its limit is left out, and told by how it begins; otherwise the connection
-   * ends.
-   */
+  /** Called with the head of an answer (FETCH, LIST …) over its limit; without it the connection ends. */
   readonly leftOut?: (head: string) => void
 }
 

@@ -31,9 +31,7 @@ interface Source {
   getUntaggedHandler(command: string, attributes: ImapResponse['attributes']): Untagged | undefined
 }
 
-/**
- * Answers how to say that another command begins, and what it allows. `onPlain`: a response that imapflow does not see.
- */
+/** Answers the way to begin a command, with what it allows. `onPlain`: a response that imapflow does not see. */
 export function takeIn(wire: Source, onPlain: (line: string) => void): (allowance: Allowance) => void {
   const { streamer } = wire
   const frames = createFrames()

@@ -180,10 +180,7 @@ interface IdlerDeps {
   readonly offered: boolean
 }
 
-/**
- * One IDLE: until the time is over, the signal aborts, or another command waits for the line. No deadline runs between
- * `+` and DONE.
- */
+/** Until the time is over, the signal aborts, or a command waits for the line. No deadline from `+` to DONE. */
 async function idleOnce({ wire, line, life }: IdlerDeps, renewMs: number, signal: AbortSignal): Promise<Outcome> {
   if (signal.aborted || line.waiting > 0) return 'left'
   const stage = { entered: false, wanted: false, done: false, stopWatch: line.watch() }

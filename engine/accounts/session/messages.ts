@@ -130,10 +130,7 @@ async function place(
   }
 }
 
-/**
- * null when there is no such message: a UID that is gone is no error by RFC 3501, the answer is OK and nothing was
- * copied.
- */
+/** null = no such message: a UID that is gone is no error by RFC 3501, the answer is OK and nothing is copied. */
 async function copyIn(send: Send, deps: PlacingParts, uid: number, toPath: string): Promise<Placed | null> {
   const { placed } = await place(send, deps, 'UID COPY', uid, toPath)
   return placed ?? ((await deps.searcher.exists(send, uid)) ? nowhere : null)
@@ -177,10 +174,7 @@ interface Copied {
   readonly next: number | null
 }
 
-/**
- * The message cannot be removed where it was: its copy is. false = it is not known which one that is, or it cannot be
- * removed either.
- */
+/** The message cannot be removed where it was: so its copy is. false = the copy is unknown, or stays too. */
 async function takeBack(send: Send, deps: PlacingParts, { uid, toPath, copy, next }: Copied): Promise<boolean> {
   const from = deps.facts.selected?.path
   const range = copy ?? (next === null ? null : `${next}:*`)
@@ -221,8 +215,8 @@ async function mark(send: Send, uids: readonly number[], operation: string): Pro
 }
 
 /**
- * Without UIDPLUS, EXPUNGE takes everything that is \Deleted: what others have marked is unmarked for that moment. When
- * we die in between it stays unmarked, and nothing is lost.
+ * Without UIDPLUS, EXPUNGE takes all that is \Deleted: what others have marked is unmarked for that moment, and stays
+ * so when we die in between: nothing is lost.
  */
 async function expungeIn(send: Send, { facts, searcher }: PlacingParts, uids: readonly number[]): Promise<void> {
   if (facts.offers('UIDPLUS')) {

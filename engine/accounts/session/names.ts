@@ -25,10 +25,7 @@ const shiftedWell = /^(?:[^&]|&(?:[A-Za-z0-9+,]{3,})?-)*$/
 /** A server may list others each time. */
 const mostOdd = 10_000
 
-/**
- * Servers list names that are not valid in that code ("R&D", raw UTF-8): these are shown as they are, and remembered
- * with what has to be sent for them.
- */
+/** Names that are not valid in that code ("R&D", raw UTF-8) are shown as they are, and sent as they came. */
 export function createNames() {
   const odd = new Map<string, string>()
   return {

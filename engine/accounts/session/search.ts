@@ -47,10 +47,7 @@ export function createSearcher({ facts }: Pick<Parts, 'facts'>) {
 /** What fits into one answer, each number with ten digits and a space. */
 const sliceMost = Math.floor((longestNumbers - 1000) / 11)
 
-/**
- * All in one answer where it fits, else by ESEARCH, else slice by slice. A slice that moves meanwhile is asked for
- * anew.
- */
+/** In one answer where it fits, else by ESEARCH, else by slices; asked anew when the folder moves meanwhile. */
 async function askAll(send: Send, facts: Facts, args: readonly Argument[], most: number): Promise<number[]> {
   const exists = facts.selected?.exists ?? 0
   if (Math.min(exists, most) <= sliceMost) return ask(send, args)

@@ -155,10 +155,7 @@ interface Answer {
   readonly partial: boolean
 }
 
-/**
- * A server may send more than the range (it ignores ranges: then the piece has been cut out as it came) or say NIL past
- * the end. A short answer has no literal, and is cut here.
- */
+/** A server may send more than was asked, or NIL past the end. A short answer has no literal, and is cut here. */
 function cut({ bytes, partial }: Answer, from: number, count: number): Chunk | null {
   if (bytes === null) return from === 0 ? null : { bytes: empty, last: true }
   const known = cutOf(bytes)

@@ -22,10 +22,7 @@ export function splitSet(set: string): string[] {
   return [...pieces, piece]
 }
 
-/**
- * Whether a UID is meant by the set. `100:*` means 100 and above, though by RFC 3501 servers also answer it with the
- * last message when that is below 100.
- */
+/** `100:*` means 100 and above, though servers also answer it with the last message below that (RFC 3501). */
 export function inSet(set: string): (uid: number) => boolean {
   if (set === '*') return () => true
   const ranges = set.split(',').map((part) => {
@@ -63,9 +60,7 @@ export function toSet(uids: readonly number[]): string {
   return ranges.map(([from, to]) => (from === to ? String(from) : `${from}:${to}`)).join(',')
 }
 
-/**
- * How many UIDs the set can name, of a folder whose UIDs are below `uidNext`; a UID that is named twice counts twice.
- */
+/** How many UIDs below `uidNext` the set can name; one that is named twice counts twice. */
 export function countOf(set: string, uidNext: number | null): number {
   const end = (word: string): number => (word === '*' ? (uidNext ?? Infinity) : Number(word))
   return set.split(',').reduce((sum, part) => {

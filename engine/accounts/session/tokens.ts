@@ -13,9 +13,8 @@ export function text(token: Token | undefined): string | null {
 }
 
 /**
- * imapflow adds character to character, and V8 keeps 32 bytes for each of them until an expression looks at the whole:
- * this puts it together. A call whose answer is not used, as `includes`, V8 leaves out once it is hot; that of an
- * expression it does not.
+ * imapflow adds character to character, and V8 keeps 32 bytes for each until an expression looks at the whole. A call
+ * whose answer is not used, as `includes`, V8 leaves out once it is hot; an expression it does not.
  */
 function flat(value: string): string {
   start.test(value)
@@ -24,9 +23,7 @@ function flat(value: string): string {
 
 const start = /^/
 
-/**
- * Bytes of a literal or string; null for NIL and lists. A string was decoded as UTF-8, so that gives its bytes back.
- */
+/** Bytes of a literal or string (which was decoded as UTF-8); null for NIL and lists. */
 export function bytes(token: Token | undefined): Buffer | null {
   const value = token === null || token === undefined || Array.isArray(token) ? undefined : token.value
   if (Buffer.isBuffer(value)) return value
