@@ -18,7 +18,7 @@ import {
 import { type AppError, isAppError, notFound, toAppError } from '../errors.ts'
 import type { Runtime } from './runtime.ts'
 import type { SyncDeps } from './state.ts'
-import type { AccountRecord, OutboxRecord } from '../store/records.ts'
+import type { OutboxRecord } from '../store/records.ts'
 
 interface ActorDeps {
   readonly sync: SyncDeps
@@ -152,45 +152,29 @@ async function storeReport(
   const { store, listener } = deps
   const account = await store.accounts.get(report.accountId)
   if (account === null) throw notFound('email account', report.accountId)
+  const { status, message, resume } = report
   const epoch = claimed ?? account.epoch
   const before = unanswered.get(account.id) ?? []
   let fresh: readonly OutboxRecord[] = []
-  if (account.status === report.status) {
-    await store.accounts.edit(account.id, { statusMessage: report.message, resume: report.resume }, epoch)
+  if (account.status === status) {
+    await store.accounts.edit(account.id, { statusMessage: message, resume }, epoch)
   } else {
-    const outbox = await listener.planStatus(account, { ...said(report), version: account.statusVersion + 1 })
+    const outbox = await listener.planStatus(account, { status, message, version: account.statusVersion + 1 })
     unanswered.set(account.id, [...before, ...outbox])
-    fresh = await transition(deps, account, report, epoch, outbox)
+    const changed = { status, statusMessage: message, resume, outbox }
+    const written = await store.accounts.transition({
+      ...changed,
+      accountId: account.id,
+      epoch,
+      fromVersion: account.statusVersion,
+    })
+    // Else the transition had been recorded before.
+    if (written !== null) fresh = outbox
   }
   const rows = [...(await stillPending(deps, unanswered.get(account.id) ?? [], fresh)), ...fresh]
   if (rows.length > 0) listener.stored(account.id, rows, [])
 }
 
-function said({ status, message }: AccountReport): Pick<AccountReport, 'status' | 'message'> {
-  return { status, message }
-}
-
-/** Answers the callbacks that it stored: none when the transition had been recorded before. */
-async function transition(
-  { store }: ReportDeps,
-  account: AccountRecord,
-  { status, message, resume }: AccountReport,
-  epoch: number,
-  outbox: readonly OutboxRecord[],
-): Promise<readonly OutboxRecord[]> {
-  const written = await store.accounts.transition({
-    accountId: account.id,
-    epoch,
-    fromVersion: account.statusVersion,
-    status,
-    statusMessage: message,
-    resume,
-    outbox,
-  })
-  return written === null ? [] : outbox
-}
-
-/** Those that a report before this one stored without hearing of it. */
 async function stillPending(
   { store }: ReportDeps,
   rows: readonly OutboxRecord[],

@@ -45,48 +45,75 @@ interface BackgroundDeps {
   readonly onComplete: () => Promise<void>
 }
 
-type Chores = ReturnType<typeof createChores>
-
-function createChores(deps: BackgroundDeps) {
-  return {
-    deps,
-    park: createParking(deps.sync, deps.state),
-    /** Paths that moved. */
-    waiting: new Set<string>(),
-    nudge: (): void => undefined,
-    nudged: false,
-    complete: false,
-    /** Until then the account goes before others of its developer: its connection is open. */
-    turnEndsAt: 0,
-  }
-}
+type WorkOnce = (signal: AbortSignal) => Promise<boolean>
 
 export function createBackground(deps: BackgroundDeps) {
-  const chores = createChores(deps)
+  const { sync, state, link, onComplete } = deps
+  const park = createParking(sync, state)
+  /** Paths that moved. */
+  const waiting = new Set<string>()
+  let woken = new AbortController()
+  let complete = false
+  const backfill = createBackfill(deps, () => waiting.size > 0)
+
+  async function attempt(path: string, work: () => Promise<void>): Promise<void> {
+    await park(path, work).catch((error: unknown) => {
+      waiting.add(path)
+      throw error
+    })
+  }
+
+  const workOnce: WorkOnce = async (signal) => {
+    const [path] = waiting
+    if (path !== undefined) {
+      waiting.delete(path)
+      await attempt(path, () => link.run('live', (session) => catchUp({ deps: sync, state, session }, path)))
+      return true
+    }
+    const folderId = nextToBackfill(state, sync.now())
+    if (folderId !== null) {
+      await attempt(state.folders.get(folderId)?.path ?? folderId, () => backfill(folderId, signal))
+      return true
+    }
+    if (!complete && isComplete(state, sync.now())) {
+      complete = true
+      await onComplete()
+    }
+    return false
+  }
+
+  async function rest(signal: AbortSignal): Promise<void> {
+    await pause(lookAgainMs, AbortSignal.any([signal, woken.signal]))
+    woken = new AbortController()
+  }
+
   return {
     /** Folders to catch up with, perhaps none: whatever else there is to do is looked for too. */
     moved(paths: readonly string[]): void {
-      for (const path of paths) chores.waiting.add(path)
-      chores.nudged = true
-      chores.nudge()
+      for (const path of paths) waiting.add(path)
+      woken.abort()
     },
     /** Works until the signal aborts. Rejects only with what concerns the whole account. */
-    run: (signal: AbortSignal): Promise<void> => run(chores, signal),
+    run: (signal: AbortSignal): Promise<void> => run(deps, workOnce, rest, signal),
   }
 }
 
-async function run(chores: Chores, signal: AbortSignal): Promise<void> {
+async function run(
+  { sync, state }: BackgroundDeps,
+  workOnce: WorkOnce,
+  rest: (signal: AbortSignal) => Promise<void>,
+  signal: AbortSignal,
+): Promise<void> {
   let attempt = 0
   while (!signal.aborted) {
     try {
-      if (!(await workOnce(chores, signal))) await rest(chores, signal)
+      if (!(await workOnce(signal))) await rest(signal)
       attempt = 0
     } catch (error) {
       const problem = toAppError(error)
       if (isAborted(signal)) return
       if (accountFailures.has(problem.code)) throw problem
       attempt += 1
-      const { sync, state } = chores.deps
       sync.log.info(
         { accountId: state.account.id, code: problem.code, reason: problem.message },
         'command connection failed; trying again',
@@ -99,87 +126,46 @@ async function run(chores: Chores, signal: AbortSignal): Promise<void> {
 /** Read anew: it may change while awaiting, which the compiler does not know. */
 const isAborted = (signal: AbortSignal): boolean => signal.aborted
 
-/** One piece of work; false when there is none. */
-async function workOnce(chores: Chores, signal: AbortSignal): Promise<boolean> {
-  const { deps, waiting } = chores
-  const { sync, state, link } = deps
-  const [path] = waiting
-  if (path !== undefined) {
-    waiting.delete(path)
-    await attempt(chores, path, () => link.run('live', (session) => catchUp({ deps: sync, state, session }, path)))
-    return true
-  }
-  const folderId = nextToBackfill(state, sync.now())
-  if (folderId === null) {
-    await tellComplete(chores)
-    return false
-  }
-  const name = state.folders.get(folderId)?.path ?? folderId
-  await attempt(chores, name, () => backfillUntilMoved(chores, folderId, signal))
-  return true
-}
-
-/** What fails for another reason than the folder is done again. */
-async function attempt({ park, waiting }: Chores, path: string, work: () => Promise<void>): Promise<void> {
-  try {
-    await park(path, work)
-  } catch (error) {
-    waiting.add(path)
-    throw error
-  }
-}
-
-async function tellComplete(chores: Chores): Promise<void> {
-  const { sync, state, onComplete } = chores.deps
-  if (chores.complete || !isComplete(state, sync.now())) return
-  chores.complete = true
-  await onComplete()
-}
-
 /** Interrupted between two batches by live mail in other folders, and by the end of the turn while others wait. */
-async function backfillUntilMoved(chores: Chores, folderId: string, signal: AbortSignal): Promise<void> {
-  const { deps, waiting } = chores
-  const { sync, state, backfilling } = deps
-  const pauseMs = sync.config.MAILROOM_BACKFILL_PAUSE
-  const interrupted = new AbortController()
-  const both = AbortSignal.any([signal, interrupted.signal])
-  const job: BackfillJob = {
-    deps: sync,
-    state,
-    onFolder: (path, task) => inTurn(chores, path, task, both),
-    pause: async () => {
-      const turnOver = backfilling.waiting > 0 && sync.now() >= chores.turnEndsAt
-      if (waiting.size > 0 || turnOver) interrupted.abort()
-      else if (pauseMs > 0) await pause(pauseMs, both)
-    },
-  }
-  await backfillFolder(job, folderId, both)
-}
+function createBackfill({ sync, state, link, backfilling }: BackgroundDeps, isMoved: () => boolean) {
+  /** Until then the account goes before others of its developer: its connection is open. */
+  let turnEndsAt = 0
 
-/** One batch, with a place. The time that a login takes is not the batch's. */
-async function inTurn<T>(
-  chores: Chores,
-  path: string,
-  task: (session: Session, heard: () => void) => Promise<T>,
-  signal: AbortSignal,
-): Promise<T> {
-  const { sync, state, link, backfilling } = chores.deps
-  const { id, developerId } = state.account
-  const urgent = sync.now() < chores.turnEndsAt
-  const batch = async (loan: Loan): Promise<T> => {
-    if (!urgent) chores.turnEndsAt = sync.now() + turnMs
-    if (!link.open) await loan.untimed(() => link.run('backfill', () => Promise.resolve()))
-    return link.onFolder('backfill', path, (session) => endable(session, loan, task))
+  /** One batch, with a place. The time that a login takes is not the batch's. */
+  const inTurn = <T>(path: string, task: Task<T>, signal: AbortSignal): Promise<T> => {
+    const { id, developerId } = state.account
+    const urgent = sync.now() < turnEndsAt
+    const batch = async (loan: Loan): Promise<T> => {
+      if (!urgent) turnEndsAt = sync.now() + turnMs
+      if (!link.open) await loan.untimed(() => link.run('backfill', () => Promise.resolve()))
+      return link.run('backfill', async (session) => {
+        await session.select(path)
+        return endable(session, loan, task)
+      })
+    }
+    return backfilling.run({ developerId, key: id, urgent }, batch, { signal })
   }
-  return backfilling.run({ developerId, key: id, urgent }, batch, { signal })
+
+  return async (folderId: string, signal: AbortSignal): Promise<void> => {
+    const pauseMs = sync.config.MAILROOM_BACKFILL_PAUSE
+    const interrupted = new AbortController()
+    const both = AbortSignal.any([signal, interrupted.signal])
+    const job: BackfillJob = {
+      deps: sync,
+      state,
+      onFolder: (path, task) => inTurn(path, task, both),
+      pause: async () => {
+        const turnOver = backfilling.waiting > 0 && sync.now() >= turnEndsAt
+        if (isMoved() || turnOver) interrupted.abort()
+        else if (pauseMs > 0) await pause(pauseMs, both)
+      },
+    }
+    await backfillFolder(job, folderId, both)
+  }
 }
 
 /** The session ends with the loan: a command that is under way ends no other way. */
-async function endable<T>(
-  session: Session,
-  { signal, progress }: Loan,
-  task: (session: Session, heard: () => void) => Promise<T>,
-): Promise<T> {
+async function endable<T>(session: Session, { signal, progress }: Loan, task: Task<T>): Promise<T> {
   signal.throwIfAborted()
   const end = (): void => void session.close()
   signal.addEventListener('abort', end, { once: true })
@@ -192,25 +178,13 @@ async function endable<T>(
   }
 }
 
-/** Until something moves, or for a minute. */
-async function rest(chores: Chores, signal: AbortSignal): Promise<void> {
-  if (chores.nudged) {
-    chores.nudged = false
-    return
-  }
-  const woken = new AbortController()
-  chores.nudge = () => woken.abort()
-  await pause(lookAgainMs, AbortSignal.any([signal, woken.signal]))
-}
-
-/** Runs work on a session that has the folder selected. `heard`: a message has come. */
-type OnFolder = <T>(path: string, work: (session: Session, heard: () => void) => Promise<T>) => Promise<T>
+/** Work on a session that has the folder selected. `heard`: a message has come. */
+type Task<T> = (session: Session, heard: () => void) => Promise<T>
 
 interface BackfillJob {
   readonly deps: SyncDeps
   readonly state: AccountState
-  readonly onFolder: OnFolder
-  /** Between two batches. */
+  readonly onFolder: <T>(path: string, task: Task<T>) => Promise<T>
   readonly pause: (signal: AbortSignal) => Promise<void>
 }
 
@@ -248,7 +222,6 @@ export async function backfillFirst(context: SyncContext, folderId: string): Pro
   await backfillPage(context, folderId, uids.slice(0, deps.config.MAILROOM_SYNC_BATCH))
 }
 
-/** One batch. */
 export async function backfillPage(
   context: SyncContext & { readonly heard?: () => void },
   folderId: string,

@@ -18,10 +18,8 @@ import { batchesOf, cursorOf, moveCursor, quarantine, rowsById, storeRead, type 
 const newestWindow = 500
 const window = 1000
 
-/** What the server said of flags. */
 interface Seen {
   readonly flags: readonly FlagsOf[]
-  /** See planFlags. */
   readonly isUnsure: (known: KnownUid) => boolean
 }
 
@@ -92,7 +90,6 @@ export async function compareFlags(context: SyncContext, folderId: string, which
   return sure
 }
 
-/** false when something was left out as unsure. */
 async function storeFlags(context: SyncContext, folderId: string, seen: Seen): Promise<boolean> {
   if (seen.flags.length === 0) return true
   let sure = true

@@ -8,7 +8,6 @@ import { own } from '../own.ts'
 /** Where the failure happened: it decides what a bare NO means. */
 type Phase = 'connect' | 'login' | 'command'
 
-/** A server's own words: a tagged NO or BAD, or a BYE. */
 interface ServerSaid {
   readonly status: 'NO' | 'BAD' | 'BYE'
   /** RFC 5530 response code in capitals, or null. */
@@ -100,7 +99,6 @@ function backoffHint(text: string): number | null {
   return null
 }
 
-/** For people; the server's text follows. */
 const words: Readonly<Record<Verdict, string>> = {
   auth_rejected: 'the mail server rejected the login',
   auth_unavailable: 'the mail server cannot check logins now',

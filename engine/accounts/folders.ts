@@ -23,7 +23,7 @@ const lookedMost = 50
 export function createFolderPoll(context: SyncContext) {
   const { deps, state, session } = context
   const asked = new Map<string, number>()
-  const takeSilent = once(() => silentPaths(context))
+  let hasPolled = false
   let listedAt = Number.NEGATIVE_INFINITY
 
   /** Reads the list anew; answers the paths that have to be caught up, INBOX included. */
@@ -43,7 +43,10 @@ export function createFolderPoll(context: SyncContext) {
    * first call answers besides all folders whose counts do not tell enough (silentPaths).
    */
   async function poll(look: ReadonlySet<string> | null = null): Promise<string[]> {
-    if (session.capabilities.listStatus) return [...(await list()), ...takeSilent()]
+    const isFirst = !hasPolled
+    hasPolled = true
+    const silent = (): string[] => (isFirst ? silentPaths(context) : [])
+    if (session.capabilities.listStatus) return [...(await list()), ...silent()]
     const isListed = look === null && deps.now() - listedAt < deps.config.MAILROOM_FOLDER_LIST
     const moved = new Set(isListed && !state.absent.isDue ? [] : await list())
     let lacking = false
@@ -59,10 +62,9 @@ export function createFolderPoll(context: SyncContext) {
       if (told === 'missing') lacking ||= folder.cursor !== null
       else if (told) moved.add(path)
     }
-    return [...moved, ...takeSilent(), ...(lacking ? await list() : [])]
+    return [...moved, ...silent(), ...(lacking ? await list() : [])]
   }
 
-  /** Whether this folder has to be caught up. */
   async function ask(path: string): Promise<boolean> {
     const folder = state.folderByPath(path)
     return folder !== null && (await askStatus(context, folder)) === true
@@ -73,16 +75,6 @@ export function createFolderPoll(context: SyncContext) {
 
 function listOf({ session, deps }: SyncContext): Promise<ListedMailbox[]> {
   return session.list({ status: session.capabilities.listStatus, most: deps.config.MAILROOM_FOLDERS_MAX })
-}
-
-/** Nothing from the second time on. */
-function once(find: () => string[]): () => string[] {
-  let isFound = false
-  return () => {
-    if (isFound) return []
-    isFound = true
-    return find()
-  }
 }
 
 /** How long a folder is left alone where each has to be asked for. */

@@ -16,7 +16,6 @@ import { headerFields, ownMessageId } from '../messages/headers.ts'
 import type { MessageFacts } from '../store/records.ts'
 import type { FetchedMessage, SessionCapabilities } from './session-types.ts'
 
-/** Unambiguous whatever the parts hold. 40 hex characters. */
 function hashOf(parts: readonly (string | number)[]): string {
   const hash = createHash('sha256')
   for (const part of parts) {

@@ -5,7 +5,7 @@ import { createCommands } from './commands/index.ts'
 import { createLane } from './link.ts'
 import { createLoginLimiter } from './login-limiter.ts'
 import { createPool, type PoolDeps } from './pool.ts'
-import { createProbe, type Probe } from './probe.ts'
+import { createProbe } from './probe.ts'
 import { createPushRecords } from './pushes.ts'
 import { openSession } from './session/index.ts'
 import { aside, startAll } from './start.ts'
@@ -29,17 +29,15 @@ export function createAccounts({ sealer, tokens, now = Date.now, ...rest }: Acco
   const sync: SyncDeps = { ...rest, now, writing: createLane(batchesAtOnce) }
   const deps = runtimeDeps(sync, { sealer, tokens })
   const pool = createPool(deps)
-  const probe = createTrialLogin(deps)
+  const probe = createProbe(deps)
   const { registry } = pool
   const stopped = new AbortController()
   return {
     ...createCommands({ sync, live: (accountId) => liveAccount(pool, accountId, sync.store, now) }),
     probe,
-    /** Starts (or restarts) one, after creation or change of credentials or settings. */
     start: (account: AccountRecord): void => pool.start(account),
     /** Starts an actor for every account in the store. Resolves when all are started, not when all are connected. */
     startAll: () => startAll(sync, pool, stopped.signal),
-    /** Ends the actor and its sockets; for removal and shutdown. */
     stop: (accountId: string) => pool.stop(accountId),
     stopAll: () => {
       stopped.abort()
@@ -83,15 +81,4 @@ function runtimeDeps(sync: SyncDeps, secrets: Pick<PoolDeps, 'sealer' | 'tokens'
       ended: 'the mail server gives old mail too slowly, like too many others at the moment',
     }),
   }
-}
-
-function createTrialLogin({ sync, limiter, tokens }: PoolDeps): Probe {
-  return createProbe({
-    config: sync.config,
-    budget: sync.budget,
-    openSession,
-    logins: limiter,
-    accessToken: async (developerId, credential) => (await tokens.get(developerId, credential)).accessToken,
-    forgetToken: (developerId, credential) => tokens.forget(developerId, credential),
-  })
 }

@@ -36,7 +36,6 @@ const mostHosts = 10_000
 /** A delay is not reckoned further than this. */
 const longestDelayMs = 600_000
 
-/** Whose login it is, and where. */
 export interface Login {
   readonly host: string
   readonly developerId: string
@@ -124,7 +123,6 @@ interface Next {
   readonly start: number
   /** Only the host's pace holds it. */
   readonly ready: boolean
-  /** How many logins its developer has begun in the last minute. */
   readonly begun: number
 }
 
@@ -219,7 +217,6 @@ function createHosts(now: () => number) {
       hosts.set(key, host)
       return host
     },
-    /** Without making one. */
     known: (name: string): Host | undefined => hosts.get(name.toLowerCase()),
     all: hosts as ReadonlyMap<string, Host>,
   }
@@ -252,7 +249,6 @@ export function createLoginLimiter({ perMinute, now = Date.now }: { perMinute: n
     for (const { admit } of entered) admit()
   }
 
-  /** What is known of the host, as of now. */
   function known(login: Login): Host | undefined {
     const host = perMinute === 0 ? undefined : hosts.known(login.host)
     if (host !== undefined) forget(host, now())
@@ -280,7 +276,6 @@ export function createLoginLimiter({ perMinute, now = Date.now }: { perMinute: n
       advance(host)
       await promise.finally(() => signal.removeEventListener('abort', giveUp))
     },
-    /** The server rejected the login that was let in. */
     failed(login: Login): void {
       const { user, key } = whoIs(login)
       if (perMinute > 0) hosts.of(login.host).failures.push({ at: now(), user, key })
@@ -295,11 +290,9 @@ export function createLoginLimiter({ perMinute, now = Date.now }: { perMinute: n
       const host = known(login)
       return host === undefined ? 0 : rejectionsOf(host, whoIs(login))
     },
-    /** Logins waiting, over all hosts. */
     get waiting(): number {
       return hosts.all.values().reduce((sum, { queue }) => sum + [...queue.values()].flat().length, 0)
     },
-    /** Hosts of which something is remembered. */
     get hosts(): number {
       return hosts.all.size
     },

@@ -10,7 +10,8 @@ import type { AccountRecord } from '../store/records.ts'
 import type { Loans } from '../loans.ts'
 import type { Priority } from './link.ts'
 import type { Login, LoginLimiter } from './login-limiter.ts'
-import type { OpenSession, Session, SessionOptions } from './session-types.ts'
+import type { openSession } from './session/index.ts'
+import type { Session, SessionOptions } from './session-types.ts'
 import type { SyncDeps } from './state.ts'
 import type { Credential, MailboxSettings } from './types.ts'
 
@@ -18,13 +19,12 @@ export interface LoginDeps {
   readonly sync: SyncDeps
   readonly sealer: Sealer
   readonly tokens: Tokens
-  readonly openSession: OpenSession
+  readonly openSession: typeof openSession
   readonly limiter: LoginLimiter
   /** Bounds how many accounts log in at the same time, in turns by developer and host. */
   readonly dialing: Loans
 }
 
-/** Where a login stands: waiting for its turn at the host, or under way. */
 export type LoginStage = (stage: 'queued' | 'dialing') => void
 
 interface LoggedIn {
@@ -36,7 +36,6 @@ interface LoggedIn {
 interface Auth {
   readonly auth: SessionOptions['auth']
   readonly expiresAt: number | null
-  /** The server refused it. */
   readonly refused: () => void
 }
 
@@ -92,22 +91,12 @@ export function secretOf(credential: Credential): string {
   return credential.kind === 'password' ? credential.password : credential.refreshToken
 }
 
-/** What a session holds of its server's answers. */
 export function takeFor(budget: Pick<Budget, 'take'>, owner: Owner): NonNullable<SessionOptions['take']> {
   return (bytes, options) => budget.take('literal', owner, bytes, options)
 }
 
-type Settings = Pick<
-  Config,
-  | 'MAILROOM_ALLOW_PRIVATE'
-  | 'MAILROOM_PLAINTEXT'
-  | 'MAILROOM_CONNECT_TIMEOUT'
-  | 'MAILROOM_LOGIN_TIMEOUT'
-  | 'MAILROOM_COMMAND_TIMEOUT'
->
-
 /** Of every session, also of one that is only tried. */
-export function settingsOf(config: Settings, mailbox: MailboxSettings): Omit<SessionOptions, 'auth'> {
+export function settingsOf(config: Config, mailbox: MailboxSettings): Omit<SessionOptions, 'auth'> {
   const { server, port, useSsl, username } = mailbox
   return {
     ...{ server, port, useSsl, username },

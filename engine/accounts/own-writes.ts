@@ -35,7 +35,6 @@ export function createOwnWrites(now: () => number) {
       count += 1
       written.set(key, { mark: count, until: now() + rememberedMs })
     },
-    /** Counts the writes of flags: what the server was asked before a write says nothing about its effect. */
     mark: (): number => count,
     isWrittenSince: (folderId: string, uid: number, mark: number): boolean =>
       (written.get(keyOf(folderId, uid))?.mark ?? 0) > mark,

@@ -33,7 +33,6 @@ export interface PlanContext {
   readonly now: number
 }
 
-/** A fetched message with its identity and facts worked out. */
 export interface ReadMessage {
   readonly id: string
   readonly identity: string
@@ -60,7 +59,6 @@ export function readMessage(
 /** 'ours': our own MOVE or COPY has put it there, under the UID that the server named. */
 export type Source = 'live' | 'backfill' | 'ours'
 
-/** What of a read message an arrival is told by. */
 type ArrivedMessage = Omit<ReadMessage, 'fetched'> & {
   readonly fetched: Pick<FetchedMessage, 'uid' | 'flags' | 'modseq'>
 }
@@ -207,7 +205,6 @@ function arrival(
   }
 }
 
-/** What a message's first event is called: by the folder it is first seen in. */
 function firstKind(folder: FolderRecord, flags: readonly string[]): ChangeKind {
   if (folder.specialUse === '\\Drafts' || flags.includes('\\Draft')) return 'draft'
   return folder.specialUse === '\\Sent' ? 'sent' : 'received'

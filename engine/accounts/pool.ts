@@ -33,14 +33,12 @@ export function createPool(deps: PoolDeps) {
   const registry = createAccountRegistry(deps.sync, accountLogic({ sync: deps.sync, runtimeOf, report }))
   return {
     registry,
-    /** By account id. */
     runtimes: runtimes as ReadonlyMap<string, Runtime>,
     /** Starts (or restarts) one. `aside`: known to the chart, which opens nothing before a call asks for it. */
     start: (account: AccountRecord, aside?: Failure): void =>
       workAs({ kind: 'account', id: account.id }, () =>
         registry.start(account.id, { ...inputOf(config, account, now()), aside }),
       ),
-    /** Ends the actor and its sockets. */
     async stop(accountId: string): Promise<void> {
       await registry.stop(accountId)
       await runtimes.get(accountId)?.close()

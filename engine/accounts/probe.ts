@@ -4,34 +4,14 @@
  */
 import { AppError, failureClasses, isAppError } from '../errors.ts'
 import { resolveGuarded } from '../net/address.ts'
-import type { Budget } from '../budget.ts'
-import type { Config } from '../config.ts'
 import { connectionFailure } from './failures.ts'
-import { secretOf, settingsOf, takeFor } from './login.ts'
-import type { Login, LoginLimiter } from './login-limiter.ts'
-import type { OpenSession } from './session-types.ts'
+import { type LoginDeps, secretOf, settingsOf, takeFor } from './login.ts'
+import type { Login } from './login-limiter.ts'
+import type { SyncDeps } from './state.ts'
 import type { Credential, MailboxSettings, ProbeFailure, ProbeResult } from './types.ts'
 
-type OAuthCredential = Extract<Credential, { readonly kind: 'oauth2' }>
-
-export interface ProbeDeps {
-  readonly config: Pick<
-    Config,
-    | 'MAILROOM_ALLOW_PRIVATE'
-    | 'MAILROOM_PLAINTEXT'
-    | 'MAILROOM_CONNECT_TIMEOUT'
-    | 'MAILROOM_LOGIN_TIMEOUT'
-    | 'MAILROOM_COMMAND_TIMEOUT'
-    | 'MAILROOM_FOLDERS_MAX'
-    | 'MAILROOM_CREATE_TIMEOUT'
-  >
-  readonly budget: Pick<Budget, 'take'>
-  readonly openSession: OpenSession
-  readonly logins: LoginLimiter
-  /** A fresh access token for a refresh token. Rejects with `consent_lost`, `auth_unavailable` … */
-  readonly accessToken: (developerId: string, credential: OAuthCredential, signal: AbortSignal) => Promise<string>
-  /** The server refused the access token of this refresh token: the next one must be fresh. */
-  readonly forgetToken?: (developerId: string, credential: OAuthCredential) => void
+export interface ProbeDeps extends Pick<LoginDeps, 'openSession' | 'limiter' | 'tokens'> {
+  readonly sync: Pick<SyncDeps, 'config' | 'budget'>
 }
 
 export type Probe = (developerId: string, settings: MailboxSettings, credential: Credential) => Promise<ProbeResult>
@@ -55,7 +35,6 @@ function createLog(): Log {
   }
 }
 
-const refusedCodes = new Set(['ECONNREFUSED'])
 const unknownHostCodes = new Set(['ENOTFOUND', 'ENODATA', 'EAI_NONAME', 'EAI_NODATA'])
 
 /** A login alone sets no account aside. */
@@ -63,7 +42,7 @@ const classesOfLogin = failureClasses.filter((name) => name !== 'set_aside')
 
 function failureOf(error: AppError): ProbeFailure {
   const { errno } = error.details
-  if (typeof errno === 'string' && refusedCodes.has(errno)) return 'connection_refused'
+  if (errno === 'ECONNREFUSED') return 'connection_refused'
   if (typeof errno === 'string' && unknownHostCodes.has(errno)) return 'host_not_found'
   if (error.code === 'private_address' || error.code === 'timeout') return error.code
   return classesOfLogin.find((name) => name === error.code) ?? 'protocol'
@@ -107,14 +86,14 @@ class TurnMissed extends AppError {
 }
 
 /** Waits for the turn at the host, half of the whole time at most: what is left must do for the login itself. */
-async function takeTurn({ config, logins }: ProbeDeps, given: Attempt, signal: AbortSignal): Promise<void> {
+async function takeTurn({ sync, limiter }: ProbeDeps, given: Attempt, signal: AbortSignal): Promise<void> {
   const login = loginOf(given)
-  const patienceMs = config.MAILROOM_CREATE_TIMEOUT / 2
-  const missedBy = (): TurnMissed => new TurnMissed(logins.delay(login), logins.rejections(login))
-  if (logins.delay(login) > patienceMs) throw missedBy()
+  const patienceMs = sync.config.MAILROOM_CREATE_TIMEOUT / 2
+  const missedBy = (): TurnMissed => new TurnMissed(limiter.delay(login), limiter.rejections(login))
+  if (limiter.delay(login) > patienceMs) throw missedBy()
   const missed = AbortSignal.timeout(patienceMs)
   try {
-    await logins.enter(login, { urgent: true, signal: AbortSignal.any([signal, missed]) })
+    await limiter.enter(login, { urgent: true, signal: AbortSignal.any([signal, missed]) })
   } catch (error) {
     // By now it waits no longer, and does not count itself.
     throw missed.aborted && !signal.aborted ? missedBy() : error
@@ -127,17 +106,18 @@ function loginOf({ developerId, settings: { server, username }, credential }: At
 
 /** Capabilities of the server that let us in and listed its folders. */
 async function attempt(deps: ProbeDeps, given: Attempt, signal: AbortSignal): Promise<readonly string[]> {
-  const { config, openSession, accessToken } = deps
+  const { sync, openSession, tokens } = deps
+  const { config, budget } = sync
   const { developerId, settings, credential, log } = given
   const addresses = await resolveGuarded(settings.server, { allowPrivate: config.MAILROOM_ALLOW_PRIVATE, signal })
   log.add(`# ${settings.server} is ${addresses.map(({ address }) => address).join(', ')}`)
   const auth =
     credential.kind === 'password'
       ? { password: credential.password }
-      : { accessToken: await accessToken(developerId, credential, signal) }
+      : { accessToken: (await tokens.get(developerId, credential)).accessToken }
   await takeTurn(deps, given, signal)
   const onLine = (line: string): void => log.add(line)
-  const take = takeFor(deps.budget, { developerId, part: 'trials' })
+  const take = takeFor(budget, { developerId, part: 'trials' })
   const session = await openSession({ ...settingsOf(config, settings), auth, onLine, take }, signal)
   const close = (): void => void session.close()
   signal.addEventListener('abort', close, { once: true })
@@ -155,13 +135,15 @@ export function createProbe(deps: ProbeDeps): Probe {
     const log = createLog()
     const given = { developerId, settings, credential, log }
     try {
-      const capabilities = await within(deps.config.MAILROOM_CREATE_TIMEOUT, (signal) => attempt(deps, given, signal))
+      const capabilities = await within(deps.sync.config.MAILROOM_CREATE_TIMEOUT, (signal) =>
+        attempt(deps, given, signal),
+      )
       return { ok: true, log: log.text(), capabilities }
     } catch (error) {
       const known = connectionFailure(error)
       if (isAppError(known, 'auth_rejected')) {
-        deps.logins.failed(loginOf(given))
-        if (credential.kind === 'oauth2') deps.forgetToken?.(developerId, credential)
+        deps.limiter.failed(loginOf(given))
+        if (credential.kind === 'oauth2') deps.tokens.forget(developerId, credential)
       }
       log.add(`# ${known.message}`)
       const ours =

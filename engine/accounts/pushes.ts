@@ -10,13 +10,10 @@
 const toAsk = 3
 const toDoubt = 2 * toAsk
 
-/** How INBOX is asked. */
 type Asking = 'never' | 'noop' | 'status'
 
-/** What the session that watches one account's INBOX meets. */
 type Pushes = ReturnType<typeof createPushes>
 
-/** By host. */
 export type PushRecords = ReturnType<typeof createPushRecords>
 
 interface Host {
@@ -61,21 +58,18 @@ function createPushes(host: Host, wakeOthers: () => void, end: () => void) {
       if (misses >= toDoubt) return 'status'
       return idles && misses < toAsk ? 'never' : 'noop'
     },
-    /** IDLE told something. */
     pushed(): void {
       own = 0
       host.misses = 0
     },
     /** Something was told when IDLE had ended, and not before. */
     toldLate: (): void => count(toAsk),
-    /** NOOP told something. */
     answered(): void {
       own = Math.min(own, toAsk)
       host.misses = Math.min(host.misses, toAsk)
     },
     /** A poll found INBOX moved, and nothing had been told. */
     missed: (): void => count(toDoubt),
-    /** The session is over. */
     end,
   }
 }

@@ -73,7 +73,7 @@ export async function readRange(
   known = 0,
   heard?: () => void,
 ): Promise<void> {
-  const answered = await session.fetchIndex(range, { last: known > 0, ...(heard && { heard }) })
+  const answered = await session.fetchIndex(range, { last: known > 0, heard })
   const fresh = answered.filter(({ uid }) => !found.has(uid))
   for (const message of await withFlags(session, fresh))
     found.set(message.uid, message.uid >= known && lacksParts(message) ? await withParts(session, message) : message)

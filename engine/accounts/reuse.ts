@@ -57,7 +57,6 @@ async function replacedBy(
   })
 }
 
-/** Notes these UIDs, and reads what is noted. */
 async function replace(
   context: SyncContext,
   folderId: string,

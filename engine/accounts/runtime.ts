@@ -9,7 +9,7 @@ import { login, type LoginDeps, type LoginStage } from './login.ts'
 import type { PushRecords } from './pushes.ts'
 import type { AccountRecord } from '../store/records.ts'
 import type { CommandLogins } from './live.ts'
-import { createLane, createLink, type Link } from './link.ts'
+import { createLink, type Link } from './link.ts'
 import type { Session } from './session-types.ts'
 import { type AccountState, createAccountState, type SyncDeps } from './state.ts'
 import { backfillFirst, createBackground } from './background.ts'
@@ -26,76 +26,65 @@ export interface RuntimeDeps extends LoginDeps {
 
 export type Runtime = ReturnType<typeof createRuntime>
 
-/** The connection and the claim of the newest attempt. */
-interface Holder {
-  open: Connection | null
-  epoch: number | null
-}
-
 export function createRuntime(deps: RuntimeDeps, accountId: string) {
   const { sync } = deps
-  const holder: Holder = { open: null, epoch: null }
+  let open: Connection | null = null
+  let epoch: number | null = null
+
+  /** Closes this attempt's connections, and no other's: an old attempt may end after a new one has begun. */
+  async function release(mine: Connection | null): Promise<void> {
+    if (open === mine) open = null
+    if (mine !== null) await closeConnection(mine)
+  }
+
+  function connection(): Connection {
+    if (open === null) throw new AppError('network', 'the connection is closed')
+    return open
+  }
+
+  /** Work over the open connection, which does not outlive a failure or the signal. */
+  async function owning<T>(signal: AbortSignal, work: (mine: Connection) => Promise<T>): Promise<T> {
+    const mine = connection()
+    const drop = (): void => void release(mine)
+    signal.addEventListener('abort', drop, { once: true })
+    try {
+      return await work(mine)
+    } catch (error) {
+      await release(mine)
+      throw error
+    } finally {
+      signal.removeEventListener('abort', drop)
+    }
+  }
+
   return {
     /** Claims the account and logs in. Every earlier owner's writes are refused from here on. */
     async connect(signal: AbortSignal, stage: LoginStage): Promise<void> {
-      await release(holder, holder.open)
-      holder.epoch = null
+      await release(open)
+      epoch = null
       const account = await sync.store.accounts.claim(accountId)
       if (account === null) throw new AppError('not_found', 'the account was removed')
-      holder.epoch = account.epoch
-      const connection = await openConnection(deps, account, signal, stage)
-      if (signal.aborted) await closeConnection(connection)
+      epoch = account.epoch
+      const fresh = await openConnection(deps, account, signal, stage)
+      if (signal.aborted) await closeConnection(fresh)
       signal.throwIfAborted()
-      holder.open = connection
+      open = fresh
     },
     /** Folder list, INBOX caught up and its first page read: usable from then on. */
     sync: (signal: AbortSignal, progress: () => void): Promise<void> =>
-      owning(holder, signal, (connection) => firstRead(sync, connection, signal, progress)),
+      owning(signal, (mine) => firstRead(sync, mine, signal, progress)),
     /** Resolves when stopped or when the session has to be renewed; rejects with what ended it. */
     watch: (signal: AbortSignal, news: WatchNews): Promise<'stopped' | 'rotate'> =>
-      owning(holder, signal, (connection) => watchAccount(deps, connection, news, signal)),
+      owning(signal, (mine) => watchAccount(deps, mine, news, signal)),
     /** Opens the command connection, when it is not open, in the bounded time of a command. */
-    relogin: async (): Promise<void> => connectionOf(holder).link.run('api', () => Promise.resolve()),
+    relogin: async (): Promise<void> => connection().link.run('api', () => Promise.resolve()),
     /** Of the last claim; null before the first one and while one is under way. */
-    epoch: (): number | null => holder.epoch,
-    /** For commands: what is live now, or null. */
-    live: (): Connection | null => holder.open,
-    /** Closes every socket. */
-    close: (): Promise<void> => release(holder, holder.open),
+    epoch: (): number | null => epoch,
+    live: (): Connection | null => open,
+    close: (): Promise<void> => release(open),
   }
 }
 
-/** Closes this attempt's connections, and no other's: an old attempt may end after a new one has begun. */
-async function release(holder: Holder, mine: Connection | null): Promise<void> {
-  if (holder.open === mine) holder.open = null
-  if (mine !== null) await closeConnection(mine)
-}
-
-function connectionOf({ open }: Holder): Connection {
-  if (open === null) throw new AppError('network', 'the connection is closed')
-  return open
-}
-
-/** Work over the open connection, which does not outlive a failure or the signal. */
-async function owning<T>(
-  holder: Holder,
-  signal: AbortSignal,
-  work: (connection: Connection) => Promise<T>,
-): Promise<T> {
-  const mine = connectionOf(holder)
-  const drop = () => void release(holder, mine)
-  signal.addEventListener('abort', drop, { once: true })
-  try {
-    return await work(mine)
-  } catch (error) {
-    await release(holder, mine)
-    throw error
-  } finally {
-    signal.removeEventListener('abort', drop)
-  }
-}
-
-/** What one attempt of an account holds. */
 interface Connection {
   readonly session: Session
   readonly state: AccountState
@@ -103,7 +92,6 @@ interface Connection {
   readonly tokenExpiresAt: number | null
 }
 
-/** Logs in to the account, as it was claimed. */
 async function openConnection(
   deps: RuntimeDeps,
   account: AccountRecord,
@@ -125,8 +113,7 @@ function commandLink(deps: RuntimeDeps, account: AccountRecord): Link {
   const { config, store } = deps.sync
   const { commandLogins } = deps
   return createLink({
-    lane: createLane(),
-    open: async (priority, signal) => {
+    login: async (priority, signal) => {
       commandLogins.enter()
       const newest = (await store.accounts.get(account.id)) ?? account
       const { session } = await login(deps, newest, priority, signal).catch(async (error: unknown) => {
@@ -141,7 +128,6 @@ function commandLink(deps: RuntimeDeps, account: AccountRecord): Link {
   })
 }
 
-/** What has to be read before an account is usable: the list of folders, what is new in INBOX, and its first page. */
 async function firstRead(
   deps: SyncDeps,
   { session, state }: Connection,
@@ -171,7 +157,6 @@ interface WatchNews {
   readonly completed: () => void
 }
 
-/** INBOX is watched, and everything else goes on beside it. */
 async function watchAccount(
   { sync, backfilling, pushes }: RuntimeDeps,
   { session, state, link, tokenExpiresAt }: Connection,
@@ -206,7 +191,6 @@ async function tellCompleted({ store, listener }: SyncDeps, accountId: string, c
   await listener.initialSyncDone(account)
 }
 
-/** Folders that were never opened: the background reads them after the start. */
 function unopened(state: AccountState): string[] {
   return [...state.folders.values()]
     .filter((folder) => folder.selectable && folder.cursor === null && folder.path !== 'INBOX')

@@ -45,7 +45,6 @@ export interface BatchParts {
 /** Builds one batch from the folder with its newest cursor; null = there is nothing to write. */
 type Build = (folder: FolderRecord) => Promise<BatchParts | null> | BatchParts | null
 
-/** What the functions below share. */
 interface Inner {
   readonly deps: SyncDeps
   readonly folders: Map<string, FolderRecord>
@@ -70,7 +69,6 @@ export function createAccountState(deps: SyncDeps, claimed: AccountRecord, first
     absent: createAbsent(deps.now),
     /** By folder id: the counts that the server told last, as far as they were taken over. */
     toldCounts: new Map<string, MailboxStatus>(),
-    /** By folder id. */
     folders: folders as ReadonlyMap<string, FolderRecord>,
     folderByPath: (path: string): FolderRecord | null => folders.get(ids.get(path) ?? '') ?? null,
     /** After a LIST: replaces the records, keeping cursors that a batch has written meanwhile. */

@@ -87,7 +87,6 @@ async function firstOpening(
   return { remapSince: account.remapSince - arrivalSlackMs, generation, backfillBelow: Math.max(2, uidNext) }
 }
 
-/** The server says no UIDNEXT at all. */
 async function highestUid(session: Session): Promise<number> {
   return Math.max(0, ...(await session.searchUids('*')))
 }
@@ -280,7 +279,6 @@ export async function compareIfDue(
   return vanished
 }
 
-/** Whether it is time to ask once more for what could not be read. */
 export function isRetryDue({ now, config }: SyncDeps, { quarantined, retriedAt = 0 }: FolderCursor): boolean {
   return quarantined.length > 0 && now() - retriedAt >= Math.min(retryMs, config.MAILROOM_FLAG_COMPARE)
 }

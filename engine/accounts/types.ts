@@ -39,14 +39,12 @@ export interface CheckResult {
   readonly failure: Extract<ProbeResult, { readonly ok: false }> | null
 }
 
-/** One live actor as operators see it. */
 export interface ActorView extends ActorFacts {
   readonly id: string
   /** The last 100 steps, oldest first, without secrets. */
   readonly steps: readonly { readonly at: number; readonly event: string; readonly state: string }[]
 }
 
-/** By section. */
 export interface PartsRead extends ReadonlyMap<string, Buffer> {
   /** Sections of which the mail server gives less than it said, also in the whole message. Absent = none. */
   readonly short?: ReadonlySet<string>
@@ -57,7 +55,6 @@ export type PartStream = Readable & {
   readonly short?: boolean
 }
 
-/** What email accounts need of webhooks. */
 export interface ChangeListener {
   /**
    * Outbox rows for these changes, from the webhooks in force: runs inside every sync batch, and gives way to others.

@@ -34,14 +34,12 @@ const lookAgainMs = 500
 const lookForMovedMs = 1000
 
 interface WatchOptions {
-  /** IDLE cycle of this host. */
   readonly renewMs: number
   readonly pushes: PushRecords
   /** When the access token ends; null = a password. */
   readonly tokenExpiresAt: number | null
   /** Paths that moved, for the command connection; perhaps none. */
   readonly moved: (paths: readonly string[]) => void
-  /** The server has answered. */
   readonly alive: () => void
 }
 

@@ -84,7 +84,6 @@ function knownAs(read: ReadMessage, folderId: string, row: MessageRecord | undef
   return isThatOne ? { ...read, id: row.id, identity: row.identity } : read
 }
 
-/** What one reading brought, and how it moves the cursor. */
 interface Reading {
   readonly messages: readonly FetchedMessage[]
   readonly source: Source
@@ -180,7 +179,6 @@ export async function ownerOf({ users }: Pick<Store, 'users'>, account: AccountR
   return { userId, ownAddresses: [...(user?.emailAddresses ?? []), email] }
 }
 
-/** The mail that this one replies to, in this batch or in the index. */
 async function answered(
   { deps, state }: Context,
   owner: Owner,
@@ -217,7 +215,6 @@ async function threadsOf(context: Context, messages: readonly ReadMessage[]): Pr
   return Map.groupBy(found, ({ threadId }) => threadId)
 }
 
-/** Whether a reply of the user's is in the index already. */
 function wasReplied(owner: Owner, message: ReadMessage, thread: readonly MessageRecord[]): boolean {
   const { emailMessageId } = message.facts
   return thread.some(

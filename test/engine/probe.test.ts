@@ -7,6 +7,7 @@ import { createServer, type AddressInfo } from 'node:net'
 import { once } from 'node:events'
 import { suite, test, type TestContext } from 'node:test'
 import { createBudget } from '../../engine/budget.ts'
+import { readConfig, type Config } from '../../engine/config.ts'
 import { AppError } from '../../engine/errors.ts'
 import { createLoginLimiter, type Login } from '../../engine/accounts/login-limiter.ts'
 import { createProbe, type ProbeDeps } from '../../engine/accounts/probe.ts'
@@ -15,21 +16,27 @@ import { createImapServer, type Hooks } from '../support/imap-server/index.ts'
 import { freePort } from '../support/port.ts'
 import { until } from '../support/until.ts'
 
-const config = {
-  MAILROOM_ALLOW_PRIVATE: true,
-  MAILROOM_PLAINTEXT: 'private',
-  MAILROOM_CONNECT_TIMEOUT: 400,
-  MAILROOM_LOGIN_TIMEOUT: 400,
-  MAILROOM_COMMAND_TIMEOUT: 400,
-  MAILROOM_CREATE_TIMEOUT: 600,
-  MAILROOM_FOLDERS_MAX: 10_000,
-} as const
+const config = readConfig({
+  MAILROOM_ALLOW_PRIVATE: '1',
+  MAILROOM_CONNECT_TIMEOUT: '400ms',
+  MAILROOM_LOGIN_TIMEOUT: '400ms',
+  MAILROOM_COMMAND_TIMEOUT: '400ms',
+  MAILROOM_CREATE_TIMEOUT: '600ms',
+})
 const password = 's3cret "word" \\'
 
-function probeWith(change: Partial<ProbeDeps> = {}) {
-  const logins = createLoginLimiter({ perMinute: 0 })
-  const budget = createBudget(2 ** 29)
-  return createProbe({ config, budget, openSession, logins, accessToken: () => Promise.resolve('token-1'), ...change })
+type Get = ProbeDeps['tokens']['get']
+
+/** Access tokens that are given so. */
+const given = (get: Get): Pick<ProbeDeps, 'tokens'> => ({ tokens: { get, forget: () => undefined } })
+
+type Change = Partial<Omit<ProbeDeps, 'sync'>> & { readonly config?: Config }
+
+function probeWith({ config: changed = config, ...change }: Change = {}) {
+  const limiter = createLoginLimiter({ perMinute: 0 })
+  const sync = { config: changed, budget: createBudget(2 ** 29) }
+  const token = { accessToken: 'token-1', expiresAt: 0, rotated: null }
+  return createProbe({ sync, openSession, limiter, ...given(() => Promise.resolve(token)), ...change })
 }
 
 async function serve(t: TestContext, hooks: Hooks = {}) {
@@ -76,7 +83,7 @@ suite('the trial login', () => {
     const failureOf = async (
       change: Partial<typeof settings>,
       credential: Parameters<ReturnType<typeof probeWith>>[2] = withPassword(),
-      deps: Partial<ProbeDeps> = {},
+      deps: Change = {},
     ) => {
       const result = await probeWith(deps)('dev', { ...settings, ...change }, credential)
       assert(!result.ok)
@@ -89,7 +96,7 @@ suite('the trial login', () => {
     assert.equal(await failureOf({ useSsl: true }), 'tls')
     const publicOnly = { config: { ...config, MAILROOM_ALLOW_PRIVATE: false } }
     assert.equal(await failureOf({}, withPassword(), publicOnly), 'private_address')
-    const revoked = { accessToken: () => Promise.reject(new AppError('consent_lost', 'withdrawn')) }
+    const revoked = given(() => Promise.reject(new AppError('consent_lost', 'withdrawn')))
     assert.equal(await failureOf({}, withToken, revoked), 'consent_lost')
     server.hooks = { greeting: () => '* BYE Too many connections' }
     assert.equal(await failureOf({}), 'connection_limit')
@@ -122,7 +129,7 @@ suite('the trial login', () => {
     const results = await Promise.all(settings.map((place) => probeWith(slow)('dev', place, withPassword())))
     assert(performance.now() - started < 2500)
     for (const result of results) assert(!result.ok && result.failure === 'timeout')
-    const never = { accessToken: () => new Promise<string>(() => undefined) }
+    const never = given(() => new Promise(() => undefined))
     const token = await probeWith(never)('dev', places[0]?.settings ?? assert.fail(), withToken)
     assert(!token.ok && token.failure === 'timeout')
     await until('closed', () => places.every(({ server }) => server.connections.length === 0))
@@ -133,7 +140,7 @@ suite('the trial login', () => {
     const greeting = (): string => `* OK ready ${(dialled += 1)}`
     const { settings } = await serve(t, { greeting })
     const logins = createLoginLimiter({ perMinute: 7 })
-    const probe = probeWith({ logins })
+    const probe = probeWith({ limiter: logins })
     for (let n = 0; n < 5; n += 1) {
       const result = await probe('dev', { ...settings, username: 'eve' }, withPassword('wrong'))
       assert(!result.ok && result.failure === 'auth_rejected', JSON.stringify(result))
@@ -154,7 +161,7 @@ suite('the trial login', () => {
 
   test('the right password does not wait for the failures of the wrong one', async (t) => {
     const { settings } = await serve(t)
-    const probe = probeWith({ logins: createLoginLimiter({ perMinute: 50 }) })
+    const probe = probeWith({ limiter: createLoginLimiter({ perMinute: 50 }) })
     for (let n = 0; n < 6; n += 1) assert(!(await probe('dev', settings, withPassword('wrong'))).ok)
     const right = await probe('dev', settings, withPassword())
     assert(right.ok, JSON.stringify(right))
@@ -163,8 +170,8 @@ suite('the trial login', () => {
   test('who waits for a turn that does not come is told the same', async (t) => {
     const { settings } = await serve(t)
     const logins = { ...createLoginLimiter({ perMinute: 1 }), delay: () => 0 }
-    assert((await probeWith({ logins })('dev', settings, withPassword())).ok)
-    const result = await probeWith({ logins })('dev', settings, withPassword())
+    assert((await probeWith({ limiter: logins })('dev', settings, withPassword())).ok)
+    const result = await probeWith({ limiter: logins })('dev', settings, withPassword())
     assert(!result.ok && result.failure === 'throttled', JSON.stringify(result))
   })
 
@@ -181,8 +188,8 @@ suite('the trial login', () => {
       ...createLoginLimiter({ perMinute: 0 }),
       failed: (login: Login) => void failed.push(login),
     }
-    await probeWith({ logins })('dev', settings, withPassword('wrong'))
-    await probeWith({ logins })('dev', { ...settings, port: await freePort() }, withPassword())
+    await probeWith({ limiter: logins })('dev', settings, withPassword('wrong'))
+    await probeWith({ limiter: logins })('dev', { ...settings, port: await freePort() }, withPassword())
     assert.deepEqual(failed, [{ host: '127.0.0.1', developerId: 'dev', username: 'ann', secret: 'wrong', check: true }])
   })
 })

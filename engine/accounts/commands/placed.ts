@@ -13,7 +13,6 @@ import type { AccountState, SyncDeps } from '../state.ts'
 import { catchUp } from '../sync.ts'
 import type { SyncContext } from '../write.ts'
 
-/** A live account: its state and command connection. */
 export interface LiveAccount {
   readonly state: AccountState
   readonly link: Link
@@ -79,7 +78,6 @@ async function selectKnowing(session: Session, path: string, uid = Infinity): Pr
   return selected
 }
 
-/** The record as it is now; `not_found` when it has gone. */
 export async function currentMessage({ messages }: Store, { accountId, id }: MessageRecord): Promise<MessageRecord> {
   const now = await messages.get(accountId, id)
   if (now === null) throw notFound('message', id)
@@ -123,7 +121,6 @@ export function unlessRefused<T>(answer: Promise<T>): Promise<T | null> {
   })
 }
 
-/** What a command needs of the account. */
 export type Here = Pick<SyncContext, 'state' | 'session'>
 
 type Place = Pick<Placement, 'path' | 'uidValidity' | 'uid'>

@@ -36,7 +36,6 @@ export function readCommands(deps: CommandDeps) {
     /** The same of many messages, with few commands. By message id; what is absent is to be asked for alone. */
     fetchMany: (accountId: string, wanted: readonly WantedParts[], maxBytes: number): Promise<ManyParts> =>
       fetchMany(deps, accountId, wanted, maxBytes),
-    /** The header block as bytes, CRLF kept. */
     fetchHeaders: (accountId: string, message: MessageRecord): Promise<Buffer> =>
       readAlone(deps, accountId, message, (session, uid) => session.fetchSection(uid, 'HEADER', headerMaxBytes)),
     /** One part as decoded bytes (base64, quoted-printable undone). */
@@ -52,7 +51,6 @@ export function readCommands(deps: CommandDeps) {
       decoder.on('close', () => stream.destroy())
       return Object.assign(stream.pipe(decoder), { short })
     },
-    /** The whole RFC 5322 message as the server has it. */
     async streamRaw(accountId: string, message: MessageRecord): Promise<Readable> {
       return (await streamSection(deps, accountId, message, '')).stream
     },
@@ -82,7 +80,6 @@ function readAlone<T>(
   )
 }
 
-/** All of these sections, or null when one of them is not there. */
 async function fetchSections(
   session: Session,
   uid: number,
@@ -129,7 +126,6 @@ interface Group {
   readonly messages: Map<number, MessageRecord>
 }
 
-/** Messages of one folder that want the same sections. */
 function groupsOf(wanted: readonly WantedParts[]): Iterable<Group> {
   const groups = new Map<string, Group>()
   for (const { message, sections } of wanted) {
@@ -234,7 +230,6 @@ export const chunkBytes = 512 * 1024
 /** What a stream holds: a piece that is being taken, and the next one. */
 export const streamBytes = 2 * chunkBytes
 
-/** Bytes from here on. */
 type ReadChunk = (from: number) => Promise<Chunk>
 
 /** Rejects when there is no first chunk. A reader that takes nothing for `stallMs` is cut off with `timeout`. */
@@ -277,7 +272,6 @@ async function streamChunks(readChunk: ReadChunk, stallMs: number): Promise<Read
   return stream
 }
 
-/** A message at its place, and where to tell what was found. */
 interface Source {
   readonly session: Session
   readonly uid: number

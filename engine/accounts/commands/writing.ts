@@ -39,7 +39,6 @@ export function writeCommands(deps: CommandDeps) {
           return normalFlags(stored.flags)
         })
       }),
-    /** \Deleted, and EXPUNGE of this UID. */
     remove: (accountId: string, message: MessageRecord, at: Placement): Promise<void> =>
       onLink(deps, accountId, async (context) => {
         const place = currentPlace(context.state, await currentMessage(deps.sync.store, message), at)
@@ -78,7 +77,6 @@ export function writeCommands(deps: CommandDeps) {
   }
 }
 
-/** Work that changes the counts of these folders. */
 async function counted<T>({ state }: SyncContext, folderIds: readonly string[], work: () => Promise<T>): Promise<T> {
   const end = state.ownCounts.begin(folderIds)
   return work().finally(end)
@@ -97,7 +95,6 @@ async function leaving<T>(
 
 interface Transfer {
   readonly kind: 'move' | 'copy'
-  /** As it was before. */
   readonly message: MessageRecord
   readonly at: Placement
   readonly to: FolderRecord
@@ -192,7 +189,6 @@ async function rowOf({ deps, state }: SyncContext, messageId: string): Promise<M
   return deps.store.messages.get(state.account.id, messageId)
 }
 
-/** Flags as the server told them. */
 type ToldFlags = Omit<FlagsOf, 'uid'>
 
 /** Others may change the same flags again and again. */

@@ -25,7 +25,6 @@ export type { ImapAttribute, ImapResponse } from 'imapflow'
 /** What a mailbox is for by its name, in many languages. */
 export { specialUse } from 'imapflow/lib/special-use.js'
 
-/** What a command's line is made of. */
 export type Argument =
   | {
       readonly type: 'ATOM' | 'STRING' | 'SEQUENCE'
@@ -65,7 +64,6 @@ export interface Wire {
   readonly capabilities: ReadonlyMap<string, unknown>
   /** What the server says unasked. facts.ts reads it in every state, imapflow only of a mailbox that it opened. */
   readonly untaggedHandlers: Record<string, Untagged | null>
-  /** The same for response codes. */
   readonly sectionHandlers: Record<string, unknown>
   /** Why the server ended the connection during the login. */
   readonly byeReason?: string

@@ -37,7 +37,6 @@ export function createFacts(capabilities: ReadonlyMap<string, unknown>) {
       selected = mailbox
       withModseqs = !noModseq
     },
-    /** MODSEQ may be asked of the open mailbox. */
     get modseqs(): boolean {
       return withModseqs && capabilities.has('CONDSTORE') && !refused.has('modseq')
     },
@@ -47,7 +46,6 @@ export function createFacts(capabilities: ReadonlyMap<string, unknown>) {
     learnUidNext(uidNext: number | null): void {
       if (selected) selected = { ...selected, uidNext }
     },
-    /** The number of messages, as EXISTS and EXPUNGE tell it. */
     count(messages: number): void {
       if (selected) selected = { ...selected, exists: messages }
     },

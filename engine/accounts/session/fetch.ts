@@ -1,6 +1,6 @@
 /** UID FETCH of what the index needs, and of flags. */
 import { isAppError } from '../../errors.ts'
-import { indexedHeaders, type FetchedMessage, type FlagsOf, type Session } from '../session-types.ts'
+import { indexedHeaders, type FetchedMessage, type FlagsOf } from '../session-types.ts'
 import { readBodyStructure } from './body.ts'
 import { atom, uidSet, type Argument, type Untagged } from './below.ts'
 import type { Facts } from './facts.ts'
@@ -67,7 +67,6 @@ function refusal(error: unknown): 'NO' | 'BAD' | null {
   return error.details['status'] === 'BAD' ? 'BAD' : 'NO'
 }
 
-/** One piece of a range. */
 interface Job {
   readonly send: Send
   readonly range: string
@@ -76,7 +75,6 @@ interface Job {
   /** UIDs that have been handed on: an answer that comes twice is told once. */
   readonly seen: Set<number>
   readonly found: FetchedMessage[]
-  /** Called for each message. */
   readonly heard: (() => void) | undefined
 }
 
@@ -129,11 +127,13 @@ async function fetchUnparsed(deps: Parts, job: Job, uids: readonly number[]): Pr
   for (const range of pieces) await tried(deps, { ...job, range }, 'bodyless')
 }
 
-function fetchIndex(
-  deps: Parts,
-  range: string,
-  { last = false, heard }: { readonly last?: boolean; readonly heard?: () => void },
-): Promise<FetchedMessage[]> {
+interface IndexOptions {
+  /** With the mailbox's last message, by which servers answer 100:* when it is below 100 (RFC 3501 §6.4.8). */
+  readonly last?: boolean
+  readonly heard?: (() => void) | undefined
+}
+
+function fetchIndex(deps: Parts, range: string, { last = false, heard }: IndexOptions): Promise<FetchedMessage[]> {
   const pieces = splitSet(range)
   return deps.line.run(async (send) => {
     const found: FetchedMessage[] = []
@@ -184,10 +184,19 @@ async function fetchFlags(send: Send, deps: Parts, query: FlagsQuery): Promise<F
   return [...found.values()]
 }
 
-export function createFetcher(deps: Parts): Pick<Session, 'fetchIndex' | 'fetchFlags'> {
+export function createFetcher(deps: Parts) {
   return {
-    fetchIndex: (range, options = {}) => fetchIndex(deps, range, options),
-    fetchFlags: (range, since, onMore) =>
+    /**
+     * UID FETCH of what the index needs. `range` is a UID set ('5:9,12', '100:*'). What the server cannot give (tagged
+     * NO, unreadable) is left out: the caller bisects.
+     */
+    fetchIndex: (range: string, options: IndexOptions = {}): Promise<FetchedMessage[]> =>
+      fetchIndex(deps, range, options),
+    /**
+     * With `since` only what changed since (CONDSTORE). `onMore` is called when that is more than is held at once: then
+     * the answer lacks some, and they have to be asked for by smaller ranges.
+     */
+    fetchFlags: (range: string, since?: string, onMore?: () => void): Promise<FlagsOf[]> =>
       deps.line.run((send) => fetchFlags(send, deps, { range, since: since ?? null, onMore })),
   }
 }

@@ -54,22 +54,18 @@ interface Cut {
 
 const cuts = new WeakMap<Buffer, Cut>()
 
-/** null = the literal is whole. */
 export function cutOf(bytes: Buffer): Cut | null {
   return cuts.get(bytes) ?? null
 }
 
 export interface Frame {
-  /** Without the line end, and without its literals. */
   readonly payload: Buffer
   readonly literals: Buffer[]
-  /** More of this chunk follows. */
   readonly trailing: boolean
 }
 
 interface Literal {
   readonly size: number
-  /** Of the literal, these are kept. */
   readonly from: number
   readonly to: number
   at: number
@@ -84,7 +80,6 @@ const headLength = 1024
 const endLength = 64
 const marker = /(\](?:<(\d+)>)? ?~?)?\{(\d{1,20})\}\r?\n$/
 
-/** The response under way. */
 type State = ReturnType<typeof createState>
 
 function createState() {
@@ -113,20 +108,17 @@ function createState() {
 export function createFrames() {
   const state = createState()
   return {
-    /** Another command begins. */
     begin(allowance: Allowance): void {
       state.allowance = allowance
       state.responses = state.fetches = state.bytes = 0
     },
     /** The responses that end in this chunk. Throws an AppError when one passes its limit. */
     read: (chunk: Buffer): Generator<Frame, void, undefined> => read(state, chunk),
-    /** Bytes held of the response under way, literals as announced. */
     get responseBytes(): number {
       const { plainBytes, lineBytes, literals, literal } = state
       const sections = literals.reduce((sum, { length }) => sum + length, 0)
       return plainBytes - lineBytes + sections + Math.max(0, (literal?.to ?? 0) - (literal?.from ?? 0))
     },
-    /** Bytes held of its unfinished line. */
     get lineBytes(): number {
       return state.lineBytes
     },
@@ -260,7 +252,6 @@ function isUnasked(state: State, head: string): boolean {
   return state.fetches > mostUnasked
 }
 
-/** How the response begins. */
 function headOf({ lines, line }: State): string {
   const pieces = [...lines, ...line]
   const first = pieces[0] ?? empty

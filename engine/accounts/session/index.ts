@@ -6,7 +6,7 @@
 import { AppError } from '../../errors.ts'
 import { withinTime } from '../../waits.ts'
 import { connectionFailure, serverFailure } from '../failures.ts'
-import type { OpenSession } from '../session-types.ts'
+import type { SelectedMailbox, SessionCapabilities, SessionOptions } from '../session-types.ts'
 import type { Wire } from './below.ts'
 import { connect } from './connect.ts'
 import { capabilitiesOf, createFacts, installHandlers, type Facts } from './facts.ts'
@@ -85,8 +85,13 @@ function createUnparsed(): Unparsed {
   }
 }
 
-/** Connects, upgrades, logs in, sends ID: see OpenSession. */
-export const openSession: OpenSession = async (options, signal) => {
+/**
+ * Connects, upgrades (STARTTLS where it is offered without useSsl), logs in, sends ID. Rejects with an AppError of a
+ * failure class. Every method of the session has a deadline on progress (MAILROOM_COMMAND_TIMEOUT) and rejects with a
+ * failure class, `timeout`, `server_refused` (NO or BAD, its text in details.response), `not_found` or `conflict`; any
+ * but the last three has closed the session. A socket error never escapes as an unhandled event.
+ */
+export async function openSession(options: SessionOptions, signal: AbortSignal) {
   const unparsed = createUnparsed()
   const wire = await connect(options, signal, unparsed.add)
   const facts = createFacts(wire.capabilities)
@@ -103,18 +108,21 @@ export const openSession: OpenSession = async (options, signal) => {
     ...createSections(parts),
     ...createMessages(parts),
     idle: idler.idle,
-    get capabilities() {
+    get capabilities(): SessionCapabilities {
       return capabilitiesOf(facts, idler.useful)
     },
-    capabilityNames: () => [...wire.capabilities.keys()],
-    get selected() {
+    /** As the server advertises them after the login, for people. */
+    capabilityNames: (): string[] => [...wire.capabilities.keys()],
+    get selected(): SelectedMailbox | null {
       return facts.selected
     },
-    get closed() {
+    get closed(): boolean {
       return closed.aborted
     },
     listen: facts.listen,
-    noop: () => line.run((send) => send('NOOP')).then(() => undefined),
-    close: () => (closing ??= (closed.aborted ? Promise.resolve() : logout(line)).then(() => life.end(null))),
+    noop: (): Promise<void> => line.run((send) => send('NOOP')).then(() => undefined),
+    /** LOGOUT with a short deadline, then the socket is destroyed. Never rejects. */
+    close: (): Promise<void> =>
+      (closing ??= (closed.aborted ? Promise.resolve() : logout(line)).then(() => life.end(null))),
   }
 }

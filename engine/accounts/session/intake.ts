@@ -13,7 +13,6 @@ import type { Release } from '../../budget.ts'
 import { AppError } from '../../errors.ts'
 import type { SessionOptions } from '../session-types.ts'
 
-/** Of imapflow's stream of responses. */
 export interface Streamer {
   readonly readBytesCounter: number
   readonly destroyed: boolean
@@ -83,12 +82,9 @@ function response(command: string, value: string): ImapResponse {
   return { tag: '*', command, attributes: [{ type: 'TEXT', value }] }
 }
 
-/** Of imapflow's parser, which frames answers. */
 export interface CountedStreamer {
   readonly readBytesCounter: number
-  /** Bytes of the answer under way: its finished lines, and its literals as announced. */
   readonly responseBytes: number
-  /** Bytes of its unfinished line. */
   readonly lineBytes: number
   _transform(chunk: Buffer, encoding: BufferEncoding, next: (error?: Error | null) => void): void
   push(item: { next: () => void } | null): boolean
@@ -126,9 +122,7 @@ export function countInflow(streamer: CountedStreamer, take: Take): void {
 type Take = NonNullable<SessionOptions['take']>
 
 interface Inflow {
-  /** Of the answer that comes in. */
   coming: Shares
-  /** Of the one that is being taken apart. */
   complete: Shares
   drawing: boolean
   readonly stop: AbortController

@@ -27,7 +27,6 @@ export interface Unparsed {
   take(): number[]
 }
 
-/** What the commands of one session share. */
 export interface Parts {
   readonly line: Line
   readonly facts: Facts
@@ -35,7 +34,6 @@ export interface Parts {
   readonly unparsed: Unparsed
 }
 
-/** A tagged OK. */
 export type Reply = StatusText
 
 /**
@@ -136,7 +134,6 @@ export function createLine(deps: LineDeps) {
   let waiting = 0
 
   return {
-    /** Runs work alone on the line. */
     async run<T>(work: (send: Send) => Promise<T>): Promise<T> {
       const before = tail
       const turn = Promise.withResolvers<undefined>()
@@ -153,7 +150,6 @@ export function createLine(deps: LineDeps) {
         turn.resolve(undefined)
       }
     },
-    /** How many wait for the line. */
     get waiting(): number {
       return waiting
     },
@@ -242,6 +238,10 @@ export function createIdler(deps: IdlerDeps) {
     get useful(): boolean {
       return useful
     },
+    /**
+     * Until `signal` aborts, the cycle ends (`renewMs`) or another command of this session needs the line. Without
+     * IDLE: until `renewMs` or abort.
+     */
     async idle(renewMs: number, signal: AbortSignal): Promise<void> {
       if (signal.aborted) return
       if (useful) await idleAndJudge(renewMs, signal)

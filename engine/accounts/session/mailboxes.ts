@@ -1,6 +1,6 @@
 /** LIST, STATUS, SELECT, CREATE, DELETE. */
 import { AppError, isAppError } from '../../errors.ts'
-import type { ListedMailbox, MailboxStatus, SelectedMailbox, Session } from '../session-types.ts'
+import type { ListedMailbox, MailboxStatus, SelectedMailbox } from '../session-types.ts'
 import { atom, uidSet, type Argument, type Untagged } from './below.ts'
 import { readFetch } from './fetched.ts'
 import { orNull, survives, type Parts, type Reply, type Send } from './line.ts'
@@ -213,17 +213,19 @@ async function deleteMailbox(send: Send, deps: Parts, path: string): Promise<voi
   await send('DELETE', [mailboxArgument(deps.names, path)]).catch((error: unknown) => refine(send, deps, path, error))
 }
 
-type Mailboxes = Pick<Session, 'list' | 'select' | 'status' | 'createMailbox' | 'deleteMailbox'>
-
-export function createMailboxes(parts: Parts): Mailboxes {
+export function createMailboxes(parts: Parts) {
   const { line } = parts
   return {
-    list: ({ status, most = mostFolders }) => line.run((send) => listAll(send, parts, status, most)),
-    select: (path, wanted) => line.run((send) => selectIn(send, parts, path, wanted?.refresh === true)),
-    status: (path) =>
+    /** Rejects with `protocol` when there are more than `most`. */
+    list: ({ status, most = mostFolders }: { status: boolean; most?: number }): Promise<ListedMailbox[]> =>
+      line.run((send) => listAll(send, parts, status, most)),
+    /** `not_found`, or `server_refused` when it cannot be opened. Costs nothing when it is open, unless `refresh`. */
+    select: (path: string, { refresh = false } = {}): Promise<SelectedMailbox> =>
+      line.run((send) => selectIn(send, parts, path, refresh)),
+    status: (path: string): Promise<MailboxStatus> =>
       line.run((send) => askStatus(send, parts, path).catch((error: unknown) => refine(send, parts, path, error))),
-    createMailbox: (path) => line.run((send) => createMailbox(send, parts, path)),
-    deleteMailbox: (path) => line.run((send) => deleteMailbox(send, parts, path)),
+    createMailbox: (path: string): Promise<void> => line.run((send) => createMailbox(send, parts, path)),
+    deleteMailbox: (path: string): Promise<void> => line.run((send) => deleteMailbox(send, parts, path)),
   }
 }
 

@@ -3,7 +3,7 @@
  * both.
  */
 import { AppError, badParameter, isAppError } from '../../errors.ts'
-import type { FlagChange, Placed, Session } from '../session-types.ts'
+import type { FlagChange, FlagsOf, Placed } from '../session-types.ts'
 import { atom, uidSet, type Argument, type Untagged } from './below.ts'
 import { formatInternalDate, readFetch, type FetchItems } from './fetched.ts'
 import { fetches } from './frames.ts'
@@ -13,13 +13,10 @@ import { createSearcher, type Searcher } from './search.ts'
 import { countOf, inSet, splitSet, toSet } from './sets.ts'
 import { decimal, positive, statusText, type StatusText } from './tokens.ts'
 
-type Messages = Pick<Session, 'searchUids' | 'searchBody' | 'store' | 'move' | 'copy' | 'append' | 'expunge'>
-
 interface PlacingParts extends Parts {
   readonly searcher: Searcher
 }
 
-/** Flags as the server tells them for this UID, or null. */
 async function storeFlags(
   send: Send,
   uid: number,
@@ -70,29 +67,33 @@ async function searchRange(send: Send, { facts }: Parts, { search }: Searcher, r
   return [...found].sort((a, b) => a - b)
 }
 
-export function createMessages(deps: Parts): Messages {
+export function createMessages(deps: Parts) {
   const { line, facts, names } = deps
   const searcher = createSearcher(deps)
   const placing = { ...deps, searcher }
   return {
-    searchUids: (range) => line.run((send) => searchRange(send, deps, searcher, range)),
-    async searchBody(wanted) {
+    searchUids: (range: string): Promise<number[]> => line.run((send) => searchRange(send, deps, searcher, range)),
+    async searchBody(wanted: string): Promise<number[]> {
       const query = bodyQuery(wanted)
       return line.run((send) => searcher.search(send, query))
     },
-    async store(uid, change) {
+    async store(uid: number, change: FlagChange): Promise<Omit<FlagsOf, 'uid'> | null> {
       const told = await line.run((send) => storeIn(send, deps, uid, change))
       return told?.flags ? { flags: told.flags, modseq: told.modseq } : null
     },
-    move: (uid, toPath) => line.run((send) => moveIn(send, placing, uid, toPath)),
-    copy: (uid, toPath) => line.run((send) => copyIn(send, placing, uid, toPath)),
-    async append(path, raw, flags, internalDate) {
+    /** Where the message is now; null when there is no such UID. */
+    move: (uid: number, toPath: string): Promise<Placed | null> =>
+      line.run((send) => moveIn(send, placing, uid, toPath)),
+    copy: (uid: number, toPath: string): Promise<Placed | null> =>
+      line.run((send) => copyIn(send, placing, uid, toPath)),
+    async append(path: string, raw: Buffer, flags: readonly string[], internalDate: number): Promise<Placed> {
       const message: Argument = { type: 'LITERAL', value: raw, isLiteral8: facts.offers('BINARY') && raw.includes(0) }
       const date: Argument = { type: 'STRING', value: formatInternalDate(internalDate) }
       const args = [mailboxArgument(names, path), flags.map(atom), date, message]
       return placedBy(await line.run((send) => send('APPEND', args))) ?? nowhere
     },
-    expunge: (uids) =>
+    /** These UIDs; null = all that are \Deleted. */
+    expunge: (uids: readonly number[] | null): Promise<void> =>
       line.run(async (send) => {
         if (uids === null) await send('EXPUNGE')
         else if (uids.length > 0) await expungeIn(send, placing, uids)
@@ -197,7 +198,6 @@ async function takeBack(send: Send, deps: PlacingParts, { uid, toPath, copy, nex
   return removed === true
 }
 
-/** What a copy has of its original. */
 async function fetchKind(send: Send, range: string): Promise<FetchItems[]> {
   const told: FetchItems[] = []
   await send('UID FETCH', [uidSet(range), ['UID', 'RFC822.SIZE', 'INTERNALDATE'].map(atom)], {

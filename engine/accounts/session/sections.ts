@@ -11,7 +11,7 @@ import { readFetch } from './fetched.ts'
 import { cutOf, fetches } from './frames.ts'
 import type { Parts, Send } from './line.ts'
 import { splitSet, toSet } from './sets.ts'
-import type { Chunk, FromWhole, Session } from '../session-types.ts'
+import type { Chunk, FromWhole } from '../session-types.ts'
 
 const sectionShape = /^(?:\d{1,5}(?:\.\d{1,5})*(?:\.(?:MIME|HEADER|TEXT))?|HEADER|TEXT)?$/
 
@@ -93,13 +93,16 @@ async function readFromWhole(deps: Parts, uid: number, sections: readonly string
   return { parts, size: whole.bytes.length }
 }
 
+/** By UID, then by section. */
+type SectionsRead = ReadonlyMap<number, ReadonlyMap<string, Buffer>>
+
 /** One command for each piece of the set of UIDs. An answer without a UID is not used. */
 async function readSections(
   deps: Parts,
   uids: readonly number[],
   sections: readonly string[],
   maxBytes: number,
-): Promise<Map<number, Map<string, Buffer>>> {
+): Promise<SectionsRead> {
   const count = Math.min(pieceBytes, Math.max(1, maxBytes))
   const items = sections.map((section) => partItem({ section, from: 0, count }))
   const piece = { from: 0, count, sections: sections.length }
@@ -133,20 +136,25 @@ async function readRests(deps: Parts, read: ReadonlyMap<number, Map<string, Buff
   }
 }
 
-type Sections = Pick<Session, 'fetchSection' | 'fetchSections' | 'fetchChunk' | 'fetchFromWhole'>
-
-export function createSections(deps: Parts): Sections {
+export function createSections(deps: Parts) {
   const read = (wanted: Wanted): Promise<Chunk | null> =>
     readChunk(deps, wanted).catch((error: unknown) => readRefused(deps, wanted, error))
   return {
-    async fetchSection(uid, section, maxBytes) {
+    /** '' = whole message, 'HEADER' = header block, '1.2.MIME' … null when absent. */
+    async fetchSection(uid: number, section: string, maxBytes: number): Promise<Buffer | null> {
       const count = Math.max(1, maxBytes)
       const found = await read({ uid, section, from: 0, count })
       return found?.bytes.subarray(0, count) ?? null
     },
-    fetchSections: (uids, sections, maxBytes) => readSections(deps, uids, sections, maxBytes),
-    fetchChunk: (uid, section, from, count) => read({ uid, section, from, count }),
-    fetchFromWhole: (uid, sections) => readFromWhole(deps, uid, sections),
+    /** Of several messages at once, by UID and section; what is absent is left out. */
+    fetchSections: (uids: readonly number[], sections: readonly string[], maxBytes: number): Promise<SectionsRead> =>
+      readSections(deps, uids, sections, maxBytes),
+    /** One piece of a stream, undecoded. null when the message or the part is not there. */
+    fetchChunk: (uid: number, section: string, from: number, count: number): Promise<Chunk | null> =>
+      read({ uid, section, from, count }),
+    /** For sections that the server gives wrongly. null when the message is not there, or is too long to be held. */
+    fetchFromWhole: (uid: number, sections: readonly string[]): Promise<FromWhole | null> =>
+      readFromWhole(deps, uid, sections),
   }
 }
 

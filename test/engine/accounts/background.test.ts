@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { suite, test, type TestContext } from 'node:test'
 import { createBackground } from '../../../engine/accounts/background.ts'
-import { createLane, createLink } from '../../../engine/accounts/link.ts'
+import { createLink } from '../../../engine/accounts/link.ts'
 import { createLoans, type Loans } from '../../../engine/loans.ts'
 import type { Asked } from '../../../engine/turns.ts'
 import { mail } from '../../support/mail.ts'
@@ -35,8 +35,7 @@ async function backfilled(
     },
   }
   const link = createLink({
-    lane: createLane(),
-    open: () => openTest(t, stage.server, { auth: { password: 'secret' } }),
+    login: () => openTest(t, stage.server, { auth: { password: 'secret' } }),
     idleCloseMs: 5000,
     waitMs: 2000,
   })

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { suite, test, type TestContext } from 'node:test'
 import { isAppError } from '../../../engine/errors.ts'
-import { createLane, createLink, notBegun } from '../../../engine/accounts/link.ts'
+import { createLink, notBegun } from '../../../engine/accounts/link.ts'
 import { openSession } from '../../../engine/accounts/session/index.ts'
 import { createImapServer } from '../../support/imap-server/index.ts'
 
@@ -10,8 +10,7 @@ async function linked(t: TestContext) {
   const server = await createImapServer({ users: { ann: { password: 'secret' } } })
   t.after(() => server.close())
   const link = createLink({
-    lane: createLane(),
-    open: (_priority, signal) =>
+    login: (_priority, signal) =>
       openSession(
         {
           ...{ server: server.host, port: server.port, useSsl: false, username: 'ann', auth: { password: 'secret' } },

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict'
 import { suite, test, type TestContext } from 'node:test'
 import { createCommands } from '../../../engine/accounts/commands/index.ts'
 import { createFolderPoll } from '../../../engine/accounts/folders.ts'
-import { createLane, createLink } from '../../../engine/accounts/link.ts'
+import { createLink } from '../../../engine/accounts/link.ts'
 import type { Accounts } from '../../../engine/accounts/index.ts'
 import type { FolderRecord, MessageRecord, Placement } from '../../../engine/store/records.ts'
 import { fullCapabilities, type HookCall } from '../../support/imap-server/index.ts'
@@ -19,7 +19,7 @@ type Commands = Pick<Accounts, 'setFlags' | 'move' | 'remove'>
 /** The commands of the worker's account, over a connection of their own. */
 function commandsOf(t: TestContext, { server, deps }: Stage, { state }: Worker): Commands {
   const open = () => openTest(t, server)
-  const link = createLink({ lane: createLane(), open, idleCloseMs: 60_000, waitMs: 10_000 })
+  const link = createLink({ login: open, idleCloseMs: 60_000, waitMs: 10_000 })
   return createCommands({
     sync: deps,
     live: () => Promise.resolve({ link, state }),
