@@ -1,7 +1,7 @@
 /** The log of API calls, searched by path: the whole path, or a regular expression over it. */
 import { badParameter } from './errors.ts'
 import { createGiveWay } from './give-way.ts'
-import type { CallLogQuery, CallLogStore, Page } from './store/port.ts'
+import type { CallLogQuery, Page, Store } from './store/port.ts'
 import type { CallLogRecord } from './store/records.ts'
 import { compilePatterns, costOf, type Pattern } from './webhooks/patterns.ts'
 
@@ -21,7 +21,7 @@ const parameter = 'request_path'
  * the page is not full.
  */
 export async function callsByPath(
-  calls: Pick<CallLogStore, 'list'>,
+  calls: Pick<Store['calls'], 'list'>,
   query: Omit<CallLogQuery, 'path' | 'before'>,
   path: string | null,
   page: Page,

@@ -1,6 +1,6 @@
 /** Names each call by a request id, and when the answer is out (or the client gone) counts, logs and records it. */
 import { randomBytes } from 'node:crypto'
-import { type CallLogRecord, type CallLogStore, type Logger, type Metrics, newId } from '../../engine/index.ts'
+import { type CallLogRecord, type Logger, type Metrics, newId, type Store } from '../../engine/index.ts'
 import { Exchange, type FrameContext, type Middleware } from '../call.ts'
 import { callerAddress } from '../connections.ts'
 
@@ -60,7 +60,7 @@ function knownMethod(method: string): string {
 type CallLog = ReturnType<typeof createCallLog>
 
 interface LogOptions {
-  readonly store: Pick<CallLogStore, 'append'>
+  readonly store: Pick<Store['calls'], 'append'>
   readonly log: Logger
   /** Rows in the buffer at most. */
   readonly capacity?: number

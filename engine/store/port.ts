@@ -1,5 +1,5 @@
 /**
- * The store port: one small asynchronous interface per aggregate. Each method is one whole business step; no driver
+ * The store port: one small asynchronous interface per aggregate; what both stores do alike is in aggregates.ts. Each method is one whole business step; no driver
  * type and no transaction handle leaks out. SQLite runs a step in one transaction; MongoDB as ordered, idempotent
  * writes with deterministic ids and the cursor last, so that a crash at any point is mended by repeating the step.
  *
@@ -11,17 +11,15 @@
  * the very same array; MongoDB answers a new one each time. So what was made of a record may be kept in a WeakMap
  * beside it, and is never older than the record: api/lite/messages/present.ts keeps texts of messages so.
  */
-import type { ChangeStore, WebhookStore, OutboxStore } from './port/callbacks.ts'
+import type { accountBasics, contactReads, createAggregates, userBasics } from './aggregates.ts'
+import type { ChangeStore, OutboxStore } from './port/callbacks.ts'
 import type { FolderStore, MessageStore, SyncStore } from './port/mail.ts'
 import type {
   AccountRecord,
   AccountStatus,
   CallLogRecord,
-  ConnectTokenRecord,
   ContactDelta,
   ContactRecord,
-  DeveloperRecord,
-  OAuthProviderRecord,
   OutboxRecord,
   ResumeRecord,
   UserRecord,
@@ -30,22 +28,17 @@ import type {
 export type * from './port/callbacks.ts'
 export type * from './port/mail.ts'
 
-export interface Store {
+export interface Store extends ReturnType<typeof createAggregates> {
   readonly kind: 'sqlite' | 'mongodb'
-  readonly developers: DeveloperStore
   readonly users: UserStore
   readonly accounts: AccountStore
   readonly folders: FolderStore
   readonly messages: MessageStore
   readonly sync: SyncStore
   readonly changes: ChangeStore
-  readonly webhooks: WebhookStore
   readonly outbox: OutboxStore
   readonly contacts: ContactStore
-  readonly tokens: TokenStore
-  readonly providers: ProviderStore
   readonly nonces: NonceStore
-  readonly calls: CallLogStore
   /**
    * Goes on with removals that were cut short, and takes away what is left of accounts, users and webhooks that are
    * gone. Answers how many rows went.
@@ -64,19 +57,6 @@ export interface Page {
   readonly offset: number
 }
 
-export interface DeveloperStore {
-  /** `conflict` when the API key exists. */
-  create(developer: DeveloperRecord): Promise<void>
-  get(id: string): Promise<DeveloperRecord | null>
-  byKey(apiKey: string): Promise<DeveloperRecord | null>
-  count(): Promise<number>
-  /** The one with the least id, which is the oldest; null in a new store. */
-  first(): Promise<DeveloperRecord | null>
-  setStatusCallbackUrl(id: string, url: string | null): Promise<void>
-  /** Replaces the sealed secret (first developer whose secret changed in the environment). */
-  setSecret(id: string, sealedSecret: string): Promise<void>
-}
-
 export interface UserFilter {
   /** A user or account address, compared without case. */
   readonly email?: string
@@ -84,8 +64,7 @@ export interface UserFilter {
   readonly status?: AccountStatus
 }
 
-export interface UserStore {
-  create(user: UserRecord): Promise<void>
+export interface UserStore extends ReturnType<typeof userBasics> {
   /**
    * Both or neither: cut short, it leaves at most an account without its user, which no list shows and no actor serves.
    * After `store_unavailable` it is not known which: undoCreate.
@@ -96,19 +75,12 @@ export interface UserStore {
    * account.
    */
   undoCreate(id: string, accountId: string): Promise<void>
-  get(developerId: string, id: string): Promise<UserRecord | null>
   /** Oldest first. */
   list(developerId: string, filter: UserFilter, page: Page): Promise<UserRecord[]>
-  edit(
-    id: string,
-    patch: Partial<Pick<UserRecord, 'firstName' | 'lastName' | 'emailAddresses' | 'statusCallbackUrl'>>,
-  ): Promise<UserRecord | null>
   /**
    * Adds the address at the end unless it is there. Others may add one at the same time. null when the user is gone.
    */
   addAddress(id: string, email: string): Promise<UserRecord | null>
-  /** Of these ids, those whose user is there. */
-  existing(ids: readonly string[]): Promise<string[]>
   /**
    * Removes the user, its accounts and all that hangs on them (cascade, resumable: the user row goes last). Answers the
    * ids of the accounts it took, also of those that came while it was at work.
@@ -148,19 +120,7 @@ export interface StatusTransition {
   readonly outbox: readonly OutboxRecord[]
 }
 
-export interface AccountStore {
-  /** `conflict` when the user has the label already, `not_found` when the user is not there. */
-  create(account: AccountRecord): Promise<void>
-  get(id: string): Promise<AccountRecord | null>
-  byLabel(userId: string, label: string): Promise<AccountRecord | null>
-  /** Oldest first: index 0 is label `0`. */
-  listByUser(userId: string, filter?: { readonly status?: AccountStatus }): Promise<AccountRecord[]>
-  /** Accounts of several users at once, oldest first (for lists of users). */
-  listByUsers(userIds: readonly string[]): Promise<AccountRecord[]>
-  /** Keyset page over all accounts by id, for the start of the engine. */
-  page(afterId: string | null, limit: number): Promise<AccountRecord[]>
-  /** With an epoch only by the owner that has it: `lease_lost` otherwise. */
-  edit(id: string, patch: AccountPatch, epoch?: number): Promise<AccountRecord | null>
+export interface AccountStore extends ReturnType<typeof accountBasics> {
   /** Takes the account over: epoch + 1 on the account and its folders. null when it is gone. */
   claim(id: string): Promise<AccountRecord | null>
   /** Writes OK↔DISABLED with its callback, exactly once per transition. `lease_lost` when the epoch is stale. */
@@ -174,38 +134,17 @@ export interface AccountStore {
 
 export type ContactSort = 'total_count' | 'direct_count' | 'indirect_count'
 
-export interface ContactStore {
-  get(userId: string, id: string): Promise<ContactRecord | null>
-  list(userId: string, sortBy: ContactSort, order: 'asc' | 'desc', page: Page): Promise<ContactRecord[]>
+export interface ContactStore extends ReturnType<typeof contactReads> {
   /** Adds deltas of mail that is stored already, each once as in a batch. Nothing when the account is gone. */
   count(accountId: string, deltas: readonly ContactDelta[]): Promise<void>
   /** 2.0: by part of name or address. */
   search(userId: string, text: string, page: Page): Promise<ContactRecord[]>
 }
 
-/** A token goes by itself 30 days after it has expired, or some time later. */
-export interface TokenStore {
-  /** `not_found` when it is for a user that is not there. */
-  create(token: ConnectTokenRecord): Promise<void>
-  get(developerId: string, token: string): Promise<ConnectTokenRecord | null>
-  /** For the public wizard: by token alone. */
-  find(token: string): Promise<ConnectTokenRecord | null>
-  /** Newest first, the newest thousand. */
-  list(
-    developerId: string,
-    filter: { readonly userId?: string; readonly accountId?: string; readonly version?: 'lite' | '2.0' },
-  ): Promise<ConnectTokenRecord[]>
-  /** Marks used, once: answers null when it was used or expired already. */
-  use(token: string, usedAt: number, userId: string, accountId: string): Promise<ConnectTokenRecord | null>
-  remove(developerId: string, token: string): Promise<boolean>
-}
-
-export interface ProviderStore {
-  /** Replaces one with the same developer and key. */
-  put(provider: OAuthProviderRecord): Promise<void>
-  get(developerId: string, consumerKey: string): Promise<OAuthProviderRecord | null>
-  list(developerId: string): Promise<OAuthProviderRecord[]>
-  remove(developerId: string, consumerKey: string): Promise<boolean>
+export interface TokenFilter {
+  readonly userId?: string
+  readonly accountId?: string
+  readonly version?: 'lite' | '2.0'
 }
 
 export interface NonceStore {
@@ -224,11 +163,4 @@ export interface CallLogQuery {
   readonly path?: string
   /** Those behind this one in the list. */
   readonly before?: Pick<CallLogRecord, 'at' | 'id'>
-}
-
-export interface CallLogStore {
-  append(calls: readonly CallLogRecord[]): Promise<void>
-  /** Newest first. */
-  list(query: CallLogQuery, page: Page): Promise<CallLogRecord[]>
-  expire(before: number, limit: number): Promise<number>
 }

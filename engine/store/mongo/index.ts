@@ -51,10 +51,7 @@ export async function createMongoStore(options: MongoOptions): Promise<Store> {
 function createStore({ db, close }: Connection, { timeoutMs, now = Date.now }: MongoOptions): Store {
   const context: MongoContext = { collections: openCollections(db), now, read: { maxTimeMS: timeoutMs } }
   const keyed = openKeyedCollections(context)
-  const small = createAggregates({
-    keyed,
-    removeWebhook: (id) => removeWebhook(context, id, false),
-  })
+  const small = createAggregates(keyed, (id) => removeWebhook(context, id, false))
   return {
     kind: 'mongodb',
     developers: guarded(small.developers, timeoutMs),

@@ -79,7 +79,9 @@ function createSides(collections: Collections): Sides {
   const nonces = side<NonceDoc, TransferRecords['nonces']>(
     collections.nonces,
     {
-      record: ({ _id, expiresAt, ...nonce }) => ({ ...nonce, expiresAt: expiresAt.getTime() }),
+      record: ({ apiKey, nonce, timestamp, expiresAt }) => {
+        return { apiKey, nonce, timestamp, expiresAt: expiresAt.getTime() }
+      },
       doc: ({ apiKey, nonce, timestamp, expiresAt }) => nonceDoc(apiKey, nonce, timestamp, expiresAt),
     },
     () => ({ expiresAt: { $gt: new Date() } }),

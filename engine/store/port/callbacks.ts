@@ -1,24 +1,11 @@
 /** The change log, webhooks and the outbox. */
-import type {
-  ChangeRecord,
-  DeliveryAttempt,
-  HistoricalScan,
-  OutboxKind,
-  OutboxRecord,
-  OutboxState,
-  WebhookHealth,
-  WebhookRecord,
-} from '../records.ts'
+import type { DeliveryAttempt, OutboxKind, OutboxRecord, OutboxState } from '../records.ts'
+import type { changeReads } from '../aggregates.ts'
 import type { Page } from '../port.ts'
 
-export interface ChangeStore {
-  get(accountId: string, id: string): Promise<ChangeRecord | null>
-  /** seq > after, ascending. */
-  since(accountId: string, after: number, limit: number): Promise<ChangeRecord[]>
+export interface ChangeStore extends ReturnType<typeof changeReads> {
   /** 0 when there is none. */
   lastSeq(accountId: string): Promise<number>
-  /** Changes of one message, oldest first (for explain). */
-  ofMessage(accountId: string, messageId: string): Promise<ChangeRecord[]>
   /**
    * Retention: removes changes older than `before`, at most `limit`; the newest of an account always stays. Answers how
    * many.
@@ -32,33 +19,6 @@ export interface WebhookLimits {
   readonly owner: number
   /** Of one developer, at both levels. */
   readonly developer: number
-}
-
-export interface WebhookStore {
-  /**
-   * User level: `not_found` when the user is not there. `too_many`, with the limit's name in `details.limit`, when
-   * there are as many as there may be. Of creations at the same time no more succeed than there is room for; MongoDB
-   * may refuse one that had room.
-   */
-  create(webhook: WebhookRecord, limits?: WebhookLimits): Promise<void>
-  get(id: string): Promise<WebhookRecord | null>
-  /** User level, oldest first. */
-  listByUser(userId: string): Promise<WebhookRecord[]>
-  /** Application level, oldest first. */
-  listByDeveloper(developerId: string): Promise<WebhookRecord[]>
-  /** Keyset page over all webhooks by id, for the start of the engine. */
-  page(afterId: string | null, limit: number): Promise<WebhookRecord[]>
-  edit(
-    id: string,
-    patch: Partial<Omit<WebhookRecord, 'id' | 'developerId' | 'userId' | 'createdAt'>>,
-  ): Promise<WebhookRecord | null>
-  /** Health and, when a failure is announced, its notification row: the row first, then the health. */
-  recordHealth(id: string, health: WebhookHealth, outbox: readonly OutboxRecord[]): Promise<void>
-  /** Removes the webhook, its pending rows and scans. */
-  remove(id: string): Promise<void>
-  scan(webhookId: string, accountId: string): Promise<HistoricalScan | null>
-  /** Enqueues the rows, then moves the scan on. */
-  saveScan(scan: HistoricalScan, outbox: readonly OutboxRecord[]): Promise<void>
 }
 
 export interface DeliveryQuery {

@@ -1,7 +1,6 @@
 /** Folders, messages, and the sync's batches. */
 import type {
   AccountRecord,
-  AttachmentRecord,
   ChangeRecord,
   ContactDelta,
   FolderCursor,
@@ -12,6 +11,7 @@ import type {
   Placement,
   SpecialUse,
 } from '../records.ts'
+import type { attachmentReads, folderBasics } from '../aggregates.ts'
 import type { AccountPatch, Page } from '../port.ts'
 
 export interface ListedFolder {
@@ -25,10 +25,9 @@ export interface ListedFolder {
   readonly unseen: number | null
 }
 
-export interface FolderStore {
+export interface FolderStore extends ReturnType<typeof folderBasics> {
   /** Sorted: INBOX first, then by path. */
   list(accountId: string): Promise<FolderRecord[]>
-  byPath(accountId: string, path: string): Promise<FolderRecord | null>
   /**
    * Upserts what the server lists; folders not listed are removed with their placements only when `complete`.
    * `lease_lost`.
@@ -39,8 +38,6 @@ export interface FolderStore {
     listed: readonly ListedFolder[],
     complete: boolean,
   ): Promise<FolderRecord[]>
-  setCounts(folderId: string, counts: { readonly messages: number; readonly unseen: number }): Promise<void>
-  setParked(folderId: string, failures: number, parkedUntil: number | null): Promise<void>
 }
 
 /** A filter on an address list: whole addresses, or domains and their parents ('example.com', 'com'), lower-cased. */
@@ -79,7 +76,7 @@ export interface KnownUid {
   readonly generation?: number
 }
 
-export interface MessageStore {
+export interface MessageStore extends ReturnType<typeof attachmentReads> {
   get(accountId: string, id: string): Promise<MessageRecord | null>
   byIds(accountId: string, ids: readonly string[]): Promise<MessageRecord[]>
   /** Our id, an RFC 5322 Message-ID (no brackets), or a hosted provider's id. Live messages first, newest first. */
@@ -102,12 +99,6 @@ export interface MessageStore {
     after: { readonly sentAt: number; readonly id: string } | null,
     limit: number,
   ): Promise<MessageRecord[]>
-  /** Attachments of live messages, for 2.0 file lists: newest message first. */
-  attachments(
-    accountId: string,
-    query: MessageQuery,
-    page: Page,
-  ): Promise<{ readonly message: MessageRecord; readonly attachment: AttachmentRecord }[]>
 }
 
 /** A message as the sync read it: the row to insert when unknown, and the placement to add. */

@@ -45,7 +45,7 @@ function createStore(db: Database, now: () => number): Store {
   const keyed = openKeyedCollections(db, now)
   return {
     kind: 'sqlite',
-    ...createAggregates({ keyed, removeWebhook: (id) => removeWebhook(db, id, false) }),
+    ...createAggregates(keyed, (id) => removeWebhook(db, id, false)),
     users: createUsers(db, keyed),
     accounts: createAccounts(db, keyed),
     folders: createFolders(db, keyed, now),

@@ -91,7 +91,7 @@ function keyedTable<K extends Kind>(
   return createTable(kind, key.length, [...fieldColumns<Kinds[K]>(...key, ...fields), ...more], options)
 }
 
-/** Replaces the addresses that the user (accountId '') or one of its accounts is found by, in order of the user's age. */
+/** Replaces the addresses by which the user (accountId '') or one of its accounts is found; in order of its age. */
 function indexAddresses(
   sql: Statements,
   user: Pick<UserRecord, 'id' | 'developerId' | 'createdAt'>,
