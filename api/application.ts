@@ -16,7 +16,19 @@ import { seconds } from './addresses.ts'
 import { listNewest, presentDelivery } from './lite/webhooks/present.ts'
 import { deliveriesQuery, deliveryFields, redeliverAnswer } from './lite/webhooks/schema.ts'
 import { type Call, defineRoute, tagged } from './route.ts'
-import { filledText, integer, limit, offset, success, timestamp, url, successAt } from './values.ts'
+import {
+  endOfSecond,
+  filledText,
+  given,
+  integer,
+  limit,
+  offset,
+  optional,
+  success,
+  successAt,
+  timestamp,
+  url,
+} from './values.ts'
 
 const statusCallbackView = examples.answer({
   status_callback_url: [z.string(), 'https://app.example.com/status', 'empty when there is none'],
@@ -34,41 +46,33 @@ const statusCode = integer(100, 599)
 
 /** Of both logs; times are inclusive. */
 const logQuery = {
-  account_id: filledText.optional().meta({ description: 'id of the user (lite) or account (2.0)' }),
-  timestamp_after: timestamp
-    .optional()
-    .meta({ description: 'only entries of this Unix timestamp in seconds or later' }),
-  timestamp_before: timestamp
-    .optional()
-    .meta({ description: 'only entries of this Unix timestamp in seconds or earlier' }),
-  status_code_from: statusCode.optional().meta({ description: 'only entries with this HTTP status or a higher one' }),
-  status_code_to: statusCode.optional().meta({ description: 'only entries with this HTTP status or a lower one' }),
+  account_id: optional(filledText, 'id of the user (lite) or account (2.0)'),
+  timestamp_after: optional(timestamp, 'only entries of this Unix timestamp in seconds or later'),
+  timestamp_before: optional(timestamp, 'only entries of this Unix timestamp in seconds or earlier'),
+  status_code_from: optional(statusCode, 'only entries with this HTTP status or a higher one'),
+  status_code_to: optional(statusCode, 'only entries with this HTTP status or a lower one'),
   limit,
   offset,
 }
 
 const webhookLogQuery = z.object({
-  webhook_id: filledText.optional().meta({ description: 'only callbacks of this webhook' }),
+  webhook_id: optional(filledText, 'only callbacks of this webhook'),
   ...logQuery,
-  label: filledText.optional().meta({ description: 'one email account of `account_id`' }),
+  label: optional(filledText, 'one email account of `account_id`'),
   kind: deliveriesQuery.shape.kind,
   state: deliveriesQuery.shape.state,
 })
 
 const callLogQuery = z.object({
-  request_method: filledText.optional().meta({ description: 'only calls with this HTTP method', examples: ['GET'] }),
-  request_path: filledText.optional().meta({
-    description:
-      'the whole path, as it was sent; or a regular expression (RE2) between slashes, which may match anywhere in it, without case',
-    examples: ['/lite/users', '/\\/messages$/'],
-  }),
+  request_method: optional(filledText, 'only calls with this HTTP method', 'GET'),
+  request_path: optional(
+    filledText,
+    'the whole path, as it was sent; or a regular expression (RE2) between slashes, which may match anywhere in it, without case',
+    '/lite/users',
+    '/\\/messages$/',
+  ),
   ...logQuery,
 })
-
-type LogQuery = Pick<
-  z.output<typeof callLogQuery>,
-  'timestamp_after' | 'timestamp_before' | 'status_code_from' | 'status_code_to'
->
 
 const webhookLogView = examples.view('WebhookLogEntry', {
   ...deliveryFields,
@@ -97,13 +101,16 @@ const webhooks = defineRoute('GET /app/logs/webhooks', {
   response: z.array(webhookLogView),
   async handler({ query }, call) {
     const { store } = call.engine
-    const wanted: DeliveryQuery = {
+    const wanted: DeliveryQuery = given({
       developerId: call.developer.id,
-      ...(query.webhook_id === undefined ? {} : { webhookId: query.webhook_id }),
-      ...(query.kind === undefined ? {} : { kind: query.kind }),
-      ...(query.state === undefined ? {} : { states: [query.state] }),
-      ...renamed(query, { from: 'createdFrom', until: 'createdUntil' }),
-    }
+      webhookId: query.webhook_id,
+      kind: query.kind,
+      states: query.state === undefined ? undefined : [query.state],
+      createdFrom: query.timestamp_after,
+      createdUntil: endOfSecond(query.timestamp_before),
+      statusFrom: query.status_code_from,
+      statusTo: query.status_code_to,
+    })
     const accountIds = await namedAccounts(call, query.account_id, query.label)
     const rows =
       accountIds === null
@@ -152,19 +159,6 @@ async function webhooksOf(store: Store, rows: readonly OutboxRecord[]): Promise<
   return new Map(found.flatMap((webhook) => (webhook === null ? [] : [[webhook.id, webhook]])))
 }
 
-/** The bounds of both logs, under the names of the store's query. */
-function renamed(
-  query: LogQuery,
-  { from, until }: Readonly<Record<'from' | 'until', string>>,
-): Readonly<Record<string, number>> {
-  return {
-    ...(query.timestamp_after === undefined ? {} : { [from]: query.timestamp_after }),
-    ...(query.timestamp_before === undefined ? {} : { [until]: query.timestamp_before + 999 }),
-    ...(query.status_code_from === undefined ? {} : { statusFrom: query.status_code_from }),
-    ...(query.status_code_to === undefined ? {} : { statusTo: query.status_code_to }),
-  }
-}
-
 function presentEntry(row: OutboxRecord, webhook: WebhookRecord | null): z.input<typeof webhookLogView> {
   const last = row.attempts.at(-1)
   return {
@@ -183,12 +177,15 @@ const calls = defineRoute('GET /app/logs/calls', {
   query: callLogQuery,
   response: z.array(callLogView),
   async handler({ query }, call) {
-    const wanted = {
+    const wanted = given({
       developerId: call.developer.id,
-      ...(query.account_id === undefined ? {} : { userId: query.account_id }),
-      ...(query.request_method === undefined ? {} : { method: query.request_method.toUpperCase() }),
-      ...renamed(query, { from: 'from', until: 'until' }),
-    }
+      userId: query.account_id,
+      method: query.request_method?.toUpperCase(),
+      from: query.timestamp_after,
+      until: endOfSecond(query.timestamp_before),
+      statusFrom: query.status_code_from,
+      statusTo: query.status_code_to,
+    })
     const rows = await callsByPath(call.engine.store.calls, wanted, query.request_path ?? null, query, call.signal)
     return rows.map(presentCall)
   },

@@ -19,6 +19,20 @@ export function documented<T extends z.ZodType>(schema: T, wire: WireSchema): T 
   return own
 }
 
+/** A parameter that may be absent, or such a field of an answer. */
+export function optional<T extends z.ZodType>(schema: T, description: string, ...examples: readonly unknown[]) {
+  return schema.optional().meta({ description, ...(examples.length === 0 ? {} : { examples: [...examples] }) })
+}
+
+type Given<T> = { [K in keyof T as undefined extends T[K] ? never : K]: T[K] } & {
+  [K in keyof T as undefined extends T[K] ? K : never]?: Exclude<T[K], undefined>
+}
+
+/** The members that are there: those that are undefined are left out. */
+export function given<T extends object>(members: T): Given<T> {
+  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as Given<T>
+}
+
 const longestName = 1000
 /** Refresh tokens of some providers are a few thousand characters long. */
 const longestLine = 10_000
@@ -87,12 +101,9 @@ export const flag = documented(
 
 /** One of a few words, in any case; gives it as it stands here. */
 export function choice<const T extends string>(words: readonly T[], problem = `expected ${inWords(words)}`) {
-  const schema = z.string({ error: problem }).transform((value, context) => {
+  const schema = spelled(problem, (value) => {
     const wanted = value.trim().toLowerCase()
-    const word = words.find((one) => one.toLowerCase() === wanted)
-    if (word !== undefined) return word
-    context.addIssue({ code: 'custom', message: problem })
-    return z.NEVER
+    return words.find((one) => one.toLowerCase() === wanted)
   })
   return documented(schema, { type: 'string', enum: words })
 }
@@ -118,11 +129,9 @@ export function integer(minimum: number, maximum: number = Number.MAX_SAFE_INTEG
     maximum === Number.MAX_SAFE_INTEGER
       ? `expected a whole number, at least ${minimum}`
       : `expected a whole number from ${minimum} to ${maximum}`
-  const schema = z.union([z.number(), z.string()], { error: problem }).transform((value, context) => {
-    const number = typeof value === 'number' ? value : /^[+-]?\d{1,16}$/.test(value.trim()) ? Number(value) : Number.NaN
-    if (Number.isSafeInteger(number) && number >= minimum && number <= maximum) return number
-    context.addIssue({ code: 'custom', message: problem })
-    return z.NEVER
+  const schema = spelled(problem, (value) => {
+    const number = /^[+-]?\d{1,16}$/.test(value.trim()) ? Number(value) : Number.NaN
+    return Number.isSafeInteger(number) && number >= minimum && number <= maximum ? number : undefined
   })
   return documented(schema, { type: 'integer', minimum, ...(maximum < Number.MAX_SAFE_INTEGER ? { maximum } : {}) })
 }
@@ -135,29 +144,22 @@ export const timestamp = documented(
   { type: 'integer', minimum: 0, maximum: 32_503_680_000, description: 'Unix timestamp in seconds' },
 )
 
+/** The last millisecond of a time in whole seconds. */
+export const endOfSecond = (at: number | undefined): number | undefined => (at === undefined ? undefined : at + 999)
+
 const americanDate = /^(\d{1,2})\/(\d{1,2})\/(\d{4})$/
 
 /** 2.0: a timestamp or mm/dd/yyyy (midnight UTC); gives milliseconds. */
 export const timestampOrDate = documented(
-  z
-    .union([z.number(), z.string()], { error: 'expected a Unix timestamp or mm/dd/yyyy' })
-    .transform((value, context) => {
-      const [, month, day, year] = americanDate.exec(String(value).trim()) ?? []
-      if (month === undefined) return parsedSeconds(value, context)
-      const date = new Date(Date.UTC(Number(year), Number(month) - 1, Number(day)))
-      if (date.getUTCMonth() === Number(month) - 1 && date.getUTCDate() === Number(day)) return date.getTime()
-      context.addIssue({ code: 'custom', message: 'expected a Unix timestamp or mm/dd/yyyy' })
-      return z.NEVER
-    }),
+  spelled('expected a Unix timestamp or mm/dd/yyyy', (value) => {
+    const [, month, day, year] = americanDate.exec(value.trim()) ?? []
+    if (month === undefined) return timestamp.safeParse(value).data
+    const date = new Date(Date.UTC(Number(year), Number(month) - 1, Number(day)))
+    const isReal = date.getUTCMonth() === Number(month) - 1 && date.getUTCDate() === Number(day)
+    return isReal ? date.getTime() : undefined
+  }),
   { type: 'string', description: 'Unix timestamp in seconds, or mm/dd/yyyy' },
 )
-
-function parsedSeconds(value: number | string, context: z.core.$RefinementCtx): number {
-  const parsed = timestamp.safeParse(value)
-  if (parsed.success) return parsed.data
-  context.addIssue({ code: 'custom', message: 'expected a Unix timestamp or mm/dd/yyyy' })
-  return z.NEVER
-}
 
 /** Comma-separated, or an array in a JSON body; trimmed, without empty entries. */
 export const commaList = documented(
@@ -224,16 +226,16 @@ export const sortOrder = choice(['asc', 'desc'])
 
 /** Names of a person, on users and connect tokens. */
 export const personNames = {
-  first_name: nameText.optional().meta({ description: 'first name of the user; empty removes it', examples: ['Anna'] }),
-  last_name: nameText.optional().meta({ description: 'last name of the user; empty removes it', examples: ['Berg'] }),
+  first_name: optional(nameText, 'first name of the user; empty removes it', 'Anna'),
+  last_name: optional(nameText, 'last name of the user; empty removes it', 'Berg'),
 }
 
 export const accountStatus = choice(['OK', 'DISABLED'])
 
 /** `status` and `status_ok` (1 = OK, 0 = DISABLED) of the user and account lists: spread into a query schema. */
 export const statusFilter = {
-  status: accountStatus.optional().meta({ description: 'only with an email account of this status' }),
-  status_ok: flag.optional().meta({ description: 'the same as a flag: 1 = OK, 0 = DISABLED; `status` goes before it' }),
+  status: optional(accountStatus, 'only with an email account of this status'),
+  status_ok: optional(flag, 'the same as a flag: 1 = OK, 0 = DISABLED; `status` goes before it'),
 }
 
 /** What the two say together; undefined = every status. */

@@ -11,7 +11,7 @@ import {
 import { html, renderSmallPage, smallPageHeaders } from '../docs/html.ts'
 import * as examples from '../examples.ts'
 import { type Call, defineRoute, StreamAnswer, tagged } from '../route.ts'
-import { email, personNames, success, url, urlOrEmpty } from '../values.ts'
+import { email, given, optional, personNames, success, url, urlOrEmpty } from '../values.ts'
 import { findAccount, findUser } from './find.ts'
 import { liteUrls, seconds } from '../addresses.ts'
 import { presentUser, userView } from './users.ts'
@@ -30,9 +30,9 @@ const tokenView = examples.view(
     last_name: [z.string(), 'Berg'],
     status_callback_url: z.string().optional(),
     browser_redirect_url: [z.string(), examples.urls.redirect],
-    serverLabel: z.string().optional().meta({ description: 'label of the email account, once there is one' }),
-    email_account_id: z.string().optional().meta({ description: 'the same, once the token is used' }),
-    user: userView.optional().meta({ description: 'once the token is used' }),
+    serverLabel: optional(z.string(), 'label of the email account, once there is one'),
+    email_account_id: optional(z.string(), 'the same, once the token is used'),
+    user: optional(userView, 'once the token is used'),
     resource_url: [z.string(), examples.urls.token],
   },
   {
@@ -50,16 +50,13 @@ const createBody = z
       description: 'where the browser goes after the wizard, with the token in the query',
       examples: ['https://app.example.com/connected'],
     }),
-    email: email.optional().meta({
-      description: 'address of the mailbox: skips the first step of the wizard',
-      examples: ['anna@example.com'],
-    }),
+    email: optional(email, 'address of the mailbox: skips the first step of the wizard', 'anna@example.com'),
     ...personNames,
-    status_callback_url: urlOrEmpty.optional().meta({
-      description:
-        'takes the status callbacks of the email account that the wizard makes; the URL of the user when none is named',
-      examples: ['https://app.example.com/status'],
-    }),
+    status_callback_url: optional(
+      urlOrEmpty,
+      'takes the status callbacks of the email account that the wizard makes; the URL of the user when none is named',
+      'https://app.example.com/status',
+    ),
   })
   .meta({ examples: [{ callback_url: 'https://app.example.com/connected', email: 'anna@example.com' }] })
 
@@ -104,27 +101,24 @@ function presentToken(
 ): TokenView {
   const urls = liteUrls(call.baseUrl)
   const account = accounts.find(({ id }) => id === token.accountId)
-  return {
+  const used = token.usedAt !== null
+  return given({
     token: token.token,
-    account_lite: true,
+    account_lite: true as const,
     created: seconds(token.createdAt),
-    used: token.usedAt === null ? 0 : seconds(token.usedAt),
-    expires: token.usedAt === null ? seconds(token.expiresAt) : false,
+    used: seconds(token.usedAt ?? 0),
+    expires: used ? (false as const) : seconds(token.expiresAt),
     callback_url: token.callbackUrl,
-    ...optional('email', token.email ?? (token.usedAt === null ? null : account?.email)),
+    email: token.email ?? (used ? account?.email : undefined),
     first_name: token.firstName ?? '',
     last_name: token.lastName ?? '',
-    ...optional('status_callback_url', token.statusCallbackUrl),
+    status_callback_url: token.statusCallbackUrl ?? undefined,
     browser_redirect_url: redirectUrl(call, token.token),
-    ...optional('serverLabel', account?.label),
-    ...(token.usedAt === null ? {} : optional('email_account_id', account?.label)),
-    ...(token.usedAt === null || user === undefined ? {} : { user: presentUser(user, accounts, urls) }),
+    serverLabel: account?.label,
+    email_account_id: used ? account?.label : undefined,
+    user: used && user !== undefined ? presentUser(user, accounts, urls) : undefined,
     resource_url: urls.token(token.token),
-  }
-}
-
-function optional<K extends string>(key: K, value: string | null | undefined): Partial<Record<K, string>> {
-  return value === null || value === undefined ? {} : ({ [key]: value } as Record<K, string>)
+  })
 }
 
 const lifeMs = 24 * 3_600_000
@@ -206,11 +200,8 @@ const list = ({ base, of }: Level) =>
     response: z.array(tokenView),
     async handler({ path }, call) {
       const { user, account } = await findScope(call, path)
-      const owner = {
-        ...(user === null ? {} : { userId: user.id }),
-        ...(account === null ? {} : { accountId: account.id }),
-      }
-      const tokens = await call.engine.store.tokens.list(call.developer.id, { version: 'lite', ...owner })
+      const owner = given({ version: 'lite' as const, userId: user?.id, accountId: account?.id })
+      const tokens = await call.engine.store.tokens.list(call.developer.id, owner)
       return presentTokens(call, tokens)
     },
   })

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { AppError, type DiscoveredSettings } from '../../engine/index.ts'
 import * as examples from '../examples.ts'
 import { defineRoute, tagged } from '../route.ts'
-import { email, flag } from '../values.ts'
+import { email, flag, optional } from '../values.ts'
 
 const discoveryView = examples.view('Discovery', {
   email: [z.string(), examples.address],
@@ -26,9 +26,7 @@ const discoveryView = examples.view('Discovery', {
 
 const discoveryQuery = z.object({
   email: email.meta({ description: 'address of the mailbox', examples: ['anna@example.com'] }),
-  list: flag
-    .optional()
-    .meta({ description: '1 = an array of all settings that were found, best first; 0 = the best alone' }),
+  list: optional(flag, '1 = an array of all settings that were found, best first; 0 = the best alone'),
 })
 
 const path = '/lite/discovery'

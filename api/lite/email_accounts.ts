@@ -11,7 +11,7 @@ import {
 } from '../../engine/index.ts'
 import * as examples from '../examples.ts'
 import { type Call, defineRoute, tagged } from '../route.ts'
-import { documented, flag, statusFilter, success, wantedStatus } from '../values.ts'
+import { documented, flag, given, optional, statusFilter, success, wantedStatus } from '../values.ts'
 import { findAccount, findUser, type Mailbox } from './find.ts'
 import {
   credentialOf,
@@ -53,9 +53,7 @@ const editBody = z
   .object({
     ...mailboxParameters,
     status: reset,
-    force_status_check: flag
-      .optional()
-      .meta({ description: '1 = log in now, and answer what the status is since and why' }),
+    force_status_check: optional(flag, '1 = log in now, and answer what the status is since and why'),
   })
   .meta({ examples: [{ password: 'new-app-password' }] })
 
@@ -85,9 +83,9 @@ const feedbackCode = documented(z.string(), {
 const soft = {
   success: z.boolean(),
   feedback_code: feedbackCode.optional(),
-  feedback: z.string().optional().meta({ description: 'the same in words' }),
-  connection_log: z.string().optional().meta({ description: 'lines of the IMAP session, secrets masked' }),
-  connectionLog: z.string().optional().meta({ description: 'the same as connection_log' }),
+  feedback: optional(z.string(), 'the same in words'),
+  connection_log: optional(z.string(), 'lines of the IMAP session, secrets masked'),
+  connectionLog: optional(z.string(), 'the same as connection_log'),
 }
 
 /** `success: false` when the mail server refused; then nothing was made or changed. */
@@ -273,17 +271,16 @@ const tried = [
 ] as const
 
 function editOf(body: MailboxParameters & { readonly status?: boolean | undefined }): AccountEdit {
-  const credential = credentialOf(body)
-  return {
-    ...(credential === undefined ? {} : { credential }),
-    ...(body.email === undefined ? {} : { email: body.email }),
-    ...(body.server === undefined ? {} : { server: body.server.trim().toLowerCase() }),
-    ...(body.port === undefined ? {} : { port: body.port }),
-    ...(body.use_ssl === undefined ? {} : { useSsl: body.use_ssl }),
-    ...(body.username === undefined ? {} : { username: body.username }),
+  return given({
+    credential: credentialOf(body),
+    email: body.email,
+    server: body.server?.trim().toLowerCase(),
+    port: body.port,
+    useSsl: body.use_ssl,
+    username: body.username,
     ...statusCallbackOf(body),
-    ...(body.status === true ? { reset: true } : {}),
-  }
+    reset: body.status === true ? true : undefined,
+  })
 }
 
 const remove = defineRoute(`DELETE ${base}/{label}`, {

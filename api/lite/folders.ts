@@ -12,7 +12,7 @@ import {
 } from '../../engine/index.ts'
 import * as examples from '../examples.ts'
 import { type Call, defineRoute, tagged } from '../route.ts'
-import { documented, flag, text, successAt } from '../values.ts'
+import { documented, flag, optional, text, successAt } from '../values.ts'
 import { findAccount, findFolder, type Mailbox, newServerPath } from './find.ts'
 import { type LiteUrls, liteUrls } from '../addresses.ts'
 
@@ -37,7 +37,7 @@ export const delimiter = documented(
 ).optional()
 
 const listQuery = z.object({
-  include_names_only: flag.optional().meta({ description: '1 = only the names, without counts' }),
+  include_names_only: optional(flag, '1 = only the names, without counts'),
 })
 const nameOnly = examples.answer({ name: [z.string(), 'INBOX'] })
 const folderQuery = z.object({ delimiter })

@@ -1,7 +1,7 @@
 /** The parameters of a mailbox, the same for users and email accounts: settings and a password or an OAuth grant. */
 import type { z } from 'zod'
 import { badParameter, type AccountInput, type Credential } from '../../engine/index.ts'
-import { choice, email, flag, lineText, port, urlOrEmpty } from '../values.ts'
+import { choice, email, flag, lineText, optional, port, urlOrEmpty } from '../values.ts'
 
 const type = choice(['imap'], 'the only supported type is imap')
 
@@ -9,40 +9,37 @@ const together =
   'A new email account takes email, server, username, use_ssl and port together, and a password or both provider_* parameters.'
 
 export const mailboxParameters = {
-  email: email.optional().meta({ description: `address of the mailbox. ${together}`, examples: ['anna@example.com'] }),
-  server: lineText
-    .optional()
-    .meta({ description: 'host name or IP address of the IMAP server', examples: ['imap.example.com'] }),
-  username: lineText
-    .optional()
-    .meta({ description: 'login name on the IMAP server, often the address', examples: ['anna@example.com'] }),
-  use_ssl: flag.optional().meta({
-    description:
-      '1 = TLS from the first byte, usually port 993; 0 = STARTTLS, usually port 143: a public server has to offer it',
-    examples: [1],
-  }),
-  port: port.optional().meta({ description: 'TCP port of the IMAP server', examples: [993] }),
-  type: type
-    .optional()
-    .meta({ description: 'protocol of the mailbox: `imap` is the only one, and the default', examples: ['imap'] }),
-  password: lineText.optional().meta({
-    description: 'password of the mailbox, often an app password; ignored when provider_* are set',
-    examples: ['app-password'],
-  }),
-  provider_refresh_token: lineText.optional().meta({
-    description: 'OAuth 2.0 refresh token of the mailbox, instead of a password; together with provider_consumer_key',
-    examples: ['1//0gRefreshToken'],
-  }),
-  provider_consumer_key: lineText.optional().meta({
-    description: 'consumer key of a registered OAuth provider; together with provider_refresh_token',
-    examples: ['my-consumer-key'],
-  }),
-  status_callback_url: urlOrEmpty.optional().meta({
-    description:
-      'takes the status callbacks of this email account, instead of the application’s URL; empty removes it. When the user ' +
+  email: optional(email, `address of the mailbox. ${together}`, 'anna@example.com'),
+  server: optional(lineText, 'host name or IP address of the IMAP server', 'imap.example.com'),
+  username: optional(lineText, 'login name on the IMAP server, often the address', 'anna@example.com'),
+  use_ssl: optional(
+    flag,
+    '1 = TLS from the first byte, usually port 993; 0 = STARTTLS, usually port 143: a public server has to offer it',
+    1,
+  ),
+  port: optional(port, 'TCP port of the IMAP server', 993),
+  type: optional(type, 'protocol of the mailbox: `imap` is the only one, and the default', 'imap'),
+  password: optional(
+    lineText,
+    'password of the mailbox, often an app password; ignored when provider_* are set',
+    'app-password',
+  ),
+  provider_refresh_token: optional(
+    lineText,
+    'OAuth 2.0 refresh token of the mailbox, instead of a password; together with provider_consumer_key',
+    '1//0gRefreshToken',
+  ),
+  provider_consumer_key: optional(
+    lineText,
+    'consumer key of a registered OAuth provider; together with provider_refresh_token',
+    'my-consumer-key',
+  ),
+  status_callback_url: optional(
+    urlOrEmpty,
+    'takes the status callbacks of this email account, instead of the application’s URL; empty removes it. When the user ' +
       'has one, a new email account that names none takes it over',
-    examples: ['https://app.example.com/status'],
-  }),
+    'https://app.example.com/status',
+  ),
 }
 
 /** What makes an email account with a password, for the examples of the reference. */

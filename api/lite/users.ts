@@ -4,8 +4,10 @@ import { type AccountRecord, notFound, type UserEdit, type UserInput, type UserR
 import * as examples from '../examples.ts'
 import { type Call, defineRoute, tagged } from '../route.ts'
 import {
+  given,
   limitOf,
   offset,
+  optional,
   personNames,
   statusFilter,
   success,
@@ -36,15 +38,15 @@ export const userView = examples.view('User', {
   last_name: [z.string(), 'Berg'],
   email_addresses: [z.array(z.string()), [examples.address]],
   email_accounts: [z.array(emailAccountView), [examples.exampleOf(emailAccountView)]],
-  status_callback_url: z
-    .string()
-    .optional()
-    .meta({ description: 'of email accounts that are added later and name none; absent when there is none' }),
+  status_callback_url: optional(
+    z.string(),
+    'of email accounts that are added later and name none; absent when there is none',
+  ),
   resource_url: [z.string(), examples.urls.user],
 })
 
 const listQuery = z.object({
-  email: text.optional().meta({ description: 'only users with this email address', examples: ['anna@example.com'] }),
+  email: optional(text, 'only users with this email address', 'anna@example.com'),
   ...statusFilter,
   limit: limitOf(100),
   offset,
@@ -54,20 +56,21 @@ const createBody = z
   .object({
     ...mailboxParameters,
     ...personNames,
-    migrate_account_id: text.optional().meta({
-      description: 'id of a 2.0 account that becomes a user as it is; no mailbox parameter is needed with it',
-      examples: ['5f3c8a2b9d4e1f6a7b8c9d0e'],
-    }),
+    migrate_account_id: optional(
+      text,
+      'id of a 2.0 account that becomes a user as it is; no mailbox parameter is needed with it',
+      '5f3c8a2b9d4e1f6a7b8c9d0e',
+    ),
   })
   .meta({ examples: [{ ...exampleMailbox, first_name: 'Anna', last_name: 'Berg' }] })
 
 const editBody = z.object({
   ...personNames,
-  status_callback_url: urlOrEmpty.optional().meta({
-    description:
-      'takes the status callbacks of email accounts that are added later and name none; those that are there keep theirs. Empty removes it',
-    examples: ['https://app.example.com/status'],
-  }),
+  status_callback_url: optional(
+    urlOrEmpty,
+    'takes the status callbacks of email accounts that are added later and name none; those that are there keep theirs. Empty removes it',
+    'https://app.example.com/status',
+  ),
 })
 
 const reference = z.object({ label: z.string(), resource_url: z.string() })
@@ -123,11 +126,7 @@ const list = defineRoute('GET /lite/users', {
   async handler({ query }, call) {
     const { store } = call.engine
     const status = wantedStatus(query)
-    const filter = {
-      ...(query.email === undefined ? {} : { email: query.email }),
-      ...(status === undefined ? {} : { status }),
-    }
-    const users = await store.users.list(call.developer.id, filter, query)
+    const users = await store.users.list(call.developer.id, given({ email: query.email, status }), query)
     const accounts = Map.groupBy(
       await store.accounts.listByUsers(users.map((user) => user.id)),
       (account) => account.userId,
@@ -148,7 +147,7 @@ const create = defineRoute('POST /lite/users', {
   async handler({ body }, call) {
     if (body.migrate_account_id) return migrate(call, body.migrate_account_id, body)
     const input: UserInput = {
-      ...(body.email === undefined ? {} : { email: body.email }),
+      ...given({ email: body.email }),
       ...namesOf(body),
       ...(wantsMailbox(body) ? { account: mailboxInput(body) } : statusCallbackOf(body)),
     }
@@ -182,10 +181,7 @@ async function migrate(call: Call, accountId: string, body: MailboxParameters & 
 }
 
 function namesOf(body: Names): UserEdit {
-  return {
-    ...(body.first_name === undefined ? {} : { firstName: body.first_name }),
-    ...(body.last_name === undefined ? {} : { lastName: body.last_name }),
-  }
+  return given({ firstName: body.first_name, lastName: body.last_name })
 }
 
 const get = defineRoute('GET /lite/users/{id}', {

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import type { UserRecord } from '../../../engine/index.ts'
 import * as examples from '../../examples.ts'
 import { type Call, defineRoute, StreamAnswer, tagged } from '../../route.ts'
-import { limitOf, text } from '../../values.ts'
+import { limitOf, optional, text } from '../../values.ts'
 import { findUser } from '../find.ts'
 import { liteUrls } from '../../addresses.ts'
 import {
@@ -37,11 +37,11 @@ export const changeView = examples.view('Change', {
 })
 
 const changesQuery = z.object({
-  since: text.optional().meta({
-    description:
-      'cursor of an earlier answer; absent = from the oldest change that is kept, `now` = what is new from here on',
-    examples: ['now'],
-  }),
+  since: optional(
+    text,
+    'cursor of an earlier answer; absent = from the oldest change that is kept, `now` = what is new from here on',
+    'now',
+  ),
   limit: limitOf(100, 1000),
 })
 

@@ -9,6 +9,7 @@ import {
   type MessageRecord,
 } from '../../../engine/index.ts'
 import { type Call, defineRoute, JsonText, tagged } from '../../route.ts'
+import { endOfSecond, given } from '../../values.ts'
 import { findAccount, findFolder, type Mailbox, mustBeRead, mustReachBack } from '../find.ts'
 import { type Contents, readAllContents, readContents, wantsContents } from './contents.ts'
 import { locate, messagePaths, type MessagePattern, placedFirst } from './locate.ts'
@@ -131,24 +132,19 @@ async function mustHoldText(
 export const messageListRoutes = tagged('Messages', [listInAccount, listInFolder, ...messagePaths.map(getRoute)])
 
 function messageQueryOf(query: schema.ListParameters, folder: FolderRecord | null): MessageQuery {
-  return {
-    ...(folder === null ? {} : { folderId: folder.id }),
-    ...(query.subject === undefined ? {} : { subject: query.subject }),
-    ...addressFilters(query),
-    ...(query.date_after === undefined ? {} : { sentFrom: query.date_after }),
-    ...(query.date_before === undefined ? {} : { sentUntil: query.date_before + 999 }),
-    order: query.sort_order ?? 'desc',
-  }
-}
-
-const addressParameters = ['email', 'to', 'from', 'cc', 'bcc'] as const
-
-function addressFilters(query: schema.ListParameters): Pick<MessageQuery, (typeof addressParameters)[number]> {
-  return Object.fromEntries(
-    addressParameters.flatMap((name) =>
-      query[name] === undefined || query[name].length === 0 ? [] : [[name, query[name]]],
-    ),
-  )
+  const filled = (list: string[] | undefined): string[] | undefined => (list?.length === 0 ? undefined : list)
+  return given({
+    folderId: folder?.id,
+    subject: query.subject,
+    email: filled(query.email),
+    to: filled(query.to),
+    from: filled(query.from),
+    cc: filled(query.cc),
+    bcc: filled(query.bcc),
+    sentFrom: query.date_after,
+    sentUntil: endOfSecond(query.date_before),
+    order: query.sort_order ?? ('desc' as const),
+  })
 }
 
 /** More are not searched in one call: the caller names a folder. */

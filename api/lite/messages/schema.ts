@@ -10,6 +10,7 @@ import {
   integer,
   limit,
   lineText,
+  optional,
   orEmptyList,
   sortOrder,
   text,
@@ -97,22 +98,27 @@ export const messageView = examples.view('Message', {
   resource_url: [z.string(), examples.urls.message],
 })
 
-const mimeType = text.optional().meta({
-  description: 'only body parts of this MIME type; absent = every text part',
-  examples: ['text/plain', 'text/html'],
-})
+const mimeType = optional(
+  text,
+  'only body parts of this MIME type; absent = every text part',
+  'text/plain',
+  'text/html',
+)
 
 /** What a message may carry besides its index entry. */
 const contentParameters = {
-  include_body: flag.optional().meta({ description: '1 = with the content of the text parts in `bodies`' }),
-  include_headers: headerMode.optional().meta({
-    description: '1 = with the header fields, decoded, by lower-case name; `raw` = as they are in the message',
-  }),
-  include_flags: flag.optional().meta({ description: '1 = with the IMAP flags' }),
+  include_body: optional(flag, '1 = with the content of the text parts in `bodies`'),
+  include_headers: optional(
+    headerMode,
+    '1 = with the header fields, decoded, by lower-case name; `raw` = as they are in the message',
+  ),
+  include_flags: optional(flag, '1 = with the IMAP flags'),
   body_type: mimeType.describe('with include_body: only body parts of this MIME type; absent = every text part'),
-  body_search_string: lineText
-    .optional()
-    .meta({ description: 'only messages whose body holds this text; the mail server searches', examples: ['invoice'] }),
+  body_search_string: optional(
+    lineText,
+    'only messages whose body holds this text; the mail server searches',
+    'invoice',
+  ),
 }
 
 const pageOffset = documented(integer(0).default(0), {
@@ -125,30 +131,20 @@ const pageOffset = documented(integer(0).default(0), {
 })
 
 const addressList = (where: string) =>
-  commaList
-    .optional()
-    .meta({ description: `only messages with one of these email addresses ${where}; comma-separated list` })
+  optional(commaList, `only messages with one of these email addresses ${where}; comma-separated list`)
 
 export const listQuery = z.object({
   delimiter,
-  subject: filledText
-    .optional()
-    .meta({ description: 'only messages whose subject holds this text, in upper or lower case', examples: ['Report'] }),
+  subject: optional(filledText, 'only messages whose subject holds this text, in upper or lower case', 'Report'),
   email: addressList('in any of From, To, Cc and Bcc'),
   to: addressList('in To'),
   from: addressList('in From'),
   cc: addressList('in Cc'),
   bcc: addressList('in Bcc'),
-  date_before: timestamp
-    .optional()
-    .meta({ description: 'only messages sent at this time or before: Unix timestamp in seconds' }),
-  date_after: timestamp
-    .optional()
-    .meta({ description: 'only messages sent at this time or after: Unix timestamp in seconds' }),
+  date_before: optional(timestamp, 'only messages sent at this time or before: Unix timestamp in seconds'),
+  date_after: optional(timestamp, 'only messages sent at this time or after: Unix timestamp in seconds'),
   ...contentParameters,
-  sort_order: sortOrder
-    .optional()
-    .meta({ description: 'by the time of sending: `desc` (the default) = newest first, `asc` = oldest first' }),
+  sort_order: optional(sortOrder, 'by the time of sending: `desc` (the default) = newest first, `asc` = oldest first'),
   limit,
   offset: pageOffset,
 })
@@ -156,9 +152,7 @@ export type ListParameters = z.output<typeof listQuery>
 
 /** The path without a folder takes it as a parameter. */
 export const accountListQuery = listQuery.extend({
-  folder: filledText
-    .optional()
-    .meta({ description: 'only messages in this folder, by its full path; absent = all folders', examples: ['INBOX'] }),
+  folder: optional(filledText, 'only messages in this folder, by its full path; absent = all folders', 'INBOX'),
 })
 
 export const messageQuery = z.object({ delimiter, ...contentParameters })
@@ -166,9 +160,10 @@ export const messageQuery = z.object({ delimiter, ...contentParameters })
 export const delimiterQuery = z.object({ delimiter })
 export const downloadQuery = z.object({
   delimiter,
-  as_link: flag.optional().meta({
-    description: '1 = answer a signed link to the file, good for 15 minutes without a key, instead of the bytes',
-  }),
+  as_link: optional(
+    flag,
+    '1 = answer a signed link to the file, good for 15 minutes without a key, instead of the bytes',
+  ),
 })
 
 export const linkQuery = z.object({
@@ -187,9 +182,7 @@ export const bodyAnswer = examples.answer({
 
 export const headersQuery = z.object({
   delimiter,
-  raw: flag.optional().meta({
-    description: '1 = the header block as one text, as it is in the message; 0 = decoded, by lower-case name',
-  }),
+  raw: optional(flag, '1 = the header block as one text, as it is in the message; 0 = decoded, by lower-case name'),
 })
 export const headersAnswer = examples.answer({
   resource_url: [z.string(), examples.urls.message],
@@ -199,9 +192,7 @@ export const headersAnswer = examples.answer({
 export const flagsAnswer = examples.answer({ resource_url: [z.string(), examples.urls.message], flags: flagsView })
 
 const flagParameter = (name: string) =>
-  flag
-    .optional()
-    .meta({ description: `1 sets the IMAP flag ${name}, 0 unsets it; absent leaves it. At least one flag is required` })
+  optional(flag, `1 sets the IMAP flag ${name}, 0 unsets it; absent leaves it. At least one flag is required`)
 
 export const flagChange = z
   .object({

@@ -10,6 +10,7 @@ import {
   type WebhookRecord,
 } from '../../../engine/index.ts'
 import { defineRoute, type Call, tagged } from '../../route.ts'
+import { endOfSecond, given, optional } from '../../values.ts'
 import { findAccount, findUser } from '../find.ts'
 import { listNewest, presentDelivery, presentDryRun, presentRedelivery } from './present.ts'
 import * as schema from './schema.ts'
@@ -24,13 +25,13 @@ const list = ({ base }: Level) =>
     response: z.array(schema.deliveryView),
     async handler({ path, query }, call) {
       const webhook = await findWebhook(call, path)
-      const wanted = {
+      const wanted = given({
         webhookId: webhook.id,
-        ...(query.state === undefined ? {} : { states: [query.state] }),
-        ...(query.kind === undefined ? {} : { kind: query.kind }),
-        ...(query.timestamp_after === undefined ? {} : { createdFrom: query.timestamp_after }),
-        ...(query.timestamp_before === undefined ? {} : { createdUntil: query.timestamp_before + 999 }),
-      }
+        states: query.state === undefined ? undefined : [query.state],
+        kind: query.kind,
+        createdFrom: query.timestamp_after,
+        createdUntil: endOfSecond(query.timestamp_before),
+      })
       const rows =
         query.message_id === undefined
           ? await call.engine.store.outbox.list(wanted, query)
@@ -81,11 +82,8 @@ const redeliverMany = ({ base }: Level) =>
     errors: [409],
     async handler({ path, body }, call) {
       const webhook = await findWebhook(call, path)
-      const which = {
-        ...(body.from === undefined ? {} : { from: body.from }),
-        ...(body.to === undefined ? {} : { until: body.to + 999 }),
-        failedOnly: body.failed_only ?? (body.from === undefined && body.to === undefined),
-      }
+      const failedOnly = body.failed_only ?? (body.from === undefined && body.to === undefined)
+      const which = given({ from: body.from, until: endOfSecond(body.to), failedOnly })
       const redelivered = await call.engine.webhooks.redeliver(webhook, which)
       const { redelivery } = await findWebhook(call, path)
       return { success: true, redelivered, done: redelivery?.done ?? true }
@@ -124,13 +122,7 @@ const secret = ({ base }: Level, method: 'GET' | 'POST') =>
     },
   })
 
-const oneUser = z
-  .string()
-  .optional()
-  .meta({
-    description: 'only messages of this user',
-    examples: ['5f3c8a2b9d4e1f6a7b8c9d0e'],
-  })
+const oneUser = optional(z.string(), 'only messages of this user', '5f3c8a2b9d4e1f6a7b8c9d0e')
 
 const dryRun = ({ base }: Level) =>
   defineRoute(`GET ${base}/{webhook_id}/dry_run`, {

@@ -14,6 +14,7 @@ import {
   type WebhookRecord,
 } from '../../../engine/index.ts'
 import { seconds, type LiteUrls } from '../../addresses.ts'
+import { given } from '../../values.ts'
 import type * as schema from './schema.ts'
 
 const filterNames = Object.keys(filterParameters) as (keyof WebhookFilters)[]
@@ -50,35 +51,37 @@ function presentHeaderWish({ includeHeader }: WebhookRecord) {
 
 /** Why it fails and what comes next. What has not happened is left out. */
 function presentHealth({ lastError, failingSince, abandonedAt, retryAt, lastSuccessAt }: WebhookRecord['health']) {
-  return {
-    ...(lastError === null ? {} : { last_error: lastError }),
-    ...(failingSince === null ? {} : { failing_since: seconds(failingSince) }),
-    ...(abandonedAt === null ? {} : { abandoned_since: seconds(abandonedAt) }),
-    ...(retryAt === null ? {} : { retry_at: seconds(retryAt) }),
-    ...(lastSuccessAt === null ? {} : { last_success_at: seconds(lastSuccessAt) }),
-  }
+  const time = (at: number | null): number | undefined => (at === null ? undefined : seconds(at))
+  return given({
+    last_error: lastError ?? undefined,
+    failing_since: time(failingSince),
+    abandoned_since: time(abandonedAt),
+    retry_at: time(retryAt),
+    last_success_at: time(lastSuccessAt),
+  })
 }
 
 /** What is named, and nothing else; an empty text removes. */
 export function webhookInput(body: schema.WebhookParameters): WebhookInput {
   const named = filterNames.filter((name) => body[filterParameters[name]] !== undefined)
   const filters = Object.fromEntries(named.map((name) => [name, body[filterParameters[name]] || null]))
-  return {
-    ...(body.callback_url === undefined ? {} : { callbackUrl: body.callback_url }),
-    ...(body.failure_notif_url === undefined ? {} : { failureNotifUrl: body.failure_notif_url || null }),
-    ...(body.retry_schedule === undefined ? {} : { retrySchedule: body.retry_schedule }),
-    ...(body.active === undefined ? {} : { active: body.active }),
-    ...(named.length === 0 ? {} : { filters }),
-    ...(body.include_body === undefined ? {} : { includeBody: body.include_body }),
-    ...(body.body_type === undefined ? {} : { bodyType: body.body_type || null }),
-    ...(body.include_header === undefined
-      ? {}
-      : { includeHeader: body.include_header === false ? null : body.include_header }),
-    ...(body.receive_all_changes === undefined ? {} : { receiveAllChanges: body.receive_all_changes }),
-    ...(body.receive_drafts === undefined ? {} : { receiveDrafts: body.receive_drafts }),
-    ...(body.receive_historical === undefined ? {} : { receiveHistorical: body.receive_historical }),
-  }
+  return given({
+    callbackUrl: body.callback_url,
+    failureNotifUrl: orNull(body.failure_notif_url),
+    retrySchedule: body.retry_schedule,
+    active: body.active,
+    filters: named.length === 0 ? undefined : filters,
+    includeBody: body.include_body,
+    bodyType: orNull(body.body_type),
+    includeHeader: body.include_header === false ? null : body.include_header,
+    receiveAllChanges: body.receive_all_changes,
+    receiveDrafts: body.receive_drafts,
+    receiveHistorical: body.receive_historical,
+  })
 }
+
+/** An empty text removes the value. */
+const orNull = <T extends string>(value: T | undefined): T | null | undefined => (value === '' ? null : value)
 
 /** `webhook`: the one of a message, as it is now; its callbacks go to where it points. */
 export function presentDelivery(

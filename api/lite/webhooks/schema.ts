@@ -9,6 +9,7 @@ import {
   headerMode,
   limitOf,
   offset,
+  optional,
   text,
   timestamp,
   url,
@@ -38,49 +39,51 @@ const filterForms: Readonly<Record<FilterParameter, string>> = {
   body_search: `Part of any text part, attached text files included, of HTML the text that is seen, with the shell wildcards * ? []; or ${regex}. No list.`,
 }
 
-const filterFields = Object.fromEntries(
-  filterKeys.map((key) => [key, text.optional().meta({ description: filterForms[key] })]),
-) as Record<FilterParameter, z.ZodOptional<typeof text>>
+const filterFields = Object.fromEntries(filterKeys.map((key) => [key, optional(text, filterForms[key])])) as Record<
+  FilterParameter,
+  z.ZodOptional<typeof text>
+>
 const filterViews = Object.fromEntries(filterKeys.map((key) => [key, z.string().optional()])) as Record<
   FilterParameter,
   z.ZodOptional<z.ZodString>
 >
 
 const shared = {
-  failure_notif_url: urlOrEmpty.optional().meta({
-    description: 'takes one failure notification each time that the webhook’s `failure` becomes true; empty removes it',
-    examples: ['https://app.example.com/webhook-failed'],
-  }),
-  retry_schedule: text.optional().meta({
-    description:
-      'Waits between the attempts of a callback, instead of MAILROOM_WEBHOOK_SCHEDULE: a comma list such as 5s,5m,30m,2h ' +
+  failure_notif_url: optional(
+    urlOrEmpty,
+    'takes one failure notification each time that the webhook’s `failure` becomes true; empty removes it',
+    'https://app.example.com/webhook-failed',
+  ),
+  retry_schedule: optional(
+    text,
+    'Waits between the attempts of a callback, instead of MAILROOM_WEBHOOK_SCHEDULE: a comma list such as 5s,5m,30m,2h ' +
       'of at most 20, each from 1s to 7d. One attempt more than waits.',
-  }),
-  active: flag.optional().meta({ description: '1 = callbacks are sent (the default), 0 = paused' }),
+  ),
+  active: optional(flag, '1 = callbacks are sent (the default), 0 = paused'),
   ...filterFields,
-  include_body: flag
-    .optional()
-    .meta({ description: '1 = callbacks carry the text of the message, text/plain first; what is too large is cut' }),
-  body_type: choice(['text/plain', 'text/html', ''], 'expected text/plain or text/html')
-    .optional()
-    .meta({
-      description: 'with include_body: only body parts of this MIME type; empty or absent = both',
-      examples: ['text/plain'],
-    }),
-  include_header: headerMode.optional().meta({
-    description:
-      '1 = callbacks carry the header fields, decoded, by name (`Subject`, `Message-ID`); `raw` = the header block as text',
-  }),
-  receive_all_changes: flag.optional().meta({
-    description:
-      '1 = a callback for every event of a message, those made through this API too; 0 = for its first event alone (the default)',
-  }),
-  receive_drafts: flag.optional().meta({ description: '1 = callbacks for drafts too (default 0)' }),
-  receive_historical: flag.optional().meta({
-    description:
-      '1 = also the messages that were there before, newest to oldest: of the user’s email accounts, or at application level ' +
+  include_body: optional(
+    flag,
+    '1 = callbacks carry the text of the message, text/plain first; what is too large is cut',
+  ),
+  body_type: optional(
+    choice(['text/plain', 'text/html', ''], 'expected text/plain or text/html'),
+    'with include_body: only body parts of this MIME type; empty or absent = both',
+    'text/plain',
+  ),
+  include_header: optional(
+    headerMode,
+    '1 = callbacks carry the header fields, decoded, by name (`Subject`, `Message-ID`); `raw` = the header block as text',
+  ),
+  receive_all_changes: optional(
+    flag,
+    '1 = a callback for every event of a message, those made through this API too; 0 = for its first event alone (the default)',
+  ),
+  receive_drafts: optional(flag, '1 = callbacks for drafts too (default 0)'),
+  receive_historical: optional(
+    flag,
+    '1 = also the messages that were there before, newest to oldest: of the user’s email accounts, or at application level ' +
       'of those that are added later (default 0)',
-  }),
+  ),
 }
 
 const callbackUrl = url.meta({
@@ -103,20 +106,16 @@ export const editBody = z
   .meta({ examples: [{ active: 0 }] })
 export type WebhookParameters = z.output<typeof editBody>
 
-const time = (what: string) =>
-  z
-    .int()
-    .optional()
-    .meta({ description: `Unix timestamp in seconds: ${what}` })
+const time = (what: string) => optional(z.int(), `Unix timestamp in seconds: ${what}`)
 
 export const webhookView = examples.view('Webhook', {
   webhook_id: [z.string(), examples.ids.webhook],
   callback_url: [z.string(), 'https://app.example.com/mail'],
   failure_notif_url: z.string().optional(),
-  retry_schedule: z.string().optional().meta({ description: 'absent = MAILROOM_WEBHOOK_SCHEDULE' }),
+  retry_schedule: optional(z.string(), 'absent = MAILROOM_WEBHOOK_SCHEDULE'),
   active: [z.boolean(), true],
   failure: [z.boolean(), false, 'true from the third failed attempt in a row until the next success'],
-  last_error: z.string().optional().meta({ description: 'of the last attempt, while attempts fail' }),
+  last_error: optional(z.string(), 'of the last attempt, while attempts fail'),
   failing_since: time('the first of the attempts that have all failed since'),
   abandoned_since: time('it has failed for too long: callbacks wait, and one is tried now and then'),
   retry_at: time(
@@ -128,10 +127,10 @@ export const webhookView = examples.view('Webhook', {
   include_body: [z.boolean(), true],
   body_type: [z.string().optional(), 'text/plain'],
   include_header: [z.boolean(), false],
-  header_format: z
-    .enum(['parsed', 'raw'])
-    .optional()
-    .meta({ description: 'with include_header: how callbacks carry the header; set by include_header=1 or raw' }),
+  header_format: optional(
+    z.enum(['parsed', 'raw']),
+    'with include_header: how callbacks carry the header; set by include_header=1 or raw',
+  ),
   receive_all_changes: [z.boolean(), false],
   receive_drafts: [z.boolean(), false],
   receive_historical: [z.boolean(), false],
@@ -181,27 +180,23 @@ export const deliveryFields = {
 export const deliveryView = examples.view('Delivery', deliveryFields)
 
 export const deliveriesQuery = z.object({
-  state: choice(states).optional().meta({
-    description:
-      'only callbacks that are `pending`, `delivered`, `failed` (given up) or `skipped` (not sent, see reason)',
-  }),
-  kind: choice(kinds).optional().meta({ description: 'only callbacks of this kind' }),
-  message_id: filledText.optional().meta({ description: 'of the API, or a Message-ID' }),
-  timestamp_after: timestamp.optional().meta({ description: 'only events of this Unix timestamp in seconds or later' }),
-  timestamp_before: timestamp
-    .optional()
-    .meta({ description: 'only events of this Unix timestamp in seconds or earlier' }),
+  state: optional(
+    choice(states),
+    'only callbacks that are `pending`, `delivered`, `failed` (given up) or `skipped` (not sent, see reason)',
+  ),
+  kind: optional(choice(kinds), 'only callbacks of this kind'),
+  message_id: optional(filledText, 'of the API, or a Message-ID'),
+  timestamp_after: optional(timestamp, 'only events of this Unix timestamp in seconds or later'),
+  timestamp_before: optional(timestamp, 'only events of this Unix timestamp in seconds or earlier'),
   limit: limitOf(25),
   offset,
 })
 
 export const redeliverBody = z
   .object({
-    from: timestamp.optional().meta({ description: 'events of this Unix timestamp in seconds or later' }),
-    to: timestamp.optional().meta({ description: 'events of this Unix timestamp in seconds or earlier' }),
-    failed_only: flag
-      .optional()
-      .meta({ description: '1 = only callbacks that failed. Default 0, but 1 when neither from nor to is given' }),
+    from: optional(timestamp, 'events of this Unix timestamp in seconds or later'),
+    to: optional(timestamp, 'events of this Unix timestamp in seconds or earlier'),
+    failed_only: optional(flag, '1 = only callbacks that failed. Default 0, but 1 when neither from nor to is given'),
   })
   .meta({ examples: [{ from: 1_700_000_000, to: 1_700_003_600, failed_only: 1 }] })
 const redelivered = [z.int(), 17, 'callbacks that are queued again'] as const
@@ -233,9 +228,7 @@ const verdict = examples.answer({
 
 export const dryRunQuery = z.object({
   limit: limitOf(25),
-  label: text
-    .optional()
-    .meta({ description: 'only messages of this email account; at application level together with user_id' }),
+  label: optional(text, 'only messages of this email account; at application level together with user_id'),
 })
 const dryRunRow = examples.answer({
   account_id: [z.string(), examples.ids.user, 'id of the user'],
