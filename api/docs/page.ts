@@ -10,6 +10,7 @@ import {
   fieldTable,
   type Schemas,
   type Shown,
+  tableOf,
   typeWords,
 } from './schema-view.ts'
 
@@ -19,124 +20,119 @@ export const docsHeaders = pageHeaders(style, script)
 const scriptElement = new Html(`<script>${script}</script>`)
 
 export function renderDocs(document: OpenApi): string {
-  const groups = groupsOf(document)
-  const body = html`${navigation(document, groups)} ${reference(document, groups)} ${scriptElement}`
+  const baseUrl = document.servers[0]?.url ?? ''
+  const schemas = (document.components.schemas ?? {}) as Schemas
+  const groups = [...groupsOf(document, baseUrl, schemas), callbackGroup(document.webhooks, schemas)]
+  const body = html`<nav aria-label="Operations">
+      <h1>${document.info.title}</h1>
+      <p>
+        API reference · <a href="/openapi.json"><u>openapi.json</u></a>
+      </p>
+      <input type="search" placeholder="Filter" aria-label="Filter operations" />
+      ${groups.map(({ tag, entries }) => groupOf(html`<h2>${tag}</h2>`, entries.map(link)))}
+    </nav>
+    <main>
+      <header>
+        <h1>${document.info.title} API</h1>
+        ${paragraphs(document.info.description)}
+        <p>Base URL: <code class="base">${baseUrl}</code></p>
+      </header>
+      ${groups.map(({ tag, entries }) => groupOf(html`<h2 id="${idOf(tag)}">${tag}</h2>`, entries.map(section)))}
+    </main>
+    ${scriptElement}`
   return wholePage(`${document.info.title} API`, style, body)
 }
 
-function navigation(document: OpenApi, groups: readonly Group[]): Html {
-  const lists = groups.map(
-    ({ tag, shown }) =>
-      html`<div data-group>
-        <h2>${tag}</h2>
-        ${shown.map(link)}
-      </div>`,
-  )
-  return html`<nav aria-label="Operations">
-    <h1>${document.info.title}</h1>
-    <p>
-      API reference · <a href="/openapi.json"><u>openapi.json</u></a>
-    </p>
-    <input type="search" placeholder="Filter" aria-label="Filter operations" />
-    ${lists} ${callbackLinks(document.webhooks)}
-  </nav>`
-}
-
-function reference(document: OpenApi, groups: readonly Group[]): Html {
-  const baseUrl = document.servers[0]?.url ?? ''
-  const schemas = (document.components.schemas ?? {}) as Schemas
-  const sections = groups.map(
-    ({ tag, shown }) =>
-      html`<div data-group>
-        <h2>${tag}</h2>
-        ${shown.map((one) => operationSection(one, baseUrl, schemas))}
-      </div>`,
-  )
-  return html`<main>
-    <header>
-      <h1>${document.info.title} API</h1>
-      ${paragraphs(document.info.description)}
-      <p>Base URL: <code class="base">${baseUrl}</code></p>
-    </header>
-    ${sections} ${callbackSection(document.webhooks, schemas)}
-  </main>`
+/** What the page shows of one operation, of one callback, or of how to verify a signature. */
+interface Entry {
+  readonly id: string
+  readonly summary: string
+  readonly method: string
+  /** Of the link. */
+  readonly title: string
+  /** What the filter looks in. */
+  readonly words: string
+  readonly content: Html
 }
 
 interface Group {
   readonly tag: string
-  readonly shown: readonly Shown[]
+  readonly entries: readonly Entry[]
 }
 
-function groupsOf(document: OpenApi): Group[] {
+const idOf = (tag: string): string => tag.toLowerCase().replaceAll(' ', '-')
+
+function groupOf(heading: Html, content: readonly Html[]): Html {
+  return html`<div data-group>${heading} ${content}</div>`
+}
+
+function link({ id, method, title, words, summary }: Entry): Html {
+  return html`<a href="#${id}" title="${title}" data-search="${words}"
+    >${method !== '' && methodMark(method)}<span>${summary}</span></a
+  >`
+}
+
+function section({ id, words, content }: Entry): Html {
+  return html`<section class="operation" id="${id}" data-search="${words}">${content}</section>`
+}
+
+function methodMark(method: string): Html {
+  return html`<span class="method ${method.toLowerCase()}">${method}</span>`
+}
+
+function groupsOf(document: OpenApi, baseUrl: string, schemas: Schemas): Group[] {
   const all = Object.entries(document.paths).flatMap(([path, operations]) =>
     Object.entries(operations).map(([method, operation]) => ({ method: method.toUpperCase(), path, operation })),
   )
   return document.tags.map(({ name }) => ({
     tag: name,
-    shown: all.filter(({ operation }) => operation.tags.includes(name)),
+    entries: all
+      .filter(({ operation }) => operation.tags.includes(name))
+      .map((shown) => operationEntry(shown, baseUrl, schemas)),
   }))
 }
 
-function link({ method, path, operation }: Shown): Html {
-  return html`<a
-    href="#${operation.operationId}"
-    title="${path}"
-    data-search="${`${method} ${path} ${operation.summary}`.toLowerCase()}"
-    ><span class="method ${method.toLowerCase()}">${method}</span><span>${operation.summary}</span></a
-  >`
-}
-
-function operationSection({ method, path, operation }: Shown, baseUrl: string, schemas: Schemas): Html {
-  return html`<section
-    class="operation"
-    id="${operation.operationId}"
-    data-search="${`${method} ${path} ${operation.summary}`.toLowerCase()}"
-  >
-    <h3><span class="method ${method.toLowerCase()}">${method}</span><code>${pathPieces(path)}</code></h3>
-    <p class="summary">
-      ${operation.summary}${operation.security.length === 0 && html`<span class="public">no signature</span>`}
-    </p>
-    ${operation.description !== undefined && html`<p>${inline(operation.description)}</p>`}
+function operationEntry({ method, path, operation }: Shown, baseUrl: string, schemas: Schemas): Entry {
+  const { operationId: id, summary, description, security } = operation
+  const content = html`<h3>${methodMark(method)}<code>${pathPieces(path)}</code></h3>
+    <p class="summary">${summary}${security.length === 0 && html`<span class="public">no signature</span>`}</p>
+    ${description !== undefined && html`<p>${inline(description)}</p>`}
     <div class="columns">
-      <div>${parameterTables(operation, schemas)} ${bodyTable(operation, schemas)} ${errorList(operation)}</div>
+      <div>
+        ${parameterTables(operation.parameters, schemas)}
+        ${bodyTable(bodySchema(operation), 'form, multipart or JSON', schemas)} ${errorList(operation)}
+      </div>
       <div>
         <h4>Call</h4>
         <pre>${curl({ method, path, operation }, baseUrl, schemas)}</pre>
         ${answer(operation, schemas)}
       </div>
-    </div>
-  </section>`
+    </div>`
+  return { id, summary, method, title: path, words: `${method} ${path} ${summary}`.toLowerCase(), content }
 }
 
 function pathPieces(path: string): Html[] {
   return path.split(/(\{\w+\})/).map((piece) => (piece.startsWith('{') ? html`<var>${piece}</var>` : html`${piece}`))
 }
 
-function parameterTables(operation: Operation, schemas: Schemas): Html[] {
-  return (['path', 'query'] as const).flatMap((where) => {
-    const rows = operation.parameters
+const tables = { path: 'Path', query: 'Query', header: 'Headers' }
+
+function parameterTables(parameters: Operation['parameters'] | Callback['parameters'], schemas: Schemas): Html[] {
+  return Object.entries(tables).flatMap(([where, title]) => {
+    const rows = parameters
       .filter((parameter) => parameter.in === where)
       .map(({ name, schema, required, description }) =>
         fieldRow(name, description === undefined ? schema : { ...schema, description }, schemas, required),
       )
-    if (rows.length === 0) return []
-    return [
-      html`<h4>${where === 'path' ? 'Path' : 'Query'}</h4>
-        <table class="fields">
-          <tbody>
-            ${rows}
-          </tbody>
-        </table>`,
-    ]
+    return rows.length === 0 ? [] : [html`<h4>${title}</h4>`, tableOf(rows)]
   })
 }
 
-function bodyTable(operation: Operation, schemas: Schemas): Html | null {
-  const schema = bodySchema(operation)
+function bodyTable(schema: Json | null, type: string, schemas: Schemas): Html | null {
   const table = schema === null ? null : fieldTable(schema, schemas)
   return table === null
     ? null
-    : html`<h4>Body <small>form, multipart or JSON</small></h4>
+    : html`<h4>Body <small>${type}</small></h4>
         ${table}`
 }
 
@@ -157,7 +153,7 @@ function answer(operation: Operation, schemas: Schemas): Html {
   if (media === undefined || type !== 'application/json') return html`<h4>Answer <small>${type}</small></h4>`
   const fields = fieldTable(media.schema, schemas)
   return html`<h4>Answer <small>${typeWords(media.schema, schemas)}</small></h4>
-    ${examplesOf(media.schema, schemas).map((example) => html`<pre>${JSON.stringify(example, null, 2)}</pre>`)}
+    ${exampleBlocks(media.schema, schemas)}
     ${
       fields !== null &&
       html`<details>
@@ -180,60 +176,39 @@ const howToVerify =
   'Answer 2xx at once and work afterwards. Anything else is tried again by the retry schedule, under the same `webhook-id`; 410 makes the ' +
   'webhook inactive.'
 
-function callbackSection(callbacks: Callbacks, schemas: Schemas): Html {
-  return html`<div data-group>
-    <h2 id="callbacks">Callbacks</h2>
-    <section class="operation" id="verify" data-search="callbacks verify signature">
-      <h3>Verify a signature</h3>
-      ${paragraphs(howToVerify)}
-      <h4>Node.js</h4>
-      <pre>${verification}</pre>
-    </section>
-    ${Object.values(callbacks).map(({ post }) => oneCallback(post, schemas))}
-  </div>`
+function callbackGroup(callbacks: Callbacks, schemas: Schemas): Group {
+  const verify = html`<h3>Verify a signature</h3>
+    ${paragraphs(howToVerify)}
+    <h4>Node.js</h4>
+    <pre>${verification}</pre>`
+  const summary = 'Verify a signature'
+  return {
+    tag: 'Callbacks',
+    entries: [
+      { id: 'verify', summary, method: '', title: summary, words: 'callbacks verify signature', content: verify },
+      ...Object.values(callbacks).map(({ post }) => callbackEntry(post, schemas)),
+    ],
+  }
 }
 
-function callbackLinks(callbacks: Callbacks): Html {
-  return html`<div data-group>
-    <h2>Callbacks</h2>
-    ${callbackLink('verify', '', 'Verify a signature', 'callbacks verify signature')}
-    ${Object.values(callbacks).map(({ post }) => callbackLink(post.operationId, 'POST', post.summary, searchWords(post)))}
-  </div>`
-}
-
-function callbackLink(id: string, method: string, summary: string, search: string): Html {
-  return html`<a href="#${id}" title="${summary}" data-search="${search}"
-    >${method !== '' && html`<span class="method ${method.toLowerCase()}">${method}</span>`}<span>${summary}</span></a
-  >`
-}
-
-function searchWords({ summary, operationId }: Callback): string {
-  return `callbacks ${operationId} ${summary}`.toLowerCase()
-}
-
-function oneCallback(callback: Callback, schemas: Schemas): Html {
-  const { schema } = callback.requestBody.content['application/json']
-  return html`<section class="operation" id="${callback.operationId}" data-search="${searchWords(callback)}">
-    <h3><span class="method post">POST</span><code>${callback.operationId}</code></h3>
-    <p class="summary">${callback.summary}</p>
-    <p>${inline(callback.description)}</p>
+function callbackEntry(callback: Callback, schemas: Schemas): Entry {
+  const { operationId: id, summary, description, parameters, requestBody } = callback
+  const { schema } = requestBody.content['application/json']
+  const content = html`<h3>${methodMark('POST')}<code>${id}</code></h3>
+    <p class="summary">${summary}</p>
+    <p>${inline(description)}</p>
     <div class="columns">
-      <div>
-        <h4>Headers</h4>
-        <table class="fields">
-          <tbody>
-            ${callback.parameters.map(({ name, description, ...one }) => fieldRow(name, { ...one.schema, description }, schemas, true))}
-          </tbody>
-        </table>
-        <h4>Body <small>${typeWords(schema, schemas)}</small></h4>
-        ${fieldTable(schema, schemas)}
-      </div>
+      <div>${parameterTables(parameters, schemas)} ${bodyTable(schema, typeWords(schema, schemas), schemas)}</div>
       <div>
         <h4>Body</h4>
-        ${examplesOf(schema, schemas).map((example) => html`<pre>${JSON.stringify(example, null, 2)}</pre>`)}
+        ${exampleBlocks(schema, schemas)}
       </div>
-    </div>
-  </section>`
+    </div>`
+  return { id, summary, method: 'POST', title: summary, words: `callbacks ${id} ${summary}`.toLowerCase(), content }
+}
+
+function exampleBlocks(schema: Json, schemas: Schemas): Html[] {
+  return examplesOf(schema, schemas).map((example) => html`<pre>${JSON.stringify(example, null, 2)}</pre>`)
 }
 
 /** How a receiver checks a callback, as a module that runs as it is: the tests run it on real callbacks. */

@@ -48,7 +48,10 @@ function rangeWords({ minimum, maximum, format }: Json): string {
 /** Rows of name, type and meaning; fields of objects indented below them. */
 export function fieldTable(schema: Json, schemas: Schemas): Html | null {
   const rows = fieldRows(schema, schemas, '', 0)
-  if (rows.length === 0) return null
+  return rows.length === 0 ? null : tableOf(rows)
+}
+
+export function tableOf(rows: readonly Html[]): Html {
   return html`<table class="fields">
     <tbody>
       ${rows}

@@ -245,24 +245,6 @@ function partsOfType(message: MessageRecord, type: string | undefined): readonly
   return wanted === '' ? message.bodies : message.bodies.filter((part) => part.type === wanted)
 }
 
-/** Of a single message, decoded to UTF-8. Rejects with `not_found` when it has gone from the server. */
-export async function readParts(
-  call: Call,
-  message: MessageRecord,
-  type: string | undefined,
-): Promise<MessageView['bodies']> {
-  const asked = askedOf(message, { include_body: true, body_type: type }, roomOf(singlePartMax, singleMax))
-  return bodiesOf(call, message, asked.parts, await meterOf(call, asked.size))
-}
-
-/** The header block of a single message. */
-export async function readHeaderBlock(call: Call, message: MessageRecord): Promise<Buffer> {
-  const meter = await meterOf(call, headerSize(message))
-  const block = await call.engine.accounts.fetchHeaders(message.accountId, message)
-  await meter.count(block.length)
-  return block
-}
-
 /** Those that are read equally far at once. */
 async function bodiesOf(
   call: Call,

@@ -5,8 +5,6 @@ import {
   type AccountRecord,
   AppError,
   type AttachmentRecord,
-  headerBlockText,
-  headerObject,
   isAppError,
   type MessageRecord,
   notFound,
@@ -16,7 +14,7 @@ import {
 } from '../../../engine/index.ts'
 import { type Call, defineRoute, StreamAnswer, tagged } from '../../route.ts'
 import { findMessage } from '../find.ts'
-import { readHeaderBlock, readParts } from './contents.ts'
+import { readContents } from './contents.ts'
 import { asNamed, locate, type Located, messagePaths, type MessagePattern, partUrl } from './locate.ts'
 import { presentAttachment } from './present.ts'
 import * as schema from './schema.ts'
@@ -30,7 +28,8 @@ const bodyRoute = (path: MessagePattern) =>
     async handler({ path, query }, call) {
       const located = await locate(call, path, query.delimiter)
       call.touchesImap(located.user)
-      const bodies = await asNamed({ message: path.message_id }, readParts(call, located.message, query.type))
+      const wishes = { include_body: true, body_type: query.type }
+      const { bodies = [] } = await asNamed({ message: path.message_id }, readContents(call, located.message, wishes))
       return { resource_url: partUrl(call, located, path, 'body'), bodies }
     },
   })
@@ -43,11 +42,9 @@ const headersRoute = (path: MessagePattern) =>
     async handler({ path, query }, call) {
       const located = await locate(call, path, query.delimiter)
       call.touchesImap(located.user)
-      const block = await asNamed({ message: path.message_id }, readHeaderBlock(call, located.message))
-      return {
-        resource_url: partUrl(call, located, path, 'headers'),
-        headers: query.raw === true ? headerBlockText(block) : headerObject(block),
-      }
+      const wishes = { include_headers: query.raw === true ? ('raw' as const) : ('1' as const) }
+      const { headers = {} } = await asNamed({ message: path.message_id }, readContents(call, located.message, wishes))
+      return { resource_url: partUrl(call, located, path, 'headers'), headers }
     },
   })
 
