@@ -86,6 +86,11 @@ function integerKey(fallback: number, minimum: number, maximum: number) {
     })
 }
 
+function choiceKey<const T extends string>(fallback: NoInfer<T>, ...choices: readonly [T, ...T[]]) {
+  const error = `expected ${choices.slice(0, -1).join(', ')} or ${choices.at(-1)}`
+  return z.enum(choices, { error }).default(fallback as T)
+}
+
 const flagKey = z
   .enum(['0', '1', 'true', 'false', ''], { error: 'expected 0 or 1' })
   .default('0')
@@ -110,23 +115,17 @@ const optionalUrl = optionalText.refine((text) => text === null || /^https?:\/\/
 const keys = {
   MAILROOM_HOST: [z.string().default('127.0.0.1'), 'address the API listens on'],
   MAILROOM_PORT: [integerKey(3000, 0, 65535), 'port the API listens on; 0 = any free one, printed in the log'],
-  MAILROOM_PUBLIC_URL: [
-    optionalUrl,
-    'base URL that clients use, when a proxy stands in front; signs and builds resource_url',
-  ],
+  MAILROOM_PUBLIC_URL: [optionalUrl, 'base URL that clients use, behind a proxy; signs, and builds resource_url'],
   MAILROOM_TRUST_PROXY: [flagKey, '1 = believe X-Forwarded-Proto, -Host and -For of the proxy in front'],
   MAILROOM_DATA_DIR: [z.string().min(1).default('./data'), 'directory of the embedded store and the generated secret'],
   MONGODB_URI: [optionalText, 'MongoDB to use instead of the embedded SQLite store'],
   MAILROOM_MONGO_POOL: [integerKey(20, 1, 1000), 'connections to MongoDB at most'],
   MAILROOM_STORE_TIMEOUT: [durationKey('10s', '100ms'), 'deadline of one operation of the store'],
   MAILROOM_SQLITE_SYNC: [
-    z.enum(['off', 'normal', 'full']).default('full'),
+    choiceKey('full', 'off', 'normal', 'full'),
     'durability of the embedded store: full survives power loss, normal survives a crash of the process',
   ],
-  MAILROOM_API_KEY: [
-    optionalText,
-    'API key of the first developer; generated and shown once at the first start otherwise',
-  ],
+  MAILROOM_API_KEY: [optionalText, 'API key of the first developer; else made, and shown once at the first start'],
   MAILROOM_API_SECRET: [optionalSecret, 'API secret of the first developer; at least 16 characters'],
   MAILROOM_SECRET: [
     optionalText,
@@ -134,15 +133,11 @@ const keys = {
   ],
   MAILROOM_ALLOW_PRIVATE: [flagKey, '1 = callbacks and IMAP hosts may be private or loopback addresses'],
   MAILROOM_PLAINTEXT: [
-    z.enum(['never', 'private', 'always'], { error: 'expected never, private or always' }).default('private'),
+    choiceKey('private', 'never', 'private', 'always'),
     'IMAP logins without TLS or STARTTLS: never, at private and loopback addresses only, or always',
   ],
   MAILROOM_LOG_LEVEL: [
-    z
-      .enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'], {
-        error: 'expected fatal, error, warn, info, debug, trace or silent',
-      })
-      .default('info'),
+    choiceKey('info', 'fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'),
     'least level that is logged',
   ],
   MAILROOM_STATUS_HEADER: [
@@ -173,19 +168,13 @@ const keys = {
   MAILROOM_BODY_LIMIT: [integerKey(1_048_576, 1024, 104_857_600), 'largest request body in bytes'],
   MAILROOM_REQUEST_TIMEOUT: [durationKey('60s', '100ms'), 'deadline of one API call'],
   MAILROOM_OAUTH_WINDOW: [durationKey('5m', '1s', longestAge), 'allowed distance of oauth_timestamp from our clock'],
-  MAILROOM_OAUTH_NONCE_TTL: [
-    durationKey('10m', '2s', longestAge),
-    'how long an OAuth nonce is remembered; at least twice the window',
-  ],
+  MAILROOM_OAUTH_NONCE_TTL: [durationKey('10m', '2s', longestAge), 'how long a nonce is kept; at least two windows'],
   MAILROOM_WRONG_KEYS: [
     integerKey(10, 0, 1e6),
     'wrong keys or signatures in a row from one address until it has to wait, longer each time; 0 = never',
   ],
   MAILROOM_RATE_CALLS_PER_HOUR: [integerKey(5000, 0, 1e9), 'API calls per hour and key; 0 = no limit'],
-  MAILROOM_RATE_IMAP_PER_MINUTE: [
-    integerKey(240, 0, 1e9),
-    'API calls that touch IMAP per minute and user; 0 = no limit',
-  ],
+  MAILROOM_RATE_IMAP_PER_MINUTE: [integerKey(240, 0, 1e9), 'API calls that touch IMAP a minute and user; 0 = no limit'],
   MAILROOM_LINK_TTL: [durationKey('15m', '100ms', longestAge), 'validity of a signed download link'],
   MAILROOM_CALL_LOG_RETENTION: [durationKey('7d', '1m', longestAge), 'how long API calls are kept for /app/logs/calls'],
 
@@ -197,17 +186,11 @@ const keys = {
   MAILROOM_LOGIN_TIMEOUT: [durationKey('15s', '100ms'), 'IMAP: login'],
   MAILROOM_CREATE_TIMEOUT: [durationKey('20s', '100ms'), 'the whole check of a new email account'],
   MAILROOM_COMMAND_TIMEOUT: [durationKey('30s', '100ms'), 'IMAP: a command without progress for this long is given up'],
-  MAILROOM_COMMAND_IDLE_CLOSE: [
-    durationKey('60s', '100ms'),
-    'IMAP: the command connection is closed after this idle time',
-  ],
+  MAILROOM_COMMAND_IDLE_CLOSE: [durationKey('60s', '100ms'), 'IMAP: an idle command connection is closed after this'],
   MAILROOM_IDLE_RENEW: [durationKey('9m', '1s'), 'IMAP: IDLE is issued anew after this time'],
   MAILROOM_INBOX_POLL: [durationKey('10s', '100ms'), 'how often INBOX is asked where IDLE pushes nothing'],
   MAILROOM_FOLDER_POLL: [durationKey('45s', '100ms'), 'how often counts of the other folders are asked'],
-  MAILROOM_FOLDER_POLL_COLD: [
-    durationKey('5m', '100ms'),
-    'the same for folders that seldom change, where LIST-STATUS is missing',
-  ],
+  MAILROOM_FOLDER_POLL_COLD: [durationKey('5m', '100ms'), 'the same of quiet folders, where LIST-STATUS is missing'],
   MAILROOM_FOLDER_LIST: [durationKey('10m', '100ms'), 'how often the list of folders is read anew'],
   MAILROOM_FOLDERS_MAX: [integerKey(10_000, 100, 100_000), 'folders of one mailbox; one with more is not read'],
   MAILROOM_FLAG_COMPARE: [durationKey('30m', '0ms'), 'full comparison of flags where CONDSTORE is missing'],
@@ -222,24 +205,15 @@ const keys = {
     integerKey(20, 1, 10_000),
     'accounts that connect at the same time, in turns by developer and host',
   ],
-  MAILROOM_BACKOFF_FIRST: [
-    durationKey('1s', '10ms'),
-    'reconnect after a network failure: first wait, doubling, full jitter',
-  ],
+  MAILROOM_BACKOFF_FIRST: [durationKey('1s', '10ms'), 'reconnect after a network failure: first wait, full jitter'],
   MAILROOM_BACKOFF_MAX: [durationKey('5m', '10ms'), 'reconnect after a network failure: longest wait'],
   MAILROOM_BACKOFF_AUTH: [durationsKey('1m,5m,30m,2h,6h', '10ms'), 'waits after a rejected login'],
   MAILROOM_STRIKES: [integerKey(3, 1, 100), 'rejections in a row (login, consent, permission) until DISABLED'],
   MAILROOM_DISABLED_PROBE: [durationKey('6h', '100ms'), 'how often a DISABLED account is tried'],
-  MAILROOM_UIDVALIDITY_CHANGES: [
-    integerKey(3, 1, 1000),
-    'UIDVALIDITY changes of a folder per day until it is slowed down',
-  ],
+  MAILROOM_UIDVALIDITY_CHANGES: [integerKey(3, 1, 1000), 'UIDVALIDITY changes a day until a folder is slowed down'],
 
   MAILROOM_OAUTH_TOKEN_URL_A: [optionalUrl, 'token endpoint of provider A (PROVIDER_A_OAUTH2); unset = the public one'],
-  MAILROOM_OAUTH_TOKEN_URL_B: [
-    optionalUrl,
-    'token endpoint of provider B (PROVIDER_B_CONNECT); unset = the public one',
-  ],
+  MAILROOM_OAUTH_TOKEN_URL_B: [optionalUrl, 'the same of provider B (PROVIDER_B_CONNECT); unset = the public one'],
   MAILROOM_OAUTH_TIMEOUT: [durationKey('15s', '100ms'), 'deadline of a call to a token endpoint'],
 
   MAILROOM_WEBHOOK_SCHEDULE: [
@@ -249,12 +223,9 @@ const keys = {
   MAILROOM_WEBHOOK_JITTER: [integerKey(20, 0, 100), 'jitter of these waits in percent'],
   MAILROOM_WEBHOOK_TIMEOUT: [
     durationKey('15s', '100ms', '30s'),
-    'connect, headers and body of one callback; 30s at most',
+    'connect, headers and body of a callback; 30s at most',
   ],
-  MAILROOM_WEBHOOK_CONCURRENCY: [
-    integerKey(16, 1, 1000),
-    'callbacks of one webhook under way at once (one per account)',
-  ],
+  MAILROOM_WEBHOOK_CONCURRENCY: [integerKey(16, 1, 1000), 'callbacks of a webhook at once; one of each account'],
   MAILROOM_WEBHOOK_BATCH: [integerKey(200, 1, 10_000), 'outbox rows that a webhook holds in memory'],
   MAILROOM_WEBHOOK_RETRY_AFTER_MAX: [durationKey('1h', '0ms'), 'longest Retry-After of a receiver that is obeyed'],
   MAILROOM_WEBHOOK_PAYLOAD_MAX: [
