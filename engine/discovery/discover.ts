@@ -33,35 +33,22 @@ const rememberedMs = 3_600_000
 const failedMs = 60_000
 const domainsKept = 5000
 
-interface LookedUp {
-  readonly settings: readonly DiscoveredSettings[]
-  readonly complete: boolean
-}
-
 export function createDiscovery(deps: DiscoveryDeps) {
-  const known = new LRUCache<string, LookedUp>({ max: domainsKept })
   const resolver = deps.resolver ?? createResolver()
-  const underWay = new Map<string, Promise<LookedUp>>()
-
-  async function ofDomain(domain: string): Promise<readonly DiscoveredSettings[]> {
-    const remembered = known.get(domain)
-    if (remembered !== undefined) return remembered.settings
-    const running = underWay.get(domain) ?? lookUp({ ...deps, resolver }, domain)
-    underWay.set(domain, running)
-    try {
-      const found = await running
-      known.set(domain, found, { ttl: found.complete ? rememberedMs : failedMs })
-      return found.settings
-    } finally {
-      underWay.delete(domain)
-    }
-  }
-
+  const known = new LRUCache<string, readonly DiscoveredSettings[]>({
+    max: domainsKept,
+    ttl: rememberedMs,
+    async fetchMethod(domain, _stale, { options }) {
+      const { settings, complete } = await lookUp({ ...deps, resolver }, domain)
+      options.ttl = complete ? rememberedMs : failedMs
+      return settings
+    },
+  })
   return {
     /** Best first, each server once; [] when nothing is known. Within 8 s. */
     async discover(email: string): Promise<DiscoveredSettings[]> {
       const domain = domainToASCII(domainOf(email))
-      const settings = isPublicName(domain) ? await ofDomain(domain) : []
+      const settings = isPublicName(domain) ? ((await known.fetch(domain)) ?? []) : []
       return settings.map((one) => ({ ...one, username: usernameFor(one, email) }))
     },
   }
@@ -72,7 +59,10 @@ function isPublicName(domain: string): boolean {
   return domain.length <= 253 && /^(?:[a-z0-9_-]{1,63}\.)+(?!\d+$)[a-z0-9-]{2,63}$/.test(domain)
 }
 
-async function lookUp(deps: DiscoveryDeps & { readonly resolver: DnsResolver }, domain: string): Promise<LookedUp> {
+async function lookUp(
+  deps: DiscoveryDeps & { readonly resolver: DnsResolver },
+  domain: string,
+): Promise<{ readonly settings: DiscoveredSettings[]; readonly complete: boolean }> {
   const table = providers.find(({ domains }) => domains.includes(domain))
   if (table !== undefined) return { settings: [ofProvider(table)], complete: true }
   const { resolver, timeoutMs = lookUpMs } = deps

@@ -17,6 +17,7 @@ import { workAs } from '../observe/loop.ts'
 import type { Metrics } from '../observe/metrics.ts'
 import type { OutboxResult, OutboxStore } from '../store/port.ts'
 import type { DeliveryAttempt, OutboxRecord, WebhookRecord } from '../store/records.ts'
+import { withinTime } from '../waits.ts'
 import type { Composed, Composer, Sendable } from './compose.ts'
 import { type Pace, signCallback, type SignedCallback } from './envelope.ts'
 import type { Targets } from './targets.ts'
@@ -344,8 +345,7 @@ export function createRecorder(store: Pick<OutboxStore, 'record'>, log: Logger) 
     /** Gives up what the store does not take within the time. */
     async close(withinMs: number): Promise<void> {
       closed = true
-      const timeUp = new Promise<void>((resolve) => setTimeout(resolve, withinMs).unref())
-      await Promise.race([writing ?? Promise.resolve(), timeUp])
+      await withinTime(withinMs, writing ?? Promise.resolve())
       for (const one of waiting) one.failed(new AppError('shutting_down', 'the delivery result was not stored in time'))
       waiting = []
     },

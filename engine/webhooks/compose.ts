@@ -41,32 +41,25 @@ interface Owner {
 }
 
 export function createComposer(deps: ComposerDeps) {
-  const owners = new LRUCache<string, Owner>({ max: 2000, ttl: rememberedMs })
-  const secrets = new LRUCache<string, string>({ max: 1000, ttl: rememberedMs })
-
-  async function ownerOf(id: string): Promise<Owner | null> {
-    const known = owners.get(id)
-    if (known !== undefined) return known
-    const [account, folders] = await Promise.all([deps.store.accounts.get(id), deps.store.folders.list(id)])
-    if (account === null) return null
-    const owner = { account, folderName: folderNamer(folders) }
-    owners.set(id, owner)
-    return owner
-  }
-
-  async function apiSecretOf(developerId: string): Promise<string | null> {
-    const known = secrets.get(developerId)
-    if (known !== undefined) return known
-    const developer = await deps.store.developers.get(developerId)
-    if (developer === null) return null
-    const secret = deps.sealer.open(developer.sealedSecret, developer.id)
-    secrets.set(developerId, secret)
-    return secret
-  }
-
+  const owners = new LRUCache<string, Owner>({
+    max: 2000,
+    ttl: rememberedMs,
+    async fetchMethod(id) {
+      const [account, folders] = await Promise.all([deps.store.accounts.get(id), deps.store.folders.list(id)])
+      return account === null ? undefined : { account, folderName: folderNamer(folders) }
+    },
+  })
+  const secrets = new LRUCache<string, string>({
+    max: 1000,
+    ttl: rememberedMs,
+    async fetchMethod(developerId) {
+      const developer = await deps.store.developers.get(developerId)
+      return developer === null ? undefined : deps.sealer.open(developer.sealedSecret, developer.id)
+    },
+  })
   return {
     async compose(row: OutboxRecord): Promise<Composed> {
-      if (row.kind === 'message') return composeRow(deps, row, ownerOf)
+      if (row.kind === 'message') return composeRow(deps, row, await owners.fetch(row.accountId ?? ''))
       return row.kind === 'test' ? composeTest(deps, row) : composeUrl(row)
     },
     /** null = the developer is gone. */
@@ -74,8 +67,8 @@ export function createComposer(deps: ComposerDeps) {
       developerId,
       webhookId,
     }: Pick<OutboxRecord, 'developerId' | 'webhookId'>): Promise<SigningKeys | null> {
-      const apiSecret = await apiSecretOf(developerId)
-      return apiSecret === null ? null : { apiSecret, webhookSecrets: webhookSecrets(deps, webhookId) }
+      const apiSecret = await secrets.fetch(developerId)
+      return apiSecret === undefined ? null : { apiSecret, webhookSecrets: webhookSecrets(deps, webhookId) }
     },
     /** The user's accounts changed or went. */
     forget(userId: string): void {
@@ -101,16 +94,11 @@ function composeTest({ targets, payload }: ComposerDeps, row: OutboxRecord): Com
   return { kind: 'send', url: webhook.callbackUrl, ...sampleCallback(webhook, payload) }
 }
 
-async function composeRow(
-  deps: ComposerDeps,
-  row: OutboxRecord,
-  ownerOf: (id: string) => Promise<Owner | null>,
-): Promise<Composed> {
+async function composeRow(deps: ComposerDeps, row: OutboxRecord, owner: Owner | undefined): Promise<Composed> {
   const target = row.webhookId === null ? null : deps.targets.get(row.webhookId)
   if (target === null) return { kind: 'skip', reason: 'the webhook was removed' }
   if (!target.webhook.active) return { kind: 'skip', reason: 'the webhook is paused' }
-  const owner = await ownerOf(row.accountId ?? '')
-  if (owner === null) return { kind: 'skip', reason: 'the email account was removed' }
+  if (owner === undefined) return { kind: 'skip', reason: 'the email account was removed' }
   const { account } = owner
   const message = await deps.store.messages.get(account.id, row.messageId ?? '')
   if (message === null) return { kind: 'skip', reason: 'the message is no longer in the index' }

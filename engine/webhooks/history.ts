@@ -9,7 +9,6 @@
  *
  * A message that already had a live callback (its first change has a row) gets no second one.
  */
-import { setTimeout as pause } from 'node:timers/promises'
 import PQueue from 'p-queue'
 import { toAppError } from '../errors.ts'
 import { createGiveWay } from '../give-way.ts'
@@ -18,6 +17,7 @@ import { outboxId } from '../store/ids.ts'
 import { pagesOf } from '../store/pages.ts'
 import type { AccountRecord, HistoricalScan, MessageRecord, OutboxRecord, WebhookRecord } from '../store/records.ts'
 import { arrivals, sentOf } from './judge.ts'
+import { pause } from '../waits.ts'
 import { knownThreads, messageRow, type Target, type WebhookParts } from './targets.ts'
 
 interface HistoryDeps extends WebhookParts {
@@ -65,17 +65,12 @@ export function createHistory(deps: HistoryDeps) {
 async function addWebhook(state: State, webhook: WebhookRecord): Promise<void> {
   if (!webhook.receiveHistorical || !webhook.active) return
   const { accounts } = state.deps.store
-  if (webhook.userId !== null) {
-    for (const account of await accounts.listByUser(webhook.userId)) addReady(state, webhook, account)
-    return
+  const { userId } = webhook
+  const pages =
+    userId === null ? pagesOf((after, limit) => accounts.page(after, limit)) : [await accounts.listByUser(userId)]
+  for await (const page of pages) {
+    for (const account of page) if (account.resume.initialSyncAt !== null) add(state, webhook, account)
   }
-  for await (const page of pagesOf((after, limit) => accounts.page(after, limit))) {
-    for (const account of page) addReady(state, webhook, account)
-  }
-}
-
-function addReady(state: State, webhook: WebhookRecord, account: AccountRecord): void {
-  if (account.resume.initialSyncAt !== null) add(state, webhook, account)
 }
 
 function add(state: State, webhook: WebhookRecord, account: AccountRecord): void {
@@ -91,12 +86,8 @@ async function play(state: State, webhookId: string, accountId: string): Promise
     deps.log.warn({ webhookId, accountId, err: toAppError(error) }, 'historical scan held up')
     return 'wait' as const
   })
-  if (end === 'more' || end === 'done') await rest(deps.config.MAILROOM_HISTORICAL_PAUSE, stopped.signal)
+  if (end === 'more' || end === 'done') await pause(deps.config.MAILROOM_HISTORICAL_PAUSE, stopped.signal)
   return end
-}
-
-function rest(ms: number, signal: AbortSignal): Promise<void> {
-  return pause(ms, undefined, { signal }).catch(() => undefined)
 }
 
 async function step(state: State, webhookId: string, accountId: string): Promise<PageEnd> {
@@ -195,7 +186,7 @@ const longestWaitMs = 30_000
 export function createScans(
   page: (webhookId: string, accountId: string) => Promise<PageEnd>,
   stopped: AbortSignal,
-  { places = pagesAtOnce, wait = rest } = {},
+  { places = pagesAtOnce, wait = pause } = {},
 ) {
   const pages = new PQueue({ concurrency: places })
   const scans = new Map<string, Scan>()

@@ -4,11 +4,10 @@
  * rest follows, and a restart goes on where the last batch ended. Rows that were made or finished after the call are
  * left alone, so that a batch that is repeated after a crash sends nothing a third time.
  */
-import { setTimeout as pause } from 'node:timers/promises'
 import { AppError, isAppError, notFound, toAppError } from '../errors.ts'
 import type { RequeueQuery } from '../store/port.ts'
 import type { Redelivery, WebhookRecord } from '../store/records.ts'
-import { withinTime } from '../waits.ts'
+import { pause, withinTime } from '../waits.ts'
 import type { WebhookParts } from './targets.ts'
 
 interface RedeliveryDeps extends WebhookParts {
@@ -112,7 +111,7 @@ async function run(deps: RedeliveryDeps, webhookId: string, work: Work): Promise
     } catch (error) {
       if (isAppError(error, 'not_found')) return
       deps.log.warn({ webhookId, err: toAppError(error) }, 'redelivery held up')
-      await pause(retryMs, undefined, { signal }).catch(() => undefined)
+      await pause(retryMs, signal)
     }
   }
 }

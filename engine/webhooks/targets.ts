@@ -2,7 +2,6 @@
  * Webhooks in force, by id, user and developer, with their filters compiled once. Loaded at the start and kept current
  * by create, edit and remove, so that planning a sync batch asks no store.
  */
-/** When a webhook was switched on and off and its filters were edited: what it was like when an event came. */
 import { LRUCache } from 'lru-cache'
 import type { Config } from '../config.ts'
 import { isAppError } from '../errors.ts'
@@ -221,7 +220,7 @@ const mostSwitches = 20
 /** What decides which messages match. */
 const judging = ['filters', 'receiveAllChanges', 'receiveDrafts'] as const
 
-/** What an edit adds to the record: nothing when it changes nothing of this. */
+/** What an edit adds to the record, so that `explain` knows what the webhook was like when an event came. */
 export function dated(before: WebhookRecord, patch: Edit, now: number): Dated {
   const edited = judging.some((key) => key in patch && JSON.stringify(patch[key]) !== JSON.stringify(before[key]))
   const switched = patch.active !== undefined && patch.active !== before.active
