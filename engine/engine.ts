@@ -6,11 +6,12 @@ import { createBudget, type Budget } from './budget.ts'
 import type { Config } from './config.ts'
 import { createDevelopers, type Developers } from './developers.ts'
 import { createDiscovery, type Discovery, type DiscoveryDeps } from './discovery/discover.ts'
-import { startLoopGuard } from './loop-guard.ts'
+import { createLoopGuard } from './loop-guard.ts'
 import { createMailboxes, type Mailboxes } from './mailboxes.ts'
 import { createHttpClient, type HttpClient } from './net/http.ts'
 import { createTokens } from './oauth/tokens.ts'
 import type { Logger } from './observe/log.ts'
+import { watchLoop } from './observe/loop.ts'
 import { createMetrics, type ConnectionCounts, type Metrics } from './observe/metrics.ts'
 import { createReadiness } from './readiness.ts'
 import { startRecount } from './recount.ts'
@@ -29,15 +30,11 @@ export interface Engine {
   readonly store: Store
   readonly sealer: Sealer
   readonly http: HttpClient
-  /** The one of the process: MAILROOM_BUFFER_MAX. */
   readonly budget: Budget
-  /** API keys and secrets. */
   readonly developers: Developers
-  /** Creation, edit and removal of users and email accounts as whole business steps. */
   readonly mailboxes: Mailboxes
   readonly accounts: Accounts
   readonly webhooks: Webhooks
-  /** IMAP settings from an email address. */
   readonly discovery: Discovery
   /**
    * MAILROOM_PUBLIC_URL, or where this process listens: for links in callbacks and for the documents, whatever Host a
@@ -69,9 +66,7 @@ export interface EngineDeps {
   readonly lost?: () => void
 }
 
-/**
- * Opens the store and wires the wings; starts nothing yet. Rejects with `bad_request` for a setting that cannot work.
- */
+/** Opens the store and wires the parts; starts nothing. Rejects with `bad_request` for a setting that cannot work. */
 export async function createEngine({
   config,
   log,
@@ -95,7 +90,7 @@ export async function createEngine({
   const tokens = createTokens({ config, store, sealer, http })
   let baseUrl = config.MAILROOM_PUBLIC_URL ?? `http://${config.MAILROOM_HOST}:${config.MAILROOM_PORT}`
 
-  // The two wings need each other: webhooks ask accounts for bodies, accounts tell webhooks of changes.
+  // The two need each other: webhooks ask accounts for bodies, accounts tell webhooks of changes.
   const mail: Pick<Accounts, 'fetchParts' | 'streamPart' | 'fetchHeaders'> = {
     fetchParts: (...request) => accounts.fetchParts(...request),
     streamPart: (...request) => accounts.streamPart(...request),
@@ -132,27 +127,20 @@ function lifecycle(
   ownsProcess: boolean,
 ): Pick<Engine, 'start' | 'stop' | 'ready'> {
   let started = false
-  let stopRetention = (): void => undefined
-  let stopRecount = (): Promise<void> => Promise.resolve()
-  let endGuard = (): Promise<void> => Promise.resolve()
+  const ends: (() => unknown)[] = [() => accounts.stopAll(), () => webhooks.stopAll()]
   return {
     async start() {
-      if (ownsProcess) endGuard = startLoopGuard(config.MAILROOM_DATA_DIR, { log, metrics, accounts })
+      if (ownsProcess) ends.push(watchLoop(config.MAILROOM_DATA_DIR, createLoopGuard({ log, metrics, accounts })))
       await webhooks.startAll()
       await accounts.startAll()
-      stopRetention = startRetention({ store, config, log })
-      stopRecount = startRecount({ store, log })
+      ends.push(startRetention({ store, config, log }), startRecount({ store, log }))
       started = true
     },
     async stop() {
       started = false
-      stopRetention()
       mailboxes.close()
       budget.close()
-      await withinTime(
-        config.MAILROOM_SHUTDOWN_TIMEOUT,
-        Promise.allSettled([accounts.stopAll(), webhooks.stopAll(), stopRecount(), endGuard()]),
-      )
+      await withinTime(config.MAILROOM_SHUTDOWN_TIMEOUT, Promise.allSettled(ends.map((end) => end())))
       await Promise.allSettled([http.close(), store.close()])
     },
     ready: async () => started && (await writable()),

@@ -4,7 +4,7 @@
  */
 import type { Accounts } from './accounts/index.ts'
 import type { Logger } from './observe/log.ts'
-import { type Held, watchLoop } from './observe/loop.ts'
+import type { Held } from './observe/loop.ts'
 import type { Metrics } from './observe/metrics.ts'
 
 /** An account that held the loop for this long, in turns that are each too long … */
@@ -12,16 +12,11 @@ const mostMs = 5_000
 /** … within this time, is set aside. */
 const withinMs = 600_000
 
-export interface LoopGuardDeps {
+interface LoopGuardDeps {
   readonly log: Pick<Logger, 'warn'>
   readonly metrics: Pick<Metrics, 'loopHeld'>
   readonly accounts: Pick<Accounts, 'setAside'>
   readonly now?: () => number
-}
-
-/** Answers how to end. */
-export function startLoopGuard(directory: string, deps: LoopGuardDeps): () => Promise<void> {
-  return watchLoop(directory, createLoopGuard(deps))
 }
 
 export function createLoopGuard({ log, metrics, accounts, now = Date.now }: LoopGuardDeps): (held: Held) => void {

@@ -17,13 +17,6 @@ interface Deps {
   readonly log: Logger
 }
 
-/** One kind of row with its term. `expire` removes rows from before a time, at most `limit`, and answers how many. */
-interface Kept {
-  readonly what: string
-  readonly keepMs: number
-  readonly expire: (before: number, limit: number) => Promise<number>
-}
-
 /** Starts the sweeps; answers the way to stop them. */
 export function startRetention(deps: Deps): () => void {
   let running = false
@@ -40,35 +33,20 @@ export function startRetention(deps: Deps): () => void {
   return () => clearInterval(timer)
 }
 
-function keptIn({ store, config }: Deps): readonly Kept[] {
-  return [
-    {
-      what: 'changes',
-      keepMs: config.MAILROOM_CHANGE_RETENTION,
-      expire: (before, limit) => store.changes.expire(before, limit),
-    },
-    {
-      what: 'deliveries',
-      keepMs: config.MAILROOM_DELIVERY_RETENTION,
-      expire: (before, limit) => store.outbox.expire(before, limit),
-    },
-    {
-      what: 'calls',
-      keepMs: config.MAILROOM_CALL_LOG_RETENTION,
-      expire: (before, limit) => store.calls.expire(before, limit),
-    },
-  ]
-}
-
 /** Never rejects. */
-async function sweepAll(deps: Deps): Promise<void> {
+async function sweepAll({ store, config, log }: Deps): Promise<void> {
+  const kept = [
+    ['changes', store.changes, config.MAILROOM_CHANGE_RETENTION],
+    ['deliveries', store.outbox, config.MAILROOM_DELIVERY_RETENTION],
+    ['calls', store.calls, config.MAILROOM_CALL_LOG_RETENTION],
+  ] as const
   try {
-    for (const kept of keptIn(deps)) {
-      const rows = await sweep(kept)
-      if (rows > 0) deps.log.info({ what: kept.what, rows }, 'retention')
+    for (const [what, { expire }, keepMs] of kept) {
+      const rows = await sweep(expire, keepMs)
+      if (rows > 0) log.info({ what, rows }, 'retention')
     }
   } catch (error) {
-    deps.log.warn({ err: error }, 'retention stopped early; it goes on at the next round')
+    log.warn({ err: error }, 'retention stopped early; it goes on at the next round')
   }
 }
 
@@ -85,7 +63,8 @@ async function tidyUp({ store, log }: Deps, after: string | null): Promise<strin
   }
 }
 
-async function sweep({ keepMs, expire }: Kept): Promise<number> {
+/** `expire` removes rows from before a time, at most `limit`, and answers how many. */
+async function sweep(expire: (before: number, limit: number) => Promise<number>, keepMs: number): Promise<number> {
   let gone = 0
   for (let run = 0; run < stepsPerRun; run += 1) {
     const count = await expire(Date.now() - keepMs, step)
