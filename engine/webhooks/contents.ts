@@ -286,33 +286,29 @@ function givenText(part: TextPart, { text, whole }: Text, share: number): GivenT
 /** Besides its search, what a character costs to be decoded and, of HTML, to be read. */
 const stepsToRead = 4
 
-/** `text`: the characters of the hay. */
-type SearchIn = (hay: Hay, text: () => string) => Promise<Found<boolean>>
-
-/** Little text is searched at once, much of it in another thread. The message as a whole has its limits. */
-function createSearch({ search, owner }: Wanted, searches: Searches): SearchIn {
+/**
+ * Part by part, so that no more than one is in memory for it. Little text is searched at once, much of it in another
+ * thread. The message as a whole has its limits.
+ */
+function createHunt({ search, owner }: Wanted, { searchMax, searches }: ReadDeps) {
+  let left = searchMax
   let [costLeft, msLeft] = [mostCost, searches.withinMs]
-  return async (hay, text) => {
+  let found: string | null = null
+  let ended: string | null = null
+  const searched = new Set<string>()
+
+  async function searchIn(hay: Hay, text: () => string): Promise<Found<boolean>> {
     const cost = hay.bytes.length * (stepsToRead + search.steps)
     if (cost <= costLeft) {
       costLeft -= cost
       return { kind: 'found', answer: await isIn(search, hay.part, text()), tookMs: 0 }
     }
     const task = { ...hay, kind: 'text', bytes: new Uint8Array(hay.bytes), wanted: search.wanted } as const
-    const found = await searches.run(owner, task, Math.max(1, msLeft))
-    if (found.kind === 'found') msLeft -= found.tookMs
-    return found
+    const answer = await searches.run(owner, task, Math.max(1, msLeft))
+    if (answer.kind === 'found') msLeft -= answer.tookMs
+    return answer
   }
-}
 
-/** Part by part, so that no more than one is in memory for it. */
-function createHunt(wanted: Wanted, { searchMax, searches }: ReadDeps) {
-  const { search } = wanted
-  const searchIn = createSearch(wanted, searches)
-  let left = searchMax
-  let found: string | null = null
-  let ended: string | null = null
-  const searched = new Set<string>()
   return {
     /** Bytes that are still to be searched; 0 = no more are wanted. */
     get left(): number {

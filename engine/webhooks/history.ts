@@ -18,17 +18,12 @@ import { pagesOf } from '../store/pages.ts'
 import type { AccountRecord, HistoricalScan, MessageRecord, OutboxRecord, WebhookRecord } from '../store/records.ts'
 import { arrivals, sentOf } from './judge.ts'
 import { pause } from '../waits.ts'
-import { knownThreads, messageRow, type Target, type WebhookParts } from './targets.ts'
-
-interface HistoryDeps extends WebhookParts {
-  /** Rows were stored for this channel. */
-  readonly reread: (channelId: string) => void
-}
+import { knownThreads, messageRow, type Target, type RereadParts } from './targets.ts'
 
 export type History = ReturnType<typeof createHistory>
 
 interface State {
-  readonly deps: HistoryDeps
+  readonly deps: RereadParts
   readonly scans: ReturnType<typeof createScans>
   readonly stopped: AbortController
   /** Time of the last page's rows: they sort by it. */
@@ -39,7 +34,7 @@ const pageSize = 100
 /** Pages under way at once, of as many webhooks. */
 const pagesAtOnce = 4
 
-export function createHistory(deps: HistoryDeps) {
+export function createHistory(deps: RereadParts) {
   const stopped = new AbortController()
   const scans = createScans((webhookId, accountId) => play(state, webhookId, accountId), stopped.signal)
   const state: State = { deps, scans, stopped, lastAt: 0 }
@@ -131,7 +126,7 @@ async function pageRows(
   return rows
 }
 
-async function toldLive(deps: HistoryDeps, webhookId: string, message: MessageRecord): Promise<boolean> {
+async function toldLive(deps: RereadParts, webhookId: string, message: MessageRecord): Promise<boolean> {
   if (message.firstChangeId === null) return false
   return (await deps.store.outbox.get(outboxId(webhookId, message.firstChangeId))) !== null
 }

@@ -20,7 +20,7 @@ import { createPace, type Pace } from './envelope.ts'
 import { coveredAccounts, dryRun, explain, findMessages } from './explain.ts'
 import { createHistory } from './history.ts'
 import { createRedeliveries } from './redelivery.ts'
-import { createSearches } from './searches.ts'
+import { Searches } from './searches.ts'
 import { createTargets, newTarget, planRows, type Target, type WebhookParts } from './targets.ts'
 import type { Webhooks } from './types.ts'
 
@@ -126,7 +126,7 @@ function readingOf(config: Config, mail: Mail, pace: Pace): ReadDeps {
   return {
     mail,
     pace,
-    searches: createSearches(config.MAILROOM_FILTER_TIMEOUT, config.MAILROOM_BODY_SEARCH_MAX),
+    searches: new Searches(config.MAILROOM_FILTER_TIMEOUT, config.MAILROOM_BODY_SEARCH_MAX),
     giveMax: config.MAILROOM_WEBHOOK_PAYLOAD_MAX,
     searchMax: config.MAILROOM_BODY_SEARCH_MAX,
     withinMs: config.MAILROOM_COMMAND_TIMEOUT * 3,

@@ -8,12 +8,7 @@ import { AppError, isAppError, notFound, toAppError } from '../errors.ts'
 import type { RequeueQuery } from '../store/port.ts'
 import type { Redelivery, WebhookRecord } from '../store/records.ts'
 import { pause, withinTime } from '../waits.ts'
-import type { WebhookParts } from './targets.ts'
-
-interface RedeliveryDeps extends WebhookParts {
-  /** Rows were stored for this channel. */
-  readonly reread: (channelId: string) => void
-}
+import type { RereadParts } from './targets.ts'
 
 interface Wanted {
   readonly from?: number
@@ -33,7 +28,7 @@ interface Work {
 }
 
 interface State {
-  readonly deps: RedeliveryDeps
+  readonly deps: RereadParts
   readonly works: Map<string, Work>
 }
 
@@ -44,7 +39,7 @@ const answerMs = 2_000
 /** Wait after an error of the store, whose every step has its own deadline. */
 const retryMs = 1_000
 
-export function createRedeliveries(deps: RedeliveryDeps) {
+export function createRedeliveries(deps: RereadParts) {
   const state: State = { deps, works: new Map() }
   return {
     /** Continues those that a restart interrupted. */
@@ -100,7 +95,7 @@ function begin(state: State, webhookId: string, order: Redelivery, taken: Promis
 }
 
 /** Batch and record by turns: what the store did not take at once is tried again, neither is done twice. */
-async function run(deps: RedeliveryDeps, webhookId: string, work: Work): Promise<void> {
+async function run(deps: RereadParts, webhookId: string, work: Work): Promise<void> {
   const { signal } = work.stopped
   let recorded = true
   while (!signal.aborted && !(recorded && work.current.done)) {
@@ -116,7 +111,7 @@ async function run(deps: RedeliveryDeps, webhookId: string, work: Work): Promise
   }
 }
 
-async function batch(deps: RedeliveryDeps, webhookId: string, order: Redelivery): Promise<Redelivery> {
+async function batch(deps: RereadParts, webhookId: string, order: Redelivery): Promise<Redelivery> {
   const { store, targets, now } = deps
   const active = () => targets.get(webhookId)?.webhook.active === true
   if (!active()) return { ...order, done: true, reason: paused }
@@ -141,7 +136,7 @@ function queryOf(webhookId: string, { from, until, failedOnly, startedAt }: Rede
   }
 }
 
-async function save({ store }: RedeliveryDeps, webhookId: string, redelivery: Redelivery): Promise<void> {
+async function save({ store }: RereadParts, webhookId: string, redelivery: Redelivery): Promise<void> {
   const webhook = await store.webhooks.edit(webhookId, { redelivery })
   if (webhook === null) throw notFound('webhook', webhookId)
 }

@@ -11,12 +11,10 @@
 import { setFlagsFromString } from 'node:v8'
 import { parentPort, Worker, workerData } from 'node:worker_threads'
 import { AppError } from '../errors.ts'
-import { createRing, type Ring } from '../turns.ts'
+import { createRing } from '../turns.ts'
 import type { MessageRecord, WebhookRecord } from '../store/records.ts'
 import { type Hay, isIn, textOf } from './contents.ts'
 import { compileBodySearch, compileMatcher, type Judgement, type Known, type MessageEvent } from './match.ts'
-
-export type Searches = ReturnType<typeof createSearches>
 
 export type Found<T> =
   | { readonly kind: 'found'; readonly answer: T; readonly tookMs: number }
@@ -30,19 +28,6 @@ interface Job {
   readonly reject: (error: unknown) => void
 }
 
-interface State {
-  readonly withinMs: number
-  readonly heapMb: number
-  /** By owner. */
-  readonly waiting: Ring<Job>
-  /** Owners whose search is under way. */
-  readonly busy: Set<string>
-  /** Each with the timer that ends it. */
-  readonly idle: Map<Worker, NodeJS.Timeout>
-  readonly threads: Set<Worker>
-  closed: boolean
-}
-
 const mostThreads = 2
 const idleMs = 30_000
 const startMs = 30_000
@@ -52,45 +37,123 @@ const setting = 'MAILROOM_FILTER_TIMEOUT'
 /** Distinguishes the thread of a search from other threads that load this module. */
 const searchThread = 'mailroom search'
 
-/** `textBytes`: of the largest text. */
-export function createSearches(withinMs: number, textBytes: number) {
-  // As characters, composed, in lower case, and of HTML in pieces.
-  const heapMb = 64 + Math.ceil((12 * textBytes) / mib)
-  const state: State = {
-    withinMs,
-    heapMb,
-    waiting: createRing(),
-    busy: new Set(),
-    idle: new Map(),
-    threads: new Set(),
-    closed: false,
+export class Searches {
+  /** For one message and webhook. */
+  readonly withinMs: number
+  readonly #heapMb: number
+  /** By owner. */
+  readonly #waiting = createRing<Job>()
+  /** Owners whose search is under way. */
+  readonly #busy = new Set<string>()
+  readonly #threads = new Set<Worker>()
+  /** Each with the timer that ends it. */
+  readonly #idle = new Map<Worker, NodeJS.Timeout>()
+  #closed = false
+
+  /** `textBytes`: of the largest text. */
+  constructor(withinMs: number, textBytes: number) {
+    this.withinMs = withinMs
+    // As characters, composed, in lower case, and of HTML in pieces.
+    this.#heapMb = 64 + Math.ceil((12 * textBytes) / mib)
   }
-  return {
-    /** For one message and webhook. */
-    withinMs,
-    /**
-     * The answer and how long it took, or why there is none. Waits for its turn, which does not count. Rejects with
-     * `shutting_down` after `close`. The bytes of a text are transferred: the caller has them no longer.
-     */
-    run: <K extends Task['kind']>(
-      owner: string,
-      task: Extract<Task, { kind: K }>,
-      within = withinMs,
-    ): Promise<Found<Answers[K]>> =>
-      new Promise((resolve, reject) => {
-        const job: Job = { owner, task, withinMs: within, resolve: resolve as Job['resolve'], reject }
-        if (state.closed) {
-          reject(shuttingDown())
-          return
-        }
-        state.waiting.add(owner, job)
-        pump(state)
-      }),
-    async close(): Promise<void> {
-      state.closed = true
-      for (let job = state.waiting.take(); job !== undefined; job = state.waiting.take()) job.reject(shuttingDown())
-      await Promise.all([...state.threads].map((thread) => thread.terminate()))
-    },
+
+  /**
+   * The answer and how long it took, or why there is none. Waits for its turn, which does not count. Rejects with
+   * `shutting_down` after `close`. The bytes of a text are transferred: the caller has them no longer.
+   */
+  async run<K extends Task['kind']>(
+    owner: string,
+    task: Extract<Task, { kind: K }>,
+    withinMs = this.withinMs,
+  ): Promise<Found<Answers[K]>> {
+    if (this.#closed) throw shuttingDown()
+    const { promise, resolve, reject } = Promise.withResolvers<Found<Answers[K]>>()
+    this.#waiting.add(owner, { owner, task, withinMs, resolve: resolve as Job['resolve'], reject })
+    this.#pump()
+    return promise
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    for (let job = this.#waiting.take(); job !== undefined; job = this.#waiting.take()) job.reject(shuttingDown())
+    await Promise.all([...this.#threads].map((thread) => thread.terminate()))
+  }
+
+  #pump(): void {
+    while (this.#busy.size < mostThreads) {
+      const job = this.#waiting.take((owner) => !this.#busy.has(owner))
+      if (job === undefined) return
+      this.#busy.add(job.owner)
+      void this.#search(job)
+        .then(job.resolve, (error: unknown) => job.reject(this.#closed ? shuttingDown() : error))
+        .finally(() => {
+          this.#busy.delete(job.owner)
+          this.#pump()
+        })
+    }
+  }
+
+  async #search({ task, withinMs }: Job): Promise<Found<Answers[Task['kind']]>> {
+    const thread = this.#takeIdle() ?? (await this.#start())
+    const late = AbortSignal.timeout(Math.ceil(withinMs))
+    const began = performance.now()
+    try {
+      const answered = nextMessage(thread, late)
+      thread.postMessage(task, task.kind === 'text' ? [task.bytes.buffer as ArrayBuffer] : [])
+      const answer = (await answered) as Answers[Task['kind']]
+      this.#rest(thread)
+      return { kind: 'found', answer, tookMs: performance.now() - began }
+    } catch (error) {
+      await thread.terminate()
+      if (late.aborted) return { kind: 'ended', why: `took longer than ${this.withinMs / 1000} s (${setting})` }
+      if (isOutOfMemory(error)) return { kind: 'ended', why: `took more than ${this.#heapMb} MiB of memory` }
+      throw error
+    }
+  }
+
+  async #start(): Promise<Worker> {
+    // The flag of the start script would be stronger than the thread's limit; for this thread it has had its effect.
+    setFlagsFromString('--max-old-space-size=0')
+    const thread = new Worker(new URL(import.meta.url), {
+      name: 'search',
+      workerData: searchThread,
+      env: {},
+      resourceLimits: { maxOldGenerationSizeMb: this.#heapMb, maxYoungGenerationSizeMb: 16 },
+    })
+    this.#threads.add(thread)
+    thread.once('exit', () => {
+      this.#threads.delete(thread)
+      this.#wake(thread)
+    })
+    // An idle thread has no listener otherwise: its end is enough.
+    thread.on('error', () => undefined)
+    const late = AbortSignal.timeout(startMs)
+    try {
+      await nextMessage(thread, late)
+      return thread
+    } catch (error) {
+      await thread.terminate()
+      throw late.aborted ? new AppError('timeout', 'the thread for searches did not start in time') : error
+    }
+  }
+
+  /** Kept for a while: a start takes a tenth of a second. */
+  #rest(thread: Worker): void {
+    thread.unref()
+    this.#idle.set(thread, setTimeout(() => void thread.terminate(), idleMs).unref())
+  }
+
+  #wake(thread: Worker): void {
+    clearTimeout(this.#idle.get(thread))
+    this.#idle.delete(thread)
+  }
+
+  #takeIdle(): Worker | null {
+    const last = [...this.#idle.keys()].at(-1)
+    if (last === undefined) return null
+    this.#wake(last)
+    last.ref()
+    return last
   }
 }
 
@@ -98,75 +161,8 @@ function shuttingDown(): AppError {
   return new AppError('shutting_down', 'no more searches are begun')
 }
 
-function pump(state: State): void {
-  const { waiting, busy } = state
-  while (busy.size < mostThreads) {
-    const job = waiting.take((owner) => !busy.has(owner))
-    if (job === undefined) return
-    busy.add(job.owner)
-    void play(state, job).finally(() => {
-      busy.delete(job.owner)
-      pump(state)
-    })
-  }
-}
-
-/** Never rejects. */
-async function play(state: State, job: Job): Promise<void> {
-  try {
-    job.resolve(await search(state, job))
-  } catch (error) {
-    job.reject(state.closed ? shuttingDown() : error)
-  }
-}
-
-async function search(state: State, { task, withinMs }: Job): Promise<Found<Answers[Task['kind']]>> {
-  const thread = takeIdle(state) ?? (await start(state))
-  const late = AbortSignal.timeout(Math.ceil(withinMs))
-  const began = performance.now()
-  try {
-    const answered = nextMessage(thread, late)
-    thread.postMessage(task, task.kind === 'text' ? [task.bytes.buffer as ArrayBuffer] : [])
-    const answer = (await answered) as Answers[Task['kind']]
-    rest(state, thread)
-    return { kind: 'found', answer, tookMs: performance.now() - began }
-  } catch (error) {
-    await thread.terminate()
-    if (late.aborted) return { kind: 'ended', why: `took longer than ${state.withinMs / 1000} s (${setting})` }
-    if (isOutOfMemory(error)) return { kind: 'ended', why: `took more than ${state.heapMb} MiB of memory` }
-    throw error
-  }
-}
-
 function isOutOfMemory(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'ERR_WORKER_OUT_OF_MEMORY'
-}
-
-async function start({ threads, idle, heapMb }: State): Promise<Worker> {
-  // The flag of the start script would be stronger than the limit of the thread; for this thread it has had its effect.
-  setFlagsFromString('--max-old-space-size=0')
-  const thread = new Worker(new URL(import.meta.url), {
-    name: 'search',
-    workerData: searchThread,
-    env: {},
-    resourceLimits: { maxOldGenerationSizeMb: heapMb, maxYoungGenerationSizeMb: 16 },
-  })
-  threads.add(thread)
-  thread.once('exit', () => {
-    threads.delete(thread)
-    clearTimeout(idle.get(thread))
-    idle.delete(thread)
-  })
-  // An idle thread has no listener otherwise: its end is enough.
-  thread.on('error', () => undefined)
-  const late = AbortSignal.timeout(startMs)
-  try {
-    await nextMessage(thread, late)
-    return thread
-  } catch (error) {
-    await thread.terminate()
-    throw late.aborted ? new AppError('timeout', 'the thread for searches did not start in time') : error
-  }
 }
 
 /** Rejects when the thread ends without one, and when the signal aborts. */
@@ -180,21 +176,6 @@ function nextMessage(thread: Worker, signal: AbortSignal): Promise<unknown> {
     thread.off('message', resolve).off('error', reject).off('exit', exit)
     signal.removeEventListener('abort', abort)
   })
-}
-
-/** Kept for a while: a start takes a tenth of a second. */
-function rest({ idle }: State, thread: Worker): void {
-  thread.unref()
-  idle.set(thread, setTimeout(() => void thread.terminate(), idleMs).unref())
-}
-
-function takeIdle({ idle }: State): Worker | null {
-  const [last] = [...idle].at(-1) ?? []
-  if (last === undefined) return null
-  clearTimeout(idle.get(last))
-  idle.delete(last)
-  last.ref()
-  return last
 }
 
 /** Does what body_search says stand in this text? */

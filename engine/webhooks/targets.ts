@@ -28,6 +28,12 @@ export interface WebhookParts {
   readonly random: () => number
 }
 
+/** What makes rows beside the mail that comes works with besides. */
+export interface RereadParts extends WebhookParts {
+  /** Rows were stored for this channel. */
+  readonly reread: (channelId: string) => void
+}
+
 export interface Target {
   webhook: WebhookRecord
   matcher: Matcher

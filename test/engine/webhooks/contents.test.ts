@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { readContents } from '../../../engine/webhooks/contents.ts'
 import { createPace } from '../../../engine/webhooks/envelope.ts'
-import { createSearches } from '../../../engine/webhooks/searches.ts'
+import { Searches } from '../../../engine/webhooks/searches.ts'
 import { compileMatcher } from '../../../engine/webhooks/match.ts'
 import { createTestMail, facts, messageOf } from './fixture.ts'
 
@@ -30,7 +30,7 @@ suite('body_search in HTML', () => {
     const reading = {
       mail,
       pace: createPace(),
-      searches: createSearches(5000, 0),
+      searches: new Searches(5000, 0),
       giveMax: 10_000,
       searchMax: 10_000,
       withinMs: 1000,

@@ -8,7 +8,7 @@ import { readConfig } from '../../../engine/config.ts'
 import { createHttpClient } from '../../../engine/net/http.ts'
 import { compileMatcher } from '../../../engine/webhooks/match.ts'
 import { createPace } from '../../../engine/webhooks/envelope.ts'
-import { createSearches } from '../../../engine/webhooks/searches.ts'
+import { Searches } from '../../../engine/webhooks/searches.ts'
 import { type Composed, composeMessage, createBodyWaits } from '../../../engine/webhooks/compose.ts'
 import type { OutboxResult } from '../../../engine/store/port.ts'
 import type { OutboxRecord, WebhookRecord } from '../../../engine/store/records.ts'
@@ -29,7 +29,7 @@ function stage(budget: Budget) {
   const reading = {
     mail,
     pace: createPace(),
-    searches: createSearches(5000, 0),
+    searches: new Searches(5000, 0),
     giveMax: 5 * mib,
     searchMax: 16 * mib,
     withinMs: 1000,

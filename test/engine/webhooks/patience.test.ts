@@ -9,7 +9,7 @@ import { newId } from '../../../engine/store/ids.ts'
 import type { WebhookRecord } from '../../../engine/store/records.ts'
 import { compileMatcher } from '../../../engine/webhooks/match.ts'
 import { createPace } from '../../../engine/webhooks/envelope.ts'
-import { createSearches } from '../../../engine/webhooks/searches.ts'
+import { Searches } from '../../../engine/webhooks/searches.ts'
 import { createBudget } from '../../../engine/budget.ts'
 import { type Composed, composeMessage, createBodyWaits } from '../../../engine/webhooks/compose.ts'
 import { outboxRecord, webhookRecord } from '../../store/contract/records.ts'
@@ -27,7 +27,7 @@ function stage(patch: Partial<WebhookRecord>) {
   const reading = {
     mail,
     pace: createPace(),
-    searches: createSearches(5000, 0),
+    searches: new Searches(5000, 0),
     giveMax: 100_000,
     searchMax: 100_000,
     withinMs: 1000,

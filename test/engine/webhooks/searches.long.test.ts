@@ -4,7 +4,7 @@ import { after, suite, test } from 'node:test'
 import type { MessageRecord } from '../../../engine/store/records.ts'
 import { judgeAtLength } from '../../../engine/webhooks/judge.ts'
 import { compileMatcher } from '../../../engine/webhooks/match.ts'
-import { createSearches, type Found, type Searches, type TextTask } from '../../../engine/webhooks/searches.ts'
+import { type Found, Searches, type TextTask } from '../../../engine/webhooks/searches.ts'
 import { until } from '../../support/until.ts'
 import { facts, messageOf } from './arrival.ts'
 
@@ -35,7 +35,7 @@ async function using(searches: Searches, work: (searches: Searches) => Promise<v
 }
 
 suite('a search in another thread', () => {
-  const searches = createSearches(30_000, mib)
+  const searches = new Searches(30_000, mib)
   after(() => searches.close())
 
   test('finds what is there, in text and in HTML, and nothing else', async () => {
@@ -76,14 +76,14 @@ suite('a search in another thread', () => {
 
 suite('a search that is too much', () => {
   test('is ended at its deadline, and the next one has a thread again', () =>
-    using(createSearches(300, mib), async (searches) => {
+    using(new Searches(300, mib), async (searches) => {
       const ended = await searches.run('one', textTask(slow.wanted, slow.text))
       assert.deepEqual(ended, { kind: 'ended', why: 'took longer than 0.3 s (MAILROOM_FILTER_TIMEOUT)' })
       assert.equal(answerOf(await searches.run('one', textTask('b', 'abc'), 30_000)), true)
     }))
 
   test('is ended at its memory, whatever the process has', () =>
-    using(createSearches(60_000, 0), async (searches) => {
+    using(new Searches(60_000, 0), async (searches) => {
       const ended = await searches.run(
         'one',
         textTask('needle', '<i>abcdefghijklmnopq</i>'.repeat(2 * mib), 'text/html'),
@@ -94,7 +94,7 @@ suite('a search that is too much', () => {
 
 suite('many searches', () => {
   test('of one owner wait for each other, and nobody else for them', () =>
-    using(createSearches(1000, mib), async (searches) => {
+    using(new Searches(1000, mib), async (searches) => {
       const order: string[] = []
       const run = async (owner: string, task: TextTask): Promise<void> => {
         const { kind } = await searches.run(owner, task, owner === 'bad' ? 1000 : 30_000)
@@ -114,7 +114,7 @@ suite('many searches', () => {
     }))
 
   test('are ended with the service: those under way, those that wait, and those that come later', async () => {
-    const searches = createSearches(60_000, mib)
+    const searches = new Searches(60_000, mib)
     const before = process.cpuUsage()
     const first = searches.run('one', textTask(slow.wanted, slow.text))
     const second = searches.run('one', textTask('b', 'abc'))
