@@ -121,6 +121,26 @@ const folderFailures = new Set(['server_refused', 'not_found'])
 /** Answers how to work on a folder. A failure that concerns this folder alone is recorded; any other rejects. */
 export function createParking(sync: SyncDeps, state: AccountState) {
   const failures = new Map<string, number>()
+
+  async function putOff(path: string, error: AppError, slowDown: boolean): Promise<void> {
+    const count = (failures.get(path) ?? 0) + 1
+    failures.set(path, count)
+    const folder = state.folderByPath(path)
+    if (folder === null) return
+    if (saysGone(error) && folder.cursor !== null) {
+      state.absent.say(path)
+      state.askLook(path)
+    }
+    const park = slowDown || count >= parkAfter
+    const parkedUntil = sync.now() + (park ? parkMs : retryMs)
+    sync.log.warn(
+      { accountId: state.account.id, folder: path, failures: count, reason: error.message },
+      park ? 'folder parked' : 'folder refused',
+    )
+    await sync.store.folders.setParked(folder.id, count, parkedUntil)
+    state.change(folder.id, { failures: count, parkedUntil })
+  }
+
   return async (path: string, work: () => Promise<void>): Promise<void> => {
     try {
       await work()
@@ -129,34 +149,7 @@ export function createParking(sync: SyncDeps, state: AccountState) {
       const error = toAppError(cause)
       const slowDown = error.details['slowDown'] === true
       if (!folderFailures.has(error.code) && !slowDown) throw error
-      const count = (failures.get(path) ?? 0) + 1
-      failures.set(path, count)
-      await putOff(sync, state, { path, count, error, park: slowDown || count >= parkAfter })
+      await putOff(path, error, slowDown)
     }
   }
-}
-
-interface Refusal {
-  readonly path: string
-  readonly count: number
-  readonly error: AppError
-  readonly park: boolean
-}
-
-async function putOff(sync: SyncDeps, state: AccountState, { path, count, error, park }: Refusal): Promise<void> {
-  const folder = state.folderByPath(path)
-  if (folder === null) return
-  if (saysGone(error) && folder.cursor !== null) {
-    state.absent.say(path)
-    state.askLook(path)
-  }
-  const parkedUntil = sync.now() + (park ? parkMs : retryMs)
-  sync.log.warn(
-    { accountId: state.account.id, folder: path, failures: count, reason: error.message },
-    park ? 'folder parked' : 'folder refused',
-  )
-  await sync.store.folders.setParked(folder.id, count, parkedUntil)
-  state.setFolders(
-    [...state.folders.values()].map((one) => (one.id === folder.id ? { ...one, failures: count, parkedUntil } : one)),
-  )
 }

@@ -113,7 +113,7 @@ async function askStatus(context: SyncContext, folder: FolderRecord): Promise<bo
       const known = state.folders.get(folder.id)
       if (known?.messages === messages && known.unseen === unseen) return
       await deps.store.folders.setCounts(folder.id, { messages, unseen })
-      state.setCounts(folder.id, { messages, unseen })
+      state.change(folder.id, { messages, unseen })
     })
   }
   return moved

@@ -80,10 +80,10 @@ export function createAccountState(deps: SyncDeps, claimed: AccountRecord, first
       }
       ids = new Map(listed.map(({ path, id }) => [path, id]))
     },
-    /** After a STATUS: what was stored of one folder. */
-    setCounts(folderId: string, counts: Pick<FolderRecord, 'messages' | 'unseen'>): void {
+    /** What was stored of one folder alone: its counts, or that it is parked. */
+    change(folderId: string, stored: Partial<FolderRecord>): void {
       const folder = folders.get(folderId)
-      if (folder !== undefined) folders.set(folderId, { ...folder, ...counts })
+      if (folder !== undefined) folders.set(folderId, { ...folder, ...stored })
     },
     /**
      * Writes one batch, one at a time per account; what an API call waits for goes before the batches of other

@@ -61,6 +61,7 @@ export async function watchInbox(
   options: WatchOptions,
   signal: AbortSignal,
 ): Promise<'stopped' | 'rotate'> {
+  const { now } = context.deps
   const stop = () => watch.leaveIdle.abort()
   const watch = createWatch(context, options, signal, stop)
   context.session.listen((event) => {
@@ -77,9 +78,9 @@ export async function watchInbox(
     while (!signal.aborted) {
       if (watch.closed !== null) throw watch.closed
       if (watch.news || watch.flags) await readPushed(watch)
-      else if (isTokenEnding(watch)) return 'rotate'
-      else if (watch.context.deps.now() >= nextAskAt(watch)) await ask(watch)
-      else if (isPollDue(watch)) await poll(watch)
+      else if (options.tokenExpiresAt !== null && now() > options.tokenExpiresAt - rotateBeforeMs) return 'rotate'
+      else if (now() >= nextAskAt(watch)) await ask(watch)
+      else if (now() >= nextPollAt(watch)) await poll(watch)
       else await idle(watch)
     }
     return 'stopped'
@@ -134,26 +135,12 @@ async function readPushed(watch: Watch): Promise<void> {
   const { context } = watch
   const inbox = context.state.folderByPath('INBOX')
   if (inbox === null) throw toAppError(new Error('INBOX is gone'))
-  const { news, flags } = take(watch)
+  const { news, flags } = watch
+  watch.news = watch.flags = false
   if (news) await readNew(context, inbox.id)
   if (flags) await syncFlags(context, inbox.id, null)
   if (!watch.news && (await compareIfDue(context, inbox.id, null)) > 0) watch.looks.want(lookForMovedMs)
   watch.lookAgainAt = context.deps.now() + lookAgainMs
-}
-
-function take(watch: Watch): { readonly news: boolean; readonly flags: boolean } {
-  const { news, flags } = watch
-  watch.news = false
-  watch.flags = false
-  return { news, flags }
-}
-
-function isTokenEnding({ context, options }: Watch): boolean {
-  return options.tokenExpiresAt !== null && context.deps.now() > options.tokenExpiresAt - rotateBeforeMs
-}
-
-function isPollDue(watch: Watch): boolean {
-  return watch.context.deps.now() >= nextPollAt(watch)
 }
 
 function nextPollAt({ context, polledAt, looks }: Watch): number {

@@ -235,40 +235,28 @@ type ReadChunk = (from: number) => Promise<Chunk>
 /** Rejects when there is no first chunk. A reader that takes nothing for `stallMs` is cut off with `timeout`. */
 async function streamChunks(readChunk: ReadChunk, stallMs: number): Promise<Readable> {
   const first = await readChunk(0)
-  let ahead: Promise<Chunk> | null = Promise.resolve(first)
-  let from = 0
-  let timer: NodeJS.Timeout | undefined
 
-  /** null = that was all. */
-  async function take(): Promise<Buffer | null> {
-    const chunk = await ahead
-    if (chunk === null || stream.destroyed) return null
-    from += chunk.bytes.length
-    ahead = chunk.last ? null : readChunk(from)
-    // Told when it is taken.
-    ahead?.catch(() => undefined)
-    return chunk.bytes.length === 0 ? take() : chunk.bytes
+  async function* pieces(): AsyncGenerator<Buffer, void, undefined> {
+    let from = 0
+    let ahead: Promise<Chunk> | null = Promise.resolve(first)
+    while (ahead !== null) {
+      const { bytes, last }: Chunk = await ahead
+      from += bytes.length
+      ahead = last ? null : readChunk(from)
+      // Told when it is taken.
+      ahead?.catch(() => undefined)
+      // From here on it is the reader who is waited for.
+      const timer = setTimeout(stalled, stallMs)
+      try {
+        if (bytes.length > 0) yield bytes
+      } finally {
+        clearTimeout(timer)
+      }
+    }
   }
 
   const stalled = (): void => void stream.destroy(new AppError('timeout', 'the part was not read in time'))
-  const stream = new Readable({
-    highWaterMark: chunkBytes,
-    read() {
-      clearTimeout(timer)
-      take().then(
-        (bytes) => {
-          if (stream.destroyed) return
-          // Full: from here on it is the reader who is waited for.
-          if (!stream.push(bytes) && bytes !== null) timer = setTimeout(stalled, stallMs)
-        },
-        (error: unknown) => stream.destroy(error as Error),
-      )
-    },
-    destroy(error, done) {
-      clearTimeout(timer)
-      done(error)
-    },
-  })
+  const stream = Readable.from(pieces(), { objectMode: false, highWaterMark: chunkBytes })
   return stream
 }
 

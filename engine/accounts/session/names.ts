@@ -67,55 +67,48 @@ const byAttribute: Readonly<Record<string, SpecialUse>> = {
   '\\inbox': '\\Inbox',
 }
 
-function has(listed: Listed, ...names: readonly string[]): boolean {
-  return listed.attributes.some((attribute) => names.includes(attribute.toLowerCase()))
+function isSelectable({ attributes }: Listed): boolean {
+  return !attributes.some((attribute) => ['\\noselect', '\\nonexistent'].includes(attribute.toLowerCase()))
+}
+
+function levelsOf({ path, delimiter }: Listed): string[] {
+  return delimiter === '' ? [path] : path.split(delimiter)
 }
 
 interface Claim {
   readonly use: SpecialUse
-  readonly listed: Listed
   /** Lower wins: told by the server, the very name, a name like it. */
   readonly rank: number
 }
 
-function nameClaim(listed: Listed): Claim | null {
-  if (has(listed, '\\noselect', '\\nonexistent')) return null
-  const name = listed.delimiter === '' ? listed.path : (listed.path.split(listed.delimiter).at(-1) ?? '')
-  const { flag, source } = guess(false, { flags: new Set(), name })
-  const use = flag === null ? undefined : own(byAttribute, flag.toLowerCase())
-  return use === undefined || use === '\\Inbox' ? null : { use, listed, rank: source === 'name' ? 1 : 2 }
-}
-
-function claimsOf(listed: Listed): Claim[] {
-  if (listed.path === 'INBOX') return [{ use: '\\Inbox', listed, rank: 0 }]
+function claimOf(listed: Listed): Claim | null {
+  if (listed.path === 'INBOX') return { use: '\\Inbox', rank: 0 }
   const told = listed.attributes
     .map((attribute) => own(byAttribute, attribute.toLowerCase()))
     .find((use) => use !== undefined)
-  if (told !== undefined && told !== '\\Inbox') return [{ use: told, listed, rank: 0 }]
-  const named = nameClaim(listed)
-  return named ? [named] : []
-}
-
-function depth({ path, delimiter }: Listed): number {
-  return delimiter === '' ? 1 : path.split(delimiter).length
+  if (told !== undefined && told !== '\\Inbox') return { use: told, rank: 0 }
+  if (!isSelectable(listed)) return null
+  const { flag, source } = guess(false, { flags: new Set(), name: levelsOf(listed).at(-1) ?? '' })
+  const use = flag === null ? undefined : own(byAttribute, flag.toLowerCase())
+  return use === undefined || use === '\\Inbox' ? null : { use, rank: source === 'name' ? 1 : 2 }
 }
 
 /** In the server's order. The shallower mailbox wins among equals. */
 export function assignSpecialUse(all: readonly Listed[]): ListedMailbox[] {
-  const claims = all.flatMap(claimsOf).sort((a, b) => a.rank - b.rank || depth(a.listed) - depth(b.listed))
-  const given = new Map<Listed, SpecialUse>()
-  const taken = new Set<SpecialUse>()
-  for (const { use, listed } of claims) {
-    if (taken.has(use)) continue
-    taken.add(use)
-    given.set(listed, use)
-  }
+  const claims = all.flatMap((listed) => {
+    const claim = claimOf(listed)
+    return claim === null ? [] : [{ ...claim, listed, depth: levelsOf(listed).length }]
+  })
+  const given = new Map<SpecialUse, Listed>()
+  for (const { use, listed } of claims.sort((a, b) => a.rank - b.rank || a.depth - b.depth))
+    if (!given.has(use)) given.set(use, listed)
+  const uses = new Map([...given].map(([use, listed]) => [listed, use]))
   return all.map((listed) => ({
     path: listed.path,
     delimiter: listed.delimiter,
     attributes: listed.attributes,
-    specialUse: given.get(listed) ?? null,
-    selectable: !has(listed, '\\noselect', '\\nonexistent'),
+    specialUse: uses.get(listed) ?? null,
+    selectable: isSelectable(listed),
     status: listed.status ?? null,
     byName: listed.byName ?? false,
   }))
