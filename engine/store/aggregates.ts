@@ -58,7 +58,6 @@ function createDevelopers({ developers }: KeyedCollections) {
 
 function createProviders({ providers }: KeyedCollections) {
   return {
-    /** Replaces one with the same developer and key. */
     put: (provider: OAuthProviderRecord) => providers.put(provider),
     get: (developerId: string, consumerKey: string) => providers.find({ developerId, consumerKey }),
     list: (developerId: string) => providers.list({ developerId }, { by: ['createdAt', 'consumerKey'] }),
@@ -125,14 +124,10 @@ function createWebhooks({ webhooks, scans }: KeyedCollections, removeWebhook: (i
       webhooks.list({}, { by: ['id'], behind: { id: afterId ?? '' }, limit }),
     edit: (id: string, patch: Partial<Omit<WebhookRecord, 'id' | 'developerId' | 'userId' | 'createdAt'>>) =>
       webhooks.edit({ id }, patch),
-    /**
-     * The rows first, then the health. Of a webhook that was removed meanwhile nothing is left, here and below: these
-     * rows would never be sent.
-     */
+    /** The rows first. Here and below: of a webhook that went meanwhile nothing is left, as it is never sent. */
     recordHealth: async (id: string, health: WebhookHealth, outbox: readonly OutboxRecord[]) => {
       if ((await webhooks.edit({ id }, { health }, {}, outbox)) === null) await removeWebhook(id)
     },
-    /** Removes the webhook, its pending rows and scans. */
     remove: removeWebhook,
     scan: (webhookId: string, accountId: string) => scans.find({ webhookId, accountId }),
     /** Enqueues the rows, then moves the scan on. */
@@ -222,7 +217,6 @@ export function contactReads({ contacts }: KeyedCollections) {
   }
 }
 
-/** Messages read at once while attachments are looked for. */
 const attachmentStep = 100
 
 type MessageList = (accountId: string, query: MessageQuery, page: Page) => Promise<readonly MessageRecord[]>

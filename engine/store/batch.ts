@@ -1,7 +1,4 @@
-/**
- * What a batch does to message rows, the same for both stores: which rows it makes, and the steps of the rows that are
- * there: places added and lost, flags, and disappearances that were reported.
- */
+/** What a batch does to message rows, the same for both stores: the rows it makes, and the steps of those there. */
 import type { SyncBatch } from './port.ts'
 import type { MessageRecord, Placement } from './records.ts'
 import { addPlacement, liesAt, newMessage, tell, updateFlags, vanish } from './rows.ts'
@@ -32,10 +29,7 @@ export function newRows({ accountId, added }: SyncBatch, now: number): MessageRe
   return [...records.values()]
 }
 
-/**
- * The steps of each message, in the order in which they are to be taken. `inserted` = ids of the new rows, `holders` =
- * those at placesOf() before the batch.
- */
+/** In the order to take them. `inserted` = ids of the new rows, `holders` = those at placesOf() before the batch. */
 export function stepsOf(
   batch: SyncBatch,
   inserted: ReadonlySet<string>,

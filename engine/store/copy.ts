@@ -7,7 +7,6 @@ import { AppError } from '../errors.ts'
 import type { Kinds } from './keyed.ts'
 import type * as stored from './records.ts'
 
-/** A message with the kinds of contact deltas that it has been counted for. */
 export interface CountedMessage {
   readonly message: stored.MessageRecord
   readonly counted: readonly string[]
@@ -71,7 +70,6 @@ export interface StoreTransfer {
   count(collection: TransferName): Promise<number>
   /** A page in a stable order, after the position that the page before gave (null = from the start). */
   export<N extends TransferName>(collection: N, after: string | null, limit: number): Promise<ExportedPage<N>>
-  /** Writes them, over what has the same id. */
   import<N extends TransferName>(collection: N, records: readonly TransferRecords[N][]): Promise<void>
   /** What a copy into this store has noted of its progress; null = none is under way. */
   progress(): Promise<string | null>
@@ -84,9 +82,7 @@ export interface CopyOptions {
   readonly to: StoreTransfer
   /** Copy although the target holds something: records with the same id are written over, others stay. */
   readonly intoExisting: boolean
-  /** Called after every page. */
   readonly progress: (step: CopyStep) => void
-  /** Records per page. */
   readonly pageSize?: number
 }
 
@@ -98,7 +94,6 @@ export interface CopyStep {
 
 export type Counts = Readonly<Record<TransferName, number>>
 
-/** What the target notes of a copy under way. */
 interface Note {
   readonly source: string
   readonly sourceId: string

@@ -126,10 +126,7 @@ export interface Keyed<R> {
   find(where: Where<R>): Promise<R | null>
   list(where: Where<R>, options: ListOptions<R>): Promise<R[]>
   count(where: Where<R>): Promise<number>
-  /**
-   * null = not there, or not (any more) as `expected`. `outbox` as above; of a record that is not there they may be
-   * queued.
-   */
+  /** null = not there, or not as `expected`. `outbox` as above, queued also when the record is not there. */
   edit(key: Where<R>, patch: Partial<R>, expected?: Partial<R>, outbox?: readonly OutboxRecord[]): Promise<R | null>
   /** Answers how many there were. */
   remove(where: Where<R>): Promise<number>

@@ -1,7 +1,4 @@
-/**
- * Which store it is, the configuration says: MongoDB when MONGODB_URI is set, else one SQLite file in the data
- * directory.
- */
+/** MongoDB when MONGODB_URI is set, else one SQLite file in the data directory. */
 import { join } from 'node:path'
 import type { Config } from '../config.ts'
 import { makeDataDir } from '../data-dir.ts'

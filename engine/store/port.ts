@@ -1,15 +1,14 @@
 /**
- * The store port: one small asynchronous interface per aggregate; what both stores do alike is in aggregates.ts. Each method is one whole business step; no driver
- * type and no transaction handle leaks out. SQLite runs a step in one transaction; MongoDB as ordered, idempotent
- * writes with deterministic ids and the cursor last, so that a crash at any point is mended by repeating the step.
+ * The store port; what both stores do alike is in aggregates.ts. Each method is one whole business step: SQLite runs it
+ * in one transaction; MongoDB as ordered, idempotent writes with deterministic ids and the cursor last, so that a crash
+ * at any point is mended by repeating the step.
  *
  * Errors: every method rejects with AppError `store_unavailable` when the database cannot be reached or is too slow;
  * others are named at the method. "null" answers mean "no such record".
  *
  * A record that was answered is never changed in place. While nothing of it has changed, `messages` (but for its walks:
- * gone, older, attachments), `folders.list` and `folders.byPath` of SQLite answer the very same object, and of a list
- * the very same array; MongoDB answers a new one each time. So what was made of a record may be kept in a WeakMap
- * beside it, and is never older than the record: api/lite/messages/present.ts keeps texts of messages so.
+ * gone, older, attachments) and `folders.list` of SQLite answer the very same object, and of a list the very same
+ * array: what was made of it may be kept in a WeakMap beside it, as api/lite/messages/present.ts does.
  */
 import type { accountBasics, contactReads, createAggregates, userBasics } from './aggregates.ts'
 import type { ChangeStore, OutboxStore } from './port/callbacks.ts'
@@ -65,21 +64,13 @@ export interface UserFilter {
 }
 
 export interface UserStore extends ReturnType<typeof userBasics> {
-  /**
-   * Both or neither: cut short, it leaves at most an account without its user, which no list shows and no actor serves.
-   * After `store_unavailable` it is not known which: undoCreate.
-   */
+  /** Cut short, it leaves at most an account without its user, which no list shows. `store_unavailable`: undoCreate. */
   createWithAccount(user: UserRecord, account: AccountRecord): Promise<void>
-  /**
-   * Takes back what a createWithAccount has stored, if anything: the user first, so that it is never there without its
-   * account.
-   */
+  /** The user first, so that it is never there without its account. */
   undoCreate(id: string, accountId: string): Promise<void>
   /** Oldest first. */
   list(developerId: string, filter: UserFilter, page: Page): Promise<UserRecord[]>
-  /**
-   * Adds the address at the end unless it is there. Others may add one at the same time. null when the user is gone.
-   */
+  /** At the end, unless it is there. Others may add one at the same time. null when the user is gone. */
   addAddress(id: string, email: string): Promise<UserRecord | null>
   /**
    * Removes the user, its accounts and all that hangs on them (cascade, resumable: the user row goes last). Answers the

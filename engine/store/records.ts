@@ -110,10 +110,7 @@ export interface ContactDelta {
   readonly userId: string
   readonly email: string
   readonly name: string
-  /**
-   * Unique per message and kind of count: `<messageId>:r` received, `:d` replied to, `:o` one of the others. Counted
-   * once.
-   */
+  /** `<messageId>:r` received, `:d` replied to, `:o` one of the others. Counted once. */
   readonly key: string
   readonly total: number
   readonly direct: number
@@ -255,10 +252,7 @@ export interface WebhookRecord {
   readonly createdAt: number
 }
 
-/**
- * Deliveries of a time on their way back into the queue, oldest first, batch by batch: a restart goes on where the last
- * batch ended.
- */
+/** Deliveries of a time on their way back into the queue, oldest first: a restart goes on after the last batch. */
 export interface Redelivery {
   /** As asked for: bounds of the rows' createdAt, both inclusive. */
   readonly from: number | null
@@ -322,10 +316,7 @@ export interface OutboxRecord {
   readonly event: ChangeKind | null
   /** Facts at the time of the event that the message row does not keep. */
   readonly data: Readonly<Record<string, unknown>>
-  /**
-   * Receiver of a bare-URL channel; a sample's is kept for the log; '' = nowhere, the row is for the log alone; null =
-   * the webhook's callback_url at the time of the attempt.
-   */
+  /** Of a bare-URL channel, or of a sample; '' = none, for the log alone; null = the webhook's callback_url. */
   readonly url: string | null
   readonly state: OutboxState
   readonly createdAt: number

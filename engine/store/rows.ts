@@ -165,10 +165,7 @@ export function newMessage(accountId: string, added: AddedMessage, now: number):
   }
 }
 
-/**
- * Puts a placement. One that is there already stays as it is (it may be quiet, or have newer flags). What had
- * vanished from the very same place is back.
- */
+/** One that is there stays as it is (quiet, or with newer flags). What had vanished from this very place is back. */
 export function addPlacement(record: MessageRecord, placement: Placement): MessageRecord {
   if (record.placements.some((there) => liesAt(there, placement))) return record
   return {
@@ -178,10 +175,7 @@ export function addPlacement(record: MessageRecord, placement: Placement): Messa
   }
 }
 
-/**
- * Flags as the server has them; older ones (a lower rev than stored, because others were written in between) are left
- * out.
- */
+/** Older flags (a lower rev than stored, because others were written in between) are left out. */
 export function updateFlags(
   record: MessageRecord,
   folder: { readonly folderId: string; readonly uidValidity: string },

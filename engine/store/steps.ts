@@ -23,7 +23,6 @@ import type {
   WebhookHealth,
 } from './records.ts'
 
-/** Of an account that has never been connected. */
 export const freshResume: ResumeRecord = Object.freeze({
   attempt: 0,
   strikes: 0,
@@ -33,7 +32,6 @@ export const freshResume: ResumeRecord = Object.freeze({
   initialSyncAt: null,
 })
 
-/** Of a webhook that has sent nothing yet. */
 export const freshHealth: WebhookHealth = Object.freeze({
   failure: false,
   consecutiveFailures: 0,
@@ -84,7 +82,6 @@ export function readAnew(account: AccountRecord, since: number): AccountRecord {
   }
 }
 
-/** INBOX sorts before everything else. */
 export function folderRank(path: string): 0 | 1 {
   return path === 'INBOX' ? 0 : 1
 }
@@ -139,24 +136,24 @@ export function recorded(row: OutboxRecord, result: OutboxResult): OutboxRecord 
   return { ...tried, state, dueAt, ...(countsAt === undefined ? {} : { countsAt }), finishedAt, reason }
 }
 
-/** HTTP status of the last attempt; null = none, or no answer. */
 export function lastStatus(row: OutboxRecord): number | null {
   return row.attempts.at(-1)?.status ?? null
 }
 
-/** Back to pending, as if never tried; the attempts stay to be seen. */
-export function requeued(row: OutboxRecord, now: number): OutboxRecord {
-  const anew = { state: 'pending', attemptCount: 0, dueAt: now, finishedAt: null, reason: null } as const
-  return { ...row, ...anew, ...(row.countsAt === undefined ? {} : { countsAt: now }) }
+/** Back to pending, as if never tried; the attempts stay to be seen. A `countsAt` that is there becomes now. */
+export function setBack(now: number) {
+  return { state: 'pending', attemptCount: 0, dueAt: now, finishedAt: null, reason: null } as const
 }
 
-/** Where the batch after this one goes on; null = it was the last. */
+export function requeued(row: OutboxRecord, now: number): OutboxRecord {
+  return { ...row, ...setBack(now), ...(row.countsAt === undefined ? {} : { countsAt: now }) }
+}
+
 export function nextKey(rows: readonly Pick<OutboxRecord, 'createdAt' | 'id'>[], limit: number): OutboxKey | null {
   const last = rows.at(-1)
   return last === undefined || rows.length < limit ? null : { createdAt: last.createdAt, id: last.id }
 }
 
-/** A paused webhook keeps no backlog. */
 export function skipped(row: OutboxRecord, reason: string, now: number): OutboxRecord {
   return { ...row, state: 'skipped', finishedAt: now, reason }
 }
@@ -190,10 +187,7 @@ export function contactMerge(accountId: string): (stored: StoredContact | null, 
   }
 }
 
-/**
- * The newest name that is not empty is the name: what others call the contact only until there is mail from the
- * contact.
- */
+/** What others call the contact is its name only until there is mail from the contact; then the newest. */
 function counted(before: ContactCounts, delta: ContactDelta): ContactCounts {
   const newer = delta.receivedAt > 0 && delta.receivedAt >= before.lastReceivedAt
   return {
@@ -213,10 +207,7 @@ const nothingCounted: ContactCounts = {
   lastReceivedAt: Number.NEGATIVE_INFINITY,
 }
 
-/**
- * What is known of each account, and as one more part what the sums have beyond that: counted by a version that did not
- * count by account.
- */
+/** Of each account, and as one more part what the sums have beyond: counted before accounts were told apart. */
 function partsOf(contact: StoredContact): readonly ContactPart[] {
   const parts = contact.byAccount ?? []
   const rest = (of: (counts: ContactCounts) => number): number =>
@@ -250,7 +241,6 @@ export function withoutAccount(contact: StoredContact, accountId: string): Store
   }
 }
 
-/** As it leaves the store. */
 export function plainContact(contact: StoredContact): ContactRecord {
   const { id, userId, email, name, totalCount, directCount, indirectCount, lastReceivedAt } = contact
   return { id, userId, email, name, totalCount, directCount, indirectCount, lastReceivedAt }

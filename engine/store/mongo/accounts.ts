@@ -50,7 +50,6 @@ async function transition(context: MongoContext, step: StatusTransition): Promis
   return null
 }
 
-/** Messages that leave between two checks of the epoch. */
 const stepMessages = 500
 
 /** A new epoch: a writer that is still at work for the former mailbox loses its lease. */
@@ -69,10 +68,7 @@ async function begin({ collections }: MongoContext, id: string, since: number): 
   return account
 }
 
-/**
- * An account that becomes another mailbox: what was read of the former one goes in bounded steps, the settings come
- * last.
- */
+/** What was read of the former mailbox goes in bounded steps, the new settings come last. */
 export async function replaceMailbox(
   context: MongoContext,
   id: string,

@@ -17,7 +17,6 @@ export async function lastSeq({ collections, read }: MongoContext, accountId: st
   return newest?.seq ?? 0
 }
 
-/** Of these ids, the changes that are there. */
 export async function knownChanges(
   { collections, read }: MongoContext,
   accountId: string,
@@ -27,10 +26,7 @@ export async function knownChanges(
   return new Map(docs.map((doc) => [doc._id, shapes.changes.record(doc)]))
 }
 
-/**
- * Appends in order. false: a row collided, by its id (written before) or its seq (another writer); those before it are
- * there, none after it, so that the log has no gaps.
- */
+/** In order. false: one collided, by id (written before) or seq (another writer); those before it are there. */
 export async function appendChanges({ collections }: MongoContext, changes: readonly ChangeRecord[]): Promise<boolean> {
   if (changes.length === 0) return true
   try {
@@ -42,7 +38,6 @@ export async function appendChanges({ collections }: MongoContext, changes: read
   }
 }
 
-/** Rows looked at together by the retention, and accounts asked for their newest side by side. */
 const stepRows = 1000
 const askedAtOnce = 20
 

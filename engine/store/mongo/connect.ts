@@ -12,9 +12,7 @@ import { describeUri, type UriFacts } from './uri.ts'
 
 export interface ConnectOptions {
   readonly uri: string
-  /** Connections at most. */
   readonly pool: number
-  /** Deadline of one operation. */
   readonly timeoutMs: number
   readonly log: Logger
   /** Ends the waiting for a database that is away, or that another process serves. */
@@ -23,10 +21,7 @@ export interface ConnectOptions {
   readonly alone?: Pick<LeadOptions, 'lost' | 'patienceMs' | 'beatMs'>
 }
 
-/**
- * What for: the service and the source of a copy need a store that is whole, the source one that is there already; the
- * target may be anything.
- */
+/** Service and source need a whole store, the source one that is there already; the target may be anything. */
 export type Role = 'service' | 'source' | 'target'
 
 /** Longest wait for a server to be found; answers while the database is away take this long at most. */
@@ -47,10 +42,7 @@ function clientOptions({ pool, timeoutMs }: ConnectOptions): MongoClientOptions 
   }
 }
 
-/**
- * The promises lean on these. Given to the database, since the URI may say otherwise in several words (w, journal, j
- * …).
- */
+/** Given to the database, since the URI may say otherwise in several words (w, journal, j …). */
 function databaseOf(client: MongoClient, name: string): Db {
   return client.db(name, {
     writeConcern: { w: 'majority', journal: true },
@@ -97,7 +89,6 @@ async function pause(ms: number, signal: AbortSignal | undefined): Promise<void>
   }
 }
 
-/** The open client, or why the database must be waited for. */
 async function tryConnect(options: ConnectOptions, facts: UriFacts, role: Role): Promise<Connection | AppError> {
   const client = openClient(options.uri, clientOptions(options))
   let lead: Lead | null = null
@@ -152,10 +143,7 @@ async function checkRole(db: Db, { host, name }: UriFacts, role: Role): Promise<
   }
 }
 
-/**
- * Schema and indexes. A step of a migration and the building of an index may take minutes: they go over a client
- * without a deadline on its socket, and nothing else does.
- */
+/** A migration and the building of an index may take minutes: they alone have no deadline on the socket. */
 async function prepare(options: ConnectOptions, db: Db): Promise<void> {
   const client = openClient(options.uri, { ...clientOptions(options), maxPoolSize: 2, socketTimeoutMS: 0 })
   try {
@@ -167,7 +155,6 @@ async function prepare(options: ConnectOptions, db: Db): Promise<void> {
   }
 }
 
-/** Reads the URI; nothing is sent yet. */
 function openClient(uri: string, options: MongoClientOptions): MongoClient {
   try {
     return new MongoClient(uri, options)

@@ -30,7 +30,6 @@ const alwaysKept = 64
 /** Two accounts of one user may count the same contact at once; each round one of them gets on. */
 const tries = 20
 
-/** First versions are drawn from as many. */
 const versions = 2 ** 30
 
 export function contactDoc(contact: StoredContact, applied: readonly string[]): ContactDoc {
@@ -51,7 +50,6 @@ function appliedKey(accountId: string, key: string): string {
   return `${accountId} ${key}`
 }
 
-/** By message, the kinds that a batch's deltas count. */
 export function kindsByMessage(deltas: readonly Pick<ContactDelta, 'key'>[]): Map<string, Set<string>> {
   const kinds = new Map<string, Set<string>>()
   for (const { key } of deltas) {
@@ -61,7 +59,6 @@ export function kindsByMessage(deltas: readonly Pick<ContactDelta, 'key'>[]): Ma
   return kinds
 }
 
-/** Deltas by contact, each key once. */
 function byContact(deltas: readonly ContactDelta[]): Map<string, ContactDelta[]> {
   const groups = new Map<string, ContactDelta[]>()
   for (const delta of deltas) {
@@ -73,7 +70,6 @@ function byContact(deltas: readonly ContactDelta[]): Map<string, ContactDelta[]>
   return groups
 }
 
-/** What contacts and rows know of some deltas. */
 export interface Tally {
   readonly contacts: readonly ContactDoc[]
   /** By message: kinds that its row says it has been counted for. */
@@ -132,7 +128,6 @@ function update(doc: ContactDoc, contact: StoredContact, applied: readonly strin
   return { updateOne: { filter: { _id: doc._id, v: doc.v }, update: { $set, $inc: { v: 1 } } } }
 }
 
-/** What one round has to write. */
 interface Round {
   readonly left: ContactDelta[]
   readonly fresh: ContactDoc[]
@@ -165,10 +160,7 @@ async function planRound(
   return round
 }
 
-/**
- * Adds each delta once. `read` = readTally of these deltas, of any age: the compare finds out, and the next round reads
- * anew.
- */
+/** Adds each delta once. `read` = readTally of these deltas, of any age, since every write is compared. */
 export async function countContacts(
   context: MongoContext,
   accountId: string,
@@ -190,13 +182,9 @@ export async function countContacts(
   throw unavailable(new Error('contacts are written by others without end'))
 }
 
-/** Contacts that a removal looks at together. */
 const stepContacts = 200
 
-/**
- * Takes an account's part out of every contact that has one; what another account counts meanwhile is found by the
- * compare, and the contact is taken anew. Answers how many there were.
- */
+/** By compare: a contact that another account counts meanwhile is taken anew. Answers how many there were. */
 export async function uncount({ collections: { contacts }, read }: MongoContext, accountId: string): Promise<number> {
   let total = 0
   for (let attempt = 0; attempt < tries; attempt += 1) {
@@ -222,10 +210,7 @@ function uncounting(doc: ContactDoc, accountId: string): Update | { readonly del
   )
 }
 
-/**
- * Says so in the rows that were there already and do not say it yet; new rows are inserted with it. After
- * countContacts.
- */
+/** In the rows that were there already; new rows are inserted with it. After countContacts. */
 export async function markCounted(
   { collections: { messages } }: MongoContext,
   accountId: string,

@@ -22,16 +22,13 @@ import type {
 import { foldCase, tokensKeptMs } from '../rows.ts'
 import { isDuplicate, writeFailures } from './errors.ts'
 
-/** A record with its `id` as `_id`. */
 export type Doc<R extends { readonly id: string }> = Omit<R, 'id'> & { readonly _id: string }
 
 export interface UserDoc extends Doc<UserRecord> {
-  /** The user's own addresses to be found by. */
   readonly addressKeys: readonly string[]
 }
 
 interface AccountDoc extends Doc<AccountRecord> {
-  /** The address to be found by. */
   readonly emailKey: string
 }
 
@@ -52,15 +49,11 @@ export interface ContactDoc extends Doc<StoredContact> {
   readonly searchKey: string
   /** The compare of compare-and-set: starts anywhere, so that a contact that went and came again is another one. */
   readonly v: number
-  /**
-   * `<account> <delta's key>` of counted deltas, newest last, that their messages' rows may not say yet; see
-   * contacts.ts.
-   */
+  /** `<account> <delta's key>` of counted deltas, newest last, that their rows may not say yet; see contacts.ts. */
   readonly applied: readonly string[]
 }
 
 export interface OutboxDoc extends Doc<OutboxRecord> {
-  /** HTTP status of the last attempt. */
   readonly lastStatus: number | null
   readonly v: number
 }
@@ -119,7 +112,6 @@ export function openCollections(db: Db): Collections {
   return Object.fromEntries([...people, ...mail].map((name) => [name, db.collection(name)])) as unknown as Collections
 }
 
-/** What every aggregate is made of. */
 export interface MongoContext {
   readonly collections: Collections
   readonly now: () => number
@@ -229,13 +221,9 @@ export function between(
   return { ...(from === undefined ? {} : { $gte: from }), ...(until === undefined ? {} : { $lte: until }) }
 }
 
-/**
- * No time is before this one: with it as the lower bound a partial index over times serves, which has no rows without a
- * time.
- */
+/** No time is before it: as lower bound it lets a partial index over times serve. */
 export const beginning = -8.64e15
 
-/** Rows deleted by one request. */
 const deletedAtOnce = 1000
 
 /** Deletes rows in bounded steps: those that are first in this order, at most `limit`. Answers how many went. */

@@ -29,10 +29,7 @@ const loginRejected = new Set([18, 13])
  */
 const ourMistake = new Set([2, 9, 14, 15, 17, 20, 26, 28, 40, 48, 52, 54, 59, 66, 67, 72, 73, 85, 86, 115, 121, 10334])
 
-/**
- * The server undid the request because another one stood in its way: WriteConflict; on PostgreSQL, whose five
- * characters DocumentDB packs into a number, 40001 (serialization failure) and 40P01 (deadlock).
- */
+/** WriteConflict; and of PostgreSQL, packed into numbers by DocumentDB, serialization failure and deadlock. */
 const rolledBack = new Set([112, 16_777_220, 16_908_292])
 
 const retryAfterMs = 5000
@@ -101,7 +98,6 @@ function isViolation({ code, message }: { code?: number | string; message: strin
 }
 
 export interface WriteFailure {
-  /** Position in the bulk. */
   readonly index: number
   readonly code: number
   readonly message: string
@@ -113,7 +109,6 @@ export function writeFailures(error: MongoBulkWriteError): WriteFailure[] {
   return failures.map(({ index, code, errmsg }) => ({ index, code, message: errmsg ?? '' }))
 }
 
-/** Name of the index in a duplicate key error; '' when the server does not say. */
 function violatedIndex(error: MongoServerError): string {
   return indexNamed(error.message)
 }

@@ -12,7 +12,6 @@ import { changeMessages } from './message-rows.ts'
 
 const folderOrder = { path: 1 } as const
 
-/** Placements taken away between two checks of the epoch when a folder goes. */
 const stepPlacements = 500
 
 async function list({ collections, read }: MongoContext, accountId: string): Promise<FolderRecord[]> {
@@ -54,17 +53,12 @@ async function reconcile(
   return list(context, accountId)
 }
 
-/** Placements of a folder but for one UIDVALIDITY (null = all). */
 function othersFilter(accountId: string, folderId: string, keep: string | null): Filter<MessageDoc> {
   const validity = keep === null ? {} : { uidValidity: { $ne: keep } }
   return { accountId, placements: { $elemMatch: { folderId, ...validity } } }
 }
 
-/**
- * The folder is gone, or its UIDs mean nothing any more: moves the placements of up to `limit` messages to their
- * `gone`, and reports nothing. Answers how many messages are left with one, counted no further than `limit` + 1: a
- * large folder goes in many steps.
- */
+/** Moves places in the folder to `gone`, of up to `limit` messages. Answers how many are left, at most `limit` + 1. */
 export async function forgetFolder(
   context: MongoContext,
   accountId: string,

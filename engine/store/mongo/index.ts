@@ -19,7 +19,6 @@ import { createUsers } from './users.ts'
 
 export interface MongoOptions {
   readonly uri: string
-  /** Connections at most. */
   readonly pool: number
   /** Deadline of one operation in milliseconds. */
   readonly timeoutMs: number
@@ -28,21 +27,14 @@ export interface MongoOptions {
   readonly now?: () => number
   /** Ends the wait for a database that is away, or that another process serves. */
   readonly signal?: AbortSignal
-  /**
-   * For an engine: waits until no other process serves the database, and is called when one has taken over. See
-   * lead.ts.
-   */
+  /** For an engine: it waits until no other process serves the database; called when one has taken over. */
   readonly lost?: () => void
 }
 
 /** A ping has to be quick: load balancers wait for it. */
 const pingMs = 5000
 
-/**
- * Connects, and brings collections, indexes and schema up to date. Waits for a database that is away, with one line in
- * the log, until it answers or `signal` is aborted. AppError `bad_request` at once, one line, when the URI cannot be
- * read, the login is rejected, or a newer Mailroom has written the database.
- */
+/** Waits for a database that is away. Errors as those of connect.ts. */
 export async function createMongoStore(options: MongoOptions): Promise<Store> {
   const { lost, ...rest } = options
   return createStore(await connect(lost === undefined ? rest : { ...rest, alone: { lost } }), options)

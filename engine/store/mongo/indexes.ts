@@ -105,10 +105,7 @@ export const indexes: Readonly<Record<CollectionName, readonly IndexDescription[
 const slowMs = 2000
 const progressMs = 5000
 
-/**
- * Makes what is missing. Building an index over many rows takes minutes: that alone goes over `patient`, a client
- * without a deadline, and writes its progress into the log.
- */
+/** Building an index takes minutes: it goes over `patient`, a client without a deadline, and logs its progress. */
 export async function createIndexes(db: Db, patient: Db, log: Logger): Promise<void> {
   const names = Object.keys(indexes) as CollectionName[]
   const started = performance.now()

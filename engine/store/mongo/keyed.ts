@@ -62,7 +62,6 @@ export async function insertOnce<D extends { readonly _id: string }>(
   })
 }
 
-/** A single field of the key is `_id`. */
 function nameOf(key: readonly string[], field: string): string {
   return key.length === 1 && key[0] === field ? '_id' : field
 }
@@ -99,7 +98,6 @@ function behindOf<R>(filter: object, options: ListOptions<R>, name: (field: stri
   }
 }
 
-/** null = belongs to none. */
 async function checkUser({ collections, read }: MongoContext, id: string | null): Promise<void> {
   if (id === null) return
   const user = await collections.users.findOne({ _id: id }, { ...read, projection: { _id: 1 } })

@@ -33,7 +33,6 @@ export interface LeadOptions {
 }
 
 export interface Lead {
-  /** Hands over to the next that waits. Never rejects. */
   release(): Promise<void>
 }
 
@@ -50,7 +49,6 @@ type Meta = Collection<Holder>
 
 const _id = 'lead'
 
-/** Long enough to know the dead from the living. */
 export const leadPatienceMs = silentMs + 2 * beatMs
 
 /**

@@ -55,10 +55,7 @@ function keysAfter(before: MessageRecord, after: MessageRecord): Partial<Pick<Me
   return { live: isLive(after), keys: messageKeys(after) }
 }
 
-/**
- * Changes these documents by a step. All in one bulk; those that were written meanwhile again, until the step has
- * nothing left to do.
- */
+/** In one bulk; those that were written meanwhile again, until the step has nothing left to do. */
 export async function changeMessages(
   { collections: { messages } }: MongoContext,
   accountId: string,

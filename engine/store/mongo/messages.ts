@@ -124,10 +124,7 @@ function createReads(context: MongoContext): Omit<MessageStore, 'knownUids' | 'a
   }
 }
 
-/**
- * Several messages may have one Message-ID: the order puts the one that counts first, and rows past it are not asked
- * for.
- */
+/** Several may have one Message-ID: the order puts the one that counts first. */
 async function byMessageIds(
   { collections: { messages }, read }: MongoContext,
   accountId: string,

@@ -2,7 +2,7 @@
 import type { KeyedCollections } from '../aggregates.ts'
 import type { OutboxKey, OutboxResult, OutboxStore, RequeueQuery } from '../port.ts'
 import type { OutboxRecord } from '../records.ts'
-import { lastStatus, nextKey, recorded, requeued } from '../rows.ts'
+import { lastStatus, nextKey, recorded, setBack } from '../rows.ts'
 import { beginning, deleteInSteps, insertMissing, rowsOf, shapes } from './documents.ts'
 import type { MongoContext, OutboxDoc } from './documents.ts'
 import { unavailable } from './errors.ts'
@@ -14,7 +14,6 @@ export function outboxDoc(row: OutboxRecord): OutboxDoc {
   return { ...shapes.outbox.doc(row), lastStatus: lastStatus(row), v: 0 }
 }
 
-/** Rows changed by one request. */
 const stepRows = 1000
 const tries = 20
 
@@ -38,10 +37,7 @@ function stands(doc: OutboxDoc, { attempt, state }: OutboxResult): boolean {
   return doc.attempts.some(({ at, durationMs }) => at === attempt.at && durationMs === attempt.durationMs)
 }
 
-/**
- * Read, change, write with a compare of the version; a row that was written in between (by a pause, a requeue) is read
- * again.
- */
+/** By compare of the version: a row that was written in between (by a pause, a requeue) is read again. */
 async function record({ collections: { outbox } }: MongoContext, results: readonly OutboxResult[]): Promise<void> {
   let pending = results
   for (let attempt = 0; attempt < tries; attempt += 1) {
@@ -63,7 +59,7 @@ async function record({ collections: { outbox } }: MongoContext, results: readon
   throw unavailable(new Error('outbox rows are written by others without end'))
 }
 
-/** A row that was written in between (by an attempt that was under way at a pause) is read again. */
+/** The filter is compared once more by the write: what was set back, or taken up again, meanwhile stays as it is. */
 async function requeue(
   { collections: { outbox }, read }: MongoContext,
   query: RequeueQuery,
@@ -71,19 +67,14 @@ async function requeue(
   limit: number,
   after: OutboxKey | null,
 ): Promise<{ readonly count: number; readonly next: OutboxKey | null }> {
-  const docs = await rowsOf(outbox.find(requeueFilter(query, after), read).sort(oldestFirst), limit)
-  const ids = docs.map(({ _id }) => _id)
-  let count = 0
-  let left = docs
-  for (let attempt = 0; attempt < tries && left.length > 0; attempt += 1) {
-    const operations = left.map((doc) => update(doc, requeued(outboxRecord(doc), now)))
-    const { matchedCount } = await outbox.bulkWrite(operations, { ordered: false })
-    count += matchedCount
-    if (matchedCount === operations.length) break
-    const done = { state: 'pending', attemptCount: 0, dueAt: now } as const
-    left = await outbox.find({ ...requeueFilter({ ...query, ids }, null), $nor: [done] }, read).toArray()
-  }
-  return { count, next: nextKey(docs.map(outboxRecord), limit) }
+  const where = requeueFilter(query, after)
+  const rows = (await rowsOf(outbox.find(where, { ...read, projection: only }).sort(oldestFirst), limit)).map(
+    outboxRecord,
+  )
+  const these = { ...where, _id: { $in: rows.map(({ id }) => id) } }
+  await outbox.updateMany({ ...these, countsAt: { $exists: true } }, { $set: { countsAt: now } })
+  const { matchedCount } = await outbox.updateMany(these, { $set: setBack(now), $inc: { v: 1 } })
+  return { count: matchedCount, next: nextKey(rows, limit) }
 }
 
 /** In steps: one that fails leaves what the steps before it have skipped. */

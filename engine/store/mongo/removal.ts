@@ -10,7 +10,6 @@ import type { OutboxState } from '../records.ts'
 import { uncount } from './contacts.ts'
 import { deleteInSteps, type MongoContext } from './documents.ts'
 
-/** Webhooks looked for by one request. */
 const stepRows = 1000
 /**
  * A removal that is not through by then is taken for one that was cut short; it does no harm to one that is at work.
@@ -91,7 +90,6 @@ export async function removeUser(context: MongoContext, id: string): Promise<str
   })
 }
 
-/** Answers the ids of the accounts. */
 async function removeOwned(context: MongoContext, userId: string): Promise<string[]> {
   const { accounts, webhooks } = context.collections
   const projection = { _id: 1 } as const
@@ -127,10 +125,7 @@ async function noted<T>(
   return answer
 }
 
-/**
- * Goes on with removals that were cut short, and takes what is left of things that are gone. Answers how many rows
- * went.
- */
+/** Goes on with what was cut short, and takes what is left of things that are gone. Answers how many rows went. */
 export async function tidy(context: MongoContext): Promise<number> {
   const { removals } = context.collections
   let rows = 0

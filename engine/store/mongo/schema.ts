@@ -10,7 +10,6 @@ import { newId } from '../ids.ts'
 import type { Collections } from './documents.ts'
 
 export interface Migration {
-  /** What it does, for the log. */
   readonly name: string
   up(db: Db): Promise<void>
 }
@@ -20,7 +19,6 @@ export const migrations: readonly Migration[] = [
   { name: 'indexes whose place others have taken', up: (db) => dropIndexes(db, replaced) },
 ]
 
-/** Indexes of earlier versions, by collection. */
 const replaced = { messages: ['messages_by_message_id', 'messages_by_hosted_id'] } as const
 
 const notFound = new Set([26, 27])

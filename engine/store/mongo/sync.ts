@@ -28,18 +28,12 @@ import { placedFilter } from './messages.ts'
 import { outboxDoc } from './outbox.ts'
 import { clearUpBehind } from './removal.ts'
 
-/**
- * Callbacks written at once: a batch has messages times webhooks of them, and each lies in memory as a document and as
- * BSON.
- */
+/** Callbacks written at once: each lies in memory as a document and as BSON. */
 const outboxStep = 200
 
 /** What one process remembers between batches; losing it costs a read, or leaves rows to the next start. */
 interface Memory {
-  /**
-   * Outbox rows of batches that failed half-way, by account: they may be there although no caller got them as an
-   * answer. The next batch of the account that succeeds answers them too.
-   */
+  /** Rows of batches that failed half-way, by account: the next batch that succeeds answers them too. */
   readonly unanswered: Map<string, Set<string>>
   /** Cursors written without an answer, by folder: finding one there, its writer repeats its batch over it. */
   readonly uncertain: Map<string, FolderCursor>
@@ -47,7 +41,6 @@ interface Memory {
 
 type Applied = Awaited<ReturnType<SyncStore['apply']>>
 
-/** The folder's cursor as it lies in the store, when this batch may be applied to it. */
 async function checkedCursor(
   { collections }: MongoContext,
   { uncertain }: Memory,
@@ -63,7 +56,6 @@ async function checkedCursor(
   return folder.cursor
 }
 
-/** Inserts the rows that are unknown; answers their ids. */
 async function insertMessages(context: MongoContext, batch: SyncBatch): Promise<Set<string>> {
   const counted = kindsByMessage(batch.contacts)
   const docs = newRows(batch, context.now()).map((row) => messageDoc(row, [...(counted.get(row.id) ?? [])]))
@@ -98,10 +90,7 @@ async function updateExisting(
   await changeMessages(context, accountId, docs, (record) => taken(record, steps.get(record.id)))
 }
 
-/**
- * Gives each new change the next number of its account. A collision means that an earlier try of this batch wrote some
- * of them and its answer was lost, or that the lease is lost.
- */
+/** A collision: an earlier try of this batch, whose answer was lost, wrote some of them; or the lease is lost. */
 async function writeChanges(
   context: MongoContext,
   memory: Memory,
@@ -131,7 +120,6 @@ async function writeChanges(
   return batch.changes.flatMap(({ id }) => all.get(id) ?? [])
 }
 
-/** Inserts what is missing. Answers the rows that are new. */
 async function writeOutbox(
   { collections: { outbox } }: MongoContext,
   { unanswered }: Memory,
@@ -181,7 +169,6 @@ async function writeCursor(
   if (result.matchedCount === 0) throw leaseLost(accountId, epoch)
 }
 
-/** The batch's contacts and its new rows; answers the ids of these. */
 async function writeMessages(context: MongoContext, batch: SyncBatch, tally: Tally): Promise<Set<string>> {
   const { accountId, contacts } = batch
   await countContacts(context, accountId, contacts, tally)

@@ -6,10 +6,7 @@ import type { Page } from '../port.ts'
 export interface ChangeStore extends ReturnType<typeof changeReads> {
   /** 0 when there is none. */
   lastSeq(accountId: string): Promise<number>
-  /**
-   * Retention: removes changes older than `before`, at most `limit`; the newest of an account always stays. Answers how
-   * many.
-   */
+  /** Removes at most `limit` older than `before`; the newest of an account stays. Answers how many. */
   expire(before: number, limit: number): Promise<number>
 }
 
@@ -53,10 +50,7 @@ export interface OutboxStore {
   get(id: string): Promise<OutboxRecord | null>
   /** Channels with pending rows, for the start of the engine. */
   channels(): Promise<string[]>
-  /**
-   * Pending rows of a channel in order of (lane, createdAt, seq), leaving out accounts ('' = none) that are blocked or
-   * in flight, and the historical rows of others.
-   */
+  /** In order of (lane, createdAt, seq), without these accounts ('' = none), and the historical rows of others. */
   pending(
     channelId: string,
     exceptAccounts: readonly string[],

@@ -28,10 +28,7 @@ export interface ListedFolder {
 export interface FolderStore extends ReturnType<typeof folderBasics> {
   /** Sorted: INBOX first, then by path. */
   list(accountId: string): Promise<FolderRecord[]>
-  /**
-   * Upserts what the server lists; folders not listed are removed with their placements only when `complete`.
-   * `lease_lost`.
-   */
+  /** Folders not listed are removed with their placements only when `complete`. `lease_lost`. */
   reconcile(
     accountId: string,
     epoch: number,
@@ -81,10 +78,7 @@ export interface MessageStore extends ReturnType<typeof attachmentReads> {
   byIds(accountId: string, ids: readonly string[]): Promise<MessageRecord[]>
   /** Our id, an RFC 5322 Message-ID (no brackets), or a hosted provider's id. Live messages first, newest first. */
   find(accountId: string, reference: string): Promise<MessageRecord | null>
-  /**
-   * By Message-ID (no brackets): of each the live message before others, then the newest; those that are unknown are
-   * absent.
-   */
+  /** By Message-ID (no brackets): of each the live message before others, then the newest; unknown ones are absent. */
   byMessageIds(accountId: string, references: readonly string[]): Promise<ReadonlyMap<string, MessageRecord>>
   /** Live messages only. */
   list(accountId: string, query: MessageQuery, page: Page): Promise<readonly MessageRecord[]>

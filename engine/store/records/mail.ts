@@ -1,9 +1,6 @@
 /** Folders and messages. */
 
-/**
- * How far a folder has been read. UIDs >= uidNext are unseen and count as live mail; UIDs < backfillBelow are still to
- * be back-filled (0 or 1 = nothing left).
- */
+/** UIDs >= uidNext are unseen and live mail; UIDs < backfillBelow are to be back-filled (0 or 1 = none left). */
 export interface FolderCursor {
   readonly uidValidity: string
   readonly uidNext: number
@@ -20,19 +17,13 @@ export interface FolderCursor {
   readonly retriedAt?: number
   /** When this cursor was last written by a catch-up. */
   readonly syncedAt?: number
-  /**
-   * Set while a folder is read anew after a UIDVALIDITY change: unknown messages received since then are reported as
-   * arrivals.
-   */
+  /** While a folder is read anew (UIDVALIDITY changed): unknown messages received since then are arrivals. */
   readonly remapSince?: number
   /**
    * UIDs below were there when the folder was first opened (or renumbered): history, also when one is only read later.
    */
   readonly liveFrom?: number
-  /**
-   * The folder appeared after the initial sync, about then: what is known from elsewhere, or arrived since, is
-   * reported.
-   */
+  /** The folder appeared then, after the initial sync: mail known from elsewhere or arrived since is reported. */
   readonly appearedAt?: number
   /** Times of the last UIDVALIDITY changes (the guard against loops). */
   readonly resets?: readonly number[]
@@ -185,20 +176,14 @@ export interface MessageFacts {
   readonly attachments: readonly AttachmentRecord[]
 }
 
-/**
- * One message of one account, however many folders hold it. A row without placements is a tombstone: its identity is
- * remembered.
- */
+/** In however many folders. A row without placements is a tombstone: its identity is remembered. */
 export interface MessageRecord extends MessageFacts {
   /** messageId(accountId, identity) */
   readonly id: string
   readonly accountId: string
   /** 'gm:…', 'eid:…', 'mid:…' or 'hdr:…' (weak); see accounts/identity.ts. */
   readonly identity: string
-  /**
-   * The change that created this row: it names the first event, also when a batch is repeated. null = found by
-   * back-fill.
-   */
+  /** It names the first event, also when a batch is repeated. null = found by back-fill. */
   readonly firstChangeId: string | null
   readonly indexedAt: number
   readonly placements: readonly Placement[]

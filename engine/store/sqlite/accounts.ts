@@ -9,7 +9,6 @@ import { removeAccount } from './removal.ts'
 import type { Statements } from './statements.ts'
 import { tables } from './tables.ts'
 
-/** null when it is gone. */
 export function editAccount(sql: Statements, id: string, patch: Partial<AccountRecord>): AccountRecord | null {
   const stored = tables.accounts.get(sql, id)
   if (!stored) return null

@@ -6,15 +6,15 @@ import { deleteWhere, type Database } from './database.ts'
 import type { Statements } from './statements.ts'
 import { tables } from './tables.ts'
 
-const byIds = 'SELECT id, doc FROM changes WHERE id IN (SELECT value FROM json_each(?))'
+const byIds = 'SELECT doc FROM changes WHERE id IN (SELECT value FROM json_each(?))'
 const last = 'SELECT max(seq) FROM changes WHERE account_id = ?'
 
 /** Known ids keep their number, new ones take the next. Answers all of them, in the order given. */
 export function insertChanges(sql: Statements, accountId: string, drafts: readonly ChangeDraft[]): ChangeRecord[] {
   if (drafts.length === 0) return []
   let seq = sql.number(last, accountId)
-  const there = sql.pairs(byIds, JSON.stringify(drafts.map(({ id }) => id)))
-  const numbered = new Map(there.map(([id, text]) => [id, JSON.parse(text) as ChangeRecord]))
+  const there = sql.docs(byIds, JSON.stringify(drafts.map(({ id }) => id))) as ChangeRecord[]
+  const numbered = new Map(there.map((change) => [change.id, change]))
   return drafts.map((draft) => {
     const known = numbered.get(draft.id)
     if (known) return known

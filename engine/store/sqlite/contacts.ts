@@ -38,10 +38,7 @@ const stepContacts = 500
 /** By id, which no count changes: none is passed over, also while others count. */
 export const contactsInSteps = 'SELECT doc FROM contacts WHERE user_id = ? AND id > ? ORDER BY id LIMIT ?'
 
-/**
- * Takes an account's part out of the next of its user's contacts, after this id; answers the last one's id, null = no
- * more.
- */
+/** Takes an account's part out of the contacts after this id; answers the last one's id, null = no more. */
 export function uncountSome(sql: Statements, userId: string, accountId: string, after: string): string | null {
   const contacts = sql.docs(contactsInSteps, userId, after, stepContacts) as StoredContact[]
   for (const contact of contacts) {

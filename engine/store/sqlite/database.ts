@@ -22,7 +22,6 @@ export interface Database extends Statements {
    * The same for what a power loss may take (a crash of the process does not): its commit does not wait for the disk.
    */
   writeUnsynced<T>(work: () => T): Promise<T>
-  /** Ends open writes, then the connection. */
   close(): void
 }
 
@@ -120,10 +119,7 @@ function readSharing(connection: DatabaseSync, statements: Statements): () => vo
   }
 }
 
-/**
- * `run` remembers what the work answered or threw; `settle` answers it once the group is committed, or failed as a
- * whole.
- */
+/** `run` remembers the outcome; `settle` answers it once the group is committed, or failed as a whole. */
 function jobOf<T>(work: () => T, synced: boolean, resolve: (value: T) => void, reject: (error: Error) => void): Job {
   let outcome: { readonly value: T } | { readonly error: unknown } | null = null
   return {
@@ -189,7 +185,6 @@ function runInSavepoint(connection: DatabaseSync, statements: Statements, job: J
   statements.run('RELEASE job')
 }
 
-/** Rows deleted in one transaction. */
 const deletedAtOnce = 1000
 
 /** Repeats a bounded DELETE until it finds nothing. Answers how many rows went. */

@@ -1,7 +1,4 @@
-/**
- * The file of the embedded store: its rights, its lock, and what its errors mean. Errors are known by SQLite's result
- * code, never by their message.
- */
+/** Rights, lock and errors of the file. Errors are known by SQLite's result code, never by their message. */
 import { chmodSync, closeSync, existsSync, openSync, statSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { AppError } from '../../errors.ts'
@@ -66,15 +63,12 @@ export function storeError(error: unknown): AppError {
   return new AppError('internal', 'the database refused a statement', { cause: error })
 }
 
-/** SQLITE_BUSY: another connection holds a lock. */
 function isBusy(error: unknown): boolean {
   return ((resultCode(error) ?? 0) & 0xff) === 5
 }
 
-/** SQLITE_NOTADB. */
 const notADatabase = 26
 
-/** An error while the file was opened: the line names the file and the cause. */
 export function openError(error: unknown, path: string): AppError {
   if (error instanceof AppError) return error
   if (resultCode(error) === notADatabase) {

@@ -33,11 +33,7 @@ function upsertListed(sql: Statements, accountId: string, epoch: number, listed:
 export const others = `(SELECT message_id, uid_validity, uid FROM placements WHERE folder_id = ?1 AND uid_validity < ?2
   UNION ALL SELECT message_id, uid_validity, uid FROM placements WHERE folder_id = ?1 AND uid_validity > ?2)`
 
-/**
- * The folder is gone, or its UIDs mean nothing any more: moves up to `limit` placements to their messages' `gone`,
- * except those of `keepUidValidity` (null = none is kept), and reports nothing. Answers how many are left, counted no
- * further than `limit` + 1: a large folder goes in many steps.
- */
+/** Moves up to `limit` places in the folder to `gone`. Answers how many are left, at most `limit` + 1. */
 export function forgetFolder(
   sql: Statements,
   folderId: string,

@@ -39,7 +39,6 @@ function whereOf<R>(definition: Pick<Definition<R>, 'leads'>, where: Where<R>): 
   return { sql: parts.join(' AND ') || '1', values }
 }
 
-/** The statement of a list. */
 export function keyedList<K extends Kind>(kind: K, where: Where<Kinds[K]>, options: ListOptions<Kinds[K]>): Sql {
   const { by, descending = false, limit = -1, offset = 0, behind } = options
   const columns = by.map(columnOf)
@@ -140,10 +139,7 @@ const sweep = 4
 export const nonceSweep = `DELETE FROM nonces WHERE (api_key, nonce, timestamp) IN
   (SELECT api_key, nonce, timestamp FROM nonces WHERE expires_at <= ? ORDER BY expires_at LIMIT ?)`
 
-/**
- * OAuth nonces: keys alone, remembered until they expire. One that has expired counts as new again. A write does not
- * wait for the disk.
- */
+/** OAuth nonces. One that has expired counts as new again. A write does not wait for the disk. */
 export function createNonces(db: Database, now: () => number): NonceStore {
   return {
     remember: (apiKey, nonce, timestamp, expiresAt) =>

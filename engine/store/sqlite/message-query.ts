@@ -30,7 +30,6 @@ export function messagePage(accountId: string, query: MessageQuery, page: Page, 
   }
 }
 
-/** Statement that counts; null = nothing can match. */
 export function messageCount(accountId: string, query: MessageQuery): Sql | null {
   const source = sourceOf(accountId, query)
   if (!source) return null

@@ -13,11 +13,10 @@ export interface Unit {
   /** As it is now, changes of this unit included. */
   get(id: string): MessageRecord | null
   put(record: MessageRecord): void
-  /** Writes what has changed. */
   flush(): void
 }
 
-const byIds = 'SELECT id, doc FROM messages WHERE id IN (SELECT value FROM json_each(?))'
+const byIds = 'SELECT doc FROM messages WHERE id IN (SELECT value FROM json_each(?))'
 
 export function createUnit(sql: Statements): Unit {
   const before = new Map<string, MessageRecord | null>()
@@ -34,8 +33,8 @@ export function createUnit(sql: Statements): Unit {
       const unknown = ids.filter((id) => !before.has(id))
       if (unknown.length === 0) return
       for (const id of unknown) before.set(id, null)
-      for (const [id, text] of sql.pairs(byIds, JSON.stringify(unknown)))
-        before.set(id, JSON.parse(text) as MessageRecord)
+      const found = sql.docs(byIds, JSON.stringify(unknown)) as MessageRecord[]
+      for (const record of found) before.set(record.id, record)
     },
     get: (id) => after.get(id) ?? stored(id),
     put: (record) => {
@@ -56,7 +55,6 @@ export function createUnit(sql: Statements): Unit {
   }
 }
 
-/** `before` null = a new row. */
 function saveMessage(sql: Statements, before: MessageRecord | null, after: MessageRecord): void {
   if (before === after) return
   if (before) tables.messages.save(sql, before, after)

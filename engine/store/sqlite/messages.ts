@@ -24,7 +24,6 @@ export const messageLookups = {
 
 type Kept = Records<MessageRecord>
 
-/** By one of the lookups that answer id, version and document. */
 function lookUp(sql: Statements, records: Kept, lookup: string, ...values: readonly string[]): MessageRecord | null {
   const [row] = sql.tuples(lookup, ...values)
   return row === undefined ? null : records.read(String(row[0]), Number(row[1]), String(row[2]))
@@ -57,16 +56,12 @@ function byMessageIds(
   return found
 }
 
-/** What lists keep between two calls. */
 interface Listed {
   readonly records: Kept
   readonly pages: Pages<MessageRecord>
 }
 
-/**
- * While nothing of the account's mail is written a kept page comes without any row, and then without the documents that
- * are known.
- */
+/** While the account's mail is unchanged a kept page needs no row; else known documents are not read again. */
 function list(
   sql: Statements,
   { records, pages }: Listed,

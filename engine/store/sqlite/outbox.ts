@@ -18,7 +18,6 @@ import {
 import type { Statements } from './statements.ts'
 import { tables } from './tables.ts'
 
-/** Rows skipped in one transaction. */
 const stepRows = 500
 
 /** Inserts what is not there yet (by id). Answers those that were new. */

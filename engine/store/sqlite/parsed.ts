@@ -13,14 +13,10 @@ interface Parsed<T> {
 }
 
 export interface Records<T> {
-  /**
-   * `key` = the row's own; `text` = its document, which is its version too. A list's text is that of an array of its
-   * rows.
-   */
+  /** `key` = the row's own; `text` = its document, and its version; of a list that of an array. */
   of(key: string, text: string): T
   /** The record in this version; null = not kept. */
   known(key: string, version: number): T | null
-  /** The record of a row that was read with its document. */
   read(key: string, version: number, text: string): T
   /** Characters of the document; null = not kept. */
   charsOf(key: string): number | null
@@ -62,7 +58,6 @@ export function createRecords<T>({ max, maxChars }: { readonly max: number; read
 function createSightings(size: number): { seen(key: string): boolean } {
   const slots = new Uint32Array(2 ** Math.max(0, Math.ceil(Math.log2(size))))
   return {
-    /** Whether it was seen before; from now on it was. */
     seen(key) {
       const hash = hashOf(key)
       const slot = hash & (slots.length - 1)
@@ -80,7 +75,6 @@ function hashOf(key: string): number {
   return hash === 0 ? 1 : hash >>> 0
 }
 
-/** How a page is read. */
 export interface PageReads<T> {
   /** One that is not kept, by the shortest way. */
   passing(): readonly T[]
@@ -127,7 +121,6 @@ export function createPages<T>(options: {
   }
 }
 
-/** null when one is. */
 function sumOf(sizes: readonly (number | null)[]): number | null {
   return sizes.reduce((sum, size) => (sum === null || size === null ? null : sum + size), 0)
 }

@@ -66,7 +66,6 @@ async function removeOnce(db: Database, id: string): Promise<boolean> {
   })
 }
 
-/** Takes the account's part out of its user's contacts. */
 async function uncount(db: Database, userId: string, id: string): Promise<void> {
   for (let after: string | null = ''; after !== null;) {
     const from: string = after
@@ -86,10 +85,7 @@ export async function removeWebhook(db: Database, id: string, wholly: boolean): 
   })
 }
 
-/**
- * Callbacks that wait for a webhook that is gone: planned before its removal, and queued after it. Nothing else is left
- * here, since a writer finds its account in its own transaction.
- */
+/** Callbacks of a webhook that is gone, queued after its removal. Nothing else is left here. */
 export async function tidyWebhooks(db: Database): Promise<number> {
   const channels = await db.read(() => db.rows(pendingChannels).map((row) => String(row['id'])))
   let rows = 0
@@ -106,10 +102,7 @@ export const userDeletes: readonly string[] = [
   deleteWhere('outbox', `user_id = ? AND account_id = '' AND user_id <> ''`),
 ]
 
-/**
- * The user's row goes in a transaction that finds nothing else left: what comes while the rest goes is taken in another
- * round, and after it nothing can come.
- */
+/** The user's row goes in a transaction that finds nothing else left; what comes before is taken in another round. */
 export async function removeUser(db: Database, id: string): Promise<string[]> {
   const taken: string[] = []
   for (;;) {

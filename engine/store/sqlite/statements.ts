@@ -4,7 +4,6 @@ import type { DatabaseSync, SQLInputValue, SQLOutputValue, StatementSync } from 
 export type Value = SQLInputValue
 export type Row = Record<string, SQLOutputValue>
 
-/** A statement, or a part of one, with its values. */
 export interface Sql {
   readonly sql: string
   readonly values: readonly Value[]
@@ -20,8 +19,6 @@ export interface Statements {
   text(sql: string, ...values: readonly Value[]): string | null
   /** First column of every row, as the text of a JSON array. */
   list(sql: string, ...values: readonly Value[]): string
-  /** First two columns of every row, as text. */
-  pairs(sql: string, ...values: readonly Value[]): readonly (readonly [string, string])[]
   /** Every row as its columns in order. */
   tuples(sql: string, ...values: readonly Value[]): readonly (readonly SQLOutputValue[])[]
   row(sql: string, ...values: readonly Value[]): Row | null
@@ -61,7 +58,6 @@ export function createStatements(database: DatabaseSync): Statements {
       const rows = byIndex(sql).all(...values) as unknown as readonly [string][]
       return `[${rows.map((row) => row[0]).join()}]`
     },
-    pairs: (sql, ...values) => byIndex(sql).all(...values) as unknown as readonly [string, string][],
     tuples: (sql, ...values) => byIndex(sql).all(...values) as unknown as readonly (readonly SQLOutputValue[])[],
     row: (sql, ...values) => byName(sql).get(...values) ?? null,
     rows: (sql, ...values) => byName(sql).all(...values),

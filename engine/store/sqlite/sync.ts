@@ -19,7 +19,6 @@ function leaseLost(why: string, batch: SyncBatch): AppError {
   return new AppError('lease_lost', why, { details: { accountId, folderId, epoch } })
 }
 
-/** The folder as it is stored, when this batch may be applied to it. */
 function checkedFolder(sql: Statements, batch: SyncBatch): FolderRecord {
   checkEpoch(sql, batch.accountId, batch.epoch)
   const folder = tables.folders.get(sql, batch.folderId)
@@ -68,7 +67,6 @@ function apply(sql: Statements, batch: SyncBatch, now: number): Awaited<ReturnTy
   return { changes, outbox }
 }
 
-/** Messages that leave in one transaction. */
 const stepMessages = 500
 
 export const liveMessages = 'SELECT doc FROM messages WHERE account_id = ? AND live = 1 LIMIT ?'
@@ -91,10 +89,7 @@ function leaveSome(sql: Statements, id: string): boolean {
   return messages.length > 0
 }
 
-/**
- * An account that becomes another mailbox: what was read of the former one goes in bounded steps, the settings come
- * last.
- */
+/** What was read of the former mailbox goes in bounded steps, the new settings come last. */
 async function replaceMailbox(
   db: Database,
   id: string,

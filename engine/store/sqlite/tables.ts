@@ -8,7 +8,6 @@ type Column<R> = readonly [name: string, of: (record: R) => Value]
 
 export interface Table<R> {
   readonly name: string
-  /** By the columns of its key. */
   get(sql: Statements, ...key: readonly Value[]): R | null
   insert(sql: Statements, record: R): void
   /** false = there is one with this key. */
@@ -26,7 +25,6 @@ interface TableOptions<R> {
   readonly follow?: (sql: Statements, record: R, before: R | null) => void
 }
 
-/** The first `keys` columns are the key. */
 function createTable<R>(
   name: string,
   keys: number,
@@ -76,12 +74,10 @@ export function columnValue(value: unknown): Value {
   return (value ?? '') as Value
 }
 
-/** The columns of these fields of a record. */
 function fieldColumns<R>(...fields: readonly FieldOf<R>[]): readonly Column<R>[] {
   return fields.map((field) => [columnOf(field), (record) => columnValue(record[field])])
 }
 
-/** `more` = columns beside the fields of the definition. */
 function keyedTable<K extends Kind>(
   kind: K,
   options?: TableOptions<Kinds[K]>,

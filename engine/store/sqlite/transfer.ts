@@ -17,7 +17,6 @@ import { copyNote, migrate, refuseUnfinished, saveCopyNote, storeIdentity } from
 import type { Row, Statements } from './statements.ts'
 import { tables, type Table } from './tables.ts'
 
-/** One collection's way out and in. */
 interface Side<R> {
   export(sql: Statements, after: string | null, limit: number): { readonly records: R[]; readonly next: string | null }
   write(sql: Statements, record: R): void
@@ -33,7 +32,6 @@ function walked<R>(table: string, read: (sql: Statements, row: Row) => R): Side<
   }
 }
 
-/** One whose `doc` is the whole record. */
 function whole<R>(table: Table<R>): Side<R> {
   return { export: walked(table.name, (_, row) => JSON.parse(String(row['doc'])) as R), write: table.put }
 }
@@ -123,10 +121,7 @@ function counting(collection: TransferName): [sql: string, ...values: number[]] 
   return collection === 'nonces' ? [`${all} WHERE expires_at > ?`, Date.now()] : [all]
 }
 
-/**
- * Opens the file: a target is made when it does not exist, a source has to be a store that is whole (`bad_request`,
- * `conflict` otherwise). Other errors as those of createSqliteStore.
- */
+/** A target is made when it is not there, a source has to be a whole store (`bad_request`, `conflict`). */
 export async function openSqliteTransfer(path: string, role: 'source' | 'target'): Promise<StoreTransfer> {
   const db = openDatabase(path, 'normal', 2000)
   try {
