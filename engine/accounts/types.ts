@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream'
 import type { ActorFacts } from '../../machines/view.ts'
 import type { FailureClass } from '../errors.ts'
 import type { AccountRecord, MessageRecord, OutboxRecord } from '../store/records.ts'
-import type { ChangeDraft, OutboxDraft } from '../store/port.ts'
+import type { ChangeDraft } from '../store/port.ts'
 
 /** How to reach a mailbox, before there is an account. */
 export interface MailboxSettings {
@@ -64,7 +64,7 @@ export interface ChangeListener {
     account: AccountRecord,
     changes: readonly { readonly change: ChangeDraft; readonly message: MessageRecord }[],
     folderName: (path: string) => string,
-  ): Promise<OutboxDraft[]>
+  ): Promise<OutboxRecord[]>
   /** A batch was stored: rows to deliver and changes to stream. Must not throw or wait. */
   stored(accountId: string, outbox: readonly OutboxRecord[], changes: readonly { readonly seq: number }[]): void
   /** The row to send for a status transition; [] when no webhook asks for it. */

@@ -5,7 +5,7 @@ import { parseArgs } from 'node:util'
 import { makeDataDir } from '../data-dir.ts'
 import { AppError, isAppError } from '../errors.ts'
 import { silentLogger, type Logger } from '../observe/log.ts'
-import { copyStore, transferNames, type Counts, type StoreTransfer } from './copy.ts'
+import { copyStore, transferNames, type CopyStep, type StoreTransfer } from './copy.ts'
 import { describeUri } from './mongo/uri.ts'
 import { lockStore } from './sqlite/file.ts'
 import { openSqliteTransfer } from './sqlite/transfer.ts'
@@ -31,28 +31,10 @@ export async function runStoreCommand(args: readonly string[], say: (line: strin
   }
 }
 
-function readArgs(args: readonly string[]): {
-  readonly from: string
-  readonly to: string
-  readonly intoExisting: boolean
-} {
-  const options = {
-    from: { type: 'string' },
-    to: { type: 'string' },
-    'into-existing': { type: 'boolean', default: false },
-  } as const
-  const read = () => {
-    try {
-      return parseArgs({ args: [...args], options, allowPositionals: true })
-    } catch (cause) {
-      throw new AppError('bad_request', usage, { cause })
-    }
-  }
-  const { values, positionals } = read()
+function readArgs(args: readonly string[]) {
+  const { values, positionals } = parsed(args)
   const { from, to } = values
-  if (positionals.length !== 1 || positionals[0] !== 'copy' || from === undefined || to === undefined) {
-    throw new AppError('bad_request', usage)
-  }
+  if (positionals.join() !== 'copy' || from === undefined || to === undefined) throw new AppError('bad_request', usage)
   for (const [option, store] of [['--from', from] as const, ['--to', to] as const]) {
     // else it would become a directory of that name
     if (!isUri(store) && /^[a-z+]+:\//i.test(store)) {
@@ -65,54 +47,43 @@ function readArgs(args: readonly string[]): {
   return { from, to, intoExisting: values['into-existing'] }
 }
 
-async function copy(from: string, to: string, intoExisting: boolean, say: (line: string) => void): Promise<void> {
-  const source = await open(from, '--from', say)
+const options = {
+  from: { type: 'string' },
+  to: { type: 'string' },
+  'into-existing': { type: 'boolean', default: false },
+} as const
+
+function parsed(args: readonly string[]) {
   try {
-    const target = await open(to, '--to', say)
-    try {
-      const started = performance.now()
-      const counts = await copyAll(source, target, intoExisting, say)
-      const seconds = ((performance.now() - started) / 1000).toFixed(1)
-      for (const name of transferNames) say(`${name.padEnd(12)}${counts[name]}`)
-      say(`copied and verified from ${source.name} to ${target.name} in ${seconds} s`)
-    } finally {
-      await target.close()
-    }
-  } finally {
-    await source.close()
+    return parseArgs({ args: [...args], options, allowPositionals: true })
+  } catch (cause) {
+    throw new AppError('bad_request', usage, { cause })
   }
 }
 
-async function copyAll(
-  from: StoreTransfer,
-  to: StoreTransfer,
-  intoExisting: boolean,
-  say: (line: string) => void,
-): Promise<Counts> {
-  try {
-    return await copyStore({ from, to, intoExisting, progress: throttled(say) })
-  } catch (error) {
-    if (!isAppError(error, 'store_unavailable')) throw error
-    const words = `${error.message}; the copy goes on where it was when the same command is run again`
-    throw new AppError('store_unavailable', words, { cause: error })
-  }
+async function copy(from: string, to: string, intoExisting: boolean, say: (line: string) => void): Promise<void> {
+  await using stack = new AsyncDisposableStack()
+  const source = stack.adopt(await open(from, '--from', say), (store) => store.close())
+  const target = stack.adopt(await open(to, '--to', say), (store) => store.close())
+  const started = performance.now()
+  const counts = await copyStore({ from: source, to: target, intoExisting, progress: throttled(say) }).catch(goesOn)
+  const seconds = ((performance.now() - started) / 1000).toFixed(1)
+  for (const name of transferNames) say(`${name.padEnd(12)}${counts[name]}`)
+  say(`copied and verified from ${source.name} to ${target.name} in ${seconds} s`)
+}
+
+function goesOn(error: unknown): never {
+  if (!isAppError(error, 'store_unavailable')) throw error
+  const words = `${error.message}; the copy goes on where it was when the same command is run again`
+  throw new AppError('store_unavailable', words, { cause: error })
 }
 
 /** At most one line a second, and one at the end of each collection that has anything. */
 function throttled(say: (line: string) => void) {
   let last = 0
-  return ({
-    collection,
-    copied,
-    total,
-  }: {
-    readonly collection: string
-    readonly copied: number
-    readonly total: number
-  }) => {
+  return ({ collection, copied, total }: CopyStep) => {
     const now = performance.now()
-    const whole = copied >= total
-    if (total === 0 || (!whole && now - last < 1000)) return
+    if (total === 0 || (copied < total && now - last < 1000)) return
     last = now
     say(`${collection}: ${copied} of ${total}`)
   }

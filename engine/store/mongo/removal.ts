@@ -5,10 +5,10 @@
  * up behind itself (sync.ts). What neither sees, because its process died, `tidy` takes: the removals of the last hour
  * are noted for it.
  */
-import type { Collection, Filter } from 'mongodb'
+import type { Collection, Document, Filter } from 'mongodb'
 import type { OutboxState } from '../records.ts'
 import { uncount } from './contacts.ts'
-import { deleteInSteps, type MongoContext } from './documents.ts'
+import { deleteInSteps, type CollectionName, type KeyDoc, type MongoContext } from './documents.ts'
 
 const stepRows = 1000
 /**
@@ -19,36 +19,29 @@ const cutShortMs = 60_000
 const notedMs = 3_600_000
 
 /** Answers how many rows went. */
-function drain<D extends { readonly _id: string }>(
-  { read }: MongoContext,
-  collection: Collection<D>,
-  filter: Filter<D>,
+async function drain(
+  { collections, read }: MongoContext,
+  names: readonly CollectionName[],
+  where: Filter<Document>,
 ): Promise<number> {
-  return deleteInSteps(collection, filter, read)
+  let rows = 0
+  for (const name of names) {
+    const collection = collections[name] as unknown as Collection<KeyDoc>
+    rows += await deleteInSteps(collection, where as Filter<KeyDoc>, read)
+  }
+  return rows
 }
 
-function sum(counts: readonly number[]): number {
-  return counts.reduce((total, count) => total + count, 0)
-}
+const ofAccount = ['messages', 'changes', 'outbox', 'scans', 'tokens', 'folders'] as const
 
 /** All that hangs on an account, and its part of the user's contacts. */
 export async function drainAccount(context: MongoContext, accountId: string): Promise<number> {
-  const { folders, messages, changes, outbox, scans, tokens } = context.collections
-  return sum([
-    await drain(context, messages, { accountId }),
-    await drain(context, changes, { accountId }),
-    await drain(context, outbox, { accountId }),
-    await drain(context, scans, { accountId }),
-    await drain(context, tokens, { accountId }),
-    await drain(context, folders, { accountId }),
-    await uncount(context, accountId),
-  ])
+  return (await drain(context, ofAccount, { accountId })) + (await uncount(context, accountId))
 }
 
 /** What a writer wrote for an account that is gone by now. */
 export async function clearUpBehind(context: MongoContext, accountId: string): Promise<void> {
-  const account = await context.collections.accounts.findOne({ _id: accountId }, { projection: { _id: 1 } })
-  if (!account) await drainAccount(context, accountId)
+  if (!(await isThere(context, 'account', accountId))) await drainAccount(context, accountId)
 }
 
 export async function removeAccount(context: MongoContext, id: string): Promise<void> {
@@ -75,10 +68,9 @@ export async function removeWebhook(context: MongoContext, id: string, wholly: b
   await drainWebhook(context, id, ['pending'])
 }
 
-async function drainWebhook(context: MongoContext, id: string, states: readonly OutboxState[]): Promise<number> {
-  const { outbox, scans } = context.collections
-  const rows = await drain(context, outbox, { webhookId: id, state: { $in: states } })
-  return rows + (await drain(context, scans, { webhookId: id }))
+async function drainWebhook(context: MongoContext, webhookId: string, states: readonly OutboxState[]): Promise<number> {
+  const rows = await drain(context, ['outbox'], { webhookId, state: { $in: states } })
+  return rows + (await drain(context, ['scans'], { webhookId }))
 }
 
 /** Once more when the row is gone: see keyed.ts. */
@@ -103,12 +95,8 @@ async function removeOwned(context: MongoContext, userId: string): Promise<strin
 }
 
 async function drainUser(context: MongoContext, userId: string): Promise<number> {
-  const { contacts, tokens, outbox } = context.collections
-  return sum([
-    await drain(context, contacts, { userId }),
-    await drain(context, tokens, { userId }),
-    await drain(context, outbox, { userId, accountId: null }),
-  ])
+  const rows = await drain(context, ['contacts', 'tokens'], { userId })
+  return rows + (await drain(context, ['outbox'], { userId, accountId: null }))
 }
 
 /** Notes the removal before its first step and its end, for `tidy`. */
@@ -141,10 +129,9 @@ export async function tidy(context: MongoContext): Promise<number> {
   return rows + (await tidyWebhooks(context))
 }
 
-async function isThere({ collections }: MongoContext, what: 'account' | 'user', id: string): Promise<boolean> {
-  const projection = { _id: 1 } as const
-  if (what === 'account') return (await collections.accounts.findOne({ _id: id }, { projection })) !== null
-  return (await collections.users.findOne({ _id: id }, { projection })) !== null
+async function isThere({ collections }: MongoContext, what: 'account' | 'user', _id: string): Promise<boolean> {
+  const collection = collections[`${what}s`] as unknown as Collection<KeyDoc>
+  return (await collection.findOne({ _id }, { projection: { _id: 1 } })) !== null
 }
 
 /** Callbacks that wait for a webhook that is gone. Channels of bare URLs begin with u, and have no record. */

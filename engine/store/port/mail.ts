@@ -116,8 +116,6 @@ export interface FlagUpdate {
 
 /** A change before it has its sequence number. */
 export type ChangeDraft = Omit<ChangeRecord, 'seq'>
-/** An outbox row whose seq is its change's seq, filled in by the store. */
-export type OutboxDraft = OutboxRecord
 
 /**
  * One batch of one folder. Order of writes: contacts → new message rows → changes → outbox → updates of existing rows
@@ -144,7 +142,8 @@ export interface SyncBatch {
     readonly uid: number
   }[]
   readonly changes: readonly ChangeDraft[]
-  readonly outbox: readonly OutboxDraft[]
+  /** The store fills in the seq of the row's change. */
+  readonly outbox: readonly OutboxRecord[]
   readonly contacts: readonly ContactDelta[]
   /** Folder counts to store along; null = leave. */
   readonly counts: { readonly messages: number; readonly unseen: number } | null
