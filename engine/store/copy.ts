@@ -1,7 +1,7 @@
 /**
- * Moves everything from one store to another: resumable, with progress, and verified by count at the end. No engine may
- * run on either side meanwhile. Position and source are noted in the target after every page, so that a copy that was
- * cut short goes on where it was when it is started again.
+ * Moves everything from one store to another, with progress, verified by count. No engine may run on either side. The
+ * target notes position and source after every page, so that a copy that was cut short goes on when it is started
+ * again.
  */
 import { AppError } from '../errors.ts'
 import type { Kinds } from './keyed.ts'

@@ -1,12 +1,10 @@
 /**
- * What both adapters share, written once and pure: which index keys a message has and a query means, how a step changes
- * a record, and the values that records start with. A function that changes nothing answers the very object it was
- * given, so that an adapter sees by `===` that there is nothing to write.
+ * What both adapters share, pure: index keys of messages and queries, how a step changes a record, and the values that
+ * records start with. A function that changes nothing answers the very object it was given.
  *
- * Keys of a message (only while it is live): `f:<folderId>` for each folder that holds it, `t:<threadId>`, `a` when it
- * has attachments, and for each of from, to, cc and bcc `<field>:<address>`, `<field>:@<domain>` and `<field>:@<parent
- * domain>`, lower-cased. A query over them is a conjunction of disjunctions; subject, dates and ids are compared beside
- * them.
+ * Keys of a live message: `f:<folderId>` for each folder that holds it, `t:<threadId>`, `a` when it has attachments,
+ * and for each of from, to, cc and bcc `<field>:<address>`, `<field>:@<domain>` and `<field>:@<parent domain>`,
+ * lower-cased. A query over them is a conjunction of disjunctions; subject, dates and ids are compared beside them.
  */
 import { AppError } from '../errors.ts'
 import { domainSpellings } from '../messages/addresses.ts'

@@ -58,10 +58,10 @@ export interface Connection {
 }
 
 /**
- * Connects and brings collections, indexes and schema up to date. A database that is away is waited for, with one
- * warning that names the host and quiet repeats. Rejects at once with AppError `bad_request` when the URI cannot be
- * read, the login is rejected, the schema is newer or the source of a copy is no store; `conflict` when the copy into
- * it is unfinished, or patience with another process ends; `shutting_down` when `signal` is aborted.
+ * Brings collections, indexes and schema up to date. A database that is away is waited for, with one warning that names
+ * the host. AppError `bad_request` when the URI cannot be read, the login is rejected, the schema is newer or the
+ * source of a copy is no store; `conflict` when the copy into it is unfinished, or patience with another process ends;
+ * `shutting_down` when `signal` is aborted.
  */
 export async function connect(options: ConnectOptions, role: Role = 'service'): Promise<Connection> {
   const { log, signal } = options

@@ -1,17 +1,12 @@
 /**
- * Contacts of a user, counted as mail arrives: each message once per kind, whatever is repeated.
- *
- * A message's row says for which kinds it has been counted (`counted`): nothing else grows with the number of messages.
- * The contact is written before the row, so until the row is there the contact itself knows the key (`applied`): a
- * crash between the two repeats the batch, which finds the key there. A key whose row says so is dropped from the
- * contact some time later.
+ * Contacts of a user, each message counted once per kind, whatever is repeated: its row says for which kinds it has
+ * been counted (`counted`). The contact is written first, so until the row is there the contact itself knows the key
+ * (`applied`); it drops the key some time later.
  *
  * Two accounts of one user may count the same contact at the same time, each with its own writer. So each reads the
- * contact first and the rows second, and writes with a compare of the contact's version. Had the other one counted a
- * key since, the compare fails; had it done so before, the key is still in `applied`, or the row said so before the key
- * was dropped.
- *
- * The removal of an account takes its part and its keys out under the same compare (`uncount`).
+ * contact first and the rows second, and writes with a compare of the contact's version: what the other one has counted
+ * since fails the compare, what it counted before stands in `applied` or in the row. A removal compares too
+ * (`uncount`).
  */
 import { randomInt } from 'node:crypto'
 import type { DeleteOneModel, UpdateOneModel } from 'mongodb'

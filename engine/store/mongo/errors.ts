@@ -22,10 +22,8 @@ const duplicateKey = 11000
 /** The answer of a server that does not want these credentials: AuthenticationFailed, Unauthorized. */
 const loginRejected = new Set([18, 13])
 /**
- * The request itself is wrong: BadValue, FailedToParse, TypeMismatch, InvalidNamespace, CommandNotFound,
- * InvalidOptions, CannotCreateIndex, IndexOptionsConflict, IndexKeySpecsConflict, DocumentValidationFailure,
- * BSONObjectTooLarge … No later try mends these; every other refusal of a server (stepping down, starting, too slow,
- * out of disk) may pass.
+ * The request itself is wrong: BadValue, FailedToParse, TypeMismatch, InvalidNamespace, CommandNotFound … No later try
+ * mends these; every other refusal of a server (stepping down, starting, too slow, out of disk) may pass.
  */
 const ourMistake = new Set([2, 9, 14, 15, 17, 20, 26, 28, 40, 48, 52, 54, 59, 66, 67, 72, 73, 85, 86, 115, 121, 10334])
 
@@ -158,9 +156,9 @@ type Method = (...args: never[]) => Promise<unknown>
 const mostTries = 5
 
 /**
- * Each method of an aggregate with the driver's errors turned into AppErrors and a deadline (`store_unavailable` past
- * it). A step that is given up goes on underneath: its writes are idempotent, and its caller repeats it. Methods in
- * `unbounded` take as long as there are rows; each of their operations has the client's own deadlines.
+ * Each method with the driver's errors turned into AppErrors and a deadline (`store_unavailable` past it). A step that
+ * is given up goes on underneath: its writes are idempotent, and its caller repeats it. Methods in `unbounded` take as
+ * long as there are rows.
  */
 export function guarded<T extends { readonly [K in keyof T]: Method }>(
   aggregate: T,

@@ -1,10 +1,10 @@
 /**
- * Every collection and index, made at start. Idempotent: what is there already costs one round trip per collection.
- * Names are part of the schema (errors.ts knows duplicate keys by them): a changed index gets a new name and a
- * migration.
+ * Every collection and index, made at start; what is there costs one round trip per collection. errors.ts knows
+ * duplicate keys by the names: a changed index gets a new name and a migration. A list's index serves its filter and
+ * its order.
  *
- * A list's index serves its filter and its order. Sharding: `{accountId: 'hashed'}` on folders, messages, changes and
- * outbox; the rest is small and stays on one shard. `accounts`, `users` … are unsharded, so their unique indexes hold.
+ * Sharding: `{accountId: 'hashed'}` on folders, messages, changes and outbox; the rest stays on one shard, so that its
+ * unique indexes hold.
  */
 import type { Db, IndexDescription } from 'mongodb'
 import type { Logger } from '../../observe/log.ts'

@@ -1,10 +1,9 @@
 /**
- * Keyed collections (../keyed.ts) as collections of MongoDB. Without transactions an insert looks before and after
- * itself: a removal of the user deletes the user's row and then looks for rows once more (removal.ts), so of the two at
- * least one sees the other; and of inserts at the same time none remains that is over a limit.
+ * Keyed collections (../keyed.ts) in MongoDB. An insert looks before and after itself, as a removal does (removal.ts):
+ * of the two at least one sees the other, and of inserts at the same time none remains that is over a limit.
  *
- * The answer of a request may be lost. Then it is repeated until the server says what became of it, as long as the
- * caller waits. An insert that is found there when it is repeated is our own, since its id was made for it.
+ * A request whose answer is lost is repeated until the server says what became of it, as long as the caller waits. An
+ * insert that is found there when it is repeated is our own, since its id was made for it.
  */
 import { createHash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'

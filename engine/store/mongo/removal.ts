@@ -1,9 +1,8 @@
 /**
- * Removal of accounts, users and webhooks with all that hangs on them: in bounded steps, and with the row itself last,
- * so that a removal that was cut short is repeated from the start. A row that a writer under way leaves is taken by the
- * later of the two: the removal looks once more when the account's row is gone, and a writer that finds it gone clears
- * up behind itself (sync.ts). What neither sees, because its process died, `tidy` takes: the removals of the last hour
- * are noted for it.
+ * Removal of accounts, users and webhooks: in bounded steps, and with the row itself last, so that one that was cut
+ * short is repeated from the start. What a writer under way leaves is taken by the later of the two: the removal looks
+ * once more when the row is gone, and a writer that finds it gone clears up behind itself (sync.ts). What neither sees,
+ * because its process died, `tidy` takes: removals of the last hour are noted for it.
  */
 import type { Collection, Document, Filter } from 'mongodb'
 import type { OutboxState } from '../records.ts'

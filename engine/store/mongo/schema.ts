@@ -1,7 +1,6 @@
 /**
- * The facts in `meta`: the schema's version, the store's identity, the note of a copy under way. Versions have steps
- * forward, each idempotent, since a start may die in the middle of one and two nodes may take it at the same time. A
- * step that has been released is never edited; a new one is added.
+ * The facts in `meta`. The schema has steps forward, each idempotent: a start may die in the middle of one. A step that
+ * has been released is never edited; a new one is added.
  */
 import type { Db } from 'mongodb'
 import { AppError } from '../../errors.ts'

@@ -1,16 +1,14 @@
 /**
  * One batch of one folder as ordered, idempotent writes: contacts → new message rows → changes → outbox → updates of
- * existing rows → cursor. Every row has a deterministic id and the cursor is written last, with a compare on {_id,
- * epoch, cursor}: a crash anywhere before it repeats the batch, which finds its rows and changes nothing.
+ * existing rows → cursor. Ids are deterministic, and the last write compares {_id, epoch, cursor}: a crash before it
+ * repeats the batch, which finds its rows and changes nothing.
  *
- * Updates of existing rows wait until change and outbox rows are there, since a repeated batch is planned from the rows
- * as they are: a flag that is stored already would not be reported again. Contacts come before the rows, which say of
- * themselves that they have been counted (contacts.ts).
+ * Updates of existing rows come late, since a repeated batch is planned from the rows as they are: a flag that is
+ * stored already would not be reported again. Contacts come before the rows, which say that they are counted
+ * (contacts.ts).
  *
- * Each account has one writer at a time, and the engine hands over one batch of an account after the other. The epoch
- * keeps out a writer that has lost the account: it is compared before the first write, when changes collide, and by the
- * last write. Rows that such a writer has left are what a crash leaves: the next batch of the new owner makes them
- * whole.
+ * One process writes an account, batch after batch. The epoch keeps out one that has lost it: before the first write,
+ * when changes collide, and by the last write. What it left is what a crash leaves.
  */
 import { isAppError } from '../../errors.ts'
 import { newRows, placesOf, stepsOf, taken, type Holder } from '../batch.ts'

@@ -169,11 +169,10 @@ export interface SyncStore {
     limit: number,
   ): Promise<number>
   /**
-   * The account becomes another mailbox (`patch` = its settings). Folders, cursors and places of the former one go
-   * without a report; the identities of its messages stay, so that nothing is reported twice. The account is read like
-   * a new one (initialSyncAt null), and mail that arrived after `since` and was never seen is reported. The settings
-   * are written last: cut short, it is the former mailbox, to be read anew. `lease_lost` when another owner claims it
-   * meanwhile; null when it is gone.
+   * The account becomes another mailbox (`patch` = its settings) and is read like a new one (initialSyncAt null).
+   * Folders, cursors and places go without a report; identities of messages stay, so that nothing is reported twice;
+   * mail that arrived after `since` and was never seen is reported. The settings are written last: cut short, it is the
+   * former mailbox, to be read anew. `lease_lost` when another owner claims it meanwhile; null when it is gone.
    */
   replaceMailbox(accountId: string, patch: AccountPatch, since: number): Promise<AccountRecord | null>
 }

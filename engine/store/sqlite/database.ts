@@ -1,12 +1,10 @@
 /**
- * The embedded database: one file and one connection. Another connection would undo its cache of pages with every
- * commit. Reads share a read transaction for a moment, up to the next write: taking its lock costs more than most of
- * them.
+ * The embedded database: one file and one connection, since another one would undo its cache of pages with every
+ * commit. Reads share a read transaction up to the next write: taking its lock costs more than most of them.
  *
- * A write is one transaction. Writes that are asked for in the same turn of the event loop share one BEGIN … COMMIT,
- * each in its own savepoint, so that the disk is waited for once: a failing one undoes itself alone, and none is
- * answered before the common commit. All of a transaction runs without giving up the thread, so nothing ever sees half
- * of one.
+ * A write is one transaction. Those asked for in the same turn of the event loop share one BEGIN … COMMIT, each in its
+ * own savepoint, so that the disk is waited for once: a failing one undoes itself alone, and none is answered before
+ * the common commit. A transaction never gives up the thread, so nothing sees half of one.
  */
 import { DatabaseSync } from 'node:sqlite'
 import { keepPrivate, openError, storeError } from './file.ts'

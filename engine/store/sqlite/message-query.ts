@@ -1,8 +1,7 @@
 /**
- * A MessageQuery as one statement. Every path is in (sent_at, id) order by an index: the account's own, or that of one
- * key. Where several keys are alternatives, each has its own arm, and SQLite merges the arms in order and without
- * repeats, so that a page costs what it holds, not what matches. The other conditions are probes by primary key. Only
- * explicit ids, and more alternatives than `maxArms`, are sorted.
+ * A MessageQuery as one statement, in (sent_at, id) order by an index: the account's own, or that of one key. Each of
+ * several alternatives has its own arm, which SQLite merges in order and without repeats, so that a page costs what it
+ * holds. The other conditions are probes by primary key. Only ids, and more alternatives than `maxArms`, are sorted.
  */
 import type { MessageQuery, Page } from '../port.ts'
 import { queryKeys, subjectNeedle } from '../rows.ts'

@@ -1,8 +1,6 @@
 /**
- * Records parsed once for each version of their row. The row is read from the database every time, and only parsing it
- * is saved: the same version gives the very same object, another one another object. So nothing here can be stale, and
- * what is kept beside a record (in a WeakMap) is kept exactly as long as the record is true. Records are never changed
- * in place.
+ * Records parsed once for each version of their row. The row is read every time, so nothing here can be stale; the same
+ * version gives the very same object, so that what is kept beside it (in a WeakMap) is kept as long as it is true.
  */
 import { LRUCache } from 'lru-cache'
 

@@ -1,8 +1,7 @@
 /**
- * The schema and the facts of the file: its identity, the note of an unfinished copy into it. The schema has steps
- * forward: PRAGMA user_version counts the steps that have been taken. A step that has been released is never edited; a
- * new one is added. Records are whole in `doc` (JSON); the columns beside it are what indexes need. NULL would not be
- * found by `=`: a missing account, user or webhook is '' in a column.
+ * The schema, in steps forward that PRAGMA user_version counts, and the facts of the file. A step that has been
+ * released is never edited; a new one is added. Records are whole in `doc` (JSON); the columns beside it are what
+ * indexes need. NULL would not be found by `=`: a missing account, user or webhook is '' in a column.
  */
 import { AppError } from '../../errors.ts'
 import { newId } from '../ids.ts'
