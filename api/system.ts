@@ -3,32 +3,25 @@ import { z } from 'zod'
 import { AppError } from '../engine/index.ts'
 import { html, renderSmallPage, smallPageHeaders } from './docs/html.ts'
 import { docsHeaders, renderDocs } from './docs/page.ts'
+import { answer, view } from './examples.ts'
 import { sameText } from './oauth1.ts'
 import { buildOpenApi, type OpenApi, serviceName, serviceVersion, withServer } from './openapi.ts'
 import { type Call, defineRoute, JsonText, type Route, StreamAnswer, tagged } from './route.ts'
 
-const health = z.object({ status: z.literal('ok') }).meta({ id: 'Health', examples: [{ status: 'ok' }] })
+const health = view('Health', { status: [z.literal('ok'), 'ok'] })
 
 const site = 'https://mail.example.com'
 
-const rootView = z
-  .object({ name: z.string(), version: z.string(), docs: z.string(), openapi: z.string(), health: z.string() })
-  .meta({
-    examples: [
-      {
-        name: 'Mailroom',
-        version: '0.1.0',
-        docs: `${site}/docs`,
-        openapi: `${site}/openapi.json`,
-        health: `${site}/healthz`,
-      },
-    ],
-  })
+const rootView = answer({
+  name: [z.string(), 'Mailroom'],
+  version: [z.string(), '0.1.0'],
+  docs: [z.string(), `${site}/docs`],
+  openapi: [z.string(), `${site}/openapi.json`],
+  health: [z.string(), `${site}/healthz`],
+})
 
 /** An OpenAPI document is a schema of its own; only its outline is promised here. */
-const openApiOutline = z
-  .object({ openapi: z.string(), paths: z.record(z.string(), z.unknown()) })
-  .meta({ examples: [{ openapi: '3.1.0', paths: {} }] })
+const openApiOutline = answer({ openapi: [z.string(), '3.1.0'], paths: [z.record(z.string(), z.unknown()), {}] })
 
 /** The documents describe `resources` and these routes themselves. */
 export function systemRoutes(resources: readonly Route[]): readonly Route[] {
@@ -37,13 +30,25 @@ export function systemRoutes(resources: readonly Route[]): readonly Route[] {
     const settings = { statusHeader: engine.config.MAILROOM_STATUS_HEADER }
     return withServer((built ??= buildOpenApi([...resources, ...own], settings)), engine.baseUrl())
   }
+  const openApi = keptText((call) => JSON.stringify(describe(call)))
+  const docs = keptText((call) => renderDocs(describe(call)))
   const own = tagged('system', [
     rootRoute,
     healthRoute,
     readyRoute,
     metricsRoute,
-    openApiRoute(keptText((call) => JSON.stringify(describe(call)))),
-    docsRoute(keptText((call) => renderDocs(describe(call)))),
+    defineRoute('GET /openapi.json', {
+      auth: 'public',
+      summary: 'This document',
+      response: openApiOutline,
+      handler: (_input, call) => Promise.resolve(new JsonText(openApi(call))),
+    }),
+    defineRoute('GET /docs', {
+      auth: 'public',
+      summary: 'The reference, as a page',
+      response: 'html',
+      handler: (_input, call) => Promise.resolve(new StreamAnswer(docs(call), docsHeaders)),
+    }),
   ])
   return own
 }
@@ -66,11 +71,11 @@ const rootRoute = defineRoute('GET /', {
   page: true,
   handler(_input, call) {
     const at = (path: string): string => `${call.baseUrl}${path}`
-    const view = { docs: at('/docs'), openapi: at('/openapi.json'), health: at('/healthz') }
+    const links = { docs: at('/docs'), openapi: at('/openapi.json'), health: at('/healthz') }
     return Promise.resolve(
       call.asksForJson()
-        ? { name: serviceName, version: serviceVersion, ...view }
-        : new StreamAnswer(renderRoot(view), smallPageHeaders),
+        ? { name: serviceName, version: serviceVersion, ...links }
+        : new StreamAnswer(renderRoot(links), smallPageHeaders),
     )
   },
 })
@@ -128,23 +133,5 @@ function checkMetricsToken(call: Call): void {
   if (token === null || sameText(token, given.trim())) return
   throw new AppError('unauthorized', 'Authorization: expected Bearer and the metrics token', {
     details: { parameter: 'Authorization' },
-  })
-}
-
-function openApiRoute(text: (call: Call) => string): Route {
-  return defineRoute('GET /openapi.json', {
-    auth: 'public',
-    summary: 'This document',
-    response: openApiOutline,
-    handler: (_input, call) => Promise.resolve(new JsonText(text(call))),
-  })
-}
-
-function docsRoute(text: (call: Call) => string): Route {
-  return defineRoute('GET /docs', {
-    auth: 'public',
-    summary: 'The reference, as a page',
-    response: 'html',
-    handler: (_input, call) => Promise.resolve(new StreamAnswer(text(call), docsHeaders)),
   })
 }

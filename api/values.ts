@@ -184,12 +184,12 @@ export function limitOf(fallback: number, maximum = 100) {
 /** Number of entries of a page: at most 100. */
 export const limit = limitOf(25)
 
-export const offset = documented(integer(0).default(0), {
-  type: 'integer',
-  minimum: 0,
-  default: 0,
-  description: 'entries to pass over, from the first of the list',
-})
+/** `description` says what is passed over, and in which order. */
+export function offsetOf(description: string) {
+  return documented(integer(0).default(0), { type: 'integer', minimum: 0, default: 0, description })
+}
+
+export const offset = offsetOf('entries to pass over, from the first of the list')
 
 /** An absolute http or https URL, as it was written. Whether it may be called is for the engine to say. */
 export const url = documented(

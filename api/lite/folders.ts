@@ -56,23 +56,15 @@ const xlistNames: Readonly<Record<SpecialUse, string>> = {
   '\\Important': '\\Important',
 }
 
-function symbolicName(folder: Pick<FolderRecord, 'path' | 'specialUse'>): string {
-  return folder.specialUse ?? (folder.path === 'INBOX' ? '\\Inbox' : '')
-}
-
-function xlistName(folder: Pick<FolderRecord, 'path' | 'specialUse'>): string {
-  const use = folder.specialUse ?? (folder.path === 'INBOX' ? '\\Inbox' : null)
-  return use === null ? '' : xlistNames[use]
-}
-
 function presentFolder(folder: FolderRecord, account: AccountRecord, urls: LiteUrls): z.input<typeof folderView> {
+  const use = folder.specialUse ?? (folder.path === 'INBOX' ? '\\Inbox' : null)
   return {
     name: folderName(folder),
     nb_messages: folder.messages,
     nb_unseen_messages: folder.unseen,
     delimiter: folder.delimiter,
-    symbolic_name: symbolicName(folder),
-    xlist_name: xlistName(folder),
+    symbolic_name: use ?? '',
+    xlist_name: use === null ? '' : xlistNames[use],
     resource_url: urls.folder(account, folderName(folder)),
   }
 }

@@ -1,5 +1,6 @@
 /** The change logs of all email accounts of a user as one, read in pages or as a stream of server-sent events. */
 import { Readable } from 'node:stream'
+import { setTimeout as pause } from 'node:timers/promises'
 import type { z } from 'zod'
 import {
   type AccountRecord,
@@ -166,7 +167,9 @@ export function changeStream(options: StreamOptions): Readable {
 
 async function* eventTexts(options: StreamOptions): AsyncGenerator<string> {
   const { engine, user, signal, from } = options
-  const waiter = createWaiter(signal)
+  // Aborted by a change; one that comes while nothing waits is kept: what was written during a read is read next.
+  let news = new AbortController()
+  signal.addEventListener('abort', () => news.abort(), { once: true })
   let cursor = from
   let accounts: readonly AccountRecord[] = []
   let unsubscribe = (): void => undefined
@@ -182,16 +185,17 @@ async function* eventTexts(options: StreamOptions): AsyncGenerator<string> {
         unsubscribe()
         unsubscribe = engine.webhooks.subscribe(
           now.map(({ id }) => id),
-          () => waiter.notify(),
+          () => news.abort(),
         )
         accounts = now
       }
       cursor = yield* newEvents(options, now, cursor)
-      if (!(await waiter.hasNews(options.heartbeatMs ?? heartbeatMs))) yield ': still here\n\n'
+      await pause(options.heartbeatMs ?? heartbeatMs, undefined, { signal: news.signal }).catch(() => undefined)
+      if (news.signal.aborted) news = new AbortController()
+      else yield ': still here\n\n'
     }
   } finally {
     unsubscribe()
-    waiter.close()
   }
 }
 
@@ -217,32 +221,4 @@ async function* newEvents(
 
 function sameAccounts(left: readonly AccountRecord[], right: readonly AccountRecord[]): boolean {
   return left.length === right.length && left.every(({ id }, index) => id === right[index]?.id)
-}
-
-/** A change that comes while nothing waits is kept: what was written during a read is read next. */
-function createWaiter(signal: AbortSignal) {
-  let hasChanged = false
-  let wake = (): void => undefined
-  const stop = (): void => wake()
-  signal.addEventListener('abort', stop, { once: true })
-  return {
-    notify() {
-      hasChanged = true
-      wake()
-    },
-    /** true = something has changed since the last wait, or does in time; false = time is up, or the client is gone. */
-    async hasNews(ms: number): Promise<boolean> {
-      if (!hasChanged && !signal.aborted) {
-        const { promise, resolve } = Promise.withResolvers<undefined>()
-        const timer = setTimeout(() => resolve(undefined), ms)
-        wake = () => resolve(undefined)
-        await promise
-        clearTimeout(timer)
-      }
-      const was = hasChanged
-      hasChanged = false
-      return was
-    },
-    close: () => signal.removeEventListener('abort', stop),
-  }
 }

@@ -1,5 +1,5 @@
 /** Parts of one message: body, headers, source, attachments and signed links to attachments. */
-import { createHmac, timingSafeEqual } from 'node:crypto'
+import { createHmac } from 'node:crypto'
 import { z } from 'zod'
 import {
   type AccountRecord,
@@ -12,6 +12,7 @@ import {
   transliterate,
   type UserRecord,
 } from '../../../engine/index.ts'
+import { sameText } from '../../oauth1.ts'
 import { type Call, defineRoute, StreamAnswer, tagged } from '../../route.ts'
 import { findMessage } from '../find.ts'
 import { readContents } from './contents.ts'
@@ -207,9 +208,7 @@ function checkLink(
   link: { readonly expires: number; readonly signature: string },
   now: number,
 ): void {
-  const expected = Buffer.from(signature(secret, target, link.expires))
-  const given = Buffer.from(link.signature)
-  if (given.length !== expected.length || !timingSafeEqual(given, expected)) throw invalidLink()
+  if (!sameText(signature(secret, target, link.expires), link.signature)) throw invalidLink()
   if (link.expires * 1000 <= now)
     throw new AppError('forbidden', 'the download link has expired; ask for a new one with as_link=1')
 }

@@ -3,13 +3,13 @@ import { z } from 'zod'
 import * as examples from '../../examples.ts'
 import {
   commaList,
-  documented,
   filledText,
   flag,
   headerMode,
   integer,
   limit,
   lineText,
+  offsetOf,
   optional,
   orEmptyList,
   sortOrder,
@@ -121,14 +121,10 @@ const contentParameters = {
   ),
 }
 
-const pageOffset = documented(integer(0).default(0), {
-  type: 'integer',
-  minimum: 0,
-  default: 0,
-  description:
-    'messages to pass over. Newest first, mail that arrives between two pages moves the rest down, so that rows come again: to read ' +
+const pageOffset = offsetOf(
+  'messages to pass over. Newest first, mail that arrives between two pages moves the rest down, so that rows come again: to read ' +
     'all of a mailbox take sort_order=asc, or keep date_before at the time of the first page',
-})
+)
 
 const addressList = (where: string) =>
   optional(commaList, `only messages with one of these email addresses ${where}; comma-separated list`)
