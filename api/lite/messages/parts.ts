@@ -120,16 +120,15 @@ async function fileOf(call: Call, message: MessageRecord, attachment: Attachment
   return new StreamAnswer(stream, { ...fileHeaders(type, fileName), ...notice })
 }
 
-async function linkTo(call: Call, { account, message }: Located, attachment: AttachmentRecord): Promise<StreamAnswer> {
-  const path = await downloadLink(call, { accountId: account.id, messageId: message.id, attachment: attachment.index })
-  return new StreamAnswer(JSON.stringify({ link: `${call.baseUrl}${path}` }), { 'Content-Type': 'application/json' })
-}
-
-/** Path and query of a link that is valid for MAILROOM_LINK_TTL. */
-async function downloadLink(call: Call, target: Parameters<typeof signedPath>[1]): Promise<string> {
+/** A link that is valid for MAILROOM_LINK_TTL. */
+async function linkTo(call: Call, { account, message }: Located, { index }: AttachmentRecord): Promise<StreamAnswer> {
   const developer = await call.engine.developers.get(call.developer.id)
   if (developer === null) throw invalidLink()
-  return signedPath(developer.secret, target, Date.now() + call.engine.config.MAILROOM_LINK_TTL)
+  const target = { accountId: account.id, messageId: message.id, attachment: index }
+  const expires = Math.ceil((Date.now() + call.engine.config.MAILROOM_LINK_TTL) / 1000)
+  const query = `expires=${expires}&signature=${signature(developer.secret, target, expires)}`
+  const link = `${call.baseUrl}/downloads/${account.id}/${message.id}/${index}?${query}`
+  return new StreamAnswer(JSON.stringify({ link }), { 'Content-Type': 'application/json' })
 }
 
 const download = defineRoute('GET /downloads/{account}/{message}/{attachment}', {
@@ -145,12 +144,8 @@ const download = defineRoute('GET /downloads/{account}/{message}/{attachment}', 
     const developer = account === null ? null : await developers.get(account.developerId)
     // An unknown account answers like a wrong signature: who guesses learns nothing.
     if (account === null || developer === null) throw invalidLink()
-    checkLink(
-      developer.secret,
-      { accountId: path.account, messageId: path.message, attachment: Number(path.attachment) },
-      query,
-      Date.now(),
-    )
+    const target = { accountId: path.account, messageId: path.message, attachment: Number(path.attachment) }
+    checkLink(developer.secret, target, query)
     const user = await store.users.get(account.developerId, account.userId)
     if (user === null) throw invalidLink()
     return linkedFile(call, { user, account }, path)
@@ -194,22 +189,14 @@ interface LinkTarget {
 
 const label = 'mailroom/download-link/v1'
 
-/** Path and query of a link; `expiresAt` in milliseconds. */
-function signedPath(secret: string, target: LinkTarget, expiresAt: number): string {
-  const expires = Math.ceil(expiresAt / 1000)
-  const { accountId, messageId, attachment } = target
-  return `/downloads/${accountId}/${messageId}/${attachment}?expires=${expires}&signature=${signature(secret, target, expires)}`
-}
-
 /** Throws `forbidden` for a wrong signature, and for a right one that has expired. */
 function checkLink(
   secret: string,
   target: LinkTarget,
   link: { readonly expires: number; readonly signature: string },
-  now: number,
 ): void {
   if (!sameText(signature(secret, target, link.expires), link.signature)) throw invalidLink()
-  if (link.expires * 1000 <= now)
+  if (link.expires * 1000 <= Date.now())
     throw new AppError('forbidden', 'the download link has expired; ask for a new one with as_link=1')
 }
 

@@ -18,7 +18,7 @@ export function echo(method: Method, path: string): Route {
     handler: (input) =>
       Promise.resolve({
         route: `${method} ${path}`,
-        path: input.path as Record<string, string>,
+        path: input.path,
         values: { ...(input.body as Record<string, unknown>) },
       }),
   })
