@@ -19,7 +19,6 @@ export interface Loan {
 }
 
 interface Wanted {
-  /** Gives up waiting for a place. */
   readonly signal: AbortSignal
   /** To be waited for besides: before a place is asked for, or, by a slow one, while it has its place. */
   readonly before?: () => Promise<void>
@@ -131,7 +130,6 @@ async function placeFor(lender: Lender, asked: Asked, signal: AbortSignal): Prom
   }
 }
 
-/** The place of one work, and its time. */
 interface Held {
   readonly asked: Asked
   readonly signal: AbortSignal
@@ -207,10 +205,8 @@ export function createLoans(options: LoanOptions) {
   const late = createLate(options.places * mostLate, options.ended)
   const lender: Lender = { options, usual, slow, late, slowKeys: new Set() }
   return {
-    /** Runs work when it has a place, and answers what it answers. */
     run: <T>(asked: Asked, work: (loan: Loan) => Promise<T>, wanted: Wanted): Promise<T> =>
       run(lender, asked, work, wanted),
-    /** How many wait for a place. */
     get waiting(): number {
       return usual.waiting + slow.waiting
     },

@@ -41,7 +41,6 @@ export interface UserInput {
   readonly account?: AccountInput
 }
 
-/** Absent = leave. */
 export type UserEdit = Pick<UserInput, 'firstName' | 'lastName' | 'statusCallbackUrl'>
 
 /** The mail server said no: the soft failure of decisions.md. `log` has protocol lines, secrets masked. */

@@ -45,7 +45,6 @@ export function createReadiness(opened: Store, log: Logger) {
 
 type Method = (...args: never[]) => Promise<unknown>
 
-/** The aggregates' methods, with their failures told. */
 function noticing(store: Store, failed: () => void): Store {
   const note = (error: unknown): void => {
     if (isAppError(error, 'store_unavailable')) failed()

@@ -17,7 +17,6 @@ interface Deps {
   readonly log: Logger
 }
 
-/** Starts the sweeps; answers the way to stop them. */
 export function startRetention(deps: Deps): () => void {
   let running = false
   let orphansAfter: string | null = null

@@ -19,7 +19,6 @@ export type Turns = ReturnType<typeof createTurns>
 type Settle = (giveBack: GiveBack | null) => void
 
 interface Line {
-  /** Who waits, by key. */
   readonly urgent: Ring<Settle>
   readonly usual: Ring<Settle>
   held: number
@@ -41,7 +40,6 @@ function waitingIn({ urgent, usual }: Line): number {
   return urgent.size + usual.size
 }
 
-/** Who may have a place now. */
 function nextDeveloper({ lines, held, places, spare }: Room): readonly [string, Line] | null {
   let best: readonly [string, Line] | null = null
   for (const entry of lines) {
@@ -101,7 +99,6 @@ export function createTurns(places: number) {
       advance(room)
       return promise.finally(() => signal.removeEventListener('abort', giveUp))
     },
-    /** Sends away who waits with this key. */
     dismiss({ developerId, key }: Pick<Asked, 'developerId' | 'key'>): void {
       const line = room.lines.get(developerId)
       if (line === undefined) return
@@ -122,7 +119,6 @@ export function createRing<T>() {
   const lines = new Map<string, T[]>()
   let size = 0
   return {
-    /** Of all keys. */
     get size(): number {
       return size
     },
@@ -152,7 +148,6 @@ export function createRing<T>() {
       if (line.length === 0) lines.delete(key)
       return true
     },
-    /** Takes out all that waits with this key. */
     removeAll(key: string): readonly T[] {
       const line = lines.get(key) ?? []
       size -= line.length

@@ -50,7 +50,6 @@ export function createUndo(log: Pick<Logger, 'warn' | 'info'>, lateMs: number) {
       }
     },
     run,
-    /** Gives up what is left. */
     close(): void {
       for (const timer of timers) clearTimeout(timer)
       timers.clear()

@@ -27,7 +27,6 @@ export interface AccountSettings {
   readonly backoffMaxMs: number
   /** Waits after the first, second … strike. */
   readonly authScheduleMs: readonly number[]
-  /** Strikes in a row until DISABLED. */
   readonly strikes: number
   readonly disabledProbeMs: number
   /** Throttled without a hint, and the longest hint that is believed. */
@@ -68,7 +67,6 @@ export interface AccountContext {
   /** When the deadline in force began to count. */
   readonly since: number
   readonly jitter: number
-  /** The next connect is a planned hand-over. */
   readonly handover: boolean
   /** Failed logins in a row of the command connection, while the session that watches is open. */
   readonly refusals: number
@@ -134,13 +132,11 @@ export function heard(context: AccountContext, at: number): Part {
   return { heardAt: Math.max(context.heardAt, at) }
 }
 
-/** Strikes in a row with this failure. */
 function strikesWith({ resume, settings }: AccountContext, failure: Failure): number {
   if (!isStrike(failure.class)) return resume.strikes
   return Math.max(resume.strikes + 1, failure.decides === true ? settings.strikes : 0)
 }
 
-/** Whether the account is DISABLED because of this failure. */
 export function disables(context: AccountContext, failure: Failure): boolean {
   const enough = context.status === 'DISABLED' || strikesWith(context, failure) >= context.settings.strikes
   return isStrike(failure.class) && enough

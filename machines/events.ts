@@ -21,7 +21,6 @@ export const failureClasses = [
 
 export type FailureClass = (typeof failureClasses)[number]
 
-/** Why an attempt on a mailbox failed. */
 export interface Failure {
   readonly class: FailureClass
   /** In words a person can act on; becomes status_message. No secrets. */
@@ -92,7 +91,6 @@ export type AccountEvent =
   | { readonly type: 'connect.dialing'; readonly at: number }
   /** sync got something from the server. The first one proves the login. */
   | { readonly type: 'sync.progress'; readonly at: number }
-  /** All folders are read for the first time. */
   | { readonly type: 'sync.completed'; readonly at: number }
   /** watch heard from the server (an IDLE cycle ended, a poll was answered). */
   | { readonly type: 'watch.alive'; readonly at: number }
@@ -110,10 +108,8 @@ export type AccountEmitted =
     }
   | { readonly type: 'attempt.failed'; readonly accountId: string; readonly failure: Failure }
 
-/** Input of `connect`. */
 export interface ConnectInput {
   readonly accountId: string
-  /** Failed attempts in a row before this one. */
   readonly attempt: number
   /** A planned hand-over: the engine may keep the old session until the new one stands. */
   readonly handover: boolean
@@ -124,7 +120,6 @@ export interface DoneAt {
   readonly at: number
 }
 
-/** Input of `sync`, `watch` and `relogin`. */
 export interface MailboxInput {
   readonly accountId: string
 }
@@ -138,10 +133,8 @@ export interface AccountReport {
   readonly resume: AccountResume
 }
 
-/** Why an attempt to deliver failed. */
 export interface DeliveryFailure {
   readonly message: string
-  /** When it failed. */
   readonly at: number
   /**
    * When the attempt began. Attempts that were under way at a counted failure are one round with it; absent = count it.
@@ -174,9 +167,7 @@ export interface Activation extends Moment {
 export type WebhookEvent =
   /** active=1: clear `failure` and try at once, from now on along `scheduleMs` (absent = as before). */
   | ({ readonly type: 'ACTIVATE' } & Activation)
-  /** active=0. */
   | { readonly type: 'DEACTIVATE' }
-  /** New rows in the outbox. */
   | { readonly type: 'WAKE' }
   | { readonly type: 'STOP' }
   | { readonly type: 'delivered'; readonly at: number }
@@ -189,12 +180,10 @@ export type WebhookEvent =
   /** Nothing is due. */
   | { readonly type: 'idle'; readonly at: number }
 
-/** What `drain` receives while it runs. */
 export interface DrainEvent {
   readonly type: 'WAKE'
 }
 
-/** Input of `drain`, `claim` and `probe`. */
 export interface WebhookInput {
   readonly webhookId: string
 }

@@ -5,12 +5,10 @@
  */
 import { fromCallback, fromPromise, type EventObject } from 'xstate'
 
-/** One piece of work with an outcome. */
 export function promiseActor<TOutput, TInput>(name: string) {
   return fromPromise<TOutput, TInput>(() => Promise.reject(new Error(`actor "${name}" is not provided`)))
 }
 
-/** Work that goes on and reports by events. */
 export function callbackActor<TReceived extends EventObject, TInput>(name: string) {
   return fromCallback<TReceived, TInput>(() => {
     throw new Error(`actor "${name}" is not provided`)

@@ -7,13 +7,11 @@ import type { AccountTag } from './account.setup.ts'
 import type { WebhookSnapshot } from './webhook.machine.ts'
 import type { WebhookTag } from './webhook.rules.ts'
 
-/** What happens next, and when (ms since 1970). */
 interface NextStep {
   readonly what: string
   readonly at: number
 }
 
-/** One actor as operators see it. */
 export interface ActorFacts {
   readonly tags: readonly string[]
   /** 'watching', 'waiting' … for people; programs read tags. */
@@ -84,7 +82,6 @@ export function describeAccount(snapshot: AccountSnapshot): ActorFacts {
   }
 }
 
-/** null when nothing is timed: draining, paused, stopped. */
 export function webhookNextOf(snapshot: WebhookSnapshot): NextStep | null {
   const { health, heardAt, settings } = snapshot.context
   switch (webhookStateOf(snapshot)) {

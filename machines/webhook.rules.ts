@@ -68,7 +68,6 @@ export interface WebhookContext {
   readonly roundAt: number | null
   /** New rows came while a probe was under way. */
   readonly woken: boolean
-  /** To be stored and not stored yet. */
   readonly announcements: readonly FailureAnnouncement[]
   /** When the receiver answered 410; null = it did not. */
   readonly goneAt: number | null
@@ -77,7 +76,6 @@ export interface WebhookContext {
   readonly revision: number
   readonly writing: number
   readonly recorded: number
-  /** What the report under way holds. */
   readonly report: WebhookReport | null
   readonly reportFailures: number
 }
@@ -105,12 +103,10 @@ export function startWebhookContext(input: WebhookMachineInput): WebhookContext 
   }
 }
 
-/** Time went on. */
 function webhookHeard(context: WebhookContext, at: number): Part {
   return { heardAt: Math.max(context.heardAt, at) }
 }
 
-/** Any success ends the failing period. */
 function afterDelivered(context: WebhookContext, at: number): Part {
   const { health, settings, successReportedAt } = context
   const wasHealthy = health.consecutiveFailures === 0 && !health.failure && health.retryAt === null
@@ -205,7 +201,6 @@ function isAbandoned({ health }: Pick<WebhookContext, 'health'>): boolean {
   return (health.abandonedAt ?? null) !== null
 }
 
-/** Nothing is sent before retryAt. */
 function withWait(context: WebhookContext, failure: DeliveryFailure, part: Counted): Part {
   const retryAt = failure.at + retryDelayMs(context, failure, part.health.consecutiveFailures)
   return { ...part, health: { ...part.health, retryAt: part.active === false ? null : retryAt } }
@@ -239,7 +234,6 @@ function afterNothing(context: WebhookContext, at: number): Part {
   }
 }
 
-/** The wait is over. */
 function afterWebhookWait(context: WebhookContext): Part {
   return webhookHeard(context, context.health.retryAt ?? context.heardAt)
 }

@@ -73,7 +73,6 @@ function hostOf(name: string): string {
   return name.toLowerCase().replace(/\.$/, '')
 }
 
-/** The known provider that the domain's mail goes to. */
 export async function providerByMx(resolver: DnsResolver, domain: string): Promise<ProviderFacts | null> {
   const records = await resolver.mx(domain)
   const hosts = [...records]

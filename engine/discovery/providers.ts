@@ -4,7 +4,6 @@
  */
 import { domainOf } from '../messages/addresses.ts'
 
-/** A web page of the provider about its settings. */
 export interface HelpPage {
   /** In English where there is a choice; may be empty. */
   readonly description: string
@@ -15,7 +14,6 @@ export interface HelpPage {
 export interface Settings {
   readonly server: string
   readonly port: number
-  /** TLS from the first byte. */
   readonly useSsl: boolean
   readonly oauth: boolean
   /** May hold %EMAILADDRESS%, %EMAILLOCALPART% and %EMAILDOMAIN%. */
@@ -26,7 +24,6 @@ export interface Settings {
 export interface ProviderFacts extends Settings {
   /** The type that discovery answers and the second half of a label. */
   readonly name: string
-  /** Domains of its addresses. */
   readonly domains: readonly string[]
   /** MX hosts end in one of these: custom domains hosted there. */
   readonly mxSuffixes: readonly string[]

@@ -106,7 +106,6 @@ function addWord(draft: Draft, text: string, source: string): void {
 /** Tokens kept of one entry. A usual entry has a dozen; the rest of a longer one is dropped. */
 const maxTokens = 500
 
-/** Reads the token at `at` into the draft; answers where it ends. */
 function take(draft: Draft, text: string, at: number, closers: Closers): number {
   if (/\s/.test(text.charAt(at))) {
     draft.gap = true

@@ -6,43 +6,29 @@
 import { isAscii, isUtf8 } from 'node:buffer'
 import encodingJapanese from 'encoding-japanese'
 import iconv from 'iconv-lite'
-import { own } from '../own.ts'
 
 /**
- * Names without punctuation → the decoder for them. It also reads the larger charsets that senders put under that name.
+ * Decoder → the names without punctuation that mean it. It also reads the larger charsets that senders put under those
+ * names: everybody who writes Latin-1 means windows-1252, and so on (as browsers do).
  */
-const supersets: Readonly<Record<string, string>> = {
-  // Everybody who writes Latin-1 means windows-1252, and so on (as browsers do).
-  iso88591: 'windows-1252',
-  latin1: 'windows-1252',
-  l1: 'windows-1252',
-  iso88599: 'windows-1254',
-  latin5: 'windows-1254',
-  iso885911: 'windows-874',
-  tis620: 'windows-874',
-  iso88598i: 'iso-8859-8',
-  iso88598e: 'iso-8859-8',
-  iso88596i: 'iso-8859-6',
-  iso88596e: 'iso-8859-6',
-  gb2312: 'gb18030',
-  gb231280: 'gb18030',
-  csgb2312: 'gb18030',
-  euccn: 'gb18030',
-  gbk: 'gb18030',
-  cp936: 'gb18030',
-  windows936: 'gb18030',
-  ansi936: 'gb18030',
-  ksc56011987: 'cp949',
-  utf8: 'utf-8',
-  cp65001: 'utf-8',
-  unicode11utf8: 'utf-8',
-  utf8mb4: 'utf-8',
-  unicode: 'utf-16',
-  ucs4: 'utf32',
-  iso10646ucs4: 'utf32',
-  csucs4: 'utf32',
-  unicode11utf7: 'utf-7',
+const namesOfDecoders = {
+  'windows-1252': 'iso88591 latin1 l1',
+  'windows-1254': 'iso88599 latin5',
+  'windows-874': 'iso885911 tis620',
+  'iso-8859-8': 'iso88598i iso88598e',
+  'iso-8859-6': 'iso88596i iso88596e',
+  gb18030: 'gb2312 gb231280 csgb2312 euccn gbk cp936 windows936 ansi936',
+  cp949: 'ksc56011987',
+  'utf-8': 'utf8 cp65001 unicode11utf8 utf8mb4',
+  'utf-16': 'unicode',
+  utf32: 'ucs4 iso10646ucs4 csucs4',
+  'utf-7': 'unicode11utf7',
 }
+const decoders = new Map(
+  Object.entries(namesOfDecoders).flatMap(([decoder, names]) =>
+    names.split(' ').map((name) => [name, decoder] as const),
+  ),
+)
 
 /**
  * Names that do not say which charset it is. ASCII is one of them: what is ASCII reads the same, and other text has the
@@ -78,11 +64,10 @@ function decoderOf(charset: string | null): string | null {
   const bare = bareName(charset)
   if (unsaid.has(bare) || notCharsets.has(bare)) return null
   if (shifting.test(bare)) return `shift:${bare.replace(/^cs/, '')}`
-  const name = own(supersets, bare) ?? bare
+  const name = decoders.get(bare) ?? bare
   return name === 'utf-8' || iconv.encodingExists(name) ? name : null
 }
 
-/** true when text in this charset can be read by its name. */
 export function isKnownCharset(charset: string): boolean {
   return decoderOf(charset) !== null
 }

@@ -10,7 +10,6 @@ import type { Address, ContactDelta, MessageFacts, SpecialUse } from '../store/r
 /** People beside the sender for whom one message counts, as contacts of the user. */
 export const maxOtherContacts = 100
 
-/** Whose mailbox it is. */
 export interface Owner {
   readonly userId: string
   /** The user's own addresses, in any case. */
@@ -63,7 +62,6 @@ function delta(owner: Owner, contact: Address, message: CountedMessage, kind: Ki
   }
 }
 
-/** true when mail in a folder of this role counts as received. */
 export function countsAsReceived(role: SpecialUse | null): boolean {
   return !notReceived.has(role)
 }

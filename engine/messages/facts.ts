@@ -21,7 +21,6 @@ import { threadIdOf } from './threads.ts'
 import type { Address, MessageAddresses, MessageFacts } from '../store/records.ts'
 import type { BodyNode, FetchedMessage } from '../accounts/session-types.ts'
 
-/** Values kept of Received. */
 const maxReceived = 100
 
 function addressesIn(values: readonly string[]): Address[] {

@@ -79,7 +79,6 @@ interface Context {
   readonly raw: Buffer
   /** Where the bytes of each section are, without its header. */
   readonly ranges: Map<string, Range>
-  /** How many parts are still listed. */
   partsLeft: number
 }
 

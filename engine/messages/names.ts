@@ -32,7 +32,6 @@ export function folderNamer(folders: readonly Named[]): (path: string) => string
   return (path) => folderName({ path, delimiter: odd.get(path) ?? usual })
 }
 
-/** Characters of a file name. */
 const maxFileNameLength = 1_000
 
 type FileNameKind = 'main' | 'boundary' | 'numeric' | 'date' | 'ext'

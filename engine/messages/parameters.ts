@@ -10,7 +10,6 @@ import { decodeWords, escapedBytes } from './encoded-words.ts'
 
 /** Parameters of one Content-Type or Content-Disposition, continuations counted singly. */
 const maxParameters = 200
-/** Characters of such a value. */
 const maxStructuredLength = 16_384
 
 interface Structured {

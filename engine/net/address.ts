@@ -14,9 +14,7 @@ export interface CheckedAddress {
 export interface GuardOptions {
   /** true = private, loopback and other special addresses are allowed as well (MAILROOM_ALLOW_PRIVATE). */
   readonly allowPrivate: boolean
-  /** Ends the wait for the name server. */
   readonly signal?: AbortSignal
-  /** The system's resolver, for tests. */
   readonly lookup?: (host: string) => Promise<readonly { readonly address: string; readonly family: number }[]>
 }
 

@@ -16,7 +16,6 @@ export interface HttpLimits {
   readonly timeoutMs: number
   /** false = only public unicast addresses. */
   readonly allowPrivate: boolean
-  /** The answer is cut there. */
   readonly maxResponseBytes: number
 }
 

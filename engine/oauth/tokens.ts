@@ -23,7 +23,6 @@ import { endpointsOf } from './providers.ts'
 
 export interface AccessToken {
   readonly accessToken: string
-  /** ms since 1970. */
   readonly expiresAt: number
   /** The provider gave a new refresh token: the old one may end; store this one. */
   readonly rotated: string | null

@@ -16,7 +16,6 @@ export interface Owner {
   readonly id: string
 }
 
-/** A turn of the loop that took long. */
 export interface Held {
   /** null = not the work of one actor. */
   readonly owner: Owner | null
@@ -24,7 +23,6 @@ export interface Held {
   readonly ms: number
 }
 
-/** A turn that takes this long is reported. */
 const heldMs = 100
 /** How often the processor's clock is read at most: as much of a turn may belong to the one before it. */
 const readEveryMs = 20

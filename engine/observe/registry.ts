@@ -40,9 +40,7 @@ interface RegistryOptions<TInput, TEvent, TSnapshot> {
   /** Fresh input from the records, for the restart after a death; null = it is gone. */
   readonly load: (id: string) => Promise<TInput | null>
   readonly describe: (snapshot: TSnapshot) => ActorFacts
-  /** Asks the actor to finish its work and end. */
   readonly stopEvent: TEvent
-  /** After this it is ended without being asked. */
   readonly stopTimeoutMs: number
   readonly restartFirstMs: number
   readonly restartMaxMs: number

@@ -56,7 +56,6 @@ export function createActors(deps: ActorsDeps) {
     dispatch: (rows: readonly OutboxRecord[]) => dispatch(pool, rows),
     /** Rows were written without being dispatched: the channel reads the store. */
     reread: (channelId: string) => reread(pool, channelId),
-    /** Sends a stored row at once, whatever its schedule says. */
     sendNow: (row: OutboxRecord) => ensure(pool, row.channelId)?.sendNow(row),
     isUnderWay: (row: OutboxRecord) => channels.get(row.channelId)?.isUnderWay(row.id) === true,
     /** An edit with active=1: the failing period is over, waiting rows go out at once. */
@@ -70,7 +69,6 @@ export function createActors(deps: ActorsDeps) {
       await registry.stop(channelId)
       channels.delete(channelId)
     },
-    /** Ends every actor and waits for what is under way. */
     async stopAll(withinMs: number): Promise<void> {
       pool.ended = true
       await registry.stopAll()

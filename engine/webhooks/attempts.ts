@@ -177,7 +177,6 @@ interface Failure {
   readonly retryAfterMs: number | null
 }
 
-/** failure null = delivered. */
 interface Tried {
   readonly attempt: DeliveryAttempt
   readonly failure: Failure | null

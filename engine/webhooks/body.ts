@@ -17,7 +17,6 @@ export interface NamedBody {
   readonly body_section: string
 }
 
-/** What a callback may carry of a body part. */
 export interface GivenText {
   readonly part: BodyPartRecord
   readonly text: string

@@ -27,7 +27,6 @@ interface ChannelDeps {
   readonly notify: (event: WebhookEvent) => void
 }
 
-/** Wait after an error of ours. */
 const stallMs = 2_000
 
 export class Channel {

@@ -34,7 +34,6 @@ interface ComposerDeps {
 
 const rememberedMs = 30_000
 
-/** What the callbacks of one account have in common. */
 interface Owner {
   readonly account: AccountRecord
   readonly folderName: (path: string) => string
@@ -70,7 +69,6 @@ export function createComposer(deps: ComposerDeps) {
       const apiSecret = await secrets.fetch(developerId)
       return apiSecret === undefined ? null : { apiSecret, webhookSecrets: webhookSecrets(deps, webhookId) }
     },
-    /** The user's accounts changed or went. */
     forget(userId: string): void {
       for (const [id, { account }] of owners.entries()) if (account.userId === userId) owners.delete(id)
     },

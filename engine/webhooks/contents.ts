@@ -88,7 +88,6 @@ function createTextReader(mail: Mail, message: MessageRecord, parts: readonly Te
   }
 }
 
-/** Those at the beginning that are small together. */
 function packOf(parts: readonly TextPart[]): TextPart[] {
   const pack: TextPart[] = []
   let left = packBytes
@@ -167,7 +166,6 @@ export function textOf({ part, bytes, cut }: Hay): string {
   return decodeBody(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length), { ...part, encoding: 'binary' }, cut)
 }
 
-/** Of HTML what is seen. */
 export async function isIn(search: BodySearch, { type }: TextPart, text: string): Promise<boolean> {
   return search.matches(type === 'text/html' ? await htmlText(text) : text)
 }
@@ -180,7 +178,6 @@ export interface ReadDeps {
   readonly giveMax: number
   /** Of the text of one message that is searched, in bytes with the transfer encoding undone. */
   readonly searchMax: number
-  /** For reading one message. */
   readonly withinMs: number
 }
 
@@ -325,7 +322,6 @@ function createHunt({ search, owner }: Wanted, { searchMax, searches }: ReadDeps
       else if (result.answer) found = part.type
       if (all) searched.add(part.section)
     },
-    /** Once all is read. */
     finding(parts: readonly TextPart[]): Finding {
       if (found !== null) return { matched: true, why: `a ${found} part matches ${search.wanted}` }
       if (ended !== null) return { matched: false, why: `too much to search: it ${ended}` }

@@ -19,10 +19,8 @@ import type { Sealer } from '../secrets/seal.ts'
 import type { OutboxRecord } from '../store/records.ts'
 import type { GivenText } from './body.ts'
 
-/** What a callback says besides its signature. */
 type Body = Readonly<Record<string, unknown>>
 
-/** A body's text, and where the whole of it is. */
 export interface LinkedText extends GivenText {
   readonly link: string
 }
@@ -64,7 +62,6 @@ function serialize({ body, texts }: Unsigned, signature: BodySignature, maxBytes
 
 type Write = (data: Body) => string
 
-/** What is shown of a text. */
 interface Piece {
   readonly content: string
   readonly cut: boolean
@@ -122,7 +119,6 @@ function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : []
 }
 
-/** Step by step, until it fits or nothing more can go. */
 function thinned(data: Body, write: Write, maxBytes: number): Body {
   let thin = data
   for (const step of thinnings) {

@@ -250,7 +250,6 @@ export async function coveredAccounts(
   return covered
 }
 
-/** At most one of each account. */
 export async function findMessages(
   store: Pick<Store, 'accounts' | 'messages'>,
   coverage: Coverage,
@@ -260,7 +259,6 @@ export async function findMessages(
   return ofEach(await coveredAccounts(store, coverage, 'message_id'), ({ id }) => store.messages.find(id, name))
 }
 
-/** What the store says of each account; null is left out. */
 async function ofEach<T>(
   accounts: readonly AccountRecord[],
   ask: (account: AccountRecord) => Promise<T | null>,

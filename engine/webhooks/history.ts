@@ -31,7 +31,6 @@ interface State {
 }
 
 const pageSize = 100
-/** Pages under way at once, of as many webhooks. */
 const pagesAtOnce = 4
 
 export function createHistory(deps: RereadParts) {
@@ -39,7 +38,6 @@ export function createHistory(deps: RereadParts) {
   const scans = createScans((webhookId, accountId) => play(state, webhookId, accountId), stopped.signal)
   const state: State = { deps, scans, stopped, lastAt: 0 }
   return {
-    /** Every scan that is not done. */
     async startAll(): Promise<void> {
       const scanning = deps.targets.all().filter((target) => target.webhook.receiveHistorical)
       for (const { webhook } of scanning) await addWebhook(state, webhook)
@@ -167,7 +165,6 @@ interface Scan {
   readonly accounts: Set<string>
   /** Counts what was asked for: what a page under way meanwhile found may be out of date. */
   asked: number
-  /** Ends the wait. */
   woken: AbortController
 }
 

@@ -31,7 +31,6 @@ interface WebhooksDeps {
   readonly store: Store
   readonly sealer: Sealer
   readonly budget: Budget
-  /** Bodies and headers from the mail server. */
   readonly mail: Mail
   /** Base of resource_url in callbacks, without a trailing slash: MAILROOM_PUBLIC_URL or where the API listens. */
   readonly baseUrl: () => string

@@ -33,7 +33,6 @@ export class Lines {
   readonly #lines = new Map<string, Line>()
   /** Account → when its first row is due. When that is a historical one (lane 1), live ones go out meanwhile. */
   readonly #waits = new Map<string, Pick<OutboxRecord, 'dueAt' | 'lane'>>()
-  /** Rows here. */
   #size = 0
   /** The store may have rows of accounts that have no line; `urgent`: live ones. */
   #unread = true
