@@ -9,7 +9,7 @@
  * "In a row" means without a success between: a network failure between two rejections neither adds to them nor clears
  * them.
  */
-import { fullJitterMs, halfJitterMs, hintedMs, scheduleMs, stirred, timerMs } from './backoff.ts'
+import { fullJitterMs, hintedMs, scheduleMs, stirred, timerMs } from './backoff.ts'
 import {
   AttemptFailed,
   failureClasses,
@@ -19,9 +19,10 @@ import {
   type Failure,
   type FailureClass,
 } from './events.ts'
+import { nothingRecorded, type Recorded, type ReportSettings } from './records.ts'
 
 /** All delays in milliseconds. */
-export interface AccountSettings {
+export interface AccountSettings extends ReportSettings {
   /** First and longest wait of the exponential back-off. */
   readonly backoffFirstMs: number
   readonly backoffMaxMs: number
@@ -37,9 +38,6 @@ export interface AccountSettings {
   /** Longest silence of sync, and of watch. */
   readonly syncDeadlineMs: number
   readonly watchDeadlineMs: number
-  /** Deadline of one report, and the first wait after a failed one (doubling, up to 64 times). */
-  readonly reportDeadlineMs: number
-  readonly reportRetryMs: number
 }
 
 export interface AccountInput {
@@ -55,7 +53,7 @@ export interface AccountInput {
   readonly aside?: Failure | undefined
 }
 
-export interface AccountContext {
+export interface AccountContext extends Recorded {
   readonly accountId: string
   readonly settings: AccountSettings
   readonly startPaused: boolean
@@ -70,11 +68,6 @@ export interface AccountContext {
   readonly handover: boolean
   /** Failed logins in a row of the command connection, while the session that watches is open. */
   readonly refusals: number
-  /** Counts what has to be stored; `writing` is under way, `recorded` is stored. */
-  readonly revision: number
-  readonly writing: number
-  readonly recorded: number
-  readonly reportFailures: number
 }
 
 type Part = Partial<AccountContext>
@@ -106,10 +99,7 @@ export function startContext(input: AccountInput): AccountContext {
     jitter: input.jitter,
     handover: false,
     refusals: 0,
-    revision: 0,
-    writing: 0,
-    recorded: 0,
-    reportFailures: 0,
+    ...nothingRecorded,
   }
   if (input.aside === undefined) return context
   const aside = { ...context, ...afterFailure(context, input.aside) }
@@ -329,8 +319,4 @@ export function afterEnd({ resume }: AccountContext): Part {
 
 export function reportOf({ accountId, status, message, resume }: AccountContext): AccountReport {
   return { accountId, status, message, resume }
-}
-
-export function reportRetryMs({ settings, reportFailures, jitter }: AccountContext): number {
-  return halfJitterMs(reportFailures, jitter, settings.reportRetryMs, settings.reportRetryMs * 64)
 }

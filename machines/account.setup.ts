@@ -16,7 +16,6 @@ import {
   heard,
   isStrike,
   isThrottled,
-  reportRetryMs,
   waitMs,
   type AccountContext,
   type AccountInput,
@@ -31,7 +30,7 @@ import type {
   MailboxInput,
   Moment,
 } from './events.ts'
-import { callbackActor, promiseActor } from './placeholders.ts'
+import { callbackActor, promiseActor, reportRetryMs } from './records.ts'
 
 export type AccountTag =
   | 'ok'

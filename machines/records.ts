@@ -1,8 +1,47 @@
 /**
- * The states by which a chart has its record stored: `records` beside its life, `closing` at its end. The chart's setup
- * has the actor `report`, the actions writeBegins, writeDone and writeFailed, the guard `dirty`, the delays
- * reportDeadline and reportRetry.
+ * What both charts have: stand-ins for the actors that engine/ supplies with `machine.provide({ actors })`, and the
+ * states by which a record is stored, `records` beside the chart's life and `closing` at its end. For those its setup
+ * has the actor `report`, the actions writeBegins, writeDone, writeFailed, the guard `dirty`, the delays reportDeadline
+ * and reportRetry.
  */
+import { fromCallback, fromPromise, type EventObject } from 'xstate'
+import { halfJitterMs } from './backoff.ts'
+
+/** A chart that is started without its actors fails through its own error paths, with these words. */
+export function promiseActor<TOutput, TInput>(name: string) {
+  return fromPromise<TOutput, TInput>(() => Promise.reject(new Error(`actor "${name}" is not provided`)))
+}
+
+export function callbackActor<TReceived extends EventObject, TInput>(name: string) {
+  return fromCallback<TReceived, TInput>(() => {
+    throw new Error(`actor "${name}" is not provided`)
+  })
+}
+
+export interface ReportSettings {
+  /** Deadline of one report, and the first wait after a failed one (doubling, up to 64 times). */
+  readonly reportDeadlineMs: number
+  readonly reportRetryMs: number
+}
+
+/** Part of the context. `revision` counts what has to be stored; `writing` is under way, `recorded` is stored. */
+export interface Recorded {
+  readonly revision: number
+  readonly writing: number
+  readonly recorded: number
+  readonly reportFailures: number
+}
+
+export const nothingRecorded: Recorded = { revision: 0, writing: 0, recorded: 0, reportFailures: 0 }
+
+interface Reporting extends Recorded {
+  readonly settings: ReportSettings
+  readonly jitter: number
+}
+
+export function reportRetryMs({ settings, reportFailures, jitter }: Reporting): number {
+  return halfJitterMs(reportFailures, jitter, settings.reportRetryMs, settings.reportRetryMs * 64)
+}
 
 /** `reportOf` makes the input of `report`. */
 export function recordStates<TContext, TReport>(reportOf: (context: TContext) => TReport) {

@@ -7,7 +7,7 @@
  * At the end the chart's parts by name: types, placeholders, actions, guards, delays.
  */
 import { assign, emit, sendTo, setup } from 'xstate'
-import { halfJitterMs, scheduleMs, spreadMs, stirred, timerMs } from './backoff.ts'
+import { scheduleMs, spreadMs, stirred, timerMs } from './backoff.ts'
 import type {
   Activation,
   DeliveryFailure,
@@ -21,10 +21,17 @@ import type {
   WebhookInput,
   WebhookReport,
 } from './events.ts'
-import { callbackActor, promiseActor } from './placeholders.ts'
+import {
+  callbackActor,
+  nothingRecorded,
+  promiseActor,
+  type Recorded,
+  type ReportSettings,
+  reportRetryMs,
+} from './records.ts'
 
 /** All delays in milliseconds. */
-export interface WebhookSettings {
+export interface WebhookSettings extends ReportSettings {
   /** Waits after the first, second … failed round. */
   readonly scheduleMs: readonly number[]
   readonly jitterPercent: number
@@ -42,9 +49,6 @@ export interface WebhookSettings {
   readonly stallRetryMs: number
   /** lastSuccessAt by itself is stored at most this often. */
   readonly successReportMs: number
-  /** Deadline of one report, and the first wait after a failed one (doubling, up to 64 times). */
-  readonly reportDeadlineMs: number
-  readonly reportRetryMs: number
 }
 
 export interface WebhookMachineInput {
@@ -56,7 +60,7 @@ export interface WebhookMachineInput {
   readonly health: WebhookHealthState
 }
 
-export interface WebhookContext {
+export interface WebhookContext extends Recorded {
   readonly webhookId: string
   readonly settings: WebhookSettings
   readonly active: boolean
@@ -73,11 +77,7 @@ export interface WebhookContext {
   readonly goneAt: number | null
   /** lastSuccessAt as last marked for storing. */
   readonly successReportedAt: number | null
-  readonly revision: number
-  readonly writing: number
-  readonly recorded: number
   readonly report: WebhookReport | null
-  readonly reportFailures: number
 }
 
 type Part = Partial<WebhookContext>
@@ -95,11 +95,8 @@ export function startWebhookContext(input: WebhookMachineInput): WebhookContext 
     announcements: [],
     goneAt: null,
     successReportedAt: input.health.lastSuccessAt,
-    revision: 0,
-    writing: 0,
-    recorded: 0,
+    ...nothingRecorded,
     report: null,
-    reportFailures: 0,
   }
 }
 
@@ -285,10 +282,6 @@ function afterReport(context: WebhookContext): Part {
   }
 }
 
-function webhookReportRetryMs({ settings, reportFailures, jitter }: WebhookContext): number {
-  return halfJitterMs(reportFailures, jitter, settings.reportRetryMs, settings.reportRetryMs * 64)
-}
-
 export type WebhookTag =
   | 'active'
   | 'paused'
@@ -359,6 +352,6 @@ export const webhookChart = setup({
     drainDeadline: ({ context }) => context.settings.drainDeadlineMs,
     probeDeadline: ({ context }) => context.settings.probeDeadlineMs,
     reportDeadline: ({ context }) => context.settings.reportDeadlineMs,
-    reportRetry: ({ context }) => webhookReportRetryMs(context),
+    reportRetry: ({ context }) => reportRetryMs(context),
   },
 })
