@@ -4,7 +4,7 @@
  */
 import { lookup as systemLookup } from 'node:dns/promises'
 import ipaddr from 'ipaddr.js'
-import { AppError } from '../errors.ts'
+import { AppError, badParameter, isAppError } from '../errors.ts'
 
 export interface CheckedAddress {
   readonly address: string
@@ -110,4 +110,26 @@ export async function resolveGuarded(host: string, options: GuardOptions): Promi
   const allowed = allowPrivate ? addresses : addresses.filter(({ address }) => isPublicAddress(address))
   if (allowed.length > 0) return allowed
   throw addresses.length > 0 ? refuse(bare) : resolveFailure(bare, undefined)
+}
+
+const longestUrl = 2048
+
+/**
+ * Checks a URL that a caller wants to be called at, when it is registered; at delivery the connection is checked again.
+ * Rejects with `bad_request` (not an http or https URL, credentials in it, too long) or `private_address`, naming the
+ * parameter. A host that does not resolve now is accepted: it may tomorrow.
+ */
+export async function checkUrl(parameter: string, url: string, allowPrivate: boolean): Promise<void> {
+  const parsed = URL.parse(url)
+  if (url.length > longestUrl) throw badParameter(parameter, `longer than ${longestUrl} characters`)
+  if (parsed === null || (parsed.protocol !== 'http:' && parsed.protocol !== 'https:'))
+    throw badParameter(parameter, 'expected an http:// or https:// URL')
+  if (parsed.username !== '' || parsed.password !== '')
+    throw badParameter(parameter, 'must not hold a user name or password')
+  try {
+    await resolveGuarded(parsed.hostname.replace(/^\[|\]$/g, ''), { allowPrivate })
+  } catch (error) {
+    if (!isAppError(error, 'private_address')) return
+    throw new AppError('private_address', `${parameter}: ${error.message}`, { details: { parameter }, cause: error })
+  }
 }

@@ -79,9 +79,6 @@ export function createActors(deps: ActorsDeps) {
   }
 }
 
-const restartFirstMs = 1_000
-const restartMaxMs = 300_000
-
 function createRootActors(
   deps: ActorsDeps,
   channels: Map<string, Channel>,
@@ -97,10 +94,13 @@ function createRootActors(
       }),
       claim: fromPromise<unknown, WebhookInput>(({ input }) => channelOf(channels, input.webhookId).claim()),
       probe: fromPromise<ProbeOutput, WebhookInput>(({ input }) => channelOf(channels, input.webhookId).probe()),
-      report: fromPromise<unknown, WebhookReport>(({ input }) => report(deps, channels, again, input)),
+      report: fromPromise<unknown, WebhookReport>(async ({ input }) => {
+        const last = channels.get(input.webhookId)?.last ?? { userId: null, accountId: null }
+        for (const notice of await storeReport(deps, input, last)) again(notice.channelId)
+      }),
     },
   })
-  const registry: Registry = createRegistry({
+  return createRegistry({
     kind: 'webhook',
     create(input, inspect) {
       const actor = createActor(machine, { input, inspect })
@@ -111,12 +111,11 @@ function createRootActors(
     describe: describeWebhook,
     stopEvent: { type: 'STOP' },
     stopTimeoutMs: deps.config.MAILROOM_STORE_TIMEOUT,
-    restartFirstMs,
-    restartMaxMs,
+    restartFirstMs: 1_000,
+    restartMaxMs: 300_000,
     log: deps.log,
     metrics: deps.metrics,
   })
-  return registry
 }
 
 function reread(pool: Pool, channelId: string): void {
@@ -201,16 +200,6 @@ function dispatch(pool: Pool, rows: readonly OutboxRecord[]): void {
   }
 }
 
-async function report(
-  deps: ActorsDeps,
-  channels: ReadonlyMap<string, Channel>,
-  again: (channelId: string) => void,
-  news: WebhookReport,
-): Promise<void> {
-  const last = channels.get(news.webhookId)?.last ?? { userId: null, accountId: null }
-  for (const notice of await storeReport(deps, news, last)) again(notice.channelId)
-}
-
 /**
  * Stores what a webhook's chart reports: its health, and a notice to failure_notif_url when it begins to fail, when it
  * has failed for too long, and when a 410 ends it. The chart repeats it until it succeeds, also after a restart:
@@ -253,8 +242,7 @@ function noticeOf(
 
 /**
  * 410. What waits ends as failed, so that `redeliver` with failed_only finds it. `active` and the health are one write,
- *   the last:
- * a crash before it leaves the webhook active, and the next 410 makes the same notice.
+ * the last: a crash before it leaves the webhook active, and the next 410 makes the same notice.
  */
 async function endByGone(
   { store, targets, now }: ActorsDeps,

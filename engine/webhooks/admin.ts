@@ -1,6 +1,6 @@
 /** Webhooks as developers make, edit and remove them; secrets; samples and redelivery. */
 import { AppError, badParameter, isAppError, notFound } from '../errors.ts'
-import { checkUrl } from '../net/callback-url.ts'
+import { checkUrl } from '../net/address.ts'
 import type { Sealer } from '../secrets/seal.ts'
 import { newId, outboxId } from '../store/ids.ts'
 import type { OutboxRecord, WebhookFilters, WebhookRecord } from '../store/records.ts'
