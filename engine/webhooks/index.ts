@@ -34,10 +34,6 @@ interface WebhooksDeps {
   readonly mail: Mail
   /** Base of resource_url in callbacks, without a trailing slash: MAILROOM_PUBLIC_URL or where the API listens. */
   readonly baseUrl: () => string
-  /** Milliseconds since 1970; the system's clock otherwise. */
-  readonly clock?: () => number
-  /** For jitter, in [0, 1). */
-  readonly random?: () => number
 }
 
 type Parts = ReturnType<typeof build>
@@ -82,8 +78,8 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
 
 function build(deps: WebhooksDeps) {
   const { config, store, sealer, budget, mail, baseUrl, log, metrics } = deps
-  const now = deps.clock ?? Date.now
-  const random = deps.random ?? Math.random
+  const { now } = Date
+  const { random } = Math
   const http = createHttpClient({ connectTimeoutMs: config.MAILROOM_WEBHOOK_TIMEOUT })
   const targets = createTargets(store, log)
   const pace = createPace()
