@@ -88,7 +88,7 @@ function integerKey(fallback: number, minimum: number, maximum: number) {
 
 function choiceKey<const T extends string>(fallback: NoInfer<T>, ...choices: readonly [T, ...T[]]) {
   const error = `expected ${choices.slice(0, -1).join(', ')} or ${choices.at(-1)}`
-  return z.enum(choices, { error }).default(fallback as T)
+  return z.enum(choices, { error }).default(fallback)
 }
 
 const flagKey = z
