@@ -19,7 +19,7 @@ import type { LookupFunction, Socket } from 'node:net'
 import type { CheckedAddress } from '../../net/address.ts'
 import type { SessionOptions } from '../session-types.ts'
 import type { Allowance } from './frames.ts'
-import { countInflow, takeIn, type CountedStreamer, type Streamer } from './intake.ts'
+import { takeIn, type Streamer } from './intake.ts'
 
 export type { ImapAttribute, ImapResponse } from 'imapflow'
 /** What a mailbox is for by its name, in many languages. */
@@ -70,7 +70,7 @@ export interface Wire {
   /** Whether the deadline of the connection or that of the login is running. */
   readonly greetingReceived?: boolean
   /** Bounds and counts what comes in (intake.ts); its counter of bytes is the sign of progress. */
-  readonly streamer: Streamer & CountedStreamer
+  readonly streamer: Streamer
   getUntaggedHandler(command: string, attributes: ImapResponse['attributes']): Untagged | undefined
   /** Bytes sent are a sign of progress too; and errors after the end need a listener. */
   readonly socket: Socket | null
@@ -175,14 +175,13 @@ export function createWire(
   })
   const wire = client as unknown as Wire
   const exec = wire.exec.bind(wire)
-  const begin = takeIn(wire, (msg) => logger.debug({ src: 's', msg }))
+  const begin = takeIn(wire, options.take, (msg) => logger.debug({ src: 's', msg }))
   wire.exec = (command, attributes, sent = {}) => {
     begin(sent.allowance ?? duringLogin)
     return exec(command, attributes, sent)
   }
   wire.commands = withIdAfterLogin(wire.commands)
   wire.throttleWait = () => Promise.resolve(false)
-  if (options.take) countInflow(wire.streamer, options.take)
   return wire
 }
 

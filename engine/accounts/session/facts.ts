@@ -16,13 +16,13 @@ export type Facts = ReturnType<typeof createFacts>
 
 export function createFacts(capabilities: ReadonlyMap<string, unknown>) {
   const refused = new Set<Optional>()
-  const expungeListeners = new Set<() => void>()
   let listener: ((event: SessionEvent) => void) | null = null
   let selected: SelectedMailbox | null = null
   let withModseqs = false
+  let expunged = 0
 
   function emit(event: SessionEvent): void {
-    if (event.type === 'expunge') for (const told of [...expungeListeners]) told()
+    if (event.type === 'expunge') expunged += 1
     listener?.(event)
   }
 
@@ -57,10 +57,9 @@ export function createFacts(capabilities: ReadonlyMap<string, unknown>) {
     flagsTold({ uid, flags, modseq }: FetchItems): void {
       if (flags !== null && selected) emit({ type: 'flags', uid, flags, modseq })
     },
-    /** The listener is called for every message that leaves the open mailbox. Answers how to stop that. */
-    onExpunge(told: () => void): () => void {
-      expungeListeners.add(told)
-      return () => expungeListeners.delete(told)
+    /** How often messages have left an open mailbox so far. */
+    get expunged(): number {
+      return expunged
     },
   }
 }

@@ -23,6 +23,8 @@ export interface Streamer {
   pendingPush: (() => void) | null
   push(item: Frame & { readonly next: () => void; readonly trailingAfterLine: boolean }): boolean
   processInputChunk: (chunk: Buffer) => Promise<void>
+  destroy(error?: Error): unknown
+  once(event: 'close', listener: () => void): unknown
 }
 
 interface Source {
@@ -31,11 +33,17 @@ interface Source {
 }
 
 /** Answers the way to begin a command, with what it allows. `onPlain`: a response that imapflow does not see. */
-export function takeIn(wire: Source, onPlain: (line: string) => void): (allowance: Allowance) => void {
+export function takeIn(
+  wire: Source,
+  take: SessionOptions['take'],
+  onPlain: (line: string) => void,
+): (allowance: Allowance) => void {
   const { streamer } = wire
   const frames = createFrames()
   const giveWay = createGiveWay()
+  const shares = createShares(streamer, take)
 
+  /** Ends when the response has been taken apart. */
   async function hand(frame: Frame): Promise<void> {
     const plain = plainOf(frame)
     if (plain === null) return put(streamer, frame)
@@ -43,17 +51,22 @@ export function takeIn(wire: Source, onPlain: (line: string) => void): (allowanc
     await wire.getUntaggedHandler(plain.command ?? '', plain.attributes)?.(plain)
   }
 
-  streamer.processInputChunk = async (chunk) => {
+  async function read(chunk: Buffer): Promise<void> {
     await giveWay()
+    await shares.grow(frames.responseBytes + frames.lineBytes + chunk.length)
+    if (streamer.destroyed) return
     for (const frame of frames.read(chunk)) {
       streamer.responseBytes = frames.responseBytes
-      if (!streamer.destroyed) await hand(frame)
+      await hand(frame)
+      shares.giveBack()
       await giveWay()
       if (streamer.destroyed) return
     }
     streamer.responseBytes = frames.responseBytes
     streamer.lineBytes = frames.lineBytes
   }
+
+  streamer.processInputChunk = (chunk) => shares.work(() => read(chunk))
   return (allowance) => frames.begin(allowance)
 }
 
@@ -82,87 +95,57 @@ function response(command: string, value: string): ImapResponse {
   return { tag: '*', command, attributes: [{ type: 'TEXT', value }] }
 }
 
-export interface CountedStreamer {
-  readonly readBytesCounter: number
-  readonly responseBytes: number
-  readonly lineBytes: number
-  _transform(chunk: Buffer, encoding: BufferEncoding, next: (error?: Error | null) => void): void
-  push(item: { next: () => void } | null): boolean
-  destroy(error?: Error): unknown
-  once(event: 'close', listener: () => void): unknown
-}
-
 /** Smaller answers are not counted: connections are few enough. */
 const uncounted = 65_536
 /** A literal is held as it came and put together; what grows line by line is asked for in steps. */
 const heldTimes = 2
 const step = 1_048_576
 
-export function countInflow(streamer: CountedStreamer, take: Take): void {
-  const inflow: Inflow = { coming: noShares(), complete: noShares(), drawing: false, stop: new AbortController() }
-  const transform = streamer._transform.bind(streamer)
-  streamer._transform = (chunk, encoding, next) => {
-    const bytes = streamer.responseBytes + streamer.lineBytes + chunk.length
-    const go = (): void => transform(chunk, encoding, next)
-    if (bytes <= uncounted || bytes <= inflow.coming.bytes) go()
-    else draw(inflow, streamer, take, bytes).then(go, (error: unknown) => void streamer.destroy(error as Error))
+/** Shares of the budget for the answer under way. The server is not to blame for the time that we wait or work. */
+function createShares(streamer: Streamer, take: SessionOptions['take']) {
+  const closed = new AbortController()
+  let releases: Release[] = []
+  let held = 0
+  let ours = false
+
+  function giveBack(): void {
+    if (held === 0) return
+    for (const release of releases) release()
+    releases = []
+    held = 0
   }
-  const push = streamer.push.bind(streamer)
-  streamer.push = (item) => {
-    if (item !== null && inflow.coming.bytes > 0) handOver(inflow, item)
-    return push(item)
+
+  async function draw(bytes: number): Promise<void> {
+    const more = Math.ceil((bytes - held) / step) * step
+    const release = await take?.(more * heldTimes, {
+      signal: closed.signal,
+      pace: {
+        moved: () => (held > 0 && !ours ? streamer.readBytesCounter : null),
+        end: () =>
+          streamer.destroy(new AppError('timeout', 'the mail server was too slow while others waited for memory')),
+      },
+    })
+    if (!release) throw new AppError('timeout', 'too much is read from mail servers at once (MAILROOM_BUFFER_MAX)')
+    releases.push(release)
+    held += more
+    if (closed.signal.aborted) giveBack()
   }
+
   streamer.once('close', () => {
-    inflow.stop.abort(new AppError('network', 'the connection is closed'))
-    giveBack(inflow.coming)
-    giveBack(inflow.complete)
+    closed.abort(new AppError('network', 'the connection is closed'))
+    giveBack()
   })
-}
-
-type Take = NonNullable<SessionOptions['take']>
-
-interface Inflow {
-  coming: Shares
-  complete: Shares
-  drawing: boolean
-  readonly stop: AbortController
-}
-
-/** A share for an answer that has become so large. The server is not to blame for the time that we wait. */
-async function draw(inflow: Inflow, streamer: CountedStreamer, take: Take, bytes: number): Promise<void> {
-  const pace = {
-    moved: () => (inflow.coming.bytes > 0 && !inflow.drawing ? streamer.readBytesCounter : null),
-    end: () => streamer.destroy(new AppError('timeout', 'the mail server was too slow while others waited for memory')),
+  return {
+    /** The answer has become so large. */
+    async grow(bytes: number): Promise<void> {
+      if (!take || bytes <= uncounted || bytes <= held) return
+      await draw(bytes).catch((error: unknown) => void streamer.destroy(error as Error))
+    },
+    giveBack,
+    /** Work on what has come. */
+    async work(run: () => Promise<void>): Promise<void> {
+      ours = true
+      await run().finally(() => (ours = false))
+    },
   }
-  const more = Math.ceil((bytes - inflow.coming.bytes) / step) * step
-  inflow.drawing = true
-  const release = await take(more * heldTimes, { signal: inflow.stop.signal, pace })
-  inflow.drawing = false
-  if (release === null)
-    throw new AppError('timeout', 'too much is read from mail servers at once (MAILROOM_BUFFER_MAX)')
-  if (inflow.stop.signal.aborted) release()
-  inflow.coming = { bytes: inflow.coming.bytes + more, releases: [...inflow.coming.releases, release] }
-}
-
-/** Held until the answer has been taken apart. */
-function handOver(inflow: Inflow, item: { next: () => void }): void {
-  const { next } = item
-  const mine = inflow.coming
-  inflow.complete = mine
-  inflow.coming = noShares()
-  item.next = () => {
-    giveBack(mine)
-    next()
-  }
-}
-
-interface Shares {
-  readonly bytes: number
-  readonly releases: readonly Release[]
-}
-
-const noShares = (): Shares => ({ bytes: 0, releases: [] })
-
-function giveBack({ releases }: Shares): void {
-  for (const release of releases) release()
 }

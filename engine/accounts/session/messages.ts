@@ -17,38 +17,33 @@ interface PlacingParts extends Parts {
   readonly searcher: Searcher
 }
 
-async function storeFlags(
+/** Flags of this message as the answer tells them, or null. Some servers leave the UID out of the answer to STORE. */
+async function askFlags(
   send: Send,
+  { facts }: Parts,
+  command: 'UID STORE' | 'UID FETCH',
   uid: number,
-  operation: string,
-  flags: readonly string[],
+  args: readonly Argument[],
 ): Promise<FetchItems | null> {
   let told: FetchItems | null = null
   const onFetch: Untagged = (response) => {
     const items = readFetch(response)
-    if ((items.uid === null || items.uid === uid) && items.flags !== null) told = items
+    const isIt = items.uid === uid || (items.uid === null && command === 'UID STORE')
+    if (isIt && items.flags !== null) told = items
+    else facts.flagsTold(items)
   }
-  await send('UID STORE', [uidSet(String(uid)), atom(operation), flags.map(atom)], { FETCH: onFetch }, fetches)
+  await send(command, [uidSet(String(uid)), ...args], { FETCH: onFetch }, fetches)
   return told
 }
 
-async function readFlags(send: Send, { facts }: Parts, uid: number): Promise<FetchItems | null> {
+async function storeIn(send: Send, deps: Parts, uid: number, { add, remove }: FlagChange): Promise<FetchItems | null> {
+  const store = (operation: string, flags: readonly string[]): Promise<FetchItems | null> =>
+    askFlags(send, deps, 'UID STORE', uid, [atom(operation), flags.map(atom)])
   let told: FetchItems | null = null
-  const items = facts.modseqs ? ['UID', 'FLAGS', 'MODSEQ'] : ['UID', 'FLAGS']
-  const onFetch: Untagged = (response) => {
-    const found = readFetch(response)
-    if (found.uid === uid && found.flags !== null) told = found
-    else facts.flagsTold(found)
-  }
-  await send('UID FETCH', [uidSet(String(uid)), items.map(atom)], { FETCH: onFetch }, fetches)
-  return told
-}
-
-async function storeIn(send: Send, deps: Parts, uid: number, change: FlagChange): Promise<FetchItems | null> {
-  let told: FetchItems | null = null
-  if (change.add.length > 0) told = await storeFlags(send, uid, '+FLAGS', change.add)
-  if (change.remove.length > 0) told = await storeFlags(send, uid, '-FLAGS', change.remove)
-  return told ?? (await readFlags(send, deps, uid))
+  if (add.length > 0) told = await store('+FLAGS', add)
+  if (remove.length > 0) told = await store('-FLAGS', remove)
+  const items = deps.facts.modseqs ? ['UID', 'FLAGS', 'MODSEQ'] : ['UID', 'FLAGS']
+  return told ?? askFlags(send, deps, 'UID FETCH', uid, [items.map(atom)])
 }
 
 function bodyQuery(wanted: string): readonly Argument[] {
@@ -119,16 +114,11 @@ async function place(
   toPath: string,
 ): Promise<{ readonly placed: Placed | null; readonly left: boolean }> {
   const placed: (Placed | null)[] = []
-  let expunged = 0
-  const unlisten = facts.onExpunge(() => (expunged += 1))
+  const { expunged } = facts
   const onOk: Untagged = (response) => void placed.push(placedBy(statusText(response)))
-  try {
-    const reply = await send(command, [uidSet(String(uid)), mailboxArgument(names, toPath)], { OK: onOk })
-    const told = placed.find((one) => one !== null) ?? null
-    return { placed: placedBy(reply) ?? told, left: expunged > 0 }
-  } finally {
-    unlisten()
-  }
+  const reply = await send(command, [uidSet(String(uid)), mailboxArgument(names, toPath)], { OK: onOk })
+  const told = placed.find((one) => one !== null) ?? null
+  return { placed: placedBy(reply) ?? told, left: facts.expunged > expunged }
 }
 
 /** null = no such message: a UID that is gone is no error by RFC 3501, the answer is OK and nothing is copied. */

@@ -62,16 +62,10 @@ async function askAll(send: Send, facts: Facts, args: readonly Argument[], most:
 
 /** What was found while no message left: sequence numbers mean nothing otherwise. */
 async function undisturbed(facts: Facts, find: () => Promise<number[]>): Promise<number[]> {
-  let left = 0
-  const unlisten = facts.onExpunge(() => (left += 1))
-  try {
-    for (let asked = 0; asked < askedMost; asked += 1) {
-      left = 0
-      const found = await find()
-      if (left === 0) return found
-    }
-  } finally {
-    unlisten()
+  for (let asked = 0; asked < askedMost; asked += 1) {
+    const { expunged } = facts
+    const found = await find()
+    if (facts.expunged === expunged) return found
   }
   throw new AppError('server_refused', 'the folder changed again and again while it was searched')
 }
