@@ -13,7 +13,7 @@ import { readUids } from './read.ts'
 import type { FetchedMessage, FlagsOf, MailboxStatus } from './session-types.ts'
 import { toSet } from './session/sets.ts'
 import type { BatchParts } from './state.ts'
-import { batchesOf, cursorOf, moveCursor, quarantine, rowsById, storeRead, type SyncContext } from './write.ts'
+import { batchesOf, cursorOf, knownAt, moveCursor, quarantine, rowsById, storeRead, type SyncContext } from './write.ts'
 
 const newestWindow = 500
 const window = 1000
@@ -112,7 +112,7 @@ export async function flagParts(
   told: MailboxStatus | undefined,
 ): Promise<{ readonly unsure: boolean; readonly parts: Omit<BatchParts, 'cursor'> | null }> {
   const uids = flags.map((one) => one.uid)
-  const known = await knownWithin(context, folder.id, cursor, Math.min(...uids), Math.max(...uids))
+  const known = await knownAt(context, folder.id, uids)
   const changed = flags.flatMap((one) => known.get(one.uid)?.messageId ?? [])
   const rows = await rowsById(context, changed.length > window ? [] : changed)
   const plan = { account: context.state.account, folder, uidValidity: cursor.uidValidity, now: context.deps.now() }
@@ -120,17 +120,6 @@ export async function flagParts(
   if (updates.length === 0) return { unsure, parts: null }
   const unseen = Math.max(0, folder.unseen + unseenTurned(told, cursor, updates, known))
   return { unsure, parts: { flagUpdates: updates, changes, counts: { messages: folder.messages, unseen } } }
-}
-
-async function knownWithin(
-  context: SyncContext,
-  folderId: string,
-  cursor: FolderCursor,
-  from: number,
-  to: number,
-): Promise<Map<number, KnownUid>> {
-  const known = await context.deps.store.messages.knownUids(folderId, cursor.uidValidity, from, to)
-  return new Map(known.map((one) => [one.uid, one]))
 }
 
 /**
@@ -142,7 +131,7 @@ export async function compareUids(context: SyncContext, folderId: string, exists
   const cursor = cursorOf(state, folderId)
   const from = Math.max(1, cursor.backfillBelow)
   const present = new Set(await session.searchUids(`${from}:*`))
-  const known = await knownWithin(context, folderId, cursor, from, cursor.uidNext - 1)
+  const known = await knownAt(context, folderId, [from, cursor.uidNext - 1])
   const vanished = await confirmGone(
     context,
     [...known.keys()].filter((uid) => !present.has(uid)),
@@ -201,7 +190,7 @@ async function readUnknown(
   for (const page of batchesOf(deps, uids)) {
     await state.commit(folderId, async () => {
       const cursor = cursorOf(state, folderId)
-      const known = await knownWithin(context, folderId, cursor, Math.min(...page), Math.max(...page))
+      const known = await knownAt(context, folderId, page)
       const fresh = page.filter((uid) => !known.has(uid) && !isAwaited(cursor, uid))
       if (cursor.uidValidity !== uidValidity || fresh.length === 0) return null
       const generation = deps.now()

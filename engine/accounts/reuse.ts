@@ -11,7 +11,7 @@ import { isLikeMail } from './identity.ts'
 import { readMessage } from './plan.ts'
 import { readUids } from './read.ts'
 import type { FetchedMessage } from './session-types.ts'
-import { batchesOf, cursorOf, rowsById, type SyncContext } from './write.ts'
+import { batchesOf, cursorOf, knownAt, rowsById, type SyncContext } from './write.ts'
 
 /** `newest`: a message below the cursor's UIDNEXT, as the server has it now. */
 export async function checkReuse(context: SyncContext, folderId: string, newest: FetchedMessage): Promise<void> {
@@ -19,18 +19,13 @@ export async function checkReuse(context: SyncContext, folderId: string, newest:
   if ((await replacedBy(context, folderId, [newest])).length === 0) return
   deps.log.warn({ accountId: state.account.id, folder: folderId, uid: newest.uid }, 'uid given again by the server')
   const cursor = cursorOf(state, folderId)
-  const known = await knownUids(context, folderId, Math.max(1, cursor.backfillBelow), newest.uid)
-  const uids = known.map(({ uid }) => uid).reverse()
-  for (const page of batchesOf(deps, uids)) {
+  const known = await knownAt(context, folderId, [Math.max(1, cursor.backfillBelow), newest.uid])
+  for (const page of batchesOf(deps, [...known.keys()].reverse())) {
     const { messages } = await readUids(session, page)
     const replaced = await replacedBy(context, folderId, messages)
     if (replaced.length === 0) return
     await replace(context, folderId, cursor.uidValidity, replaced)
   }
-}
-
-function knownUids({ state, deps }: SyncContext, folderId: string, from: number, to: number): Promise<KnownUid[]> {
-  return deps.store.messages.knownUids(folderId, cursorOf(state, folderId).uidValidity, from, to)
 }
 
 /** What the index has at the UIDs of these messages and is other mail. */
@@ -41,13 +36,9 @@ async function replacedBy(
 ): Promise<KnownUid[]> {
   const { session, state } = context
   const uids = messages.map(({ uid }) => uid)
-  const known = new Map(
-    (await knownUids(context, folderId, Math.min(...uids), Math.max(...uids))).map((one) => [one.uid, one]),
-  )
-  const rows = await rowsById(
-    context,
-    uids.flatMap((uid) => known.get(uid)?.messageId ?? []),
-  )
+  const known = await knownAt(context, folderId, uids)
+  const ids = uids.flatMap((uid) => known.get(uid)?.messageId ?? [])
+  const rows = await rowsById(context, ids)
   return messages.flatMap((message) => {
     const there = known.get(message.uid)
     const row = there && rows.get(there.messageId)
@@ -67,10 +58,8 @@ async function replace(
   const uids = replaced.map(({ uid }) => uid)
   await state.commit(folderId, async () => {
     const cursor = cursorOf(state, folderId)
-    const now = await knownUids(context, folderId, Math.min(...uids), Math.max(...uids))
-    const still = replaced.filter((one) =>
-      now.some(({ uid, messageId }) => uid === one.uid && messageId === one.messageId),
-    )
+    const now = await knownAt(context, folderId, uids)
+    const still = replaced.filter(({ uid, messageId }) => now.get(uid)?.messageId === messageId)
     if (cursor.uidValidity !== uidValidity || still.length === 0) return null
     const generation = deps.now()
     const notes = still.map(({ uid }) => ({ uid, generation, replaces: true }))
@@ -91,12 +80,16 @@ export async function readNoted(context: SyncContext, folderId: string): Promise
     const cursor = cursorOf(state, folderId)
     const noted = (cursor.again ?? []).filter(({ replaces }) => replaces)
     if (noted.length === 0) return null
-    const uids = noted.map(({ uid }) => uid)
-    const now = await knownUids(context, folderId, Math.min(...uids), Math.max(...uids))
-    // What has the note's generation is what the note was made for, read by now.
-    const before = now.filter((one) =>
-      noted.some(({ uid, generation }) => uid === one.uid && generation !== (one.generation ?? 0)),
+    const now = await knownAt(
+      context,
+      folderId,
+      noted.map(({ uid }) => uid),
     )
+    // What has the note's generation is what the note was made for, read by now.
+    const before = noted.flatMap(({ uid, generation }) => {
+      const one = now.get(uid)
+      return one === undefined || generation === (one.generation ?? 0) ? [] : [one]
+    })
     if (before.length === 0) return null
     const unseen = folder.unseen - unseenArrived(state.toldCounts.get(folderId), cursor, before)
     return {

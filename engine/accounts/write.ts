@@ -21,7 +21,7 @@ import {
   receivedContact,
   repliedContact,
 } from '../messages/contacts.ts'
-import type { Store } from '../store/port.ts'
+import type { KnownUid, Store } from '../store/port.ts'
 
 export interface SyncContext {
   readonly deps: SyncDeps
@@ -133,6 +133,17 @@ export async function rowsById(context: SyncContext, ids: readonly string[]): Pr
   if (ids.length === 0) return new Map()
   const rows = await context.deps.store.messages.byIds(context.state.account.id, [...new Set(ids)])
   return new Map(rows.map((row) => [row.id, row]))
+}
+
+/** What the index has of the folder from the lowest to the highest of these UIDs, by UID. */
+export async function knownAt(
+  { deps, state }: SyncContext,
+  folderId: string,
+  uids: readonly number[],
+): Promise<Map<number, KnownUid>> {
+  const { uidValidity } = cursorOf(state, folderId)
+  const known = await deps.store.messages.knownUids(folderId, uidValidity, Math.min(...uids), Math.max(...uids))
+  return new Map(known.map((one) => [one.uid, one]))
 }
 
 /** Messages of one thread that are looked through for a reply. */

@@ -40,15 +40,14 @@ function readStatus(token: Token | undefined): MailboxStatus {
 async function withFallback<T>(
   facts: Facts,
   kind: 'modseq' | 'listReturn',
-  rich: () => Promise<T>,
-  plain: () => Promise<T>,
+  ask: (rich: boolean) => Promise<T>,
 ): Promise<T> {
-  if (facts.refused(kind)) return plain()
+  if (facts.refused(kind)) return ask(false)
   try {
-    return await rich()
+    return await ask(true)
   } catch (error) {
     if (!isAppError(error, 'server_refused') || error.details['status'] !== 'BAD') throw error
-    const answer = await plain()
+    const answer = await ask(false)
     facts.refuse(kind)
     return answer
   }
@@ -128,10 +127,9 @@ function returnOptions(facts: Facts, status: boolean): Argument[] {
 
 async function listAll(send: Send, deps: Parts, status: boolean, most: number): Promise<ListedMailbox[]> {
   const options = returnOptions(deps.facts, status)
-  const plain = (): Promise<Listed[]> => readList(send, deps, { pattern: '*', most })
-  const listed = await (options.length === 0
-    ? plain()
-    : withFallback(deps.facts, 'listReturn', () => readList(send, deps, { pattern: '*', most, options }), plain))
+  const ask = (rich: boolean): Promise<Listed[]> =>
+    readList(send, deps, { pattern: '*', most, ...(rich ? { options } : {}) })
+  const listed = await (options.length === 0 ? ask(false) : withFallback(deps.facts, 'listReturn', ask))
   // Some servers keep INBOX out of "*" when it lies outside the personal namespace.
   const inbox = listed.some(({ path }) => path === 'INBOX')
     ? []
@@ -158,8 +156,7 @@ export async function askStatus(send: Send, { names, facts }: Parts, path: strin
     send('STATUS', [mailboxArgument(names, path), statusItems(modseq)], {
       STATUS: ({ attributes = [] }) => void told.push(readStatus(attributes[1])),
     })
-  const plain = (): Promise<Reply> => ask(false)
-  await (asksModseq(facts) ? withFallback(facts, 'modseq', () => ask(true), plain) : plain())
+  await (facts.offers('CONDSTORE') ? withFallback(facts, 'modseq', ask) : ask(false))
   return told.at(-1) ?? unknownStatus
 }
 
