@@ -136,7 +136,7 @@ async function readPushed(watch: Watch): Promise<void> {
   const inbox = context.state.folderByPath('INBOX')
   if (inbox === null) throw toAppError(new Error('INBOX is gone'))
   const { news, flags } = watch
-  watch.news = watch.flags = false
+  Object.assign(watch, { news: false, flags: false })
   if (news) await readNew(context, inbox.id)
   if (flags) await syncFlags(context, inbox.id, null)
   if (!watch.news && (await compareIfDue(context, inbox.id, null)) > 0) watch.looks.want(lookForMovedMs)

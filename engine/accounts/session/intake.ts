@@ -42,6 +42,7 @@ export function takeIn(
   const frames = createFrames()
   const giveWay = createGiveWay()
   const shares = createShares(streamer, take)
+  const isOver = (): boolean => streamer.destroyed
 
   /** Ends when the response has been taken apart. */
   async function hand(frame: Frame): Promise<void> {
@@ -54,13 +55,13 @@ export function takeIn(
   async function read(chunk: Buffer): Promise<void> {
     await giveWay()
     await shares.grow(frames.responseBytes + frames.lineBytes + chunk.length)
-    if (streamer.destroyed) return
+    if (isOver()) return
     for (const frame of frames.read(chunk)) {
       streamer.responseBytes = frames.responseBytes
       await hand(frame)
       shares.giveBack()
       await giveWay()
-      if (streamer.destroyed) return
+      if (isOver()) return
     }
     streamer.responseBytes = frames.responseBytes
     streamer.lineBytes = frames.lineBytes

@@ -5,7 +5,7 @@
 import { decode, encode } from 'iconv-lite'
 import { own } from '../../own.ts'
 import type { SpecialUse } from '../../store/records.ts'
-import type { ListedMailbox, MailboxStatus } from '../session-types.ts'
+import type { ListedMailbox } from '../session-types.ts'
 import { specialUse as guess } from './below.ts'
 
 export type Names = ReturnType<typeof createNames>
@@ -44,13 +44,9 @@ export function createNames() {
   }
 }
 
-export interface Listed {
-  readonly path: string
-  readonly attributes: readonly string[]
-  readonly delimiter: string
-  readonly status?: MailboxStatus
-  readonly byName?: boolean
-}
+/** As LIST tells it. */
+export type Listed = Pick<ListedMailbox, 'path' | 'attributes' | 'delimiter'> &
+  Partial<Pick<ListedMailbox, 'status' | 'byName'>>
 
 const byAttribute: Readonly<Record<string, SpecialUse>> = {
   '\\all': '\\All',
@@ -104,12 +100,10 @@ export function assignSpecialUse(all: readonly Listed[]): ListedMailbox[] {
     if (!given.has(use)) given.set(use, listed)
   const uses = new Map([...given].map(([use, listed]) => [listed, use]))
   return all.map((listed) => ({
-    path: listed.path,
-    delimiter: listed.delimiter,
-    attributes: listed.attributes,
+    status: null,
+    byName: false,
+    ...listed,
     specialUse: uses.get(listed) ?? null,
     selectable: isSelectable(listed),
-    status: listed.status ?? null,
-    byName: listed.byName ?? false,
   }))
 }
