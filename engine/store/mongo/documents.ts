@@ -20,7 +20,7 @@ import type {
   WebhookRecord,
 } from '../records.ts'
 import { foldCase, tokensKeptMs } from '../rows.ts'
-import { isDuplicate, writeFailures } from './errors.ts'
+import { isDuplicate, writeErrorsOf } from './errors.ts'
 
 export type Doc<R extends { readonly id: string }> = Omit<R, 'id'> & { readonly _id: string }
 
@@ -202,7 +202,7 @@ export async function insertMissing<D extends { readonly _id: string }>(
     return [...docs]
   } catch (error) {
     if (!isDuplicate(error, ['_id_'])) throw error
-    const known = new Set(error instanceof MongoBulkWriteError ? writeFailures(error).map(({ index }) => index) : [0])
+    const known = new Set(error instanceof MongoBulkWriteError ? writeErrorsOf(error).map(({ index }) => index) : [0])
     return docs.filter((_, index) => !known.has(index))
   }
 }

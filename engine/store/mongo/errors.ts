@@ -44,7 +44,7 @@ const conflicts: Readonly<Record<string, string>> = {
 export function storeError(error: unknown): AppError {
   if (error instanceof AppError) return error
   if (isDuplicate(error)) {
-    const index = violatedIndex(error)
+    const index = indexNamed(error.message)
     return new AppError('conflict', conflicts[index] ?? 'exists already', { cause: error, details: { index } })
   }
   if (isOurMistake(error)) return new AppError('internal', 'the database refused a request', { cause: error })
@@ -85,32 +85,22 @@ function isClosed(error: MongoAPIError): boolean {
 /** A unique index said no, to a single write or to all that failed of a bulk: any index, or one of these. */
 export function isDuplicate(error: unknown, of?: readonly string[]): error is MongoServerError {
   if (error instanceof MongoBulkWriteError) {
-    const failures = writeFailures(error)
-    return failures.length > 0 && failures.every((failure) => isViolation(failure, of))
+    const failures = writeErrorsOf(error)
+    return failures.length > 0 && failures.every(({ code, errmsg = '' }) => isViolation(code, errmsg, of))
   }
-  return error instanceof MongoServerError && isViolation(error, of)
+  return error instanceof MongoServerError && isViolation(error.code, error.message, of)
 }
 
-function isViolation({ code, message }: { code?: number | string; message: string }, of?: readonly string[]): boolean {
+function isViolation(code: number | string | undefined, message: string, of?: readonly string[]): boolean {
   return code === duplicateKey && (of === undefined || of.includes(indexNamed(message)))
 }
 
-export interface WriteFailure {
-  readonly index: number
-  readonly code: number
-  readonly message: string
+/** What failed of a bulk: a single failure is an object, several are an array. */
+export function writeErrorsOf(error: MongoBulkWriteError): readonly WriteError[] {
+  return [error.writeErrors].flat()
 }
 
-/** Which operations of a bulk failed; a single failure is an object, several are an array. */
-export function writeFailures(error: MongoBulkWriteError): WriteFailure[] {
-  const failures = [error.writeErrors].flat() as readonly WriteError[]
-  return failures.map(({ index, code, errmsg }) => ({ index, code, message: errmsg ?? '' }))
-}
-
-function violatedIndex(error: MongoServerError): string {
-  return indexNamed(error.message)
-}
-
+/** Name of the index in the message of a duplicate key error; '' when the server does not say. */
 function indexNamed(message: string): string {
   const named = /index: (\S+)|Index '([^']+)'/.exec(message)
   return named?.[1] ?? named?.[2] ?? ''
