@@ -12,7 +12,7 @@ import {
   type UserRecord,
 } from '../engine/index.ts'
 import type { Body } from './middleware/body.ts'
-import type { Limits } from './middleware/limits.ts'
+import type { Limits } from './limits.ts'
 import type { Auth, Call } from './route.ts'
 import type { Match } from './router.ts'
 import { parseTarget, type Pair, type Target } from './wire.ts'

@@ -40,7 +40,7 @@ export function createServer(
       keepAliveTimeout: keepAliveMs,
       connectionsCheckingInterval: Math.min(5000, Math.ceil(requestTimeout / 4)),
       maxHeaderSize: maxHeaderBytes,
-      // base-url.ts asks for it, with an answer of ours.
+      // addresses.ts asks for it, with an answer of ours.
       requireHostHeader: false,
     },
     listener,

@@ -8,7 +8,7 @@ import { findAccount, findUser } from '../lite/find.ts'
 import { StreamAnswer, type Input } from '../route.ts'
 import type { Match } from '../router.ts'
 import { decodePercent } from '../wire.ts'
-import type { Limits } from './limits.ts'
+import type { Limits } from '../limits.ts'
 
 export function dispatch(engine: Engine, limits: Limits, checkAnswers: boolean): Middleware {
   const deadlineMs = engine.config.MAILROOM_REQUEST_TIMEOUT

@@ -15,7 +15,7 @@ import { headerBlockText, headerObject, readHeaders } from '../messages/headers.
 import { htmlText } from '../messages/html-text.ts'
 import { decodeTransfer } from '../messages/transfer-encoding.ts'
 import type { AttachmentRecord, BodyPartRecord, MessageRecord, WebhookRecord } from '../store/records.ts'
-import type { Contents, GivenText, NamedBody } from './body.ts'
+import type { Contents, GivenText, NamedBody } from './message-data.ts'
 import { jsonPrefix, leastOf, type Pace } from './envelope.ts'
 import { type BodySearch, mostCost, type Finding } from './match.ts'
 import type { Found, Searches } from './searches.ts'

@@ -17,7 +17,7 @@ import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promi
 import { AppError } from '../errors.ts'
 import type { Sealer } from '../secrets/seal.ts'
 import type { OutboxRecord } from '../store/records.ts'
-import type { GivenText } from './body.ts'
+import type { GivenText } from './message-data.ts'
 
 type Body = Readonly<Record<string, unknown>>
 

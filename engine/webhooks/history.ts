@@ -16,7 +16,7 @@ import { folderNamer } from '../messages/names.ts'
 import { outboxId } from '../store/ids.ts'
 import { pagesOf } from '../store/pages.ts'
 import type { AccountRecord, HistoricalScan, MessageRecord, OutboxRecord, WebhookRecord } from '../store/records.ts'
-import { arrivals, sentOf } from './judge.ts'
+import { arrivals, sentOf } from './verdicts.ts'
 import { pause } from '../waits.ts'
 import { knownThreads, messageRow, type Target, type RereadParts } from './targets.ts'
 

@@ -8,7 +8,7 @@ import type {
   WebhookFilters,
   WebhookRecord,
 } from '../store/records.ts'
-import type { Asking } from './judge.ts'
+import type { Asking } from './verdicts.ts'
 
 export type { Asking }
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, suite, test } from 'node:test'
 import type { MessageRecord } from '../../../engine/store/records.ts'
-import { judgeAtLength } from '../../../engine/webhooks/judge.ts'
+import { judgeAtLength } from '../../../engine/webhooks/verdicts.ts'
 import { compileMatcher } from '../../../engine/webhooks/match.ts'
 import { type Found, Searches, type TextTask } from '../../../engine/webhooks/searches.ts'
 import { until } from '../../support/until.ts'

@@ -1,7 +1,7 @@
 /** Calls per hour and key, calls to IMAP per minute and user. Counted in this process; answers show the rest. */
 import { LRUCache } from 'lru-cache'
-import { AppError, type Config } from '../../engine/index.ts'
-import type { FrameContext } from '../call.ts'
+import { AppError, type Config } from '../engine/index.ts'
+import type { FrameContext } from './call.ts'
 
 interface Window {
   count: number
