@@ -54,6 +54,8 @@ interface Client {
   readonly check: boolean
 }
 
+type Sharer = Pick<Client, 'developerId' | 'check'>
+
 interface Entrant extends Client {
   readonly urgent: boolean
   readonly admit: () => void
@@ -106,7 +108,7 @@ function unsuspectedStart(host: Host, who: Client, perMinute: number, at: number
 }
 
 /** `at` where the developer, and checks, have not had their part. */
-function shareStart(host: Host, who: Client, perMinute: number, othersWait: boolean, at: number): number {
+function shareStart(host: Host, who: Sharer, perMinute: number, othersWait: boolean, at: number): number {
   const { starts, seen } = host
   const own = starts.filter(({ developerId }) => developerId === who.developerId)
   const ownChecks = own.filter(({ check }) => check)
@@ -134,12 +136,17 @@ function goesBefore(one: Next, other: Next): boolean {
 /** Who is next. One who must wait because of own failures, or as a check, does not hold up those behind. */
 function nextUp(host: Host, perMinute: number, at: number): Next | null {
   const othersWait = host.queue.values().some((line) => line.some(({ check }) => !check))
+  const failures = Map.groupBy(host.failures, ({ user }) => user)
   let best: Next | null = null
   for (const [developerId, line] of host.queue) {
     const begun = host.starts.filter((start) => start.developerId === developerId).length
+    // Once for the line: it may be long.
+    const share = shareStart(host, { developerId, check: false }, perMinute, othersWait, at)
+    const checkShare = shareStart(host, { developerId, check: true }, perMinute, othersWait, at)
     for (const entrant of line) {
-      const unsuspected = unsuspectedStart(host, entrant, perMinute, at)
-      const own = Math.max(unsuspected, shareStart(host, entrant, perMinute, othersWait, at))
+      const isSuspect = (failures.get(entrant.user)?.length ?? 0) >= failureBudget
+      const unsuspected = isSuspect ? unsuspectedStart(host, entrant, perMinute, at) : at
+      const own = Math.max(unsuspected, entrant.check ? checkShare : share)
       const start = Math.max(own, hostStart(host, perMinute, at, entrant.urgent))
       const next = { entrant, start, ready: own <= at, begun }
       if (best === null || goesBefore(next, best)) best = next
