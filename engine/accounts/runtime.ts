@@ -6,7 +6,7 @@
 import { AppError } from '../errors.ts'
 import type { Loans } from '../loans.ts'
 import { login, type LoginDeps, type LoginStage } from './login.ts'
-import type { PushRecords } from './pushes.ts'
+import type { PushRecords } from './idle-trust.ts'
 import type { AccountRecord } from '../store/records.ts'
 import type { CommandLogins } from './live.ts'
 import { createLink, type Link } from './link.ts'

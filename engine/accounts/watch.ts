@@ -13,7 +13,7 @@
 import { toAppError } from '../errors.ts'
 import { createFolderPoll } from './folders.ts'
 import { tellGone } from './gone.ts'
-import type { PushRecords } from './pushes.ts'
+import type { PushRecords } from './idle-trust.ts'
 import type { SessionEvent } from './session-types.ts'
 import { catchUp, compareIfDue, readNew, syncFlags } from './sync.ts'
 import type { SyncContext } from './write.ts'

@@ -20,7 +20,7 @@ const { htmlText } = await import('../../engine/messages/html-text.ts')
 const { unflow } = await import('../../engine/messages/bodies.ts')
 const { createUuDecoder } = await import('../../engine/messages/transfer-encoding.ts')
 const { inSet, splitSet, toSet } = await import('../../engine/accounts/session/sets.ts')
-const { readBodyStructure } = await import('../../engine/accounts/session/body.ts')
+const { readBodyStructure } = await import('../../engine/accounts/session/bodystructure.ts')
 const { compilePatterns } = await import('../../engine/webhooks/patterns.ts')
 const { parseOAuthHeader } = await import('../../api/oauth1.ts')
 

@@ -1,9 +1,9 @@
 /** UID FETCH of what the index needs, and of flags. */
 import { isAppError } from '../../errors.ts'
 import { indexedHeaders, type FetchedMessage, type FlagsOf } from '../session-types.ts'
-import { readBodyStructure } from './body.ts'
+import { readBodyStructure } from './bodystructure.ts'
 import { atom, uidSet, type Argument, type Untagged } from './below.ts'
-import type { Facts } from './facts.ts'
+import type { Facts } from './server-state.ts'
 import { type FetchItems, readFetch } from './fetched.ts'
 import { type Allowance, fetches } from './frames.ts'
 import type { Parts, Send } from './line.ts'

@@ -5,7 +5,7 @@
 import { AppError, isAppError } from '../../errors.ts'
 import { connectionFailure, serverFailure } from '../failures.ts'
 import type { Argument, Untagged, Wire } from './below.ts'
-import type { Facts } from './facts.ts'
+import type { Facts } from './server-state.ts'
 import type { Allowance } from './frames.ts'
 import type { Names } from './names.ts'
 import { statusText, type ImapResponse, type StatusText } from './tokens.ts'

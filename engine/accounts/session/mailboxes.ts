@@ -5,7 +5,7 @@ import { atom, uidSet, type Argument, type Untagged } from './below.ts'
 import { readFetch } from './fetched.ts'
 import { orNull, survives, type Parts, type Reply, type Send } from './line.ts'
 import { assignSpecialUse, type Listed, type Names } from './names.ts'
-import type { Facts } from './facts.ts'
+import type { Facts } from './server-state.ts'
 import { decimal, list as listOf, number, positive, sequence, statusText, text, texts, type Token } from './tokens.ts'
 
 export function mailboxArgument(names: Names, path: string): Argument {

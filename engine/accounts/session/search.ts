@@ -8,7 +8,7 @@
  */
 import { AppError, isAppError } from '../../errors.ts'
 import { atom, uidSet, type Argument, type Untagged } from './below.ts'
-import type { Facts } from './facts.ts'
+import type { Facts } from './server-state.ts'
 import { type FetchItems, readFetch } from './fetched.ts'
 import { fetches, longestNumbers, mostMessages } from './frames.ts'
 import type { Parts, Send } from './line.ts'

@@ -6,7 +6,7 @@
 import { badParameter, isAppError } from '../../errors.ts'
 import { sectionOf } from '../../messages/mime.ts'
 import { uidSet, type Argument, type Untagged } from './below.ts'
-import type { Facts } from './facts.ts'
+import type { Facts } from './server-state.ts'
 import { readFetch } from './fetched.ts'
 import { cutOf, fetches } from './frames.ts'
 import type { Parts, Send } from './line.ts'

@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict'
 import { suite, test, type TestContext } from 'node:test'
-import { createPushRecords } from '../../../engine/accounts/pushes.ts'
+import { createPushRecords } from '../../../engine/accounts/idle-trust.ts'
 import { sealCredential } from '../../../engine/secrets/credentials.ts'
 import { fullCapabilities, type Hooks } from '../../support/imap-server/index.ts'
 import { until } from '../../support/until.ts'
