@@ -48,7 +48,7 @@ export function controlled<TSent extends { type: string }, TReceived extends { t
   return { logic, runs, last: () => last(runs) }
 }
 
-export function last<T>(list: readonly T[]): T {
+function last<T>(list: readonly T[]): T {
   const item = list.at(-1)
   if (item === undefined) throw new Error('nothing there yet')
   return item

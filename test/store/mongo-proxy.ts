@@ -42,7 +42,7 @@ export function isWrite(command: Document): boolean {
 }
 
 /** Lets `count` writes through, then dies: before the next one, or (`answerLost`) after the last of them. */
-export function dieAfterWrites(count: number, answerLost: boolean): (command: Document) => Verdict {
+function dieAfterWrites(count: number, answerLost: boolean): (command: Document) => Verdict {
   let passed = 0
   return (command) => {
     if (!isWrite(command)) return 'pass'

@@ -118,7 +118,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
 }
 
 /** VmRSS of a process from the kernel, in KiB. */
-export function residentKib(pid: number): number {
+function residentKib(pid: number): number {
   const line = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))
   if (line === null) throw new Error(`process ${pid} has no VmRSS`)
   return Number(line[1])

@@ -36,7 +36,7 @@ export async function createUser(
 }
 
 /** Subjects of INBOX as the API lists them. */
-export async function listSubjects(service: Client, userId: string): Promise<string[]> {
+async function listSubjects(service: Client, userId: string): Promise<string[]> {
   const path = `/lite/users/${userId}/email_accounts/0/folders/INBOX/messages?limit=100`
   return (await service.list(path)).map((message) => String(message['subject']))
 }

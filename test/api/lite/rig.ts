@@ -26,7 +26,7 @@ import { until } from '../../support/until.ts'
 import { userBody } from '../../support/users.ts'
 import { apiKey, apiSecret, callRaw, type Answer, type CallOptions } from '../core/rig.ts'
 
-export { apiKey, apiSecret, basic } from '../core/rig.ts'
+export { apiKey, basic } from '../core/rig.ts'
 
 export type Json = Record<string, unknown>
 

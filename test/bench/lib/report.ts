@@ -5,7 +5,7 @@ export function say(text = ''): void {
   process.stdout.write(`${text}\n`)
 }
 
-export function machine(): Record<string, string | number> {
+function machine(): Record<string, string | number> {
   return {
     node: process.version,
     platform: `${process.platform} ${process.arch}`,

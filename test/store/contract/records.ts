@@ -13,7 +13,7 @@ import { freshHealth } from '../../../engine/store/rows.ts'
 import { address, epochStart, messageFacts, tick } from '../../support/records.ts'
 
 export { accountRecord, developerRecord, userRecord } from '../../support/records.ts'
-export { address, epochStart, messageFacts, tick }
+export { epochStart, messageFacts }
 
 export function attachmentRecord(index: number, fileName = `file-${index}.pdf`): AttachmentRecord {
   return {

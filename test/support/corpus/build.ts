@@ -1,9 +1,9 @@
 /** Small builders of raw mail. They do no more than join what they are given, so that broken mail can be built too. */
 import type { CorpusMessage, ExpectedFacts } from './types.ts'
 
-export const sentAt = Date.UTC(2024, 2, 5, 9, 30, 0)
+const sentAt = Date.UTC(2024, 2, 5, 9, 30, 0)
 export const plainFrom = [{ name: 'Ann Sender', email: 'ann@example.com' }]
-export const plainTo = [{ name: 'Bob', email: 'bob@example.org' }]
+const plainTo = [{ name: 'Bob', email: 'bob@example.org' }]
 
 type Text = string | Buffer
 

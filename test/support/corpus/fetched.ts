@@ -3,7 +3,7 @@ import { bodyNodeOf } from '../../../engine/messages/mime.ts'
 import { indexedHeaders, type FetchedMessage } from '../../../engine/accounts/session-types.ts'
 
 /** The lines of the header block that BODY.PEEK[HEADER.FIELDS (…)] answers with. */
-export function indexedBlock(raw: Buffer): Buffer {
+function indexedBlock(raw: Buffer): Buffer {
   const names = new Set(indexedHeaders.map((name) => name.toLowerCase()))
   const lines: string[] = []
   let kept = false

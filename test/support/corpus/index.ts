@@ -9,9 +9,8 @@ import { structureMail } from './structure-mail.ts'
 import type { CorpusMessage } from './types.ts'
 
 export * from './types.ts'
-export { bigAttachment, everyByte, namedFiles, pixel } from './structure-mail.ts'
+export { bigAttachment } from './structure-mail.ts'
 export { charsetSamples } from './charset-samples.ts'
-export { brokenMail, charsetMail, headerMail, structureMail }
 
 export const corpus: readonly CorpusMessage[] = [...charsetMail, ...structureMail, ...headerMail, ...brokenMail]
 

@@ -3,12 +3,12 @@ import { attachedPart, base64, bytes, entity, message, multipart, textPart } fro
 import type { CorpusMessage } from './types.ts'
 
 /** A PNG of one pixel. */
-export const pixel = Buffer.from(
+const pixel = Buffer.from(
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
   'base64',
 )
 /** All byte values: what a decoder that thinks in text would break. */
-export const everyByte = Buffer.from(Array.from({ length: 256 }, (_, value) => value))
+const everyByte = Buffer.from(Array.from({ length: 256 }, (_, value) => value))
 
 const html = '<p>Hi <img src="cid:pix@corpus"></p>'
 const image = entity(
@@ -112,7 +112,7 @@ const signed = message(
 )
 
 /** [Content-Disposition parameters as sent, the name they mean]. */
-export const namedFiles: readonly (readonly [string, string])[] = [
+const namedFiles: readonly (readonly [string, string])[] = [
   [`filename*=UTF-8''na%C3%AFve%20%E2%82%AC.txt; filename="naive.txt"`, 'naïve €.txt'],
   [`filename*0*=iso-8859-1'de'Gr%FC; filename*1*=%DFe%20; filename*2="aus Köln.txt"`.replace('ö', 'oe'), 'Grüße aus Koeln.txt'],
   [`filename*1="part two.pdf"; filename*0="part one, "`, 'part one, part two.pdf'],

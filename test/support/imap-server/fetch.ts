@@ -56,7 +56,7 @@ export function fetchItems(token: Token | undefined, capabilities: ReadonlySet<s
 const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']
 
 /** ' 5-Mar-2024 09:08:07 +0000' */
-export function internalDateText(time: number): string {
+function internalDateText(time: number): string {
   const date = new Date(time)
   const two = (n: number): string => String(n).padStart(2, '0')
   const day = String(date.getUTCDate()).padStart(2, ' ')

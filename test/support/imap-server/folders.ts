@@ -6,11 +6,11 @@ import { changed, createFolder, folderKey, type Folder, type User } from './mail
 import { itemsOf, quote, textOf, type Token } from './tokens.ts'
 
 /** Modified UTF-7, as names travel. */
-export function wireName(name: string): string {
+function wireName(name: string): string {
   return /^[\x20-\x25\x27-\x7e]*$/.test(name) ? name : encode(name, 'utf-7-imap').toString('latin1')
 }
 
-export function nameFromWire(text: string): string {
+function nameFromWire(text: string): string {
   return text.includes('&') ? decode(Buffer.from(text, 'latin1'), 'utf-7-imap') : text
 }
 

@@ -94,7 +94,7 @@ export function parseMime(raw: Buffer, depth = 0): Part {
 }
 
 /** '1.2' … of the tree; multiparts count their children, a message/rfc822 counts those of the message within. */
-export function findPart(root: Part, numbers: readonly number[]): Part | null {
+function findPart(root: Part, numbers: readonly number[]): Part | null {
   let part: Part = root
   for (const number of numbers) {
     const holder = part.message ?? part

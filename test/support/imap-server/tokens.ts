@@ -119,7 +119,7 @@ function readQuoted(text: string, from: number): { value: string; end: number } 
   return { value, end: at + 1 }
 }
 
-export function tokenize(pieces: readonly Piece[]): Token[] {
+function tokenize(pieces: readonly Piece[]): Token[] {
   const stack: Token[][] = [[]]
   const push = (token: Token): void => void stack.at(-1)?.push(token)
   for (const piece of pieces) {
