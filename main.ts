@@ -58,6 +58,8 @@ async function serve(): Promise<void> {
       'first developer made: keep this key and its secret (shownOnce)',
     )
   }
+  const password = await engine.operators.ensurePassword()
+  if (password !== null) log.warn({ console: `${url}/console`, shownOnce: password }, 'password of the console: keep it')
   running.app = createApp({ engine })
   front.use(running.app)
   await engine.start()

@@ -21,6 +21,7 @@ export async function sendAnswer(ctx: FrameContext, route: Route, answer: unknow
   ctx.status = route.status ?? 200
   if (route.notice !== undefined) ctx.set('X-Service-Notice', route.notice)
   if (answer instanceof StreamAnswer) {
+    if (answer.status !== null) ctx.status = answer.status
     await send(ctx, answer.body, { 'Content-Type': 'application/octet-stream', ...answer.headers }, options)
     return
   }

@@ -86,6 +86,7 @@ export function createCall(ctx: FrameContext, engine: Engine, limits: Limits): F
     },
     baseUrl: exchange.baseUrl,
     requestId: exchange.requestId,
+    address: exchange.address,
     get signal() {
       if (aborter === null) {
         aborter = new AbortController()

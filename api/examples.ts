@@ -155,6 +155,7 @@ export const securitySchemes: Json = {
   },
   basic: { type: 'http', scheme: 'basic', description: 'API key as user, secret as password.' },
   bearer: { type: 'http', scheme: 'bearer', description: '`<key>.<secret>`' },
+  admin: { type: 'http', scheme: 'bearer', description: 'A token of the admin API, with the scope that the call needs.' },
 }
 
 export const errorSchema: Json = {

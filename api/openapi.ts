@@ -4,7 +4,7 @@ import { z } from 'zod'
 import manifest from '../package.json' with { type: 'json' }
 import { errorSchema, introductionOf, newFolder, pathWords, securitySchemes } from './examples.ts'
 import { callbacksOf } from './lite/webhooks/callbacks.ts'
-import type { Method, Route } from './route.ts'
+import type { Auth, Method, Route } from './route.ts'
 import { wireSchemas } from './values.ts'
 
 export const serviceName = 'Mailroom'
@@ -70,13 +70,18 @@ function operationOf(route: Route, printer: SchemaPrinter, { statusHeader }: Doc
     tags: [route.tag],
     summary: route.summary,
     ...(route.description === undefined ? {} : { description: route.description }),
-    security: route.auth === 'developer' ? [{ oauth1: [] }, { basic: [] }, { bearer: [] }] : [],
+    security: securityOf(route),
     parameters: [...pathParameters(route), ...queryParameters(route, printer)],
     ...(body === null
       ? {}
       : { requestBody: { content: Object.fromEntries(bodyTypes.map((type) => [type, { schema: body }])) } }),
     responses: responsesOf(route, printer, statusHeader),
   }
+}
+
+function securityOf({ auth }: Route): Readonly<Record<string, readonly []>>[] {
+  if (auth === 'operator') return [{ admin: [] }]
+  return auth === 'developer' ? [{ oauth1: [] }, { basic: [] }, { bearer: [] }] : []
 }
 
 /** getLiteUsersIdEmailAccounts: unique, since method and path are. */
@@ -219,9 +224,14 @@ function responsesOf(route: Route, printer: SchemaPrinter, statusHeader: string)
   return { [status]: { description, headers: answerHeaders(route, statusHeader), content }, ...errors }
 }
 
+const commonErrors: Partial<Readonly<Record<Auth, readonly number[]>>> = {
+  developer: [400, 401, 404, 429, 431, 500, 503, 504],
+  operator: [400, 401, 403, 404, 429, 431, 500, 503, 504],
+}
+
 /** What every route may answer beyond 200, and what this one names. */
 function errorStatuses(route: Route): number[] {
-  const common = route.auth === 'developer' ? [400, 401, 404, 429, 431, 500, 503, 504] : [400, 431, 500]
+  const common = commonErrors[route.auth] ?? [400, 431, 500]
   const body = route.method === 'GET' ? [] : [413]
   return [...new Set([...common, ...body, ...(route.errors ?? [])])].sort((a, b) => a - b)
 }

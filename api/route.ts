@@ -4,14 +4,15 @@
  */
 import type { Readable } from 'node:stream'
 import type { z } from 'zod'
-import type { AccountRecord, DeveloperRecord, Engine, UserRecord } from '../engine/index.ts'
+import type { AccountRecord, DeveloperRecord, Engine, OperatorScope, UserRecord } from '../engine/index.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
 
 /**
- * `developer`: a signed call. `public`: anybody (health, docs, wizard). `link`: a signed download link.
+ * `developer`: a signed call. `operator`: a token of the admin API, with the route's scope. `public`: anybody (health,
+ * docs, wizard), or who has a session of the console. `link`: a signed download link.
  */
-export type Auth = 'developer' | 'public' | 'link'
+export type Auth = 'developer' | 'operator' | 'public' | 'link'
 
 /** What a handler is given besides its parsed input. */
 export interface Call {
@@ -21,6 +22,8 @@ export interface Call {
   /** Base URL as the client used it, or MAILROOM_PUBLIC_URL; without a trailing slash. */
   readonly baseUrl: string
   readonly requestId: string
+  /** Where the call comes from: an IPv4 address, or the /64 network of an IPv6 address. */
+  readonly address: string
   /** Aborts when the client goes away or MAILROOM_REQUEST_TIMEOUT has passed. */
   readonly signal: AbortSignal
   /** Header of the request, lower-case name. */
@@ -39,9 +42,16 @@ export interface Call {
 export class StreamAnswer {
   readonly body: Readable | Buffer | string
   readonly headers: Readonly<Record<string, string>>
-  constructor(body: Readable | Buffer | string, headers: Readonly<Record<string, string>>) {
+  /** Instead of the route's. */
+  readonly status: number | null
+  constructor(
+    body: Readable | Buffer | string,
+    headers: Readonly<Record<string, string>>,
+    status: number | null = null,
+  ) {
     this.body = body
     this.headers = headers
+    this.status = status
   }
 }
 
@@ -76,6 +86,8 @@ interface Definition<
 > {
   /** 'developer' when absent. */
   readonly auth?: Auth
+  /** What an operator's token needs; 'read' when absent. */
+  readonly scope?: OperatorScope
   readonly summary: string
   /** See `tagged`. */
   readonly tag?: string

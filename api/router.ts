@@ -27,7 +27,7 @@ interface Pattern {
   /** Of the captures, in order. */
   readonly names: readonly string[]
   readonly routes: ReadonlyMap<string, Route>
-  /** 'developer' when one of its routes is. */
+  /** Of the routes that ask who calls. */
   readonly auth: Auth
   /** For the Allow header: 'GET, HEAD, POST, OPTIONS'. */
   readonly allow: string
@@ -58,7 +58,7 @@ function patternOf(all: readonly Route[]): Pattern {
     regexp: new RegExp(`^/${segments.map(segmentSource).join('/')}${path === '/' ? '' : '/?'}$`),
     names: segments.flatMap((segment) => /^\{(\w+)\+?\}$/.exec(segment)?.[1] ?? []),
     routes,
-    auth: all.some(({ auth }) => auth === 'developer') ? 'developer' : 'public',
+    auth: all.find(({ auth }) => auth === 'developer' || auth === 'operator')?.auth ?? 'public',
     allow: [...methods, 'OPTIONS'].join(', '),
   }
 }

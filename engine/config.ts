@@ -151,6 +151,10 @@ const keys = {
     z.string().regex(/^\w+$/, 'expected letters, digits and underscores').default('service_token'),
     'query parameter of the connect callback',
   ],
+  MAILROOM_ADMIN_PASSWORD: [
+    optionalSecret,
+    'password of /console, at least 16 characters; unset = one is generated and shown once when MAILROOM_HOST is loopback, else there is no console',
+  ],
   MAILROOM_METRICS_TOKEN: [optionalSecret, 'Bearer token that /metrics asks for, at least 16 characters; unset = open'],
 
   MAILROOM_BUFFER_MAX: [

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { Config } from './config.ts'
-import { AppError } from './errors.ts'
+import { AppError, notFound } from './errors.ts'
 import type { Sealer } from './secrets/seal.ts'
 import { newId } from './store/ids.ts'
 import type { Store } from './store/port.ts'
@@ -40,16 +40,34 @@ export function createDevelopers(deps: Deps) {
     return found
   }
 
+  async function edit(id: string, patch: Parameters<Store['developers']['edit']>[1]): Promise<DeveloperRecord> {
+    const developer = await store.developers.edit(id, patch)
+    if (developer === null) throw notFound('developer', id)
+    byKey.delete(developer.apiKey)
+    byId.delete(id)
+    return developer
+  }
+
   return {
-    /** null when the key is unknown. Cached for 30 s, so that another process's change is seen soon. */
-    authenticate: async (apiKey: string) => byKey.get(apiKey) ?? opened(await store.developers.byKey(apiKey)),
+    /** null when the key is unknown or revoked. Cached for 30 s, so that another process's change is seen soon. */
+    async authenticate(apiKey: string): Promise<Authenticated | null> {
+      const found = byKey.get(apiKey) ?? opened(await store.developers.byKey(apiKey))
+      return found?.developer.revokedAt ? null : found
+    },
     get: async (id: string) => byId.get(id) ?? opened(await store.developers.get(id)),
 
-    async setStatusCallbackUrl(developer: DeveloperRecord, url: string | null): Promise<void> {
-      await store.developers.setStatusCallbackUrl(developer.id, url)
-      byKey.delete(developer.apiKey)
-      byId.delete(developer.id)
+    async setStatusCallbackUrl({ id }: DeveloperRecord, statusCallbackUrl: string | null): Promise<void> {
+      await edit(id, { statusCallbackUrl })
     },
+    /** A new key with its secret, which is shown once. */
+    create: (name: string) => create(deps, newKey(), newSecret(), name),
+    /** A new secret for the same key; the old one is refused at once. `not_found` for an unknown id. */
+    async rotate(id: string): Promise<Authenticated> {
+      const secret = newSecret()
+      return { developer: await edit(id, { sealedSecret: sealer.seal(secret, id) }), secret }
+    },
+    /** The key is refused at once; users and mail stay. With `revoked` false it is in force again. `not_found`. */
+    setRevoked: (id: string, revoked: boolean) => edit(id, { revokedAt: revoked ? Date.now() : null }),
 
     /**
      * Makes the first developer, or brings its secret up to date with MAILROOM_API_SECRET. Answers key and secret only
@@ -69,15 +87,20 @@ export function createDevelopers(deps: Deps) {
 /** Key and secret of the first developer; null when there is one. */
 async function generateFirst(deps: Deps): Promise<Generated | null> {
   if ((await deps.store.developers.count()) > 0) return null
-  const generated = { apiKey: randomBytes(12).toString('hex'), apiSecret: randomBytes(24).toString('base64url') }
-  await create(deps, generated.apiKey, generated.apiSecret)
-  return generated
+  const { developer, secret } = await create(deps, newKey(), newSecret())
+  return { apiKey: developer.apiKey, apiSecret: secret }
 }
 
-async function create({ store, sealer }: Deps, apiKey: string, apiSecret: string): Promise<void> {
+const newKey = (): string => randomBytes(12).toString('hex')
+const newSecret = (): string => randomBytes(24).toString('base64url')
+
+async function create({ store, sealer }: Deps, apiKey: string, secret: string, name?: string): Promise<Authenticated> {
   const id = newId()
-  const sealedSecret = sealer.seal(apiSecret, id)
-  await store.developers.create({ id, apiKey, sealedSecret, statusCallbackUrl: null, createdAt: Date.now() })
+  const sealedSecret = sealer.seal(secret, id)
+  const named = name === undefined ? {} : { name }
+  const developer = { id, apiKey, sealedSecret, statusCallbackUrl: null, createdAt: Date.now(), ...named }
+  await store.developers.create(developer)
+  return { developer, secret }
 }
 
 async function refreshSecret({ store, sealer }: Deps, known: DeveloperRecord, secret: string): Promise<void> {
@@ -87,5 +110,7 @@ async function refreshSecret({ store, sealer }: Deps, known: DeveloperRecord, se
   } catch (cause) {
     throw new AppError('bad_request', 'MAILROOM_SECRET: not the one that sealed this data directory', { cause })
   }
-  if (current !== secret) await store.developers.setSecret(known.id, sealer.seal(secret, known.id))
+  if (current !== secret) {
+    await store.developers.edit(known.id, { sealedSecret: sealer.seal(secret, known.id) })
+  }
 }

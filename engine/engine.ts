@@ -9,6 +9,7 @@ import { createDiscovery, type Discovery, type DiscoveryDeps } from './discovery
 import { createLoopGuard } from './loop-guard.ts'
 import { createMailboxes, type Mailboxes } from './mailboxes.ts'
 import { createHttpClient, type HttpClient } from './net/http.ts'
+import { createOperators, type Operators } from './operators.ts'
 import { createTokens } from './oauth/tokens.ts'
 import type { Logger } from './observe/log.ts'
 import { watchLoop } from './observe/loop.ts'
@@ -32,6 +33,8 @@ export interface Engine {
   readonly http: HttpClient
   readonly budget: Budget
   readonly developers: Developers
+  /** The console's password and sessions, tokens of the admin API. */
+  readonly operators: Operators
   readonly mailboxes: Mailboxes
   readonly accounts: Accounts
   readonly webhooks: Webhooks
@@ -87,6 +90,7 @@ export async function createEngine({
   const http = createHttpClient()
   const budget = createBudget(config.MAILROOM_BUFFER_MAX)
   const developers = createDevelopers({ store, sealer, config })
+  const operators = createOperators({ store, config })
   const tokens = createTokens({ config, store, sealer, http })
   let baseUrl = config.MAILROOM_PUBLIC_URL ?? `http://${config.MAILROOM_HOST}:${config.MAILROOM_PORT}`
 
@@ -101,7 +105,7 @@ export async function createEngine({
   const accounts: Accounts = createAccounts({ ...shared, tokens, listener: webhooks })
   const mailboxes = createMailboxes({ config, log, store, sealer, developers, accounts, webhooks })
   const discovery = createDiscovery({ http, allowPrivate: config.MAILROOM_ALLOW_PRIVATE, ...lookUps })
-  const parts = { ...shared, http, developers, mailboxes, accounts, webhooks, discovery }
+  const parts = { ...shared, http, developers, operators, mailboxes, accounts, webhooks, discovery }
   return {
     ...parts,
     ...lifecycle(parts, writable, ownsProcess),

@@ -1,5 +1,5 @@
 /** Who calls: OAuth 1.0a, HTTP Basic (key and secret), or Bearer `<key>.<secret>`. */
-import { AppError, type Authenticated } from '../../engine/index.ts'
+import { AppError, type Authenticated, checkScope, type OperatorRecord } from '../../engine/index.ts'
 import type { FrameContext, Middleware } from '../call.ts'
 import { knowCaller } from '../connections.ts'
 import { isSigned, type OAuthVerifier, sameText, type TryKey } from '../oauth1.ts'
@@ -8,6 +8,7 @@ import { earlyBytes, isForm, readRest, type RestOptions, tooLarge } from './body
 
 interface Deps {
   readonly authenticate: (apiKey: string) => Promise<Authenticated | null>
+  readonly operator: (token: string) => Promise<OperatorRecord | null>
   readonly oauth: OAuthVerifier
   readonly tries: Tries
   readonly rest: RestOptions
@@ -24,6 +25,7 @@ export function authentication(deps: Deps): Middleware {
     const { exchange } = ctx.state
     try {
       if (exchange.auth === 'developer') exchange.developer = (await identify(ctx, deps)).developer
+      if (exchange.auth === 'operator') await admitOperator(ctx, deps)
     } catch (error) {
       exchange.developer = null
       // A signature over a body that cannot be read is wrong for that reason. How large it may be is between us and who
@@ -33,6 +35,18 @@ export function authentication(deps: Deps): Middleware {
     if (exchange.developer !== null) knowCaller(ctx.req, exchange.developer.id)
     await next()
   }
+}
+
+/** A token of the admin API that has the scope of the route. A try of a wrong one counts like one of a key. */
+async function admitOperator(ctx: FrameContext, { operator, tries }: Deps): Promise<void> {
+  const { address, match } = ctx.state.exchange
+  const token = /^bearer\s+(\S+)\s*$/i.exec(ctx.req.headers.authorization ?? '')?.[1]
+  if (token === undefined || token.length > longestHeader)
+    throw refusal('Authorization: expected Bearer and a token of the admin API')
+  const found = await tries.run(address, token.slice(0, 32), async () => {
+    return (await operator(token)) ?? refuse('the token is unknown or revoked')
+  })
+  checkScope(found, match?.route.scope ?? 'read')
 }
 
 async function identify(ctx: FrameContext, deps: Deps): Promise<Authenticated> {
@@ -96,8 +110,8 @@ async function check(apiKey: string, secret: string, deps: Deps): Promise<Authen
   return found !== null && sameText(found.secret, secret) ? found : null
 }
 
-function refuse(): never {
-  throw refusal('Authorization: the API key or its secret is wrong')
+function refuse(words = 'the API key or its secret is wrong'): never {
+  throw refusal(`Authorization: ${words}`)
 }
 
 function refusal(words: string): AppError {

@@ -16,6 +16,7 @@ import type {
   HistoricalScan,
   MessageRecord,
   OAuthProviderRecord,
+  OperatorRecord,
   OutboxRecord,
   UserRecord,
   WebhookHealth,
@@ -30,6 +31,7 @@ const byAge = { by: ['createdAt', 'id'] } as const
 export function createAggregates(keyed: KeyedCollections, removeWebhook: (id: string) => Promise<void>) {
   return {
     developers: createDevelopers(keyed),
+    operators: createOperators(keyed),
     providers: createProviders(keyed),
     calls: createCalls(keyed),
     tokens: createTokens(keyed),
@@ -46,13 +48,23 @@ function createDevelopers({ developers }: KeyedCollections) {
     count: () => developers.count({}),
     /** The one with the least id, which is the oldest; null in a new store. */
     first: async () => (await developers.list({}, { by: ['id'], limit: 1 }))[0] ?? null,
-    setStatusCallbackUrl: async (id: string, statusCallbackUrl: string | null) => {
-      await developers.edit({ id }, { statusCallbackUrl })
-    },
-    /** For the first developer, whose secret changed in the environment. */
-    setSecret: async (id: string, sealedSecret: string) => {
-      await developers.edit({ id }, { sealedSecret })
-    },
+    /** Oldest first. */
+    list: (page: Page) => developers.list({}, { by: ['id'], ...page }),
+    edit: (
+      id: string,
+      patch: Partial<Pick<DeveloperRecord, 'name' | 'sealedSecret' | 'statusCallbackUrl' | 'revokedAt'>>,
+    ) => developers.edit({ id }, patch),
+  }
+}
+
+/** The console's password and the tokens of the admin API. */
+function createOperators({ operators }: KeyedCollections) {
+  return {
+    put: (operator: OperatorRecord) => operators.put(operator),
+    get: (id: string) => operators.find({ id }),
+    /** Oldest first, the oldest thousand. */
+    list: () => operators.list({}, { by: ['createdAt', 'id'], limit: 1000 }),
+    edit: (id: string, patch: Pick<OperatorRecord, 'revokedAt'>) => operators.edit({ id }, patch),
   }
 }
 

@@ -50,6 +50,7 @@ export const transferNames = [
   'contacts',
   'tokens',
   'providers',
+  'operators',
   'nonces',
   'calls',
 ] as const satisfies readonly TransferName[]

@@ -12,6 +12,7 @@ import type {
   FolderRecord,
   HistoricalScan,
   OAuthProviderRecord,
+  OperatorRecord,
   OutboxRecord,
   StoredContact,
   UserRecord,
@@ -28,6 +29,7 @@ export interface Kinds {
   readonly scans: HistoricalScan
   readonly tokens: ConnectTokenRecord
   readonly providers: OAuthProviderRecord
+  readonly operators: OperatorRecord
   readonly calls: CallLogRecord
   readonly changes: ChangeRecord
   readonly folders: FolderRecord
@@ -70,6 +72,7 @@ export const definitions: { readonly [K in Kind]: Definition<Kinds[K]> } = {
     expires: { at: 'expiresAt', keptMs: tokensKeptMs },
   },
   providers: { key: ['developerId', 'consumerKey'], fields: ['createdAt'] },
+  operators: { key: ['id'], fields: ['createdAt'] },
   calls: { key: ['id'], fields: ['developerId', 'userId', 'at', 'method', 'path', 'status'], unsynced: true },
   changes: { key: ['id'], fields: ['accountId', 'seq', 'messageId', 'at'] },
   folders: { key: ['id'], fields: ['accountId', 'path'] },

@@ -16,6 +16,10 @@ export interface DeveloperRecord {
   /** Application-wide receiver of status callbacks. */
   readonly statusCallbackUrl: string | null
   readonly createdAt: number
+  /** For operators. Absent = none. */
+  readonly name?: string
+  /** The key is refused since then. null or absent = it is in force. */
+  readonly revokedAt?: number | null
 }
 
 /** A user (lite) or account (2.0): one record serves both API versions. */
@@ -148,6 +152,20 @@ export interface OAuthProviderRecord {
   /** As registered: one of providerTypes. */
   readonly type: string
   readonly createdAt: number
+}
+
+/** What an operator may do by the admin API: see all, act on actors and callbacks, handle keys. */
+export type OperatorScope = 'read' | 'act' | 'keys'
+
+/** A token of the admin API; the one with the id `console` is the console's password. */
+export interface OperatorRecord {
+  readonly id: string
+  readonly name: string
+  /** `sha256:<hex>` of a token, `scrypt:<salt>:<hex>` of a password. */
+  readonly hash: string
+  readonly scopes: readonly OperatorScope[]
+  readonly createdAt: number
+  readonly revokedAt: number | null
 }
 
 /** One API call, for GET /app/logs/calls. */

@@ -14,6 +14,7 @@ import type {
   HistoricalScan,
   MessageRecord,
   OAuthProviderRecord,
+  OperatorRecord,
   OutboxRecord,
   StoredContact,
   UserRecord,
@@ -95,6 +96,7 @@ interface Docs {
   /** `goesAt`: a date, for the TTL index. */
   readonly tokens: Omit<ConnectTokenRecord, 'token'> & KeyDoc & { readonly goesAt: Date }
   readonly providers: OAuthProviderRecord & KeyDoc
+  readonly operators: Doc<OperatorRecord>
   readonly nonces: NonceDoc
   readonly calls: Doc<CallLogRecord>
   readonly removals: RemovalDoc
@@ -105,7 +107,7 @@ interface Docs {
 export type CollectionName = keyof Docs
 export type Collections = { readonly [N in CollectionName]: Collection<Docs[N]> }
 
-const people = ['developers', 'users', 'accounts', 'contacts', 'tokens', 'providers', 'nonces', 'calls'] as const
+const people = ['developers', 'users', 'accounts', 'contacts', 'tokens', 'providers', 'nonces', 'calls', 'operators'] as const
 const mail = ['folders', 'messages', 'changes', 'webhooks', 'scans', 'outbox', 'removals', 'meta'] as const
 
 export function openCollections(db: Db): Collections {
@@ -179,6 +181,7 @@ export const shapes = {
     expiresAt === undefined ? {} : { goesAt: new Date(expiresAt + tokensKeptMs) },
   ),
   providers: createShape<OAuthProviderRecord, Docs['providers']>(['developerId', 'consumerKey']),
+  operators: createShape<OperatorRecord, Doc<OperatorRecord>>(['id']),
   calls: createShape<CallLogRecord, Doc<CallLogRecord>>(['id']),
 } as const
 

@@ -91,6 +91,7 @@ export const indexes: Readonly<Record<CollectionName, readonly IndexDescription[
     index('tokens_by_account', { accountId: 1 }),
     index('tokens_expire', { goesAt: 1 }, { expireAfterSeconds: 0 }),
   ],
+  operators: [],
   providers: [index('providers_of_developer', { developerId: 1, createdAt: 1, consumerKey: 1 })],
   nonces: [index('nonces_expire', { expiresAt: 1 }, { expireAfterSeconds: 0 })],
   calls: [

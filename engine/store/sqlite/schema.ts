@@ -147,6 +147,9 @@ const contactsInOrder = 'CREATE INDEX contacts_of_user ON contacts (user_id, id)
 /** Several uses of one UID; every earlier row is of the first. */
 const generations = 'ALTER TABLE placements ADD COLUMN generation INTEGER NOT NULL DEFAULT 0'
 
+/** Who may look after the installation. */
+const operators = 'CREATE TABLE operators (id TEXT PRIMARY KEY, created_at INTEGER NOT NULL, doc TEXT NOT NULL)'
+
 /** Step n leads from schema version n to n + 1. */
 export const migrations: readonly string[] = [
   people + mail + callbacks,
@@ -157,6 +160,7 @@ export const migrations: readonly string[] = [
   mailVersions,
   contactsInOrder,
   generations,
+  operators,
 ]
 
 /** Brings the schema up to date. AppError `bad_request`, one line, when a newer Mailroom made the file. */

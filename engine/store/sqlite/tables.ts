@@ -134,6 +134,7 @@ export const tables = {
   scans: keyedTable('scans'),
   tokens: keyedTable('tokens'),
   providers: keyedTable('providers'),
+  operators: keyedTable('operators'),
   calls: keyedTable('calls'),
   changes: keyedTable('changes'),
   folders: keyedTable('folders', {}, [['rank', ({ path }) => folderRank(path)]]),

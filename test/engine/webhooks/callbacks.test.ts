@@ -33,7 +33,7 @@ suite('status callbacks', () => {
   test('permanent and cleared go to the account’s own URL, signed by the developer', async () => {
     const edited = await house.store.accounts.edit(account.id, { statusCallbackUrl: receiver.url('/own') })
     assert.ok(edited)
-    await house.store.developers.setStatusCallbackUrl(developerId, receiver.url('/app'))
+    await house.store.developers.edit(developerId, { statusCallbackUrl: receiver.url('/app') })
     const disabled = await transition(edited, 'DISABLED', 'wrong password')
     await transition(disabled, 'OK', null)
     await until('both', () => receiver.at('/own').length === 2)
@@ -57,13 +57,13 @@ suite('status callbacks', () => {
 
   test('else to the developer’s, or to nobody', async () => {
     assert.deepEqual(await wing.webhooks.planStatus(account, { status: 'DISABLED', message: null, version: 1 }), [])
-    await house.store.developers.setStatusCallbackUrl(developerId, receiver.url('/app2'))
+    await house.store.developers.edit(developerId, { statusCallbackUrl: receiver.url('/app2') })
     await transition(account, 'DISABLED', 'gone')
     await until('one', () => receiver.at('/app2').length === 1)
   })
 
   test('a crash between transition and callback loses nothing', async () => {
-    await house.store.developers.setStatusCallbackUrl(developerId, receiver.url('/app3'))
+    await house.store.developers.edit(developerId, { statusCallbackUrl: receiver.url('/app3') })
     const outbox = await wing.webhooks.planStatus(account, { status: 'DISABLED', message: 'x', version: 1 })
     await wing.stop()
     const step = {

@@ -123,6 +123,9 @@ function lateStore(current: () => Store): Store {
     get providers() {
       return late('providers')
     },
+    get operators() {
+      return late('operators')
+    },
     get nonces() {
       return late('nonces')
     },

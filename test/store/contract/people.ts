@@ -30,7 +30,7 @@ export function developersContract({ store }: Subject): void {
     test('unknown ones are null, and editing them does nothing', async () => {
       assert.equal(await store.developers.get(newId()), null)
       assert.equal(await store.developers.byKey('nobody'), null)
-      await store.developers.setSecret(newId(), 'x')
+      await store.developers.edit(newId(), { sealedSecret: 'x' })
     })
 
     test('an API key is had once', async () => {
@@ -43,11 +43,11 @@ export function developersContract({ store }: Subject): void {
     test('callback URL and secret are set and taken away', async () => {
       const developer = developerRecord()
       await store.developers.create(developer)
-      await store.developers.setStatusCallbackUrl(developer.id, 'https://a.example.com/')
-      await store.developers.setSecret(developer.id, 'other')
+      await store.developers.edit(developer.id, { statusCallbackUrl: 'https://a.example.com/' })
+      await store.developers.edit(developer.id, { sealedSecret: 'other' })
       const expected = { ...developer, statusCallbackUrl: 'https://a.example.com/', sealedSecret: 'other' }
       assert.deepEqual(await store.developers.get(developer.id), expected)
-      await store.developers.setStatusCallbackUrl(developer.id, null)
+      await store.developers.edit(developer.id, { statusCallbackUrl: null })
       assert.equal((await store.developers.get(developer.id))?.statusCallbackUrl, null)
     })
   })
