@@ -1,0 +1,192 @@
+/**
+ * What operators see, by the admin API and in the console: the answers. Times are Unix timestamps in seconds, durations
+ * milliseconds.
+ */
+import { z } from 'zod'
+import { answer, ids, label, address, time, view } from '../examples.ts'
+
+const id = z.string()
+const name = z.string()
+const count = z.int().min(0)
+const at = z.int()
+const counts = z.record(z.string(), count)
+
+export const nextView = answer({
+  what: [z.string(), 'connects again'],
+  at: [at, time + 40],
+}).nullable()
+
+export const accountRow = view('AdminAccount', {
+  id: [id, '7c9e6679f81d4b1c8a2e3d4f'],
+  developer_id: [id, '4a1b2c3d4e5f60718293a4b5'],
+  user_id: [id, ids.user],
+  label: [name, label],
+  email: [name, address],
+  server: [name, 'imap.example.com'],
+  status: [z.enum(['OK', 'DISABLED']), 'OK'],
+  state: [
+    name,
+    'waiting',
+    'what its actor does: watching, syncing, connecting, queued, waiting, throttled, disabled, paused, dead',
+  ],
+  since: [at, time, 'in this state since then'],
+  failure: [name.nullable(), 'network', 'class of the last failure since it was well; null = none'],
+  message: [z.string().nullable(), 'the connection to the mail server was closed'],
+  attempt: [count, 3, 'failed attempts in a row'],
+  next: [nextView, { what: 'connects again', at: time + 40 }, 'what happens by itself; null = nothing is timed'],
+})
+
+export const stepView = answer({
+  at: [z.number(), time],
+  event: [name, 'connect failed: network'],
+  state: [name, 'waiting'],
+  ms: [z.int().nullable(), 1200, 'how long it stayed there; null = it still does'],
+})
+
+export const explanationView = answer({
+  why: [z.string(), 'The connection to imap.example.com was closed (network), for the third time in a row.'],
+  since: [at, time],
+  next: [z.string(), 'It connects again at 22:14:00 UTC.'],
+  would_change: [z.array(z.string()), ['The mail server answers again.', 'POST …/reconnect tries at once.']],
+})
+
+export const accountView = view('AdminAccountDetail', {
+  ...accountRow.shape,
+  port: [z.int(), 993],
+  use_ssl: [z.boolean(), true],
+  username: [name, address],
+  auth_type: [z.enum(['password', 'oauth2']), 'password'],
+  created: [at, time],
+  last_connected: [at.nullable(), time],
+  tags: [z.array(name), ['ok', 'waiting']],
+  active: [
+    z.array(name),
+    ['running.life.waiting.backoff', 'running.status.ok'],
+    'the states of its chart that are active, as paths',
+  ],
+  explain: explanationView,
+  steps: [z.array(stepView), [], 'the last 100, oldest first'],
+  wire: [
+    z.array(z.string()),
+    ['> A3 NOOP', '< A3 OK done'],
+    'the last 200 lines of its connections, secrets and content masked',
+  ],
+  frozen: [
+    answer({ at: [at, time], failure: [name, 'network'], lines: [z.array(z.string()), ['> A3 NOOP']] }).nullable(),
+    null,
+    'the lines as they were at the last failure',
+  ],
+  folders: [
+    z.array(
+      answer({
+        name: [name, 'INBOX'],
+        messages: [count, 120],
+        indexed: [count, 120],
+        unseen: [count, 3],
+        complete: [z.boolean(), true, 'its older mail is read'],
+      }),
+    ),
+    [],
+  ],
+  queues: [z.array(answer({ name: [name, 'commands'], waiting: [count, 0], running: [count, 1] })), []],
+})
+
+export const webhookRow = view('AdminWebhook', {
+  id: [id, ids.webhook],
+  developer_id: [id, '4a1b2c3d4e5f60718293a4b5'],
+  user_id: [id.nullable(), ids.user],
+  callback_url: [z.string(), 'https://app.example.com/callback'],
+  active: [z.boolean(), true],
+  state: [name, 'idle'],
+  since: [at, time],
+  failing_since: [at.nullable(), null],
+  failures: [count, 0, 'failed attempts in a row'],
+  message: [z.string().nullable(), null],
+  next: nextView,
+})
+
+export const webhookView = view('AdminWebhookDetail', {
+  ...webhookRow.shape,
+  created: [at, time],
+  tags: [z.array(name), ['idle']],
+  active_states: [z.array(name), ['running.work.idle'], 'the states of its chart that are active, as paths'],
+  pending: [count, 0, 'callbacks that wait'],
+  oldest: [at.nullable(), null, 'the oldest of them is of then'],
+  steps: [z.array(stepView), []],
+})
+
+export const hostView = view('AdminHost', {
+  host: [name, 'imap.example.com'],
+  accounts: [count, 120],
+  states: [counts, { watching: 118, waiting: 2 }],
+  logins: [counts, { ok: 4, network: 1 }, 'in the last minute, by outcome'],
+  pace: [z.int().nullable(), null, 'logins a minute at most, as set by an operator; 0 = stopped; null = as configured'],
+})
+
+export const developerView = view('AdminDeveloper', {
+  id: [id, '4a1b2c3d4e5f60718293a4b5'],
+  name: [name, 'Example'],
+  api_key: [name, 'k3v9x1m7q2w8e5r4'],
+  revoked: [at.nullable(), null],
+  created: [at, time],
+})
+
+export const tokenView = view('AdminToken', {
+  id: [id, '5e8d7c6b5a4938271605f4e3'],
+  name: [name, 'grafana'],
+  scopes: [z.array(z.enum(['read', 'act', 'keys'])), ['read']],
+  created: [at, time],
+  revoked: [at.nullable(), null],
+})
+
+const series = z.array(z.number())
+
+export const overviewView = view('AdminOverview', {
+  version: [name, '0.1.0'],
+  started: [at, time],
+  ready: [z.boolean(), true],
+  accounts: answer({
+    total: [count, 3],
+    states: [counts, { watching: 2, waiting: 1 }],
+    statuses: [counts, { OK: 3, DISABLED: 0 }],
+  }),
+  hosts: [z.array(hostView), [], 'the twenty with most accounts that are not well'],
+  webhooks: answer({
+    total: [count, 2],
+    states: [counts, { idle: 2 }],
+    pending: [count, 0],
+    oldest: [at.nullable(), null],
+  }),
+  now: answer({
+    events_per_second: [z.number(), 1.5],
+    deliveries_per_second: [z.number(), 1.5],
+    delivery_ms: [z.number(), 20, 'mean of the last ten seconds'],
+    memory_mib: [z.number(), 210],
+    loop_delay_ms: [z.number(), 3, 'the longest of the last ten seconds'],
+  }),
+  history: [
+    answer({
+      until: [at, time],
+      every: [z.int(), 10, 'seconds between two values'],
+      events_per_second: series,
+      deliveries_per_second: series,
+      delivery_ms: series,
+      memory_mib: series,
+      loop_delay_ms: series,
+    }),
+    undefined,
+    'the last hour, oldest first',
+  ],
+  attention: [
+    z.array(
+      answer({
+        kind: [z.enum(['account', 'host', 'webhook', 'service']), 'webhook'],
+        id: [id, ids.webhook],
+        what: [z.string(), 'https://app.example.com/callback has failed for 5 days: only probes are sent'],
+        since: [at, time],
+      }),
+    ),
+    [],
+    'what needs a person, most urgent first, at most fifty',
+  ],
+})
