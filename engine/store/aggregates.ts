@@ -172,6 +172,8 @@ export function accountBasics({ accounts }: KeyedCollections) {
     /** Oldest first: index 0 is label `0`. */
     listByUser: (userId: string, { status }: { readonly status?: AccountStatus } = {}) =>
       accounts.list({ userId, status }, byAge),
+    /** Of these ids, those that are there, in order of their ids. */
+    several: (ids: readonly string[]) => accounts.list({ id: ids }, { by: ['id'] }),
     /** Accounts of several users at once, oldest first (for lists of users). */
     listByUsers: (userIds: readonly string[]) => accounts.list({ userId: userIds }, byAge),
     /** Keyset page over all accounts by id, for the start of the engine. */

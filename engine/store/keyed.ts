@@ -61,7 +61,11 @@ export interface Definition<R> {
 export const definitions: { readonly [K in Kind]: Definition<Kinds[K]> } = {
   developers: { key: ['id'], fields: ['apiKey'] },
   users: { key: ['id'], fields: ['developerId', 'createdAt'] },
-  accounts: { key: ['id'], fields: ['userId', 'label', 'status', 'epoch', 'createdAt'], owned: true },
+  accounts: {
+    key: ['id'],
+    fields: ['userId', 'label', 'status', 'epoch', 'createdAt', 'developerId', 'server'],
+    owned: true,
+  },
   webhooks: { key: ['id'], fields: ['developerId', 'userId', 'createdAt'], owned: true },
   scans: { key: ['webhookId', 'accountId'], fields: [] },
   tokens: {

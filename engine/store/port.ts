@@ -112,7 +112,25 @@ export interface StatusTransition {
   readonly outbox: readonly OutboxRecord[]
 }
 
+/** undefined = not asked for. */
+export interface AccountFilter {
+  readonly developerId?: string | undefined
+  readonly userId?: string | undefined
+  /** As the record has it: lower case. */
+  readonly server?: string | undefined
+  /** Part of the email address, without case; or a whole id or label. */
+  readonly text?: string | undefined
+}
+
+export interface AccountPlace {
+  readonly id: string
+  readonly server: string
+  readonly developerId: string
+}
+
 export interface AccountStore extends ReturnType<typeof accountBasics> {
+  /** All accounts like this, in no order: little of each, so that ten thousand cost little. */
+  places(filter: AccountFilter): Promise<AccountPlace[]>
   /** Takes the account over: epoch + 1 on the account and its folders. null when it is gone. */
   claim(id: string): Promise<AccountRecord | null>
   /** Writes OK↔DISABLED with its callback, exactly once per transition. `lease_lost` when the epoch is stale. */

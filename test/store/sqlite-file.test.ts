@@ -83,6 +83,23 @@ describe('the file', () => {
     })
   })
 
+  test('of an older schema knows hosts, developers and addresses of its accounts', async () => {
+    const path = newPath()
+    const user = userRecord('d'.repeat(24))
+    const account = accountRecord(user, { email: 'Jürgen@Example.com', server: 'imap.old.example' })
+    await withStore(path, (store) => store.users.createWithAccount(user, account))
+    const old = new DatabaseSync(path)
+    for (const index of ['accounts_of_server', 'accounts_of_developer']) old.exec(`DROP INDEX ${index}`)
+    for (const column of ['developer_id', 'server', 'email_key']) old.exec(`ALTER TABLE accounts DROP COLUMN ${column}`)
+    old.exec('PRAGMA user_version = 9')
+    old.close()
+    await withStore(path, async (store) => {
+      const place = { id: account.id, server: 'imap.old.example', developerId: user.developerId }
+      for (const filter of [{ text: 'JÜRGEN@' }, { server: 'imap.old.example' }, { developerId: user.developerId }])
+        assert.deepEqual(await store.accounts.places(filter), [place])
+    })
+  })
+
   test('of a newer schema is refused with one line, and left as it is', async () => {
     const path = newPath()
     await withStore(path, (store) => store.ping())

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
 import { after, before, describe, test } from 'node:test'
 import type { DeliveryQuery, MessageQuery } from '../../engine/store/port.ts'
+import { accountPlaces } from '../../engine/store/sqlite/accounts.ts'
 import { expireChanges } from '../../engine/store/sqlite/changes.ts'
 import { contactSearch, contactsInSteps } from '../../engine/store/sqlite/contacts.ts'
 import { deleteWhere } from '../../engine/store/sqlite/database.ts'
@@ -139,6 +140,15 @@ describe('plans of the embedded store', () => {
     }
     for (const [name, statement] of Object.entries(lists)) served(name, statement)
     served('accountsOfUsers', keyedList('accounts', { userId: ['u', 'v'] }, { by: byAge }), true)
+  })
+
+  test('accounts for operators: by an index, or walking one that has all that is asked for', () => {
+    for (const filter of [{ server: 's' }, { developerId: 'd' }, { userId: 'u' }, { developerId: 'd', text: 'x' }])
+      served(JSON.stringify(filter), accountPlaces(filter))
+    for (const filter of [{}, { text: 'x' }])
+      assert.match(plan(accountPlaces(filter)).join(), /^SCAN accounts USING COVERING INDEX \w+$/)
+    assert.match(plan(accountPlaces({ server: 's', text: 'x' })).join(), /COVERING INDEX accounts_of_server/)
+    served('several', keyedList('accounts', { id: ['a', 'b'] }, { by: ['id'] }), true)
   })
 
   test('the outbox', () => {

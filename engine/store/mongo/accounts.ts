@@ -1,9 +1,9 @@
 /** Email accounts: their settings, status and epoch. */
 import { accountBasics, type KeyedCollections } from '../aggregates.ts'
-import type { AccountPatch, AccountStore, StatusTransition } from '../port.ts'
+import type { AccountFilter, AccountPatch, AccountPlace, AccountStore, StatusTransition } from '../port.ts'
 import type { AccountRecord } from '../records.ts'
-import { leaseLost, leftBehind, readAnew, transitioned } from '../rows.ts'
-import { insertMissing, shapes, type MongoContext } from './documents.ts'
+import { foldCase, leaseLost, leftBehind, readAnew, transitioned } from '../rows.ts'
+import { containing, insertMissing, shapes, type MongoContext } from './documents.ts'
 import { changeMessages } from './message-rows.ts'
 import { outboxDoc } from './outbox.ts'
 import { drainAccount, removeAccount } from './removal.ts'
@@ -51,6 +51,8 @@ async function transition(context: MongoContext, step: StatusTransition): Promis
 }
 
 const stepMessages = 500
+/** Few bytes each. */
+const placesAtOnce = 10_000
 
 /** A new epoch: a writer that is still at work for the former mailbox loses its lease. */
 async function begin({ collections }: MongoContext, id: string, since: number): Promise<AccountRecord | null> {
@@ -90,9 +92,20 @@ export async function replaceMailbox(
   return accountRecord(edited)
 }
 
+async function places({ collections, read }: MongoContext, { text, ...equal }: AccountFilter): Promise<AccountPlace[]> {
+  const given = Object.fromEntries(Object.entries(equal).filter(([, value]) => value !== undefined))
+  const matching =
+    text === undefined ? {} : { $or: [{ emailKey: containing(foldCase(text)) }, { _id: text }, { label: text }] }
+  const found = collections.accounts
+    .find({ ...given, ...matching }, { ...read, projection: { server: 1, developerId: 1 } })
+    .batchSize(placesAtOnce)
+  return (await found.toArray()).map(({ _id, server, developerId }) => ({ id: _id, server, developerId }))
+}
+
 export function createAccounts(context: MongoContext, keyed: KeyedCollections): AccountStore {
   return {
     ...accountBasics(keyed),
+    places: (filter) => places(context, filter),
     claim: (id) => claim(context, id),
     transition: (step) => transition(context, step),
     remove: (id) => removeAccount(context, id),

@@ -27,6 +27,7 @@ export const indexes: Readonly<Record<CollectionName, readonly IndexDescription[
     index('accounts_of_user_by_label', { userId: 1, label: 1 }, { unique: true }),
     index('accounts_of_user', { userId: 1, createdAt: 1, _id: 1 }),
     index('accounts_by_address', { developerId: 1, emailKey: 1 }),
+    index('accounts_of_server', { server: 1, developerId: 1, _id: 1 }),
     index('accounts_by_status', { developerId: 1, status: 1, userId: 1 }),
   ],
   folders: [index('folders_of_account', { accountId: 1, path: 1 })],

@@ -1,12 +1,12 @@
 /** Email accounts: their epoch and status. */
 import { accountBasics, type KeyedCollections } from '../aggregates.ts'
-import type { AccountStore, StatusTransition } from '../port.ts'
+import type { AccountFilter, AccountPlace, AccountStore, StatusTransition } from '../port.ts'
 import type { AccountRecord, FolderRecord } from '../records.ts'
-import { leaseLost, transitioned } from '../rows.ts'
+import { foldCase, leaseLost, transitioned } from '../rows.ts'
 import type { Database } from './database.ts'
 import { insertOutbox } from './outbox.ts'
 import { removeAccount } from './removal.ts'
-import type { Statements } from './statements.ts'
+import type { Sql, Statements } from './statements.ts'
 import { tables } from './tables.ts'
 
 export function editAccount(sql: Statements, id: string, patch: Partial<AccountRecord>): AccountRecord | null {
@@ -42,9 +42,35 @@ function transition(sql: Statements, step: StatusTransition): AccountRecord | nu
   return editAccount(sql, step.accountId, transitioned(stored, step))
 }
 
+/** Without a server, a developer or a user it walks an index that has all that is asked for. */
+export function accountPlaces({ developerId, userId, server, text }: AccountFilter): Sql {
+  const equal = [
+    ['developer_id', developerId],
+    ['user_id', userId],
+    ['server', server],
+  ] as const
+  const given = equal.flatMap(([column, value]) => (value === undefined ? [] : [{ column, value }]))
+  const parts = given.map(({ column }) => `${column} = ?`)
+  const values = given.map(({ value }) => value)
+  if (text !== undefined) {
+    parts.push('(instr(email_key, ?) > 0 OR id = ? OR label = ?)')
+    values.push(foldCase(text), text, text)
+  }
+  return { sql: `SELECT id, server, developer_id FROM accounts WHERE ${parts.join(' AND ') || '1'}`, values }
+}
+
+function places(sql: Statements, filter: AccountFilter): AccountPlace[] {
+  const statement = accountPlaces(filter)
+  const rows = sql.tuples(statement.sql, ...statement.values)
+  return rows.map(([id, server, developerId]) => {
+    return { id: String(id), server: String(server), developerId: String(developerId) }
+  })
+}
+
 export function createAccounts(db: Database, keyed: KeyedCollections): AccountStore {
   return {
     ...accountBasics(keyed),
+    places: (filter) => db.read(() => places(db, filter)),
     claim: (id) => db.write(() => claim(db, id)),
     transition: (step) => db.write(() => transition(db, step)),
     remove: (id) => removeAccount(db, id),

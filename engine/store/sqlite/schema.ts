@@ -150,6 +150,18 @@ const generations = 'ALTER TABLE placements ADD COLUMN generation INTEGER NOT NU
 /** Who may look after the installation. */
 const operators = 'CREATE TABLE operators (id TEXT PRIMARY KEY, created_at INTEGER NOT NULL, doc TEXT NOT NULL)'
 
+/** For operators: accounts by host, by developer and by part of their address, out of an index alone. */
+const accountPlaces = `
+ALTER TABLE accounts ADD COLUMN developer_id TEXT NOT NULL DEFAULT '';
+ALTER TABLE accounts ADD COLUMN server TEXT NOT NULL DEFAULT '';
+ALTER TABLE accounts ADD COLUMN email_key TEXT NOT NULL DEFAULT '';
+UPDATE accounts SET developer_id = json_extract(doc, '$.developerId'), server = json_extract(doc, '$.server'),
+  email_key = coalesce((SELECT max(a.email) FROM user_addresses a
+    WHERE a.user_id = accounts.user_id AND a.account_id = accounts.id), '');
+CREATE INDEX accounts_of_server ON accounts (server, developer_id, id, label, email_key);
+CREATE INDEX accounts_of_developer ON accounts (developer_id, server, id);
+`
+
 /** Step n leads from schema version n to n + 1. */
 export const migrations: readonly string[] = [
   people + mail + callbacks,
@@ -161,6 +173,7 @@ export const migrations: readonly string[] = [
   contactsInOrder,
   generations,
   operators,
+  accountPlaces,
 ]
 
 /** Brings the schema up to date. AppError `bad_request`, one line, when a newer Mailroom made the file. */

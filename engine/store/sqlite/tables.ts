@@ -113,13 +113,17 @@ const users = keyedTable('users', {
   },
 })
 
-const accounts = keyedTable('accounts', {
-  follow: (sql, { id, userId, developerId, email, createdAt }, before) => {
-    if (email === before?.email) return
-    const user = users.get(sql, userId) ?? { id: userId, developerId, createdAt }
-    indexAddresses(sql, user, id, [email])
+const accounts = keyedTable(
+  'accounts',
+  {
+    follow: (sql, { id, userId, developerId, email, createdAt }, before) => {
+      if (email === before?.email) return
+      const user = users.get(sql, userId) ?? { id: userId, developerId, createdAt }
+      indexAddresses(sql, user, id, [email])
+    },
   },
-})
+  [['email_key', ({ email }) => foldCase(email)]],
+)
 
 /** As many bits as a number holds exactly. */
 export function nextVersion(): number {

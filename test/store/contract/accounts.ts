@@ -27,6 +27,43 @@ export function accountsContract({ store }: Subject): void {
       assert.deepEqual(await store.accounts.listByUser(user.id, { status: 'OK' }), [second])
     })
 
+    test('are found by host, developer, user, part of the address, id and label; or all of them', async () => {
+      const user = await createUser(store)
+      const { developerId } = user
+      const other = await createUser(store, developerId)
+      const host = `${user.id}.example.com`
+      const one = accountRecord(user, { server: host, email: `Ann.${user.id}@Example.com` })
+      const two = accountRecord(other, { server: host, email: `bob_${user.id}%@example.org`, label: `${user.id}::x` })
+      const three = accountRecord(other, { email: `Jürgen.${user.id}@example.org` })
+      for (const account of [one, two, three]) await store.accounts.create(account)
+      const ids = async (filter: Parameters<typeof store.accounts.places>[0]) =>
+        (await store.accounts.places(filter)).map(({ id }) => id).toSorted()
+      const all = [one, two, three].map(({ id }) => id).toSorted()
+      assert.deepEqual(await ids({ developerId }), all)
+      assert.deepEqual(await ids({ server: host }), [one.id, two.id].toSorted())
+      assert.deepEqual(await ids({ server: host, userId: other.id }), [two.id])
+      assert.deepEqual(await ids({ userId: user.id, developerId: undefined }), [one.id])
+      assert.deepEqual(await ids({ text: user.id.slice(0, 23).toUpperCase(), developerId }), all)
+      assert.deepEqual(await ids({ text: `ANN.${user.id}` }), [one.id])
+      assert.deepEqual(await ids({ text: `JÜRGEN.${user.id}` }), [three.id])
+      assert.deepEqual(await ids({ text: `b_b_${user.id}` }), [])
+      assert.deepEqual(await ids({ text: `_${user.id}%@` }), [two.id])
+      assert.deepEqual(await ids({ text: one.id, developerId }), [one.id])
+      assert.deepEqual(await ids({ text: one.id.slice(1), developerId }), [])
+      assert.deepEqual(await ids({ text: two.label }), [two.id])
+      assert.deepEqual(await store.accounts.places({ userId: user.id }), [{ id: one.id, server: host, developerId }])
+      const every = await ids({})
+      for (const id of all) assert(every.includes(id))
+      await store.accounts.edit(one.id, { email: `new.${user.id}@x.org`, server: 'elsewhere' })
+      assert.deepEqual(await ids({ text: `ann.${user.id}` }), [])
+      assert.deepEqual(await ids({ text: `new.${user.id}`, server: 'elsewhere' }), [one.id])
+      const several = await store.accounts.several([two.id, newId(), three.id])
+      assert.deepEqual(
+        several,
+        [two, three].toSorted((left, right) => (left.id < right.id ? -1 : 1)),
+      )
+    })
+
     test('of several users are listed at once', async () => {
       const developerId = newId()
       const users = await Promise.all([1, 2, 3].map(() => createUser(store, developerId)))
