@@ -13,6 +13,7 @@ import { createOperators, type Operators } from './operators.ts'
 import { createTokens } from './oauth/tokens.ts'
 import type { Logger } from './observe/log.ts'
 import { watchLoop } from './observe/loop.ts'
+import { createHistory, type History } from './observe/history.ts'
 import { createMetrics, type ConnectionCounts, type Metrics } from './observe/metrics.ts'
 import { createReadiness } from './readiness.ts'
 import { startRecount } from './recount.ts'
@@ -39,6 +40,8 @@ export interface Engine {
   readonly accounts: Accounts
   readonly webhooks: Webhooks
   readonly discovery: Discovery
+  /** Figures of the last hour. */
+  readonly history: History
   /**
    * MAILROOM_PUBLIC_URL, or where this process listens: for links in callbacks and for the documents, whatever Host a
    * call names.
@@ -85,7 +88,7 @@ export async function createEngine({
     processMetrics: ownsProcess,
     connections,
     accountTags: () => accounts.countTags(),
-    webhookTags: () => tagsOf(webhooks.views()),
+    webhookTags: () => webhooks.countTags(),
   })
   const http = createHttpClient()
   const budget = createBudget(config.MAILROOM_BUFFER_MAX)
@@ -105,7 +108,8 @@ export async function createEngine({
   const accounts: Accounts = createAccounts({ ...shared, tokens, listener: webhooks })
   const mailboxes = createMailboxes({ config, log, store, sealer, developers, accounts, webhooks })
   const discovery = createDiscovery({ http, allowPrivate: config.MAILROOM_ALLOW_PRIVATE, ...lookUps })
-  const parts = { ...shared, http, developers, operators, mailboxes, accounts, webhooks, discovery }
+  const history = createHistory({ metrics })
+  const parts = { ...shared, http, developers, operators, mailboxes, accounts, webhooks, discovery, history }
   return {
     ...parts,
     ...lifecycle(parts, writable, ownsProcess),
@@ -114,19 +118,13 @@ export async function createEngine({
   }
 }
 
-function tagsOf(views: readonly { readonly tags: readonly string[] }[]): Map<string, number> {
-  const counts = new Map<string, number>()
-  for (const tag of views.flatMap((view) => view.tags)) counts.set(tag, (counts.get(tag) ?? 0) + 1)
-  return counts
-}
-
 type Parts = Pick<
   Engine,
-  'config' | 'log' | 'metrics' | 'store' | 'http' | 'budget' | 'mailboxes' | 'accounts' | 'webhooks'
+  'config' | 'log' | 'metrics' | 'store' | 'http' | 'budget' | 'mailboxes' | 'accounts' | 'webhooks' | 'history'
 >
 
 function lifecycle(
-  { config, log, metrics, store, http, budget, mailboxes, accounts, webhooks }: Parts,
+  { config, log, metrics, store, http, budget, mailboxes, accounts, webhooks, history }: Parts,
   writable: () => Promise<boolean>,
   ownsProcess: boolean,
 ): Pick<Engine, 'start' | 'stop' | 'ready'> {
@@ -135,6 +133,7 @@ function lifecycle(
   return {
     async start() {
       if (ownsProcess) ends.push(watchLoop(config.MAILROOM_DATA_DIR, createLoopGuard({ log, metrics, accounts })))
+      ends.push(history.start())
       await webhooks.startAll()
       await accounts.startAll()
       ends.push(startRetention({ store, config, log }), startRecount({ store, log }))

@@ -1,7 +1,8 @@
 /**
  * What people and the engine read off a snapshot: words and times derived from tags and context, never from
- * state.value.
+ * state.value, which is for the drawn chart alone.
  */
+import type { StateValue } from 'xstate'
 import type { AccountSnapshot } from './account.machine.ts'
 import type { AccountTag } from './account.setup.ts'
 import type { WebhookSnapshot } from './webhook.machine.ts'
@@ -111,4 +112,14 @@ export function describeWebhook(snapshot: WebhookSnapshot): ActorFacts {
     lastError: health.lastError === null ? null : { class: 'delivery', message: health.lastError, at: failedAt },
     attempt: health.consecutiveFailures,
   }
+}
+
+/** The paths of the innermost active states, as charts.ts has them: 'running.life.waiting.backoff' … */
+export function activeStates(value: StateValue, path = ''): string[] {
+  const inner = (key: string): string => (path === '' ? key : `${path}.${key}`)
+  if (typeof value === 'string') return [inner(value)]
+  const children = Object.entries(value)
+  // A region without states of its own has an empty value.
+  if (children.length === 0) return [path]
+  return children.flatMap(([key, child]) => (child === undefined ? [] : activeStates(child, inner(key))))
 }

@@ -1,10 +1,12 @@
 /** Email accounts: the pool of their actors, and the commands that the API sends to them. */
+import { notFound } from '../errors.ts'
 import { createLoans } from '../loans.ts'
 import { checkNow, liveAccount, settled } from './live.ts'
 import { createCommands } from './commands/index.ts'
 import { createLane } from './link.ts'
+import { createHostLogins } from './host-logins.ts'
 import { createLoginLimiter } from './login-limiter.ts'
-import { createPool, type PoolDeps } from './pool.ts'
+import { type AccountNews, createPool, type PoolDeps } from './pool.ts'
 import { createProbe } from './probe.ts'
 import { createPushRecords } from './idle-trust.ts'
 import { openSession } from './session/index.ts'
@@ -46,18 +48,44 @@ export function createAccounts({ sealer, tokens, now = Date.now, ...rest }: Acco
     /** DISABLED, with `reason` in its message, until the probe or until a call asks for it. */
     setAside: (accountId: string, reason: string): void =>
       void registry.send(accountId, { type: 'CHECK_FAILED', failure: aside(reason, now()) }),
-    pause: (accountId: string): void => void registry.send(accountId, { type: 'PAUSE' }),
-    resume: (accountId: string): void =>
-      void registry.send(accountId, { type: 'RESUME', now: now(), jitter: Math.random() }),
+    /** Until `resume`, over restarts too. Rejects with `not_found`. */
+    async pause(accountId: string): Promise<void> {
+      await setPaused(sync, accountId, true)
+      registry.send(accountId, { type: 'PAUSE' })
+    },
+    async resume(accountId: string): Promise<void> {
+      await setPaused(sync, accountId, false)
+      registry.send(accountId, { type: 'RESUME', now: now(), jitter: Math.random() })
+    },
     /** status=1 or new credentials: forget the back-off and connect now. */
     wake: (accountId: string): void =>
       void registry.send(accountId, { type: 'WAKE', reconnect: true, now: now(), jitter: Math.random() }),
     checkNow: (accountId: string) => checkNow({ sync, sealer, probe, registry }, accountId),
     settled: (account: AccountRecord) => settled({ sync, registry }, account),
     view: (accountId: string) => registry.view(accountId),
-    views: () => registry.views(),
+    /** All of them, without their steps. */
+    facts: () => registry.facts(),
     countTags: () => registry.countTags(),
+    /** The last lines of its connections, and those at the last failure; null = there has been none. */
+    wire: (accountId: string) => pool.wire(accountId),
+    /** Each step and line as it comes. Answers the way to stop listening. */
+    listen: (accountId: string, listener: (news: AccountNews) => void) => pool.listen(accountId, listener),
+    /** What waits for the connection for commands, and for a place to store batches (that one is shared by all). */
+    queues: (accountId: string) => [
+      { name: 'commands', ...(pool.runtime(accountId)?.live()?.link.depth() ?? { waiting: 0, running: 0 }) },
+      { name: 'batches of all accounts', ...sync.writing.depth() },
+    ],
+    hosts: {
+      /** Of the last minute, by outcome. */
+      logins: (host: string) => deps.hostLogins.of(host),
+      pace: (host: string) => deps.limiter.pace(host),
+      setPace: (host: string, pace: number | null) => deps.limiter.setPace(host, pace),
+    },
   }
+}
+
+async function setPaused({ store }: SyncDeps, accountId: string, paused: boolean): Promise<void> {
+  if ((await store.accounts.edit(accountId, { paused })) === null) throw notFound('email account', accountId)
 }
 
 function runtimeDeps(sync: SyncDeps, secrets: Pick<PoolDeps, 'sealer' | 'tokens'>): PoolDeps {
@@ -66,6 +94,7 @@ function runtimeDeps(sync: SyncDeps, secrets: Pick<PoolDeps, 'sealer' | 'tokens'
     ...secrets,
     sync,
     openSession,
+    hostLogins: createHostLogins(sync.now),
     limiter: createLoginLimiter({ perMinute: config.MAILROOM_LOGINS_PER_MINUTE }),
     dialing: createLoans({
       places: config.MAILROOM_START_CONCURRENCY,

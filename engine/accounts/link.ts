@@ -22,6 +22,7 @@ export function createLane(concurrency = 1) {
     get pending() {
       return queue.size + queue.pending
     },
+    depth: () => ({ waiting: queue.size, running: queue.pending }),
   }
 }
 
@@ -107,7 +108,7 @@ export function createLink({ login, idleCloseMs, waitMs }: LinkDeps) {
   }
 
   return {
-    run,
+    ...{ run, depth: lane.depth },
     get open(): boolean {
       return session !== null && !session.closed
     },

@@ -42,7 +42,7 @@ async function hasStepped(
 
 /** Rejects with `account_disabled` or `account_unavailable`; `not_found` when the account has been removed. */
 export async function liveAccount(
-  { registry, runtimes }: Pool,
+  { registry, runtime }: Pick<Pool, 'registry' | 'runtime'>,
   accountId: string,
   store: Pick<Store, 'accounts'>,
   now: () => number,
@@ -51,7 +51,7 @@ export async function liveAccount(
   for (;;) {
     const snapshot = registry.snapshot(accountId)
     if (snapshot === null) throw await noActor(store, accountId)
-    const live = runtimes.get(accountId)?.live() ?? null
+    const live = runtime(accountId)?.live() ?? null
     if (live !== null && (snapshot.hasTag('watching') || snapshot.hasTag('syncing'))) return live
     const settling = snapshot.hasTag('connecting') || snapshot.hasTag('syncing')
     if (!settling || !(await hasStepped(registry, accountId, snapshot, until - now())))

@@ -71,6 +71,8 @@ interface Host {
   /** By developer, urgent ones first; the developer who was let in last is the last. */
   readonly queue: Map<string, readonly Entrant[]>
   timer: NodeJS.Timeout | null
+  /** Logins a minute as an operator has set them: 0 = none at all; null = as configured. */
+  pace: number | null
 }
 
 function forget(host: Host, at: number): void {
@@ -160,6 +162,7 @@ function nextUp(host: Host, perMinute: number, at: number): Next | null {
 function letIn(host: Host, perMinute: number, at: number): { entered: Entrant[]; nextAt: number | null } {
   const entered: Entrant[] = []
   forget(host, at)
+  if (host.pace === 0) return { entered, nextAt: null }
   for (;;) {
     const next = nextUp(host, perMinute, at)
     if (next === null || next.start > at) return { entered, nextAt: next?.start ?? null }
@@ -190,6 +193,7 @@ function delayOf(host: Host, who: Client, perMinute: number, now: number): numbe
   const mine: Entrant = { ...who, urgent: true, admit: () => undefined }
   const copy: Host = { ...host, starts: [...host.starts], seen: new Map(host.seen), queue: new Map(host.queue) }
   enqueue(copy, mine)
+  if (host.pace === 0) return longestDelayMs
   let at = now
   while (at < now + longestDelayMs) {
     const { entered, nextAt } = letIn(copy, perMinute, at)
@@ -211,6 +215,7 @@ function createHosts(now: () => number) {
     for (const [key, host] of hosts) {
       forget(host, at)
       const isForgotten = host.starts.length === 0 && host.failures.length === 0
+      if (host.pace !== null) continue
       if (host.queue.size === 0 && (isForgotten || hosts.size > most)) hosts.delete(key)
     }
   }
@@ -219,7 +224,14 @@ function createHosts(now: () => number) {
     of(name: string): Host {
       const key = name.toLowerCase()
       const at = now()
-      const host = hosts.get(key) ?? { starts: [], failures: [], seen: new Map(), queue: new Map(), timer: null }
+      const host = hosts.get(key) ?? {
+        starts: [],
+        failures: [],
+        seen: new Map(),
+        queue: new Map(),
+        timer: null,
+        pace: null,
+      }
       if (!hosts.has(key) && (at - swept >= minuteMs || hosts.size > mostHosts)) sweep(at)
       hosts.set(key, host)
       return host
@@ -240,6 +252,11 @@ function createFingerprints(): (login: Login) => Client {
   })
 }
 
+/** Logins of this host wait for their turn: without a limit only where an operator has set one. */
+function isLimited(perMinute: number, host: Host | undefined): boolean {
+  return perMinute > 0 || (host?.pace ?? null) !== null
+}
+
 export type LoginLimiter = ReturnType<typeof createLoginLimiter>
 
 /** `perMinute` 0 = no limit. */
@@ -251,13 +268,14 @@ export function createLoginLimiter({ perMinute, now = Date.now }: { perMinute: n
   function advance(host: Host): void {
     if (host.timer) clearTimeout(host.timer)
     const at = now()
-    const { entered, nextAt } = letIn(host, perMinute, at)
+    // Without a pace any more: all that wait.
+    const { entered, nextAt } = letIn(host, host.pace ?? (perMinute === 0 ? Infinity : perMinute), at)
     host.timer = nextAt === null ? null : setTimeout(() => advance(host), Math.ceil(nextAt - at))
     for (const { admit } of entered) admit()
   }
 
   function known(login: Login): Host | undefined {
-    const host = perMinute === 0 ? undefined : hosts.known(login.host)
+    const host = isLimited(perMinute, hosts.known(login.host)) ? hosts.known(login.host) : undefined
     if (host !== undefined) forget(host, now())
     return host
   }
@@ -269,7 +287,7 @@ export function createLoginLimiter({ perMinute, now = Date.now }: { perMinute: n
       { urgent, signal }: { readonly urgent: boolean; readonly signal: AbortSignal },
     ): Promise<void> {
       signal.throwIfAborted()
-      if (perMinute === 0) return
+      if (!isLimited(perMinute, hosts.known(login.host))) return
       const host = hosts.of(login.host)
       const { promise, resolve, reject } = Promise.withResolvers<undefined>()
       const entrant: Entrant = { ...whoIs(login), urgent, admit: () => resolve(undefined) }
@@ -284,19 +302,25 @@ export function createLoginLimiter({ perMinute, now = Date.now }: { perMinute: n
       await promise.finally(() => signal.removeEventListener('abort', giveUp))
     },
     failed(login: Login): void {
-      const { user, key } = whoIs(login)
-      if (perMinute > 0) hosts.of(login.host).failures.push({ at: now(), user, key })
+      if (isLimited(perMinute, hosts.known(login.host))) hosts.of(login.host).failures.push({ ...whoIs(login), at: now() })
     },
     /** ms until an urgent login asked for now could begin, behind those who wait now; 0 = at once. */
     delay(login: Login): number {
       const host = known(login)
-      return host === undefined ? 0 : delayOf(host, whoIs(login), perMinute, now())
+      return host === undefined ? 0 : delayOf(host, whoIs(login), host.pace ?? perMinute, now())
     },
     /** How many rejected logins slow this one; 0 = none do, only the pace of the host. */
     rejections(login: Login): number {
       const host = known(login)
       return host === undefined ? 0 : rejectionsOf(host, whoIs(login))
     },
+    /** Logins a minute at this host from now on, until the process ends: 0 = none; null = as configured. */
+    setPace(name: string, pace: number | null): void {
+      const host = hosts.of(name)
+      host.pace = pace
+      advance(host)
+    },
+    pace: (name: string): number | null => hosts.known(name)?.pace ?? null,
     get waiting(): number {
       return hosts.all.values().reduce((sum, { queue }) => sum + [...queue.values()].flat().length, 0)
     },

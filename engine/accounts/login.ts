@@ -9,6 +9,7 @@ import type { Sealer } from '../secrets/seal.ts'
 import type { AccountRecord } from '../store/records.ts'
 import type { Loans } from '../loans.ts'
 import type { Priority } from './link.ts'
+import type { HostLogins } from './host-logins.ts'
 import type { Login, LoginLimiter } from './login-limiter.ts'
 import type { openSession } from './session/index.ts'
 import type { Session, SessionOptions } from './session-types.ts'
@@ -21,6 +22,9 @@ export interface LoginDeps {
   readonly tokens: Tokens
   readonly openSession: typeof openSession
   readonly limiter: LoginLimiter
+  readonly hostLogins: HostLogins
+  /** Hears the lines of the connection; see observe/wire.ts. */
+  readonly onLine?: (line: string) => void
   /** Bounds how many accounts log in at the same time, in turns by developer and host. */
   readonly dialing: Loans
 }
@@ -66,18 +70,21 @@ export async function login(
 
 async function dial(deps: LoginDeps, account: AccountRecord, entered: Login, signal: AbortSignal): Promise<LoggedIn> {
   const { config, metrics, budget } = deps.sync
+  const { onLine } = deps
   const owner = { developerId: account.developerId, part: account.id }
   const { auth, expiresAt, refused } = await authOf(deps, account)
   try {
     const session = await deps.openSession(
-      { ...settingsOf(config, account), auth, take: takeFor(budget, owner) },
+      { ...settingsOf(config, account), auth, take: takeFor(budget, owner), ...(onLine && { onLine }) },
       signal,
     )
     metrics.imapLogins.inc({ outcome: 'ok' })
+    deps.hostLogins.count(account.server, 'ok')
     return { session, expiresAt }
   } catch (error) {
     const { code } = toAppError(error)
     metrics.imapLogins.inc({ outcome: code })
+    deps.hostLogins.count(account.server, code)
     if (code === 'auth_rejected') {
       deps.limiter.failed(entered)
       refused()

@@ -27,7 +27,7 @@ export interface SyncDeps {
   readonly budget: Pick<Budget, 'take'>
   readonly now: () => number
   /** The turns of all accounts' batches: a batch with its callback rows is in memory only while it is written. */
-  readonly writing: Pick<Lane, 'run'>
+  readonly writing: Pick<Lane, 'run' | 'depth'>
 }
 
 /** A batch before the cursor's neighbours are filled in; what is absent is empty. */

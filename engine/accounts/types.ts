@@ -39,10 +39,26 @@ export interface CheckResult {
   readonly failure: Extract<ProbeResult, { readonly ok: false }> | null
 }
 
-export interface ActorView extends ActorFacts {
+/** What a list of all actors tells of each. */
+export interface PoolFacts extends ActorFacts {
   readonly id: string
+  /** In this state since then; of one that has just been started, since its start. */
+  readonly since: number
+}
+
+export interface ActorStep {
+  readonly at: number
+  readonly event: string
+  readonly state: string
+  /** Until the next step; null = it is the last one. */
+  readonly ms: number | null
+}
+
+export interface ActorView extends PoolFacts {
+  /** The states of its chart that are active, as paths ('running.life.waiting.backoff'); none while it is dead. */
+  readonly active: readonly string[]
   /** The last 100 steps, oldest first, without secrets. */
-  readonly steps: readonly { readonly at: number; readonly event: string; readonly state: string }[]
+  readonly steps: readonly ActorStep[]
 }
 
 export interface PartsRead extends ReadonlyMap<string, Buffer> {

@@ -4,7 +4,7 @@
  * again from its record, alone, after a back-off that doubles while it keeps dying.
  */
 import type { ActorFacts } from '../../machines/view.ts'
-import type { ActorView } from '../accounts/types.ts'
+import type { ActorStep, ActorView, PoolFacts } from '../accounts/types.ts'
 import { createStepRing, eventName, rootStep, type InspectedEvent, type StepRing } from './inspect.ts'
 import type { Logger } from './log.ts'
 import type { Metrics } from './metrics.ts'
@@ -40,6 +40,10 @@ interface RegistryOptions<TInput, TEvent, TSnapshot> {
   /** Fresh input from the records, for the restart after a death; null = it is gone. */
   readonly load: (id: string) => Promise<TInput | null>
   readonly describe: (snapshot: TSnapshot) => ActorFacts
+  /** The paths of its active states. */
+  readonly active: (snapshot: TSnapshot) => readonly string[]
+  /** Hears of each step. */
+  readonly stepped?: (id: string, step: ActorStep) => void
   readonly stopEvent: TEvent
   readonly stopTimeoutMs: number
   readonly restartFirstMs: number
@@ -55,6 +59,9 @@ interface Entry<TEvent, TSnapshot> {
   /** null = dead, and waits for its restart. */
   actor: PoolActor<TEvent, TSnapshot> | null
   startedAt: number
+  /** Its state in words, and since when it has this one. */
+  state: string
+  since: number
   /** Deaths in close succession. */
   deaths: number
   death: { readonly at: number; readonly restartAt: number } | null
@@ -80,7 +87,15 @@ export class ActorRegistry<TInput, TEvent, TSnapshot> {
     const old = this.#entries.get(id)
     if (old) this.#discard(old)
     const ring = old?.ring ?? createStepRing()
-    const blank = { actor: null, startedAt: 0, deaths: 0, death: null, cancelRestart: () => undefined }
+    const blank = {
+      actor: null,
+      startedAt: 0,
+      state: '',
+      since: 0,
+      deaths: 0,
+      death: null,
+      cancelRestart: () => undefined,
+    }
     const entry: Entry<TEvent, TSnapshot> = { id, ring, ...blank }
     this.#entries.set(id, entry)
     this.#launch(entry, input)
@@ -143,8 +158,9 @@ export class ActorRegistry<TInput, TEvent, TSnapshot> {
     return entry ? this.#viewOf(entry) : null
   }
 
-  views(): ActorView[] {
-    return Array.from(this.#entries.values(), (entry) => this.#viewOf(entry))
+  /** All of them without their steps: cheap also for ten thousand. */
+  facts(): PoolFacts[] {
+    return Array.from(this.#entries.values(), (entry) => this.#poolFactsOf(entry))
   }
 
   /** How many actors have each tag; the dead ones count as 'dead'. */
@@ -156,7 +172,19 @@ export class ActorRegistry<TInput, TEvent, TSnapshot> {
   }
 
   #viewOf(entry: Entry<TEvent, TSnapshot>): ActorView {
-    return { id: entry.id, ...this.#factsOf(entry), steps: entry.ring.list() }
+    const active = entry.actor ? this.#options.active(entry.actor.getSnapshot()) : []
+    return { ...this.#poolFactsOf(entry), active, steps: entry.ring.list() }
+  }
+
+  #poolFactsOf(entry: Entry<TEvent, TSnapshot>): PoolFacts {
+    return { id: entry.id, ...this.#factsOf(entry), since: entry.since }
+  }
+
+  #step(entry: Entry<TEvent, TSnapshot>, event: string, state: string): void {
+    const at = this.#clock.now()
+    if (state !== entry.state) Object.assign(entry, { state, since: at })
+    entry.ring.add(at, event, state)
+    this.#options.stepped?.(entry.id, { at, event, state, ms: null })
   }
 
   /** What the bug was is for the log alone. */
@@ -187,7 +215,7 @@ export class ActorRegistry<TInput, TEvent, TSnapshot> {
       const inspect = (inspected: InspectedEvent) => {
         const event = made === null ? null : rootStep(inspected)
         if (made === null || event === null) return
-        entry.ring.add(this.#clock.now(), eventName(event), this.#options.describe(made.getSnapshot()).state)
+        this.#step(entry, eventName(event), this.#options.describe(made.getSnapshot()).state)
       }
       const actor = this.#options.create(input, inspect, entry.id)
       made = actor
@@ -214,7 +242,7 @@ export class ActorRegistry<TInput, TEvent, TSnapshot> {
     const inSeries = entry.deaths > 0 && at - entry.startedAt < restartMaxMs * 2
     entry.deaths = inSeries ? entry.deaths + 1 : 1
     entry.actor = null
-    entry.ring.add(at, 'died', 'dead')
+    this.#step(entry, 'died', 'dead')
     metrics.actorDeaths.inc({ kind })
     const restartMs = this.#scheduleRestart(entry)
     log.error({ err: error, kind, id: entry.id, deaths: entry.deaths, restartMs }, 'actor died')

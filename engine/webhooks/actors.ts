@@ -24,7 +24,7 @@ import type {
   WebhookInput,
   WebhookReport,
 } from '../../machines/events.ts'
-import { describeWebhook } from '../../machines/view.ts'
+import { activeStates, describeWebhook } from '../../machines/view.ts'
 import { webhookMachine, type WebhookSnapshot } from '../../machines/webhook.machine.ts'
 import type { WebhookMachineInput, WebhookSettings } from '../../machines/webhook.rules.ts'
 
@@ -109,6 +109,7 @@ function createRootActors(
     },
     load: (id) => Promise.resolve(channels.has(id) ? inputOf(deps, id, deps.targets.get(id)?.webhook ?? null) : null),
     describe: describeWebhook,
+    active: ({ value }) => activeStates(value),
     stopEvent: { type: 'STOP' },
     stopTimeoutMs: deps.config.MAILROOM_STORE_TIMEOUT,
     restartFirstMs: 1_000,

@@ -72,7 +72,8 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
     },
     subscribe: (accountIds, listener) => streams.subscribe(accountIds, listener),
     view: (webhookId) => actors.registry.view(webhookId),
-    views: () => actors.registry.views(),
+    facts: () => actors.registry.facts(),
+    countTags: () => actors.registry.countTags(),
   }
 }
 

@@ -1,5 +1,5 @@
 /** What the rest of the engine and the API ask of the webhooks. */
-import type { ActorView, ChangeListener } from '../accounts/types.ts'
+import type { ActorView, ChangeListener, PoolFacts } from '../accounts/types.ts'
 import type {
   AccountRecord,
   ChangeRecord,
@@ -130,5 +130,7 @@ export interface Webhooks extends ChangeListener {
   /** Live changes as they are stored, for the event stream. Answers the way to stop listening. */
   subscribe(accountIds: readonly string[], listener: (accountId: string) => void): () => void
   view(webhookId: string): ActorView | null
-  views(): ActorView[]
+  /** All channels, also those of bare URLs (their ids start with u), without their steps. */
+  facts(): PoolFacts[]
+  countTags(): ReadonlyMap<string, number>
 }

@@ -21,8 +21,8 @@ test('the ring keeps the last steps, oldest first', () => {
   for (let step = 0; step < stepLimit + 50; step += 1) ring.add(step, `e${step}`, 'watching')
   const steps = ring.list()
   assert.equal(steps.length, stepLimit)
-  assert.deepEqual(steps[0], { at: 50, event: 'e50', state: 'watching' })
-  assert.deepEqual(steps.at(-1), { at: 149, event: 'e149', state: 'watching' })
+  assert.deepEqual(steps[0], { at: 50, event: 'e50', state: 'watching', ms: 1 })
+  assert.deepEqual(steps.at(-1), { at: 149, event: 'e149', state: 'watching', ms: null })
 })
 
 test('equal steps in a row are one with a count and the latest time', () => {
@@ -31,9 +31,9 @@ test('equal steps in a row are one with a count and the latest time', () => {
   for (let at = 2; at < 1000; at += 1) ring.add(at, 'sync.progress', 'syncing')
   ring.add(1000, 'sync.progress', 'watching')
   assert.deepEqual(ring.list(), [
-    { at: 1, event: 'start', state: 'syncing' },
-    { at: 999, event: 'sync.progress ×998', state: 'syncing' },
-    { at: 1000, event: 'sync.progress', state: 'watching' },
+    { at: 1, event: 'start', state: 'syncing', ms: 1 },
+    { at: 999, event: 'sync.progress ×998', state: 'syncing', ms: 998 },
+    { at: 1000, event: 'sync.progress', state: 'watching', ms: null },
   ])
 })
 

@@ -74,6 +74,7 @@ function pool(load: (id: string) => Promise<Input | null> = () => Promise.resolv
       lastError: null,
       attempt: 0,
     }),
+    active: ({ context }) => [`live.${context.steps}`],
     stopEvent: { type: 'STOP' },
     stopTimeoutMs: 1000,
     restartFirstMs: 1000,
@@ -105,20 +106,18 @@ test('actors are started, reached, seen and stopped by id', async () => {
   assert.equal(registry.snapshot('a')?.context.steps, 2)
   assert.equal(registry.snapshot('nobody'), null)
   assert.equal(registry.view('nobody'), null)
+  const facts = { id: 'a', tags: ['ok'], state: 'step 2', since: 0, next: null, lastError: null, attempt: 0 }
+  assert.deepEqual(registry.facts()[0], facts)
   assert.deepEqual(registry.view('a'), {
-    id: 'a',
-    tags: ['ok'],
-    state: 'step 2',
-    next: null,
-    lastError: null,
-    attempt: 0,
+    ...facts,
+    active: ['live.2'],
     steps: [
-      { at: 0, event: 'start', state: 'step 1' },
-      { at: 0, event: 'STEP', state: 'step 2' },
+      { at: 0, event: 'start', state: 'step 1', ms: 0 },
+      { at: 0, event: 'STEP', state: 'step 2', ms: null },
     ],
   })
   assert.deepEqual(
-    registry.views().map(({ id }) => id),
+    registry.facts().map(({ id }) => id),
     ['a', 'b'],
   )
   assert.deepEqual([...registry.countTags()], [['ok', 2]])
@@ -127,6 +126,24 @@ test('actors are started, reached, seen and stopped by id', async () => {
   assert.deepEqual([registry.has('a'), registry.has('b'), registry.size], [false, true, 1])
   await registry.stopAll()
   assert.equal(registry.size, 0)
+})
+
+test('a state lasts until another one follows, also while it dies and starts again', async () => {
+  const { registry, pass } = pool()
+  registry.start('a', { start: 1 })
+  const since = () => registry.view('a')?.since
+  await pass(500)
+  assert.equal(since(), 0)
+  registry.send('a', { type: 'SAY', text: 'nothing' })
+  await pass(500)
+  assert.equal(since(), 0)
+  registry.send('a', { type: 'STEP' })
+  assert.equal(since(), 1000)
+  await pass(200)
+  registry.send('a', { type: 'BREAK' })
+  assert.deepEqual([since(), registry.view('a')?.active], [1200, []])
+  await pass(1000)
+  assert.deepEqual([registry.view('a')?.state, since()], ['step 100', 2200])
 })
 
 test('starting an id again replaces the actor and keeps its steps', () => {

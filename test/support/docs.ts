@@ -4,11 +4,8 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { AnyStateMachine, AnyStateNode } from 'xstate'
-import { toDirectedGraph, type DirectedGraphNode } from 'xstate/graph'
 import { configTable } from '../../engine/config.ts'
-import { accountMachine } from '../../machines/account.machine.ts'
-import { webhookMachine } from '../../machines/webhook.machine.ts'
+import { charts, type ChartState } from '../../machines/charts.ts'
 
 export interface Section {
   readonly file: string
@@ -21,8 +18,8 @@ export interface Section {
 export function sections(): Section[] {
   return [
     { file: 'docs/configuration.md', name: 'settings', text: settings() },
-    { file: 'docs/architecture.md', name: 'account', text: picture(accountMachine) },
-    { file: 'docs/architecture.md', name: 'webhook', text: picture(webhookMachine) },
+    { file: 'docs/architecture.md', name: 'account', text: picture('account') },
+    { file: 'docs/architecture.md', name: 'webhook', text: picture('webhook') },
   ]
 }
 
@@ -53,45 +50,34 @@ function settings(): string {
   return ['| Variable | Default | Meaning |', '| --- | --- | --- |', ...rows].join('\n') + '\n'
 }
 
-/** A Mermaid state diagram: every state and every transition of the machine. */
-function picture(machine: AnyStateMachine): string {
-  const lines = childrenOf(toDirectedGraph(machine), '  ')
-  const arrows = arrowsOf(machine.root).map((arrow) => `  ${arrow}`)
+/** A Mermaid state diagram: every state and every transition of the chart. */
+function picture(name: keyof typeof charts): string {
+  const lines = childrenOf(name, charts[name], '  ')
+  const arrows = arrowsOf(name, charts[name]).map((arrow) => `  ${arrow}`)
   return ['```mermaid', 'stateDiagram-v2', ...lines, ...new Set(arrows), '```', ''].join('\n')
 }
 
-function childrenOf({ children, stateNode }: DirectedGraphNode, indent: string): string[] {
-  const parallel = stateNode.type === 'parallel'
-  return children.flatMap((child, index) => [
-    ...(parallel && index > 0 ? [`${indent}--`] : []),
-    ...(child.children.length === 0
-      ? [`${indent}state "${child.stateNode.key}" as ${idOf(child.stateNode)}`]
-      : [
-          `${indent}state "${child.stateNode.key}" as ${idOf(child.stateNode)} {`,
-          ...childrenOf(child, `${indent}  `),
-          `${indent}}`,
-        ]),
-  ])
+function childrenOf(name: string, { type, children }: ChartState, indent: string): string[] {
+  return children.flatMap((child, index) => {
+    const state = `${indent}state "${child.path.split('.').at(-1) ?? ''}" as ${idOf(name, child.path)}`
+    const inside = child.children.length === 0 ? [] : [...childrenOf(name, child, `${indent}  `), `${indent}}`]
+    return [
+      ...(type === 'parallel' && index > 0 ? [`${indent}--`] : []),
+      inside.length === 0 ? state : `${state} {`,
+      ...inside,
+    ]
+  })
 }
 
-function arrowsOf(node: AnyStateNode): string[] {
-  const transitions = [...node.transitions.values(), node.always ?? []].flat()
-  const own = transitions.flatMap((transition) =>
-    (transition.target ?? []).map((target: AnyStateNode) => `${idOf(node)} --> ${idOf(target)}${labelOf(transition)}`),
+function arrowsOf(name: string, { path, transitions, children }: ChartState): string[] {
+  const own = transitions.flatMap(({ event, targets }) =>
+    targets.map((to) => `${idOf(name, path)} --> ${idOf(name, to)}${event === '' ? '' : ` : ${event}`}`),
   )
-  return [...own, ...Object.values(node.states).flatMap(arrowsOf)]
+  return [...own, ...children.flatMap((child) => arrowsOf(name, child))]
 }
 
-/** `xstate.after.wait.account.running` → `after wait`, `xstate.done.actor.connect` → `connect done`. */
-function labelOf({ eventType }: { readonly eventType: string }): string {
-  const [, kind, ...rest] = eventType.split('.')
-  if (eventType === '') return ''
-  if (!eventType.startsWith('xstate.')) return ` : ${eventType}`
-  return kind === 'after' ? ` : after ${rest[0] ?? ''}` : ` : ${rest[1] ?? ''} ${kind === 'done' ? 'done' : 'failed'}`
-}
-
-function idOf({ path, machine }: AnyStateNode): string {
-  return [machine.id, ...path].join('_')
+function idOf(name: string, path: string): string {
+  return [name, ...path.split('.')].join('_')
 }
 
 if (import.meta.main) {

@@ -6,13 +6,14 @@
  * `account_disabled` and `account_unavailable` (with the reason and when the next try is), `timeout`, `server_refused`
  * (the server's own NO), `not_found`, `throttled`, `network` … Streams reject or are destroyed with the same errors.
  */
-import { AppError, isAppError } from '../../errors.ts'
+import { AppError, isAppError, notFound } from '../../errors.ts'
 import { backfillFirst } from '../background.ts'
+import { compareFlags } from '../compare.ts'
 import { createFolderPoll } from '../folders.ts'
 import type { FolderRecord } from '../../store/records.ts'
 import type { Session } from '../session-types.ts'
 import { catchUp } from '../sync.ts'
-import type { SyncContext } from '../write.ts'
+import { moveCursor, type SyncContext } from '../write.ts'
 import { onLink, openFolder, type CommandDeps } from './placed.ts'
 import { readCommands } from './reading.ts'
 import { writeCommands } from './writing.ts'
@@ -51,6 +52,16 @@ function folderCommands(deps: CommandDeps) {
         await catchUp(context, path)
         const folder = context.state.folderByPath(path)
         if (folder !== null) await backfillFirst(context, folder.id)
+      }),
+    /** Compares all that the index knows of the folder with the server, flags too, and reads what is missing. */
+    readAnew: (accountId: string, path: string): Promise<void> =>
+      onLink(deps, accountId, async (context) => {
+        await openFolder(context, path)
+        const folder = context.state.folderByPath(path)
+        if (folder?.cursor === null || folder?.cursor === undefined) throw notFound('folder', path)
+        await moveCursor(context, folder.id, (cursor) => ({ ...cursor, comparedAt: 0 }))
+        await catchUp(context, path)
+        await compareFlags(context, folder.id, 'all')
       }),
   }
 }

@@ -73,7 +73,7 @@ suite('webhooks as developers see them', () => {
     await house.store.users.remove(user.id)
     wing.webhooks.forget(user.id)
     await until('its actor ended', () => wing.webhooks.view(webhook.id) === null)
-    assert.deepEqual(wing.webhooks.views(), [])
+    assert.deepEqual(wing.webhooks.facts(), [])
   })
 
   test('a replaced secret signs along until its overlap ends', async () => {
