@@ -121,6 +121,10 @@ export function createConnections(settings: Settings) {
     get open(): number {
       return pool.open.size
     },
+    /** Calls that wait for their turn to begin. */
+    get waiting(): number {
+      return pool.turns.waiting
+    },
     /** Since the start: refused, or closed to make room, by the limit that was reached. */
     refused: pool.refused as Readonly<Record<Limit, number>>,
     closed: pool.closed as Readonly<Record<Limit, number>>,
@@ -312,6 +316,9 @@ export function createCallTurns() {
     else began = null
   }
   return {
+    get waiting(): number {
+      return first.size + others.size
+    },
     /** Runs `work` at once, or when its address has its turn. `isFirst` = in every second turn, where some wait. */
     enter(address: string, isFirst: boolean, work: Work): void {
       const isFree = used() < stretchMs && first.size === 0 && (isFirst || others.size === 0)

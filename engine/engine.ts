@@ -13,6 +13,7 @@ import { createOperators, type Operators } from './operators.ts'
 import { createTokens } from './oauth/tokens.ts'
 import type { Logger } from './observe/log.ts'
 import { watchLoop } from './observe/loop.ts'
+import { createBacklog } from './observe/gauges.ts'
 import { createHistory, type History } from './observe/history.ts'
 import { createMetrics, type ConnectionCounts, type Metrics } from './observe/metrics.ts'
 import { createReadiness } from './readiness.ts'
@@ -83,13 +84,20 @@ export async function createEngine({
   lost = () => undefined,
 }: EngineDeps): Promise<Engine> {
   const { store: opened, sealer } = await openSealedStore(config, log, signal, lost)
-  const { store, writable } = createReadiness(opened, log)
   const metrics = createMetrics({
     processMetrics: ownsProcess,
     connections,
     accountTags: () => accounts.countTags(),
     webhookTags: () => webhooks.countTags(),
+    hosts: () => accounts.countHosts(),
+    queues: () => accounts.waiting(),
+    outbox: createBacklog(opened.outbox),
+    ready: () => engine.ready(),
+    ...(config.MONGODB_URI === null ? { directory: config.MAILROOM_DATA_DIR } : {}),
   })
+  const { store, writable } = createReadiness(opened, log, (kind, seconds) =>
+    metrics.storeSeconds.observe({ kind }, seconds),
+  )
   const http = createHttpClient()
   const budget = createBudget(config.MAILROOM_BUFFER_MAX)
   const developers = createDevelopers({ store, sealer, config })
@@ -110,12 +118,13 @@ export async function createEngine({
   const discovery = createDiscovery({ http, allowPrivate: config.MAILROOM_ALLOW_PRIVATE, ...lookUps })
   const history = createHistory({ metrics })
   const parts = { ...shared, http, developers, operators, mailboxes, accounts, webhooks, discovery, history }
-  return {
+  const engine: Engine = {
     ...parts,
     ...lifecycle(parts, writable, ownsProcess),
     baseUrl: () => baseUrl.replace(/(?<!\/)\/+$/, ''),
     setBaseUrl: (url) => void (baseUrl = config.MAILROOM_PUBLIC_URL ?? url),
   }
+  return engine
 }
 
 type Parts = Pick<

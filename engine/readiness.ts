@@ -12,7 +12,8 @@ export type Readiness = ReturnType<typeof createReadiness>
 const everyMs = 1000
 const roomBytes = 1_048_576
 
-export function createReadiness(opened: Store, log: Logger) {
+/** `took` hears how long each step of the store takes, also one that fails. */
+export function createReadiness(opened: Store, log: Logger, took: Took = () => undefined) {
   let doubtful = false
   let last = { ok: true, at: -Infinity }
   let trial: Promise<boolean> | null = null
@@ -36,7 +37,7 @@ export function createReadiness(opened: Store, log: Logger) {
 
   return {
     /** The same store; what fails there is noticed. */
-    store: noticing(opened, () => (doubtful = true)),
+    store: noticing(opened, took, () => (doubtful = true)),
     /** Never rejects; answers within 5 s. */
     writable: async (): Promise<boolean> =>
       performance.now() - last.at < everyMs && trial === null ? last.ok && !doubtful : await (trial ??= tryWrite()),
@@ -44,22 +45,36 @@ export function createReadiness(opened: Store, log: Logger) {
 }
 
 type Method = (...args: never[]) => Promise<unknown>
+type Took = (kind: 'read' | 'write', seconds: number) => void
 
-function noticing(store: Store, failed: () => void): Store {
+/** Names of the methods that only read; contacts.count writes. */
+const reading =
+  /^(?:get|find|first|list|listBy\w+|by[A-Z]\w*|page|count|existing|gone|older|attachments|knownUids|since|ofMessage|lastSeq|channels|pending|backlog|search|scan)$/
+
+export function kindOf(part: string, method: string): 'read' | 'write' {
+  return reading.test(method) && `${part}.${method}` !== 'contacts.count' ? 'read' : 'write'
+}
+
+function noticing(store: Store, took: Took, failed: () => void): Store {
   const note = (error: unknown): void => {
     if (isAppError(error, 'store_unavailable')) failed()
   }
-  const noted =
-    (method: Method): Method =>
-    (...args) => {
+  const noted = (method: Method, kind: 'read' | 'write'): Method => {
+    return (...args) => {
+      const started = performance.now()
       const answer = method(...args)
-      answer.catch(note)
+      const end = (): void => took(kind, (performance.now() - started) / 1000)
+      answer.then(end, (error: unknown) => {
+        end()
+        note(error)
+      })
       return answer
     }
+  }
   const parts = Object.entries(store).map(([name, part]: readonly [string, unknown]) => {
     if (typeof part !== 'object' || part === null) return [name, part]
     const methods = Object.entries(part as Readonly<Record<string, Method>>)
-    return [name, Object.fromEntries(methods.map(([own, method]) => [own, noted(method)]))]
+    return [name, Object.fromEntries(methods.map(([own, method]) => [own, noted(method, kindOf(name, own))]))]
   })
   return Object.fromEntries(parts) as Store
 }

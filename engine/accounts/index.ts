@@ -81,6 +81,9 @@ export function createAccounts({ sealer, tokens, now = Date.now, ...rest }: Acco
       pace: (host: string) => deps.limiter.pace(host),
       setPace: (host: string, pace: number | null) => deps.limiter.setPace(host, pace),
     },
+    countHosts: () => pool.countHosts(),
+    /** How many wait: for their turn to log in, and to read old mail. */
+    waiting: () => ({ logins: deps.limiter.waiting + deps.dialing.waiting, backfill: deps.backfilling.waiting }),
   }
 }
 

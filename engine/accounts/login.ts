@@ -75,7 +75,13 @@ async function dial(deps: LoginDeps, account: AccountRecord, entered: Login, sig
   const { auth, expiresAt, refused } = await authOf(deps, account)
   try {
     const session = await deps.openSession(
-      { ...settingsOf(config, account), auth, take: takeFor(budget, owner), ...(onLine && { onLine }) },
+      {
+        ...settingsOf(config, account),
+        auth,
+        take: takeFor(budget, owner),
+        onCommand: (kind, seconds) => metrics.imapCommands.observe({ kind }, seconds),
+        ...(onLine && { onLine }),
+      },
       signal,
     )
     metrics.imapLogins.inc({ outcome: 'ok' })

@@ -34,6 +34,8 @@ export function createPool(deps: PoolDeps) {
   const { config, now } = deps.sync
   const kept = new Map<string, Kept>()
   const news = new EventEmitter<Record<string, [AccountNews]>>().setMaxListeners(0)
+  /** By account: its mail server. */
+  const servers = new Map<string, string>()
   const runtimeOf = (id: string): Runtime => {
     const known = kept.get(id)
     if (known !== undefined) return known.runtime
@@ -60,14 +62,27 @@ export function createPool(deps: PoolDeps) {
       return () => void news.off(id, listener)
     },
     /** Starts (or restarts) one. `aside`: known to the chart, which opens nothing before a call asks for it. */
-    start: (account: AccountRecord, aside?: Failure): void =>
+    start(account: AccountRecord, aside?: Failure): void {
+      servers.set(account.id, account.server.toLowerCase())
       workAs({ kind: 'account', id: account.id }, () =>
         registry.start(account.id, { ...inputOf(config, account, now()), aside }),
-      ),
+      )
+    },
+    /** Accounts by state, by mail server. */
+    countHosts(): ReadonlyMap<string, ReadonlyMap<string, number>> {
+      const hosts = new Map<string, Map<string, number>>()
+      for (const { id, state } of registry.facts()) {
+        const host = servers.get(id) ?? ''
+        const states = hosts.get(host) ?? new Map<string, number>()
+        hosts.set(host, states.set(state, (states.get(state) ?? 0) + 1))
+      }
+      return hosts
+    },
     async stop(accountId: string): Promise<void> {
       await registry.stop(accountId)
       await runtime(accountId)?.close()
       kept.delete(accountId)
+      servers.delete(accountId)
     },
     async stopAll(): Promise<void> {
       await registry.stopAll()

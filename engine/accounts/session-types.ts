@@ -168,6 +168,8 @@ export interface SessionOptions {
   readonly commandTimeoutMs: number
   /** Protocol lines with secrets masked ('C: …' / 'S: …'), for a connection log; absent = none are kept. */
   readonly onLine?: (line: string) => void
+  /** Hears how long each command took, whatever its outcome; `kind` is its name. */
+  readonly onCommand?: (kind: string, seconds: number) => void
   /** A share of the budget for what the server sends; see Budget. Absent = it is not counted. */
   readonly take?: (bytes: number, options: TakeOptions) => Promise<Release | null>
 }

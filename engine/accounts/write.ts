@@ -9,7 +9,7 @@ import type { AccountRecord, ContactDelta, FolderCursor, FolderRecord, MessageRe
 import { isAwaited } from './generations.ts'
 import { unseenArrived } from './compare.ts'
 import { isSameMail } from './identity.ts'
-import { planAdded, readMessage, type ReadMessage, type Source } from './plan.ts'
+import { planAdded, readMessage, type PlannedChange, type ReadMessage, type Source } from './plan.ts'
 import type { FetchedMessage, Session } from './session-types.ts'
 import type { AccountState, SyncDeps } from './state.ts'
 import {
@@ -111,6 +111,7 @@ export async function storeRead(context: SyncContext, folderId: string, reading:
   const { messages, source, only, move } = reading
   const all = await recognised(context, folderId, reading)
   const ids = all.map((message) => message.id)
+  let arrivals: readonly number[] = []
   await state.commit(folderId, async (folder) => {
     const cursor = cursorOf(state, folderId)
     checkValidity(context, folder, cursor)
@@ -124,9 +125,17 @@ export async function storeRead(context: SyncContext, folderId: string, reading:
     const arrived = read.flatMap(({ fetched }) => (fresh.has(fetched.uid) ? [fetched] : []))
     const unseen = folder.unseen + unseenArrived(state.toldCounts.get(folderId), cursor, arrived)
     const counts = source === 'live' ? { messages: next.exists, unseen } : null
+    arrivals = source === 'live' ? changes.flatMap(arrivalOf) : []
     return { cursor: next, added, changes, vanished: misnamed, contacts, counts }
   })
-  deps.metrics.messagesIndexed.inc({ source }, messages.length)
+  const { messagesIndexed, syncLag } = deps.metrics
+  messagesIndexed.inc({ source }, messages.length)
+  for (const at of arrivals) syncLag.observe(Math.max(0, deps.now() - at) / 1000)
+}
+
+/** When the message came, if the change is that it came. */
+function arrivalOf({ change: { kind, first }, message: { receivedAt } }: PlannedChange): number[] {
+  return first && kind === 'received' ? [receivedAt] : []
 }
 
 export async function rowsById(context: SyncContext, ids: readonly string[]): Promise<Map<string, MessageRecord>> {

@@ -35,7 +35,7 @@ interface AttemptsDeps {
   readonly composer: Pick<Composer, 'compose' | 'keysOf'>
   readonly deliver: DeliverDeps
   readonly recorder: Pick<Recorder, 'record'>
-  readonly metrics: Pick<Metrics, 'deliveries' | 'deliverySeconds'>
+  readonly metrics: Pick<Metrics, 'deliveries' | 'deliverySeconds' | 'callbackLatency'>
   readonly pace: Pace
   readonly random: () => number
 }
@@ -66,6 +66,8 @@ export function createAttempts(deps: AttemptsDeps) {
       ? unchanged(deps, row, tried)
       : resultOf(deliver, waitsOf(deps, row), row, tried, deps.random())
     await recorder.record(result)
+    if (result.state === 'delivered' && isFresh(row))
+      deps.metrics.callbackLatency.observe((deliver.now() - row.createdAt) / 1000)
     return { ...tried, until: result.state === 'pending' ? result.dueAt : null }
   }
 
@@ -127,6 +129,11 @@ async function post(
   } finally {
     release()
   }
+}
+
+/** Not history, and not sent anew: these are late on purpose. */
+function isFresh({ lane, attemptCount, attempts }: OutboxRecord): boolean {
+  return lane === 0 && (attemptCount > 0 || attempts.length === 0)
 }
 
 /** A failure notice has its webhook's id, and its channel is a bare URL. */

@@ -98,7 +98,8 @@ export async function openSession(options: SessionOptions, signal: AbortSignal) 
   const life = createLife(wire, facts)
   let closing: Promise<void> | null = null
   watchEnd(wire, facts, life, () => closing !== null)
-  const line = createLine({ wire, life, commandTimeoutMs: options.commandTimeoutMs })
+  const { commandTimeoutMs, onCommand } = options
+  const line = createLine({ wire, life, commandTimeoutMs, onCommand })
   const parts = { line, facts, unparsed, names: createNames() }
   const idler = createIdler({ wire, life, line, offered: facts.offers('IDLE') })
   const { closed } = life

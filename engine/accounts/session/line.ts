@@ -64,6 +64,7 @@ interface LineDeps {
   readonly wire: Wire
   readonly life: Life
   readonly commandTimeoutMs: number
+  readonly onCommand?: ((kind: string, seconds: number) => void) | undefined
 }
 
 /** Bytes received and bytes that have left for the network. */
@@ -111,6 +112,7 @@ function createSender(deps: LineDeps): Send {
     const over = life.ended()
     if (over) throw over
     const stop = watchdog(deps)
+    const started = performance.now()
     try {
       const { response, next } = await wire.exec(command, args.length === 0 ? false : args, { untagged, allowance })
       next()
@@ -121,6 +123,7 @@ function createSender(deps: LineDeps): Send {
       throw failure
     } finally {
       stop()
+      deps.onCommand?.(command, (performance.now() - started) / 1000)
     }
   }
 }
