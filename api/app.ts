@@ -3,6 +3,7 @@ import type { RequestListener } from 'node:http'
 import Koa from 'koa'
 import type { Engine } from '../engine/index.ts'
 import { baseUrlReader } from './addresses.ts'
+import { backupRoutes } from './admin/backup.ts'
 import { logRoutes, statusCallbackRoutes } from './application.ts'
 import type { FrameState } from './call.ts'
 import { changeRoutes } from './lite/changes/handlers.ts'
@@ -53,6 +54,7 @@ export const resourceRoutes: readonly Route[] = [
   ...oauthProviderRoutes,
   ...statusCallbackRoutes,
   ...logRoutes,
+  ...backupRoutes,
 ]
 
 interface AppOptions {

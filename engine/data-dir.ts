@@ -27,7 +27,7 @@ function make(directory: string): void {
 }
 
 /** What Mailroom puts there, and what a file system of its own has. */
-const ownFiles = /^(?:secret|held|mailroom\.sqlite(?:[.-].*)?|lost\+found)$/
+const ownFiles = /^(?:secret|held|backups|mailroom\.sqlite(?:[.-].*)?|lost\+found)$/
 
 /**
  * A directory that is there, and that others can look into: told, and closed to them when it is ours. It is when it

@@ -2,6 +2,7 @@
  * Wiring of the engine: store, secrets, accounts, webhooks. Everything gets what it needs from here and nothing else.
  */
 import { createAccounts, type Accounts } from './accounts/index.ts'
+import { createBackups, type Backups } from './backup.ts'
 import { createBudget, type Budget } from './budget.ts'
 import type { Config } from './config.ts'
 import { createDevelopers, type Developers } from './developers.ts'
@@ -43,6 +44,7 @@ export interface Engine {
   readonly discovery: Discovery
   /** Figures of the last hour. */
   readonly history: History
+  readonly backups: Backups
   /**
    * MAILROOM_PUBLIC_URL, or where this process listens: for links in callbacks and for the documents, whatever Host a
    * call names.
@@ -52,9 +54,11 @@ export interface Engine {
   setBaseUrl(url: string): void
   /** Starts every actor. Resolves when all are started. */
   start(): Promise<void>
+  /** From now on not ready: the process is about to end. Calls are still served. */
+  drain(): void
   /** Ends every actor, waits for open work up to MAILROOM_SHUTDOWN_TIMEOUT, closes the store. */
   stop(): Promise<void>
-  /** true when the store takes writes and the actors are started. */
+  /** true when the store takes writes, the actors are started, and the process is not about to end. */
   ready(): Promise<boolean>
 }
 
@@ -93,11 +97,13 @@ export async function createEngine({
     queues: () => accounts.waiting(),
     outbox: createBacklog(opened.outbox),
     ready: () => engine.ready(),
+    lastBackupAt: () => backups.lastAt(),
     ...(config.MONGODB_URI === null ? { directory: config.MAILROOM_DATA_DIR } : {}),
   })
   const { store, writable } = createReadiness(opened, log, (kind, seconds) =>
     metrics.storeSeconds.observe({ kind }, seconds),
   )
+  const backups = createBackups({ store, config })
   const http = createHttpClient()
   const budget = createBudget(config.MAILROOM_BUFFER_MAX)
   const developers = createDevelopers({ store, sealer, config })
@@ -117,7 +123,8 @@ export async function createEngine({
   const mailboxes = createMailboxes({ config, log, store, sealer, developers, accounts, webhooks })
   const discovery = createDiscovery({ http, allowPrivate: config.MAILROOM_ALLOW_PRIVATE, ...lookUps })
   const history = createHistory({ metrics })
-  const parts = { ...shared, http, developers, operators, mailboxes, accounts, webhooks, discovery, history }
+  const services = { http, developers, operators, mailboxes, accounts, webhooks, discovery }
+  const parts = { ...shared, ...services, history, backups }
   const engine: Engine = {
     ...parts,
     ...lifecycle(parts, writable, ownsProcess),
@@ -136,8 +143,8 @@ function lifecycle(
   { config, log, metrics, store, http, budget, mailboxes, accounts, webhooks, history }: Parts,
   writable: () => Promise<boolean>,
   ownsProcess: boolean,
-): Pick<Engine, 'start' | 'stop' | 'ready'> {
-  let started = false
+): Pick<Engine, 'start' | 'drain' | 'stop' | 'ready'> {
+  let [started, draining] = [false, false]
   const ends: (() => unknown)[] = [() => accounts.stopAll(), () => webhooks.stopAll()]
   return {
     async start() {
@@ -148,6 +155,7 @@ function lifecycle(
       ends.push(startRetention({ store, config, log }), startRecount({ store, log }))
       started = true
     },
+    drain: () => void (draining = true),
     async stop() {
       started = false
       mailboxes.close()
@@ -155,6 +163,6 @@ function lifecycle(
       await withinTime(config.MAILROOM_SHUTDOWN_TIMEOUT, Promise.allSettled(ends.map((end) => end())))
       await Promise.allSettled([http.close(), store.close()])
     },
-    ready: async () => started && (await writable()),
+    ready: async () => started && !draining && (await writable()) && !draining,
   }
 }

@@ -2,6 +2,7 @@
 import { createAggregates } from '../aggregates.ts'
 import type { Store } from '../port.ts'
 import { createAccounts } from './accounts.ts'
+import { backupFile } from './backup.ts'
 import { createChanges } from './changes.ts'
 import { createContacts } from './contacts.ts'
 import { openDatabase, type Database, type SyncMode } from './database.ts'
@@ -38,10 +39,10 @@ export async function createSqliteStore({ path, sync, now = Date.now, busyMs = 2
     db.close()
     throw error
   }
-  return createStore(db, now)
+  return createStore(db, path, now)
 }
 
-function createStore(db: Database, now: () => number): Store {
+function createStore(db: Database, path: string, now: () => number): Store {
   const keyed = openKeyedCollections(db, now)
   return {
     kind: 'sqlite',
@@ -57,6 +58,7 @@ function createStore(db: Database, now: () => number): Store {
     nonces: createNonces(db, now),
     tidy: () => tidyWebhooks(db),
     ping: (room = 0) => probeWrite(db, room, now),
+    backup: (target) => backupFile(path, target),
     close: () => {
       db.close()
       return Promise.resolve()
