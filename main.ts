@@ -1,5 +1,6 @@
 /** Wiring only: config → log → store → engine → api → signals. The only process.exit. */
 import type { Server } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { type App, createApp, createServer } from './api/app.ts'
 import { createConnections } from './api/connections.ts'
 import { closeServer, createFront, isWildcard, listen } from './api/server.ts'
@@ -19,6 +20,7 @@ const closeGraceMs = 2000
 /** What has to be ended in order; engine and app are there once the store is open. */
 interface Running {
   readonly log: Logger
+  readonly drainMs: number
   /** Longest that an orderly end may take. */
   readonly endWithinMs: number
   readonly server: Server
@@ -33,8 +35,9 @@ async function serve(): Promise<void> {
   const front = createFront()
   const connections = createConnections(config)
   const server = createServer(front, config, connections)
-  const endWithinMs = closeGraceMs + 3 * config.MAILROOM_SHUTDOWN_TIMEOUT
-  const running: Running = { log, endWithinMs, server, opening: new AbortController() }
+  const drainMs = config.MAILROOM_DRAIN_WAIT
+  const endWithinMs = drainMs + closeGraceMs + 3 * config.MAILROOM_SHUTDOWN_TIMEOUT
+  const running: Running = { log, drainMs, endWithinMs, server, opening: new AbortController() }
   endOnSignals(running)
   const url = await listen(server, config)
   log.info({ url }, 'listening')
@@ -59,15 +62,18 @@ async function serve(): Promise<void> {
     )
   }
   const password = await engine.operators.ensurePassword()
-  if (password !== null) log.warn({ console: `${url}/console`, shownOnce: password }, 'password of the console: keep it')
+  if (password !== null)
+    log.warn({ console: `${url}/console`, shownOnce: password }, 'password of the console: keep it')
   running.app = createApp({ engine })
   front.use(running.app)
   await engine.start()
   log.info({ store: engine.store.kind }, 'started')
 }
 
-async function stop({ server, opening, app, engine }: Running): Promise<void> {
+async function stop({ server, opening, app, engine }: Running, drainMs = 0): Promise<void> {
   opening.abort()
+  engine?.drain()
+  if (app !== undefined) await sleep(drainMs)
   await closeServer(server, closeGraceMs)
   // The last calls go to the log of calls, which the engine's store keeps.
   await app?.close()
@@ -76,7 +82,7 @@ async function stop({ server, opening, app, engine }: Running): Promise<void> {
 
 /** SIGTERM and SIGINT end in order; a second one ends at once, and so does time. */
 function endOnSignals(running: Running): void {
-  const { log, endWithinMs } = running
+  const { log, drainMs, endWithinMs } = running
   let ending = false
   const end = (signal: string): void => {
     if (ending) process.exit(1)
@@ -86,7 +92,7 @@ function endOnSignals(running: Running): void {
       log.error({ endWithinMs }, 'stopping took too long')
       process.exit(1)
     }, endWithinMs).unref()
-    stop(running).then(
+    stop(running, drainMs).then(
       () => process.exit(0),
       (error: unknown) => {
         log.error({ err: error }, 'stopping failed')

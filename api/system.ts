@@ -105,7 +105,7 @@ const healthRoute = defineRoute('GET /healthz', {
 
 const readyRoute = defineRoute('GET /readyz', {
   auth: 'public',
-  summary: 'The store takes writes and the actors are started',
+  summary: 'The store takes writes, the actors are started, and the process is not about to end',
   response: health,
   errors: [503],
   async handler(_input, { engine }) {

@@ -269,12 +269,19 @@ const keys = {
   MAILROOM_HISTORICAL_PAUSE: [durationKey('250ms', '0ms'), 'pause between two pages of a historical scan'],
 
   MAILROOM_SHUTDOWN_TIMEOUT: [durationKey('10s', '100ms'), 'time for open work at the end'],
+  MAILROOM_DRAIN_WAIT: [
+    durationKey('0s', '0ms', '10m'),
+    'after SIGTERM: how long calls are still taken while /readyz says 503, so that a load balancer hears of it',
+  ],
 } as const satisfies Record<string, readonly [z.ZodType, string]>
 
 type Keys = typeof keys
 export type ConfigKey = keyof Keys
 /** All settings by their environment name; durations in milliseconds. */
 export type Config = { readonly [K in ConfigKey]: z.output<Keys[K][0]> }
+
+/** Of the tests, and of the command line (api/cli). */
+const others: ReadonlySet<string> = new Set(['MAILROOM_REQUIRE', 'MAILROOM_URL', 'MAILROOM_ADMIN_TOKEN'])
 
 /** Reads and checks the environment. Throws AppError `bad_request` with one line that names every wrong key. */
 export function readConfig(env: Readonly<Record<string, string | undefined>>): Config {
@@ -287,7 +294,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
     else problems.push(`${name}: ${result.error.issues.map((issue) => issue.message).join(', ')}`)
   }
   const strangers = Object.keys(env).filter(
-    (name) => name.startsWith('MAILROOM_') && !(name in keys) && name !== 'MAILROOM_REQUIRE',
+    (name) => name.startsWith('MAILROOM_') && !(name in keys) && !others.has(name),
   )
   problems.push(...strangers.map((name) => `${name}: unknown setting`))
   const config = Object.freeze(values) as Config
