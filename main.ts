@@ -1,8 +1,10 @@
+#!/usr/bin/env node
 /** Wiring only: config → log → store → engine → api → signals. The only process.exit. */
 import type { Server } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type App, createApp, createServer } from './api/app.ts'
 import { createConnections } from './api/connections.ts'
+import { runCli } from './api/cli/index.ts'
 import { closeServer, createFront, isWildcard, listen } from './api/server.ts'
 import {
   AppError,
@@ -119,15 +121,25 @@ function lastWords(error: unknown): string {
   return error instanceof Error ? (error.stack ?? error.message) : String(error)
 }
 
+/** Ctrl-C ends what shows something again and again. */
+async function commandLine(words: readonly string[]): Promise<number> {
+  const over = new AbortController()
+  process.once('SIGINT', () => over.abort())
+  const { stdout, stderr, env } = process
+  return runCli(words, {
+    env,
+    out: (line) => void stdout.write(`${line}\n`),
+    error: (line) => void stderr.write(`${line}\n`),
+    signal: over.signal,
+    isScreen: stdout.isTTY,
+  })
+}
+
 const [command, ...words] = process.argv.slice(2)
 try {
   if (command === 'store') process.exitCode = await runStoreCommand(words, (line) => process.stdout.write(`${line}\n`))
   else if (command === undefined) await serve()
-  else
-    throw new AppError(
-      'bad_request',
-      `${command}: unknown command; without one the service starts, "store" copies a store`,
-    )
+  else process.exitCode = await commandLine([command, ...words])
 } catch (error) {
   process.stderr.write(`mailroom: ${lastWords(error)}\n`)
   process.exit(1)
