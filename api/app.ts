@@ -4,6 +4,7 @@ import Koa from 'koa'
 import type { Engine } from '../engine/index.ts'
 import { baseUrlReader } from './addresses.ts'
 import { backupRoutes } from './admin/backup.ts'
+import { accountRoutes } from './admin/account-routes.ts'
 import { logRoutes, statusCallbackRoutes } from './application.ts'
 import type { FrameState } from './call.ts'
 import { changeRoutes } from './lite/changes/handlers.ts'
@@ -55,6 +56,7 @@ export const resourceRoutes: readonly Route[] = [
   ...statusCallbackRoutes,
   ...logRoutes,
   ...backupRoutes,
+  ...accountRoutes,
 ]
 
 interface AppOptions {

@@ -113,6 +113,12 @@ export const pathWords: Readonly<Record<string, readonly [description: string, e
   attachment: ['index of the attachment in its message, from 0', '0'],
 }
 
+/** Those of the admin API. */
+export const adminPathWords: typeof pathWords = {
+  id: ['id of what the path names: of any developer', ids.user],
+  host: ['name of the mail server', 'imap.example.com'],
+}
+
 /** For the operation that makes a folder: one that is not there yet. */
 export const newFolder = 'Projects/2024'
 
@@ -155,7 +161,11 @@ export const securitySchemes: Json = {
   },
   basic: { type: 'http', scheme: 'basic', description: 'API key as user, secret as password.' },
   bearer: { type: 'http', scheme: 'bearer', description: '`<key>.<secret>`' },
-  admin: { type: 'http', scheme: 'bearer', description: 'A token of the admin API, with the scope that the call needs.' },
+  admin: {
+    type: 'http',
+    scheme: 'bearer',
+    description: 'A token of the admin API, with the scope that the call needs.',
+  },
 }
 
 export const errorSchema: Json = {

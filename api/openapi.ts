@@ -2,7 +2,7 @@
 import { STATUS_CODES } from 'node:http'
 import { z } from 'zod'
 import manifest from '../package.json' with { type: 'json' }
-import { errorSchema, introductionOf, newFolder, pathWords, securitySchemes } from './examples.ts'
+import { adminPathWords, errorSchema, introductionOf, newFolder, pathWords, securitySchemes } from './examples.ts'
 import { callbacksOf } from './lite/webhooks/callbacks.ts'
 import type { Auth, Method, Route } from './route.ts'
 import { wireSchemas } from './values.ts'
@@ -93,7 +93,7 @@ function operationId(method: Method, path: string): string {
 function pathParameters(route: Route): Parameter[] {
   return [...route.path.matchAll(/\{(\w+)\+?\}/g)].map(([, name = '']) => {
     const parameter = { name, in: 'path', required: true, schema: { type: 'string' } } as const
-    const words = pathWords[name]
+    const words = route.auth === 'operator' ? adminPathWords[name] : pathWords[name]
     if (words === undefined) return parameter
     const isNewFolder = route.method === 'POST' && route.path.endsWith('/{folder+}')
     return { ...parameter, description: words[0], example: isNewFolder ? newFolder : words[1] }

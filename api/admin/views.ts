@@ -3,7 +3,7 @@
  * milliseconds.
  */
 import { z } from 'zod'
-import { answer, ids, label, address, time, view } from '../examples.ts'
+import { address, answer, exampleOf, ids, label, time, view } from '../examples.ts'
 
 const id = z.string()
 const name = z.string()
@@ -16,7 +16,7 @@ export const nextView = answer({
   at: [at, time + 40],
 }).nullable()
 
-export const accountRow = view('AdminAccount', {
+const accountFields = {
   id: [id, '7c9e6679f81d4b1c8a2e3d4f'],
   developer_id: [id, '4a1b2c3d4e5f60718293a4b5'],
   user_id: [id, ids.user],
@@ -34,6 +34,12 @@ export const accountRow = view('AdminAccount', {
   message: [z.string().nullable(), 'the connection to the mail server was closed'],
   attempt: [count, 3, 'failed attempts in a row'],
   next: [nextView, { what: 'connects again', at: time + 40 }, 'what happens by itself; null = nothing is timed'],
+} as const
+export const accountRow = view('AdminAccount', accountFields)
+
+export const accountList = answer({
+  total: [count, 1, 'that match, on all pages'],
+  accounts: [z.array(accountRow), [exampleOf(accountRow)]],
 })
 
 export const stepView = answer({
@@ -51,8 +57,8 @@ export const explanationView = answer({
 })
 
 export const accountView = view('AdminAccountDetail', {
-  ...accountRow.shape,
-  port: [z.int(), 993],
+  ...accountFields,
+  port: [z.int().min(1).max(65_535), 993],
   use_ssl: [z.boolean(), true],
   username: [name, address],
   auth_type: [z.enum(['password', 'oauth2']), 'password'],
@@ -91,7 +97,7 @@ export const accountView = view('AdminAccountDetail', {
   queues: [z.array(answer({ name: [name, 'commands'], waiting: [count, 0], running: [count, 1] })), []],
 })
 
-export const webhookRow = view('AdminWebhook', {
+const webhookFields = {
   id: [id, ids.webhook],
   developer_id: [id, '4a1b2c3d4e5f60718293a4b5'],
   user_id: [id.nullable(), ids.user],
@@ -103,10 +109,11 @@ export const webhookRow = view('AdminWebhook', {
   failures: [count, 0, 'failed attempts in a row'],
   message: [z.string().nullable(), null],
   next: nextView,
-})
+} as const
+export const webhookRow = view('AdminWebhook', webhookFields)
 
 export const webhookView = view('AdminWebhookDetail', {
-  ...webhookRow.shape,
+  ...webhookFields,
   created: [at, time],
   tags: [z.array(name), ['idle']],
   active_states: [z.array(name), ['running.work.idle'], 'the states of its chart that are active, as paths'],
@@ -139,7 +146,16 @@ export const tokenView = view('AdminToken', {
   revoked: [at.nullable(), null],
 })
 
-const series = z.array(z.number())
+const series = [z.array(z.number()), [1.5, 2]] as const
+const historyView = answer({
+  until: [at, time],
+  every: [z.int(), 10, 'seconds between two values'],
+  events_per_second: series,
+  deliveries_per_second: series,
+  delivery_ms: series,
+  memory_mib: series,
+  loop_delay_ms: series,
+})
 
 export const overviewView = view('AdminOverview', {
   version: [name, '0.1.0'],
@@ -164,19 +180,7 @@ export const overviewView = view('AdminOverview', {
     memory_mib: [z.number(), 210],
     loop_delay_ms: [z.number(), 3, 'the longest of the last ten seconds'],
   }),
-  history: [
-    answer({
-      until: [at, time],
-      every: [z.int(), 10, 'seconds between two values'],
-      events_per_second: series,
-      deliveries_per_second: series,
-      delivery_ms: series,
-      memory_mib: series,
-      loop_delay_ms: series,
-    }),
-    undefined,
-    'the last hour, oldest first',
-  ],
+  history: [historyView, exampleOf(historyView), 'the last hour, oldest first'],
   attention: [
     z.array(
       answer({

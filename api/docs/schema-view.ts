@@ -144,9 +144,14 @@ export interface Shown {
   readonly operation: Operation
 }
 
+function keyOf({ security: [first] }: Shown['operation']): string {
+  if (first === undefined) return ''
+  return 'admin' in first ? ' -H "Authorization: Bearer $TOKEN"' : ' -u "$KEY:$SECRET"'
+}
+
 export function curl({ method, path, operation }: Shown, baseUrl: string, schemas: Schemas): string {
   const verb = method === 'GET' ? '' : ` -X ${method}`
-  const key = operation.security.length > 0 ? ' -u "$KEY:$SECRET"' : ''
+  const key = keyOf(operation)
   const lines = [`curl${verb}${key}`, `'${baseUrl}${filledPath(path, operation)}${requiredQuery(operation, schemas)}'`]
   const body = bodySchema(operation)
   const fields = body === null ? [] : Object.entries(bodyExample(body, schemas))

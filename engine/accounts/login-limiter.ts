@@ -252,6 +252,11 @@ function createFingerprints(): (login: Login) => Client {
   })
 }
 
+interface Entering {
+  readonly urgent: boolean
+  readonly signal: AbortSignal
+}
+
 /** Logins of this host wait for their turn: without a limit only where an operator has set one. */
 function isLimited(perMinute: number, host: Host | undefined): boolean {
   return perMinute > 0 || (host?.pace ?? null) !== null
@@ -263,6 +268,7 @@ export type LoginLimiter = ReturnType<typeof createLoginLimiter>
 export function createLoginLimiter({ perMinute, now = Date.now }: { perMinute: number; now?: () => number }) {
   const hosts = createHosts(now)
   const whoIs = createFingerprints()
+  const limited = (name: string) => (isLimited(perMinute, hosts.known(name)) ? hosts.of(name) : undefined)
 
   /** Lets in who may, and sets the timer for who may not yet. */
   function advance(host: Host): void {
@@ -275,20 +281,17 @@ export function createLoginLimiter({ perMinute, now = Date.now }: { perMinute: n
   }
 
   function known(login: Login): Host | undefined {
-    const host = isLimited(perMinute, hosts.known(login.host)) ? hosts.known(login.host) : undefined
+    const host = hosts.known(login.host) && limited(login.host)
     if (host !== undefined) forget(host, now())
     return host
   }
 
   return {
     /** Resolves when a login to the host may begin. An `urgent` one: an API call waits for it. */
-    async enter(
-      login: Login,
-      { urgent, signal }: { readonly urgent: boolean; readonly signal: AbortSignal },
-    ): Promise<void> {
+    async enter(login: Login, { urgent, signal }: Entering): Promise<void> {
       signal.throwIfAborted()
-      if (!isLimited(perMinute, hosts.known(login.host))) return
-      const host = hosts.of(login.host)
+      const host = limited(login.host)
+      if (host === undefined) return
       const { promise, resolve, reject } = Promise.withResolvers<undefined>()
       const entrant: Entrant = { ...whoIs(login), urgent, admit: () => resolve(undefined) }
       const giveUp = (): void => {
@@ -302,7 +305,7 @@ export function createLoginLimiter({ perMinute, now = Date.now }: { perMinute: n
       await promise.finally(() => signal.removeEventListener('abort', giveUp))
     },
     failed(login: Login): void {
-      if (isLimited(perMinute, hosts.known(login.host))) hosts.of(login.host).failures.push({ ...whoIs(login), at: now() })
+      limited(login.host)?.failures.push({ ...whoIs(login), at: now() })
     },
     /** ms until an urgent login asked for now could begin, behind those who wait now; 0 = at once. */
     delay(login: Login): number {

@@ -23,13 +23,15 @@ interface Line {
   readonly path: string
   readonly values: Readonly<Record<string, string>>
   readonly signed: boolean
+  /** Carries the token of an operator. */
+  readonly operator: boolean
 }
 
 /** Every curl line as curl would get it: the shell's words, with a function in curl's place. */
 function curlLines(): Line[] {
   const shown = [...page.matchAll(/<pre>(curl[\s\S]*?)<\/pre>/g)].map(([, text = '']) => unescaped(text))
   const stand = `curl() { printf '%s\\0' "$@"; printf '\\1'; }`
-  const script = [stand, 'KEY=key', 'SECRET=secret', ...shown].join('\n')
+  const script = [stand, 'KEY=key', 'SECRET=secret', 'TOKEN=token', ...shown].join('\n')
   const words = execFileSync('bash', ['-eu', '-c', script], { encoding: 'utf8' })
   const lines = words.split('\u0001').slice(0, -1)
   assert.equal(lines.length, shown.length)
@@ -51,6 +53,7 @@ function lineOf(words: readonly string[]): Line {
     path: url.pathname,
     values: { ...Object.fromEntries(url.searchParams), ...Object.fromEntries(form) },
     signed: after('-u')[0] === 'key:secret',
+    operator: after('-H')[0] === 'Authorization: Bearer token',
   }
 }
 
@@ -71,11 +74,12 @@ suite('curl lines of /docs', () => {
     assert.equal(lines.length, routes.length)
   })
 
-  for (const { method, path, values, signed } of lines) {
+  for (const { method, path, values, signed, operator } of lines) {
     test(`${method} ${path} is not refused`, () => {
       const match = matched(method, path)
       assert.ok(match)
       assert.equal(signed, match.route.auth === 'developer')
+      assert.equal(operator, match.route.auth === 'operator')
       assert.ok(!Object.values(match.parameters).some((value) => /[{}]/.test(value)))
       readInput(match, values)
     })
