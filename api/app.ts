@@ -5,6 +5,8 @@ import type { Engine } from '../engine/index.ts'
 import { baseUrlReader } from './addresses.ts'
 import { backupRoutes } from './admin/backup.ts'
 import { accountRoutes } from './admin/account-routes.ts'
+import { keyRoutes } from './admin/key-routes.ts'
+import { adminWebhookRoutes } from './admin/webhook-routes.ts'
 import { logRoutes, statusCallbackRoutes } from './application.ts'
 import type { FrameState } from './call.ts'
 import { changeRoutes } from './lite/changes/handlers.ts'
@@ -57,6 +59,8 @@ export const resourceRoutes: readonly Route[] = [
   ...logRoutes,
   ...backupRoutes,
   ...accountRoutes,
+  ...adminWebhookRoutes,
+  ...keyRoutes,
 ]
 
 interface AppOptions {

@@ -4,6 +4,7 @@
  */
 import { z } from 'zod'
 import { address, answer, exampleOf, ids, label, time, view } from '../examples.ts'
+import { deliveryFields } from '../lite/webhooks/schema.ts'
 
 const id = z.string()
 const name = z.string()
@@ -108,7 +109,7 @@ const webhookFields = {
   failing_since: [at.nullable(), null],
   failures: [count, 0, 'failed attempts in a row'],
   message: [z.string().nullable(), null],
-  next: nextView,
+  next: [nextView, null],
 } as const
 export const webhookRow = view('AdminWebhook', webhookFields)
 
@@ -122,6 +123,24 @@ export const webhookView = view('AdminWebhookDetail', {
   steps: [z.array(stepView), []],
 })
 
+export const webhookList = answer({
+  total: [count, 1, 'that match, on all pages'],
+  webhooks: [z.array(webhookRow), [exampleOf(webhookRow)]],
+})
+
+/** A callback, and what led to it. */
+export const deliveryDetail = view('AdminDelivery', {
+  ...deliveryFields,
+  developer_id: [id, '4a1b2c3d4e5f60718293a4b5'],
+  email_account: [id.nullable(), '7c9e6679f81d4b1c8a2e3d4f', 'id of the email account'],
+  data: [z.record(z.string(), z.unknown()), {}, 'what is kept of the request; the body is made when it is sent'],
+  why: [
+    z.array(answer({ filter: [name, 'filter_from'], matched: [z.boolean(), true], why: [z.string(), 'it fits'] })),
+    [],
+    'what each filter says of the message; none when message or webhook are gone, or it is about no message',
+  ],
+})
+
 export const hostView = view('AdminHost', {
   host: [name, 'imap.example.com'],
   accounts: [count, 120],
@@ -130,20 +149,38 @@ export const hostView = view('AdminHost', {
   pace: [z.int().nullable(), null, 'logins a minute at most, as set by an operator; 0 = stopped; null = as configured'],
 })
 
-export const developerView = view('AdminDeveloper', {
+const developerFields = {
   id: [id, '4a1b2c3d4e5f60718293a4b5'],
   name: [name, 'Example'],
   api_key: [name, 'k3v9x1m7q2w8e5r4'],
   revoked: [at.nullable(), null],
   created: [at, time],
+} as const
+export const developerView = view('AdminDeveloper', {
+  ...developerFields,
+  users: [count, 12],
+  accounts: [count, 14],
+})
+export const developerKey = answer({
+  ...developerFields,
+  api_secret: [name, '8f2k4m6n8p0q2r4s6t8v', 'shown this once'],
 })
 
-export const tokenView = view('AdminToken', {
+const tokenFields = {
   id: [id, '5e8d7c6b5a4938271605f4e3'],
   name: [name, 'grafana'],
   scopes: [z.array(z.enum(['read', 'act', 'keys'])), ['read']],
   created: [at, time],
   revoked: [at.nullable(), null],
+} as const
+export const tokenView = view('AdminToken', tokenFields)
+export const tokenMade = answer({ ...tokenFields, token: [name, 'mra_5e8d7c6b_x3v9', 'shown this once'] })
+
+export const checkView = answer({
+  success: [z.boolean(), true],
+  failure: [name.nullable(), null, 'class of the failure; null = the login went well'],
+  message: [z.string().nullable(), null],
+  account: accountRow,
 })
 
 const series = [z.array(z.number()), [1.5, 2]] as const

@@ -154,6 +154,7 @@ export function userBasics({ users }: KeyedCollections) {
   return {
     create: (user: UserRecord) => users.insert(user),
     get: (developerId: string, id: string) => users.find({ id, developerId }),
+    count: (developerId: string) => users.count({ developerId }),
     edit: (
       id: string,
       patch: Partial<Pick<UserRecord, 'firstName' | 'lastName' | 'emailAddresses' | 'statusCallbackUrl'>>,

@@ -72,6 +72,7 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
     },
     subscribe: (accountIds, listener) => streams.subscribe(accountIds, listener),
     view: (webhookId) => actors.registry.view(webhookId),
+    all: () => targets.all().map(({ webhook }) => webhook),
     facts: () => actors.registry.facts(),
     countTags: () => actors.registry.countTags(),
   }

@@ -130,6 +130,8 @@ export interface Webhooks extends ChangeListener {
   /** Live changes as they are stored, for the event stream. Answers the way to stop listening. */
   subscribe(accountIds: readonly string[], listener: (accountId: string) => void): () => void
   view(webhookId: string): ActorView | null
+  /** Every webhook of every developer, as it is in force. */
+  all(): readonly WebhookRecord[]
   /** All channels, also those of bare URLs (their ids start with u), without their steps. */
   facts(): PoolFacts[]
   countTags(): ReadonlyMap<string, number>

@@ -72,6 +72,7 @@ export function usersContract({ store }: Subject): void {
       assert.deepEqual(await store.users.list(developerId, {}, { limit: 1, offset: 1 }), [second])
       assert.deepEqual(await store.users.list(developerId, {}, { limit: 5, offset: 3 }), [])
       assert.deepEqual(await store.users.list(newId(), {}, all), [])
+      assert.deepEqual([await store.users.count(developerId), await store.users.count(newId())], [3, 0])
     })
 
     test('are found by their own addresses and those of their accounts, without case', async () => {
