@@ -17,8 +17,8 @@ export interface InspectedEvent {
 
 interface Step {
   readonly at: number
-  /** Of the first of equal steps. */
-  readonly from: number
+  /** How long ago the first of equal steps was. A small number needs no room of its own. */
+  readonly sinceMs: number
   readonly event: string
   readonly state: string
   /** Equal steps in a row are one with a count, so that a stream of progress does not push out all else. */
@@ -35,13 +35,20 @@ export function createStepRing(limit = stepLimit) {
       const repeated = last?.event === event && last.state === state
       if (repeated) steps.pop()
       else if (steps.length >= limit) steps.shift()
-      steps.push({ at, from: repeated ? last.from : at, event, state, times: repeated ? last.times + 1 : 1 })
+      steps.push({
+        at,
+        sinceMs: repeated ? at - last.at + last.sinceMs : 0,
+        event,
+        state,
+        times: repeated ? last.times + 1 : 1,
+      })
     },
     /** Oldest first. */
     list: (): ActorView['steps'] =>
-      steps.map(({ at, from, event, state, times }, index) => {
+      steps.map(({ at, sinceMs, event, state, times }, index) => {
         const next = steps[index + 1]
-        return { at, event: times > 1 ? `${event} ×${times}` : event, state, ms: next ? next.from - from : null }
+        const ms = next ? next.at - next.sinceMs - (at - sinceMs) : null
+        return { at, event: times > 1 ? `${event} ×${times}` : event, state, ms }
       }),
   }
 }

@@ -6,11 +6,11 @@ import type { FailureClass } from '../errors.ts'
 
 const longestLine = 100
 const mostLines = 200
-/** Of the lines; and of those frozen. Both are 8,000 characters together. */
-const mostCharacters = 5000
-const mostFrozen = 3000
+/** Of full blocks, and of what is frozen: with the lines that follow the blocks 7,000 characters. */
+const mostCharacters = 3500
+const mostFrozen = 2500
 /** Lines that are put together to one text. */
-const blockLines = 20
+const blockLines = 10
 
 export interface FrozenWire {
   readonly at: number
@@ -27,11 +27,12 @@ export function createWireRing() {
   let frozen: { readonly at: number; readonly failure: FailureClass; readonly text: string } | null = null
 
   function trim(): void {
-    let characters = lines.join('\n').length
+    let characters = 0
     let from = blocks.length
-    for (; from > 0; from -= 1) {
+    while (from > 0 && blocks.length - from < mostLines / blockLines) {
       characters += blocks[from - 1]?.length ?? 0
-      if (characters > mostCharacters || (blocks.length - from + 1) * blockLines + lines.length > mostLines) break
+      if (characters > mostCharacters) break
+      from -= 1
     }
     blocks = blocks.slice(from)
   }
@@ -56,7 +57,7 @@ export function createWireRing() {
       frozen = { at, failure, text: Buffer.from(whole, 'latin1').toString('latin1') }
     },
     /** Oldest first. */
-    lines: (): string[] => split(text()),
+    lines: (): string[] => split(text()).slice(-mostLines),
     frozen: (): FrozenWire | null => frozen && { at: frozen.at, failure: frozen.failure, lines: split(frozen.text) },
   }
 }

@@ -1,0 +1,55 @@
+/** Samples of the last hour: rates between two of them, for events and deliveries of the whole process. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createHistory } from '../../../engine/observe/history.ts'
+import { createHostLogins } from '../../../engine/accounts/host-logins.ts'
+import { createMetrics } from '../../../engine/observe/metrics.ts'
+import { until } from '../../support/until.ts'
+
+test('a sample has what happened since the one before', async () => {
+  const metrics = createMetrics()
+  metrics.changes.inc({ kind: 'received' }, 100)
+  let time = 0
+  const history = createHistory({ metrics, now: () => (time += 10_000), everyMs: 20 })
+  assert.deepEqual(history.samples(), [])
+  const stop = history.start()
+  await new Promise((resolve) => setImmediate(resolve))
+  metrics.changes.inc({ kind: 'received' }, 15)
+  metrics.changes.inc({ kind: 'deleted' }, 5)
+  metrics.deliverySeconds.observe(0.1)
+  metrics.deliverySeconds.observe(0.3)
+  await until('two samples', () => history.samples().length >= 2)
+  stop()
+  const [first, second] = history.samples()
+  assert(first && second)
+  assert.deepEqual([first.eventsPerSecond, first.deliveriesPerSecond], [2, 0.2])
+  assert.equal(Math.round(first.deliveryMs), 200)
+  assert.ok(first.memoryMib > 10 && first.loopDelayMs >= 0)
+  assert.deepEqual([second.eventsPerSecond, second.deliveriesPerSecond, second.deliveryMs], [0, 0, 0])
+  assert.ok(second.at > first.at)
+})
+
+test('no more than an hour is kept', async () => {
+  const history = createHistory({ metrics: createMetrics(), everyMs: 1 })
+  const stop = history.start()
+  await until('an hour of samples', () => history.samples().length === 360)
+  const [oldest] = history.samples()
+  await until('the oldest went', () => history.samples()[0] !== oldest)
+  stop()
+  assert.equal(history.samples().length, 360)
+})
+
+test('logins of a host count for a minute, by outcome, whatever the case of its name', () => {
+  let time = 0
+  const logins = createHostLogins(() => time)
+  logins.count('imap.Example.com', 'ok')
+  time = 30_000
+  logins.count('imap.example.com', 'ok')
+  logins.count('imap.example.com', 'network')
+  logins.count('other.example.com', 'ok')
+  assert.deepEqual(logins.of('IMAP.example.com'), { ok: 2, network: 1 })
+  time = 60_000
+  assert.deepEqual(logins.of('imap.example.com'), { ok: 1, network: 1 })
+  time = 90_000
+  assert.deepEqual([logins.of('imap.example.com'), logins.of('nowhere')], [{}, {}])
+})

@@ -1,0 +1,112 @@
+/** The lines of connections that are kept for operators: masked, bounded, frozen at a failure, and small. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { createStepRing } from '../../../engine/observe/inspect.ts'
+import { createWireRing } from '../../../engine/observe/wire.ts'
+
+function shown(...lines: string[]): string[] {
+  const ring = createWireRing()
+  return lines.map((line) => ring.add(line))
+}
+
+test('credentials are masked, whatever the form of the login', () => {
+  const rows: [line: string, kept: string][] = [
+    ['C: A1 LOGIN "bob" "hunter2"', '> A1 LOGIN ***'],
+    ['C: A1 login bob hunter2', '> A1 login ***'],
+    ['C: A1 LOGIN {3}', '> A1 LOGIN ***'],
+    ['C: A1 AUTHENTICATE PLAIN AGJvYgBodW50ZXIy', '> A1 AUTHENTICATE PLAIN ***'],
+    ['C: A1 AUTHENTICATE XOAUTH2', '> A1 AUTHENTICATE XOAUTH2 ***'],
+    ['C: AGJvYgBodW50ZXIy', '> ***'],
+    ['C: Ym9i', '> ***'],
+    ['C: *', '> ***'],
+    ['S: + eyJzdGF0dXMiOiI0MDAifQ==', '< + ***'],
+    ['S: +', '< + ***'],
+  ]
+  for (const [line, kept] of rows) assert.deepEqual(shown(line), [kept], line)
+})
+
+test('what is in mail is masked: answers of FETCH, words of a search, messages that are stored', () => {
+  const rows: [line: string, kept: string][] = [
+    ['S: * 1 FETCH (UID 7 ENVELOPE ("Mon" "a \\"plan\\"" NIL))', '< * 1 FETCH (UID 7 ENVELOPE ("***" "***" NIL))'],
+    ['S: * 1 FETCH (UID 7 BODY[1] {12}\r\nattack at 5\n)', '< * 1 FETCH (UID 7 BODY[1] {12} ***'],
+    ['S: * 1 FETCH (BODY[1] "no end of it', '< * 1 FETCH (BODY[1] "***"'],
+    ['S: * 1 FETCH (BODY[1] "ends in \\', '< * 1 FETCH (BODY[1] "***"'],
+    ['S: * 1 FETCH (FLAGS (\\Seen) MODSEQ (9))', '< * 1 FETCH (FLAGS (\\Seen) MODSEQ (9))'],
+    ['S: attack at 5', '< ***'],
+    ['C: A1 UID SEARCH TEXT "attack" UID 1:*', '> A1 UID SEARCH TEXT "***" UID 1:*'],
+    ['C: A1 APPEND "Sent" (\\Seen) {12}', '> A1 APPEND ***'],
+    ['C: (* 12B continuation *)', '> ***'],
+  ]
+  for (const [line, kept] of rows) assert.deepEqual(shown(line), [kept], line)
+})
+
+test('the rest is as it was, in printable characters, cut', () => {
+  const rows: [line: string, kept: string][] = [
+    ['C: A3 UID FETCH 1:5 (UID FLAGS)', '> A3 UID FETCH 1:5 (UID FLAGS)'],
+    ['C: DONE', '> DONE'],
+    ['S: * 5 EXISTS', '< * 5 EXISTS'],
+    ['S: A3 NO [AUTHENTICATIONFAILED] nope', '< A3 NO [AUTHENTICATIONFAILED] nope'],
+    ['S: * BYE f\u00fcr heute\u0007', '< * BYE f?r heute?'],
+    [`S: * OK ${'x'.repeat(500)}`, `< * OK ${'x'.repeat(93)}`],
+  ]
+  for (const [line, kept] of rows) assert.deepEqual(shown(line), [kept], line)
+})
+
+test('the last lines are kept: two hundred, and 4,500 characters at most, those that are frozen beside them', () => {
+  const ring = createWireRing()
+  for (let line = 1; line <= 1000; line += 1) ring.add(`S: * ${line} EXISTS`)
+  const short = ring.lines()
+  assert.ok(short.length === 200, String(short.length))
+  assert.equal(short.at(-1), '< * 1000 EXISTS')
+  assert.deepEqual(
+    short,
+    short.map((_, index) => `< * ${1001 - short.length + index} EXISTS`),
+  )
+  for (let line = 1; line <= 300; line += 1) ring.add(`S: * OK ${'x'.repeat(100)}`)
+  const long = ring.lines()
+  assert.ok(long.join('\n').length <= 4500, String(long.join('\n').length))
+  assert.ok(long.length >= 30)
+})
+
+test('at a failure the lines are frozen, and newer ones do not change them', () => {
+  const ring = createWireRing()
+  assert.equal(ring.frozen(), null)
+  for (let line = 1; line <= 300; line += 1) ring.add(`S: * ${line} EXISTS`)
+  ring.freeze(5, 'network')
+  for (let line = 301; line <= 900; line += 1) ring.add(`S: * ${line} EXISTS`)
+  const frozen = ring.frozen()
+  assert.deepEqual([frozen?.at, frozen?.failure, frozen?.lines.at(-1)], [5, 'network', '< * 300 EXISTS'])
+  assert.ok(frozen?.lines.every((line) => line.startsWith('< * ')))
+  assert.ok((frozen?.lines.join('\n').length ?? 0) <= 2500)
+  ring.freeze(6, 'tls')
+  assert.deepEqual([ring.frozen()?.failure, ring.frozen()?.lines.at(-1)], ['tls', '< * 900 EXISTS'])
+})
+
+test('steps and lines of an account are at most 20 KiB', () => {
+  setFlagsFromString('--expose-gc')
+  const gc = runInNewContext('gc') as () => void
+  const count = 1000
+  const heap = (): number => {
+    for (let time = 0; time < 3; time += 1) gc()
+    return process.memoryUsage().heapUsed + process.memoryUsage().external
+  }
+  const kept: unknown[] = []
+  const full = () => {
+    const [steps, wire] = [createStepRing(), createWireRing()]
+    for (let step = 0; step < 150; step += 1) steps.add(1.7e12 + step, `watch.alive${step % 7}`, 'watching')
+    const text = `S: * OK ${'x'.repeat(90)}`
+    for (let line = 0; line < 250; line += 1) wire.add(line < 100 ? `${text}${line}` : `S: * ${line} FETCH (FLAGS ())`)
+    wire.freeze(1.7e12, 'network')
+    for (let line = 0; line < 119; line += 1) wire.add(`${text}${line}`)
+    return [steps, wire]
+  }
+  full()
+  const before = heap()
+  for (let one = 0; one < count; one += 1) kept.push(full())
+  const each = (heap() - before) / count
+  assert.equal(kept.length, count)
+  assert.ok(each < 20 * 1024, `${Math.round(each)} bytes`)
+  assert.ok(each > 5000, `${Math.round(each)} bytes: the measure is wrong`)
+})
