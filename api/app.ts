@@ -7,6 +7,7 @@ import { backupRoutes } from './admin/backup.ts'
 import { accountRoutes } from './admin/account-routes.ts'
 import { keyRoutes } from './admin/key-routes.ts'
 import { adminWebhookRoutes } from './admin/webhook-routes.ts'
+import { retentionRoutes } from './admin/retention.ts'
 import { logRoutes, statusCallbackRoutes } from './application.ts'
 import type { FrameState } from './call.ts'
 import { changeRoutes } from './lite/changes/handlers.ts'
@@ -61,6 +62,7 @@ export const resourceRoutes: readonly Route[] = [
   ...accountRoutes,
   ...adminWebhookRoutes,
   ...keyRoutes,
+  ...retentionRoutes,
 ]
 
 interface AppOptions {

@@ -4,6 +4,7 @@ import {
   AppError,
   type AccountRecord,
   type Budget,
+  concernsAccount,
   type DeveloperRecord,
   type Engine,
   type Pace,
@@ -110,6 +111,7 @@ export function createCall(ctx: FrameContext, engine: Engine, limits: Limits): F
       exchange.user = user
       exchange.account = account ?? null
       limits.imap.show(user.id, ctx)
+      if (account !== undefined) concernsAccount(account.id)
       if (account !== undefined) ctx.set(engine.config.MAILROOM_STATUS_HEADER, accountStatus(exchange, user, account))
     },
     touchesImap: ({ id }) => limits.imap.count(id, ctx),

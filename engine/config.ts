@@ -270,7 +270,7 @@ const keys = {
 
   MAILROOM_SHUTDOWN_TIMEOUT: [durationKey('10s', '100ms'), 'time for open work at the end'],
   MAILROOM_DRAIN_WAIT: [
-    durationKey('0s', '0ms', '10m'),
+    durationKey('0s', '0ms'),
     'after SIGTERM: how long calls are still taken while /readyz says 503, so that a load balancer hears of it',
   ],
 } as const satisfies Record<string, readonly [z.ZodType, string]>

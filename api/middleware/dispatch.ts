@@ -25,7 +25,8 @@ export function dispatch(engine: Engine, limits: Limits, checkAnswers: boolean):
       ctx.res.once('close', () => {
         if (!ctx.res.writableFinished) call.abort(new AppError('bad_request', 'the client went away'))
       })
-      await workAs({ kind: 'call', id: `${match.route.method} ${match.route.path}` }, async () => {
+      const { requestId } = exchange
+      await workAs({ kind: 'call', id: `${match.route.method} ${match.route.path}`, requestId }, async () => {
         const answer = await withinDeadline(match.route.handler(input, call), call, deadlineMs)
         await sendAnswer(ctx, match.route, answer, options)
       })

@@ -78,8 +78,14 @@ function secondsToWait({ retryAfterMs, retryable, status, code }: AppError): num
 }
 
 function report(log: Logger, ctx: FrameContext, error: AppError): void {
-  const { requestId, routePath } = ctx.state.exchange
-  const facts = { requestId, method: ctx.method, route: routePath, code: error.code }
+  const { requestId, routePath, account } = ctx.state.exchange
+  const facts = {
+    requestId,
+    ...(account === null ? {} : { accountId: account.id }),
+    method: ctx.method,
+    route: routePath,
+    code: error.code,
+  }
   if (expected.has(error.code) || error.details.quiet === true)
     log.debug({ ...facts, reason: error.message }, 'api call failed')
   else if (error.fault === 'us') log.error({ ...facts, err: error.cause ?? error }, 'api call failed')

@@ -35,7 +35,11 @@ function finish({ log, metrics, calls, now }: Deps, ctx: FrameContext, exchange:
   const { method } = ctx
   metrics.apiCalls.inc({ method: knownMethod(method), route: exchange.routePath, status })
   metrics.apiSeconds.observe({ route: exchange.routePath }, durationMs / 1000)
-  log.debug({ requestId: exchange.requestId, method, route: exchange.routePath, status, durationMs }, 'api call')
+  const account = exchange.account === null ? {} : { accountId: exchange.account.id }
+  log.debug(
+    { requestId: exchange.requestId, ...account, method, route: exchange.routePath, status, durationMs },
+    'api call',
+  )
   if (exchange.developer === null) return
   const at = now()
   calls.add({

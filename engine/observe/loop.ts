@@ -14,6 +14,10 @@ export interface Owner {
   readonly kind: 'account' | 'webhook' | 'call'
   /** Of the account or the channel; method and path of a call. */
   readonly id: string
+  /** Of a call. */
+  readonly requestId?: string
+  /** That a call or a callback is about. */
+  accountId?: string | null
 }
 
 export interface Held {
@@ -34,6 +38,21 @@ const owners = new AsyncLocalStorage<Owner>()
 /** Runs `work`, and all that follows from it, as the owner's. */
 export function workAs<T>(owner: Owner, work: () => T): T {
   return owners.run(owner, work)
+}
+
+/** The call under way is about this account. */
+export function concernsAccount(accountId: string): void {
+  const owner = owners.getStore()
+  if (owner?.kind === 'call') owner.accountId = accountId
+}
+
+/** What each line of the log says of the work that it was written in. */
+export function workFacts(): Record<string, unknown> {
+  const { kind, id, requestId, accountId } = owners.getStore() ?? {}
+  const about = typeof accountId === 'string' ? { accountId } : {}
+  if (kind === 'account') return { accountId: id }
+  if (kind === 'webhook') return { channelId: id, ...about }
+  return requestId === undefined ? about : { requestId, ...about }
 }
 
 const processorMs = (): number => {

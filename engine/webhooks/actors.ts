@@ -6,6 +6,7 @@
 import { createActor, fromCallback, fromPromise } from 'xstate'
 import type { Config } from '../config.ts'
 import { AppError } from '../errors.ts'
+import { workAs } from '../observe/loop.ts'
 import { type ActorRegistry, createRegistry } from '../observe/registry.ts'
 import type { Store } from '../store/port.ts'
 import type { OutboxRecord, WebhookRecord } from '../store/records.ts'
@@ -92,8 +93,12 @@ function createRootActors(
         receive(() => channel.wake())
         return () => channel.stop()
       }),
-      claim: fromPromise<unknown, WebhookInput>(({ input }) => channelOf(channels, input.webhookId).claim()),
-      probe: fromPromise<ProbeOutput, WebhookInput>(({ input }) => channelOf(channels, input.webhookId).probe()),
+      claim: fromPromise<unknown, WebhookInput>(({ input: { webhookId: id } }) =>
+        workAs({ kind: 'webhook', id }, () => channelOf(channels, id).claim()),
+      ),
+      probe: fromPromise<ProbeOutput, WebhookInput>(({ input: { webhookId: id } }) =>
+        workAs({ kind: 'webhook', id }, () => channelOf(channels, id).probe()),
+      ),
       report: fromPromise<unknown, WebhookReport>(async ({ input }) => {
         const last = channels.get(input.webhookId)?.last ?? { userId: null, accountId: null }
         for (const notice of await storeReport(deps, input, last)) again(notice.channelId)
@@ -176,7 +181,8 @@ function startChannel(pool: Pool, channelId: string, webhook: WebhookRecord | nu
       notify: (event) => void registry.send(channelId, event),
     })
   channels.set(channelId, channel)
-  registry.start(channelId, inputOf(deps, channelId, webhook))
+  // Whoever asked for it, from here on it is the channel's own work.
+  workAs({ kind: 'webhook', id: channelId }, () => registry.start(channelId, inputOf(deps, channelId, webhook)))
   return channel
 }
 

@@ -84,7 +84,7 @@ export function createAttempts(deps: AttemptsDeps) {
      * neither counts. Rows wait for their receiver as long as deliveries are kept.
      */
     handle: (row: OutboxRecord, mode: 'drain' | 'probe') =>
-      workAs({ kind: 'webhook', id: row.channelId }, () => handle(row, mode)),
+      workAs({ kind: 'webhook', id: row.channelId, accountId: row.accountId }, () => handle(row, mode)),
   }
 }
 
