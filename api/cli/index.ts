@@ -11,7 +11,15 @@ import {
   restoreStore,
 } from '../../engine/index.ts'
 import { type Client, createClient } from './client.ts'
-import { showAccounts, showDevelopers, showEvent, showExplanation, showTokens, showTop } from './show.ts'
+import {
+  type AccountList,
+  showAccounts,
+  showDevelopers,
+  showEvent,
+  showExplanation,
+  showTokens,
+  showTop,
+} from './show.ts'
 import { type CommandName, isCommand, readWords, usage, UsageError, usageOf, type Values } from './usage.ts'
 
 export interface Terminal {
@@ -110,13 +118,11 @@ function clientOf({ values, terminal: { env } }: Given): Client {
   return createClient(url, token)
 }
 
+/** An id, or a whole address that one account alone has. */
 async function accountId(client: Client, given: string): Promise<string> {
   if (!given.includes('@')) return encodeURIComponent(given)
-  const found = (await client.call('GET', `/admin/accounts?q=${encodeURIComponent(given)}`)) as {
-    id: string
-    email: string
-  }[]
-  const own = found.filter(({ email }) => email.toLowerCase() === given.toLowerCase())
+  const answer = (await client.call('GET', `/admin/accounts?q=${encodeURIComponent(given)}`)) as AccountList
+  const own = answer.accounts.filter(({ email }) => email.toLowerCase() === given.toLowerCase())
   const [first] = own
   if (first === undefined) throw new AppError('not_found', `${given}: no such account`)
   if (own.length > 1)

@@ -1,6 +1,6 @@
 /** Answers of the admin API as lines for people. */
 import type { z } from 'zod'
-import type { accountRow, developerView, explanationView, overviewView, tokenView } from '../admin/views.ts'
+import type { accountList, developerView, explanationView, overviewView, tokenView } from '../admin/views.ts'
 
 type Shown<T extends z.ZodType> = z.output<T>
 
@@ -56,14 +56,16 @@ export function showTop(answer: unknown): readonly string[] {
   ]
 }
 
+export type AccountList = Shown<typeof accountList>
+
 export function showAccounts(answer: unknown): readonly string[] {
-  const rows = (answer as Shown<typeof accountRow>[]).map(
-    ({ id, state, since: at, status, failure, server, email, next: step }) => [
-      ...[id, state, since(at), status, failure ?? '', server, email],
-      next(step),
-    ],
-  )
-  return table(['ID', 'STATE', 'SINCE', 'STATUS', 'FAILURE', 'SERVER', 'EMAIL', 'NEXT'], rows)
+  const { accounts, total } = answer as AccountList
+  const rows = accounts.map(({ id, state, since: at, status, failure, server, email, next: step }) => [
+    ...[id, state, since(at), status, failure ?? '', server, email],
+    next(step),
+  ])
+  const more = total > accounts.length ? [`… ${total} in all`] : []
+  return [...table(['ID', 'STATE', 'SINCE', 'STATUS', 'FAILURE', 'SERVER', 'EMAIL', 'NEXT'], rows), ...more]
 }
 
 export function showExplanation(answer: unknown): readonly string[] {

@@ -117,14 +117,20 @@ const commonLines = [
   '  --token TOKEN of the admin API; MAILROOM_ADMIN_TOKEN otherwise',
 ]
 
+const shownWidth = 34
+
+/** What does not fit beside its words stands below them. */
+function line(words: string, does: string): string {
+  return words.length > shownWidth
+    ? `  ${words}\n${' '.repeat(shownWidth + 3)}${does}`
+    : `  ${words.padEnd(shownWidth)} ${does}`
+}
+
 export function usage(): string {
-  const lines = Object.entries(commands).map(
-    ([name, { words, does }]) => `  ${`${name} ${words}`.trim().padEnd(32)} ${does}`,
-  )
   return [
     'usage: mailroom [command] [options]; without a command the service starts',
-    ...lines,
-    `  ${'store copy --from … --to …'.padEnd(32)} copies a store to another one`,
+    ...Object.entries(commands).map(([name, { words, does }]) => line(`${name} ${words}`.trim(), does)),
+    line('store copy --from … --to …', 'copies a store to another one'),
     'mailroom <command> --help says more. Exit status: 0 done, 1 failed, 2 wrong usage.',
   ].join('\n')
 }

@@ -3,8 +3,10 @@ import assert from 'node:assert/strict'
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { suite, test } from 'node:test'
+import { after, before, suite, test } from 'node:test'
 import { runCli } from '../../api/cli/index.ts'
+import { until } from '../support/until.ts'
+import { startLiteRig, type LiteRig, type TestMailbox } from './lite/rig.ts'
 
 interface Ended {
   readonly status: number
@@ -61,5 +63,50 @@ suite('the command line without a service', () => {
     assert.match(ended.error, /start the service once first/)
     assert.deepEqual(readdirSync(MAILROOM_DATA_DIR), [])
     rmSync(MAILROOM_DATA_DIR, { recursive: true })
+  })
+})
+
+suite('the command line with a service', () => {
+  let rig: LiteRig
+  let box: TestMailbox
+  let env: Record<string, string> = {}
+  before(async () => {
+    rig = await startLiteRig()
+    box = await rig.mailbox('cleo')
+    await until('watching', () => rig.engine.accounts.view(box.accountId)?.state === 'watching')
+    const { token } = await rig.engine.operators.createToken('t', ['read', 'act', 'keys'])
+    env = { MAILROOM_URL: rig.url, MAILROOM_ADMIN_TOKEN: token }
+  })
+  after(() => rig.close())
+
+  const good = async (...words: string[]): Promise<string> => {
+    const { status, out, error } = await mailroom(env, ...words)
+    assert.deepEqual([status, error], [0, ''], words.join(' '))
+    return out
+  }
+
+  test('top says how it is, as lines and as JSON', async () => {
+    assert.match(await good('top', '--once'), /^Mailroom \S+, ready, up .*\naccounts +1: 1 watching; 1 OK\n/)
+    const { accounts } = JSON.parse(await good('top', '--json')) as { accounts: { total: number } }
+    assert.equal(accounts.total, 1)
+  })
+
+  test('accounts are listed and filtered', async () => {
+    const line = new RegExp(`^${box.accountId} +watching +\\d+s +OK +${rig.imap.host} +${box.email}$`, 'm')
+    assert.match(await good('accounts'), line)
+    assert.match(await good('accounts', '--q', 'cle', '--state', 'watching'), line)
+    assert.doesNotMatch(await good('accounts', '--state', 'disabled'), line)
+    const { error, status } = await mailroom(env, 'accounts', '--limit', '9999')
+    assert.equal(status, 1)
+    assert.match(error, /limit: .* \(400\)/)
+  })
+
+  test('an account is explained, by its id or its address', async () => {
+    const byId = await good('explain', box.accountId, '--json')
+    assert.deepEqual(Object.keys(JSON.parse(byId) as object).sort(), ['next', 'since', 'why', 'would_change'])
+    assert.match(await good('explain', box.email.toUpperCase()), /\nSince \d{4}-/)
+    const none = await mailroom(env, 'explain', 'nobody@mail.example')
+    assert.deepEqual([none.status, none.error], [1, 'mailroom: nobody@mail.example: no such account\n'])
+    assert.match((await mailroom(env, 'explain', 'f'.repeat(24))).error, /\(404\)/)
   })
 })
