@@ -75,7 +75,8 @@ export function createOperators({ store: { operators }, config, now = Date.now }
   return {
     consoleOn,
     async ensurePassword() {
-      if (config.MAILROOM_ADMIN_PASSWORD !== null || !consoleOn || (await operators.get(passwordId)) !== null) return null
+      if (config.MAILROOM_ADMIN_PASSWORD !== null || !consoleOn || (await operators.get(passwordId)) !== null)
+        return null
       const password = randomBytes(15).toString('base64url')
       await put({ id: passwordId, name: 'console', hash: await passwordHash(password), scopes: [] })
       return password
@@ -114,7 +115,9 @@ export function createOperators({ store: { operators }, config, now = Date.now }
     const set = config.MAILROOM_ADMIN_PASSWORD
     if (set !== null) return same(tokenHash(set), tokenHash(password))
     const [, salt, hash] = (await operators.get(passwordId))?.hash.split(':') ?? []
-    return salt !== undefined && hash !== undefined && same(`scrypt:${salt}:${hash}`, await passwordHash(password, salt))
+    return (
+      salt !== undefined && hash !== undefined && same(`scrypt:${salt}:${hash}`, await passwordHash(password, salt))
+    )
   }
 }
 

@@ -36,7 +36,9 @@ async function openRig(t: TestContext, wrap: (store: Store) => Store = (store) =
     log: silentLogger,
     store: wrap(store),
     sealer: createSealer(Buffer.alloc(32, 7)),
-    developers: { setStatusCallbackUrl: (of, url) => store.developers.edit(of.id, { statusCallbackUrl: url }).then(() => undefined) },
+    developers: {
+      setStatusCallbackUrl: (of, url) => store.developers.edit(of.id, { statusCallbackUrl: url }).then(() => undefined),
+    },
     accounts: {
       probe: () => Promise.resolve({ ok: true, log: '', capabilities: [] }),
       start: ({ id }) => {

@@ -107,7 +107,17 @@ interface Docs {
 export type CollectionName = keyof Docs
 export type Collections = { readonly [N in CollectionName]: Collection<Docs[N]> }
 
-const people = ['developers', 'users', 'accounts', 'contacts', 'tokens', 'providers', 'nonces', 'calls', 'operators'] as const
+const people = [
+  'developers',
+  'users',
+  'accounts',
+  'contacts',
+  'tokens',
+  'providers',
+  'nonces',
+  'calls',
+  'operators',
+] as const
 const mail = ['folders', 'messages', 'changes', 'webhooks', 'scans', 'outbox', 'removals', 'meta'] as const
 
 export function openCollections(db: Db): Collections {
