@@ -207,7 +207,7 @@ function shared(reference: string): string {
 }
 
 /** A file has the type that its sender gave it. */
-const answerTypes = { binary: '*/*', text: 'text/plain', html: 'text/html' } as const
+const answerTypes = { binary: '*/*', text: 'text/plain', html: 'text/html', events: 'text/event-stream' } as const
 
 function responsesOf(route: Route, printer: SchemaPrinter, statusHeader: string): Record<string, Json> {
   const { response, status = 200 } = route

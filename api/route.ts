@@ -95,7 +95,7 @@ interface Definition<
   readonly query?: Q
   readonly body?: B
   /** Of a good answer. Error answers are the same everywhere. */
-  readonly response: R | 'binary' | 'text' | 'html'
+  readonly response: R | 'binary' | 'text' | 'html' | 'events'
   /** A caller who asks for JSON gets the `response`, others a page. */
   readonly page?: true
   /** Status of a good answer, 200 when absent. */

@@ -57,7 +57,7 @@ const events = defineRoute('GET /admin/accounts/{id}/events', {
   auth: 'operator',
   summary: 'Watch an email account: each step and each line of its connections, as server-sent events',
   description: '`step` has a step as GET /admin/accounts/{id} shows it, `line` a text. It does not end by itself.',
-  response: 'text',
+  response: 'events',
   async handler({ path }, { engine, signal }) {
     await findAccount(engine, path.id)
     return accountEvents(engine, path.id, signal)

@@ -6,9 +6,11 @@ import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { answerOf } from '../../../api/openapi.ts'
 import { startReceiver, type CallbackReceiver } from '../../support/callbacks.ts'
+import { openEventStream } from '../../support/event-stream.ts'
 import { validate } from '../../support/json-schema.ts'
 import { until } from '../../support/until.ts'
 import { userBody } from '../../support/users.ts'
+import { driveAdmin } from '../admin/operations.ts'
 import { basic, startLiteRig, type Json, type LiteRig, type TestMailbox } from './rig.ts'
 
 interface Described {
@@ -66,12 +68,14 @@ suite('operations of the OpenAPI document', () => {
   let document: Document
   let box: TestMailbox
   let message = ''
+  let token = ''
   const answered = new Set<string>()
 
   before(async () => {
     rig = await startLiteRig()
     receiver = await startReceiver()
     document = (await rig.ok('GET', '/openapi.json')) as Document
+    token = (await rig.engine.operators.createToken('op', ['read', 'act', 'keys'])).token
     box = await rig.mailbox('op')
     await until('watching', () => rig.engine.accounts.view(box.accountId)?.tags.includes('watching'))
     message = await box.deliverRaw(raw, 'parts')
@@ -80,6 +84,8 @@ suite('operations of the OpenAPI document', () => {
     await rig.close()
     await receiver.close()
   })
+
+  const keyOf = (template: string): string => (template.startsWith('/admin/') ? `Bearer ${token}` : basic)
 
   const described = (method: string, template: string): Described => {
     const operation = document.paths[template]?.[method.toLowerCase()]
@@ -148,7 +154,7 @@ suite('operations of the OpenAPI document', () => {
     const path = template.replaceAll(/\{(\w+)\}/g, (_whole, name: string) => encodeURIComponent(values[name] ?? name))
     const query = new URLSearchParams(Object.entries(call.query ?? {}).map(([name, value]) => [name, String(value)]))
     const { body, accept } = call
-    const options = accept === undefined ? {} : { headers: { authorization: basic, accept } }
+    const options = { headers: { authorization: keyOf(template), ...(accept === undefined ? {} : { accept }) } }
     const answer = await rig.call(method, query.size === 0 ? path : `${path}?${query.toString()}`, body, options)
     const type = String(answer.headers['content-type'])
     return { status: answer.status, value: checkAnswer(operation, answer.status, type, answer.text), text: answer.text }
@@ -329,6 +335,17 @@ suite('operations of the OpenAPI document', () => {
     })
   })
 
+  test('the admin API', async () => {
+    await driveAdmin(rig, box.accountId, drive)
+    const stream = await openEventStream(`${rig.url}/admin/accounts/${box.accountId}/events`, {
+      authorization: keyOf('/admin/'),
+    })
+    const type = String(stream.headers['content-type'])
+    checkAnswer(described('GET', '/admin/accounts/{id}/events'), stream.status, type, '')
+    stream.close()
+    answered.add('GET /admin/accounts/{id}/events')
+  })
+
   test('unknown ids, bad parameters and missing keys are answered as described', async () => {
     const nobody = {
       id: 'f'.repeat(24),
@@ -345,7 +362,8 @@ suite('operations of the OpenAPI document', () => {
           /\{(\w+)\}/g,
           (_whole, name: string) => ((nobody as Json)[name] as string | undefined) ?? '0',
         )
-        const answer = await rig.call(method.toUpperCase(), path)
+        const known = { headers: { authorization: keyOf(template) } }
+        const answer = await rig.call(method.toUpperCase(), path, undefined, known)
         assert([400, 404].includes(answer.status), `${method} ${path}: ${answer.status} ${answer.text}`)
         checkAnswer(operation, answer.status, String(answer.headers['content-type']), answer.text)
         const unsigned = await rig.call(method.toUpperCase(), path, undefined, { headers: {} })

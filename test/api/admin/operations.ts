@@ -1,0 +1,46 @@
+/** Every operation of the admin API but the stream, with its good answer. */
+import { until } from '../../support/until.ts'
+import type { Json, LiteRig } from '../lite/rig.ts'
+
+interface Call {
+  readonly path?: Readonly<Record<string, string>>
+  readonly query?: Readonly<Record<string, string | number>>
+  readonly body?: Json
+}
+
+type Drive = (method: string, template: string, call?: Call) => Promise<Json>
+
+/** `id`: an account that is watched, and there is an active webhook. */
+export async function driveAdmin({ engine, imap }: LiteRig, id: string, drive: Drive): Promise<void> {
+  const account = { path: { id } }
+  await drive('GET', '/admin/overview')
+  await drive('GET', '/admin/accounts', {
+    query: { state: 'watching', status: 'OK', older_than: 0, q: 'op@', limit: 5 },
+  })
+  await drive('GET', '/admin/accounts/{id}', account)
+  await drive('GET', '/admin/accounts/{id}/explain', account)
+  for (const action of ['pause', 'resume', 'reconnect', 'check']) {
+    await drive('POST', `/admin/accounts/{id}/${action}`, account)
+    const ready = action === 'pause' ? 'paused' : 'watching'
+    await until(ready, () => engine.accounts.view(id)?.tags.includes(ready))
+  }
+  await drive('POST', '/admin/accounts/{id}/read-anew', { ...account, body: { folder: 'INBOX' } })
+  await drive('GET', '/admin/webhooks', { query: { failing: 0, limit: 5 } })
+  const [known] = engine.webhooks.all().filter(({ active }) => active)
+  if (known === undefined) throw new Error('there is no webhook')
+  const webhook = { path: { id: known.id } }
+  await drive('GET', '/admin/webhooks/{id}', webhook)
+  const delivery = { path: { id: (await engine.webhooks.test(known)).id } }
+  await drive('GET', '/admin/webhooks/{id}/deliveries', { ...webhook, query: { limit: 5 } })
+  await drive('GET', '/admin/deliveries/{id}', delivery)
+  await drive('POST', '/admin/deliveries/{id}/redeliver', delivery)
+  await drive('GET', '/admin/hosts')
+  await drive('PUT', '/admin/hosts/{host}', { path: { host: imap.host }, body: { pace: 6000 } })
+  await drive('GET', '/admin/developers', { query: { limit: 5 } })
+  const made = await drive('POST', '/admin/developers', { body: { name: 'Another' } })
+  for (const action of ['rotate', 'revoke', 'restore'])
+    await drive('POST', `/admin/developers/{id}/${action}`, { path: { id: String(made['id']) } })
+  await drive('GET', '/admin/tokens')
+  const other = await drive('POST', '/admin/tokens', { body: { name: 'other', scopes: 'read,act' } })
+  await drive('DELETE', '/admin/tokens/{id}', { path: { id: String(other['id']) } })
+}
