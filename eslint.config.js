@@ -14,6 +14,7 @@ const owners = {
   oauth4webapi: ['engine/oauth/**'],
   pino: ['engine/observe/**'],
   'prom-client': ['engine/observe/**'],
+  '@opentelemetry': ['engine/observe/**'],
   koa: ['api/**'],
   '@koa/router': ['api/router.ts'],
   busboy: ['api/**'],

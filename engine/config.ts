@@ -155,6 +155,10 @@ const keys = {
     optionalSecret,
     'password of /console, at least 16 characters; unset = one is generated and shown once when MAILROOM_HOST is loopback, else there is no console',
   ],
+  OTEL_EXPORTER_OTLP_ENDPOINT: [
+    optionalUrl,
+    'where traces of messages and their callbacks go: OTLP as JSON over HTTP, to its /v1/traces; unset = there are none',
+  ],
   MAILROOM_METRICS_TOKEN: [optionalSecret, 'Bearer token that /metrics asks for, at least 16 characters; unset = open'],
 
   MAILROOM_BUFFER_MAX: [

@@ -17,6 +17,7 @@ import { watchLoop } from './observe/loop.ts'
 import { createBacklog } from './observe/gauges.ts'
 import { createHistory, type History } from './observe/history.ts'
 import { createMetrics, type ConnectionCounts, type Metrics } from './observe/metrics.ts'
+import { createTracing, type Tracing } from './observe/tracing.ts'
 import { createReadiness } from './readiness.ts'
 import { startRecount } from './recount.ts'
 import { startRetention } from './retention.ts'
@@ -117,7 +118,8 @@ export async function createEngine({
     streamPart: (...request) => accounts.streamPart(...request),
     fetchHeaders: (...request) => accounts.fetchHeaders(...request),
   }
-  const shared = { config, log, metrics, store, sealer, budget }
+  const tracing = await createTracing(config, log)
+  const shared = { config, log, metrics, tracing, store, sealer, budget }
   const webhooks: Webhooks = createWebhooks({ ...shared, mail, baseUrl: () => baseUrl })
   const accounts: Accounts = createAccounts({ ...shared, tokens, listener: webhooks })
   const mailboxes = createMailboxes({ config, log, store, sealer, developers, accounts, webhooks })
@@ -137,10 +139,10 @@ export async function createEngine({
 type Parts = Pick<
   Engine,
   'config' | 'log' | 'metrics' | 'store' | 'http' | 'budget' | 'mailboxes' | 'accounts' | 'webhooks' | 'history'
->
+> & { readonly tracing: Tracing }
 
 function lifecycle(
-  { config, log, metrics, store, http, budget, mailboxes, accounts, webhooks, history }: Parts,
+  { config, log, metrics, tracing, store, http, budget, mailboxes, accounts, webhooks, history }: Parts,
   writable: () => Promise<boolean>,
   ownsProcess: boolean,
 ): Pick<Engine, 'start' | 'drain' | 'stop' | 'ready'> {
@@ -161,7 +163,7 @@ function lifecycle(
       mailboxes.close()
       budget.close()
       await withinTime(config.MAILROOM_SHUTDOWN_TIMEOUT, Promise.allSettled(ends.map((end) => end())))
-      await Promise.allSettled([http.close(), store.close()])
+      await Promise.allSettled([http.close(), tracing.close(), store.close()])
     },
     ready: async () => started && !draining && (await writable()) && !draining,
   }

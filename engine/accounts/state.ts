@@ -9,6 +9,7 @@ import { AppError } from '../errors.ts'
 import { folderNamer } from '../messages/names.ts'
 import type { Logger } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
+import type { Tracing } from '../observe/tracing.ts'
 import type { AddedMessage, FlagUpdate, Store, SyncBatch } from '../store/port.ts'
 import type { AccountRecord, ContactDelta, FolderCursor, FolderRecord } from '../store/records.ts'
 import { createAbsent } from './absent.ts'
@@ -24,6 +25,8 @@ export interface SyncDeps {
   readonly listener: ChangeListener
   readonly log: Logger
   readonly metrics: Metrics
+  /** Absent in tests. */
+  readonly tracing?: Pick<Tracing, 'message'>
   readonly budget: Pick<Budget, 'take'>
   readonly now: () => number
   /** The turns of all accounts' batches: a batch with its callback rows is in memory only while it is written. */

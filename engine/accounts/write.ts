@@ -111,7 +111,8 @@ export async function storeRead(context: SyncContext, folderId: string, reading:
   const { messages, source, only, move } = reading
   const all = await recognised(context, folderId, reading)
   const ids = all.map((message) => message.id)
-  let arrivals: readonly number[] = []
+  const seenAt = deps.now()
+  let found: readonly PlannedChange[] = []
   await state.commit(folderId, async (folder) => {
     const cursor = cursorOf(state, folderId)
     checkValidity(context, folder, cursor)
@@ -125,17 +126,16 @@ export async function storeRead(context: SyncContext, folderId: string, reading:
     const arrived = read.flatMap(({ fetched }) => (fresh.has(fetched.uid) ? [fetched] : []))
     const unseen = folder.unseen + unseenArrived(state.toldCounts.get(folderId), cursor, arrived)
     const counts = source === 'live' ? { messages: next.exists, unseen } : null
-    arrivals = source === 'live' ? changes.flatMap(arrivalOf) : []
+    if (source === 'live') found = changes
     return { cursor: next, added, changes, vanished: misnamed, contacts, counts }
   })
   const { messagesIndexed, syncLag } = deps.metrics
   messagesIndexed.inc({ source }, messages.length)
-  for (const at of arrivals) syncLag.observe(Math.max(0, deps.now() - at) / 1000)
-}
-
-/** When the message came, if the change is that it came. */
-function arrivalOf({ change: { kind, first }, message: { receivedAt } }: PlannedChange): number[] {
-  return first && kind === 'received' ? [receivedAt] : []
+  const storedAt = deps.now()
+  for (const { change, message } of found) {
+    deps.tracing?.message(change, seenAt, storedAt)
+    if (change.first && change.kind === 'received') syncLag.observe(Math.max(0, storedAt - message.receivedAt) / 1000)
+  }
 }
 
 export async function rowsById(context: SyncContext, ids: readonly string[]): Promise<Map<string, MessageRecord>> {

@@ -15,6 +15,7 @@ import type { HttpAnswer, HttpClient, HttpLimits } from '../net/http.ts'
 import type { Logger } from '../observe/log.ts'
 import { workAs } from '../observe/loop.ts'
 import type { Metrics } from '../observe/metrics.ts'
+import type { Tracing } from '../observe/tracing.ts'
 import type { OutboxResult, OutboxStore } from '../store/port.ts'
 import type { DeliveryAttempt, OutboxRecord, WebhookRecord } from '../store/records.ts'
 import { withinTime } from '../waits.ts'
@@ -36,6 +37,8 @@ interface AttemptsDeps {
   readonly deliver: DeliverDeps
   readonly recorder: Pick<Recorder, 'record'>
   readonly metrics: Pick<Metrics, 'deliveries' | 'deliverySeconds' | 'callbackLatency'>
+  /** Absent in tests. */
+  readonly tracing?: Pick<Tracing, 'callback'> | undefined
   readonly pace: Pace
   readonly random: () => number
 }
@@ -117,14 +120,15 @@ async function seal(
 }
 
 async function post(
-  { deliver, metrics }: AttemptsDeps,
-  { kind }: OutboxRecord,
+  { deliver, metrics, tracing }: AttemptsDeps,
+  row: OutboxRecord,
   { url, callback, release }: Sealed,
 ): Promise<Tried> {
   try {
     const tried = await attempt(deliver, url, callback)
     metrics.deliverySeconds.observe(tried.attempt.durationMs / 1000)
-    metrics.deliveries.inc({ kind, outcome: tried.failure === null ? 'delivered' : 'failed' })
+    tracing?.callback(row, tried.attempt)
+    metrics.deliveries.inc({ kind: row.kind, outcome: tried.failure === null ? 'delivered' : 'failed' })
     return tried
   } finally {
     release()

@@ -6,6 +6,7 @@ import { toAppError } from '../errors.ts'
 import { createHttpClient } from '../net/http.ts'
 import type { Logger } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
+import type { Tracing } from '../observe/tracing.ts'
 import type { Sealer } from '../secrets/seal.ts'
 import type { Store } from '../store/port.ts'
 import type { OutboxRecord, WebhookRecord } from '../store/records.ts'
@@ -28,6 +29,7 @@ interface WebhooksDeps {
   readonly config: Config
   readonly log: Logger
   readonly metrics: Metrics
+  readonly tracing?: Tracing
   readonly store: Store
   readonly sealer: Sealer
   readonly budget: Budget
@@ -97,6 +99,7 @@ function build(deps: WebhooksDeps) {
     composer,
     recorder,
     metrics,
+    tracing: deps.tracing,
     pace,
     random,
     deliver: { http, limits, config, now },
