@@ -1,7 +1,8 @@
 /** The HTML reference at /docs: the OpenAPI document as one page that needs nothing from the network. */
+import { html, Html, inline, pageHeaders, paragraphs, wholePage } from '../html.ts'
 import type { Callback } from '../lite/webhooks/callbacks.ts'
 import { answerOf, type Json, type OpenApi, type Operation } from '../openapi.ts'
-import { html, Html, inline, pageHeaders, paragraphs, script, style, wholePage } from './html.ts'
+import { script, style } from './look.ts'
 import {
   bodySchema,
   curl,

@@ -8,7 +8,7 @@ import {
   notFound,
   type UserRecord,
 } from '../../engine/index.ts'
-import { html, renderSmallPage, smallPageHeaders } from '../docs/html.ts'
+import { html, renderSmallPage, smallPageHeaders } from '../html.ts'
 import * as examples from '../examples.ts'
 import { type Call, defineRoute, StreamAnswer, tagged } from '../route.ts'
 import { email, given, optional, personNames, success, url, urlOrEmpty } from '../values.ts'
