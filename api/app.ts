@@ -10,6 +10,7 @@ import { adminWebhookRoutes } from './admin/webhook-routes.ts'
 import { retentionRoutes } from './admin/retention.ts'
 import { logRoutes, statusCallbackRoutes } from './application.ts'
 import type { FrameState } from './call.ts'
+import { consoleRoutes } from './console/index.ts'
 import { changeRoutes } from './lite/changes/handlers.ts'
 import { connectRoutes, connectTokenRoutes } from './lite/connect_tokens.ts'
 import { contactRoutes } from './lite/contacts.ts'
@@ -76,7 +77,7 @@ interface AppOptions {
 }
 
 export interface App {
-  /** Every route that is served, for documents and tests. */
+  /** Every route of the API, for documents and tests: the console's are no part of it. */
   readonly routes: readonly Route[]
   /** For createServer, which tells the app where each call comes from. */
   callback(): RequestListener
@@ -107,7 +108,7 @@ export function createApp({
   koa.on('error', (error: unknown) => log.debug({ err: error }, 'connection failed'))
   koa.use(errorAnswers(log))
   koa.use(requestLog({ log, metrics, calls, now }))
-  koa.use(routing(routes, baseUrlReader(config)))
+  koa.use(routing([...routes, ...consoleRoutes({ config, log, now })], baseUrlReader(config)))
   koa.use(bodyBeginning(config.MAILROOM_BODY_LIMIT))
   const operator = (token: string) => engine.operators.authenticate(token)
   koa.use(authentication({ authenticate, operator, oauth, tries, rest }))

@@ -94,7 +94,8 @@ function withoutEmpty(values: Exchange['values']): Exchange['values'] {
   return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== ''))
 }
 
-function parse(schema: z.ZodType | undefined, values: Readonly<Record<string, unknown>>): unknown {
+/** Throws `bad_request`, which names the parameter. */
+export function parse(schema: z.ZodType | undefined, values: Readonly<Record<string, unknown>>): unknown {
   if (schema === undefined) return values
   const result = schema.safeParse(values)
   if (result.success) return result.data

@@ -1,0 +1,141 @@
+/** How the console looks, its one script, and the frame around each page. */
+import { basics, html, Html, pageHeaders, wholePage } from '../html.ts'
+
+const style = `${basics}
+:root { --good: #0a7d55; --busy: #2457d6; --bad: #b3261e; --calm: #5b6678; --tint: #eef3ff; }
+@media (prefers-color-scheme: dark) { :root { --good: #4fd1a0; --busy: #86a8ff; --bad: #ff8f86; --calm: #9aa6ba; --tint: #1b2540; } }
+body { background: var(--panel); }
+a { color: var(--accent); }
+header { display: flex; flex-wrap: wrap; gap: 6px 18px; align-items: center; padding: 10px 24px; border-bottom: 1px solid var(--line); background: var(--paper); }
+header strong { font-size: 16px; } header form.inline { margin: 0; } header nav { display: flex; flex-wrap: wrap; gap: 2px; flex: 1; }
+header nav a { padding: 5px 10px; border-radius: 7px; text-decoration: none; color: var(--ink); }
+header nav a:hover { background: var(--panel); } header nav a[aria-current] { background: var(--tint); color: var(--accent); font-weight: 600; }
+main { max-width: 1360px; margin: 0 auto; padding: 22px 24px 80px; overflow-wrap: anywhere; }
+h1 { margin: 0 0 14px; font-size: 24px; letter-spacing: -.01em; } h2 { margin: 0 0 10px; font-size: 16px; } h3 { margin: 14px 0 6px; font-size: 14px; }
+p { margin: 0 0 10px; } .soft { color: var(--soft); } .bad { color: var(--bad); } small { color: var(--soft); }
+.card { margin: 0 0 16px; padding: 16px 18px; border: 1px solid var(--line); border-radius: 12px; background: var(--paper); }
+.grid { display: grid; grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); gap: 16px; margin-bottom: 16px; }
+.grid > .card { margin: 0; } .halves { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 460px), 1fr)); gap: 0 16px; align-items: start; }
+.halves > * { min-width: 0; }
+.card dl { display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: 3px 16px; margin: 0; } dt { color: var(--soft); } dd { margin: 0; }
+.number { margin: 0; font-size: 25px; font-weight: 600; font-variant-numeric: tabular-nums; } .number small { font-size: 13px; font-weight: 400; }
+.scroll { overflow: auto; max-height: 480px; } .wide { overflow-x: auto; } .wide table { min-width: 900px; } .scroll table { min-width: 440px; }
+.tail { display: flex; flex-direction: column-reverse; } .tail > * { flex: none; }
+.scroll + *, .wide + *, [data-live] + *, table + p { margin-top: 12px; } summary { cursor: pointer; color: var(--soft); } details > * + * { margin-top: 10px; }
+table { width: 100%; border-collapse: collapse; font-size: 14px; } th, td { padding: 6px 12px 6px 0; text-align: left; vertical-align: top; border-top: 1px solid var(--line); }
+thead th { position: sticky; top: 0; border-top: 0; font-size: 12.5px; font-weight: 600; color: var(--soft); background: var(--paper); white-space: nowrap; }
+tbody tr:hover td { background: var(--panel); } td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; } td .words { display: inline-block; min-width: 150px; max-width: 420px; } td.keep { white-space: nowrap; overflow-wrap: normal; }
+pre { margin: 0; white-space: pre-wrap; overflow-wrap: anywhere; } code { overflow-wrap: anywhere; }
+pre.box { padding: 12px 14px; border-radius: 8px; color: var(--code-ink); background: var(--code); }
+.pill { display: inline-block; padding: 1px 9px; border: 1px solid currentColor; border-radius: 99px; font-size: 12.5px; font-weight: 600; white-space: nowrap; color: var(--calm); }
+.pill.good { color: var(--good); } .pill.busy { color: var(--busy); } .pill.bad { color: var(--bad); }
+form.row { display: flex; flex-wrap: wrap; gap: 10px; align-items: end; } form.inline { display: inline-block; margin: 0 6px 6px 0; }
+label { display: grid; gap: 3px; font-size: 13px; color: var(--soft); } label.check { display: flex; gap: 6px; align-items: center; padding: 7px 0; color: var(--ink); }
+input, select, button, .button { padding: 7px 11px; border: 1px solid #8b95a7; border-radius: 8px; font: inherit; font-size: 14px; color: var(--ink); background: var(--paper); }
+input:not([type=checkbox]), select { height: 38px; } input[type=number] { width: 130px; } button, .button { cursor: pointer; text-decoration: none; } button:hover, .button:hover { border-color: var(--accent); color: var(--accent); }
+button.danger { color: var(--bad); } button.main { color: var(--paper); border-color: var(--accent); background: var(--accent); }
+:focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; }
+.note { margin: 0 0 16px; padding: 10px 16px; border: 1px solid var(--accent); border-radius: 10px; background: var(--tint); } .note code { font-size: 14px; user-select: all; }
+.pager { display: flex; gap: 14px; align-items: center; margin-top: 12px; }
+svg.line { display: block; width: 100%; height: 54px; margin-top: 8px; } svg.line path { fill: none; stroke: var(--accent); stroke-width: 1.5; vector-effect: non-scaling-stroke; } svg.line path.area { fill: var(--tint); stroke: none; }
+svg.bar { width: 100%; height: 8px; } svg.bar rect { fill: var(--line); } svg.bar rect.part { fill: var(--calm); } svg.bar rect.good { fill: var(--good); } svg.bar rect.busy { fill: var(--busy); } svg.bar rect.bad { fill: var(--bad); }
+.state { min-width: 0; padding: 5px 9px; border: 1px solid var(--line); border-radius: 8px; font-size: 13px; color: var(--soft); }
+.inner { display: flex; flex-wrap: wrap; gap: 7px; align-items: flex-start; margin-top: 6px; } .state.parallel > .inner > .state { border-style: dashed; flex: 1 1 auto; }
+.state.on { border-color: var(--accent); color: var(--ink); } .state.on.leaf { background: var(--accent); color: var(--paper); font-weight: 600; }
+/* For those who hear the page. */
+.away { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
+.login { max-width: 380px; margin: 12vh auto 0; } .login form { display: grid; gap: 12px; } [hidden] { display: none !important; }
+#stale { margin: 0; color: var(--bad); font-size: 13px; }
+@media (max-width: 640px) { header { padding: 10px 14px; } header nav { order: 1; flex: 1 0 100%; } header form.inline { margin-left: auto; } main { padding: 16px 14px 60px; } .card { padding: 13px 14px; } h1 { font-size: 20px; } .words { max-width: 260px; } form.row label, form.row select, form.row input:not([type=checkbox]) { width: 100%; } form.row label.check { width: auto; } }
+`
+
+/**
+ * Times count by themselves; parts of the page that have changed come as events, with the part's id. A page without
+ * such parts opens no stream, and one that is not seen closes it.
+ */
+const script = `
+const main = document.querySelector('main')
+const ahead = Number(main.dataset.now) * 1000 - Date.now()
+const two = (n) => String(n).padStart(2, '0')
+const span = (s) => s < 3600 ? Math.floor(s / 60) + ':' + two(s % 60)
+  : s < 172800 ? Math.floor(s / 3600) + ' h ' + Math.floor(s % 3600 / 60) + ' min' : Math.floor(s / 86400) + ' days'
+function tick() {
+  const now = Math.floor((Date.now() + ahead) / 1000)
+  for (const one of document.querySelectorAll('time[data-until]')) {
+    const left = Number(one.dataset.until) - now
+    one.textContent = left > 0 ? 'in ' + span(left) : 'now'
+  }
+  for (const one of document.querySelectorAll('time[data-since]')) one.textContent = span(Math.max(0, now - Number(one.dataset.since)))
+}
+tick()
+setInterval(tick, 1000)
+let events = null
+function follow() {
+  if (document.hidden) { events?.close(); events = null; return }
+  if (events !== null || document.querySelector('[data-live]') === null) return
+  events = new EventSource('/console/events?page=' + encodeURIComponent(location.pathname + location.search))
+  events.addEventListener('message', ({ data }) => {
+    document.getElementById('stale').hidden = true
+    for (const [id, text] of Object.entries(JSON.parse(data))) {
+      const part = document.getElementById(id)
+      if (part !== null) part.innerHTML = text
+    }
+    tick()
+  })
+  events.addEventListener('error', () => { document.getElementById('stale').hidden = false })
+}
+document.addEventListener('visibilitychange', follow)
+follow()
+`
+
+export const consoleHeaders = { ...pageHeaders(style, script, true), 'Cache-Control': 'no-store' }
+
+const places = [
+  ['/console', 'Overview'],
+  ['/console/accounts', 'Accounts'],
+  ['/console/webhooks', 'Webhooks'],
+  ['/console/hosts', 'Hosts'],
+  ['/console/developers', 'Developers'],
+  ['/console/tokens', 'Tokens'],
+] as const
+
+interface Frame {
+  /** The path of the page. */
+  readonly path: string
+  readonly title: string
+  /** What came of the last action. */
+  readonly notice: string | null
+  readonly content: Html
+  /** The form that ends the session. */
+  readonly logout: Html
+}
+
+export function consolePage({ path, title, notice, content, logout }: Frame): string {
+  const links = places.map(([place, name]) => {
+    const here = path === place || (place !== '/console' && path.startsWith(`${place}/`))
+    return html`<a href="${place}" ${here && new Html('aria-current="page"')}>${name}</a>`
+  })
+  const body = html`<header>
+      <strong>Mailroom</strong>
+      <nav aria-label="Console">${links}</nav>
+      <p id="stale" role="status" hidden>No live updates at the moment.</p>
+      ${logout}
+    </header>
+    <main data-now="${Math.floor(Date.now() / 1000)}">
+      <h1>${title}</h1>
+      ${notice !== null && html`<p class="note" role="status">${notice}</p>`} ${content}
+    </main>
+    ${new Html(`<script>${script}</script>`)}`
+  return wholePage(`${title} · Mailroom console`, style, body)
+}
+
+/** A page for who has no session. */
+export function plainPage(title: string, content: Html): string {
+  const body = html`<main class="login">
+    <div class="card">
+      <h1>${title}</h1>
+      ${content}
+    </div>
+  </main>`
+  return wholePage(`${title} · Mailroom console`, style, body)
+}

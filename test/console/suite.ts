@@ -1,0 +1,287 @@
+/**
+ * Each page and each button of the console, in a browser, against the whole service as a process on a real mail server.
+ */
+import assert from 'node:assert/strict'
+import { after, before, suite, test } from 'node:test'
+import type { Browser, Page } from 'playwright-core'
+import { statesOf } from '../../api/console/chart.ts'
+import { charts } from '../../engine/index.ts'
+import { acceptedFor, openStage, quickRetries, type Stage, watchedUser, type WatchedUser } from '../e2e/stage.ts'
+import { type Dovecot, startDovecot } from '../support/dovecot.ts'
+import { createImapServer } from '../support/imap-server/index.ts'
+import { mail } from '../support/mail.ts'
+import { needs } from '../support/require.ts'
+import { until } from '../support/until.ts'
+import { createUser } from '../support/users.ts'
+import { artefacts, barriers, complaintsOf, looks, openBrowser, overhang, screenshot } from './browser.ts'
+
+const password = 'a password of an operator'
+const env = {
+  MAILROOM_ADMIN_PASSWORD: password,
+  MAILROOM_BACKOFF_FIRST: '60s',
+  MAILROOM_BACKOFF_MAX: '60s',
+}
+
+interface World {
+  readonly stage: Stage
+  readonly dovecot: Dovecot
+  /** A user with mail and a webhook that works. */
+  readonly ada: WatchedUser
+  /** Her email account, its webhook and one callback of it have these pages. */
+  readonly account: string
+  readonly webhook: string
+  readonly delivery: string
+  /** Address of an account whose mail server is gone. */
+  readonly lost: string
+}
+
+/** `accounts`: how many, beside the two that are looked at. */
+export function consoleSuite(name: string, accounts: number): void {
+  suite(name, needs('chromium', 'dovecot'), () => {
+    const parts = new AsyncDisposableStack()
+    const shots = artefacts()
+    let world: World
+    let browser: Browser
+
+    before(async () => {
+      world = await build(parts, accounts)
+      browser = await openBrowser()
+      parts.defer(() => browser.close())
+    })
+    after(() => parts.disposeAsync())
+
+    async function visit(look: keyof typeof looks = 'light'): Promise<Page> {
+      const context = await browser.newContext({ ...looks[look], baseURL: world.stage.service.url })
+      const page = await context.newPage()
+      page.setDefaultTimeout(10_000)
+      await page.goto('/console')
+      await page.getByLabel('Password').fill(password)
+      await page.getByRole('button', { name: 'Log in' }).click()
+      await page.getByRole('heading', { name: 'Overview' }).waitFor()
+      return page
+    }
+
+    const pages = (): readonly (readonly [name: string, path: string, heading: string | RegExp])[] => [
+      ['overview', '/console', 'Overview'],
+      ['accounts', '/console/accounts', 'Accounts'],
+      ['account', world.account, world.ada.email],
+      ['webhooks', '/console/webhooks', 'Webhooks'],
+      ['webhook', world.webhook, /127\.0\.0\.1/],
+      ['delivery', world.delivery, 'Callback'],
+      ['hosts', '/console/hosts', 'Hosts'],
+      ['developers', '/console/developers', 'Developers'],
+      ['tokens', '/console/tokens', 'Tokens'],
+    ]
+
+    for (const look of ['light', 'dark', 'phone'] as const) {
+      test(`each page, ${look}: no barrier, nothing that the policy refuses, nothing too wide`, async () => {
+        const page = await visit(look)
+        const complaints = complaintsOf(page)
+        for (const [shot, path, heading] of pages()) {
+          await page.goto(path)
+          await page.getByRole('heading', { level: 1, name: heading }).waitFor()
+          await screenshot(page, shots, `${shot}-${look}`)
+          assert.deepEqual(await barriers(page), [], path)
+          assert.ok((await overhang(page)) <= 0, `${path} is too wide`)
+        }
+        assert.deepEqual(complaints, [])
+        await page.context().close()
+      })
+    }
+
+    test('the login says what is wrong, and leads to the page that was asked for', async () => {
+      const context = await browser.newContext({ ...looks.light, baseURL: world.stage.service.url })
+      const page = await context.newPage()
+      await page.goto('/console/hosts')
+      assert.deepEqual(await barriers(page), [])
+      await page.getByLabel('Password').fill('a guess')
+      await page.getByRole('button', { name: 'Log in' }).click()
+      await page.getByText('password: it is wrong').waitFor()
+      await screenshot(page, shots, 'login-light')
+      await page.getByLabel('Password').fill(password)
+      await page.getByRole('button', { name: 'Log in' }).click()
+      await page.getByRole('heading', { level: 1, name: 'Hosts' }).waitFor()
+      await page.getByRole('button', { name: 'Log out' }).click()
+      await page.getByLabel('Password').waitFor()
+      await page.goto('/console/hosts')
+      await page.getByLabel('Password').waitFor()
+      await context.close()
+    })
+
+    test('the charts list exactly the states of the machines, and light the active ones', async () => {
+      const page = await visit()
+      for (const [path, chart, active] of [
+        [world.account, charts.account, 'running.life.online.mailbox.watching.alive'],
+        [world.webhook, charts.webhook, 'running.work.active.draining.idle'],
+      ] as const) {
+        await page.goto(path)
+        const shown = await page
+          .locator('[data-state]')
+          .evaluateAll((all) => all.map((one) => one.dataset['state'] ?? ''))
+        assert.deepEqual(shown.toSorted(), statesOf(chart).toSorted())
+        await page.locator(`[data-state="${active}"].on.leaf`).waitFor()
+      }
+      await page.context().close()
+    })
+
+    test('an account whose server is gone: it is found, and its page says why, since when and what comes next', async () => {
+      const page = await visit()
+      await page.goto('/console/accounts')
+      await page.getByRole('combobox', { name: 'State', exact: true }).selectOption('waiting')
+      await page.getByRole('combobox', { name: 'Failure' }).selectOption('network')
+      await page.getByRole('button', { name: 'Show' }).click()
+      await page.getByRole('link', { name: world.lost }).click()
+      await page.getByRole('heading', { level: 1, name: world.lost }).waitFor()
+      await page
+        .getByText(/connects again in \d:\d\d, \w+ try/)
+        .first()
+        .waitFor()
+      const first = await countdown(page)
+      await until('a tick', async () => (await countdown(page)) !== first)
+      await screenshot(page, shots, 'lost-account-light')
+      await page.context().close()
+    })
+
+    test('an open page follows what happens', async () => {
+      const page = await visit()
+      await page.goto(world.account)
+      await page.locator('[data-state="running.life.online.mailbox.watching"].on').waitFor()
+      const second = await page.context().newPage()
+      await second.goto(world.account)
+      await second.getByRole('button', { name: 'Pause' }).click()
+      await second.getByText('It is paused').waitFor()
+      await page.locator('[data-state="running.life.paused"].on').waitFor()
+      await second.getByRole('button', { name: 'Resume' }).click()
+      await page.locator('[data-state="running.life.online.mailbox.watching"].on').waitFor()
+      assert.equal(page.url(), `${world.stage.service.url}${world.account}`)
+      await page.context().close()
+    })
+
+    test('reconnect, check status, read a folder anew', async () => {
+      const page = await visit()
+      await page.goto(world.account)
+      await page.getByRole('button', { name: 'Check status' }).click()
+      await page.getByText('Its login was checked').waitFor()
+      await page.getByRole('button', { name: 'Reconnect' }).click()
+      await page.getByText('It connects again').waitFor()
+      await page.getByRole('combobox', { name: 'Folder' }).selectOption('INBOX')
+      await page.getByRole('button', { name: 'Read it anew' }).click()
+      await page.getByText('INBOX is read anew').waitFor()
+      await page.locator('[data-state="running.life.online.mailbox.watching"].on').waitFor()
+      await page.context().close()
+    })
+
+    test('a callback is sent again', async () => {
+      const page = await visit()
+      const count = () => acceptedFor(world.stage, world.ada).length
+      const seen = count()
+      await page.goto(world.webhook)
+      await page.getByRole('region', { name: 'Callbacks' }).getByRole('link').first().click()
+      await page.getByRole('button', { name: 'Send it again' }).click()
+      await page.getByText('It is sent again').waitFor()
+      await until('the callback again', () => count() > seen)
+      await page.context().close()
+    })
+
+    test('a host is slowed down, stopped and freed', async () => {
+      const page = await visit()
+      await page.goto('/console/hosts')
+      const host = page.getByRole('region', { name: 'Hosts' })
+      await page.getByRole('button', { name: 'Slow down' }).click()
+      await host.getByText('10 logins a minute').waitFor()
+      await page.getByRole('button', { name: 'Stop' }).click()
+      await host.getByText('stopped').waitFor()
+      await page.getByRole('button', { name: 'Free' }).click()
+      await host.getByText('as configured').first().waitFor()
+      await page.context().close()
+    })
+
+    test('a developer is made, gets a new secret, is revoked and restored; the secrets work', async () => {
+      const page = await visit()
+      await page.goto('/console/developers')
+      await page.getByLabel('Name').fill('Grace')
+      await page.getByRole('button', { name: 'Create' }).click()
+      const [key = '', secret = ''] = await page.locator('.note code').allTextContents()
+      await screenshot(page, shots, 'secret-light')
+      const status = (with_: string) => callAs(world.stage, key, with_)
+      assert.equal(await status(secret), 200)
+      await page.getByRole('link', { name: 'It is kept' }).click()
+      const row = page.getByRole('row', { name: 'Grace' })
+      await row.getByRole('button', { name: 'New secret' }).click()
+      const [, next = ''] = await page.locator('.note code').allTextContents()
+      assert.deepEqual([await status(secret), await status(next)], [401, 200])
+      await page.getByRole('link', { name: 'It is kept' }).click()
+      await row.getByRole('button', { name: 'Revoke' }).click()
+      await row.getByText('revoked').waitFor()
+      assert.equal(await status(next), 401)
+      await row.getByRole('button', { name: 'Restore' }).click()
+      await row.getByRole('button', { name: 'Revoke' }).waitFor()
+      assert.equal(await status(next), 200)
+      await page.context().close()
+    })
+
+    test('a token of the admin API is made with its scopes, and revoked', async () => {
+      const page = await visit()
+      await page.goto('/console/tokens')
+      await page.getByLabel('Name').fill('grafana')
+      await page.getByLabel('read').check()
+      await page.getByRole('button', { name: 'Create' }).click()
+      const token = (await page.locator('.note code').textContent()) ?? ''
+      const status = async (path: string, method = 'GET') =>
+        (await fetch(world.stage.service.url + path, { method, headers: { authorization: `Bearer ${token}` } })).status
+      assert.deepEqual([await status('/admin/overview'), await status('/admin/tokens', 'POST')], [200, 403])
+      await page.getByRole('link', { name: 'It is kept' }).click()
+      await page.getByRole('row', { name: 'grafana' }).getByRole('button', { name: 'Revoke' }).click()
+      await page.getByText('The token is refused').waitFor()
+      assert.equal(await status('/admin/overview'), 401)
+      await page.context().close()
+    })
+  })
+}
+
+async function build(parts: AsyncDisposableStack, accounts: number): Promise<World> {
+  const dovecot = await startDovecot({ mailboxes: accounts + 10 })
+  parts.defer(() => dovecot.remove())
+  const stage = await openStage({ env: { ...quickRetries, ...env } })
+  parts.defer(() => stage.remove())
+  const ada = await watchedUser(stage, dovecot, 'ada')
+  await dovecot.append(ada.email, 'INBOX', mail({ to: ada.email, subject: 'news' }))
+  await until('a callback', () => acceptedFor(stage, ada).length > 0, {
+    explain: () => stage.service.log().slice(-2000),
+  })
+  const lost = 'lost@mail.example'
+  const imap = await createImapServer({ users: { [lost]: { password: 'secret' } } })
+  await createUser(stage.service, { host: imap.host, port: imap.port, password: 'secret' }, lost)
+  for (let n = 0; n < accounts; n += 1) await createUser(stage.service, dovecot, `user${n}@mail.example`)
+  await imap.close()
+  return { stage, dovecot, ada, lost, ...(await addresses(stage, ada)) }
+}
+
+/** As the console itself links to them. */
+async function addresses(
+  { service }: Stage,
+  ada: WatchedUser,
+): Promise<Pick<World, 'account' | 'webhook' | 'delivery'>> {
+  const body = new URLSearchParams({ password })
+  const opened = await fetch(`${service.url}/console/login`, { method: 'POST', body, redirect: 'manual' })
+  const cookie = opened.headers.getSetCookie()[0]?.split(';')[0] ?? ''
+  const text = async (path: string) => (await fetch(service.url + path, { headers: { cookie } })).text()
+  const linkIn = async (path: string, wanted: RegExp) =>
+    wanted.exec(await text(path))?.[0] ?? assert.fail(`${path}: no ${wanted.source}`)
+  const webhook = `/console/webhooks/${ada.webhookId}`
+  return {
+    account: await linkIn(`/console/accounts?q=${ada.email}`, /\/console\/accounts\/[0-9a-f]{24}/),
+    webhook,
+    delivery: await linkIn(webhook, /\/console\/deliveries\/[\w-]+/),
+  }
+}
+
+async function callAs({ service }: Stage, key: string, secret: string): Promise<number> {
+  const authorization = `Basic ${Buffer.from(`${key}:${secret}`).toString('base64')}`
+  return (await fetch(`${service.url}/lite/users`, { headers: { authorization } })).status
+}
+
+/** What the page counts down. */
+async function countdown(page: Page): Promise<string> {
+  return (await page.locator('time[data-until]').first().textContent()) ?? ''
+}
