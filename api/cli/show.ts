@@ -74,10 +74,20 @@ export function showExplanation(answer: unknown): readonly string[] {
 }
 
 export function showDevelopers(answer: unknown): readonly string[] {
-  const rows = (answer as Shown<typeof developerView>[]).map(({ id, name, api_key, created, revoked }) => [
-    ...[id, api_key, day(created), revoked === null ? 'in force' : `revoked ${day(revoked)}`, name],
-  ])
-  return table(['ID', 'API KEY', 'CREATED', 'STATE', 'NAME'], rows)
+  const rows = (answer as Shown<typeof developerView>[]).map(
+    ({ id, name, api_key, users, accounts, created, revoked }) => [
+      ...[
+        id,
+        api_key,
+        String(users),
+        String(accounts),
+        day(created),
+        revoked === null ? 'in force' : `revoked ${day(revoked)}`,
+        name,
+      ],
+    ],
+  )
+  return table(['ID', 'API KEY', 'USERS', 'ACCOUNTS', 'CREATED', 'STATE', 'NAME'], rows)
 }
 
 export function showTokens(answer: unknown): readonly string[] {
@@ -87,9 +97,9 @@ export function showTokens(answer: unknown): readonly string[] {
   return table(['ID', 'SCOPES', 'CREATED', 'STATE', 'NAME'], rows)
 }
 
-/** A step of an actor; what has another shape is shown as it is. */
+/** A step of an actor, or a line of its connections. */
 export function showEvent(data: string): readonly string[] {
-  const { at, event, state } = JSON.parse(data) as { at?: unknown; event?: unknown; state?: unknown }
-  if (typeof at !== 'number' || typeof event !== 'string') return [data]
-  return [`${new Date(at * 1000).toISOString().slice(11, 23)}  ${event}  → ${String(state)}`]
+  const news = JSON.parse(data) as string | { readonly at: number; readonly event: string; readonly state: string }
+  if (typeof news === 'string') return [news]
+  return [`${new Date(news.at * 1000).toISOString().slice(11, 23)}  ${news.event}  → ${news.state}`]
 }
