@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # `npm run test:all`: what `npm test` leaves out. Tests that take long or need other servers, the whole service on MongoDB, what mail
 # servers, tenants and strangers may try, the API along its own document, the demo, and a minute of everything at once.
-# Needs Dovecot, Cyrus, GreenMail and a MongoDB (MONGODB_URI, or one of its own is started; that needs root).
+# Needs Dovecot, Cyrus, GreenMail, Chromium and a MongoDB (MONGODB_URI, or one of its own is started; that needs root).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . test/support/shell.sh
@@ -22,7 +22,7 @@ if ! MONGODB_URI=${MONGODB_URI:-$(bash test/support/mongo.sh uri 2>/dev/null)}; 
   mongo_started=yes
   MONGODB_URI=$(bash test/support/mongo.sh start)
 fi
-export MONGODB_URI MAILROOM_REQUIRE=dovecot,cyrus,greenmail,mongodb
+export MONGODB_URI MAILROOM_REQUIRE=dovecot,cyrus,greenmail,mongodb,chromium
 
 section 'what takes long, and the store on MongoDB'
 MAILROOM_TEST_AT_ONCE=2 node test/run.ts --alone 'test/**/*.long.test.ts' 'test/store/*.test.ts'

@@ -21,8 +21,8 @@ p { margin: 0 0 10px; } .soft { color: var(--soft); } .bad { color: var(--bad); 
 .number { margin: 0; font-size: 25px; font-weight: 600; font-variant-numeric: tabular-nums; } .number small { font-size: 13px; font-weight: 400; }
 .scroll { overflow: auto; max-height: 480px; } .wide { overflow-x: auto; } .wide table { min-width: 900px; } .scroll table { min-width: 440px; }
 .tail { display: flex; flex-direction: column-reverse; } .tail > * { flex: none; }
-.scroll + *, .wide + *, [data-live] + *, table + p { margin-top: 12px; } summary { cursor: pointer; color: var(--soft); } details > * + * { margin-top: 10px; }
-table { width: 100%; border-collapse: collapse; font-size: 14px; } th, td { padding: 6px 12px 6px 0; text-align: left; vertical-align: top; border-top: 1px solid var(--line); }
+.scroll + *, .wide + *, [data-live] + *, table + p, form.row + .wide, dl + form.inline { margin-top: 12px; } summary { cursor: pointer; color: var(--soft); } details > * + * { margin-top: 10px; }
+table { width: 100%; border-collapse: collapse; font-size: 14px; overflow-wrap: break-word; } time { white-space: nowrap; } th, td { padding: 6px 12px 6px 0; text-align: left; vertical-align: top; border-top: 1px solid var(--line); }
 thead th { position: sticky; top: 0; border-top: 0; font-size: 12.5px; font-weight: 600; color: var(--soft); background: var(--paper); white-space: nowrap; }
 tbody tr:hover td { background: var(--panel); } td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; } td .words { display: inline-block; min-width: 150px; max-width: 420px; } td.keep { white-space: nowrap; overflow-wrap: normal; }
 pre { margin: 0; white-space: pre-wrap; overflow-wrap: anywhere; } code { overflow-wrap: anywhere; }

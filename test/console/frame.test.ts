@@ -4,6 +4,8 @@ import { createHash } from 'node:crypto'
 import { after, before, suite, test } from 'node:test'
 import { startLiteRig, type LiteRig } from '../api/lite/rig.ts'
 import { type Answer, callRaw } from '../api/core/rig.ts'
+import { openEventStream } from '../support/event-stream.ts'
+import { until } from '../support/until.ts'
 
 const password = 'a password of an operator'
 const form = { 'content-type': 'application/x-www-form-urlencoded' }
@@ -109,6 +111,21 @@ suite('who may come into the console', () => {
     const nameless = await post('/console/developers', cookie, { csrf, name: '' })
     assert.equal(nameless.status, 400)
     assert.match(nameless.text, /<p class="bad">name: /)
+  })
+
+  test('an open page hears of what changes on it, until the session is over', async () => {
+    const { cookie, csrf } = await session(rig)
+    assert.equal((await get('/console/events?page=/lite/users', cookie)).status, 400)
+    const stream = await openEventStream(`${rig.url}/console/events?page=/console/accounts?q=ida`, { cookie })
+    assert.equal(stream.headers['content-type'], 'text/event-stream')
+    await until('the list', () => stream.events.length === 1)
+    assert.match(String(stream.events[0]?.data['accounts']), /No account is like this/)
+    await rig.mailbox('otto')
+    const { email } = await rig.mailbox('ida')
+    await until('the new account', () => stream.events.at(-1)?.data['accounts']?.toString().includes(email))
+    assert.ok(stream.events.every(({ data }) => !String(data['accounts']).includes('otto')))
+    await post('/console/logout', cookie, { csrf })
+    await until('the end', () => stream.ended)
   })
 
   test('after a logout the session is over', async () => {

@@ -23,6 +23,7 @@ suite('demo', () => {
       /curl -u demo-key:\S+ http\S+\/lite\/users -d/,
       /Figures for the meeting/,
       /webhooks -d callback_url=/,
+      /console at http\S+\/console, password \S{16,}/,
     ]) {
       assert.match(shown.text, words)
     }

@@ -15,6 +15,7 @@ const once = process.argv.includes('--once')
 const key = 'demo-key'
 const secret = 'demo-secret-please-change'
 const credentials = `${key}:${secret}`
+const consolePassword = 'demo-console-please-change'
 const password = 'janes-password'
 const everyMs = 4000
 const patienceMs = 30_000
@@ -48,11 +49,14 @@ async function startParts() {
   step('A developer’s server starts. It answers 200 and checks both signatures of each callback.')
   result(`callbacks go to ${receiver.url}/mail`)
 
-  const service = await startService({ env: { MAILROOM_API_KEY: key, MAILROOM_API_SECRET: secret } })
+  const env = { MAILROOM_API_KEY: key, MAILROOM_API_SECRET: secret, MAILROOM_ADMIN_PASSWORD: consolePassword }
+  const service = await startService({ env })
   closers.push(() => service.remove())
   step('Mailroom starts on the embedded store, in a temporary directory.')
-  sameAs(`MAILROOM_API_KEY=${key} MAILROOM_API_SECRET=${secret} MAILROOM_ALLOW_PRIVATE=1 npm start`)
+  const settings = Object.entries({ ...env, MAILROOM_ALLOW_PRIVATE: 1 }).map(([name, value]) => `${name}=${value}`)
+  sameAs(`${settings.join(' ')} npm start`)
   result(`API at ${service.url}`)
+  result(`console at ${service.url}/console, password ${consolePassword}`)
   return { imap, receiver, service }
 }
 
