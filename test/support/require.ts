@@ -32,7 +32,7 @@ const missing: Record<Service, () => string | null> = {
 const searchPath = `${process.env['PATH'] ?? ''}:/usr/local/sbin:/usr/sbin:/sbin:/usr/bin`
 
 /** Debian's Chromium; null when there is none. */
-function chromiumPath(): string | null {
+export function chromiumPath(): string | null {
   return ['/usr/bin/chromium', '/usr/bin/chromium-browser'].find((path) => existsSync(path)) ?? null
 }
 
