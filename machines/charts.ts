@@ -32,12 +32,20 @@ function root(machine: AnyStateMachine): AnyStateNode {
   return machine.root
 }
 
+/** Of XState's definition of a transition. */
+interface Transition {
+  readonly eventType: string
+  readonly target: readonly AnyStateNode[] | undefined
+  readonly guard?: unknown
+}
+
 function stateOf(node: AnyStateNode): ChartState {
-  const transitions = [...node.transitions.values(), node.always ?? []].flat()
+  const transitions: readonly Transition[] = [...node.transitions.values(), node.always ?? []].flat()
+  const after: readonly Transition[] = node.after
   return {
     path: pathOf(node),
     type: node.type,
-    initial: node.type === 'compound' ? ([node.initial.target ?? []].flat().map(pathOf)[0] ?? null) : null,
+    initial: node.type === 'compound' ? (node.initial.target.map(pathOf)[0] ?? null) : null,
     children: Object.values(node.states).map(stateOf),
     transitions: transitions.map((transition) => ({
       event: eventOf(transition.eventType),
@@ -45,7 +53,7 @@ function stateOf(node: AnyStateNode): ChartState {
       guard: guardOf(transition.guard),
     })),
     invokes: node.invoke.map(({ id }) => id),
-    after: [...new Set(node.after.map(({ eventType }) => eventType.split('.')[2] ?? ''))],
+    after: [...new Set(after.map(({ eventType }) => eventType.split('.')[2] ?? ''))],
   }
 }
 

@@ -12,7 +12,7 @@ const count = z.int().min(0)
 const at = z.int()
 const counts = z.record(z.string(), count)
 
-export const nextView = answer({
+const nextView = answer({
   what: [z.string(), 'connects again'],
   at: [at, time + 40],
 }).nullable()
