@@ -8,13 +8,19 @@ export interface Client {
   events(path: string, signal: AbortSignal): AsyncGenerator<string, void, undefined>
 }
 
+interface Init {
+  readonly signal: AbortSignal
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string
+}
+
 /** A backup of a large store takes as long as a call may take. */
 const patienceMs = 120_000
 
 export function createClient(url: string, token: string): Client {
-  const send = async (method: string, path: string, init: RequestInit): Promise<Response> => {
+  const send = async (method: string, path: string, init: Init): Promise<Response> => {
     const headers = { ...init.headers, authorization: `Bearer ${token}` }
-    const answer = await fetch(url.replace(/\/$/, '') + path, { method, ...init, headers }).catch((cause: unknown) => {
+    const answer = await fetch(url.replace(/\/$/, '') + path, { ...init, method, headers }).catch((cause: unknown) => {
       throw new AppError('network', `${url} does not answer: ${wordsOf(cause)}`, { cause })
     })
     if (answer.ok) return answer

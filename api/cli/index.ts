@@ -2,6 +2,7 @@
  * `mailroom <command>`: what an operator does from a shell. Most commands ask the admin API of a service that runs;
  * `restore` and `tokens create --local` work on its data directory.
  */
+import { setTimeout as sleep } from 'node:timers/promises'
 import {
   AppError,
   createLocalToken,
@@ -65,36 +66,43 @@ interface Given {
 }
 
 async function run(given: Given): Promise<void> {
-  const { command, words, values, terminal } = given
-  switch (command) {
+  switch (given.command) {
     case 'top':
       return top(given)
     case 'accounts':
       return accounts(given)
     case 'tail':
       return tail(given)
-    case 'explain': {
-      const client = clientOf(given)
-      const id = await accountId(client, words[0] ?? '')
-      const answer = await client.call('GET', `/admin/accounts/${id}/explain`)
-      return say(given, answer, showExplanation)
-    }
+    case 'explain':
+      return explain(given)
     case 'keys':
       return keys(given)
     case 'tokens':
       return tokens(given)
     case 'backup':
-      return say(given, await clientOf(given).call('POST', '/admin/backup'), (answer) => {
-        const { name, bytes, seconds } = answer as { name: string; bytes: number; seconds: number }
-        return [`${name}: ${bytes} bytes in ${seconds.toFixed(1)} s, in MAILROOM_DATA_DIR/backups of the service`]
-      })
-    case 'restore': {
-      const { kept } = restoreStore(readConfig(terminal.env), words[0] ?? '')
-      return say({ values, terminal }, { kept }, () => [
-        kept === null ? 'restored' : `restored; the store that was there is ${kept}`,
-      ])
-    }
+      return backup(given)
+    case 'restore':
+      restore(given)
   }
+}
+
+async function explain(given: Given): Promise<void> {
+  const client = clientOf(given)
+  const id = await accountId(client, given.words[0] ?? '')
+  say(given, await client.call('GET', `/admin/accounts/${id}/explain`), showExplanation)
+}
+
+async function backup(given: Given): Promise<void> {
+  say(given, await clientOf(given).call('POST', '/admin/backup'), (answer) => {
+    const { name, bytes, seconds } = answer as { name: string; bytes: number; seconds: number }
+    return [`${name}: ${bytes} bytes in ${seconds.toFixed(1)} s, in MAILROOM_DATA_DIR/backups of the service`]
+  })
+}
+
+function restore(given: Given): void {
+  const { kept } = restoreStore(readConfig(given.terminal.env), given.words[0] ?? '')
+  const words = kept === null ? 'restored' : `restored; the store that was there is ${kept}`
+  say(given, { kept }, () => [words])
 }
 
 /** The answer itself with --json, else in lines for people. */
@@ -139,11 +147,7 @@ async function top(given: Given): Promise<void> {
     if (terminal.isScreen && !values.once && !values.json) terminal.out('\u001B[2J\u001B[H')
     say(given, overview, showTop)
     if (values.once || values.json) return
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, every * 1000)
-      terminal.signal.addEventListener('abort', () => (clearTimeout(timer), resolve()), { once: true })
-    })
-    if (terminal.signal.aborted) return
+    await sleep(every * 1000, undefined, { signal: terminal.signal })
   }
 }
 
@@ -171,39 +175,35 @@ async function tail(given: Given): Promise<void> {
 
 async function keys(given: Given): Promise<void> {
   const [verb = 'list', id] = given.words
-  const client = clientOf(given)
-  if (verb === 'list' && id === undefined)
-    return say(given, await client.call('GET', '/admin/developers'), showDevelopers)
-  if (verb === 'create' && id === undefined) {
-    const made = await client.call('POST', '/admin/developers', { name: needed(given, 'name') })
-    return say(given, made, showSecret('api_secret'))
-  }
-  if ((verb !== 'rotate' && verb !== 'revoke' && verb !== 'restore') || id === undefined)
-    throw new UsageError('keys: expected list, create, rotate <id>, revoke <id> or restore <id>')
-  const answer = await client.call('POST', `/admin/developers/${encodeURIComponent(id)}/${verb}`)
-  say(given, answer, verb === 'rotate' ? showSecret('api_secret') : (one) => showDevelopers([one]))
+  const at = '/admin/developers'
+  if (id === undefined && verb === 'list') say(given, await clientOf(given).call('GET', at), showDevelopers)
+  else if (id === undefined && verb === 'create') {
+    const name = needed(given, 'name')
+    say(given, await clientOf(given).call('POST', at, { name }), showSecret('api_secret'))
+  } else if (id !== undefined && (verb === 'rotate' || verb === 'revoke' || verb === 'restore')) {
+    const answer = await clientOf(given).call('POST', `${at}/${encodeURIComponent(id)}/${verb}`)
+    say(given, answer, verb === 'rotate' ? showSecret('api_secret') : (one) => showDevelopers([one]))
+  } else throw new UsageError('keys: expected list, create, rotate <id>, revoke <id> or restore <id>')
 }
 
 async function tokens(given: Given): Promise<void> {
   const [verb = 'list', id] = given.words
+  const at = '/admin/tokens'
+  if (given.values.local && verb !== 'create') throw new UsageError('--local: only with tokens create')
+  if (id === undefined && verb === 'list') say(given, await clientOf(given).call('GET', at), showTokens)
+  else if (id === undefined && verb === 'create') say(given, await newToken(given, at), showSecret('token'))
+  else if (id !== undefined && verb === 'revoke') {
+    const revoked = await clientOf(given).call('DELETE', `${at}/${encodeURIComponent(id)}`)
+    say(given, revoked, (one) => showTokens([one]))
+  } else throw new UsageError('tokens: expected list, create or revoke <id>')
+}
+
+async function newToken(given: Given, at: string): Promise<unknown> {
   const { values, terminal } = given
-  if (verb === 'create' && id === undefined) {
-    const [name, scopes] = [needed(given, 'name'), scopesOf(values.scopes ?? 'read')]
-    if (values.local) {
-      const { record, token } = await createLocalToken(readConfig(terminal.env), name, scopes)
-      return say(given, { id: record.id, name, scopes, token }, showSecret('token'))
-    }
-    return say(
-      given,
-      await clientOf(given).call('POST', '/admin/tokens', { name, scopes: scopes.join(',') }),
-      showSecret('token'),
-    )
-  }
-  if (values.local) throw new UsageError('--local: only with tokens create')
-  const client = clientOf(given)
-  if (verb === 'list' && id === undefined) return say(given, await client.call('GET', '/admin/tokens'), showTokens)
-  if (verb !== 'revoke' || id === undefined) throw new UsageError('tokens: expected list, create or revoke <id>')
-  say(given, await client.call('DELETE', `/admin/tokens/${encodeURIComponent(id)}`), (one) => showTokens([one]))
+  const [name, scopes] = [needed(given, 'name'), scopesOf(values.scopes ?? 'read')]
+  if (!values.local) return clientOf(given).call('POST', at, { name, scopes: scopes.join(',') })
+  const { record, token } = await createLocalToken(readConfig(terminal.env), name, scopes)
+  return { id: record.id, name, scopes, token }
 }
 
 function needed({ values }: Given, name: 'name'): string {

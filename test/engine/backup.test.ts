@@ -133,7 +133,10 @@ suite('backups', () => {
   })
 
   test('it is refused while the service runs, and of a file that is not fit', async () => {
-    await withStore('one', () => Promise.resolve(refused('one', file(), /in use by another process/)))
+    await withStore('one', () => {
+      refused('one', file(), /in use by another process/)
+      return Promise.resolve()
+    })
     const path = join(folder, 'letter')
     writeFileSync(path, 'this is a letter, not a database\n'.repeat(100))
     refused('one', path, /letter cannot be read: file is not a database/)

@@ -83,7 +83,7 @@ suite('metrics', () => {
     await receiver.close()
   })
 
-  const told = async (): Promise<readonly Told[]> => (await rig.engine.metrics.registry.getMetricsAsJSON()) as Told[]
+  const told = async (): Promise<readonly Told[]> => await rig.engine.metrics.registry.getMetricsAsJSON()
   const valuesOf = async (name: string, metricName = name): Promise<[object, number][]> => {
     const values = (await told()).find((metric) => metric.name === name)?.values ?? []
     return values.filter((one) => (one.metricName ?? name) === metricName).map(({ labels, value }) => [labels, value])
