@@ -40,6 +40,9 @@ export async function driveAdmin({ engine, imap }: LiteRig, id: string, drive: D
   const made = await drive('POST', '/admin/developers', { body: { name: 'Another' } })
   for (const action of ['rotate', 'revoke', 'restore'])
     await drive('POST', `/admin/developers/{id}/${action}`, { path: { id: String(made['id']) } })
+  await drive('GET', '/admin/retention')
+  // The other store has a tool for it.
+  if (engine.store.kind === 'sqlite') await drive('POST', '/admin/backup')
   await drive('GET', '/admin/tokens')
   const other = await drive('POST', '/admin/tokens', { body: { name: 'other', scopes: 'read,act' } })
   await drive('DELETE', '/admin/tokens/{id}', { path: { id: String(other['id']) } })
