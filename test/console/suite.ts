@@ -37,7 +37,7 @@ interface World {
 
 /** `accounts`: how many, beside the two that are looked at. */
 export function consoleSuite(name: string, accounts: number): void {
-  suite(name, needs('chromium', 'dovecot'), () => {
+  suite(name, { ...needs('chromium', 'dovecot'), timeout: 600_000 }, () => {
     const parts = new AsyncDisposableStack()
     const shots = artefacts()
     let world: World
@@ -139,6 +139,23 @@ export function consoleSuite(name: string, accounts: number): void {
       const first = await countdown(page)
       await until('a tick', async () => (await countdown(page)) !== first)
       await screenshot(page, shots, 'lost-account-light')
+      await page.context().close()
+    })
+
+    test('among all, one is found by a part of its address; the list has pages', async () => {
+      const page = await visit()
+      const total = accounts + 2
+      const limit = Math.ceil(total / 2)
+      await page.goto(`/console/accounts?limit=${limit}`)
+      const shown = () => page.getByRole('row').getByRole('link', { name: /@/ }).allTextContents()
+      const first = await shown()
+      await page.getByRole('link', { name: 'Next' }).click()
+      await page.getByText(`${limit + 1}–${total} of ${total}`).waitFor()
+      assert.equal(new Set([...first, ...(await shown())]).size, total)
+      await page.getByLabel('Address, label or id').fill('USER0@')
+      await page.getByRole('button', { name: 'Show' }).click()
+      await page.getByText('1–1 of 1').waitFor()
+      assert.deepEqual(await shown(), ['user0@mail.example'])
       await page.context().close()
     })
 
