@@ -4,6 +4,7 @@ import { charts } from '../../engine/index.ts'
 import { deliveriesQuery, webhookQuery } from '../admin/webhook-routes.ts'
 import { type DeliveryDetail, deliveryOf, type DeliveryRow, listWebhooks, redeliver } from '../admin/webhooks.ts'
 import { webhookDeliveries, type WebhookDetail, webhookDetail, type WebhookList } from '../admin/webhooks.ts'
+import { seconds } from '../addresses.ts'
 import { html, type Html } from '../html.ts'
 import { steps } from './account.ts'
 import { chart, waysOut } from './chart.ts'
@@ -13,14 +14,25 @@ import { scrolling, select, since, table, until } from './parts.ts'
 
 const states = ['idle', 'draining', 'waiting', 'probing', 'resting', 'recovering', 'paused', 'dead'] as const
 
+/** Callbacks that wait. */
+interface Backlog {
+  readonly pending: number
+  readonly oldestAt: number | null
+}
+
+function oldestOf(backlog: Backlog | undefined): Html {
+  return backlog === undefined || backlog.oldestAt === null ? html`` : since(seconds(backlog.oldestAt))
+}
+
 const outcomes = ['pending', 'delivered', 'failed', 'skipped'] as const
 
-export const webhooks = page('/console/webhooks', webhookQuery, ({ values }, { engine, live }) => {
+export const webhooks = page('/console/webhooks', webhookQuery, async ({ values }, { engine, live }) => {
   const { total, webhooks: rows } = listWebhooks(engine, values)
   const { state, developer, limit, offset: from } = values
   const failing = values.failing === undefined ? '' : String(Number(values.failing))
   const at = (start: number) => link('/console/webhooks', { state, developer, failing, offset: start })
-  const list = html`${scrolling('Webhooks', webhookTable(rows), 'wide')}
+  const backlogs = await Promise.all(rows.map(({ id }) => engine.store.outbox.backlog(id)))
+  const list = html`${scrolling('Webhooks', webhookTable(rows, backlogs), 'wide')}
   ${pager({ offset: from, limit, count: total, shown: rows.length, at })}`
   const content = html`<section class="card">
       <form class="row" method="get" action="/console/webhooks">
@@ -40,17 +52,19 @@ export const webhooks = page('/console/webhooks', webhookQuery, ({ values }, { e
       </form>
     </section>
     <section class="card">${live('webhooks', list)}</section>`
-  return Promise.resolve({ title: 'Webhooks', content })
+  return { title: 'Webhooks', content }
 })
 
-function webhookTable(rows: WebhookList['webhooks']): Html {
+function webhookTable(rows: WebhookList['webhooks'], backlogs: readonly Backlog[]): Html {
   return table(
-    ['Receiver', 'State', 'For', 'Failing for', '#Failures', 'Next', 'Developer'],
-    rows.map((row) => [
+    ['Receiver', 'State', 'For', '#Waiting', 'The oldest for', 'Failing for', '#Failures', 'Next', 'Developer'],
+    rows.map((row, index) => [
       html`<a href="/console/webhooks/${row.id}">${row.callback_url}</a
         >${!row.active && html` <small>inactive</small>`}`,
       pill(row.state),
       since(row.since),
+      plain(backlogs[index]?.pending ?? 0),
+      oldestOf(backlogs[index]),
       row.failing_since === null ? html`` : html`${since(row.failing_since)} <br /><small>${row.message}</small>`,
       plain(row.failures),
       nextWords(row.next),
@@ -65,7 +79,7 @@ export const webhook = page('/console/webhooks/{id}', deliveriesQuery, async ({ 
   const { state, limit, offset: from } = values
   const deliveries = await webhookDeliveries(engine, path.id, values)
   const at = (start: number) => link(`/console/webhooks/${seen.id}`, { state, offset: start })
-  const content = html`<section class="card">${live('how', how(seen))}</section>
+  const content = html`<section class="card">${live('how', how(seen, deliveries))}</section>
     <section class="card">
       <h2>Chart</h2>
       ${live('chart', chart(charts.webhook, seen.active_states))}
@@ -90,7 +104,14 @@ export const webhook = page('/console/webhooks/{id}', deliveriesQuery, async ({ 
   return { title: seen.callback_url, content }
 })
 
-function how(seen: WebhookDetail): Html {
+/** How long the receiver took, in the middle of those that were delivered; null = none was. */
+function medianTook(rows: readonly DeliveryRow[]): number | null {
+  const took = rows.flatMap(({ attempts, state }) => (state === 'delivered' ? [attempts.at(-1)?.duration_ms ?? 0] : []))
+  return took.toSorted((a, b) => a - b)[Math.floor(took.length / 2)] ?? null
+}
+
+function how(seen: WebhookDetail, deliveries: readonly DeliveryRow[]): Html {
+  const took = medianTook(deliveries)
   return facts([
     ['State', html`${pill(seen.state)} for ${since(seen.since)}${!seen.active && ', inactive'}`],
     [
@@ -104,6 +125,10 @@ function how(seen: WebhookDetail): Html {
     [
       'Callbacks that wait',
       html`${seen.pending}${seen.oldest !== null && html`, the oldest for ${since(seen.oldest)}`}`,
+    ],
+    [
+      'Receiver answers',
+      plain(took === null ? 'nothing yet' : `in ${lasted(took)}, the median of the callbacks below`),
     ],
     ['Webhook', html`<code>${seen.id}</code>`],
     [

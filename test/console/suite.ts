@@ -18,6 +18,7 @@ import { artefacts, barriers, complaintsOf, looks, openBrowser, overhang, screen
 const password = 'a password of an operator'
 const env = {
   MAILROOM_ADMIN_PASSWORD: password,
+  MAILROOM_WEBHOOK_SCHEDULE: '10m,10m',
   MAILROOM_BACKOFF_FIRST: '60s',
   MAILROOM_BACKOFF_MAX: '60s',
 }
@@ -35,7 +36,7 @@ interface World {
   readonly lost: string
 }
 
-/** `accounts`: how many, beside the two that are looked at. */
+/** `accounts`: how many, beside the three that are looked at. */
 export function consoleSuite(name: string, accounts: number): void {
   suite(name, { ...needs('chromium', 'dovecot'), timeout: 600_000 }, () => {
     const parts = new AsyncDisposableStack()
@@ -144,7 +145,7 @@ export function consoleSuite(name: string, accounts: number): void {
 
     test('among all, one is found by a part of its address; the list has pages', async () => {
       const page = await visit()
-      const total = accounts + 2
+      const total = accounts + 3
       const limit = Math.ceil(total / 2)
       await page.goto(`/console/accounts?limit=${limit}`)
       const shown = () => page.getByRole('row').getByRole('link', { name: /@/ }).allTextContents()
@@ -197,6 +198,23 @@ export function consoleSuite(name: string, accounts: number): void {
       await page.getByRole('button', { name: 'Send it again' }).click()
       await page.getByText('It is sent again').waitFor()
       await until('the callback again', () => count() > seen)
+      await page.context().close()
+    })
+
+    test('a webhook whose receiver fails: it is found, with what waits, since when and why', async () => {
+      const page = await visit()
+      await page.goto('/console/webhooks')
+      await page.getByRole('combobox', { name: 'Receiver' }).selectOption('fails')
+      await page.getByRole('button', { name: 'Show' }).click()
+      await page.getByText('1–1 of 1').waitFor()
+      const row = page.getByRole('row', { name: '/late' })
+      assert.equal(await row.locator('td.n').first().textContent(), '1')
+      await row.getByText(/500/).waitFor()
+      await screenshot(page, shots, 'late-webhooks-light')
+      await row.getByRole('link', { name: '/late' }).click()
+      await page.getByText(/failing for/).waitFor()
+      await page.locator('[data-state="running.health.retrying"].on').waitFor()
+      await screenshot(page, shots, 'late-webhook-light')
       await page.context().close()
     })
 
@@ -266,6 +284,10 @@ async function build(parts: AsyncDisposableStack, accounts: number): Promise<Wor
   await until('a callback', () => acceptedFor(stage, ada).length > 0, {
     explain: () => stage.service.log().slice(-2000),
   })
+  stage.receiver.behave(({ path }) => (path === '/late' ? 500 : 200))
+  const late = await watchedUser(stage, dovecot, 'late')
+  await dovecot.append(late.email, 'INBOX', mail({ to: late.email, subject: 'late news' }))
+  await until('a callback that fails', () => stage.receiver.all.some(({ path }) => path === '/late'))
   const lost = 'lost@mail.example'
   const imap = await createImapServer({ users: { [lost]: { password: 'secret' } } })
   await createUser(stage.service, { host: imap.host, port: imap.port, password: 'secret' }, lost)
