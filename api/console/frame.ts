@@ -177,7 +177,7 @@ export function actionRoute({ path, act }: Action): Route {
       if (!sameText(session.csrf, String(values['csrf']))) return refused('csrf: not the token of this session.')
       const visit = visitOf(call, session)
       return answered(path, visit, async () => {
-        const done = await act(input.path as Values, values, visit)
+        const done = await act(input.path, values, visit)
         if (!('to' in done)) return answer(path, done, visit)
         notices.set(session, done.notice)
         return redirect(done.to)

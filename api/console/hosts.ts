@@ -41,7 +41,7 @@ function paceForms(rows: readonly { readonly host: string }[], { form }: Visit):
 
 const body = z.object({ host: text, what: z.enum(['slow', 'stop', 'free']), pace: integer(0, 10_000).optional() })
 
-export const paceAction = action(`${path}`, body, async ({ values: { host, what, pace } }, { engine }) => {
+export const paceAction = action(path, body, async ({ values: { host, what, pace } }, { engine }) => {
   const next = what === 'free' ? null : what === 'stop' ? 0 : (pace ?? 10)
   await setHostPace(engine, host, next)
   const words = next === null ? 'as configured again' : next === 0 ? 'stopped' : `at most ${next} a minute`

@@ -15,10 +15,11 @@ const ownPage = /^\/console(?:[/?][\w\-.~%/?=&:@+]*)?$/
 const loginPage = defineRoute(`GET ${path}`, {
   auth: 'public',
   summary: 'The login of the console',
+  query: z.object({ to: text.default('/console') }),
   response: 'html',
   handler({ query }, call) {
     checkOn(call, path)
-    return Promise.resolve(form(String((query as { readonly to?: unknown }).to ?? '/console')))
+    return Promise.resolve(form(query.to))
   },
 })
 

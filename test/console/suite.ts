@@ -116,9 +116,8 @@ export function consoleSuite(name: string, accounts: number): void {
         [world.webhook, charts.webhook, 'running.work.active.draining.idle'],
       ] as const) {
         await page.goto(path)
-        const shown = await page
-          .locator('[data-state]')
-          .evaluateAll((all) => all.map((one) => one.dataset['state'] ?? ''))
+        const boxes = await page.locator('[data-state]').all()
+        const shown = await Promise.all(boxes.map(async (box) => (await box.getAttribute('data-state')) ?? ''))
         assert.deepEqual(shown.toSorted(), statesOf(chart).toSorted())
         await page.locator(`[data-state="${active}"].on.leaf`).waitFor()
       }
