@@ -17,7 +17,7 @@ const overview = defineRoute('GET /admin/overview', {
   handler: (_input, { engine }) => adminOverview(engine),
 })
 
-const accountQuery = z.object({
+export const accountQuery = z.object({
   state: optional(filledText, 'only accounts whose actor does this', 'waiting'),
   status: optional(accountStatus, 'only accounts of this status'),
   host: optional(filledText, 'only accounts at this mail server'),

@@ -6,7 +6,7 @@ import { choice, filledText, flag, limitOf, offset, optional } from '../values.t
 import * as views from './views.ts'
 import { deliveryOf, listWebhooks, redeliver, webhookDeliveries, webhookDetail } from './webhooks.ts'
 
-const webhookQuery = z.object({
+export const webhookQuery = z.object({
   developer: optional(filledText, 'only webhooks of this developer, by id'),
   state: optional(filledText, 'only webhooks whose actor does this: `idle`, `draining`, `waiting`, `paused` …'),
   failing: optional(flag, '1 = only those whose receiver fails now, 0 = only others'),
@@ -29,7 +29,7 @@ const get = defineRoute('GET /admin/webhooks/{id}', {
   handler: ({ path }, { engine }) => webhookDetail(engine, path.id),
 })
 
-const deliveriesQuery = z.object({
+export const deliveriesQuery = z.object({
   state: optional(choice(['pending', 'delivered', 'failed', 'skipped']), 'only callbacks in this state'),
   limit: limitOf(50, 200),
   offset,

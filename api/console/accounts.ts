@@ -54,7 +54,7 @@ function filters(values: Query): Html {
   </form>`
 }
 
-export function accountTable(rows: readonly z.output<typeof accountRow>[]): Html {
+function accountTable(rows: readonly z.output<typeof accountRow>[]): Html {
   return table(
     ['Account', 'State', 'For', 'Status', 'Host', 'Failure', 'Next'],
     rows.map((row) => [

@@ -132,13 +132,13 @@ export function hosts(rows: Overview['hosts']): Html {
   )
 }
 
-export function counts(values: Readonly<Record<string, number>>): Html {
+function counts(values: Readonly<Record<string, number>>): Html {
   const given = Object.entries(values).filter(([, count]) => count > 0)
   if (given.length === 0) return html`<span class="soft">none</span>`
   return html`${given.map(([name, count]) => html`<span class="${toneOf(name)}">${name} ${count}</span> `)}`
 }
 
-export function paceWords(pace: number | null): Html {
+function paceWords(pace: number | null): Html {
   if (pace === null) return html`<span class="soft">as configured</span>`
   return pace === 0 ? html`<strong class="bad">stopped</strong>` : html`${pace} logins a minute`
 }

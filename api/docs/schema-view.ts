@@ -1,6 +1,6 @@
 /** JSON Schema as people read it: a table of fields, an example, and the curl line of an operation. */
+import { html, type Html, inline } from '../html.ts'
 import { type Json, type Operation, propertiesOf } from '../openapi.ts'
-import { html, type Html, inline } from './html.ts'
 
 /** Resolves '#/components/schemas/Name'. */
 export type Schemas = Readonly<Record<string, Json>>

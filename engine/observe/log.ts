@@ -1,6 +1,6 @@
 /**
- * The one logger. JSON lines on stdout, each with the ids of the work that it was written in (loop.ts); secrets never get this far, and the redaction below is the
- * second net.
+ * The one logger. JSON lines on stdout, each with the ids of the work that it was written in (loop.ts). Secrets never
+ * get this far, and the redaction below is the second net.
  */
 import { pino, type DestinationStream, type Logger as PinoLogger } from 'pino'
 import type { Config } from '../config.ts'

@@ -49,7 +49,7 @@ export interface Store extends ReturnType<typeof createAggregates> {
    * `store_unavailable` within 5 s.
    */
   ping(room?: number): Promise<void>
-  /** A whole copy of the store as it is now, to a new file, while it is used. Absent with MongoDB: it has a tool for it. */
+  /** A whole copy of the store as it is now, to a new file, while it is used. Absent with MongoDB: it has mongodump. */
   readonly backup?: (target: string) => Promise<void>
   close(): Promise<void>
 }

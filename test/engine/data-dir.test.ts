@@ -27,7 +27,14 @@ suite('an existing data directory', () => {
     return { mode: statSync(directory).mode & 0o7777, told }
   }
 
-  const own = ['secret', 'mailroom.sqlite', 'mailroom.sqlite-wal', 'mailroom.sqlite-shm', 'mailroom.sqlite.lock', 'backups']
+  const own = [
+    'secret',
+    'mailroom.sqlite',
+    'mailroom.sqlite-wal',
+    'mailroom.sqlite-shm',
+    'mailroom.sqlite.lock',
+    'backups',
+  ]
 
   for (const mode of [0o755, 0o750, 0o777, 0o701]) {
     for (const files of [[], own]) {
