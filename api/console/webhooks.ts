@@ -118,7 +118,7 @@ function how(seen: WebhookDetail, deliveries: readonly DeliveryRow[]): Html {
       'Health',
       seen.failing_since === null
         ? plain('well')
-        : html`<span class="bad">failing for ${since(seen.failing_since)}, ${seen.failures} times in a row</span>:
+        : html`<span class="bad">failing for ${since(seen.failing_since)}; failures in a row: ${seen.failures}</span>:
             ${seen.message}`,
     ],
     ['Next', nextWords(seen.next)],
@@ -144,18 +144,23 @@ function how(seen: WebhookDetail, deliveries: readonly DeliveryRow[]): Html {
 
 function deliveryTable(rows: readonly DeliveryRow[]): Html {
   return table(
-    ['Callback', 'State', 'Event', 'Made', 'Took', '#Attempts', 'Last answer'],
+    ['Callback', 'State', 'Event', 'Made', 'Took, or is sent', '#Attempts', 'Last answer'],
     rows.map((row) => [
       html`<a href="/console/deliveries/${row.delivery_id}"><code>${row.delivery_id}</code></a>`,
       pill(row.state),
       plain(row.event ?? row.kind),
       moment(row.created),
-      plain(row.finished === null ? '' : lasted((row.finished - row.created) * 1000)),
+      tookOrDue(row),
       plain(row.attempt_count),
       row.reason === null ? lastAnswer(row) : html`<small>${row.reason}</small>`,
     ]),
     'There are none yet.',
   )
+}
+
+function tookOrDue({ created, finished, due }: DeliveryRow): Html {
+  if (finished !== null) return plain(lasted((finished - created) * 1000))
+  return due === null ? html`` : until(due)
 }
 
 function lastAnswer({ attempts }: DeliveryRow): Html {

@@ -213,6 +213,10 @@ export function consoleSuite(name: string, accounts: number): void {
       await row.getByRole('link', { name: '/late' }).click()
       await page.getByText(/failing for/).waitFor()
       await page.locator('[data-state="running.health.retrying"].on').waitFor()
+      await page
+        .getByRole('region', { name: 'Callbacks' })
+        .getByText(/in \d:\d\d/)
+        .waitFor()
       await screenshot(page, shots, 'late-webhook-light')
       await page.context().close()
     })
