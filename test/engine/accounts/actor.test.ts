@@ -165,11 +165,11 @@ suite('paused, stopped, removed', () => {
   test('PAUSE closes every socket, RESUME catches up', async (t) => {
     const wing = await watchingWing(t, {}, ({ server }) => fill(server, 'INBOX', 1))
     await reading(wing)
-    wing.accounts.pause(accountId)
+    await wing.accounts.pause(accountId)
     await until('no connection', () => wing.server.connections.length === 0)
     await answers(reading(wing), 'account_unavailable', 500)
     wing.server.append('ann', 'INBOX', letter('n1'))
-    wing.accounts.resume(accountId)
+    await wing.accounts.resume(accountId)
     await wing.tells(['received n1 INBOX'])
   })
 
