@@ -1,3 +1,0 @@
-import { consoleSuite } from './suite.ts'
-
-consoleSuite('the console in a browser', 4)
