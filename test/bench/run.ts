@@ -1,6 +1,7 @@
 /** `npm run bench -- NAME [--store sqlite|mongodb] [--count N] [--seconds N] [--accounts N]` */
 import { api } from './api.ts'
 import { burst } from './burst.ts'
+import { consolePages } from './console.ts'
 import { latency } from './latency.ts'
 import { benchOptions, type BenchOptions } from './lib/options.ts'
 import { say } from './lib/report.ts'
@@ -12,6 +13,7 @@ import { store } from './store.ts'
 const benches: Readonly<Record<string, (options: BenchOptions) => Promise<boolean>>> = {
   api,
   burst,
+  console: consolePages,
   latency,
   memory,
   payloads,

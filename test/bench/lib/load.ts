@@ -99,7 +99,7 @@ function figures(
 }
 
 /** User and system time of a process from the kernel, whose clock ticks 100 times a second. */
-function cpuMicrosOf(pid: number): number {
+export function cpuMicrosOf(pid: number): number {
   const line = readFileSync(`/proc/${pid}/stat`, 'utf8')
   const [user = 0, system = 0] = line
     .slice(line.lastIndexOf(')') + 2)
