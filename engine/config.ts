@@ -131,6 +131,10 @@ const keys = {
     optionalText,
     '32 bytes (hex or base64) or a pass phrase of at least 16 characters; seals credentials. Generated into the data directory otherwise',
   ],
+  MAILROOM_SECRET_OLD: [
+    optionalText,
+    'the former MAILROOM_SECRET, or what was in the file: what it sealed still opens. `mailroom reseal` says when it may go',
+  ],
   MAILROOM_ALLOW_PRIVATE: [flagKey, '1 = callbacks and IMAP hosts may be private or loopback addresses'],
   MAILROOM_PLAINTEXT: [
     choiceKey('private', 'never', 'private', 'always'),

@@ -15,7 +15,7 @@ import type { Config } from './config.ts'
 import { makeDataDir } from './data-dir.ts'
 import { AppError } from './errors.ts'
 import { silentLogger } from './observe/log.ts'
-import { readKey, secretFile } from './secrets/key.ts'
+import { formerKeys, readKey, secretFile } from './secrets/key.ts'
 import { createSealer } from './secrets/seal.ts'
 import { inspectFile, type StoreOwner } from './store/sqlite/backup.ts'
 import { lockStore } from './store/sqlite/file.ts'
@@ -77,7 +77,7 @@ function checkOwner(config: Config, file: string, owner: StoreOwner | null, curr
   if (key === null)
     throw new AppError('bad_request', `${source} is missing: the backup was sealed with it, bring it back first`)
   try {
-    createSealer(key).open(owner.sealedSecret, owner.id)
+    createSealer(key, formerKeys(config)).open(owner.sealedSecret, owner.id)
   } catch (cause) {
     throw new AppError('bad_request', `${source}: not the one that ${file} was sealed with`, { cause })
   }

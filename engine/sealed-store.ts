@@ -7,7 +7,7 @@ import type { Config } from './config.ts'
 import { keepDirPrivate } from './data-dir.ts'
 import { AppError } from './errors.ts'
 import type { Logger } from './observe/log.ts'
-import { makeKey, readKey, secretFile } from './secrets/key.ts'
+import { formerKeys, makeKey, readKey, secretFile } from './secrets/key.ts'
 import { createSealer, type Sealer } from './secrets/seal.ts'
 import { openStore } from './store/open.ts'
 import type { Store } from './store/port.ts'
@@ -39,7 +39,7 @@ function sealerFor(first: DeveloperRecord | null, key: Buffer | null, config: Co
     const phrase = config.MAILROOM_SECRET
     if (phrase !== null && phrase.length < shortestPhrase)
       throw new AppError('bad_request', `MAILROOM_SECRET: a pass phrase needs at least ${shortestPhrase} characters`)
-    return createSealer(key ?? makeKey(config))
+    return createSealer(key ?? makeKey(config), formerKeys(config))
   }
   if (key === null) {
     const file = secretFile(config)
@@ -48,7 +48,7 @@ function sealerFor(first: DeveloperRecord | null, key: Buffer | null, config: Co
       `${file} is missing, and the store is sealed with it: bring it back, or set MAILROOM_SECRET to what was in it`,
     )
   }
-  const sealer = createSealer(key)
+  const sealer = createSealer(key, formerKeys(config))
   try {
     sealer.open(first.sealedSecret, first.id)
   } catch (cause) {

@@ -81,6 +81,8 @@ async function run(given: Given): Promise<void> {
       return tokens(given)
     case 'backup':
       return backup(given)
+    case 'reseal':
+      return resealAll(given)
     case 'restore':
       restore(given)
   }
@@ -97,6 +99,23 @@ async function backup(given: Given): Promise<void> {
     const { name, bytes, seconds } = answer as { name: string; bytes: number; seconds: number }
     return [`${name}: ${bytes} bytes in ${seconds.toFixed(1)} s, in MAILROOM_DATA_DIR/backups of the service`]
   })
+}
+
+/** Until nothing is left; told to stop, or killed, it goes on at the next time. */
+async function resealAll(given: Given): Promise<void> {
+  const client = clientOf(given)
+  for (;;) {
+    const answer = (await client.call('POST', '/admin/reseal')) as {
+      readonly resealed: number
+      readonly done: boolean
+      readonly keys: Readonly<Record<string, number>>
+    }
+    const counts = Object.entries(answer.keys).map(([key, count]) => `${key}: ${count}`)
+    const words = answer.done ? 'Former keys seal nothing any more: MAILROOM_SECRET_OLD may go.' : 'Not done yet.'
+    say(given, answer, () => [`${answer.resealed} sealed anew (values by key: ${counts.join(', ')}). ${words}`])
+    if (answer.done) return
+    if (answer.resealed === 0) throw new AppError('conflict', 'values were changed meanwhile: try again')
+  }
 }
 
 function restore(given: Given): void {

@@ -54,6 +54,7 @@ export const commands = {
     options: ['name', 'scopes', 'local'],
   },
   backup: { ...none, does: 'makes a backup of the embedded store while the service runs', options: [] },
+  reseal: { ...none, does: 'seals with MAILROOM_SECRET what the keys of MAILROOM_SECRET_OLD sealed', options: [] },
   restore: {
     words: '<file>',
     fewest: 1,

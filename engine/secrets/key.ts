@@ -10,6 +10,11 @@ import { keyFrom } from './seal.ts'
 
 type Settings = Pick<Config, 'MAILROOM_SECRET' | 'MAILROOM_DATA_DIR'>
 
+/** Those that seal nothing new. */
+export function formerKeys({ MAILROOM_SECRET_OLD: old }: Pick<Config, 'MAILROOM_SECRET_OLD'>): Buffer[] {
+  return old === null ? [] : [keyFrom(old)]
+}
+
 export function secretFile(config: Pick<Settings, 'MAILROOM_DATA_DIR'>): string {
   return join(config.MAILROOM_DATA_DIR, 'secret')
 }

@@ -32,6 +32,7 @@ export function createAggregates(keyed: KeyedCollections, removeWebhook: (id: st
   return {
     developers: createDevelopers(keyed),
     operators: createOperators(keyed),
+    sealed: createSealed(keyed),
     providers: createProviders(keyed),
     calls: createCalls(keyed),
     tokens: createTokens(keyed),
@@ -65,6 +66,20 @@ function createOperators({ operators }: KeyedCollections) {
     /** Oldest first, the oldest thousand. */
     list: () => operators.list({}, { by: ['createdAt', 'id'], limit: 1000 }),
     edit: (id: string, patch: Pick<OperatorRecord, 'revokedAt'>) => operators.edit({ id }, patch),
+  }
+}
+
+/** A sealed value takes the place of another; false = it has changed meanwhile, or its record is gone. */
+function createSealed({ developers, accounts, webhooks, providers }: KeyedCollections) {
+  return {
+    developer: async (id: string, from: string, to: string): Promise<boolean> =>
+      (await developers.edit({ id }, { sealedSecret: to }, { sealedSecret: from })) !== null,
+    account: async (id: string, from: string, to: string): Promise<boolean> =>
+      (await accounts.edit({ id }, { sealedCredential: to }, { sealedCredential: from })) !== null,
+    webhook: async (id: string, from: string, to: string): Promise<boolean> =>
+      (await webhooks.edit({ id }, { sealedSecrets: to }, { sealedSecrets: from })) !== null,
+    provider: async (developerId: string, consumerKey: string, from: string, to: string): Promise<boolean> =>
+      (await providers.edit({ developerId, consumerKey }, { sealedSecret: to }, { sealedSecret: from })) !== null,
   }
 }
 

@@ -49,28 +49,53 @@ suite('sealed values', () => {
 
   test('the same text sealed twice shares nothing', () => {
     const [one, other] = [sealer.seal('secret', 'a').split('.'), sealer.seal('secret', 'a').split('.')]
-    for (const part of [1, 2, 3]) assert.notEqual(one[part], other[part])
+    for (const part of [2, 3, 4]) assert.notEqual(one[part], other[part])
   })
 
   test('a changed part is noticed, whichever it is', () => {
     const parts = sealer.seal('secret', 'account-1').split('.')
-    for (const part of [1, 2, 3]) {
+    for (const part of [2, 3, 4]) {
       const bytes = Buffer.from(parts[part] ?? '', 'base64url')
       bytes.writeUInt8(bytes.readUInt8(0) ^ 1, 0)
       doesNotOpen(parts.with(part, bytes.toString('base64url')).join('.'))
     }
-    for (const text of ['', 'v1', parts.slice(0, 3).join('.'), parts.with(0, 'v2').join('.'), 'secret'])
-      doesNotOpen(text)
+    const odd = [
+      parts.with(0, 'v1'),
+      parts.with(0, 'v3'),
+      parts.with(1, '00000000'),
+      parts.slice(0, 4),
+      [...parts, 'a'],
+    ]
+    for (const text of ['', 'v1', 'v2', 'secret', ...odd.map((some) => some.join('.'))]) doesNotOpen(text)
   })
 
-  test('the form that earlier versions stored: v1, nonce, tag and text in base64url, AES-256-GCM with the record as its data', () => {
-    const [version, iv = '', tag = '', data = '', ...rest] = sealer.seal('secret', 'account-1').split('.')
-    assert.deepEqual([version, rest], ['v1', []])
+  test('the form that is stored: v2, key id, nonce, tag and text in base64url, AES-256-GCM with the record as its data', () => {
+    const [version, id, iv = '', tag = '', data = '', ...rest] = sealer.seal('secret', 'account-1').split('.')
+    assert.deepEqual([version, id, rest], ['v2', sealer.keyId, []])
     const bytes = (part: string) => Buffer.from(part, 'base64url')
     assert.deepEqual([bytes(iv).length, bytes(tag).length], [12, 16])
     const decipher = createDecipheriv('aes-256-gcm', key, bytes(iv)).setAAD(Buffer.from('account-1'))
     decipher.setAuthTag(bytes(tag))
     assert.equal(decipher.update(bytes(data), undefined, 'utf8') + decipher.final('utf8'), 'secret')
+  })
+
+  test('what earlier versions stored, without a key id, opens', () => {
+    const [, , ...parts] = sealer.seal('secret', 'account-1').split('.')
+    const old = ['v1', ...parts].join('.')
+    assert.equal(sealer.open(old, 'account-1'), 'secret')
+    assert.equal(sealer.keyOf(old), 'v1')
+    assert.equal(createSealer(randomBytes(32), [randomBytes(32), key]).open(old, 'account-1'), 'secret')
+    doesNotOpen(old, 'account-2')
+  })
+
+  test('former keys open what they sealed, and seal nothing', () => {
+    const sealed = sealer.seal('secret', 'account-1')
+    const next = createSealer(randomBytes(32), [key])
+    assert.equal(next.open(sealed, 'account-1'), 'secret')
+    assert.equal(next.keyOf(sealed), sealer.keyId)
+    assert.notEqual(next.keyId, sealer.keyId)
+    assert.equal(next.keyOf(next.seal('secret', 'account-1')), next.keyId)
+    doesNotOpen(next.seal('secret', 'account-1'))
   })
 })
 

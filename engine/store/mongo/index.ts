@@ -50,6 +50,7 @@ function createStore({ db, close }: Connection, { timeoutMs, now = Date.now }: M
     webhooks: guarded(small.webhooks, timeoutMs, ['remove']),
     tokens: guarded(small.tokens, timeoutMs),
     providers: guarded(small.providers, timeoutMs),
+    sealed: guarded(small.sealed, timeoutMs),
     operators: guarded(small.operators, timeoutMs),
     calls: guarded(small.calls, timeoutMs, ['expire']),
     users: guarded(createUsers(context, keyed), timeoutMs, ['remove', 'undoCreate']),

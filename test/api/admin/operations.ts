@@ -43,6 +43,7 @@ export async function driveAdmin({ engine, imap }: LiteRig, id: string, drive: D
   await drive('GET', '/admin/retention')
   // The other store has a tool for it.
   if (engine.store.kind === 'sqlite') await drive('POST', '/admin/backup')
+  await drive('POST', '/admin/reseal')
   await drive('GET', '/admin/tokens')
   const other = await drive('POST', '/admin/tokens', { body: { name: 'other', scopes: 'read,act' } })
   await drive('DELETE', '/admin/tokens/{id}', { path: { id: String(other['id']) } })

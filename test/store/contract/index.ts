@@ -123,6 +123,9 @@ function lateStore(current: () => Store): Store {
     get providers() {
       return late('providers')
     },
+    get sealed() {
+      return late('sealed')
+    },
     get operators() {
       return late('operators')
     },

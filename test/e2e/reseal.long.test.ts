@@ -1,0 +1,77 @@
+/** A new MAILROOM_SECRET on the real service, killed while it seals everything anew. */
+import assert from 'node:assert/strict'
+import { join } from 'node:path'
+import { after, before, suite, test } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
+import { createOperators } from '../../engine/operators.ts'
+import { readConfig } from '../../engine/config.ts'
+import { sealCredential } from '../../engine/secrets/credentials.ts'
+import { createSealer, keyFrom } from '../../engine/secrets/seal.ts'
+import { createSqliteStore } from '../../engine/store/sqlite/index.ts'
+import { accountRecord, userRecord } from '../support/records.ts'
+import { startService, type Service } from '../support/service.ts'
+
+const [former, next] = ['the former secret of the service', 'the next secret of the service']
+const accounts = 1500
+
+suite('a new secret', () => {
+  let service: Service
+  let token = ''
+  before(async () => {
+    service = await startService({ env: { MAILROOM_SECRET: former } })
+    await service.stop()
+    const store = await createSqliteStore({ path: join(service.dataDir, 'mailroom.sqlite'), sync: 'off' })
+    const developer = await store.developers.first()
+    assert(developer !== null)
+    const sealer = createSealer(keyFrom(former))
+    for (let index = 0; index < accounts; index += 1) {
+      const user = userRecord(developer.id)
+      const account = accountRecord(user, { paused: true })
+      const sealedCredential = sealCredential(sealer, account.id, { kind: 'password', password: `password ${index}` })
+      await store.users.createWithAccount(user, { ...account, sealedCredential })
+    }
+    const operators = createOperators({ store, config: readConfig({}) })
+    token = (await operators.createToken('test', ['keys'])).token
+    await store.close()
+  })
+  after(() => service.remove())
+
+  interface Answer {
+    readonly resealed: number
+    readonly done: boolean
+    readonly keys: Readonly<Record<string, number>>
+  }
+
+  async function reseal(): Promise<Answer> {
+    const headers = { Authorization: `Bearer ${token}` }
+    const answer = await fetch(`${service.url}/admin/reseal`, { method: 'POST', headers })
+    assert.equal(answer.status, 200, await answer.clone().text())
+    return (await answer.json()) as Answer
+  }
+
+  test('without the former one the service does not start, and says why', async () => {
+    await assert.rejects(
+      service.start({ MAILROOM_SECRET: next }),
+      /MAILROOM_SECRET: not the one this store was sealed with/,
+    )
+  })
+
+  test('killed in the middle, it goes on where it was; then the former key may go', async () => {
+    const both = { MAILROOM_SECRET: next, MAILROOM_SECRET_OLD: former }
+    await service.start(both)
+    const first = reseal().catch(() => null)
+    await pause(150)
+    await service.kill9()
+    assert.equal(await first, null, 'it was done before it was killed: make it longer')
+    await service.start(both)
+    let answer = await reseal()
+    const left = answer.resealed
+    while (!answer.done) answer = await reseal()
+    assert(left > 0 && left <= accounts + 1)
+    assert.deepEqual(Object.values(answer.keys), [accounts + 1])
+    await service.stop()
+    await service.start({ MAILROOM_SECRET: next })
+    assert.equal((await service.list('/lite/users?limit=1')).length, 1)
+    assert.equal((await reseal()).done, true)
+  })
+})
