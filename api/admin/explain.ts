@@ -64,11 +64,11 @@ function nextOf(view: ActorView | null, state: string): string {
 }
 
 function changesOf({ id }: AccountRecord, state: string, failure: string | null): string[] {
-  const at = (action: string): string => `POST /admin/accounts/${id}/${action}`
-  if (state === 'paused') return [`${at('resume')} connects it again.`]
+  const way = (action: string): string => `(POST /admin/accounts/${id}/${action})`
+  if (state === 'paused') return [`Resume connects it again ${way('resume')}.`]
   const remedy = failure === null ? undefined : remedies[failure]
-  const now = ['waiting', 'disabled'].includes(state) ? [`${at('reconnect')} tries at once.`] : []
-  const check = failure === null ? [] : [`${at('check')} tries a login beside it.`]
+  const now = ['waiting', 'disabled'].includes(state) ? [`Reconnect tries at once ${way('reconnect')}.`] : []
+  const check = failure === null ? [] : [`Check status tries a login beside it ${way('check')}.`]
   return [...(remedy === undefined ? [] : [remedy]), ...now, ...check]
 }
 

@@ -110,7 +110,9 @@ describe('accounts for operators', () => {
     const explained = await rig.good('read', 'GET', `/admin/accounts/${bob.accountId}/explain`)
     assert.equal(explained['why'], 'An operator has paused it.')
     assert.equal(explained['next'], 'Nothing, until it is resumed.')
-    assert.deepEqual(explained['would_change'], [`POST /admin/accounts/${bob.accountId}/resume connects it again.`])
+    assert.deepEqual(explained['would_change'], [
+      `Resume connects it again (POST /admin/accounts/${bob.accountId}/resume).`,
+    ])
   })
 
   test('a rejected login is seen everywhere: row, reason, frozen lines, counts of the host, what needs a person', async () => {
