@@ -33,7 +33,6 @@ function reads(store: Store, mailbox: Mailbox, inbox: string): Record<string, ()
     'accounts.listByUser': () => store.accounts.listByUser(user.id),
     'accounts.listByUser by status': () => store.accounts.listByUser(user.id, { status: 'OK' }),
     'accounts.listByUsers': () => store.accounts.listByUsers([user.id, newId()]),
-    'accounts.several': () => store.accounts.several([account.id, newId()]),
     'accounts.places of a host': () => store.accounts.places({ server: account.server }),
     'accounts.places of a developer': () => store.accounts.places({ developerId: developer.id }),
     'accounts.places of a user': () => store.accounts.places({ userId: user.id }),

@@ -131,7 +131,7 @@ describe('accounts for operators', () => {
     assert.match(frozen.lines.join('\n'), /^> \w+ (LOGIN|AUTHENTICATE \S+) \*\*\*$/m)
     const { why, would_change: change } = json['explain'] as { why: string; would_change: string[] }
     assert.match(why, new RegExp(`The last failure at ${rig.imap.host} was at .* \\(auth_rejected\\)`))
-    assert.match(change.join('\n'), /another password[^]*\/check /)
+    assert.match(change.join('\n'), /another password[^]*\/check\)/)
     assert.deepEqual(await ids('failure=auth_rejected'), [carl.accountId])
     const overview = await rig.good('read', 'GET', '/admin/overview')
     const [host] = overview['hosts'] as Json[]
