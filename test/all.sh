@@ -16,6 +16,7 @@ finish() {
   exit "$status"
 }
 trap finish EXIT
+trap 'exit 1' INT TERM
 
 # One that runs already is used, and left running.
 if ! MONGODB_URI=${MONGODB_URI:-$(bash test/support/mongo.sh uri 2>/dev/null)}; then
