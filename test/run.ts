@@ -10,6 +10,8 @@ import { globSync } from 'node:fs'
 
 const filesTogether = 10
 const timeoutMs = 120_000
+/** Of a process: what a failed test leaves open must not hold up the others. */
+const processMs = 900_000
 
 interface Outcome {
   readonly files: readonly string[]
@@ -37,7 +39,11 @@ function run(files: readonly string[]): Promise<Outcome> {
   const isolation = files.length > 1 ? ['--test-isolation=none'] : []
   const options = ['--test', `--test-timeout=${timeoutMs}`, '--test-reporter=spec', ...isolation]
   const began = performance.now()
-  const child = spawn(process.execPath, [...options, ...files], { stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(process.execPath, [...options, ...files], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    timeout: processMs,
+    killSignal: 'SIGKILL',
+  })
   let output = ''
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (output += chunk.toString()))
   return new Promise((resolve, reject) => {

@@ -86,6 +86,8 @@ export async function fill(store: Store): Promise<Mailbox> {
   const shownSecret = 'abc[...]xyz'
   const provider = { developerId: developer.id, consumerKey: 'k', sealedSecret: 's', shownSecret, type: 'GMAIL_OAUTH2' }
   await store.providers.put({ ...provider, createdAt: epochStart })
+  const token = { id: newId(), name: 'looks', hash: 'sha256:0', scopes: ['read'] as const }
+  await store.operators.put({ ...token, createdAt: epochStart, revokedAt: null })
   await store.nonces.remember(developer.apiKey, 'nonce', 1, Date.now() + 600_000)
   await store.nonces.remember(developer.apiKey, 'another nonce', 1, Date.now() + 600_000)
   await store.nonces.remember(developer.apiKey, 'expired nonce', 1, Date.now() - 1)
