@@ -54,15 +54,25 @@ export function createDevelopers(deps: Deps) {
       const found = byKey.get(apiKey) ?? opened(await store.developers.byKey(apiKey))
       return found?.developer.revokedAt ? null : found
     },
-    get: async (id: string) => byId.get(id) ?? opened(await store.developers.get(id)),
+    /** null when it is unknown or revoked. */
+    async get(id: string): Promise<Authenticated | null> {
+      const found = byId.get(id) ?? opened(await store.developers.get(id))
+      return found?.developer.revokedAt ? null : found
+    },
 
     async setStatusCallbackUrl({ id }: DeveloperRecord, statusCallbackUrl: string | null): Promise<void> {
       await edit(id, { statusCallbackUrl })
     },
     /** A new key with its secret, which is shown once. */
     create: (name: string) => create(deps, newKey(), newSecret(), name),
-    /** A new secret for the same key; the old one is refused at once. `not_found` for an unknown id. */
+    /**
+     * A new secret for the same key; the old one is refused at once. `not_found` for an unknown id, `conflict` for the
+     * key of MAILROOM_API_KEY.
+     */
     async rotate(id: string): Promise<Authenticated> {
+      const known = await store.developers.get(id)
+      if (known !== null && known.apiKey === deps.config.MAILROOM_API_KEY)
+        throw new AppError('conflict', 'the secret of this key is MAILROOM_API_SECRET: change it there')
       const secret = newSecret()
       return { developer: await edit(id, { sealedSecret: sealer.seal(secret, id) }), secret }
     },

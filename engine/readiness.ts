@@ -49,7 +49,7 @@ type Took = (kind: 'read' | 'write', seconds: number) => void
 
 /** Names of the methods that only read; contacts.count writes. */
 const reading =
-  /^(?:get|find|first|list|listBy\w+|by[A-Z]\w*|page|count|existing|gone|older|attachments|knownUids|since|ofMessage|lastSeq|channels|pending|backlog|search|scan)$/
+  /^(?:get|find|first|list|listBy\w+|by[A-Z]\w*|page|count|existing|gone|older|attachments|knownUids|since|ofMessage|lastSeq|channels|pending|backlog|search|scan|places|several)$/
 
 export function kindOf(part: string, method: string): 'read' | 'write' {
   return reading.test(method) && `${part}.${method}` !== 'contacts.count' ? 'read' : 'write'

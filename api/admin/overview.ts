@@ -38,7 +38,10 @@ export async function adminOverview(engine: Engine): Promise<Overview> {
         DISABLED: known.filter(({ tags }) => tags.includes('disabled')).length,
       },
     },
-    hosts: hosts.toSorted((left, right) => unwell(right) - unwell(left)).slice(0, mostHosts),
+    hosts: hosts
+      .filter((row) => unwell(row) > 0)
+      .toSorted((left, right) => unwell(right) - unwell(left))
+      .slice(0, mostHosts),
     webhooks: await webhooksOf(engine),
     now: present(samples.at(-1)),
     history: historyOf(samples),

@@ -154,7 +154,7 @@ function anew({ id, folders: rows }: AccountDetail, { form }: Visit): Html | nul
   const fields = html`<label
       >Folder
       <select name="folder">
-        ${rows.map(({ name }) => html`<option>${name}</option>`)}
+        ${rows.map(({ name }) => html`<option value="${name}">${name}</option>`)}
       </select></label
     ><button>Read it anew</button>`
   return form(`/console/accounts/${id}/read-anew`, fields, 'row')

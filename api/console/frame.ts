@@ -83,6 +83,13 @@ export function cookieOf({ baseUrl }: Call, { id }: ConsoleSession): string {
   return `${cookieName}=${id}; HttpOnly; SameSite=Strict; Path=/console${secure}`
 }
 
+/** A browser says which site a form came from; who says nothing is no browser. */
+export function isOwn({ baseUrl, header }: Call): boolean {
+  if (header('sec-fetch-site') === 'cross-site') return false
+  const origin = header('origin')
+  return origin === undefined || origin === 'null' || origin === new URL(baseUrl).origin
+}
+
 export function redirect(to: string, headers: Readonly<Record<string, string>> = {}): StreamAnswer {
   return new StreamAnswer('', { Location: to, 'Cache-Control': 'no-store', ...headers }, 303)
 }
@@ -186,7 +193,7 @@ export function actionRoute({ path, act }: Action): Route {
   })
 }
 
-function refused(words: string): StreamAnswer {
+export function refused(words: string): StreamAnswer {
   const content = html`<p>${words} Nothing was done.</p>
     <p><a href="/console">To the console</a></p>`
   return new StreamAnswer(plainPage('Refused', content), consoleHeaders, 403)

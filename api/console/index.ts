@@ -16,6 +16,8 @@ import { delivery, deliveryActions, webhook, webhooks } from './webhooks.ts'
 const pages = [overview, accounts, account, webhooks, webhook, delivery, hosts, developers, tokens]
 const actions = [logout, ...accountActions, ...deliveryActions, paceAction, ...developerActions, ...tokenActions]
 
+const usualTries = 10
+
 interface Deps {
   readonly config: Pick<Config, 'MAILROOM_WRONG_KEYS'>
   readonly log: Logger
@@ -23,6 +25,7 @@ interface Deps {
 }
 
 export function consoleRoutes({ config, log, now }: Deps): readonly Route[] {
-  const tries = createTries({ free: config.MAILROOM_WRONG_KEYS, now, log })
+  // One password, which is guessed at: there is always a limit.
+  const tries = createTries({ free: config.MAILROOM_WRONG_KEYS || usualTries, now, log })
   return [...loginRoutes(tries), ...pages.map(pageRoute), ...actions.map(actionRoute), eventsRoute(pages)]
 }

@@ -5,12 +5,16 @@ import { html } from '../html.ts'
 import { type Call, defineRoute, type Route, StreamAnswer } from '../route.ts'
 import type { Tries } from '../tries.ts'
 import { text } from '../values.ts'
-import { action, type Action, checkOn, cookieOf, redirect } from './frame.ts'
+import { action, type Action, checkOn, cookieOf, isOwn, redirect, refused, sessionOf } from './frame.ts'
 import { consoleHeaders, plainPage } from './look.ts'
 
 const path = '/console/login'
-/** Nowhere else may a login lead. */
 const ownPage = /^\/console(?:[/?][\w\-.~%/?=&:@+]*)?$/
+
+/** Nowhere else may a login lead. */
+function leadsHome(to: string): boolean {
+  return ownPage.test(to) && /^\/console(?:\/|$)/.test(new URL(to, 'http://own').pathname)
+}
 
 const loginPage = defineRoute(`GET ${path}`, {
   auth: 'public',
@@ -50,9 +54,12 @@ function loginRoute(tries: Tries): Route {
     response: 'html',
     async handler({ body: { password, to } }, call) {
       checkOn(call, path)
+      if (!isOwn(call)) return refused('The login came from another site.')
       try {
+        const former = sessionOf(call)
         const session = await tries.run(call.address, 'console', () => open(call, password))
-        return redirect(ownPage.test(to) ? to : '/console', { 'Set-Cookie': cookieOf(call, session) })
+        if (former !== null) call.engine.operators.logout(former.id)
+        return redirect(leadsHome(to) ? to : '/console', { 'Set-Cookie': cookieOf(call, session) })
       } catch (thrown) {
         return form(to, inWords(toAppError(thrown)))
       }

@@ -46,6 +46,7 @@ async function admitOperator(ctx: FrameContext, { operator, tries }: Deps): Prom
   const found = await tries.run(address, token.slice(0, 32), async () => {
     return (await operator(token)) ?? refuse('the token is unknown or revoked')
   })
+  knowCaller(ctx.req, found.id)
   checkScope(found, match?.route.scope ?? 'read')
 }
 

@@ -62,9 +62,30 @@ suite('who may come into the console', () => {
       '//evil.example',
       '/lite/users',
       '/console@evil',
+      '/console/../docs',
+      '/console/%2e%2e/docs',
       '/console\r\nX: 1',
     ])
       assert.equal((await login(rig, password, elsewhere)).headers.location, '/console')
+  })
+
+  test('a login from another site is refused, and counts as no try', async () => {
+    const body = new URLSearchParams({ password: 'wrong' }).toString()
+    for (const from of [{ origin: 'https://evil.example' }, { 'sec-fetch-site': 'cross-site' }]) {
+      for (let time = 0; time < 5; time += 1) {
+        const answer = await callRaw(rig.port, 'POST', '/console/login', { headers: { ...form, ...from }, body })
+        assert.equal(answer.status, 403)
+      }
+    }
+    assert.equal((await login(rig, password)).status, 303)
+  })
+
+  test('a login ends the session that the browser had', async () => {
+    const { cookie } = await session(rig)
+    const body = new URLSearchParams({ password }).toString()
+    const again = await callRaw(rig.port, 'POST', '/console/login', { headers: { ...form, cookie }, body })
+    assert.equal(again.status, 303)
+    assert.equal((await get('/console', cookie)).status, 303)
   })
 
   test('a page says what a browser may do with it', async () => {

@@ -165,6 +165,11 @@ suite('metrics', () => {
       reads.filter((name) => writes.test(name.split('.')[1] ?? '')),
       [],
     )
-    assert(reads.includes('messages.list') && reads.includes('outbox.backlog') && !reads.includes('contacts.count'))
+    assert(
+      reads.includes('messages.list') &&
+        reads.includes('outbox.backlog') &&
+        reads.includes('accounts.places') &&
+        !reads.includes('contacts.count'),
+    )
   })
 })

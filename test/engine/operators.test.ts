@@ -117,8 +117,16 @@ suite('keys of developers', () => {
     assert.equal((await developers.authenticate(developer.apiKey))?.secret, rotated.secret)
     await developers.setRevoked(developer.id, true)
     assert.equal(await developers.authenticate(developer.apiKey), null)
+    assert.equal(await developers.get(developer.id), null, 'its download links are void')
     await developers.setRevoked(developer.id, false)
+    assert.equal((await developers.get(developer.id))?.secret, rotated.secret)
     assert.equal((await developers.authenticate(developer.apiKey))?.secret, rotated.secret)
+    const fixed = createDevelopers({
+      store,
+      sealer: createSealer(Buffer.alloc(32, 1)),
+      config: readConfig({ MAILROOM_API_KEY: developer.apiKey, MAILROOM_API_SECRET: 'a secret of the environment' }),
+    })
+    await assert.rejects(fixed.rotate(developer.id), (error) => isAppError(error, 'conflict'))
     for (const work of [() => developers.rotate('x'), () => developers.setRevoked('x', true)])
       await assert.rejects(work, (error) => isAppError(error, 'not_found'))
   })
