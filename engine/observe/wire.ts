@@ -92,8 +92,16 @@ const plainAnswers =
 
 function server(text: string): string {
   if (statusLine.test(text) || plainAnswers.test(text)) return text
-  if (/^\* \d+ FETCH\b/i.test(text)) return withoutTexts(text)
+  const fetched = /^\* \d+ FETCH\b/i.exec(text)
+  if (fetched) return `${fetched[0]} (${fetchedItems(text)})`
   return text.startsWith('+') ? '+ ***' : '***'
+}
+
+/** Numbers and flags, as far as they come before any text of the mail. */
+function fetchedItems(text: string): string {
+  const [begin = ''] = text.slice(0, 4 * longestLine).split(/["{[]/, 1)
+  const items = begin.match(/\b(?:UID \d+|FLAGS \([^()]*\)|MODSEQ \(\d+\)|RFC822\.SIZE \d+)/gi) ?? []
+  return [...items, ...(begin.endsWith(')') ? [] : ['***'])].join(' ')
 }
 
 /**

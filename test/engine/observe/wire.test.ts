@@ -26,10 +26,13 @@ test('credentials are masked, whatever the form of the login', () => {
 
 test('what is in mail is masked: answers of FETCH, words of a search, messages that are stored', () => {
   const rows: [line: string, kept: string][] = [
-    ['S: * 1 FETCH (UID 7 ENVELOPE ("Mon" "a \\"plan\\"" NIL))', '< * 1 FETCH (UID 7 ENVELOPE ("***" "***" NIL))'],
-    ['S: * 1 FETCH (UID 7 BODY[1] {12}\r\nattack at 5\n)', '< * 1 FETCH (UID 7 BODY[1] {12} ***'],
-    ['S: * 1 FETCH (BODY[1] "no end of it', '< * 1 FETCH (BODY[1] "***"'],
-    ['S: * 1 FETCH (BODY[1] "ends in \\', '< * 1 FETCH (BODY[1] "***"'],
+    ['S: * 1 FETCH (UID 7 ENVELOPE ("Mon" "a \\"plan\\"" NIL))', '< * 1 FETCH (UID 7 ***)'],
+    ['S: * 1 FETCH (UID 7 BODY[1] {12}\r\nattack at 5\n)', '< * 1 FETCH (UID 7 ***)'],
+    ['S: * 1 FETCH (BODY[1] "no end of it', '< * 1 FETCH (***)'],
+    ['S: * 1 FETCH (ENVELOPE ("Mon" "he said "attack at 5" now" NIL))', '< * 1 FETCH (***)'],
+    ['S: * 1 FETCH (BODY[1] attack at 5)', '< * 1 FETCH (***)'],
+    ['S: * 1 FETCH (X attack at 5)', '< * 1 FETCH ()'],
+    ['S: * 1 FETCH (FLAGS (\\Seen) BODY[1] "x" UID 7)', '< * 1 FETCH (FLAGS (\\Seen) ***)'],
     ['S: * 1 FETCH (FLAGS (\\Seen) MODSEQ (9))', '< * 1 FETCH (FLAGS (\\Seen) MODSEQ (9))'],
     ['S: attack at 5', '< ***'],
     ['C: A1 UID SEARCH TEXT "attack" UID 1:*', '> A1 UID SEARCH TEXT "***" UID 1:*'],
