@@ -6,7 +6,7 @@
  * MAILROOM_TEST_AT_ONCE says how many processes run at once (4).
  */
 import { spawn } from 'node:child_process'
-import { globSync } from 'node:fs'
+import { globSync, readFileSync } from 'node:fs'
 
 const filesTogether = 10
 const timeoutMs = 120_000
@@ -29,10 +29,18 @@ function quickFiles(): string[] {
   return globSync('test/**/*.test.ts', { exclude: ['test/hostile/**', 'test/**/*.long.test.ts'] })
 }
 
+/** Hooks outside of a suite would run for the tests of all files of the process. */
+function hasRootHooks(file: string): boolean {
+  return /^(?:before|after)(?:Each)?\(|from '\.\/scene\.ts'/m.test(readFileSync(file, 'utf8'))
+}
+
 /** Neighbours take about as long as each other: each share has files from everywhere. */
-function shared(files: readonly string[]): string[][] {
+function shared(all: readonly string[]): string[][] {
+  const alone = all.filter(hasRootHooks)
+  const files = all.filter((file) => !alone.includes(file))
   const count = Math.ceil(files.length / together)
-  return Array.from({ length: count }, (_, share) => files.filter((_file, index) => index % count === share))
+  const shares = Array.from({ length: count }, (_, share) => files.filter((_file, index) => index % count === share))
+  return [...alone.map((file) => [file]), ...shares]
 }
 
 function run(files: readonly string[]): Promise<Outcome> {
@@ -60,7 +68,7 @@ function numberOf(output: string, what: string): number {
 
 function report({ files, passed, output, seconds }: Outcome): void {
   if (!passed) process.stdout.write(`${output}\nFAILED in ${files.join(' ')}\n`)
-  else if (files.length === 1) process.stdout.write(`${files.join('')}: ${seconds.toFixed(1)} s\n`)
+  else if (together === 1) process.stdout.write(`${files.join('')}: ${seconds.toFixed(1)} s\n`)
 }
 
 const files = (patterns.length === 0 ? quickFiles() : globSync(patterns)).sort()
