@@ -2,8 +2,8 @@
  * Verification of OAuth 1.0a, two-legged (RFC 5849). Own code: no kept library verifies. Every refusal is a 401; a
  * wrong signature says the base string that was computed, so that the client's author can compare.
  */
-import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
-import { AppError, type Authenticated, type NonceStore } from '../engine/index.ts'
+import { createHash, createHmac } from 'node:crypto'
+import { AppError, type Authenticated, type NonceStore, sameText } from '../engine/index.ts'
 import { decodePercent, type Pair, percentEncode } from './wire.ts'
 
 export interface SignedCall {
@@ -168,13 +168,6 @@ async function checkNonce(key: string, stamp: Stamp, deps: Deps): Promise<void> 
   const expiresAt = Math.max(deps.now() + deps.nonceTtlMs, timestamp * 1000 + deps.windowMs + 1000)
   const fresh = await deps.nonces.remember(key, stamp.nonce, timestamp, expiresAt)
   if (!fresh) throw refused('oauth_nonce', 'was used before: sign every call with a new nonce')
-}
-
-/** Time depends on the length alone. */
-export function sameText(expected: string, given: string): boolean {
-  const a = Buffer.from(expected)
-  const b = Buffer.from(given)
-  return a.length === b.length && timingSafeEqual(a, b)
 }
 
 function refused(parameter: string, problem: string): AppError {

@@ -55,6 +55,14 @@ export class StreamAnswer {
   }
 }
 
+/** Of a stream of server-sent events. */
+export const eventStreamHeaders = {
+  'Content-Type': 'text/event-stream',
+  'Cache-Control': 'no-store',
+  // For proxies that would rather collect the answer first.
+  'X-Accel-Buffering': 'no',
+}
+
 /** JSON that is already text: lists answered from prepared rows. */
 export class JsonText {
   readonly text: string

@@ -1,10 +1,9 @@
 /** /, /healthz, /readyz, /metrics, /openapi.json and /docs: for machines and people who look after the service. */
 import { z } from 'zod'
-import { AppError } from '../engine/index.ts'
+import { AppError, sameText } from '../engine/index.ts'
 import { docsHeaders, renderDocs } from './docs/page.ts'
 import { answer, view } from './examples.ts'
 import { html, renderSmallPage, smallPageHeaders } from './html.ts'
-import { sameText } from './oauth1.ts'
 import { buildOpenApi, type OpenApi, serviceName, serviceVersion, withServer } from './openapi.ts'
 import { type Call, defineRoute, JsonText, type Route, StreamAnswer, tagged } from './route.ts'
 

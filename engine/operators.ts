@@ -2,11 +2,12 @@
  * Operators: who looks after the installation. The console has one password, the admin API has tokens with scopes. The
  * store keeps hashes only; sessions of the console live in memory and end with the process.
  */
-import { createHash, randomBytes, scrypt, timingSafeEqual } from 'node:crypto'
+import { createHash, randomBytes, scrypt } from 'node:crypto'
 import { isIP } from 'node:net'
 import { promisify } from 'node:util'
 import type { Config } from './config.ts'
 import { AppError, notFound } from './errors.ts'
+import { sameText } from './secrets/seal.ts'
 import { newId } from './store/ids.ts'
 import type { Store } from './store/port.ts'
 import type { OperatorRecord, OperatorScope } from './store/records.ts'
@@ -95,7 +96,7 @@ export function createOperators({ store: { operators }, config, now = Date.now }
     async authenticate(token) {
       const [, id] = /^mra_([0-9a-f]+)_/.exec(token) ?? []
       const record = id === undefined ? null : await operators.get(id)
-      return record !== null && record.revokedAt === null && same(record.hash, tokenHash(token)) ? record : null
+      return record !== null && record.revokedAt === null && sameText(record.hash, tokenHash(token)) ? record : null
     },
     tokens: async () => (await operators.list()).filter(({ id }) => id !== passwordId),
     async createToken(name, scopes) {
@@ -113,10 +114,10 @@ export function createOperators({ store: { operators }, config, now = Date.now }
 
   async function fits(password: string): Promise<boolean> {
     const set = config.MAILROOM_ADMIN_PASSWORD
-    if (set !== null) return same(tokenHash(set), tokenHash(password))
+    if (set !== null) return sameText(tokenHash(set), tokenHash(password))
     const [, salt, hash] = (await operators.get(passwordId))?.hash.split(':') ?? []
     return (
-      salt !== undefined && hash !== undefined && same(`scrypt:${salt}:${hash}`, await passwordHash(password, salt))
+      salt !== undefined && hash !== undefined && sameText(`scrypt:${salt}:${hash}`, await passwordHash(password, salt))
     )
   }
 }
@@ -143,9 +144,4 @@ function tokenHash(token: string): string {
 
 async function passwordHash(password: string, salt = randomBytes(16).toString('hex')): Promise<string> {
   return `scrypt:${salt}:${(await derive(password, Buffer.from(salt), 32)).toString('hex')}`
-}
-
-function same(one: string, other: string): boolean {
-  const [a, b] = [Buffer.from(one), Buffer.from(other)]
-  return a.length === b.length && timingSafeEqual(a, b)
 }

@@ -3,6 +3,7 @@
  * if nobody has changed it meanwhile, so it may be killed and started again at any time.
  */
 import type { Sealer } from './secrets/seal.ts'
+import { pagesOf } from './store/pages.ts'
 import type { Page, Store } from './store/port.ts'
 
 export interface Resealed {
@@ -48,10 +49,14 @@ async function* sealedValues(store: Store): AsyncGenerator<SealedValue, void, un
       yield { id: `${id}:${consumerKey}`, sealed: from, replace }
     }
   }
-  for await (const { id, sealedCredential: from } of walked((after) => store.accounts.page(after, pageSize)))
-    yield { id, sealed: from, replace: (by) => sealed.account(id, from, by) }
-  for await (const { id, sealedSecrets: from } of walked((after) => store.webhooks.page(after, pageSize)))
-    yield { id, sealed: from, replace: (by) => sealed.webhook(id, from, by) }
+  for await (const page of pagesOf((after, limit) => store.accounts.page(after, limit))) {
+    for (const { id, sealedCredential: from } of page)
+      yield { id, sealed: from, replace: (by) => sealed.account(id, from, by) }
+  }
+  for await (const page of pagesOf((after, limit) => store.webhooks.page(after, limit))) {
+    for (const { id, sealedSecrets: from } of page)
+      yield { id, sealed: from, replace: (by) => sealed.webhook(id, from, by) }
+  }
 }
 
 async function* listed<T>(list: (page: Page) => Promise<T[]>): AsyncGenerator<T, void, undefined> {
@@ -60,10 +65,4 @@ async function* listed<T>(list: (page: Page) => Promise<T[]>): AsyncGenerator<T,
     yield* rows
     if (rows.length < pageSize) return
   }
-}
-
-async function* walked<T extends { readonly id: string }>(
-  page: (after: string | null) => Promise<T[]>,
-): AsyncGenerator<T, void, undefined> {
-  for (let rows = await page(null); rows.length > 0; rows = await page(rows.at(-1)?.id ?? null)) yield* rows
 }

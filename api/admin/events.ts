@@ -1,14 +1,7 @@
 /** The steps and lines of one email account as server-sent events, for those who watch it. */
 import { Readable } from 'node:stream'
 import type { AccountNews, Engine } from '../../engine/index.ts'
-import { StreamAnswer } from '../route.ts'
-
-const headers = {
-  'Content-Type': 'text/event-stream',
-  'Cache-Control': 'no-store',
-  // For proxies that would rather collect the answer first.
-  'X-Accel-Buffering': 'no',
-}
+import { eventStreamHeaders, StreamAnswer } from '../route.ts'
 
 /** So that both ends notice when the other one has gone. */
 const beatMs = 15_000
@@ -31,7 +24,7 @@ export function accountEvents({ accounts }: Engine, id: string, signal: AbortSig
     signal.removeEventListener('abort', end)
   })
   send(':\n\n')
-  return new StreamAnswer(events, headers)
+  return new StreamAnswer(events, eventStreamHeaders)
 }
 
 function eventOf(news: AccountNews): string {

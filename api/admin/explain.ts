@@ -2,7 +2,7 @@
 import type { z } from 'zod'
 import type { AccountRecord, ActorView } from '../../engine/index.ts'
 import { seconds } from '../addresses.ts'
-import { noActor } from './rows.ts'
+import { noActor, utc } from './rows.ts'
 import type { explanationView } from './views.ts'
 
 type Explanation = z.input<typeof explanationView>
@@ -70,10 +70,6 @@ function changesOf({ id }: AccountRecord, state: string, failure: string | null)
   const now = ['waiting', 'disabled'].includes(state) ? [`Reconnect tries at once ${way('reconnect')}.`] : []
   const check = failure === null ? [] : [`Check status tries a login beside it ${way('check')}.`]
   return [...(remedy === undefined ? [] : [remedy]), ...now, ...check]
-}
-
-function utc(at: number): string {
-  return `${new Date(at).toISOString().replace('T', ' ').slice(0, 19)} UTC`
 }
 
 function ordinal(number: number): string {

@@ -64,3 +64,8 @@ export function countBy<T>(all: Iterable<T>, name: (one: T) => string): Record<s
   }
   return counts
 }
+
+/** 2026-11-22 14:30:00 UTC. `at`: milliseconds since 1970. */
+export function utc(at: number): string {
+  return `${new Date(at).toISOString().replace('T', ' ').slice(0, 19)} UTC`
+}

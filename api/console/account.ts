@@ -11,7 +11,7 @@ import {
 import { type AccountDetail, accountDetail } from '../admin/accounts.ts'
 import { html, type Html } from '../html.ts'
 import { filledText } from '../values.ts'
-import { chart, waysOut } from './chart.ts'
+import { chartCard } from './chart.ts'
 import { action, page, type Visit } from './frame.ts'
 import { facts, instant, lasted, link, moment, nextWords, pill, plain, scrolling, since, table } from './parts.ts'
 
@@ -23,14 +23,7 @@ export const account = page('/console/accounts/{id}', z.object({}), async ({ pat
       <h2>Why</h2>
       ${live('why', why(seen.explain))}
     </section>
-    <section class="card">
-      <h2>Chart</h2>
-      ${live('chart', chart(charts.account, seen.active))}
-      <details>
-        <summary>What leads on from here</summary>
-        ${scrolling('Transitions', live('ways', waysOut(charts.account, seen.active)))}
-      </details>
-    </section>
+    ${chartCard(charts.account, seen.active, live)}
     <div class="halves">
       <section class="card">
         <h2>Steps, newest first</h2>

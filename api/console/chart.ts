@@ -1,9 +1,21 @@
 /** A state chart as nested boxes, drawn from the machine's own tree, with the active states lit. */
 import type { ChartState } from '../../engine/index.ts'
 import { html, type Html } from '../html.ts'
-import { table } from './parts.ts'
+import type { Visit } from './frame.ts'
+import { scrolling, table } from './parts.ts'
 
-export function chart(root: ChartState, active: readonly string[]): Html {
+export function chartCard(root: ChartState, active: readonly string[], live: Visit['live']): Html {
+  return html`<section class="card">
+    <h2>Chart</h2>
+    ${live('chart', chart(root, active))}
+    <details>
+      <summary>What leads on from here</summary>
+      ${scrolling('Transitions', live('ways', waysOut(root, active)))}
+    </details>
+  </section>`
+}
+
+function chart(root: ChartState, active: readonly string[]): Html {
   const lit = litOf(active)
   return html`<div class="inner">${root.children.map((child) => box(child, lit))}</div>`
 }
@@ -29,7 +41,7 @@ function nameOf(path: string): string {
 }
 
 /** What may happen now: the transitions of the states that are active. */
-export function waysOut(root: ChartState, active: readonly string[]): Html {
+function waysOut(root: ChartState, active: readonly string[]): Html {
   const lit = litOf(active)
   const rows = allOf(root)
     .filter(({ path }) => lit.has(path))

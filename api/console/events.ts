@@ -6,7 +6,7 @@ import { Readable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 import { z } from 'zod'
 import { badParameter, type ConsoleSession } from '../../engine/index.ts'
-import { type Call, defineRoute, type Route, StreamAnswer } from '../route.ts'
+import { type Call, defineRoute, eventStreamHeaders, type Route, StreamAnswer } from '../route.ts'
 import { compileRoutes, matchOf } from '../router.ts'
 import { text } from '../values.ts'
 import { checkOn, type Page, pageRoute, redirect, sessionOf, visitOf } from './frame.ts'
@@ -16,8 +16,6 @@ const shortestPauseMs = 1000
 const share = 50
 /** Often enough for proxies that close silent connections. */
 const heartbeatMs = 15_000
-
-const headers = { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-store', 'X-Accel-Buffering': 'no' }
 
 export function eventsRoute(pages: readonly Page[]): Route {
   const find = finder(pages)
@@ -33,7 +31,7 @@ export function eventsRoute(pages: readonly Page[]): Route {
       const make = find(query.page)
       if (make === null) throw badParameter('page', 'no page of the console')
       return Promise.resolve(
-        new StreamAnswer(Readable.from(texts(call, session, make), { objectMode: false }), headers),
+        new StreamAnswer(Readable.from(texts(call, session, make), { objectMode: false }), eventStreamHeaders),
       )
     },
   })

@@ -4,10 +4,9 @@
  * which no page of another site can know.
  */
 import type { z } from 'zod'
-import { AppError, type ConsoleSession, type Engine, toAppError } from '../../engine/index.ts'
+import { AppError, type ConsoleSession, type Engine, sameText, toAppError } from '../../engine/index.ts'
 import { html, type Html } from '../html.ts'
 import { parse } from '../middleware/dispatch.ts'
-import { sameText } from '../oauth1.ts'
 import { type Call, defineRoute, type PathParameters, type Route, StreamAnswer } from '../route.ts'
 import { consoleHeaders, consolePage, plainPage } from './look.ts'
 

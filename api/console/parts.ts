@@ -1,4 +1,5 @@
 /** What the pages are made of: times, states, tables, small charts. */
+import { utc } from '../admin/rows.ts'
 import { html, Html } from '../html.ts'
 import type { Shown, Visit } from './frame.ts'
 
@@ -26,7 +27,7 @@ function iso(at: number): string {
 }
 
 function clock(at: number): string {
-  return `${iso(at).slice(0, 19).replace('T', ' ')} UTC`
+  return utc(at * 1000)
 }
 
 /** 350 ms, 1.2 s, 3 min 20 s, 5 h 2 min. */

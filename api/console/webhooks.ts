@@ -1,24 +1,18 @@
 /** Webhooks, one webhook with its callbacks, and one callback. */
 import { z } from 'zod'
-import { charts } from '../../engine/index.ts'
+import { type Backlog, charts } from '../../engine/index.ts'
 import { deliveriesQuery, webhookQuery } from '../admin/webhook-routes.ts'
 import { type DeliveryDetail, deliveryOf, type DeliveryRow, listWebhooks, redeliver } from '../admin/webhooks.ts'
 import { webhookDeliveries, type WebhookDetail, webhookDetail, type WebhookList } from '../admin/webhooks.ts'
 import { seconds } from '../addresses.ts'
 import { html, type Html } from '../html.ts'
 import { steps } from './account.ts'
-import { chart, waysOut } from './chart.ts'
+import { chartCard } from './chart.ts'
 import { action, page } from './frame.ts'
 import { facts, field, lasted, link, moment, nextWords, ordinal, pager, pill, plain } from './parts.ts'
 import { scrolling, select, since, table, until } from './parts.ts'
 
 const states = ['idle', 'draining', 'waiting', 'probing', 'resting', 'recovering', 'paused', 'dead'] as const
-
-/** Callbacks that wait. */
-interface Backlog {
-  readonly pending: number
-  readonly oldestAt: number | null
-}
 
 function oldestOf(backlog: Backlog | undefined): Html {
   return backlog === undefined || backlog.oldestAt === null ? html`` : since(seconds(backlog.oldestAt))
@@ -80,14 +74,7 @@ export const webhook = page('/console/webhooks/{id}', deliveriesQuery, async ({ 
   const deliveries = await webhookDeliveries(engine, path.id, values)
   const at = (start: number) => link(`/console/webhooks/${seen.id}`, { state, offset: start })
   const content = html`<section class="card">${live('how', how(seen, deliveries))}</section>
-    <section class="card">
-      <h2>Chart</h2>
-      ${live('chart', chart(charts.webhook, seen.active_states))}
-      <details>
-        <summary>What leads on from here</summary>
-        ${scrolling('Transitions', live('ways', waysOut(charts.webhook, seen.active_states)))}
-      </details>
-    </section>
+    ${chartCard(charts.webhook, seen.active_states, live)}
     <section class="card">
       <h2>Callbacks</h2>
       <form class="row" method="get" action="/console/webhooks/${seen.id}">

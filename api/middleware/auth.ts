@@ -1,8 +1,8 @@
 /** Who calls: OAuth 1.0a, HTTP Basic (key and secret), or Bearer `<key>.<secret>`. */
-import { AppError, type Authenticated, checkScope, type OperatorRecord } from '../../engine/index.ts'
+import { AppError, type Authenticated, checkScope, type OperatorRecord, sameText } from '../../engine/index.ts'
 import type { FrameContext, Middleware } from '../call.ts'
 import { knowCaller } from '../connections.ts'
-import { isSigned, type OAuthVerifier, sameText, type TryKey } from '../oauth1.ts'
+import { isSigned, type OAuthVerifier, type TryKey } from '../oauth1.ts'
 import type { Tries } from '../tries.ts'
 import { earlyBytes, isForm, readRest, type RestOptions, tooLarge } from './body.ts'
 

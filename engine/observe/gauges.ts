@@ -2,7 +2,7 @@
 import { statfs } from 'node:fs/promises'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { Counter, Gauge, type Registry } from 'prom-client'
-import type { OutboxStore } from '../store/port.ts'
+import type { Backlog, OutboxStore } from '../store/port.ts'
 
 type ByLimit = Readonly<Record<'all' | 'address', number>>
 
@@ -16,11 +16,6 @@ export interface ConnectionCounts {
 }
 
 type Counts = ReadonlyMap<string, number>
-
-export interface Backlog {
-  readonly pending: number
-  readonly oldestAt: number | null
-}
 
 /** Each is asked at each scrape; what is absent is not told. */
 export interface Sources {

@@ -3,7 +3,7 @@
  * value moved to another record does not open. Format: `v2.<key id>.<iv>.<tag>.<ciphertext>`, base64url; the key id is
  * the beginning of a hash of the key. Values of the older form `v1.<iv>.<tag>.<ciphertext>` open too.
  */
-import { createCipheriv, createDecipheriv, createHash, randomBytes, scryptSync } from 'node:crypto'
+import { createCipheriv, createDecipheriv, createHash, randomBytes, scryptSync, timingSafeEqual } from 'node:crypto'
 import { AppError } from '../errors.ts'
 
 export interface Sealer {
@@ -75,4 +75,11 @@ export function keyFrom(secret: string): Buffer {
   if (/^[A-Za-z0-9+/_-]{43}=?$/.test(secret)) return Buffer.from(secret, 'base64')
   if (secret.length < 8) throw new AppError('bad_request', 'MAILROOM_SECRET: a pass phrase needs at least 8 characters')
   return scryptSync(secret, 'mailroom/credentials/v1', 32, { N: 16384, r: 8, p: 1 })
+}
+
+/** Time depends on the length alone. */
+export function sameText(expected: string, given: string): boolean {
+  const a = Buffer.from(expected)
+  const b = Buffer.from(given)
+  return a.length === b.length && timingSafeEqual(a, b)
 }

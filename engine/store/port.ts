@@ -220,6 +220,12 @@ export interface RequeueQuery extends DeliveryQuery {
   readonly finishedUntil?: number
 }
 
+/** Callbacks that wait; `oldestAt`: when the oldest of them was made, null = none waits. */
+export interface Backlog {
+  readonly pending: number
+  readonly oldestAt: number | null
+}
+
 export interface OutboxStore {
   /** Inserts rows that are not there yet (by id). Answers those that were new. */
   enqueue(rows: readonly OutboxRecord[]): Promise<OutboxRecord[]>
@@ -234,7 +240,7 @@ export interface OutboxStore {
     exceptHistorical?: readonly string[],
   ): Promise<OutboxRecord[]>
   /** Pending count and the time of the oldest, for actors and metrics. */
-  backlog(channelId: string): Promise<{ readonly pending: number; readonly oldestAt: number | null }>
+  backlog(channelId: string): Promise<Backlog>
   /** Records an attempt and the row's next state, several rows in one step. */
   record(results: readonly OutboxResult[]): Promise<void>
   /** Newest first. */

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import type { UserRecord } from '../../../engine/index.ts'
 import * as examples from '../../examples.ts'
-import { type Call, defineRoute, StreamAnswer, tagged } from '../../route.ts'
+import { type Call, defineRoute, eventStreamHeaders, StreamAnswer, tagged } from '../../route.ts'
 import { limitOf, optional, text } from '../../values.ts'
 import { findUser } from '../find.ts'
 import { liteUrls } from '../../addresses.ts'
@@ -52,13 +52,6 @@ const changesAnswer = examples.answer({
   gap: [z.boolean(), false, 'changes after the cursor are not kept any more'],
 })
 
-const streamHeaders = {
-  'Content-Type': 'text/event-stream',
-  'Cache-Control': 'no-store',
-  // For proxies that would rather collect the answer first.
-  'X-Accel-Buffering': 'no',
-}
-
 const list = defineRoute('GET /lite/users/{id}/changes', {
   summary: 'Read the change log of a user, as a page or as a stream',
   description:
@@ -95,7 +88,7 @@ async function openStream(call: Call, user: UserRecord, since: string | undefine
   const last = call.header('last-event-id') ?? ''
   const from =
     last === '' ? await startOf(call, user, 'since', since) : await startOf(call, user, 'Last-Event-ID', last)
-  return new StreamAnswer(changeStream({ engine, user, from, baseUrl, signal }), streamHeaders)
+  return new StreamAnswer(changeStream({ engine, user, from, baseUrl, signal }), eventStreamHeaders)
 }
 
 async function startOf(call: Call, user: UserRecord, parameter: string, text: string | undefined): Promise<Cursor> {

@@ -11,8 +11,8 @@ import {
   streamBytes,
   transliterate,
   type UserRecord,
+  sameText,
 } from '../../../engine/index.ts'
-import { sameText } from '../../oauth1.ts'
 import { type Call, defineRoute, StreamAnswer, tagged } from '../../route.ts'
 import { findMessage } from '../find.ts'
 import { readContents } from './contents.ts'

@@ -11,12 +11,11 @@ import {
   isSigned,
   normalizeParameters,
   parseOAuthHeader,
-  sameText,
   type SignedCall,
   type TryKey,
 } from '../../../api/oauth1.ts'
 import { type Pair, parsePairs, parseTarget } from '../../../api/wire.ts'
-import { type Authenticated, isAppError } from '../../../engine/index.ts'
+import { type Authenticated, isAppError, sameText } from '../../../engine/index.ts'
 import { sign, type SignerOptions, type Unsigned } from '../../support/oauth-signer.ts'
 import { developerRecord } from '../../support/records.ts'
 
