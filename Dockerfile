@@ -15,7 +15,7 @@ COPY package.json LICENSE main.ts ./
 COPY machines ./machines
 COPY engine ./engine
 COPY api ./api
-# The embedded store and a generated secret; not used with MONGODB_URI and MAILROOM_SECRET.
+# The embedded store and a generated secret; with MONGODB_URI and MAILROOM_SECRET only messages on their way to a mail server.
 RUN mkdir /data && chown node:node /data
 VOLUME /data
 USER node

@@ -1,7 +1,7 @@
-/** Addresses: of the service as the client used it, of the client, and of everything in the lite API. */
+/** Addresses: of the service as the client used it, of the client, and of everything in the API. */
 import type { IncomingMessage } from 'node:http'
 import { isIP } from 'node:net'
-import { type AccountRecord, AppError, type Config, networkOf } from '../engine/index.ts'
+import { type AccountRecord, AppError, type Config, networkOf, type WebhookRecord } from '../engine/index.ts'
 
 type Settings = Pick<Config, 'MAILROOM_PUBLIC_URL' | 'MAILROOM_TRUST_PROXY'>
 
@@ -12,30 +12,22 @@ const hostShape = /^(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i
  * `bad_request` for a Host that is none: it would get into links.
  */
 export function baseUrlReader(config: Settings): (request: IncomingMessage) => string {
-  const fixed = config.MAILROOM_PUBLIC_URL?.replace(/(?<!\/)\/+$/, '') ?? null
+  const fixed = config.MAILROOM_PUBLIC_URL
   if (fixed !== null) return () => fixed
   return (request) => {
-    const forwarded = config.MAILROOM_TRUST_PROXY ? forwardedOrigin(request) : {}
-    const host = forwarded.host ?? request.headers.host ?? ownHost(request)
+    const forwarded = config.MAILROOM_TRUST_PROXY ? request.headers : {}
+    const scheme = firstOf(forwarded['x-forwarded-proto']).toLowerCase()
+    const host = firstOf(forwarded['x-forwarded-host']) || (request.headers.host ?? ownHost(request))
     if (!hostShape.test(host))
       throw new AppError('bad_request', 'Host: not a host name', { details: { parameter: 'Host' } })
-    return `${forwarded.scheme ?? ownScheme(request)}://${host}`
-  }
-}
-
-function forwardedOrigin(request: IncomingMessage): { readonly scheme?: string; readonly host?: string } {
-  const scheme = firstOf(request.headers['x-forwarded-proto'])?.toLowerCase()
-  const host = firstOf(request.headers['x-forwarded-host'])
-  return {
-    ...(scheme === 'http' || scheme === 'https' ? { scheme } : {}),
-    ...(host === undefined || host === '' ? {} : { host }),
+    return `${/^https?$/.test(scheme) ? scheme : ownScheme(request)}://${host}`
   }
 }
 
 /** The client's own proxy comes first in the list. */
-function firstOf(header: string | string[] | undefined): string | undefined {
-  const text = Array.isArray(header) ? header[0] : header
-  return text?.split(',')[0]?.trim()
+function firstOf(header: string | string[] | undefined): string {
+  const [first = ''] = String(header ?? '').split(',', 1)
+  return first.trim()
 }
 
 function ownScheme(request: IncomingMessage): 'http' | 'https' {
@@ -75,29 +67,41 @@ function lastForwarded(request: IncomingMessage): string | null {
   return isIP(bare) === 0 ? null : bare
 }
 
-/** resource_url of everything in the lite API: the base URL of the client, and `::` percent-encoded. */
-export type LiteUrls = ReturnType<typeof liteUrls>
+/** Which API a call is made to, and in whose words it is answered. */
+export type ApiVersion = WebhookRecord['version']
+
+/** resource_url of everything: the base URL of the client, and `::` percent-encoded. */
+export type Urls = ReturnType<typeof urlsOf>
 
 type AccountName = Pick<AccountRecord, 'userId' | 'label'>
 
-export function liteUrls(baseUrl: string) {
-  const user = (id: string) => `${baseUrl}/lite/users/${id}`
-  const account = (one: AccountName) => `${user(one.userId)}/email_accounts/${encodeURIComponent(one.label)}`
-  /** `name` with '/' between its levels. */
+/** `name`, of a folder, with '/' between its levels. */
+export function urlsOf({ baseUrl, version }: { readonly baseUrl: string; readonly version: ApiVersion }) {
+  const isLite = version === 'lite'
+  const root = `${baseUrl}/${version}`
+  const user = (id: string) => `${root}/${isLite ? 'users' : 'accounts'}/${id}`
+  const account = (one: AccountName) =>
+    `${user(one.userId)}/${isLite ? 'email_accounts' : 'sources'}/${encodeURIComponent(one.label)}`
   const folder = (one: AccountName, name: string) => `${account(one)}/folders/${encodeURIComponent(name)}`
   return {
     user: ({ id }: { readonly id: string }) => user(id),
     account,
     folder,
-    /** Without a folder: the message wherever it lies. */
-    message: (one: AccountName, id: string, name?: string) =>
-      `${name === undefined ? account(one) : folder(one, name)}/messages/${encodeURIComponent(id)}`,
+    /** Without a folder: the message wherever it lies. In 2.0 it is always that. */
+    message: (one: AccountName, id: string, name?: string) => {
+      const at = !isLite ? user(one.userId) : name === undefined ? account(one) : folder(one, name)
+      return `${at}/messages/${encodeURIComponent(id)}`
+    },
     webhook: ({ userId, id }: { readonly userId: string | null; readonly id: string }) =>
-      userId === null ? `${baseUrl}/lite/webhooks/${id}` : `${user(userId)}/webhooks/${id}`,
-    token: (token: string) => `${baseUrl}/lite/connect_tokens/${token}`,
-    provider: (key: string) => `${baseUrl}/lite/oauth_providers/${encodeURIComponent(key)}`,
+      `${userId === null ? root : user(userId)}/webhooks/${id}`,
+    token: (token: string) => `${root}/connect_tokens/${token}`,
+    provider: (key: string) => `${root}/oauth_providers/${encodeURIComponent(key)}`,
   }
 }
 
 /** Seconds, as the API has times. */
 export const seconds = (ms: number): number => Math.floor(ms / 1000)
+
+export function secondsOrNull(at: number | null | undefined): number | null {
+  return at === null || at === undefined ? null : seconds(at)
+}

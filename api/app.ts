@@ -3,38 +3,47 @@ import type { RequestListener } from 'node:http'
 import Koa from 'koa'
 import type { Engine } from '../engine/index.ts'
 import { baseUrlReader } from './addresses.ts'
-import { backupRoutes } from './admin/backup.ts'
-import { accountRoutes } from './admin/account-routes.ts'
-import { keyRoutes } from './admin/key-routes.ts'
-import { adminWebhookRoutes } from './admin/webhook-routes.ts'
-import { retentionRoutes } from './admin/retention.ts'
-import { logRoutes, statusCallbackRoutes } from './application.ts'
+import { accountRoutes } from './admin/account.ts'
+import { accountsRoute } from './admin/accounts.ts'
+import { hostRoutes } from './admin/hosts.ts'
+import { developerRoutes, tokenRoutes } from './admin/keys.ts'
+import { overviewRoute } from './admin/overview.ts'
+import { backupRoutes, retentionRoutes } from './admin/store.ts'
+import { adminWebhookRoutes } from './admin/webhooks.ts'
+import { applicationRoutes } from './application.ts'
 import type { FrameState } from './call.ts'
+import { wizardRoutes } from './connect/index.ts'
+import { createWizard, lostPages } from './connect/visit.ts'
 import { consoleRoutes } from './console/index.ts'
-import { changeRoutes } from './lite/changes/handlers.ts'
-import { connectRoutes, connectTokenRoutes } from './lite/connect_tokens.ts'
+import { changeRoutes } from './lite/changes.ts'
+import { connectTokenRoutes } from './lite/connect_tokens.ts'
 import { contactRoutes } from './lite/contacts.ts'
-import { discoveryRoutes } from './lite/discovery.ts'
 import { emailAccountRoutes } from './lite/email_accounts.ts'
 import { folderRoutes } from './lite/folders.ts'
 import { messageListRoutes } from './lite/messages/list.ts'
 import { attachmentRoutes, messagePartRoutes } from './lite/messages/parts.ts'
-import { messageFlagRoutes, messageMoveRoutes } from './lite/messages/writes.ts'
-import { oauthProviderRoutes } from './lite/oauth_providers.ts'
+import { messageWriteRoutes } from './lite/messages/writes.ts'
+import { discoveryRoutes, oauthProviderRoutes, v2DiscoveryRoutes, v2OAuthProviderRoutes } from './lite/providers.ts'
 import { userRoutes } from './lite/users.ts'
-import { deliveryRoutes } from './lite/webhooks/deliveries.ts'
-import { explainRoutes, webhookRoutes } from './lite/webhooks/handlers.ts'
+import { deliveryRoutes, explainRoutes } from './lite/webhooks/deliveries.ts'
+import { v2WebhookRoutes, webhookRoutes } from './lite/webhooks/handlers.ts'
 import { authentication } from './middleware/auth.ts'
 import { bodyBeginning, bodyRest } from './middleware/body.ts'
 import { dispatch } from './middleware/dispatch.ts'
 import { errorAnswers } from './middleware/errors.ts'
-import { createLimits } from './limits.ts'
+import { createLimits, createTries } from './limits.ts'
 import { createCallLog, requestLog } from './middleware/request-log.ts'
 import { createOAuthVerifier } from './oauth1.ts'
 import type { Route } from './route.ts'
 import { routing } from './router.ts'
 import { systemRoutes } from './system.ts'
-import { createTries } from './tries.ts'
+import { emailAddressRoutes, sourceRoutes, v2AccountRoutes, v2ConnectTokenRoutes } from './v2/accounts.ts'
+import { v2ContactRoutes } from './v2/contacts.ts'
+import { fileRoutes } from './v2/files.ts'
+import { syncRoutes, v2FolderRoutes } from './v2/folders.ts'
+import { v2MessageReadRoutes } from './v2/messages/reads.ts'
+import { v2MessageWriteRoutes } from './v2/messages/writes.ts'
+import { threadRoutes } from './v2/threads.ts'
 
 export { createServer } from './server.ts'
 
@@ -45,8 +54,7 @@ export const resourceRoutes: readonly Route[] = [
   ...folderRoutes,
   ...messageListRoutes,
   ...messagePartRoutes,
-  ...messageFlagRoutes,
-  ...messageMoveRoutes,
+  ...messageWriteRoutes,
   ...attachmentRoutes,
   ...webhookRoutes,
   ...deliveryRoutes,
@@ -54,16 +62,33 @@ export const resourceRoutes: readonly Route[] = [
   ...changeRoutes,
   ...contactRoutes,
   ...connectTokenRoutes,
-  ...connectRoutes,
   ...discoveryRoutes,
   ...oauthProviderRoutes,
-  ...statusCallbackRoutes,
-  ...logRoutes,
+  ...applicationRoutes,
   ...backupRoutes,
+  overviewRoute,
+  accountsRoute,
   ...accountRoutes,
   ...adminWebhookRoutes,
-  ...keyRoutes,
+  ...hostRoutes,
+  ...developerRoutes,
+  ...tokenRoutes,
   ...retentionRoutes,
+  // The 2.0 API: over the same engine and store, in its own shapes. Deprecated.
+  ...v2AccountRoutes,
+  ...emailAddressRoutes,
+  ...sourceRoutes,
+  ...syncRoutes,
+  ...v2ConnectTokenRoutes,
+  ...v2MessageReadRoutes,
+  ...v2FolderRoutes,
+  ...fileRoutes,
+  ...threadRoutes,
+  ...v2ContactRoutes,
+  ...v2DiscoveryRoutes,
+  ...v2OAuthProviderRoutes,
+  ...v2MessageWriteRoutes,
+  ...v2WebhookRoutes,
 ]
 
 interface AppOptions {
@@ -76,48 +101,44 @@ interface AppOptions {
   readonly now?: () => number
 }
 
-export interface App {
-  /** Every route of the API, for documents and tests: the console's are no part of it. */
-  readonly routes: readonly Route[]
-  /** For createServer, which tells the app where each call comes from. */
-  callback(): RequestListener
-  /** Writes what is left of the call log. After the server is closed. */
-  close(): Promise<void>
-}
+export type App = ReturnType<typeof createApp>
 
 export function createApp({
   engine,
   routes: resources = resourceRoutes,
   checkAnswers = false,
   now = Date.now,
-}: AppOptions): App {
-  const { config, log, metrics, store, budget } = engine
+}: AppOptions) {
+  const { config, log, store } = engine
   const routes: readonly Route[] = [...resources, ...systemRoutes(resources)]
   const calls = createCallLog({ store: store.calls, log })
-  const authenticate = (apiKey: string) => engine.developers.authenticate(apiKey)
   const oauth = createOAuthVerifier({
-    authenticate,
+    authenticate: (apiKey) => engine.developers.authenticate(apiKey),
     nonces: store.nonces,
     windowMs: config.MAILROOM_OAUTH_WINDOW,
     nonceTtlMs: config.MAILROOM_OAUTH_NONCE_TTL,
     now,
   })
   const tries = createTries({ free: config.MAILROOM_WRONG_KEYS, now, log })
-  const rest = { limit: config.MAILROOM_BODY_LIMIT, budget }
+  const wizard = createWizard(engine, now)
+  const pages = [...consoleRoutes({ config, log, now }), ...wizardRoutes(wizard)]
   const koa = new Koa<FrameState>()
   koa.on('error', (error: unknown) => log.debug({ err: error }, 'connection failed'))
   koa.use(errorAnswers(log))
-  koa.use(requestLog({ log, metrics, calls, now }))
-  koa.use(routing([...routes, ...consoleRoutes({ config, log, now })], baseUrlReader(config)))
-  koa.use(bodyBeginning(config.MAILROOM_BODY_LIMIT))
-  const operator = (token: string) => engine.operators.authenticate(token)
-  koa.use(authentication({ authenticate, operator, oauth, tries, rest }))
-  koa.use(bodyRest(rest))
-  koa.use(dispatch(engine, createLimits(config, now), checkAnswers))
+  koa.use(requestLog({ engine, calls, now }))
+  koa.use(lostPages(wizard))
+  koa.use(routing([...routes, ...pages], baseUrlReader(config)))
+  koa.use(bodyBeginning)
+  koa.use(authentication({ oauth, tries }))
+  koa.use(bodyRest)
+  koa.use(dispatch(createLimits(config, now), checkAnswers))
   const handle = koa.callback()
   return {
+    /** Every route of the API, for documents and tests: the console's are no part of it. */
     routes,
-    callback: () => (request, response) => void handle(request, response),
+    /** For createServer, which notes where each call comes from. */
+    callback: (): RequestListener => (request, response) => void handle(request, response),
+    /** Writes what is left of the call log. After the server is closed. */
     close: () => calls.close(),
   }
 }

@@ -13,7 +13,7 @@ import {
 import * as examples from './examples.ts'
 import { findAccount } from './lite/find.ts'
 import { seconds } from './addresses.ts'
-import { listNewest, presentDelivery } from './lite/webhooks/present.ts'
+import { listNewest, presentDelivery } from './lite/webhooks/deliveries.ts'
 import { deliveriesQuery, deliveryFields, redeliverAnswer } from './lite/webhooks/schema.ts'
 import { type Call, defineRoute, tagged } from './route.ts'
 import {
@@ -203,8 +203,6 @@ function presentCall(call: CallLogRecord): z.input<typeof callLogView> {
   }
 }
 
-export const logRoutes = tagged('Application', [webhooks, redeliver, calls])
-
 const path = '/app/status_callback_url'
 
 function ownUrl({ baseUrl }: Call): string {
@@ -240,4 +238,4 @@ const remove = defineRoute(`DELETE ${path}`, {
   },
 })
 
-export const statusCallbackRoutes = tagged('Application', [get, set, remove])
+export const applicationRoutes = tagged('Application', [get, set, remove, webhooks, redeliver, calls])

@@ -3,22 +3,24 @@ import type Koa from 'koa'
 import {
   AppError,
   type AccountRecord,
-  type Budget,
   concernsAccount,
   type DeveloperRecord,
   type Engine,
   type Pace,
   type Release,
+  type Spooled,
   type Use,
   type UserRecord,
 } from '../engine/index.ts'
 import type { Body } from './middleware/body.ts'
+import { type ApiVersion, urlsOf } from './addresses.ts'
 import type { Limits } from './limits.ts'
-import type { Auth, Call } from './route.ts'
+import type { Auth } from './route.ts'
 import type { Match } from './router.ts'
 import { parseTarget, type Pair, type Target } from './wire.ts'
 
 export class Exchange {
+  readonly engine: Engine
   readonly requestId: string
   /** Where the call comes from; see addresses.ts. */
   readonly address: string
@@ -42,6 +44,10 @@ export class Exchange {
   values: Readonly<Record<string, unknown>> = {}
   /** Set by the auth middleware. */
   developer: DeveloperRecord | null = null
+  /** Who calls: id of the developer or of the admin token. */
+  caller: string | null = null
+  /** The message of a multipart body; held until the answer is out. */
+  upload: Spooled | null = null
   /** What the answer holds of the budget. */
   readonly shares: { readonly bytes: number; readonly release: Release }[] = []
   /** Bytes of the answer that the client has taken; null = it is not the client that is waited for. */
@@ -50,10 +56,15 @@ export class Exchange {
   user: UserRecord | null = null
   account: AccountRecord | null = null
 
-  constructor(requestId: string, address: string, url: string) {
+  constructor(engine: Engine, requestId: string, address: string, url: string) {
+    this.engine = engine
     this.requestId = requestId
     this.address = address
     this.target = parseTarget(url)
+  }
+
+  get version(): ApiVersion {
+    return this.target.path.startsWith('/2.0/') ? '2.0' : 'lite'
   }
 
   /** The path of the route, or a placeholder: the label of metrics, of which there must be few. */
@@ -69,65 +80,72 @@ export interface FrameState {
 export type FrameContext = Koa.ParameterizedContext<FrameState>
 export type Middleware = Koa.Middleware<FrameState>
 
-export interface FrameCall extends Call {
-  /** Aborts the handler's signal. */
-  abort(reason: unknown): void
+/** What a handler is given besides its parsed input. */
+export type Call = ReturnType<typeof createCall>['call']
+
+/** Whether the client asks for JSON rather than for a page (Accept). */
+export function asksForJson(ctx: FrameContext): boolean {
+  ctx.vary('Accept')
+  return ctx.accepts('html', 'json') === 'json'
 }
 
-export function createCall(ctx: FrameContext, engine: Engine, limits: Limits): FrameCall {
+/** `abort` aborts the handler's signal. */
+export function createCall(ctx: FrameContext, limits: Limits) {
   const { exchange } = ctx.state
+  const { engine } = exchange
   // Most handlers never look at the signal: it is made when asked for.
   let aborter: AbortController | null = null
   let reason: unknown
-  return {
+  const call = {
     engine,
-    get developer() {
+    /** Where auth is 'developer'. */
+    get developer(): DeveloperRecord {
       if (exchange.developer === null) throw new Error(`${exchange.routePath} is not for developers but asks for one`)
       return exchange.developer
     },
+    /** As the client used it, or MAILROOM_PUBLIC_URL; without a trailing slash. */
     baseUrl: exchange.baseUrl,
+    /** Of the path that was called: the answer is in its words. */
+    version: exchange.version,
     requestId: exchange.requestId,
+    /** Where the call comes from: an IPv4 address, or the /64 network of an IPv6 address. */
     address: exchange.address,
-    get signal() {
+    /** The message of a multipart body (Definition.upload); null = there was none. */
+    upload: exchange.upload,
+    /** Aborts when the client goes away or MAILROOM_REQUEST_TIMEOUT has passed. */
+    get signal(): AbortSignal {
       if (aborter === null) {
         aborter = new AbortController()
         if (reason !== undefined) aborter.abort(reason)
       }
       return aborter.signal
     },
-    abort(why) {
-      reason ??= why
-      aborter?.abort(why)
-    },
-    header(name) {
+    /** Header of the request, lower-case name. */
+    header(name: string): string | undefined {
       const value = ctx.req.headers[name]
       return Array.isArray(value) ? value.join(', ') : value
     },
-    asksForJson() {
-      ctx.vary('Accept')
-      return ctx.accepts('html', 'json') === 'json'
-    },
-    concerns(user, account) {
+    asksForJson: () => asksForJson(ctx),
+    /** Notes which email account the answer concerns: sets the status header and the call log. */
+    concerns(user: UserRecord, account?: AccountRecord): void {
       exchange.user = user
       exchange.account = account ?? null
       limits.imap.show(user.id, ctx)
-      if (account !== undefined) concernsAccount(account.id)
-      if (account !== undefined) ctx.set(engine.config.MAILROOM_STATUS_HEADER, accountStatus(exchange, user, account))
+      if (account === undefined) return
+      concernsAccount(account.id)
+      const url = urlsOf(exchange).account({ userId: user.id, label: account.label })
+      ctx.set(engine.config.MAILROOM_STATUS_HEADER, `${url} ${account.status}`)
     },
-    touchesImap: ({ id }) => limits.imap.count(id, ctx),
-    async reserve(bytes) {
-      await holdContents(ctx, engine.budget, bytes, this.signal)
-    },
+    /** Counts the call against the user's IMAP budget; throws `rate_limited`. */
+    touchesImap: ({ id }: Pick<UserRecord, 'id'>): void => limits.imap.count(id, ctx),
+    /** Before so many bytes are held in memory for the answer: waits for its turn among all calls. */
+    reserve: (bytes: number): Promise<void> => holdContents(ctx, bytes, call.signal),
   }
-}
-
-/** `<resource_url> <OK|DISABLED>`, in the words of the API version that was called. */
-function accountStatus({ baseUrl, target }: Exchange, user: UserRecord, account: AccountRecord): string {
-  const label = encodeURIComponent(account.label)
-  const path = target.path.startsWith('/2.0/')
-    ? `/2.0/accounts/${user.id}/sources/${label}`
-    : `/lite/users/${user.id}/email_accounts/${label}`
-  return `${baseUrl}${path} ${account.status}`
+  const abort = (why: unknown): void => {
+    reason ??= why
+    aborter?.abort(why)
+  }
+  return { call, abort }
 }
 
 /**
@@ -136,13 +154,12 @@ function accountStatus({ baseUrl, target }: Exchange, user: UserRecord, account:
  */
 export async function takeShare(
   { state: { exchange }, res }: FrameContext,
-  budget: Pick<Budget, 'take'>,
   use: Use,
   bytes: number,
   options: { readonly signal?: AbortSignal; readonly pace?: Pace } = {},
 ): Promise<Release> {
   const owner = { developerId: exchange.developer?.id ?? exchange.address, part: '' }
-  const release = await budget.take(use, owner, bytes, options)
+  const release = await exchange.engine.budget.take(use, owner, bytes, options)
   if (release === null) {
     throw new AppError('busy', 'many large calls are under way (MAILROOM_BUFFER_MAX); try again', {
       retryAfterMs: 5000,
@@ -154,16 +171,10 @@ export async function takeShare(
 }
 
 /** For contents of mail, and the answer made of them. A client that reads too slowly, while others wait, loses it. */
-export async function holdContents(
-  ctx: FrameContext,
-  budget: Pick<Budget, 'take'>,
-  bytes: number,
-  signal?: AbortSignal,
-): Promise<void> {
-  const { state, res } = ctx
-  const { exchange } = state
-  const pace = { moved: () => exchange.taken, end: () => void res.destroy() }
-  const release = await takeShare(ctx, budget, 'contents', bytes, { pace, ...(signal ? { signal } : {}) })
+export async function holdContents(ctx: FrameContext, bytes: number, signal?: AbortSignal): Promise<void> {
+  const { exchange } = ctx.state
+  const pace = { moved: () => exchange.taken, end: () => void ctx.res.destroy() }
+  const release = await takeShare(ctx, 'contents', bytes, { pace, ...(signal ? { signal } : {}) })
   exchange.shares.push({ bytes, release })
 }
 

@@ -12,7 +12,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { AppError, createRing, networkOf, settled, type Config } from '../engine/index.ts'
+import { AppError, createRing, networkOf, settled, type Config, workAsNobody } from '../engine/index.ts'
 import { clientAddressReader } from './addresses.ts'
 
 type Settings = Pick<Config, 'MAILROOM_CONNECTIONS_MAX' | 'MAILROOM_CONNECTIONS_PER_ADDRESS' | 'MAILROOM_TRUST_PROXY'>
@@ -78,29 +78,25 @@ export async function takeTurn({ socket }: IncomingMessage): Promise<void> {
   if (entry !== undefined) await new Promise<void>((resolve) => entry.pool.turns.enter(entry.caller, false, resolve))
 }
 
-interface Pool {
-  readonly settings: Settings
-  readonly turns: CallTurns
-  /** Calls under way, by address: counted behind a trusted proxy alone. */
-  readonly underWay: Map<string, number>
-  /** Those that have been as they are for the longest time come first. */
-  readonly open: Set<Entry>
-  readonly refused: Record<Limit, number>
-  readonly closed: Record<Limit, number>
-}
+type Pool = ReturnType<typeof createPool>
 
-export function createConnections(settings: Settings) {
-  const pool: Pool = {
+function createPool(settings: Settings) {
+  return {
     settings,
     turns: createCallTurns(),
-    underWay: new Map(),
-    open: new Set(),
+    /** Calls under way, by address: counted behind a trusted proxy alone. */
+    underWay: new Map<string, number>(),
+    /** Those that have been as they are for the longest time come first. */
+    open: new Set<Entry>(),
     refused: { all: 0, address: 0 },
     closed: { all: 0, address: 0 },
   }
+}
+
+export function createConnections(settings: Settings) {
+  const pool = createPool(settings)
   const addressOf = clientAddressReader(settings)
   return {
-    /** Takes every new connection. */
     admit: (socket: Socket): void => void admit(pool, socket),
     /** Stands in front of the app. */
     guard:
@@ -159,7 +155,7 @@ function placeFor(pool: Pool, address: string): Limit | null {
   } = pool.settings
   const ordinary = ordinaryOf(pool)
   const own = ordinary.filter((one) => one.address === address)
-  // The address of a trusted proxy is everybody's.
+  // All clients share the address of a trusted proxy.
   const limit = !MAILROOM_TRUST_PROXY && own.length >= mostOfOne ? 'address' : ordinary.length >= most ? 'all' : null
   if (limit === null) return null
   const among = limit === 'address' ? own : ordinary
@@ -277,18 +273,13 @@ function refuse(response: ServerResponse, limit: keyof typeof words): void {
 
 type Work = () => void
 
+const stretchMs = 10
+
 /**
  * Calls begin in turns: in each turn of the event loop calls are worked on for 10 ms, then come timers, mail servers
  * and new connections. Addresses take turns, so that the flood of one delays no other. Where nothing waits, a call
  * begins at once.
  */
-type CallTurns = ReturnType<typeof createCallTurns>
-
-const stretchMs = 10
-
-/** The work that waits must not count as the work of the call that happens to be under way. */
-const outside = AsyncLocalStorage.snapshot()
-
 export function createCallTurns() {
   /** By address. */
   const first = createRing<Work>()
@@ -301,7 +292,7 @@ export function createCallTurns() {
   const used = (): number => performance.now() - (began ?? performance.now())
   const schedule = (): void => {
     began = performance.now()
-    outside(() => setImmediate(() => void stretch()))
+    workAsNobody(() => setImmediate(() => void stretch()))
   }
   const stretch = async (): Promise<void> => {
     began = performance.now()

@@ -74,6 +74,19 @@ export const urls = {
   statusCallback: `${base}/app/status_callback_url`,
 }
 
+const v2Account = `${base}/2.0/accounts/${ids.user}`
+/** The same in the 2.0 API. */
+export const v2Urls = {
+  account: v2Account,
+  emailAddress: `${v2Account}/email_addresses/anna%40example.com`,
+  source: `${v2Account}/sources/anna%3A%3Aexample`,
+  message: `${v2Account}/messages/${ids.message}`,
+  file: `${v2Account}/files/${ids.message}-0`,
+  thread: `${v2Account}/threads/4d1f0a7be2c95836`,
+  contact: `${v2Account}/contacts/ben%40example.org`,
+  token: `${base}/2.0/connect_tokens/${ids.token}`,
+}
+
 const reference = { label, resource_url: urls.account }
 export const userMade = {
   success: true,
@@ -106,6 +119,9 @@ export const pathWords: Readonly<Record<string, readonly [description: string, e
   delivery_id: ['id of the callback, as its `webhook-id` header has it', ids.delivery],
   attachment_id: ['index of the attachment in its message, from 0', '0'],
   contactid: ['id of the contact, or its email address', 'ben@example.org'],
+  email: ['email address', 'ben@example.org'],
+  file_id: ['id of the file', `${ids.message}-0`],
+  thread_id: ['id of the thread, or `gm-` and that of the hosted provider', '4d1f0a7be2c95836'],
   token: ['the connect token', ids.token],
   key: ['consumer key of the OAuth provider', 'my-consumer-key'],
   account: ['id of the email account', '7d2e9f1a4b6c8d0e3f5a7b9c'],
@@ -117,6 +133,7 @@ export const pathWords: Readonly<Record<string, readonly [description: string, e
 export const adminPathWords: typeof pathWords = {
   id: ['id of what the path names: of any developer', ids.user],
   host: ['name of the mail server', 'imap.example.com'],
+  what: ['`changes`, `deliveries` or `calls`', 'calls'],
 }
 
 /** For the operation that makes a folder: one that is not there yet. */

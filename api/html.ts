@@ -66,12 +66,21 @@ li a { display: flex; justify-content: space-between; gap: 18px; padding: 11px 2
 li a:hover { text-decoration: underline; } li span { color: var(--soft); }
 `
 
-/** `forms`: of a page that sends forms and hears events, to and from this service alone. */
-export function pageHeaders(style: string, script?: string, forms = false): Readonly<Record<string, string>> {
+/**
+ * `forms`: of a page that sends forms and hears events, to and from this service alone. `pictures`: that are in the
+ * page itself.
+ */
+export function pageHeaders(
+  style: string,
+  script?: string,
+  forms = false,
+  pictures = false,
+): Readonly<Record<string, string>> {
   const allowed = [
     `default-src 'none'`,
     `style-src '${hashOf(style)}'`,
     ...(script === undefined ? [] : [`script-src '${hashOf(script)}'`]),
+    ...(pictures ? ['img-src data:'] : []),
     `base-uri 'none'`,
     ...(forms ? [`connect-src 'self'`, `form-action 'self'`] : [`form-action 'none'`]),
     `frame-ancestors 'none'`,
@@ -87,14 +96,19 @@ function hashOf(text: string): string {
   return `sha256-${createHash('sha256').update(text).digest('base64')}`
 }
 
-export function wholePage(title: string, style: string, body: Html): string {
+interface Head {
+  readonly language?: string
+  readonly more?: Html
+}
+
+export function wholePage(title: string, style: string, body: Html, { language = 'en', more }: Head = {}): string {
   const page = html`<!doctype html>
-    <html lang="en">
+    <html lang="${language}">
       <head>
         <meta charset="utf-8" />
         <meta name="viewport" content="width=device-width, initial-scale=1" />
         <title>${title}</title>
-        ${new Html(`<style>${style}</style>`)}
+        ${new Html(`<style>${style}</style>`)} ${more}
       </head>
       <body>
         ${body}

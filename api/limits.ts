@@ -1,18 +1,35 @@
-/** Calls per hour and key, calls to IMAP per minute and user. Counted in this process; answers show the rest. */
+/**
+ * What a caller may do how often, counted in this process: calls per hour and key, calls to IMAP per minute and user,
+ * wrong keys. Answers show what is left of the first two.
+ */
 import { LRUCache } from 'lru-cache'
-import { AppError, type Config } from '../engine/index.ts'
+import { AppError, type Config, isAppError, type Logger } from '../engine/index.ts'
 import type { FrameContext } from './call.ts'
 
 interface Window {
-  count: number
+  readonly count: number
   readonly endsAt: number
 }
 
-interface Rate {
-  /** Counts one call and says what is left, in these headers; throws `rate_limited` over the limit. */
-  count(id: string, ctx: FrameContext): void
-  /** Says what is left, and counts nothing. */
-  show(id: string, ctx: FrameContext): void
+/** Keys, users and addresses of whom a window is remembered; far more than are active within one. */
+const remembered = 100_000
+
+/** How often something was counted since its window began. */
+export function createCounter(windowMs: number, now: () => number) {
+  const windows = new LRUCache<string, Window>({ max: remembered })
+  const windowOf = (id: string): Window => {
+    const window = windows.get(id)
+    return window === undefined || window.endsAt <= now() ? { count: 0, endsAt: now() + windowMs } : window
+  }
+  return {
+    windowOf,
+    count(id: string): Window {
+      const { count, endsAt } = windowOf(id)
+      const window = { count: count + 1, endsAt }
+      windows.set(id, window)
+      return window
+    },
+  }
 }
 
 interface RateOptions {
@@ -26,15 +43,8 @@ interface RateOptions {
   readonly now: () => number
 }
 
-/** Keys and users of whom a window is remembered; far more than are active within one. */
-const remembered = 100_000
-
-function createRate({ limit, windowMs, header, words, now }: RateOptions): Rate {
-  const windows = new LRUCache<string, Window>({ max: remembered })
-  const windowOf = (id: string): Window => {
-    const window = windows.get(id)
-    return window === undefined || window.endsAt <= now() ? { count: 0, endsAt: now() + windowMs } : window
-  }
+function createRate({ limit, windowMs, header, words, now }: RateOptions) {
+  const counter = createCounter(windowMs, now)
   const show = (ctx: FrameContext, { count, endsAt }: Window): void => {
     if (limit === 0) return
     ctx.set(`${header}-Limit`, String(limit))
@@ -42,32 +52,28 @@ function createRate({ limit, windowMs, header, words, now }: RateOptions): Rate 
     ctx.set(`${header}-Reset`, String(Math.ceil(endsAt / 1000)))
   }
   return {
-    count(id, ctx) {
+    /** Counts one call and says what is left, in these headers; throws `rate_limited` over the limit. */
+    count(id: string, ctx: FrameContext): void {
       if (limit === 0) return
-      const window = windowOf(id)
-      if (window.count === 0) windows.set(id, window)
-      window.count += 1
+      const window = counter.count(id)
       show(ctx, window)
       if (window.count <= limit) return
       throw new AppError('rate_limited', `over the limit of ${limit} ${words}`, {
         retryAfterMs: window.endsAt - now(),
       })
     },
-    show: (id, ctx) => show(ctx, windowOf(id)),
+    /** Says what is left, and counts nothing. */
+    show: (id: string, ctx: FrameContext) => show(ctx, counter.windowOf(id)),
   }
 }
 
-export interface Limits {
-  /** By developer. */
-  readonly calls: Rate
-  /** By user. */
-  readonly imap: Rate
-}
+export type Limits = ReturnType<typeof createLimits>
 
 type Settings = Pick<Config, 'MAILROOM_RATE_CALLS_PER_HOUR' | 'MAILROOM_RATE_IMAP_PER_MINUTE'>
 
-export function createLimits(config: Settings, now: () => number): Limits {
+export function createLimits(config: Settings, now: () => number) {
   return {
+    /** By developer. */
     calls: createRate({
       limit: config.MAILROOM_RATE_CALLS_PER_HOUR,
       windowMs: 3_600_000,
@@ -75,6 +81,7 @@ export function createLimits(config: Settings, now: () => number): Limits {
       words: 'calls an hour for one API key',
       now,
     }),
+    /** By user. */
     imap: createRate({
       limit: config.MAILROOM_RATE_IMAP_PER_MINUTE,
       windowMs: 60_000,
@@ -83,4 +90,95 @@ export function createLimits(config: Settings, now: () => number): Limits {
       now,
     }),
   }
+}
+
+export type Tries = ReturnType<typeof createTries>
+
+interface TriesOptions {
+  /** Failures in a row without a wait. 0 = never a wait. */
+  readonly free: number
+  /** Milliseconds since 1970. */
+  readonly now: () => number
+  readonly log: Logger
+}
+
+interface Failures {
+  readonly count: number
+  /** No try before. */
+  readonly until: number
+}
+
+const firstWaitMs = 1000
+const longestWaitMs = 300_000
+/** So long after the last wait a failure is forgotten. */
+const rememberMs = 900_000
+/** How many times as many failures an address has with all keys together. */
+const keysFactor = 10
+/** Of failures, and of keys that fitted; the oldest are forgotten. About 40 MB when full. */
+const failuresKept = 100_000
+/** Longer keys count as the same when they begin the same. */
+const keyLength = 64
+
+/**
+ * Wrong keys, secrets and signatures: after some of them an address has to wait before it may try the same key again,
+ * twice as long after each further one. Ten times as many with whatever keys, and it has to wait with every key that
+ * never fitted from there. No address waits for what another one did. Counted in this process, for a bounded number of
+ * addresses and keys.
+ */
+export function createTries({ free, now, log }: TriesOptions) {
+  const failures = new LRUCache<string, Failures>({ max: failuresKept })
+  const fitted = new LRUCache<string, true>({ max: failuresKept })
+
+  const known = (id: string): Failures | null => {
+    const found = failures.get(id)
+    return found === undefined || found.until + rememberMs <= now() ? null : found
+  }
+  const mayTry = (address: string, pair: string): void => {
+    const own = known(pair)
+    const all = fitted.get(pair) === true ? null : known(address)
+    const waitMs = Math.max(own?.until ?? 0, all?.until ?? 0) - now()
+    if (waitMs > 0) throw tooMany(waitMs)
+  }
+  /** true = the first wait begins. */
+  const fail = (id: string, most: number): boolean => {
+    const count = (known(id)?.count ?? 0) + 1
+    const waitMs = count < most ? 0 : Math.min(longestWaitMs, firstWaitMs * 2 ** (count - most))
+    failures.set(id, { count, until: now() + waitMs })
+    return count === most
+  }
+
+  return {
+    /**
+     * Runs one try of a key: `check` compares, and rejects with a 401 when the key is unknown or does not fit. Rejects
+     * with `rate_limited` while the address has to wait; the answer then shows nothing of what the check found.
+     */
+    async run<T>(address: string, key: string, check: () => Promise<T>): Promise<T> {
+      if (free === 0) return check()
+      const pair = `${address} ${key.slice(0, keyLength)}`
+      mayTry(address, pair)
+      const [outcome] = await Promise.allSettled([check()])
+      // Others may have failed while this one was looked up: a right guess among many at once must not show.
+      mayTry(address, pair)
+      if (outcome.status === 'fulfilled') {
+        failures.delete(pair)
+        if (fitted.get(pair) === undefined) fitted.set(pair, true)
+        return outcome.value
+      }
+      const error: unknown = outcome.reason
+      if (isAppError(error) && error.status === 401) {
+        const waits = [fail(pair, free), fail(address, keysFactor * free)].includes(true)
+        if (waits) log.warn({ address }, 'too many wrong keys or signatures: this address has to wait')
+      }
+      throw error
+    },
+  }
+}
+
+function tooMany(retryAfterMs: number): AppError {
+  const seconds = Math.ceil(retryAfterMs / 1000)
+  return new AppError(
+    'rate_limited',
+    `Authorization: too many wrong keys or signatures from this address; try again in ${seconds} s`,
+    { retryAfterMs, details: { parameter: 'Authorization' } },
+  )
 }

@@ -15,7 +15,7 @@ export interface SignedCall {
   /** The Authorization header when it is OAuth's, else null. */
   readonly header: string | null
   readonly query: readonly Pair[]
-  /** As it came; empty without one. Read to its end for who has shown the key: it may be large. */
+  /** As it came; empty without one. Read to its end once the key has been shown: it may be large. */
   readonly body: (found: Authenticated) => Promise<Buffer>
   /** Pairs of an application/x-www-form-urlencoded body; empty for any other body. */
   readonly form: readonly Pair[]
@@ -36,15 +36,7 @@ interface Deps {
 }
 
 /** What a client says about its signature, wherever it carried it. */
-interface Claim {
-  readonly key: string
-  readonly method: SignatureMethod
-  readonly signature: string
-  /** null: PLAINTEXT may go without (RFC 5849 section 3.1). */
-  readonly stamp: Stamp | null
-  /** What the client says of its body; null = nothing. */
-  readonly bodyHash: string | null
-}
+type Claim = ReturnType<typeof readClaim>
 
 interface Stamp {
   readonly timestamp: string
@@ -72,7 +64,7 @@ export function isSigned(call: Pick<SignedCall, 'header' | 'query' | 'form'>): b
 
 export function createOAuthVerifier(deps: Deps) {
   return {
-    /** Who signed. Rejects with `unauthorized`, `bad_signature` (details.baseString), or as `tryKey` does. */
+    /** Who has signed. Rejects with `unauthorized`, `bad_signature` (details.baseString), or as `tryKey` does. */
     async verify(call: SignedCall, tryKey: TryKey): Promise<Authenticated> {
       const pairs = allPairs(call)
       const claim = readClaim(pairs)
@@ -96,7 +88,7 @@ function allPairs(call: SignedCall): Pair[] {
   return [...carried, ...call.query, ...call.form]
 }
 
-function readClaim(pairs: readonly Pair[]): Claim {
+function readClaim(pairs: readonly Pair[]) {
   const values = new Map<string, string>()
   for (const [name, value] of pairs) {
     if (!(protocolNames as readonly string[]).includes(name)) continue
@@ -116,7 +108,9 @@ function readClaim(pairs: readonly Pair[]): Claim {
     key: required('oauth_consumer_key'),
     method,
     signature: required('oauth_signature'),
+    /** What the client says of its body; null = nothing. */
     bodyHash: values.get('oauth_body_hash') ?? null,
+    /** null: PLAINTEXT may go without (RFC 5849 section 3.1). */
     stamp:
       method === 'PLAINTEXT' && !values.has('oauth_timestamp') && !values.has('oauth_nonce')
         ? null
@@ -133,18 +127,14 @@ function checkTime(stamp: Stamp, deps: Deps): void {
 }
 
 function checkSignature(call: SignedCall, pairs: readonly Pair[], claim: Claim, secret: string): void {
-  if (claim.method === 'PLAINTEXT') {
-    if (!/^https:/i.test(call.baseUrl)) throw refused('oauth_signature_method', 'PLAINTEXT is accepted over https only')
-    if (sameText(signatureOf('PLAINTEXT', secret, ''), claim.signature)) return
-    throw new AppError('bad_signature', 'oauth_signature is invalid')
-  }
-  const uri = baseUri(call.baseUrl, call.path)
-  const base = baseString(call.method, uri, pairs)
-  if (sameText(signatureOf(claim.method, secret, base), claim.signature)) return
+  const { method } = claim
+  if (method === 'PLAINTEXT' && !/^https:/i.test(call.baseUrl))
+    throw refused('oauth_signature_method', 'PLAINTEXT is accepted over https only')
+  const base = baseString(call.method, baseUri(call.baseUrl, call.path), pairs)
+  const isRight = (text: string): boolean => sameText(signatureOf(method, secret, text), claim.signature)
   // Some clients sign the host and port as they were written, against section 3.4.1.2.
-  const asWritten = `${call.baseUrl}${call.path}`
-  const second = asWritten === uri ? null : baseString(call.method, asWritten, pairs)
-  if (second !== null && sameText(signatureOf(claim.method, secret, second), claim.signature)) return
+  if (isRight(base) || isRight(baseString(call.method, `${call.baseUrl}${call.path}`, pairs))) return
+  if (method === 'PLAINTEXT') throw new AppError('bad_signature', 'oauth_signature is invalid')
   throw new AppError('bad_signature', `oauth_signature is invalid; the server computed this base string: ${base}`, {
     details: { baseString: base },
   })

@@ -24,27 +24,19 @@ interface Parameter {
 
 const bodyTypes = ['application/x-www-form-urlencoded', 'multipart/form-data', 'application/json'] as const
 
-/** Settings that the document names. */
-interface DocumentSettings {
-  /** MAILROOM_STATUS_HEADER */
-  readonly statusHeader: string
-}
-
-const usualSettings: DocumentSettings = { statusHeader: 'X-Service-Email-Account-Status' }
-
 /** Everything but `servers`, which the configured base URL decides: see `withServer`. */
-export function buildOpenApi(routes: readonly Route[], settings = usualSettings) {
+export function buildOpenApi(routes: readonly Route[], { statusHeader } = { statusHeader: accountStatus }) {
   const printer = createSchemaPrinter()
-  const headers = headersOf(settings.statusHeader)
+  const headers = headersOf(statusHeader)
   const paths: Record<string, Record<string, Operation>> = {}
   for (const route of routes) {
     const path = route.path.replaceAll('+}', '}')
     const operations = (paths[path] ??= {})
-    operations[route.method.toLowerCase()] = operationOf(route, printer, settings)
+    operations[route.method.toLowerCase()] = operationOf(route, printer, statusHeader)
   }
   return {
     openapi: '3.1.0' as const,
-    info: { title: serviceName, version: serviceVersion, description: introductionOf(settings.statusHeader) },
+    info: { title: serviceName, version: serviceVersion, description: introductionOf(statusHeader) },
     servers: [] as { readonly url: string }[],
     tags: [...new Set(routes.map((route) => route.tag))].map((name) => ({ name })),
     paths,
@@ -54,7 +46,7 @@ export function buildOpenApi(routes: readonly Route[], settings = usualSettings)
       securitySchemes,
       schemas: { Error: errorSchema, ...printer.named },
       headers,
-      responses: errorResponses(routes, settings.statusHeader),
+      responses: errorResponses(routes, statusHeader),
     } as Readonly<Record<string, Json>>,
   }
 }
@@ -63,13 +55,13 @@ export function withServer(document: OpenApi, baseUrl: string): OpenApi {
   return { ...document, servers: [{ url: baseUrl }] }
 }
 
-function operationOf(route: Route, printer: SchemaPrinter, { statusHeader }: DocumentSettings) {
+function operationOf(route: Route, printer: SchemaPrinter, statusHeader: string) {
   const body = route.body === undefined ? null : printer.print(route.body)
   return {
     operationId: operationId(route.method, route.path),
     tags: [route.tag],
     summary: route.summary,
-    ...(route.description === undefined ? {} : { description: route.description }),
+    ...describedOf(route),
     security: securityOf(route),
     parameters: [...pathParameters(route), ...queryParameters(route, printer)],
     ...(body === null
@@ -77,6 +69,13 @@ function operationOf(route: Route, printer: SchemaPrinter, { statusHeader }: Doc
       : { requestBody: { content: Object.fromEntries(bodyTypes.map((type) => [type, { schema: body }])) } }),
     responses: responsesOf(route, printer, statusHeader),
   }
+}
+
+/** Of a deprecated route the description says what does the same. */
+function describedOf({ description, instead }: Route) {
+  if (instead === undefined) return description === undefined ? {} : { description }
+  const replaced = instead === '' ? 'Nothing in the lite API does the same.' : `Use \`${instead}\` instead.`
+  return { description: description === undefined ? replaced : `${description} ${replaced}`, deprecated: true as const }
 }
 
 function securityOf({ auth }: Route): Readonly<Record<string, readonly []>>[] {
@@ -104,7 +103,7 @@ function queryParameters(route: Route, printer: SchemaPrinter): Parameter[] {
   if (route.query === undefined) return []
   const { properties, required } = propertiesOf(printer.print(route.query))
   return Object.entries(properties).map(([name, schema]) => {
-    const description = textOf(schema.description)
+    const { description } = schema as { readonly description?: string }
     return {
       name,
       in: 'query',
@@ -135,19 +134,14 @@ export function propertiesOf(schema: Json): {
   }
 }
 
-function textOf(value: unknown): string | undefined {
-  return typeof value === 'string' ? value : undefined
-}
-
 export type Json = Record<string, unknown>
 
 export type SchemaPrinter = ReturnType<typeof createSchemaPrinter>
 
-const localReference = '#/$defs/'
-const sharedReference = '#/components/schemas/'
+export const sharedReference = '#/components/schemas/'
 
-export /** Collects schemas with a `.meta({ id })` under components.schemas. */
-function createSchemaPrinter() {
+/** Collects schemas with a `.meta({ id })` under components.schemas. */
+export function createSchemaPrinter() {
   const named: Json = {}
   return {
     named,
@@ -155,55 +149,28 @@ function createSchemaPrinter() {
       // Input on both sides: what is on the wire goes in to a request's schema, and is checked by going in to a
       // response's.
       const json = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any', override })
-      const { $defs = {}, ...rest } = json as Json & { $defs?: Json }
+      const shared = JSON.stringify(json).replaceAll('"$ref":"#/$defs/', `"$ref":"${sharedReference}`)
+      const { $defs = {}, ...rest } = JSON.parse(shared) as Json
       delete rest.$schema
-      for (const [name, definition] of Object.entries($defs)) named[name] = withSharedReferences(definition)
-      return withSharedReferences(rest) as Json
+      Object.assign(named, $defs)
+      return rest
     },
   }
 }
 
-type Printed = { readonly zodSchema: z.core.$ZodType; readonly jsonSchema: Json }
-
-function override(printed: Printed): void {
-  withoutSafeBounds(printed.jsonSchema)
-  useDocumented(printed)
-  keepExamples(printed)
-}
-
-/** zod drops the examples of what it transforms: it takes them for those of the result. Ours are what clients send. */
-function keepExamples({ zodSchema, jsonSchema }: Printed): void {
+function override({ zodSchema, jsonSchema }: { readonly zodSchema: z.core.$ZodType; readonly jsonSchema: Json }): void {
+  // What JavaScript can count to is no property of the API.
+  if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum
+  if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum
+  const wire = wireSchemas.get(zodSchema as z.ZodType)?.wire
+  if (wire !== undefined) {
+    const { description } = jsonSchema
+    for (const key of Object.keys(jsonSchema)) Reflect.deleteProperty(jsonSchema, key)
+    Object.assign(jsonSchema, wire, description === undefined ? {} : { description })
+  }
+  // zod drops the examples of what it transforms: it takes them for those of the result. Ours are what clients send.
   const examples = z.globalRegistry.get(zodSchema)?.examples
   if (examples !== undefined) jsonSchema.examples = examples
-}
-
-/** What JavaScript can count to is no property of the API. */
-function withoutSafeBounds(schema: Json): void {
-  if (schema.minimum === Number.MIN_SAFE_INTEGER) delete schema.minimum
-  if (schema.maximum === Number.MAX_SAFE_INTEGER) delete schema.maximum
-}
-
-function useDocumented({ zodSchema, jsonSchema }: Printed): void {
-  const wire = wireSchemas.get(zodSchema as z.ZodType)?.wire
-  if (wire === undefined) return
-  const { description } = jsonSchema
-  for (const key of Object.keys(jsonSchema)) Reflect.deleteProperty(jsonSchema, key)
-  Object.assign(jsonSchema, wire, description === undefined ? {} : { description })
-}
-
-function withSharedReferences(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(withSharedReferences)
-  if (typeof value !== 'object' || value === null) return value
-  return Object.fromEntries(
-    Object.entries(value).map(([key, inner]) => [
-      key,
-      key === '$ref' && typeof inner === 'string' ? shared(inner) : withSharedReferences(inner),
-    ]),
-  )
-}
-
-function shared(reference: string): string {
-  return reference.startsWith(localReference) ? sharedReference + reference.slice(localReference.length) : reference
 }
 
 /** A file has the type that its sender gave it. */
@@ -215,6 +182,7 @@ function responsesOf(route: Route, printer: SchemaPrinter, statusHeader: string)
     ...(typeof response === 'string'
       ? { [answerTypes[response]]: { schema: response === 'binary' ? {} : { type: 'string' } } }
       : { 'application/json': { schema: printer.print(response) } }),
+    ...(route.plain === true ? { 'text/plain': { schema: { type: 'string' } } } : {}),
     ...(route.page === true ? { 'text/html': { schema: { type: 'string' } } } : {}),
   }
   const description = status === 200 ? 'Success' : (STATUS_CODES[status] ?? String(status))
@@ -248,7 +216,6 @@ const count = (description: string, example: number): Json => ({ description, sc
 function headersOf(statusHeader: string): Json {
   const url = 'https://mail.example.com/lite/users/5f3c8a2b9d4e1f6a7b8c9d0e/email_accounts/anna%3A%3Aexample'
   return {
-    'X-Service-Notice': text('What a caller has to know of this answer', 'the wizard is not there yet'),
     'X-Request-Id': text('Names this call in the log', '0b5f2c1e-7d3a-4f7e-9a51-3c8d2e6f1a90'),
     'X-RateLimit-Limit': count('Calls an hour for this API key; absent without a limit', 5000),
     'X-RateLimit-Remaining': count('Calls left in this hour', 4999),
@@ -274,7 +241,6 @@ function referencesTo(names: readonly string[], statusHeader: string): Json {
 function answerHeaders(route: Route, statusHeader: string): Json {
   const names = [
     'X-Request-Id',
-    ...(route.notice === undefined ? [] : ['X-Service-Notice']),
     ...(route.auth === 'developer' ? callLimit : []),
     ...(concernsUser(route) ? imapLimit : []),
     ...(concernsAccount(route) ? [accountStatus] : []),
@@ -283,13 +249,20 @@ function answerHeaders(route: Route, statusHeader: string): Json {
 }
 
 function concernsUser(route: Route): boolean {
-  return route.path.startsWith('/lite/users/{id}') || concernsAccount(route) || route.auth === 'link'
+  return /^\/(?:lite\/users|2\.0\/accounts)\/\{id\}/.test(route.path) || concernsAccount(route) || route.auth === 'link'
 }
+
+const makers: ReadonlySet<string> = new Set([
+  '/lite/users',
+  '/lite/users/{id}/email_accounts',
+  '/2.0/accounts',
+  '/2.0/accounts/{id}/sources',
+])
 
 /** What is about one email account, or makes one. */
 function concernsAccount({ method, path }: Route): boolean {
-  const makesOne = method === 'POST' && ['/lite/users', '/lite/users/{id}/email_accounts'].includes(path)
-  return makesOne || path.includes('/email_accounts/{label}')
+  const makesOne = method === 'POST' && makers.has(path)
+  return makesOne || /\/(?:email_accounts|sources)\/\{label\}|^\/2\.0\/.*\/(?:messages?|files|threads)\b/.test(path)
 }
 
 const mayPass = [429, 503, 504]

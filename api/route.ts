@@ -4,7 +4,10 @@
  */
 import type { Readable } from 'node:stream'
 import type { z } from 'zod'
-import type { AccountRecord, DeveloperRecord, Engine, OperatorScope, UserRecord } from '../engine/index.ts'
+import type { OperatorScope } from '../engine/index.ts'
+import type { Call } from './call.ts'
+
+export type { Call }
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
 
@@ -13,30 +16,6 @@ export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
  * docs, wizard), or who has a session of the console. `link`: a signed download link.
  */
 export type Auth = 'developer' | 'operator' | 'public' | 'link'
-
-/** What a handler is given besides its parsed input. */
-export interface Call {
-  readonly engine: Engine
-  /** Set when auth is 'developer'. */
-  readonly developer: DeveloperRecord
-  /** Base URL as the client used it, or MAILROOM_PUBLIC_URL; without a trailing slash. */
-  readonly baseUrl: string
-  readonly requestId: string
-  /** Where the call comes from: an IPv4 address, or the /64 network of an IPv6 address. */
-  readonly address: string
-  /** Aborts when the client goes away or MAILROOM_REQUEST_TIMEOUT has passed. */
-  readonly signal: AbortSignal
-  /** Header of the request, lower-case name. */
-  header(name: string): string | undefined
-  /** Notes which email account the answer concerns: sets the status header and the call log. */
-  concerns(user: UserRecord, account?: AccountRecord): void
-  /** Counts the call against the user's IMAP budget; throws `rate_limited`. */
-  touchesImap(user: Pick<UserRecord, 'id'>): void
-  /** Whether the client asks for JSON rather than for a page (Accept). */
-  asksForJson(): boolean
-  /** Before so many bytes are held in memory for the answer: waits for its turn among all calls. */
-  reserve(bytes: number): Promise<void>
-}
 
 /** An answer that is not JSON. */
 export class StreamAnswer {
@@ -97,19 +76,24 @@ interface Definition<
   /** What an operator's token needs; 'read' when absent. */
   readonly scope?: OperatorScope
   readonly summary: string
-  /** See `tagged`. */
   readonly tag?: string
+  /** The route is deprecated: what does the same, 'GET /lite/users'; '' = nothing does. */
+  readonly instead?: string
   readonly description?: string
   readonly query?: Q
   readonly body?: B
+  /** The file part of a multipart body that is a message: it is not held in memory. */
+  readonly upload?: string
+  /** A JSON array in the place of the body is this parameter. */
+  readonly listBody?: string
   /** Of a good answer. Error answers are the same everywhere. */
   readonly response: R | 'binary' | 'text' | 'html' | 'events'
+  /** Some parameters make the answer plain text. */
+  readonly plain?: true
   /** A caller who asks for JSON gets the `response`, others a page. */
   readonly page?: true
   /** Status of a good answer, 200 when absent. */
   readonly status?: number
-  /** What a caller has to know of every good answer, in ASCII: its header `X-Service-Notice`. */
-  readonly notice?: string
   /** Statuses beyond its own and those that every route may answer; see errorStatuses in openapi.ts. */
   readonly errors?: readonly number[]
   handler(input: Input<P, Q, B>, call: Call): Promise<z.input<R> | StreamAnswer | JsonText>
@@ -136,6 +120,23 @@ export function defineRoute<
 >(at: P, definition: Definition<P, Q, B, R>): Route {
   const [method = '', path = ''] = at.split(' ')
   return { auth: 'developer', tag: '', ...(definition as Definition), method: method as Method, path }
+}
+
+/** Routes of 2.0, deprecated: with each what does the same in lite, '' = nothing does; alone: the same path there. */
+export function deprecated(
+  tag: string,
+  routes: readonly (Route | readonly [route: Route, instead: string])[],
+): readonly Route[] {
+  return routes.map((one) => {
+    const [route, instead] = 'method' in one ? [one, inLite(one)] : one
+    return { ...route, tag: `2.0 ${tag}`, instead }
+  })
+}
+
+/** Method and path of a route of 2.0, in the words of lite. */
+function inLite({ method, path }: Route): string {
+  const there = path.replace('/2.0', '/lite').replace('/accounts', '/users').replace('/sources', '/email_accounts')
+  return `${method} ${there.replace('{folder+}', '{folder}')}`
 }
 
 /** Routes that the documents show together. */

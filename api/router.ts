@@ -11,7 +11,7 @@ import type { IncomingMessage } from 'node:http'
 import Router from '@koa/router'
 import { AppError, toAppError } from '../engine/index.ts'
 import type { Exchange, FrameState, Middleware } from './call.ts'
-import type { Auth, Route } from './route.ts'
+import type { Route } from './route.ts'
 import { decodePathValue } from './wire.ts'
 
 export interface Match {
@@ -20,18 +20,7 @@ export interface Match {
   readonly parameters: Readonly<Record<string, string>>
 }
 
-/** All routes of one path. */
-interface Pattern {
-  readonly path: string
-  readonly regexp: RegExp
-  /** Of the captures, in order. */
-  readonly names: readonly string[]
-  readonly routes: ReadonlyMap<string, Route>
-  /** Of the routes that ask who calls. */
-  readonly auth: Auth
-  /** For the Allow header: 'GET, HEAD, POST, OPTIONS'. */
-  readonly allow: string
-}
+type Pattern = ReturnType<typeof patternOf>
 
 const segmentWithoutAt = '(?:[^/@%]|%(?!40))*'
 const messageId = `([^/]+|(?:${segmentWithoutAt}/){0,15}${segmentWithoutAt}(?:@|%40)[^/]*(?:/[^/]*){0,15}?)`
@@ -44,7 +33,8 @@ export function compileRoutes(routes: readonly Route[]): Pattern[] {
   return [...byShape.values()].map(patternOf).sort((a, b) => (orderOf(a.path) < orderOf(b.path) ? -1 : 1))
 }
 
-function patternOf(all: readonly Route[]): Pattern {
+/** `all` = the routes of one path. */
+function patternOf(all: readonly Route[]) {
   const path = all[0]?.path ?? ''
   const routes = new Map<string, Route>()
   for (const route of all) {
@@ -56,9 +46,12 @@ function patternOf(all: readonly Route[]): Pattern {
   return {
     path,
     regexp: new RegExp(`^/${segments.map(segmentSource).join('/')}${path === '/' ? '' : '/?'}$`),
+    /** Of the captures, in order. */
     names: segments.flatMap((segment) => /^\{(\w+)\+?\}$/.exec(segment)?.[1] ?? []),
     routes,
+    /** Of the routes that ask who calls. */
     auth: all.find(({ auth }) => auth === 'developer' || auth === 'operator')?.auth ?? 'public',
+    /** For the Allow header: 'GET, HEAD, POST, OPTIONS'. */
     allow: [...methods, 'OPTIONS'].join(', '),
   }
 }

@@ -57,7 +57,6 @@ const anyText = z
 /** Text that may be empty: an empty one removes the value on an edit. */
 export const text = documented(anyText, { type: 'string' })
 
-/** Text with at least one character. */
 export const filledText = documented(
   anyText.pipe(z.string().min(1, 'must not be empty')), // zod's own words name no remedy
   { type: 'string', minLength: 1 },
@@ -123,7 +122,6 @@ export const headerMode = documented(
   { type: 'string', enum: ['0', '1', 'raw'] },
 )
 
-/** A whole number, as a number or as its digits. */
 export function integer(minimum: number, maximum: number = Number.MAX_SAFE_INTEGER) {
   const problem =
     maximum === Number.MAX_SAFE_INTEGER
@@ -134,6 +132,16 @@ export function integer(minimum: number, maximum: number = Number.MAX_SAFE_INTEG
     return Number.isSafeInteger(number) && number >= minimum && number <= maximum ? number : undefined
   })
   return documented(schema, { type: 'integer', minimum, ...(maximum < Number.MAX_SAFE_INTEGER ? { maximum } : {}) })
+}
+
+/** In a write: null or '' = none. */
+export function integerOrNone(minimum: number, maximum: number, description: string) {
+  const none = z.literal('').transform(() => null)
+  const problem = `expected a whole number from ${minimum} to ${maximum}, or nothing`
+  return documented(z.union([none, z.null(), integer(minimum, maximum)], problem), {
+    type: 'integer',
+    ...{ minimum, maximum, description },
+  })
 }
 
 export const port = integer(1, 65_535)
@@ -181,7 +189,6 @@ export function limitOf(fallback: number, maximum = 100) {
   return documented(integer(1, maximum).default(fallback), wire)
 }
 
-/** Number of entries of a page: at most 100. */
 export const limit = limitOf(25)
 
 /** `description` says what is passed over, and in which order. */
@@ -247,7 +254,6 @@ export function wantedStatus(query: {
   return query.status_ok ? 'OK' : 'DISABLED'
 }
 
-/** The bare `{success: true}`. */
 export const success = z.object({ success: z.boolean() })
 
 /** `{success: true}` with the address of what was made or changed; `example` is one. */

@@ -1,12 +1,30 @@
 /**
  * Backups of the embedded store while it is in use: MAILROOM_DATA_DIR/backups/<time>.db. A file of that name is whole:
- * it is written under another name, and gets its own when the disk has it.
+ * it is written under another name, and gets its own when the disk has it. `mailroom restore FILE` puts one in the
+ * place of the store, while the service is stopped.
  */
+import {
+  chmodSync,
+  chownSync,
+  closeSync,
+  copyFileSync,
+  existsSync,
+  fsyncSync,
+  linkSync,
+  openSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from 'node:fs'
 import { mkdir, open, readdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Config } from './config.ts'
-import { AppError } from './errors.ts'
+import { checkRoom, makeDataDir } from './data-dir.ts'
+import { AppError, toAppError } from './errors.ts'
+import { silentLogger } from './observe/log.ts'
+import { createSealer, formerKeys, readKey, secretFile } from './secrets/seal.ts'
 import type { Store } from './store/port.ts'
+import { inspectFile, keepRevoked, lockStore, type StoreOwner } from './store/sqlite/file.ts'
 
 export interface Backup {
   readonly name: string
@@ -14,19 +32,32 @@ export interface Backup {
   readonly seconds: number
 }
 
+/** The backup that this process began last. */
+export interface BackupState {
+  readonly name: string
+  /** null = not made yet. */
+  readonly bytes: number | null
+  /** So far, or that it took. */
+  readonly seconds: number
+  readonly error: AppError | null
+}
+
 export type Backups = ReturnType<typeof createBackups>
 
 interface Deps {
-  readonly store: Pick<Store, 'backup'>
+  readonly store: Pick<Store, 'backup' | 'settings'>
   readonly config: Pick<Config, 'MAILROOM_DATA_DIR'>
   readonly now?: () => number
 }
 
 const unfinished = '.part'
+/** Files are moved away, and the time of the newest is known all the same: by this name in the settings. */
+const lastBackup = 'last-backup'
 
 export function createBackups({ store, config, now = Date.now }: Deps) {
   const directory = join(config.MAILROOM_DATA_DIR, 'backups')
   let isRunning = false
+  let latest: (() => BackupState) | null = null
   return {
     /** `conflict` while one is under way, `bad_request` with MongoDB. */
     async run(): Promise<Backup> {
@@ -35,39 +66,58 @@ export function createBackups({ store, config, now = Date.now }: Deps) {
         throw new AppError('bad_request', 'MONGODB_URI is set: back the database up with mongodump')
       if (isRunning) throw new AppError('conflict', 'a backup is under way: wait until it is made')
       isRunning = true
+      const [at, began] = [now(), performance.now()]
+      const name = `${timeText(at)}.db`
+      latest = () => ({ name, bytes: null, seconds: (performance.now() - began) / 1000, error: null })
       try {
-        return await make(backup, directory, now())
+        // With what is not in the file itself yet.
+        checkRoom(directory, [storeFile(config), `${storeFile(config)}-wal`], 'the backup')
+        const bytes = await make(backup, directory, name)
+        const made = { name, bytes, seconds: (performance.now() - began) / 1000 }
+        latest = () => ({ ...made, error: null })
+        await store.settings.put({ id: lastBackup, value: at, setAt: now() })
+        return made
+      } catch (thrown) {
+        const error = toAppError(thrown)
+        latest = () => ({ name, bytes: null, seconds: (performance.now() - began) / 1000, error })
+        throw error
       } finally {
         isRunning = false
       }
     },
-    /** When the newest was begun, in ms; null = there is none. */
+    /** null = none since this process began. */
+    latest: (): BackupState | null => latest?.() ?? null,
+    /** When the newest was begun, in ms, also when its file is gone; null = there has been none. */
     async lastAt(): Promise<number | null> {
       const names = await readdir(directory).catch(() => [])
-      const times = names.map(timeOf).filter((at) => !Number.isNaN(at))
+      const noted = (await store.settings.list()).filter(({ id }) => id === lastBackup).map(({ value }) => value)
+      const times = [...names.map(timeOf).filter((at) => !Number.isNaN(at)), ...noted]
       return times.length === 0 ? null : Math.max(...times)
     },
   }
 }
 
-async function make(backup: NonNullable<Store['backup']>, directory: string, at: number): Promise<Backup> {
-  const started = performance.now()
+/** Answers its size. */
+async function make(backup: NonNullable<Store['backup']>, directory: string, name: string): Promise<number> {
   await mkdir(directory, { mode: 0o700, recursive: true })
   // Left by a process that ended meanwhile.
   for (const name of await readdir(directory))
     if (name.includes(unfinished)) await rm(join(directory, name), { force: true })
-  const name = nameOf(at)
   const part = join(directory, name + unfinished)
   try {
     await backup(part)
     const bytes = await synced(part)
     await rename(part, join(directory, name))
     await synced(directory)
-    return { name, bytes, seconds: (performance.now() - started) / 1000 }
+    return bytes
   } catch (error) {
     await rm(part, { force: true })
     throw error
   }
+}
+
+function storeFile({ MAILROOM_DATA_DIR: directory }: Pick<Config, 'MAILROOM_DATA_DIR'>): string {
+  return join(directory, 'mailroom.sqlite')
 }
 
 /** The disk has it. Answers its size. */
@@ -81,12 +131,108 @@ async function synced(path: string): Promise<number> {
   }
 }
 
-/** 2026-11-22T14-30-00.123Z.db: a colon is no good in a file's name. */
-function nameOf(at: number): string {
-  return `${new Date(at).toISOString().replaceAll(':', '-')}.db`
+/** 2026-11-22T14-30-00.123Z: a colon is no good in a file's name. */
+function timeText(at: number): string {
+  return new Date(at).toISOString().replaceAll(':', '-')
 }
 
 /** NaN for what is no backup. */
 function timeOf(name: string): number {
   return Date.parse(/^(\S{10}T\S+)\.db$/.exec(name)?.[1]?.replace(/T(\d\d)-(\d\d)-/, 'T$1:$2:') ?? '')
+}
+
+/** What SQLite keeps beside a file. */
+const companions = ['-wal', '-shm']
+
+interface Restored {
+  /** The store that was there; null = there was none. */
+  readonly kept: string | null
+  /** What stays revoked, though it was in force in the backup; null = the store that was there could not be asked. */
+  readonly revoked: readonly string[] | null
+}
+
+/**
+ * Checks the file, and that it is this installation's; then it takes the place of the store, which is kept beside it.
+ * Keys and tokens that were revoked in that one stay revoked. `conflict` while the service runs, `bad_request` for a
+ * file that is not fit.
+ */
+export function restoreStore(config: Config, file: string): Restored {
+  if (config.MONGODB_URI !== null)
+    throw new AppError('bad_request', 'MONGODB_URI is set: restore the database with mongorestore')
+  if (!existsSync(file)) throw new AppError('bad_request', `${file}: no such file`)
+  const directory = config.MAILROOM_DATA_DIR
+  makeDataDir(directory)
+  const path = storeFile(config)
+  const part = `${path}.restore`
+  const release = lockStore(path)
+  try {
+    giveToOwner(directory, `${path}.lock`)
+    clear(part)
+    checkRoom(directory, [file], 'the store')
+    copyFileSync(file, part)
+    chmodSync(part, 0o600)
+    const owner = inspectFile(part, file)
+    const current = currentOwner(path)
+    checkOwner(config, file, owner, current)
+    const revoked = current === null ? null : keepRevoked(part, path)
+    giveToOwner(directory, part)
+    sync(part)
+    const kept = putAside(path, `${path}.before-${timeText(Date.now())}`)
+    renameSync(part, path)
+    sync(directory)
+    return { kept, revoked }
+  } finally {
+    clear(part)
+    release()
+  }
+}
+
+function clear(part: string): void {
+  for (const ending of ['', ...companions]) rmSync(part + ending, { force: true })
+}
+
+/** null also when the store is so broken that it does not say. */
+function currentOwner(path: string): StoreOwner | null {
+  try {
+    return existsSync(path) ? inspectFile(path) : null
+  } catch {
+    return null
+  }
+}
+
+function checkOwner(config: Config, file: string, owner: StoreOwner | null, current: StoreOwner | null): void {
+  if (owner === null) return
+  if (current !== null && current.id !== owner.id) {
+    const words = `${file} is a backup of another installation: restore it into a MAILROOM_DATA_DIR of its own`
+    throw new AppError('bad_request', words)
+  }
+  const key = readKey(config, silentLogger)
+  const source = config.MAILROOM_SECRET === null ? secretFile(config) : 'MAILROOM_SECRET'
+  if (key === null)
+    throw new AppError('bad_request', `${source} is missing: the backup was sealed with it, bring it back first`)
+  try {
+    createSealer(key, formerKeys(config)).open(owner.sealedSecret, owner.id)
+  } catch (cause) {
+    throw new AppError('bad_request', `${source}: not the one that ${file} was sealed with`, { cause })
+  }
+}
+
+/** At no moment is there no store. What SQLite left beside it goes with it. */
+function putAside(path: string, kept: string): string | null {
+  if (!existsSync(path)) return null
+  linkSync(path, kept)
+  for (const ending of companions) if (existsSync(path + ending)) renameSync(path + ending, kept + ending)
+  return kept
+}
+
+/** After `sudo mailroom restore` the service can open its files. */
+function giveToOwner(directory: string, file: string): void {
+  const { uid, gid } = statSync(directory)
+  if (process.getuid?.() === 0) chownSync(file, uid, gid)
+}
+
+function sync(path: string): void {
+  const file = openSync(path, 'r')
+  fsyncSync(file)
+  closeSync(file)
 }

@@ -1,6 +1,6 @@
 /** The log of API calls, searched by path: the whole path, or a regular expression over it. */
 import { badParameter } from './errors.ts'
-import { createGiveWay } from './give-way.ts'
+import { createGiveWay } from './waits.ts'
 import type { CallLogQuery, Page, Store } from './store/port.ts'
 import type { CallLogRecord } from './store/records.ts'
 import { compilePatterns, costOf, type Pattern } from './webhooks/patterns.ts'

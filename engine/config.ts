@@ -23,23 +23,32 @@ export function parseDuration(text: string): number {
 const longestTimer = '24d'
 const longestAge = '36500d'
 
+/** `read` throws a plain Error for what cannot be used; its message is the key's problem. */
+function textKey<T>(fallback: string, read: (text: string) => T) {
+  return z
+    .string()
+    .default(fallback)
+    .transform((text, context) => {
+      try {
+        return read(text)
+      } catch (error) {
+        context.addIssue({ code: 'custom', message: (error as Error).message })
+        return z.NEVER
+      }
+    })
+}
+
 /**
  * A duration from `minimum` to `maximum`, both as one writes them. A key whose value feeds a timer keeps the default
  * maximum.
  */
 function durationKey(fallback: string, minimum: string, maximum = longestTimer) {
-  return z
-    .string()
-    .default(fallback)
-    .transform(reading(durationIn(minimum, maximum)))
+  return textKey(fallback, durationIn(minimum, maximum))
 }
 
 /** Several of them, separated by commas. */
 function durationsKey(fallback: string, minimum: string) {
-  return z
-    .string()
-    .default(fallback)
-    .transform(reading((text) => parseDurations(text, minimum, longestTimer)))
+  return textKey(fallback, (text) => parseDurations(text, minimum, longestTimer))
 }
 
 /**
@@ -59,31 +68,12 @@ function durationIn(minimum: string, maximum: string): (text: string) => number 
   }
 }
 
-/** What `read` throws is the key's problem. */
-function reading<T>(read: (text: string) => T) {
-  return (text: string, context: z.RefinementCtx): T => {
-    try {
-      return read(text)
-    } catch (error) {
-      context.addIssue({ code: 'custom', message: (error as Error).message })
-      return z.NEVER
-    }
-  }
-}
-
 function integerKey(fallback: number, minimum: number, maximum: number) {
-  return z
-    .string()
-    .default(String(fallback))
-    .transform((text, context) => {
-      const value = /^\d+$/.test(text.trim()) ? Number(text) : Number.NaN
-      if (value >= minimum && value <= maximum) return value
-      context.addIssue({
-        code: 'custom',
-        message: `expected a whole number from ${minimum} to ${maximum}, got "${text}"`,
-      })
-      return z.NEVER
-    })
+  return textKey(String(fallback), (text) => {
+    const value = /^\d+$/.test(text.trim()) ? Number(text) : Number.NaN
+    if (value >= minimum && value <= maximum) return value
+    throw new Error(`expected a whole number from ${minimum} to ${maximum}, got "${text}"`)
+  })
 }
 
 function choiceKey<const T extends string>(fallback: NoInfer<T>, ...choices: readonly [T, ...T[]]) {
@@ -101,7 +91,7 @@ const optionalText = z
   .optional()
   .transform((text) => (text === undefined || text.trim() === '' ? null : text.trim()))
 
-/** Guessed at from outside. The text itself is not told. */
+/** Guessed at from outside. The error does not repeat the text. */
 const shortestSecret = 16
 const optionalSecret = optionalText.refine((text) => text === null || text.length >= shortestSecret, {
   error: `expected at least ${shortestSecret} characters`,
@@ -111,11 +101,14 @@ const optionalUrl = optionalText.refine((text) => text === null || /^https?:\/\/
   error: 'expected an http:// or https:// URL',
 })
 
+/** Paths are added to it: without a slash at its end. */
+const optionalBaseUrl = optionalUrl.transform((url) => url?.replace(/(?<!\/)\/+$/, '') ?? null)
+
 /** name → [schema, meaning]. The order is the order of the table in docs/configuration.md. */
 const keys = {
   MAILROOM_HOST: [z.string().default('127.0.0.1'), 'address the API listens on'],
   MAILROOM_PORT: [integerKey(3000, 0, 65535), 'port the API listens on; 0 = any free one, printed in the log'],
-  MAILROOM_PUBLIC_URL: [optionalUrl, 'base URL that clients use, behind a proxy; signs, and builds resource_url'],
+  MAILROOM_PUBLIC_URL: [optionalBaseUrl, 'base URL that clients use, behind a proxy; signs, and builds resource_url'],
   MAILROOM_TRUST_PROXY: [flagKey, '1 = believe X-Forwarded-Proto, -Host and -For of the proxy in front'],
   MAILROOM_DATA_DIR: [z.string().min(1).default('./data'), 'directory of the embedded store and the generated secret'],
   MONGODB_URI: [optionalText, 'MongoDB to use instead of the embedded SQLite store'],
@@ -134,6 +127,10 @@ const keys = {
   MAILROOM_SECRET_OLD: [
     optionalText,
     'the former MAILROOM_SECRET, or what was in the file: what it sealed still opens. `mailroom reseal` says when it may go',
+  ],
+  MAILROOM_SECRET_LOST: [
+    flagKey,
+    '1 = start although a former secret is lost: what it sealed (credentials of mailboxes, client and webhook secrets) has to be given anew',
   ],
   MAILROOM_ALLOW_PRIVATE: [flagKey, '1 = callbacks and IMAP hosts may be private or loopback addresses'],
   MAILROOM_PLAINTEXT: [
@@ -155,15 +152,32 @@ const keys = {
     z.string().regex(/^\w+$/, 'expected letters, digits and underscores').default('service_token'),
     'query parameter of the connect callback',
   ],
+  MAILROOM_WIZARD_NAME: [
+    optionalText,
+    'who asks for the mailbox, in the connect wizard; unset = the host of the callback_url',
+  ],
+  MAILROOM_WIZARD_COLOR: [
+    optionalText.refine((text) => text === null || /^#[0-9a-f]{6}$/i.test(text), {
+      error: 'expected a colour such as #2457d6',
+    }),
+    'colour of the buttons of the connect wizard, such as #2457d6; the text on them is black or white, as is read better',
+  ],
+  MAILROOM_WIZARD_LOGO: [
+    optionalText,
+    'logo in the connect wizard: a file (png, jpg, gif, webp or svg, 100 KB at most) or a data: URL of such a picture',
+  ],
   MAILROOM_ADMIN_PASSWORD: [
     optionalSecret,
     'password of /console, at least 16 characters; unset = one is generated and shown once when MAILROOM_HOST is loopback, else there is no console',
   ],
   OTEL_EXPORTER_OTLP_ENDPOINT: [
-    optionalUrl,
+    optionalBaseUrl,
     'where traces of messages and their callbacks go: OTLP as JSON over HTTP, to its /v1/traces; unset = there are none',
   ],
-  MAILROOM_METRICS_TOKEN: [optionalSecret, 'Bearer token that /metrics asks for, at least 16 characters; unset = open'],
+  MAILROOM_METRICS_TOKEN: [
+    optionalSecret,
+    'Bearer token that /metrics asks for, at least 16 characters; unset = open, without names of mail servers',
+  ],
 
   MAILROOM_BUFFER_MAX: [
     integerKey(536_870_912, 33_554_432, 2 ** 40),
@@ -178,6 +192,10 @@ const keys = {
     'the same of one address; behind a trusted proxy it counts the calls under way of each client',
   ],
   MAILROOM_BODY_LIMIT: [integerKey(1_048_576, 1024, 104_857_600), 'largest request body in bytes'],
+  MAILROOM_MESSAGE_LIMIT: [
+    integerKey(52_428_800, 1024, 2 ** 30),
+    'largest message in bytes that POST /2.0/accounts/{id}/messages takes; it waits in MAILROOM_DATA_DIR for its mail server',
+  ],
   MAILROOM_REQUEST_TIMEOUT: [durationKey('60s', '100ms'), 'deadline of one API call'],
   MAILROOM_OAUTH_WINDOW: [durationKey('5m', '1s', longestAge), 'allowed distance of oauth_timestamp from our clock'],
   MAILROOM_OAUTH_NONCE_TTL: [durationKey('10m', '2s', longestAge), 'how long a nonce is kept; at least two windows'],
@@ -187,6 +205,10 @@ const keys = {
   ],
   MAILROOM_RATE_CALLS_PER_HOUR: [integerKey(5000, 0, 1e9), 'API calls per hour and key; 0 = no limit'],
   MAILROOM_RATE_IMAP_PER_MINUTE: [integerKey(240, 0, 1e9), 'API calls that touch IMAP a minute and user; 0 = no limit'],
+  MAILROOM_RATE_CONNECT_PER_MINUTE: [
+    integerKey(60, 0, 1e9),
+    'forms of the connect wizard that one address may send a minute; 0 = no limit',
+  ],
   MAILROOM_LINK_TTL: [durationKey('15m', '100ms', longestAge), 'validity of a signed download link'],
   MAILROOM_CALL_LOG_RETENTION: [durationKey('7d', '1m', longestAge), 'how long API calls are kept for /app/logs/calls'],
 
@@ -206,7 +228,7 @@ const keys = {
   MAILROOM_FOLDER_LIST: [durationKey('10m', '100ms'), 'how often the list of folders is read anew'],
   MAILROOM_FOLDERS_MAX: [integerKey(10_000, 100, 100_000), 'folders of one mailbox; one with more is not read'],
   MAILROOM_FLAG_COMPARE: [durationKey('30m', '0ms'), 'full comparison of flags where CONDSTORE is missing'],
-  MAILROOM_GONE_HOLD: [durationKey('90s', '0ms'), 'how long a disappearance is held before it is told as deleted'],
+  MAILROOM_GONE_HOLD: [durationKey('90s', '0ms'), 'how long a disappearance is held before it is reported as deleted'],
   MAILROOM_SYNC_BATCH: [integerKey(100, 1, 1000), 'messages read and written at once'],
   MAILROOM_BACKFILL_PAUSE: [durationKey('0ms', '0ms'), 'pause between two back-fill batches of one account'],
   MAILROOM_BACKFILL_CONCURRENCY: [
@@ -224,9 +246,34 @@ const keys = {
   MAILROOM_DISABLED_PROBE: [durationKey('6h', '100ms'), 'how often a DISABLED account is tried'],
   MAILROOM_UIDVALIDITY_CHANGES: [integerKey(3, 1, 1000), 'UIDVALIDITY changes a day until a folder is slowed down'],
 
-  MAILROOM_OAUTH_TOKEN_URL_A: [optionalUrl, 'token endpoint of provider A (PROVIDER_A_OAUTH2); unset = the public one'],
-  MAILROOM_OAUTH_TOKEN_URL_B: [optionalUrl, 'the same of provider B (PROVIDER_B_CONNECT); unset = the public one'],
-  MAILROOM_OAUTH_TIMEOUT: [durationKey('15s', '100ms'), 'deadline of a call to a token endpoint'],
+  MAILROOM_OAUTH_ISSUER_A: [
+    optionalUrl,
+    'OpenID issuer of provider A (PROVIDER_A_OAUTH2): its endpoints are asked of it, unless they are set; unset = the public one',
+  ],
+  MAILROOM_OAUTH_AUTHORIZATION_URL_A: [optionalUrl, 'authorization endpoint of provider A: where end users sign in'],
+  MAILROOM_OAUTH_TOKEN_URL_A: [optionalUrl, 'token endpoint of provider A; unset = the public one'],
+  MAILROOM_OAUTH_SCOPE_A: [
+    z.string().min(1).default('https://mail.google.com/ openid email'),
+    'scopes that are asked for: IMAP, a refresh token, and openid for the address of who signs in',
+  ],
+  MAILROOM_OAUTH_PARAMS_A: [
+    z.string().default('access_type=offline&prompt=consent'),
+    'further parameters of the authorization request, as a query string',
+  ],
+  MAILROOM_OAUTH_HOSTS_A: [
+    z.string().default('imap.gmail.com'),
+    'IMAP servers whose mailboxes provider A signs in for, separated by commas',
+  ],
+  MAILROOM_OAUTH_ISSUER_B: [optionalUrl, 'the same of provider B (PROVIDER_B_CONNECT)'],
+  MAILROOM_OAUTH_AUTHORIZATION_URL_B: [optionalUrl, 'the same of provider B'],
+  MAILROOM_OAUTH_TOKEN_URL_B: [optionalUrl, 'the same of provider B; unset = the public one'],
+  MAILROOM_OAUTH_SCOPE_B: [
+    z.string().min(1).default('https://outlook.office.com/IMAP.AccessAsUser.All offline_access openid email profile'),
+    'the same of provider B',
+  ],
+  MAILROOM_OAUTH_PARAMS_B: [z.string().default(''), 'the same of provider B'],
+  MAILROOM_OAUTH_HOSTS_B: [z.string().default('outlook.office365.com'), 'the same of provider B'],
+  MAILROOM_OAUTH_TIMEOUT: [durationKey('15s', '100ms'), 'deadline of a call to an OAuth provider'],
 
   MAILROOM_WEBHOOK_SCHEDULE: [
     durationsKey('5s,5m,30m,2h,5h,10h,14h,20h,24h', '10ms'),

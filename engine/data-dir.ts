@@ -1,5 +1,5 @@
 /** The data directory: made at the first start, for its owner alone. */
-import { chmodSync, mkdirSync, readdirSync, statSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readdirSync, statfsSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { AppError } from './errors.ts'
 import type { Logger } from './observe/log.ts'
@@ -26,11 +26,25 @@ function make(directory: string): void {
   mkdirSync(directory, { mode: 0o700 })
 }
 
+/** What is left to the service, which writes meanwhile. */
+const spareBytes = 64 * 1_048_576
+
+/** AppError `store_unavailable` when the disk of the directory has no room for a copy of the files. */
+export function checkRoom(directory: string, files: readonly string[], what: string): void {
+  const needed = files.reduce((sum, file) => sum + (statSync(file, { throwIfNoEntry: false })?.size ?? 0), spareBytes)
+  const at = existsSync(directory) ? directory : dirname(directory)
+  const { bavail, bsize } = statfsSync(at)
+  const mib = (bytes: number): string => `${Math.ceil(bytes / 1_048_576)} MiB`
+  if (bavail * bsize >= needed) return
+  const words = `no room for ${what}: it needs ${mib(needed)}, and ${mib(bavail * bsize)} are free at ${at}`
+  throw new AppError('store_unavailable', words)
+}
+
 /** What Mailroom puts there, and what a file system of its own has. */
-const ownFiles = /^(?:secret|held|backups|mailroom\.sqlite(?:[.-].*)?|lost\+found)$/
+const ownFiles = /^(?:secret|held|backups|spool-.*|mailroom\.sqlite(?:[.-].*)?|lost\+found)$/
 
 /**
- * A directory that is there, and that others can look into: told, and closed to them when it is ours. It is when it
+ * A directory that is there, and that others can look into: logged, and closed to them when it is ours. It is when it
  * belongs to us and holds nothing else: /tmp or somebody's home, taken for the data directory by mistake, stays as it
  * is.
  */

@@ -1,5 +1,6 @@
 /** Developers: API keys and secrets. The secret is sealed in the store, and opened once per process and key. */
 import { randomBytes } from 'node:crypto'
+import { EventEmitter } from 'node:events'
 import { LRUCache } from 'lru-cache'
 import type { Config } from './config.ts'
 import { AppError, notFound } from './errors.ts'
@@ -25,41 +26,55 @@ interface Deps {
   readonly store: Store
   readonly sealer: Sealer
   readonly config: Pick<Config, 'MAILROOM_API_KEY' | 'MAILROOM_API_SECRET'>
+  /** Told when the secret is another one, or the key is revoked or in force again. */
+  readonly keyChanged?: (developer: DeveloperRecord) => void
 }
 
+type Read = () => Promise<DeveloperRecord | null>
+
 export function createDevelopers(deps: Deps) {
-  const { store, sealer } = deps
+  const { store, sealer, keyChanged = () => undefined } = deps
   const byKey = new LRUCache<string, Authenticated>({ max: 1000, ttl: 30_000 })
   const byId = new LRUCache<string, Authenticated>({ max: 1000, ttl: 30_000 })
+  let edits = 0
 
-  function opened(developer: DeveloperRecord | null): Authenticated | null {
+  /** null when it is unknown or revoked. Kept for 30 s, so that another process's change is seen soon. */
+  async function inForce(kept: Authenticated | undefined, read: Read): Promise<Authenticated | null> {
+    const found = kept ?? (await opened(read))
+    return found?.developer.revokedAt ? null : found
+  }
+
+  async function opened(read: Read): Promise<Authenticated | null> {
+    const before = edits
+    const developer = await read()
     if (developer === null) return null
     const found = { developer, secret: sealer.open(developer.sealedSecret, developer.id) }
-    byKey.set(developer.apiKey, found)
-    byId.set(developer.id, found)
+    // What was read while a key was edited may be from before.
+    if (edits === before) {
+      byKey.set(developer.apiKey, found)
+      byId.set(developer.id, found)
+    }
     return found
   }
 
   async function edit(id: string, patch: Parameters<Store['developers']['edit']>[1]): Promise<DeveloperRecord> {
     const developer = await store.developers.edit(id, patch)
     if (developer === null) throw notFound('developer', id)
+    edits += 1
     byKey.delete(developer.apiKey)
     byId.delete(id)
     return developer
   }
 
-  return {
-    /** null when the key is unknown or revoked. Cached for 30 s, so that another process's change is seen soon. */
-    async authenticate(apiKey: string): Promise<Authenticated | null> {
-      const found = byKey.get(apiKey) ?? opened(await store.developers.byKey(apiKey))
-      return found?.developer.revokedAt ? null : found
-    },
-    /** null when it is unknown or revoked. */
-    async get(id: string): Promise<Authenticated | null> {
-      const found = byId.get(id) ?? opened(await store.developers.get(id))
-      return found?.developer.revokedAt ? null : found
-    },
+  async function editKey(id: string, patch: Parameters<typeof edit>[1]): Promise<DeveloperRecord> {
+    const developer = await edit(id, patch)
+    keyChanged(developer)
+    return developer
+  }
 
+  return {
+    authenticate: (apiKey: string) => inForce(byKey.get(apiKey), () => store.developers.byKey(apiKey)),
+    get: (id: string) => inForce(byId.get(id), () => store.developers.get(id)),
     async setStatusCallbackUrl({ id }: DeveloperRecord, statusCallbackUrl: string | null): Promise<void> {
       await edit(id, { statusCallbackUrl })
     },
@@ -74,10 +89,13 @@ export function createDevelopers(deps: Deps) {
       if (known !== null && known.apiKey === deps.config.MAILROOM_API_KEY)
         throw new AppError('conflict', 'the secret of this key is MAILROOM_API_SECRET: change it there')
       const secret = newSecret()
-      return { developer: await edit(id, { sealedSecret: sealer.seal(secret, id) }), secret }
+      return { developer: await editKey(id, { sealedSecret: sealer.seal(secret, id) }), secret }
     },
-    /** The key is refused at once; users and mail stay. With `revoked` false it is in force again. `not_found`. */
-    setRevoked: (id: string, revoked: boolean) => edit(id, { revokedAt: revoked ? Date.now() : null }),
+    /**
+     * The key is refused at once, and what is open in its name ends; users and mail stay, callbacks wait. If `revoked`
+     * is false, it is in force again. `not_found`.
+     */
+    setRevoked: (id: string, revoked: boolean) => editKey(id, { revokedAt: revoked ? Date.now() : null }),
 
     /**
      * Makes the first developer, or brings its secret up to date with MAILROOM_API_SECRET. Answers key and secret only
@@ -124,3 +142,20 @@ async function refreshSecret({ store, sealer }: Deps, known: DeveloperRecord, se
     await store.developers.edit(known.id, { sealedSecret: sealer.seal(secret, known.id) })
   }
 }
+
+/** What is open in the name of a key, a token or a session of the console ends when it is shut out. */
+export function createRevocations() {
+  const ends = new EventEmitter().setMaxListeners(0)
+  // A prefix: some names of events mean something to Node.
+  const name = (id: string): string => `end ${id}`
+  return {
+    /** Calls `end` when the developer, token or session of this id is shut out. Answers the way to stop listening. */
+    onEnd(id: string, end: () => void): () => void {
+      ends.once(name(id), end)
+      return () => void ends.off(name(id), end)
+    },
+    end: (id: string): void => void ends.emit(name(id)),
+  }
+}
+
+export type Revocations = ReturnType<typeof createRevocations>

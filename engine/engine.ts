@@ -5,27 +5,37 @@ import { createAccounts, type Accounts } from './accounts/index.ts'
 import { createBackups, type Backups } from './backup.ts'
 import { createBudget, type Budget } from './budget.ts'
 import type { Config } from './config.ts'
-import { createDevelopers, type Developers } from './developers.ts'
+import { openBrand, type Brand } from './connect/brand.ts'
+import { createConnect, type Connect } from './connect/index.ts'
+import { createDevelopers, createRevocations, type Developers, type Revocations } from './developers.ts'
 import { createDiscovery, type Discovery, type DiscoveryDeps } from './discovery/discover.ts'
-import { createLoopGuard } from './loop-guard.ts'
 import { createMailboxes, type Mailboxes } from './mailboxes.ts'
 import { createHttpClient, type HttpClient } from './net/http.ts'
 import { createOperators, type Operators } from './operators.ts'
+import { type Consents, createConsent } from './oauth/consent.ts'
+import { createOAuthServers } from './oauth/providers.ts'
 import { createTokens } from './oauth/tokens.ts'
 import type { Logger } from './observe/log.ts'
-import { watchLoop } from './observe/loop.ts'
-import { createBacklog } from './observe/gauges.ts'
-import { createHistory, type History } from './observe/history.ts'
-import { createMetrics, type ConnectionCounts, type Metrics } from './observe/metrics.ts'
+import { createLoopGuard, watchLoop } from './observe/loop.ts'
+import {
+  type ConnectionCounts,
+  countHosts,
+  createBacklog,
+  createHistory,
+  createMetrics,
+  type History,
+  type Metrics,
+} from './observe/metrics.ts'
 import { createTracing, type Tracing } from './observe/tracing.ts'
 import { createReadiness } from './readiness.ts'
-import { startRecount } from './recount.ts'
-import { startRetention } from './retention.ts'
+import { startRecount, startRetention } from './maintenance.ts'
 import { openSealedStore } from './sealed-store.ts'
 import type { Sealer } from './secrets/seal.ts'
-import type { Store } from './store/port.ts'
-import { createWebhooks } from './webhooks/index.ts'
-import type { Webhooks } from './webhooks/types.ts'
+import { createSettings, settableConfig, type Settings } from './settings.ts'
+import { createUndo, type Undo } from './undo.ts'
+import type { Backlog, Store } from './store/port.ts'
+import type { DeveloperRecord } from './store/records.ts'
+import { createWebhooks, type Webhooks } from './webhooks/index.ts'
 import { withinTime } from './waits.ts'
 
 export interface Engine {
@@ -39,13 +49,24 @@ export interface Engine {
   readonly developers: Developers
   /** The console's password and sessions, tokens of the admin API. */
   readonly operators: Operators
+  readonly revocations: Revocations
   readonly mailboxes: Mailboxes
+  /** What connect tokens make. */
+  readonly connect: Connect
+  /** How the connect wizard looks. */
+  readonly brand: Brand
   readonly accounts: Accounts
   readonly webhooks: Webhooks
   readonly discovery: Discovery
+  /** Sign-in of end users at an OAuth provider. */
+  readonly consent: Consents
   /** Figures of the last hour. */
   readonly history: History
   readonly backups: Backups
+  /** What operators have set. */
+  readonly settings: Settings
+  /** What waits in the outbox, of all channels; a few seconds old at most. */
+  backlog(): Promise<Backlog>
   /**
    * MAILROOM_PUBLIC_URL, or where this process listens: for links in callbacks and for the documents, whatever Host a
    * call names.
@@ -66,7 +87,7 @@ export interface Engine {
 export interface EngineDeps {
   readonly config: Config
   readonly log: Logger
-  /** The process is this engine's alone: its metrics are told, and its event loop is watched. */
+  /** The process is this engine's alone: it is measured, and its event loop is watched. */
   readonly ownsProcess?: boolean
   /** Of the API's server, for the metrics. */
   readonly connections?: ConnectionCounts
@@ -80,7 +101,7 @@ export interface EngineDeps {
 
 /** Opens the store and wires the parts; starts nothing. Rejects with `bad_request` for a setting that cannot work. */
 export async function createEngine({
-  config,
+  config: configured,
   log,
   ownsProcess = false,
   connections,
@@ -88,83 +109,114 @@ export async function createEngine({
   signal,
   lost = () => undefined,
 }: EngineDeps): Promise<Engine> {
+  const values = new Map<string, number>()
+  const config = settableConfig(configured, values)
+  const brand = openBrand(config)
   const { store: opened, sealer } = await openSealedStore(config, log, signal, lost)
+  const backlog = createBacklog(opened.outbox)
   const metrics = createMetrics({
-    processMetrics: ownsProcess,
+    ownsProcess,
     connections,
     accountTags: () => accounts.countTags(),
     webhookTags: () => webhooks.countTags(),
-    hosts: () => accounts.countHosts(),
+    hosts: async () => countHosts(await opened.accounts.places({}), accounts.facts()),
+    hostNames: config.MAILROOM_METRICS_TOKEN !== null,
     queues: () => accounts.waiting(),
-    outbox: createBacklog(opened.outbox),
+    outbox: backlog,
     ready: () => engine.ready(),
-    lastBackupAt: () => backups.lastAt(),
-    ...(config.MONGODB_URI === null ? { directory: config.MAILROOM_DATA_DIR } : {}),
+    ...(config.MONGODB_URI === null
+      ? { directory: config.MAILROOM_DATA_DIR, lastBackupAt: () => backups.lastAt() }
+      : {}),
   })
-  const { store, writable } = createReadiness(opened, log, (kind, seconds) =>
-    metrics.storeSeconds.observe({ kind }, seconds),
-  )
+  const { store, writable } = createReadiness(opened, log, metrics)
   const backups = createBackups({ store, config })
-  const http = createHttpClient()
+  const http = createHttpClient({ allowPrivate: config.MAILROOM_ALLOW_PRIVATE })
   const budget = createBudget(config.MAILROOM_BUFFER_MAX)
-  const developers = createDevelopers({ store, sealer, config })
-  const operators = createOperators({ store, config })
-  const tokens = createTokens({ config, store, sealer, http })
+  const keys = createKeys({ store, sealer, config }, (developerId) => webhooks.keyChanged(developerId))
+  const { tokens, consent } = createSignIn({ store, sealer, config, http })
   let baseUrl = config.MAILROOM_PUBLIC_URL ?? `http://${config.MAILROOM_HOST}:${config.MAILROOM_PORT}`
 
-  // The two need each other: webhooks ask accounts for bodies, accounts tell webhooks of changes.
+  // The two need each other: webhooks ask accounts for bodies, accounts give changes to webhooks.
   const mail: Pick<Accounts, 'fetchParts' | 'streamPart' | 'fetchHeaders'> = {
     fetchParts: (...request) => accounts.fetchParts(...request),
     streamPart: (...request) => accounts.streamPart(...request),
     fetchHeaders: (...request) => accounts.fetchHeaders(...request),
   }
   const tracing = await createTracing(config, log)
-  const shared = { config, log, metrics, tracing, store, sealer, budget }
+  // A step that the store has given up ends when its last request does.
+  const undo = createUndo(log, 2 * config.MAILROOM_STORE_TIMEOUT)
+  const shared = { config, log, metrics, tracing, store, sealer, budget, undo }
   const webhooks: Webhooks = createWebhooks({ ...shared, mail, baseUrl: () => baseUrl })
   const accounts: Accounts = createAccounts({ ...shared, tokens, listener: webhooks })
-  const mailboxes = createMailboxes({ config, log, store, sealer, developers, accounts, webhooks })
-  const discovery = createDiscovery({ http, allowPrivate: config.MAILROOM_ALLOW_PRIVATE, ...lookUps })
-  const history = createHistory({ metrics })
-  const services = { http, developers, operators, mailboxes, accounts, webhooks, discovery }
-  const parts = { ...shared, ...services, history, backups }
+  const mailboxes = createMailboxes({ ...shared, ...keys, accounts, webhooks })
+  const connect = createConnect({ ...shared, ...keys, mailboxes })
+  const discovery = createDiscovery({ http, ...lookUps })
+  const settings = createSettings({ store, values, setPace: accounts.hosts.setPace })
+  const services = { http, ...keys, mailboxes, connect, brand, accounts, webhooks, discovery, consent }
+  const parts = { ...shared, ...services, history: createHistory({ metrics }), backups, settings, backlog }
   const engine: Engine = {
     ...parts,
     ...lifecycle(parts, writable, ownsProcess),
-    baseUrl: () => baseUrl.replace(/(?<!\/)\/+$/, ''),
+    baseUrl: () => baseUrl,
     setBaseUrl: (url) => void (baseUrl = config.MAILROOM_PUBLIC_URL ?? url),
   }
   return engine
 }
 
-type Parts = Pick<
-  Engine,
-  'config' | 'log' | 'metrics' | 'store' | 'http' | 'budget' | 'mailboxes' | 'accounts' | 'webhooks' | 'history'
-> & { readonly tracing: Tracing }
+type Base = Pick<Engine, 'config' | 'store' | 'sealer'>
+
+/** Who may call, and what ends with that. `changed`: of a developer's secret, or of whether the key is in force. */
+function createKeys({ store, sealer, config }: Base, changed: (developerId: string) => void) {
+  const revocations = createRevocations()
+  const keyChanged = (developer: DeveloperRecord): void => {
+    if (developer.revokedAt) revocations.end(developer.id)
+    changed(developer.id)
+  }
+  const developers = createDevelopers({ store, sealer, config, keyChanged })
+  return { developers, operators: createOperators({ store, config, ended: revocations.end }), revocations }
+}
+
+/** OAuth: access tokens for the accounts, and how an end user's consent comes in. */
+function createSignIn({ store, sealer, config, http }: Base & Pick<Engine, 'http'>) {
+  const servers = createOAuthServers({ config, http })
+  const tokens = createTokens({ store, sealer, servers })
+  return { tokens, consent: createConsent({ store, sealer, servers, tokens }) }
+}
+
+type Lifecycle = Pick<Engine, 'start' | 'drain' | 'stop' | 'ready'>
+
+type Parts = Omit<Engine, keyof Lifecycle | 'baseUrl' | 'setBaseUrl'> & {
+  readonly tracing: Tracing
+  readonly undo: Undo
+}
 
 function lifecycle(
-  { config, log, metrics, tracing, store, http, budget, mailboxes, accounts, webhooks, history }: Parts,
+  { config, log, metrics, tracing, store, http, budget, undo, accounts, webhooks, history, settings }: Parts,
   writable: () => Promise<boolean>,
   ownsProcess: boolean,
-): Pick<Engine, 'start' | 'drain' | 'stop' | 'ready'> {
-  let [started, draining] = [false, false]
+): Lifecycle {
+  let state: 'starting' | 'started' | 'stopped' = 'starting'
+  let draining = false
   const ends: (() => unknown)[] = [() => accounts.stopAll(), () => webhooks.stopAll()]
   return {
     async start() {
       if (ownsProcess) ends.push(watchLoop(config.MAILROOM_DATA_DIR, createLoopGuard({ log, metrics, accounts })))
       ends.push(history.start())
-      await webhooks.startAll()
-      await accounts.startAll()
+      for (const begin of [settings.load, webhooks.startAll, accounts.startAll]) {
+        await begin()
+        if (state === 'stopped') return
+      }
       ends.push(startRetention({ store, config, log }), startRecount({ store, log }))
-      started = true
+      state = 'started'
     },
     drain: () => void (draining = true),
     async stop() {
-      started = false
-      mailboxes.close()
+      state = 'stopped'
+      undo.close()
       budget.close()
       await withinTime(config.MAILROOM_SHUTDOWN_TIMEOUT, Promise.allSettled(ends.map((end) => end())))
       await Promise.allSettled([http.close(), tracing.close(), store.close()])
     },
-    ready: async () => started && !draining && (await writable()) && !draining,
+    ready: async () => state === 'started' && !draining && (await writable()) && !draining,
   }
 }

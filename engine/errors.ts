@@ -25,6 +25,8 @@ export const errorCodes = {
   not_found: { status: 404, fault: 'caller', retryable: false },
   method_not_allowed: { status: 405, fault: 'caller', retryable: false },
   conflict: { status: 409, fault: 'caller', retryable: false },
+  /** It was there, and is used up or too old. */
+  gone: { status: 410, fault: 'caller', retryable: false },
   too_large: { status: 413, fault: 'caller', retryable: false },
   rate_limited: { status: 429, fault: 'caller', retryable: true },
   /** There are as many as there may be: no wait helps. */

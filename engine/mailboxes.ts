@@ -3,73 +3,31 @@
  * started. Nothing is half-created: what fails leaves no record.
  */
 import type { Accounts } from './accounts/index.ts'
-import type { Credential, ProbeFailure } from './accounts/types.ts'
+import type {
+  AccountEdit,
+  AccountInput,
+  ConnectSteps,
+  Created,
+  Credential,
+  UserEdit,
+  UserInput,
+} from './accounts/types.ts'
 import type { Config } from './config.ts'
 import type { Developers } from './developers.ts'
 import { providerName } from './discovery/providers.ts'
 import { AppError, badParameter, isAppError, notFound } from './errors.ts'
-import { openCredential, sealCredential } from './secrets/credentials.ts'
-import type { Sealer } from './secrets/seal.ts'
+import { keepRotated, openCredential, sealCredential, type Sealer } from './secrets/seal.ts'
 import { newId } from './store/ids.ts'
+import { freshResume } from './store/rows.ts'
 import type { AccountPatch, Store } from './store/port.ts'
 import type { AccountRecord, DeveloperRecord, SourceOptions, UserRecord } from './store/records.ts'
 import { checkUrl } from './net/address.ts'
-import type { Logger } from './observe/log.ts'
-import { createUndo, type Undo } from './undo.ts'
-import type { Webhooks } from './webhooks/types.ts'
-
-export interface AccountInput {
-  readonly email: string
-  readonly server: string
-  readonly port: number
-  readonly useSsl: boolean
-  readonly username: string
-  readonly credential: Credential
-  /** null = none; absent = the user's. */
-  readonly statusCallbackUrl?: string | null
-  readonly options?: Partial<SourceOptions>
-  /** Of a further account; made of the address and the provider when absent. `conflict` when it is taken. */
-  readonly label?: string
-}
-
-export interface UserInput {
-  readonly email?: string
-  readonly firstName?: string
-  readonly lastName?: string
-  /** Of accounts that are added later. */
-  readonly statusCallbackUrl?: string | null
-  readonly account?: AccountInput
-}
-
-export type UserEdit = Pick<UserInput, 'firstName' | 'lastName' | 'statusCallbackUrl'>
-
-/** The mail server said no: the soft failure of decisions.md. `log` has protocol lines, secrets masked. */
-export interface ConnectFailure {
-  readonly failure: ProbeFailure
-  readonly message: string
-  readonly log: string
-}
-
-export type Created<T> = { readonly ok: true; readonly value: T } | ({ readonly ok: false } & ConnectFailure)
-
-/** null = remove; absent = leave. */
-export interface AccountEdit {
-  /** The user is found by it; the label stays. */
-  readonly email?: string
-  readonly statusCallbackUrl?: string | null
-  readonly credential?: Credential
-  readonly server?: string
-  readonly port?: number
-  readonly useSsl?: boolean
-  readonly username?: string
-  readonly options?: Partial<SourceOptions>
-  /** status=1: forget the back-off and the DISABLED state, connect now. */
-  readonly reset?: boolean
-}
+import type { Undo } from './undo.ts'
+import type { Webhooks } from './webhooks/index.ts'
 
 export type Mailboxes = ReturnType<typeof createMailboxes>
 
-const defaultSourceOptions: SourceOptions = {
+export const defaultSourceOptions: SourceOptions = {
   syncFlags: true,
   syncAllFolders: false,
   expungeOnDeletedFlag: false,
@@ -77,36 +35,40 @@ const defaultSourceOptions: SourceOptions = {
   callbackUrl: null,
 }
 
-interface MailboxDeps {
+interface Deps {
   readonly config: Config
-  readonly log: Logger
   readonly store: Store
   readonly sealer: Sealer
   readonly developers: Pick<Developers, 'setStatusCallbackUrl'>
   readonly accounts: Pick<Accounts, 'start' | 'stop' | 'view' | 'wake' | 'probe'>
   readonly webhooks: Pick<Webhooks, 'forget'>
-}
-
-interface Deps extends MailboxDeps {
   readonly undo: Undo
 }
 
-export function createMailboxes(given: MailboxDeps) {
-  const { store, accounts, webhooks, log, config } = given
-  // a step that the store has given up ends when its last request does
-  const undo = createUndo(log, 2 * config.MAILROOM_STORE_TIMEOUT)
-  const deps: Deps = { ...given, undo }
+export function createMailboxes(deps: Deps) {
+  const { store, accounts, webhooks } = deps
   return {
     /** Tries the login first. `bad_request` for a bad parameter, `private_address` for a host that is not public. */
-    createUser: (developer: DeveloperRecord, input: UserInput) => createUser(deps, developer, input),
-    createAccount: (developer: DeveloperRecord, user: UserRecord, input: AccountInput) =>
-      createAccount(deps, developer, user, input),
+    createUser: (developer: DeveloperRecord, input: UserInput, steps: ConnectSteps = {}) =>
+      createUser(deps, developer, input, steps),
+    createAccount: (user: UserRecord, input: AccountInput, steps: ConnectSteps = {}) =>
+      createAccount(deps, user, input, steps),
     /**
      * New credentials or settings are tried first: a soft failure leaves the account as it was. Another host or
      * username is another mailbox: nothing that was read of the former one is served any more, all is read anew.
      */
-    editAccount: async (developer: DeveloperRecord, account: AccountRecord, edit: AccountEdit) =>
-      withAddress(store, account, await editAccount(deps, developer, account, edit)),
+    async editAccount(
+      account: AccountRecord,
+      edit: AccountEdit,
+      steps: ConnectSteps = {},
+    ): Promise<Created<AccountRecord>> {
+      const edited = await editAccount(deps, account, edit, steps)
+      if (edited.ok && edited.value.email !== account.email) {
+        await store.users.addAddress(account.userId, edited.value.email)
+        await forgetAddress(store, account)
+      }
+      return edited
+    },
 
     /** A status callback URL is for accounts that are added from then on. */
     async editUser(user: UserRecord, edit: UserEdit): Promise<UserRecord> {
@@ -138,9 +100,6 @@ export function createMailboxes(given: MailboxDeps) {
       await checkStatusUrl(deps, { statusCallbackUrl: url })
       await deps.developers.setStatusCallbackUrl(developer, url)
     },
-
-    /** Takes nothing back any more. */
-    close: () => undo.close(),
   }
 }
 
@@ -154,31 +113,19 @@ async function checkStatusUrl(
 /** The address of an account that is gone, or has another one: it stays when the user or another account has it. */
 async function forgetAddress(store: Store, { developerId, userId, email }: AccountRecord): Promise<void> {
   const user = await store.users.get(developerId, userId)
-  const [own, ...added] = user?.emailAddresses ?? []
-  if (own === undefined || !added.includes(email)) return
+  if (user === null || user.emailAddresses.indexOf(email) <= 0) return
   const others = await store.accounts.listByUser(userId)
   if (others.some((other) => other.email === email)) return
-  await store.users.edit(userId, { emailAddresses: [own, ...added.filter((address) => address !== email)] })
+  await store.users.editAddresses(userId, (list) => list.filter((address, index) => index === 0 || address !== email))
   // Those of accounts that were made meanwhile.
   for (const other of await store.accounts.listByUser(userId)) await store.users.addAddress(userId, other.email)
-}
-
-/** The user's addresses follow that of the edited account. */
-async function withAddress(
-  store: Store,
-  before: AccountRecord,
-  edited: Created<AccountRecord>,
-): Promise<Created<AccountRecord>> {
-  if (!edited.ok || edited.value.email === before.email) return edited
-  await store.users.addAddress(before.userId, edited.value.email)
-  await forgetAddress(store, before)
-  return edited
 }
 
 async function createUser(
   deps: Deps,
   developer: DeveloperRecord,
   input: UserInput,
+  steps: ConnectSteps,
 ): Promise<Created<{ readonly user: UserRecord; readonly account: AccountRecord | null }>> {
   const { users } = deps.store
   await checkStatusUrl(deps, input)
@@ -187,11 +134,15 @@ async function createUser(
     await deps.undo.creation({ userId: user.id }, users.create(user), () => users.remove(user.id))
     return { ok: true, value: { user, account: null } }
   }
-  const tried = await tryMailbox(deps, developer, input.account)
+  const tried = await tryMailbox(deps, developer.id, input.account, steps)
   if (!tried.ok) return tried
-  const account = newAccount(deps, user, input.account, labelOf(input.account))
+  const account = newAccount(deps, user, tried.value, { id: newId(), label: labelOf(input.account) })
   const facts = { userId: user.id, accountId: account.id }
-  await deps.undo.creation(facts, users.createWithAccount(user, account), () => users.undoCreate(user.id, account.id))
+  await steps.claim?.(facts)
+  await deps.undo.creation(facts, users.createWithAccount(user, account), async () => {
+    await users.undoCreate(user.id, account.id)
+    await steps.takenBack?.()
+  })
   await startAccount(deps, account)
   return { ok: true, value: { user, account } }
 }
@@ -211,48 +162,72 @@ function newUser(developer: DeveloperRecord, input: UserInput): UserRecord {
 
 async function createAccount(
   deps: Deps,
-  developer: DeveloperRecord,
   user: UserRecord,
   input: AccountInput,
+  steps: ConnectSteps,
 ): Promise<Created<AccountRecord>> {
-  const tried = await tryMailbox(deps, developer, input)
+  const tried = await tryMailbox(deps, user.developerId, input, steps)
   if (!tried.ok) return tried
-  const account = await storeAccount(deps, user, input)
+  const id = newId()
+  await steps.claim?.({ userId: user.id, accountId: id })
+  const account = await storeAccount(deps, user, tried.value, id, steps)
   const added = deps.store.users.addAddress(user.id, account.email)
-  await deps.undo.creation({ accountId: account.id }, added, async () => {
-    await deps.accounts.stop(account.id)
-    await deps.store.accounts.remove(account.id)
+  await deps.undo.creation({ accountId: id }, added, async () => {
+    await deps.accounts.stop(id)
+    await deps.store.accounts.remove(id)
+    await steps.takenBack?.()
   })
   return { ok: true, value: account }
 }
 
-async function tryMailbox(deps: Deps, developer: DeveloperRecord, input: AccountInput): Promise<Created<null>> {
-  await checkStatusUrl(deps, input)
-  if (input.options?.callbackUrl)
-    await checkUrl('callback_url', input.options.callbackUrl, deps.config.MAILROOM_ALLOW_PRIVATE)
-  await checkProvider(deps, developer, input.credential)
-  const probe = await deps.accounts.probe(developer.id, input, input.credential)
-  if (probe.ok) return { ok: true, value: null }
+async function checkUrls(deps: Deps, edit: Pick<AccountEdit, 'statusCallbackUrl' | 'options'>): Promise<void> {
+  await checkStatusUrl(deps, edit)
+  const url = edit.options?.callbackUrl
+  if (url) await checkUrl('callback_url', url, deps.config.MAILROOM_ALLOW_PRIVATE)
+}
+
+/**
+ * Answers the input with the credential as it is afterwards. `owner`: the credential is that of an email account, which
+ * keeps it whatever comes of the login.
+ */
+async function tryMailbox(
+  deps: Deps,
+  developerId: string,
+  input: AccountInput,
+  { onStep }: ConnectSteps,
+  owner: AccountRecord | null = null,
+): Promise<Created<AccountInput>> {
+  await checkUrls(deps, input)
+  if (input.credential.kind === 'oauth2') {
+    const provider = await deps.store.providers.get(developerId, input.credential.providerKey)
+    if (provider === null)
+      throw badParameter('provider_consumer_key', 'is not registered; add it with POST /lite/oauth_providers first')
+  }
+  const probe = await deps.accounts.probe(developerId, input, input.credential, onStep)
+  const { rotated: credential = input.credential } = probe
+  if (owner !== null && credential !== input.credential) await keepRotated(deps, owner, credential)
+  if (probe.ok) return { ok: true, value: { ...input, credential } }
   if (probe.failure === 'private_address')
     throw new AppError('private_address', `server: ${probe.message}`, { details: { parameter: 'server' } })
   return { ok: false, failure: probe.failure, message: probe.message, log: probe.log }
 }
 
-async function checkProvider(deps: Deps, developer: DeveloperRecord, credential: Credential): Promise<void> {
-  if (credential.kind !== 'oauth2') return
-  const provider = await deps.store.providers.get(developer.id, credential.providerKey)
-  if (provider === null)
-    throw badParameter('provider_consumer_key', 'is not registered; add it with POST /lite/oauth_providers first')
-}
-
-async function storeAccount(deps: Deps, user: UserRecord, input: AccountInput): Promise<AccountRecord> {
+async function storeAccount(
+  deps: Deps,
+  user: UserRecord,
+  input: AccountInput,
+  id: string,
+  steps: ConnectSteps,
+): Promise<AccountRecord> {
   const base = input.label ?? labelOf(input)
   const most = input.label === undefined ? 1000 : 1
   for (let copy = 1; copy <= most; copy += 1) {
-    const account = newAccount(deps, user, input, copy === 1 ? base : `${base}::${copy}`)
+    const account = newAccount(deps, user, input, { id, label: copy === 1 ? base : `${base}::${copy}` })
     try {
-      const creation = deps.store.accounts.create(account)
-      await deps.undo.creation({ accountId: account.id }, creation, () => deps.store.accounts.remove(account.id))
+      await deps.undo.creation({ accountId: id }, deps.store.accounts.create(account), async () => {
+        await deps.store.accounts.remove(id)
+        await steps.takenBack?.()
+      })
     } catch (error) {
       if (isAppError(error, 'conflict')) continue
       throw error
@@ -285,64 +260,67 @@ async function startAccount({ accounts, store, webhooks }: Deps, account: Accoun
   throw notFound('user', account.userId)
 }
 
-function newAccount(deps: Deps, user: UserRecord, input: AccountInput, label: string): AccountRecord {
-  const id = newId()
+function newAccount(
+  deps: Deps,
+  user: UserRecord,
+  input: AccountInput,
+  { id, label }: Pick<AccountRecord, 'id' | 'label'>,
+): AccountRecord {
+  const createdAt = Date.now()
+  const { server, port, useSsl, username, statusCallbackUrl = user.statusCallbackUrl ?? null } = input
   return {
     id,
     developerId: user.developerId,
     userId: user.id,
     label,
+    server,
+    port,
+    useSsl,
+    username,
+    statusCallbackUrl,
     email: input.email.toLowerCase(),
-    server: input.server,
-    port: input.port,
-    useSsl: input.useSsl,
-    username: input.username,
-    authType: input.credential.kind,
-    sealedCredential: sealCredential(deps.sealer, id, input.credential),
-    providerKey: input.credential.kind === 'oauth2' ? input.credential.providerKey : null,
-    statusCallbackUrl:
-      (input.statusCallbackUrl === undefined ? user.statusCallbackUrl : input.statusCallbackUrl) ?? null,
+    ...credentialPatch(deps.sealer, id, input.credential),
     options: { ...defaultSourceOptions, ...input.options },
     status: 'OK',
     statusMessage: null,
     statusVersion: 0,
     paused: false,
-    resume: { attempt: 0, strikes: 0, retryAt: null, lastError: null, lastConnectedAt: null, initialSyncAt: null },
+    resume: { ...freshResume, condition: { is: 'down', since: createdAt } },
     everybodyCounted: true,
     epoch: 0,
-    createdAt: Date.now(),
+    createdAt,
   }
 }
 
 async function editAccount(
   deps: Deps,
-  developer: DeveloperRecord,
   account: AccountRecord,
   edit: AccountEdit,
+  steps: ConnectSteps,
 ): Promise<Created<AccountRecord>> {
-  const settings = {
-    server: edit.server ?? account.server,
-    port: edit.port ?? account.port,
-    useSsl: edit.useSsl ?? account.useSsl,
-    username: edit.username ?? account.username,
-  }
-  const reconnects =
-    edit.credential !== undefined ||
-    [edit.server, edit.port, edit.useSsl, edit.username].some((value) => value !== undefined)
-  const credential = edit.credential ?? openCredential(deps.sealer, account)
+  const { server = account.server, port = account.port } = edit
+  const { useSsl = account.useSsl, username = account.username } = edit
+  const settings = { server, port, useSsl, username }
+  const login = [edit.credential, edit.server, edit.port, edit.useSsl, edit.username]
+  const reconnects = login.some((value) => value !== undefined)
+  let given = edit.credential
+  const credential = given ?? openCredential(deps.sealer, account)
   const callbacks = { statusCallbackUrl: edit.statusCallbackUrl ?? null, options: edit.options ?? {} }
   if (reconnects) {
-    const tried = await tryMailbox(deps, developer, { ...settings, email: account.email, credential, ...callbacks })
+    const input = { ...settings, email: account.email, credential, ...callbacks }
+    const tried = await tryMailbox(deps, account.developerId, input, steps, given === undefined ? account : null)
     if (!tried.ok) return tried
-  } else await checkStatusUrl(deps, edit)
+    if (edit.credential !== undefined) given = tried.value.credential
+    await steps.claim?.({ userId: account.userId, accountId: account.id })
+  } else await checkUrls(deps, edit)
   const patch: AccountPatch = {
     ...(edit.email === undefined ? {} : { email: edit.email.toLowerCase() }),
     ...(reconnects ? settings : {}),
-    ...(edit.credential === undefined ? {} : credentialPatch(deps.sealer, account.id, edit.credential)),
+    ...(given === undefined ? {} : credentialPatch(deps.sealer, account.id, given)),
     ...(edit.statusCallbackUrl === undefined ? {} : { statusCallbackUrl: edit.statusCallbackUrl }),
     ...(edit.options === undefined ? {} : { options: { ...account.options, ...edit.options } }),
   }
-  if (settings.server !== account.server || settings.username !== account.username) {
+  if (server !== account.server || username !== account.username) {
     return { ok: true, value: await replaceMailbox(deps, account, patch) }
   }
   const edited = await deps.store.accounts.edit(account.id, patch)
@@ -380,7 +358,7 @@ async function readUntil({ accounts, store }: Deps, account: AccountRecord): Pro
   return cursor === null ? now : Math.max(account.resume.lastConnectedAt ?? 0, cursor.syncedAt ?? cursor.comparedAt)
 }
 
-function credentialPatch(sealer: Sealer, accountId: string, credential: Credential): AccountPatch {
+function credentialPatch(sealer: Sealer, accountId: string, credential: Credential) {
   return {
     sealedCredential: sealCredential(sealer, accountId, credential),
     authType: credential.kind,

@@ -3,14 +3,18 @@
  * store keeps hashes only; sessions of the console live in memory and end with the process.
  */
 import { createHash, randomBytes, scrypt } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import { isIP } from 'node:net'
+import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { LRUCache } from 'lru-cache'
 import type { Config } from './config.ts'
 import { AppError, notFound } from './errors.ts'
 import { sameText } from './secrets/seal.ts'
 import { newId } from './store/ids.ts'
 import type { Store } from './store/port.ts'
 import type { OperatorRecord, OperatorScope } from './store/records.ts'
+import { openOperators } from './store/sqlite/index.ts'
 
 export const operatorScopes = ['read', 'act', 'keys'] as const satisfies readonly OperatorScope[]
 
@@ -22,36 +26,14 @@ export interface ConsoleSession {
   readonly endsAt: number
 }
 
-export interface Operators {
-  /** false: there is no console, since no password is set and the host is not loopback. */
-  readonly consoleOn: boolean
-  /**
-   * Sees to the console's password. Answers it only when it was generated now: it is shown once. null with
-   * MAILROOM_ADMIN_PASSWORD, or when there is no console.
-   */
-  ensurePassword(): Promise<string | null>
-  /** Opens a session of 12 hours; null = the password is wrong. */
-  login(password: string): Promise<ConsoleSession | null>
-  /** null = unknown or over. */
-  session(id: string): ConsoleSession | null
-  logout(id: string): void
-  /** The token in force; null = unknown or revoked. */
-  authenticate(token: string): Promise<OperatorRecord | null>
-  /** Tokens, also revoked ones, oldest first. */
-  tokens(): Promise<OperatorRecord[]>
-  /** Answers the token itself, `mra_…`: it is shown once. */
-  createToken(
-    name: string,
-    scopes: readonly OperatorScope[],
-  ): Promise<{ readonly record: OperatorRecord; readonly token: string }>
-  /** `not_found` for an unknown id. */
-  revokeToken(id: string): Promise<OperatorRecord>
-}
+export type Operators = ReturnType<typeof createOperators>
 
 interface Deps {
   readonly store: Pick<Store, 'operators'>
   readonly config: Pick<Config, 'MAILROOM_ADMIN_PASSWORD' | 'MAILROOM_HOST'>
   readonly now?: () => number
+  /** Told of the id of a session or a token that is over. */
+  readonly ended?: (id: string) => void
 }
 
 const passwordId = 'console'
@@ -61,12 +43,8 @@ const mostSessions = 100
 
 const derive = promisify<string, Buffer, number, Buffer>(scrypt)
 
-export function createOperators({ store: { operators }, config, now = Date.now }: Deps): Operators {
-  const sessions = new Map<string, ConsoleSession>()
-  const session = (id: string): ConsoleSession | null => {
-    const found = sessions.get(id)
-    return found !== undefined && found.endsAt > now() ? found : null
-  }
+export function createOperators({ store: { operators }, config, now = Date.now, ended = () => undefined }: Deps) {
+  const sessions = createSessions(now, ended)
   const consoleOn = config.MAILROOM_ADMIN_PASSWORD !== null || isLoopback(config.MAILROOM_HOST)
   const put = async (fields: Pick<OperatorRecord, 'id' | 'name' | 'hash' | 'scopes'>): Promise<OperatorRecord> => {
     const record = { ...fields, createdAt: now(), revokedAt: null }
@@ -74,40 +52,45 @@ export function createOperators({ store: { operators }, config, now = Date.now }
     return record
   }
   return {
+    /** false: there is no console, since no password is set and the host is not loopback. */
     consoleOn,
-    async ensurePassword() {
+    /**
+     * Sees to the console's password. Answers it only when it was generated now: it is shown once. null with
+     * MAILROOM_ADMIN_PASSWORD, or when there is no console.
+     */
+    async ensurePassword(): Promise<string | null> {
       if (config.MAILROOM_ADMIN_PASSWORD !== null || !consoleOn || (await operators.get(passwordId)) !== null)
         return null
       const password = randomBytes(15).toString('base64url')
       await put({ id: passwordId, name: 'console', hash: await passwordHash(password), scopes: [] })
       return password
     },
-    async login(password) {
-      if (!consoleOn || !(await fits(password))) return null
-      for (const { id, endsAt } of sessions.values()) if (endsAt <= now()) sessions.delete(id)
-      const [oldest] = sessions.keys()
-      if (sessions.size >= mostSessions && oldest !== undefined) sessions.delete(oldest)
-      const opened = { id: secretText(), csrf: secretText(), endsAt: now() + sessionMs }
-      sessions.set(opened.id, opened)
-      return opened
-    },
-    session,
-    logout: (id) => void sessions.delete(id),
-    async authenticate(token) {
+    /** Opens a session of 12 hours; null = the password is wrong. */
+    login: async (password: string) => (consoleOn && (await fits(password)) ? sessions.open() : null),
+    /** null = unknown or over. */
+    session: sessions.get,
+    /** Ends what is open in the session, here and at the revocation of a token. */
+    logout: sessions.end,
+    /** The token in force; null = unknown or revoked. */
+    async authenticate(token: string): Promise<OperatorRecord | null> {
       const [, id] = /^mra_([0-9a-f]+)_/.exec(token) ?? []
       const record = id === undefined ? null : await operators.get(id)
       return record !== null && record.revokedAt === null && sameText(record.hash, tokenHash(token)) ? record : null
     },
+    /** Tokens, also revoked ones, oldest first. */
     tokens: async () => (await operators.list()).filter(({ id }) => id !== passwordId),
-    async createToken(name, scopes) {
+    /** Answers the token itself, `mra_…`: it is shown once. */
+    async createToken(name: string, scopes: readonly OperatorScope[]) {
       const id = newId()
       const token = `mra_${id}_${secretText()}`
       return { record: await put({ id, name, hash: tokenHash(token), scopes }), token }
     },
-    async revokeToken(id) {
+    /** `not_found` for an unknown id. */
+    async revokeToken(id: string): Promise<OperatorRecord> {
       const known = id === passwordId ? null : await operators.get(id)
       const revoked = known && (known.revokedAt === null ? await operators.edit(id, { revokedAt: now() }) : known)
       if (revoked === null) throw notFound('token', id)
+      ended(id)
       return revoked
     },
   }
@@ -119,6 +102,44 @@ export function createOperators({ store: { operators }, config, now = Date.now }
     return (
       salt !== undefined && hash !== undefined && sameText(`scrypt:${salt}:${hash}`, await passwordHash(password, salt))
     )
+  }
+}
+
+/**
+ * The first token of the admin API, for who can read the data directory. One row is written beside a service that may
+ * be running: SQLite's own lock puts the two writes one after the other, and the service looks each token up when it is
+ * used.
+ */
+export async function createLocalToken(config: Config, name: string, scopes: readonly OperatorScope[]) {
+  if (config.MONGODB_URI !== null)
+    throw new AppError('bad_request', '--local: MONGODB_URI is set; make the first token in the console')
+  const path = join(config.MAILROOM_DATA_DIR, 'mailroom.sqlite')
+  if (!existsSync(path))
+    throw new AppError('bad_request', `MAILROOM_DATA_DIR: there is no ${path}; start the service once first`)
+  const { operators, close } = openOperators(path)
+  try {
+    return await createOperators({ store: { operators }, config }).createToken(name, scopes)
+  } finally {
+    close()
+  }
+}
+
+function createSessions(now: () => number, ended: (id: string) => void) {
+  const sessions = new LRUCache<string, ConsoleSession>({ max: mostSessions, dispose: (_, id) => ended(id) })
+  const get = (id: string): ConsoleSession | null => {
+    // Not by `get`: use makes a session no younger.
+    const found = sessions.peek(id)
+    return found !== undefined && found.endsAt > now() ? found : null
+  }
+  return {
+    get,
+    end: (id: string): void => void sessions.delete(id),
+    open(): ConsoleSession {
+      for (const id of [...sessions.keys()]) if (get(id) === null) sessions.delete(id)
+      const opened = { id: secretText(), csrf: secretText(), endsAt: now() + sessionMs }
+      sessions.set(opened.id, opened)
+      return opened
+    },
   }
 }
 

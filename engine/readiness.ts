@@ -5,6 +5,7 @@
  */
 import { isAppError } from './errors.ts'
 import type { Logger } from './observe/log.ts'
+import type { Metrics } from './observe/metrics.ts'
 import type { Store } from './store/port.ts'
 
 export type Readiness = ReturnType<typeof createReadiness>
@@ -12,8 +13,10 @@ export type Readiness = ReturnType<typeof createReadiness>
 const everyMs = 1000
 const roomBytes = 1_048_576
 
-/** `took` hears how long each step of the store takes, also one that fails. */
-export function createReadiness(opened: Store, log: Logger, took: Took = () => undefined) {
+type StoreMetrics = Pick<Metrics, 'storeSeconds'>
+
+/** Each step of the store is measured, also one that fails. */
+export function createReadiness(opened: Store, log: Logger, metrics: StoreMetrics) {
   let doubtful = false
   let last = { ok: true, at: -Infinity }
   let trial: Promise<boolean> | null = null
@@ -37,7 +40,7 @@ export function createReadiness(opened: Store, log: Logger, took: Took = () => u
 
   return {
     /** The same store; what fails there is noticed. */
-    store: noticing(opened, took, () => (doubtful = true)),
+    store: noticing(opened, metrics, () => (doubtful = true)),
     /** Never rejects; answers within 5 s. */
     writable: async (): Promise<boolean> =>
       performance.now() - last.at < everyMs && trial === null ? last.ok && !doubtful : await (trial ??= tryWrite()),
@@ -45,17 +48,16 @@ export function createReadiness(opened: Store, log: Logger, took: Took = () => u
 }
 
 type Method = (...args: never[]) => Promise<unknown>
-type Took = (kind: 'read' | 'write', seconds: number) => void
 
 /** Names of the methods that only read; contacts.count writes. */
 const reading =
-  /^(?:get|find|first|list|listBy\w+|by[A-Z]\w*|page|count|existing|gone|older|attachments|knownUids|since|ofMessage|lastSeq|channels|pending|backlog|search|scan|places|several)$/
+  /^(?:get|find|first|list|listBy\w+|by[A-Z]\w*|page|count|totals|version|existing|gone|older|attachments|knownUids|since|ofMessage|lastSeq|channels|pending|backlog|late|search|scan|places|several)$/
 
 export function kindOf(part: string, method: string): 'read' | 'write' {
   return reading.test(method) && `${part}.${method}` !== 'contacts.count' ? 'read' : 'write'
 }
 
-function noticing(store: Store, took: Took, failed: () => void): Store {
+function noticing(store: Store, { storeSeconds }: StoreMetrics, failed: () => void): Store {
   const note = (error: unknown): void => {
     if (isAppError(error, 'store_unavailable')) failed()
   }
@@ -63,11 +65,7 @@ function noticing(store: Store, took: Took, failed: () => void): Store {
     return (...args) => {
       const started = performance.now()
       const answer = method(...args)
-      const end = (): void => took(kind, (performance.now() - started) / 1000)
-      answer.then(end, (error: unknown) => {
-        end()
-        note(error)
-      })
+      void answer.catch(note).then(() => storeSeconds.observe({ kind }, (performance.now() - started) / 1000))
       return answer
     }
   }

@@ -1,17 +1,55 @@
 /**
- * The store together with the key that its credentials are sealed with. The secret of the first developer is the check
- * value: it is there from the first start on, so a lost or changed key is noticed before anything else is read or
- * written.
+ * The store (MongoDB when MONGODB_URI is set, else one SQLite file in the data directory) together with the key that
+ * its credentials are sealed with. The secret of the first developer is the check value: it is there from the first
+ * start on, so a lost or changed key is noticed before anything else is read or written.
  */
+import { join } from 'node:path'
 import type { Config } from './config.ts'
-import { keepDirPrivate } from './data-dir.ts'
+import { keepDirPrivate, makeDataDir } from './data-dir.ts'
 import { AppError } from './errors.ts'
 import type { Logger } from './observe/log.ts'
-import { formerKeys, makeKey, readKey, secretFile } from './secrets/key.ts'
-import { createSealer, type Sealer } from './secrets/seal.ts'
-import { openStore } from './store/open.ts'
-import type { Store } from './store/port.ts'
+import { createSealer, formerKeys, makeKey, readKey, secretFile, type Sealer } from './secrets/seal.ts'
+import { pagesOf } from './store/keyed.ts'
+import type { Page, Store } from './store/port.ts'
 import type { DeveloperRecord } from './store/records.ts'
+import { openLocked } from './store/sqlite/file.ts'
+import { createSqliteStore } from './store/sqlite/index.ts'
+
+type StoreConfig = Pick<
+  Config,
+  'MONGODB_URI' | 'MAILROOM_MONGO_POOL' | 'MAILROOM_STORE_TIMEOUT' | 'MAILROOM_DATA_DIR' | 'MAILROOM_SQLITE_SYNC'
+>
+
+/**
+ * Opens the store with its schema up to date. AppError `bad_request` (one line) when the configuration is wrong or a
+ * newer Mailroom made the data; `conflict` when another process uses the embedded file or the copy into the store is
+ * unfinished, `store_unavailable` when it cannot be opened. Waits for a MongoDB that is away, or that another process
+ * serves; `lost` is called when another one has taken over.
+ */
+export async function openStore(
+  config: StoreConfig,
+  log: Logger,
+  signal?: AbortSignal,
+  lost: () => void = () => undefined,
+): Promise<Store> {
+  if (config.MONGODB_URI !== null) {
+    const { MONGODB_URI: uri, MAILROOM_MONGO_POOL: pool, MAILROOM_STORE_TIMEOUT: timeoutMs } = config
+    // the driver is loaded only when it is used: it costs memory
+    const { createMongoStore } = await import('./store/mongo/index.ts')
+    return createMongoStore({ uri, pool, timeoutMs, log, lost, signal })
+  }
+  const directory = config.MAILROOM_DATA_DIR
+  makeDataDir(directory)
+  const path = join(directory, 'mailroom.sqlite')
+  const store = await openLocked(path, () => createSqliteStore({ path, sync: config.MAILROOM_SQLITE_SYNC }))
+  log.info({ store: 'sqlite', path }, 'store open')
+  return store
+}
+
+export interface SealedStore {
+  readonly store: Store
+  readonly sealer: Sealer
+}
 
 /** Errors as those of openStore; `bad_request` when the key is not the one of this store, or is missing. */
 export async function openSealedStore(
@@ -19,16 +57,30 @@ export async function openSealedStore(
   log: Logger,
   signal: AbortSignal | undefined,
   lost: () => void,
-): Promise<{ readonly store: Store; readonly sealer: Sealer }> {
+): Promise<SealedStore> {
   if (config.MONGODB_URI === null || config.MAILROOM_SECRET === null) keepDirPrivate(config.MAILROOM_DATA_DIR, log)
   const key = readKey(config, log)
   const store = await openStore(config, log, signal, lost)
   try {
-    return { store, sealer: sealerFor(await store.developers.first(), key, config) }
+    const sealer = sealerFor(await store.developers.first(), key, config)
+    if (!config.MAILROOM_SECRET_LOST) refuseLost(await lostValues({ store, sealer }))
+    return { store, sealer }
   } catch (error) {
     await store.close()
     throw error
   }
+}
+
+/** A former key that went before everything was sealed anew: each of its accounts would fail later, and say less. */
+function refuseLost(lost: Readonly<Record<string, number>>): void {
+  const counts = Object.entries(lost).map(([key, count]) => `${count} sealed with the key ${key}`)
+  if (counts.length === 0) return
+  throw new AppError(
+    'bad_request',
+    `MAILROOM_SECRET_OLD: still needed for stored secrets (${counts.join(', ')}). ` +
+      'Set it to the former MAILROOM_SECRET, start, and run `mailroom reseal` until it says that the setting may go. ' +
+      'If that secret is lost for good: MAILROOM_SECRET_LOST=1 starts without them',
+  )
 }
 
 /** A shorter one goes on opening what it has sealed, and seals no new store. */
@@ -53,7 +105,87 @@ function sealerFor(first: DeveloperRecord | null, key: Buffer | null, config: Co
     sealer.open(first.sealedSecret, first.id)
   } catch (cause) {
     const source = config.MAILROOM_SECRET === null ? secretFile(config) : 'MAILROOM_SECRET'
-    throw new AppError('bad_request', `${source}: not the one this store was sealed with`, { cause })
+    throw new AppError(
+      'bad_request',
+      `${source}: not the one this store was sealed with. A former one belongs in MAILROOM_SECRET_OLD until \`mailroom reseal\` is done`,
+      { cause },
+    )
   }
   return sealer
+}
+
+export interface Resealed {
+  readonly resealed: number
+  /** How many values other keys seal still. */
+  readonly left: number
+  readonly done: boolean
+  /** How many values each key seals; 'v1' = sealed by a version that named no key. */
+  readonly keys: Readonly<Record<string, number>>
+}
+
+interface SealedValue {
+  readonly id: string
+  readonly sealed: string
+  replace(by: string): Promise<boolean>
+}
+
+const pageSize = 500
+
+/**
+ * After MAILROOM_SECRET has changed: what former keys sealed is sealed anew, record by record, at most `most` values;
+ * all are counted. Each one is written only if nobody has changed it meanwhile, so it may be killed and started again
+ * at any time. `internal` when a key is missing: none of its values is changed.
+ */
+export async function reseal({ store, sealer }: SealedStore, most: number): Promise<Resealed> {
+  const keys: Record<string, number> = { [sealer.keyId]: 0 }
+  let resealed = 0
+  for await (const value of sealedValues(store)) {
+    let key = sealer.keyOf(value.sealed)
+    if (key !== sealer.keyId && resealed < most) {
+      const done = await value.replace(sealer.seal(sealer.open(value.sealed, value.id), value.id))
+      if (done) [key, resealed] = [sealer.keyId, resealed + 1]
+    }
+    keys[key] = (keys[key] ?? 0) + 1
+  }
+  const left = Object.entries(keys).reduce((sum, [key, count]) => sum + (key === sealer.keyId ? 0 : count), 0)
+  return { resealed, left, done: left === 0, keys }
+}
+
+/** How many values there are whose key is not here, by key id; see `keys`. */
+async function lostValues({ store, sealer }: SealedStore): Promise<Readonly<Record<string, number>>> {
+  const lost: Record<string, number> = {}
+  for await (const { id, sealed } of sealedValues(store)) {
+    if (sealer.opens(sealed, id)) continue
+    const key = sealer.keyOf(sealed)
+    lost[key] = (lost[key] ?? 0) + 1
+  }
+  return lost
+}
+
+async function* sealedValues(store: Store): AsyncGenerator<SealedValue, void, undefined> {
+  const { sealed } = store
+  for await (const { id, sealedSecret } of listed((page) => store.developers.list(page))) {
+    yield { id, sealed: sealedSecret, replace: (by) => sealed.developer(id, sealedSecret, by) }
+    for (const provider of await store.providers.list(id)) {
+      const { consumerKey, sealedSecret: from } = provider
+      const replace = (by: string): Promise<boolean> => sealed.provider(id, consumerKey, from, by)
+      yield { id: `${id}:${consumerKey}`, sealed: from, replace }
+    }
+  }
+  for await (const page of pagesOf((after, limit) => store.accounts.page(after, limit))) {
+    for (const { id, sealedCredential: from } of page)
+      yield { id, sealed: from, replace: (by) => sealed.account(id, from, by) }
+  }
+  for await (const page of pagesOf((after, limit) => store.webhooks.page(after, limit))) {
+    for (const { id, sealedSecrets: from } of page)
+      yield { id, sealed: from, replace: (by) => sealed.webhook(id, from, by) }
+  }
+}
+
+async function* listed<T>(list: (page: Page) => Promise<T[]>): AsyncGenerator<T, void, undefined> {
+  for (let offset = 0; ; offset += pageSize) {
+    const rows = await list({ limit: pageSize, offset })
+    yield* rows
+    if (rows.length < pageSize) return
+  }
 }

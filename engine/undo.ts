@@ -1,7 +1,7 @@
 /**
  * Taking back what a creation that failed has stored, or may have stored: a database that went away in the middle says
  * nothing. Tried at once, and again until it is done; what a process that ends meanwhile leaves is found at the next
- * start (accounts/start.ts).
+ * start (accounts/pool.ts).
  */
 import { isAppError } from './errors.ts'
 import type { Logger } from './observe/log.ts'
@@ -17,7 +17,9 @@ export type Undo = ReturnType<typeof createUndo>
 /** `lateMs`: a write whose caller has given up may still come through for so long; then the work is done once more. */
 export function createUndo(log: Pick<Logger, 'warn' | 'info'>, lateMs: number) {
   const timers = new Set<NodeJS.Timeout>()
+  let closed = false
   const later = (ms: number, next: () => void): void => {
+    if (closed) return
     const timer = setTimeout(() => {
       timers.delete(timer)
       next()
@@ -51,6 +53,7 @@ export function createUndo(log: Pick<Logger, 'warn' | 'info'>, lateMs: number) {
     },
     run,
     close(): void {
+      closed = true
       for (const timer of timers) clearTimeout(timer)
       timers.clear()
     },

@@ -49,7 +49,7 @@ const forget = { type: 'forget', params: moment } as const
 const proved = { type: 'proved', params: at } as const
 const connectNow = { target: '#account.running.life.connecting', reenter: true, actions: forget } as const
 /** Whatever is under way: a person asked, and the mail server has answered. */
-const toldByCheck = { guard: { type: 'isVerdict', params: failure }, ...reported } as const
+const onCheckFailed = { guard: { type: 'isVerdict', params: failure }, ...reported } as const
 const wantsNewSession = ({ event }: { readonly event: { readonly reconnect?: boolean } }) => event.reconnect === true
 /** A session is given up for a new one, which has to wait where the server has asked for peace meanwhile. */
 const toThrottled = '#account.running.life.waiting.throttled'
@@ -60,17 +60,13 @@ const connecting = accountChart.createStateConfig({
   invoke: {
     id: 'connect',
     src: 'connect',
-    input: ({ context }) => ({
-      accountId: context.accountId,
-      attempt: context.resume.attempt,
-      handover: context.handover,
-    }),
+    input: mailbox,
     onDone: { target: 'online', actions: { type: 'connected', params: doneAt } },
     onError: rejected,
   },
   on: {
     WAKE: [{ guard: wantsNewSession, ...connectNow }, { actions: forget }],
-    CHECK_FAILED: toldByCheck,
+    CHECK_FAILED: onCheckFailed,
   },
   states: {
     dialing: {
@@ -97,7 +93,7 @@ const syncing = accountChart.createStateConfig({
   },
   on: {
     WAKE: { guard: 'staysOnline', actions: forget },
-    CHECK_FAILED: toldByCheck,
+    CHECK_FAILED: onCheckFailed,
   },
   states: {
     progressing: {
@@ -116,7 +112,7 @@ const watching = accountChart.createStateConfig({
     'watch.failed': reported,
     'watch.rotate': [
       { guard: ({ context, event }) => isThrottled(context, event.at), target: toThrottled, actions: hear },
-      { target: '#account.running.life.connecting', actions: [hear, 'handOver'] },
+      { target: '#account.running.life.connecting', actions: hear },
     ],
     // The open session speaks against every other failure of a second login.
     CHECK_FAILED: { guard: { type: 'isRejection', params: failure }, ...reported },
@@ -208,15 +204,20 @@ const disabled = accountChart.createStateConfig({
 
 const paused = accountChart.createStateConfig({
   tags: 'paused',
-  entry: 'keepNoSession',
   on: {
     RESUME: [
       {
         guard: { type: 'throttledAt', params: moment },
         target: 'waiting.throttled',
-        actions: { type: 'hear', params: ({ event }) => ({ at: event.now }) },
+        actions: { type: 'unpauses', params: moment },
       },
-      { target: 'connecting', actions: { type: 'resumed', params: moment } },
+      {
+        target: 'connecting',
+        actions: [
+          { type: 'unpauses', params: moment },
+          { type: 'resumed', params: moment },
+        ],
+      },
     ],
   },
 })
@@ -246,7 +247,7 @@ export const accountMachine = accountChart.createMachine({
       states: {
         life: {
           initial: 'starting',
-          on: { PAUSE: '.paused' },
+          on: { PAUSE: { target: '.paused', actions: { type: 'pauses', params: at } } },
           states: {
             starting: {
               always: [

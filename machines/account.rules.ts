@@ -16,6 +16,7 @@ import {
   type AccountReport,
   type AccountResume,
   type AccountStatus,
+  type Condition,
   type Failure,
   type FailureClass,
 } from './events.ts'
@@ -59,17 +60,18 @@ export interface AccountContext extends Recorded {
   readonly startPaused: boolean
   readonly status: AccountStatus
   readonly message: string | null
-  readonly resume: AccountResume
-  /** The latest time that anyone told. */
+  readonly resume: KnownResume
+  /** The latest time of any event. */
   readonly heardAt: number
   /** When the deadline in force began to count. */
   readonly since: number
   readonly jitter: number
-  readonly handover: boolean
   /** Failed logins in a row of the command connection, while the session that watches is open. */
   readonly refusals: number
 }
 
+type KnownResume = AccountResume & Required<Pick<AccountResume, 'condition'>>
+type Known = KnownResume['condition']
 type Part = Partial<AccountContext>
 
 const strikeClasses: ReadonlySet<FailureClass> = new Set<FailureClass>([
@@ -79,13 +81,13 @@ const strikeClasses: ReadonlySet<FailureClass> = new Set<FailureClass>([
   'set_aside',
 ])
 
-/** Whether failures of this class count toward DISABLED. */
 export function isStrike(failureClass: FailureClass): boolean {
   return strikeClasses.has(failureClass)
 }
 
 export function startContext(input: AccountInput): AccountContext {
   const isAside = input.resume.lastError?.class === 'set_aside'
+  const resume = { ...input.resume, condition: startCondition(input) }
   const probeAt = input.status === 'DISABLED' && !isAside ? input.now + input.settings.disabledProbeMs : null
   const context = {
     accountId: input.accountId,
@@ -93,17 +95,38 @@ export function startContext(input: AccountInput): AccountContext {
     startPaused: input.paused,
     status: input.status,
     message: input.statusMessage,
-    resume: { ...input.resume, retryAt: input.resume.retryAt ?? probeAt },
+    resume: { ...resume, retryAt: resume.retryAt ?? probeAt },
     heardAt: input.now,
     since: input.now,
     jitter: input.jitter,
-    handover: false,
     refusals: 0,
     ...nothingRecorded,
+    revision: resume.condition === input.resume.condition ? 0 : 1,
   }
   if (input.aside === undefined) return context
   const aside = { ...context, ...afterFailure(context, input.aside) }
   return { ...aside, resume: { ...aside.resume, retryAt: null } }
+}
+
+/** As it is recorded. Else as far as it is known: of an earlier version's record, or when a pause was cut short. */
+function startCondition({ paused, status, resume, now }: AccountInput): Known {
+  const { condition: known, lastError, lastConnectedAt } = resume
+  if (paused) return pausedSince(known, now)
+  if (known !== undefined) return known.is === 'paused' ? unpaused(known, now) : known
+  if (status === 'DISABLED') return { is: 'disabled', since: lastError?.at ?? now }
+  if (lastError !== null) return { is: 'down', since: lastError.at }
+  return lastConnectedAt === null ? { is: 'down', since: now } : { is: 'up', since: lastConnectedAt }
+}
+
+function pausedSince(before: Known | undefined, at: number): Known {
+  if (before?.is === 'paused') return before
+  return { is: 'paused', since: at, ...(before === undefined || before.is === 'up' ? {} : { before }) }
+}
+
+/** It begins once; what comes again leaves its time alone. */
+function become({ resume }: AccountContext, is: Condition['is'], at: number): Pick<KnownResume, 'condition'> {
+  const { condition } = resume
+  return { condition: condition.is === is ? condition : { is, since: at } }
 }
 
 /** How long until retryAt. A record from a clock that ran ahead is not believed beyond the longest wait there is. */
@@ -117,9 +140,13 @@ export function isThrottled({ resume }: AccountContext, now: number): boolean {
   return resume.lastError?.class === 'throttled' && resume.retryAt !== null && resume.retryAt > now
 }
 
-/** Time went on. */
 export function heard(context: AccountContext, at: number): Part {
   return { heardAt: Math.max(context.heardAt, at) }
+}
+
+/** A change that has to be stored. */
+function changed(context: AccountContext, at: number, change: Part): Part {
+  return { ...heard(context, at), ...change, revision: context.revision + 1 }
 }
 
 function strikesWith({ resume, settings }: AccountContext, failure: Failure): number {
@@ -137,8 +164,9 @@ export function afterFailure(context: AccountContext, failure: Failure): Part {
   const attempt = context.resume.attempt + 1
   const isDisabling = disables(context, failure)
   const { class: failureClass, message, at } = failure
-  const next = { attempt, strikes }
-  const told = isHushed(context, failure)
+  const status = isDisabling ? 'DISABLED' : context.status
+  const next = { attempt, strikes, ...become(context, status === 'DISABLED' ? 'disabled' : 'down', at) }
+  const hushed = isHushed(context, failure)
     ? { message: isDisabling ? message : context.message, resume: { ...context.resume, ...next } }
     : {
         message,
@@ -149,15 +177,7 @@ export function afterFailure(context: AccountContext, failure: Failure): Part {
           lastError: { class: failureClass, message, at },
         },
       }
-  return {
-    ...heard(context, at),
-    ...told,
-    status: isDisabling ? 'DISABLED' : context.status,
-    jitter: failure.jitter,
-    handover: false,
-    refusals: 0,
-    revision: context.revision + 1,
-  }
+  return changed(context, at, { ...hushed, status, jitter: failure.jitter, refusals: 0 })
 }
 
 /** While the server asks for peace, another failure changes neither the reason nor the time. */
@@ -184,9 +204,8 @@ export function afterRefusal(context: AccountContext, failure: Failure): Part {
   const failed = afterFailure({ ...context, resume: { ...resume, attempt: refusals } }, failure)
   return {
     ...failed,
-    handover: context.handover,
     refusals: refusals + 1,
-    resume: { ...(failed.resume ?? resume), attempt: resume.attempt },
+    resume: { ...(failed.resume ?? resume), attempt: resume.attempt, condition: resume.condition },
   }
 }
 
@@ -215,12 +234,7 @@ function delayMs(
 
 /** The login stands. Nothing is stored yet: what follows decides what there is to store. */
 export function afterConnect(context: AccountContext, at: number): Part {
-  return {
-    ...heard(context, at),
-    handover: false,
-    refusals: 0,
-    resume: { ...context.resume, lastConnectedAt: at },
-  }
+  return { ...heard(context, at), refusals: 0, resume: { ...context.resume, lastConnectedAt: at } }
 }
 
 /**
@@ -230,48 +244,51 @@ export function afterConnect(context: AccountContext, at: number): Part {
  */
 export function afterProof(context: AccountContext, at: number): Part {
   const { resume, status, message, refusals } = context
+  const back = status === 'DISABLED' ? become(context, 'down', at) : {}
   if (refusals > 0) {
     if (status === 'OK') return heard(context, at)
-    return { ...heard(context, at), status: 'OK', resume: { ...resume, strikes: 0 }, revision: context.revision + 1 }
+    return changed(context, at, { status: 'OK', resume: { ...resume, ...back, strikes: 0 } })
   }
   const clear = status === 'OK' && message === null && resume.strikes === 0 && resume.lastError === null
   if (clear) return heard(context, at)
-  return {
-    ...heard(context, at),
-    status: 'OK',
-    message: null,
-    resume: { ...resume, strikes: 0, retryAt: null, lastError: null },
-    revision: context.revision + 1,
-  }
+  const healthy = { ...resume, ...back, strikes: 0, retryAt: null, lastError: null }
+  return changed(context, at, { status: 'OK', message: null, resume: healthy })
 }
 
-/** Caught up: nothing is left of earlier failures. Always stored, for lastConnectedAt. */
+/** Caught up: it is up, and nothing is left of earlier failures. Always stored, for lastConnectedAt. */
 export function afterSync(context: AccountContext, at: number): Part {
   const { resume = context.resume, ...proof } = afterProof(context, at)
   const rest = context.refusals > 0 ? {} : { strikes: 0, retryAt: null, lastError: null }
-  return { ...proof, resume: { ...resume, attempt: 0, ...rest }, revision: context.revision + 1 }
+  return changed(context, at, { ...proof, resume: { ...resume, ...become(context, 'up', at), attempt: 0, ...rest } })
 }
 
 /** All folders are read for the first time. Told again, it changes nothing. */
 export function afterInitialSync(context: AccountContext, at: number): Part {
   if (context.resume.initialSyncAt !== null) return heard(context, at)
-  return {
-    ...heard(context, at),
-    resume: { ...context.resume, initialSyncAt: at },
-    revision: context.revision + 1,
-  }
+  return changed(context, at, { resume: { ...context.resume, initialSyncAt: at } })
 }
 
 /** A person asked for an attempt now: the count starts anew. DISABLED stays until a success. */
 export function afterWake(context: AccountContext, now: number, jitter: number): Part {
-  return {
-    ...heard(context, now),
-    jitter,
-    handover: false,
-    refusals: 0,
-    resume: { ...context.resume, attempt: 0, strikes: 0, retryAt: null },
-    revision: context.revision + 1,
-  }
+  const resume = { ...context.resume, attempt: 0, strikes: 0, retryAt: null }
+  return changed(context, now, { jitter, refusals: 0, resume })
+}
+
+export function afterPause(context: AccountContext, at: number): Part {
+  return inCondition(context, pausedSince(context.resume.condition, at), at)
+}
+
+/** The pause is over: what it has interrupted goes on. */
+export function afterUnpause(context: AccountContext, at: number): Part {
+  return inCondition(context, unpaused(context.resume.condition, at), at)
+}
+
+function inCondition(context: AccountContext, condition: Known, at: number): Part {
+  return changed(context, at, { resume: { ...context.resume, condition } })
+}
+
+function unpaused({ before }: Known, at: number): Known {
+  return before ?? { is: 'down', since: at }
 }
 
 /** Back from a pause: an attempt now, with what is known of earlier failures. */

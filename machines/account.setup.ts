@@ -1,35 +1,8 @@
 /** The account chart's parts by name: types, placeholders, actions (assign and emit only), guards, delays. */
 import { assign, emit, setup, type EventObject } from 'xstate'
-import {
-  afterAdmission,
-  afterConnect,
-  afterEnd,
-  afterFailure,
-  afterInitialSync,
-  afterProof,
-  afterRefusal,
-  afterResume,
-  afterSync,
-  afterWait,
-  afterWake,
-  disables,
-  heard,
-  isStrike,
-  isThrottled,
-  waitMs,
-  type AccountContext,
-  type AccountInput,
-} from './account.rules.ts'
-import type {
-  AccountEmitted,
-  AccountEvent,
-  AccountReport,
-  ConnectInput,
-  DoneAt,
-  Failure,
-  MailboxInput,
-  Moment,
-} from './events.ts'
+import type { AccountContext, AccountInput } from './account.rules.ts'
+import * as rules from './account.rules.ts'
+import type { AccountEmitted, AccountEvent, AccountReport, DoneAt, Failure, MailboxInput, Moment } from './events.ts'
 import { callbackActor, promiseActor, reportRetryMs } from './records.ts'
 
 export type AccountTag =
@@ -55,15 +28,15 @@ export const accountChart = setup({
     children: {} as { connect: 'connect'; sync: 'sync'; watch: 'watch'; relogin: 'relogin'; report: 'report' },
   },
   actors: {
-    connect: promiseActor<DoneAt, ConnectInput>('connect'),
+    connect: promiseActor<DoneAt, MailboxInput>('connect'),
     sync: promiseActor<DoneAt, MailboxInput>('sync'),
     watch: callbackActor<EventObject, MailboxInput>('watch'),
     relogin: promiseActor<DoneAt, MailboxInput>('relogin'),
     report: promiseActor<unknown, AccountReport>('report'),
   },
   actions: {
-    fail: assign(({ context }, { failure }: { failure: Failure }) => afterFailure(context, failure)),
-    refuse: assign(({ context }, { failure }: { failure: Failure }) => afterRefusal(context, failure)),
+    fail: assign(({ context }, { failure }: { failure: Failure }) => rules.afterFailure(context, failure)),
+    refuse: assign(({ context }, { failure }: { failure: Failure }) => rules.afterRefusal(context, failure)),
     announceFailure: emit(({ context }, { failure }: { failure: Failure }) => ({
       type: 'attempt.failed',
       accountId: context.accountId,
@@ -76,19 +49,19 @@ export const accountChart = setup({
       message: context.message,
       at: context.heardAt,
     })),
-    hear: assign(({ context }, { at }: { at: number }) => heard(context, at)),
-    connected: assign(({ context }, { at }: { at: number }) => afterConnect(context, at)),
-    admitted: assign(({ context }, { at }: { at: number }) => afterAdmission(context, at)),
-    proved: assign(({ context }, { at }: { at: number }) => afterProof(context, at)),
-    synced: assign(({ context }, { at }: { at: number }) => afterSync(context, at)),
-    initialSyncDone: assign(({ context }, { at }: { at: number }) => afterInitialSync(context, at)),
-    forget: assign(({ context }, { now, jitter }: Moment) => afterWake(context, now, jitter)),
-    resumed: assign(({ context }, { now, jitter }: Moment) => afterResume(context, now, jitter)),
-    waited: assign(({ context }) => afterWait(context)),
-    ends: assign(({ context }) => afterEnd(context)),
+    hear: assign(({ context }, { at }: { at: number }) => rules.heard(context, at)),
+    connected: assign(({ context }, { at }: { at: number }) => rules.afterConnect(context, at)),
+    admitted: assign(({ context }, { at }: { at: number }) => rules.afterAdmission(context, at)),
+    proved: assign(({ context }, { at }: { at: number }) => rules.afterProof(context, at)),
+    synced: assign(({ context }, { at }: { at: number }) => rules.afterSync(context, at)),
+    initialSyncDone: assign(({ context }, { at }: { at: number }) => rules.afterInitialSync(context, at)),
+    forget: assign(({ context }, { now, jitter }: Moment) => rules.afterWake(context, now, jitter)),
+    pauses: assign(({ context }, { at }: { at: number }) => rules.afterPause(context, at)),
+    unpauses: assign(({ context }, { now }: Moment) => rules.afterUnpause(context, now)),
+    resumed: assign(({ context }, { now, jitter }: Moment) => rules.afterResume(context, now, jitter)),
+    waited: assign(({ context }) => rules.afterWait(context)),
+    ends: assign(({ context }) => rules.afterEnd(context)),
     startDeadline: assign(({ context }) => ({ since: context.heardAt })),
-    handOver: assign({ handover: true }),
-    keepNoSession: assign({ handover: false }),
     writeBegins: assign(({ context }) => ({ writing: context.revision })),
     writeDone: assign(({ context }) => ({ recorded: context.writing, reportFailures: 0 })),
     writeFailed: assign(({ context }) => ({ reportFailures: context.reportFailures + 1 })),
@@ -100,21 +73,21 @@ export const accountChart = setup({
     isOk: ({ context }) => context.status === 'OK',
     rejected: ({ context }) => {
       const failureClass = context.resume.lastError?.class
-      return context.status === 'DISABLED' && failureClass !== undefined && isStrike(failureClass)
+      return context.status === 'DISABLED' && failureClass !== undefined && rules.isStrike(failureClass)
     },
-    throttled: ({ context }) => isThrottled(context, context.heardAt),
-    throttledAt: ({ context }, { now }: { now: number }) => isThrottled(context, now),
+    throttled: ({ context }) => rules.isThrottled(context, context.heardAt),
+    throttledAt: ({ context }, { now }: { now: number }) => rules.isThrottled(context, now),
     mustWait: ({ context }) => context.resume.retryAt !== null && context.resume.retryAt > context.heardAt,
-    disables: ({ context }, { failure }: { failure: Failure }) => disables(context, failure),
-    isRejection: (_, { failure }: { failure: Failure }) => isStrike(failure.class),
-    isVerdict: (_, { failure }: { failure: Failure }) => failure.decides === true && isStrike(failure.class),
+    disables: ({ context }, { failure }: { failure: Failure }) => rules.disables(context, failure),
+    isRejection: (_, { failure }: { failure: Failure }) => rules.isStrike(failure.class),
+    isVerdict: (_, { failure }: { failure: Failure }) => failure.decides === true && rules.isStrike(failure.class),
     isThrottling: (_, { failure }: { failure: Failure }) => failure.class === 'throttled',
     staysOnline: ({ context, event }) => event.type === 'WAKE' && event.reconnect !== true && context.refusals === 0,
     hasLastWords: ({ context }) => context.revision !== context.recorded || (context.resume.deaths ?? 0) > 0,
     dirty: ({ context }) => context.revision !== context.recorded,
   },
   delays: {
-    wait: ({ context }) => waitMs(context),
+    wait: ({ context }) => rules.waitMs(context),
     connectDeadline: ({ context }) => context.settings.connectDeadlineMs,
     syncDeadline: ({ context }) => context.settings.syncDeadlineMs,
     watchDeadline: ({ context }) => context.settings.watchDeadlineMs,

@@ -1,7 +1,7 @@
 /**
  * The charts' vocabulary: events as unions, failures as plain JSON, what the engine's actors take and give.
  * Commands are in capitals (PAUSE); an actor's news has its name before the dot (watch.failed).
- * `at` and `now` are milliseconds since 1970: the charts read no clock, every time they know was told to them.
+ * `at` and `now` are milliseconds since 1970: the charts read no clock, each event brings its time.
  * `jitter` is a random number in [0, 1), drawn by the sender.
  */
 
@@ -47,6 +47,17 @@ export class AttemptFailed extends Error {
   }
 }
 
+/**
+ * How an account is, over tries and restarts. `up`: its mailbox was caught up and no session has failed since; `down`:
+ * since the first failure after that, or since it was made; `disabled`: DISABLED; `paused`: by an operator.
+ */
+export const conditions = ['up', 'down', 'disabled', 'paused'] as const
+
+export interface Condition {
+  readonly is: (typeof conditions)[number]
+  readonly since: number
+}
+
 /** Where an account's actor starts from after a restart: the durable truth about its failures. */
 export interface AccountResume {
   /** Failed attempts in a row, 0 after a success. */
@@ -59,6 +70,8 @@ export interface AccountResume {
   readonly lastConnectedAt: number | null
   /** When the initial sync of all folders was complete; null = not yet. */
   readonly initialSyncAt: number | null
+  /** `before`: what a pause has interrupted, unless it was up. Absent = not known yet. */
+  readonly condition?: Condition & { readonly before?: Condition }
   /** How often the process ended at this account's work, since an orderly end; absent = 0. */
   readonly deaths?: number
 }
@@ -72,7 +85,7 @@ export interface Moment {
 }
 
 export type AccountEvent =
-  | { readonly type: 'PAUSE' }
+  | { readonly type: 'PAUSE'; readonly at: number }
   | ({ readonly type: 'RESUME' } & Moment)
   /**
    * Forget the back-off and connect now. `reconnect`: credentials or settings changed, so give up an open session too.
@@ -108,13 +121,6 @@ export type AccountEmitted =
     }
   | { readonly type: 'attempt.failed'; readonly accountId: string; readonly failure: Failure }
 
-export interface ConnectInput {
-  readonly accountId: string
-  readonly attempt: number
-  /** A planned hand-over: the engine may keep the old session until the new one stands. */
-  readonly handover: boolean
-}
-
 /** Output of `connect`, `sync` and `relogin`: when it was done. The session itself stays with the engine. */
 export interface DoneAt {
   readonly at: number
@@ -147,16 +153,19 @@ export interface DeliveryFailure {
   readonly permanent?: 'gone' | 'redirect'
 }
 
-/** The shape of WebhookHealth in engine/store/records.ts. */
-export interface WebhookHealthState {
+/** Kept in the webhook's record, as the chart reports it. */
+export interface WebhookHealth {
+  /** true from the third failed attempt in a row until the next delivered callback or an edit with active=1. */
   readonly failure: boolean
   readonly consecutiveFailures: number
   readonly retryAt: number | null
   readonly lastError: string | null
   readonly lastSuccessAt: number | null
+  /** Since when every attempt has failed; null while healthy. */
   readonly failingSince: number | null
-  /** Failing for abandonMs: since when no more than a probe is sent; null otherwise. */
+  /** It has failed for abandonMs: since when no more than a probe is sent; null otherwise. */
   readonly abandonedAt: number | null
+  /** Counts the failures announced; names each failure notification. */
   readonly failureVersion: number
 }
 
@@ -197,7 +206,7 @@ export type ProbeOutput =
 /** A failing period began; went on for abandonMs; or the receiver answered 410, which sets the webhook inactive. */
 export type FailureNews = 'failing' | 'abandoned' | 'gone'
 
-/** What has to be told to failure_notif_url, once. */
+/** A notice for failure_notif_url, sent once. */
 export interface FailureAnnouncement {
   /** The health's failureVersion: names the notification row. */
   readonly version: number
@@ -220,7 +229,7 @@ export interface WebhookEmitted {
  */
 export interface WebhookReport {
   readonly webhookId: string
-  readonly health: WebhookHealthState
+  readonly health: WebhookHealth
   /** Notification rows to write in the same step. */
   readonly announcements: readonly FailureAnnouncement[]
   /** When the receiver answered 410: store active = false. null: leave `active` alone, it is the developer's. */

@@ -1,11 +1,15 @@
 /**
- * What people and the engine read off a snapshot: words and times derived from tags and context, never from
- * state.value, which is for the drawn chart alone.
+ * What people and the engine read off the machines.
+ *
+ * Of a snapshot: words and times derived from tags and context, never from state.value, which is for the drawn chart
+ * alone. Of the charts: trees of plain data, made from the machines themselves, for pictures and lists that cannot
+ * drift.
  */
-import type { StateValue } from 'xstate'
-import type { AccountSnapshot } from './account.machine.ts'
+import type { AnyStateMachine, AnyStateNode, StateValue } from 'xstate'
+import { accountMachine, type AccountSnapshot } from './account.machine.ts'
 import type { AccountTag } from './account.setup.ts'
-import type { WebhookSnapshot } from './webhook.machine.ts'
+import { connectTokenMachine } from './connect-token.machine.ts'
+import { webhookMachine, type WebhookSnapshot } from './webhook.machine.ts'
 import type { WebhookTag } from './webhook.rules.ts'
 
 interface NextStep {
@@ -22,7 +26,7 @@ export interface ActorFacts {
   readonly attempt: number
 }
 
-/** The most telling tag first. */
+/** The most specific tag first. */
 const accountStates = [
   'stopped',
   'paused',
@@ -114,7 +118,7 @@ export function describeWebhook(snapshot: WebhookSnapshot): ActorFacts {
   }
 }
 
-/** The paths of the innermost active states, as charts.ts has them: 'running.life.waiting.backoff' … */
+/** The paths of the innermost active states, as `charts` has them: 'running.life.waiting.backoff' … */
 export function activeStates(value: StateValue, path = ''): string[] {
   const inner = (key: string): string => (path === '' ? key : `${path}.${key}`)
   if (typeof value === 'string') return [inner(value)]
@@ -122,4 +126,87 @@ export function activeStates(value: StateValue, path = ''): string[] {
   // A region without states of its own has an empty value.
   if (children.length === 0) return [path]
   return children.flatMap(([key, child]) => (child === undefined ? [] : activeStates(child, inner(key))))
+}
+
+export interface ChartTransition {
+  /** 'WAKE', 'connect done', 'after wait' …; '' = left at once. */
+  readonly event: string
+  /** Paths of states; none = it stays where it is. */
+  readonly targets: readonly string[]
+  /** The condition's name; null = always. */
+  readonly guard: string | null
+}
+
+export interface ChartState {
+  /** 'running.life.waiting.backoff'; '' = the chart as a whole. */
+  readonly path: string
+  readonly type: 'atomic' | 'compound' | 'parallel' | 'final' | 'history'
+  /** Path of the child that is entered first; null unless compound. */
+  readonly initial: string | null
+  readonly children: readonly ChartState[]
+  readonly transitions: readonly ChartTransition[]
+  /** Names of the actors that run while it is active. */
+  readonly invokes: readonly string[]
+  /** Names of its timers. */
+  readonly after: readonly string[]
+}
+
+export const charts = {
+  account: stateOf(root(accountMachine)),
+  webhook: stateOf(root(webhookMachine)),
+  connectToken: stateOf(root(connectTokenMachine)),
+} as const
+
+function root(machine: AnyStateMachine): AnyStateNode {
+  return machine.root
+}
+
+/** Of XState's definition of a transition. */
+interface Transition {
+  readonly eventType: string
+  readonly target: readonly AnyStateNode[] | undefined
+  readonly guard?: unknown
+}
+
+function stateOf(node: AnyStateNode): ChartState {
+  const transitions: readonly Transition[] = [...node.transitions.values(), node.always ?? []].flat()
+  const after: readonly Transition[] = node.after
+  return {
+    path: pathOf(node),
+    type: node.type,
+    initial: node.type === 'compound' ? (node.initial.target.map(pathOf)[0] ?? null) : null,
+    children: Object.values(node.states).map(stateOf),
+    transitions: transitions.map((transition) => ({
+      event: eventText(transition.eventType),
+      targets: (transition.target ?? []).map(pathOf),
+      guard: guardOf(transition.guard),
+    })),
+    invokes: node.invoke.map(({ id }) => id),
+    after: [...new Set(after.map(({ eventType }) => eventType.split('.')[2] ?? ''))],
+  }
+}
+
+function pathOf({ path }: AnyStateNode): string {
+  return path.join('.')
+}
+
+/**
+ * XState's own names in words: `xstate.init` → `start`, `xstate.after.wait.account.running` → `after wait`,
+ * `xstate.done.actor.connect` → `connect done`.
+ */
+export function eventText(eventType: string): string {
+  const [own, kind, ...rest] = eventType.split('.')
+  if (own !== 'xstate') return eventType
+  if (kind === 'init') return 'start'
+  if (kind === 'after') return `after ${rest[0] ?? ''}`
+  if (kind === 'done') return `${rest[1] ?? ''} done`
+  return kind === 'error' ? `${rest[1] ?? ''} failed` : eventType
+}
+
+/** A guard is a name, a name with parameters, or a function of the machine's file. */
+function guardOf(guard: unknown): string | null {
+  if (guard === undefined || guard === null) return null
+  if (typeof guard === 'string') return guard
+  if (typeof guard === 'object' && 'type' in guard) return String(guard.type)
+  return typeof guard === 'function' && guard.name !== 'guard' ? guard.name : 'condition'
 }

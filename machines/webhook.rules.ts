@@ -17,7 +17,7 @@ import type {
   ProbeOutput,
   WebhookEmitted,
   WebhookEvent,
-  WebhookHealthState,
+  WebhookHealth,
   WebhookInput,
   WebhookReport,
 } from './events.ts'
@@ -57,17 +57,12 @@ export interface WebhookMachineInput {
   readonly now: number
   readonly jitter: number
   readonly active: boolean
-  readonly health: WebhookHealthState
+  readonly health: WebhookHealth
 }
 
-export interface WebhookContext extends Recorded {
-  readonly webhookId: string
-  readonly settings: WebhookSettings
-  readonly active: boolean
-  readonly health: WebhookHealthState
+export interface WebhookContext extends Omit<WebhookMachineInput, 'now'>, Recorded {
   /** The latest time that any event named. */
   readonly heardAt: number
-  readonly jitter: number
   /** When the last counted failure happened: attempts that began before it belong to its round. */
   readonly roundAt: number | null
   /** New rows came while a probe was under way. */
@@ -82,14 +77,10 @@ export interface WebhookContext extends Recorded {
 
 type Part = Partial<WebhookContext>
 
-export function startWebhookContext(input: WebhookMachineInput): WebhookContext {
+export function startWebhookContext({ now, ...input }: WebhookMachineInput): WebhookContext {
   return {
-    webhookId: input.webhookId,
-    settings: input.settings,
-    active: input.active,
-    health: input.health,
-    heardAt: input.now,
-    jitter: input.jitter,
+    ...input,
+    heardAt: now,
     roundAt: null,
     woken: false,
     announcements: [],
@@ -100,7 +91,7 @@ export function startWebhookContext(input: WebhookMachineInput): WebhookContext 
   }
 }
 
-function webhookHeard(context: WebhookContext, at: number): Part {
+function heard(context: WebhookContext, at: number): Part {
   return { heardAt: Math.max(context.heardAt, at) }
 }
 
@@ -110,13 +101,13 @@ function afterDelivered(context: WebhookContext, at: number): Part {
   const stale = successReportedAt === null || at - successReportedAt >= settings.successReportMs
   const store = !wasHealthy || stale
   return {
-    ...webhookHeard(context, at),
+    ...heard(context, at),
     health: { ...recovered(health), lastSuccessAt: at },
     ...(store ? { revision: context.revision + 1, successReportedAt: at } : {}),
   }
 }
 
-function recovered(health: WebhookHealthState): WebhookHealthState {
+function recovered(health: WebhookHealth): WebhookHealth {
   return {
     ...health,
     failure: false,
@@ -141,12 +132,12 @@ function afterDeliveryFailure(context: WebhookContext, failure: DeliveryFailure)
 
 /** One row failed: count it unless its round is counted; the other rows go on, unless it has been so for too long. */
 function afterRowFailure(context: WebhookContext, failure: DeliveryFailure): Part {
-  if (isSameRound(context, failure) && failure.permanent === undefined) return webhookHeard(context, failure.at)
+  if (isSameRound(context, failure) && failure.permanent === undefined) return heard(context, failure.at)
   const part = counted(context, failure)
   return isAbandoned(part) ? withWait(context, failure, part) : part
 }
 
-type Counted = Part & { readonly health: WebhookHealthState }
+type Counted = Part & { readonly health: WebhookHealth }
 
 function counted(context: WebhookContext, failure: DeliveryFailure): Counted {
   const health = failedHealth(context, failure)
@@ -155,7 +146,7 @@ function counted(context: WebhookContext, failure: DeliveryFailure): Counted {
   const { message, at, jitter } = failure
   const failureVersion = health.failureVersion + (news === null ? 0 : 1)
   return {
-    ...webhookHeard(context, at),
+    ...heard(context, at),
     ...(gone ? { active: false, goneAt: at } : {}),
     health: { ...health, failureVersion },
     announcements:
@@ -168,7 +159,7 @@ function counted(context: WebhookContext, failure: DeliveryFailure): Counted {
   }
 }
 
-function failedHealth(context: WebhookContext, failure: DeliveryFailure): WebhookHealthState {
+function failedHealth(context: WebhookContext, failure: DeliveryFailure): WebhookHealth {
   const { health, settings } = context
   const { at, message, permanent } = failure
   const consecutiveFailures = health.consecutiveFailures + (isSameRound(context, failure) ? 0 : 1)
@@ -187,7 +178,7 @@ function failedHealth(context: WebhookContext, failure: DeliveryFailure): Webhoo
 }
 
 /** One failure makes one announcement at most, the most important one. */
-function newsOf(before: WebhookHealthState, after: WebhookHealthState, gone: boolean): FailureNews | null {
+function newsOf(before: WebhookHealth, after: WebhookHealth, gone: boolean): FailureNews | null {
   if (gone) return 'gone'
   if (after.abandonedAt !== null && (before.abandonedAt ?? null) === null) return 'abandoned'
   return after.failure && !before.failure ? 'failing' : null
@@ -225,20 +216,16 @@ function afterStall(context: WebhookContext, lostMs: number): Part {
 function afterNothing(context: WebhookContext, at: number): Part {
   const { health, settings } = context
   return {
-    ...webhookHeard(context, at),
+    ...heard(context, at),
     health: { ...health, retryAt: at + settings.probeMs },
     revision: context.revision + 1,
   }
 }
 
-function afterWebhookWait(context: WebhookContext): Part {
-  return webhookHeard(context, context.health.retryAt ?? context.heardAt)
-}
-
 /** active=1: the failing period ends here. A 410 that is not stored yet is void. */
 function afterActivate(context: WebhookContext, { now, jitter, scheduleMs }: Activation): Part {
   return {
-    ...webhookHeard(context, now),
+    ...heard(context, now),
     ...(scheduleMs === undefined ? {} : { settings: { ...context.settings, scheduleMs } }),
     active: true,
     goneAt: null,
@@ -249,19 +236,14 @@ function afterActivate(context: WebhookContext, { now, jitter, scheduleMs }: Act
 }
 
 /** active=0 by the developer: health stays as it is, no try is due. */
-function afterDeactivate(context: WebhookContext): Part {
-  const { health } = context
-  return { active: false, health: { ...health, retryAt: null }, revision: context.revision + 1 }
+function afterDeactivate({ health, revision }: WebhookContext): Part {
+  return { active: false, health: { ...health, retryAt: null }, revision: revision + 1 }
 }
 
 /** How long until retryAt. A record from a clock that ran ahead is not believed beyond the longest wait there is. */
 function webhookWaitMs({ health, heardAt, settings }: WebhookContext): number {
   const longest = Math.max(settings.probeMs, settings.retryAfterMaxMs, settings.stallRetryMs * 2)
   return timerMs(Math.min((health.retryAt ?? heardAt) - heardAt, longest))
-}
-
-function beginReport(context: WebhookContext): Part {
-  return { writing: context.revision, report: webhookReportOf(context) }
 }
 
 export function webhookReportOf(context: WebhookContext): WebhookReport {
@@ -297,12 +279,6 @@ export type WebhookTag =
   | 'recovering'
   | 'stopped'
 
-type Emitted = WebhookEmitted['type']
-
-function emittedOf({ webhookId, health, heardAt: at }: WebhookContext, type: Emitted): WebhookEmitted {
-  return { type, webhookId, message: health.lastError, at }
-}
-
 export const webhookChart = setup({
   types: {
     context: {} as WebhookContext,
@@ -319,22 +295,27 @@ export const webhookChart = setup({
     report: promiseActor<unknown, WebhookReport>('report'),
   },
   actions: {
-    hear: assign(({ context }, { at }: { at: number }) => webhookHeard(context, at)),
+    hear: assign(({ context }, { at }: { at: number }) => heard(context, at)),
     delivered: assign(({ context }, { at }: { at: number }) => afterDelivered(context, at)),
     fail: assign(({ context }, { failure }: { failure: DeliveryFailure }) => afterDeliveryFailure(context, failure)),
     failRow: assign(({ context }, { failure }: { failure: DeliveryFailure }) => afterRowFailure(context, failure)),
     nothingToTry: assign(({ context }, { at }: { at: number }) => afterNothing(context, at)),
     stall: assign(({ context }, { lostMs }: { lostMs: number }) => afterStall(context, lostMs)),
-    waited: assign(({ context }) => afterWebhookWait(context)),
+    waited: assign(({ context }) => heard(context, context.health.retryAt ?? context.heardAt)),
     activate: assign(({ context }, activation: Activation) => afterActivate(context, activation)),
     deactivate: assign(({ context }) => afterDeactivate(context)),
     noteNews: assign({ woken: true }),
     clearNews: assign({ woken: false }),
     wakeDrain: sendTo('drain', { type: 'WAKE' }),
-    writeBegins: assign(({ context }) => beginReport(context)),
+    writeBegins: assign(({ context }) => ({ writing: context.revision, report: webhookReportOf(context) })),
     writeDone: assign(({ context }) => afterReport(context)),
     writeFailed: assign(({ context }) => ({ reportFailures: context.reportFailures + 1 })),
-    announce: emit(({ context }, { news }: { news: Emitted }) => emittedOf(context, news)),
+    announce: emit(({ context: { webhookId, health, heardAt: at } }, { news }: { news: WebhookEmitted['type'] }) => ({
+      type: news,
+      webhookId,
+      message: health.lastError,
+      at,
+    })),
   },
   guards: {
     isInactive: ({ context }) => !context.active,

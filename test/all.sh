@@ -23,6 +23,9 @@ if ! MONGODB_URI=${MONGODB_URI:-$(bash test/support/mongo.sh uri 2>/dev/null)}; 
   mongo_started=yes
   MONGODB_URI=$(bash test/support/mongo.sh start)
 fi
+# Pictures of the console's and the wizard's pages.
+export MAILROOM_TEST_ARTEFACTS=${MAILROOM_TEST_ARTEFACTS:-$PWD/artefacts}
+mkdir -p "$MAILROOM_TEST_ARTEFACTS"
 export MONGODB_URI MAILROOM_REQUIRE=dovecot,cyrus,greenmail,mongodb,chromium
 
 section 'what takes long, and the store on MongoDB'

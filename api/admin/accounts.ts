@@ -1,131 +1,133 @@
-/** Email accounts as operators see them: the list over all of them, and one in full. */
-import type { z } from 'zod'
+/** The list of email accounts as operators see it, over all developers. */
+import { z } from 'zod'
 import {
   type AccountPlace,
   type AccountRecord,
-  type ActorView,
+  conditionOf,
+  conditions,
   type Engine,
-  folderName,
-  type FolderRecord,
-  notFound,
-  type Page,
+  failureClasses,
+  noActor,
   type PoolFacts,
 } from '../../engine/index.ts'
 import { seconds } from '../addresses.ts'
-import { explainAccount } from './explain.ts'
-import { noActor, orNull, presentAccount, presentSteps } from './rows.ts'
-import type { accountList, accountView } from './views.ts'
+import { address, answer, exampleOf, ids, label, time, view } from '../examples.ts'
+import { accountStatus, choice, filledText, integer, optional } from '../values.ts'
+import { adminRoute, count, developerId, factsById, found, nextView, paging, presentNext, total } from './shared.ts'
 
-/** undefined = not asked for. */
-export interface AccountQuery extends Page {
-  /** What the actor does: 'watching' … */
-  readonly state?: string | undefined
-  readonly status?: 'OK' | 'DISABLED' | undefined
-  readonly host?: string | undefined
-  readonly developer?: string | undefined
-  readonly user?: string | undefined
-  /** Class of the last failure. */
-  readonly failure?: string | undefined
-  /** In its state for at least so many seconds. */
-  readonly older_than?: number | undefined
-  /** Part of the email address, or a whole id or label. */
-  readonly q?: string | undefined
-}
+export const accountFields = {
+  id: [z.string(), '7c9e6679f81d4b1c8a2e3d4f'],
+  developer_id: developerId,
+  user_id: [z.string(), ids.user],
+  label: [z.string(), label],
+  email: [z.string(), address],
+  server: [z.string(), 'imap.example.com'],
+  status: [z.enum(['OK', 'DISABLED']), 'OK'],
+  condition: [
+    z.enum(conditions),
+    'down',
+    'over all tries and restarts: up = its mailbox was caught up and no session has failed since',
+  ],
+  since: [z.int(), time, 'up, down, disabled or paused since then'],
+  state: [
+    z.string(),
+    'waiting',
+    'what its actor does: watching, syncing, connecting, queued, waiting, throttled, disabled, paused, dead',
+  ],
+  state_since: [z.int(), time, 'in this state since then; it starts anew with each try'],
+  failure: [z.string().nullable(), 'network', 'class of the last failure since it was well; null = none'],
+  message: [z.string().nullable(), 'the connection to the mail server was closed'],
+  attempt: [count, 3, 'failed attempts in a row'],
+  next: [nextView, { what: 'connects again', at: time + 40 }, 'what happens by itself; null = nothing is timed'],
+} as const
+export const accountRow = view('AdminAccount', accountFields)
+export type AccountRow = z.input<typeof accountRow>
 
-export type AccountList = z.input<typeof accountList>
-export type AccountDetail = z.input<typeof accountView>
-
-interface Placed {
-  readonly place: AccountPlace
-  readonly facts: PoolFacts | undefined
-}
-
-/** Those that are in their state for longest come first. */
-export async function listAccounts(engine: Engine, query: AccountQuery): Promise<AccountList> {
-  const matching = await matchingAccounts(engine, query)
-  const { limit, offset } = query
-  const page = matching.toSorted((left, right) => sinceOf(left) - sinceOf(right)).slice(offset, offset + limit)
-  const records = await recordsOf(
-    engine,
-    page.map(({ place }) => place.id),
-  )
-  const accounts = page.flatMap(({ place, facts }) => {
-    const account = records.get(place.id)
-    return account === undefined ? [] : [presentAccount(account, facts)]
-  })
-  return { total: matching.length, accounts }
-}
-
-export async function recordsOf({ store }: Engine, ids: readonly string[]): Promise<Map<string, AccountRecord>> {
-  if (ids.length === 0) return new Map()
-  return new Map((await store.accounts.several(ids)).map((account) => [account.id, account]))
-}
-
-export function factsById({ accounts }: Engine): Map<string, PoolFacts> {
-  return new Map(accounts.facts().map((facts) => [facts.id, facts]))
-}
-
-/** What lies in the store is asked of the store, what is live of the pool. */
-async function matchingAccounts(engine: Engine, query: AccountQuery): Promise<Placed[]> {
-  const { host, developer, user, q } = query
-  const filter = { server: host?.toLowerCase(), developerId: developer, userId: user, text: q }
-  const places = await engine.store.accounts.places(filter)
-  const known = factsById(engine)
-  return places.map((place) => ({ place, facts: known.get(place.id) })).filter(({ facts }) => isLike(facts, query))
-}
-
-function isLike(facts: PoolFacts | undefined, { state, status, failure, older_than: age }: AccountQuery): boolean {
-  if (state !== undefined && state !== (facts?.state ?? noActor)) return false
-  if (status !== undefined && facts?.tags.includes(status === 'OK' ? 'ok' : 'disabled') !== true) return false
-  if (failure !== undefined && failure !== facts?.lastError?.class) return false
-  return age === undefined || (facts !== undefined && facts.since <= Date.now() - age * 1000)
-}
-
-function sinceOf({ facts }: Placed): number {
-  return facts?.since ?? Infinity
-}
-
-/** `not_found` for an unknown id. */
-export async function findAccount({ store }: Engine, id: string): Promise<AccountRecord> {
-  const account = await store.accounts.get(id)
-  if (account === null) throw notFound('email account', id)
-  return account
-}
-
-export async function accountDetail(engine: Engine, id: string): Promise<AccountDetail> {
-  const account = await findAccount(engine, id)
-  const view = engine.accounts.view(id)
-  const wire = engine.accounts.wire(id)
-  const frozen = wire?.frozen() ?? null
-  const folders = await engine.store.folders.list(id)
-  const counted = folders.map(async (folder) => presentFolder(folder, await indexedIn(engine, folder)))
-  const { port, useSsl, username, authType, createdAt, resume } = account
+/** `facts`: undefined = there is no actor. */
+export function presentAccount(account: AccountRecord, facts: PoolFacts | null | undefined): AccountRow {
+  const { id, developerId: developer_id, userId: user_id, label: name, email, server, status, resume } = account
+  const { lastError } = facts ?? resume
+  const { is, since } = conditionOf(account)
   return {
-    ...presentAccount(account, view),
-    ...{ port, username },
-    use_ssl: useSsl,
-    auth_type: authType,
-    created: seconds(createdAt),
-    last_connected: orNull(resume.lastConnectedAt),
-    ...presentActor(view),
-    explain: explainAccount(account, view),
-    wire: wire?.lines() ?? [],
-    frozen: frozen && { at: seconds(frozen.at), failure: frozen.failure, lines: [...frozen.lines] },
-    folders: await Promise.all(counted),
-    queues: engine.accounts.queues(id),
+    ...{ id, developer_id, user_id, label: name, email, server, status },
+    condition: is,
+    since: seconds(since),
+    state: facts?.state ?? noActor,
+    state_since: seconds(facts?.since ?? account.createdAt),
+    failure: lastError?.class ?? null,
+    message: account.statusMessage ?? lastError?.message ?? null,
+    attempt: facts?.attempt ?? resume.attempt,
+    next: presentNext(facts),
   }
 }
 
-function presentActor(view: ActorView | null): Pick<AccountDetail, 'tags' | 'active' | 'steps'> {
-  return { tags: [...(view?.tags ?? [])], active: [...(view?.active ?? [])], steps: presentSteps(view) }
+export const accountQuery = z.object({
+  condition: optional(choice(conditions), 'only accounts that are so, over all tries'),
+  state: optional(filledText, 'only accounts whose actor does this', 'waiting'),
+  status: optional(accountStatus, 'only accounts of this status'),
+  host: optional(filledText, 'only accounts at this mail server'),
+  developer: optional(filledText, 'only accounts of this developer, by id', '4a1b2c3d4e5f60718293a4b5'),
+  user: optional(filledText, 'only accounts of this user, by id'),
+  failure: optional(choice(failureClasses), 'only accounts whose last failure is of this class'),
+  older_than: optional(
+    integer(0),
+    'only accounts that are up, down, disabled or paused for at least so many seconds',
+    600,
+  ),
+  q: optional(filledText, 'part of the email address, or a whole id or label', 'anna@'),
+  ...paging,
+})
+export type AccountQuery = z.output<typeof accountQuery>
+
+export const accountList = answer({ total, accounts: [z.array(accountRow), [exampleOf(accountRow)]] })
+
+/** Those that are in their condition for longest come first. */
+export async function listAccounts(engine: Engine, query: AccountQuery): Promise<z.input<typeof accountList>> {
+  const places = await placesLike(engine, query)
+  // After what is stored: an account that has changed meanwhile is not shown as it was before.
+  const facts = factsById(engine.accounts)
+  const matching = places.filter(({ id }) => isLike(facts.get(id), query))
+  const page = matching.slice(query.offset, query.offset + query.limit)
+  const accounts = await withRecords(engine, page, (account) => presentAccount(account, facts.get(account.id)))
+  return { total: matching.length, accounts }
 }
 
-function indexedIn({ store }: Engine, { accountId, id, cursor }: FolderRecord): Promise<number> {
-  return cursor === null ? Promise.resolve(0) : store.messages.count(accountId, { folderId: id })
+/** What lies in the store is asked of the store, what is live (isLike) of the pool. */
+function placesLike({ store }: Engine, query: AccountQuery): Promise<AccountPlace[]> {
+  const { host, developer, user, q, condition, older_than: age } = query
+  return store.accounts.places({
+    ...{ server: host?.toLowerCase(), developerId: developer, userId: user, text: q, condition },
+    sinceUntil: age === undefined ? undefined : Date.now() - age * 1000,
+  })
 }
 
-function presentFolder(folder: FolderRecord, indexed: number): AccountDetail['folders'][number] {
-  const { messages, unseen, cursor, selectable } = folder
-  const complete = !selectable || (cursor !== null && cursor.backfillBelow <= 1)
-  return { name: folderName(folder), messages, indexed, unseen, complete }
+function isLike(facts: PoolFacts | undefined, { state, status, failure }: AccountQuery): boolean {
+  if (state !== undefined && state !== (facts?.state ?? noActor)) return false
+  if (status !== undefined && facts?.tags.includes(status === 'OK' ? 'ok' : 'disabled') !== true) return false
+  return failure === undefined || failure === facts?.lastError?.class
 }
+
+/** What `make` makes of each place and its record, in order, without the accounts that have gone meanwhile. */
+export async function withRecords<T>(
+  { store }: Engine,
+  places: readonly AccountPlace[],
+  make: (account: AccountRecord, place: AccountPlace) => T,
+): Promise<T[]> {
+  const accounts = await store.accounts.several(places.map(({ id }) => id))
+  const records = new Map(accounts.map((account) => [account.id, account]))
+  return places.flatMap((place) => {
+    const account = records.get(place.id)
+    return account === undefined ? [] : [make(account, place)]
+  })
+}
+
+/** `not_found` for an unknown id. */
+export const findAccount = ({ store }: Engine, id: string): Promise<AccountRecord> =>
+  found('email account', id, store.accounts.get(id))
+
+export const accountsRoute = adminRoute('GET /admin/accounts', {
+  summary: 'List email accounts, those first that are up, down, disabled or paused for longest',
+  query: accountQuery,
+  response: accountList,
+  handler: ({ query }, { engine }) => listAccounts(engine, query),
+})

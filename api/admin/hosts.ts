@@ -1,39 +1,79 @@
 /** Mail servers: how their accounts are, how logins go, and the pace that an operator sets. */
-import type { z } from 'zod'
-import { type AccountPlace, type Engine, notFound, type PoolFacts } from '../../engine/index.ts'
-import { factsById } from './accounts.ts'
-import { countBy, noActor } from './rows.ts'
-import type { hostView } from './views.ts'
+import { z } from 'zod'
+import { type AccountPlace, countHosts, type Engine, notFound } from '../../engine/index.ts'
+import { secondsOrNull } from '../addresses.ts'
+import { answer, exampleOf, time, view } from '../examples.ts'
+import { filledText, integerOrNone, optional } from '../values.ts'
+import { adminRoute, count, counts, paging, total } from './shared.ts'
 
+export const hostView = view('AdminHost', {
+  host: [z.string(), 'imap.example.com'],
+  accounts: [count, 120],
+  states: [counts, { watching: 118, waiting: 2 }],
+  since: [z.int().nullable(), time, 'since when the first of its accounts is down or disabled; null = none is'],
+  logins: [counts, { ok: 4, network: 1 }, 'in the last minute, by outcome'],
+  pace: [z.int().nullable(), null, 'logins a minute at most, as set by an operator; 0 = stopped; null = as configured'],
+})
 export type HostRow = z.input<typeof hostView>
 
-/** Those with most accounts first. */
-export async function adminHosts(engine: Engine): Promise<HostRow[]> {
-  return listHosts(engine, await engine.store.accounts.places({}), factsById(engine))
+const hostList = answer({ total, hosts: [z.array(hostView), [exampleOf(hostView)]] })
+
+export const hostQuery = z.object({ q: optional(filledText, 'part of the name', 'gmail'), ...paging })
+
+/** A page of them, those with most accounts first. */
+export async function adminHosts(
+  engine: Engine,
+  { q = '', limit, offset }: z.output<typeof hostQuery>,
+): Promise<z.input<typeof hostList>> {
+  const places = await engine.store.accounts.places({})
+  const part = q.toLowerCase()
+  const found = part === '' ? places : places.filter(({ server }) => server.includes(part))
+  const groups = [...Map.groupBy(found, ({ server }) => server)].sort(
+    ([host, own], [other, others]) => others.length - own.length || (host < other ? -1 : 1),
+  )
+  const shown = groups.slice(offset, offset + limit).flatMap(([, own]) => own)
+  return { total: groups.length, hosts: listHosts(engine, shown) }
 }
 
-export function listHosts(
-  { accounts }: Engine,
-  places: readonly AccountPlace[],
-  facts: ReadonlyMap<string, PoolFacts>,
-): HostRow[] {
-  const byHost = Map.groupBy(places, ({ server }) => server)
-  return Array.from(byHost, ([host, own]) => ({
+/** `places`: those that are in their condition for longest first. */
+export function listHosts({ accounts }: Engine, places: readonly AccountPlace[]): HostRow[] {
+  const down = places.filter(({ condition: { is } }) => is === 'down' || is === 'disabled')
+  const since = new Map(down.toReversed().map(({ server, condition }) => [server, condition.since]))
+  return Array.from(countHosts(places, accounts.facts()), ([host, states]) => ({
     host,
-    accounts: own.length,
-    states: countBy(own, ({ id }) => facts.get(id)?.state ?? noActor),
+    accounts: states.values().reduce((sum, number) => sum + number, 0),
+    states: Object.fromEntries(states),
+    since: secondsOrNull(since.get(host)),
     logins: accounts.hosts.logins(host),
     pace: accounts.hosts.pace(host),
   })).toSorted((left, right) => right.accounts - left.accounts || (left.host < right.host ? -1 : 1))
 }
 
-/** Logins a minute at most, 0 = none, null = as configured again; until the process ends. `not_found`: no account. */
+/** Logins a minute at most, 0 = none, null = as configured again. `not_found`: no account. */
 export async function setHostPace(engine: Engine, name: string, pace: number | null): Promise<HostRow> {
   const server = name.toLowerCase()
   const places = await engine.store.accounts.places({ server })
-  if (places.length === 0) throw notFound('host', name)
-  engine.accounts.hosts.setPace(server, pace)
-  const [row] = listHosts(engine, places, factsById(engine))
+  const [row] = listHosts(engine, places)
   if (row === undefined) throw notFound('host', name)
-  return row
+  await engine.settings.pace(server, pace)
+  return { ...row, pace }
 }
+
+export const mostPace = 6000
+const pace = integerOrNone(0, mostPace, 'logins a minute at most; 0 = none, empty = as configured')
+
+export const hostRoutes = [
+  adminRoute('GET /admin/hosts', {
+    summary: 'List mail servers, those first with most accounts: accounts by state, and the logins of the last minute',
+    query: hostQuery,
+    response: hostList,
+    handler: ({ query }, { engine }) => adminHosts(engine, query),
+  }),
+  adminRoute('PUT /admin/hosts/{host}', {
+    scope: 'act',
+    summary: 'Slow down or stop the logins at a mail server, or free them',
+    body: z.object({ pace }),
+    response: hostView,
+    handler: ({ path, body }, { engine }) => setHostPace(engine, path.host, body.pace),
+  }),
+]

@@ -1,27 +1,79 @@
-/** Developers with their API keys, and the tokens of the admin API. */
-import type { z } from 'zod'
-import type { Authenticated, DeveloperRecord, Engine, OperatorRecord, OperatorScope, Page } from '../../engine/index.ts'
-import { seconds } from '../addresses.ts'
-import { countBy, orNull } from './rows.ts'
-import type { developerKey, developerView, tokenMade, tokenView } from './views.ts'
+/**
+ * Who may call: developers with their API keys, each with its users and accounts and where its callbacks wait; and the
+ * tokens of the admin API.
+ */
+import { z } from 'zod'
+import {
+  type Authenticated,
+  type DeveloperRecord,
+  type Engine,
+  type OperatorRecord,
+  operatorScopes,
+  type Page,
+} from '../../engine/index.ts'
+import { seconds, secondsOrNull } from '../addresses.ts'
+import { address, answer, ids, time, view } from '../examples.ts'
+import { commaList, documented, filledText, nameText } from '../values.ts'
+import { accountRow, presentAccount } from './accounts.ts'
+import { adminRoute, count, countBy, developerId, found, nextView, paging, presentNext } from './shared.ts'
 
-export type DeveloperRow = z.input<typeof developerView>
-export type DeveloperKey = z.input<typeof developerKey>
-export type TokenRow = z.input<typeof tokenView>
-export type TokenMade = z.input<typeof tokenMade>
+const keyFields = {
+  id: developerId,
+  name: [z.string(), 'Example'],
+  api_key: [z.string(), 'k3v9x1m7q2w8e5r4'],
+  revoked: [z.int().nullable(), null],
+  created: [z.int(), time],
+} as const
+const developerFields = { ...keyFields, users: [count, 12], accounts: [count, 14] } as const
+
+export const developerView = view('AdminDeveloper', developerFields)
+type DeveloperRow = z.input<typeof developerView>
+
+const lateView = answer({
+  id: [z.string(), ids.webhook, 'of the webhook; u… = status callbacks and notices to a bare URL'],
+  callback_url: [z.string().nullable(), 'https://app.example.com/callback'],
+  pending: [count, 3],
+  oldest: [z.int().nullable(), time, 'the oldest of them is of then'],
+  next: [nextView, null],
+  message: [z.string().nullable(), 'HTTP 503', 'the last failure'],
+})
+
+const developerDetail = view('AdminDeveloperDetail', {
+  ...developerFields,
+  late: [z.array(lateView), [], 'where callbacks wait, the oldest first, at most a hundred'],
+  page: [
+    z.array(
+      answer({
+        id: [z.string(), ids.user],
+        email: [z.string().nullable(), address],
+        accounts: [z.array(accountRow), []],
+      }),
+    ),
+    [],
+    'its users with their email accounts, oldest first, by limit and offset',
+  ],
+})
+export type DeveloperDetail = z.input<typeof developerDetail>
+
+const developerKey = answer({ ...keyFields, api_secret: [z.string(), '8f2k4m6n8p0q2r4s6t8v', 'shown this once'] })
 
 function present({ id, name = '', apiKey, revokedAt, createdAt }: DeveloperRecord) {
-  return { id, name, api_key: apiKey, revoked: orNull(revokedAt), created: seconds(createdAt) }
+  return { id, name, api_key: apiKey, revoked: secondsOrNull(revokedAt), created: seconds(createdAt) }
 }
 
-function presentKey({ developer, secret }: Authenticated): DeveloperKey {
+function presentKey({ developer, secret }: Authenticated): z.input<typeof developerKey> {
   return { ...present(developer), api_secret: secret }
+}
+
+async function presentDeveloper({ store }: Engine, developer: DeveloperRecord): Promise<DeveloperRow> {
+  const accounts = await store.accounts.places({ developerId: developer.id })
+  return { ...present(developer), users: await store.users.count(developer.id), accounts: accounts.length }
 }
 
 /** Oldest first. */
 export async function listDevelopers({ store }: Engine, page: Page): Promise<DeveloperRow[]> {
   const developers = await store.developers.list(page)
-  const accounts = countBy(await store.accounts.places({}), ({ developerId }) => developerId)
+  const accounts = countBy(await store.accounts.places({}), (place) => place.developerId)
   const rows = developers.map(async (developer) => ({
     ...present(developer),
     users: await store.users.count(developer.id),
@@ -30,24 +82,96 @@ export async function listDevelopers({ store }: Engine, page: Page): Promise<Dev
   return Promise.all(rows)
 }
 
-export async function createDeveloper({ developers }: Engine, name: string): Promise<DeveloperKey> {
-  return presentKey(await developers.create(name))
+/** `not_found` for an unknown id. */
+export const findDeveloper = ({ store }: Engine, id: string): Promise<DeveloperRecord> =>
+  found('developer', id, store.developers.get(id))
+
+/** `page`: of its users. */
+export async function developerOf(engine: Engine, id: string, page: Page): Promise<DeveloperDetail> {
+  const { store, accounts } = engine
+  const developer = await findDeveloper(engine, id)
+  const users = await store.users.list(id, {}, page)
+  const owned = Map.groupBy(await store.accounts.listByUsers(users.map((user) => user.id)), ({ userId }) => userId)
+  return {
+    ...(await presentDeveloper(engine, developer)),
+    late: await lateOf(engine, id),
+    page: users.map((user) => ({
+      id: user.id,
+      email: user.emailAddresses[0] ?? null,
+      accounts: (owned.get(user.id) ?? []).map((account) => presentAccount(account, accounts.view(account.id))),
+    })),
+  }
 }
 
-/** A new secret for the same key. `not_found` for an unknown id, here and below. */
-export async function rotateDeveloper({ developers }: Engine, id: string): Promise<DeveloperKey> {
-  return presentKey(await developers.rotate(id))
+const mostLate = 100
+
+/** Channels of its webhooks and of bare URLs with callbacks that wait, the oldest first. */
+async function lateOf({ store: { outbox }, webhooks }: Engine, developer: string): Promise<DeveloperDetail['late']> {
+  const known = new Map(webhooks.all().map((webhook) => [webhook.id, webhook.callbackUrl]))
+  const rows = (await outbox.late(developer, mostLate)).map(async ({ channelId: id, pending, oldestAt }) => {
+    const facts = webhooks.view(id)
+    const shown = { next: presentNext(facts), message: facts?.lastError?.message ?? null }
+    // Of a bare URL only its rows know it.
+    const callback_url = (known.get(id) ?? (await outbox.pending(id, [], 1))[0]?.url) || null
+    return { id, callback_url, pending, oldest: secondsOrNull(oldestAt), ...shown }
+  })
+  return Promise.all(rows)
 }
 
-export async function setDeveloperRevoked(engine: Engine, id: string, revoked: boolean): Promise<DeveloperRow> {
-  const { store, developers } = engine
-  const developer = await developers.setRevoked(id, revoked)
-  const accounts = await store.accounts.places({ developerId: id })
-  return { ...present(developer), users: await store.users.count(id), accounts: accounts.length }
-}
+export const developerRoutes = [
+  adminRoute('GET /admin/developers', {
+    summary: 'List developers with their users and accounts, oldest first',
+    query: z.object(paging),
+    response: z.array(developerView),
+    handler: ({ query }, { engine }) => listDevelopers(engine, query),
+  }),
+  adminRoute('GET /admin/developers/{id}', {
+    summary: 'Get a developer: its users and email accounts, and where its callbacks wait',
+    query: z.object(paging),
+    response: developerDetail,
+    handler: ({ path, query }, { engine }) => developerOf(engine, path.id, query),
+  }),
+  adminRoute('POST /admin/developers', {
+    scope: 'keys',
+    summary: 'Make a developer with an API key; its secret is shown this once',
+    body: z.object({ name: nameText.meta({ description: 'for operators', examples: ['Example'] }) }),
+    response: developerKey,
+    handler: async ({ body }, { engine }) => presentKey(await engine.developers.create(body.name)),
+  }),
+  adminRoute('POST /admin/developers/{id}/rotate', {
+    scope: 'keys',
+    summary: 'Make a new secret for the API key of a developer; the old one is refused at once',
+    response: developerKey,
+    handler: async ({ path }, { engine }) => presentKey(await engine.developers.rotate(path.id)),
+  }),
+  adminRoute('POST /admin/developers/{id}/revoke', {
+    scope: 'keys',
+    summary: 'Refuse the API key of a developer; users and mail stay',
+    response: developerView,
+    handler: async ({ path }, { engine }) =>
+      presentDeveloper(engine, await engine.developers.setRevoked(path.id, true)),
+  }),
+  adminRoute('POST /admin/developers/{id}/restore', {
+    scope: 'keys',
+    summary: 'Let the API key of a developer be used again',
+    response: developerView,
+    handler: async ({ path }, { engine }) =>
+      presentDeveloper(engine, await engine.developers.setRevoked(path.id, false)),
+  }),
+]
+
+const tokenFields = {
+  id: [z.string(), '5e8d7c6b5a4938271605f4e3'],
+  name: [z.string(), 'grafana'],
+  scopes: [z.array(z.enum(operatorScopes)), ['read']],
+  created: [z.int(), time],
+  revoked: [z.int().nullable(), null],
+} as const
+export const tokenView = view('AdminToken', tokenFields)
+type TokenRow = z.input<typeof tokenView>
 
 function presentToken({ id, name, scopes, createdAt, revokedAt }: OperatorRecord): TokenRow {
-  return { id, name, scopes: [...scopes], created: seconds(createdAt), revoked: orNull(revokedAt) }
+  return { id, name, scopes: [...scopes], created: seconds(createdAt), revoked: secondsOrNull(revokedAt) }
 }
 
 /** Oldest first, revoked ones too. */
@@ -55,15 +179,33 @@ export async function listTokens({ operators }: Engine): Promise<TokenRow[]> {
   return (await operators.tokens()).map(presentToken)
 }
 
-export async function createToken(
-  { operators }: Engine,
-  name: string,
-  scopes: readonly OperatorScope[],
-): Promise<TokenMade> {
-  const { record, token } = await operators.createToken(name, scopes)
-  return { ...presentToken(record), token }
-}
-
-export async function revokeToken({ operators }: Engine, id: string): Promise<TokenRow> {
-  return presentToken(await operators.revokeToken(id))
-}
+export const tokenRoutes = [
+  adminRoute('GET /admin/tokens', {
+    summary: 'List the tokens of the admin API, revoked ones too',
+    response: z.array(tokenView),
+    handler: (_input, { engine }) => listTokens(engine),
+  }),
+  adminRoute('POST /admin/tokens', {
+    scope: 'keys',
+    summary: 'Make a token of the admin API; it is shown this once',
+    body: z.object({
+      name: filledText.meta({ description: 'what it is for', examples: ['grafana'] }),
+      scopes: documented(commaList.pipe(z.array(z.enum(operatorScopes)).min(1)), {
+        type: 'string',
+        description:
+          'comma-separated: `read`, `act` (on accounts, hosts, callbacks), `keys` (of developers, and tokens)',
+      }).meta({ examples: ['read,act'] }),
+    }),
+    response: answer({ ...tokenFields, token: [z.string(), 'mra_5e8d7c6b_x3v9', 'shown this once'] }),
+    async handler({ body: { name, scopes } }, { engine }) {
+      const { record, token } = await engine.operators.createToken(name, scopes)
+      return { ...presentToken(record), token }
+    },
+  }),
+  adminRoute('DELETE /admin/tokens/{id}', {
+    scope: 'keys',
+    summary: 'Revoke a token of the admin API',
+    response: tokenView,
+    handler: async ({ path }, { engine }) => presentToken(await engine.operators.revokeToken(path.id)),
+  }),
+]

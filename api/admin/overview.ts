@@ -1,29 +1,102 @@
 /** The state of the whole installation, and what in it needs a person. */
-import type { z } from 'zod'
-import { type Engine, type PoolFacts, sampleMs, type Sample } from '../../engine/index.ts'
-import { seconds } from '../addresses.ts'
+import { z } from 'zod'
+import {
+  type AccountPlace,
+  type Engine,
+  latencies,
+  noActor,
+  type PoolFacts,
+  sampleMs,
+  type Sample,
+} from '../../engine/index.ts'
+import { seconds, secondsOrNull } from '../addresses.ts'
+import { answer, exampleOf, ids, time, view } from '../examples.ts'
 import { serviceVersion } from '../openapi.ts'
-import { factsById, recordsOf } from './accounts.ts'
-import { listHosts, type HostRow } from './hosts.ts'
-import { countBy, noActor, orNull } from './rows.ts'
-import type { overviewView } from './views.ts'
+import { withRecords } from './accounts.ts'
+import { type HostRow, hostView, listHosts } from './hosts.ts'
+import { adminRoute, count, countBy, counts, factsById } from './shared.ts'
 
+const rates = {
+  events_per_second: [z.number(), 1.5],
+  deliveries_per_second: [z.number(), 1.5],
+  attempt_ms: [z.number(), 20, 'how long receivers take, mean of the last ten seconds'],
+  latency_ms: [z.number(), 60, 'from the event to the delivered callback, likewise'],
+  memory_mib: [z.number(), 210],
+  loop_delay_ms: [z.number(), 3, 'the longest of the last ten seconds'],
+} as const
+
+type Rate = keyof typeof rates
+
+function ofEachRate<T>(make: (rate: Rate) => T): Record<Rate, T> {
+  const names = Object.keys(rates) as Rate[]
+  return Object.fromEntries(names.map((rate) => [rate, make(rate)])) as Record<Rate, T>
+}
+
+const historyView = answer({
+  until: [z.int(), time],
+  every: [z.int(), 10, 'seconds between two values'],
+  ...ofEachRate(() => [z.array(z.number()), [1.5, 2]] as const),
+})
+
+export const overviewView = view('AdminOverview', {
+  version: [z.string(), '0.1.0'],
+  started: [z.int(), time],
+  ready: [z.boolean(), true],
+  accounts: answer({
+    total: [count, 3],
+    states: [counts, { watching: 2, waiting: 1 }],
+    statuses: [counts, { OK: 3, DISABLED: 0 }],
+  }),
+  hosts: [z.array(hostView), [], 'the twenty with most accounts that are not well'],
+  webhooks: answer({
+    total: [count, 2],
+    states: [counts, { idle: 2 }],
+    pending: [count, 0],
+    oldest: [z.int().nullable(), null],
+  }),
+  now: answer(rates),
+  latencies: [
+    z.array(answer({ seconds: [z.number().nullable(), 0.5, 'at most; null = longer'], callbacks: [count, 120] })),
+    [{ seconds: 0.5, callbacks: 120 }],
+    'callbacks by the time from the event to their delivery, since the start',
+  ],
+  history: [historyView, exampleOf(historyView), 'the last hour, oldest first'],
+  attention: [
+    z.array(
+      answer({
+        kind: [z.enum(['account', 'host', 'webhook', 'service']), 'webhook'],
+        id: [z.string(), ids.webhook],
+        what: [z.string(), 'https://app.example.com/callback has failed for 5 days: only probes are sent'],
+        since: [z.int(), time],
+      }),
+    ),
+    [],
+    'what needs a person, most urgent first, at most fifty',
+  ],
+})
 export type Overview = z.input<typeof overviewView>
 type Attention = Overview['attention'][number]
 
 const mostAttention = 50
+/** Of hosts, and of webhooks: the rest is for others. */
+const mostOfKind = 20
 const mostHosts = 20
-/** Of channels with callbacks that wait, so many are asked how many. */
-const mostChannels = 200
-
-/** States of accounts with which all is well. */
-const wellStates: ReadonlySet<string> = new Set(['watching', 'syncing', 'connecting', 'queued', 'paused'])
+/** Shorter ones are no cause for alarm. */
+const longDownMs = 3_600_000
+const longPauseMs = 86_400_000
+const oldBackupMs = 25 * 3_600_000
 
 export async function adminOverview(engine: Engine): Promise<Overview> {
-  const facts = factsById(engine)
   const places = await engine.store.accounts.places({})
-  const hosts = listHosts(engine, places, facts)
+  const facts = factsById(engine.accounts)
+  const hosts = listHosts(engine, places)
   const known = [...facts.values()]
+  const failing = countBy(
+    places.filter(({ id, condition: { is } }) => is === 'down' && facts.get(id)?.lastError != null),
+    ({ server }) => server,
+  )
+  const unwell = ({ host, states }: HostRow): number =>
+    (failing[host] ?? 0) + (states['disabled'] ?? 0) + (states['dead'] ?? 0)
   const samples = engine.history.samples()
   const ready = await engine.ready()
   return {
@@ -44,27 +117,16 @@ export async function adminOverview(engine: Engine): Promise<Overview> {
       .slice(0, mostHosts),
     webhooks: await webhooksOf(engine),
     now: present(samples.at(-1)),
+    latencies: await latencies(engine.metrics),
     history: historyOf(samples),
-    attention: await attentionOf(engine, ready, hosts, known),
+    attention: await attentionOf(engine, { ready, hosts, failing, places, known }),
   }
 }
 
-function unwell({ accounts, states }: HostRow): number {
-  const well = Object.entries(states).filter(([state]) => wellStates.has(state))
-  return accounts - well.reduce((sum, [, count]) => sum + count, 0)
-}
-
-async function webhooksOf({ webhooks, store }: Engine): Promise<Overview['webhooks']> {
-  const facts = webhooks.facts()
-  const channels = (await store.outbox.channels()).slice(0, mostChannels)
-  const backlogs = await Promise.all(channels.map((channel) => store.outbox.backlog(channel)))
-  const oldest = Math.min(...backlogs.map(({ oldestAt }) => oldestAt ?? Infinity))
-  return {
-    total: facts.length,
-    states: countBy(facts, ({ state }) => state),
-    pending: backlogs.reduce((sum, { pending }) => sum + pending, 0),
-    oldest: orNull(oldest === Infinity ? null : oldest),
-  }
+async function webhooksOf({ webhooks, backlog }: Engine): Promise<Overview['webhooks']> {
+  const facts = webhooks.facts().filter(({ id }) => !id.startsWith('u'))
+  const { pending, oldestAt } = await backlog()
+  return { total: facts.length, states: countBy(facts, ({ state }) => state), pending, oldest: secondsOrNull(oldestAt) }
 }
 
 const rounded = (value: number): number => Math.round(value * 10) / 10
@@ -73,7 +135,8 @@ function present(sample: Sample | undefined): Overview['now'] {
   return {
     events_per_second: rounded(sample?.eventsPerSecond ?? 0),
     deliveries_per_second: rounded(sample?.deliveriesPerSecond ?? 0),
-    delivery_ms: rounded(sample?.deliveryMs ?? 0),
+    attempt_ms: rounded(sample?.attemptMs ?? 0),
+    latency_ms: rounded(sample?.latencyMs ?? 0),
     memory_mib: rounded(sample?.memoryMib ?? process.memoryUsage.rss() / 1_048_576),
     loop_delay_ms: rounded(sample?.loopDelayMs ?? 0),
   }
@@ -84,81 +147,100 @@ function historyOf(samples: readonly Sample[]): Overview['history'] {
   return {
     until: seconds(samples.at(-1)?.at ?? Date.now()),
     every: sampleMs / 1000,
-    events_per_second: rows.map((row) => row.events_per_second),
-    deliveries_per_second: rows.map((row) => row.deliveries_per_second),
-    delivery_ms: rows.map((row) => row.delivery_ms),
-    memory_mib: rows.map((row) => row.memory_mib),
-    loop_delay_ms: rows.map((row) => row.loop_delay_ms),
+    ...ofEachRate((rate) => rows.map((row) => row[rate])),
   }
 }
 
+interface Seen {
+  readonly ready: boolean
+  readonly hosts: readonly HostRow[]
+  /** By host: accounts that are down after a failure, whatever their actors try at this moment. */
+  readonly failing: Readonly<Record<string, number>>
+  readonly places: readonly AccountPlace[]
+  readonly known: readonly PoolFacts[]
+}
+
 /** Most urgent kind first, within it the longest. */
-async function attentionOf(
-  engine: Engine,
-  ready: boolean,
-  hosts: readonly HostRow[],
-  accounts: readonly PoolFacts[],
-): Promise<Attention[]> {
-  const now = seconds(Date.now())
-  const service: Attention[] = ready
+async function attentionOf(engine: Engine, { ready, hosts, failing, places, known }: Seen): Promise<Attention[]> {
+  const service = ready
     ? []
-    : [
-        {
-          kind: 'service',
-          id: 'store',
-          what: 'the store takes no writes, or the actors are not started yet',
-          since: now,
-        },
-      ]
-  const all = [...service, ...troubledHosts(hosts, now), ...(await troubledWebhooks(engine))]
-  const room = mostAttention - all.length
-  return [...all, ...(await troubledAccounts(engine, accounts, room))].slice(0, mostAttention)
+    : [troubledService('the store takes no writes, or the actors are not started yet', Date.now())]
+  const troubled = troubledHosts(hosts, failing).toSorted(byAge)
+  const ofKinds = [...troubled.slice(0, mostOfKind), ...troubledWebhooks(engine).slice(0, mostOfKind)]
+  const all = [...service, ...(await troubledBackup(engine)), ...ofKinds]
+  const named = new Set(troubled.map(({ id }) => id))
+  const accounts = await troubledAccounts(engine, { places, known, named }, mostAttention - all.length)
+  return [...all, ...accounts].slice(0, mostAttention)
+}
+
+function troubledService(what: string, at: number): Attention {
+  return { kind: 'service', id: 'store', what, since: seconds(at) }
+}
+
+/** Backups are in use when there is one. */
+async function troubledBackup({ backups }: Engine): Promise<Attention[]> {
+  const at = await backups.lastAt()
+  const isOld = at !== null && at < Date.now() - oldBackupMs
+  return isOld ? [troubledService('the newest backup is more than 25 hours old', at)] : []
 }
 
 /** A host where most accounts are down, or that an operator has stopped. */
-function troubledHosts(hosts: readonly HostRow[], now: number): Attention[] {
-  return hosts.flatMap((row): Attention[] => {
-    const { host, accounts, states, pace } = row
-    const waiting = (states['waiting'] ?? 0) + (states['throttled'] ?? 0)
-    if (pace === 0)
-      return [{ kind: 'host', id: host, what: `logins to ${host} are stopped by an operator`, since: now }]
-    if (waiting < 2 || waiting * 2 < accounts) return []
+function troubledHosts(hosts: readonly HostRow[], failing: Seen['failing']): Attention[] {
+  return hosts.flatMap(({ host, accounts, pace, since }): Attention[] => {
+    const down = failing[host] ?? 0
+    const item = { kind: 'host', id: host, since: since ?? seconds(Date.now()) } as const
+    if (pace === 0) return [{ ...item, what: `logins to ${host} are stopped by an operator` }]
+    if (down < 2 || down * 2 < accounts) return []
+    return [{ ...item, what: `${down} of ${accounts} accounts at ${host} cannot connect` }]
+  })
+}
+
+function troubledWebhooks({ webhooks }: Engine): Attention[] {
+  const known = factsById(webhooks)
+  const failing = webhooks.all().flatMap(({ id, callbackUrl, health }): Attention[] => {
+    const facts = known.get(id)
+    if (facts?.tags.includes('failed') !== true) return []
+    const what = facts.tags.includes('abandoned') ? 'has failed for so long that only probes are sent' : 'fails'
+    const why = health.lastError === null ? '' : `: ${health.lastError}`
     return [
-      { kind: 'host', id: host, what: `${waiting} of ${accounts} accounts at ${host} cannot connect`, since: now },
+      { kind: 'webhook', id, what: `${callbackUrl} ${what}${why}`, since: seconds(health.failingSince ?? facts.since) },
     ]
   })
+  return failing.toSorted(byAge)
 }
 
-async function troubledWebhooks({ webhooks, store }: Engine): Promise<Attention[]> {
-  const failing = webhooks.facts().filter(({ tags, id }) => tags.includes('failed') && !id.startsWith('u'))
-  const items = failing.slice(0, mostAttention).map(async ({ id, tags, since }): Promise<Attention[]> => {
-    const webhook = await store.webhooks.get(id)
-    if (webhook === null) return []
-    const { callbackUrl, health } = webhook
-    const what = tags.includes('abandoned') ? 'has failed for so long that only probes are sent' : 'fails'
-    const why = health.lastError === null ? '' : `: ${health.lastError}`
-    return [{ kind: 'webhook', id, what: `${callbackUrl} ${what}${why}`, since: seconds(health.failingSince ?? since) }]
-  })
-  return (await Promise.all(items)).flat().toSorted(byAge)
-}
-
-async function troubledAccounts(engine: Engine, accounts: readonly PoolFacts[], room: number): Promise<Attention[]> {
-  const down = accounts.filter(({ tags, state }) => tags.includes('disabled') || state === 'dead')
-  const first = down.toSorted((left, right) => left.since - right.since).slice(0, Math.max(0, room))
-  const records = await recordsOf(
-    engine,
-    first.map(({ id }) => id),
-  )
-  return first.flatMap(({ id, since, state, lastError }): Attention[] => {
-    const account = records.get(id)
-    if (account === undefined) return []
-    const what = state === 'dead' ? 'its actor ended by a fault of the service' : 'DISABLED'
-    const why = account.statusMessage ?? lastError?.message
+/** `named`: hosts that are named already. */
+async function troubledAccounts(
+  engine: Engine,
+  { places, known, named }: Pick<Seen, 'places' | 'known'> & { readonly named: ReadonlySet<string> },
+  room: number,
+): Promise<Attention[]> {
+  const dead = new Set(known.flatMap(({ id, state }) => (state === 'dead' ? [id] : [])))
+  const now = Date.now()
+  const first = places
+    .filter(({ id, server, condition: { is, since } }) => {
+      if (dead.has(id) || is === 'disabled') return true
+      return is === 'down'
+        ? since < now - longDownMs && !named.has(server)
+        : is === 'paused' && since < now - longPauseMs
+    })
+    .slice(0, Math.max(0, room))
+  return withRecords(engine, first, (account, { id, condition: { is, since } }): Attention => {
+    const why = is === 'paused' ? undefined : (account.statusMessage ?? account.resume.lastError?.message)
+    const what = dead.has(id) ? 'its actor ended by a fault of the service' : conditionWords[is]
     const words = `${account.email} at ${account.server}: ${what}${why === undefined ? '' : ` (${why})`}`
-    return [{ kind: 'account', id, what: words, since: seconds(since) }]
+    return { kind: 'account', id, what: words, since: seconds(since) }
   })
 }
+
+const conditionWords = { up: 'up', down: 'down', disabled: 'DISABLED', paused: 'paused' } as const
 
 function byAge(left: Attention, right: Attention): number {
   return left.since - right.since
 }
+
+export const overviewRoute = adminRoute('GET /admin/overview', {
+  summary: 'How the installation is, and what in it needs a person',
+  response: overviewView,
+  handler: (_input, { engine }) => adminOverview(engine),
+})

@@ -3,53 +3,51 @@
  * `restore` and `tokens create --local` work on its data directory.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { z } from 'zod'
 import {
   AppError,
   createLocalToken,
   operatorScopes,
   type OperatorScope,
+  own,
   readConfig,
   restoreStore,
 } from '../../engine/index.ts'
-import { type Client, createClient } from './client.ts'
+import type { backupView, resealView } from '../admin/store.ts'
+import type { Method } from '../route.ts'
 import {
   type AccountList,
+  printable,
   showAccounts,
   showDevelopers,
   showEvent,
   showExplanation,
+  showRetention,
+  showSecret,
   showTokens,
   showTop,
 } from './show.ts'
-import { type CommandName, isCommand, readWords, usage, UsageError, usageOf, type Values } from './usage.ts'
-
-export interface Terminal {
-  readonly env: Readonly<Record<string, string | undefined>>
-  out(line: string): void
-  error(line: string): void
-  /** Ends what goes on until it is told to end. */
-  readonly signal: AbortSignal
-  /** Whether the screen may be cleared. */
-  readonly isScreen: boolean
-}
+import { type Command, type Given, readWords, type Terminal, usage, UsageError, usageOf } from './usage.ts'
 
 /** Answers the exit status: 0 done, 1 failed, 2 wrong usage. */
 export async function runCli(words: readonly string[], terminal: Terminal): Promise<number> {
-  const [command = '--help', ...rest] = words
+  const [name = '--help', ...rest] = words
+  const command = own(commands, name)
+  const help = (): string => (command === undefined ? usage(commands) : usageOf(name, command))
   try {
-    if (!isCommand(command)) {
-      if (command !== '--help' && command !== 'help') throw new UsageError(`${command}: unknown command`)
-      terminal.out(usage())
+    if (command === undefined) {
+      if (name !== '--help' && name !== 'help') throw new UsageError(`${name}: unknown command`)
+      terminal.out(help())
       return 0
     }
-    const { values, positionals } = readWords(command, rest)
-    if (values.help) terminal.out(usageOf(command))
-    else await run({ command, values, words: positionals, terminal })
+    const { values, words: positionals } = readWords(name, command, rest)
+    if (values.help) terminal.out(help())
+    else await command.run({ values, words: positionals, terminal })
     return 0
   } catch (error) {
     if (terminal.signal.aborted) return 0
     if (error instanceof UsageError) {
-      terminal.error(`mailroom: ${error.message}\n${isCommand(command) ? usageOf(command) : usage()}`)
+      terminal.error(`mailroom: ${error.message}\n${help()}`)
       return 2
     }
     if (!(error instanceof AppError)) throw error
@@ -58,34 +56,59 @@ export async function runCli(words: readonly string[], terminal: Terminal): Prom
   }
 }
 
-interface Given {
-  readonly command: CommandName
-  readonly values: Values
-  readonly words: readonly string[]
-  readonly terminal: Terminal
+/** Filters of GET /admin/accounts: 'older-than' is older_than there. */
+const accountFilters = [
+  ...(['condition', 'state', 'host', 'status', 'failure', 'developer', 'user', 'older-than', 'q'] as const),
+]
+
+const oneAccount = { words: '<account>', fewest: 1, most: 1 } as const
+
+const commands: Readonly<Record<string, Command>> = {
+  top: { does: 'how the installation is, again and again', options: ['every', 'once'], run: top },
+  accounts: {
+    does: 'accounts, with state and failure',
+    options: [...accountFilters, 'limit', 'offset'],
+    run: accounts,
+  },
+  tail: { ...oneAccount, does: 'steps of one account (id or address) as they happen', run: tail },
+  explain: { ...oneAccount, does: 'why an account is as it is, and what would change it', run: explain },
+  keys: {
+    words: '[list | create | rotate <id> | revoke <id> | restore <id>]',
+    most: 2,
+    does: 'developers and their API keys',
+    options: ['name'],
+    run: keys,
+  },
+  tokens: {
+    words: '[list | create | revoke <id>]',
+    most: 2,
+    does: 'tokens of the admin API',
+    options: ['name', 'scopes', 'local'],
+    run: tokens,
+  },
+  backup: { does: 'makes a backup of the embedded store while the service runs', run: backup },
+  retention: {
+    words: '[set <what> <seconds> | reset <what>]',
+    most: 3,
+    does: 'how long changes, deliveries and calls are kept; what is older goes for good',
+    run: retention,
+  },
+  reseal: { does: 'seals with MAILROOM_SECRET what the keys of MAILROOM_SECRET_OLD sealed', run: resealAll },
+  restore: {
+    ...{ words: '<file>', fewest: 1, most: 1 },
+    does: 'puts a backup in the place of the store; stop the service first',
+    run: restore,
+  },
 }
 
-async function run(given: Given): Promise<void> {
-  switch (given.command) {
-    case 'top':
-      return top(given)
-    case 'accounts':
-      return accounts(given)
-    case 'tail':
-      return tail(given)
-    case 'explain':
-      return explain(given)
-    case 'keys':
-      return keys(given)
-    case 'tokens':
-      return tokens(given)
-    case 'backup':
-      return backup(given)
-    case 'reseal':
-      return resealAll(given)
-    case 'restore':
-      restore(given)
-  }
+async function retention(given: Given): Promise<void> {
+  const [verb = 'show', what, seconds = ''] = given.words
+  const at = `/admin/retention/${encodeURIComponent(what ?? '')}`
+  if (verb === 'show' && what === undefined)
+    say(given, await clientOf(given).call('GET', '/admin/retention'), showRetention)
+  else if (what !== undefined && (verb === 'set' ? seconds !== '' : verb === 'reset' && seconds === ''))
+    say(given, await clientOf(given).call('PUT', at, { seconds }), showRetention)
+  else throw new UsageError('retention: expected nothing, set <what> <seconds> or reset <what>')
 }
 
 async function explain(given: Given): Promise<void> {
@@ -94,34 +117,47 @@ async function explain(given: Given): Promise<void> {
   say(given, await client.call('GET', `/admin/accounts/${id}/explain`), showExplanation)
 }
 
+type BackupAnswer = z.output<typeof backupView>
+
 async function backup(given: Given): Promise<void> {
-  say(given, await clientOf(given).call('POST', '/admin/backup'), (answer) => {
-    const { name, bytes, seconds } = answer as { name: string; bytes: number; seconds: number }
+  const client = clientOf(given)
+  let answer = (await client.call('POST', '/admin/backup')) as BackupAnswer
+  while (answer.bytes === null) {
+    if (answer.error !== null) throw new AppError('store_unavailable', answer.error)
+    await sleep(lookMs, undefined, { signal: given.terminal.signal })
+    answer = (await client.call('GET', '/admin/backup')) as BackupAnswer
+  }
+  say(given, answer, () => {
+    const { name, bytes, seconds } = answer
     return [`${name}: ${bytes} bytes in ${seconds.toFixed(1)} s, in MAILROOM_DATA_DIR/backups of the service`]
   })
 }
 
-/** Until nothing is left; told to stop, or killed, it goes on at the next time. */
+/** A long backup is asked for so often. */
+const lookMs = 500
+
+/** Until nothing is left; stopped or killed, it goes on at the next time. */
 async function resealAll(given: Given): Promise<void> {
   const client = clientOf(given)
   for (;;) {
-    const answer = (await client.call('POST', '/admin/reseal')) as {
-      readonly resealed: number
-      readonly done: boolean
-      readonly keys: Readonly<Record<string, number>>
-    }
+    const answer = (await client.call('POST', '/admin/reseal')) as z.output<typeof resealView>
     const counts = Object.entries(answer.keys).map(([key, count]) => `${key}: ${count}`)
-    const words = answer.done ? 'Former keys seal nothing any more: MAILROOM_SECRET_OLD may go.' : 'Not done yet.'
+    const words = answer.done
+      ? 'Former keys seal nothing any more: MAILROOM_SECRET_OLD may go.'
+      : `Not done yet: ${answer.left} left.`
     say(given, answer, () => [`${answer.resealed} sealed anew (values by key: ${counts.join(', ')}). ${words}`])
     if (answer.done) return
     if (answer.resealed === 0) throw new AppError('conflict', 'values were changed meanwhile: try again')
   }
 }
 
-function restore(given: Given): void {
-  const { kept } = restoreStore(readConfig(given.terminal.env), given.words[0] ?? '')
+function restore(given: Given): Promise<void> {
+  const restored = restoreStore(readConfig(given.terminal.env), given.words[0] ?? '')
+  const { kept, revoked } = restored
+  const unknown = 'Keys and tokens that were revoked after the backup was made are in force again: revoke them anew.'
   const words = kept === null ? 'restored' : `restored; the store that was there is ${kept}`
-  say(given, { kept }, () => [words])
+  say(given, restored, () => [words, ...(revoked?.map((one) => `stays revoked: ${one}`) ?? [unknown])])
+  return Promise.resolve()
 }
 
 /** The answer itself with --json, else in lines for people. */
@@ -134,7 +170,7 @@ function say(
   else for (const line of show(answer)) terminal.out(line)
 }
 
-function clientOf({ values, terminal: { env } }: Given): Client {
+function clientOf({ values, terminal: { env, signal } }: Given): Client {
   const url = values.url ?? env['MAILROOM_URL'] ?? 'http://127.0.0.1:3000'
   const token = values.token ?? env['MAILROOM_ADMIN_TOKEN'] ?? ''
   if (!URL.canParse(url)) throw new UsageError(`--url: ${url} is no URL`)
@@ -142,18 +178,40 @@ function clientOf({ values, terminal: { env } }: Given): Client {
     throw new UsageError(
       '--token or MAILROOM_ADMIN_TOKEN is missing; the first one is made by: mailroom tokens create --name me --scopes read,act,keys --local',
     )
-  return createClient(url, token)
+  return createClient(url, token, signal)
+}
+
+/** What the service gives at a time. */
+const pageEntries = 200
+
+/** Answers of a list, page by page: at most `most` entries, without the first `from`. */
+async function* pagesOf<Page extends readonly unknown[] | { readonly total: number }>(
+  client: Client,
+  path: string,
+  filters: Readonly<Record<string, string>> = {},
+  most = Infinity,
+  from = 0,
+): AsyncGenerator<Page, void, undefined> {
+  for (let offset = from, more = true; more;) {
+    const limit = Math.min(pageEntries, from + most - offset)
+    const query = new URLSearchParams({ ...filters, limit: String(limit), offset: String(offset) })
+    const page = (await client.call('GET', `${path}?${query.toString()}`)) as Page
+    yield page
+    offset += limit
+    more = offset < from + most && ('total' in page ? offset < page.total : page.length === limit)
+  }
 }
 
 /** An id, or a whole address that one account alone has. */
 async function accountId(client: Client, given: string): Promise<string> {
   if (!given.includes('@')) return encodeURIComponent(given)
-  const answer = (await client.call('GET', `/admin/accounts?q=${encodeURIComponent(given)}`)) as AccountList
-  const own = answer.accounts.filter(({ email }) => email.toLowerCase() === given.toLowerCase())
-  const [first] = own
+  const found: AccountList['accounts'] = []
+  for await (const page of pagesOf<AccountList>(client, '/admin/accounts', { q: given }))
+    found.push(...page.accounts.filter(({ email }) => email.toLowerCase() === given.toLowerCase()))
+  const [first] = found
   if (first === undefined) throw new AppError('not_found', `${given}: no such account`)
-  if (own.length > 1)
-    throw new UsageError(`${given}: several accounts (${own.map(({ id }) => id).join(', ')}); name one by its id`)
+  if (found.length > 1)
+    throw new UsageError(`${given}: several accounts (${found.map(({ id }) => id).join(', ')}); name one by its id`)
   return first.id
 }
 
@@ -176,28 +234,44 @@ function numberOf(option: string, text: string): number {
   return value
 }
 
+function wholeOf(option: string, text: string, least: number): number {
+  const value = /^\d{1,9}$/.test(text) ? Number(text) : -1
+  if (value < least) throw new UsageError(`--${option}: expected a whole number from ${least}, got ${text}`)
+  return value
+}
+
 async function accounts(given: Given): Promise<void> {
-  const { state, host, q, limit = '50' } = given.values
-  numberOf('limit', limit)
-  const query = new URLSearchParams({ limit })
-  for (const [name, value] of Object.entries({ state, host, q })) if (value !== undefined) query.set(name, value)
-  say(given, await clientOf(given).call('GET', `/admin/accounts?${query.toString()}`), showAccounts)
+  const { limit = '50', offset = '0' } = given.values
+  const [most, from] = [wholeOf('limit', limit, 1), wholeOf('offset', offset, 0)]
+  const filters = accountFilters.flatMap((name) => {
+    const value = given.values[name]
+    return value === undefined ? [] : [[name.replace('-', '_'), value] as const]
+  })
+  const list: AccountList = { total: 0, accounts: [] }
+  const pages = pagesOf<AccountList>(clientOf(given), '/admin/accounts', Object.fromEntries(filters), most, from)
+  for await (const { total, accounts: page } of pages) {
+    list.total = total
+    list.accounts.push(...page)
+  }
+  say(given, list, showAccounts)
 }
 
 async function tail(given: Given): Promise<void> {
   const { values, words, terminal } = given
   const client = clientOf(given)
   const id = await accountId(client, words[0] ?? '')
-  for await (const data of client.events(`/admin/accounts/${id}/events`, terminal.signal))
+  for await (const data of client.events(`/admin/accounts/${id}/events`))
     for (const line of values.json ? [data] : showEvent(data)) terminal.out(line)
 }
 
 async function keys(given: Given): Promise<void> {
   const [verb = 'list', id] = given.words
   const at = '/admin/developers'
-  if (id === undefined && verb === 'list') say(given, await clientOf(given).call('GET', at), showDevelopers)
-  else if (id === undefined && verb === 'create') {
-    const name = needed(given, 'name')
+  if (id === undefined && verb === 'list') {
+    const pages = await Array.fromAsync(pagesOf<readonly unknown[]>(clientOf(given), at))
+    say(given, pages.flat(), showDevelopers)
+  } else if (id === undefined && verb === 'create') {
+    const name = nameIn(given)
     say(given, await clientOf(given).call('POST', at, { name }), showSecret('api_secret'))
   } else if (id !== undefined && (verb === 'rotate' || verb === 'revoke' || verb === 'restore')) {
     const answer = await clientOf(given).call('POST', `${at}/${encodeURIComponent(id)}/${verb}`)
@@ -219,16 +293,16 @@ async function tokens(given: Given): Promise<void> {
 
 async function newToken(given: Given, at: string): Promise<unknown> {
   const { values, terminal } = given
-  const [name, scopes] = [needed(given, 'name'), scopesOf(values.scopes ?? 'read')]
+  const [name, scopes] = [nameIn(given), scopesOf(values.scopes ?? 'read')]
   if (!values.local) return clientOf(given).call('POST', at, { name, scopes: scopes.join(',') })
   const { record, token } = await createLocalToken(readConfig(terminal.env), name, scopes)
   return { id: record.id, name, scopes, token }
 }
 
-function needed({ values }: Given, name: 'name'): string {
-  const value = values[name]?.trim() ?? ''
-  if (value === '') throw new UsageError(`--${name}: is required`)
-  return value
+function nameIn({ values }: Given): string {
+  const name = values.name?.trim() ?? ''
+  if (name === '') throw new UsageError('--name: is required')
+  return name
 }
 
 function scopesOf(text: string): readonly OperatorScope[] {
@@ -240,13 +314,82 @@ function scopesOf(text: string): readonly OperatorScope[] {
   })
 }
 
-/** What was made, its secret last: it is shown this once. */
-function showSecret(name: string): (answer: unknown) => readonly string[] {
-  return (answer) => {
-    const { [name]: secret, ...rest } = answer as Record<string, unknown>
-    const lines = Object.entries(rest).map(
-      ([key, value]) => `${key}: ${Array.isArray(value) ? value.join(',') : String(value)}`,
-    )
-    return [...lines, `${name}: ${String(secret)}`, `Keep the ${name}: it is shown this once.`]
+/* Calls of the admin API. */
+
+type Client = ReturnType<typeof createClient>
+
+/** A backup of a large store takes as long as a call may take. */
+const patienceMs = 120_000
+
+type Init = Omit<RequestInit, 'headers'> & { readonly headers: Readonly<Record<string, string>> }
+
+/** `signal` ends what reads. */
+function createClient(url: string, token: string, signal: AbortSignal) {
+  const broken = (cause: unknown): AppError =>
+    new AppError('network', `${url} ended its answer early: ${wordsOf(cause)}`, { cause })
+  const textOf = (answer: Response): Promise<string> =>
+    answer.text().catch((cause: unknown) => {
+      throw broken(cause)
+    })
+  const send = async (method: Method, path: string, init: Init): Promise<Response> => {
+    const headers = { ...init.headers, authorization: `Bearer ${token}` }
+    const answer = await fetch(url.replace(/\/$/, '') + path, { ...init, method, headers }).catch((cause: unknown) => {
+      throw new AppError('network', `${url} does not answer: ${wordsOf(cause)}`, { cause })
+    })
+    if (answer.ok) return answer
+    const words = printable(refusalOf(await textOf(answer)))
+    throw new AppError('bad_request', `${method} ${path}: ${words} (${answer.status})`)
+  }
+  return {
+    /** The answer of a good call; else an AppError with the service's own words. */
+    async call(method: Method, path: string, body?: Readonly<Record<string, unknown>>): Promise<unknown> {
+      // What changes something is waited for: its answer may hold a secret that is shown once.
+      const late = AbortSignal.timeout(patienceMs)
+      const inTime = method === 'GET' ? AbortSignal.any([signal, late]) : late
+      const json = { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }
+      const answer = await send(method, path, { signal: inTime, ...(body === undefined ? { headers: {} } : json) })
+      const clean = (_key: string, value: unknown): unknown => (typeof value === 'string' ? printable(value) : value)
+      const text = await textOf(answer)
+      try {
+        return JSON.parse(text, clean) as unknown
+      } catch (cause) {
+        const words = 'the answer is no JSON, so this is no admin API of Mailroom'
+        throw new AppError('bad_request', `${method} ${url}${path}: ${words}`, { cause })
+      }
+    },
+    /** The data of each server-sent event, until the signal aborts or the service ends the stream. */
+    async *events(path: string): AsyncGenerator<string, void, undefined> {
+      const { body } = await send('GET', path, { signal, headers: { accept: 'text/event-stream' } })
+      if (body === null) return
+      let rest = ''
+      try {
+        for await (const piece of body.pipeThrough(new TextDecoderStream())) {
+          const events = (rest + piece).split('\n\n')
+          rest = events.pop() ?? ''
+          for (const event of events) {
+            const data = [...event.matchAll(/^data: ?(.*)$/gm)].map(([, line = '']) => line)
+            // In JSON text only what it need not escape is left.
+            if (data.length > 0) yield printable(data.join(' '))
+          }
+        }
+      } catch (cause) {
+        throw broken(cause)
+      }
+    },
+  }
+}
+
+function wordsOf(error: unknown): string {
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
+  return cause instanceof Error ? cause.message : String(cause)
+}
+
+/** The words of {"type":"error","value":…}, or the text itself. */
+function refusalOf(text: string): string {
+  try {
+    const { value } = JSON.parse(text) as { value?: unknown }
+    return typeof value === 'string' ? value : text
+  } catch {
+    return text.slice(0, 200)
   }
 }

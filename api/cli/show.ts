@@ -1,31 +1,35 @@
 /** Answers of the admin API as lines for people. */
 import type { z } from 'zod'
-import type { accountList, developerView, explanationView, overviewView, tokenView } from '../admin/views.ts'
+import type { accountList } from '../admin/accounts.ts'
+import type { explanationView } from '../admin/account.ts'
+import type { overviewView } from '../admin/overview.ts'
+import type { retentionView } from '../admin/store.ts'
+import type { developerView, tokenView } from '../admin/keys.ts'
 
-type Shown<T extends z.ZodType> = z.output<T>
+/**
+ * What strangers wrote, in one line and without what a terminal obeys: control characters, and those that turn the
+ * direction of writing.
+ */
+export function printable(text: string): string {
+  return text.replace(/\s+/g, ' ').replace(/[\p{Cc}\p{Bidi_Control}]/gu, '?')
+}
 
 const columnGap = 2
 
-/** In columns as wide as their widest cell; the last one is not padded. */
-function table(head: readonly string[], rows: readonly (readonly string[])[]): readonly string[] {
-  const all = [head, ...rows]
-  const widths = head.map((_, column) => Math.max(...all.map((row) => row[column]?.length ?? 0)))
-  return all.map((row) =>
-    row
-      .map((cell, column) => cell.padEnd((widths[column] ?? 0) + columnGap))
-      .join('')
-      .trimEnd(),
-  )
+/** Columns by their heads, each as wide as its widest cell; the last one is not padded. */
+function table<T>(rows: readonly T[], columns: Readonly<Record<string, (row: T) => string>>): readonly string[] {
+  const heads = Object.keys(columns)
+  const lines = [heads, ...rows.map((row) => Object.values(columns).map((cell) => cell(row)))]
+  const widths = heads.map((_head, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)) + columnGap)
+  const padded = lines.map((line) => line.map((cell, column) => cell.padEnd(widths[column] ?? 0)))
+  return padded.map((line) => line.join('').trimEnd())
 }
 
 /** 41s, 12m, 3h, 5d. */
 function age(seconds: number): string {
-  for (const [unit, size] of [
-    ['d', 86_400],
-    ['h', 3600],
-    ['m', 60],
-  ] as const)
-    if (seconds >= size) return `${Math.floor(seconds / size)}${unit}`
+  if (seconds >= 86_400) return `${Math.floor(seconds / 86_400)}d`
+  if (seconds >= 3600) return `${Math.floor(seconds / 3600)}h`
+  if (seconds >= 60) return `${Math.floor(seconds / 60)}m`
   return `${Math.max(0, Math.round(seconds))}s`
 }
 
@@ -42,13 +46,13 @@ function counts(by: Readonly<Record<string, number>>): string {
 }
 
 export function showTop(answer: unknown): readonly string[] {
-  const { version, started, ready, accounts, hosts, webhooks, now, attention } = answer as Shown<typeof overviewView>
+  const { version, started, ready, accounts, hosts, webhooks, now, attention } = answer as z.output<typeof overviewView>
   const oldest = webhooks.oldest === null ? '' : `, the oldest for ${since(webhooks.oldest)}`
   return [
     `Mailroom ${version}, ${ready ? 'ready' : 'NOT READY'}, up ${since(started)}`,
     `accounts   ${accounts.total}: ${counts(accounts.states)}; ${counts(accounts.statuses)}`,
     `webhooks   ${webhooks.total}: ${counts(webhooks.states)}; ${webhooks.pending} callbacks wait${oldest}`,
-    `now        ${now.events_per_second.toFixed(1)} events/s, ${now.deliveries_per_second.toFixed(1)} deliveries/s in ${now.delivery_ms.toFixed(0)} ms, ${now.memory_mib.toFixed(0)} MiB, event loop ${now.loop_delay_ms.toFixed(0)} ms`,
+    `now        ${now.events_per_second.toFixed(1)} events/s, ${now.deliveries_per_second.toFixed(1)} deliveries/s, ${now.latency_ms.toFixed(0)} ms after the event, ${now.memory_mib.toFixed(0)} MiB, event loop ${now.loop_delay_ms.toFixed(0)} ms`,
     ...(hosts.length === 0 ? [] : ['', 'hosts that are not well']),
     ...hosts.map(({ host, accounts: total, states }) => `  ${host}  ${total}: ${counts(states)}`),
     ...(attention.length === 0 ? [] : ['', 'needs a person']),
@@ -56,50 +60,72 @@ export function showTop(answer: unknown): readonly string[] {
   ]
 }
 
-export type AccountList = Shown<typeof accountList>
+export type AccountList = z.output<typeof accountList>
 
 export function showAccounts(answer: unknown): readonly string[] {
   const { accounts, total } = answer as AccountList
-  const rows = accounts.map(({ id, state, since: at, status, failure, server, email, next: step }) => [
-    ...[id, state, since(at), status, failure ?? '', server, email],
-    next(step),
-  ])
-  const more = total > accounts.length ? [`… ${total} in all`] : []
-  return [...table(['ID', 'STATE', 'SINCE', 'STATUS', 'FAILURE', 'SERVER', 'EMAIL', 'NEXT'], rows), ...more]
+  const lines = table(accounts, {
+    ID: (row) => row.id,
+    IS: (row) => row.condition,
+    FOR: (row) => since(row.since),
+    STATE: (row) => row.state,
+    FAILURE: (row) => row.failure ?? '',
+    SERVER: (row) => row.server,
+    EMAIL: (row) => row.email,
+    NEXT: (row) => next(row.next),
+  })
+  return [...lines, ...(total > accounts.length ? [`… ${total} in all`] : [])]
 }
 
 export function showExplanation(answer: unknown): readonly string[] {
-  const { why, since: at, next: step, would_change } = answer as Shown<typeof explanationView>
+  const { why, since: at, next: step, would_change } = answer as z.output<typeof explanationView>
   return [why, `Since ${day(at)} UTC (${since(at)}).`, step, ...would_change.map((change) => `- ${change}`)]
 }
 
+const keyState = (revoked: number | null): string => (revoked === null ? 'in force' : `revoked ${day(revoked)}`)
+
 export function showDevelopers(answer: unknown): readonly string[] {
-  const rows = (answer as Shown<typeof developerView>[]).map(
-    ({ id, name, api_key, users, accounts, created, revoked }) => [
-      ...[
-        id,
-        api_key,
-        String(users),
-        String(accounts),
-        day(created),
-        revoked === null ? 'in force' : `revoked ${day(revoked)}`,
-        name,
-      ],
-    ],
-  )
-  return table(['ID', 'API KEY', 'USERS', 'ACCOUNTS', 'CREATED', 'STATE', 'NAME'], rows)
+  return table(answer as z.output<typeof developerView>[], {
+    ID: (row) => row.id,
+    'API KEY': (row) => row.api_key,
+    USERS: (row) => String(row.users),
+    ACCOUNTS: (row) => String(row.accounts),
+    CREATED: (row) => day(row.created),
+    STATE: (row) => keyState(row.revoked),
+    NAME: (row) => row.name,
+  })
 }
 
 export function showTokens(answer: unknown): readonly string[] {
-  const rows = (answer as Shown<typeof tokenView>[]).map(({ id, name, scopes, created, revoked }) => [
-    ...[id, scopes.join(','), day(created), revoked === null ? 'in force' : `revoked ${day(revoked)}`, name],
-  ])
-  return table(['ID', 'SCOPES', 'CREATED', 'STATE', 'NAME'], rows)
+  return table(answer as z.output<typeof tokenView>[], {
+    ID: (row) => row.id,
+    SCOPES: (row) => row.scopes.join(','),
+    CREATED: (row) => day(row.created),
+    STATE: (row) => keyState(row.revoked),
+    NAME: (row) => row.name,
+  })
+}
+
+export function showRetention(answer: unknown): readonly string[] {
+  return table((answer as z.output<typeof retentionView>).kept, {
+    WHAT: (row) => row.what,
+    'KEPT FOR': (row) => age(row.seconds),
+    'SET BY': (row) => (row.set ? 'an operator' : row.setting),
+  })
 }
 
 /** A step of an actor, or a line of its connections. */
 export function showEvent(data: string): readonly string[] {
   const news = JSON.parse(data) as string | { readonly at: number; readonly event: string; readonly state: string }
-  if (typeof news === 'string') return [news]
-  return [`${new Date(news.at * 1000).toISOString().slice(11, 23)}  ${news.event}  → ${news.state}`]
+  if (typeof news === 'string') return [printable(news)]
+  return [printable(`${new Date(news.at * 1000).toISOString().slice(11, 23)} ${news.event} → ${news.state}`)]
+}
+
+/** What was made, its secret last: it is shown this once. */
+export function showSecret(name: string): (answer: unknown) => readonly string[] {
+  return (answer) => {
+    const { [name]: secret, ...rest } = answer as Record<string, unknown>
+    const lines = Object.entries(rest).map(([key, value]) => `${key}: ${String(value)}`)
+    return [...lines, `${name}: ${String(secret)}`, `Keep the ${name}: it is shown this once.`]
+  }
 }

@@ -1,24 +1,15 @@
-/** The list of email accounts, searched and filtered. */
-import type { z } from 'zod'
-import { failureClasses } from '../../engine/index.ts'
-import { accountQuery } from '../admin/account-routes.ts'
-import { listAccounts } from '../admin/accounts.ts'
-import type { accountRow } from '../admin/views.ts'
+/** The list of email accounts; and one of them: its chart, what it has done, its wire, what can be done about it. */
+import { z } from 'zod'
+import { charts, conditions, type Engine, failureClasses } from '../../engine/index.ts'
+import { type AccountDetail, accountDetail, readFolderAnew, reconnectAccount } from '../admin/account.ts'
+import { type AccountQuery, accountQuery, type AccountRow, listAccounts } from '../admin/accounts.ts'
 import { html, type Html } from '../html.ts'
-import { page } from './frame.ts'
-import { field, link, nextWords, pager, pill, scrolling, select, since, table } from './parts.ts'
+import { filledText } from '../values.ts'
+import { action, page, type Visit } from './frame.ts'
+import { card, chartCard, choose, developerLink, facts, field, idLink, link, moment, nextWords, pill } from './parts.ts'
+import { scrolling, searchedList, select, since, steps, table } from './parts.ts'
 
-const states = [
-  'watching',
-  'syncing',
-  'connecting',
-  'queued',
-  'waiting',
-  'throttled',
-  'disabled',
-  'paused',
-  'dead',
-] as const
+const states = ['watching', 'syncing', 'connecting', 'queued', 'waiting', 'throttled', 'disabled', 'paused', 'dead']
 
 const ages = [
   ['60', 'a minute'],
@@ -27,49 +18,164 @@ const ages = [
   ['86400', 'a day'],
 ] as const
 
-type Query = z.output<typeof accountQuery>
-
-export const accounts = page('/console/accounts', accountQuery, async ({ values }, { engine, live }) => {
-  const { accounts: rows, total } = await listAccounts(engine, values)
-  const at = (from: number) => link('/console/accounts', { ...values, offset: from })
-  const list = html`${scrolling('Accounts', accountTable(rows), 'wide')}
-  ${pager({ offset: values.offset, limit: values.limit, count: total, shown: rows.length, at })}`
-  const content = html`<section class="card">${filters(values)}</section>
-    <section class="card">${live('accounts', list)}</section>`
-  return { title: 'Accounts', content }
+export const accounts = page('/console/accounts', accountQuery, async ({ values }, visit) => {
+  const { accounts: rows, total } = await listAccounts(visit.engine, values)
+  const list = accountTable(rows)
+  return searchedList({ title: 'Accounts', values, filters: filters(values), list, shown: rows.length, total }, visit)
 })
 
-function filters(values: Query): Html {
-  const same = (words: readonly string[]) => words.map((one) => [one, one] as const)
-  return html`<form class="row" method="get" action="/console/accounts">
-    ${field('Address, label or id', 'q', values.q, 'search')}
-    ${select({ label: 'State', name: 'state', value: values.state, options: same(states) })}
-    ${select({ label: 'Status', name: 'status', value: values.status, options: same(['OK', 'DISABLED']) })}
-    ${field('Host', 'host', values.host)} ${field('User id', 'user', values.user)}
-    ${field('Developer id', 'developer', values.developer)}
-    ${select({ label: 'Failure', name: 'failure', value: values.failure, options: same(failureClasses) })}
-    ${select({ label: 'In this state for', name: 'older_than', value: String(values.older_than ?? ''), options: ages })}
-    <button class="main">Show</button>
-    <a class="button" href="/console/accounts">All</a>
-  </form>`
+function filters(values: AccountQuery): Html {
+  return html`${field('Address, label or id', 'q', values, 'search')} ${select('Is', 'condition', conditions, values)}
+  ${select('State', 'state', states, values)} ${select('Status', 'status', ['OK', 'DISABLED'], values)}
+  ${field('Host', 'host', values)} ${field('User id', 'user', values)} ${field('Developer id', 'developer', values)}
+  ${select('Failure', 'failure', failureClasses, values)} ${select('For at least', 'older_than', ages, values)}`
 }
 
-function accountTable(rows: readonly z.output<typeof accountRow>[]): Html {
-  return table(
-    ['Account', 'State', 'For', 'Status', 'Host', 'Failure', 'Next'],
-    rows.map((row) => [
-      html`<a href="/console/accounts/${row.id}">${row.email}</a>`,
-      pill(row.state),
-      since(row.since),
-      pill(row.status),
-      html`<a href="${link('/console/accounts', { host: row.server })}">${row.server}</a>`,
-      row.failure === null
-        ? html``
-        : html`<a href="${link('/console/accounts', { failure: row.failure })}">${row.failure}</a> <br /><small
-              >${row.message}</small
-            >`,
-      nextWords(row.next, row.attempt),
-    ]),
-    'No account is like this.',
-  )
+function accountTable(rows: readonly AccountRow[]): Html {
+  return table(rows, 'No account is like this.', {
+    Account: (row) => html`<a href="/console/accounts/${row.id}">${row.email}</a>`,
+    Is: (row) => pill(row.condition),
+    For: (row) => since(row.since),
+    State: (row) => pill(row.state),
+    Host: (row) => html`<a href="${link('/console/accounts', { host: row.server })}">${row.server}</a>`,
+    Failure: ({ failure, message }) =>
+      failure === null
+        ? null
+        : html`<a href="${link('/console/accounts', { failure })}">${failure}</a> <br /><small>${message}</small>`,
+    Next: (row) => nextWords(row.next, row.attempt),
+  })
 }
+
+export const account = page('/console/accounts/{id}', z.object({}), async ({ path }, visit) => {
+  const seen = await accountDetail(visit.engine, path.id)
+  const { live } = visit
+  const content = html`${card(null, html`${live('how', how(seen))} ${buttons(seen.id, visit)}`)}
+    ${card('Why', live('why', why(seen.explain)))} ${chartCard(charts.account, seen.active, live)}
+    <div class="halves">
+      ${card('Steps, newest first', scrolling('Steps', live('steps', steps(seen.steps))))}
+      ${card('Wire', html`${scrolling('Wire', live('wire', wire(seen.wire)), 'scroll tail')} ${frozen(seen.frozen, live)}`)}
+      ${card('Folders', html`${scrolling('Folders', live('folders', folders(seen.folders)))} ${anew(seen, visit)}`)}
+      ${card('Queues', live('queues', queues(seen.queues)))}
+    </div>`
+  return { title: seen.email, content }
+})
+
+function how(seen: AccountDetail): Html {
+  const host = html`<a href="${link('/console/accounts', { host: seen.server })}">${seen.server}</a>`
+  return facts({
+    Is: html`${pill(seen.condition)} for ${since(seen.since)}`,
+    State: html`${pill(seen.state)} for ${since(seen.state_since)}`,
+    Status: pill(seen.status),
+    Next: nextWords(seen.next, seen.attempt),
+    Failure: seen.failure === null ? null : html`<span class="bad">${seen.failure}</span>: ${seen.message}`,
+    Server: html`${host}:${seen.port}${seen.use_ssl && ', TLS'}`,
+    Login: `${seen.username}, ${seen.auth_type}`,
+    Label: html`<code>${seen.label}</code>`,
+    Account: html`<code>${seen.id}</code>`,
+    User: idLink(link('/console/accounts', { user: seen.user_id }), seen.user_id),
+    Developer: developerLink(seen.developer_id),
+    Made: moment(seen.created),
+    'Last connected': seen.last_connected === null ? 'never' : html`${since(seen.last_connected)} ago`,
+  })
+}
+
+interface Operation {
+  readonly button: string
+  /** Answers what came of it. */
+  act(engine: Engine, id: string): Promise<string>
+}
+
+/** By the name in the path. */
+const operations: Readonly<Record<string, Operation>> = {
+  reconnect: {
+    button: 'Reconnect',
+    act: (engine, id) => reconnectAccount(engine, id).then(() => 'It connects again.'),
+  },
+  check: {
+    button: 'Check status',
+    async act(engine, id) {
+      const { failure } = await engine.accounts.checkNow(id)
+      return `Its login was checked: ${failure === null ? 'it works' : failure.message}.`
+    },
+  },
+  pause: {
+    button: 'Pause',
+    act: (engine, id) => engine.accounts.pause(id).then(() => 'It is paused, until it is resumed.'),
+  },
+  resume: {
+    button: 'Resume',
+    act: (engine, id) => engine.accounts.resume(id).then(() => 'It goes on.'),
+  },
+}
+
+function buttons(id: string, { form }: Visit): Html {
+  const all = Object.entries(operations).map(([name, { button }]) =>
+    form(`/console/accounts/${id}/${name}`, html`<button>${button}</button>`),
+  )
+  return html`<div>${all}</div>`
+}
+
+function why({ why: words, since: at, next, would_change: changes }: AccountDetail['explain']): Html {
+  return html`<p>${words} <span class="soft">For ${since(at)}.</span></p>
+    <p>${next}</p>
+    ${
+      changes.length > 0 &&
+      html`<h3>What would change it</h3>
+        <ul>
+          ${changes.map((one) => html`<li>${one}</li>`)}
+        </ul>`
+    }`
+}
+
+function wire(lines: readonly string[]): Html {
+  return lines.length === 0 ? html`<p class="soft">No line yet.</p>` : html`<pre class="box">${lines.join('\n')}</pre>`
+}
+
+/** What is live lies in the element that opens, so that it stays open. */
+function frozen(seen: AccountDetail['frozen'], live: Visit['live']): Html {
+  const words = seen === null ? html`none yet` : html`${seen.failure}, ${moment(seen.at)}`
+  return html`<details>
+    <summary>At the last failure: ${live('frozen-at', words, 'span')}</summary>
+    ${scrolling('Wire at the last failure', live('frozen', wire(seen?.lines ?? [])), 'scroll tail')}
+  </details>`
+}
+
+function folders(rows: AccountDetail['folders']): Html {
+  return table(rows, 'No folder is known yet.', {
+    Folder: ({ name }) => name,
+    '#Messages': ({ messages }) => messages,
+    '#Unseen': ({ unseen }) => unseen,
+    '#Read': ({ messages, indexed }) =>
+      messages === 0 ? 'all' : `${Math.min(100, Math.floor((indexed / messages) * 100))} %`,
+    'Older mail': ({ complete }) => html`<small>${complete ? 'complete' : 'is being read'}</small>`,
+  })
+}
+
+function anew({ id, folders: rows }: AccountDetail, { form }: Visit): Html | null {
+  if (rows.length === 0) return null
+  const names = rows.map(({ name }) => name)
+  const fields = html`${choose('Folder', 'folder', names)}<button>Read it anew</button>`
+  return form(`/console/accounts/${id}/read-anew`, fields, 'row')
+}
+
+function queues(rows: AccountDetail['queues']): Html {
+  return table(rows, 'Nothing runs and nothing waits.', {
+    Queue: ({ name }) => name,
+    '#Running': ({ running }) => running,
+    '#Waiting': ({ waiting }) => waiting,
+  })
+}
+
+const pageOf = (id: string): string => `/console/accounts/${id}`
+
+export const accountActions = [
+  ...Object.entries(operations).map(([name, { act }]) =>
+    action(`/console/accounts/{id}/${name}`, z.object({}), async ({ path: { id } }, { engine }) => {
+      return { to: pageOf(id), notice: await act(engine, id) }
+    }),
+  ),
+  action('/console/accounts/{id}/read-anew', z.object({ folder: filledText }), async ({ path, values }, { engine }) => {
+    await readFolderAnew(engine, path.id, values.folder)
+    return { to: pageOf(path.id), notice: `${values.folder} is read anew.` }
+  }),
+]

@@ -1,24 +1,35 @@
 /**
  * The parts of an open page that have changed, as server-sent events. The page is made anew for it at most once a
- * second, and so seldom that it takes no more than a fiftieth of the time.
+ * second, and so seldom that all streams together take no more than a hundredth of the time; sending takes as much
+ * again.
  */
+import { hash } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 import { z } from 'zod'
-import { badParameter, type ConsoleSession } from '../../engine/index.ts'
+import { badParameter, type ConsoleSession, isAppError } from '../../engine/index.ts'
 import { type Call, defineRoute, eventStreamHeaders, type Route, StreamAnswer } from '../route.ts'
 import { compileRoutes, matchOf } from '../router.ts'
 import { text } from '../values.ts'
-import { checkOn, type Page, pageRoute, redirect, sessionOf, visitOf } from './frame.ts'
+import { checkOn, type Page, redirect, sessionOf, visitOf } from './frame.ts'
 
 const path = '/console/events'
 const shortestPauseMs = 1000
-const share = 50
+const share = 100
 /** Often enough for proxies that close silent connections. */
 const heartbeatMs = 15_000
+/** Of a session: one more ends the oldest. */
+const mostStreams = 5
+
+/** Of each session those that are open, oldest first, and how many are open in all. */
+interface Streams {
+  readonly of: WeakMap<ConsoleSession, Set<AbortController>>
+  open: number
+}
 
 export function eventsRoute(pages: readonly Page[]): Route {
   const find = finder(pages)
+  const streams: Streams = { of: new WeakMap(), open: 0 }
   return defineRoute(`GET ${path}`, {
     auth: 'public',
     summary: 'What changes on a page of the console',
@@ -30,9 +41,8 @@ export function eventsRoute(pages: readonly Page[]): Route {
       if (session === null) return Promise.resolve(redirect('/console/login'))
       const make = find(query.page)
       if (make === null) throw badParameter('page', 'no page of the console')
-      return Promise.resolve(
-        new StreamAnswer(Readable.from(texts(call, session, make), { objectMode: false }), eventStreamHeaders),
-      )
+      const events = Readable.from(stream(call, session, make, streams), { objectMode: false })
+      return Promise.resolve(new StreamAnswer(events, eventStreamHeaders))
     },
   })
 }
@@ -41,15 +51,14 @@ export function eventsRoute(pages: readonly Page[]): Route {
 type Make = (call: Call, session: ConsoleSession) => Promise<ReadonlyMap<string, string>>
 
 function finder(pages: readonly Page[]): (address: string) => Make | null {
-  const byPath = new Map(pages.map((page) => [page.path, page]))
-  const patterns = compileRoutes(pages.map(pageRoute))
+  const patterns = compileRoutes(pages)
   return (address) => {
     const url = URL.parse(address, 'http://console')
     if (url === null) return null
     for (const pattern of patterns) {
-      const page = byPath.get(pattern.path)
       const captures = pattern.regexp.exec(url.pathname)?.slice(1)
       const match = captures === undefined ? null : matchOf(pattern, 'GET', captures)
+      const page = pages.find(({ path }) => path === pattern.path)
       if (page === undefined || match === null) continue
       const values = Object.fromEntries([...url.searchParams].filter(([, value]) => value !== ''))
       return async (call, session) => {
@@ -62,20 +71,41 @@ function finder(pages: readonly Page[]): (address: string) => Make | null {
   }
 }
 
-async function* texts(call: Call, session: ConsoleSession, make: Make): AsyncGenerator<string> {
-  const { signal, engine } = call
+/** One more of its session. It counts from when it is read, so that it is counted off in any case. */
+async function* stream(call: Call, session: ConsoleSession, make: Make, streams: Streams): AsyncGenerator<string> {
+  const own = streams.of.get(session) ?? new Set()
+  streams.of.set(session, own)
+  const over = new AbortController()
+  own.add(over)
+  streams.open += 1
+  const [oldest] = own
+  if (own.size > mostStreams) oldest?.abort()
+  const leave = call.engine.revocations.onEnd(session.id, () => over.abort())
+  const signal = AbortSignal.any([call.signal, over.signal])
+  /** Hashes of the parts as they were sent. */
   let sent: ReadonlyMap<string, string> = new Map()
   let quietSince = performance.now()
-  yield 'retry: 3000\n\n'
-  while (!signal.aborted && engine.operators.session(session.id) !== null) {
-    const began = performance.now()
-    const parts = await make(call, session)
-    const changed = [...parts].filter(([id, part]) => sent.get(id) !== part)
-    sent = parts
-    const ended = performance.now()
-    if (changed.length > 0) yield `data: ${JSON.stringify(Object.fromEntries(changed))}\n\n`
-    else if (ended - quietSince > heartbeatMs) yield ': still here\n\n'
-    if (changed.length > 0 || ended - quietSince > heartbeatMs) quietSince = ended
-    await pause(Math.max(shortestPauseMs, share * (ended - began)), undefined, { signal }).catch(() => undefined)
+  try {
+    yield 'retry: 3000\n\n'
+    while (!signal.aborted && call.engine.operators.session(session.id) !== null) {
+      const began = performance.now()
+      const parts = [...(await make(call, session))].map(([id, part]) => ({ id, part, hash: hash('sha1', part) }))
+      const changed = parts.filter((one) => sent.get(one.id) !== one.hash).map(({ id, part }) => [id, part] as const)
+      sent = new Map(parts.map((one) => [one.id, one.hash]))
+      const ended = performance.now()
+      if (changed.length > 0) yield `data: ${JSON.stringify(Object.fromEntries(changed))}\n\n`
+      else if (ended - quietSince > heartbeatMs) yield ': still here\n\n'
+      if (changed.length > 0 || ended - quietSince > heartbeatMs) quietSince = ended
+      const pauseMs = Math.max(shortestPauseMs, share * streams.open * (ended - began))
+      await pause(pauseMs, undefined, { signal }).catch(() => undefined)
+    }
+    if (over.signal.aborted) yield 'event: over\ndata: {}\n\n'
+  } catch (error) {
+    if (!isAppError(error, 'not_found')) throw error
+    yield 'event: gone\ndata: {}\n\n'
+  } finally {
+    leave()
+    own.delete(over)
+    streams.open -= 1
   }
 }

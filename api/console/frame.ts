@@ -1,9 +1,9 @@
 /**
- * The console's pages and actions as values, and the routes that are made of them. Each looks up the session of its
- * cookie: without one a page leads to the login and an action is refused. An action also needs the session's own token,
- * which no page of another site can know.
+ * How the console's pages and actions become routes. Each looks up the session of its cookie: without one a page leads
+ * to the login and an action is refused. An action also needs the session's own token, which no page of another site
+ * can know.
  */
-import type { z } from 'zod'
+import { z } from 'zod'
 import { AppError, type ConsoleSession, type Engine, sameText, toAppError } from '../../engine/index.ts'
 import { html, type Html } from '../html.ts'
 import { parse } from '../middleware/dispatch.ts'
@@ -18,7 +18,7 @@ export interface Visit {
   readonly call: Call
   readonly session: ConsoleSession
   /** A part that is sent again, by its id, when it has changed. No form belongs in it. */
-  live(id: string, content: Html): Html
+  live(id: string, content: Html, tag?: 'div' | 'span'): Html
   /** What sends an action; the token goes along. */
   form(to: string, content: Html, className?: string): Html
 }
@@ -28,17 +28,12 @@ export interface Shown {
   readonly content: Html
 }
 
-/** What comes of an action: a page of its own, or the way back with a sentence. */
-type Done = Shown | { readonly to: string; readonly notice: string }
+/** What comes of an action: what is shown once, or the way back with a sentence. */
+export type Done = Shown | { readonly to: string; readonly notice: string; readonly cookie?: string }
 
-export interface Page {
-  readonly path: string
-  show(path: Values, values: Values, visit: Visit): Promise<Shown>
-}
-
-export interface Action {
-  readonly path: string
-  act(path: Values, values: Values, visit: Visit): Promise<Done>
+export interface Page extends Route {
+  /** What it is made of, without the frame. `at`: parameters of its path. */
+  show(at: Values, values: Values, visit: Visit): Promise<Shown>
 }
 
 interface Input<P extends string, S extends z.ZodType> {
@@ -46,40 +41,105 @@ interface Input<P extends string, S extends z.ZodType> {
   readonly values: z.output<S>
 }
 
+const publicPart = { auth: 'public', summary: 'A part of the console', response: 'html' } as const
+
 export function page<P extends `/console${string}`, S extends z.ZodType>(
   path: P,
   schema: S,
-  show: (input: Input<P, S>, visit: Visit) => Promise<Shown>,
+  make: (input: Input<P, S>, visit: Visit) => Promise<Shown>,
 ): Page {
-  return {
-    path,
-    show: (at, values, visit) =>
-      show({ path: at as PathParameters<P>, values: parse(schema, values) as z.output<S> }, visit),
-  }
+  const show: Page['show'] = (at, values, visit) =>
+    make({ path: at as PathParameters<P>, values: parse(schema, values) as z.output<S> }, visit)
+  const route = defineRoute(`GET ${path}`, {
+    ...publicPart,
+    handler(input, call) {
+      checkOn(call, path)
+      const [at, values] = [input.path as Values, input.query as Values]
+      const session = sessionOf(call)
+      if (session === null) {
+        return Promise.resolve(redirect(`/console/login?to=${encodeURIComponent(addressOf(path, at, values))}`))
+      }
+      const visit = visitOf(call, session)
+      return answered(path, visit, async () => answer(path, await show(at, values, visit), visit))
+    },
+  })
+  return { ...route, show }
 }
 
 export function action<P extends `/console/${string}`, S extends z.ZodType>(
   path: P,
   schema: S,
   act: (input: Input<P, S>, visit: Visit) => Promise<Done>,
-): Action {
-  return {
-    path,
-    act: (at, values, visit) =>
-      act({ path: at as PathParameters<P>, values: parse(schema, values) as z.output<S> }, visit),
-  }
+): Route {
+  return defineRoute(`POST ${path}`, {
+    ...publicPart,
+    async handler(input, call) {
+      checkOn(call, path)
+      const values = input.body as Values
+      const session = sessionOf(call)
+      if (session === null) return refused('There is no session, or it is over.')
+      if (!sameText(session.csrf, String(values['csrf']))) return refused('csrf: not the token of this session.')
+      const visit = visitOf(call, session)
+      return answered(path, visit, async () => {
+        const parsed = parse(schema, values) as z.output<S>
+        const done = await act({ path: input.path as Values as PathParameters<P>, values: parsed }, visit)
+        if (!('to' in done)) {
+          shownOnce.set(session, done)
+          return redirect(oncePath)
+        }
+        notices.set(session, done.notice)
+        return redirect(done.to, done.cookie === undefined ? {} : { 'Set-Cookie': done.cookie })
+      })
+    },
+  })
 }
 
-const cookieName = 'mailroom_console'
-
-export function sessionOf({ engine, header }: Call): ConsoleSession | null {
-  const id = new RegExp(`(?:^|;\\s*)${cookieName}=([\\w-]+)`).exec(header('cookie') ?? '')?.[1]
-  return id === undefined ? null : engine.operators.session(id)
+interface Question {
+  /** The list that it is of comes before the id. */
+  readonly path: `/console/${string}/{id}/${string}`
+  readonly title: string
+  readonly button: string
+  /** What will happen; `not_found` for an unknown id. */
+  words(engine: Engine, id: string): Promise<string>
+  act(engine: Engine, id: string): Promise<Done>
 }
 
-export function cookieOf({ baseUrl }: Call, { id }: ConsoleSession): string {
-  const secure = baseUrl.startsWith('https:') ? '; Secure' : ''
-  return `${cookieName}=${id}; HttpOnly; SameSite=Strict; Path=/console${secure}`
+/** What cannot be taken back: GET asks first, with the button that POSTs. */
+export function confirmed({ path, title, button, words, act }: Question): readonly Route[] {
+  return [
+    page(path, z.object({}), async ({ path: { id } }, { engine, form }) => {
+      const content = html`<section class="card">
+        <p>${await words(engine, id)}</p>
+        ${form(path.replace('{id}', id), html`<button class="danger">${button}</button>`)}
+        <a class="button" href="${path.slice(0, path.indexOf('/{id}'))}">Cancel</a>
+      </section>`
+      return { title, content }
+    }),
+    action(path, z.object({}), ({ path: { id } }, { engine }) => act(engine, id)),
+  ]
+}
+
+/** Behind https no other host, and nobody on the way, can set a cookie of this name. */
+function cookieFor({ baseUrl }: Call): readonly [name: string, rules: string] {
+  return baseUrl.startsWith('https:')
+    ? ['__Host-mailroom_console', 'HttpOnly; SameSite=Strict; Path=/; Secure']
+    : ['mailroom_console', 'HttpOnly; SameSite=Strict; Path=/console']
+}
+
+/** The id in a cookie that this service has set; undefined = there is none. */
+export function cookieNamed({ header }: Call, name: string): string | undefined {
+  return new RegExp(`(?:^|;\\s*)${name}=([\\w-]+)`).exec(header('cookie') ?? '')?.[1]
+}
+
+export function sessionOf(call: Call): ConsoleSession | null {
+  const id = cookieNamed(call, cookieFor(call)[0])
+  return id === undefined ? null : call.engine.operators.session(id)
+}
+
+/** null = the browser forgets it. */
+export function cookieOf(call: Call, session: ConsoleSession | null): string {
+  const [name, rules] = cookieFor(call)
+  return session === null ? `${name}=; ${rules}; Max-Age=0` : `${name}=${session.id}; ${rules}`
 }
 
 /** A browser says which site a form came from; who says nothing is no browser. */
@@ -93,7 +153,7 @@ export function redirect(to: string, headers: Readonly<Record<string, string>> =
   return new StreamAnswer('', { Location: to, 'Cache-Control': 'no-store', ...headers }, 303)
 }
 
-/** As if nothing were there. */
+/** Without a console its paths are unknown ones. */
 export function checkOn({ engine }: Call, path: string): void {
   if (!engine.operators.consoleOn) throw new AppError('not_found', `path ${path} is invalid`)
 }
@@ -104,9 +164,9 @@ export function visitOf(call: Call, session: ConsoleSession, parts = new Map<str
     engine: call.engine,
     call,
     session,
-    live(id, content) {
+    live(id, content, tag = 'div') {
       parts.set(id, content.text)
-      return html`<div id="${id}" data-live>${content}</div>`
+      return html`<${tag} id="${id}" data-live>${content}</${tag}>`
     },
     form: (to, content, className = 'inline') =>
       html`<form method="post" action="${to}" class="${className}">
@@ -115,8 +175,19 @@ export function visitOf(call: Call, session: ConsoleSession, parts = new Map<str
   }
 }
 
-/** What came of the last action, until the next page tells it. */
+/** What came of the last action, until the next page shows it. */
 const notices = new WeakMap<ConsoleSession, string>()
+
+/** What is shown once, until it is: by a page of its own, so that to load that one again does nothing again. */
+const shownOnce = new WeakMap<ConsoleSession, Shown>()
+const oncePath = '/console/shown'
+
+export const oncePage = page(oncePath, z.object({}), (_input, { session }) => {
+  const content = html`<p>What was here is shown once. Make a new one if it is lost.</p>`
+  const shown = shownOnce.get(session) ?? { title: 'Shown already', content }
+  shownOnce.delete(session)
+  return Promise.resolve(shown)
+})
 
 function answer(path: string, { title, content }: Shown, visit: Visit, status = 200): StreamAnswer {
   const notice = notices.get(visit.session) ?? null
@@ -136,31 +207,9 @@ async function answered(path: string, visit: Visit, work: () => Promise<StreamAn
       visit.engine.log.error({ requestId, err: error.cause ?? error }, 'a page of the console failed')
     const words = error.code === 'internal' ? `internal error; request id ${requestId}` : error.message
     const content = html`<div class="card"><p class="bad">${words}</p></div>`
-    return answer(
-      path,
-      { title: error.status === 404 ? 'Not found' : 'That did not work', content },
-      visit,
-      error.status,
-    )
+    const title = error.status === 404 ? 'Not found' : 'That did not work'
+    return answer(path, { title, content }, visit, error.status)
   }
-}
-
-export function pageRoute({ path, show }: Page): Route {
-  return defineRoute(`GET ${path}`, {
-    auth: 'public',
-    summary: 'A page of the console',
-    response: 'html',
-    handler(input, call) {
-      checkOn(call, path)
-      const [at, values] = [input.path as Values, input.query as Values]
-      const session = sessionOf(call)
-      if (session === null) {
-        return Promise.resolve(redirect(`/console/login?to=${encodeURIComponent(addressOf(path, at, values))}`))
-      }
-      const visit = visitOf(call, session)
-      return answered(path, visit, async () => answer(path, await show(at, values, visit), visit))
-    },
-  })
 }
 
 /** The page's own address again. */
@@ -168,28 +217,6 @@ function addressOf(path: string, at: Values, values: Values): string {
   const filled = path.replaceAll(/\{(\w+)\}/g, (_whole, name: string) => encodeURIComponent(String(at[name])))
   const query = new URLSearchParams(values as Record<string, string>).toString()
   return query === '' ? filled : `${filled}?${query}`
-}
-
-export function actionRoute({ path, act }: Action): Route {
-  return defineRoute(`POST ${path}`, {
-    auth: 'public',
-    summary: 'An action of the console',
-    response: 'html',
-    async handler(input, call) {
-      checkOn(call, path)
-      const values = input.body as Values
-      const session = sessionOf(call)
-      if (session === null) return refused('There is no session, or it is over.')
-      if (!sameText(session.csrf, String(values['csrf']))) return refused('csrf: not the token of this session.')
-      const visit = visitOf(call, session)
-      return answered(path, visit, async () => {
-        const done = await act(input.path, values, visit)
-        if (!('to' in done)) return answer(path, done, visit)
-        notices.set(session, done.notice)
-        return redirect(done.to)
-      })
-    },
-  })
 }
 
 export function refused(words: string): StreamAnswer {

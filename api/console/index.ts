@@ -1,20 +1,104 @@
-/** All routes of the console. They are no part of the API: the documents do not have them. */
-import type { Config, Logger } from '../../engine/index.ts'
-import type { Route } from '../route.ts'
-import { createTries } from '../tries.ts'
-import { account, accountActions } from './account.ts'
-import { accounts } from './accounts.ts'
-import { developerActions, developers } from './developers.ts'
+/**
+ * All routes of the console, with its login and logout. They are no part of the API: the documents do not have them.
+ */
+import { z } from 'zod'
+import { AppError, type Config, type Logger, toAppError } from '../../engine/index.ts'
+import { html } from '../html.ts'
+import { type Call, defineRoute, type Route, StreamAnswer } from '../route.ts'
+import { createTries, type Tries } from '../limits.ts'
+import { text } from '../values.ts'
+import { account, accountActions, accounts } from './accounts.ts'
 import { eventsRoute } from './events.ts'
-import { actionRoute, pageRoute } from './frame.ts'
-import { hosts, paceAction } from './hosts.ts'
-import { loginRoutes, logout } from './login.ts'
+import { action, checkOn, cookieOf, isOwn, oncePage, redirect, refused, sessionOf } from './frame.ts'
+import { developer, developers, keyRoutes, tokens } from './keys.ts'
+import { consoleHeaders, plainPage } from './look.ts'
 import { overview } from './overview.ts'
-import { tokenActions, tokens } from './tokens.ts'
-import { delivery, deliveryActions, webhook, webhooks } from './webhooks.ts'
+import { hosts, settingRoutes } from './settings.ts'
+import { delivery, redeliverAction, webhook, webhooks } from './webhooks.ts'
 
-const pages = [overview, accounts, account, webhooks, webhook, delivery, hosts, developers, tokens]
-const actions = [logout, ...accountActions, ...deliveryActions, paceAction, ...developerActions, ...tokenActions]
+const loginPath = '/console/login'
+const ownPage = /^\/console(?:[/?][\w\-.~%/?=&:@+]*)?$/
+
+/** A login leads to a page of the console, and nowhere else. */
+function isConsolePage(to: string): boolean {
+  return ownPage.test(to) && /^\/console(?:\/|$)/.test(new URL(to, 'http://own').pathname)
+}
+
+const loginPage = defineRoute(`GET ${loginPath}`, {
+  auth: 'public',
+  summary: 'The login of the console',
+  query: z.object({ to: text.default('/console') }),
+  response: 'html',
+  handler({ query }, call) {
+    checkOn(call, loginPath)
+    return Promise.resolve(loginForm(query.to))
+  },
+})
+
+function loginForm(to: string, problem: AppError | null = null): StreamAnswer {
+  const content = html`${problem !== null && html`<p class="bad" role="alert">${problem.message}</p>`}
+    <form method="post" action="${loginPath}">
+      <input type="hidden" name="to" value="${to}" />
+      <label
+        >Password <input type="password" name="password" autocomplete="current-password" required autofocus
+      /></label>
+      <button class="main">Log in</button>
+    </form>
+    <p class="soft">
+      <small
+        >The password is MAILROOM_ADMIN_PASSWORD, or the one that the log showed when the service first started.</small
+      >
+    </p>`
+  const wait = problem?.retryAfterMs ?? null
+  const headers = wait === null ? consoleHeaders : { ...consoleHeaders, 'Retry-After': String(Math.ceil(wait / 1000)) }
+  return new StreamAnswer(plainPage('Console of Mailroom', content), headers, problem?.status ?? 200)
+}
+
+function loginRoute(tries: Tries): Route {
+  return defineRoute(`POST ${loginPath}`, {
+    auth: 'public',
+    summary: 'Opens a session of the console',
+    body: z.object({ password: text.default(''), to: text.default('/console') }),
+    response: 'html',
+    async handler({ body: { password, to } }, call) {
+      checkOn(call, loginPath)
+      if (!isOwn(call)) return refused('The login came from another site.')
+      try {
+        const former = sessionOf(call)
+        const session = await tries.run(call.address, 'console', () => openSession(call, password))
+        if (former !== null) call.engine.operators.logout(former.id)
+        return redirect(isConsolePage(to) ? to : '/console', { 'Set-Cookie': cookieOf(call, session) })
+      } catch (thrown) {
+        return loginForm(to, inWords(toAppError(thrown)))
+      }
+    },
+  })
+}
+
+async function openSession({ engine }: Call, password: string) {
+  const session = await engine.operators.login(password)
+  if (session === null) throw new AppError('unauthorized', 'password: it is wrong')
+  return session
+}
+
+function inWords(error: AppError): AppError {
+  if (error.code === 'unauthorized') return error
+  if (error.code !== 'rate_limited') throw error
+  const retryAfterMs = error.retryAfterMs ?? 0
+  const seconds = Math.ceil(retryAfterMs / 1000)
+  return new AppError('rate_limited', `password: too many wrong ones from this address; try again in ${seconds} s`, {
+    retryAfterMs,
+  })
+}
+
+const logout = action('/console/logout', z.object({}), (_input, { engine, session, call }) => {
+  engine.operators.logout(session.id)
+  return Promise.resolve({ to: loginPath, notice: '', cookie: cookieOf(call, null) })
+})
+
+/** Those that are followed while they are open. */
+const pages = [overview, accounts, account, webhooks, webhook, delivery, hosts, developers, developer, tokens]
+const others = [...accountActions, redeliverAction, ...keyRoutes, ...settingRoutes, oncePage]
 
 const usualTries = 10
 
@@ -27,5 +111,5 @@ interface Deps {
 export function consoleRoutes({ config, log, now }: Deps): readonly Route[] {
   // One password, which is guessed at: there is always a limit.
   const tries = createTries({ free: config.MAILROOM_WRONG_KEYS || usualTries, now, log })
-  return [...loginRoutes(tries), ...pages.map(pageRoute), ...actions.map(actionRoute), eventsRoute(pages)]
+  return [loginPage, loginRoute(tries), logout, ...pages, ...others, eventsRoute(pages)]
 }

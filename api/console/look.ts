@@ -1,5 +1,6 @@
 /** How the console looks, its one script, and the frame around each page. */
 import { basics, html, Html, pageHeaders, wholePage } from '../html.ts'
+import type { Shown } from './frame.ts'
 
 const style = `${basics}
 :root { --good: #0a7d55; --busy: #2457d6; --bad: #b3261e; --calm: #5b6678; --tint: #eef3ff; }
@@ -33,7 +34,7 @@ form.row { display: flex; flex-wrap: wrap; gap: 10px; align-items: end; } form.i
 label { display: grid; gap: 3px; font-size: 13px; color: var(--soft); } label.check { display: flex; gap: 6px; align-items: center; padding: 7px 0; color: var(--ink); }
 input, select, button, .button { padding: 7px 11px; border: 1px solid #8b95a7; border-radius: 8px; font: inherit; font-size: 14px; color: var(--ink); background: var(--paper); }
 input:not([type=checkbox]), select { height: 38px; } input[type=number] { width: 130px; } button, .button { cursor: pointer; text-decoration: none; } button:hover, .button:hover { border-color: var(--accent); color: var(--accent); }
-button.danger { color: var(--bad); } button.main { color: var(--paper); border-color: var(--accent); background: var(--accent); }
+button.danger, .button.danger { color: var(--bad); } button.main { color: var(--paper); border-color: var(--accent); background: var(--accent); }
 :focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; }
 .note { margin: 0 0 16px; padding: 10px 16px; border: 1px solid var(--accent); border-radius: 10px; background: var(--tint); } .note code { font-size: 14px; user-select: all; }
 .pager { display: flex; gap: 14px; align-items: center; margin-top: 12px; }
@@ -45,7 +46,7 @@ svg.bar { width: 100%; height: 8px; } svg.bar rect { fill: var(--line); } svg.ba
 /* For those who hear the page. */
 .away { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
 .login { max-width: 380px; margin: 12vh auto 0; } .login form { display: grid; gap: 12px; } [hidden] { display: none !important; }
-#stale { margin: 0; color: var(--bad); font-size: 13px; }
+#stale, #gone { margin: 0; color: var(--bad); font-size: 13px; }
 @media (max-width: 640px) { header { padding: 10px 14px; } header nav { order: 1; flex: 1 0 100%; } header form.inline { margin-left: auto; } main { padding: 16px 14px 60px; } .card { padding: 13px 14px; } h1 { font-size: 20px; } .words { max-width: 260px; } form.row label, form.row select, form.row input:not([type=checkbox]) { width: 100%; } form.row label.check { width: auto; } }
 `
 
@@ -83,6 +84,8 @@ function follow() {
     tick()
   })
   events.addEventListener('error', () => { document.getElementById('stale').hidden = false })
+  events.addEventListener('over', () => { events.close(); document.getElementById('stale').hidden = false })
+  events.addEventListener('gone', () => { events.close(); document.getElementById('gone').hidden = false })
 }
 document.addEventListener('visibilitychange', follow)
 follow()
@@ -97,15 +100,14 @@ const places = [
   ['/console/hosts', 'Hosts'],
   ['/console/developers', 'Developers'],
   ['/console/tokens', 'Tokens'],
+  ['/console/retention', 'Retention'],
 ] as const
 
-interface Frame {
+interface Frame extends Shown {
   /** The path of the page. */
   readonly path: string
-  readonly title: string
   /** What came of the last action. */
   readonly notice: string | null
-  readonly content: Html
   /** The form that ends the session. */
   readonly logout: Html
 }
@@ -119,6 +121,7 @@ export function consolePage({ path, title, notice, content, logout }: Frame): st
       <strong>Mailroom</strong>
       <nav aria-label="Console">${links}</nav>
       <p id="stale" role="status" hidden>No live updates at the moment.</p>
+      <p id="gone" role="status" hidden>What this page shows is gone.</p>
       ${logout}
     </header>
     <main data-now="${Math.floor(Date.now() / 1000)}">

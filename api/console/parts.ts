@@ -1,5 +1,7 @@
-/** What the pages are made of: times, states, tables, small charts. */
-import { utc } from '../admin/rows.ts'
+/** What the pages are made of: times, states, tables, small charts, and the state chart and steps of an actor. */
+import type { z } from 'zod'
+import type { ChartState } from '../../engine/index.ts'
+import { type stepView, utc } from '../admin/shared.ts'
 import { html, Html } from '../html.ts'
 import type { Shown, Visit } from './frame.ts'
 
@@ -18,7 +20,7 @@ export function moment(at: number): Html {
 }
 
 /** With milliseconds. */
-export function instant(at: number): Html {
+function instant(at: number): Html {
   return html`<time datetime="${iso(at)}">${iso(at).slice(0, 23).replace('T', ' ')}</time>`
 }
 
@@ -39,52 +41,49 @@ export function lasted(ms: number): string {
   return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`
 }
 
-const tones: Readonly<Record<string, string>> = {
-  watching: 'good',
-  idle: 'good',
-  OK: 'good',
-  delivered: 'good',
-  syncing: 'busy',
-  connecting: 'busy',
-  queued: 'busy',
-  draining: 'busy',
-  probing: 'busy',
-  pending: 'busy',
-  waiting: 'bad',
-  throttled: 'bad',
-  disabled: 'bad',
-  DISABLED: 'bad',
-  dead: 'bad',
-  resting: 'bad',
-  recovering: 'bad',
-  failed: 'bad',
-  revoked: 'bad',
+const tones = {
+  good: ['up', 'watching', 'OK', 'delivered'],
+  busy: ['syncing', 'connecting', 'queued', 'draining', 'probing', 'pending'],
+  bad: ['down', 'waiting', 'throttled', 'disabled', 'DISABLED', 'dead', 'resting', 'recovering', 'failed', 'revoked'],
 }
 
 export function toneOf(state: string): string {
-  return tones[state] ?? ''
+  return Object.entries(tones).find(([, states]) => states.includes(state))?.[0] ?? ''
 }
 
 export function pill(state: string): Html {
   return html`<span class="pill ${toneOf(state)}">${state}</span>`
 }
 
-/** `heads`: those that begin with # are of numbers. */
-export function table(heads: readonly string[], rows: readonly (readonly Html[])[], none: string): Html {
+/** Of a key or a token. `revoked`: null = it is in force. */
+export function keyState(revoked: number | null): Html {
+  return revoked === null ? pill('OK') : html`${pill('revoked')}<br /><small>${moment(revoked)}</small>`
+}
+
+/** What a cell or a row of facts shows; null = nothing. */
+type Shows = Html | string | number | null
+
+/** By the heading of the column, which begins with # for numbers: what a row has there. */
+type Columns<T> = Readonly<Record<string, (row: T) => Shows>>
+
+export function table<T>(rows: readonly T[], none: string, columns: Columns<T>): Html {
   if (rows.length === 0) return html`<p class="soft">${none}</p>`
-  const kinds = heads.map((head) => (head.startsWith('#') ? 'n' : ''))
-  const cells = (row: readonly Html[]) => row.map((cell, index) => html`<td class="${kinds[index]}">${cell}</td>`)
+  const all = Object.entries(columns).map(([head, cell]) => ({
+    name: head.replace('#', ''),
+    kind: head.startsWith('#') ? 'n' : '',
+    cell,
+  }))
   return html`<table>
     <thead>
       <tr>
-        ${heads.map((head, index) => html`<th scope="col" class="${kinds[index]}">${head.replace('#', '')}</th>`)}
+        ${all.map(({ name, kind }) => html`<th scope="col" class="${kind}">${name}</th>`)}
       </tr>
     </thead>
     <tbody>
       ${rows.map(
         (row) =>
           html`<tr>
-            ${cells(row)}
+            ${all.map(({ kind, cell }) => html`<td class="${kind}">${cell(row)}</td>`)}
           </tr>`,
       )}
     </tbody>
@@ -96,20 +95,28 @@ export function scrolling(label: string, content: Html, className = 'scroll'): H
   return html`<div class="${className}" role="region" aria-label="${label}" tabindex="0">${content}</div>`
 }
 
-export function facts(pairs: readonly (readonly [string, Html | null])[]): Html {
+/** By name; what is null is left out. */
+export function facts(values: Readonly<Record<string, Shows>>): Html {
+  const shown = Object.entries(values).filter(([, value]) => value !== null)
   return html`<dl>
-    ${pairs
-      .map(
-        ([name, value]) =>
-          value !== null &&
-          html`<dt>${name}</dt>
-            <dd>${value}</dd>`,
-      )
-      .filter((one) => one !== false)}
+    ${shown.map(
+      ([name, value]) =>
+        html`<dt>${name}</dt>
+          <dd>${value}</dd>`,
+    )}
   </dl>`
 }
 
-export const plain = (text: string | number): Html => html`${text}`
+export function card(title: string | null, content: Html): Html {
+  return html`<section class="card">${title !== null && html`<h2>${title}</h2>`} ${content}</section>`
+}
+
+/** An id that leads to the page of what it names. */
+export function idLink(to: string, id: string): Html {
+  return html`<a href="${to}"><code>${id}</code></a>`
+}
+
+export const developerLink = (id: string): Html => idLink(`/console/developers/${id}`, id)
 
 /** A share of a whole as a bar. */
 export function bar(share: number, tone: string): Html {
@@ -144,55 +151,85 @@ export function lineChart(label: string, values: readonly number[]): Html {
   </svg>`
 }
 
-interface Choice {
-  readonly label: string
-  readonly name: string
-  /** undefined or '' = any. */
-  readonly value: string | undefined
-  /** Value and words. */
-  readonly options: readonly (readonly [string, string])[]
+type Parameters = Readonly<Record<string, string | number | boolean | undefined>>
+
+/** As it stands in an address: flags are 1 and 0; '' = it is not given. */
+function spelled(value: Parameters[string]): string {
+  return value === undefined ? '' : String(typeof value === 'boolean' ? Number(value) : value)
 }
 
-export function select({ label, name, value, options }: Choice): Html {
-  const chosen = (one: string) => one === value && new Html('selected')
+/** `path` with these parameters, without the empty ones. */
+export function link(path: string, values: Parameters): string {
+  const given = Object.entries(values).filter(([, value]) => value !== 0 && spelled(value) !== '')
+  const query = new URLSearchParams(given.map(([name, value]) => [name, spelled(value)])).toString()
+  return query === '' ? path : `${path}?${query}`
+}
+
+/** A value, or a value and its words. */
+type Option = string | readonly [value: string, words: string]
+
+/** One of them has to be chosen. */
+export function choose(label: string, name: string, options: readonly Option[], chosen?: string): Html {
+  const shown = options.map((option) => {
+    const [value, words] = typeof option === 'string' ? [option, option] : option
+    return html`<option value="${value}" ${value === chosen && new Html('selected')}>${words}</option>`
+  })
   return html`<label
     >${label}
     <select name="${name}">
-      <option value="">any</option>
-      ${options.map(([one, words]) => html`<option value="${one}" ${chosen(one)}>${words}</option>`)}
+      ${shown}
     </select></label
   >`
 }
 
-export function field(label: string, name: string, value: string | undefined, type = 'text'): Html {
-  return html`<label>${label} <input type="${type}" name="${name}" value="${value}" /></label>`
+/** A filter of a list: any, or one of them. `values`: what the page was asked for with. */
+export function select(label: string, name: string, options: readonly Option[], values: Parameters): Html {
+  return choose(label, name, [['', 'any'], ...options], spelled(values[name]))
 }
 
-/** `path` with these parameters, without the empty ones. */
-export function link(path: string, values: Readonly<Record<string, string | number | undefined>>): string {
-  const given = Object.entries(values).filter(([, value]) => value !== undefined && value !== '' && value !== 0)
-  const query = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString()
-  return query === '' ? path : `${path}?${query}`
+/** A filter of a list: any text. */
+export function field(label: string, name: string, values: Parameters, type = 'text'): Html {
+  return html`<label>${label} <input type="${type}" name="${name}" value="${spelled(values[name])}" /></label>`
 }
 
-interface Pager {
-  readonly offset: number
-  readonly limit: number
-  /** Entries of all pages; null = not counted. */
-  readonly count: number | null
-  /** Entries of this page. */
+/** Entries of a list: those of this page, and their number on all pages; null = not counted. */
+interface Counted {
   readonly shown: number
-  at(offset: number): string
+  readonly total: number | null
 }
 
-export function pager({ offset, limit, count, shown, at }: Pager): Html {
-  const more = count === null ? shown === limit : offset + shown < count
+type Paged = Parameters & { readonly offset: number; readonly limit: number }
+
+/** `values`: what the page was asked for with. */
+export function pager(path: string, values: Paged, { shown, total }: Counted): Html {
+  const { offset, limit } = values
+  const more = total === null ? shown === limit : offset + shown < total
   const range = shown === 0 ? 'none' : `${offset + 1}–${offset + shown}`
+  const at = (from: number): string => link(path, { ...values, offset: from })
   return html`<nav class="pager" aria-label="Pages">
     ${offset > 0 && html`<a class="button" href="${at(Math.max(0, offset - limit))}">Previous</a>`}
-    <span class="soft">${range}${count !== null && ` of ${count}`}</span>
+    <span class="soft">${range}${total !== null && ` of ${total}`}</span>
     ${more && html`<a class="button" href="${at(offset + limit)}">Next</a>`}
   </nav>`
+}
+
+interface Searched extends Counted {
+  readonly title: string
+  readonly values: Paged
+  readonly filters: Html
+  readonly list: Html
+  readonly more?: Html
+}
+
+/** A page with a list that is searched and has pages; it follows what happens. */
+export function searchedList({ title, values, filters, list, more, ...counted }: Searched, { live }: Visit): Shown {
+  const id = title.toLowerCase()
+  const path = `/console/${id}`
+  const form = html`<form class="row" method="get" action="${path}">
+    ${filters}<button class="main">Show</button> <a class="button" href="${path}">All</a>
+  </form>`
+  const shown = html`${scrolling(title, list, 'wide')} ${pager(path, values, counted)}`
+  return { title, content: html`${card(null, form)} ${card(null, live(id, shown))} ${more}` }
 }
 
 /** What will happen by itself, and when. */
@@ -209,24 +246,82 @@ export function ordinal(n: number): string {
 
 /** What makes something new, by its name and what else is asked for. */
 export function nameForm(title: string, to: string, { form }: Pick<Visit, 'form'>, more: Html | null = null): Html {
-  return html`<section class="card">
-    <h2>${title}</h2>
-    ${form(to, html`<label>Name <input name="name" required maxlength="200" /></label>${more}<button class="main">Create</button>`, 'row')}
-  </section>`
+  const fields = html`<label>Name <input name="name" required maxlength="200" /></label>${more}<button class="main">
+      Create
+    </button>`
+  return card(title, form(to, fields, 'row'))
 }
 
 /** A secret, in the only answer that has it. */
-export function shownOnce(title: string, pairs: readonly (readonly [string, string])[], back: string): Shown {
+export function shownOnce(title: string, secrets: Readonly<Record<string, string>>, back: string): Shown {
+  const shown = Object.entries(secrets).map(([name, secret]) => [name, html`<code>${secret}</code>`] as const)
   const content = html`<div class="note">
       <p><strong>This is shown once.</strong> Keep it now; only a hash or a sealed copy is stored.</p>
-      <dl>
-        ${pairs.map(
-          ([name, value]) =>
-            html`<dt>${name}</dt>
-              <dd><code>${value}</code></dd>`,
-        )}
-      </dl>
+      ${facts(Object.fromEntries(shown))}
     </div>
     <p><a class="button" href="${back}">It is kept: go on</a></p>`
   return { title, content }
+}
+
+/*
+ * What an actor is in and has done: its state chart as nested boxes, drawn from the machine's own tree with the active
+ * states lit, and its steps.
+ */
+
+export function chartCard(root: ChartState, active: readonly string[], live: Visit['live']): Html {
+  const lit = litOf(active)
+  const chart = html`<div class="inner">${root.children.map((child) => box(child, lit))}</div>`
+  const ways = html`<details>
+    <summary>What leads on from here</summary>
+    ${scrolling('Transitions', live('ways', waysOut(root, lit)))}
+  </details>`
+  return card('Chart', html`${live('chart', chart)} ${ways}`)
+}
+
+/** The active states and all that they are in. */
+function litOf(active: readonly string[]): ReadonlySet<string> {
+  return new Set(
+    active.flatMap((path) => path.split('.').map((_part, index, parts) => parts.slice(0, index + 1).join('.'))),
+  )
+}
+
+function box({ path, type, children }: ChartState, lit: ReadonlySet<string>): Html {
+  const on = lit.has(path) ? 'on' : ''
+  const leaf = children.length === 0 ? 'leaf' : ''
+  return html`<div class="state ${type} ${on} ${leaf}" data-state="${path}">
+    ${nameOf(path)}${on !== '' && html`<span class="away">, active</span>`}
+    ${children.length > 0 && html`<div class="inner">${children.map((child) => box(child, lit))}</div>`}
+  </div>`
+}
+
+function nameOf(path: string): string {
+  return path.split('.').at(-1) ?? path
+}
+
+/** What may happen now: the transitions of the states that are active. */
+function waysOut(root: ChartState, lit: ReadonlySet<string>): Html {
+  const ways = allOf(root)
+    .filter(({ path }) => lit.has(path))
+    .flatMap(({ path, transitions }) => transitions.map((transition) => ({ path, ...transition })))
+    .filter(({ targets }) => targets.length > 0)
+  return table(ways, 'Nothing leads on from here.', {
+    In: ({ path }) => html`<code>${nameOf(path)}</code>`,
+    When: ({ event, guard }) =>
+      html`<code>${event === '' ? 'at once' : event}</code>${guard !== null && html` <small>if ${guard}</small>`}`,
+    'It goes to': ({ targets }) =>
+      html`<code>${targets.map((path) => path.replace(/^running\./, '')).join(', ')}</code>`,
+  })
+}
+
+function allOf(node: ChartState): ChartState[] {
+  return [node, ...node.children.flatMap(allOf)]
+}
+
+export function steps(rows: readonly z.input<typeof stepView>[]): Html {
+  return table(rows.toReversed(), 'No step since the start.', {
+    'At (UTC)': ({ at }) => instant(at),
+    'What came': ({ event }) => event,
+    'It led to': ({ state }) => pill(state),
+    '#Stayed': ({ ms }) => (ms === null ? null : lasted(ms)),
+  })
 }

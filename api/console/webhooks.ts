@@ -1,225 +1,186 @@
 /** Webhooks, one webhook with its callbacks, and one callback. */
 import { z } from 'zod'
-import { type Backlog, charts } from '../../engine/index.ts'
-import { deliveriesQuery, webhookQuery } from '../admin/webhook-routes.ts'
-import { type DeliveryDetail, deliveryOf, type DeliveryRow, listWebhooks, redeliver } from '../admin/webhooks.ts'
-import { webhookDeliveries, type WebhookDetail, webhookDetail, type WebhookList } from '../admin/webhooks.ts'
-import { seconds } from '../addresses.ts'
+import { charts } from '../../engine/index.ts'
+import {
+  deliveriesQuery,
+  type DeliveryDetail,
+  deliveryOf,
+  type DeliveryRow,
+  listWebhooks,
+  redeliver,
+  webhookDeliveries,
+  type WebhookDetail,
+  webhookDetail,
+  type WebhookList,
+  webhookQuery,
+} from '../admin/webhooks.ts'
 import { html, type Html } from '../html.ts'
-import { steps } from './account.ts'
-import { chartCard } from './chart.ts'
+import { deliveryStates } from '../lite/webhooks/schema.ts'
 import { action, page } from './frame.ts'
-import { facts, field, lasted, link, moment, nextWords, ordinal, pager, pill, plain } from './parts.ts'
-import { scrolling, select, since, table, until } from './parts.ts'
+import { card, chartCard, developerLink, facts, field, idLink, lasted, link, moment, nextWords } from './parts.ts'
+import { ordinal, pager, pill, scrolling, searchedList, select, since, steps, table, until } from './parts.ts'
 
-const states = ['idle', 'draining', 'waiting', 'probing', 'resting', 'recovering', 'paused', 'dead'] as const
+const states = ['idle', 'draining', 'waiting', 'probing', 'resting', 'recovering', 'paused', 'dead']
 
-function oldestOf(backlog: Backlog | undefined): Html {
-  return backlog === undefined || backlog.oldestAt === null ? html`` : since(seconds(backlog.oldestAt))
-}
+const receivers = [
+  ['1', 'fails'],
+  ['0', 'does not fail'],
+] as const
 
-const outcomes = ['pending', 'delivered', 'failed', 'skipped'] as const
-
-export const webhooks = page('/console/webhooks', webhookQuery, async ({ values }, { engine, live }) => {
-  const { total, webhooks: rows } = listWebhooks(engine, values)
-  const { state, developer, limit, offset: from } = values
-  const failing = values.failing === undefined ? '' : String(Number(values.failing))
-  const at = (start: number) => link('/console/webhooks', { state, developer, failing, offset: start })
-  const backlogs = await Promise.all(rows.map(({ id }) => engine.store.outbox.backlog(id)))
-  const list = html`${scrolling('Webhooks', webhookTable(rows, backlogs), 'wide')}
-  ${pager({ offset: from, limit, count: total, shown: rows.length, at })}`
-  const content = html`<section class="card">
-      <form class="row" method="get" action="/console/webhooks">
-        ${select({ label: 'State', name: 'state', value: state, options: states.map((one) => [one, one] as const) })}
-        ${select({
-          label: 'Receiver',
-          name: 'failing',
-          value: failing,
-          options: [
-            ['1', 'fails'],
-            ['0', 'does not fail'],
-          ],
-        })}
-        ${field('Developer id', 'developer', developer)}
-        <button class="main">Show</button>
-        <a class="button" href="/console/webhooks">All</a>
-      </form>
-    </section>
-    <section class="card">${live('webhooks', list)}</section>`
-  return { title: 'Webhooks', content }
+export const webhooks = page('/console/webhooks', webhookQuery, async ({ values }, visit) => {
+  const { total, webhooks: rows } = await listWebhooks(visit.engine, values)
+  const filters = html`${select('State', 'state', states, values)} ${select('Receiver', 'failing', receivers, values)}
+  ${field('Developer id', 'developer', values)}`
+  const list = webhookTable(rows)
+  return searchedList({ title: 'Webhooks', values, filters, list, shown: rows.length, total }, visit)
 })
 
-function webhookTable(rows: WebhookList['webhooks'], backlogs: readonly Backlog[]): Html {
-  return table(
-    ['Receiver', 'State', 'For', '#Waiting', 'The oldest for', 'Failing for', '#Failures', 'Next', 'Developer'],
-    rows.map((row, index) => [
+function webhookTable(rows: WebhookList['webhooks']): Html {
+  return table(rows, 'No webhook is like this.', {
+    Receiver: (row) =>
       html`<a href="/console/webhooks/${row.id}">${row.callback_url}</a
         >${!row.active && html` <small>inactive</small>`}`,
-      pill(row.state),
-      since(row.since),
-      plain(backlogs[index]?.pending ?? 0),
-      oldestOf(backlogs[index]),
-      row.failing_since === null ? html`` : html`${since(row.failing_since)} <br /><small>${row.message}</small>`,
-      plain(row.failures),
-      nextWords(row.next),
-      html`<a href="/console/developers#${row.developer_id}"><code>${row.developer_id}</code></a>`,
-    ]),
-    'No webhook is like this.',
-  )
+    State: (row) => pill(row.state),
+    For: (row) => since(row.since),
+    '#Waiting': (row) => row.pending,
+    'The oldest for': (row) => (row.oldest === null ? null : since(row.oldest)),
+    'Delivered in': (row) => (row.latency_ms === null ? null : lasted(row.latency_ms)),
+    'Failing for': ({ failing_since: at, message }) =>
+      at === null ? null : html`${since(at)} <br /><small>${message}</small>`,
+    '#Failures': (row) => row.failures,
+    Next: (row) => nextWords(row.next),
+    Developer: (row) => developerLink(row.developer_id),
+  })
 }
 
 export const webhook = page('/console/webhooks/{id}', deliveriesQuery, async ({ path, values }, { engine, live }) => {
   const seen = await webhookDetail(engine, path.id)
-  const { state, limit, offset: from } = values
   const deliveries = await webhookDeliveries(engine, path.id, values)
-  const at = (start: number) => link(`/console/webhooks/${seen.id}`, { state, offset: start })
-  const content = html`<section class="card">${live('how', how(seen, deliveries))}</section>
-    ${chartCard(charts.webhook, seen.active_states, live)}
-    <section class="card">
-      <h2>Callbacks</h2>
-      <form class="row" method="get" action="/console/webhooks/${seen.id}">
-        ${select({ label: 'State', name: 'state', value: state, options: outcomes.map((one) => [one, one] as const) })}
-        <button>Show</button>
-      </form>
-      ${scrolling('Callbacks', live('deliveries', deliveryTable(deliveries)), 'wide')}
-      ${pager({ offset: from, limit, count: null, shown: deliveries.length, at })}
-    </section>
-    <section class="card">
-      <h2>Steps, newest first</h2>
-      ${scrolling('Steps', live('steps', steps(seen.steps)))}
-    </section>`
+  const here = `/console/webhooks/${seen.id}`
+  const callbacks = html`<form class="row" method="get" action="${here}">
+      ${select('State', 'state', deliveryStates, values)}
+      <button>Show</button>
+    </form>
+    ${scrolling('Callbacks', live('deliveries', deliveryTable(deliveries)), 'wide')}
+    ${pager(here, values, { shown: deliveries.length, total: null })}`
+  const content = html`${card(null, live('how', how(seen)))} ${chartCard(charts.webhook, seen.active_states, live)}
+  ${card('Callbacks', callbacks)} ${card('Steps, newest first', scrolling('Steps', live('steps', steps(seen.steps))))}`
   return { title: seen.callback_url, content }
 })
 
-/** How long the receiver took, in the middle of those that were delivered; null = none was. */
-function medianTook(rows: readonly DeliveryRow[]): number | null {
-  const took = rows.flatMap(({ attempts, state }) => (state === 'delivered' ? [attempts.at(-1)?.duration_ms ?? 0] : []))
-  return took.toSorted((a, b) => a - b)[Math.floor(took.length / 2)] ?? null
-}
-
-function how(seen: WebhookDetail, deliveries: readonly DeliveryRow[]): Html {
-  const took = medianTook(deliveries)
-  return facts([
-    ['State', html`${pill(seen.state)} for ${since(seen.since)}${!seen.active && ', inactive'}`],
-    [
-      'Health',
-      seen.failing_since === null
-        ? plain('well')
-        : html`<span class="bad">failing for ${since(seen.failing_since)}; failures in a row: ${seen.failures}</span>:
+function how(seen: WebhookDetail): Html {
+  const { failing_since: failing, oldest, latency_ms: took, user_id: user } = seen
+  return facts({
+    State: html`${pill(seen.state)} for ${since(seen.since)}${!seen.active && ', inactive'}`,
+    Health:
+      failing === null
+        ? 'well'
+        : html`<span class="bad">failing for ${since(failing)}; failures in a row: ${seen.failures}</span>:
             ${seen.message}`,
-    ],
-    ['Next', nextWords(seen.next)],
-    [
-      'Callbacks that wait',
-      html`${seen.pending}${seen.oldest !== null && html`, the oldest for ${since(seen.oldest)}`}`,
-    ],
-    [
-      'Receiver answers',
-      plain(took === null ? 'nothing yet' : `in ${lasted(took)}, the median of the callbacks below`),
-    ],
-    ['Webhook', html`<code>${seen.id}</code>`],
-    [
-      'User',
-      seen.user_id === null
-        ? plain('all users of the developer')
-        : html`<a href="${link('/console/accounts', { user: seen.user_id })}"><code>${seen.user_id}</code></a>`,
-    ],
-    ['Developer', html`<a href="/console/developers#${seen.developer_id}"><code>${seen.developer_id}</code></a>`],
-    ['Made', moment(seen.created)],
-  ])
+    Next: nextWords(seen.next),
+    'Callbacks that wait': html`${seen.pending}${oldest !== null && html`, the oldest for ${since(oldest)}`}`,
+    'Delivered in': took === null ? 'nothing yet' : `${lasted(took)} after the event, the median of the last ten`,
+    Webhook: html`<code>${seen.id}</code>`,
+    User: user === null ? 'all users of the developer' : idLink(link('/console/accounts', { user }), user),
+    Developer: developerLink(seen.developer_id),
+    Made: moment(seen.created),
+  })
 }
 
 function deliveryTable(rows: readonly DeliveryRow[]): Html {
-  return table(
-    ['Callback', 'State', 'Event', 'Made', 'Took, or is sent', '#Attempts', 'Last answer'],
-    rows.map((row) => [
-      html`<a href="/console/deliveries/${row.delivery_id}"><code>${row.delivery_id}</code></a>`,
-      pill(row.state),
-      plain(row.event ?? row.kind),
-      moment(row.created),
-      tookOrDue(row),
-      plain(row.attempt_count),
-      row.reason === null ? lastAnswer(row) : html`<small>${row.reason}</small>`,
-    ]),
-    'There are none yet.',
-  )
+  return table(rows, 'There are none yet.', {
+    Callback: ({ delivery_id: id }) => idLink(`/console/deliveries/${id}`, id),
+    State: (row) => pill(row.state),
+    Event: (row) => row.event ?? row.kind,
+    Made: (row) => moment(row.created),
+    'Took, or is sent': tookOrDue,
+    '#Attempts': (row) => row.attempt_count,
+    'Last answer': (row) => (row.reason === null ? lastAnswer(row) : html`<small>${row.reason}</small>`),
+  })
 }
 
-function tookOrDue({ created, finished, due }: DeliveryRow): Html {
-  if (finished !== null) return plain(lasted((finished - created) * 1000))
-  return due === null ? html`` : until(due)
+function tookOrDue({ created, finished, due }: DeliveryRow): Html | string | null {
+  if (finished !== null) return lasted((finished - created) * 1000)
+  return due === null ? null : until(due)
 }
 
-function lastAnswer({ attempts }: DeliveryRow): Html {
+type Attempt = DeliveryRow['attempts'][number]
+
+function lastAnswer({ attempts }: DeliveryRow): string | null {
   const last = attempts.at(-1)
-  return plain(last === undefined ? '' : (last.error ?? String(last.status_code)))
+  return last === undefined ? null : outcomeOf(last)
 }
+
+const outcomeOf = ({ error, status_code }: Attempt): string => error ?? String(status_code)
 
 export const delivery = page('/console/deliveries/{id}', z.object({}), async ({ path }, { engine, call, form }) => {
   const seen = await deliveryOf(engine, path.id, call.signal)
-  const content = html`<section class="card">
-      ${deliveryFacts(seen)} ${form(`/console/deliveries/${path.id}/redeliver`, html`<button>Send it again</button>`)}
-    </section>
-    <section class="card">
-      <h2>Why it matched</h2>
-      ${verdictTable(seen.why)}
-    </section>
-    <section class="card">
-      <h2>Answers, newest first</h2>
-      ${seen.attempts.toReversed().map(attempt)}
-    </section>
-    <section class="card">
-      <h2>What is kept of the request</h2>
-      ${scrolling('Request', html`<pre class="box">${JSON.stringify(seen.data, null, 2)}</pre>`)}
-    </section>`
+  const again = form(`/console/deliveries/${path.id}/redeliver`, html`<button>Send it again</button>`)
+  const content = html`${card(null, html`${deliveryFacts(seen)} ${again}`)}
+  ${card('Why it matched', verdictTable(seen.why))}
+  ${card('Answers, newest first', html`${seen.attempts.toReversed().map(attempt)}`)} ${card('Request', request(seen))}`
   return { title: 'Callback', content }
 })
 
+function request({ request: { method, url, headers, body, why_no_body: why }, data }: DeliveryDetail): Html {
+  const text = (value: unknown): string => JSON.stringify(value, null, 2)
+  const lines = [
+    `${method} ${url ?? '(no URL)'}`,
+    ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
+    ...(body === null ? [] : ['', text(body)]),
+  ]
+  const words = 'Made anew of what the index has now, without texts of the mail; signatures are made at each attempt.'
+  return html`<p class="soft"><small>${words}</small></p>
+    ${scrolling('Request', html`<pre class="box">${lines.join('\n')}</pre>`)}
+    ${why !== null && html`<p>There is no body to show: ${why}.</p>`}
+    <details>
+      <summary>What is kept of the event</summary>
+      <pre class="box">${text(data)}</pre>
+    </details>`
+}
+
 function deliveryFacts(seen: DeliveryDetail): Html {
-  return facts([
-    ['State', html`${pill(seen.state)}${seen.reason !== null && html` ${seen.reason}`}`],
-    ['Event', plain(seen.event ?? seen.kind)],
-    ['Next', seen.due === null ? null : html`is sent ${until(seen.due)}, ${ordinal(seen.attempt_count + 1)} try`],
-    ['Receiver', seen.url === null ? null : plain(seen.url)],
-    ['Made', moment(seen.created)],
-    ['Finished', seen.finished === null ? null : moment(seen.finished)],
-    ['Callback', html`<code>${seen.delivery_id}</code>`],
-    [
-      'Webhook',
-      seen.webhook_id === null
+  const { due, channel_id: channel, webhook_id: webhookId, email_account: accountId } = seen
+  return facts({
+    State: html`${pill(seen.state)}${seen.reason !== null && html` ${seen.reason}`}`,
+    Event: seen.event ?? seen.kind,
+    Next: due === null ? null : html`is sent ${until(due)}, ${ordinal(seen.attempt_count + 1)} try`,
+    Receiver: seen.url,
+    Made: moment(seen.created),
+    Finished: seen.finished === null ? null : moment(seen.finished),
+    Callback: html`<code>${seen.delivery_id}</code>`,
+    Webhook: webhookId === null ? null : idLink(`/console/webhooks/${webhookId}`, webhookId),
+    'Waits in':
+      due === null || channel === webhookId
         ? null
-        : html`<a href="/console/webhooks/${seen.webhook_id}"><code>${seen.webhook_id}</code></a>`,
-    ],
-    [
-      'Account',
-      seen.email_account === null
-        ? null
-        : html`<a href="/console/accounts/${seen.email_account}"><code>${seen.email_account}</code></a>`,
-    ],
-    ['Message', seen.message_id === null ? null : html`<code>${seen.message_id}</code>`],
-  ])
+        : html`<a href="/console/webhooks/${channel}">the callbacks to this URL</a>`,
+    Developer: developerLink(seen.developer_id),
+    Account: accountId === null ? null : idLink(`/console/accounts/${accountId}`, accountId),
+    Message: seen.message_id === null ? null : html`<code>${seen.message_id}</code>`,
+  })
 }
 
 function verdictTable(rows: DeliveryDetail['why']): Html {
-  return table(
-    ['Filter', 'Matched', 'Why'],
-    rows.map(({ filter, matched, why }) => [html`<code>${filter}</code>`, plain(matched ? 'yes' : 'no'), plain(why)]),
-    'It is no callback of a message: no filter was asked.',
-  )
+  return table(rows, 'It is no callback of a message: no filter was asked.', {
+    Filter: ({ filter }) => html`<code>${filter}</code>`,
+    Matched: ({ matched }) => (matched ? 'yes' : 'no'),
+    Why: ({ why }) => why,
+  })
 }
 
-function attempt(one: DeliveryRow['attempts'][number]): Html {
-  const outcome = one.error ?? String(one.status_code)
-  return html`<h3>${moment(one.timestamp)}: ${outcome}, after ${lasted(one.duration_ms)}</h3>
+function attempt(one: Attempt): Html {
+  return html`<h3>${moment(one.timestamp)}: ${outcomeOf(one)}, after ${lasted(one.duration_ms)}</h3>
     ${one.response !== null && one.response !== '' && html`<pre class="box">${one.response}</pre>`}`
 }
 
-export const deliveryActions = [
-  action('/console/deliveries/{id}/redeliver', z.object({}), async ({ path }, { engine }) => {
+export const redeliverAction = action(
+  '/console/deliveries/{id}/redeliver',
+  z.object({}),
+  async ({ path }, { engine }) => {
     const again = (await redeliver(engine, path.id)) > 0
     return {
       to: `/console/deliveries/${path.id}`,
       notice: again ? 'It is sent again, under the same webhook-id.' : 'It is on its way already.',
     }
-  }),
-]
+  },
+)

@@ -1,11 +1,10 @@
 /** JSON Schema as people read it: a table of fields, an example, and the curl line of an operation. */
 import { html, type Html, inline } from '../html.ts'
-import { type Json, type Operation, propertiesOf } from '../openapi.ts'
+import { type Json, type Operation, propertiesOf, sharedReference } from '../openapi.ts'
 
-/** Resolves '#/components/schemas/Name'. */
+/** Those that others name, by their names. */
 export type Schemas = Readonly<Record<string, Json>>
 
-const sharedReference = '#/components/schemas/'
 /** Deeper fields are shown by their type alone. */
 const deepest = 3
 
@@ -25,16 +24,20 @@ export function typeWords(schema: Json, schemas: Schemas): string {
   if (name !== null) return name
   if (Array.isArray(schema.enum)) return schema.enum.map((value) => JSON.stringify(value)).join(' | ')
   if ('const' in schema) return JSON.stringify(schema.const)
-  const choices = (schema.anyOf ?? schema.oneOf) as readonly Json[] | undefined
-  if (choices !== undefined) return [...new Set(choices.map((choice) => typeWords(choice, schemas)))].join(' | ')
-  if (schema.type === 'array' && 'not' in ((schema.items ?? {}) as Json)) return 'empty array'
-  if (schema.type === 'array') return `array of ${typeWords((schema.items ?? {}) as Json, schemas)}`
-  const type = Array.isArray(schema.type)
-    ? schema.type.join(' | ')
-    : typeof schema.type === 'string'
-      ? schema.type
-      : 'any'
-  return type + rangeWords(schema)
+  const choices = choicesOf(schema)
+  if (choices.length > 0) return [...new Set(choices.map((choice) => typeWords(choice, schemas)))].join(' | ')
+  if (schema.type === 'array' && 'not' in itemsOf(schema)) return 'empty array'
+  if (schema.type === 'array') return `array of ${typeWords(itemsOf(schema), schemas)}`
+  const { type = 'any' } = schema
+  return (Array.isArray(type) ? type.join(' | ') : String(type)) + rangeWords(schema)
+}
+
+function choicesOf({ anyOf, oneOf }: Json): readonly Json[] {
+  return (anyOf ?? oneOf ?? []) as readonly Json[]
+}
+
+function itemsOf({ items }: Json): Json {
+  return (items ?? {}) as Json
 }
 
 function rangeWords({ minimum, maximum, format }: Json): string {
@@ -91,11 +94,8 @@ function isArray(schema: Json, schemas: Schemas): boolean {
 /** The object itself, or that of an array's entries. */
 function objectOf(schema: Json, schemas: Schemas): Json {
   const resolved = resolve(schema, schemas)
-  return resolved.type === 'array' ? resolve((resolved.items ?? {}) as Json, schemas) : resolved
+  return resolved.type === 'array' ? resolve(itemsOf(resolved), schemas) : resolved
 }
-
-/** Recursion ends here. */
-const deepestExample = 6
 
 /** All that the schema gives for itself, or one. */
 export function examplesOf(schema: Json, schemas: Schemas): readonly unknown[] {
@@ -103,39 +103,20 @@ export function examplesOf(schema: Json, schemas: Schemas): readonly unknown[] {
   return Array.isArray(examples) && examples.length > 0 ? examples : [exampleOf(schema, schemas)]
 }
 
+/** Where a schema gives none. */
+const samples: Json = { integer: 1, number: 1, boolean: true, string: 'text' }
+
 /** The schema's own example, or one made of its fields. */
-function exampleOf(schema: Json, schemas: Schemas, depth = 0): unknown {
+function exampleOf(schema: Json, schemas: Schemas): unknown {
   const given = resolve(schema, schemas)
   if (Array.isArray(given.examples) && given.examples.length > 0) return given.examples[0]
-  if (given.default !== undefined) return given.default
-  if ('const' in given) return given.const
   if (Array.isArray(given.enum)) return given.enum[0]
-  const choices = (given.anyOf ?? given.oneOf) as readonly Json[] | undefined
-  if (choices?.[0] !== undefined) return exampleOf(choices[0], schemas, depth)
-  if (given.type === 'array' && depth < deepestExample)
-    return [exampleOf((given.items ?? {}) as Json, schemas, depth + 1)]
-  if (given.type === 'object') return depth < deepestExample ? objectExample(given, schemas, depth) : {}
-  return plainExample(given)
-}
-
-function objectExample(schema: Json, schemas: Schemas, depth: number): Record<string, unknown> {
-  const fields = Object.entries(propertiesOf(schema).properties)
-  return Object.fromEntries(fields.map(([name, field]) => [name, exampleOf(field, schemas, depth + 1)]))
-}
-
-function plainExample(schema: Json): unknown {
-  const type = jsType(schema)
-  if (type === 'number') return 1
-  if (type === 'boolean') return true
-  if (type !== 'string') return null
-  if (schema.format === 'uri') return 'https://app.example.com/mail'
-  return schema.format === 'email' ? 'anna@example.com' : 'text'
-}
-
-/** As typeof says it. */
-function jsType({ type }: Json): unknown {
-  const first: unknown = Array.isArray(type) ? type[0] : type
-  return first === 'integer' ? 'number' : first
+  const [choice] = choicesOf(given)
+  if (choice !== undefined) return exampleOf(choice, schemas)
+  if (given.type === 'array') return [exampleOf(itemsOf(given), schemas)]
+  if (given.type !== 'object') return samples[String(given.type)] ?? null
+  const fields = Object.entries(propertiesOf(given).properties)
+  return Object.fromEntries(fields.map(([name, field]) => [name, exampleOf(field, schemas)]))
 }
 
 export interface Shown {

@@ -1,4 +1,4 @@
-/** Connect tokens of the application, of users and of email accounts, under three paths; and /connect. */
+/** Connect tokens of the application, of users and of email accounts, under three paths. */
 import { z } from 'zod'
 import {
   type AccountRecord,
@@ -8,159 +8,183 @@ import {
   notFound,
   type UserRecord,
 } from '../../engine/index.ts'
-import { html, renderSmallPage, smallPageHeaders } from '../html.ts'
 import * as examples from '../examples.ts'
-import { type Call, defineRoute, StreamAnswer, tagged } from '../route.ts'
+import { type Call, defineRoute, tagged } from '../route.ts'
 import { email, given, optional, personNames, success, url, urlOrEmpty } from '../values.ts'
 import { findAccount, findUser } from './find.ts'
-import { liteUrls, seconds } from '../addresses.ts'
+import { type ApiVersion, urlsOf, seconds } from '../addresses.ts'
 import { presentUser, userView } from './users.ts'
+
+export const tokenFields = {
+  token: [z.string(), examples.ids.token],
+  created: [z.int(), examples.time],
+  used: [z.int(), 0, '0 while unused, else Unix timestamp of use'],
+  expires: [z.union([z.int(), z.literal(false)]), 1_700_086_400, 'Unix timestamp while unused; false once used'],
+  callback_url: [z.string(), 'https://app.example.com/connected'],
+  email: [z.string().optional(), examples.address],
+  first_name: [z.string(), 'Anna'],
+  last_name: [z.string(), 'Berg'],
+  status_callback_url: z.string().optional(),
+  browser_redirect_url: [z.string(), examples.urls.redirect],
+  serverLabel: optional(z.string(), 'label of the email account, or source, once there is one'),
+} as const
+
+/** How an example of a used token differs from that of an unused one. */
+export const exampleUsed = { used: 1_700_000_300, expires: false, serverLabel: examples.label } as const
 
 const tokenView = examples.view(
   'ConnectToken',
   {
-    token: [z.string(), examples.ids.token],
+    ...tokenFields,
     account_lite: [z.literal(true), true],
-    created: [z.int(), examples.time],
-    used: [z.int(), 0, '0 while unused, else Unix timestamp of use'],
-    expires: [z.union([z.int(), z.literal(false)]), 1_700_086_400, 'Unix timestamp while unused; false once used'],
-    callback_url: [z.string(), 'https://app.example.com/connected'],
-    email: [z.string().optional(), examples.address],
-    first_name: [z.string(), 'Anna'],
-    last_name: [z.string(), 'Berg'],
-    status_callback_url: z.string().optional(),
-    browser_redirect_url: [z.string(), examples.urls.redirect],
-    serverLabel: optional(z.string(), 'label of the email account, once there is one'),
     email_account_id: optional(z.string(), 'the same, once the token is used'),
     user: optional(userView, 'once the token is used'),
     resource_url: [z.string(), examples.urls.token],
   },
-  {
-    used: 1_700_000_300,
-    expires: false,
-    serverLabel: examples.label,
-    email_account_id: examples.label,
-    user: examples.exampleOf(userView),
-  },
+  { ...exampleUsed, email_account_id: examples.label, user: examples.exampleOf(userView) },
 )
 
-const createBody = z
-  .object({
-    callback_url: url.meta({
-      description: 'where the browser goes after the wizard, with the token in the query',
-      examples: ['https://app.example.com/connected'],
-    }),
-    email: optional(email, 'address of the mailbox: skips the first step of the wizard', 'anna@example.com'),
-    ...personNames,
-    status_callback_url: optional(
-      urlOrEmpty,
-      'takes the status callbacks of the email account that the wizard makes; the URL of the user when none is named',
-      'https://app.example.com/status',
-    ),
-  })
-  .meta({ examples: [{ callback_url: 'https://app.example.com/connected', email: 'anna@example.com' }] })
-
-const createAnswer = examples.answer({
-  success: [z.boolean(), true],
-  token: [z.string(), examples.ids.token],
-  resource_url: [z.string(), examples.urls.token],
-  browser_redirect_url: [z.string(), examples.urls.redirect],
-})
-
-/** `id` and `label` are absent at the level of the application, `label` at the level of a user. */
-interface ScopePath {
-  readonly id?: string
-  readonly label?: string
+export const tokenParameters = {
+  callback_url: url.meta({
+    description: 'where the browser goes after the wizard, with the token in the query',
+    examples: ['https://app.example.com/connected'],
+  }),
+  email: optional(email, 'address of the mailbox: skips the first step of the wizard', 'anna@example.com'),
+  ...personNames,
+  status_callback_url: optional(
+    urlOrEmpty,
+    'takes the status callbacks of the email account that the wizard makes; the URL of the user when none is named',
+    'https://app.example.com/status',
+  ),
 }
 
-type TokenView = z.input<typeof tokenView>
+export const exampleToken = { callback_url: 'https://app.example.com/connected', email: 'anna@example.com' }
+
+type TokenParameters = z.output<z.ZodObject<typeof tokenParameters>>
+
+const createAnswer = (example: string) =>
+  examples.answer({
+    success: [z.boolean(), true],
+    token: [z.string(), examples.ids.token],
+    resource_url: [z.string(), example],
+    browser_redirect_url: [z.string(), examples.urls.redirect],
+  })
+
+/** How one version of the API shows its tokens, and what it takes for one. */
+export interface TokenForm<P extends TokenParameters = TokenParameters> {
+  readonly view: z.ZodType<unknown, object>
+  readonly body: z.ZodType<P>
+  /** Address of a token, for the documents. */
+  readonly example: string
+  /** What only this version shows. `user`: null while the token is unused. */
+  more(
+    call: Call,
+    token: ConnectTokenRecord,
+    user: UserRecord | null,
+    accounts: readonly AccountRecord[],
+  ): Readonly<Record<string, unknown>>
+  /** Of the source: those that are named; null = none. */
+  options(body: P): ConnectTokenRecord['options']
+}
+
+const liteForm: TokenForm = {
+  view: tokenView,
+  body: z.object(tokenParameters).meta({ examples: [exampleToken] }),
+  example: examples.urls.token,
+  more: (call, { accountId }, user, accounts) => ({
+    account_lite: true,
+    ...(user === null
+      ? {}
+      : given({
+          email_account_id: accounts.find(({ id }) => id === accountId)?.label,
+          user: presentUser(user, accounts, urlsOf(call)),
+        })),
+  }),
+  options: () => null,
+}
 
 /** The first page of the wizard: public, good as long as the token. */
-function redirectUrl(call: Pick<Call, 'baseUrl' | 'developer'>, token: string): string {
-  return `${call.baseUrl}/connect/${token}?developer_key=${encodeURIComponent(call.developer.apiKey)}`
+function redirectUrl({ baseUrl, developer }: Call, token: string): string {
+  return `${baseUrl}/connect/${token}?developer_key=${encodeURIComponent(developer.apiKey)}`
 }
 
 /** Users and accounts of all tokens are read once each, however many tokens there are. */
-async function presentTokens(call: Call, tokens: readonly ConnectTokenRecord[]): Promise<TokenView[]> {
-  const { store } = call.engine
+async function presentTokens(
+  call: Call,
+  found: readonly ConnectTokenRecord[],
+  { more }: Pick<TokenForm, 'more'>,
+): Promise<object[]> {
+  const { store, connect } = call.engine
+  const tokens = await Promise.all(found.map((token) => connect.settle(token)))
   const ids = [...new Set(tokens.flatMap(({ userId }) => userId ?? []))]
-  const users = await Promise.all(ids.map((id) => store.users.get(call.developer.id, id)))
+  const users = new Map(
+    await Promise.all(ids.map(async (id) => [id, await store.users.get(call.developer.id, id)] as const)),
+  )
   const accounts = Map.groupBy(await store.accounts.listByUsers(ids), ({ userId }) => userId)
-  const byId = new Map(users.flatMap((user) => (user === null ? [] : [[user.id, user] as const])))
   return tokens.map((token) => {
-    const user = token.userId === null ? undefined : byId.get(token.userId)
-    return presentToken(call, token, user, user === undefined ? [] : (accounts.get(user.id) ?? []))
+    const user = users.get(token.userId ?? '') ?? null
+    const own = user === null ? [] : (accounts.get(user.id) ?? [])
+    const isUsed = connect.life(token) === 'used'
+    return { ...presentFacts(call, token, own, isUsed), ...more(call, token, isUsed ? user : null, own) }
   })
 }
 
-function presentToken(
-  call: Call,
-  token: ConnectTokenRecord,
-  user: UserRecord | undefined,
-  accounts: readonly AccountRecord[],
-): TokenView {
-  const urls = liteUrls(call.baseUrl)
+function presentFacts(call: Call, token: ConnectTokenRecord, accounts: readonly AccountRecord[], isUsed: boolean) {
   const account = accounts.find(({ id }) => id === token.accountId)
-  const used = token.usedAt !== null
   return given({
     token: token.token,
-    account_lite: true as const,
     created: seconds(token.createdAt),
     used: seconds(token.usedAt ?? 0),
-    expires: used ? (false as const) : seconds(token.expiresAt),
+    expires: isUsed ? false : seconds(token.expiresAt),
     callback_url: token.callbackUrl,
-    email: token.email ?? (used ? account?.email : undefined),
+    email: token.email ?? (isUsed ? account?.email : undefined),
     first_name: token.firstName ?? '',
     last_name: token.lastName ?? '',
     status_callback_url: token.statusCallbackUrl ?? undefined,
     browser_redirect_url: redirectUrl(call, token.token),
     serverLabel: account?.label,
-    email_account_id: used ? account?.label : undefined,
-    user: used && user !== undefined ? presentUser(user, accounts, urls) : undefined,
-    resource_url: urls.token(token.token),
+    resource_url: urlsOf(call).token(token.token),
   })
 }
 
 const lifeMs = 24 * 3_600_000
 
-type TokenWishes = Pick<ConnectTokenRecord, 'version' | 'callbackUrl'> &
-  Partial<
-    Pick<
-      ConnectTokenRecord,
-      'userId' | 'accountId' | 'email' | 'firstName' | 'lastName' | 'statusCallbackUrl' | 'options'
-    >
-  >
-
 /**
- * Stored and good for 24 hours. `callbackUrl` is opened by the end user's browser, so it may be a private address;
- * `statusCallbackUrl` is called by us and is checked.
+ * Stored and good for 24 hours. The callback URL is opened by the end user's browser, so it may be a private address;
+ * the others are called by us and are checked.
  */
-async function issueToken({ engine, developer }: Call, wishes: TokenWishes): Promise<ConnectTokenRecord> {
-  const { statusCallbackUrl = null } = wishes
-  if (statusCallbackUrl !== null) {
-    await checkUrl('status_callback_url', statusCallbackUrl, engine.config.MAILROOM_ALLOW_PRIVATE)
-  }
+async function issueToken(
+  { engine, developer, version }: Call,
+  { user, account }: Scope,
+  body: TokenParameters,
+  options: ConnectTokenRecord['options'],
+): Promise<string> {
+  const statusCallbackUrl = (body.status_callback_url ?? (account === null ? user?.statusCallbackUrl : null)) || null
+  const called = { status_callback_url: statusCallbackUrl, source_callback_url: options?.callbackUrl ?? null }
+  for (const [name, address] of Object.entries(called))
+    if (address !== null) await checkUrl(name, address, engine.config.MAILROOM_ALLOW_PRIVATE)
+  const token = newToken()
   const now = Date.now()
-  const token: ConnectTokenRecord = {
-    userId: null,
-    accountId: null,
-    email: null,
-    firstName: null,
-    lastName: null,
-    options: null,
-    ...wishes,
-    statusCallbackUrl,
-    token: newToken(),
+  await engine.store.tokens.create({
+    token,
     developerId: developer.id,
+    version,
+    userId: user?.id ?? null,
+    accountId: account?.id ?? null,
+    callbackUrl: body.callback_url,
+    email: body.email ?? account?.email ?? null,
+    firstName: body.first_name ?? user?.firstName ?? null,
+    lastName: body.last_name ?? user?.lastName ?? null,
+    statusCallbackUrl,
+    options,
     createdAt: now,
     expiresAt: now + lifeMs,
     usedAt: null,
-  }
-  await engine.store.tokens.create(token)
+  })
   return token
 }
 
-const levels = [
+const levels: readonly Level[] = [
   { base: '/lite/connect_tokens', of: 'the application', use: 'makes a user with an email account' },
   { base: '/lite/users/{id}/connect_tokens', of: 'a user', use: 'adds an email account to the user' },
   {
@@ -168,12 +192,24 @@ const levels = [
     of: 'an email account',
     use: 'gives the email account new credentials',
   },
-] as const
-type Level = (typeof levels)[number]
+]
+
+/** Where tokens are, and whose they are. */
+export interface Level {
+  readonly base: `/${ApiVersion}/${string}connect_tokens`
+  readonly of: string
+  readonly use: string
+}
 
 interface Scope {
   readonly user: UserRecord | null
   readonly account: AccountRecord | null
+}
+
+/** `id` and `label` are absent at the level of the application, `label` at the level of a user. */
+interface ScopePath {
+  readonly id?: string
+  readonly label?: string
 }
 
 async function findScope(call: Call, path: ScopePath): Promise<Scope> {
@@ -187,59 +223,47 @@ async function findToken(call: Call, path: ScopePath & { readonly token: string 
   const { user, account } = await findScope(call, path)
   const token = await call.engine.store.tokens.get(call.developer.id, path.token)
   const here =
-    token?.version === 'lite' &&
+    token?.version === call.version &&
     (user === null || token.userId === user.id) &&
     (account === null || token.accountId === account.id)
   if (!here) throw notFound('connect token', path.token)
   return token
 }
 
-const list = ({ base, of }: Level) =>
+const list = ({ base, of }: Level, form: Pick<TokenForm, 'view' | 'more'>) =>
   defineRoute(`GET ${base}`, {
     summary: `List the connect tokens of ${of}, used and unused`,
-    response: z.array(tokenView),
+    response: z.array(form.view),
     async handler({ path }, call) {
       const { user, account } = await findScope(call, path)
-      const owner = given({ version: 'lite' as const, userId: user?.id, accountId: account?.id })
+      const owner = given({ version: call.version, userId: user?.id, accountId: account?.id })
       const tokens = await call.engine.store.tokens.list(call.developer.id, owner)
-      return presentTokens(call, tokens)
+      return presentTokens(call, tokens, form)
     },
   })
 
-const create = ({ base, of, use }: Level) =>
+const create = <P extends TokenParameters>({ base, of, use }: Level, form: TokenForm<P>) =>
   defineRoute(`POST ${base}`, {
     summary: `Create a connect token for ${of}`,
     description:
       `Send the end user's browser to \`browser_redirect_url\`: the wizard there ${use}, and then the browser is sent on to ` +
-      '`callback_url`. Good for 24 hours, and once. **The wizard is not there yet**: the link leads to a page that says so (501), and ' +
-      '`X-Service-Notice` of this answer tells it too.',
-    notice: 'browser_redirect_url leads to a page that says 501: the wizard is not there yet',
-    body: createBody,
-    response: createAnswer,
+      '`callback_url` with the token in the query. Good for 24 hours, for 20 tries, and once.',
+    body: form.body,
+    response: createAnswer(form.example),
     async handler({ path, body }, call) {
-      const { user, account } = await findScope(call, path)
-      const { token } = await issueToken(call, {
-        version: 'lite',
-        userId: user?.id ?? null,
-        accountId: account?.id ?? null,
-        callbackUrl: body.callback_url,
-        email: body.email ?? account?.email ?? null,
-        firstName: body.first_name ?? user?.firstName ?? null,
-        lastName: body.last_name ?? user?.lastName ?? null,
-        statusCallbackUrl: (body.status_callback_url ?? (account === null ? user?.statusCallbackUrl : null)) || null,
-      })
-      const resource_url = liteUrls(call.baseUrl).token(token)
+      const token = await issueToken(call, await findScope(call, path), body, form.options(body))
+      const resource_url = urlsOf(call).token(token)
       return { success: true, token, resource_url, browser_redirect_url: redirectUrl(call, token) }
     },
   })
 
-const get = ({ base }: Level) =>
+const get = ({ base }: Level, form: Pick<TokenForm, 'view' | 'more'>) =>
   defineRoute(`GET ${base}/{token}`, {
     summary: 'Get a connect token',
-    response: tokenView,
+    response: form.view,
     async handler({ path }, call) {
       const token = await findToken(call, path)
-      const [view] = await presentTokens(call, [token])
+      const [view] = await presentTokens(call, [token], form)
       if (view === undefined) throw notFound('connect token', path.token)
       return view
     },
@@ -257,39 +281,14 @@ const remove = ({ base }: Level) =>
     },
   })
 
+export const tokenRoutesOf = <P extends TokenParameters>(level: Level, form: TokenForm<P>) => [
+  list(level, form),
+  create(level, form),
+  get(level, form),
+  remove(level),
+]
+
 export const connectTokenRoutes = tagged(
   'Connect tokens',
-  levels.flatMap((level) => [list(level), create(level), get(level), remove(level)]),
+  levels.flatMap((level) => tokenRoutesOf(level, liteForm)),
 )
-
-const words = 'connecting a mailbox in the browser is not there yet; use POST /lite/users'
-
-const notThereYet = z.object({ type: z.literal('error'), value: z.string() }).meta({
-  examples: [{ type: 'error', value: words }],
-})
-
-const page = renderSmallPage(
-  'Not there yet',
-  html`<h1>This page is not there yet</h1>
-    <p>
-      An application has sent you here to connect your mailbox. This service cannot do that in the browser yet. Nothing
-      was changed, and nobody has got access to your mail.
-    </p>
-    <p>Please go back, and tell the people who run the application.</p>`,
-)
-
-const connect = defineRoute('GET /connect/{token}', {
-  auth: 'public',
-  summary: 'The page behind a connect token',
-  description:
-    'The wizard is not there yet: a page that says so, or the error for who asks for JSON, whatever the token is.',
-  response: notThereYet,
-  page: true,
-  status: 501,
-  handler: (_input, call) =>
-    Promise.resolve(
-      call.asksForJson() ? { type: 'error' as const, value: words } : new StreamAnswer(page, smallPageHeaders),
-    ),
-})
-
-export const connectRoutes = tagged('Connect tokens', [connect])

@@ -7,7 +7,7 @@ import { choice, limitOf, offset, sortOrder } from '../values.ts'
 import { findUser, mustBeRead } from './find.ts'
 import { seconds } from '../addresses.ts'
 
-const contactView = examples.view('Contact', {
+export const contactFields = {
   email: [z.string(), 'ben@example.org'],
   name: [z.string(), 'Ben Lind'],
   total_count: [z.int(), 42, 'all messages with the contact: in From, To, Cc or Bcc, received or sent'],
@@ -20,7 +20,9 @@ const contactView = examples.view('Contact', {
   ],
   service_user_id: [z.string(), examples.ids.user],
   contact_id: [z.string(), 'd1e2f3a4b5c6d7e8f9a0b1c2'],
-})
+} as const
+
+const contactView = examples.view('Contact', contactFields)
 
 const listAnswer = examples.answer({ contacts: [z.array(contactView), [examples.exampleOf(contactView)]] })
 
@@ -39,7 +41,7 @@ const listQuery = z.object({
 
 const base = '/lite/users/{id}/contacts'
 
-function presentContact(contact: ContactRecord): z.input<typeof contactView> {
+export function presentContact(contact: ContactRecord): z.input<typeof contactView> {
   return {
     email: contact.email,
     name: contact.name,
@@ -71,18 +73,21 @@ const list = defineRoute(`GET ${base}`, {
 const get = defineRoute(`GET ${base}/{contactid}`, {
   summary: 'Get a contact by its id or email address',
   response: contactView,
-  async handler({ path }, call) {
-    const user = await findUser(call, path.id)
-    const id = path.contactid.includes('@') ? contactId(user.id, path.contactid) : path.contactid
-    const contact = await call.engine.store.contacts.get(user.id, id)
-    if (contact !== null) return presentContact(contact)
-    await mailMustBeRead(call, user.id)
-    throw notFound('contact', path.contactid)
-  },
+  handler: async ({ path }, call) => presentContact(await findContact(call, path.id, path.contactid)),
 })
 
+/** `name`: id or address. */
+export async function findContact(call: Call, userId: string, name: string): Promise<ContactRecord> {
+  const user = await findUser(call, userId)
+  const id = name.includes('@') ? contactId(user.id, name) : name
+  const contact = await call.engine.store.contacts.get(user.id, id)
+  if (contact !== null) return contact
+  await mailMustBeRead(call, user.id)
+  throw notFound('contact', name)
+}
+
 /** Of all the user's email accounts. */
-async function mailMustBeRead(call: Call, userId: string): Promise<void> {
+export async function mailMustBeRead(call: Call, userId: string): Promise<void> {
   for (const account of await call.engine.store.accounts.listByUser(userId)) await mustBeRead(call, account.id, null)
 }
 

@@ -6,25 +6,27 @@ import {
   type AccountRecord,
   badParameter,
   type ConnectFailure,
-  isAppError,
+  notFound,
   type UserRecord,
 } from '../../engine/index.ts'
 import * as examples from '../examples.ts'
 import { type Call, defineRoute, tagged } from '../route.ts'
 import { documented, flag, given, optional, statusFilter, success, wantedStatus } from '../values.ts'
-import { findAccount, findUser, type Mailbox } from './find.ts'
+import { findAccount, findUser, kinds, lookUpAccount, type Mailbox } from './find.ts'
 import {
   credentialOf,
   exampleMailbox,
   isWholeMailbox,
   mailboxInput,
+  optionsOf,
   mailboxParameters,
   type MailboxParameters,
   statusCallbackOf,
+  triedParameters,
 } from './mailbox-input.ts'
-import { type LiteUrls, liteUrls } from '../addresses.ts'
+import { type Urls, urlsOf } from '../addresses.ts'
 
-export const emailAccountView = examples.view('EmailAccount', {
+export const accountFields = {
   server: [z.string(), 'imap.example.com'],
   label: [z.string(), examples.label],
   username: [z.string(), examples.address],
@@ -35,27 +37,23 @@ export const emailAccountView = examples.view('EmailAccount', {
   status: [z.enum(['OK', 'DISABLED']), 'OK'],
   status_message: [z.string().nullable(), null],
   status_callback_url: [z.string().nullable(), null],
+} as const
+
+export const emailAccountView = examples.view('EmailAccount', {
+  ...accountFields,
   resource_url: [z.string(), examples.urls.account],
 })
 
-const listQuery = z.object(statusFilter)
-
-const createBody = z.object(mailboxParameters).meta({ examples: [exampleMailbox] })
-
-/** 0 is read, so that it can be refused in words of its own. */
-const reset = documented(flag.optional(), {
-  type: 'integer',
-  enum: [1],
-  description: '1 = forget a DISABLED state and connect anew',
-})
-
-const editBody = z
-  .object({
-    ...mailboxParameters,
-    status: reset,
-    force_status_check: optional(flag, '1 = log in now, and answer what the status is since and why'),
-  })
-  .meta({ examples: [{ password: 'new-app-password' }] })
+/** What an edit takes besides the parameters of the mailbox. */
+export const resets = {
+  /** 0 is read, so that it can be refused in words of its own. */
+  status: documented(flag.optional(), {
+    type: 'integer',
+    enum: [1],
+    description: '1 = forget a DISABLED state and connect anew',
+  }),
+  force_status_check: optional(flag, '1 = log in now, and answer what the status is since and why'),
+}
 
 /** Every way that a trial login can fail, as `feedback_code` says it, and what it means. */
 const feedbackCodes: Readonly<Record<Exclude<ConnectFailure['failure'], 'auth_rejected'>, string>> = {
@@ -80,7 +78,8 @@ const feedbackCode = documented(z.string(), {
   description: `why the login failed: ${codesInWords.map(([code, words]) => `\`${code}\` = ${words}`).join('; ')}`,
 })
 
-const soft = {
+/** Of an answer that says what came of a login. */
+export const softFailure = {
   success: z.boolean(),
   feedback_code: feedbackCode.optional(),
   feedback: optional(z.string(), 'the same in words'),
@@ -88,34 +87,22 @@ const soft = {
   connectionLog: optional(z.string(), 'the same as connection_log'),
 }
 
+const outcome = z.object({
+  ...softFailure,
+  status: z.string().optional(),
+  label: z.string().optional(),
+  resource_url: z.string().optional(),
+})
+
 /** `success: false` when the mail server refused; then nothing was made or changed. */
-const createAnswer = z
-  .object({
-    ...soft,
-    status: z.string().optional(),
-    label: z.string().optional(),
-    resource_url: z.string().optional(),
-  })
-  .meta({
-    examples: [examples.accountMade, examples.loginRefused],
-  })
+const accountCreated = outcome.meta({ examples: [examples.accountMade, examples.loginRefused] })
 
 /** `label` when the call made the email account. With a failed status check, `success: false` and the status. */
-const editAnswer = z
-  .object({
-    ...soft,
-    label: z.string().optional(),
-    status: z.string().optional(),
-    status_message: z.string().nullable().optional(),
-    resource_url: z.string().optional(),
-  })
-  .meta({
-    examples: [examples.accountEdited, examples.loginRefused],
-  })
+const accountEdited = outcome
+  .extend({ status_message: z.string().nullable().optional() })
+  .meta({ examples: [examples.accountEdited, examples.loginRefused] })
 
-export const softFailure = soft
-
-export function presentAccount(account: AccountRecord, urls: LiteUrls): z.input<typeof emailAccountView> {
+export function presentAccount(account: AccountRecord, urls: Urls): z.input<typeof emailAccountView> {
   return {
     server: account.server,
     label: account.label,
@@ -142,110 +129,125 @@ function statusMessage({ statusMessage: why, resume }: AccountRecord): string | 
 export function presentFailure({ failure, message, log }: ConnectFailure) {
   return {
     success: false,
-    feedback_code: feedbackCodeOf(failure),
+    // The failure class in the words that clients of the original know.
+    feedback_code: failure === 'auth_rejected' ? 'invalid_credentials' : failure,
     feedback: message,
     connection_log: log,
     connectionLog: log,
   }
 }
 
-/** The failure class in the words that clients of the original know. */
-function feedbackCodeOf(failure: ConnectFailure['failure']): string {
-  return failure === 'auth_rejected' ? 'invalid_credentials' : failure
+/** How one version of the API shows email accounts, what it takes for one, and how its documents call them. */
+export interface AccountForm {
+  readonly base: '/lite/users/{id}/email_accounts' | '/2.0/accounts/{id}/sources'
+  /** 'an email account' */
+  readonly one: string
+  readonly words: Readonly<Record<'list' | 'create' | 'edit', string>>
+  readonly view: z.ZodType<unknown, object>
+  readonly createBody: z.ZodType<MailboxParameters>
+  readonly editBody: z.ZodType<EditParameters>
+  present(account: AccountRecord, urls: Urls): object
 }
 
-const base = '/lite/users/{id}/email_accounts'
-
-const list = defineRoute(`GET ${base}`, {
-  summary: 'List email accounts of a user',
-  query: listQuery,
-  response: z.array(emailAccountView),
-  async handler({ path, query }, call) {
-    const user = await findUser(call, path.id)
-    const status = wantedStatus(query)
-    const accounts = await call.engine.store.accounts.listByUser(user.id, status === undefined ? {} : { status })
-    return accounts.map((account) => presentAccount(account, liteUrls(call.baseUrl)))
+const liteForm: AccountForm = {
+  base: '/lite/users/{id}/email_accounts',
+  one: 'an email account',
+  words: {
+    list: 'List email accounts of a user',
+    create: 'Add an email account to a user',
+    edit:
+      'Changes what is named. New credentials or settings are tried first. `status=1` forgets a DISABLED state and connects anew; ' +
+      '`force_status_check=1` logs in now: `success` says whether that went well, `feedback_code` why not, `status` what the email account ' +
+      'is since. `email` changes the address that the user is found by, and nothing of the login; the label stays. A label that the user does not have yet, with all parameters of a mailbox, makes that email account (`0`: the first one).',
   },
-})
+  view: emailAccountView,
+  createBody: z.object(mailboxParameters).meta({ examples: [exampleMailbox] }),
+  editBody: z.object({ ...mailboxParameters, ...resets }).meta({ examples: [{ password: 'new-app-password' }] }),
+  present: presentAccount,
+}
 
-const create = defineRoute(`POST ${base}`, {
-  summary: 'Add an email account to a user',
-  description:
-    'Logs in first. When the mail server refuses, the answer is 200 with `success: false` and nothing is created.',
-  body: createBody,
-  response: createAnswer,
-  errors: [409],
-  async handler({ path, body }, call) {
-    return add(call, await findUser(call, path.id), mailboxInput(body))
-  },
-})
+const list = ({ base, words, view, present }: AccountForm) =>
+  defineRoute(`GET ${base}`, {
+    summary: words.list,
+    query: z.object(statusFilter),
+    response: z.array(view),
+    async handler({ path, query }, call) {
+      const user = await findUser(call, path.id)
+      const found = await call.engine.store.accounts.listByUser(user.id, given({ status: wantedStatus(query) }))
+      return found.map((account) => present(account, urlsOf(call)))
+    },
+  })
 
-async function add(call: Call, user: UserRecord, input: AccountInput) {
+const create = ({ base, words, createBody }: AccountForm) =>
+  defineRoute(`POST ${base}`, {
+    summary: words.create,
+    description:
+      'Logs in first. When the mail server refuses, the answer is 200 with `success: false` and nothing is created.',
+    body: createBody,
+    response: accountCreated,
+    errors: [409],
+    handler: async ({ path, body }, call) => addAccount(call, await findUser(call, path.id), mailboxInput(body)),
+  })
+
+async function addAccount(call: Call, user: UserRecord, input: AccountInput) {
   call.touchesImap(user)
-  const made = await call.engine.mailboxes.createAccount(call.developer, user, input)
+  const made = await call.engine.mailboxes.createAccount(user, input)
   if (!made.ok) return presentFailure(made)
   call.concerns(user, made.value)
   return {
     success: true,
     status: made.value.status,
     label: made.value.label,
-    resource_url: liteUrls(call.baseUrl).account(made.value),
+    resource_url: urlsOf(call).account(made.value),
   }
 }
 
-const get = defineRoute(`GET ${base}/{label}`, {
-  summary: 'Get an email account',
-  response: emailAccountView,
-  async handler({ path }, call) {
-    const { account } = await findAccount(call, path.id, path.label)
-    return presentAccount(account, liteUrls(call.baseUrl))
-  },
-})
+const get = ({ base, one, view, present }: AccountForm) =>
+  defineRoute(`GET ${base}/{label}`, {
+    summary: `Get ${one}`,
+    response: view,
+    handler: async ({ path }, call) => present((await findAccount(call, path.id, path.label)).account, urlsOf(call)),
+  })
 
-const edit = defineRoute(`POST ${base}/{label}`, {
-  summary: 'Edit an email account',
-  description:
-    'Changes what is named. New credentials or settings are tried first. `status=1` forgets a DISABLED state and connects anew; ' +
-    '`force_status_check=1` logs in now: `success` says whether that went well, `feedback_code` why not, `status` what the email account ' +
-    'is since. `email` changes the address that the user is found by, and nothing of the login; the label stays. A label that the user does not have yet, with all parameters of a mailbox, makes that email account (`0`: the first one).',
-  body: editBody,
-  response: editAnswer,
-  errors: [409],
-  async handler({ path, body }, call) {
-    const mailbox = await findUnlessNew(call, path, body)
-    if (mailbox === null)
-      return add(call, await findUser(call, path.id), { ...mailboxInput(body), ...labelOf(path.label) })
-    if (body.status === false) throw badParameter('status', 'only 1 (reset) is possible')
-    if (body.force_status_check === true || body.status === true || tried.some((name) => body[name] !== undefined))
-      call.touchesImap(mailbox.user)
-    const edited = await call.engine.mailboxes.editAccount(call.developer, mailbox.account, editOf(body))
-    if (!edited.ok) return presentFailure(edited)
-    const { account, failure } =
-      body.force_status_check === true
-        ? await call.engine.accounts.checkNow(mailbox.account.id)
-        : { account: await call.engine.accounts.settled(edited.value), failure: null }
-    call.concerns(mailbox.user, account)
-    return {
-      ...(failure === null ? { success: true } : presentFailure(failure)),
-      status: account.status,
-      status_message: statusMessage(account),
-      resource_url: liteUrls(call.baseUrl).account(account),
-    }
-  },
-})
+const edit = ({ base, one, words, editBody }: AccountForm) =>
+  defineRoute(`POST ${base}/{label}`, {
+    summary: `Edit ${one}`,
+    description: words.edit,
+    body: editBody,
+    response: accountEdited,
+    errors: [409],
+    async handler({ path, body }, call) {
+      const { user, account } = await lookUpAccount(call, path.id, path.label)
+      if (account === null && !isWholeMailbox(body)) throw notFound(kinds[call.version].account, path.label)
+      call.concerns(user, account ?? undefined)
+      return account === null
+        ? addAccount(call, user, { ...mailboxInput(body), ...labelOf(path.label) })
+        : editAccount(call, { user, account }, body)
+    },
+  })
 
-/** null when the user has no such email account and the call brings all that makes one. */
-async function findUnlessNew(
-  call: Call,
-  { id, label }: { readonly id: string; readonly label: string },
-  body: MailboxParameters,
-): Promise<Mailbox | null> {
-  try {
-    return await findAccount(call, id, label)
-  } catch (error) {
-    const missing = isAppError(error, 'not_found') && error.details.kind === 'email account'
-    if (missing && isWholeMailbox(body)) return null
-    throw error
+type EditParameters = MailboxParameters & Partial<z.output<z.ZodObject<typeof resets>>>
+
+async function editAccount(call: Call, { user, account: known }: Mailbox, body: EditParameters) {
+  if (body.status === false) throw badParameter('status', 'only 1 (reset) is possible')
+  if (
+    body.force_status_check === true ||
+    body.status === true ||
+    triedParameters.some((name) => body[name] !== undefined)
+  )
+    call.touchesImap(user)
+  const edited = await call.engine.mailboxes.editAccount(known, editOf(body))
+  if (!edited.ok) return presentFailure(edited)
+  const { account, failure } =
+    body.force_status_check === true
+      ? await call.engine.accounts.checkNow(known.id)
+      : { account: await call.engine.accounts.settled(edited.value), failure: null }
+  call.concerns(user, account)
+  return {
+    ...(failure === null ? { success: true } : presentFailure(failure)),
+    status: account.status,
+    status_message: statusMessage(account),
+    resource_url: urlsOf(call).account(account),
   }
 }
 
@@ -259,18 +261,7 @@ function labelOf(label: string): { readonly label?: string } {
   return { label }
 }
 
-/** Parameters whose new values are tried on the mail server first. */
-const tried = [
-  'server',
-  'port',
-  'use_ssl',
-  'username',
-  'password',
-  'provider_refresh_token',
-  'provider_consumer_key',
-] as const
-
-function editOf(body: MailboxParameters & { readonly status?: boolean | undefined }): AccountEdit {
+function editOf(body: EditParameters): AccountEdit {
   return given({
     credential: credentialOf(body),
     email: body.email,
@@ -279,18 +270,22 @@ function editOf(body: MailboxParameters & { readonly status?: boolean | undefine
     useSsl: body.use_ssl,
     username: body.username,
     ...statusCallbackOf(body),
+    options: optionsOf(body),
     reset: body.status === true ? true : undefined,
   })
 }
 
-const remove = defineRoute(`DELETE ${base}/{label}`, {
-  summary: 'Remove an email account and all that is stored of it',
-  response: success,
-  async handler({ path }, call) {
-    const { account } = await findAccount(call, path.id, path.label)
-    await call.engine.mailboxes.removeAccount(account)
-    return { success: true }
-  },
-})
+const remove = ({ base, one }: AccountForm) =>
+  defineRoute(`DELETE ${base}/{label}`, {
+    summary: `Remove ${one} and all that is stored of it`,
+    response: success,
+    async handler({ path }, call) {
+      const { account } = await findAccount(call, path.id, path.label)
+      await call.engine.mailboxes.removeAccount(account)
+      return { success: true }
+    },
+  })
 
-export const emailAccountRoutes = tagged('Email accounts', [list, create, get, edit, remove])
+export const accountRoutesOf = (form: AccountForm) => [list(form), create(form), get(form), edit(form), remove(form)]
+
+export const emailAccountRoutes = tagged('Email accounts', accountRoutesOf(liteForm))

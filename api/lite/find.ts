@@ -5,18 +5,27 @@ import {
   badParameter,
   folderName,
   type FolderRecord,
+  isAppError,
   isBeingRead,
   type MessageRecord,
   notFound,
+  type Placement,
   type UserRecord,
   usualDelimiter,
 } from '../../engine/index.ts'
+import { urlsOf } from '../addresses.ts'
 import type { Call } from '../route.ts'
+
+/** What is named in the path, in the words of the API that was called. */
+export const kinds = {
+  lite: { user: 'user', account: 'email account' },
+  '2.0': { user: 'account', account: 'source' },
+} as const
 
 /** Notes the user on the call (rate limits, call log). */
 export async function findUser(call: Call, id: string): Promise<UserRecord> {
   const user = await call.engine.store.users.get(call.developer.id, id)
-  if (user === null) throw notFound('user', id)
+  if (user === null) throw notFound(kinds[call.version].user, id)
   call.concerns(user)
   return user
 }
@@ -26,15 +35,21 @@ export interface Mailbox {
   readonly account: AccountRecord
 }
 
-/** `0` is the first label; a label is compared as it is, then without case. Sets the status header. */
+/** Sets the status header. */
 export async function findAccount(call: Call, userId: string, label: string): Promise<Mailbox> {
+  const { user, account } = await lookUpAccount(call, userId, label)
+  if (account === null) throw notFound(kinds[call.version].account, label)
+  call.concerns(user, account)
+  return { user, account }
+}
+
+/** `0` is the first label; a label is compared as it is, then without case. null = the user has no such account. */
+export async function lookUpAccount(call: Call, userId: string, label: string) {
   const { store } = call.engine
   const user = await store.users.get(call.developer.id, userId)
-  if (user === null) throw notFound('user', userId)
+  if (user === null) throw notFound(kinds[call.version].user, userId)
   const account =
     label === '0' ? ((await store.accounts.listByUser(user.id))[0] ?? null) : await byLabel(call, user.id, label)
-  if (account === null) throw notFound('email account', label)
-  call.concerns(user, account)
   return { user, account }
 }
 
@@ -67,16 +82,7 @@ export async function findFolder(
 }
 
 /** null when there is none of that name. */
-export async function lookUpFolder(
-  call: Call,
-  account: AccountRecord,
-  name: string,
-  delimiter?: string,
-): Promise<FolderRecord | null> {
-  return folderNamed(await call.engine.store.folders.list(account.id), name, delimiter)
-}
-
-function folderNamed(all: readonly FolderRecord[], name: string, delimiter: string | undefined): FolderRecord | null {
+export function folderNamed(all: readonly FolderRecord[], name: string, delimiter?: string): FolderRecord | null {
   const path = name.toUpperCase() === 'INBOX' ? 'INBOX' : levelsOf(name, delimiter).join(usualDelimiter(all))
   const found = all.find((folder) => folder.path === path) ?? all.find((folder) => folder.path === name)
   return found ?? all.find((folder) => inCapitals(folder) === path) ?? null
@@ -134,6 +140,108 @@ export async function findKnownMessage(call: Call, account: AccountRecord, id: s
   if (found !== null) return found
   await mustBeRead(call, account.id, null)
   throw notFound('message', id)
+}
+
+/** Both ways to a message: wherever it lies, and in one folder. */
+export const messagePaths = [
+  '/lite/users/{id}/email_accounts/{label}/messages/{message_id}',
+  '/lite/users/{id}/email_accounts/{label}/folders/{folder+}/messages/{message_id}',
+] as const
+
+export type MessagePattern = (typeof messagePaths)[number]
+
+export interface MessagePath {
+  readonly id: string
+  readonly label: string
+  readonly message_id: string
+  readonly folder?: string
+}
+
+export interface Located {
+  readonly user: UserRecord
+  readonly account: AccountRecord
+  /** As the call names the message. */
+  readonly name: string
+  /** Address of the message, in the form that it was asked for. */
+  readonly url: string
+  /** Its first placement is the one that was asked for: the mail server is asked there first. */
+  readonly message: MessageRecord
+  /** null when the path names none. */
+  readonly folder: FolderRecord | null
+  /** In that folder, or everywhere. Never empty. */
+  readonly placements: readonly [Placement, ...Placement[]]
+}
+
+/** 404 for a message that does not lie in the folder of the path. */
+export async function locate(call: Call, path: MessagePath, delimiter?: string): Promise<Located> {
+  const { message_id: name } = path
+  const { user, account } = await findAccount(call, path.id, path.label)
+  const folder = path.folder === undefined ? null : await findFolder(call, account, path.folder, delimiter)
+  const found = await findMessage(call, account, name)
+  const message = folder === null ? found : await inFolder(call, found, folder, name)
+  const [first, ...more] =
+    folder === null ? message.placements : message.placements.filter((place) => place.folderId === folder.id)
+  if (first === undefined) throw notFound('message', name)
+  return {
+    user,
+    account,
+    name,
+    url: urlsOf(call).message(account, message.id, path.folder),
+    message: folder === null ? message : placedFirst(message, folder.id),
+    folder,
+    placements: [first, ...more],
+  }
+}
+
+/** A Message-ID may be that of several messages: the one in this folder is meant. All of them are in one thread. */
+async function inFolder(call: Call, found: MessageRecord, folder: FolderRecord, id: string): Promise<MessageRecord> {
+  const lies = (message: MessageRecord): boolean => message.placements.some((place) => place.folderId === folder.id)
+  if (lies(found)) return found
+  const others =
+    found.emailMessageId === null || id === found.id
+      ? []
+      : await call.engine.store.messages.list(
+          found.accountId,
+          { folderId: folder.id, threadId: found.threadId },
+          { limit: 100, offset: 0 },
+        )
+  const other = others.find((message) => message.emailMessageId === found.emailMessageId)
+  if (other !== undefined) return other
+  await mustBeRead(call, found.accountId, folder)
+  throw notFound('message', id)
+}
+
+/**
+ * The same message with its places in the folder before the others; a message that lies nowhere else is left as it is.
+ */
+export function placedFirst(message: MessageRecord, folderId: string): MessageRecord {
+  if (message.placements[0]?.folderId === folderId) return message
+  const here = message.placements.filter((place) => place.folderId === folderId)
+  return { ...message, placements: [...here, ...message.placements.filter((place) => place.folderId !== folderId)] }
+}
+
+/** The folder's own flags would be gone with it: only folders that hold mail can be written to. */
+export function mustHoldMail(folder: FolderRecord, parameter: string): void {
+  if (!folder.selectable) throw badParameter(parameter, `folder ${folder.path} holds no messages`)
+}
+
+/**
+ * What is gone on the mail server is a 404 like every other: with the id or the name that the caller wrote. `folder`:
+ * as the caller names it, and as the server does.
+ */
+export async function asNamed<T>(
+  message: string,
+  work: Promise<T>,
+  folder?: { readonly name: string; readonly path: string },
+): Promise<T> {
+  try {
+    return await work
+  } catch (error) {
+    if (!isAppError(error, 'not_found')) throw error
+    const { kind, id } = error.details
+    const meant = folder !== undefined && kind === 'folder' && folder.path === id
+    throw meant ? notFound('folder', folder.name) : notFound('message', message)
+  }
 }
 
 /*

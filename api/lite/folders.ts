@@ -14,15 +14,19 @@ import * as examples from '../examples.ts'
 import { type Call, defineRoute, tagged } from '../route.ts'
 import { documented, flag, optional, text, successAt } from '../values.ts'
 import { findAccount, findFolder, type Mailbox, newServerPath } from './find.ts'
-import { type LiteUrls, liteUrls } from '../addresses.ts'
+import { type Urls, urlsOf } from '../addresses.ts'
 
-const folderView = examples.view('Folder', {
+export const folderFields = {
   name: [z.string(), 'INBOX'],
   nb_messages: [z.int(), 1280],
   nb_unseen_messages: [z.int(), 12],
   delimiter: [z.string(), '/'],
   symbolic_name: [z.string(), '\\Inbox'],
   xlist_name: [z.string(), '\\Inbox'],
+} as const
+
+const folderView = examples.view('Folder', {
+  ...folderFields,
   resource_url: [z.string(), `${examples.urls.account}/folders/INBOX`],
 })
 
@@ -43,28 +47,31 @@ const nameOnly = examples.answer({ name: [z.string(), 'INBOX'] })
 const folderQuery = z.object({ delimiter })
 const createAnswer = successAt(examples.urls.newFolder)
 
-/** RFC 6154 special use → the name that XLIST had for it. */
-const xlistNames: Readonly<Record<SpecialUse, string>> = {
-  '\\Inbox': '\\Inbox',
+/** What XLIST had for an RFC 6154 special use, where that is another name. */
+const otherXlistNames: Partial<Record<SpecialUse, string>> = {
   '\\All': '\\AllMail',
-  '\\Archive': '\\Archive',
-  '\\Drafts': '\\Drafts',
   '\\Flagged': '\\Starred',
   '\\Junk': '\\Spam',
-  '\\Sent': '\\Sent',
-  '\\Trash': '\\Trash',
-  '\\Important': '\\Important',
+}
+export const xlistName = (use: SpecialUse): string => otherXlistNames[use] ?? use
+
+export function specialUseOf({ path, specialUse }: FolderRecord): SpecialUse | null {
+  return specialUse ?? (path === 'INBOX' ? '\\Inbox' : null)
 }
 
-function presentFolder(folder: FolderRecord, account: AccountRecord, urls: LiteUrls): z.input<typeof folderView> {
-  const use = folder.specialUse ?? (folder.path === 'INBOX' ? '\\Inbox' : null)
+export function nameFolder(folder: FolderRecord) {
+  const use = specialUseOf(folder)
+  return { name: folderName(folder), symbolic_name: use ?? '', xlist_name: use === null ? '' : xlistName(use) }
+}
+
+export function presentFolder(folder: FolderRecord, account: AccountRecord, urls: Urls): z.input<typeof folderView> {
+  const { name, ...uses } = nameFolder(folder)
   return {
-    name: folderName(folder),
+    name,
     nb_messages: folder.messages,
     nb_unseen_messages: folder.unseen,
     delimiter: folder.delimiter,
-    symbolic_name: use ?? '',
-    xlist_name: use === null ? '' : xlistNames[use],
+    ...uses,
     resource_url: urls.folder(account, folderName(folder)),
   }
 }
@@ -72,7 +79,7 @@ function presentFolder(folder: FolderRecord, account: AccountRecord, urls: LiteU
 const base = '/lite/users/{id}/email_accounts/{label}/folders'
 
 /** The folders as stored; an account that has not been listed yet is listed now. */
-async function foldersOf(call: Call, { user, account }: Mailbox): Promise<FolderRecord[]> {
+export async function foldersOf(call: Call, { user, account }: Mailbox): Promise<FolderRecord[]> {
   const stored = await call.engine.store.folders.list(account.id)
   if (stored.length > 0) return stored
   call.touchesImap(user)
@@ -87,7 +94,7 @@ const list = defineRoute(`GET ${base}`, {
     const mailbox = await findAccount(call, path.id, path.label)
     const folders = await foldersOf(call, mailbox)
     if (query.include_names_only === true) return folders.map((folder) => ({ name: folderName(folder) }))
-    return folders.map((folder) => presentFolder(folder, mailbox.account, liteUrls(call.baseUrl)))
+    return folders.map((folder) => presentFolder(folder, mailbox.account, urlsOf(call)))
   },
 })
 
@@ -98,7 +105,7 @@ const get = defineRoute(`GET ${base}/{folder+}`, {
   async handler({ path, query }, call) {
     const { account } = await findAccount(call, path.id, path.label)
     const folder = await findFolder(call, account, path.folder, query.delimiter)
-    return presentFolder(folder, account, liteUrls(call.baseUrl))
+    return presentFolder(folder, account, urlsOf(call))
   },
 })
 
@@ -108,18 +115,25 @@ const create = defineRoute(`POST ${base}/{folder+}`, {
   query: folderQuery,
   response: createAnswer,
   errors: [409],
-  async handler({ path, query }, call) {
-    const mailbox = await findAccount(call, path.id, path.label)
-    const { account, user } = mailbox
-    const delimiter = usualDelimiter(await foldersOf(call, mailbox))
-    const wanted = newServerPath(path.folder, delimiter, query.delimiter)
-    call.touchesImap(user)
-    // Whether there is one already the server knows: the index may not have heard of what others made or removed.
-    const making = call.engine.accounts.createFolder(account.id, wanted)
-    const folder = await making.catch((error: unknown) => nameRefused(path.folder, error))
-    return { success: true, resource_url: liteUrls(call.baseUrl).folder(account, folderName(folder)) }
-  },
+  handler: ({ path, query }, call) => createFolder(call, path, query.delimiter),
 })
+
+export interface FolderPath {
+  readonly id: string
+  readonly label: string
+  readonly folder: string
+}
+
+export async function createFolder(call: Call, path: FolderPath, between: string | undefined) {
+  const mailbox = await findAccount(call, path.id, path.label)
+  const { account, user } = mailbox
+  const wanted = newServerPath(path.folder, usualDelimiter(await foldersOf(call, mailbox)), between)
+  call.touchesImap(user)
+  // Whether there is one already the server knows: the index may not have heard of what others made or removed.
+  const making = call.engine.accounts.createFolder(account.id, wanted)
+  const folder = await making.catch((error: unknown) => nameRefused(path.folder, error))
+  return { success: true, resource_url: urlsOf(call).folder(account, folderName(folder)) }
+}
 
 /** RFC 5530 codes of a refusal that is not for the name: rights, room, and trouble of the server's own. */
 const otherReasons: ReadonlySet<unknown> = new Set([

@@ -1,7 +1,7 @@
 /** The parameters of a mailbox, the same for users and email accounts: settings and a password or an OAuth grant. */
 import type { z } from 'zod'
-import { badParameter, type AccountInput, type Credential } from '../../engine/index.ts'
-import { choice, email, flag, lineText, optional, port, urlOrEmpty } from '../values.ts'
+import { badParameter, type AccountInput, type Credential, type SourceOptions } from '../../engine/index.ts'
+import { choice, email, flag, given, lineText, optional, port, text, urlOrEmpty } from '../values.ts'
 
 const type = choice(['imap'], 'the only supported type is imap')
 
@@ -53,22 +53,52 @@ export const exampleMailbox = {
   password: 'app-password',
 }
 
-export type MailboxParameters = z.output<z.ZodObject<typeof mailboxParameters>>
+/** What only a source of 2.0 takes. */
+export const sourceParameters = {
+  sync_all_folders: optional(
+    flag,
+    '1 = every folder and its mail is shown; 0 (the default) = folders of the uses \\Trash and \\Drafts, and what lies only there, are hidden',
+  ),
+  sync_folders: optional(text, 'the same as a list: with `All` or `Trash` in it every folder is shown', 'All,Trash'),
+  expunge_on_deleted_flag: optional(flag, '1 = messages with the flag \\Deleted are hidden; 0 is the default'),
+  raw_file_list: optional(
+    flag,
+    '1 = every attachment is shown; 0 (the default) = images of signatures and winmail.dat are hidden',
+  ),
+  sync_flags: optional(flag, 'kept and answered; flags are always up to date. 1 is the default'),
+  callback_url: optional(urlOrEmpty, 'gets a POST when the first sync is complete', 'https://app.example.com/synced'),
+}
 
-/** Parameters that only a mailbox has: one of them means that a mailbox is wanted. */
-const telling = [
+export type SourceParameters = Partial<z.output<z.ZodObject<typeof sourceParameters>>>
+export type MailboxParameters = z.output<z.ZodObject<typeof mailboxParameters>> & SourceParameters
+
+/** undefined when none is named. */
+export function optionsOf(body: SourceParameters): Partial<SourceOptions> | undefined {
+  const shown = body.sync_folders?.split(',').some((name) => /^(?:all|trash)$/i.test(name.trim()))
+  const options = given({
+    syncAllFolders: body.sync_all_folders ?? shown,
+    expungeOnDeletedFlag: body.expunge_on_deleted_flag,
+    rawFileList: body.raw_file_list,
+    syncFlags: body.sync_flags,
+    callbackUrl: body.callback_url === undefined ? undefined : body.callback_url || null,
+  })
+  return Object.keys(options).length === 0 ? undefined : options
+}
+
+/** Parameters whose new values are tried on the mail server first. */
+export const triedParameters = [
   'server',
   'port',
   'use_ssl',
   'username',
-  'type',
   'password',
   'provider_refresh_token',
   'provider_consumer_key',
 ] as const
 
+/** Whether a parameter is named that only a mailbox has. */
 export function wantsMailbox(body: MailboxParameters): boolean {
-  return telling.some((name) => body[name] !== undefined)
+  return body.type !== undefined || triedParameters.some((name) => body[name] !== undefined)
 }
 
 /** As commands take it: null removes it, absent leaves it. */
@@ -99,6 +129,7 @@ export function mailboxInput(body: MailboxParameters): AccountInput {
     port: required('port', body.port),
     credential: required('password', credentialOf(body)),
     ...statusCallbackOf(body),
+    ...given({ options: optionsOf(body) }),
   }
 }
 

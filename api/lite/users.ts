@@ -26,9 +26,9 @@ import {
   statusCallbackOf,
   wantsMailbox,
 } from './mailbox-input.ts'
-import { type LiteUrls, liteUrls, seconds } from '../addresses.ts'
+import { type Urls, urlsOf, seconds } from '../addresses.ts'
 
-export const userView = examples.view('User', {
+export const personFields = {
   id: [z.string(), examples.ids.user],
   username: [z.string(), examples.address],
   created: [z.int(), examples.time],
@@ -37,6 +37,10 @@ export const userView = examples.view('User', {
   first_name: [z.string(), 'Anna'],
   last_name: [z.string(), 'Berg'],
   email_addresses: [z.array(z.string()), [examples.address]],
+} as const
+
+export const userView = examples.view('User', {
+  ...personFields,
   email_accounts: [z.array(emailAccountView), [examples.exampleOf(emailAccountView)]],
   status_callback_url: optional(
     z.string(),
@@ -52,18 +56,6 @@ const listQuery = z.object({
   offset,
 })
 
-const createBody = z
-  .object({
-    ...mailboxParameters,
-    ...personNames,
-    migrate_account_id: optional(
-      text,
-      'id of a 2.0 account that becomes a user as it is; no mailbox parameter is needed with it',
-      '5f3c8a2b9d4e1f6a7b8c9d0e',
-    ),
-  })
-  .meta({ examples: [{ ...exampleMailbox, first_name: 'Anna', last_name: 'Berg' }] })
-
 const editBody = z.object({
   ...personNames,
   status_callback_url: optional(
@@ -73,10 +65,10 @@ const editBody = z.object({
   ),
 })
 
-const reference = z.object({ label: z.string(), resource_url: z.string() })
+export const reference = z.object({ label: z.string(), resource_url: z.string() })
 
 /** `success: false` when the mail server refused the login; then nothing was made. */
-const createAnswer = z
+const userCreated = z
   .object({
     ...softFailure,
     id: z.string().optional(),
@@ -86,87 +78,133 @@ const createAnswer = z
   })
   .meta({ examples: [examples.userMade, examples.loginRefused] })
 
-const editAnswer = successAt(examples.urls.user)
-
 export function presentUser(
   user: UserRecord,
   accounts: readonly AccountRecord[],
-  urls: LiteUrls,
+  urls: Urls,
 ): z.input<typeof userView> {
+  return {
+    ...presentPerson(user, urls),
+    email_accounts: accounts.map((account) => presentAccount(account, urls)),
+    ...(user.statusCallbackUrl ? { status_callback_url: user.statusCallbackUrl } : {}),
+  }
+}
+
+export function presentPerson(user: UserRecord, urls: Urls) {
   return {
     id: user.id,
     username: user.emailAddresses[0] ?? user.id,
     created: seconds(user.createdAt),
-    suspended: 0,
-    password_expired: 0,
+    suspended: 0 as const,
+    password_expired: 0 as const,
     first_name: user.firstName,
     last_name: user.lastName,
     email_addresses: [...user.emailAddresses],
-    email_accounts: accounts.map((account) => presentAccount(account, urls)),
-    ...(user.statusCallbackUrl ? { status_callback_url: user.statusCallbackUrl } : {}),
     resource_url: urls.user(user),
   }
 }
 
-/** The same reference under the 2.0 name and the lite name. */
-function presentCreated(user: UserRecord, account: AccountRecord | null, urls: LiteUrls): z.input<typeof createAnswer> {
-  const reference = account === null ? null : { label: account.label, resource_url: urls.account(account) }
+/** Lite has the same reference under the 2.0 name and its own. */
+function presentCreated(call: Call, user: UserRecord, account: AccountRecord | null): z.input<typeof userCreated> {
+  const urls = urlsOf(call)
+  const source = account === null ? undefined : { label: account.label, resource_url: urls.account(account) }
   return {
     success: true,
     id: user.id,
     resource_url: urls.user(user),
-    ...(reference === null ? {} : { source: reference, email_account: reference }),
+    ...given({ source, email_account: call.version === 'lite' ? source : undefined }),
   }
 }
 
-const list = defineRoute('GET /lite/users', {
-  summary: 'List users',
-  query: listQuery,
-  response: z.array(userView),
-  async handler({ query }, call) {
-    const { store } = call.engine
-    const status = wantedStatus(query)
-    const users = await store.users.list(call.developer.id, given({ email: query.email, status }), query)
-    const accounts = Map.groupBy(
-      await store.accounts.listByUsers(users.map((user) => user.id)),
-      (account) => account.userId,
-    )
-    return users.map((user) => presentUser(user, accounts.get(user.id) ?? [], liteUrls(call.baseUrl)))
-  },
-})
-
-const create = defineRoute('POST /lite/users', {
-  summary: 'Create a user, with or without an email account',
-  description:
-    'With mailbox settings the login is tried first; when the mail server refuses, the answer is 200 with `success: false`, a ' +
-    '`feedback_code` and the connection log, and nothing is created. Without them the `status_callback_url` is kept for the email ' +
-    'accounts that are added to the user later. With `migrate_account_id` a 2.0 account becomes a user as it is, but for the names and the ' +
-    '`status_callback_url` (of all its email accounts; of those that come later when it has none) that are given.',
-  body: createBody,
-  response: createAnswer,
-  async handler({ body }, call) {
-    if (body.migrate_account_id) return migrate(call, body.migrate_account_id, body)
-    const input: UserInput = {
-      ...given({ email: body.email }),
-      ...namesOf(body),
-      ...(wantsMailbox(body) ? { account: mailboxInput(body) } : statusCallbackOf(body)),
-    }
-    const made = await call.engine.mailboxes.createUser(call.developer, input)
-    if (!made.ok) return presentFailure(made)
-    const { user, account } = made.value
-    call.concerns(user, account ?? undefined)
-    if (account !== null) call.touchesImap(user)
-    return presentCreated(user, account, liteUrls(call.baseUrl))
-  },
-})
-
-interface Names {
-  readonly first_name?: string | undefined
-  readonly last_name?: string | undefined
+/** How one version of the API shows users, what it takes for a new one, and how its documents call them. */
+export interface UserForm {
+  readonly base: '/lite/users' | '/2.0/accounts'
+  /** 'a user' */
+  readonly one: string
+  readonly words: Readonly<Record<'list' | 'create' | 'creating' | 'edit' | 'remove', string>>
+  /** Address of one, for the documents. */
+  readonly example: string
+  readonly view: z.ZodType<unknown, object>
+  readonly createBody: z.ZodType<CreateParameters>
+  present(call: Call, user: UserRecord, accounts: readonly AccountRecord[]): object | Promise<object>
 }
 
-/** One record serves both API versions, so the 2.0 account is a lite user already: its id, mail and webhooks stay. */
-async function migrate(call: Call, accountId: string, body: MailboxParameters & Names) {
+const liteForm: UserForm = {
+  base: '/lite/users',
+  one: 'a user',
+  words: {
+    list: 'List users',
+    create: 'Create a user, with or without an email account',
+    creating:
+      'With mailbox settings the login is tried first; when the mail server refuses, the answer is 200 with `success: false`, a ' +
+      '`feedback_code` and the connection log, and nothing is created. Without them the `status_callback_url` is kept for the email ' +
+      'accounts that are added to the user later. With `migrate_account_id` a 2.0 account becomes a user as it is, but for the names and the ' +
+      '`status_callback_url` (of all its email accounts; of those that come later when it has none) that are given. Its webhooks stay, and ' +
+      'send what lite sends.',
+    edit: 'Edit a user: names, and the status callback URL of email accounts that are added later',
+    remove: 'Remove a user, the email accounts and all that is stored of them',
+  },
+  example: examples.urls.user,
+  view: userView,
+  createBody: z
+    .object({
+      ...mailboxParameters,
+      ...personNames,
+      migrate_account_id: optional(
+        text,
+        'id of a 2.0 account that becomes a user as it is; no mailbox parameter is needed with it',
+        '5f3c8a2b9d4e1f6a7b8c9d0e',
+      ),
+    })
+    .meta({ examples: [{ ...exampleMailbox, first_name: 'Anna', last_name: 'Berg' }] }),
+  present: (call, user, accounts) => presentUser(user, accounts, urlsOf(call)),
+}
+
+const list = ({ base, words, view, present }: UserForm) =>
+  defineRoute(`GET ${base}`, {
+    summary: words.list,
+    query: listQuery,
+    response: z.array(view),
+    async handler({ query }, call) {
+      const { store } = call.engine
+      const wanted = given({ email: query.email, status: wantedStatus(query) })
+      const users = await store.users.list(call.developer.id, wanted, query)
+      const found = await store.accounts.listByUsers(users.map((user) => user.id))
+      const accounts = Map.groupBy(found, (account) => account.userId)
+      return Promise.all(users.map(async (user) => present(call, user, accounts.get(user.id) ?? [])))
+    },
+  })
+
+const create = ({ base, words, createBody }: UserForm) =>
+  defineRoute(`POST ${base}`, {
+    summary: words.create,
+    description: words.creating,
+    body: createBody,
+    response: userCreated,
+    async handler({ body }, call) {
+      return body.migrate_account_id ? migrate(call, body.migrate_account_id, body) : createUser(call, body)
+    },
+  })
+
+async function createUser(call: Call, body: CreateParameters) {
+  const input: UserInput = {
+    ...given({ email: body.email }),
+    ...namesOf(body),
+    ...(wantsMailbox(body) ? { account: mailboxInput(body) } : statusCallbackOf(body)),
+  }
+  const made = await call.engine.mailboxes.createUser(call.developer, input)
+  if (!made.ok) return presentFailure(made)
+  const { user, account } = made.value
+  call.concerns(user, account ?? undefined)
+  if (account !== null) call.touchesImap(user)
+  return presentCreated(call, user, account)
+}
+
+type Names = z.output<z.ZodObject<typeof personNames>>
+type CreateParameters = MailboxParameters & Names & { readonly migrate_account_id?: string | undefined }
+
+/** One record serves both API versions: id, mail and index stay as they are. Its own webhooks go over to lite. */
+async function migrate(call: Call, accountId: string, body: CreateParameters) {
   const { store, mailboxes } = call.engine
   const user = await store.users.get(call.developer.id, accountId)
   if (user === null) throw notFound('account', accountId)
@@ -174,45 +212,55 @@ async function migrate(call: Call, accountId: string, body: MailboxParameters & 
   const [account = null] = accounts
   call.concerns(user, account ?? undefined)
   const callback = statusCallbackOf(body)
-  for (const one of body.status_callback_url === undefined ? [] : accounts)
-    await mailboxes.editAccount(call.developer, one, callback)
+  for (const one of body.status_callback_url === undefined ? [] : accounts) await mailboxes.editAccount(one, callback)
   await mailboxes.editUser(user, { ...namesOf(body), ...(account === null ? callback : {}) })
-  return presentCreated(user, account, liteUrls(call.baseUrl))
+  await call.engine.webhooks.toLite(user.id)
+  return presentCreated(call, user, account)
 }
 
 function namesOf(body: Names): UserEdit {
   return given({ firstName: body.first_name, lastName: body.last_name })
 }
 
-const get = defineRoute('GET /lite/users/{id}', {
-  summary: 'Get a user',
-  response: userView,
-  async handler({ path }, call) {
-    const user = await findUser(call, path.id)
-    const accounts: AccountRecord[] = await call.engine.store.accounts.listByUser(user.id)
-    return presentUser(user, accounts, liteUrls(call.baseUrl))
-  },
-})
-
-const editRoute = (method: 'POST' | 'PUT') =>
-  defineRoute(`${method} /lite/users/{id}`, {
-    summary: 'Edit a user: names, and the status callback URL of email accounts that are added later',
-    body: editBody,
-    response: editAnswer,
-    async handler({ path, body }, call) {
+const get = ({ base, one, view, present }: UserForm) =>
+  defineRoute(`GET ${base}/{id}`, {
+    summary: `Get ${one}`,
+    response: view,
+    async handler({ path }, call) {
       const user = await findUser(call, path.id)
-      await call.engine.mailboxes.editUser(user, { ...namesOf(body), ...statusCallbackOf(body) })
-      return { success: true, resource_url: liteUrls(call.baseUrl).user(user) }
+      return present(call, user, await call.engine.store.accounts.listByUser(user.id))
     },
   })
 
-const remove = defineRoute('DELETE /lite/users/{id}', {
-  summary: 'Remove a user, the email accounts and all that is stored of them',
-  response: success,
-  async handler({ path }, call) {
-    await call.engine.mailboxes.removeUser(await findUser(call, path.id))
-    return { success: true }
-  },
-})
+const edit = ({ base, words, example }: UserForm, method: 'POST' | 'PUT') =>
+  defineRoute(`${method} ${base}/{id}`, {
+    summary: words.edit,
+    body: editBody,
+    response: successAt(example),
+    async handler({ path, body }, call) {
+      const user = await findUser(call, path.id)
+      await call.engine.mailboxes.editUser(user, { ...namesOf(body), ...statusCallbackOf(body) })
+      return { success: true, resource_url: urlsOf(call).user(user) }
+    },
+  })
 
-export const userRoutes = tagged('Users', [list, create, get, editRoute('POST'), editRoute('PUT'), remove])
+const remove = ({ base, words }: UserForm) =>
+  defineRoute(`DELETE ${base}/{id}`, {
+    summary: words.remove,
+    response: success,
+    async handler({ path }, call) {
+      await call.engine.mailboxes.removeUser(await findUser(call, path.id))
+      return { success: true }
+    },
+  })
+
+export const userRoutesOf = (form: UserForm) => [
+  list(form),
+  create(form),
+  get(form),
+  edit(form, 'POST'),
+  edit(form, 'PUT'),
+  remove(form),
+]
+
+export const userRoutes = tagged('Users', userRoutesOf(liteForm))

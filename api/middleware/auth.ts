@@ -1,17 +1,14 @@
 /** Who calls: OAuth 1.0a, HTTP Basic (key and secret), or Bearer `<key>.<secret>`. */
-import { AppError, type Authenticated, checkScope, type OperatorRecord, sameText } from '../../engine/index.ts'
+import { AppError, type Authenticated, checkScope, type Engine, sameText } from '../../engine/index.ts'
 import type { FrameContext, Middleware } from '../call.ts'
 import { knowCaller } from '../connections.ts'
 import { isSigned, type OAuthVerifier, type TryKey } from '../oauth1.ts'
-import type { Tries } from '../tries.ts'
-import { earlyBytes, isForm, readRest, type RestOptions, tooLarge } from './body.ts'
+import type { Tries } from '../limits.ts'
+import { earlyBytes, isForm, readRest, tooLarge } from './body.ts'
 
 interface Deps {
-  readonly authenticate: (apiKey: string) => Promise<Authenticated | null>
-  readonly operator: (token: string) => Promise<OperatorRecord | null>
   readonly oauth: OAuthVerifier
   readonly tries: Tries
-  readonly rest: RestOptions
 }
 
 /** Dots that a key of one's own choice may hold. */
@@ -25,28 +22,32 @@ export function authentication(deps: Deps): Middleware {
     const { exchange } = ctx.state
     try {
       if (exchange.auth === 'developer') exchange.developer = (await identify(ctx, deps)).developer
-      if (exchange.auth === 'operator') await admitOperator(ctx, deps)
+      if (exchange.auth === 'operator') await admitOperator(ctx, deps.tries)
     } catch (error) {
       exchange.developer = null
       // A signature over a body that cannot be read is wrong for that reason. How large it may be is between us and who
       // is known.
       throw exchange.refusal?.status === 413 ? error : (exchange.refusal ?? error)
     }
-    if (exchange.developer !== null) knowCaller(ctx.req, exchange.developer.id)
+    if (exchange.developer !== null) {
+      knowCaller(ctx.req, exchange.developer.id)
+      exchange.caller = exchange.developer.id
+    }
     await next()
   }
 }
 
 /** A token of the admin API that has the scope of the route. A try of a wrong one counts like one of a key. */
-async function admitOperator(ctx: FrameContext, { operator, tries }: Deps): Promise<void> {
-  const { address, match } = ctx.state.exchange
+async function admitOperator(ctx: FrameContext, tries: Tries): Promise<void> {
+  const { engine, address, match } = ctx.state.exchange
   const token = /^bearer\s+(\S+)\s*$/i.exec(ctx.req.headers.authorization ?? '')?.[1]
   if (token === undefined || token.length > longestHeader)
     throw refusal('Authorization: expected Bearer and a token of the admin API')
   const found = await tries.run(address, token.slice(0, 32), async () => {
-    return (await operator(token)) ?? refuse('the token is unknown or revoked')
+    return (await engine.operators.authenticate(token)) ?? refuse('the token is unknown or revoked')
   })
   knowCaller(ctx.req, found.id)
+  ctx.state.exchange.caller = found.id
   checkScope(found, match?.route.scope ?? 'read')
 }
 
@@ -56,9 +57,10 @@ async function identify(ctx: FrameContext, deps: Deps): Promise<Authenticated> {
   const scheme = /^\S*/.exec(header)?.[0] ?? ''
   const rest = header.slice(scheme.length).trimStart()
   const { exchange } = ctx.state
+  const { engine } = exchange
   const tryKey: TryKey = (key, check) => deps.tries.run(exchange.address, key, check)
-  if (/^basic$/i.test(scheme)) return byBasic(rest, deps, tryKey)
-  if (/^bearer$/i.test(scheme)) return byBearer(rest, deps, tryKey)
+  if (/^basic$/i.test(scheme)) return byBasic(rest, engine, tryKey)
+  if (/^bearer$/i.test(scheme)) return byBearer(rest, engine, tryKey)
   const { target, baseUrl, query, form } = exchange
   const call = {
     method: ctx.method,
@@ -69,7 +71,7 @@ async function identify(ctx: FrameContext, deps: Deps): Promise<Authenticated> {
     form,
     body: ({ developer }: Authenticated): Promise<Buffer> => {
       exchange.developer = developer
-      return readRest(ctx, deps.rest)
+      return readRest(ctx)
     },
   }
   if (isSigned(call)) {
@@ -83,15 +85,15 @@ async function identify(ctx: FrameContext, deps: Deps): Promise<Authenticated> {
   )
 }
 
-function byBasic(encoded: string, deps: Deps, tryKey: TryKey): Promise<Authenticated> {
+function byBasic(encoded: string, engine: Engine, tryKey: TryKey): Promise<Authenticated> {
   const text = Buffer.from(encoded.trim(), 'base64').toString('utf8')
   const colon = text.indexOf(':')
   const key = colon === -1 ? text : text.slice(0, colon)
-  return tryKey(key, async () => (colon === -1 ? null : await check(key, text.slice(colon + 1), deps)) ?? refuse())
+  return tryKey(key, async () => (colon === -1 ? null : await check(key, text.slice(colon + 1), engine)) ?? refuse())
 }
 
 /** The key ends at a dot; the first one unless a key of one's own choice holds dots. It is one try all the same. */
-function byBearer(token: string, deps: Deps, tryKey: TryKey): Promise<Authenticated> {
+function byBearer(token: string, engine: Engine, tryKey: TryKey): Promise<Authenticated> {
   const text = token.trim()
   return tryKey(text.split('.', 1)[0] ?? '', async () => {
     for (
@@ -99,15 +101,15 @@ function byBearer(token: string, deps: Deps, tryKey: TryKey): Promise<Authentica
       dot > 0 && tries < mostDots;
       dot = text.indexOf('.', dot + 1), tries += 1
     ) {
-      const found = await check(text.slice(0, dot), text.slice(dot + 1), deps)
+      const found = await check(text.slice(0, dot), text.slice(dot + 1), engine)
       if (found !== null) return found
     }
     return refuse()
   })
 }
 
-async function check(apiKey: string, secret: string, deps: Deps): Promise<Authenticated | null> {
-  const found = await deps.authenticate(apiKey)
+async function check(apiKey: string, secret: string, { developers }: Engine): Promise<Authenticated | null> {
+  const found = await developers.authenticate(apiKey)
   return found !== null && sameText(found.secret, secret) ? found : null
 }
 

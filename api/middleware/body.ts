@@ -1,7 +1,9 @@
 /** Reads the query and the body: form-urlencoded, multipart or JSON, on every method, into one record of values. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
 import busboy from 'busboy'
-import { AppError, type Budget, toAppError } from '../../engine/index.ts'
+import { AppError, isAppError, type Pace, spool, type Spooled, toAppError, withCrlf } from '../../engine/index.ts'
 import { type Exchange, type FrameContext, type Middleware, takeShare } from '../call.ts'
 import { takeTurn } from '../connections.ts'
 import { mostParameters, type Pair, parsePairs } from '../wire.ts'
@@ -55,16 +57,35 @@ export class Body {
   async read(most: number): Promise<void> {
     if ((this.declared ?? 0) > this.#limit) throw tooLarge(this.#limit)
     if (waiting.delete(this.#request)) this.#response.writeContinue()
-    for await (const chunk of piecesOf(this.#request)) {
+    for await (const chunk of this.#more()) {
       this.#chunks.push(chunk)
+      if (this.received > most) return
+    }
+  }
+
+  /** All of it, once: what has come, and the rest as it comes. */
+  async *pieces(): AsyncGenerator<Buffer, void, undefined> {
+    const begin = this.#chunks
+    this.#chunks = []
+    yield* begin
+    if (!this.whole) yield* this.#more()
+  }
+
+  async *#more(): AsyncGenerator<Buffer, void, undefined> {
+    for await (const chunk of piecesOf(this.#request)) {
       this.received += chunk.length
       if (this.received > this.#limit) {
         this.#chunks = []
         throw tooLarge(this.#limit)
       }
-      if (this.received > most) return
+      yield chunk
     }
     this.whole = true
+  }
+
+  /** A client that sends too slowly, while others wait for room, is ended. */
+  pace(): Pace {
+    return { moved: () => (this.whole ? null : this.received), end: () => void this.#response.destroy() }
   }
 
   /** Reads the rest and throws it away, up to a limit of time and bytes. */
@@ -112,50 +133,50 @@ export function tooLarge(limit: number, why = ''): AppError {
   return new AppError('too_large', `body: larger than ${limit} bytes${why}`, { details: { parameter: 'body', limit } })
 }
 
-export interface RestOptions {
-  /** MAILROOM_BODY_LIMIT */
-  readonly limit: number
-  readonly budget: Pick<Budget, 'take'>
-}
-
 /** A body is held several times over: as it came, put together, as characters, and as values. */
 const heldTimes = 4
 
+/** The part of the body that goes into a file; undefined = the body is read as it is. */
+function uploadedPart({ req, state }: FrameContext): string | undefined {
+  return typeOf(req) === multipartType ? state.exchange.match?.route.upload : undefined
+}
+
 /** Before it is known who calls. */
-export function bodyBeginning(limitBytes: number): Middleware {
-  return async (ctx, next) => {
-    const { exchange } = ctx.state
-    await noting(exchange, async () => {
-      exchange.query = parsePairs(exchange.target.query, 'query')
-      exchange.values = record(exchange.query)
-      exchange.body = bodyOf(ctx.req, ctx.res, limitBytes)
-      await exchange.body?.read(earlyBytes)
-      // A signature may cover a form.
-      if (isForm(ctx.req)) await parseWhole(ctx)
-    })
-    try {
-      await next()
-    } catch (error) {
-      if (toAppError(error).status === 413) await exchange.body?.drain()
-      else ctx.res.once('finish', () => exchange.body?.leave())
-      throw error
-    }
+export const bodyBeginning: Middleware = async (ctx, next) => {
+  const { exchange } = ctx.state
+  const { MAILROOM_BODY_LIMIT: limit, MAILROOM_MESSAGE_LIMIT: messageLimit } = exchange.engine.config
+  await noting(exchange, async () => {
+    exchange.query = parsePairs(exchange.target.query, 'query')
+    exchange.values = record(exchange.query)
+    const most = uploadedPart(ctx) === undefined ? limit : messageLimit + limit
+    exchange.body = bodyOf(ctx.req, ctx.res, most)
+    await exchange.body?.read(earlyBytes)
+    // A signature may cover a form.
+    if (isForm(ctx.req)) await parseWhole(ctx)
+  })
+  try {
+    await next()
+  } catch (error) {
+    if (toAppError(error).status === 413) await exchange.body?.drain()
+    else ctx.res.once('finish', () => exchange.body?.leave())
+    throw error
   }
 }
 
 /** Once it is known who calls. */
-export function bodyRest(options: RestOptions): Middleware {
-  return async (ctx, next) => {
-    const { exchange } = ctx.state
-    await noting(exchange, async () => {
-      const isParsed = exchange.body?.whole === true && isForm(ctx.req)
-      if (exchange.body === null || isParsed || exchange.refusal !== null) return
-      await readRest(ctx, options)
-      await parseWhole(ctx)
-    })
-    if (exchange.body?.whole === true) exchange.body = null
-    await next()
-  }
+export const bodyRest: Middleware = async (ctx, next) => {
+  const { exchange } = ctx.state
+  await noting(exchange, async () => {
+    const { body } = exchange
+    const isParsed = body?.whole === true && isForm(ctx.req)
+    if (body === null || isParsed || exchange.refusal !== null) return
+    const part = uploadedPart(ctx)
+    if (part !== undefined) return takeUpload(ctx, body, part)
+    await readRest(ctx)
+    await parseWhole(ctx)
+  })
+  if (exchange.body?.whole === true) exchange.body = null
+  await next()
 }
 
 /** What is wrong with the call is answered once it is known whom it concerns. */
@@ -170,19 +191,21 @@ async function noting(exchange: Exchange, work: () => Promise<void>): Promise<vo
 }
 
 /** Draws from the budget, in the name of the developer who calls; without one, only the beginning of a body is read. */
-export async function readRest(ctx: FrameContext, { limit, budget }: RestOptions): Promise<Buffer> {
-  const { body, developer } = ctx.state.exchange
+export async function readRest(ctx: FrameContext): Promise<Buffer> {
+  const { body, developer, engine } = ctx.state.exchange
   if (body === null) return Buffer.alloc(0)
   if (body.whole) return body.bytes()
   if (developer === null) throw tooLarge(earlyBytes)
-  const pace = { moved: () => (body.whole ? null : body.received), end: () => void ctx.res.destroy() }
-  await takeShare(ctx, budget, 'request', heldTimes * (body.declared ?? limit), { pace })
+  const limit = engine.config.MAILROOM_BODY_LIMIT
+  await takeShare(ctx, 'request', heldTimes * (body.declared ?? limit), { pace: body.pace() })
   await body.read(limit)
   return body.bytes()
 }
 
+type Entries = readonly (readonly [name: string, value: unknown])[]
+
 /** Without a prototype: parameters may have any name. The last value of a name wins. */
-function record(pairs: readonly Pair[]): Record<string, unknown> {
+function record(pairs: Entries): Record<string, unknown> {
   const values = Object.create(null) as Record<string, unknown>
   for (const [name, value] of pairs) values[name] = value
   return values
@@ -193,11 +216,11 @@ async function parseWhole({ req, state: { exchange } }: FrameContext): Promise<v
   const { body } = exchange
   if (body?.whole !== true || body.received === 0) return
   await takeTurn(req)
-  const values = record(exchange.query)
-  await parseBody(req, body.bytes(), (form) => (exchange.form = form), values)
-  exchange.values = values
+  const entries = await parseBody(req, body.bytes(), exchange)
+  exchange.values = record([...exchange.query, ...entries])
 }
 
+const multipartType = 'multipart/form-data'
 const formType = 'application/x-www-form-urlencoded'
 
 function typeOf({ headers }: IncomingMessage): string {
@@ -209,34 +232,19 @@ export function isForm(request: IncomingMessage): boolean {
   return typeOf(request) === formType
 }
 
-async function parseBody(
-  request: IncomingMessage,
-  body: Buffer,
-  signed: (form: Pair[]) => void,
-  values: Record<string, unknown>,
-): Promise<void> {
+async function parseBody(request: IncomingMessage, body: Buffer, exchange: Exchange): Promise<Entries> {
   const encoding = request.headers['content-encoding'] ?? 'identity'
   if (encoding.toLowerCase() !== 'identity') throw malformed(`Content-Encoding ${encoding} is not accepted`)
   const type = typeOf(request)
-  if (type === 'multipart/form-data') {
-    assign(values, await parseMultipart(request, body))
-    return
-  }
+  if (type === multipartType) return parseMultipart(request, body)
   const text = decodeUtf8(body)
   if (type === 'application/json' || (type === '' && /^\s*\{/.test(text))) {
     assertModest(body)
-    assign(values, Object.entries(parseJson(text)))
-  } else if (type === formType || type === '') {
-    const pairs = parsePairs(text, 'body')
-    if (type !== '') signed(pairs)
-    assign(values, pairs)
-  } else {
-    throw malformed('expected application/x-www-form-urlencoded, multipart/form-data or application/json')
+    return Object.entries(parseJson(text, exchange.match?.route.listBody))
   }
-}
-
-function assign(values: Record<string, unknown>, entries: readonly (readonly [string, unknown])[]): void {
-  for (const [name, value] of entries) values[name] = value
+  if (type === formType) return (exchange.form = parsePairs(text, 'body'))
+  if (type === '') return parsePairs(text, 'body')
+  throw malformed('expected application/x-www-form-urlencoded, multipart/form-data or application/json')
 }
 
 function decodeUtf8(body: Buffer): string {
@@ -274,7 +282,7 @@ function assertModest(json: Buffer): void {
   }
 }
 
-function parseJson(text: string): object {
+function parseJson(text: string, listName: string | undefined): object {
   if (text.trim() === '') return {}
   let value: unknown
   try {
@@ -282,6 +290,7 @@ function parseJson(text: string): object {
   } catch (cause) {
     throw malformed('not valid JSON', cause)
   }
+  if (Array.isArray(value) && listName !== undefined) return { [listName]: value }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw malformed('expected a JSON object')
   return value
 }
@@ -311,4 +320,48 @@ function openMultipart(request: IncomingMessage, size: number): busboy.Busboy {
 
 function malformed(problem: string, cause?: unknown): AppError {
   return new AppError('bad_request', `body: ${problem}`, { cause, details: { parameter: 'body' } })
+}
+
+/*
+ * A multipart body of which one part is a message: as it comes in, that part goes into a file (engine/spool.ts), and is
+ * never whole in memory.
+ */
+
+/** What is on its way between the socket and the file. */
+const heldBytes = 8 * earlyBytes
+
+/**
+ * The first file of this name is the message; what else there is in files is read over. The file is held until the
+ * answer is out.
+ */
+async function takeUpload(ctx: FrameContext, body: Body, name: string): Promise<void> {
+  const { exchange } = ctx.state
+  const { config } = exchange.engine
+  const file = { directory: config.MAILROOM_DATA_DIR, most: config.MAILROOM_MESSAGE_LIMIT }
+  await takeShare(ctx, 'request', heldBytes, { pace: body.pace() })
+  const parser = openMultipart(ctx.req, config.MAILROOM_BODY_LIMIT)
+  const pairs: Pair[] = []
+  const failed = new AbortController()
+  let spooling: Promise<Spooled> | null = null
+  parser.on('field', (field, value) => pairs.push([field, value]))
+  parser.on('file', (field: string, stream: Readable) => {
+    // The parser reports it too.
+    stream.on('error', () => undefined)
+    if (field !== name || spooling !== null) return void stream.resume()
+    spooling = spool(withCrlf(stream), file)
+    spooling.catch((error: unknown) => failed.abort(error))
+  })
+  const [piped] = await Promise.allSettled([pipeline(body.pieces(), parser, { signal: failed.signal })])
+  const [spooled] = await Promise.allSettled([spooling as Promise<Spooled> | null])
+  const message = spooled.status === 'fulfilled' ? spooled.value : null
+  const problems = [spooled, piped].flatMap((one): unknown[] => (one.status === 'rejected' ? [one.reason] : []))
+  if (problems.length > 0) {
+    await message?.[Symbol.asyncDispose]()
+    throw problems.find((error) => isAppError(error)) ?? malformed('not valid multipart/form-data', problems.at(-1))
+  }
+  exchange.values = record([...exchange.query, ...pairs])
+  exchange.upload = message
+  const drop = (): void => void message?.[Symbol.asyncDispose]()
+  if (ctx.res.closed) drop()
+  else ctx.res.once('close', drop)
 }

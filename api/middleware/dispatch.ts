@@ -1,21 +1,32 @@
 /** The last middleware: validates the call, runs its handler within MAILROOM_REQUEST_TIMEOUT, and sends the answer. */
+import { once } from 'node:events'
 import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
 import type { z } from 'zod'
-import { AppError, badParameter, toAppError, workAs, type Engine } from '../../engine/index.ts'
-import { sendAnswer } from '../answer.ts'
-import { createCall, type Exchange, type FrameCall, type Middleware } from '../call.ts'
+import { AppError, badParameter, toAppError, workAs } from '../../engine/index.ts'
+import {
+  type Call,
+  createCall,
+  type Exchange,
+  type FrameContext,
+  holdContents,
+  keepOnly,
+  type Middleware,
+} from '../call.ts'
 import { findAccount, findUser } from '../lite/find.ts'
-import { StreamAnswer, type Input } from '../route.ts'
+import { type Input, JsonText, type Route, StreamAnswer } from '../route.ts'
 import type { Match } from '../router.ts'
 import { decodePercent } from '../wire.ts'
 import type { Limits } from '../limits.ts'
 
-export function dispatch(engine: Engine, limits: Limits, checkAnswers: boolean): Middleware {
-  const deadlineMs = engine.config.MAILROOM_REQUEST_TIMEOUT
-  const options = { check: checkAnswers, stallMs: deadlineMs, budget: engine.budget }
+export function dispatch(limits: Limits, checkAnswers: boolean): Middleware {
   return async (ctx) => {
     const { exchange } = ctx.state
-    const call = createCall(ctx, engine, limits)
+    const { engine } = exchange
+    const deadlineMs = engine.config.MAILROOM_REQUEST_TIMEOUT
+    const { call, abort } = createCall(ctx, limits)
+    const shutOut = (): void => abort(new AppError('unauthorized', 'Authorization: revoked meanwhile'))
+    const leave = exchange.caller === null ? null : engine.revocations.onEnd(exchange.caller, shutOut)
     try {
       if (exchange.developer !== null) limits.calls.count(exchange.developer.id, ctx)
       const { match, values, refusal } = exchange
@@ -23,16 +34,18 @@ export function dispatch(engine: Engine, limits: Limits, checkAnswers: boolean):
       if (match === null) throw new AppError('internal', 'dispatched without a route')
       const input = readInput(match, values)
       ctx.res.once('close', () => {
-        if (!ctx.res.writableFinished) call.abort(new AppError('bad_request', 'the client went away'))
+        if (!ctx.res.writableFinished) abort(new AppError('bad_request', 'the client went away'))
       })
       const { requestId } = exchange
       await workAs({ kind: 'call', id: `${match.route.method} ${match.route.path}`, requestId }, async () => {
-        const answer = await withinDeadline(match.route.handler(input, call), call, deadlineMs)
-        await sendAnswer(ctx, match.route, answer, options)
+        const answer = await withinDeadline(match.route.handler(input, call), abort, deadlineMs)
+        await sendAnswer(ctx, match.route, answer, checkAnswers)
       })
     } catch (error) {
       await nameConcerned(exchange, call, error)
       throw error
+    } finally {
+      leave?.()
     }
   }
 }
@@ -42,7 +55,7 @@ export function dispatch(engine: Engine, limits: Limits, checkAnswers: boolean):
  * concerns the user and the email account of its path all the same: the answer names them, to the developer to whom
  * they belong.
  */
-async function nameConcerned({ developer, user, captured }: Exchange, call: FrameCall, thrown: unknown): Promise<void> {
+async function nameConcerned({ developer, user, captured }: Exchange, call: Call, thrown: unknown): Promise<void> {
   const { fault, code } = toAppError(thrown)
   // A handler that was reached has named them already; an unknown id names no user.
   if (developer === null || user !== null || fault !== 'caller' || code === 'not_found') return
@@ -54,11 +67,15 @@ async function nameConcerned({ developer, user, captured }: Exchange, call: Fram
   await found.catch(() => undefined)
 }
 
-async function withinDeadline(work: Promise<unknown>, call: FrameCall, deadlineMs: number): Promise<unknown> {
+async function withinDeadline(
+  work: Promise<unknown>,
+  abort: (reason: AppError) => void,
+  deadlineMs: number,
+): Promise<unknown> {
   const { promise: late, reject } = Promise.withResolvers<never>()
   const timer = setTimeout(() => {
     const error = new AppError('timeout', `no answer within ${deadlineMs / 1000} s; try again`)
-    call.abort(error)
+    abort(error)
     reject(error)
     void work.then(discard, () => undefined)
   }, deadlineMs)
@@ -116,4 +133,135 @@ function isAbsent(values: Readonly<Record<string, unknown>>, path: readonly Prop
 /** zod begins its own messages with a capital; ours follow `<parameter>: `. */
 function lowered(message: string): string {
   return message.replace(/^Invalid input: /, '').replace(/^[A-Z](?=[a-z])/, (letter) => letter.toLowerCase())
+}
+
+/* The answer: JSON, prepared JSON or bytes. Just `application/json`: some clients compare the text. */
+
+/** Longer texts go out in pieces, as the client takes them, and draw from the budget. */
+const pieceBytes = 65_536
+
+/** `check`: parse every JSON answer against its route's schema. */
+async function sendAnswer(ctx: FrameContext, route: Route, answer: unknown, check: boolean): Promise<void> {
+  ctx.status = route.status ?? 200
+  if (answer instanceof StreamAnswer) {
+    if (answer.status !== null) ctx.status = answer.status
+    await send(ctx, answer.body, { 'Content-Type': 'application/octet-stream', ...answer.headers })
+    return
+  }
+  const text = answer instanceof JsonText ? answer.text : (JSON.stringify(answer) as string | undefined)
+  if (text === undefined) throw new AppError('internal', `${route.method} ${route.path} answered nothing`)
+  if (check) checkAnswer(route, text)
+  await send(ctx, text, { 'Content-Type': 'application/json' })
+}
+
+type Headers = Readonly<Record<string, string>>
+
+/** A client that takes nothing, or a stream that makes no progress, for this long is given up. */
+const stallMsOf = ({ state }: FrameContext): number => state.exchange.engine.config.MAILROOM_REQUEST_TIMEOUT
+
+async function send(ctx: FrameContext, body: StreamAnswer['body'], headers: Headers): Promise<void> {
+  if (body instanceof Readable) {
+    if (ctx.method !== 'HEAD') return sendStream(ctx, body, headers)
+    body.destroy()
+    ctx.set(headers)
+    return
+  }
+  if (Buffer.isBuffer(body) || body.length <= pieceBytes || ctx.method === 'HEAD') {
+    ctx.set(headers)
+    ctx.res.setTimeout(stallMsOf(ctx), () => ctx.res.destroy())
+    ctx.body = body
+    return
+  }
+  const bytes = Buffer.byteLength(body)
+  const { exchange } = ctx.state
+  if (exchange.shares.length === 0) await holdContents(ctx, bytes)
+  else keepOnly(exchange, bytes)
+  await sendStream(ctx, Readable.from(textPieces(body)), { ...headers, 'Content-Length': String(bytes) })
+}
+
+/** Encoded one by one: no more than one lies in memory besides the text. */
+function* textPieces(text: string): Generator<Buffer, void, undefined> {
+  for (let at = 0, end = 0; at < text.length; at = end) {
+    end = Math.min(text.length, at + pieceBytes)
+    // No character is cut in two.
+    if (end < text.length && /[\ud800-\udbff]/.test(text.charAt(end - 1))) end -= 1
+    yield Buffer.from(text.slice(at, end))
+  }
+}
+
+function checkAnswer(route: Route, text: string): void {
+  const name = `${route.method} ${route.path}`
+  if (typeof route.response === 'string') throw mismatch(`${name} answered JSON, but promises ${route.response}`)
+  const result = route.response.safeParse(JSON.parse(text))
+  if (!result.success) throw mismatch(`${name} answered against its schema: ${result.error.message}`)
+}
+
+function mismatch(words: string): AppError {
+  return new AppError('internal', words, { cause: new Error(words) })
+}
+
+/** An error before the first byte is an error answer; one after it destroys the socket: a part must not look whole. */
+async function sendStream(ctx: FrameContext, body: Readable, headers: Headers): Promise<void> {
+  const { res } = ctx
+  const stallMs = stallMsOf(ctx)
+  const isEvents = headers['Content-Type']?.startsWith('text/event-stream') === true
+  // Events come when they come: their client gets the headers at once, and may take its time.
+  if (!isEvents) await firstByte(body, ctx, stallMs)
+  if (res.destroyed) return void body.destroy()
+  ctx.set(headers)
+  ctx.respond = false
+  try {
+    if (isEvents) {
+      res.flushHeaders()
+      await pipeline(body, res)
+    } else {
+      res.setTimeout(stallMs, () => res.destroy())
+      await sendCounted(ctx, body)
+    }
+  } catch (error) {
+    res.destroy()
+    // The client went away: nothing is wrong.
+    if ((error as NodeJS.ErrnoException).code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error
+  } finally {
+    if (!isEvents) res.setTimeout(0)
+  }
+}
+
+async function sendCounted(ctx: FrameContext, body: Readable): Promise<void> {
+  const { res } = ctx
+  // A source that has nothing to say would not hear that the client went away.
+  res.once('close', () => body.destroy())
+  await pipeline(body, (chunks: AsyncIterable<Buffer>) => counted(chunks, ctx), res)
+}
+
+/** In pieces, so that it is seen how many the client has taken. */
+async function* counted(chunks: AsyncIterable<Buffer>, ctx: FrameContext): AsyncGenerator<Buffer, void, undefined> {
+  const { exchange } = ctx.state
+  let taken = 0
+  for await (const chunk of chunks) {
+    for (let at = 0; at < chunk.length; at += pieceBytes) {
+      const piece = chunk.subarray(at, at + pieceBytes)
+      exchange.taken = taken
+      yield piece
+      exchange.taken = null
+      taken += piece.length
+    }
+  }
+}
+
+async function firstByte(body: Readable, ctx: FrameContext, stallMs: number): Promise<void> {
+  if (body.readableLength > 0 || body.readableEnded) return
+  if (body.errored) throw body.errored
+  const aborter = new AbortController()
+  const gone = (): void => void body.destroy()
+  const timer = setTimeout(() => body.destroy(new AppError('timeout', 'the mail server sent nothing in time')), stallMs)
+  ctx.res.once('close', gone)
+  const { signal } = aborter
+  try {
+    await Promise.race(['readable', 'end', 'close'].map((event) => once(body, event, { signal })))
+  } finally {
+    clearTimeout(timer)
+    ctx.res.off('close', gone)
+    aborter.abort()
+  }
 }

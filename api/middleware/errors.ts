@@ -1,12 +1,7 @@
 /** The one error middleware, first in the chain: whatever is thrown below becomes the error answer. */
 import { notFound, toAppError, type AppError, type ErrorCode, type Logger } from '../../engine/index.ts'
 import type { FrameContext, Middleware } from '../call.ts'
-
-interface ErrorBody {
-  readonly type: 'error'
-  readonly value: string
-  readonly code?: number
-}
+import { kinds } from '../lite/find.ts'
 
 /** The original service's number for a wrong signature. */
 const signatureCode = 105
@@ -27,10 +22,8 @@ const ownWords: Partial<Readonly<Record<ErrorCode, string>>> = {
   shutting_down: 'the service is stopping; try again',
 }
 
-function errorBody(error: AppError, requestId: string): ErrorBody {
-  if (error.code === 'bad_signature') return { type: 'error', value: error.message, code: signatureCode }
-  if (error.code === 'internal') return { type: 'error', value: `internal error; request id ${requestId}` }
-  return { type: 'error', value: ownWords[error.code] ?? error.message }
+function wordsOf({ code, message }: AppError, requestId: string): string {
+  return code === 'internal' ? `internal error; request id ${requestId}` : (ownWords[code] ?? message)
 }
 
 export function errorAnswers(log: Logger): Middleware {
@@ -52,7 +45,7 @@ function inCallersWords(ctx: FrameContext, error: AppError): AppError {
   const { account } = ctx.state.exchange
   const { kind, id } = error.details
   if (error.code !== 'not_found' || kind !== 'email account' || account === null || id !== account.id) return error
-  return notFound('email account', account.label)
+  return notFound(kinds[ctx.state.exchange.version].account, account.label)
 }
 
 function answer(ctx: FrameContext, error: AppError): void {
@@ -67,7 +60,12 @@ function answer(ctx: FrameContext, error: AppError): void {
   if (typeof error.details.allow === 'string') ctx.set('Allow', error.details.allow)
   // The rest of the body, which will not be read, is still on its way.
   if (error.status === 413) ctx.set('Connection', 'close')
-  ctx.body = JSON.stringify(errorBody(error, ctx.state.exchange.requestId))
+  const value = wordsOf(error, ctx.state.exchange.requestId)
+  ctx.body = JSON.stringify({
+    type: 'error',
+    value,
+    ...(error.code === 'bad_signature' ? { code: signatureCode } : {}),
+  })
 }
 
 /** null when the same call will fare no better later. */

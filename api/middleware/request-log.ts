@@ -1,12 +1,12 @@
 /** Names each call by a request id, and when the answer is out (or the client gone) counts, logs and records it. */
 import { randomBytes } from 'node:crypto'
-import { type CallLogRecord, type Logger, type Metrics, newId, type Store } from '../../engine/index.ts'
+import { type CallLogRecord, type Engine, type Logger, newId, type Store } from '../../engine/index.ts'
 import { Exchange, type FrameContext, type Middleware } from '../call.ts'
 import { callerAddress } from '../connections.ts'
+import { eventStreamHeaders } from '../route.ts'
 
 interface Deps {
-  readonly log: Logger
-  readonly metrics: Metrics
+  readonly engine: Engine
   readonly calls: CallLog
   /** Milliseconds since 1970. */
   readonly now: () => number
@@ -18,7 +18,7 @@ export function requestLog(deps: Deps): Middleware {
   return async (ctx, next) => {
     count += 1
     const id = `${prefix}-${count.toString(36)}`
-    const exchange = new Exchange(id, callerAddress(ctx.req), ctx.req.url ?? '/')
+    const exchange = new Exchange(deps.engine, id, callerAddress(ctx.req), ctx.req.url ?? '/')
     ctx.state.exchange = exchange
     ctx.set('X-Request-Id', exchange.requestId)
     // Most answers hold what strangers wrote: a browser must not guess another type.
@@ -28,13 +28,15 @@ export function requestLog(deps: Deps): Middleware {
   }
 }
 
-function finish({ log, metrics, calls, now }: Deps, ctx: FrameContext, exchange: Exchange): void {
+function finish({ engine: { log, metrics }, calls, now }: Deps, ctx: FrameContext, exchange: Exchange): void {
   const durationMs = performance.now() - exchange.startedAt
   // 499: the client went away before it had the answer.
   const status = ctx.res.writableFinished ? ctx.res.statusCode : 499
   const { method } = ctx
   metrics.apiCalls.inc({ method: knownMethod(method), route: exchange.routePath, status })
-  metrics.apiSeconds.observe({ route: exchange.routePath }, durationMs / 1000)
+  // A stream of events lasts for as long as its reader likes.
+  if (ctx.response.type !== eventStreamHeaders['Content-Type'])
+    metrics.apiSeconds.observe({ route: exchange.routePath }, durationMs / 1000)
   const account = exchange.account === null ? {} : { accountId: exchange.account.id }
   log.debug(
     { requestId: exchange.requestId, ...account, method, route: exchange.routePath, status, durationMs },

@@ -1,6 +1,8 @@
 /**
- * The account chart's actors over one runtime: promises and callbacks that speak in the chart's events, failures as
- * plain JSON.
+ * What one account's actor does: logs in, reads, watches, and keeps the sockets. The chart
+ * (machines/account.machine.ts) says when; the runtime says how: there is one per actor, and nothing else holds its
+ * sessions. The chart's actors are promises and callbacks over it that speak in the chart's events, failures as plain
+ * JSON.
  */
 import { type ActorRefFrom, type AnyActorRef, type EventObject, fromCallback, fromPromise } from 'xstate'
 import { accountMachine } from '../../machines/account.machine.ts'
@@ -8,17 +10,24 @@ import {
   type AccountEvent,
   type AccountReport,
   AttemptFailed,
-  type ConnectInput,
   type DoneAt,
   type Failure,
   type FailureClass,
   failureClasses,
   type MailboxInput,
 } from '../../machines/events.ts'
-import { type AppError, isAppError, notFound, toAppError } from '../errors.ts'
-import type { Runtime } from './runtime.ts'
-import type { SyncDeps } from './state.ts'
-import type { OutboxRecord } from '../store/records.ts'
+import { AppError, isAppError, notFound, toAppError } from '../errors.ts'
+import type { Loans } from '../turns.ts'
+import type { OutboxRecord, AccountRecord } from '../store/records.ts'
+import { backfillFirst, createBackground } from './background.ts'
+import { createFolderPoll } from './folders.ts'
+import { createLink, type Link } from './link.ts'
+import type { CommandLogins } from './live.ts'
+import { login, type LoginDeps, type LoginStage } from './login.ts'
+import type { Session } from './session-types.ts'
+import { type SyncDeps, type AccountState, createAccountState } from './state.ts'
+import { catchUp } from './sync.ts'
+import { type PushRecords, watchInbox } from './watch.ts'
 
 interface ActorDeps {
   readonly sync: SyncDeps
@@ -32,15 +41,15 @@ export function accountLogic({ sync, runtimeOf, report }: ActorDeps) {
   const { now } = sync
   return accountMachine.provide({
     actors: {
-      connect: fromPromise<DoneAt, ConnectInput>(async ({ input, signal, system }) => {
+      connect: fromPromise<DoneAt, MailboxInput>(async ({ input, signal, system }) => {
         await attempt(sync, () =>
-          runtimeOf(input.accountId).connect(signal, (stage) => tell(system, { type: `connect.${stage}`, at: now() })),
+          runtimeOf(input.accountId).connect(signal, (stage) => send(system, { type: `connect.${stage}`, at: now() })),
         )
         return { at: now() }
       }),
       sync: fromPromise<DoneAt, MailboxInput>(async ({ input, signal, system }) => {
         await attempt(sync, () =>
-          runtimeOf(input.accountId).sync(signal, () => tell(system, { type: 'sync.progress', at: now() })),
+          runtimeOf(input.accountId).sync(signal, () => send(system, { type: 'sync.progress', at: now() })),
         )
         return { at: now() }
       }),
@@ -76,7 +85,7 @@ function watchActor(sync: SyncDeps, runtime: Runtime, sendBack: (event: AccountE
 }
 
 /** The chart is the root of its system. */
-function tell(system: AnyActorRef['system'], event: AccountEvent): void {
+function send(system: AnyActorRef['system'], event: AccountEvent): void {
   const chart = system.get('root') as ActorRefFrom<typeof accountMachine> | undefined
   chart?.send(event)
 }
@@ -180,8 +189,181 @@ async function stillPending(
   rows: readonly OutboxRecord[],
   fresh: readonly OutboxRecord[],
 ): Promise<OutboxRecord[]> {
-  const told = new Set(fresh.map(({ id }) => id))
-  const earlier = rows.filter(({ id }) => !told.has(id))
+  const reported = new Set(fresh.map(({ id }) => id))
+  const earlier = rows.filter(({ id }) => !reported.has(id))
   const stored = await Promise.all(earlier.map(({ id }) => store.outbox.get(id)))
   return stored.flatMap((row) => (row?.state === 'pending' ? [row] : []))
+}
+
+export interface RuntimeDeps extends LoginDeps {
+  readonly commandLogins: CommandLogins
+  /** Bounds how many accounts back-fill at the same time, in turns by developer and account. */
+  readonly backfilling: Loans
+  readonly pushes: PushRecords
+}
+
+export type Runtime = ReturnType<typeof createRuntime>
+
+export function createRuntime(deps: RuntimeDeps, accountId: string) {
+  const { sync } = deps
+  let open: Connection | null = null
+  let epoch: number | null = null
+  let hurried = new AbortController()
+
+  /** Closes this attempt's connections, and no other's: an old attempt may end after a new one has begun. */
+  async function release(mine: Connection | null): Promise<void> {
+    if (open === mine) open = null
+    if (mine !== null) await closeConnection(mine)
+  }
+
+  function connection(): Connection {
+    if (open === null) throw new AppError('network', 'the connection is closed')
+    return open
+  }
+
+  /** Work over the open connection, which does not outlive a failure or the signal. */
+  async function owning<T>(signal: AbortSignal, work: (mine: Connection) => Promise<T>): Promise<T> {
+    const mine = connection()
+    const drop = (): void => void release(mine)
+    signal.addEventListener('abort', drop, { once: true })
+    try {
+      return await work(mine)
+    } catch (error) {
+      await release(mine)
+      throw error
+    } finally {
+      signal.removeEventListener('abort', drop)
+    }
+  }
+
+  return {
+    /** Claims the account and logs in. Every earlier owner's writes are refused from here on. */
+    async connect(signal: AbortSignal, stage: LoginStage): Promise<void> {
+      await release(open)
+      epoch = null
+      hurried = new AbortController()
+      const options = { priority: 'live', signal, hurried: hurried.signal, stage } as const
+      const account = await sync.store.accounts.claim(accountId)
+      if (account === null) throw new AppError('not_found', 'the account was removed')
+      epoch = account.epoch
+      const folders = await sync.store.folders.list(accountId)
+      const { session, tokenRenewAt } = await login(deps, account, options)
+      const state = createAccountState(sync, account, folders)
+      const fresh = { session, state, link: commandLink(deps, account), tokenRenewAt }
+      if (signal.aborted) await closeConnection(fresh)
+      signal.throwIfAborted()
+      open = fresh
+    },
+    /** Folder list, INBOX caught up and its first page read: usable from then on. */
+    sync: (signal: AbortSignal, progress: () => void): Promise<void> =>
+      owning(signal, (mine) => firstRead(sync, mine, signal, progress)),
+    /** Resolves when stopped or when the session has to be renewed; rejects with what ended it. */
+    watch: (signal: AbortSignal, news: WatchNews): Promise<'stopped' | 'rotate'> =>
+      owning(signal, (mine) => watchAccount(deps, mine, news, signal)),
+    /** Opens the command connection, when it is not open, in the bounded time of a command. */
+    relogin: async (): Promise<void> => connection().link.run('api', () => Promise.resolve()),
+    /** Of the last claim; null before the first one and while one is under way. */
+    epoch: (): number | null => epoch,
+    live: (): Connection | null => open,
+    /** An API call waits for the login. */
+    hurry: (): void => hurried.abort(),
+    close: (): Promise<void> => release(open),
+  }
+}
+
+interface Connection {
+  readonly session: Session
+  readonly state: AccountState
+  readonly link: Link
+  readonly tokenRenewAt: number
+}
+
+async function closeConnection(connection: Connection): Promise<void> {
+  await Promise.allSettled([connection.session.close(), connection.link.close()])
+}
+
+/** Opened later, if ever: by then the credential may be another one. */
+function commandLink(deps: RuntimeDeps, account: AccountRecord): Link {
+  const { config, store } = deps.sync
+  const { commandLogins } = deps
+  return createLink({
+    login: async (priority, signal, hurried) => {
+      commandLogins.enter()
+      const newest = (await store.accounts.get(account.id)) ?? account
+      const { session } = await login(deps, newest, { priority, signal, hurried }).catch(async (error: unknown) => {
+        // Of a link that has been closed: the chart has gone on to something else.
+        throw signal.aborted ? error : await commandLogins.failed(error)
+      })
+      commandLogins.connected()
+      return session
+    },
+    idleCloseMs: config.MAILROOM_COMMAND_IDLE_CLOSE,
+    waitMs: config.MAILROOM_COMMAND_TIMEOUT,
+  })
+}
+
+async function firstRead(
+  deps: SyncDeps,
+  { session, state }: Connection,
+  signal: AbortSignal,
+  progress: () => void,
+): Promise<void> {
+  const context = { deps, state, session }
+  state.onWrite(progress)
+  await createFolderPoll(context).list()
+  progress()
+  await catchUp(context, 'INBOX')
+  progress()
+  const inbox = state.folderByPath('INBOX')
+  if (inbox !== null && !signal.aborted) await backfillFirst({ ...context, folderId: inbox.id })
+}
+
+/** Hosts that drop IDLE early, and how long it lasts there at most. */
+const shortIdleHosts: readonly (readonly [RegExp, number])[] = [
+  [/(^|\.)(yahoo|aol|verizon|aim)\./i, 3 * 60_000],
+  [/(^|\.)(163|126|yeah|rambler|naver)\./i, 55_000],
+]
+
+interface WatchNews {
+  /** The server has answered, or a batch was written. */
+  readonly alive: () => void
+  /** Every folder has been read to its end for the first time. */
+  readonly completed: () => void
+}
+
+async function watchAccount(
+  { sync, backfilling, pushes }: RuntimeDeps,
+  { session, state, link, tokenRenewAt }: Connection,
+  { alive, completed }: WatchNews,
+  signal: AbortSignal,
+): Promise<'stopped' | 'rotate'> {
+  const stop = new AbortController()
+  const both = AbortSignal.any([signal, stop.signal])
+  state.onWrite(alive)
+  const onComplete = (): Promise<void> => reportCompleted(sync, state.account.id, completed)
+  const background = createBackground({ sync, state, link, backfilling, onComplete })
+  state.moved(unopened(state))
+  const shortMs = shortIdleHosts.find(([host]) => host.test(state.account.server))?.[1]
+  const renewMs = shortMs ?? sync.config.MAILROOM_IDLE_RENEW
+  const options = { renewMs, pushes, tokenRenewAt, alive }
+  try {
+    const side = background(both).then(() => 'stopped' as const)
+    return await Promise.race([watchInbox({ deps: sync, state, session }, options, both), side])
+  } finally {
+    stop.abort()
+  }
+}
+
+/** Once in the life of an account. */
+async function reportCompleted({ store, listener }: SyncDeps, accountId: string, completed: () => void): Promise<void> {
+  const account = await store.accounts.get(accountId)
+  if (account === null || account.resume.initialSyncAt !== null) return
+  completed()
+  await listener.initialSyncDone(account)
+}
+
+function unopened(state: AccountState): string[] {
+  return [...state.folders.values()]
+    .filter((folder) => folder.selectable && folder.cursor === null)
+    .map((folder) => folder.path)
 }

@@ -1,26 +1,26 @@
 /**
  * What goes on beside the watching: folders that moved are caught up, then folders are back-filled, one batch at a
- * time, over the command connection. A folder that the server refuses does not hold up the others (absent.ts).
+ * time, over the command connection. A folder that the server refuses does not hold up the others (gone.ts).
  *
  * Back-fill reads what lay in a folder before it was first opened, newest first, in bounded batches. Resumable: the
  * cursor's `backfillBelow` says how far it came. Each batch is one task of the command connection at the lowest
  * priority, so that API calls and live mail go first.
  */
 import { toAppError } from '../errors.ts'
-import type { Loan, Loans } from '../loans.ts'
+import type { Loan, Loans } from '../turns.ts'
 import type { Link } from './link.ts'
-import { createParking } from './absent.ts'
+import { createParking } from './gone.ts'
+import { isLeftAlone } from './folders.ts'
 import type { Session } from './session-types.ts'
 import type { AccountState, SyncDeps } from './state.ts'
 import { catchUp } from './sync.ts'
-import type { FolderCursor } from '../store/records.ts'
+import type { FolderCursor, FolderRecord } from '../store/records.ts'
 import { readUids } from './read.ts'
-import { batchesOf, cursorOf, moveCursor, quarantine, storeRead, type SyncContext } from './write.ts'
+import { batchesOf, cursorOf, type FolderContext, moveCursor, quarantine, storeRead } from './write.ts'
 import { pause } from '../waits.ts'
 
 const retryFirstMs = 2_000
 const retryMaxMs = 5 * 60_000
-/** Parked folders come due without a nudge. */
 const lookAgainMs = 60_000
 /** How long an account back-fills in a row while others of its developer wait: each new turn may cost a login. */
 const turnMs = 30_000
@@ -41,7 +41,7 @@ interface BackgroundDeps {
   readonly link: Link
   /** Bounds how many accounts back-fill at once; a place is lent for one batch. */
   readonly backfilling: Loans
-  /** Every folder has been read to its end; told once per actor. */
+  /** Every folder has been read to its end; called once per actor. */
   readonly onComplete: () => Promise<void>
 }
 
@@ -55,6 +55,10 @@ export function createBackground(deps: BackgroundDeps) {
   let woken = new AbortController()
   let complete = false
   const backfill = createBackfill(deps, () => waiting.size > 0)
+  state.onMoved((paths) => {
+    for (const path of paths) if (path !== 'INBOX') waiting.add(path)
+    woken.abort()
+  })
 
   async function attempt(path: string, work: () => Promise<void>): Promise<void> {
     await park(path, work).catch((error: unknown) => {
@@ -64,7 +68,7 @@ export function createBackground(deps: BackgroundDeps) {
   }
 
   const workOnce: WorkOnce = async (signal) => {
-    const [path] = waiting
+    const [path = nextToOpen(state, sync.now())] = waiting
     if (path !== undefined) {
       waiting.delete(path)
       await attempt(path, () => link.run('live', (session) => catchUp({ deps: sync, state, session }, path)))
@@ -83,19 +87,24 @@ export function createBackground(deps: BackgroundDeps) {
   }
 
   async function rest(signal: AbortSignal): Promise<void> {
-    await pause(lookAgainMs, AbortSignal.any([signal, woken.signal]))
+    await pause(restMs(state, sync.now()), AbortSignal.any([signal, woken.signal]))
     woken = new AbortController()
   }
 
-  return {
-    /** Folders to catch up with, perhaps none: whatever else there is to do is looked for too. */
-    moved(paths: readonly string[]): void {
-      for (const path of paths) waiting.add(path)
-      woken.abort()
-    },
-    /** Works until the signal aborts. Rejects only with what concerns the whole account. */
-    run: (signal: AbortSignal): Promise<void> => run(deps, workOnce, rest, signal),
-  }
+  /** Works until the signal aborts. Rejects only with what concerns the whole account. */
+  return (signal: AbortSignal): Promise<void> => run(deps, workOnce, rest, signal)
+}
+
+/** A folder that has never been opened; INBOX is the watching session's. */
+function nextToOpen({ folders }: AccountState, now: number): string | undefined {
+  const isDue = (folder: FolderRecord): boolean => folder.cursor === null && !isLeftAlone(folder, now)
+  return folders.values().find((folder) => folder.path !== 'INBOX' && isDue(folder))?.path
+}
+
+/** Until the next parked folder comes due: what lies in it is missing from the index until it is read. */
+function restMs({ folders }: AccountState, now: number): number {
+  const due = Array.from(folders.values(), ({ parkedUntil }) => (parkedUntil ?? 0) - now)
+  return Math.min(lookAgainMs, ...due.filter((ms) => ms > 0))
 }
 
 async function run(
@@ -198,39 +207,44 @@ export async function remainingUids(session: Session, cursor: FolderCursor): Pro
 export async function backfillFolder(job: BackfillJob, folderId: string, signal: AbortSignal): Promise<void> {
   const { deps, state } = job
   const path = state.folders.get(folderId)?.path
-  if (path === undefined || cursorOf(state, folderId).backfillBelow <= 1) return
-  const { uidValidity } = cursorOf(state, folderId)
+  const folder = { state, folderId }
+  if (path === undefined || cursorOf(folder).backfillBelow <= 1) return
+  const { uidValidity } = cursorOf(folder)
   // UIDs of before a UIDVALIDITY change mean nothing after it: the folder's turn comes again.
-  const isOver = (): boolean => signal.aborted || cursorOf(state, folderId).uidValidity !== uidValidity
-  const uids = await job.onFolder(path, (session) => remainingUids(session, cursorOf(state, folderId)))
+  const isOver = (): boolean => signal.aborted || cursorOf(folder).uidValidity !== uidValidity
+  const uids = await job.onFolder(path, (session) => remainingUids(session, cursorOf(folder)))
   for (const page of batchesOf(deps, uids)) {
     if (isOver()) return
     await job.onFolder(path, async (session, heard) => {
-      if (!isOver()) await backfillPage({ deps, state, session, heard }, folderId, page)
+      if (!isOver()) await backfillPage({ ...folder, deps, session, heard }, page)
     })
     await job.pause(signal)
   }
-  if (!isOver()) await finish(state, folderId)
+  if (isOver()) return
+  await moveCursor(folder, (newest) => {
+    const cursor = { ...newest, backfillBelow: 0 }
+    delete cursor.remapSince
+    return cursor
+  })
 }
 
 /** The newest page of a folder of which nothing was read yet; what it has from then on is enough to show. */
-export async function backfillFirst(context: SyncContext, folderId: string): Promise<void> {
-  const { deps, state, session } = context
-  const cursor = cursorOf(state, folderId)
+export async function backfillFirst(context: FolderContext): Promise<void> {
+  const { deps, session } = context
+  const cursor = cursorOf(context)
   if (cursor.backfillBelow <= 1 || cursor.backfillBelow !== cursor.uidNext) return
   const uids = await remainingUids(session, cursor)
-  await backfillPage(context, folderId, uids.slice(0, deps.config.MAILROOM_SYNC_BATCH))
+  await backfillPage(context, uids.slice(0, deps.config.MAILROOM_SYNC_BATCH))
 }
 
 export async function backfillPage(
-  context: SyncContext & { readonly heard?: () => void },
-  folderId: string,
+  context: FolderContext & { readonly heard?: () => void },
   page: readonly number[],
 ): Promise<void> {
   if (page.length === 0) return
   const { messages, poison } = await readUids(context.session, page, context.heard)
   const lowest = Math.min(...page)
-  await storeRead(context, folderId, {
+  await storeRead(context, {
     messages,
     source: 'backfill',
     only: 'all',
@@ -242,22 +256,10 @@ export async function backfillPage(
   })
 }
 
-async function finish(state: AccountState, folderId: string): Promise<void> {
-  await moveCursor({ state }, folderId, (newest) => {
-    const cursor = { ...newest, backfillBelow: 0 }
-    delete cursor.remapSince
-    return cursor
-  })
-}
-
 /** The next folder to back-fill: INBOX first, then Sent, then the others as listed. */
 export function nextToBackfill(state: AccountState, now: number): string | null {
   const open = [...state.folders.values()].filter(
-    (folder) =>
-      folder.selectable &&
-      (folder.parkedUntil ?? 0) <= now &&
-      folder.cursor !== null &&
-      folder.cursor.backfillBelow > 1,
+    (folder) => !isLeftAlone(folder, now) && folder.cursor !== null && folder.cursor.backfillBelow > 1,
   )
   const rank = (path: string, use: string | null) => (path === 'INBOX' ? 0 : use === '\\Sent' ? 1 : 2)
   return open.sort((a, b) => rank(a.path, a.specialUse) - rank(b.path, b.specialUse))[0]?.id ?? null
@@ -266,9 +268,6 @@ export function nextToBackfill(state: AccountState, now: number): string | null 
 /** Every selectable folder has been opened and read to its end (parked ones do not hold this up). */
 function isComplete(state: AccountState, now: number): boolean {
   return [...state.folders.values()].every(
-    (folder) =>
-      !folder.selectable ||
-      (folder.parkedUntil ?? 0) > now ||
-      (folder.cursor !== null && folder.cursor.backfillBelow <= 1),
+    (folder) => isLeftAlone(folder, now) || (folder.cursor !== null && folder.cursor.backfillBelow <= 1),
   )
 }

@@ -2,18 +2,28 @@
  * Comparing the index with the server: flags, and UIDs. Omission is not deletion: a UID that a SEARCH leaves out is
  * asked for once more before it counts as gone.
  *
- * And the counts of a folder, carried on by what a batch brings. The server tells them too, now and then (LIST-STATUS,
- * STATUS): what it had counted by then is not counted once more when the folder itself is read.
+ * And the counts of a folder, carried on by what a batch brings. The server reports them too, now and then
+ * (LIST-STATUS, STATUS): what it had counted by then is not counted once more when the folder itself is read.
  */
 import type { FlagUpdate, KnownUid } from '../store/port.ts'
 import type { FolderCursor, FolderRecord } from '../store/records.ts'
-import { isAwaited, withNotes, withoutNotes } from './generations.ts'
-import { planFlags } from './plan.ts'
+import { isAwaited, withNotes, withoutNotes, openNotes, isLikeMail } from './identity.ts'
+import { planFlags, readMessage } from './plan.ts'
 import { readUids } from './read.ts'
 import type { FetchedMessage, FlagsOf, MailboxStatus } from './session-types.ts'
-import { toSet } from './session/sets.ts'
+import { toSet } from './session/uids.ts'
 import type { BatchParts } from './state.ts'
-import { batchesOf, cursorOf, knownAt, moveCursor, quarantine, rowsById, storeRead, type SyncContext } from './write.ts'
+import {
+  batchesOf,
+  commit,
+  cursorOf,
+  knownAt,
+  moveCursor,
+  quarantine,
+  rowsById,
+  storeRead,
+  type FolderContext,
+} from './write.ts'
 
 const newestWindow = 500
 const window = 1000
@@ -24,15 +34,14 @@ interface Seen {
 }
 
 async function askFlags(
-  { session, state }: SyncContext,
-  folderId: string,
+  { session, state, folderId }: FolderContext,
   range: string,
   since?: string,
 ): Promise<Seen & { readonly more: boolean }> {
   const { own } = state
   const asked = own.mark()
   const isUnsure = ({ uid }: KnownUid): boolean =>
-    own.isLeaving(folderId, uid) || own.isWrittenSince(folderId, uid, asked)
+    own.isUnderWay(folderId, uid) || own.isWrittenSince(folderId, uid, asked)
   let more = false
   const onMore = since === undefined ? undefined : () => void (more = true)
   const flags = await session.fetchFlags(range, since, onMore)
@@ -52,73 +61,74 @@ async function untilSure(ask: () => Promise<boolean>): Promise<boolean> {
  * CONDSTORE: what changed since the cursor's modseq, which then becomes `highest` or the highest seen. What is unsure
  * is asked for again, at the latest by the next look: the cursor does not pass it.
  */
-export async function flagsSince(context: SyncContext, folderId: string, highest: string | null): Promise<void> {
-  await untilSure(() => passFlags(context, folderId, highest))
+export async function flagsSince(context: FolderContext, highest: string | null): Promise<void> {
+  await untilSure(() => passFlags(context, highest))
 }
 
-async function passFlags(context: SyncContext, folderId: string, highest: string | null): Promise<boolean> {
-  const cursor = cursorOf(context.state, folderId)
-  const seen = await askFlags(context, folderId, '1:*', cursor.highestModseq)
+async function passFlags(context: FolderContext, highest: string | null): Promise<boolean> {
+  const cursor = cursorOf(context)
+  const seen = await askFlags(context, '1:*', cursor.highestModseq)
   const modseqs = [
     cursor.highestModseq,
     ...(highest === null ? [] : [highest]),
     ...seen.flags.map((one) => one.modseq ?? '0'),
   ]
   const next = modseqs.reduce((max, one) => (BigInt(one) > BigInt(max) ? one : max))
-  let sure = !seen.more || (await compareFlags(context, folderId, 'all'))
+  let sure = !seen.more || (await compareFlags(context, 'all'))
   for (let start = 0; !seen.more && start < seen.flags.length; start += window) {
-    sure = (await storeFlags(context, folderId, { ...seen, flags: seen.flags.slice(start, start + window) })) && sure
+    sure = (await storeFlags(context, { ...seen, flags: seen.flags.slice(start, start + window) })) && sure
   }
   if (!sure) return false
   if (next !== cursor.highestModseq) {
-    await moveCursor(context, folderId, (newest) => ({ ...newest, highestModseq: next }))
+    await moveCursor(context, (newest) => ({ ...newest, highestModseq: next }))
   }
   return true
 }
 
 /** All in windows, or the newest window alone. false = something was unsure: it has to be compared once more. */
-export async function compareFlags(context: SyncContext, folderId: string, which: 'newest' | 'all'): Promise<boolean> {
-  const cursor = cursorOf(context.state, folderId)
+export async function compareFlags(context: FolderContext, which: 'newest' | 'all'): Promise<boolean> {
+  const cursor = cursorOf(context)
   const lowest = Math.max(1, cursor.backfillBelow)
   let sure = true
   for (let to = cursor.uidNext - 1; to >= lowest; to -= newestWindow) {
     const range = `${Math.max(lowest, to - newestWindow + 1)}:${to}`
-    const compare = async () => storeFlags(context, folderId, await askFlags(context, folderId, range))
+    const compare = async () => storeFlags(context, await askFlags(context, range))
     sure = (await untilSure(compare)) && sure
     if (which === 'newest') break
   }
   return sure
 }
 
-async function storeFlags(context: SyncContext, folderId: string, seen: Seen): Promise<boolean> {
+async function storeFlags(context: FolderContext, seen: Seen): Promise<boolean> {
   if (seen.flags.length === 0) return true
   let sure = true
   const { state, deps } = context
-  await state.commit(folderId, async (folder) => {
-    const cursor = cursorOf(state, folderId)
-    const { unsure, parts } = await flagParts(context, folder, cursor, seen, state.toldCounts.get(folderId))
+  await commit(context, async (cursor, folder) => {
+    const { unsure, parts } = await flagParts(context, folder, seen, state.serverCounts.get(folder.id))
     sure = !unsure
     return parts && { cursor: { ...cursor, syncedAt: deps.now() }, ...parts }
   })
   return sure
 }
 
-/** null parts = nothing to store. `told` = counts of the folder that have these changes in them already. */
+/** null parts = nothing to store. `reported` = counts of the folder that have these changes in them already. */
 export async function flagParts(
-  context: SyncContext,
+  context: FolderContext,
   folder: FolderRecord,
-  cursor: FolderCursor,
   { flags, isUnsure }: Seen,
-  told: MailboxStatus | undefined,
+  reported: MailboxStatus | undefined,
 ): Promise<{ readonly unsure: boolean; readonly parts: Omit<BatchParts, 'cursor'> | null }> {
-  const uids = flags.map((one) => one.uid)
-  const known = await knownAt(context, folder.id, uids)
+  const cursor = cursorOf(context)
+  const known = await knownAt(
+    context,
+    flags.map(({ uid }) => uid),
+  )
   const changed = flags.flatMap((one) => known.get(one.uid)?.messageId ?? [])
   const rows = await rowsById(context, changed.length > window ? [] : changed)
   const plan = { account: context.state.account, folder, uidValidity: cursor.uidValidity, now: context.deps.now() }
   const { updates, changes, unsure } = planFlags(plan, flags, known, rows, isUnsure)
   if (updates.length === 0) return { unsure, parts: null }
-  const unseen = Math.max(0, folder.unseen + unseenTurned(told, cursor, updates, known))
+  const unseen = Math.max(0, folder.unseen + unseenTurned(reported, cursor, updates, known))
   return { unsure, parts: { flagUpdates: updates, changes, counts: { messages: folder.messages, unseen } } }
 }
 
@@ -126,12 +136,12 @@ export async function flagParts(
  * Compares UIDs in the range that the index claims to know. `exists`: the server's count, for the cursor. Answers how
  * many vanished that we do not take away ourselves.
  */
-export async function compareUids(context: SyncContext, folderId: string, exists: number): Promise<number> {
-  const { session, state, deps } = context
-  const cursor = cursorOf(state, folderId)
+export async function compareUids(context: FolderContext, exists: number): Promise<number> {
+  const { session, state, deps, folderId } = context
+  const cursor = cursorOf(context)
   const from = Math.max(1, cursor.backfillBelow)
   const present = new Set(await session.searchUids(`${from}:*`))
-  const known = await knownAt(context, folderId, [from, cursor.uidNext - 1])
+  const known = await knownAt(context, [from, cursor.uidNext - 1])
   const vanished = await confirmGone(
     context,
     [...known.keys()].filter((uid) => !present.has(uid)),
@@ -139,14 +149,14 @@ export async function compareUids(context: SyncContext, folderId: string, exists
   const quarantined = new Set(cursor.quarantined)
   const isUnknown = (uid: number) => uid >= from && uid < cursor.uidNext && !known.has(uid) && !quarantined.has(uid)
   const unknown = [...present].filter(isUnknown)
-  await takeOut(context, folderId, vanished, known, exists)
-  await readUnknown(context, folderId, cursor.uidValidity, unknown)
+  await takeOut(context, vanished, known, exists)
+  await readUnknown(context, cursor.uidValidity, unknown)
   deps.log.debug({ folder: folderId, vanished: vanished.length, missing: unknown.length }, 'compared')
-  return vanished.filter((uid) => !state.own.isLeaving(folderId, uid)).length
+  return vanished.filter((uid) => !state.own.isUnderWay(folderId, uid)).length
 }
 
 /** Gone is what a second SEARCH and a FETCH leave out too. */
-async function confirmGone({ session }: SyncContext, suspects: readonly number[]): Promise<number[]> {
+async function confirmGone({ session }: FolderContext, suspects: readonly number[]): Promise<number[]> {
   if (suspects.length === 0) return []
   await session.noop()
   const found = new Set(await session.searchUids(toSet(suspects)))
@@ -157,21 +167,20 @@ async function confirmGone({ session }: SyncContext, suspects: readonly number[]
 }
 
 async function takeOut(
-  context: SyncContext,
-  folderId: string,
+  context: FolderContext,
   vanished: readonly number[],
   known: ReadonlyMap<number, KnownUid>,
   exists: number,
 ): Promise<void> {
-  const { state, deps } = context
+  const { deps } = context
   const batch = deps.config.MAILROOM_SYNC_BATCH
   for (let start = 0; start === 0 || start < vanished.length; start += batch) {
     const page = vanished.slice(start, start + batch)
-    await state.commit(folderId, (folder) => {
+    await commit(context, (cursor, folder) => {
       // The first page takes all of them off the counts: of the next it looks as if they were off already.
       const gone = start === 0 ? unseenGone(folder, exists, vanished, known) : 0
       return {
-        cursor: { ...cursorOf(state, folderId), exists, syncedAt: deps.now() },
+        cursor: { ...cursor, exists, syncedAt: deps.now() },
         vanished: page,
         counts: { messages: exists, unseen: Math.max(0, folder.unseen - gone) },
       }
@@ -179,18 +188,12 @@ async function takeOut(
   }
 }
 
-/** UIDs below the cursor that the index lacks: what a server left out earlier, or gave again (generations.ts). */
-async function readUnknown(
-  context: SyncContext,
-  folderId: string,
-  uidValidity: string,
-  uids: readonly number[],
-): Promise<void> {
-  const { state, deps } = context
+/** UIDs below the cursor that the index lacks: what a server left out earlier, or gave again (identity.ts). */
+async function readUnknown(context: FolderContext, uidValidity: string, uids: readonly number[]): Promise<void> {
+  const { deps } = context
   for (const page of batchesOf(deps, uids)) {
-    await state.commit(folderId, async () => {
-      const cursor = cursorOf(state, folderId)
-      const known = await knownAt(context, folderId, page)
+    await commit(context, async (cursor) => {
+      const known = await knownAt(context, page)
       const fresh = page.filter((uid) => !known.has(uid) && !isAwaited(cursor, uid))
       if (cursor.uidValidity !== uidValidity || fresh.length === 0) return null
       const generation = deps.now()
@@ -201,17 +204,17 @@ async function readUnknown(
         ),
       }
     })
-    await readMissing(context, folderId, page)
+    await readMissing(context, page)
   }
 }
 
 /** Reads UIDs below the cursor that it awaits. What still cannot be read is quarantined. */
-export async function readMissing(context: SyncContext, folderId: string, uids: readonly number[]): Promise<void> {
+export async function readMissing(context: FolderContext, uids: readonly number[]): Promise<void> {
   const ascending = [...uids].sort((a, b) => a - b)
   for (const page of batchesOf(context.deps, ascending)) {
     const { messages, poison } = await readUids(context.session, page)
     const asked = new Set(page)
-    await storeRead(context, folderId, {
+    await storeRead(context, {
       messages,
       source: 'live',
       only: 'awaited',
@@ -229,28 +232,28 @@ export async function readMissing(context: SyncContext, folderId: string, uids: 
 /** The last counts that were taken over from the server; undefined = none. */
 type ServerCounts = MailboxStatus | undefined
 
-function isSameNumbering(told: ServerCounts, { uidValidity }: FolderCursor): told is MailboxStatus {
-  return told !== undefined && (told.uidValidity === null || told.uidValidity === uidValidity)
+function isSameNumbering(reported: ServerCounts, { uidValidity }: FolderCursor): reported is MailboxStatus {
+  return reported !== undefined && (reported.uidValidity === null || reported.uidValidity === uidValidity)
 }
 
 /** Unseen messages among these that are new to the counts. */
 export function unseenArrived(
-  told: ServerCounts,
+  reported: ServerCounts,
   cursor: FolderCursor,
   messages: readonly Pick<FetchedMessage, 'uid' | 'flags'>[],
 ): number {
-  const counted = isSameNumbering(told, cursor) ? (told.uidNext ?? 0) : 0
+  const counted = isSameNumbering(reported, cursor) ? (reported.uidNext ?? 0) : 0
   return messages.filter(({ uid, flags }) => uid >= counted && flags?.includes('\\Seen') === false).length
 }
 
 /** By how many the unseen ones are more after these changes of flags. */
 function unseenTurned(
-  told: ServerCounts,
+  reported: ServerCounts,
   cursor: FolderCursor,
   updates: readonly FlagUpdate[],
   known: ReadonlyMap<number, KnownUid>,
 ): number {
-  const counted = BigInt((isSameNumbering(told, cursor) ? told.highestModseq : null) ?? '0')
+  const counted = BigInt((isSameNumbering(reported, cursor) ? reported.highestModseq : null) ?? '0')
   const turned = updates.filter(
     ({ uid, flags, modseq }) =>
       flags.includes('\\Seen') !== known.get(uid)?.flags.includes('\\Seen') &&
@@ -268,4 +271,83 @@ function unseenGone(
 ): number {
   if (folder.messages === messages) return 0
   return uids.filter((uid) => known.get(uid)?.flags.includes('\\Seen') === false).length
+}
+
+/**
+ * A UID that holds another message than the index has there, under the same UIDVALIDITY, which the RFC forbids: a
+ * mailbox restored from a backup, a server without a memory. Its predecessor is reported as gone, and the message as
+ * what it is. Looked for at the newest known UID, which every reading of new mail brings along; what is found there
+ * leads to those before it. `newest`: a message below the cursor's UIDNEXT, as the server has it now.
+ */
+export async function checkReuse(context: FolderContext, newest: FetchedMessage): Promise<void> {
+  const { session, state, deps, folderId } = context
+  if ((await replacedBy(context, [newest])).length === 0) return
+  deps.log.warn({ accountId: state.account.id, folder: folderId, uid: newest.uid }, 'uid given again by the server')
+  const cursor = cursorOf(context)
+  const known = await knownAt(context, [Math.max(1, cursor.backfillBelow), newest.uid])
+  for (const page of batchesOf(deps, [...known.keys()].reverse())) {
+    const { messages } = await readUids(session, page)
+    const replaced = await replacedBy(context, messages)
+    if (replaced.length === 0) return
+    await replace(context, cursor.uidValidity, replaced)
+  }
+}
+
+/** What the index has at the UIDs of these messages and is other mail. */
+async function replacedBy(context: FolderContext, messages: readonly FetchedMessage[]): Promise<KnownUid[]> {
+  const { session, state } = context
+  const uids = messages.map(({ uid }) => uid)
+  const known = await knownAt(context, uids)
+  const ids = uids.flatMap((uid) => known.get(uid)?.messageId ?? [])
+  const rows = await rowsById(context, ids)
+  return messages.flatMap((message) => {
+    const there = known.get(message.uid)
+    const row = there && rows.get(there.messageId)
+    if (row === undefined) return []
+    const read = readMessage(state.account, message, session.capabilities.identity)
+    return read.id === row.id || isLikeMail(read.facts, row) ? [] : (there ?? [])
+  })
+}
+
+async function replace(context: FolderContext, uidValidity: string, replaced: readonly KnownUid[]): Promise<void> {
+  const uids = replaced.map(({ uid }) => uid)
+  await commit(context, async (cursor) => {
+    const now = await knownAt(context, uids)
+    const still = replaced.filter(({ uid, messageId }) => now.get(uid)?.messageId === messageId)
+    if (cursor.uidValidity !== uidValidity || still.length === 0) return null
+    const generation = context.deps.now()
+    const notes = still.map(({ uid }) => ({ uid, generation, replaces: true }))
+    return { cursor: withNotes(cursor, notes) }
+  })
+  await readNoted(context)
+}
+
+/**
+ * Reads the noted UIDs when their predecessors have been taken out. A store without transactions writes the cursor
+ * last, so the notes are there before anything else changes, and a crash is made good here.
+ */
+export async function readNoted(context: FolderContext): Promise<void> {
+  const open = openNotes(cursorOf(context))
+  if (open.length === 0) return
+  await commit(context, async (cursor, folder) => {
+    const noted = (cursor.again ?? []).filter(({ replaces }) => replaces)
+    if (noted.length === 0) return null
+    const now = await knownAt(
+      context,
+      noted.map(({ uid }) => uid),
+    )
+    // What has the note's generation is what the note was made for, read by now.
+    const before = noted.flatMap(({ uid, generation }) => {
+      const one = now.get(uid)
+      return one === undefined || generation === (one.generation ?? 0) ? [] : [one]
+    })
+    if (before.length === 0) return null
+    const unseen = folder.unseen - unseenArrived(context.state.serverCounts.get(folder.id), cursor, before)
+    return {
+      cursor,
+      vanished: before.map(({ uid }) => uid),
+      counts: { messages: folder.messages, unseen: Math.max(0, unseen) },
+    }
+  })
+  await readMissing(context, open)
 }

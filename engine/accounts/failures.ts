@@ -169,10 +169,7 @@ function codeFailure(code: string, tlsFailed: boolean): Verdict {
   return protocolCodes.test(code) ? 'protocol' : 'network'
 }
 
-/**
- * details.errno is the error's own code (ECONNREFUSED, ENOTFOUND …), of an AggregateError (happy eyeballs) that of its
- * first member.
- */
+/** details.errno: see errnoOf. */
 export function connectionFailure(error: unknown): AppError {
   if (isAppError(error)) return error
   const errno = errnoOf(error)
@@ -183,7 +180,8 @@ export function connectionFailure(error: unknown): AppError {
   return new AppError(verdict, `${said}${reason}`, { cause: error, details: errno === null ? {} : { errno } })
 }
 
-function errnoOf(error: unknown): string | null {
+/** The error's own code (ECONNREFUSED, ENOTFOUND …); of an AggregateError (happy eyeballs) that of its first member. */
+export function errnoOf(error: unknown): string | null {
   if (!(error instanceof Error)) return null
   if ('code' in error && typeof error.code === 'string') return error.code
   return error instanceof AggregateError ? errnoOf(error.errors[0]) : null

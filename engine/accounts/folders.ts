@@ -1,5 +1,5 @@
 /**
- * The list of folders and their counts, and which of them moved since their cursors were written. LIST-STATUS tells all
+ * The list of folders and their counts, and which of them moved since their cursors were written. LIST-STATUS gives all
  * in one command; without it STATUS is asked of hot folders at every poll and of the others now and then, and at a look
  * out of turn of those where mail is likely to have been moved.
  */
@@ -7,10 +7,10 @@ import { folderId } from '../store/ids.ts'
 import type { ListedFolder } from '../store/port.ts'
 import type { FolderCursor, FolderRecord } from '../store/records.ts'
 import { isAppError } from '../errors.ts'
-import { findGone, lackedBy, saysGone } from './absent.ts'
+import { findGone, lackedBy, saysGone } from './gone.ts'
 import type { ListedMailbox, MailboxStatus, Session } from './session-types.ts'
 import type { AccountState } from './state.ts'
-import { openNotes } from './generations.ts'
+import { openNotes } from './identity.ts'
 import { isRetryDue } from './sync.ts'
 import type { SyncContext } from './write.ts'
 
@@ -40,7 +40,7 @@ export function createFolderPoll(context: SyncContext) {
 
   /**
    * A cheaper look between two lists. With `look` out of turn: the list too, and these paths among the likely ones. The
-   * first call answers besides all folders whose counts do not tell enough (silentPaths).
+   * first call answers besides all folders whose counts do not say enough (silentPaths).
    */
   async function poll(look: ReadonlySet<string> | null = null): Promise<string[]> {
     const isFirst = !hasPolled
@@ -56,11 +56,11 @@ export function createFolderPoll(context: SyncContext) {
       if (folder?.selectable !== true) continue
       if (!likely.has(id) && deps.now() - (asked.get(id) ?? 0) < patience(context, folder)) continue
       asked.set(id, deps.now())
-      // The mailbox that is open tells what is new with NOOP; some servers only know it by STATUS.
+      // The mailbox that is open reports what is new with NOOP; some servers only know it by STATUS.
       if (path === session.selected?.path) await session.noop()
-      const told = await askStatus(context, folder)
-      if (told === 'missing') lacking ||= folder.cursor !== null
-      else if (told) moved.add(path)
+      const reported = await askStatus(context, folder)
+      if (reported === 'missing') lacking ||= folder.cursor !== null
+      else if (reported) moved.add(path)
     }
     return [...moved, ...silent(), ...(lacking ? await list() : [])]
   }
@@ -109,7 +109,7 @@ async function askStatus(context: SyncContext, folder: FolderRecord): Promise<bo
   if (messages !== null && unseen !== null) {
     await state.exclusive(async () => {
       if (state.ownCounts.isDoubtful(folder.id, asked)) return
-      state.toldCounts.set(folder.id, status)
+      state.serverCounts.set(folder.id, status)
       const known = state.folders.get(folder.id)
       if (known?.messages === messages && known.unseen === unseen) return
       await deps.store.folders.setCounts(folder.id, { messages, unseen })
@@ -120,7 +120,7 @@ async function askStatus(context: SyncContext, folder: FolderRecord): Promise<bo
 }
 
 /**
- * What the list lacks is kept until it is gone (absent.ts); what is gone is removed with its mail, and made anew when
+ * What the list lacks is kept until it is gone (gone.ts); what is gone is removed with its mail, and made anew when
  * it is listed. By LIST-STATUS a listed folder without a status holds none.
  */
 async function reconcile(
@@ -157,13 +157,13 @@ function listedRow({ state }: SyncContext, mailbox: ListedMailbox, asked: number
   const id = folderId(state.account.id, path)
   const status = state.ownCounts.isDoubtful(id, asked) ? null : mailbox.status
   const counts = { messages: status?.messages ?? null, unseen: status?.unseen ?? null }
-  if (status !== null && counts.unseen !== null) state.toldCounts.set(id, status)
+  if (status !== null && counts.unseen !== null) state.serverCounts.set(id, status)
   return { path, delimiter, attributes, specialUse, selectable, ...counts }
 }
 
 /**
  * Whether the folder differs from its cursor, or is due for a full comparison. What the server does not say counts as
- * unchanged. `before` = before this look: without mod-sequences its unread count tells of flags.
+ * unchanged. `before` = before this look: without mod-sequences its unread count shows that flags changed.
  */
 function isMoved(
   { deps, session }: SyncContext,
@@ -183,7 +183,11 @@ function isMoved(
   return read || flagged || isAhead(status, cursor)
 }
 
-function isLeftAlone({ selectable, parkedUntil }: FolderRecord, now: number): boolean {
+/** It holds no mail, or is parked. */
+export function isLeftAlone(
+  { selectable, parkedUntil }: Pick<FolderRecord, 'selectable' | 'parkedUntil'>,
+  now: number,
+): boolean {
   return !selectable || (parkedUntil ?? 0) > now
 }
 

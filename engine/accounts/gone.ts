@@ -1,26 +1,53 @@
 /**
- * Telling of what vanished. A disappearance is held (MAILROOM_GONE_HOLD), so that a move is told as a move: by then the
+ * What the mail server may not have any more: messages, and folders.
+ *
+ * The disappearance of a message is held (MAILROOM_GONE_HOLD), so that a move is reported as a move: by then the
  * message has turned up elsewhere, or it is deleted. One that is back in the same folder, under whatever UID, is not
- * told at all.
+ * reported.
+ *
+ * A folder is gone when the server says so by its name, to STATUS or SELECT, or when two full lists in a row, `apartMs`
+ * apart, lack it. How many are missing at once does not matter.
+ *
+ * A folder that cannot be opened three times, or of which the server asks us to slow down, is parked for six hours. It
+ * does not hold up the others, and comes due by itself.
  */
-import type { GonePlacement, MessageRecord } from '../store/records.ts'
+import { type AppError, isAppError, toAppError } from '../errors.ts'
+import type { GonePlacement, MessageRecord, FolderRecord } from '../store/records.ts'
 import { planGone, type PlannedChange } from './plan.ts'
+import type { ListedMailbox, Session } from './session-types.ts'
 import type { AccountState, BatchParts, SyncDeps } from './state.ts'
+import type { SyncContext } from './write.ts'
 
 /** Messages looked at in one go; more when all of these have to wait. */
 const step = 100
 const stepMax = 6400
 
 /** Tells what is due. Entries of a folder that is still being read anew after a UIDVALIDITY change wait for its end. */
-export async function tellGone(deps: SyncDeps, state: AccountState): Promise<void> {
+export async function reportGone(deps: SyncDeps, state: AccountState): Promise<void> {
   const before = deps.now() - deps.config.MAILROOM_GONE_HOLD
+  // Told with the cursor of one folder: any will do, INBOX is always there.
   const carrier = state.folderByPath('INBOX')
   if (carrier === null || carrier.cursor === null) return
+  const report = (due: readonly MessageRecord[]): Promise<void> =>
+    state.commit(carrier.id, async ({ cursor }) => {
+      if (cursor === null) return null
+      // Read anew: until now another batch may have found the message elsewhere.
+      const ids = due.map(({ id }) => id)
+      const rows = await deps.store.messages.byIds(state.account.id, ids)
+      const all = rows.map((message) => {
+        const entries = message.gone.filter((entry) => isDue(state, entry, before))
+        return departed(state, message, entries, deps.now())
+      })
+      return {
+        cursor,
+        reported: all.flatMap(({ reported }) => reported),
+        changes: all.flatMap(({ changes }) => changes),
+      }
+    })
   for (let limit = step; limit <= stepMax;) {
     const found = await deps.store.messages.gone(state.account.id, before, limit)
     const due = found.filter((message) => message.gone.some((entry) => isDue(state, entry, before)))
-    for (let start = 0; start < due.length; start += step)
-      await tell(deps, state, carrier.id, due.slice(start, start + step), before)
+    for (let start = 0; start < due.length; start += step) await report(due.slice(start, start + step))
     if (found.length < limit) return
     if (due.length === 0) limit *= 4
   }
@@ -29,38 +56,7 @@ export async function tellGone(deps: SyncDeps, state: AccountState): Promise<voi
 function isDue(state: AccountState, entry: GonePlacement, before: number): boolean {
   const cursor = state.folders.get(entry.folderId)?.cursor
   const remapping = cursor?.remapSince !== undefined && cursor.backfillBelow > 1
-  return entry.at <= before && !remapping && !state.own.isLeaving(entry.folderId, entry.uid)
-}
-
-/** Told with the cursor of the folder `carrier`: any will do, INBOX is always there. */
-async function tell(
-  deps: SyncDeps,
-  state: AccountState,
-  carrier: string,
-  due: readonly MessageRecord[],
-  before: number,
-): Promise<void> {
-  await state.commit(carrier, async (folder) => {
-    if (folder.cursor === null) return null
-    // Read anew: until now another batch may have found the message elsewhere.
-    const rows = await deps.store.messages.byIds(
-      state.account.id,
-      due.map((message) => message.id),
-    )
-    const told = rows.map((message) =>
-      departed(
-        state,
-        message,
-        message.gone.filter((entry) => isDue(state, entry, before)),
-        deps.now(),
-      ),
-    )
-    return {
-      cursor: folder.cursor,
-      told: told.flatMap((one) => one.told),
-      changes: told.flatMap((one) => one.changes),
-    }
-  })
+  return entry.at <= before && !remapping && !state.own.isUnderWay(entry.folderId, entry.uid)
 }
 
 /** One that lies in the same folder, under whatever UID, has not left it. */
@@ -69,7 +65,7 @@ export function departed(
   message: MessageRecord,
   entries: readonly GonePlacement[],
   now: number,
-): Required<Pick<BatchParts, 'told' | 'changes'>> {
+): Required<Pick<BatchParts, 'reported' | 'changes'>> {
   const changes: PlannedChange[] = []
   const sorted = [...entries].sort((a, b) => a.at - b.at)
   for (const [index, entry] of sorted.entries()) {
@@ -77,13 +73,148 @@ export function departed(
     const back = message.placements.some((placement) => placement.folderId === entry.folderId)
     if (!back) changes.push(planGone(account, folders, message, entry, last, now))
   }
-  return { told: sorted.map((entry) => ({ messageId: message.id, ...placeOf(entry) })), changes }
+  const reported = sorted.map(({ folderId, uidValidity, uid }) => ({
+    messageId: message.id,
+    folderId,
+    uidValidity,
+    uid,
+  }))
+  return { reported, changes }
 }
 
-function placeOf({
-  folderId,
-  uidValidity,
-  uid,
-}: GonePlacement): Pick<GonePlacement, 'folderId' | 'uidValidity' | 'uid'> {
-  return { folderId, uidValidity, uid }
+const apartMs = 30_000
+/** Folders that are asked for by name at one list. */
+const askedMost = 20
+
+export function createAbsent(now: () => number) {
+  let said = new Set<string>()
+  /** Since when full lists lack them. */
+  let since = new Map<string, number>()
+  const isLong = (at: number): boolean => now() - at >= apartMs
+  return {
+    /** STATUS or SELECT of this path said that there is no such folder. */
+    say: (path: string): void => void said.add(path),
+    takeSaid(): ReadonlySet<string> {
+      const taken = said
+      said = new Set()
+      return taken
+    },
+    /** A full list lacks these paths. Answers those that an earlier one in a row lacked long enough ago. */
+    missing(paths: readonly string[]): string[] {
+      since = new Map(paths.map((path) => [path, since.get(path) ?? now()]))
+      return paths.filter((path) => isLong(since.get(path) ?? now()))
+    },
+    /** Another list would settle what became of a missing folder. */
+    get isDue(): boolean {
+      return [...since.values()].some(isLong)
+    },
+  }
+}
+
+/** Folders that the list does not show, or shows as holding no mail where the index has some. */
+export function lackedBy({ folders }: AccountState, listed: readonly ListedMailbox[]): FolderRecord[] {
+  const there = new Map(listed.map(({ path, selectable }) => [path, selectable]))
+  return [...folders.values()].filter(({ path, selectable, cursor }) => {
+    const shown = there.get(path)
+    return shown === undefined || (!shown && (selectable || cursor !== null))
+  })
+}
+
+/** A removed folder with others below it may be listed on, but has no status: it is asked for by its name too. */
+export async function findGone(context: SyncContext, listed: readonly ListedMailbox[]): Promise<Set<string>> {
+  const { session, state } = context
+  const said = state.absent.takeSaid()
+  const shown = new Map(listed.map((mailbox) => [mailbox.path, mailbox]))
+  const isFull = listed.some(({ byName }) => !byName)
+  const lacked = lackedBy(state, listed).flatMap(({ path }) => (isRemovable(path) ? [path] : []))
+  const gone = new Set([...said].filter(isRemovable))
+  for (const path of isFull ? state.absent.missing(lacked) : []) gone.add(path)
+  const isDoubtful = ({ path, selectable, status }: ListedMailbox): boolean =>
+    session.capabilities.listStatus &&
+    selectable &&
+    status === null &&
+    state.folderByPath(path)?.cursor != null &&
+    isRemovable(path)
+  const doubtful = listed.filter(isDoubtful).map(({ path }) => path)
+  for (const path of [...lacked.slice(0, askedMost), ...doubtful.slice(0, askedMost)]) {
+    if (gone.has(path)) continue
+    if (await isGone(session, path, shown.get(path) ?? (isFull ? 'unlisted' : 'no list'))) gone.add(path)
+  }
+  return gone
+}
+
+/** INBOX is always there (RFC 9051 §5.1). */
+function isRemovable(path: string): boolean {
+  return path !== 'INBOX'
+}
+
+/** A refusal of STATUS, beside what the list says. An empty list says nothing. */
+async function isGone(session: Session, path: string, shown: ListedMailbox | 'unlisted' | 'no list'): Promise<boolean> {
+  try {
+    await session.status(path)
+    return false
+  } catch (error) {
+    if (saysGone(error)) return true
+    if (isAppError(error, 'not_found')) return shown === 'unlisted'
+    if (!isAppError(error, 'server_refused')) throw error
+    return typeof shown === 'object' && !shown.selectable
+  }
+}
+
+/** Dovecot, of a folder that another client has renamed or removed, open or not, mostly without a code. */
+const lostTexts =
+  /mailbox (?:was|has been) (?:deleted|renamed|removed)|mailbox does(?:n't| not) exist|state is inconsistent/i
+
+/** Answered to STATUS or SELECT: the server itself says that there is no such folder, not only its list. */
+export function saysGone(error: unknown): boolean {
+  const said = isAppError(error, 'not_found') && isAppError(error.cause) ? error.cause : error
+  return tellsLost(said) && said.code !== 'network'
+}
+
+/** Answered to a command on a folder: the folder is lost, or another one has its name. */
+export function tellsLost(error: unknown): error is AppError {
+  return isAppError(error) && (error.code === 'not_found' || lostTexts.test(String(error.details['response'])))
+}
+
+const parkAfter = 3
+const parkMs = 6 * 3_600_000
+const retryMs = 20_000
+/** These concern one folder alone. */
+const folderFailures = new Set(['server_refused', 'not_found'])
+
+/** Answers how to work on a folder. A failure that concerns this folder alone is recorded; any other rejects. */
+export function createParking(sync: SyncDeps, state: AccountState) {
+  const failures = new Map<string, number>()
+
+  async function putOff(path: string, error: AppError, slowDown: boolean): Promise<void> {
+    const count = (failures.get(path) ?? 0) + 1
+    failures.set(path, count)
+    const folder = state.folderByPath(path)
+    if (folder === null) return
+    if (saysGone(error)) {
+      if (folder.cursor !== null) state.absent.say(path)
+      // The list says what became of it, also of one that was never opened.
+      state.askLook(path)
+    }
+    const park = slowDown || count >= parkAfter
+    const parkedUntil = sync.now() + (park ? parkMs : retryMs)
+    sync.log.warn(
+      { accountId: state.account.id, folder: path, failures: count, reason: error.message },
+      park ? 'folder parked' : 'folder refused',
+    )
+    await sync.store.folders.setParked(folder.id, count, parkedUntil)
+    state.change(folder.id, { failures: count, parkedUntil })
+  }
+
+  return async (path: string, work: () => Promise<void>): Promise<void> => {
+    try {
+      await work()
+      failures.delete(path)
+    } catch (cause) {
+      const error = toAppError(cause)
+      const slowDown = error.details['slowDown'] === true
+      if (!folderFailures.has(error.code) && !slowDown) throw error
+      await putOff(path, error, slowDown)
+    }
+  }
 }

@@ -1,16 +1,14 @@
 /** Email accounts: the pool of their actors, and the commands that the API sends to them. */
 import { notFound } from '../errors.ts'
-import { createLoans } from '../loans.ts'
+import { createLoans } from '../turns.ts'
 import { checkNow, liveAccount, settled } from './live.ts'
 import { createCommands } from './commands/index.ts'
 import { createLane } from './link.ts'
-import { createHostLogins } from './host-logins.ts'
+import { createHostLogins, createProbe } from './login.ts'
 import { createLoginLimiter } from './login-limiter.ts'
-import { type AccountNews, createPool, type PoolDeps } from './pool.ts'
-import { createProbe } from './probe.ts'
-import { createPushRecords } from './idle-trust.ts'
+import { type AccountNews, createPool, type PoolDeps, aside, startAll } from './pool.ts'
+import { createPushRecords } from './watch.ts'
 import { openSession } from './session/index.ts'
-import { aside, startAll } from './start.ts'
 import type { SyncDeps } from './state.ts'
 import type { AccountRecord } from '../store/records.ts'
 
@@ -51,7 +49,7 @@ export function createAccounts({ sealer, tokens, now = Date.now, ...rest }: Acco
     /** Until `resume`, over restarts too. Rejects with `not_found`. */
     async pause(accountId: string): Promise<void> {
       await setPaused(sync, accountId, true)
-      registry.send(accountId, { type: 'PAUSE' })
+      registry.send(accountId, { type: 'PAUSE', at: now() })
     },
     async resume(accountId: string): Promise<void> {
       await setPaused(sync, accountId, false)
@@ -81,8 +79,6 @@ export function createAccounts({ sealer, tokens, now = Date.now, ...rest }: Acco
       pace: (host: string) => deps.limiter.pace(host),
       setPace: (host: string, pace: number | null) => deps.limiter.setPace(host, pace),
     },
-    countHosts: () => pool.countHosts(),
-    /** How many wait: for their turn to log in, and to read old mail. */
     waiting: () => ({ logins: deps.limiter.waiting + deps.dialing.waiting, backfill: deps.backfilling.waiting }),
   }
 }

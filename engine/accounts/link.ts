@@ -40,8 +40,8 @@ function renewed(begun: boolean, cause?: unknown): AppError {
 }
 
 interface LinkDeps {
-  /** Logs in; an API call's login goes before others. */
-  readonly login: (priority: Priority, signal: AbortSignal) => Promise<Session>
+  /** Logs in; an API call's login goes before others. `hurried`: an API call has come to wait for it. */
+  readonly login: (priority: Priority, signal: AbortSignal, hurried: AbortSignal) => Promise<Session>
   readonly idleCloseMs: number
   /** How long an API call may wait for its turn and its answer. */
   readonly waitMs: number
@@ -51,11 +51,17 @@ type Work<T> = (session: Session) => Promise<T>
 
 export type Link = ReturnType<typeof createLink>
 
+/** An API call waits for the answer. */
+export function isAwaited(priority: Priority): boolean {
+  return priority === 'api' || priority === 'stream'
+}
+
 export function createLink({ login, idleCloseMs, waitMs }: LinkDeps) {
   const lane = createLane()
   const ended = new AbortController()
   let session: Session | null = null
   let timer: NodeJS.Timeout | undefined
+  let hurry = new AbortController()
 
   async function drop(): Promise<void> {
     const old = session
@@ -66,14 +72,14 @@ export function createLink({ login, idleCloseMs, waitMs }: LinkDeps) {
   async function ready(priority: Priority): Promise<Session> {
     if (session !== null && !session.closed) return session
     session = null
-    const fresh = await login(priority, ended.signal)
+    hurry = new AbortController()
+    const fresh = await login(priority, ended.signal, hurry.signal)
     if (ended.signal.aborted) await fresh.close()
     ended.signal.throwIfAborted()
     session = fresh
     return fresh
   }
 
-  /** Closes the connection unless there is work again before. */
   function rest(): void {
     clearTimeout(timer)
     timer = setTimeout(() => {
@@ -82,7 +88,8 @@ export function createLink({ login, idleCloseMs, waitMs }: LinkDeps) {
     timer.unref()
   }
 
-  async function turn<T>(priority: Priority, work: Work<T>): Promise<T> {
+  async function turn<T>(priority: Priority, work: Work<T>, begun: () => void): Promise<T> {
+    begun()
     ended.signal.throwIfAborted()
     clearTimeout(timer)
     try {
@@ -97,14 +104,10 @@ export function createLink({ login, idleCloseMs, waitMs }: LinkDeps) {
   }
 
   const run = <T>(priority: Priority, work: Work<T>): Promise<T> => {
-    const begin: Begin<T> = (begun, signal) => {
-      const start = (): Promise<T> => {
-        begun()
-        return turn(priority, work)
-      }
-      return lane.run(priority, start, signal)
-    }
-    return priority === 'api' || priority === 'stream' ? inTime(waitMs, begin) : begin(() => undefined)
+    const begin: Begin<T> = (begun, signal) => lane.run(priority, () => turn(priority, work, begun), signal)
+    if (!isAwaited(priority)) return begin(() => undefined)
+    hurry.abort()
+    return inTime(waitMs, begin)
   }
 
   return {
@@ -121,7 +124,6 @@ export function createLink({ login, idleCloseMs, waitMs }: LinkDeps) {
   }
 }
 
-/** Waits for the turn, unless the signal aborts before, and works. */
 type Begin<T> = (begun: () => void, signal?: AbortSignal) => Promise<T>
 
 /**

@@ -6,14 +6,13 @@ import { waitFor, type ActorRefFrom } from 'xstate'
 import type { accountMachine, AccountSnapshot } from '../../machines/account.machine.ts'
 import { describeAccount } from '../../machines/view.ts'
 import { AppError, failureClasses, notFound, toAppError } from '../errors.ts'
-import { openCredential } from '../secrets/credentials.ts'
-import type { Sealer } from '../secrets/seal.ts'
+import { keepRotated, openCredential, type Sealer } from '../secrets/seal.ts'
 import type { Store } from '../store/port.ts'
 import type { AccountRecord } from '../store/records.ts'
 import { failureFrom } from './actors.ts'
 import type { LiveAccount } from './commands/placed.ts'
 import type { AccountRegistry, Pool } from './pool.ts'
-import type { Probe } from './probe.ts'
+import type { Probe } from './login.ts'
 import type { SyncDeps } from './state.ts'
 import type { CheckResult, ProbeFailure } from './types.ts'
 
@@ -54,6 +53,7 @@ export async function liveAccount(
     const live = runtime(accountId)?.live() ?? null
     if (live !== null && (snapshot.hasTag('watching') || snapshot.hasTag('syncing'))) return live
     const settling = snapshot.hasTag('connecting') || snapshot.hasTag('syncing')
+    if (settling) runtime(accountId)?.hurry()
     if (!settling || !(await hasStepped(registry, accountId, snapshot, until - now())))
       throw unavailable(snapshot, now())
   }
@@ -67,7 +67,6 @@ async function noActor({ accounts }: Pick<Store, 'accounts'>, accountId: string)
   })
 }
 
-/** Why the mail server cannot be used, and when the next try is. */
 function unavailable(snapshot: AccountSnapshot, now: number, cause?: unknown): AppError {
   const { next, state, lastError } = describeAccount(snapshot)
   const details = { state, next, lastError }
@@ -106,6 +105,7 @@ export async function checkNow({ sync, sealer, probe, registry }: CheckDeps, acc
   const account = await sync.store.accounts.get(accountId)
   if (account === null) throw notFound('email account', accountId)
   const result = await probe(account.developerId, account, openCredential(sealer, account))
+  if (result.rotated !== undefined) await keepRotated({ sealer, store: sync.store }, account, result.rotated)
   if (!result.ok && result.retryAfterMs !== undefined) {
     // Says nothing about the account.
     throw new AppError('throttled', result.message, { retryAfterMs: result.retryAfterMs })
@@ -144,7 +144,6 @@ export type CommandLogins = ReturnType<typeof createCommandLogins>
 export function createCommandLogins(registry: AccountRegistry, sync: Pick<SyncDeps, 'log' | 'now'>, accountId: string) {
   const { now } = sync
   return {
-    /** Throws `account_unavailable` while no login may begin. */
     enter(): void {
       const snapshot = registry.snapshot(accountId)
       if (snapshot?.hasTag('held') === true) throw unavailable(snapshot, now())

@@ -103,21 +103,21 @@ function rejectionsOf({ failures }: Host, { user, key }: Client): number {
 }
 
 /** `at` for everybody who is not slowed. */
-function unsuspectedStart(host: Host, who: Client, perMinute: number, at: number): number {
-  const last = rejectionsOf(host, who) === 0 ? undefined : host.starts.findLast(({ user }) => user === who.user)
+function unsuspectedStart(host: Host, client: Client, perMinute: number, at: number): number {
+  const last = rejectionsOf(host, client) === 0 ? undefined : host.starts.findLast(({ user }) => user === client.user)
   const distance = minuteMs / Math.max(1, Math.floor(perMinute / slowFactor))
   return last === undefined ? at : Math.max(at, last.at + distance)
 }
 
 /** `at` where the developer, and checks, have not had their part. */
-function shareStart(host: Host, who: Sharer, perMinute: number, othersWait: boolean, at: number): number {
+function shareStart(host: Host, client: Sharer, perMinute: number, othersWait: boolean, at: number): number {
   const { starts, seen } = host
-  const own = starts.filter(({ developerId }) => developerId === who.developerId)
+  const own = starts.filter(({ developerId }) => developerId === client.developerId)
   const ownChecks = own.filter(({ check }) => check)
-  const isAlone = seen.keys().every((known) => known === who.developerId)
-  const part = who.check || ownChecks.length > 0 ? addingPart : isAlone ? 1 : sharedPart
+  const isAlone = seen.keys().every((known) => known === client.developerId)
+  const part = client.check || ownChecks.length > 0 ? addingPart : isAlone ? 1 : sharedPart
   const start = freeAt(own, Math.ceil(perMinute * part), at)
-  if (!who.check || !othersWait || ownChecks.length < Math.ceil(perMinute * firstChecksPart)) return start
+  if (!client.check || !othersWait || ownChecks.length < Math.ceil(perMinute * firstChecksPart)) return start
   const checks = starts.filter(({ check }) => check)
   return Math.max(start, freeAt(checks, Math.ceil(perMinute * checksPart), at))
 }
@@ -189,8 +189,8 @@ function enqueue({ queue }: Host, entrant: Entrant): void {
 }
 
 /** What would be, were nobody to come any more. */
-function delayOf(host: Host, who: Client, perMinute: number, now: number): number {
-  const mine: Entrant = { ...who, urgent: true, admit: () => undefined }
+function delayOf(host: Host, client: Client, perMinute: number, now: number): number {
+  const mine: Entrant = { ...client, urgent: true, admit: () => undefined }
   const copy: Host = { ...host, starts: [...host.starts], seen: new Map(host.seen), queue: new Map(host.queue) }
   enqueue(copy, mine)
   if (host.pace === 0) return longestDelayMs
@@ -267,7 +267,7 @@ export type LoginLimiter = ReturnType<typeof createLoginLimiter>
 /** `perMinute` 0 = no limit. */
 export function createLoginLimiter({ perMinute, now = Date.now }: { perMinute: number; now?: () => number }) {
   const hosts = createHosts(now)
-  const whoIs = createFingerprints()
+  const clientOf = createFingerprints()
   const limited = (name: string) => (isLimited(perMinute, hosts.known(name)) ? hosts.of(name) : undefined)
 
   /** Lets in who may, and sets the timer for who may not yet. */
@@ -293,7 +293,7 @@ export function createLoginLimiter({ perMinute, now = Date.now }: { perMinute: n
       const host = limited(login.host)
       if (host === undefined) return
       const { promise, resolve, reject } = Promise.withResolvers<undefined>()
-      const entrant: Entrant = { ...whoIs(login), urgent, admit: () => resolve(undefined) }
+      const entrant: Entrant = { ...clientOf(login), urgent, admit: () => resolve(undefined) }
       const giveUp = (): void => {
         leave(host, entrant)
         reject(signal.reason as Error)
@@ -305,19 +305,19 @@ export function createLoginLimiter({ perMinute, now = Date.now }: { perMinute: n
       await promise.finally(() => signal.removeEventListener('abort', giveUp))
     },
     failed(login: Login): void {
-      limited(login.host)?.failures.push({ ...whoIs(login), at: now() })
+      limited(login.host)?.failures.push({ ...clientOf(login), at: now() })
     },
     /** ms until an urgent login asked for now could begin, behind those who wait now; 0 = at once. */
     delay(login: Login): number {
       const host = known(login)
-      return host === undefined ? 0 : delayOf(host, whoIs(login), host.pace ?? perMinute, now())
+      return host === undefined ? 0 : delayOf(host, clientOf(login), host.pace ?? perMinute, now())
     },
     /** How many rejected logins slow this one; 0 = none do, only the pace of the host. */
     rejections(login: Login): number {
       const host = known(login)
-      return host === undefined ? 0 : rejectionsOf(host, whoIs(login))
+      return host === undefined ? 0 : rejectionsOf(host, clientOf(login))
     },
-    /** Logins a minute at this host from now on, until the process ends: 0 = none; null = as configured. */
+    /** Logins a minute at this host from now on: 0 = none; null = as configured. */
     setPace(name: string, pace: number | null): void {
       const host = hosts.of(name)
       host.pace = pace

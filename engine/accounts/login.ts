@@ -1,25 +1,27 @@
-/** One login: its turn at the host, the credential opened, the session dialled, the outcome counted. */
-import type { Budget, Owner } from '../budget.ts'
-import type { Config } from '../config.ts'
-import { toAppError } from '../errors.ts'
+/**
+ * One login, of an account or on trial: its turn at the host, the credential opened, the session dialled, the outcome
+ * counted.
+ */
+import type { Owner, TakeOptions } from '../budget.ts'
+import { toAppError, AppError, failureClasses } from '../errors.ts'
+import type { Loans } from '../turns.ts'
+import { resolveGuarded } from '../net/address.ts'
 import type { Tokens } from '../oauth/tokens.ts'
 import { workAs } from '../observe/loop.ts'
-import { openCredential, sealCredential } from '../secrets/credentials.ts'
-import type { Sealer } from '../secrets/seal.ts'
+import { keepRotated, openCredential, type Sealer } from '../secrets/seal.ts'
 import type { AccountRecord } from '../store/records.ts'
-import type { Loans } from '../loans.ts'
-import type { Priority } from './link.ts'
-import type { HostLogins } from './host-logins.ts'
+import { connectionFailure } from './failures.ts'
+import { isAwaited, type Priority } from './link.ts'
 import type { Login, LoginLimiter } from './login-limiter.ts'
-import type { openSession } from './session/index.ts'
 import type { Session, SessionOptions } from './session-types.ts'
+import type { openSession } from './session/index.ts'
 import type { SyncDeps } from './state.ts'
-import type { Credential, MailboxSettings } from './types.ts'
+import type { Credential, MailboxSettings, ProbeFailure, ProbeResult, ProbeStep } from './types.ts'
 
 export interface LoginDeps {
   readonly sync: SyncDeps
   readonly sealer: Sealer
-  readonly tokens: Tokens
+  readonly tokens: Pick<Tokens, 'get' | 'forget'>
   readonly openSession: typeof openSession
   readonly limiter: LoginLimiter
   readonly hostLogins: HostLogins
@@ -33,106 +35,317 @@ export type LoginStage = (stage: 'queued' | 'dialing') => void
 
 interface LoggedIn {
   readonly session: Session
-  /** When the access token ends; null = a password. */
-  readonly expiresAt: number | null
+  /** When another access token is due, and another session with it; Infinity = a password. */
+  readonly tokenRenewAt: number
 }
 
-interface Auth {
-  readonly auth: SessionOptions['auth']
-  readonly expiresAt: number | null
-  readonly refused: () => void
+interface LoginOptions {
+  readonly priority: Priority
+  readonly signal: AbortSignal
+  /** An API call has come to wait for it. */
+  readonly hurried: AbortSignal
+  readonly stage?: LoginStage
 }
 
 /** An API call's login goes before others. Rejects with an AppError of a failure class, or with the signal's reason. */
 export async function login(
   deps: LoginDeps,
   account: AccountRecord,
-  priority: Priority,
-  signal: AbortSignal,
-  stage: LoginStage = () => undefined,
+  { priority, signal, hurried, stage = () => undefined }: LoginOptions,
 ): Promise<LoggedIn> {
   stage('queued')
-  const { developerId, server, port, username } = account
-  const secret = secretOf(openCredential(deps.sealer, account))
-  const entering: Login = { host: server, developerId, username, secret }
-  const urgent = priority === 'api'
-  return deps.dialing.run(
-    { developerId, key: `${server.toLowerCase()}:${port}`, urgent },
-    (loan) => {
-      stage('dialing')
-      const either = AbortSignal.any([signal, loan.signal])
-      // What comes over the connection is this account's work, also when another one asked for the login.
-      return workAs({ kind: 'account', id: account.id }, () => dial(deps, account, entering, either))
-    },
-    { signal, before: () => deps.limiter.enter(entering, { urgent, signal }) },
-  )
-}
-
-async function dial(deps: LoginDeps, account: AccountRecord, entered: Login, signal: AbortSignal): Promise<LoggedIn> {
-  const { config, metrics, budget } = deps.sync
-  const { onLine } = deps
-  const owner = { developerId: account.developerId, part: account.id }
-  const { auth, expiresAt, refused } = await authOf(deps, account)
-  try {
-    const session = await deps.openSession(
-      {
-        ...settingsOf(config, account),
-        auth,
-        take: takeFor(budget, owner),
-        onCommand: (kind, seconds) => metrics.imapCommands.observe({ kind }, seconds),
-        ...(onLine && { onLine }),
-      },
-      signal,
+  const { id, developerId, server, port, username } = account
+  const { sync, sealer, limiter, onLine } = deps
+  const credential = openCredential(sealer, account)
+  const entered: Login = { host: server, developerId, username, secret: secretOf(credential) }
+  let begun = false
+  const dial = async (either: AbortSignal): Promise<LoggedIn> => {
+    const { tokenRenewAt, ...auth } = await authOf(deps, developerId, credential, (newest) =>
+      keepRotated({ sealer, store: sync.store }, account, newest),
     )
-    metrics.imapLogins.inc({ outcome: 'ok' })
-    deps.hostLogins.count(account.server, 'ok')
-    return { session, expiresAt }
-  } catch (error) {
-    const { code } = toAppError(error)
-    metrics.imapLogins.inc({ outcome: code })
-    deps.hostLogins.count(account.server, code)
-    if (code === 'auth_rejected') {
-      deps.limiter.failed(entered)
-      refused()
+    const opening: Opening = {
+      ...{ mailbox: account, owner: { developerId, part: id }, entered, ...auth },
+      onCommand: (kind, seconds) => sync.metrics.imapCommands.observe({ kind }, seconds),
+      ...(onLine && { onLine }),
+      outcome: (outcome) => sync.metrics.imapLogins.inc({ outcome }),
     }
-    throw error
+    return { session: await openCounted(deps, opening, either), tokenRenewAt }
+  }
+  const inTurn = (urgent: boolean, waiting: AbortSignal): Promise<LoggedIn> =>
+    deps.dialing.run(
+      { developerId, key: `${server.toLowerCase()}:${port}`, urgent },
+      (loan) => {
+        begun = true
+        stage('dialing')
+        // What comes over the connection is this account's work, also when another one asked for the login.
+        return workAs({ kind: 'account', id }, () => dial(AbortSignal.any([signal, loan.signal])))
+      },
+      { signal: waiting, before: () => limiter.enter(entered, { urgent, signal: waiting }) },
+    )
+  if (isAwaited(priority) || hurried.aborted) return inTurn(true, signal)
+  const again = new AbortController()
+  const hurry = (): void => {
+    if (!begun) again.abort()
+  }
+  hurried.addEventListener('abort', hurry)
+  try {
+    return await inTurn(false, AbortSignal.any([signal, again.signal]))
+  } catch (error) {
+    if (error !== again.signal.reason) throw error
+    return await inTurn(true, signal)
+  } finally {
+    // It outlives the login, and would keep the credential.
+    hurried.removeEventListener('abort', hurry)
   }
 }
 
-/** What tells one credential from another, for the limiter. */
-export function secretOf(credential: Credential): string {
-  return credential.kind === 'password' ? credential.password : credential.refreshToken
+interface Opening extends Omit<Auth, 'tokenRenewAt'>, Pick<SessionOptions, 'onLine' | 'onCommand'> {
+  readonly mailbox: MailboxSettings
+  /** Whose share of the budget the session draws from. */
+  readonly owner: Owner
+  readonly entered: Login
+  /** 'ok', or the class of the failure. */
+  readonly outcome?: (outcome: string) => void
 }
 
-export function takeFor(budget: Pick<Budget, 'take'>, owner: Owner): NonNullable<SessionOptions['take']> {
-  return (bytes, options) => budget.take('literal', owner, bytes, options)
-}
-
-/** Of every session, also of one that is only tried. */
-export function settingsOf(config: Config, mailbox: MailboxSettings): Omit<SessionOptions, 'auth'> {
+/** The session of an account, or of one that is only tried. Its outcome is counted. */
+async function openCounted(
+  { sync: { config, budget }, openSession, hostLogins, limiter }: ProbeDeps,
+  { mailbox, owner, entered, refused, outcome, ...options }: Opening,
+  signal: AbortSignal,
+): Promise<Session> {
   const { server, port, useSsl, username } = mailbox
-  return {
+  const count = (word: string): void => {
+    outcome?.(word)
+    hostLogins.count(server, word)
+  }
+  const settings = {
     ...{ server, port, useSsl, username },
     plaintext: config.MAILROOM_PLAINTEXT,
     allowPrivate: config.MAILROOM_ALLOW_PRIVATE,
     connectTimeoutMs: config.MAILROOM_CONNECT_TIMEOUT,
     loginTimeoutMs: config.MAILROOM_LOGIN_TIMEOUT,
     commandTimeoutMs: config.MAILROOM_COMMAND_TIMEOUT,
+    take: (bytes: number, how: TakeOptions) => budget.take('literal', owner, bytes, how),
+  }
+  try {
+    const session = await openSession({ ...settings, ...options }, signal)
+    count('ok')
+    return session
+  } catch (error) {
+    const { code } = toAppError(error)
+    count(code)
+    if (code === 'auth_rejected') {
+      limiter.failed(entered)
+      refused()
+    }
+    throw error
   }
 }
 
-async function authOf(deps: LoginDeps, account: AccountRecord): Promise<Auth> {
-  const credential = openCredential(deps.sealer, account)
-  if (credential.kind === 'password') {
-    return { auth: { password: credential.password }, expiresAt: null, refused: () => undefined }
-  }
-  const token = await deps.tokens.get(account.developerId, credential)
-  const newest = token.rotated === null ? credential : { ...credential, refreshToken: token.rotated }
-  if (newest !== credential) {
-    const sealedCredential = sealCredential(deps.sealer, account.id, newest)
-    await deps.sync.store.accounts.edit(account.id, { sealedCredential })
-  }
+/** Differs for each credential, for the limiter. */
+function secretOf(credential: Credential): string {
+  return credential.kind === 'password' ? credential.password : credential.refreshToken
+}
+
+interface Auth extends Pick<SessionOptions, 'auth'> {
+  readonly tokenRenewAt: number
+  /** The mail server rejected the login. */
+  readonly refused: () => void
+}
+
+async function authOf(
+  { tokens }: Pick<LoginDeps, 'tokens'>,
+  developerId: string,
+  credential: Credential,
+  onRotated: (newest: Credential) => unknown,
+): Promise<Auth> {
+  if (credential.kind === 'password')
+    return { auth: { password: credential.password }, tokenRenewAt: Infinity, refused: () => undefined }
+  const { accessToken, renewAt, rotated } = await tokens.get(developerId, credential)
+  if (rotated !== null) await onRotated({ ...credential, refreshToken: rotated })
   // The provider may end an access token early: the next login asks for another one.
-  const refused = (): void => deps.tokens.forget(account.developerId, newest)
-  return { auth: { accessToken: token.accessToken }, expiresAt: token.expiresAt, refused }
+  return { auth: { accessToken }, tokenRenewAt: renewAt, refused: () => tokens.forget(developerId, credential) }
+}
+
+const minuteMs = 60_000
+/** Callers choose hosts: of more than this the oldest are forgotten. */
+const mostHosts = 10_000
+/** No host lets in more in a minute, but for one without a limit: of those the latest count. */
+const mostLogins = 1000
+
+interface Outcome {
+  readonly at: number
+  /** 'ok', or the class of the failure. */
+  readonly outcome: string
+}
+
+type HostLogins = ReturnType<typeof createHostLogins>
+
+/** Outcomes of the logins of the last minute at each host, for operators. */
+export function createHostLogins(now: () => number) {
+  const hosts = new Map<string, Outcome[]>()
+  const recent = (host: string): Outcome[] => (hosts.get(host) ?? []).filter(({ at }) => at > now() - minuteMs)
+  return {
+    count(host: string, outcome: string): void {
+      const key = host.toLowerCase()
+      const outcomes = recent(key).slice(1 - mostLogins)
+      hosts.delete(key)
+      hosts.set(key, [...outcomes, { at: now(), outcome }])
+      const [oldest] = hosts.keys()
+      if (hosts.size > mostHosts && oldest !== undefined) hosts.delete(oldest)
+    },
+    /** By outcome. */
+    of(host: string): Record<string, number> {
+      const counts: Record<string, number> = {}
+      for (const { outcome } of recent(host.toLowerCase())) counts[outcome] = (counts[outcome] ?? 0) + 1
+      return counts
+    },
+  }
+}
+
+export interface ProbeDeps extends Pick<LoginDeps, 'openSession' | 'limiter' | 'hostLogins' | 'tokens'> {
+  readonly sync: Pick<SyncDeps, 'config' | 'budget'>
+}
+
+export type Probe = (
+  developerId: string,
+  settings: MailboxSettings,
+  credential: Credential,
+  onStep?: (step: ProbeStep) => void,
+) => Promise<ProbeResult>
+
+/** A talkative server must not fill the answer. */
+const mostLines = 200
+const longestLine = 500
+
+function createLog() {
+  const lines: string[] = []
+  return {
+    add(line: string): void {
+      if (lines.length < mostLines) lines.push(line.length > longestLine ? `${line.slice(0, longestLine)}…` : line)
+    },
+    text: (): string => lines.join('\n'),
+  }
+}
+
+const unknownHostCodes = new Set(['ENOTFOUND', 'ENODATA', 'EAI_NONAME', 'EAI_NODATA'])
+
+/** A login alone sets no account aside. */
+const classesOfLogin = failureClasses.filter((name) => name !== 'set_aside')
+
+function failureOf(error: AppError): ProbeFailure {
+  const { errno } = error.details
+  if (errno === 'ECONNREFUSED') return 'connection_refused'
+  if (typeof errno === 'string' && unknownHostCodes.has(errno)) return 'host_not_found'
+  if (error.code === 'private_address' || error.code === 'timeout') return error.code
+  return classesOfLogin.find((name) => name === error.code) ?? 'protocol'
+}
+
+/** Everything that waits gives up at the deadline, also a host that says nothing at all. */
+async function within<T>(ms: number, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const over = new AbortController()
+  const late = Promise.withResolvers<never>()
+  const timer = setTimeout(() => {
+    const error = new AppError('timeout', 'the mail server did not answer in time')
+    over.abort(error)
+    late.reject(error)
+  }, ms)
+  const working = work(over.signal)
+  working.catch(() => undefined)
+  try {
+    return await Promise.race([working, late.promise])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+interface Attempt {
+  readonly developerId: string
+  readonly settings: MailboxSettings
+  readonly credential: Credential
+  readonly log: ReturnType<typeof createLog>
+  readonly onStep: (step: ProbeStep) => void
+  readonly onRotated: (rotated: Credential) => void
+}
+
+/** Our own limit on logins: there was no connection. `rejections` 0 = the pace of the host. */
+class TurnMissed extends AppError {
+  constructor(waitMs: number, rejections: number) {
+    const seconds = Math.max(1, Math.ceil(waitMs / 1000))
+    const why =
+      rejections === 0
+        ? 'too many logins to this host at the moment (MAILROOM_LOGINS_PER_MINUTE)'
+        : `the mail server rejected ${rejections} logins of this username within 10 minutes, so it is asked less often`
+    super('throttled', `${why}; try again in ${seconds} s`, { retryAfterMs: seconds * 1000 })
+  }
+}
+
+/** Waits for the turn at the host, half of the whole time at most: what is left must do for the login itself. */
+async function takeTurn({ sync, limiter }: ProbeDeps, given: Attempt, signal: AbortSignal): Promise<void> {
+  const login = loginOf(given)
+  const patienceMs = sync.config.MAILROOM_CREATE_TIMEOUT / 2
+  const missedBy = (): TurnMissed => new TurnMissed(limiter.delay(login), limiter.rejections(login))
+  if (limiter.delay(login) > patienceMs) throw missedBy()
+  const missed = AbortSignal.timeout(patienceMs)
+  try {
+    await limiter.enter(login, { urgent: true, signal: AbortSignal.any([signal, missed]) })
+  } catch (error) {
+    // By now it waits no longer, and does not count itself.
+    throw missed.aborted && !signal.aborted ? missedBy() : error
+  }
+}
+
+function loginOf({ developerId, settings: { server, username }, credential }: Attempt): Login {
+  return { host: server, developerId, username, secret: secretOf(credential), check: true }
+}
+
+/** Capabilities of the server that let us in and listed its folders. */
+async function attempt(deps: ProbeDeps, given: Attempt, signal: AbortSignal): Promise<readonly string[]> {
+  const { config } = deps.sync
+  const { developerId, settings, credential, log, onStep } = given
+  onStep('finding')
+  const addresses = await resolveGuarded(settings.server, { allowPrivate: config.MAILROOM_ALLOW_PRIVATE, signal })
+  log.add(`# ${settings.server} is ${addresses.map(({ address }) => address).join(', ')}`)
+  const { auth, refused } = await authOf(deps, developerId, credential, given.onRotated)
+  await takeTurn(deps, given, signal)
+  onStep('login')
+  const owner = { developerId, part: 'trials' }
+  const opening = { mailbox: settings, owner, auth, onLine: log.add, entered: loginOf(given), refused }
+  const session = await openCounted(deps, opening, signal)
+  const close = (): void => void session.close()
+  signal.addEventListener('abort', close, { once: true })
+  try {
+    onStep('folders')
+    await session.list({ status: false, most: config.MAILROOM_FOLDERS_MAX })
+    return session.capabilityNames()
+  } finally {
+    signal.removeEventListener('abort', close)
+    close()
+  }
+}
+
+/**
+ * The trial login of a new account: address guard, connection, login, list of folders, all within
+ * MAILROOM_CREATE_TIMEOUT. Nothing is kept; the answer is a result, never an error.
+ */
+export function createProbe(deps: ProbeDeps): Probe {
+  return async (developerId, settings, credential, onStep = () => undefined) => {
+    const log = createLog()
+    let tried: { readonly rotated?: Credential } = {}
+    const onRotated = (rotated: Credential): void => void (tried = { rotated })
+    const given = { developerId, settings, credential, log, onStep, onRotated }
+    try {
+      const capabilities = await within(deps.sync.config.MAILROOM_CREATE_TIMEOUT, (signal) =>
+        attempt(deps, given, signal),
+      )
+      return { ok: true, log: log.text(), capabilities, ...tried }
+    } catch (error) {
+      const known = connectionFailure(error)
+      log.add(`# ${known.message}`)
+      const ours =
+        known instanceof TurnMissed && known.retryAfterMs !== null ? { retryAfterMs: known.retryAfterMs } : {}
+      return { ok: false, failure: failureOf(known), message: known.message, log: log.text(), ...ours, ...tried }
+    }
+  }
 }

@@ -1,5 +1,5 @@
 /**
- * From what the server says to what the store is told: pure planning of one sync batch. Nothing here waits or writes.
+ * From what the server says to what the store gets: pure planning of one sync batch. Nothing here waits or writes.
  *
  * A message is live when its UID lies at or above the folder's cursor (or when a comparison finds it missing from the
  * index); live messages make changes. What lay in the folder when it was first opened is history and makes none,
@@ -8,7 +8,7 @@
  * known from elsewhere and new mail.
  */
 import { changeId, messageId } from '../store/ids.ts'
-import type { AddedMessage, ChangeDraft, FlagUpdate, KnownUid } from '../store/port.ts'
+import type { AddedMessage, ChangeDraft, FlagUpdate, KnownUid, Place } from '../store/port.ts'
 import type {
   AccountRecord,
   ChangeKind,
@@ -19,11 +19,8 @@ import type {
   Placement,
 } from '../store/records.ts'
 import { factsOf } from '../messages/facts.ts'
-import { addPlacement, liesAt, newMessage, type Place } from '../store/rows.ts'
-import { generationAt, isNewUse } from './generations.ts'
-import { identityOf } from './identity.ts'
-import { normalFlags } from './own-writes.ts'
-import { sameFlags, spelledAs } from './session/fetched.ts'
+import { addPlacement, liesAt, newMessage } from '../store/rows.ts'
+import { generationAt, isNewUse, identityOf } from './identity.ts'
 import type { FetchedMessage, FlagsOf, SessionCapabilities } from './session-types.ts'
 
 export interface PlanContext {
@@ -72,7 +69,7 @@ interface Arrivals {
   readonly misnamed: number[]
 }
 
-/** New placements, and the changes that tell of them. `existing` holds the rows that the index has already. */
+/** New placements, and the changes that report them. `existing` holds the rows that the index has already. */
 export function planAdded(
   context: PlanContext,
   read: readonly ArrivedMessage[],
@@ -89,13 +86,13 @@ export function planAdded(
     const generation = generationAt(context.folder.cursor, place, before)
     const id = idOf(context, { messageId: message.id, uid, generation }, 'added')
     const echo = source === 'ours' ? null : echoOf(context, message, before, found)
-    const told = echo === null && isTold(context, message, before, source, id)
+    const reported = echo === null && isReported(context, message, before, source, id)
     const one: AddedMessage = {
       id: message.id,
       identity: message.identity,
       facts: message.facts,
       placement: placementOf(context, message, source === 'ours', generation),
-      firstChangeId: told ? id : null,
+      firstChangeId: reported ? id : null,
     }
     if (echo === null && before?.placements.some((there) => liesAt(there, place)) !== true) plan.fresh.add(uid)
     if (echo !== null && echo.uid !== uid && !found.has(echo.uid)) plan.misnamed.push(echo.uid)
@@ -105,7 +102,7 @@ export function planAdded(
     )
     current.set(message.id, after)
     plan.added.push(one)
-    if (told) plan.changes.push({ change: arrival(context, id, message, before, after), message: after })
+    if (reported) plan.changes.push({ change: arrival(context, id, message, before, after), message: after })
   }
   return plan
 }
@@ -134,7 +131,7 @@ function withoutMisnamed(before: MessageRecord | null, echo: Placement | null, u
 }
 
 /** `before` may be what this very batch, cut short, has left: the answer is the same. `id` = of the change. */
-function isTold(
+function isReported(
   context: PlanContext,
   message: ArrivedMessage,
   before: MessageRecord | null,
@@ -156,7 +153,7 @@ function isFirst(before: MessageRecord | null, id: string): boolean {
   return before === null || before.firstChangeId === id
 }
 
-/** From another folder, or from before: it was told as gone. */
+/** From another folder, or from before: it was reported as gone. */
 function isKnownBesides({ id }: FolderRecord, before: MessageRecord | null): boolean {
   if (before === null) return false
   const places = [...before.placements, ...before.gone]
@@ -173,7 +170,7 @@ function idOf(
   return changeId(account.id, folder.id, uidValidity, uid, kind, [messageId, ...version].join(':'), generation)
 }
 
-function placeOf({ folder, uidValidity }: PlanContext, uid: number): Required<Place> {
+function placeOf({ folder, uidValidity }: PlanContext, uid: number): Place {
   return { folderId: folder.id, uidValidity, uid }
 }
 
@@ -272,7 +269,7 @@ export function planFlags(
 
 /**
  * Of a placement gone for longer than the hold. `last` = none of the message's other disappearances is still to be
- * told: a message is deleted once.
+ * reported: a message is deleted once.
  */
 export function planGone(
   account: AccountRecord,
@@ -298,4 +295,24 @@ export function planGone(
     at: now,
   }
   return { change, message }
+}
+
+/** Flags as the index keeps them: without \Recent, sorted, each once. */
+export function normalFlags(flags: readonly string[]): string[] {
+  return [...new Set(flags)].filter((flag) => flag !== '\\Recent').sort()
+}
+
+/** null is no flags that could be the same. */
+function sameFlags(one: readonly string[] | null, other: readonly string[]): boolean {
+  return one !== null && keysOf(one).symmetricDifference(keysOf(other)).size === 0
+}
+
+function keysOf(flags: readonly string[]): Set<string> {
+  return new Set(flags.map((flag) => flag.toLowerCase()))
+}
+
+/** The same flags, keywords spelled as they are known: two connections may see one keyword in two spellings. */
+function spelledAs(known: readonly string[], flags: readonly string[]): string[] {
+  const keywords = new Map(known.filter((flag) => !flag.startsWith('\\')).map((flag) => [flag.toLowerCase(), flag]))
+  return flags.map((flag) => keywords.get(flag.toLowerCase()) ?? flag).sort()
 }

@@ -3,10 +3,9 @@
  * and still cannot be read is quarantined, so that one poison message never stops a folder.
  */
 import { AppError, isAppError } from '../errors.ts'
-import { rawValue, readHeaders } from '../messages/headers.ts'
-import { bodyNodeOf } from '../messages/mime.ts'
-import { parseStructured } from '../messages/parameters.ts'
-import { toSet } from './session/sets.ts'
+import { parseStructured, rawValue, readHeaders } from '../messages/headers.ts'
+import { bodyNodeOf } from '../messages/structure.ts'
+import { toSet } from './session/uids.ts'
 import type { BodyNode, FetchedMessage, Session } from './session-types.ts'
 
 interface ReadResult {
@@ -87,9 +86,9 @@ async function withFlags(session: Session, messages: readonly FetchedMessage[]):
     if (isAppError(error, 'server_refused')) return []
     throw error
   })
-  const told = new Map(asked.map((one) => [one.uid, one]))
+  const reported = new Map(asked.map((one) => [one.uid, one]))
   return messages.map((message) => {
-    const one = message.flags === null ? told.get(message.uid) : undefined
+    const one = message.flags === null ? reported.get(message.uid) : undefined
     return one === undefined ? message : { ...message, flags: one.flags, modseq: one.modseq ?? message.modseq }
   })
 }

@@ -10,7 +10,7 @@ export type Session = Awaited<ReturnType<typeof openSession>>
 /** BODYSTRUCTURE as a tree; `part` is the IMAP section ('1.2'), absent on the root multipart. */
 export interface BodyNode {
   readonly part?: string
-  /** 'text/plain', 'multipart/mixed', lower case; '' at the root when the server tells the size alone. */
+  /** 'text/plain', 'multipart/mixed', lower case; '' at the root when the server gives the size alone. */
   readonly type: string
   readonly parameters: Readonly<Record<string, string>>
   readonly id?: string
@@ -109,7 +109,7 @@ export interface SessionCapabilities {
   readonly identity: 'gmail' | 'objectid' | null
 }
 
-/** The new UID when the server tells it (UIDPLUS). null newUid = unknown. */
+/** The new UID when the server gives it (UIDPLUS). null newUid = unknown. */
 export interface Placed {
   readonly newUid: number | null
   readonly uidValidity: string | null
@@ -127,7 +127,7 @@ export interface FromWhole {
   readonly size: number
 }
 
-/** Flags of one message as the server tells them; modseq null = it told none. */
+/** Flags of one message as the server gives them; modseq null = it gave none. */
 export interface FlagsOf {
   readonly uid: number
   readonly flags: readonly string[]
@@ -157,7 +157,7 @@ export interface SessionOptions {
   readonly useSsl: boolean
   readonly username: string
   readonly auth: { readonly password: string } | { readonly accessToken: string }
-  /** Addresses already checked by the guard; connect to one of these with `server` as TLS name. */
+  /** Whether the host may have a private address (MAILROOM_ALLOW_PRIVATE). */
   readonly allowPrivate: boolean
   /** Whether a login may go in clear text without STARTTLS (MAILROOM_PLAINTEXT); else it fails with `tls`. */
   readonly plaintext: 'never' | 'private' | 'always'

@@ -12,9 +12,9 @@ import type { Metrics } from '../observe/metrics.ts'
 import type { Tracing } from '../observe/tracing.ts'
 import type { AddedMessage, FlagUpdate, Store, SyncBatch } from '../store/port.ts'
 import type { AccountRecord, ContactDelta, FolderCursor, FolderRecord } from '../store/records.ts'
-import { createAbsent } from './absent.ts'
+import { createExclusive } from '../waits.ts'
+import { createAbsent } from './gone.ts'
 import type { Lane, Priority } from './link.ts'
-import { createOwnCounts, createOwnWrites } from './own-writes.ts'
 import type { PlannedChange } from './plan.ts'
 import type { MailboxStatus } from './session-types.ts'
 import type { ChangeListener } from './types.ts'
@@ -39,7 +39,7 @@ export interface BatchParts {
   readonly added?: readonly AddedMessage[]
   readonly flagUpdates?: readonly FlagUpdate[]
   readonly vanished?: readonly number[]
-  readonly told?: SyncBatch['told']
+  readonly reported?: SyncBatch['reported']
   readonly changes?: readonly PlannedChange[]
   readonly contacts?: readonly ContactDelta[]
   readonly counts?: SyncBatch['counts']
@@ -63,15 +63,16 @@ export function createAccountState(deps: SyncDeps, claimed: AccountRecord, first
   const folders = new Map(first.map((folder) => [folder.id, folder]))
   let ids = new Map(first.map(({ path, id }) => [path, id]))
   const inner: Inner = { deps, folders, account: claimed, stampedAt: 0, written: () => undefined }
-  const exclusive = createQueue()
+  const exclusive = createExclusive()
   let look: (path: string) => void = () => undefined
+  let moved: (paths: readonly string[]) => void = () => undefined
   return {
     account: claimed,
     own: createOwnWrites(deps.now),
     ownCounts: createOwnCounts(),
     absent: createAbsent(deps.now),
-    /** By folder id: the counts that the server told last, as far as they were taken over. */
-    toldCounts: new Map<string, MailboxStatus>(),
+    /** By folder id: the counts that the server gave last, as far as they were taken over. */
+    serverCounts: new Map<string, MailboxStatus>(),
     folders: folders as ReadonlyMap<string, FolderRecord>,
     folderByPath: (path: string): FolderRecord | null => folders.get(ids.get(path) ?? '') ?? null,
     /** After a LIST: replaces the records, keeping cursors that a batch has written meanwhile. */
@@ -100,18 +101,12 @@ export function createAccountState(deps: SyncDeps, claimed: AccountRecord, first
     askLook: (path: string): void => look(path),
     /** The listener is called for that. One listener, the newest. */
     onLook: (listener: (path: string) => void): void => void (look = listener),
+    /** Folders to catch up with, perhaps none: those to be opened or back-filled are looked for too (background.ts). */
+    moved: (paths: readonly string[]): void => moved(paths),
+    /** The listener is called for that. One listener, the newest. */
+    onMoved: (listener: (paths: readonly string[]) => void): void => void (moved = listener),
     /** Runs between two batches. */
     exclusive,
-  }
-}
-
-/** One piece of work at a time, in the order of asking; one that fails does not stop the next. */
-function createQueue() {
-  let tail: Promise<unknown> = Promise.resolve()
-  return <T>(work: () => Promise<T>): Promise<T> => {
-    const run = tail.then(work, work)
-    tail = run.catch(() => undefined)
-    return run
   }
 }
 
@@ -148,10 +143,84 @@ async function batchOf(
     flagUpdates: parts.flagUpdates ?? [],
     vanished: parts.vanished ?? [],
     vanishedAt: at,
-    told: parts.told ?? [],
+    reported: parts.reported ?? [],
     changes: changes.map(({ change }) => change),
     outbox: changes.length === 0 ? [] : await deps.listener.plan(account, changes, folderNamer([...folders.values()])),
     contacts: parts.contacts ?? [],
     counts: parts.counts ?? null,
+  }
+}
+
+/** No answer of the server is under way for longer than this. */
+const rememberedMs = 10 * 60_000
+
+/**
+ * Our own writes on the server, as far as the sync has to know of them while they are under way. commands/writing.ts
+ * stores what they changed and reports it like any other change. In memory only: the sync finds and reports what a
+ * crash cuts short.
+ */
+export function createOwnWrites(now: () => number) {
+  const underWay = new Set<string>()
+  /** Oldest first. */
+  const written = new Map<string, { readonly mark: number; readonly until: number }>()
+  let count = 0
+  const keyOf = (folderId: string, uid: number): string => `${folderId} ${uid}`
+  return {
+    /**
+     * Before a write of several commands. Until the returned function is called, neither flags of this UID nor its
+     * absence is news: they may be half of the write, which reports the whole.
+     */
+    begin(folderId: string, uid: number): () => void {
+      const key = keyOf(folderId, uid)
+      underWay.add(key)
+      return () => void underWay.delete(key)
+    },
+    isUnderWay: (folderId: string, uid: number): boolean => underWay.has(keyOf(folderId, uid)),
+    /** The answer to our STORE goes into the index. */
+    wrote(folderId: string, uid: number): void {
+      const key = keyOf(folderId, uid)
+      for (const [old, { until }] of written) {
+        if (until > now()) break
+        written.delete(old)
+      }
+      written.delete(key)
+      count += 1
+      written.set(key, { mark: count, until: now() + rememberedMs })
+    },
+    mark: (): number => count,
+    isWrittenSince: (folderId: string, uid: number, mark: number): boolean =>
+      (written.get(keyOf(folderId, uid))?.mark ?? 0) > mark,
+  }
+}
+
+/** Our own writes that change counts. What the server says of these meanwhile may have the write in it or not. */
+function createOwnCounts() {
+  /** By folder: writes under way, and the mark at the end of the last one. */
+  const folders = new Map<string, { open: number; ended: number }>()
+  let ended = 0
+  return {
+    /** A write begins that changes the counts of these folders. Answers the function that ends it. */
+    begin(folderIds: readonly string[]): () => void {
+      const begun = [...new Set(folderIds)].map((id) => {
+        const folder = folders.get(id) ?? { open: 0, ended: 0 }
+        folders.set(id, folder)
+        folder.open += 1
+        return folder
+      })
+      return () => {
+        ended += 1
+        for (const folder of begun) {
+          folder.open -= 1
+          folder.ended = ended
+        }
+      }
+    },
+    /** Counts the writes that have ended: read before the server is asked. */
+    mark: (): number => ended,
+    /** Whether what the server was asked at this mark is in doubt for the folder. */
+    isDoubtful(folderId: string, mark: number): boolean {
+      const folder = folders.get(folderId)
+      return folder !== undefined && (folder.open > 0 || folder.ended > mark)
+    },
   }
 }

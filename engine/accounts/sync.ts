@@ -2,19 +2,26 @@
  * Catching up with one folder: what is new, what changed, what vanished. INBOX's watcher calls `readNew` at every push;
  * other folders are caught up on the command connection when their counts move.
  *
- * New mail is everything at or above the cursor's UIDNEXT. CONDSTORE tells flag changes since the cursor's modseq;
+ * New mail is everything at or above the cursor's UIDNEXT. CONDSTORE gives flag changes since the cursor's modseq;
  * without it flags are compared in windows. A count that does not add up leads to a comparison of UIDs, which heals
  * whatever was missed.
  */
 import { AppError } from '../errors.ts'
 import type { FolderCursor, FolderRecord } from '../store/records.ts'
-import { compareFlags, compareUids, flagsSince, readMissing } from './compare.ts'
-import { arrivalSlackMs } from './generations.ts'
+import { compareFlags, compareUids, flagsSince, readMissing, checkReuse, readNoted } from './compare.ts'
+import { arrivalSlackMs } from './identity.ts'
 import { readRange, readUids } from './read.ts'
-import { checkReuse, readNoted } from './reuse.ts'
 import type { FetchedMessage, SelectedMailbox, Session } from './session-types.ts'
 import type { AccountState, SyncDeps } from './state.ts'
-import { batchesOf, cursorOf, moveCursor, quarantine, storeRead, type SyncContext } from './write.ts'
+import {
+  batchesOf,
+  cursorOf,
+  type FolderContext,
+  moveCursor,
+  quarantine,
+  storeRead,
+  type SyncContext,
+} from './write.ts'
 
 const dayMs = 86_400_000
 const forgetStep = 500
@@ -28,9 +35,10 @@ const slowedMs = 3_600_000
 export async function catchUp(context: SyncContext, path: string): Promise<void> {
   const selected = await context.session.select(path, { refresh: true })
   const folder = await openCursor(context, requireFolder(context.state, path), selected)
-  await readNew(context, folder.id)
-  await syncFlags(context, folder.id, selected)
-  await compareIfDue(context, folder.id, selected)
+  const opened = { ...context, folderId: folder.id }
+  await readNew(opened)
+  await syncFlags(opened, selected)
+  await compareIfDue(opened, selected)
 }
 
 function requireFolder(state: AccountState, path: string): FolderRecord {
@@ -65,19 +73,16 @@ async function openCursor(
     ...(known === null ? await firstOpening(context, uidNext) : remap(context, folder, known, uidNext)),
   }
   await state.commit(folder.id, () => ({ cursor: fresh, counts: { messages: selected.exists, unseen: folder.unseen } }))
-  // After the cursor, so that a crash in between does not tell that the mail of the folder is gone; repeated at every
+  // After the cursor, so that a crash in between does not report the mail of the folder as gone; repeated at every
   // opening.
   if (known !== null) await forget(context, folder, fresh.uidValidity)
+  // What it holds is to be back-filled, also where a command has opened it.
+  state.moved([])
   return requireFolder(state, folder.path)
 }
 
-/** A folder that is new since the initial sync, or of an account that was another mailbox: mail in it is told. */
-async function firstOpening(
-  { deps, state }: SyncContext,
-  uidNext: number,
-): Promise<
-  Pick<FolderCursor, 'appearedAt' | 'remapSince' | 'generation'> & Partial<Pick<FolderCursor, 'backfillBelow'>>
-> {
+/** A folder that is new since the initial sync, or of an account that was another mailbox: mail in it is reported. */
+async function firstOpening({ deps, state }: SyncContext, uidNext: number): Promise<Partial<FolderCursor>> {
   const account = await deps.store.accounts.get(state.account.id)
   if (account === null) return {}
   // An earlier folder of this name may have had the same UIDVALIDITY, with a server that has no memory.
@@ -97,7 +102,7 @@ function remap(
   folder: FolderRecord,
   known: FolderCursor,
   uidNext: number,
-): Pick<FolderCursor, 'remapSince' | 'resets' | 'generation' | 'backfillBelow'> {
+): Partial<FolderCursor> {
   const { log, config, now } = context.deps
   const earlier = (known.resets ?? []).filter((at) => at > now() - dayMs)
   const resets = [...earlier, now()]
@@ -106,13 +111,8 @@ function remap(
     'uidvalidity changed: folder is read anew',
   )
   if (resets.length > config.MAILROOM_UIDVALIDITY_CHANGES && now() - (earlier.at(-1) ?? 0) < slowedMs) {
-    throw new AppError(
-      'protocol',
-      `${folder.path}: the server changed UIDVALIDITY ${resets.length} times within a day`,
-      {
-        details: { folder: folder.path, slowDown: true },
-      },
-    )
+    const message = `${folder.path}: the server changed UIDVALIDITY ${resets.length} times within a day`
+    throw new AppError('protocol', message, { details: { folder: folder.path, slowDown: true } })
   }
   const complete = known.backfillBelow <= 1
   return {
@@ -136,54 +136,47 @@ async function forget(context: SyncContext, folder: FolderRecord, uidValidity: s
 }
 
 /**
- * Reads all from the cursor on, and the newest known message (reuse.ts). A short gap is fetched at once, a long one
- * listed first. Answers how many messages were found.
+ * Reads all from the cursor on, and the newest known message (see checkReuse). A short gap is fetched at once, a long
+ * one listed first. Answers how many messages were found.
  */
-export async function readNew(context: SyncContext, folderId: string): Promise<number> {
-  const { session, state, deps } = context
-  const cursor = cursorOf(state, folderId)
+export async function readNew(context: FolderContext): Promise<number> {
+  const { session, deps } = context
+  const cursor = cursorOf(context)
   const uidNext = session.selected?.uidNext ?? cursor.uidNext
   const more = (session.selected?.exists ?? cursor.exists) - cursor.exists
   const isLong = Math.max(uidNext - cursor.uidNext, more) > deps.config.MAILROOM_SYNC_BATCH
   const last = cursor.quarantined.includes(cursor.uidNext - 1) ? cursor.uidNext : Math.max(1, cursor.uidNext - 1)
   const found = new Map<number, FetchedMessage>()
   await readRange(session, isLong ? String(last) : `${last}:*`, found, cursor.uidNext)
-  const [old = [], fresh = []] = split(found, cursor.uidNext)
-  const count = await (isLong ? readListed(context, folderId) : storeFound(context, folderId, fresh, { uidNext, more }))
-  const newest = old.at(-1)
-  if (newest !== undefined) await checkReuse(context, folderId, newest)
+  const sorted = [...found.values()].sort((a, b) => a.uid - b.uid)
+  const fresh = sorted.filter(({ uid }) => uid >= cursor.uidNext)
+  const count = await (isLong ? readListed(context) : storeFound(context, fresh, { uidNext, more }))
+  const newest = sorted.findLast(({ uid }) => uid < cursor.uidNext)
+  if (newest !== undefined) await checkReuse(context, newest)
   return count
 }
 
-/** Below the cursor, and above; ascending. */
-function split(found: ReadonlyMap<number, FetchedMessage>, uidNext: number): FetchedMessage[][] {
-  const sorted = [...found.values()].sort((a, b) => a.uid - b.uid)
-  return [sorted.filter(({ uid }) => uid < uidNext), sorted.filter(({ uid }) => uid >= uidNext)]
-}
-
 async function storeFound(
-  context: SyncContext,
-  folderId: string,
+  context: FolderContext,
   fresh: readonly FetchedMessage[],
   { uidNext, more }: { readonly uidNext: number; readonly more: number },
 ): Promise<number> {
-  const cursor = cursorOf(context.state, folderId)
+  const cursor = cursorOf(context)
   const found = new Map(fresh.map((message) => [message.uid, message]))
   const highest = fresh.at(-1)?.uid ?? cursor.uidNext - 1
   const contiguous = highest - cursor.uidNext + 1 === fresh.length && highest >= uidNext - 1
-  if (!contiguous || more > fresh.length) return readListed(context, folderId, found)
-  if (fresh.length > 0) await storeNew(context, folderId, fresh, [])
+  if (!contiguous || more > fresh.length) return readListed(context, found)
+  if (fresh.length > 0) await storeNew(context, fresh, [])
   return fresh.length
 }
 
 /** Lists the UIDs first; what the direct fetch brought already is not read again. */
 async function readListed(
-  context: SyncContext,
-  folderId: string,
+  context: FolderContext,
   found: ReadonlyMap<number, FetchedMessage> = new Map(),
 ): Promise<number> {
-  const { session, deps, state } = context
-  const { uidNext } = cursorOf(state, folderId)
+  const { session, deps } = context
+  const { uidNext } = cursorOf(context)
   const listed = await session.searchUids(`${uidNext}:*`)
   const uids = [...new Set([...listed, ...found.keys()])].filter((uid) => uid >= uidNext).sort((a, b) => a - b)
   for (const page of batchesOf(deps, uids)) {
@@ -192,20 +185,19 @@ async function readListed(
       page.filter((uid) => !found.has(uid)),
     )
     const all = [...messages, ...page.flatMap((uid) => found.get(uid) ?? [])].sort((a, b) => a.uid - b.uid)
-    await storeNew(context, folderId, all, poison)
+    await storeNew(context, all, poison)
   }
-  await passGap(context, folderId)
+  await passGap(context)
   return uids.length
 }
 
 async function storeNew(
-  context: SyncContext,
-  folderId: string,
+  context: FolderContext,
   messages: readonly FetchedMessage[],
   poison: readonly number[],
 ): Promise<void> {
   const uids = [...messages.map((message) => message.uid), ...poison]
-  await storeRead(context, folderId, {
+  await storeRead(context, {
     messages,
     source: 'live',
     only: 'above',
@@ -222,60 +214,53 @@ async function storeNew(
  * What came and went unseen leaves UIDNEXT ahead of the cursor, which would look like news for ever. Not while the
  * server counts more messages than it shows: one of them may be about to appear.
  */
-async function passGap({ session, state }: SyncContext, folderId: string): Promise<void> {
-  const told = session.selected?.uidNext ?? 0
-  const { uidNext, exists } = cursorOf(state, folderId)
-  if (told <= uidNext || (session.selected?.exists ?? 0) > exists) return
-  await moveCursor({ state }, folderId, (cursor) => ({ ...cursor, uidNext: Math.max(cursor.uidNext, told) }))
+async function passGap(context: FolderContext): Promise<void> {
+  const { session } = context
+  const reported = session.selected?.uidNext ?? 0
+  const { uidNext, exists } = cursorOf(context)
+  if (reported <= uidNext || (session.selected?.exists ?? 0) > exists) return
+  await moveCursor(context, (cursor) => ({ ...cursor, uidNext: Math.max(cursor.uidNext, reported) }))
 }
 
 /** Flags that changed since the cursor: by modseq, else by comparing the newest window. */
-export async function syncFlags(
-  context: SyncContext,
-  folderId: string,
-  selected: SelectedMailbox | null,
-): Promise<void> {
-  const { state, session } = context
-  const cursor = cursorOf(state, folderId)
-  const told = selected?.highestModseq ?? null
-  if (!session.capabilities.condstore || (cursor.highestModseq === '0' && told === null)) {
-    await compareFlags(context, folderId, 'newest')
-  } else if (told !== null && (cursor.highestModseq === '0' || BigInt(told) < BigInt(cursor.highestModseq))) {
-    await learnModseq(context, folderId, told)
-  } else if (told === null || told !== cursor.highestModseq) {
-    await flagsSince(context, folderId, told)
+export async function syncFlags(context: FolderContext, selected: SelectedMailbox | null): Promise<void> {
+  const { session } = context
+  const cursor = cursorOf(context)
+  const reported = selected?.highestModseq ?? null
+  if (!session.capabilities.condstore || (cursor.highestModseq === '0' && reported === null)) {
+    await compareFlags(context, 'newest')
+  } else if (reported !== null && (cursor.highestModseq === '0' || BigInt(reported) < BigInt(cursor.highestModseq))) {
+    await learnModseq(context, reported)
+  } else if (reported === null || reported !== cursor.highestModseq) {
+    await flagsSince(context, reported)
   }
 }
 
 /** HIGHESTMODSEQ was unknown (0), or runs anew from below as after the loss of an index: all is compared once. */
-async function learnModseq(context: SyncContext, folderId: string, highestModseq: string): Promise<void> {
+async function learnModseq(context: FolderContext, highestModseq: string): Promise<void> {
   const setModseq = (next: string): Promise<void> =>
-    moveCursor(context, folderId, (cursor) => ({ ...cursor, highestModseq: next }))
-  if (cursorOf(context.state, folderId).highestModseq !== '0') await setModseq('0')
-  if (await compareFlags(context, folderId, 'all')) await setModseq(highestModseq)
+    moveCursor(context, (cursor) => ({ ...cursor, highestModseq: next }))
+  if (cursorOf(context).highestModseq !== '0') await setModseq('0')
+  if (await compareFlags(context, 'all')) await setModseq(highestModseq)
 }
 
 /**
  * Compares UIDs when the counts do not add up, when UIDNEXT ran backwards, and now and then; at that time flags too,
  * where modseqs are missing. Answers how many messages have vanished by another hand than ours.
  */
-export async function compareIfDue(
-  context: SyncContext,
-  folderId: string,
-  selected: SelectedMailbox | null,
-): Promise<number> {
-  const { deps, state, session } = context
-  const cursor = cursorOf(state, folderId)
+export async function compareIfDue(context: FolderContext, selected: SelectedMailbox | null): Promise<number> {
+  const { deps, session } = context
+  const cursor = cursorOf(context)
   const exists = session.selected?.exists ?? selected?.exists ?? cursor.exists
   const backwards = selected !== null && selected.uidNext !== null && selected.uidNext < cursor.uidNext
   const due = deps.now() - cursor.comparedAt > deps.config.MAILROOM_FLAG_COMPARE
   const isOff = exists !== cursor.exists || backwards || due
-  const vanished = isOff ? await compareUids(context, folderId, exists) : 0
-  await readNoted(context, folderId)
-  if (isRetryDue(deps, cursor)) await retryQuarantined(context, folderId, cursor)
+  const vanished = isOff ? await compareUids(context, exists) : 0
+  await readNoted(context)
+  if (isRetryDue(deps, cursor)) await retryQuarantined(context, cursor)
   const byModseq = session.capabilities.condstore && cursor.highestModseq !== '0'
-  if (!due || (!byModseq && !(await compareFlags(context, folderId, 'all')))) return vanished
-  await moveCursor(context, folderId, (newest) => ({ ...newest, comparedAt: deps.now() }))
+  if (!due || (!byModseq && !(await compareFlags(context, 'all')))) return vanished
+  await moveCursor(context, (newest) => ({ ...newest, comparedAt: deps.now() }))
   return vanished
 }
 
@@ -284,7 +269,7 @@ export function isRetryDue({ now, config }: SyncDeps, { quarantined, retriedAt =
 }
 
 /** The longest untried ones first: those that fail again go to the end. */
-async function retryQuarantined(context: SyncContext, folderId: string, { quarantined }: FolderCursor): Promise<void> {
-  await readMissing(context, folderId, quarantined.slice(0, retriedMost))
-  await moveCursor(context, folderId, (cursor) => ({ ...cursor, retriedAt: context.deps.now() }))
+async function retryQuarantined(context: FolderContext, { quarantined }: FolderCursor): Promise<void> {
+  await readMissing(context, quarantined.slice(0, retriedMost))
+  await moveCursor(context, (cursor) => ({ ...cursor, retriedAt: context.deps.now() }))
 }

@@ -2,7 +2,7 @@
 import type { Readable } from 'node:stream'
 import type { ActorFacts } from '../../machines/view.ts'
 import type { FailureClass } from '../errors.ts'
-import type { AccountRecord, MessageRecord, OutboxRecord } from '../store/records.ts'
+import type { AccountRecord, MessageRecord, OutboxRecord, SourceOptions } from '../store/records.ts'
 import type { ChangeDraft } from '../store/port.ts'
 
 /** How to reach a mailbox, before there is an account. */
@@ -21,17 +21,27 @@ export type Credential =
 export type ProbeFailure =
   Exclude<FailureClass, 'set_aside'> | 'timeout' | 'private_address' | 'connection_refused' | 'host_not_found'
 
+/** Where a trial login is: the host is looked up, the server is asked to let us in, and for its folders. */
+export type ProbeStep = 'finding' | 'login' | 'folders'
+
+/** `rotated`: the credential with the refresh token that the provider has put in the place of the given one. */
+interface Tried {
+  readonly rotated?: Credential
+}
+
 /** The trial login of a new account. `log` holds protocol lines with secrets masked. */
-export type ProbeResult =
-  | { readonly ok: true; readonly log: string; readonly capabilities: readonly string[] }
-  | {
-      readonly ok: false
-      readonly failure: ProbeFailure
-      readonly message: string
-      readonly log: string
-      /** Our own limit on logins (MAILROOM_LOGINS_PER_MINUTE): the server was not asked. ms to wait. */
-      readonly retryAfterMs?: number
-    }
+export type ProbeResult = Tried &
+  (
+    | { readonly ok: true; readonly log: string; readonly capabilities: readonly string[] }
+    | {
+        readonly ok: false
+        readonly failure: ProbeFailure
+        readonly message: string
+        readonly log: string
+        /** Our own limit on logins (MAILROOM_LOGINS_PER_MINUTE): the server was not asked. ms to wait. */
+        readonly retryAfterMs?: number
+      }
+  )
 
 /** A login that was asked for by hand: the account since, and why it failed. */
 export interface CheckResult {
@@ -39,7 +49,49 @@ export interface CheckResult {
   readonly failure: Extract<ProbeResult, { readonly ok: false }> | null
 }
 
-/** What a list of all actors tells of each. */
+/** What it takes to make an account, see mailboxes.ts. */
+export interface AccountInput extends MailboxSettings {
+  readonly email: string
+  readonly credential: Credential
+  /** null = none; absent = the user's. */
+  readonly statusCallbackUrl?: string | null
+  readonly options?: Partial<SourceOptions>
+  /** Of a further account; made of the address and the provider when absent. `conflict` when it is taken. */
+  readonly label?: string
+}
+
+/** null = remove; absent = leave. The user is found by the address; the label stays. */
+export type AccountEdit = Partial<Omit<AccountInput, 'label'>> & {
+  /** status=1: forget the back-off and the DISABLED state, connect now. */
+  readonly reset?: boolean
+}
+
+export interface UserInput {
+  readonly email?: string
+  readonly firstName?: string
+  readonly lastName?: string
+  /** Of accounts that are added later. */
+  readonly statusCallbackUrl?: string | null
+  readonly account?: AccountInput
+}
+
+export type UserEdit = Pick<UserInput, 'firstName' | 'lastName' | 'statusCallbackUrl'>
+
+/** The mail server said no, which is no error of the call. `log` has protocol lines, secrets masked. */
+export type ConnectFailure = Pick<Extract<ProbeResult, { readonly ok: false }>, 'failure' | 'message' | 'log'>
+
+export type Created<T> = { readonly ok: true; readonly value: T } | ({ readonly ok: false } & ConnectFailure)
+
+/** What the connect wizard has to do with a creation, or with an edit of credentials. */
+export interface ConnectSteps {
+  readonly onStep?: (step: ProbeStep) => void
+  /** The login works, and nothing is stored yet. Nothing will be when it rejects. */
+  readonly claim?: (ids: { readonly userId: string; readonly accountId: string }) => Promise<void>
+  /** A creation whose outcome was not known is taken back. May be called twice. */
+  readonly takenBack?: () => Promise<void>
+}
+
+/** What a list of all actors says of each. */
 export interface PoolFacts extends ActorFacts {
   readonly id: string
   /** In this state since then; of one that has just been started, since its start. */
@@ -88,6 +140,6 @@ export interface ChangeListener {
     account: AccountRecord,
     transition: { readonly status: 'OK' | 'DISABLED'; readonly message: string | null; readonly version: number },
   ): Promise<OutboxRecord[]>
-  /** The initial sync of all folders is complete (2.0 callback_url); told once. */
+  /** The initial sync of all folders is complete (2.0 callback_url); called once. */
   initialSyncDone(account: AccountRecord): Promise<void>
 }

@@ -3,7 +3,7 @@
  * everything those polls find, and the back-fill, on the command connection at its own pace (background.ts).
  *
  * A push is answered at once: IDLE is left, what is new is read and stored, IDLE is entered again. Only what arrives
- * while a fetch is under way is merged. Where IDLE pushes nothing (pushes.ts), INBOX is asked every
+ * while a fetch is under way is merged. Where IDLE pushes nothing (see createPushRecords), INBOX is asked every
  * MAILROOM_INBOX_POLL.
  *
  * All folders are looked at out of turn where they turn out not to be as the index has them. What is noticed until a
@@ -11,22 +11,20 @@
  * setting.
  */
 import { toAppError } from '../errors.ts'
+import { pause } from '../waits.ts'
 import { createFolderPoll } from './folders.ts'
-import { tellGone } from './gone.ts'
-import type { PushRecords } from './idle-trust.ts'
+import { reportGone } from './gone.ts'
 import type { SessionEvent } from './session-types.ts'
 import { catchUp, compareIfDue, readNew, syncFlags } from './sync.ts'
 import type { SyncContext } from './write.ts'
-import { pause } from '../waits.ts'
 
-/** What is told this soon after IDLE begins, or this late, may be told because it does. */
+/** What is reported this soon after IDLE begins, or this late, may be so because it does. */
 const idleStartMs = 200
 const idleEndMs = 20
 /** A poll finds what was missed: INBOX is asked before it, unless that was so short a time ago. */
 const askBeforePollMs = 1000
-const rotateBeforeMs = 5 * 60_000
 /**
- * Servers gather changes before they tell IDLE of them (Dovecot: half a second from the first). What came during our
+ * Servers gather changes before they report them to IDLE (Dovecot: half a second from the first). What came during our
  * own reading of the mail before is seen sooner by leaving IDLE once, this long after.
  */
 const lookAgainMs = 500
@@ -36,10 +34,8 @@ const lookForMovedMs = 1000
 interface WatchOptions {
   readonly renewMs: number
   readonly pushes: PushRecords
-  /** When the access token ends; null = a password. */
-  readonly tokenExpiresAt: number | null
-  /** Paths that moved, for the command connection; perhaps none. */
-  readonly moved: (paths: readonly string[]) => void
+  /** When another access token is due; Infinity = a password. */
+  readonly tokenRenewAt: number
   readonly alive: () => void
 }
 
@@ -47,9 +43,9 @@ interface WatchOptions {
 interface Stay {
   readonly from: number
   readonly until: number
-  /** It is not left for `lookAgainAt`: what it tells at its end had to be told before. */
+  /** It is not left for `lookAgainAt`: what it reports at its end had to be reported before. */
   readonly whole: boolean
-  toldLate: boolean
+  reportedLate: boolean
 }
 
 /** What the pushes announced and is not read yet, and when which look comes next. */
@@ -78,7 +74,7 @@ export async function watchInbox(
     while (!signal.aborted) {
       if (watch.closed !== null) throw watch.closed
       if (watch.news || watch.flags) await readPushed(watch)
-      else if (options.tokenExpiresAt !== null && now() > options.tokenExpiresAt - rotateBeforeMs) return 'rotate'
+      else if (now() >= options.tokenRenewAt) return 'rotate'
       else if (now() >= nextAskAt(watch)) await ask(watch)
       else if (now() >= nextPollAt(watch)) await poll(watch)
       else await idle(watch)
@@ -99,8 +95,8 @@ function createWatch(context: SyncContext, options: WatchOptions, signal: AbortS
     looks: createLooks(context.deps.now),
     pushes: options.pushes.join(context.state.account.server, wake),
     stay: null as Stay | null,
-    /** Something was told since the last poll, not by it. */
-    told: false,
+    /** The server has reported something since the last poll, not to it. */
+    reported: false,
     news: false,
     flags: false,
     closed: null as Error | null,
@@ -114,13 +110,13 @@ function createWatch(context: SyncContext, options: WatchOptions, signal: AbortS
 /** Told in the middle of IDLE = pushed. Told when its time is over = the server waits to be asked. */
 function judge(watch: Watch): void {
   const { stay, pushes, leaveIdle, context } = watch
-  watch.told = true
+  watch.reported = true
   if (stay === null || leaveIdle.signal.aborted) return
   const at = context.deps.now()
   const soonMs = Math.min(idleStartMs, (stay.until - stay.from) / 4)
   if (at >= stay.until - idleEndMs) {
-    if (stay.whole && !stay.toldLate) pushes.toldLate()
-    stay.toldLate = true
+    if (stay.whole && !stay.reportedLate) pushes.reportedLate()
+    stay.reportedLate = true
   } else if (at > stay.from + soonMs) pushes.pushed()
 }
 
@@ -137,9 +133,10 @@ async function readPushed(watch: Watch): Promise<void> {
   if (inbox === null) throw toAppError(new Error('INBOX is gone'))
   const { news, flags } = watch
   Object.assign(watch, { news: false, flags: false })
-  if (news) await readNew(context, inbox.id)
-  if (flags) await syncFlags(context, inbox.id, null)
-  if (!watch.news && (await compareIfDue(context, inbox.id, null)) > 0) watch.looks.want(lookForMovedMs)
+  const folder = { ...context, folderId: inbox.id }
+  if (news) await readNew(folder)
+  if (flags) await syncFlags(folder, null)
+  if (!watch.news && (await compareIfDue(folder, null)) > 0) watch.looks.want(lookForMovedMs)
   watch.lookAgainAt = context.deps.now() + lookAgainMs
 }
 
@@ -155,7 +152,7 @@ function nextAskAt(watch: Watch): number {
   return Math.min(askedAt + MAILROOM_INBOX_POLL, Math.max(askedAt + askBeforePollMs, nextPollAt(watch)))
 }
 
-/** What NOOP tells is read as if it had been pushed. */
+/** What NOOP reports is read as if it had been pushed. */
 async function ask(watch: Watch): Promise<void> {
   const { context, pushes, folders } = watch
   watch.askedAt = context.deps.now()
@@ -164,17 +161,17 @@ async function ask(watch: Watch): Promise<void> {
   else if (pushes.asking(true) === 'status' && (await folders.ask('INBOX'))) await catchUp(context, 'INBOX')
 }
 
-/** Asks for the counts of all folders. INBOX moved and nothing was told: IDLE missed something. */
+/** Asks for the counts of all folders. INBOX moved and nothing was reported: IDLE missed something. */
 async function poll(watch: Watch): Promise<void> {
-  const { context, options, folders, looks, pushes, told } = watch
+  const { context, options, folders, looks, pushes, reported } = watch
   const look = looks.begin()
   const moved = await folders.poll(look)
   const found = moved.includes('INBOX') && (await findNews(context))
-  options.moved(moved.filter((path) => path !== 'INBOX'))
-  await tellGone(context.deps, context.state)
+  context.state.moved(moved)
+  await reportGone(context.deps, context.state)
   if (look !== null) looks.end()
-  else if (found && !told && watch.polledAt > 0) pushes.missed()
-  watch.told = false
+  else if (found && !reported && watch.polledAt > 0) pushes.missed()
+  watch.reported = false
   watch.polledAt = watch.askedAt = context.deps.now()
   options.alive()
 }
@@ -201,12 +198,12 @@ async function idle(watch: Watch): Promise<void> {
   watch.leaveIdle = new AbortController()
   if (watch.news || watch.flags || watch.closed !== null || signal.aborted) return
   const from = now()
-  const dueAt = Math.min(from + options.renewMs, nextPollAt(watch), nextAskAt(watch))
+  const dueAt = Math.min(from + options.renewMs, nextPollAt(watch), nextAskAt(watch), options.tokenRenewAt)
   const until = Math.max(from + 1, Math.min(dueAt, watch.lookAgainAt))
   const { leaveIdle, lookAgainAt } = watch
   if (isResting(watch)) await pause(until - from, leaveIdle.signal)
   else {
-    watch.stay = { from, until, whole: until < lookAgainAt, toldLate: false }
+    watch.stay = { from, until, whole: until < lookAgainAt, reportedLate: false }
     await context.session.idle(until - from, leaveIdle.signal)
     watch.stay = null
   }
@@ -250,5 +247,80 @@ export function createLooks(now: () => number) {
     end(): void {
       endedAt = now()
     },
+  }
+}
+
+/** Misses until INBOX is asked with NOOP; as many again, which NOOP did not report, until STATUS is asked. */
+const toAsk = 3
+const toDoubt = 2 * toAsk
+
+type Asking = 'never' | 'noop' | 'status'
+
+type Pushes = ReturnType<typeof createPushes>
+
+export type PushRecords = ReturnType<typeof createPushRecords>
+
+interface Host {
+  misses: number
+  readonly wakes: Set<() => void>
+}
+
+/**
+ * Whether IDLE reports what happens in INBOX. A server shows that it does not by three misses: INBOX had moved and
+ * nothing was pushed. From then on INBOX is asked. A push takes that back, of the account and of its host; the misses
+ * of an account count for its host too, so that the others there need not find it out again. An account that misses
+ * pushes goes on to ask where others of its host hear them: servers that run out of watches push to some mailboxes
+ * only. Kept in memory, for hosts that missed something.
+ */
+export function createPushRecords(spreadMs: number) {
+  const hosts = new Map<string, Host>()
+  return {
+    /** `wake`: the host turns out not to push. Called within `spreadMs`, so that not all ask in one moment. */
+    join(name: string, wake: () => void): Pushes {
+      const key = name.toLowerCase()
+      const host: Host = hosts.get(key) ?? { misses: 0, wakes: new Set() }
+      hosts.set(key, host)
+      host.wakes.add(wake)
+      const end = (): void => {
+        host.wakes.delete(wake)
+        if (host.wakes.size === 0 && host.misses === 0 && hosts.get(key) === host) hosts.delete(key)
+      }
+      return createPushes(host, () => wakeAll(host, spreadMs), end)
+    },
+  }
+}
+
+function wakeAll({ wakes }: Host, spreadMs: number): void {
+  for (const wake of wakes) setTimeout(wake, Math.random() * spreadMs).unref()
+}
+
+function createPushes(host: Host, wakeOthers: () => void, end: () => void) {
+  let own = 0
+  const count = (most: number): void => {
+    own = Math.max(own, Math.min(own + 1, most))
+    const before = host.misses
+    host.misses = Math.max(before, Math.min(before + 1, most))
+    if (before < toAsk && host.misses >= toAsk) wakeOthers()
+  }
+  return {
+    /** `idles`: false = the session has no IDLE, which pushes nothing. */
+    asking(idles: boolean): Asking {
+      const misses = Math.max(own, host.misses)
+      if (misses >= toDoubt) return 'status'
+      return idles && misses < toAsk ? 'never' : 'noop'
+    },
+    pushed(): void {
+      own = 0
+      host.misses = 0
+    },
+    /** Something was reported when IDLE had ended, and not before. */
+    reportedLate: (): void => count(toAsk),
+    answered(): void {
+      own = Math.min(own, toAsk)
+      host.misses = Math.min(host.misses, toAsk)
+    },
+    /** A poll found INBOX moved, and nothing had been reported. */
+    missed: (): void => count(toDoubt),
+    end,
   }
 }

@@ -4,14 +4,13 @@
  * and the mail they answer may be read in either order (back-fill goes backwards), so both directions are looked up.
  */
 import { AppError } from '../errors.ts'
-import { createGiveWay } from '../give-way.ts'
+import { createGiveWay } from '../waits.ts'
 import type { AccountRecord, ContactDelta, FolderCursor, FolderRecord, MessageRecord } from '../store/records.ts'
-import { isAwaited } from './generations.ts'
+import { isAwaited, isSameMail } from './identity.ts'
 import { unseenArrived } from './compare.ts'
-import { isSameMail } from './identity.ts'
 import { planAdded, readMessage, type PlannedChange, type ReadMessage, type Source } from './plan.ts'
 import type { FetchedMessage, Session } from './session-types.ts'
-import type { AccountState, SyncDeps } from './state.ts'
+import type { AccountState, BatchParts, SyncDeps } from './state.ts'
 import {
   type CountedMessage,
   countsAsReceived,
@@ -29,22 +28,29 @@ export interface SyncContext {
   readonly session: Session
 }
 
-export function cursorOf(state: AccountState, folderId: string): FolderCursor {
+type InFolder = Pick<FolderContext, 'state' | 'folderId'>
+
+export interface FolderContext extends SyncContext {
+  readonly folderId: string
+}
+
+export function cursorOf({ state, folderId }: InFolder): FolderCursor {
   const cursor = state.folders.get(folderId)?.cursor
   if (cursor === undefined || cursor === null) throw new AppError('internal', `folder ${folderId} has no cursor`)
   return cursor
 }
 
-/** Writes the cursor alone, as `move` leaves the newest one. */
-export function moveCursor(
-  { state }: Pick<SyncContext, 'state'>,
-  folderId: string,
-  move: (cursor: FolderCursor) => FolderCursor,
-): Promise<void> {
-  return state.commit(folderId, () => ({ cursor: move(cursorOf(state, folderId)) }))
+export type Build = (cursor: FolderCursor, folder: FolderRecord) => Promise<BatchParts | null> | BatchParts | null
+
+/** Writes one batch of the folder, built from its newest cursor; null = there is nothing to write. */
+export function commit(at: InFolder, build: Build): Promise<void> {
+  return at.state.commit(at.folderId, (folder) => build(cursorOf(at), folder))
 }
 
-/** A batch of MAILROOM_SYNC_BATCH after the other. */
+export function moveCursor(at: InFolder, move: (cursor: FolderCursor) => FolderCursor): Promise<void> {
+  return commit(at, (cursor) => ({ cursor: move(cursor) }))
+}
+
 export function* batchesOf<T>({ config }: SyncDeps, all: readonly T[]): Generator<readonly T[], void, undefined> {
   for (let start = 0; start < all.length; start += config.MAILROOM_SYNC_BATCH)
     yield all.slice(start, start + config.MAILROOM_SYNC_BATCH)
@@ -60,8 +66,8 @@ export function quarantine(quarantined: readonly number[], poison: readonly numb
  * The messages under the identities that the index knows them by. A move by APPEND or a migration changes INTERNALDATE:
  * what looks new is looked up by its Message-ID, and is the known message when that left its place or lies elsewhere.
  */
-async function recognised(context: SyncContext, folderId: string, reading: Reading): Promise<ReadMessage[]> {
-  const { state, deps, session } = context
+async function recognised(context: FolderContext, reading: Reading): Promise<ReadMessage[]> {
+  const { state, deps, session, folderId } = context
   const { identity } = session.capabilities
   const all: ReadMessage[] = []
   const giveWay = createGiveWay()
@@ -105,16 +111,14 @@ function isWanted(only: Reading['only'], cursor: FolderCursor, uid: number): boo
   return only === 'all' || isAwaited(cursor, uid)
 }
 
-/** Stores read messages: rows, contacts, changes with their callbacks, and the cursor as `move` leaves it. */
-export async function storeRead(context: SyncContext, folderId: string, reading: Reading): Promise<void> {
+export async function storeRead(context: FolderContext, reading: Reading): Promise<void> {
   const { state, deps } = context
   const { messages, source, only, move } = reading
-  const all = await recognised(context, folderId, reading)
+  const all = await recognised(context, reading)
   const ids = all.map((message) => message.id)
   const seenAt = deps.now()
   let found: readonly PlannedChange[] = []
-  await state.commit(folderId, async (folder) => {
-    const cursor = cursorOf(state, folderId)
+  await commit(context, async (cursor, folder) => {
     checkValidity(context, folder, cursor)
     const now = deps.now()
     const [existing, owner] = await Promise.all([rowsById(context, ids), ownerOf(deps.store, state.account)])
@@ -124,7 +128,7 @@ export async function storeRead(context: SyncContext, folderId: string, reading:
     const contacts = await correspondentsOf(context, owner, folder, read)
     const next = { ...move(cursor), syncedAt: now }
     const arrived = read.flatMap(({ fetched }) => (fresh.has(fetched.uid) ? [fetched] : []))
-    const unseen = folder.unseen + unseenArrived(state.toldCounts.get(folderId), cursor, arrived)
+    const unseen = folder.unseen + unseenArrived(state.serverCounts.get(folder.id), cursor, arrived)
     const counts = source === 'live' ? { messages: next.exists, unseen } : null
     if (source === 'live') found = changes
     return { cursor: next, added, changes, vanished: misnamed, contacts, counts }
@@ -146,11 +150,10 @@ export async function rowsById(context: SyncContext, ids: readonly string[]): Pr
 
 /** What the index has of the folder from the lowest to the highest of these UIDs, by UID. */
 export async function knownAt(
-  { deps, state }: SyncContext,
-  folderId: string,
+  { deps, state, folderId }: FolderContext,
   uids: readonly number[],
 ): Promise<Map<number, KnownUid>> {
-  const { uidValidity } = cursorOf(state, folderId)
+  const { uidValidity } = cursorOf({ state, folderId })
   const known = await deps.store.messages.knownUids(folderId, uidValidity, Math.min(...uids), Math.max(...uids))
   return new Map(known.map((one) => [one.uid, one]))
 }
@@ -160,10 +163,7 @@ const threadMax = 50
 /** Threads looked up together: on a store across the network the round trips are what costs. */
 const threadsAtOnce = 20
 
-interface Context {
-  readonly deps: SyncDeps
-  readonly state: AccountState
-}
+type Context = Pick<SyncContext, 'deps' | 'state'>
 
 /** Deltas of newly read messages; the store applies each key once, so overlaps do no harm. */
 async function correspondentsOf(

@@ -3,25 +3,27 @@
  * mail clients (Autoconfig), and what DNS says of it (SRV, MX). Their answers come in this order. Bounded by deadlines,
  * and remembered for an hour per domain; nothing is ever logged in to.
  */
+import type { SrvRecord } from 'node:dns'
+import { Resolver } from 'node:dns/promises'
 import { domainToASCII } from 'node:url'
+import { Parser } from 'htmlparser2'
 import { LRUCache } from 'lru-cache'
 import type { HttpClient } from '../net/http.ts'
 import { domainOf } from '../messages/addresses.ts'
-import { autoconfig } from './autoconfig.ts'
-import { createResolver, providerByMx, srvSettings, type DnsResolver } from './dns.ts'
-import { providers, usernameFor, type ProviderFacts, type Settings } from './providers.ts'
+import { withinTime } from '../waits.ts'
+import { type HelpPage, providers, usernameFor, type ProviderFacts, type Settings } from './providers.ts'
 
 export interface DiscoveredSettings extends Settings {
   /** `gmail`, `outlook` …, or `generic`. */
   readonly type: string
 }
 
+type DnsResolver = Pick<Resolver, 'resolveSrv' | 'resolveMx'>
+
 export type Discovery = ReturnType<typeof createDiscovery>
 
 export interface DiscoveryDeps {
   readonly http: Pick<HttpClient, 'get'>
-  /** true = Autoconfig may be read from private addresses. */
-  readonly allowPrivate: boolean
   readonly resolver?: DnsResolver
   /** Of each look-up; all run side by side. Default 8 s. */
   readonly timeoutMs?: number
@@ -79,16 +81,8 @@ async function lookUp(
 }
 
 /** undefined when it failed or took too long: another look-up may have found something. */
-async function within<T>(ms: number, work: Promise<T>): Promise<T | undefined> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<undefined>((resolve) => {
-    timer = setTimeout(() => resolve(undefined), ms)
-  })
-  try {
-    return await Promise.race([work.catch(() => undefined), late])
-  } finally {
-    clearTimeout(timer)
-  }
+function within<T>(ms: number, work: Promise<T>): Promise<T | undefined> {
+  return withinTime(ms, work).catch(() => undefined)
 }
 
 function ofProvider({ name, server, port, useSsl, oauth, username, documentation }: ProviderFacts): DiscoveredSettings {
@@ -104,11 +98,198 @@ function typed(settings: Settings): DiscoveredSettings {
 }
 
 function distinct(settings: readonly DiscoveredSettings[]): DiscoveredSettings[] {
-  const seen = new Set<string>()
-  return settings.filter(({ server, port }) => {
-    const key = `${server}:${port}`
-    if (seen.has(key)) return false
-    seen.add(key)
-    return true
+  const byServer = Map.groupBy(settings, ({ server, port }) => `${server}:${port}`)
+  return [...byServer.values()].flatMap(([first]) => first ?? [])
+}
+
+/** Over the system's name servers, or those given as `address:port`. */
+export function createResolver(servers?: readonly string[]): Resolver {
+  const resolver = new Resolver({ timeout: 2000, tries: 2 })
+  if (servers !== undefined) resolver.setServers(servers)
+  return resolver
+}
+
+const noRecord = new Set(['ENODATA', 'ENOTFOUND', 'NXDOMAIN'])
+
+/** Rejects when the name server cannot be asked. */
+function orNone<T>(question: Promise<T[]>): Promise<T[]> {
+  return question.catch((error: unknown) => {
+    if (noRecord.has((error as NodeJS.ErrnoException).code ?? '')) return []
+    throw error
   })
+}
+
+/** IMAP servers by SRV (RFC 6186): implicit TLS goes before STARTTLS; a target of "." = there is no such service. */
+async function srvSettings(resolver: DnsResolver, domain: string): Promise<Settings[]> {
+  const [secure, plain] = await Promise.all([
+    orNone(resolver.resolveSrv(`_imaps._tcp.${domain}`)),
+    orNone(resolver.resolveSrv(`_imap._tcp.${domain}`)),
+  ])
+  return [
+    ...inOrder(secure).map((record) => ofRecord(record, true)),
+    ...inOrder(plain).map((record) => ofRecord(record, false)),
+  ]
+}
+
+function inOrder(records: readonly SrvRecord[]): SrvRecord[] {
+  return records
+    .filter(({ name, port }) => hostOf(name) !== '' && port > 0)
+    .sort((left, right) => left.priority - right.priority || right.weight - left.weight)
+}
+
+function ofRecord({ name, port }: SrvRecord, useSsl: boolean): Settings {
+  return { server: hostOf(name), port, useSsl, oauth: false, username: '%EMAILADDRESS%', documentation: [] }
+}
+
+function hostOf(name: string): string {
+  return name.toLowerCase().replace(/\.$/, '')
+}
+
+/** The mail exchangers show who hosts the domain. */
+async function providerByMx(resolver: DnsResolver, domain: string): Promise<ProviderFacts | null> {
+  const records = await orNone(resolver.resolveMx(domain))
+  const hosts = records.sort((left, right) => left.priority - right.priority).map(({ exchange }) => hostOf(exchange))
+  for (const host of hosts) {
+    const known = providers.find(({ mxSuffixes }) => mxSuffixes.some((suffix) => host.endsWith(suffix)))
+    if (known !== undefined) return known
+  }
+  return null
+}
+
+type AutoconfigDeps = Required<Pick<DiscoveryDeps, 'http' | 'timeoutMs'>>
+
+const fileBytes = 65_536
+/** Hosts of many domains keep the file in one place. */
+const mostRedirects = 2
+
+/**
+ * Settings that a domain publishes for mail clients (Autoconfig, the format of ISPDB): XML at autoconfig.<domain> or
+ * under the domain's /.well-known. Only https, since a password is going to follow the answer. [] when the domain
+ * publishes nothing. Never rejects: a host that cannot be reached publishes nothing.
+ */
+async function autoconfig(deps: AutoconfigDeps, domain: string): Promise<Settings[]> {
+  const files = await Promise.all(
+    addressesOf(domain).map((url) => fetchFile(deps, url, performance.now() + deps.timeoutMs).catch(() => null)),
+  )
+  for (const file of files) {
+    const settings = file === null ? [] : settingsIn(file)
+    if (settings.length > 0) return settings
+  }
+  return []
+}
+
+function addressesOf(domain: string): string[] {
+  return [
+    `https://autoconfig.${domain}/mail/config-v1.1.xml`,
+    `https://${domain}/.well-known/autoconfig/mail/config-v1.1.xml`,
+  ]
+}
+
+async function fetchFile(deps: AutoconfigDeps, first: string, until: number): Promise<string | null> {
+  let url = first
+  for (let redirects = 0; redirects <= mostRedirects; redirects += 1) {
+    const timeoutMs = Math.round(until - performance.now())
+    if (timeoutMs <= 0) return null
+    const limits = { timeoutMs, maxResponseBytes: fileBytes }
+    const answer = await deps.http.get(url, { accept: 'text/xml, application/xml' }, limits)
+    if (answer.status === 200) return answer.body
+    const next = URL.parse(answer.headers['location'] ?? '', url)
+    if (answer.status < 300 || answer.status > 399 || next?.protocol !== 'https:') return null
+    url = next.href
+  }
+  return null
+}
+
+export interface XmlElement {
+  readonly name: string
+  readonly attributes: Readonly<Record<string, string>>
+  readonly children: XmlElement[]
+  /** Its own text, without that of its children, trimmed. */
+  text: string
+}
+
+const deepest = 32
+const mostElements = 2000
+
+/**
+ * The root element; null for a file that has none or several, does not end, is larger than a configuration file is, or
+ * has a document type (and so entities of its own).
+ */
+export function readXml(source: string): XmlElement | null {
+  if (source.length > fileBytes) return null
+  const top: XmlElement = { name: '', attributes: {}, children: [], text: '' }
+  const open = [top]
+  let elements = 0
+  const parser = new Parser(
+    {
+      onprocessinginstruction(name) {
+        if (name.startsWith('!')) parser.pause()
+      },
+      onopentag(name, attributes) {
+        const element: XmlElement = { name, attributes, children: [], text: '' }
+        open.at(-1)?.children.push(element)
+        open.push(element)
+        elements += 1
+        // What is open then is never closed.
+        if (open.length > deepest || elements > mostElements) parser.pause()
+      },
+      ontext(text) {
+        const element = open.at(-1)
+        if (element !== undefined) element.text += text
+      },
+      onclosetag() {
+        const element = open.pop()
+        if (element !== undefined) element.text = element.text.trim()
+      },
+    },
+    { xmlMode: true },
+  )
+  parser.write(source)
+  const [root = null] = top.children
+  return open.length === 1 && top.children.length === 1 ? root : null
+}
+
+/** IMAP servers of the file, those with TLS from the first byte first. */
+export function settingsIn(file: string): Settings[] {
+  const root = readXml(file)
+  if (root?.name !== 'clientConfig') return []
+  const found = childrenOf(root, 'emailProvider').flatMap((provider) => {
+    const documentation = childrenOf(provider, 'documentation').flatMap(helpPage)
+    return childrenOf(provider, 'incomingServer').flatMap((server) => settingsOf(server, documentation))
+  })
+  return found.sort((left, right) => Number(right.useSsl) - Number(left.useSsl))
+}
+
+function settingsOf(server: XmlElement, documentation: readonly HelpPage[]): Settings[] {
+  const host = textOf(server, 'hostname').toLowerCase()
+  const port = Number(textOf(server, 'port'))
+  const username = textOf(server, 'username')
+  const usable =
+    server.attributes['type']?.toLowerCase() === 'imap' &&
+    /^[a-z0-9._-]{1,253}$/.test(host) &&
+    Number.isInteger(port) &&
+    port > 0 &&
+    port < 65_536
+  if (!usable) return []
+  const oauth = childrenOf(server, 'authentication').some(({ text }) => text.toLowerCase() === 'oauth2')
+  const useSsl = textOf(server, 'socketType').toUpperCase() === 'SSL'
+  return [{ server: host, port, useSsl, oauth, username: username === '' ? '%EMAILADDRESS%' : username, documentation }]
+}
+
+function childrenOf(element: XmlElement, name: string): XmlElement[] {
+  return element.children.filter((child) => child.name === name)
+}
+
+function textOf(element: XmlElement, name: string): string {
+  return childrenOf(element, name)[0]?.text ?? ''
+}
+
+/** Described in several languages, or in none. */
+function helpPage(element: XmlElement): HelpPage[] {
+  const { url } = element.attributes
+  if (url === undefined || !/^https?:\/\//i.test(url) || !URL.canParse(url)) return []
+  const texts = childrenOf(element, 'descr')
+  const english = texts.find(({ attributes }) => /^en\b/i.test(attributes['lang'] ?? ''))
+  const description = (english ?? texts[0])?.text.replaceAll(/\s+/g, ' ') ?? ''
+  return [{ description, url }]
 }

@@ -29,23 +29,36 @@ export interface ProviderFacts extends Settings {
   readonly mxSuffixes: readonly string[]
 }
 
-const helpOfGmail = {
-  description: 'Add Gmail to another email client',
-  url: 'https://support.google.com/mail/answer/7126229',
-}
-const helpOfOutlook = {
-  description: 'POP, IMAP and SMTP settings for Outlook.com',
-  url: 'https://support.microsoft.com/office/d088b986-291d-42b8-9564-9c414e2aa040',
-}
-
 /** `domains`: of its addresses. */
 function provider(name: string, server: string, domains: string, more: Partial<ProviderFacts> = {}): ProviderFacts {
   const usual = { port: 993, useSsl: true, oauth: false, username: '%EMAILADDRESS%', mxSuffixes: [], documentation: [] }
   return { ...usual, ...more, name, server, domains: domains.split(' ').filter((domain) => domain !== '') }
 }
 
-const gmail = { oauth: true, documentation: [helpOfGmail] }
-const outlook = { oauth: true, documentation: [helpOfOutlook] }
+/** A page of the provider itself: where a password for mail programs comes from, or IMAP is switched on. */
+function help(description: string, url: string) {
+  return { documentation: [{ description, url }] }
+}
+
+const passwordOfGmail = help('Sign in with app passwords', 'https://support.google.com/accounts/answer/185833')
+const helpOfGmail = help('Add Gmail to another email client', 'https://support.google.com/mail/answer/7126229')
+const helpOfOutlook = help(
+  'POP, IMAP and SMTP settings for Outlook.com',
+  'https://support.microsoft.com/office/d088b986-291d-42b8-9564-9c414e2aa040',
+)
+const helpOfYahoo = help('Generate and manage app passwords', 'https://help.yahoo.com/kb/SLN15241.html')
+const helpOfApple = help('Sign in with app-specific passwords', 'https://support.apple.com/en-us/102654')
+const helpOfAol = help(
+  'Create and manage app passwords',
+  'https://help.aol.com/articles/Create-and-manage-app-password',
+)
+const helpOfFastmail = help('App passwords', 'https://www.fastmail.help/hc/en-us/articles/360058752854-App-passwords')
+const helpOfZoho = help('IMAP access, and app passwords', 'https://www.zoho.com/mail/help/imap-access.html')
+const helpOfGmx = help('POP3 und IMAP einschalten', 'https://hilfe.gmx.net/pop-imap/einschalten.html')
+const helpOfWebde = help('POP3 und IMAP einschalten', 'https://hilfe.web.de/pop-imap/einschalten.html')
+
+const gmail = { oauth: true, documentation: [...passwordOfGmail.documentation, ...helpOfGmail.documentation] }
+const outlook = { oauth: true, ...helpOfOutlook }
 const outlookDomains =
   'outlook.com hotmail.com live.com msn.com hotmail.co.uk hotmail.fr hotmail.de live.co.uk live.fr outlook.de outlook.fr'
 const yahooDomains =
@@ -62,19 +75,17 @@ export const providers: readonly ProviderFacts[] = [
   provider('googleapps', 'imap.gmail.com', '', { ...gmail, ...hosts('.google.com', '.googlemail.com') }),
   provider('outlook', 'outlook.office365.com', outlookDomains, outlook),
   provider('office365', 'outlook.office365.com', '', { ...outlook, ...hosts('.mail.protection.outlook.com') }),
-  provider('yahoo', 'imap.mail.yahoo.com', yahooDomains, hosts('.yahoodns.net')),
-  provider('icloud', 'imap.mail.me.com', 'icloud.com me.com mac.com', hosts('.mail.icloud.com')),
-  provider('aol', 'imap.aol.com', 'aol.com aim.com verizon.net'),
-  provider(
-    'fastmail',
-    'imap.fastmail.com',
-    'fastmail.com fastmail.fm sent.com messagingengine.com',
-    hosts('.messagingengine.com'),
-  ),
-  provider('zoho', 'imap.zoho.com', 'zoho.com zohomail.com', hosts('.zoho.com', '.zoho.eu')),
-  provider('gmx', 'imap.gmx.net', 'gmx.net gmx.de gmx.at gmx.ch'),
+  provider('yahoo', 'imap.mail.yahoo.com', yahooDomains, { ...helpOfYahoo, ...hosts('.yahoodns.net') }),
+  provider('icloud', 'imap.mail.me.com', 'icloud.com me.com mac.com', { ...helpOfApple, ...hosts('.mail.icloud.com') }),
+  provider('aol', 'imap.aol.com', 'aol.com aim.com verizon.net', helpOfAol),
+  provider('fastmail', 'imap.fastmail.com', 'fastmail.com fastmail.fm sent.com messagingengine.com', {
+    ...helpOfFastmail,
+    ...hosts('.messagingengine.com'),
+  }),
+  provider('zoho', 'imap.zoho.com', 'zoho.com zohomail.com', { ...helpOfZoho, ...hosts('.zoho.com', '.zoho.eu') }),
+  provider('gmx', 'imap.gmx.net', 'gmx.net gmx.de gmx.at gmx.ch', helpOfGmx),
   provider('gmx', 'imap.gmx.com', 'gmx.com gmx.us gmx.co.uk'),
-  provider('webde', 'imap.web.de', 'web.de', localPart),
+  provider('webde', 'imap.web.de', 'web.de', { ...localPart, ...helpOfWebde }),
   provider('mailcom', 'imap.mail.com', 'mail.com email.com usa.com'),
   provider('yandex', 'imap.yandex.com', 'yandex.com yandex.ru ya.ru', hosts('.yandex.net', '.yandex.ru')),
   provider('mailru', 'imap.mail.ru', 'mail.ru inbox.ru list.ru bk.ru', hosts('.mail.ru')),

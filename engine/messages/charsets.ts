@@ -72,39 +72,55 @@ export function isKnownCharset(charset: string): boolean {
   return decoderOf(charset) !== null
 }
 
-/** Seven-bit pairs with the high bit set are EUC. */
-function decodeEuc(text: string, euc: string): string {
-  if (text === '') return ''
-  const bytes = Buffer.from(text, 'latin1').map((byte) => (byte > 0x20 && byte < 0x7f ? byte | 0x80 : byte))
-  return iconv.decode(Buffer.from(bytes), euc)
+const [shiftOut, shiftIn, tilde] = [0x0e, 0x0f, 0x7e]
+
+/** Two printing bytes of seven bits: with the high bit set they are a pair of EUC. */
+function isPair(first = 0, second = 0): boolean {
+  return first > 0x20 && first < 0x7f && second > 0x20 && second < 0x7f
 }
 
-/** Text between `shiftIn` and `shiftOut` is in the two-byte table, the rest is ASCII. */
-function decodeShifted(text: string, shiftIn: string, shiftOut: string, euc: string): string {
-  const [plain = '', ...shifted] = text.split(shiftIn)
-  const pieces = [plain]
-  for (const piece of shifted) {
-    const end = piece.indexOf(shiftOut)
-    const inside = end < 0 ? piece : piece.slice(0, end)
-    if (end >= 0) pieces.push(decodeEuc(inside, euc), piece.slice(end + shiftOut.length))
-    else pieces.push(decodeEuc(inside, euc))
-  }
-  return pieces.join('')
-}
-
+/** Text between SO and SI is in pairs, the rest is ASCII. In place, and decoded at once: pieces may be very many. */
 function decodeKorean(bytes: Buffer): string {
-  const text = bytes.toString('latin1').replaceAll('\x1b$)C', '')
-  return decodeShifted(text, '\x0e', '\x0f', 'cp949')
+  const euc = Buffer.from(bytes.toString('latin1').replaceAll('\x1b$)C', ''), 'latin1')
+  let [length, shifted] = [0, false]
+  for (let at = 0; at < euc.length; at += 1) {
+    const [byte = 0, next = 0] = [euc[at], euc[at + 1]]
+    if (byte === shiftOut || byte === shiftIn) {
+      shifted = byte === shiftOut
+    } else if (shifted && isPair(byte, next)) {
+      euc[length++] = byte | 0x80
+      euc[length++] = next | 0x80
+      at += 1
+    } else {
+      euc[length++] = byte
+    }
+  }
+  return iconv.decode(euc.subarray(0, length), 'cp949')
 }
 
+/**
+ * RFC 1843: between `~{` and `~}` in pairs, whose second half may be a tilde too. `~~` is a tilde, and `~` at the end
+ * of a line joins it with the next.
+ */
 function decodeHz(bytes: Buffer): string {
-  // `~~` is a tilde and `~` at the end of a line joins it with the next. No pair of the table holds a tilde, so both
-  // can be marked before the shifts are looked for.
-  const text = bytes
-    .toString('latin1')
-    .replaceAll('~~', '\0')
-    .replace(/~\r?\n/g, '')
-  return decodeShifted(text, '~{', '~}', 'gb18030').replaceAll('\0', '~')
+  const euc = Buffer.from(bytes)
+  let [length, shifted] = [0, false]
+  for (let at = 0; at < euc.length; at += 1) {
+    const [byte = 0, next = 0] = [euc[at], euc[at + 1]]
+    const sign = byte === tilde ? /^(?:[{}~]|\r?\n)/.exec(bytes.toString('latin1', at + 1, at + 3))?.[0] : undefined
+    if (sign !== undefined) {
+      shifted = sign === '{' || (shifted && sign !== '}')
+      if (sign === '~') euc[length++] = tilde
+      at += sign.length
+    } else if (shifted && byte !== tilde && isPair(byte, next)) {
+      euc[length++] = byte | 0x80
+      euc[length++] = next | 0x80
+      at += 1
+    } else {
+      euc[length++] = byte
+    }
+  }
+  return iconv.decode(euc.subarray(0, length), 'gb18030')
 }
 
 /**

@@ -15,8 +15,7 @@ import {
   readHeaders,
   type Headers,
 } from './headers.ts'
-import { describedNode } from './mime.ts'
-import { structureOf } from './structure.ts'
+import { describedNode, structureOf } from './structure.ts'
 import { threadIdOf } from './threads.ts'
 import type { Address, MessageAddresses, MessageFacts } from '../store/records.ts'
 import type { BodyNode, FetchedMessage } from '../accounts/session-types.ts'
@@ -64,16 +63,11 @@ function receivedTime(values: readonly string[]): number | null {
   return parseDate(newest.slice(newest.lastIndexOf(';') + 1))
 }
 
-interface Times {
-  readonly sentAt: number
-  readonly receivedAt: number
-}
-
 /**
  * Each time falls back on the other, then on the newest Received, then on 1970: a message without any date is the
  * oldest.
  */
-function timesOf(headers: Headers, internalDate: number | null, received: readonly string[]): Times {
+function timesOf(headers: Headers, internalDate: number | null, received: readonly string[]) {
   const date = parseDate(rawValue(headers, 'date'))
   const arrival = internalDate ?? receivedTime(received)
   return { sentAt: date ?? arrival ?? 0, receivedAt: arrival ?? date ?? 0 }
@@ -81,7 +75,7 @@ function timesOf(headers: Headers, internalDate: number | null, received: readon
 
 /**
  * The tree when BODYSTRUCTURE could not be read, or names the size alone: the one part that the header describes. A
- * multipart's parts are not in its header; its first is taken for plain text (mime.ts reads them from the whole
+ * multipart's parts are not in its header; its first is taken for plain text (structure.ts reads them from the whole
  * message).
  */
 function assumedBody(headers: Headers, size: number): BodyNode {

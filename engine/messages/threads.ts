@@ -6,14 +6,8 @@ import { threadId } from '../store/ids.ts'
 import type { Store } from '../store/port.ts'
 import type { MessageRecord } from '../store/records.ts'
 
-interface ThreadHints {
-  /** X-GM-THRID or THREADID; the server knows best. */
-  readonly hostedThreadId: string | null
-  /** Oldest first. */
-  readonly references: readonly string[]
-  readonly inReplyTo: string | null
-  readonly emailMessageId: string | null
-}
+/** The hosted id is X-GM-THRID or THREADID: the server knows best. References are oldest first. */
+type ThreadHints = Pick<MessageRecord, 'hostedThreadId' | 'references' | 'inReplyTo' | 'emailMessageId'>
 
 /**
  * The root that names a thread: the hosted thread, else the first reference, else the message replied to, else the
@@ -63,4 +57,46 @@ export async function ancestorsOf(store: Pick<Store, 'messages'>, message: Messa
     asked = [...new Set(fresh.flatMap(namedAbove))]
   }
   return [...found.values()]
+}
+
+/** Of a conversation; later ones are not looked at. */
+const mostOfThread = 1000
+
+/** A thread as it is read: all that hangs together by In-Reply-To and References, or by the provider's thread id. */
+export interface Conversation {
+  /** The same whichever of its messages was asked for. */
+  readonly threadId: string
+  readonly hostedThreadId: string | null
+  /** Names that its messages have it by. */
+  readonly threadIds: readonly string[]
+  /** Live ones, oldest first. */
+  readonly messages: readonly MessageRecord[]
+}
+
+/**
+ * The conversation of a message: up by what it answers, and down by what answers it. A reply without References names
+ * its parent alone, so that its thread has the name of that message; the provider's thread ids need no search.
+ */
+export async function conversationOf(store: Pick<Store, 'messages'>, message: MessageRecord): Promise<Conversation> {
+  const { accountId, hostedThreadId } = message
+  const above = hostedThreadId === null ? await ancestorsOf(store, message) : []
+  const asked = new Set<string>()
+  const found = new Map<string, MessageRecord>()
+  let names = [message, ...above].map((one) => one.threadId)
+  for (let step = 0; step < mostSteps && names.length > 0 && found.size < mostOfThread; step += 1) {
+    for (const name of names) asked.add(name)
+    const query = { threadIds: names, order: 'asc' } as const
+    const fresh = await store.messages.list(accountId, query, { limit: mostOfThread, offset: 0 })
+    for (const one of fresh) found.set(one.id, one)
+    const ids = hostedThreadId === null ? fresh.flatMap(({ emailMessageId }) => emailMessageId ?? []) : []
+    names = [...new Set(ids.map((id) => threadId(accountId, id)))].filter((name) => !asked.has(name))
+  }
+  const messages = [...found.values()].sort((a, b) => a.sentAt - b.sentAt || (a.id < b.id ? -1 : 1))
+  const threadIds = [...new Set([message, ...messages].map((one) => one.threadId))]
+  return { threadId: messages[0]?.threadId ?? message.threadId, hostedThreadId, threadIds, messages }
+}
+
+/** What the index calls the thread of a hosted provider. */
+export function hostedThread(accountId: string, hostedThreadId: string): string {
+  return threadIdOf(accountId, { hostedThreadId, references: [], inReplyTo: null, emailMessageId: null }, '')
 }

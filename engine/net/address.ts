@@ -11,7 +11,7 @@ export interface CheckedAddress {
   readonly family: 4 | 6
 }
 
-export interface GuardOptions {
+interface GuardOptions {
   /** true = private, loopback and other special addresses are allowed as well (MAILROOM_ALLOW_PRIVATE). */
   readonly allowPrivate: boolean
   readonly signal?: AbortSignal
@@ -65,7 +65,7 @@ function literal(host: string): CheckedAddress | null {
   return ipaddr.IPv6.isValid(host) ? { address: host, family: 6 } : null
 }
 
-function refuse(host: string): AppError {
+export function notPublic(host: string): AppError {
   return new AppError('private_address', `${host} is not a public address`, { details: { host } })
 }
 
@@ -99,7 +99,7 @@ export async function resolveGuarded(host: string, options: GuardOptions): Promi
   const { allowPrivate, signal, lookup = (name: string) => systemLookup(name, { all: true }) } = options
   const given = literal(bare)
   if (given) {
-    if (!allowPrivate && !isPublicAddress(given.address)) throw refuse(bare)
+    if (!allowPrivate && !isPublicAddress(given.address)) throw notPublic(bare)
     return [given]
   }
   if (bare === '') throw resolveFailure(host, undefined)
@@ -109,7 +109,7 @@ export async function resolveGuarded(host: string, options: GuardOptions): Promi
   const addresses = found.map(({ address, family }) => ({ address, family: family === 6 ? 6 : 4 }) as const)
   const allowed = allowPrivate ? addresses : addresses.filter(({ address }) => isPublicAddress(address))
   if (allowed.length > 0) return allowed
-  throw addresses.length > 0 ? refuse(bare) : resolveFailure(bare, undefined)
+  throw addresses.length > 0 ? notPublic(bare) : resolveFailure(bare, undefined)
 }
 
 const longestUrl = 2048

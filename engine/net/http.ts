@@ -10,12 +10,10 @@ import type { LookupAddress, LookupOptions } from 'node:dns'
 import { isIP } from 'node:net'
 import { Agent, type Dispatcher, buildConnector, errors, request } from 'undici'
 import { AppError, toAppError } from '../errors.ts'
-import { isPublicAddress, resolveGuarded } from './address.ts'
+import { isPublicAddress, notPublic, resolveGuarded } from './address.ts'
 
 export interface HttpLimits {
   readonly timeoutMs: number
-  /** false = only public unicast addresses. */
-  readonly allowPrivate: boolean
   readonly maxResponseBytes: number
 }
 
@@ -35,45 +33,36 @@ const connectionsPerOrigin = 1024
 /** An answer's rest up to this size is read and thrown away, so that the connection can be used again. */
 const drainBytes = 65_536
 
-export function createHttpClient({ connectTimeoutMs = 15_000 }: { readonly connectTimeoutMs?: number } = {}) {
-  const agents = new Map<boolean, Agent>()
+interface ClientOptions {
+  /** false = only public unicast addresses. */
+  readonly allowPrivate: boolean
+  readonly connectTimeoutMs?: number
+}
 
-  function agent(allowPrivate: boolean): Agent {
-    const known = agents.get(allowPrivate)
-    if (known !== undefined) return known
-    const made = new Agent({
-      connect: guardedConnector(allowPrivate, connectTimeoutMs),
-      connections: connectionsPerOrigin,
-      allowH2: false,
-      pipelining: 1,
-      keepAliveTimeout: 15_000,
-      headersTimeout: 0,
-      bodyTimeout: 0,
-    })
-    agents.set(allowPrivate, made)
-    return made
-  }
-
+export function createHttpClient({ allowPrivate, connectTimeoutMs: timeout = 15_000 }: ClientOptions) {
+  const agent = new Agent({
+    connect: allowPrivate ? buildConnector({ allowH2: false, timeout }) : guardedConnector(timeout),
+    connections: connectionsPerOrigin,
+    allowH2: false,
+    pipelining: 1,
+    keepAliveTimeout: 15_000,
+    headersTimeout: 0,
+    bodyTimeout: 0,
+  })
+  const send = (url: string, limits: HttpLimits, outgoing: Outgoing): Promise<HttpAnswer> =>
+    sendOver(agent, limits, url, outgoing)
   return {
     postJson: (url: string, headers: Texts, body: string | Uint8Array, limits: HttpLimits) =>
-      send(agent(limits.allowPrivate), limits, url, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json', ...headers },
-        body,
-      }),
+      send(url, limits, { method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body }),
     postForm: (url: string, form: Texts, limits: HttpLimits) =>
-      send(agent(limits.allowPrivate), limits, url, {
+      send(url, limits, {
         method: 'POST',
         headers: { 'content-type': 'application/x-www-form-urlencoded', accept: 'application/json' },
         body: new URLSearchParams(form).toString(),
       }),
-    get: (url: string, headers: Texts, limits: HttpLimits) =>
-      send(agent(limits.allowPrivate), limits, url, { method: 'GET', headers }),
+    get: (url: string, headers: Texts, limits: HttpLimits) => send(url, limits, { method: 'GET', headers }),
     /** Closes every connection; requests under way fail. */
-    async close(): Promise<void> {
-      await Promise.all([...agents.values()].map((one) => one.destroy()))
-      agents.clear()
-    },
+    close: (): Promise<void> => agent.destroy(),
   }
 }
 
@@ -83,7 +72,7 @@ interface Outgoing {
   readonly body?: string | Uint8Array
 }
 
-async function send(dispatcher: Agent, limits: HttpLimits, url: string, outgoing: Outgoing): Promise<HttpAnswer> {
+async function sendOver(dispatcher: Agent, limits: HttpLimits, url: string, outgoing: Outgoing): Promise<HttpAnswer> {
   const deadline = new AbortController()
   const timer = setTimeout(() => deadline.abort(), limits.timeoutMs)
   try {
@@ -117,26 +106,16 @@ async function readBody(body: Dispatcher.ResponseData['body'], maxBytes: number)
 }
 
 function flat(headers: Record<string, string | string[] | undefined>): Record<string, string> {
-  const out: Record<string, string> = {}
-  for (const [name, value] of Object.entries(headers)) {
-    if (value !== undefined) out[name] = Array.isArray(value) ? value.join(', ') : value
-  }
-  return out
+  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, [value].flat().join(', ')]))
 }
 
-function guardedConnector(allowPrivate: boolean, timeout: number): buildConnector.connector {
-  const plain = buildConnector({ allowH2: false, timeout })
-  const guarded = buildConnector({ allowH2: false, timeout, lookup: guardedLookup })
-  if (allowPrivate) return plain
+function guardedConnector(timeout: number): buildConnector.connector {
+  const connect = buildConnector({ allowH2: false, timeout, lookup: guardedLookup })
   return (options, callback) => {
     const { hostname } = options
-    if (isIP(hostname) === 0 || isPublicAddress(hostname)) guarded(options, callback)
+    if (isIP(hostname) === 0 || isPublicAddress(hostname)) connect(options, callback)
     else callback(notPublic(hostname), null)
   }
-}
-
-function notPublic(host: string): AppError {
-  return new AppError('private_address', `${host} is not a public address`, { details: { host } })
 }
 
 type LookupCallback = (error: NodeJS.ErrnoException | null, address: string | LookupAddress[], family?: number) => void

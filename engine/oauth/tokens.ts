@@ -5,38 +5,39 @@
  */
 import { LRUCache } from 'lru-cache'
 import {
-  type AuthorizationServer,
   ClientSecretPost,
   ResponseBodyError,
-  allowInsecureRequests,
-  customFetch,
   processRefreshTokenResponse,
   refreshTokenGrantRequest,
+  type TokenEndpointResponse,
 } from 'oauth4webapi'
-import type { Config } from '../config.ts'
 import { AppError } from '../errors.ts'
-import type { HttpClient } from '../net/http.ts'
 import type { Sealer } from '../secrets/seal.ts'
 import type { Store } from '../store/port.ts'
 import type { OAuthProviderRecord } from '../store/records.ts'
-import { endpointsOf } from './providers.ts'
+import { issuingOf, type OAuthServers } from './providers.ts'
 
 export interface AccessToken {
   readonly accessToken: string
-  readonly expiresAt: number
-  /** The provider gave a new refresh token: the old one may end; store this one. */
+  /** From then on another one is asked for, and a session that it opened is renewed; some time before it ends. */
+  readonly renewAt: number
+  /** The refresh token is another one by now: the one that was given may have ended. Store this one. */
   readonly rotated: string | null
 }
 
-interface Grant {
+export interface Grant {
   readonly refreshToken: string
   readonly providerKey: string
 }
 
 export type Tokens = ReturnType<typeof createTokens>
 
+/** One for all refresh tokens of its line: the first one and those that took its place. */
 interface Kept {
-  readonly token: AccessToken
+  readonly accessToken: string
+  readonly renewAt: number
+  /** The newest. */
+  readonly refreshToken: string
   /**
    * The sealed secret that it was asked for with: a provider that was removed or replaced since gives a token of its
    * own, or none.
@@ -45,23 +46,35 @@ interface Kept {
 }
 
 interface Deps {
-  readonly config: Config
   readonly store: Pick<Store, 'providers'>
   readonly sealer: Sealer
-  readonly http: Pick<HttpClient, 'postForm'>
+  readonly servers: OAuthServers
   readonly now?: () => number
 }
 
 const spareMs = 6 * 60_000
+/** Of a token that is good for a short time. */
+const spareShare = 1 / 4
 const fallbackLifeMs = 3_600_000
-const answerMax = 65_536
 
 export function createTokens(deps: Deps) {
-  const now = deps.now ?? Date.now
+  const { store, now = Date.now } = deps
   const cache = new LRUCache<string, Kept>({ max: 20_000 })
-  const underWay = new Map<string, Promise<AccessToken>>()
+  const underWay = new Map<string, Promise<Kept>>()
   const nameOf = (developerId: string, { providerKey, refreshToken }: Grant): string =>
     JSON.stringify([developerId, providerKey, refreshToken])
+
+  function keep(developerId: string, grant: Grant, kept: Kept): void {
+    cache.set(nameOf(developerId, grant), kept)
+    cache.set(nameOf(developerId, { ...grant, refreshToken: kept.refreshToken }), kept)
+  }
+
+  /** A refresh token that was replaced is not used again: providers take that for a theft and end the whole line. */
+  function newest(developerId: string, grant: Grant): Kept | undefined {
+    const known = cache.get(nameOf(developerId, grant))
+    if (known === undefined || known.refreshToken === grant.refreshToken) return known
+    return newest(developerId, { ...grant, refreshToken: known.refreshToken }) ?? known
+  }
 
   return {
     /**
@@ -69,75 +82,87 @@ export function createTokens(deps: Deps) {
      * asked for.
      */
     async get(developerId: string, grant: Grant): Promise<AccessToken> {
-      const provider = await deps.store.providers.get(developerId, grant.providerKey)
+      const provider = await store.providers.get(developerId, grant.providerKey)
       if (provider === null)
         throw new AppError('permission', `the OAuth provider ${grant.providerKey} is not registered any more`)
       const { sealedSecret } = provider
-      const name = nameOf(developerId, grant)
-      const known = cache.get(name)
-      if (known?.sealedSecret === sealedSecret && known.token.expiresAt - spareMs > now()) return known.token
-      const call = `${name} ${sealedSecret}`
-      const running = underWay.get(call) ?? refresh(deps, provider, grant.refreshToken, now).catch(refused)
+      const known = newest(developerId, grant)
+      if (known?.sealedSecret === sealedSecret && now() < known.renewAt) return tokenOf(known, grant)
+      const refreshToken = known?.refreshToken ?? grant.refreshToken
+      const call = JSON.stringify([developerId, grant.providerKey, refreshToken, sealedSecret])
+      const running = underWay.get(call) ?? refresh(deps, provider, refreshToken, now).catch(refused)
       underWay.set(call, running)
       try {
-        const token = await running
-        cache.set(name, { token, sealedSecret })
-        if (token.rotated !== null) {
-          const rotated = nameOf(developerId, { ...grant, refreshToken: token.rotated })
-          cache.set(rotated, { token: { ...token, rotated: null }, sealedSecret })
-        }
-        return token
+        const kept = await running
+        keep(developerId, { ...grant, refreshToken }, kept)
+        keep(developerId, grant, kept)
+        return tokenOf(kept, grant)
       } finally {
         underWay.delete(call)
       }
     },
+    /** What a sign-in has brought: used up before the refresh token is. */
+    keep(provider: OAuthProviderRecord, answer: TokenEndpointResponse, refreshToken: string): void {
+      const { developerId, consumerKey: providerKey } = provider
+      keep(developerId, { providerKey, refreshToken }, keptFrom(provider, answer, refreshToken, now))
+    },
     /** The server refused it: ask for a new one next time. */
-    forget: (developerId: string, grant: Grant) => void cache.delete(nameOf(developerId, grant)),
+    forget(developerId: string, grant: Grant): void {
+      const known = newest(developerId, grant)
+      if (known !== undefined) keep(developerId, grant, { ...known, renewAt: 0 })
+    },
   }
 }
 
-async function refresh(
-  deps: Deps,
-  { developerId, consumerKey, type, sealedSecret }: OAuthProviderRecord,
+function tokenOf({ accessToken, renewAt, refreshToken }: Kept, grant: Grant): AccessToken {
+  return { accessToken, renewAt, rotated: refreshToken === grant.refreshToken ? null : refreshToken }
+}
+
+function keptFrom(
+  { sealedSecret }: OAuthProviderRecord,
+  answer: TokenEndpointResponse,
   refreshToken: string,
   now: () => number,
-): Promise<AccessToken> {
-  const secret = deps.sealer.open(sealedSecret, `${developerId}:${consumerKey}`)
-  const endpoints = endpointsOf(type, deps.config)
-  const server: AuthorizationServer = { issuer: endpoints.issuer, token_endpoint: endpoints.token }
+): Kept {
+  const lifeMs = answer.expires_in === undefined ? fallbackLifeMs : answer.expires_in * 1000
+  const renewAt = now() + lifeMs - Math.min(spareMs, lifeMs * spareShare)
+  return { accessToken: answer.access_token, renewAt, refreshToken, sealedSecret }
+}
+
+async function refresh(
+  { sealer, servers }: Deps,
+  provider: OAuthProviderRecord,
+  refreshToken: string,
+  now: () => number,
+): Promise<Kept> {
+  const { developerId, consumerKey, type, sealedSecret } = provider
+  const secret = sealer.open(sealedSecret, `${developerId}:${consumerKey}`)
+  const { server } = await servers.of(type)
   const client = { client_id: consumerKey }
-  const options = { [customFetch]: fetchOver(deps), [allowInsecureRequests]: deps.config.MAILROOM_ALLOW_PRIVATE }
-  const response = await refreshTokenGrantRequest(server, client, ClientSecretPost(secret), refreshToken, options)
-  const answer = await processRefreshTokenResponse(server, client, response)
-  const life = answer.expires_in === undefined ? fallbackLifeMs : answer.expires_in * 1000
-  const rotated =
-    answer.refresh_token !== undefined && answer.refresh_token !== refreshToken ? answer.refresh_token : null
-  return { accessToken: answer.access_token, expiresAt: now() + life, rotated }
+  const auth = ClientSecretPost(secret)
+  const response = await refreshTokenGrantRequest(server, client, auth, refreshToken, servers.options)
+  const answer = await processRefreshTokenResponse(await issuingOf(server, response), client, response)
+  return keptFrom(provider, answer, answer.refresh_token ?? refreshToken, now)
+}
+
+interface Said {
+  readonly error: string
+  readonly error_description?: string
+}
+
+export function wordsOf({ error, error_description: why }: Said): string {
+  return `the OAuth provider says ${error}${why === undefined ? '' : `: ${why}`}`
 }
 
 function refused(error: unknown): never {
   if (error instanceof ResponseBodyError) {
-    const text = `the OAuth provider says ${error.error}${error.error_description === undefined ? '' : `: ${error.error_description}`}`
-    if (error.error === 'invalid_grant') throw new AppError('consent_lost', text, { cause: error })
+    const text = wordsOf(error)
+    if (error.error === 'invalid_grant') {
+      throw new AppError('consent_lost', `consent lost, the end user has to sign in again: ${text}`, { cause: error })
+    }
     if (error.status < 500) throw new AppError('permission', text, { cause: error })
   }
   if (error instanceof AppError && error.fault === 'us') throw error
   if (error instanceof AppError && error.code === 'permission') throw error
   throw new AppError('auth_unavailable', 'the OAuth provider does not answer as it should', { cause: error })
-}
-
-/** The library's fetch over our one HTTP client: same guard, same deadline. */
-function fetchOver({ http, config }: Deps) {
-  return async (url: string, init: { readonly body?: unknown }): Promise<Response> => {
-    const form = Object.fromEntries(new URLSearchParams(String(init.body)))
-    const answer = await http.postForm(url, form, {
-      timeoutMs: config.MAILROOM_OAUTH_TIMEOUT,
-      allowPrivate: config.MAILROOM_ALLOW_PRIVATE,
-      maxResponseBytes: answerMax,
-    })
-    return new Response(answer.body, {
-      status: answer.status,
-      headers: { 'content-type': answer.headers['content-type'] ?? 'application/json' },
-    })
-  }
 }

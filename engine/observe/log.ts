@@ -6,9 +6,7 @@ import { pino, type DestinationStream, type Logger as PinoLogger } from 'pino'
 import type { Config } from '../config.ts'
 import { workFacts } from './loop.ts'
 
-export type Logger = Pick<PinoLogger, 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace'> & {
-  child(bindings: Record<string, unknown>): Logger
-}
+export type Logger = Pick<PinoLogger, 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace'>
 
 const secretKeys = [
   'password',
@@ -35,15 +33,5 @@ export function createLogger(config: Pick<Config, 'MAILROOM_LOG_LEVEL'>, destina
   return destination === undefined ? pino(options) : pino(options, destination)
 }
 
-const quiet = (): void => undefined
-
-/** Says nothing; for tests. */
-export const silentLogger: Logger = {
-  fatal: quiet,
-  error: quiet,
-  warn: quiet,
-  info: quiet,
-  debug: quiet,
-  trace: quiet,
-  child: () => silentLogger,
-}
+/** Says nothing. */
+export const silentLogger: Logger = pino({ level: 'silent' }, { write: () => undefined })

@@ -1,28 +1,26 @@
 /**
- * Counters and histograms of the whole process, in Prometheus' text format at GET /metrics. Labels take few values: a
- * test bounds each (test/engine/metrics.test.ts).
+ * Counters, histograms and gauges of the whole process, in Prometheus' text format at GET /metrics. Labels take few
+ * values: a test bounds each (test/engine/metrics.test.ts). At the end the figures of the last hour for operators, one
+ * sample in ten seconds: of the process as a whole, whatever the number of accounts.
  */
-import { Counter, Histogram, Registry, collectDefaultMetrics } from 'prom-client'
-import { addGauges, type Sources } from './gauges.ts'
-
-export type { ConnectionCounts } from './gauges.ts'
+import { statfs } from 'node:fs/promises'
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client'
+import type { PoolFacts } from '../accounts/types.ts'
+import type { AccountPlace, Backlog, OutboxStore } from '../store/port.ts'
 
 const seconds = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 /** Of what may wait for others. */
 const longSeconds = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 7200, 86_400]
 
-interface MetricsOptions extends Sources {
-  readonly processMetrics?: boolean
-}
-
 export type Metrics = ReturnType<typeof createMetrics>
 
 /** One registry per process (and per engine in tests). */
-export function createMetrics({ processMetrics = false, ...sources }: MetricsOptions = {}) {
+export function createMetrics(sources: Sources = {}) {
   const registry = new Registry()
   const registers = [registry]
-  if (processMetrics) collectDefaultMetrics({ register: registry })
-  addGauges(registry, sources, processMetrics)
+  if (sources.ownsProcess === true) collectDefaultMetrics({ register: registry })
+  addGauges(registry, sources)
 
   const counter = <TLabel extends string>(name: string, help: string, ...labelNames: TLabel[]) =>
     new Counter({ name: `mailroom_${name}_total`, help, labelNames, registers })
@@ -49,4 +47,280 @@ export function createMetrics({ processMetrics = false, ...sources }: MetricsOpt
     loopHeld: histogram('event_loop_held', held, ['kind'], [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]),
     actorDeaths: counter('actor_deaths', 'Root actors that died of a bug', 'kind'),
   }
+}
+
+type ByLimit = Readonly<Record<'all' | 'address', number>>
+
+/** Connections to the API: open now; and since the start those that were refused, or closed to make room. */
+export interface ConnectionCounts {
+  readonly open: number
+  /** Calls that have not begun. */
+  readonly waiting: number
+  readonly refused: ByLimit
+  readonly closed: ByLimit
+}
+
+type Counts = ReadonlyMap<string, number>
+
+/** Accounts by state, by mail server. */
+type HostCounts = ReadonlyMap<string, Counts>
+
+/** Each is asked at each scrape; what is absent or fails is left out, and nothing else. */
+interface Sources {
+  /** The process and its event loop are measured. */
+  readonly ownsProcess?: boolean
+  /** Actors by tag. */
+  readonly accountTags?: () => Counts
+  readonly webhookTags?: () => Counts
+  readonly hosts?: () => Promise<HostCounts>
+  /** false: not which hosts. */
+  readonly hostNames?: boolean
+  readonly connections?: ConnectionCounts | undefined
+  /** What waits in memory, by queue. */
+  readonly queues?: () => Readonly<Record<'logins' | 'backfill', number>>
+  /** What waits in the outbox. */
+  readonly outbox?: () => Promise<Backlog>
+  readonly ready?: () => Promise<boolean>
+  /** Whose disk is measured. */
+  readonly directory?: string
+  /** When the newest backup was made, in ms; null = there is none. */
+  readonly lastBackupAt?: () => Promise<number | null>
+}
+
+type Labelled<TLabel extends string> = readonly [labels: Readonly<Record<TLabel, string>>, value: number]
+
+/** Hosts that are named, those with most accounts; the rest are `other`. */
+const mostHosts = 20
+
+function addGauges(registry: Registry, sources: Sources): void {
+  const { connections, outbox, directory, lastBackupAt } = sources
+  const gauge = <TLabel extends string>(
+    name: string,
+    help: string,
+    labelNames: TLabel[],
+    read: () => readonly Labelled<TLabel>[] | Promise<readonly Labelled<TLabel>[]>,
+  ) =>
+    new Gauge<TLabel>({
+      name: `mailroom_${name}`,
+      help,
+      labelNames,
+      registers: [registry],
+      async collect() {
+        const samples = await Promise.resolve()
+          .then(read)
+          .catch(() => [])
+        this.reset()
+        for (const [labels, value] of samples) this.set(labels, value)
+      },
+    })
+  gauge('accounts', 'Account actors by tag', ['tag'], () => byTag(sources.accountTags?.()))
+  gauge('webhooks', 'Webhook actors by tag', ['tag'], () => byTag(sources.webhookTags?.()))
+  gauge('host_accounts', `Accounts by mail server (the ${mostHosts} largest) and state`, ['host', 'state'], async () =>
+    hostSamples((await sources.hosts?.()) ?? new Map(), sources.hostNames === false ? 0 : mostHosts),
+  )
+  gauge('connections', 'Open connections to the API', [], () => [[{}, connections?.open ?? 0]])
+  addOverLimit(registry, connections)
+  const delay = sources.ownsProcess === true ? createLoopDelay() : () => []
+  gauge('event_loop_delay_seconds', 'Delay of the event loop since the last scrape', ['quantile'], delay)
+  gauge('queue_waiting', 'What waits, by queue', ['queue'], async () => {
+    const { pending } = (await outbox?.()) ?? { pending: 0 }
+    const { logins = 0, backfill = 0 } = sources.queues?.() ?? {}
+    const waiting = { outbox: pending, logins, backfill, api_calls: connections?.waiting ?? 0 }
+    return Object.entries(waiting).map(([queue, value]) => [{ queue }, value] as const)
+  })
+  gauge('outbox_oldest_seconds', 'Age of the oldest callback that waits; 0 = none does', [], async () => {
+    const { oldestAt } = (await outbox?.()) ?? { oldestAt: null }
+    return [[{}, oldestAt === null ? 0 : Math.max(0, (Date.now() - oldestAt) / 1000)]]
+  })
+  gauge('ready', '1 = the store takes writes, the actors are started and the process is not ending', [], async () => [
+    [{}, (await sources.ready?.()) === true ? 1 : 0],
+  ])
+  gauge('data_free_bytes', 'Free space of the disk that the data directory lies on', [], async () => {
+    if (directory === undefined) return []
+    const { bavail, bsize } = await statfs(directory)
+    return [[{}, bavail * bsize]]
+  })
+  gauge('last_backup_timestamp_seconds', 'When the newest backup was made; 0 = never', [], async () =>
+    lastBackupAt === undefined ? [] : [[{}, ((await lastBackupAt()) ?? 0) / 1000]],
+  )
+}
+
+function byTag(counts: Counts = new Map()): readonly Labelled<'tag'>[] {
+  return Array.from(counts, ([tag, value]) => [{ tag }, value] as const)
+}
+
+/** Percentiles since the last time they were asked for. The histogram costs nothing until there is a delay. */
+function createLoopDelay(): () => readonly Labelled<'quantile'>[] {
+  const delays = monitorEventLoopDelay({ resolution: 10 })
+  delays.enable()
+  return () => {
+    const seconds = (nanoseconds: number): number => (Number.isFinite(nanoseconds) ? nanoseconds / 1e9 : 0)
+    const samples = [
+      [{ quantile: '0.5' }, seconds(delays.percentile(50))],
+      [{ quantile: '0.99' }, seconds(delays.percentile(99))],
+      [{ quantile: '1' }, seconds(delays.max)],
+    ] as const
+    delays.reset()
+    return samples
+  }
+}
+
+function hostSamples(hosts: HostCounts, named: number): readonly Labelled<'host' | 'state'>[] {
+  const total = (states: Counts): number => states.values().reduce((sum, count) => sum + count, 0)
+  const largest = [...hosts].sort(([, one], [, other]) => total(other) - total(one))
+  const others = new Map<string, number>()
+  for (const [, states] of largest.slice(named))
+    for (const [state, count] of states) others.set(state, (others.get(state) ?? 0) + count)
+  return [...largest.slice(0, named), ['other', others] as const].flatMap(([host, states]) =>
+    Array.from(states, ([state, count]) => [{ host, state }, count] as const),
+  )
+}
+
+function addOverLimit(registry: Registry, counts: ConnectionCounts | undefined): void {
+  new Counter({
+    name: 'mailroom_connections_over_limit_total',
+    help: 'Connections to the API that were refused, or closed to make room, by the limit that was reached',
+    labelNames: ['limit', 'outcome'],
+    registers: [registry],
+    collect() {
+      this.reset()
+      for (const limit of ['all', 'address'] as const) {
+        this.inc({ limit, outcome: 'refused' }, counts?.refused[limit] ?? 0)
+        this.inc({ limit, outcome: 'closed' }, counts?.closed[limit] ?? 0)
+      }
+    },
+  })
+}
+
+/** It may take a while: two that ask one after the other get the same answer. */
+const backlogKeptMs = 5000
+
+/** What waits in the outbox, of all channels. */
+export function createBacklog(outbox: Pick<OutboxStore, 'backlog'>): () => Promise<Backlog> {
+  let asked: { readonly at: number; readonly answer: Promise<Backlog> } | null = null
+  return () => {
+    const at = performance.now()
+    if (asked === null || at - asked.at > backlogKeptMs) asked = { at, answer: outbox.backlog(null) }
+    return asked.answer
+  }
+}
+
+/** Of an actor that is not there: its record has just come, or the service is starting or ending. */
+export const noActor = 'stopped'
+
+/** The store knows which accounts there are, the pool what each of them does. */
+export function countHosts(
+  places: readonly AccountPlace[],
+  facts: readonly Pick<PoolFacts, 'id' | 'state'>[],
+): HostCounts {
+  const states = new Map(facts.map(({ id, state }) => [id, state]))
+  const hosts = new Map<string, Map<string, number>>()
+  for (const { id, server } of places) {
+    const state = states.get(id) ?? noActor
+    const counts = hosts.get(server) ?? new Map<string, number>()
+    hosts.set(server, counts.set(state, (counts.get(state) ?? 0) + 1))
+  }
+  return hosts
+}
+
+export interface Sample {
+  readonly at: number
+  readonly eventsPerSecond: number
+  readonly deliveriesPerSecond: number
+  /** Mean of an attempt, and of the way from the event to the delivered callback; 0 = there was none. */
+  readonly attemptMs: number
+  readonly latencyMs: number
+  readonly memoryMib: number
+  /** The longest. */
+  readonly loopDelayMs: number
+}
+
+export const sampleMs = 10_000
+const mostSamples = 360
+/** The event loop is looked at so often. */
+const lookMs = 20
+
+export type History = ReturnType<typeof createHistory>
+
+interface HistoryDeps {
+  readonly metrics: Metrics
+  readonly now?: () => number
+  readonly everyMs?: number
+}
+
+export function createHistory({ metrics, now = Date.now, everyMs = sampleMs }: HistoryDeps) {
+  const samples: Sample[] = []
+  return {
+    /** Oldest first. */
+    samples: (): readonly Sample[] => samples,
+    /** Samples until the answered function is called. */
+    start(): () => void {
+      const delay = monitorEventLoopDelay({ resolution: lookMs })
+      delay.enable()
+      let last: Totals | null = null
+      const take = async (): Promise<void> => {
+        const at = now()
+        const totals = { at, ...(await totalsOf(metrics)) }
+        const loopDelayMs = Math.max(0, delay.max / 1e6 - lookMs)
+        delay.reset()
+        if (last !== null) {
+          const memoryMib = process.memoryUsage.rss() / 1_048_576
+          samples.push({ at, ...rates(last, totals), memoryMib, loopDelayMs })
+          if (samples.length > mostSamples) samples.shift()
+        }
+        last = totals
+      }
+      void take()
+      const timer = setInterval(() => void take(), everyMs).unref()
+      return () => {
+        clearInterval(timer)
+        delay.disable()
+      }
+    },
+  }
+}
+
+type Totals = { readonly at: number } & Awaited<ReturnType<typeof totalsOf>>
+
+async function totalsOf({ changes, deliveries, deliverySeconds, callbackLatency }: Metrics) {
+  const [events, outcomes] = await Promise.all([changes.get(), deliveries.get()])
+  const delivered = outcomes.values.filter(({ labels }) => labels.outcome === 'delivered')
+  return {
+    events: events.values.reduce((total, { value }) => total + value, 0),
+    deliveries: delivered.reduce((total, { value }) => total + value, 0),
+    attempts: await spentOf(deliverySeconds),
+    latency: await spentOf(callbackLatency),
+  }
+}
+
+async function spentOf(histogram: Metrics['callbackLatency']) {
+  const { values } = await histogram.get()
+  const sum = (name: string): number =>
+    values.reduce((total, value) => (value.metricName?.endsWith(name) ? total + value.value : total), 0)
+  return { count: sum('_count'), seconds: sum('_sum') }
+}
+
+function rates(from: Totals, to: Totals) {
+  const seconds = Math.max((to.at - from.at) / 1000, 0.001)
+  return {
+    eventsPerSecond: (to.events - from.events) / seconds,
+    deliveriesPerSecond: (to.deliveries - from.deliveries) / seconds,
+    attemptMs: meanMs(from.attempts, to.attempts),
+    latencyMs: meanMs(from.latency, to.latency),
+  }
+}
+
+function meanMs(from: Totals['latency'], to: Totals['latency']): number {
+  return to.count === from.count ? 0 : ((to.seconds - from.seconds) * 1000) / (to.count - from.count)
+}
+
+/** How many callbacks took how long from the event to their delivery, since the start. */
+export async function latencies({ callbackLatency }: Metrics) {
+  const { values } = await callbackLatency.get()
+  const buckets = values.filter(({ metricName }) => metricName?.endsWith('_bucket'))
+  return buckets.map(({ labels, value }, index) => {
+    const { le } = labels as Readonly<Record<string, string | number>>
+    /** `seconds`: at most; null = longer than all others. */
+    return { seconds: le === '+Inf' ? null : Number(le), callbacks: value - (buckets[index - 1]?.value ?? 0) }
+  })
 }

@@ -2,18 +2,22 @@
  * The supervisor pool: id → root actor. Each actor is a root of its own, so a pool of thousands costs no more than its
  * members, and one that dies takes no other with it. A death is a bug: it is logged, counted, and the actor is started
  * again from its record, alone, after a back-off that doubles while it keeps dying.
+ *
+ * The last steps of each actor are kept for the operators' console: what came in, and where it led. A step holds the
+ * event's name, a failure's class and the state's name; never a message, an address or any other content, so there is
+ * no secret to leak.
  */
-import type { ActorFacts } from '../../machines/view.ts'
+import { type ActorFacts, eventText } from '../../machines/view.ts'
 import type { ActorStep, ActorView, PoolFacts } from '../accounts/types.ts'
-import { createStepRing, eventName, rootStep, type InspectedEvent, type StepRing } from './inspect.ts'
 import type { Logger } from './log.ts'
+import { workAs } from './loop.ts'
 import type { Metrics } from './metrics.ts'
 
 /** What the pool asks of an actor; XState's root actors have it. */
 export interface PoolActor<TEvent, TSnapshot> {
   start(): unknown
   stop(): unknown
-  send(event: TEvent): void
+  send(event: TEvent | { readonly type: 'STOP' }): void
   getSnapshot(): TSnapshot
   subscribe(observer: { error?: (error: unknown) => void; complete?: () => void }): unknown
 }
@@ -28,9 +32,12 @@ export const systemClock = {
   },
 }
 
+/** The first wait of a dead actor for its restart. */
+const restartFirstMs = 1000
+
 interface RegistryOptions<TInput, TEvent, TSnapshot> {
-  /** Label of the log lines and of metrics.actorDeaths: 'account', 'webhook'. */
-  readonly kind: string
+  /** Label of the log lines and of metrics.actorDeaths. */
+  readonly kind: 'account' | 'webhook'
   /** Makes the root actor, not started. */
   readonly create: (
     input: TInput,
@@ -44,9 +51,7 @@ interface RegistryOptions<TInput, TEvent, TSnapshot> {
   readonly active: (snapshot: TSnapshot) => readonly string[]
   /** Hears of each step. */
   readonly stepped?: (id: string, step: ActorStep) => void
-  readonly stopEvent: TEvent
   readonly stopTimeoutMs: number
-  readonly restartFirstMs: number
   readonly restartMaxMs: number
   readonly log: Pick<Logger, 'error' | 'warn'>
   readonly metrics: Pick<Metrics, 'actorDeaths'>
@@ -68,10 +73,6 @@ interface Entry<TEvent, TSnapshot> {
   cancelRestart: () => void
 }
 
-export function createRegistry<TInput, TEvent, TSnapshot>(options: RegistryOptions<TInput, TEvent, TSnapshot>) {
-  return new ActorRegistry(options)
-}
-
 export class ActorRegistry<TInput, TEvent, TSnapshot> {
   readonly #options: RegistryOptions<TInput, TEvent, TSnapshot>
   readonly #clock: typeof systemClock
@@ -80,14 +81,17 @@ export class ActorRegistry<TInput, TEvent, TSnapshot> {
   constructor(options: RegistryOptions<TInput, TEvent, TSnapshot>) {
     this.#options = options
     this.#clock = options.clock ?? systemClock
+    // Prometheus sees an increase only in a series that it has seen before.
+    options.metrics.actorDeaths.inc({ kind: options.kind }, 0)
   }
 
   /** Starts the actor; one of the same id is ended first, at once and unasked. */
   start(id: string, input: TInput): void {
     const old = this.#entries.get(id)
     if (old) this.#discard(old)
-    const ring = old?.ring ?? createStepRing()
-    const blank = {
+    const entry: Entry<TEvent, TSnapshot> = {
+      id,
+      ring: old?.ring ?? createStepRing(),
       actor: null,
       startedAt: 0,
       state: '',
@@ -96,9 +100,8 @@ export class ActorRegistry<TInput, TEvent, TSnapshot> {
       death: null,
       cancelRestart: () => undefined,
     }
-    const entry: Entry<TEvent, TSnapshot> = { id, ring, ...blank }
     this.#entries.set(id, entry)
-    this.#launch(entry, input)
+    this.#asOwn(id, () => this.#launch(entry, input))
   }
 
   /** Resolves when it has ended: by itself, or by force after stopTimeoutMs. It is out of the registry at once. */
@@ -110,15 +113,14 @@ export class ActorRegistry<TInput, TEvent, TSnapshot> {
     entry.cancelRestart()
     entry.actor = null
     if (!actor) return
-    const { stopTimeoutMs, stopEvent } = this.#options
     await new Promise<void>((resolve) => {
-      const cancel = this.#clock.after(stopTimeoutMs, resolve)
+      const cancel = this.#clock.after(this.#options.stopTimeoutMs, resolve)
       const ended = () => {
         cancel()
         resolve()
       }
       actor.subscribe({ error: ended, complete: ended })
-      actor.send(stopEvent)
+      actor.send({ type: 'STOP' })
     })
     actor.stop()
   }
@@ -130,8 +132,13 @@ export class ActorRegistry<TInput, TEvent, TSnapshot> {
   /** false when there is no live actor of this id. */
   send(id: string, event: TEvent): boolean {
     const actor = this.actor(id)
-    actor?.send(event)
+    this.#asOwn(id, () => actor?.send(event))
     return actor !== null
+  }
+
+  /** Whoever asks for it: what follows is the actor's own work, in the log and where the loop is held. */
+  #asOwn(id: string, work: () => void): void {
+    workAs({ kind: this.#options.kind, id }, work)
   }
 
   /** The actor itself, to wait for its steps; null when there is none, or it is dead and waits for its restart. */
@@ -144,18 +151,11 @@ export class ActorRegistry<TInput, TEvent, TSnapshot> {
     return this.actor(id)?.getSnapshot() ?? null
   }
 
-  /** Live or waiting for a restart. */
-  has(id: string): boolean {
-    return this.#entries.has(id)
-  }
-
-  get size(): number {
-    return this.#entries.size
-  }
-
   view(id: string): ActorView | null {
     const entry = this.#entries.get(id)
-    return entry ? this.#viewOf(entry) : null
+    if (!entry) return null
+    const active = entry.actor ? this.#options.active(entry.actor.getSnapshot()) : []
+    return { ...this.#poolFactsOf(entry), active, steps: entry.ring.list() }
   }
 
   /** All of them without their steps: cheap also for ten thousand. */
@@ -169,11 +169,6 @@ export class ActorRegistry<TInput, TEvent, TSnapshot> {
     const tags = this.#entries.values().flatMap((entry) => this.#factsOf(entry).tags)
     for (const tag of tags) counts.set(tag, (counts.get(tag) ?? 0) + 1)
     return counts
-  }
-
-  #viewOf(entry: Entry<TEvent, TSnapshot>): ActorView {
-    const active = entry.actor ? this.#options.active(entry.actor.getSnapshot()) : []
-    return { ...this.#poolFactsOf(entry), active, steps: entry.ring.list() }
   }
 
   #poolFactsOf(entry: Entry<TEvent, TSnapshot>): PoolFacts {
@@ -256,9 +251,8 @@ export class ActorRegistry<TInput, TEvent, TSnapshot> {
   }
 
   #scheduleRestart(entry: Entry<TEvent, TSnapshot>): number {
-    const { restartFirstMs, restartMaxMs } = this.#options
     const at = this.#clock.now()
-    const afterMs = Math.min(restartMaxMs, restartFirstMs * 2 ** (entry.deaths - 1))
+    const afterMs = Math.min(this.#options.restartMaxMs, restartFirstMs * 2 ** (entry.deaths - 1))
     entry.death = { at, restartAt: at + afterMs }
     entry.cancelRestart = this.#clock.after(afterMs, () => void this.#restart(entry))
     return afterMs
@@ -280,4 +274,88 @@ export class ActorRegistry<TInput, TEvent, TSnapshot> {
       log.warn({ err: error, kind, id, restartMs }, 'dead actor not restarted yet')
     }
   }
+}
+
+export const stepLimit = 100
+
+/** What an inspector hears; the part of XState's inspection events that is read here. */
+export interface InspectedEvent {
+  readonly type: string
+  readonly rootId: string
+  readonly actorRef: { readonly sessionId: string }
+  readonly event?: { readonly type: string }
+}
+
+/** Names of events and states: there are few. A step holds their places in this list. */
+const names: string[] = []
+const places = new Map<string, number>()
+
+function placeOf(name: string): number {
+  const known = places.get(name)
+  if (known !== undefined) return known
+  places.set(name, names.length)
+  return names.push(name) - 1
+}
+
+/** Figures of a step: when the first and the last of equal steps were, how many, event and state. */
+const width = 5
+
+type StepRing = ReturnType<typeof createStepRing>
+
+/** In one array of numbers: as objects the steps take three times the room. */
+export function createStepRing(limit = stepLimit) {
+  const figures = new Float64Array(limit * width)
+  let count = 0
+  const step = (index: number): [number, number, number, number, number] => {
+    const [first = 0, last = 0, times = 0, event = 0, state = 0] = figures.subarray(index * width, (index + 1) * width)
+    return [first, last, times, event, state]
+  }
+  return {
+    add(at: number, event: string, state: string): void {
+      const [eventPlace, statePlace] = [placeOf(event), placeOf(state)]
+      const [first, , times, lastEvent, lastState] = step(count - 1)
+      // Equal steps in a row are one with a count, so that a stream of progress does not push out all else.
+      if (times > 0 && lastEvent === eventPlace && lastState === statePlace) {
+        figures.set([first, at, times + 1], (count - 1) * width)
+        return
+      }
+      if (count === limit) figures.copyWithin(0, width)
+      else count += 1
+      figures.set([at, at, 1, eventPlace, statePlace], (count - 1) * width)
+    },
+    /** Oldest first. */
+    list: (): ActorView['steps'] =>
+      Array.from({ length: count }, (_, index) => {
+        const [first, at, times, event, state] = step(index)
+        const name = names[event] ?? ''
+        const ms = index + 1 < count ? step(index + 1)[0] - first : null
+        return { at, event: times > 1 ? `${name} ×${times}` : name, state: names[state] ?? '', ms }
+      }),
+  }
+}
+
+/** The inspected event when it is a step of the root actor itself, else null: children's steps are not kept. */
+export function rootStep(inspected: InspectedEvent): { readonly type: string } | null {
+  if (inspected.type !== '@xstate.snapshot' || inspected.actorRef.sessionId !== inspected.rootId) return null
+  return inspected.event ?? null
+}
+
+/**
+ * An event's name for a step, with the class of the failure it brings. Names of an unexpected shape are not repeated.
+ */
+export function eventName(event: { readonly type: string }): string {
+  const name = /^[\w.-]{1,100}$/.test(event.type) ? eventText(event.type) : 'event'
+  const failureClass = failureClassOf(event)
+  return failureClass === null ? name : `${name}: ${failureClass}`
+}
+
+function failureClassOf(event: object): string | null {
+  const failure = field(event, 'failure') ?? field(field(event, 'error'), 'failure')
+  const failureClass = field(failure, 'class') ?? field(failure, 'permanent')
+  return typeof failureClass === 'string' && /^[a-z_]{1,32}$/.test(failureClass) ? failureClass : null
+}
+
+function field(value: unknown, name: string): unknown {
+  if (typeof value !== 'object' || value === null) return undefined
+  return (value as Readonly<Record<string, unknown>>)[name]
 }

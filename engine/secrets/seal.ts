@@ -1,51 +1,68 @@
 /**
- * Sealing of credentials: AES-256-GCM, key from MAILROOM_SECRET, the record's id as associated data, so that a sealed
- * value moved to another record does not open. Format: `v2.<key id>.<iv>.<tag>.<ciphertext>`, base64url; the key id is
- * the beginning of a hash of the key. Values of the older form `v1.<iv>.<tag>.<ciphertext>` open too.
+ * Sealing of credentials: AES-256-GCM with a key from MAILROOM_SECRET, or from the file `secret` in the data directory.
+ * The record's id is associated data, so that a sealed value moved to another record does not open. Format:
+ * `v2.<key id>.<iv>.<tag>.<ciphertext>`, base64url; the key id is the beginning of a hash of the key. Values of the
+ * older form `v1.<iv>.<tag>.<ciphertext>` open too.
  */
 import { createCipheriv, createDecipheriv, createHash, randomBytes, scryptSync, timingSafeEqual } from 'node:crypto'
+import { readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Credential } from '../accounts/types.ts'
+import type { Config } from '../config.ts'
+import { makeDataDir } from '../data-dir.ts'
 import { AppError } from '../errors.ts'
+import type { Logger } from '../observe/log.ts'
+import type { Store } from '../store/port.ts'
+import type { AccountRecord } from '../store/records.ts'
 
-export interface Sealer {
-  /** Of the key that seals. */
-  readonly keyId: string
-  seal(plain: string, recordId: string): string
-  /** Throws `internal` when the value was sealed with a key that is not here, or for another record. */
-  open(sealed: string, recordId: string): string
-  /** The key that a value names; 'v1' = it names none. */
-  keyOf(sealed: string): string
-}
+export type Sealer = ReturnType<typeof createSealer>
 
 /** `former`: keys that seal nothing new (MAILROOM_SECRET_OLD). */
-export function createSealer(key: Buffer, former: readonly Buffer[] = []): Sealer {
+export function createSealer(key: Buffer, former: readonly Buffer[] = []) {
   const all = [key, ...former]
   const keyId = idOf(key)
+  const ids = new Set(all.map(idOf))
+  function open(sealed: string, recordId: string): string {
+    const id = keyIdOf(sealed)
+    const keys = id === unnamed ? all : all.filter((one) => idOf(one) === id)
+    let cause: unknown = new Error(`no key ${id}`)
+    for (const one of keys) {
+      try {
+        return opened(one, sealed.split('.').slice(id === unnamed ? 1 : 2), recordId)
+      } catch (error) {
+        cause = error
+      }
+    }
+    throw new AppError(
+      'internal',
+      'a sealed value does not open: it was sealed with neither MAILROOM_SECRET nor a key of MAILROOM_SECRET_OLD',
+      { cause },
+    )
+  }
   return {
+    /** Of the key that seals. */
     keyId,
-    seal(plain, recordId) {
+    seal(plain: string, recordId: string): string {
       const iv = randomBytes(12)
       const cipher = createCipheriv('aes-256-gcm', key, iv).setAAD(Buffer.from(recordId))
       const sealed = Buffer.concat([cipher.update(plain, 'utf8'), cipher.final()])
       const parts = [iv, cipher.getAuthTag(), sealed]
       return ['v2', keyId, ...parts.map((part) => part.toString('base64url'))].join('.')
     },
-    open(sealed, recordId) {
+    /** Throws `internal` when the value was sealed with a key that is not here, or for another record. */
+    open,
+    /** Whether the key of this value is here. */
+    opens(sealed: string, recordId: string): boolean {
       const id = keyIdOf(sealed)
-      const keys = id === unnamed ? all : all.filter((one) => idOf(one) === id)
-      let cause: unknown = new Error(`no key ${id}`)
-      for (const one of keys) {
-        try {
-          return opened(one, sealed.split('.').slice(id === unnamed ? 1 : 2), recordId)
-        } catch (error) {
-          cause = error
-        }
+      if (id !== unnamed) return ids.has(id)
+      try {
+        open(sealed, recordId)
+        return true
+      } catch {
+        return false
       }
-      throw new AppError(
-        'internal',
-        'a sealed value does not open: it was sealed with neither MAILROOM_SECRET nor a key of MAILROOM_SECRET_OLD',
-        { cause },
-      )
     },
+    /** The key that a value names; 'v1' = it names none. */
     keyOf: keyIdOf,
   }
 }
@@ -75,6 +92,83 @@ export function keyFrom(secret: string): Buffer {
   if (/^[A-Za-z0-9+/_-]{43}=?$/.test(secret)) return Buffer.from(secret, 'base64')
   if (secret.length < 8) throw new AppError('bad_request', 'MAILROOM_SECRET: a pass phrase needs at least 8 characters')
   return scryptSync(secret, 'mailroom/credentials/v1', 32, { N: 16384, r: 8, p: 1 })
+}
+
+type Settings = Pick<Config, 'MAILROOM_SECRET' | 'MAILROOM_DATA_DIR'>
+
+/** Those that seal nothing new. */
+export function formerKeys({ MAILROOM_SECRET_OLD: old }: Pick<Config, 'MAILROOM_SECRET_OLD'>): Buffer[] {
+  return old === null ? [] : [keyFrom(old)]
+}
+
+export function secretFile(config: Pick<Settings, 'MAILROOM_DATA_DIR'>): string {
+  return join(config.MAILROOM_DATA_DIR, 'secret')
+}
+
+/**
+ * null when there is neither the setting nor the file. AppError `bad_request` (one line) when the file cannot be read.
+ */
+export function readKey(config: Settings, log: Logger): Buffer | null {
+  if (config.MAILROOM_SECRET !== null) return keyFrom(config.MAILROOM_SECRET)
+  makeDataDir(config.MAILROOM_DATA_DIR)
+  const file = secretFile(config)
+  try {
+    const found = statSync(file, { throwIfNoEntry: false })
+    if (found === undefined) return null
+    if ((found.mode & 0o077) !== 0) log.warn({ file }, 'the secret can be read by others: chmod 600')
+    return keyFrom(readFileSync(file, 'utf8').trim())
+  } catch (error) {
+    if (error instanceof AppError)
+      throw new AppError('bad_request', `${file}: too short to be the secret`, { cause: error })
+    throw new AppError('bad_request', `MAILROOM_DATA_DIR: cannot read ${file}: ${wordsOf(error)}`, { cause: error })
+  }
+}
+
+/** Makes the file, with mode 0600. AppError `bad_request` when it cannot be written, or is there by now. */
+export function makeKey(config: Settings): Buffer {
+  const file = secretFile(config)
+  const secret = randomBytes(32).toString('hex')
+  try {
+    writeFileSync(file, `${secret}\n`, { mode: 0o600, flag: 'wx' })
+  } catch (cause) {
+    throw new AppError('bad_request', `MAILROOM_DATA_DIR: cannot write ${file}: ${wordsOf(cause)}`, { cause })
+  }
+  return keyFrom(secret)
+}
+
+function wordsOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}
+
+export function sealCredential(sealer: Sealer, accountId: string, credential: Credential): string {
+  return sealer.seal(JSON.stringify(credential), accountId)
+}
+
+/** Throws `internal` when MAILROOM_SECRET is not the one it was sealed with. */
+export function openCredential(sealer: Sealer, account: Pick<AccountRecord, 'id' | 'sealedCredential'>): Credential {
+  return JSON.parse(sealer.open(account.sealedCredential, account.id)) as Credential
+}
+
+interface Stored {
+  readonly sealer: Sealer
+  readonly store: Pick<Store, 'accounts' | 'sealed'>
+}
+
+/**
+ * Stores the credential with the refresh token that the provider has put in the place of the account's. One that was
+ * given meanwhile stays; one that was only sealed anew does not.
+ */
+export async function keepRotated(
+  { sealer, store }: Stored,
+  account: AccountRecord,
+  newest: Credential,
+): Promise<void> {
+  const former = JSON.stringify(openCredential(sealer, account))
+  const sealed = sealCredential(sealer, account.id, newest)
+  for (let known: AccountRecord | null = account; known !== null; known = await store.accounts.get(account.id)) {
+    if (JSON.stringify(openCredential(sealer, known)) !== former) return
+    if (await store.sealed.account(account.id, known.sealedCredential, sealed)) return
+  }
 }
 
 /** Time depends on the length alone. */

@@ -2,27 +2,32 @@
  * The part of the port that is the same over both stores: methods of keyed collections (keyed.ts). The store has whole
  * developers, webhooks, tokens, providers and calls of here, and of the others what needs nothing but their own rows.
  */
+import { isDeepStrictEqual } from 'node:util'
+import { createGiveWay } from '../waits.ts'
 import { folderId } from './ids.ts'
 import type { Keyed, Kinds } from './keyed.ts'
 import type { AccountPatch, CallLogQuery, ContactSort, MessageQuery, Page } from './port.ts'
-import type { TokenFilter, WebhookLimits } from './port.ts'
+import type { StatusTransition, TokenFilter, WebhookLimits } from './port.ts'
 import type {
   AccountRecord,
   AccountStatus,
   AttachmentRecord,
   CallLogRecord,
   ConnectTokenRecord,
+  TokenClaim,
   DeveloperRecord,
+  FolderRecord,
   HistoricalScan,
   MessageRecord,
   OAuthProviderRecord,
   OperatorRecord,
   OutboxRecord,
+  SettingRecord,
   UserRecord,
   WebhookHealth,
   WebhookRecord,
 } from './records.ts'
-import { leaseLost, noWebhookLimits, plainContact, tokensListed, usedToken } from './rows.ts'
+import { isUsable, leaseLost, noWebhookLimits, plainContact, readAnew, tokensListed } from './rows.ts'
 
 export type KeyedCollections = { readonly [K in keyof Kinds]: Keyed<Kinds[K]> }
 
@@ -32,6 +37,7 @@ export function createAggregates(keyed: KeyedCollections, removeWebhook: (id: st
   return {
     developers: createDevelopers(keyed),
     operators: createOperators(keyed),
+    settings: createSettings(keyed),
     sealed: createSealed(keyed),
     providers: createProviders(keyed),
     calls: createCalls(keyed),
@@ -69,6 +75,16 @@ function createOperators({ operators }: KeyedCollections) {
   }
 }
 
+function createSettings({ settings }: KeyedCollections) {
+  return {
+    put: (setting: SettingRecord) => settings.put(setting),
+    /** In order of their ids. */
+    list: () => settings.list({}, { by: ['id'] }),
+    /** false = it was not set. */
+    remove: async (id: string) => (await settings.remove({ id })) === 1,
+  }
+}
+
 /** A sealed value takes the place of another; false = it has changed meanwhile, or its record is gone. */
 function createSealed({ developers, accounts, webhooks, providers }: KeyedCollections) {
   return {
@@ -95,7 +111,9 @@ function createProviders({ providers }: KeyedCollections) {
 
 function createCalls({ calls }: KeyedCollections) {
   return {
-    append: (rows: readonly CallLogRecord[]) => calls.insertMissing(rows),
+    append: async (rows: readonly CallLogRecord[]): Promise<void> => {
+      await calls.insertMissing(rows)
+    },
     /** Newest first. */
     list: ({ from, until, statusFrom, statusTo, before, ...fields }: CallLogQuery, page: Page) => {
       const where = { ...fields, at: { from, until }, status: { from: statusFrom, until: statusTo } }
@@ -116,12 +134,29 @@ function createTokens({ tokens }: KeyedCollections) {
     /** Newest first, the newest thousand. */
     list: (developerId: string, filter: TokenFilter) =>
       tokens.list({ developerId, ...filter }, { by: ['createdAt', 'token'], descending: true, limit: tokensListed }),
+    /** Counts one more try, one after the other; answers null when there were `most`, or the token is gone. */
+    tried: async (token: string, most: number) => {
+      const { tries = 0 } = (await tokens.find({ token })) ?? { tries: most }
+      return tries < most ? tokens.edit({ token }, { tries: tries + 1 }) : null
+    },
+    /** Before anything is made by it: answers null when it is claimed, used, expired or gone. */
+    claim: async (token: string, claim: TokenClaim) => {
+      const stored = await tokens.find({ token })
+      return stored && isUsable(stored, claim.at)
+        ? tokens.edit({ token }, { claim }, { usedAt: null, claim: null })
+        : null
+    },
+    /** Nothing was made. */
+    release: async (token: string): Promise<void> => {
+      await tokens.edit({ token }, { claim: null }, { usedAt: null })
+    },
     /** Marks used, once: answers null when it was used or expired already. */
     use: async (token: string, usedAt: number, userId: string, accountId: string) => {
       const stored = await tokens.find({ token })
-      const used = stored && usedToken(stored, usedAt, userId, accountId)
       // a second use at the same time finds it used
-      return used ? tokens.edit({ token }, { usedAt, userId, accountId }, { usedAt: null }) : null
+      return stored && isUsable(stored, usedAt)
+        ? tokens.edit({ token }, { usedAt, userId, accountId }, { usedAt: null })
+        : null
     },
     remove: async (developerId: string, token: string) => (await tokens.remove({ token, developerId })) === 1,
   }
@@ -157,7 +192,6 @@ function createWebhooks({ webhooks, scans }: KeyedCollections, removeWebhook: (i
     },
     remove: removeWebhook,
     scan: (webhookId: string, accountId: string) => scans.find({ webhookId, accountId }),
-    /** Enqueues the rows, then moves the scan on. */
     saveScan: async (scan: HistoricalScan, outbox: readonly OutboxRecord[]) => {
       await scans.put(scan, outbox)
       if ((await webhooks.find({ id: scan.webhookId })) === null) await removeWebhook(scan.webhookId)
@@ -165,8 +199,26 @@ function createWebhooks({ webhooks, scans }: KeyedCollections, removeWebhook: (i
   }
 }
 
+type Addresses = readonly string[]
+
 export function userBasics({ users }: KeyedCollections) {
+  /** By compare: a list that is changed meanwhile is taken anew. Each round one of the writers gets on. */
+  const editAddresses = async (id: string, change: (list: Addresses) => Addresses): Promise<UserRecord | null> => {
+    for (;;) {
+      const stored = await users.find({ id })
+      if (stored === null) return null
+      const emailAddresses = change(stored.emailAddresses)
+      if (isDeepStrictEqual(emailAddresses, stored.emailAddresses)) return stored
+      const edited = await users.edit({ id }, { emailAddresses }, { emailAddresses: stored.emailAddresses })
+      if (edited !== null) return edited
+    }
+  }
   return {
+    /** Others may change the list at the same time: `change` may be asked again. null when the user is gone. */
+    editAddresses,
+    /** At the end, unless it is there. */
+    addAddress: (id: string, email: string) =>
+      editAddresses(id, (list) => (list.includes(email) ? list : [...list, email])),
     create: (user: UserRecord) => users.insert(user),
     get: (developerId: string, id: string) => users.find({ id, developerId }),
     count: (developerId: string) => users.count({ developerId }),
@@ -179,7 +231,8 @@ export function userBasics({ users }: KeyedCollections) {
   }
 }
 
-export function accountBasics({ accounts }: KeyedCollections) {
+/** `clearUp` takes away what was written for an account that is gone. */
+export function accountBasics({ accounts }: KeyedCollections, clearUp: (accountId: string) => Promise<void>) {
   return {
     /** `conflict` when the user has the label already, `not_found` when the user is not there. */
     create: (account: AccountRecord) => accounts.insert(account),
@@ -190,7 +243,6 @@ export function accountBasics({ accounts }: KeyedCollections) {
       accounts.list({ userId, status }, byAge),
     /** Of these ids, those that are there, in order of their ids. */
     several: (ids: readonly string[]) => accounts.list({ id: ids }, { by: ['id'] }),
-    /** Accounts of several users at once, oldest first (for lists of users). */
     listByUsers: (userIds: readonly string[]) => accounts.list({ userId: userIds }, byAge),
     /** Keyset page over all accounts by id, for the start of the engine. */
     page: (afterId: string | null, limit: number) =>
@@ -201,6 +253,60 @@ export function accountBasics({ accounts }: KeyedCollections) {
       if (edited === null && epoch !== undefined && (await accounts.find({ id }))) throw leaseLost(id, epoch)
       return edited
     },
+    /** Writes OK↔DISABLED with its callback, exactly once per transition. `lease_lost` when the epoch is stale. */
+    transition: async (step: StatusTransition) => {
+      const { accountId: id, epoch, fromVersion, status, statusMessage, resume, outbox } = step
+      const stored = await accounts.find({ id })
+      if (stored === null) return null
+      if (stored.epoch !== epoch) throw leaseLost(id, epoch)
+      if (stored.statusVersion !== fromVersion) return null
+      const patch = { status, statusMessage, statusVersion: fromVersion + 1, resume }
+      const after = await accounts.edit({ id }, patch, { epoch, statusVersion: fromVersion }, outbox)
+      if (after !== null) return after
+      const winner = await accounts.find({ id })
+      if (winner === null) await clearUp(id)
+      else if (winner.epoch !== epoch) throw leaseLost(id, epoch)
+      return null
+    },
+  }
+}
+
+/** `leaveSome` takes some messages of the former mailbox out of their places; false = there were none. */
+export function mailboxReplacement(
+  { accounts, folders }: KeyedCollections,
+  leaveSome: (accountId: string, epoch: number) => Promise<boolean>,
+) {
+  return {
+    /**
+     * The account becomes another mailbox (`patch` = its settings) and is read like a new one (initialSyncAt null).
+     * Folders, cursors and places go without a report; identities of messages stay, so that nothing is reported twice;
+     * mail that arrived after `since` and was never seen is reported. The settings are written last: cut short, it is
+     * the former mailbox, with what is left of its folders. `lease_lost` when another owner claims it meanwhile; null
+     * when it is gone.
+     */
+    replaceMailbox: async (id: string, patch: AccountPatch, since: number) => {
+      const stored = await accounts.find({ id })
+      if (stored === null) return null
+      // a new epoch: a writer that is still at work for the former mailbox loses its lease
+      const anew = readAnew(stored, since)
+      const { epoch } = anew
+      if (!(await accounts.edit({ id }, anew, { epoch: stored.epoch }))) throw leaseLost(id, stored.epoch)
+      await folders.remove({ accountId: id })
+      while (await leaveSome(id, epoch));
+      const edited = await accounts.edit({ id }, patch, { epoch })
+      if (edited === null) throw leaseLost(id, epoch)
+      return edited
+    },
+  }
+}
+
+export function outboxBasics({ outbox }: KeyedCollections) {
+  return {
+    /** Inserts rows that are not there yet (by id). Answers those that were new. */
+    enqueue: (rows: readonly OutboxRecord[]) => outbox.insertMissing(rows),
+    get: (id: string) => outbox.find({ id }),
+    /** Retention of finished rows. Answers how many went. */
+    expire: (before: number, limit: number) => outbox.expire('finishedAt', before, limit),
   }
 }
 
@@ -211,7 +317,6 @@ export function changeReads({ changes }: KeyedCollections) {
     /** seq > after, ascending. */
     since: (accountId: string, after: number, limit: number) =>
       changes.list({ accountId }, { by, behind: { seq: after }, limit }),
-    /** Changes of one message, oldest first (for explain). */
     ofMessage: (accountId: string, messageId: string) => changes.list({ accountId, messageId }, { by }),
   }
 }
@@ -219,7 +324,7 @@ export function changeReads({ changes }: KeyedCollections) {
 export function folderBasics({ folders }: KeyedCollections) {
   return {
     byPath: (accountId: string, path: string) => folders.find({ id: folderId(accountId, path), accountId }),
-    setCounts: async (id: string, { messages, unseen }: { readonly messages: number; readonly unseen: number }) => {
+    setCounts: async (id: string, { messages, unseen }: Pick<FolderRecord, 'messages' | 'unseen'>) => {
       await folders.edit({ id }, { messages, unseen })
     },
     setParked: async (id: string, failures: number, parkedUntil: number | null) => {
@@ -253,15 +358,26 @@ type MessageList = (accountId: string, query: MessageQuery, page: Page) => Promi
 
 export function attachmentReads(list: MessageList) {
   return {
-    /** Attachments of live messages, for 2.0 file lists: newest message first. */
-    attachments: async (accountId: string, query: MessageQuery, { limit, offset }: Page) => {
+    /**
+     * Attachments of live messages that are `wanted`, for 2.0 file lists: newest message first unless the query says
+     * otherwise.
+     */
+    attachments: async (
+      accountId: string,
+      query: MessageQuery,
+      { limit, offset }: Page,
+      wanted: (attachment: AttachmentRecord) => boolean = () => true,
+    ) => {
       const found: { readonly message: MessageRecord; readonly attachment: AttachmentRecord }[] = []
-      const wanted = { ...query, hasAttachments: true }
+      const attached = { ...query, hasAttachments: true }
+      const giveWay = createGiveWay()
       for (let from = 0, skip = offset; ; from += attachmentStep) {
-        const messages = await list(accountId, wanted, { limit: attachmentStep, offset: from })
+        await giveWay()
+        const messages = await list(accountId, attached, { limit: attachmentStep, offset: from })
         for (const message of messages) {
-          found.push(...message.attachments.slice(skip).map((attachment) => ({ message, attachment })))
-          skip = Math.max(0, skip - message.attachments.length)
+          const files = message.attachments.filter(wanted)
+          found.push(...files.slice(skip).map((attachment) => ({ message, attachment })))
+          skip = Math.max(0, skip - files.length)
         }
         if (found.length >= limit || messages.length < attachmentStep) return found.slice(0, limit)
       }

@@ -1,11 +1,18 @@
 /**
- * Moves everything from one store to another, with progress, verified by count. No engine may run on either side. The
- * target notes position and source after every page, so that a copy that was cut short goes on when it is started
- * again.
+ * `npm run store -- copy --from <uri|path> --to <uri|path> [--into-existing]`: moves everything from one store to
+ * another, with progress, verified by count. No engine may run on either side. The target notes position and source
+ * after every page, so that a copy that was cut short goes on when it is started again.
  */
-import { AppError } from '../errors.ts'
+import { existsSync, realpathSync, statSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { parseArgs } from 'node:util'
+import { makeDataDir } from '../data-dir.ts'
+import { AppError, isAppError } from '../errors.ts'
+import { silentLogger, type Logger } from '../observe/log.ts'
 import type { Kinds } from './keyed.ts'
 import type * as stored from './records.ts'
+import { openLocked } from './sqlite/file.ts'
+import { openSqliteTransfer } from './sqlite/transfer.ts'
 
 export interface CountedMessage {
   readonly message: stored.MessageRecord
@@ -51,12 +58,13 @@ export const transferNames = [
   'tokens',
   'providers',
   'operators',
+  'settings',
   'nonces',
   'calls',
 ] as const satisfies readonly TransferName[]
 
-export interface ExportedPage<N extends TransferName> {
-  readonly records: readonly TransferRecords[N][]
+export interface ExportedPage<R> {
+  readonly records: readonly R[]
   /** Where the next page starts; null = this was the last. */
   readonly next: string | null
 }
@@ -70,7 +78,11 @@ export interface StoreTransfer {
   /** What has expired does not count, and is not exported. */
   count(collection: TransferName): Promise<number>
   /** A page in a stable order, after the position that the page before gave (null = from the start). */
-  export<N extends TransferName>(collection: N, after: string | null, limit: number): Promise<ExportedPage<N>>
+  export<N extends TransferName>(
+    collection: N,
+    after: string | null,
+    limit: number,
+  ): Promise<ExportedPage<TransferRecords[N]>>
   import<N extends TransferName>(collection: N, records: readonly TransferRecords[N][]): Promise<void>
   /** What a copy into this store has noted of its progress; null = none is under way. */
   progress(): Promise<string | null>
@@ -119,13 +131,11 @@ export async function countAll(store: StoreTransfer): Promise<Counts> {
 export async function copyStore(options: CopyOptions): Promise<Counts> {
   const { from, to } = options
   const note = await startOf(options)
-  for (const name of transferNames.slice(transferNames.indexOf(note.collection))) {
-    if (name === note.collection) await copyCollection(options, note)
-    else {
-      const begun = { ...note, collection: name, after: null, copied: 0 }
-      await to.saveProgress(JSON.stringify(begun))
-      await copyCollection(options, begun)
-    }
+  await copyCollection(options, note)
+  for (const collection of transferNames.slice(transferNames.indexOf(note.collection) + 1)) {
+    const begun = { ...note, collection, after: null, copied: 0 }
+    await to.saveProgress(JSON.stringify(begun))
+    await copyCollection(options, begun)
   }
   const counts = await verify(from, to, note.intoExisting)
   await to.saveProgress(null)
@@ -178,4 +188,153 @@ async function verify(from: StoreTransfer, to: StoreTransfer, intoExisting: bool
   if (wrong.length === 0) return source
   const what = wrong.map((name) => `${name}: ${source[name]} there, ${target[name]} here`).join('; ')
   throw new AppError('internal', `the copy is not whole (is a service running on either side?): ${what}`)
+}
+
+/* The command. */
+
+const usage = `usage: npm run store -- copy --from <uri|path> --to <uri|path> [--into-existing]
+  a URI is mongodb://… or mongodb+srv://…; a path is a data directory, or an SQLite file that is there or ends in .sqlite
+  stop the service first; a copy that was cut short goes on when it is started again`
+
+/** How long a database that is away is waited for. */
+const patienceMs = 60_000
+const timeoutMs = 60_000
+
+/** Runs one command; answers the exit status. What it has to say goes to `say`, line by line. */
+export async function runStoreCommand(args: readonly string[], say: (line: string) => void): Promise<number> {
+  try {
+    const { from, to, intoExisting } = await readArgs(args)
+    await copy(from, to, intoExisting, say)
+    return 0
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error
+    say(error.message)
+    return 1
+  }
+}
+
+const options = {
+  from: { type: 'string' },
+  to: { type: 'string' },
+  'into-existing': { type: 'boolean', default: false },
+} as const
+
+function parsed(args: readonly string[]) {
+  try {
+    return parseArgs({ args: [...args], options, allowPositionals: true })
+  } catch (cause) {
+    throw new AppError('bad_request', usage, { cause })
+  }
+}
+
+async function readArgs(args: readonly string[]) {
+  const { values, positionals } = parsed(args)
+  const { from, to } = values
+  if (positionals.join() !== 'copy' || from === undefined || to === undefined) throw new AppError('bad_request', usage)
+  for (const [option, store] of [['--from', from] as const, ['--to', to] as const]) {
+    // else it would become a directory of that name
+    if (!isUri(store) && /^[a-z+]+:\//i.test(store)) {
+      throw new AppError('bad_request', `${option}: expected mongodb://…, mongodb+srv://… or a path`)
+    }
+  }
+  if ((await nameOf(from, '--from')) === (await nameOf(to, '--to'))) {
+    throw new AppError('bad_request', '--from and --to are the same store')
+  }
+  return { from, to, intoExisting: values['into-existing'] }
+}
+
+async function copy(from: string, to: string, intoExisting: boolean, say: (line: string) => void): Promise<void> {
+  await using stack = new AsyncDisposableStack()
+  const source = stack.adopt(await open(from, '--from', say), (store) => store.close())
+  const target = stack.adopt(await open(to, '--to', say), (store) => store.close())
+  const started = performance.now()
+  const counts = await copyStore({ from: source, to: target, intoExisting, progress: throttled(say) }).catch(goesOn)
+  const seconds = ((performance.now() - started) / 1000).toFixed(1)
+  for (const name of transferNames) say(`${name.padEnd(12)}${counts[name]}`)
+  say(`copied and verified from ${source.name} to ${target.name} in ${seconds} s`)
+}
+
+function goesOn(error: unknown): never {
+  if (!isAppError(error, 'store_unavailable')) throw error
+  const words = `${error.message}; the copy goes on where it was when the same command is run again`
+  throw new AppError('store_unavailable', words, { cause: error })
+}
+
+/** At most one line a second, and one at the end of each collection that has anything. */
+function throttled(say: (line: string) => void) {
+  let last = 0
+  return ({ collection, copied, total }: CopyStep) => {
+    const now = performance.now()
+    if (total === 0 || (copied < total && now - last < 1000)) return
+    last = now
+    say(`${collection}: ${copied} of ${total}`)
+  }
+}
+
+function isUri(store: string): boolean {
+  return /^mongodb(\+srv)?:\/\//.test(store)
+}
+
+type Option = '--from' | '--to'
+
+/** What two spellings of one store have in common. */
+async function nameOf(store: string, option: Option): Promise<string> {
+  if (isUri(store)) return hostAndName(store, option)
+  const path = fileOf(store)
+  return existsSync(path) ? realpathSync(path) : resolve(path)
+}
+
+/** A path that is not there yet is a data directory, unless it ends like the file in one. */
+function fileOf(store: string): string {
+  const isFile = statSync(store, { throwIfNoEntry: false })?.isFile() ?? store.endsWith('.sqlite')
+  return isFile ? store : join(store, 'mailroom.sqlite')
+}
+
+async function open(store: string, option: Option, say: (line: string) => void): Promise<StoreTransfer> {
+  const role = option === '--from' ? 'source' : 'target'
+  if (isUri(store)) return openMongo(store, option, role, say)
+  const path = fileOf(store)
+  if (role === 'source' && !existsSync(path)) throw new AppError('bad_request', `${store}: no such store`)
+  if (path !== store) makeDataDir(store, option)
+  return openLocked(path, () => openSqliteTransfer(path, role))
+}
+
+async function openMongo(
+  uri: string,
+  option: Option,
+  role: 'source' | 'target',
+  say: (line: string) => void,
+): Promise<StoreTransfer> {
+  const { openMongoTransfer } = await import('./mongo/transfer.ts')
+  const signal = AbortSignal.timeout(patienceMs)
+  return openMongoTransfer({ uri, role, timeoutMs, log: warnings(say), signal }).catch(inWordsOf(option))
+}
+
+/** The driver is loaded only when it is used. */
+async function hostAndName(uri: string, option: Option): Promise<string> {
+  const { describeUri } = await import('./mongo/connect.ts')
+  try {
+    const { host, name } = describeUri(uri)
+    return `${host}/${name}`
+  } catch (error) {
+    return inWordsOf(option)(error)
+  }
+}
+
+/** Whoever copies has set no variable and stops nothing: what is wrong is the option. */
+function inWordsOf(option: Option): (error: unknown) => never {
+  return (cause) => {
+    if (isAppError(cause, 'shutting_down')) {
+      const words = `${option}: the database did not answer within ${patienceMs / 1000} s`
+      throw new AppError('store_unavailable', words, { cause })
+    }
+    if (!isAppError(cause, 'bad_request')) throw cause
+    throw new AppError('bad_request', cause.message.replace(/^MONGODB_URI: /, `${option}: `), { cause })
+  }
+}
+
+/** Of the log of a start only what a person has to know. */
+function warnings(say: (line: string) => void): Logger {
+  const warn = (facts: unknown, text?: unknown): void => say(`${String(text)} ${JSON.stringify(facts)}`)
+  return { ...silentLogger, warn, error: warn }
 }

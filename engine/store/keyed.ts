@@ -3,38 +3,24 @@
  * is defined here, once. Each adapter opens the collections (sqlite/keyed.ts, mongo/keyed.ts); aggregates.ts makes the
  * port's methods of them.
  */
-import type {
-  AccountRecord,
-  CallLogRecord,
-  ChangeRecord,
-  ConnectTokenRecord,
-  DeveloperRecord,
-  FolderRecord,
-  HistoricalScan,
-  OAuthProviderRecord,
-  OperatorRecord,
-  OutboxRecord,
-  StoredContact,
-  UserRecord,
-  WebhookRecord,
-} from './records.ts'
+import type * as stored from './records.ts'
 import { tokensKeptMs } from './steps.ts'
 
-/** The collections, each with its record. */
 export interface Kinds {
-  readonly developers: DeveloperRecord
-  readonly users: UserRecord
-  readonly accounts: AccountRecord
-  readonly webhooks: WebhookRecord
-  readonly scans: HistoricalScan
-  readonly tokens: ConnectTokenRecord
-  readonly providers: OAuthProviderRecord
-  readonly operators: OperatorRecord
-  readonly calls: CallLogRecord
-  readonly changes: ChangeRecord
-  readonly folders: FolderRecord
-  readonly contacts: StoredContact
-  readonly outbox: OutboxRecord
+  readonly developers: stored.DeveloperRecord
+  readonly users: stored.UserRecord
+  readonly accounts: stored.AccountRecord
+  readonly webhooks: stored.WebhookRecord
+  readonly scans: stored.HistoricalScan
+  readonly tokens: stored.ConnectTokenRecord
+  readonly providers: stored.OAuthProviderRecord
+  readonly operators: stored.OperatorRecord
+  readonly settings: stored.SettingRecord
+  readonly calls: stored.CallLogRecord
+  readonly changes: stored.ChangeRecord
+  readonly folders: stored.FolderRecord
+  readonly contacts: stored.StoredContact
+  readonly outbox: stored.OutboxRecord
 }
 
 export type Kind = keyof Kinds
@@ -45,7 +31,7 @@ export interface Definition<R> {
   /** MongoDB: a single field is `_id`; several are joined to one, and kept beside it. */
   readonly key: readonly FieldOf<R>[]
   /**
-   * SQLite: the columns beside the record, under these names in snake case. MongoDB's indexes are in mongo/indexes.ts.
+   * SQLite: the columns beside the record, under these names in snake case. MongoDB's indexes are in mongo/schema.ts.
    */
   readonly fields: readonly FieldOf<R>[]
   /** Belongs to the user that `userId` names, and is not written without it. */
@@ -77,6 +63,7 @@ export const definitions: { readonly [K in Kind]: Definition<Kinds[K]> } = {
   },
   providers: { key: ['developerId', 'consumerKey'], fields: ['createdAt'] },
   operators: { key: ['id'], fields: ['createdAt'] },
+  settings: { key: ['id'], fields: [] },
   calls: { key: ['id'], fields: ['developerId', 'userId', 'at', 'method', 'path', 'status'], unsynced: true },
   changes: { key: ['id'], fields: ['accountId', 'seq', 'messageId', 'at'] },
   folders: { key: ['id'], fields: ['accountId', 'path'] },
@@ -113,6 +100,20 @@ export interface ListOptions<R> {
   readonly behind?: Partial<R> | undefined
 }
 
+const pageSize = 500
+
+/** Page by page, until one is not full; `read` gives the page behind an id, null = the first. */
+export async function* pagesOf<T extends { readonly id: string }>(
+  read: (after: string | null, limit: number) => Promise<readonly T[]>,
+): AsyncGenerator<readonly T[]> {
+  for (let after: string | null = null; ;) {
+    const page: readonly T[] = await read(after, pageSize)
+    yield page
+    after = page.at(-1)?.id ?? null
+    if (page.length < pageSize) return
+  }
+}
+
 /** Room for one more: of the rows like these there are fewer than `most`; 0 = any number. */
 export interface Room<R> {
   readonly name: string
@@ -126,16 +127,24 @@ export interface Keyed<R> {
    * room. Of inserts at the same time no more succeed than there is room for; MongoDB may refuse one that had room.
    */
   insert(record: R, rooms?: readonly Room<R>[]): Promise<void>
-  /** Those whose key is not there yet. */
-  insertMissing(records: readonly R[]): Promise<void>
+  /** Those whose key is not there yet. Answers those that were new. */
+  insertMissing(records: readonly R[]): Promise<R[]>
   /** Writes over the one with the same key. `outbox`: rows to queue in the same step, before the record is written. */
-  put(record: R, outbox?: readonly OutboxRecord[]): Promise<void>
+  put(record: R, outbox?: readonly stored.OutboxRecord[]): Promise<void>
   find(where: Where<R>): Promise<R | null>
   list(where: Where<R>, options: ListOptions<R>): Promise<R[]>
   count(where: Where<R>): Promise<number>
-  /** null = not there, or not as `expected`. `outbox` as above, queued also when the record is not there. */
-  edit(key: Where<R>, patch: Partial<R>, expected?: Partial<R>, outbox?: readonly OutboxRecord[]): Promise<R | null>
-  /** Answers how many there were. */
+  /**
+   * null = not there, or not as `expected` (null: also an absent field). `outbox` as above, queued also when the record
+   * is not there.
+   */
+  edit(
+    key: Where<R>,
+    patch: Partial<R>,
+    expected?: Partial<R>,
+    outbox?: readonly stored.OutboxRecord[],
+  ): Promise<R | null>
+  /** In bounded steps. Answers how many there were. */
   remove(where: Where<R>): Promise<number>
   /** Removes rows whose time in this field is before, at most `limit`; answers how many. */
   expire(field: FieldOf<R>, before: number, limit: number): Promise<number>

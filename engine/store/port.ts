@@ -6,27 +6,26 @@
  * Errors: every method rejects with AppError `store_unavailable` when the database cannot be reached or is too slow;
  * others are named at the method. "null" answers mean "no such record".
  *
- * A record that was answered is never changed in place. While nothing of it has changed, `messages` (but for its walks:
- * gone, older, attachments) and `folders.list` of SQLite answer the very same object, and of a list the very same
- * array: what was made of it may be kept in a WeakMap beside it, as api/lite/messages/present.ts does.
+ * A record that was answered is never changed in place.
  */
-import type { accountBasics, changeReads, contactReads, createAggregates, userBasics } from './aggregates.ts'
-import type { FolderStore, MessageStore, SyncStore } from './port/mail.ts'
+import type { accountBasics, changeReads, contactReads, createAggregates } from './aggregates.ts'
+import type { outboxBasics, userBasics } from './aggregates.ts'
+import type { FolderStore, MessageStore, SyncStore } from './mail.ts'
 import type {
   AccountRecord,
   AccountStatus,
   CallLogRecord,
+  Condition,
   ContactDelta,
   ContactRecord,
   DeliveryAttempt,
   OutboxKind,
   OutboxRecord,
   OutboxState,
-  ResumeRecord,
   UserRecord,
 } from './records.ts'
 
-export type * from './port/mail.ts'
+export type * from './mail.ts'
 
 export interface Store extends ReturnType<typeof createAggregates> {
   readonly kind: 'sqlite' | 'mongodb'
@@ -73,8 +72,6 @@ export interface UserStore extends ReturnType<typeof userBasics> {
   undoCreate(id: string, accountId: string): Promise<void>
   /** Oldest first. */
   list(developerId: string, filter: UserFilter, page: Page): Promise<UserRecord[]>
-  /** At the end, unless it is there. Others may add one at the same time. null when the user is gone. */
-  addAddress(id: string, email: string): Promise<UserRecord | null>
   /**
    * Removes the user, its accounts and all that hangs on them (cascade, resumable: the user row goes last). Answers the
    * ids of the accounts it took, also of those that came while it was at work.
@@ -82,34 +79,18 @@ export interface UserStore extends ReturnType<typeof userBasics> {
   remove(id: string): Promise<readonly string[]>
 }
 
+/** The status changes by transitions, the epoch by claims. */
 export type AccountPatch = Partial<
-  Pick<
+  Omit<
     AccountRecord,
-    | 'email'
-    | 'server'
-    | 'port'
-    | 'useSsl'
-    | 'username'
-    | 'authType'
-    | 'sealedCredential'
-    | 'providerKey'
-    | 'statusCallbackUrl'
-    | 'options'
-    | 'paused'
-    | 'resume'
-    | 'statusMessage'
-    | 'everybodyCounted'
+    'id' | 'developerId' | 'userId' | 'label' | 'status' | 'statusVersion' | 'remapSince' | 'epoch' | 'createdAt'
   >
 >
 
-export interface StatusTransition {
+export interface StatusTransition extends Pick<AccountRecord, 'epoch' | 'status' | 'statusMessage' | 'resume'> {
   readonly accountId: string
-  readonly epoch: number
   /** The version this transition starts from; another one there already means it was recorded before: answers null. */
   readonly fromVersion: number
-  readonly status: AccountStatus
-  readonly statusMessage: string | null
-  readonly resume: ResumeRecord
   /** The status callback to send, or none. Written before the account. */
   readonly outbox: readonly OutboxRecord[]
 }
@@ -120,23 +101,22 @@ export interface AccountFilter {
   readonly userId?: string | undefined
   /** As the record has it: lower case. */
   readonly server?: string | undefined
+  readonly condition?: Condition['is'] | undefined
+  /** In its condition since this time or longer. */
+  readonly sinceUntil?: number | undefined
   /** Part of the email address, without case; or a whole id or label. */
   readonly text?: string | undefined
 }
 
-export interface AccountPlace {
-  readonly id: string
-  readonly server: string
-  readonly developerId: string
+export interface AccountPlace extends Pick<AccountRecord, 'id' | 'server' | 'developerId'> {
+  readonly condition: Condition
 }
 
 export interface AccountStore extends ReturnType<typeof accountBasics> {
-  /** All accounts like this, in no order: little of each, so that ten thousand cost little. */
+  /** All accounts like this, longest in their condition first: little of each, so that ten thousand cost little. */
   places(filter: AccountFilter): Promise<AccountPlace[]>
   /** Takes the account over: epoch + 1 on the account and its folders. null when it is gone. */
   claim(id: string): Promise<AccountRecord | null>
-  /** Writes OK↔DISABLED with its callback, exactly once per transition. `lease_lost` when the epoch is stale. */
-  transition(step: StatusTransition): Promise<AccountRecord | null>
   /**
    * Removes the account, all that hangs on it, and what it has counted of the user's contacts: these are left as the
    * other accounts have counted them, and go with the last of them. The account row goes last.
@@ -209,10 +189,7 @@ export interface DeliveryQuery {
 }
 
 /** A row's place in the order of (createdAt, id). */
-export interface OutboxKey {
-  readonly createdAt: number
-  readonly id: string
-}
+export type OutboxKey = Pick<OutboxRecord, 'createdAt' | 'id'>
 
 export interface RequeueQuery extends DeliveryQuery {
   readonly ids?: readonly string[]
@@ -226,10 +203,11 @@ export interface Backlog {
   readonly oldestAt: number | null
 }
 
-export interface OutboxStore {
-  /** Inserts rows that are not there yet (by id). Answers those that were new. */
-  enqueue(rows: readonly OutboxRecord[]): Promise<OutboxRecord[]>
-  get(id: string): Promise<OutboxRecord | null>
+export interface ChannelBacklog extends Backlog {
+  readonly channelId: string
+}
+
+export interface OutboxStore extends ReturnType<typeof outboxBasics> {
   /** Channels with pending rows, for the start of the engine. */
   channels(): Promise<string[]>
   /** In order of (lane, createdAt, seq), without these accounts ('' = none), and the historical rows of others. */
@@ -239,8 +217,10 @@ export interface OutboxStore {
     limit: number,
     exceptHistorical?: readonly string[],
   ): Promise<OutboxRecord[]>
-  /** Pending count and the time of the oldest, for actors and metrics. */
-  backlog(channelId: string): Promise<Backlog>
+  /** Pending count and the time of the oldest, for actors and metrics. null = of all channels together. */
+  backlog(channelId: string | null): Promise<Backlog>
+  /** The same of each channel of this developer, the one with the oldest row first, the first `limit` of them. */
+  late(developerId: string, limit: number): Promise<ChannelBacklog[]>
   /** Records an attempt and the row's next state, several rows in one step. */
   record(results: readonly OutboxResult[]): Promise<void>
   /** Newest first. */
@@ -258,19 +238,12 @@ export interface OutboxStore {
   ): Promise<{ readonly count: number; readonly next: OutboxKey | null }>
   /** A paused webhook keeps no backlog: its pending message rows become 'skipped'. Answers how many. */
   skipPending(channelId: string, reason: string, now: number): Promise<number>
-  /** Retention of finished rows. Answers how many went. */
-  expire(before: number, limit: number): Promise<number>
 }
 
-export interface OutboxResult {
-  readonly id: string
+export interface OutboxResult extends Pick<OutboxRecord, 'id' | 'state' | 'dueAt' | 'finishedAt' | 'reason'> {
   readonly attempt: DeliveryAttempt | null
   /** false = the attempt is kept for the log and uses nothing of the row's schedule up. */
   readonly counted?: false
-  readonly state: OutboxState
-  readonly dueAt: number
   /** Absent = as it was. */
   readonly countsAt?: number
-  readonly finishedAt: number | null
-  readonly reason: string | null
 }

@@ -3,9 +3,9 @@
  * ids are lower-case hex. A record never holds a driver type, a class instance or a secret in the clear. Here are
  * developers, users, email accounts, and what hangs on them.
  */
-import type { AccountResume, AccountStatus } from '../../machines/events.ts'
+import type { AccountResume, AccountStatus, Condition, WebhookHealth } from '../../machines/events.ts'
 
-export type * from './records/mail.ts'
+export type * from './mail.ts'
 
 /** A developer: an application with an API key and a secret. */
 export interface DeveloperRecord {
@@ -46,7 +46,7 @@ export interface SourceOptions {
 }
 
 /** As the account's chart has them. */
-export type { AccountResume as ResumeRecord, AccountStatus }
+export type { AccountResume as ResumeRecord, AccountStatus, Condition, WebhookHealth }
 
 /** An email account (lite) or source (2.0). */
 export interface AccountRecord {
@@ -73,7 +73,7 @@ export interface AccountRecord {
   readonly statusVersion: number
   readonly paused: boolean
   readonly resume: AccountResume
-  /** Contacts are counted of everybody in a message. Absent = of senders alone so far: recount.ts counts the others. */
+  /** Contacts are counted of everybody in a message. Absent = of senders alone so far; maintenance.ts mends it. */
   readonly everybodyCounted?: true
   /** The account was another mailbox: while it is read, what arrived after this time and was never seen is reported. */
   readonly remapSince?: number
@@ -136,10 +136,21 @@ export interface ConnectTokenRecord {
   readonly firstName: string | null
   readonly lastName: string | null
   readonly statusCallbackUrl: string | null
-  readonly options: SourceOptions | null
+  /** Of the source, those that were named; null = none. */
+  readonly options: Partial<SourceOptions> | null
   readonly createdAt: number
   readonly expiresAt: number
   readonly usedAt: number | null
+  /** Tries with a mailbox so far; absent = 0. */
+  readonly tries?: number
+  /** What is being made by it, written before that is: `usedAt` follows. null or absent = nothing. */
+  readonly claim?: TokenClaim | null
+}
+
+export interface TokenClaim {
+  readonly userId: string
+  readonly accountId: string
+  readonly at: number
 }
 
 export interface OAuthProviderRecord {
@@ -166,6 +177,13 @@ export interface OperatorRecord {
   readonly scopes: readonly OperatorScope[]
   readonly createdAt: number
   readonly revokedAt: number | null
+}
+
+/** What an operator has set while the service ran, by its name; see engine/settings.ts. */
+export interface SettingRecord {
+  readonly id: string
+  readonly value: number
+  readonly setAt: number
 }
 
 /** One API call, for GET /app/logs/calls. */
@@ -219,21 +237,6 @@ export interface WebhookFilters {
   readonly toDomain?: string
   readonly fromDomain?: string
   readonly bodySearch?: string
-}
-
-export interface WebhookHealth {
-  /** true from the third failed attempt in a row until the next delivered callback or an edit with active=1. */
-  readonly failure: boolean
-  readonly consecutiveFailures: number
-  readonly retryAt: number | null
-  readonly lastError: string | null
-  readonly lastSuccessAt: number | null
-  /** Since when every attempt has failed; null while healthy. */
-  readonly failingSince: number | null
-  /** It has failed for MAILROOM_WEBHOOK_ABANDON: since when no more than a probe is sent; null otherwise. */
-  readonly abandonedAt: number | null
-  /** Counts the failures announced; names each failure notification. */
-  readonly failureVersion: number
 }
 
 export interface WebhookRecord {

@@ -2,14 +2,15 @@
  * What both adapters share, pure: index keys of messages and queries, how a step changes a record, and the values that
  * records start with. A function that changes nothing answers the very object it was given.
  *
- * Keys of a live message: `f:<folderId>` for each folder that holds it, `t:<threadId>`, `a` when it has attachments,
- * and for each of from, to, cc and bcc `<field>:<address>`, `<field>:@<domain>` and `<field>:@<parent domain>`,
- * lower-cased. A query over them is a conjunction of disjunctions; subject, dates and ids are compared beside them.
+ * Keys of a live message: `f:<folderId>` for each folder that holds it, `d` when it is flagged \Deleted anywhere,
+ * `t:<threadId>`, `a` when it has attachments, and for each of from, to, cc and bcc `<field>:<address>`,
+ * `<field>:@<domain>` and `<field>:@<parent domain>`, lower-cased. A query over them is a conjunction of disjunctions;
+ * subject, dates and ids are compared beside them.
  */
 import { AppError } from '../errors.ts'
 import { domainSpellings } from '../messages/addresses.ts'
-import type { AddedMessage, FlagUpdate, MessageQuery, WebhookLimits } from './port.ts'
-import type { Address, FolderCursor, GonePlacement, MessageFacts, MessageRecord, Placement } from './records.ts'
+import type { AddedMessage, FlagUpdate, MessageQuery, SyncBatch, WebhookLimits } from './port.ts'
+import type { Address, FolderCursor, MessageFacts, MessageRecord, Place, Placement } from './records.ts'
 
 export * from './steps.ts'
 
@@ -19,11 +20,6 @@ const isPlain = /^[\x20-\x7e]*$/
 /** What is compared without case, on both sides: composed and lower-cased. */
 export function foldCase(text: string): string {
   return (isPlain.test(text) ? text : text.normalize('NFC')).toLowerCase()
-}
-
-/** The subject as a subject filter is compared with it. */
-export function subjectKeyOf(facts: Pick<MessageFacts, 'subject'>): string {
-  return foldCase(facts.subject)
 }
 
 /** Parent domains kept per address; real mail has fewer labels; more would only fill the index. */
@@ -48,11 +44,11 @@ function addressKeys(field: AddressField, addresses: readonly Address[]): string
   })
 }
 
-export type AddressField = 'from' | 'to' | 'cc' | 'bcc'
-const addressFields = ['from', 'to', 'cc', 'bcc'] as const satisfies readonly AddressField[]
+const addressFields = ['from', 'to', 'cc', 'bcc'] as const
+type AddressField = (typeof addressFields)[number]
 
-/** Key of every live message with at least one attachment. */
 const attachmentKey = 'a'
+const deletedKey = 'd'
 
 function folderKey(folderId: string): string {
   return `f:${folderId}`
@@ -63,7 +59,7 @@ function threadKey(threadId: string): string {
 }
 
 /** The keys that facts alone give: they never change. */
-export function factKeys(facts: MessageFacts): string[] {
+function factKeys(facts: MessageFacts): string[] {
   const keys = new Set([threadKey(facts.threadId)])
   if (facts.attachments.length > 0) keys.add(attachmentKey)
   for (const field of addressFields) {
@@ -77,13 +73,20 @@ export function isLive(record: MessageRecord): boolean {
   return record.placements.length > 0
 }
 
-export function folderKeys(record: MessageRecord): string[] {
-  return [...new Set(record.placements.map((placement) => folderKey(placement.folderId)))]
+/** Marked for removal: it may be gone at any moment. */
+export function isMarked({ flags }: Pick<Placement, 'flags'>): boolean {
+  return flags.includes('\\Deleted')
+}
+
+/** The keys that come and go with the placements and their flags. */
+export function placeKeys(record: MessageRecord): string[] {
+  const folders = new Set(record.placements.map((placement) => folderKey(placement.folderId)))
+  return record.placements.some(isMarked) ? [...folders, deletedKey] : [...folders]
 }
 
 /** Every key of the message, without repeats; none for a tombstone. */
 export function messageKeys(record: MessageRecord): string[] {
-  return isLive(record) ? [...folderKeys(record), ...factKeys(record)] : []
+  return isLive(record) ? [...placeKeys(record), ...factKeys(record)] : []
 }
 
 /** When the oldest disappearance that was not reported yet was seen; null = there is none. */
@@ -103,24 +106,18 @@ function termKeys(field: AddressField, term: string): string[] {
   )
 }
 
-export interface QueryKeys {
-  /** Every inner list must have at least one key on the message. An empty inner list matches nothing. */
-  readonly all: readonly (readonly string[])[]
-  /** None of these may be on the message. */
-  readonly none: readonly string[]
-}
-
-/** The keys a query means. The narrowest kinds come first: addresses, thread, attachments, folder. */
-export function queryKeys(query: MessageQuery): QueryKeys {
+/**
+ * The keys a query means: the message has at least one of every list in `all` (of an empty list no message has one),
+ * and none of `none`. The narrowest kinds come first: addresses, thread, attachments, folder.
+ */
+export function queryKeys(query: MessageQuery) {
   const all: string[][] = []
   for (const field of addressFields) {
     const terms = query[field]
     if (terms) all.push([...new Set(terms.flatMap((term) => termKeys(field, term)))])
   }
-  if (query.email) {
-    const terms = query.email
-    all.push([...new Set(addressFields.flatMap((field) => terms.flatMap((term) => termKeys(field, term))))])
-  }
+  const { email } = query
+  if (email) all.push([...new Set(addressFields.flatMap((field) => email.flatMap((term) => termKeys(field, term))))])
   if (query.threadId !== undefined) all.push([threadKey(query.threadId)])
   if (query.threadIds !== undefined) all.push([...new Set(query.threadIds.map(threadKey))])
   if (query.hasAttachments === true) all.push([attachmentKey])
@@ -128,28 +125,21 @@ export function queryKeys(query: MessageQuery): QueryKeys {
   return { all, none: query.hasAttachments === false ? [attachmentKey] : [] }
 }
 
+/** Keys without one of which a message has no hidden placement; most have none, and are shown. */
+export function hidingKeys({ hidden }: MessageQuery): string[] {
+  if (hidden === undefined) return []
+  return [...hidden.folderIds.map(folderKey), ...(hidden.deleted ? [deletedKey] : [])]
+}
+
 /** The folded subject to look for; null = any. */
 export function subjectNeedle(query: MessageQuery): string | null {
   return query.subject === undefined || query.subject === '' ? null : foldCase(query.subject)
 }
 
-/** Where in a folder; without uidValidity any will do. */
-export interface Place {
-  readonly folderId: string
-  readonly uidValidity?: string
-  readonly uid: number
+export function liesAt(one: Place, other: Place): boolean {
+  return one.uid === other.uid && one.folderId === other.folderId && one.uidValidity === other.uidValidity
 }
 
-/** A placement or a gone one lies there. */
-export function liesAt(placement: Placement | GonePlacement, place: Place): boolean {
-  return (
-    placement.uid === place.uid &&
-    placement.folderId === place.folderId &&
-    (place.uidValidity === undefined || placement.uidValidity === place.uidValidity)
-  )
-}
-
-/** The row of a message that the store did not know. */
 export function newMessage(accountId: string, added: AddedMessage, now: number): MessageRecord {
   return {
     ...added.facts,
@@ -174,17 +164,14 @@ export function addPlacement(record: MessageRecord, placement: Placement): Messa
 }
 
 /** Older flags (a lower rev than stored, because others were written in between) are left out. */
-export function updateFlags(
-  record: MessageRecord,
-  folder: { readonly folderId: string; readonly uidValidity: string },
-  update: FlagUpdate,
-): MessageRecord {
+function updateFlags(record: MessageRecord, folder: Omit<Place, 'uid'>, update: FlagUpdate): MessageRecord {
   const place = { ...folder, uid: update.uid }
   const { flags, modseq, rev } = update
   const there = record.placements.find((placement) => liesAt(placement, place))
   if (!there || rev < there.rev) return record
   if (rev === there.rev && modseq === there.modseq && sameList(flags, there.flags)) return record
-  return replacePlacement(record, there, { ...there, flags: [...flags].sort(), modseq, rev })
+  const next = { ...there, flags: [...flags].sort(), modseq, rev }
+  return { ...record, placements: record.placements.map((placement) => (placement === there ? next : placement)) }
 }
 
 /** Placements that are no longer there become `gone` with this time, to be reported later. */
@@ -207,13 +194,9 @@ export function vanish(record: MessageRecord, place: Place, at: number): Message
 }
 
 /** The disappearance from this place has been reported. */
-export function tell(record: MessageRecord, place: Place): MessageRecord {
+function markReported(record: MessageRecord, place: Place): MessageRecord {
   if (!record.gone.some((gone) => liesAt(gone, place))) return record
   return { ...record, gone: record.gone.filter((gone) => !liesAt(gone, place)) }
-}
-
-function replacePlacement(record: MessageRecord, old: Placement, next: Placement): MessageRecord {
-  return { ...record, placements: record.placements.map((placement) => (placement === old ? next : placement)) }
 }
 
 function sameList(left: readonly unknown[], right: readonly unknown[]): boolean {
@@ -249,4 +232,73 @@ export const noWebhookLimits: WebhookLimits = { owner: 0, developer: 0 }
 export function checkRoom(limit: string, most: number, there: number): void {
   if (most === 0 || there < most) return
   throw new AppError('too_many', `there are ${there} webhooks already`, { details: { limit } })
+}
+
+/* What a batch does to message rows, the same for both stores: the rows it makes, and the steps of those there. */
+
+/** A pure step; the very same record when there is nothing to do. Repeating it on its outcome must do nothing. */
+export type Step = (record: MessageRecord) => MessageRecord
+
+/** A stored message that has a place of the batch's folder among the UIDs the batch speaks of. */
+export interface Holder {
+  readonly id: string
+  readonly uid: number
+  readonly uidValidity: string
+}
+
+/** UIDs of the batch's folder that it adds or takes away: as many as it names. */
+export function placesOf({ folderId, added, vanished }: SyncBatch): number[] {
+  const own = added.filter(({ placement }) => placement.folderId === folderId).map(({ placement }) => placement.uid)
+  return [...new Set([...own, ...vanished])]
+}
+
+/** The batch's messages as new rows; one that the batch has twice is one row with two places. */
+export function newRows({ accountId, added }: SyncBatch, now: number): MessageRecord[] {
+  const records = new Map<string, MessageRecord>()
+  for (const one of added) {
+    const known = records.get(one.id)
+    records.set(one.id, known ? addPlacement(known, one.placement) : newMessage(accountId, one, now))
+  }
+  return [...records.values()]
+}
+
+/** In the order to take them. `inserted` = ids of the new rows, `holders` = those at placesOf() before the batch. */
+export function stepsOf(
+  batch: SyncBatch,
+  inserted: ReadonlySet<string>,
+  holders: readonly Holder[],
+): ReadonlyMap<string, readonly Step[]> {
+  const steps = new Map<string, Step[]>()
+  const add = (id: string, step: Step): void => {
+    const own = steps.get(id) ?? []
+    steps.set(id, own)
+    own.push(step)
+  }
+  const byUid = Map.groupBy(holders, ({ uid }) => uid)
+  const holding = ({ uid, uidValidity }: Pick<Placement, 'uid' | 'uidValidity'>): string[] =>
+    (byUid.get(uid) ?? []).filter((holder) => holder.uidValidity === uidValidity).map(({ id }) => id)
+  for (const { id, placement } of batch.added) {
+    // a UID is one message: when its identity was read differently before, the older row gives the place up
+    const older = placement.folderId === batch.folderId ? holding(placement).filter((other) => other !== id) : []
+    for (const other of older) add(other, (row) => giveUp(row, placement))
+    if (!inserted.has(id)) add(id, (row) => addPlacement(row, placement))
+  }
+  const place = { folderId: batch.folderId, uidValidity: batch.cursorAfter.uidValidity }
+  for (const update of batch.flagUpdates) add(update.messageId, (row) => updateFlags(row, place, update))
+  for (const uid of batch.vanished) {
+    const lost = { ...place, uid }
+    const added = batch.added.filter(({ placement }) => liesAt(placement, lost)).map(({ id }) => id)
+    for (const id of new Set([...holding(lost), ...added])) add(id, (row) => vanish(row, lost, batch.vanishedAt))
+  }
+  for (const reported of batch.reported) add(reported.messageId, (row) => markReported(row, reported))
+  return steps
+}
+
+function giveUp(row: MessageRecord, place: Placement): MessageRecord {
+  const placements = row.placements.filter((there) => !liesAt(there, place))
+  return placements.length === row.placements.length ? row : { ...row, placements }
+}
+
+export function taken(record: MessageRecord, steps: readonly Step[] = []): MessageRecord {
+  return steps.reduce((row, step) => step(row), record)
 }

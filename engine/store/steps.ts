@@ -6,10 +6,12 @@
  * that the part of an account that is removed can go.
  */
 import { contactId, folderId } from './ids.ts'
-import type { ListedFolder, OutboxKey, OutboxResult, StatusTransition } from './port.ts'
+import type { Where } from './keyed.ts'
+import type { ListedFolder, OutboxKey, OutboxResult, RequeueQuery } from './port.ts'
 import type {
   AccountRecord,
   ChangeRecord,
+  Condition,
   ConnectTokenRecord,
   ContactCounts,
   ContactDelta,
@@ -18,6 +20,7 @@ import type {
   FolderCursor,
   FolderRecord,
   OutboxRecord,
+  OutboxState,
   ResumeRecord,
   StoredContact,
   WebhookHealth,
@@ -56,29 +59,21 @@ export function freshCursor(uidValidity: string): FolderCursor {
   }
 }
 
-/** The account after the transition. Whether it may be taken (epoch, fromVersion) the adapter has compared. */
-export function transitioned(account: AccountRecord, step: StatusTransition): AccountRecord {
-  return {
-    ...account,
-    status: step.status,
-    statusMessage: step.statusMessage,
-    statusVersion: step.fromVersion + 1,
-    resume: step.resume,
-  }
+/** As far as it is known. */
+export function conditionOf({ resume, createdAt }: Pick<AccountRecord, 'resume' | 'createdAt'>): Condition {
+  return resume.condition ?? { is: 'down', since: createdAt }
 }
 
 /**
- * The account as one that is to be read anew: with a new epoch, without the failures of before, and the time since
+ * The changes of an account that is to be read anew: a new epoch, none of the failures of before, and the time since
  * which unknown mail is reported. A reading that is not over yet keeps its earlier time.
  */
-export function readAnew(account: AccountRecord, since: number): AccountRecord {
-  const { resume, remapSince = since } = account
-  const earliest = resume.initialSyncAt === null ? Math.min(remapSince, since) : since
+export function readAnew({ epoch, resume, remapSince = Infinity }: AccountRecord, since: number) {
+  const { lastConnectedAt, condition, initialSyncAt } = resume
   return {
-    ...account,
-    epoch: account.epoch + 1,
-    resume: { ...freshResume, lastConnectedAt: resume.lastConnectedAt },
-    remapSince: earliest,
+    epoch: epoch + 1,
+    resume: { ...freshResume, lastConnectedAt, ...(condition && { condition }) },
+    remapSince: initialSyncAt === null ? Math.min(remapSince, since) : since,
   }
 }
 
@@ -119,6 +114,22 @@ export function withSeqOf(changes: readonly ChangeRecord[]): (row: OutboxRecord)
   }
 }
 
+export const finishedStates = ['delivered', 'failed', 'skipped'] as const satisfies readonly OutboxState[]
+export const allStates = ['pending', ...finishedStates] as const
+
+/** Both stores keep the status of the last attempt beside a row. */
+type DeliveryWhere = Where<OutboxRecord & { readonly lastStatus: number | null }>
+
+/** All that a query asks of a row but for its state. */
+export function deliveryWhere({ webhookId, developerId, accountId, messageId, kind, ...query }: RequeueQuery) {
+  return {
+    ...{ id: query.ids, messageId, webhookId, accountId, developerId, kind },
+    createdAt: { from: query.createdFrom, until: query.createdUntil },
+    finishedAt: { until: query.finishedUntil },
+    lastStatus: { from: query.statusFrom, until: query.statusTo },
+  } satisfies DeliveryWhere
+}
+
 /** Attempts kept per row, each with its response: 48 kB of a row at most. */
 const attemptsKept = 12
 
@@ -136,7 +147,7 @@ export function recorded(row: OutboxRecord, result: OutboxResult): OutboxRecord 
   return { ...tried, state, dueAt, ...(countsAt === undefined ? {} : { countsAt }), finishedAt, reason }
 }
 
-export function lastStatus(row: OutboxRecord): number | null {
+export function lastStatus(row: Pick<OutboxRecord, 'attempts'>): number | null {
   return row.attempts.at(-1)?.status ?? null
 }
 
@@ -149,7 +160,7 @@ export function requeued(row: OutboxRecord, now: number): OutboxRecord {
   return { ...row, ...setBack(now), ...(row.countsAt === undefined ? {} : { countsAt: now }) }
 }
 
-export function nextKey(rows: readonly Pick<OutboxRecord, 'createdAt' | 'id'>[], limit: number): OutboxKey | null {
+export function nextKey(rows: readonly OutboxKey[], limit: number): OutboxKey | null {
   const last = rows.at(-1)
   return last === undefined || rows.length < limit ? null : { createdAt: last.createdAt, id: last.id }
 }
@@ -162,15 +173,9 @@ export function skipped(row: OutboxRecord, reason: string, now: number): OutboxR
 export const tokensKeptMs = 30 * 86_400_000
 export const tokensListed = 1000
 
-/** The token after its one use; null when it was used or has expired. */
-export function usedToken(
-  token: ConnectTokenRecord,
-  usedAt: number,
-  userId: string,
-  accountId: string,
-): ConnectTokenRecord | null {
-  if (token.usedAt !== null || token.expiresAt <= usedAt) return null
-  return { ...token, usedAt, userId, accountId }
+/** It was not used, and has not expired. */
+export function isUsable({ usedAt, expiresAt }: ConnectTokenRecord, at: number): boolean {
+  return usedAt === null && expiresAt > at
 }
 
 /** The contact with one more delta of this account. null = first seen now. */
@@ -207,19 +212,22 @@ const nothingCounted: ContactCounts = {
   lastReceivedAt: Number.NEGATIVE_INFINITY,
 }
 
-/** Of each account, and as one more part what the sums have beyond: counted before accounts were told apart. */
-function partsOf(contact: StoredContact): readonly ContactPart[] {
-  const parts = contact.byAccount ?? []
-  const rest = (of: (counts: ContactCounts) => number): number =>
-    parts.reduce((left, part) => left - of(part), of(contact))
-  const [totalCount, directCount, indirectCount] = [
-    rest((counts) => counts.totalCount),
-    rest((counts) => counts.directCount),
-    rest((counts) => counts.indirectCount),
-  ]
-  if (totalCount === 0 && directCount === 0 && indirectCount === 0) return parts
+type Sums = Pick<ContactCounts, 'totalCount' | 'directCount' | 'indirectCount'>
+
+function sumsOf(parts: readonly ContactPart[]): Sums {
+  const sum = (field: keyof Sums): number => parts.reduce((all, part) => all + part[field], 0)
+  return { totalCount: sum('totalCount'), directCount: sum('directCount'), indirectCount: sum('indirectCount') }
+}
+
+/** Of each account, and as one more part what the sums have beyond: counted before it was kept by account. */
+function partsOf({ byAccount = [], ...contact }: StoredContact): readonly ContactPart[] {
+  const known = sumsOf(byAccount)
+  const totalCount = contact.totalCount - known.totalCount
+  const directCount = contact.directCount - known.directCount
+  const indirectCount = contact.indirectCount - known.indirectCount
+  if (totalCount === 0 && directCount === 0 && indirectCount === 0) return byAccount
   const { name, lastReceivedAt } = contact
-  return [...parts, { accountId: null, name, totalCount, directCount, indirectCount, lastReceivedAt }]
+  return [...byAccount, { accountId: null, name, totalCount, directCount, indirectCount, lastReceivedAt }]
 }
 
 /** The contact as the other accounts have counted it; null = there is nothing of others in it. */
@@ -229,13 +237,10 @@ export function withoutAccount(contact: StoredContact, accountId: string): Store
   if (byAccount.length === parts.length) return contact
   if (byAccount.length === 0) return null
   const newestFirst = byAccount.toSorted((left, right) => right.lastReceivedAt - left.lastReceivedAt)
-  const sum = (of: (counts: ContactCounts) => number): number => byAccount.reduce((all, part) => all + of(part), 0)
   return {
     ...contact,
     name: newestFirst.find(({ name }) => name !== '')?.name ?? '',
-    totalCount: sum((counts) => counts.totalCount),
-    directCount: sum((counts) => counts.directCount),
-    indirectCount: sum((counts) => counts.indirectCount),
+    ...sumsOf(byAccount),
     lastReceivedAt: Math.max(...byAccount.map((part) => part.lastReceivedAt)),
     byAccount,
   }

@@ -4,10 +4,8 @@
  * stored is stored here.
  */
 import { createActor, fromCallback, fromPromise } from 'xstate'
-import type { Config } from '../config.ts'
-import { AppError } from '../errors.ts'
-import { workAs } from '../observe/loop.ts'
-import { type ActorRegistry, createRegistry } from '../observe/registry.ts'
+import { AppError, toAppError } from '../errors.ts'
+import { ActorRegistry } from '../observe/registry.ts'
 import type { Store } from '../store/port.ts'
 import type { OutboxRecord, WebhookRecord } from '../store/records.ts'
 import { withinTime } from '../waits.ts'
@@ -15,11 +13,11 @@ import { freshHealth } from '../store/rows.ts'
 import { type Attempts, scheduleOf } from './attempts.ts'
 import { failureRow } from './callbacks.ts'
 import { Channel } from './channel.ts'
-import { dated, type WebhookParts } from './targets.ts'
+import type { WebhookParts } from './index.ts'
+import { dated } from './targets.ts'
 import type {
   DrainEvent,
   FailureAnnouncement,
-  ProbeOutput,
   WebhookEmitted,
   WebhookEvent,
   WebhookInput,
@@ -27,183 +25,207 @@ import type {
 } from '../../machines/events.ts'
 import { activeStates, describeWebhook } from '../../machines/view.ts'
 import { webhookMachine, type WebhookSnapshot } from '../../machines/webhook.machine.ts'
-import type { WebhookMachineInput, WebhookSettings } from '../../machines/webhook.rules.ts'
+import type { WebhookMachineInput } from '../../machines/webhook.rules.ts'
 
 interface ActorsDeps extends WebhookParts {
   readonly attempts: Attempts
 }
 
-export type Actors = ReturnType<typeof createActors>
-
 type Registry = ActorRegistry<WebhookMachineInput, WebhookEvent, WebhookSnapshot>
 
-interface Pool {
-  readonly deps: ActorsDeps
-  readonly channels: Map<string, Channel>
+export class Actors {
+  readonly #deps: ActorsDeps
+  readonly #channels = new Map<string, Channel>()
   readonly registry: Registry
   /** stopAll was called: rows that are stored from now on wait for the next start. */
-  ended: boolean
-}
+  #ended = false
 
-export function createActors(deps: ActorsDeps) {
-  const channels = new Map<string, Channel>()
-  const registry = createRootActors(deps, channels, (channelId) => reread(pool, channelId))
-  const pool: Pool = { deps, channels, registry, ended: false }
-  return {
-    registry,
-    /** Starts the webhook's actor, or one for a bare URL (null). */
-    start: (channelId: string, webhook: WebhookRecord | null) => void startChannel(pool, channelId, webhook),
-    /** Rows that were just stored go to their channels; those of unknown URLs get one. */
-    dispatch: (rows: readonly OutboxRecord[]) => dispatch(pool, rows),
-    /** Rows were written without being dispatched: the channel reads the store. */
-    reread: (channelId: string) => reread(pool, channelId),
-    sendNow: (row: OutboxRecord) => ensure(pool, row.channelId)?.sendNow(row),
-    isUnderWay: (row: OutboxRecord) => channels.get(row.channelId)?.isUnderWay(row.id) === true,
-    /** An edit with active=1: the failing period is over, waiting rows go out at once. */
-    activate(webhook: WebhookRecord): void {
-      ensure(pool, webhook.id)?.recovered()
-      const scheduleMs = scheduleOf(deps.config, webhook)
-      registry.send(webhook.id, { type: 'ACTIVATE', now: deps.now(), jitter: deps.random(), scheduleMs })
-    },
-    deactivate: (webhookId: string) => void registry.send(webhookId, { type: 'DEACTIVATE' }),
-    async remove(channelId: string): Promise<void> {
-      await registry.stop(channelId)
-      channels.delete(channelId)
-    },
-    async stopAll(withinMs: number): Promise<void> {
-      pool.ended = true
-      await registry.stopAll()
-      const settled = Promise.all([...channels.values()].map((channel) => channel.settled()))
-      await withinTime(withinMs, settled)
-      channels.clear()
-    },
+  constructor(deps: ActorsDeps) {
+    this.#deps = deps
+    this.registry = createRootActors(deps, this.#channels, (channelId) => void this.#endIfDone(channelId))
+  }
+
+  start(channelId: string): Channel {
+    const notify = (event: WebhookEvent): void => void this.registry.send(channelId, event)
+    const channel = this.#channels.get(channelId) ?? new Channel(channelId, { ...this.#deps, notify })
+    this.#channels.set(channelId, channel)
+    this.registry.start(channelId, inputOf(this.#deps, channelId))
+    return channel
+  }
+
+  /** Rows that were just stored go to their channels; those of unknown URLs get one. */
+  dispatch(rows: readonly OutboxRecord[]): void {
+    for (const [channelId, own] of Map.groupBy(rows, (row) => row.channelId)) this.#wake(channelId, own)
+  }
+
+  /** Rows were written without being dispatched: the channel reads the store. */
+  reread(channelId: string): void {
+    this.#wake(channelId, null)
+  }
+
+  #wake(channelId: string, rows: readonly OutboxRecord[] | null): void {
+    this.#ensure(channelId)?.wake(rows)
+    this.registry.send(channelId, { type: 'WAKE' })
+  }
+
+  sendNow(row: OutboxRecord): void {
+    this.#ensure(row.channelId)?.sendNow(row)
+  }
+
+  isUnderWay(row: OutboxRecord): boolean {
+    return this.#channels.get(row.channelId)?.isUnderWay(row.id) === true
+  }
+
+  /** When the first callback that waits in memory for its own time goes out; null = none does. */
+  nextDue(channelId: string): number | null {
+    return this.#channels.get(channelId)?.nextDue() ?? null
+  }
+
+  /** An edit with active=1: the failing period is over, waiting rows go out at once. */
+  activate(webhookId: string): void {
+    const { now, random } = this.#deps
+    this.#ensure(webhookId)?.recovered()
+    const scheduleMs = scheduleOf(this.#deps, webhookId)
+    this.registry.send(webhookId, { type: 'ACTIVATE', now: now(), jitter: random(), scheduleMs })
+  }
+
+  deactivate(webhookId: string): void {
+    this.registry.send(webhookId, { type: 'DEACTIVATE' })
+  }
+
+  /** What waits in memory for its time is looked at now, in every channel. */
+  release(): void {
+    for (const [id, channel] of this.#channels) {
+      channel.release()
+      this.registry.send(id, { type: 'WAKE' })
+    }
+  }
+
+  async remove(channelId: string): Promise<void> {
+    await this.registry.stop(channelId)
+    this.#channels.delete(channelId)
+  }
+
+  async stopAll(withinMs: number): Promise<void> {
+    this.#ended = true
+    await this.registry.stopAll()
+    await withinTime(withinMs, Promise.all(this.#channels.values().map((channel) => channel.settled())))
+    this.#channels.clear()
+  }
+
+  /**
+   * A bare URL needs no actor while nothing waits for it: its next row starts another one. Asked after each step of its
+   * chart; a chart that made no step during the questions has heard of no new row. Never rejects.
+   */
+  async #endIfDone(channelId: string): Promise<void> {
+    const channel = this.#channels.get(channelId)
+    const seen = this.registry.snapshot(channelId)
+    if (channel === undefined || seen === null || !restTags.some((tag) => seen.hasTag(tag))) return
+    try {
+      await channel.settled()
+      const [waiting] = await this.#deps.store.outbox.pending(channelId, [], 1)
+      if (waiting !== undefined || channel.isBusy() || seen !== this.registry.snapshot(channelId)) return
+      this.#channels.delete(channelId)
+      await this.registry.stop(channelId)
+    } catch (error) {
+      this.#deps.log.warn({ channelId, err: toAppError(error) }, 'outbox of a URL not read: its actor stays')
+    }
+  }
+
+  /** A removed webhook gets no actor. */
+  #ensure(channelId: string): Channel | null {
+    if (this.#ended) return null
+    const known = this.#channels.get(channelId)
+    const bareUrl = isBareUrl(channelId)
+    // A bare URL has no developer's edit that could make it active again: the next row does.
+    const given = bareUrl && this.registry.snapshot(channelId)?.hasTag('paused') === true
+    if (known !== undefined && !given) return known
+    return bareUrl || this.#deps.targets.get(channelId) !== null ? this.start(channelId) : null
   }
 }
 
+/** What has nothing to send now, or sends nothing any more. */
+const restTags = ['idle', 'resting', 'paused'] as const
+
+/** Webhook ids are 24 hex characters, those of bare URLs start with u. */
+function isBareUrl(channelId: string): boolean {
+  return channelId.startsWith('u')
+}
+
+/** `stepped`: the chart of a bare URL has made a step. */
 function createRootActors(
   deps: ActorsDeps,
-  channels: Map<string, Channel>,
-  again: (channelId: string) => void,
+  channels: ReadonlyMap<string, Channel>,
+  stepped: (channelId: string) => void,
 ): Registry {
+  const channelOf = ({ webhookId }: WebhookInput): Channel => {
+    const channel = channels.get(webhookId)
+    if (channel === undefined) throw new AppError('shutting_down', `channel ${webhookId} has ended`)
+    return channel
+  }
+  const workOf = <T>(run: (channel: Channel) => Promise<T>) =>
+    fromPromise<T, WebhookInput>(({ input }) => run(channelOf(input)))
   const machine = webhookMachine.provide({
     actors: {
       drain: fromCallback<DrainEvent, WebhookInput>(({ input, receive }) => {
-        const channel = channelOf(channels, input.webhookId)
+        const channel = channelOf(input)
         channel.start()
         receive(() => channel.wake())
         return () => channel.stop()
       }),
-      claim: fromPromise<unknown, WebhookInput>(({ input: { webhookId: id } }) =>
-        workAs({ kind: 'webhook', id }, () => channelOf(channels, id).claim()),
-      ),
-      probe: fromPromise<ProbeOutput, WebhookInput>(({ input: { webhookId: id } }) =>
-        workAs({ kind: 'webhook', id }, () => channelOf(channels, id).probe()),
-      ),
+      claim: workOf<unknown>((channel) => channel.claim()),
+      probe: workOf((channel) => channel.probe()),
       report: fromPromise<unknown, WebhookReport>(async ({ input }) => {
         const last = channels.get(input.webhookId)?.last ?? { userId: null, accountId: null }
-        for (const notice of await storeReport(deps, input, last)) again(notice.channelId)
+        for (const notice of await storeReport(deps, input, last)) deps.reread(notice.channelId)
       }),
     },
   })
-  return createRegistry({
+  // As with deaths (registry.ts): an alarm needs the series before its first event.
+  for (const news of Object.keys(newsLines)) deps.metrics.webhookNews.inc({ news }, 0)
+  return new ActorRegistry({
     kind: 'webhook',
     create(input, inspect) {
       const actor = createActor(machine, { input, inspect })
       actor.on('*', (news) => noteNews(deps, news))
+      if (isBareUrl(input.webhookId)) actor.subscribe(() => stepped(input.webhookId))
       return actor
     },
-    load: (id) => Promise.resolve(channels.has(id) ? inputOf(deps, id, deps.targets.get(id)?.webhook ?? null) : null),
+    load: (id) => Promise.resolve(channels.has(id) ? inputOf(deps, id) : null),
     describe: describeWebhook,
     active: ({ value }) => activeStates(value),
-    stopEvent: { type: 'STOP' },
     stopTimeoutMs: deps.config.MAILROOM_STORE_TIMEOUT,
-    restartFirstMs: 1_000,
     restartMaxMs: 300_000,
     log: deps.log,
     metrics: deps.metrics,
   })
 }
 
-function reread(pool: Pool, channelId: string): void {
-  ensure(pool, channelId)?.wake(null)
-  pool.registry.send(channelId, { type: 'WAKE' })
-}
-
-function channelOf(channels: ReadonlyMap<string, Channel>, id: string): Channel {
-  const channel = channels.get(id)
-  if (channel === undefined) throw new AppError('shutting_down', `channel ${id} has ended`)
-  return channel
-}
-
-/** Silence longer than any callback and the mail server's answer before it may take. */
-function settingsOf(config: Config, webhook: WebhookRecord | null): WebhookSettings {
+function inputOf(deps: ActorsDeps, channelId: string): WebhookMachineInput {
+  const { config, now, random, targets } = deps
+  const webhook = targets.get(channelId)?.webhook
+  // Longer than any callback and the mail server's answer before it may take.
   const silenceMs = config.MAILROOM_WEBHOOK_TIMEOUT * 2 + config.MAILROOM_COMMAND_TIMEOUT * 3 + 60_000
   return {
-    scheduleMs: scheduleOf(config, webhook),
-    jitterPercent: config.MAILROOM_WEBHOOK_JITTER,
-    retryAfterMaxMs: config.MAILROOM_WEBHOOK_RETRY_AFTER_MAX,
-    probeMs: config.MAILROOM_WEBHOOK_PROBE,
-    abandonMs: config.MAILROOM_WEBHOOK_ABANDON,
-    announceAfter: 3,
-    drainDeadlineMs: silenceMs,
-    probeDeadlineMs: silenceMs,
-    stallRetryMs: 2_000,
-    successReportMs: 60_000,
-    reportDeadlineMs: config.MAILROOM_STORE_TIMEOUT + 1_000,
-    reportRetryMs: 1_000,
-  }
-}
-
-function inputOf(deps: ActorsDeps, channelId: string, webhook: WebhookRecord | null): WebhookMachineInput {
-  return {
     webhookId: channelId,
-    settings: settingsOf(deps.config, webhook),
-    now: deps.now(),
-    jitter: deps.random(),
+    settings: {
+      scheduleMs: scheduleOf(deps, channelId),
+      jitterPercent: config.MAILROOM_WEBHOOK_JITTER,
+      retryAfterMaxMs: config.MAILROOM_WEBHOOK_RETRY_AFTER_MAX,
+      probeMs: config.MAILROOM_WEBHOOK_PROBE,
+      abandonMs: config.MAILROOM_WEBHOOK_ABANDON,
+      announceAfter: 3,
+      drainDeadlineMs: silenceMs,
+      probeDeadlineMs: silenceMs,
+      stallRetryMs: 2_000,
+      successReportMs: 60_000,
+      reportDeadlineMs: config.MAILROOM_STORE_TIMEOUT + 1_000,
+      reportRetryMs: 1_000,
+    },
+    now: now(),
+    jitter: random(),
     active: webhook?.active ?? true,
     health: webhook?.health ?? freshHealth,
-  }
-}
-
-function startChannel(pool: Pool, channelId: string, webhook: WebhookRecord | null): Channel {
-  const { deps, channels, registry } = pool
-  const known = channels.get(channelId)
-  const channel =
-    known ??
-    new Channel(channelId, {
-      store: deps.store.outbox,
-      attempts: deps.attempts,
-      log: deps.log,
-      now: deps.now,
-      random: deps.random,
-      concurrency: deps.config.MAILROOM_WEBHOOK_CONCURRENCY,
-      capacity: deps.config.MAILROOM_WEBHOOK_BATCH,
-      notify: (event) => void registry.send(channelId, event),
-    })
-  channels.set(channelId, channel)
-  // Whoever asked for it, from here on it is the channel's own work.
-  workAs({ kind: 'webhook', id: channelId }, () => registry.start(channelId, inputOf(deps, channelId, webhook)))
-  return channel
-}
-
-/** Webhook ids are 24 hex characters, those of bare URLs start with u. A removed webhook gets no actor. */
-function ensure(pool: Pool, channelId: string): Channel | null {
-  const { channels, registry, deps, ended } = pool
-  if (ended) return null
-  const known = channels.get(channelId)
-  const bareUrl = channelId.startsWith('u')
-  // A bare URL has no developer's edit that could make it active again: the next row does.
-  const given = bareUrl && registry.snapshot(channelId)?.hasTag('paused') === true
-  if (known !== undefined && !given) return known
-  const target = deps.targets.get(channelId)
-  return bareUrl || target !== null ? startChannel(pool, channelId, target?.webhook ?? null) : null
-}
-
-function dispatch(pool: Pool, rows: readonly OutboxRecord[]): void {
-  const byChannel = Map.groupBy(rows, (row) => row.channelId)
-  for (const [channelId, own] of byChannel) {
-    ensure(pool, channelId)?.wake(own)
-    pool.registry.send(channelId, { type: 'WAKE' })
   }
 }
 
@@ -224,8 +246,7 @@ async function storeReport(
   const notices = news.announcements.map((one) => noticeOf(deps, webhook, news, one, last))
   if (news.goneAt === null) await store.webhooks.recordHealth(webhook.id, news.health, notices)
   else await endByGone(deps, webhook, news, notices)
-  const current = targets.get(webhook.id)?.webhook
-  if (current !== undefined) targets.touch({ ...current, health: news.health })
+  targets.touch(webhook.id, { health: news.health })
   return notices.filter(({ state }) => state === 'pending')
 }
 
@@ -258,7 +279,7 @@ async function endByGone(
   notices: readonly OutboxRecord[],
 ): Promise<void> {
   const ended = { active: false, ...dated(webhook, { active: false }, now()) }
-  targets.touch({ ...webhook, ...ended })
+  targets.touch(webhook.id, ended)
   await failWaiting(store.outbox, webhook.id, now)
   await store.outbox.enqueue(notices)
   // The developer's edit with active=1 may have come meanwhile: it counts.
@@ -266,15 +287,12 @@ async function endByGone(
   await store.webhooks.edit(webhook.id, { health, ...(edited ? {} : ended) })
 }
 
-const rowsAtOnce = 200
-
 async function failWaiting(outbox: Store['outbox'], channelId: string, now: () => number): Promise<void> {
-  for (;;) {
-    const rows = await outbox.pending(channelId, [], rowsAtOnce)
-    const reason = 'the receiver answered 410 Gone'
+  const reason = 'the receiver answered 410 Gone'
+  const next = () => outbox.pending(channelId, [], 200)
+  for (let rows = await next(); rows.length > 0; rows = await next()) {
     const ended = { attempt: null, state: 'failed', finishedAt: now(), reason } as const
     await outbox.record(rows.map(({ id, dueAt }) => ({ ...ended, id, dueAt })))
-    if (rows.length < rowsAtOnce) return
   }
 }
 

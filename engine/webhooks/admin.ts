@@ -1,59 +1,88 @@
 /** Webhooks as developers make, edit and remove them; secrets; samples and redelivery. */
+import { parseDurations } from '../config.ts'
 import { AppError, badParameter, isAppError, notFound } from '../errors.ts'
 import { checkUrl } from '../net/address.ts'
-import type { Sealer } from '../secrets/seal.ts'
 import { newId, outboxId } from '../store/ids.ts'
 import type { OutboxRecord, WebhookFilters, WebhookRecord } from '../store/records.ts'
 import { freshHealth } from '../store/rows.ts'
 import type { Undo } from '../undo.ts'
+import { createExclusiveByKey } from '../waits.ts'
 import type { Actors } from './actors.ts'
-import { type Attempts, readSchedule } from './attempts.ts'
+import type { Attempts } from './attempts.ts'
 import { newRow } from './callbacks.ts'
-import type { Composer } from './compose.ts'
-import type { History } from './history.ts'
+import type { History, Redeliveries, RedeliveryTime } from './history.ts'
 import { compileMatcher } from './match.ts'
-import type { Redeliveries } from './redelivery.ts'
+import type { WebhookParts } from './index.ts'
 import { currentSecret, newSecret, openSecrets, rotated, sealSecrets } from './envelope.ts'
-import { dated, type WebhookParts } from './targets.ts'
-import type { WebhookInput, Webhooks } from './types.ts'
+import { dated } from './targets.ts'
+
+/**
+ * What a create or an edit names; undefined = not named, null or '' = remove. Bad patterns: `bad_request` naming the
+ * parameter and the place.
+ */
+export interface WebhookInput {
+  readonly callbackUrl?: string
+  readonly failureNotifUrl?: string | null
+  /**
+   * Waits between attempts as the configuration writes them, at most 20, each 1s to 7d. A running actor learns of it
+   * with `active`.
+   */
+  readonly retrySchedule?: string | null
+  readonly active?: boolean
+  readonly filters?: { readonly [K in keyof WebhookFilters]?: string | null }
+  readonly includeBody?: boolean
+  readonly bodyType?: string | null
+  readonly includeHeader?: '1' | 'raw' | null
+  readonly receiveAllChanges?: boolean
+  readonly receiveDrafts?: boolean
+  readonly receiveHistorical?: boolean
+}
+
+type Owner = Pick<WebhookRecord, 'developerId' | 'userId' | 'version'>
 
 interface AdminDeps extends WebhookParts {
-  readonly sealer: Sealer
   readonly actors: Actors
   readonly attempts: Attempts
-  readonly composer: Composer
   readonly history: History
   readonly redeliveries: Redeliveries
   readonly undo: Undo
 }
 
-type Admin = Pick<Webhooks, 'create' | 'edit' | 'remove' | 'rotateSecret' | 'secret' | 'test' | 'redeliver' | 'resend'>
-
-export function createAdmin(deps: AdminDeps): Admin {
-  const inOrder = createQueues()
+export function createAdmin(deps: AdminDeps) {
+  // Edits of one webhook, and its removal, follow one another: each sees what the one before has written.
+  const inOrder = createExclusiveByKey()
   return {
-    create: (owner, input) => create(deps, owner, input),
-    edit: (webhook, input) => inOrder(webhook.id, () => edit(deps, webhook, input)),
-    remove: (webhook) => remove(deps, webhook),
-    rotateSecret: (webhook) => inOrder(webhook.id, () => rotateSecret(deps, webhook)),
-    secret: (webhook) => currentSecret(secretsOf(deps, webhook)),
-    test: (webhook) => test(deps, webhook),
-    redeliver: (webhook, which) => redeliver(deps, webhook, which),
-    resend: (row) => resend(deps, row),
-  }
-}
-
-/** Edits of one webhook follow one another: each reads what the one before has written. */
-function createQueues(): <T>(webhookId: string, work: () => Promise<T>) => Promise<T> {
-  const last = new Map<string, Promise<unknown>>()
-  return async (webhookId, work) => {
-    const turn = (last.get(webhookId) ?? Promise.resolve()).then(work, work)
-    last.set(webhookId, turn)
-    try {
-      return await turn
-    } finally {
-      if (last.get(webhookId) === turn) last.delete(webhookId)
-    }
+    /** Checks URL (SSRF guard) and patterns, stores, starts the actor. */
+    create: (owner: Owner, input: WebhookInput) => create(deps, owner, input),
+    /** active=1 also clears `failure` and tries at once; active=0 drops the backlog. */
+    edit: (webhook: WebhookRecord, input: WebhookInput) => inOrder(webhook.id, () => edit(deps, webhook, input)),
+    /** The user's own webhooks of 2.0 speak lite from now on, also in callbacks that wait. Nothing else changes. */
+    async toLite(userId: string): Promise<void> {
+      for (const webhook of await deps.store.webhooks.listByUser(userId))
+        if (webhook.version !== 'lite') await inOrder(webhook.id, () => store(deps, webhook, { version: 'lite' }))
+    },
+    remove: (webhook: WebhookRecord) => inOrder(webhook.id, () => remove(deps, webhook)),
+    /** The old secret signs along for MAILROOM_SECRET_OVERLAP. Answers the new one (`whsec_…`). */
+    rotateSecret: (webhook: WebhookRecord) => inOrder(webhook.id, () => rotateSecret(deps, webhook)),
+    /** The current secret (`whsec_…`). */
+    secret: (webhook: WebhookRecord) => currentSecret(secretsOf(deps, webhook)),
+    /** Sends a sample now, past queue, schedule and filters; answers the row with its attempt. */
+    test: (webhook: WebhookRecord) => test(deps, webhook),
+    /**
+     * Sets callbacks of a time back into the queue and answers how many. A time may hold more than a moment can take:
+     * then the answer is how many are queued so far, the rest follows, also over a restart, and `redelivery` of the
+     * webhook's record says how far it is. `conflict` when the webhook is paused or another time is under way; the same
+     * time again joins the work.
+     */
+    async redeliver(webhook: WebhookRecord, which: RedeliveryTime): Promise<number> {
+      checkActive(deps, webhook)
+      return deps.redeliveries.start(webhook.id, which)
+    },
+    /**
+     * One callback of any kind again, to where it goes: a finished one goes back into the queue, one that waits is sent
+     * at once. Its schedule begins anew. Answers 1, or 0 when it is on its way already.
+     */
+    resend: (row: OutboxRecord) => resend(deps, row),
   }
 }
 
@@ -74,11 +103,7 @@ async function checkUrls({ config }: AdminDeps, input: WebhookInput): Promise<vo
   if (input.failureNotifUrl) await checkUrl('failure_notif_url', input.failureNotifUrl, config.MAILROOM_ALLOW_PRIVATE)
 }
 
-async function create(
-  deps: AdminDeps,
-  owner: Parameters<Webhooks['create']>[0],
-  input: WebhookInput,
-): Promise<WebhookRecord> {
+async function create(deps: AdminDeps, owner: Owner, input: WebhookInput): Promise<WebhookRecord> {
   if (!input.callbackUrl) throw badParameter('callback_url', 'is missing')
   await checkUrls(deps, input)
   const now = deps.now()
@@ -106,7 +131,7 @@ async function create(
   const facts = { webhookId: id }
   await deps.undo.creation(facts, insert(deps, webhook), () => deps.store.webhooks.remove(id))
   deps.targets.put(webhook)
-  deps.actors.start(id, webhook)
+  deps.actors.start(id)
   await deps.undo.creation(facts, deps.history.startFor(webhook), () => remove(deps, webhook))
   return webhook
 }
@@ -137,14 +162,31 @@ type Patch = Partial<Omit<WebhookRecord, 'id' | 'developerId' | 'userId' | 'crea
 
 /** Only what is named changes; null and '' remove. */
 function patchOf(webhook: WebhookRecord, input: WebhookInput): Patch {
-  const { filters, bodyType, callbackUrl, failureNotifUrl, retrySchedule, ...plain } = input
+  const { filters, bodyType, failureNotifUrl, retrySchedule, ...plain } = input
   return {
     ...plain,
-    ...(callbackUrl === undefined ? {} : { callbackUrl }),
     ...(failureNotifUrl === undefined ? {} : { failureNotifUrl: failureNotifUrl === '' ? null : failureNotifUrl }),
     ...(retrySchedule === undefined ? {} : readSchedule(retrySchedule)),
     ...(bodyType === undefined ? {} : { bodyType: checkedType(bodyType) }),
     ...(filters === undefined ? {} : { filters: mergedFilters(webhook.filters, filters) }),
+  }
+}
+
+const mostWaits = 20
+
+/**
+ * A webhook's own schedule as its parameter gives it; an empty text removes it. Throws `bad_request` naming the
+ * parameter.
+ */
+function readSchedule(given: string | null): Required<Pick<WebhookRecord, 'retrySchedule' | 'retryScheduleMs'>> {
+  const text = given?.trim() ?? ''
+  if (text === '') return { retrySchedule: '', retryScheduleMs: [] }
+  const waits = text.split(',').length
+  if (waits > mostWaits) throw badParameter('retry_schedule', `expected at most ${mostWaits} waits, got ${waits}`)
+  try {
+    return { retrySchedule: text, retryScheduleMs: parseDurations(text, '1s', '7d') }
+  } catch (error) {
+    throw badParameter('retry_schedule', (error as Error).message)
   }
 }
 
@@ -190,12 +232,12 @@ async function activate(deps: AdminDeps, current: WebhookRecord, patch: Patch): 
   if (!current.active) await deps.store.outbox.skipPending(current.id, 'the webhook was paused', deps.now())
   const { failureVersion, lastSuccessAt } = current.health
   const edited = await store(deps, current, { ...patch, health: { ...freshHealth, failureVersion, lastSuccessAt } })
-  deps.actors.activate(edited)
+  deps.actors.activate(edited.id)
   await deps.history.startFor(edited)
   return edited
 }
 
-/** A sample now, past queue and schedule; the log keeps it as a finished row. */
+/** The log keeps the sample as a finished row. */
 async function test(deps: AdminDeps, webhook: WebhookRecord): Promise<OutboxRecord> {
   const now = deps.now()
   const row = newRow({
@@ -222,21 +264,6 @@ async function test(deps: AdminDeps, webhook: WebhookRecord): Promise<OutboxReco
   }
   await deps.store.outbox.enqueue([finished])
   return finished
-}
-
-async function redeliver(
-  deps: AdminDeps,
-  webhook: WebhookRecord,
-  { ids, ...wanted }: Parameters<Webhooks['redeliver']>[1],
-): Promise<number> {
-  if (ids === undefined) {
-    checkActive(deps, webhook)
-    return deps.redeliveries.start(webhook, wanted)
-  }
-  const rows = await Promise.all(ids.map((id) => deps.store.outbox.get(id)))
-  let count = 0
-  for (const row of rows) if (row?.webhookId === webhook.id) count += await resend(deps, row)
-  return count
 }
 
 function checkActive({ targets }: AdminDeps, webhook: WebhookRecord): void {

@@ -9,18 +9,18 @@
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
 import type { Release } from '../budget.ts'
 import { spreadMs } from '../../machines/backoff.ts'
-import { type Config, parseDurations } from '../config.ts'
-import { AppError, badParameter, toAppError } from '../errors.ts'
-import type { HttpAnswer, HttpClient, HttpLimits } from '../net/http.ts'
+import type { DeliveryFailure } from '../../machines/events.ts'
+import type { Config } from '../config.ts'
+import { AppError, toAppError } from '../errors.ts'
+import type { HttpAnswer, HttpClient } from '../net/http.ts'
 import type { Logger } from '../observe/log.ts'
 import { workAs } from '../observe/loop.ts'
-import type { Metrics } from '../observe/metrics.ts'
-import type { Tracing } from '../observe/tracing.ts'
 import type { OutboxResult, OutboxStore } from '../store/port.ts'
-import type { DeliveryAttempt, OutboxRecord, WebhookRecord } from '../store/records.ts'
+import type { DeliveryAttempt, OutboxRecord } from '../store/records.ts'
 import { withinTime } from '../waits.ts'
 import type { Composed, Composer, Sendable } from './compose.ts'
-import { type Pace, signCallback, type SignedCallback } from './envelope.ts'
+import { signCallback, type SignedCallback, type SigningKeys } from './envelope.ts'
+import type { WebhookParts } from './index.ts'
 import type { Targets } from './targets.ts'
 
 /** What became of a row. `until`: nothing of its account goes out before; null = the account goes on. */
@@ -30,54 +30,63 @@ export interface Handled {
   readonly failure: Failure | null
 }
 
-interface AttemptsDeps {
-  readonly config: Config
+interface AttemptsDeps extends Pick<WebhookParts, 'config' | 'metrics' | 'tracing' | 'pace' | 'now' | 'random'> {
   readonly targets: Pick<Targets, 'get'>
   readonly composer: Pick<Composer, 'compose' | 'keysOf'>
-  readonly deliver: DeliverDeps
+  readonly http: Pick<HttpClient, 'postJson'>
   readonly recorder: Pick<Recorder, 'record'>
-  readonly metrics: Pick<Metrics, 'deliveries' | 'deliverySeconds' | 'callbackLatency'>
-  /** Absent in tests. */
-  readonly tracing?: Pick<Tracing, 'callback'> | undefined
-  readonly pace: Pace
-  readonly random: () => number
 }
 
 export type Attempts = ReturnType<typeof createAttempts>
 
+/** Callbacks of a revoked key stay as they are; they are looked at again after this, or when it is in force again. */
+const heldMs = 60_000
+
 export function createAttempts(deps: AttemptsDeps) {
-  const { recorder, deliver } = deps
+  const { recorder, now } = deps
+
+  async function settle(result: OutboxResult, tried: Tried | null): Promise<Handled> {
+    await recorder.record(result)
+    return { attempt: null, failure: null, ...tried, until: result.state === 'pending' ? result.dueAt : null }
+  }
 
   async function finish(row: OutboxRecord, reason: string, state: 'skipped' | 'failed' = 'skipped'): Promise<Handled> {
-    await recorder.record({ id: row.id, attempt: null, state, dueAt: row.dueAt, finishedAt: deliver.now(), reason })
-    deps.metrics.deliveries.inc({ kind: row.kind, outcome: state })
-    return { until: null, attempt: null, failure: null }
+    const { id, kind, dueAt } = row
+    const handled = await settle({ id, attempt: null, state, dueAt, finishedAt: now(), reason }, null)
+    deps.metrics.deliveries.inc({ kind, outcome: state })
+    return handled
   }
 
   async function handle(row: OutboxRecord, mode: 'drain' | 'probe'): Promise<Handled> {
-    if (mode === 'probe' && hasExpired(deps, row)) return finish(row, 'its receiver was away for too long', 'failed')
-    const sealed = await seal(deps, row)
+    const keys = await deps.composer.keysOf(row)
+    if (keys === 'removed') return finish(row, 'the developer was removed')
+    if (keys === 'revoked') return { until: now() + heldMs, attempt: null, failure: null }
+    // Counted from the time when it was due last, so that a redelivered row begins anew.
+    if (mode === 'probe' && now() - row.dueAt > deps.config.MAILROOM_DELIVERY_RETENTION)
+      return finish(row, 'its receiver was away for too long', 'failed')
+    const sealed = await seal(deps, row, keys)
     if (sealed.kind === 'skip') return finish(row, sealed.reason)
     if (sealed.kind === 'postpone') {
-      const { until, reason } = sealed
-      await recorder.record({ id: row.id, attempt: null, state: 'pending', dueAt: until, finishedAt: null, reason })
-      return { until, attempt: null, failure: null }
+      const { until: dueAt, reason } = sealed
+      return settle({ id: row.id, attempt: null, state: 'pending', dueAt, finishedAt: null, reason }, null)
     }
     const tried = await post(deps, row, sealed)
     const spared = tried.failure !== null && isSpared(deps, row, tried.failure, mode)
     const result = spared
       ? unchanged(deps, row, tried)
-      : resultOf(deliver, waitsOf(deps, row), row, tried, deps.random())
-    await recorder.record(result)
+      : resultOf(deps, scheduleOf(deps, row.channelId), row, tried, deps.random())
+    const handled = await settle(result, tried)
     if (result.state === 'delivered' && isFresh(row))
-      deps.metrics.callbackLatency.observe((deliver.now() - row.createdAt) / 1000)
-    return { ...tried, until: result.state === 'pending' ? result.dueAt : null }
+      deps.metrics.callbackLatency.observe((now() - row.createdAt) / 1000)
+    return handled
   }
 
   return {
     /** Sends without recording. null = there is nothing to send. */
     async send(row: OutboxRecord): Promise<Tried | null> {
-      const sealed = await seal(deps, row)
+      const keys = await deps.composer.keysOf(row)
+      if (typeof keys === 'string') return null
+      const sealed = await seal(deps, row, keys)
       return sealed.kind === 'sealed' ? post(deps, row, sealed) : null
     },
     /**
@@ -100,16 +109,15 @@ interface Sealed {
 }
 
 async function seal(
-  { composer, deliver, config, pace }: AttemptsDeps,
+  { composer, config, pace, now }: AttemptsDeps,
   row: OutboxRecord,
+  keys: SigningKeys,
 ): Promise<Sealed | Exclude<Composed, Sendable>> {
-  const keys = await composer.keysOf(row)
-  if (keys === null) return { kind: 'skip', reason: 'the developer was removed' }
   const composed = await composer.compose(row)
   if (composed.kind !== 'send') return composed
   const { url, release = () => undefined } = composed
   try {
-    const options = { now: deliver.now(), maxBytes: config.MAILROOM_WEBHOOK_PAYLOAD_MAX, pace }
+    const options = { now: now(), maxBytes: config.MAILROOM_WEBHOOK_PAYLOAD_MAX, pace }
     const callback = await signCallback(row, composed, keys, options)
     release(callback.body.length)
     return { kind: 'sealed', url, callback, release }
@@ -119,13 +127,10 @@ async function seal(
   }
 }
 
-async function post(
-  { deliver, metrics, tracing }: AttemptsDeps,
-  row: OutboxRecord,
-  { url, callback, release }: Sealed,
-): Promise<Tried> {
+async function post(deps: AttemptsDeps, row: OutboxRecord, { url, callback, release }: Sealed): Promise<Tried> {
+  const { metrics, tracing } = deps
   try {
-    const tried = await attempt(deliver, url, callback)
+    const tried = await attempt(deps, url, callback)
     metrics.deliverySeconds.observe(tried.attempt.durationMs / 1000)
     tracing?.callback(row, tried.attempt)
     metrics.deliveries.inc({ kind: row.kind, outcome: tried.failure === null ? 'delivered' : 'failed' })
@@ -140,52 +145,30 @@ function isFresh({ lane, attemptCount, attempts }: OutboxRecord): boolean {
   return lane === 0 && (attemptCount > 0 || attempts.length === 0)
 }
 
-/** A failure notice has its webhook's id, and its channel is a bare URL. */
-function waitsOf({ config, targets }: AttemptsDeps, { channelId }: OutboxRecord): readonly number[] {
-  return scheduleOf(config, targets.get(channelId)?.webhook ?? null)
-}
-
-/** The chart's clock and the row's are jittered apart: within twice the jitter the row counts as due. */
-function isEarly(deps: AttemptsDeps, row: OutboxRecord): boolean {
-  const { config, deliver } = deps
-  const wait = waitsOf(deps, row)[row.attemptCount - 1] ?? 0
-  const tolerance = 50 + (wait * config.MAILROOM_WEBHOOK_JITTER * 2) / 100
-  return deliver.now() < countsFrom(row) - tolerance
-}
-
 /** A row that was not put off has none, and what is left of an earlier putting off lies behind. */
 function countsFrom({ countsAt = 0, dueAt }: OutboxRecord): number {
   return Math.max(countsAt, dueAt)
 }
 
 /** The log gets the attempt, the row stays as it is; when it was due for a try between, the next one follows. */
-function unchanged({ config, deliver }: AttemptsDeps, row: OutboxRecord, { attempt: made }: Tried): OutboxResult {
-  const nextAt = Math.min(countsFrom(row), deliver.now() + config.MAILROOM_WEBHOOK_PROBE)
+function unchanged({ config, now }: AttemptsDeps, row: OutboxRecord, { attempt: made }: Tried): OutboxResult {
+  const nextAt = Math.min(countsFrom(row), now() + config.MAILROOM_WEBHOOK_PROBE)
   const dueAt = Math.max(row.dueAt, nextAt)
   return { id: row.id, attempt: made, counted: false, state: 'pending', dueAt, finishedAt: null, reason: row.reason }
 }
 
-function isSpared(
-  deps: AttemptsDeps,
-  row: OutboxRecord,
-  { permanent, scope }: Failure,
-  mode: 'drain' | 'probe',
-): boolean {
-  if (permanent === 'gone') return false
-  const last = row.attemptCount >= waitsOf(deps, row).length
-  return isEarly(deps, row) || (mode === 'probe' && last && scope === 'receiver')
+function isSpared(deps: AttemptsDeps, row: OutboxRecord, failure: Failure, mode: 'drain' | 'probe'): boolean {
+  if (failure.permanent === 'gone') return false
+  const schedule = scheduleOf(deps, row.channelId)
+  // The chart's clock and the row's are jittered apart: within twice the jitter the row counts as due.
+  const tolerance = 50 + ((schedule[row.attemptCount - 1] ?? 0) * deps.config.MAILROOM_WEBHOOK_JITTER * 2) / 100
+  if (deps.now() < countsFrom(row) - tolerance) return true
+  return mode === 'probe' && failure.scope === 'receiver' && row.attemptCount >= schedule.length
 }
 
-/** Counted from the time when it was due last, so that a redelivered row begins anew. */
-function hasExpired({ config, deliver }: AttemptsDeps, row: OutboxRecord): boolean {
-  return deliver.now() - row.dueAt > config.MAILROOM_DELIVERY_RETENTION
-}
-
-interface Failure {
-  readonly message: string
+/** Of the receiver as a whole, or of this row alone. */
+interface Failure extends Pick<DeliveryFailure, 'message' | 'retryAfterMs' | 'permanent'> {
   readonly scope: 'receiver' | 'row'
-  readonly permanent: 'gone' | 'redirect' | null
-  readonly retryAfterMs: number | null
 }
 
 interface Tried {
@@ -193,28 +176,27 @@ interface Tried {
   readonly failure: Failure | null
 }
 
-interface DeliverDeps {
-  readonly http: Pick<HttpClient, 'postJson'>
-  readonly limits: HttpLimits
-  readonly config: Config
-  readonly now: () => number
-}
+type DeliverDeps = Pick<AttemptsDeps, 'config' | 'http' | 'now'>
+
+/** Of what a receiver answers. */
+const keptBytes = 4096
 
 /** Never rejects: what goes wrong is the attempt's failure. */
-async function attempt(deps: DeliverDeps, url: string, callback: SignedCallback): Promise<Tried> {
+async function attempt(deps: DeliverDeps, url: string, { headers, body }: SignedCallback): Promise<Tried> {
+  const limits = { timeoutMs: deps.config.MAILROOM_WEBHOOK_TIMEOUT, maxResponseBytes: keptBytes }
   const at = deps.now()
   const since = performance.now()
-  const took = () => Math.round(performance.now() - since)
+  const tried = (failure: Failure | null, answer: HttpAnswer | null): Tried => {
+    const durationMs = Math.round(performance.now() - since)
+    const { status = null, body: response = null } = answer ?? {}
+    return { attempt: { at, durationMs, status, error: failure?.message ?? null, response, url }, failure }
+  }
   try {
-    const answer = await deps.http.postJson(url, callback.headers, callback.body, deps.limits)
-    const failure = judge(deps, answer)
-    const error = failure === null ? null : failure.message
-    return { attempt: { at, durationMs: took(), status: answer.status, error, response: answer.body, url }, failure }
-  } catch (thrown) {
-    const { code, message } = toAppError(thrown)
-    const error = `${code}: ${message}`
-    const failure: Failure = { message: error, scope: 'receiver', permanent: null, retryAfterMs: null }
-    return { attempt: { at, durationMs: took(), status: null, error, response: null, url }, failure }
+    const answer = await deps.http.postJson(url, headers, body, limits)
+    return tried(judge(deps, answer), answer)
+  } catch (error) {
+    const { code, message } = toAppError(error)
+    return tried({ message: `${code}: ${message}`, scope: 'receiver', retryAfterMs: null }, null)
   }
 }
 
@@ -222,7 +204,7 @@ const wholeReceiver = new Set([429, 502, 503, 504])
 
 function judge(deps: DeliverDeps, { status, headers }: HttpAnswer): Failure | null {
   if (status >= 200 && status < 300) return null
-  const row: Failure = { message: `HTTP ${status}`, scope: 'row', permanent: null, retryAfterMs: null }
+  const row: Failure = { message: `HTTP ${status}`, scope: 'row', retryAfterMs: null }
   if (status === 410)
     return { ...row, message: 'HTTP 410: the receiver wants no more', scope: 'receiver', permanent: 'gone' }
   if (status < 400) {
@@ -261,30 +243,12 @@ export function resultOf(
   return dueAt < countsAt ? { ...next, countsAt } : next
 }
 
-const mostWaits = 20
-
-/**
- * A webhook's own schedule as its parameter gives it; an empty text removes it. Throws `bad_request` naming the
- * parameter.
- */
-export function readSchedule(given: string | null): Required<Pick<WebhookRecord, 'retrySchedule' | 'retryScheduleMs'>> {
-  const text = given?.trim() ?? ''
-  if (text === '') return { retrySchedule: '', retryScheduleMs: [] }
-  const waits = text.split(',').length
-  if (waits > mostWaits) throw badParameter('retry_schedule', `expected at most ${mostWaits} waits, got ${waits}`)
-  try {
-    return { retrySchedule: text, retryScheduleMs: parseDurations(text, '1s', '7d') }
-  } catch (error) {
-    throw badParameter('retry_schedule', (error as Error).message)
-  }
-}
-
-/** The webhook's own schedule, or the configured one, which is that of bare URLs (null) too. */
+/** The webhook's own schedule, or the configured one, which is that of bare URLs and of failure notices too. */
 export function scheduleOf(
-  config: Pick<Config, 'MAILROOM_WEBHOOK_SCHEDULE'>,
-  webhook: Pick<WebhookRecord, 'retryScheduleMs'> | null,
+  { config, targets }: Pick<AttemptsDeps, 'config' | 'targets'>,
+  channelId: string,
 ): readonly number[] {
-  const own = webhook?.retryScheduleMs ?? []
+  const own = targets.get(channelId)?.webhook.retryScheduleMs ?? []
   return own.length > 0 ? own : config.MAILROOM_WEBHOOK_SCHEDULE
 }
 

@@ -1,6 +1,14 @@
 /** Rows of the outbox. Callbacks to a bare URL have the same outbox, promises and signature as those of webhooks. */
 import { outboxId, urlChannelId } from '../store/ids.ts'
-import type { AccountRecord, OutboxKind, OutboxRecord, WebhookRecord } from '../store/records.ts'
+import type {
+  AccountRecord,
+  ChangeKind,
+  MessageRecord,
+  OutboxKind,
+  OutboxRecord,
+  WebhookRecord,
+} from '../store/records.ts'
+import type { EventFacts } from './match.ts'
 
 type NewRow = Pick<
   OutboxRecord,
@@ -99,4 +107,47 @@ export function failureRow(
   })
   if (url !== '') return row
   return { ...row, state: 'skipped', finishedAt: news.at, reason: 'no failure_notif_url' }
+}
+
+interface Occasion extends Partial<Pick<OutboxRecord, 'lane' | 'seq' | 'changeId'>> {
+  /** Makes the row's id: the same row whenever it is planned. */
+  readonly name: string
+  readonly kind: ChangeKind
+  readonly facts: EventFacts
+  readonly undecided: boolean
+  readonly at: number
+}
+
+/** A callback for a message. The store fills in the seq of a live one from its change. */
+export function messageRow(
+  webhook: WebhookRecord,
+  account: Pick<AccountRecord, 'id' | 'userId'>,
+  message: Pick<MessageRecord, 'id'>,
+  { name, kind, facts, undecided, at, ...more }: Occasion,
+): OutboxRecord {
+  return newRow({
+    id: outboxId(webhook.id, name),
+    channelId: webhook.id,
+    webhookId: webhook.id,
+    developerId: webhook.developerId,
+    userId: account.userId,
+    accountId: account.id,
+    messageId: message.id,
+    kind: 'message',
+    event: kind,
+    data: { ...eventFacts(facts), ...(undecided ? { undecided: true } : {}) },
+    createdAt: at,
+    ...more,
+  })
+}
+
+function eventFacts({ first, path, folderId, uid, flags, folders }: EventFacts): EventFacts {
+  return { first, path, folderId, uid, flags, folders }
+}
+
+const noFacts: EventFacts = { first: false, path: '', folderId: '', uid: 0, flags: [], folders: [] }
+
+/** The facts out of an outbox row's data. */
+export function readEventFacts(data: OutboxRecord['data']): EventFacts {
+  return { ...noFacts, ...data }
 }

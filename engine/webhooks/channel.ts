@@ -4,28 +4,25 @@
  * account goes out.
  *
  * drain runs between `start` and `stop`: it sends what was claimed, and says when there is room to claim more. Rows
- * that are on their way at `stop` come to their end and tell `notify` what came of it.
+ * that are on their way at `stop` come to their end, and `notify` hears what came of it.
  */
 import { timerMs } from '../../machines/backoff.ts'
 import { toAppError } from '../errors.ts'
-import type { Logger } from '../observe/log.ts'
 import type { OutboxStore } from '../store/port.ts'
-import type { OutboxRecord } from '../store/records.ts'
+import type { DeliveryAttempt, OutboxRecord } from '../store/records.ts'
 import type { DeliveryFailure, ProbeOutput, WebhookEvent } from '../../machines/events.ts'
 import type { Attempts, Handled } from './attempts.ts'
+import type { WebhookParts } from './index.ts'
 import { Lines } from './lines.ts'
 
-interface ChannelDeps {
-  readonly store: Pick<OutboxStore, 'pending'>
+interface ChannelDeps extends Pick<WebhookParts, 'config' | 'log' | 'now' | 'random'> {
+  readonly store: { readonly outbox: Pick<OutboxStore, 'pending'> }
   readonly attempts: Pick<Attempts, 'handle'>
-  readonly log: Logger
-  readonly now: () => number
-  readonly random: () => number
-  /** Rows under way at once, and rows in memory. */
-  readonly concurrency: number
-  readonly capacity: number
   readonly notify: (event: WebhookEvent) => void
 }
+
+/** What came of a row; null = an error of ours. */
+type Settle = (row: OutboxRecord, handled: Handled | null) => void
 
 const stallMs = 2_000
 
@@ -33,7 +30,7 @@ export class Channel {
   readonly #id: string
   readonly #deps: ChannelDeps
   readonly #lines: Lines
-  readonly #underWay = new Set<Promise<void>>()
+  readonly #underWay = new Set<Promise<unknown>>()
   /** Ids of the rows on their way. */
   readonly #sending = new Set<string>()
   /** Counts the ends of rows sent by hand: what was read meanwhile may be out of date. */
@@ -53,7 +50,7 @@ export class Channel {
   constructor(id: string, deps: ChannelDeps) {
     this.#id = id
     this.#deps = deps
-    this.#lines = new Lines(deps.capacity)
+    this.#lines = new Lines(deps.config.MAILROOM_WEBHOOK_BATCH)
   }
 
   start(): void {
@@ -72,6 +69,11 @@ export class Channel {
     this.#pump()
   }
 
+  /** null = no row waits here for its own time. */
+  nextDue(): number | null {
+    return this.#lines.nextRelease()
+  }
+
   isUnderWay(rowId: string): boolean {
     return this.#sending.has(rowId)
   }
@@ -79,8 +81,17 @@ export class Channel {
   /** The receiver is back: rows that failed before do not wait for their own time. */
   recovered(): void {
     this.#recoveredAt = this.#deps.now()
+    this.release()
+  }
+
+  /** Rows that were held up are read anew; those that are due later go on waiting. */
+  release(): void {
     this.#lines.release(Number.POSITIVE_INFINITY)
     this.#pump()
+  }
+
+  isBusy(): boolean {
+    return this.#underWay.size > 0
   }
 
   /** Resolves when nothing is on its way. */
@@ -106,16 +117,18 @@ export class Channel {
   }
 
   #sendReady(): void {
-    const { concurrency } = this.#deps
+    const concurrency = this.#deps.config.MAILROOM_WEBHOOK_CONCURRENCY
     const historicalMost = Math.max(1, Math.floor(concurrency / 2))
     while (this.#underWay.size < concurrency) {
       const row = this.#lines.take({ historical: this.#historical < historicalMost })
       if (row === null) break
-      this.#track(this.#send(row))
+      this.#historical += row.lane
+      const sent = this.#report(row, this.#handle(row, 'drain', this.#settle))
+      this.#track(sent.finally(() => (this.#historical -= row.lane)))
     }
   }
 
-  #track(work: Promise<void>): void {
+  #track(work: Promise<unknown>): void {
     this.#saidIdle = false
     const tracked = work.finally(() => {
       this.#underWay.delete(tracked)
@@ -129,6 +142,7 @@ export class Channel {
     const { notify, now } = this.#deps
     clearTimeout(this.#timer)
     if (this.#lines.wantsRead()) {
+      this.#saidIdle = false
       notify({ type: 'room' })
       return
     }
@@ -147,7 +161,7 @@ export class Channel {
     this.#claiming = true
     const plan = this.#lines.beginRead()
     try {
-      const rows = await store.pending(this.#id, plan.exceptAccounts, plan.limit, plan.exceptHistorical)
+      const rows = await store.outbox.pending(this.#id, plan.exceptAccounts, plan.limit, plan.exceptHistorical)
       if (run !== this.#run) return
       if (byHand === this.#byHand)
         this.#lines.endRead(
@@ -181,78 +195,60 @@ export class Channel {
     return { ...row, attempts, dueAt: waited ? now : row.dueAt }
   }
 
-  async #send(row: OutboxRecord): Promise<void> {
-    this.#historical += row.lane
-    try {
-      this.#report(await this.#handle(row, 'drain'))
-    } catch (error) {
-      this.#logError(row, error)
-    } finally {
-      this.#historical -= row.lane
-    }
-  }
-
-  /** Sends this row at once, past schedule and line, unless it waits in memory for its turn or is on its way. */
+  /**
+   * Sends this row at once, past schedule and line, unless it waits in memory for its turn or is on its way. Other rows
+   * of its account wait meanwhile; one that is on its way already goes on.
+   */
   sendNow(row: OutboxRecord): void {
-    if (!this.#sending.has(row.id) && !this.#lines.holds(row)) this.#track(this.#sendByHand(row))
-  }
-
-  /** Other rows of its account wait meanwhile; one that is on its way already goes on. */
-  async #sendByHand(row: OutboxRecord): Promise<void> {
+    if (this.#sending.has(row.id) || this.#lines.renew(this.#held(row))) return
     this.#lines.claim(row)
-    this.#sending.add(row.id)
-    try {
-      const handled = await this.#deps.attempts.handle(row, 'probe')
-      this.last = row
-      if (handled.attempt !== null && handled.failure === null && !this.#running) this.#recoveredAt = this.#deps.now()
-      this.#report(handled)
-    } catch (error) {
-      this.#logError(row, error)
-    } finally {
-      this.#sending.delete(row.id)
+    const handled = this.#handle(row, 'probe', () => {
       this.#byHand += 1
       this.#lines.free(row)
-    }
+    })
+    this.#track(this.#report(row, handled))
   }
 
-  /** Frees or blocks the account, whatever happens. */
-  async #handle(row: OutboxRecord, mode: 'drain' | 'probe'): Promise<Handled> {
+  /** `settle` frees or blocks the account, whatever happens. */
+  async #handle(row: OutboxRecord, mode: 'drain' | 'probe', settle: Settle): Promise<Handled> {
+    let handled: Handled | null = null
     this.#sending.add(row.id)
     try {
-      const handled = await this.#deps.attempts.handle(row, mode)
+      handled = await this.#deps.attempts.handle(row, mode)
       this.last = row
-      if (handled.until === null) this.#lines.finish(row)
-      else this.#lines.block(row, handled.until)
+      const delivered = handled.attempt !== null && handled.failure === null
+      if (mode === 'probe' && delivered && !this.#running) this.#recoveredAt = this.#deps.now()
       return handled
-    } catch (error) {
-      this.#lines.block(row, this.#deps.now() + stallMs)
-      throw error
     } finally {
       this.#sending.delete(row.id)
+      settle(row, handled)
     }
   }
 
-  #logError(row: OutboxRecord, error: unknown): void {
-    this.#deps.log.error({ channelId: this.#id, outboxId: row.id, err: toAppError(error) }, 'callback not tried')
+  readonly #settle: Settle = (row, handled) => {
+    const until = handled === null ? this.#deps.now() + stallMs : handled.until
+    if (until === null) this.#lines.finish(row)
+    else this.#lines.block(row, until)
   }
 
-  #report({ attempt, failure }: Handled): void {
-    if (attempt === null) return
-    const { notify, now } = this.#deps
-    if (failure === null) notify({ type: 'delivered', at: now() })
-    else {
-      const type = failure.scope === 'receiver' ? 'delivery.failed' : 'row.failed'
-      notify({ type, failure: this.#failureOf(failure, attempt.at) })
+  /** Never rejects. */
+  async #report(row: OutboxRecord, handling: Promise<Handled>): Promise<void> {
+    const { notify, now, log } = this.#deps
+    try {
+      const { attempt, failure } = await handling
+      if (attempt === null) return
+      if (failure === null) notify({ type: 'delivered', at: now() })
+      else {
+        const type = failure.scope === 'receiver' ? 'delivery.failed' : 'row.failed'
+        notify({ type, failure: this.#failureOf(failure, attempt) })
+      }
+    } catch (error) {
+      log.error({ channelId: this.#id, outboxId: row.id, err: toAppError(error) }, 'callback not tried')
     }
   }
 
-  #failureOf(
-    { message, retryAfterMs, permanent }: NonNullable<Handled['failure']>,
-    startedAt: number,
-  ): DeliveryFailure {
-    const { now, random } = this.#deps
-    const failure = { message, at: now(), startedAt, retryAfterMs, jitter: random() }
-    return permanent === null ? failure : { ...failure, permanent }
+  #failureOf(failure: NonNullable<Handled['failure']>, { at }: DeliveryAttempt): DeliveryFailure {
+    return { ...failure, at: this.#deps.now(), startedAt: at, jitter: this.#deps.random() }
   }
 
   /**
@@ -271,12 +267,11 @@ export class Channel {
       if (byHand !== this.#byHand) continue
       this.#lines.claim(row)
       this.#lastProbed = row.accountId
-      const work = this.#handle(row, 'probe')
-      const ended = (): void => undefined
-      this.#track(work.then(ended, ended))
+      const work = this.#handle(row, 'probe', this.#settle)
+      this.#track(work.catch(() => undefined))
       const { attempt, failure, until } = await work
       if (attempt !== null) {
-        if (failure !== null) return { delivered: false, failure: this.#failureOf(failure, attempt.at) }
+        if (failure !== null) return { delivered: false, failure: this.#failureOf(failure, attempt) }
         this.#recoveredAt = now()
         return { delivered: true, at: now() }
       }
@@ -290,8 +285,8 @@ export class Channel {
     const { store } = this.#deps
     const except = [...this.#lines.accounts(), ...passed]
     const last = this.#lastProbed
-    const others = last === null ? [] : await store.pending(this.#id, [...except, last], 1)
-    const [row] = others.length > 0 ? others : await store.pending(this.#id, except, 1)
+    const others = last === null ? [] : await store.outbox.pending(this.#id, [...except, last], 1)
+    const [row] = others.length > 0 ? others : await store.outbox.pending(this.#id, except, 1)
     return row ?? null
   }
 }

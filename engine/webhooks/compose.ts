@@ -9,28 +9,20 @@
  * longer.
  */
 import { LRUCache } from 'lru-cache'
-import type { Budget, Release } from '../budget.ts'
+import type { Release } from '../budget.ts'
 import { isAppError, toAppError } from '../errors.ts'
 import { folderNamer } from '../messages/names.ts'
-import type { Sealer } from '../secrets/seal.ts'
-import type { Store } from '../store/port.ts'
 import type { AccountRecord, MessageRecord, OutboxRecord, WebhookRecord } from '../store/records.ts'
-import { bodyUrl, type Contents, messageData, sampleCallback } from './message-data.ts'
-import { urlCallbackBody } from './callbacks.ts'
+import { type Contents, messageCallback, sampleCallback } from './message-data.ts'
+import { readEventFacts, urlCallbackBody } from './callbacks.ts'
 import { memoryFor, namedOnly, type ReadContents, readContents, type ReadDeps, wantsContents } from './contents.ts'
 import { openSecrets, type SigningKeys, type Unsigned, validSecrets } from './envelope.ts'
-import { judgeAtLength } from './verdicts.ts'
-import { type EventFacts, type Known, type Matcher, type MessageEvent, readEventFacts } from './match.ts'
-import { lookUpThread, type Targets } from './targets.ts'
+import type { WebhookParts } from './index.ts'
+import type { EventFacts, Known, Matcher, MessageEvent } from './match.ts'
+import { judgeAtLength } from './searches.ts'
+import { lookUpThread } from './targets.ts'
 
 export type Composer = ReturnType<typeof createComposer>
-
-interface ComposerDeps {
-  readonly store: Pick<Store, 'accounts' | 'messages' | 'developers' | 'folders'>
-  readonly sealer: Sealer
-  readonly targets: Targets
-  readonly payload: PayloadDeps
-}
 
 const rememberedMs = 30_000
 
@@ -39,7 +31,8 @@ interface Owner {
   readonly folderName: (path: string) => string
 }
 
-export function createComposer(deps: ComposerDeps) {
+export function createComposer(parts: WebhookParts) {
+  const deps = { ...parts, waits: createBodyWaits() }
   const owners = new LRUCache<string, Owner>({
     max: 2000,
     ttl: rememberedMs,
@@ -48,51 +41,63 @@ export function createComposer(deps: ComposerDeps) {
       return account === null ? undefined : { account, folderName: folderNamer(folders) }
     },
   })
-  const secrets = new LRUCache<string, string>({
+  const keys = new LRUCache<string, { readonly secret: string; readonly revoked: boolean }>({
     max: 1000,
     ttl: rememberedMs,
     async fetchMethod(developerId) {
       const developer = await deps.store.developers.get(developerId)
-      return developer === null ? undefined : deps.sealer.open(developer.sealedSecret, developer.id)
+      if (developer === null) return undefined
+      return { secret: deps.sealer.open(developer.sealedSecret, developer.id), revoked: Boolean(developer.revokedAt) }
     },
   })
   return {
     async compose(row: OutboxRecord): Promise<Composed> {
-      if (row.kind === 'message') return composeRow(deps, row, await owners.fetch(row.accountId ?? ''))
-      return row.kind === 'test' ? composeTest(deps, row) : composeUrl(row)
+      if (row.kind !== 'message') return composePlain(deps, row)
+      const job = await jobOf(deps, row, await owners.fetch(row.accountId ?? ''))
+      return 'kind' in job ? job : composeMessage(deps, job)
     },
-    /** null = the developer is gone. */
+    /** What it says, as it would be made now, for people: no text is read from the mail server, and nothing signed. */
+    async preview(row: OutboxRecord): Promise<Skipped | Pick<Sendable, 'kind' | 'url' | 'body'>> {
+      if (row.kind !== 'message') return composePlain(deps, row)
+      const job = await jobOf(deps, row, await owners.fetch(row.accountId ?? ''))
+      if ('kind' in job) return job
+      const { body } = unsigned(deps, job, readEventFacts(row.data), namedOnly(job.webhook))
+      return { kind: 'send', url: job.webhook.callbackUrl, body }
+    },
+    /** Of the developer; `revoked`: its callbacks wait. */
     async keysOf({
       developerId,
       webhookId,
-    }: Pick<OutboxRecord, 'developerId' | 'webhookId'>): Promise<SigningKeys | null> {
-      const apiSecret = await secrets.fetch(developerId)
-      return apiSecret === undefined ? null : { apiSecret, webhookSecrets: webhookSecrets(deps, webhookId) }
+    }: Pick<OutboxRecord, 'developerId' | 'webhookId'>): Promise<SigningKeys | 'removed' | 'revoked'> {
+      const key = await keys.fetch(developerId)
+      if (key === undefined) return 'removed'
+      return key.revoked ? 'revoked' : { apiSecret: key.secret, webhookSecrets: webhookSecrets(deps, webhookId) }
     },
+    forgetKey: (developerId: string): void => void keys.delete(developerId),
     forget(userId: string): void {
       for (const [id, { account }] of owners.entries()) if (account.userId === userId) owners.delete(id)
     },
   }
 }
 
-function webhookSecrets({ targets, sealer, payload }: ComposerDeps, webhookId: string | null): string[] {
+function webhookSecrets({ targets, sealer, now }: WebhookParts, webhookId: string | null): string[] {
   const webhook = webhookId === null ? undefined : targets.get(webhookId)?.webhook
   if (webhook === undefined) return []
-  return validSecrets(openSecrets(sealer, webhook.id, webhook.sealedSecrets), payload.now()).map((one) => one.secret)
+  return validSecrets(openSecrets(sealer, webhook.id, webhook.sealedSecrets), now()).map((one) => one.secret)
 }
 
-function composeUrl(row: OutboxRecord): Composed {
+/** Of no message: a sample of a webhook, or to a bare URL. */
+function composePlain({ targets, now, baseUrl }: WebhookParts, row: OutboxRecord): Sendable | Skipped {
+  if (row.kind === 'test') {
+    const webhook = targets.get(row.webhookId ?? '')?.webhook
+    if (webhook === undefined) return { kind: 'skip', reason: 'the webhook was removed' }
+    return { kind: 'send', url: webhook.callbackUrl, ...sampleCallback(webhook, baseUrl(), now()) }
+  }
   if (row.url === null || row.url === '') return { kind: 'skip', reason: 'no URL to call' }
   return { kind: 'send', url: row.url, body: urlCallbackBody(row), texts: null }
 }
 
-function composeTest({ targets, payload }: ComposerDeps, row: OutboxRecord): Composed {
-  const webhook = row.webhookId === null ? undefined : targets.get(row.webhookId)?.webhook
-  if (webhook === undefined) return { kind: 'skip', reason: 'the webhook was removed' }
-  return { kind: 'send', url: webhook.callbackUrl, ...sampleCallback(webhook, payload) }
-}
-
-async function composeRow(deps: ComposerDeps, row: OutboxRecord, owner: Owner | undefined): Promise<Composed> {
+async function jobOf(deps: WebhookParts, row: OutboxRecord, owner: Owner | undefined): Promise<MessageJob | Skipped> {
   const target = row.webhookId === null ? null : deps.targets.get(row.webhookId)
   if (target === null) return { kind: 'skip', reason: 'the webhook was removed' }
   if (!target.webhook.active) return { kind: 'skip', reason: 'the webhook is paused' }
@@ -102,7 +107,7 @@ async function composeRow(deps: ComposerDeps, row: OutboxRecord, owner: Owner | 
   if (message === null) return { kind: 'skip', reason: 'the message is no longer in the index' }
   const { webhook, matcher } = target
   const thread = () => lookUpThread(deps.store, target, message)
-  return composeMessage(deps.payload, { ...owner, row, webhook, matcher, message, thread })
+  return { ...owner, row, webhook, matcher, message, thread }
 }
 
 /** Ready to be signed and sent. `release`: to be called when it has been sent. */
@@ -112,16 +117,15 @@ export interface Sendable extends Unsigned {
   readonly release?: Release
 }
 
-export type Composed =
-  | Sendable
-  | { readonly kind: 'skip'; readonly reason: string }
-  | { readonly kind: 'postpone'; readonly until: number; readonly reason: string }
+interface Skipped {
+  readonly kind: 'skip'
+  readonly reason: string
+}
 
-interface PayloadDeps {
-  readonly reading: ReadDeps
-  readonly budget: Pick<Budget, 'take'>
-  readonly baseUrl: () => string
-  readonly now: () => number
+export type Composed =
+  Sendable | Skipped | { readonly kind: 'postpone'; readonly until: number; readonly reason: string }
+
+interface PayloadDeps extends ReadDeps, Pick<WebhookParts, 'budget' | 'baseUrl' | 'now'> {
   readonly waits: BodyWaits
 }
 
@@ -162,7 +166,7 @@ export async function composeMessage(deps: PayloadDeps, job: MessageJob): Promis
   if (!searched && (!wantsContents(webhook) || gone)) return decide(deps, job, facts, null)
   if (gone) return { kind: 'skip', reason: 'body_search: the message is gone from the mailbox' }
   const owner = { developerId: row.developerId, part: row.channelId }
-  const bytes = memoryFor(deps.reading, message, webhook, searched)
+  const bytes = memoryFor(deps, message, webhook, searched)
   const release = await deps.budget.take('contents', owner, bytes)
   if (release === null) {
     return {
@@ -186,7 +190,7 @@ async function withContents(deps: PayloadDeps, job: MessageJob, facts: EventFact
   try {
     const { bodySearch } = job.matcher
     const wanted = bodySearch === null ? null : { search: bodySearch, owner: job.webhook.developerId }
-    const read = await readContents(deps.reading, job.message, job.webhook, wanted)
+    const read = await readContents(deps, job.message, job.webhook, wanted)
     deps.waits.delete(waitKey(job))
     return await decide(deps, job, facts, read)
   } catch (error) {
@@ -235,26 +239,20 @@ async function decide(
     const event: MessageEvent = { ...facts, kind: row.event ?? 'received' }
     const body = read?.body ?? null
     const known = { ...(body === null ? {} : { body }), ...(await job.thread()), folderName: job.folderName }
-    const judged = await judgeAtLength(deps.reading.searches, job, event, message, known)
+    const judged = await judgeAtLength(deps.searches, job, event, message, known)
     const refusal = judged.verdicts.find((verdict) => !verdict.matched)
     if (refusal !== undefined) return { kind: 'skip', reason: `${refusal.filter}: ${refusal.why}` }
   }
-  const contents = read?.contents ?? namedOnly(webhook, message)
+  const contents = read?.contents ?? namedOnly(webhook)
   return { kind: 'send', url: webhook.callbackUrl, ...unsigned(deps, job, facts, contents) }
 }
 
-function unsigned(deps: PayloadDeps, job: MessageJob, facts: EventFacts, contents: Contents): Unsigned {
-  const { row, webhook, account, message, folderName } = job
+function unsigned({ baseUrl }: PayloadDeps, job: MessageJob, facts: EventFacts, contents: Contents): Unsigned {
+  const { row, webhook } = job
   const folderFilters = webhook.filters.folderAdded !== undefined || webhook.filters.folderRemoved !== undefined
-  const place = { dialect: webhook.version, baseUrl: deps.baseUrl(), account, message }
-  const messageType = webhook.receiveAllChanges ? (facts.first ? ('created' as const) : ('updated' as const)) : null
-  const body = {
-    account_id: account.userId,
-    user_id: account.userId,
-    webhook_id: webhook.id,
+  const more = {
     ...(row.lane === 0 && row.kind === 'message' ? { sequence: row.seq } : {}),
     ...(webhook.receiveAllChanges || folderFilters ? { event: row.event } : {}),
-    message_data: messageData({ ...place, folderName, facts, contents, messageType }),
   }
-  return { body, texts: contents.texts?.map((text) => ({ ...text, link: bodyUrl(place, text.part) })) ?? null }
+  return messageCallback({ ...job, baseUrl: baseUrl(), facts, contents }, more)
 }

@@ -10,15 +10,15 @@
 import { isUtf8 } from 'node:buffer'
 import type { Accounts } from '../accounts/index.ts'
 import { AppError, isAppError } from '../errors.ts'
-import { decodeBody } from '../messages/bodies.ts'
+import { decodeBody, htmlText } from '../messages/bodies.ts'
 import { headerBlockText, headerObject, readHeaders } from '../messages/headers.ts'
-import { htmlText } from '../messages/html-text.ts'
 import { decodeTransfer } from '../messages/transfer-encoding.ts'
 import type { AttachmentRecord, BodyPartRecord, MessageRecord, WebhookRecord } from '../store/records.ts'
-import type { Contents, GivenText, NamedBody } from './message-data.ts'
-import { jsonPrefix, leastOf, type Pace } from './envelope.ts'
+import type { Contents, GivenText } from './message-data.ts'
+import { jsonPrefix, leastOf } from './envelope.ts'
+import type { WebhookParts } from './index.ts'
 import { type BodySearch, mostCost, type Finding } from './match.ts'
-import type { Found, Searches } from './searches.ts'
+import type { Found } from './searches.ts'
 
 export type Mail = Pick<Accounts, 'fetchParts' | 'streamPart' | 'fetchHeaders'>
 
@@ -39,11 +39,19 @@ function attachedText({ section, type, encoding, size }: AttachmentRecord): Text
 }
 
 /** The beginning of a part, transfer encoding undone. */
-interface PartRead {
+export interface PartRead {
   readonly part: TextPart
-  readonly bytes: Buffer
-  /** The part has no more than these. */
+  readonly bytes: Uint8Array
+  /** The part has no more than these; otherwise they may end within a character. */
   readonly whole: boolean
+}
+
+function firstOf(read: PartRead, most: number): PartRead {
+  return most < read.bytes.length ? { ...read, bytes: read.bytes.subarray(0, most), whole: false } : read
+}
+
+export function textOf({ part, bytes, whole }: PartRead): string {
+  return decodeBody(bytes, { ...part, encoding: 'binary' }, !whole)
 }
 
 /** Of all parts that are asked for in one command, and how many. */
@@ -62,15 +70,12 @@ function createTextReader(mail: Mail, message: MessageRecord, parts: readonly Te
     // A little more than the server said: what is longer than that is read by itself.
     const most = 2 * Math.max(...pack.map(({ size }) => size)) + 4096
     const sections = pack.map(({ section }) => section)
-    const raw = await mail.fetchParts(message.accountId, message, sections, most)
+    const raw = await mail.fetchParts(message, sections, most)
     for (const part of pack) {
       const bytes = raw.get(part.section)
       if (bytes === undefined || bytes.length >= most) continue
-      early.set(part.section, {
-        part,
-        bytes: decodeTransfer(bytes, part.encoding),
-        whole: raw.short?.has(part.section) !== true,
-      })
+      const whole = raw.short?.has(part.section) !== true
+      early.set(part.section, { part, bytes: decodeTransfer(bytes, part.encoding), whole })
     }
   }
 
@@ -80,10 +85,9 @@ function createTextReader(mail: Mail, message: MessageRecord, parts: readonly Te
       if (!early.has(part.section)) await fetchPack(part)
       const known = early.get(part.section)
       early.delete(part.section)
-      const read = known ?? { part, ...(await readStream(mail, message, part, most, until)) }
-      const bytes = read.bytes.subarray(0, most)
-      const charset = await charsetOf(mail, message, part, bytes)
-      return { part: { ...part, charset }, bytes, whole: read.whole && bytes.length === read.bytes.length }
+      const read = firstOf(known ?? (await readStream(mail, message, part, most, until)), most)
+      const charset = await charsetOf(mail, message, part, read.bytes)
+      return { ...read, part: { ...part, charset } }
     },
   }
 }
@@ -102,11 +106,11 @@ function packOf(parts: readonly TextPart[]): TextPart[] {
 async function readStream(
   mail: Mail,
   message: MessageRecord,
-  { section, encoding }: TextPart,
+  part: TextPart,
   most: number,
   until: number,
-): Promise<Pick<PartRead, 'bytes' | 'whole'>> {
-  const stream = await mail.streamPart(message.accountId, message, section, encoding)
+): Promise<PartRead> {
+  const stream = await mail.streamPart(message, part.section, part.encoding)
   const chunks: Buffer[] = []
   let length = 0
   for await (const chunk of stream as AsyncIterable<Buffer>) {
@@ -115,7 +119,7 @@ async function readStream(
     if (length > most) break
     if (performance.now() > until) throw new AppError('timeout', 'the mail server was too slow to give the text')
   }
-  return { bytes: Buffer.concat(chunks, Math.min(length, most)), whole: length <= most && stream.short !== true }
+  return { part, bytes: Buffer.concat(chunks, Math.min(length, most)), whole: length <= most && stream.short !== true }
 }
 
 /** Only what is not UTF-8 anyhow is worth a question: an attached file's charset stands in the header of its part. */
@@ -123,12 +127,12 @@ async function charsetOf(
   mail: Mail,
   message: MessageRecord,
   part: TextPart,
-  bytes: Buffer,
+  bytes: Uint8Array,
 ): Promise<BodyPartRecord['charset']> {
   if (part.attached !== true || isUtf8(bytes)) return part.charset
   const section = `${part.section}.MIME`
   try {
-    const found = await mail.fetchParts(message.accountId, message, [section], mimeBytes)
+    const found = await mail.fetchParts(message, [section], mimeBytes)
     return readHeaders(found.get(section) ?? Buffer.alloc(0)).charset
   } catch (error) {
     // A server that does not give it.
@@ -137,49 +141,11 @@ async function charsetOf(
   }
 }
 
-interface Text {
-  readonly text: string
-  /** Nothing of the part is missing. */
-  readonly whole: boolean
-}
-
-/** The characters of the first `limit` bytes; those of all bytes are decoded once. */
-function decoderOf({ part, bytes, whole }: PartRead): (limit: number) => Text {
-  const decode = (some: Buffer, all: boolean): Text => ({ text: textOf({ part, bytes: some, cut: !all }), whole: all })
-  let everything: Text | null = null
-  return (limit) => {
-    if (limit < bytes.length) return decode(bytes.subarray(0, limit), false)
-    everything ??= decode(bytes, whole)
-    return everything
-  }
-}
-
-/** A text that is searched: bytes with the transfer encoding undone. */
-export interface Hay {
-  readonly part: TextPart
-  readonly bytes: Uint8Array
-  /** They may end within a character. */
-  readonly cut: boolean
-}
-
-export function textOf({ part, bytes, cut }: Hay): string {
-  return decodeBody(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length), { ...part, encoding: 'binary' }, cut)
-}
-
 export async function isIn(search: BodySearch, { type }: TextPart, text: string): Promise<boolean> {
   return search.matches(type === 'text/html' ? await htmlText(text) : text)
 }
 
-export interface ReadDeps {
-  readonly mail: Mail
-  readonly pace: Pace
-  readonly searches: Searches
-  /** Of the bodies of one callback, as JSON writes them. */
-  readonly giveMax: number
-  /** Of the text of one message that is searched, in bytes with the transfer encoding undone. */
-  readonly searchMax: number
-  readonly withinMs: number
-}
+export type ReadDeps = Pick<WebhookParts, 'config' | 'mail' | 'pace' | 'searches'>
 
 type Wishes = Pick<WebhookRecord, 'includeBody' | 'bodyType' | 'includeHeader'>
 
@@ -190,8 +156,8 @@ export interface ReadContents {
 }
 
 /** Nothing read: bodies are named, not given. `truncated` when something was asked for. */
-export function namedOnly(wishes: Wishes, message: MessageRecord): Contents {
-  return { bodies: message.bodies.map((part) => named(part)), texts: null, truncated: wantsContents(wishes) }
+export function namedOnly(wishes: Wishes): Contents {
+  return { texts: null, truncated: wantsContents(wishes) }
 }
 
 export function wantsContents(wishes: Wishes): boolean {
@@ -212,18 +178,8 @@ export async function readContents(
 ): Promise<ReadContents> {
   const { texts, body } = await readTexts(deps, message, givenParts(message, wishes), search)
   const headers = await readHeaderBlock(deps.mail, message, wishes.includeHeader)
-  const bodies = wishes.includeBody
-    ? texts.map(({ part }) => named(part, 'utf-8'))
-    : message.bodies.map((part) => named(part))
-  return {
-    contents: {
-      bodies,
-      texts: wishes.includeBody ? texts : null,
-      ...(headers === undefined ? {} : { headers }),
-      truncated: false,
-    },
-    body,
-  }
+  const given = { texts: wishes.includeBody ? texts : null, ...(headers === undefined ? {} : { headers }) }
+  return { contents: { ...given, truncated: false }, body }
 }
 
 /** text/plain first: what is left of the room is for the others. */
@@ -241,21 +197,24 @@ async function readTexts(
 ): Promise<{ readonly texts: GivenText[]; readonly body: Finding | null }> {
   const isGiven = new Set(given.map(({ section }) => section))
   const parts = search === null ? given : textParts(message)
-  const reader = createTextReader(deps.mail, message, parts, deps.withinMs)
+  const reader = createTextReader(deps.mail, message, parts, deps.config.MAILROOM_COMMAND_TIMEOUT * 3)
   const hunt = search === null ? null : createHunt(search, deps)
   const texts: GivenText[] = []
-  let room = deps.giveMax
+  const giveMax = deps.config.MAILROOM_WEBHOOK_PAYLOAD_MAX
+  let room = giveMax
   for (const part of parts) {
-    const share = isGiven.has(part.section) ? Math.max(room, leastOf(deps.giveMax, given.length)) : null
+    const share = isGiven.has(part.section) ? Math.max(room, leastOf(giveMax, given.length)) : null
     const most = Math.max(share === null ? 0 : bytesFor(part, share), hunt?.left ?? 0)
     if (share === null && most === 0) continue
     const read = await reader.read(part, most)
     const bytes = read.bytes.length
-    const decode = decoderOf(read)
+    let all: string | null = null
+    const decode = (some: PartRead): string => (some === read ? (all ??= textOf(read)) : textOf(some))
     await hunt?.look(read, decode)
     if (share === null) continue
-    const decoded = await deps.pace(bytes, () => decode(bytesFor(part, share)))
-    const text = await deps.pace(bytes, () => givenText(part, decoded, share))
+    const first = firstOf(read, bytesFor(part, share))
+    const decoded = await deps.pace(bytes, () => decode(first))
+    const text = await deps.pace(bytes, () => givenText(part, decoded, first.whole, share))
     room -= text.bytes
     texts.push(text)
   }
@@ -272,7 +231,7 @@ function bytesFor({ charset, flowed }: BodyPartRecord, share: number): number {
   return lean && !flowed ? share : share * 2
 }
 
-function givenText(part: TextPart, { text, whole }: Text, share: number): GivenText {
+function givenText(part: TextPart, text: string, whole: boolean, share: number): GivenText {
   const { end, bytes } = jsonPrefix(text, share)
   if (end === text.length) return { part, text, bytes, whole }
   // A piece of a string keeps the whole string in memory: of a much larger one it is copied.
@@ -287,18 +246,18 @@ const stepsToRead = 4
  * Part by part, so that no more than one is in memory for it. Little text is searched at once, much of it in another
  * thread. The message as a whole has its limits.
  */
-function createHunt({ search, owner }: Wanted, { searchMax, searches }: ReadDeps) {
-  let left = searchMax
+function createHunt({ search, owner }: Wanted, { config, searches }: ReadDeps) {
+  let left = config.MAILROOM_BODY_SEARCH_MAX
   let [costLeft, msLeft] = [mostCost, searches.withinMs]
   let found: string | null = null
   let ended: string | null = null
   const searched = new Set<string>()
 
-  async function searchIn(hay: Hay, text: () => string): Promise<Found<boolean>> {
+  async function searchIn(hay: PartRead, decode: (some: PartRead) => string): Promise<Found<boolean>> {
     const cost = hay.bytes.length * (stepsToRead + search.steps)
     if (cost <= costLeft) {
       costLeft -= cost
-      return { kind: 'found', answer: await isIn(search, hay.part, text()), tookMs: 0 }
+      return { kind: 'found', answer: await isIn(search, hay.part, decode(hay)), tookMs: 0 }
     }
     const task = { ...hay, kind: 'text', bytes: new Uint8Array(hay.bytes), wanted: search.wanted } as const
     const answer = await searches.run(owner, task, Math.max(1, msLeft))
@@ -311,16 +270,14 @@ function createHunt({ search, owner }: Wanted, { searchMax, searches }: ReadDeps
     get left(): number {
       return found === null && ended === null ? left : 0
     },
-    async look({ part, bytes, whole }: PartRead, decode: (limit: number) => Text): Promise<void> {
+    async look(read: PartRead, decode: (some: PartRead) => string): Promise<void> {
       if (this.left === 0) return
-      const some = bytes.subarray(0, left)
-      const all = whole && some.length === bytes.length
-      const limit = left
-      left -= some.length
-      const result = await searchIn({ part, bytes: some, cut: !all }, () => decode(limit).text)
+      const hay = firstOf(read, left)
+      left -= hay.bytes.length
+      const result = await searchIn(hay, decode)
       if (result.kind === 'ended') ended = result.why
-      else if (result.answer) found = part.type
-      if (all) searched.add(part.section)
+      else if (result.answer) found = hay.part.type
+      if (hay.whole) searched.add(hay.part.section)
     },
     finding(parts: readonly TextPart[]): Finding {
       if (found !== null) return { matched: true, why: `a ${found} part matches ${search.wanted}` }
@@ -337,13 +294,9 @@ async function readHeaderBlock(
   how: WebhookRecord['includeHeader'],
 ): Promise<Contents['headers']> {
   if (how === null) return undefined
-  const block = await mail.fetchHeaders(message.accountId, message)
+  const block = await mail.fetchHeaders(message)
   if (how === 'raw') return headerBlockText(block)
   return Object.fromEntries(Object.entries(headerObject(block)).map(([name, values]) => [canonicalName(name), values]))
-}
-
-function named({ type, charset, section }: BodyPartRecord, given?: 'utf-8'): NamedBody {
-  return { type, charset: given ?? charset ?? '', body_section: section }
 }
 
 /**
@@ -354,15 +307,15 @@ const heldTimes = 8
 
 /** What reading takes of memory, in bytes, by what the server said of the message. */
 export function memoryFor(
-  { giveMax, searchMax }: Pick<ReadDeps, 'giveMax' | 'searchMax'>,
+  { config }: Pick<ReadDeps, 'config'>,
   message: MessageRecord,
   wishes: Wishes,
   searched: boolean,
 ): number {
   const sizeOf = (parts: readonly BodyPartRecord[]): number => parts.reduce((sum, { size }) => sum + size, 0)
   const texts = textParts(message)
-  const given = Math.min(sizeOf(givenParts(message, wishes)), giveMax)
-  const hunted = searched ? Math.min(sizeOf(texts), searchMax) : 0
+  const given = Math.min(sizeOf(givenParts(message, wishes)), config.MAILROOM_WEBHOOK_PAYLOAD_MAX)
+  const hunted = searched ? Math.min(sizeOf(texts), config.MAILROOM_BODY_SEARCH_MAX) : 0
   const headers = wishes.includeHeader === null ? 0 : Math.max(0, message.size - sizeOf(texts))
   return heldTimes * (Math.max(given, hunted) + Math.min(headers, headersMost))
 }

@@ -36,7 +36,7 @@ export interface SignedCallback {
   readonly body: Buffer
 }
 
-const userAgent = 'Mailroom (+webhook)'
+export const userAgent = 'Mailroom (+webhook)'
 
 export async function signCallback(
   row: Pick<OutboxRecord, 'id'>,
@@ -53,7 +53,7 @@ export async function signCallback(
   })
 }
 
-function serialize({ body, texts }: Unsigned, signature: BodySignature, maxBytes: number): string {
+function serialize({ body, texts }: Unsigned, signature: ReturnType<typeof bodySignature>, maxBytes: number): string {
   const data = body['message_data']
   if (!isMap(data)) return JSON.stringify({ ...body, ...signature })
   const write: Write = (some) => JSON.stringify({ ...body, message_data: some, ...signature })
@@ -62,7 +62,8 @@ function serialize({ body, texts }: Unsigned, signature: BodySignature, maxBytes
 
 type Write = (data: Body) => string
 
-interface Piece {
+/** What the callback has of a text. */
+interface Piece extends LinkedText {
   readonly content: string
   readonly cut: boolean
 }
@@ -70,39 +71,34 @@ interface Piece {
 /** All as it was read when it fits; else as much of each as there is room for. */
 function fitted(data: Body, texts: readonly LinkedText[], write: Write, maxBytes: number): Body {
   const rest = (some: Body): number => maxBytes - Buffer.byteLength(write(some))
-  const asRead = texts.map(({ text, whole }) => ({ content: text, cut: !whole }))
+  const asRead = texts.map((one) => ({ ...one, content: one.text, cut: !one.whole }))
   const empty = asRead.map((one) => ({ ...one, content: '' }))
-  if (total(texts.map(({ bytes }) => bytes)) <= rest(withPieces(data, texts, empty))) {
-    return withPieces(data, texts, asRead)
-  }
+  if (total(texts.map(({ bytes }) => bytes)) <= rest(withPieces(data, empty))) return withPieces(data, asRead)
   const least = texts.map(({ bytes }) => Math.min(bytes, leastOf(maxBytes, texts.length)))
   const allCut = empty.map((one) => ({ ...one, cut: true }))
-  const frame = thinned(withPieces(data, texts, allCut), write, maxBytes - total(least))
-  const shown = listOf(frame['bodies']).length
-  return withPieces(frame, texts, pieces(texts.slice(0, shown), least, rest(frame)))
+  const frame = thinned(withPieces(data, allCut), write, maxBytes - total(least))
+  const { length: shown } = frame['bodies'] as readonly unknown[]
+  return withPieces(frame, pieces(texts.slice(0, shown), least, rest(frame)))
 }
 
 /** The first ones get what they want, but for the least that is kept for each of those behind. */
 function pieces(texts: readonly LinkedText[], least: readonly number[], room: number): Piece[] {
   let left = room
   let kept = total(least.slice(0, texts.length))
-  return texts.map(({ text, bytes: wanted, whole }, index) => {
+  return texts.map((one, index) => {
+    const { text, bytes: wanted, whole } = one
     kept -= least[index] ?? 0
     const share = left - kept
     const { end, bytes } = wanted <= share ? { end: text.length, bytes: wanted } : jsonPrefix(text, share)
     left -= bytes
-    return { content: text.slice(0, end), cut: !whole || end < text.length }
+    return { ...one, content: text.slice(0, end), cut: !whole || end < text.length }
   })
 }
 
-function withPieces(data: Body, texts: readonly LinkedText[], shown: readonly Piece[]): Body {
-  const bodies = listOf(data['bodies']).map((named, index) => {
-    const [text, piece] = [texts[index], shown[index]]
-    if (!isMap(named) || text === undefined || piece === undefined) return named
-    const { content, cut } = piece
-    const { type, charset, body_section } = named
-    const body = { type, charset, body_section, content }
-    return cut ? { ...body, truncated: true, size: text.part.size, link: text.link } : body
+function withPieces(data: Body, shown: readonly Piece[]): Body {
+  const bodies = shown.map(({ part, link, content, cut }) => {
+    const body = { type: part.type, charset: 'utf-8', body_section: part.section, content }
+    return cut ? { ...body, truncated: true, size: part.size, link } : body
   })
   return { ...data, bodies, ...(shown.some(({ cut }) => cut) ? { truncated: true } : {}) }
 }
@@ -113,10 +109,6 @@ function total(numbers: readonly number[]): number {
 
 function isMap(value: unknown): value is Body {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
-function listOf(value: unknown): readonly unknown[] {
-  return Array.isArray(value) ? value : []
 }
 
 function thinned(data: Body, write: Write, maxBytes: number): Body {
@@ -213,14 +205,8 @@ export function createPace(): Pace {
   }
 }
 
-interface BodySignature {
-  /** Seconds since 1970. */
-  readonly timestamp: number
-  readonly token: string
-  readonly signature: string
-}
-
-function bodySignature(apiSecret: string, now: number): BodySignature {
+/** `timestamp`: seconds since 1970. */
+function bodySignature(apiSecret: string, now: number) {
   const timestamp = Math.floor(now / 1000)
   const token = randomBytes(16).toString('hex')
   const signature = createHmac('sha256', apiSecret).update(`${timestamp}${token}`).digest('hex')
@@ -233,12 +219,7 @@ export interface SigningKeys {
   readonly webhookSecrets: readonly string[]
 }
 
-function signatureHeaders(
-  keys: SigningKeys,
-  id: string,
-  timestamp: number,
-  body: Uint8Array,
-): Record<'webhook-id' | 'webhook-timestamp' | 'webhook-signature', string> {
+function signatureHeaders(keys: SigningKeys, id: string, timestamp: number, body: Uint8Array) {
   const all = [...keys.webhookSecrets.map(keyBytes), Buffer.from(keys.apiSecret, 'utf8')]
   const begin = `${id}.${timestamp}.`
   const signatures = all.map((key) => `v1,${createHmac('sha256', key).update(begin).update(body).digest('base64')}`)

@@ -10,40 +10,98 @@
  * accounts whose newest one may be among the last.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { badParameter } from '../errors.ts'
+import { badParameter, toAppError } from '../errors.ts'
+import { createGiveWay } from '../waits.ts'
 import { folderNamer } from '../messages/names.ts'
-import { pagesOf } from '../store/pages.ts'
+import { pagesOf } from '../store/keyed.ts'
 import type { Store } from '../store/port.ts'
 import type { AccountRecord, ChangeRecord, MessageRecord, OutboxRecord, WebhookRecord } from '../store/records.ts'
-import { arrivals, type Asking, judgeBest, type Judged, type JudgeDeps, sentOf } from './verdicts.ts'
-import { bareReference } from './match.ts'
-import { activeAt, type Target } from './targets.ts'
-import type { Circumstance, DryRunRow, Explanation, FilterVerdict } from './types.ts'
+import { memoryFor, readContents } from './contents.ts'
+import type { WebhookParts } from './index.ts'
+import {
+  arrivals,
+  bareReference,
+  type Circumstance,
+  type FilterVerdict,
+  type Judgement,
+  type Known,
+  type MessageEvent,
+  sentOf,
+} from './match.ts'
+import { judgeAtLength } from './searches.ts'
+import { activeAt, lookUpThread, newTarget, type Target } from './targets.ts'
 
-interface ExplainDeps extends JudgeDeps {
-  readonly store: Pick<Store, 'messages' | 'changes' | 'outbox' | 'folders'>
+/** Who asks, by an API call. */
+export interface Asking {
+  /** Aborts when the caller does not wait for the answer any more. */
+  readonly signal: AbortSignal
+  /** The answer needs mail of this user from the mail server. Throws `rate_limited` when that is too much. */
+  readonly reads: (userId: string) => void
+}
+
+export interface DryRunRow {
+  readonly account: AccountRecord
+  readonly message: MessageRecord
+  readonly matched: boolean
+  readonly verdicts: readonly FilterVerdict[]
+}
+
+export interface Explanation {
+  /** What was seen of the message. */
+  readonly changes: readonly ChangeRecord[]
+  /** A callback of it was due to go out. */
+  readonly matched: boolean
+  readonly verdicts: readonly FilterVerdict[]
+  readonly deliveries: readonly OutboxRecord[]
+}
+
+/** What a question is about, and who asks. */
+interface Question extends WebhookParts {
+  readonly target: Target
+  readonly asking: Asking
+}
+
+export function createQuestions(parts: WebhookParts) {
+  const { store, targets } = parts
+  /** A webhook that is not in the cache (just removed, or unreadable) is judged by its record. */
+  const questionOf = (webhook: WebhookRecord, asking: Asking): Question => {
+    return { ...parts, target: targets.get(webhook.id) ?? newTarget(webhook), asking }
+  }
+  return {
+    /**
+     * The last `limit` stored messages of the account, or of all email accounts together that the webhook covers (of
+     * this user), each with the verdict of every filter.
+     */
+    async dryRun(webhook: WebhookRecord, of: AccountRecord | Coverage, limit: number, asking: Asking) {
+      const accounts = 'email' in of ? [of] : await coveredAccounts(store, of, 'user_id')
+      return dryRun(questionOf(webhook, asking), accounts, limit)
+    },
+    /** The messages of this name (a Message-ID or a hosted id) in the email accounts that the webhook covers. */
+    async findMessages(webhook: WebhookRecord, reference: string): Promise<MessageRecord[]> {
+      const name = bareReference(reference)
+      return ofEach(await coveredAccounts(store, webhook, 'message_id'), ({ id }) => store.messages.find(id, name))
+    },
+    /** Why this message was or was not sent, from what was recorded when it came. */
+    explain: (webhook: WebhookRecord, account: AccountRecord, message: MessageRecord, asking: Asking) =>
+      explain(questionOf(webhook, asking), account, message),
+  }
 }
 
 const mostDeliveries = 100
 
-export async function explain(
-  deps: ExplainDeps,
-  target: Target,
-  account: AccountRecord,
-  message: MessageRecord,
-  asking: Asking,
-): Promise<Explanation> {
-  const { store } = deps
+async function explain(question: Question, account: AccountRecord, message: MessageRecord): Promise<Explanation> {
+  const { store, target } = question
   const changes = await store.changes.ofMessage(account.id, message.id)
   const query = { webhookId: target.webhook.id, accountId: account.id, messageId: message.id }
   const deliveries = await store.outbox.list(query, { limit: mostDeliveries, offset: 0 })
+  const known = { folderName: folderNamer(await store.folders.list(account.id)) }
   const queued = deliveries.filter(isDecided)
   if (queued.length > 0) {
-    const verdicts = await sentVerdicts(deps, target, message, changes, queued)
+    const verdicts = sentVerdicts(target, message, known, changes, queued)
     return { changes, matched: true, verdicts, deliveries }
   }
-  const judging = { ...deps, beforeReading: () => asking.reads(account.userId) }
-  const verdicts = await unsentVerdicts(judging, target, message, changes, deliveries)
+  const best = await judgeBest(question, account, message, heardFirst(target.webhook, changes), known)
+  const verdicts = unsentVerdicts(target.webhook, best, deliveries)
   return { changes, matched: verdicts.every(({ matched }) => matched), verdicts, deliveries }
 }
 
@@ -53,20 +111,17 @@ function isDecided(row: OutboxRecord): boolean {
 }
 
 /** What today's filters cannot say any more (the body is gone) the callback itself says. */
-async function sentVerdicts(
-  deps: ExplainDeps,
-  target: Target,
+function sentVerdicts(
+  { webhook, matcher }: Target,
   message: MessageRecord,
+  known: Known,
   changes: readonly ChangeRecord[],
   queued: readonly OutboxRecord[],
-): Promise<FilterVerdict[]> {
-  const { webhook, matcher } = target
-  const sent = changes.filter(({ id }) => queued.some(({ changeId }) => changeId === id))
-  const known = { folderName: await namerOf(deps, message.accountId) }
-  const [event] = sent
-  const first = queued.reduce((left, right) => (right.createdAt < left.createdAt ? right : left))
-  const delivery = verdict('delivery', true, `a callback was queued at ${time(first.createdAt)}`)
-  if (event === undefined) return [delivery, ...editNote(webhook, first.createdAt)]
+): FilterVerdict[] {
+  const event = changes.find(({ id }) => queued.some(({ changeId }) => changeId === id))
+  const queuedAt = Math.min(...queued.map(({ createdAt }) => createdAt))
+  const delivery = verdict('delivery', true, `a callback was queued at ${time(queuedAt)}`)
+  if (event === undefined) return [delivery, ...editNote(webhook, queuedAt)]
   const now = matcher.judge(event, message, known)
   const open = new Set<string>(now.undecided)
   const filters = now.verdicts.map((one) =>
@@ -75,22 +130,19 @@ async function sentVerdicts(
   return [delivery, ...editNote(webhook, event.at), ...filters]
 }
 
-async function unsentVerdicts(
-  deps: Parameters<typeof judgeBest>[0] & ExplainDeps,
-  target: Target,
-  message: MessageRecord,
-  changes: readonly ChangeRecord[],
+/** `waiting`: callbacks that no filter has let out. */
+function unsentVerdicts(
+  webhook: WebhookRecord,
+  best: Judged<ChangeRecord> | null,
   waiting: readonly OutboxRecord[],
-): Promise<FilterVerdict[]> {
+): FilterVerdict[] {
   const dropped = waiting.map((row) =>
     row.finishedAt === null
       ? verdict('delivery', false, 'a callback waits for what the filters have to look up')
       : verdict('delivery', false, `the callback was dropped at ${time(row.finishedAt)}: ${row.reason ?? row.state}`),
   )
-  const known = { folderName: await namerOf(deps, message.accountId) }
-  const best = await judgeBest(deps, target, message, heardFirst(target.webhook, changes), known)
-  if (best === null) return [...dropped, noEvent(target.webhook)]
-  return [...circumstances(target.webhook, best.event, dropped), ...dropped, ...best.verdicts]
+  if (best === null) return [...dropped, noEvent(webhook)]
+  return [...circumstances(webhook, best.event.at, dropped), ...dropped, ...best.verdicts]
 }
 
 /** Of events that the filters judge alike, one that the webhook was there for says more. */
@@ -100,22 +152,14 @@ function heardFirst(webhook: WebhookRecord, changes: readonly ChangeRecord[]): C
 }
 
 /** Why the event made no callback, whatever the filters of today say. */
-function circumstances(
-  webhook: WebhookRecord,
-  event: Judged<ChangeRecord>['event'],
-  dropped: readonly FilterVerdict[],
-): FilterVerdict[] {
+function circumstances(webhook: WebhookRecord, at: number, dropped: readonly FilterVerdict[]): FilterVerdict[] {
   const { createdAt } = webhook
-  if (createdAt > event.at) {
-    return [
-      verdict('created', false, `the webhook was made at ${time(createdAt)}, after the event of ${time(event.at)}`),
-    ]
-  }
-  const active = activeVerdict(webhook, event.at)
-  const edits = editNote(webhook, event.at)
+  if (createdAt > at)
+    return [verdict('created', false, `the webhook was made at ${time(createdAt)}, after the event of ${time(at)}`)]
+  const active = activeVerdict(webhook, at)
   // It was on, it is not known to have been off, and nothing was queued: the filters of that time said no.
   const refused = active.matched && dropped.length === 0
-  return [active, ...edits.map((one) => (refused ? { ...one, matched: false } : one))]
+  return [active, ...editNote(webhook, at).map((one) => (refused ? { ...one, matched: false } : one))]
 }
 
 function activeVerdict(webhook: WebhookRecord, at: number): FilterVerdict {
@@ -137,10 +181,6 @@ function noEvent({ receiveHistorical }: WebhookRecord): FilterVerdict {
   return verdict('event', false, receiveHistorical ? why + scan : why)
 }
 
-async function namerOf({ store }: ExplainDeps, accountId: string): Promise<(path: string) => string> {
-  return folderNamer(await store.folders.list(accountId))
-}
-
 function verdict(filter: Circumstance, matched: boolean, why: string): FilterVerdict {
   return { filter, matched, why }
 }
@@ -160,26 +200,19 @@ const nowhere: FilterVerdict = {
  * that was seen of it, and on its arrival as if it came now: a message that was there before the account was added has
  * no event, and that of an old one is no longer in the log.
  */
-export async function dryRun(
-  deps: ExplainDeps,
-  target: Target,
-  accounts: readonly AccountRecord[],
-  limit: number,
-  asking: Asking,
-): Promise<DryRunRow[]> {
-  const last = await lastMessages(deps.store, accounts, limit)
+async function dryRun(question: Question, accounts: readonly AccountRecord[], limit: number): Promise<DryRunRow[]> {
+  const { store } = question
+  const last = await lastMessages(store, accounts, limit)
   const rows: DryRunRow[] = []
   for (const [account, own] of Map.groupBy(last, (one) => one.account)) {
-    const judging = { ...deps, beforeReading: () => asking.reads(account.userId) }
-    const folders = await deps.store.folders.list(account.id)
+    const folders = await store.folders.list(account.id)
     const sent = sentOf(folders)
     const known = { folderName: folderNamer(folders) }
     for (const { message } of own) {
-      asking.signal.throwIfAborted()
-      const changes = await deps.store.changes.ofMessage(account.id, message.id)
-      const judged = await judgeBest(judging, target, message, [...changes, ...arrivals(message, sent)], known)
-      const matched = judged?.outcome === 'match'
-      rows.push({ account, message, matched, verdicts: judged?.verdicts ?? [nowhere] })
+      question.asking.signal.throwIfAborted()
+      const events = [...(await store.changes.ofMessage(account.id, message.id)), ...arrivals(message, sent)]
+      const judged = await judgeBest(question, account, message, events, known)
+      rows.push({ account, message, matched: judged?.outcome === 'match', verdicts: judged?.verdicts ?? [nowhere] })
     }
   }
   return rows.sort(newestFirst)
@@ -219,16 +252,12 @@ function newestFirst({ message: left }: Dated, { message: right }: Dated): numbe
   return right.sentAt - left.sentAt || (left.id < right.id ? 1 : -1)
 }
 
-interface Coverage {
-  readonly developerId: string
-  /** null = every user of the developer. */
-  readonly userId: string | null
-}
-
 /** Of the store, one for each account. */
 const questionsAtOnce = 20
 /** More questions would keep the call, and the store, for too long. */
 const mostAccounts = 10_000
+
+type Coverage = Pick<WebhookRecord, 'developerId' | 'userId'>
 
 /** `narrower`: the parameter that asks for less, for the error when there are too many. */
 export async function coveredAccounts(
@@ -250,15 +279,6 @@ export async function coveredAccounts(
   return covered
 }
 
-export async function findMessages(
-  store: Pick<Store, 'accounts' | 'messages'>,
-  coverage: Coverage,
-  reference: string,
-): Promise<MessageRecord[]> {
-  const name = bareReference(reference)
-  return ofEach(await coveredAccounts(store, coverage, 'message_id'), ({ id }) => store.messages.find(id, name))
-}
-
 async function ofEach<T>(
   accounts: readonly AccountRecord[],
   ask: (account: AccountRecord) => Promise<T | null>,
@@ -270,4 +290,63 @@ async function ofEach<T>(
     await nextTurn()
   }
   return found
+}
+
+const rank = { match: 2, undecided: 1, no: 0 } as const
+
+interface Judged<TEvent> extends Judgement {
+  readonly event: TEvent
+}
+
+/**
+ * The most favourable event decides; bodies and threads are looked up only when nothing else says no. null = no event.
+ */
+async function judgeBest<TEvent extends MessageEvent>(
+  question: Question,
+  account: AccountRecord,
+  message: MessageRecord,
+  events: readonly TEvent[],
+  known: Known,
+): Promise<Judged<TEvent> | null> {
+  const { store, searches, target } = question
+  let best: Judged<TEvent> | null = null
+  const giveWay = createGiveWay()
+  for (const event of events) {
+    await giveWay()
+    const judged = target.matcher.judge(event, message, known)
+    if (best === null || rank[judged.outcome] > rank[best.outcome]) best = { ...judged, event }
+  }
+  if (best?.outcome !== 'undecided') return best
+  const thread = await lookUpThread(store, target, message)
+  const all = { ...known, ...thread, ...(await searchBody(question, account, message)) }
+  return { ...(await judgeAtLength(searches, target, best.event, message, all)), event: best.event }
+}
+
+const nothingGiven = { includeBody: false, bodyType: null, includeHeader: null }
+
+/** The same search as before a callback, when there is such a filter; it may stay undecided, with the reason. */
+async function searchBody(question: Question, { userId }: AccountRecord, message: MessageRecord): Promise<Known> {
+  const { target, asking, budget } = question
+  const { bodySearch } = target.matcher
+  if (bodySearch === null) return {}
+  asking.reads(userId)
+  const { developerId } = target.webhook
+  const bytes = memoryFor(question, message, nothingGiven, true)
+  // What a developer's questions share.
+  const release = await budget.take('contents', { developerId, part: 'searches' }, bytes)
+  if (release === null) return undecided('not searched: many large messages are being read; ask again')
+  try {
+    const { body } = await readContents(question, message, nothingGiven, { search: bodySearch, owner: developerId })
+    return body === null ? {} : { body }
+  } catch (error) {
+    const { fault, message: reason } = toAppError(error)
+    if (fault === 'us') throw error
+    return undecided(`the text could not be read (${reason})`)
+  } finally {
+    release()
+  }
+}
+
+function undecided(why: string): Known {
+  return { body: { matched: null, why } }
 }

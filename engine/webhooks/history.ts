@@ -1,157 +1,139 @@
 /**
+ * What lies behind, at a developer's wish: historical scans, and callbacks of a time that are sent again. Both are long
+ * work in steps; how far it is stands in the store, so that a restart goes on there.
+ *
  * Historical scans (receive_historical): messages that were there before, newest to oldest, in lane 1 behind all live
  * mail. At application level for accounts added after the webhook was made, at user level for the user's accounts; each
- * starts when the account's first sync is complete. Where a scan stands is in the store, so a restart goes on there.
+ * starts when the account's first sync is complete.
  *
  * Webhooks take turns, and so do the accounts of one: a page at a time, each followed by a pause, a few webhooks side
  * by side. A webhook with much waiting in its outbox (its receiver is slow or away) is left out for a while, and holds
  * up no other.
  *
  * A message that already had a live callback (its first change has a row) gets no second one.
+ *
+ * Redelivery of a time: a webhook's callbacks of it go back into the queue, oldest first, in batches, however many they
+ * are. A call answers after a moment, the rest follows. Rows that were made or finished after the call are left alone,
+ * so that a batch that is repeated after a crash sends nothing a third time.
  */
 import PQueue from 'p-queue'
-import { toAppError } from '../errors.ts'
-import { createGiveWay } from '../give-way.ts'
+import { AppError, isAppError, notFound, toAppError } from '../errors.ts'
 import { folderNamer } from '../messages/names.ts'
 import { outboxId } from '../store/ids.ts'
-import { pagesOf } from '../store/pages.ts'
-import type { AccountRecord, HistoricalScan, MessageRecord, OutboxRecord, WebhookRecord } from '../store/records.ts'
-import { arrivals, sentOf } from './verdicts.ts'
-import { pause } from '../waits.ts'
-import { knownThreads, messageRow, type Target, type RereadParts } from './targets.ts'
-
-export type History = ReturnType<typeof createHistory>
-
-interface State {
-  readonly deps: RereadParts
-  readonly scans: ReturnType<typeof createScans>
-  readonly stopped: AbortController
-  /** Time of the last page's rows: they sort by it. */
-  lastAt: number
-}
+import { pagesOf } from '../store/keyed.ts'
+import type { RequeueQuery } from '../store/port.ts'
+import type { AccountRecord, MessageRecord, OutboxRecord, Redelivery, WebhookRecord } from '../store/records.ts'
+import { createGiveWay, pause, withinTime } from '../waits.ts'
+import { messageRow } from './callbacks.ts'
+import type { WebhookParts } from './index.ts'
+import { arrivals, sentOf } from './match.ts'
+import { knownThreads, type Target } from './targets.ts'
 
 const pageSize = 100
 const pagesAtOnce = 4
 
-export function createHistory(deps: RereadParts) {
-  const stopped = new AbortController()
-  const scans = createScans((webhookId, accountId) => play(state, webhookId, accountId), stopped.signal)
-  const state: State = { deps, scans, stopped, lastAt: 0 }
-  return {
-    async startAll(): Promise<void> {
-      const scanning = deps.targets.all().filter((target) => target.webhook.receiveHistorical)
-      for (const { webhook } of scanning) await addWebhook(state, webhook)
-    },
-    /** The webhook was made, edited or activated. */
-    startFor: (webhook: WebhookRecord) => addWebhook(state, webhook),
-    /** The account's first sync is complete. */
-    accountReady(account: AccountRecord): void {
-      for (const { webhook } of deps.targets.of(account)) add(state, webhook, account)
-    },
-    async stop(): Promise<void> {
-      stopped.abort()
-      await scans.ended()
-    },
+export class History {
+  readonly #deps: WebhookParts
+  readonly #stopped = new AbortController()
+  readonly #scans = createScans((webhookId, accountId) => this.#play(webhookId, accountId), this.#stopped.signal)
+  /** Time of the last page's rows: they sort by it. */
+  #lastAt = 0
+
+  constructor(deps: WebhookParts) {
+    this.#deps = deps
   }
-}
 
-async function addWebhook(state: State, webhook: WebhookRecord): Promise<void> {
-  if (!webhook.receiveHistorical || !webhook.active) return
-  const { accounts } = state.deps.store
-  const { userId } = webhook
-  const pages =
-    userId === null ? pagesOf((after, limit) => accounts.page(after, limit)) : [await accounts.listByUser(userId)]
-  for await (const page of pages) {
-    for (const account of page) if (account.resume.initialSyncAt !== null) add(state, webhook, account)
+  async startAll(): Promise<void> {
+    for (const { webhook } of this.#deps.targets.all()) await this.startFor(webhook)
   }
-}
 
-function add(state: State, webhook: WebhookRecord, account: AccountRecord): void {
-  if (!webhook.receiveHistorical || !webhook.active || account.developerId !== webhook.developerId) return
-  if (webhook.userId === null && account.createdAt < webhook.createdAt) return
-  state.scans.add(webhook.id, account.id)
-}
-
-/** A page, and the pause that belongs to it; live mail has the store to itself meanwhile. Never rejects. */
-async function play(state: State, webhookId: string, accountId: string): Promise<PageEnd> {
-  const { deps, stopped } = state
-  const end = await step(state, webhookId, accountId).catch((error: unknown) => {
-    deps.log.warn({ webhookId, accountId, err: toAppError(error) }, 'historical scan held up')
-    return 'wait' as const
-  })
-  if (end === 'more' || end === 'done') await pause(deps.config.MAILROOM_HISTORICAL_PAUSE, stopped.signal)
-  return end
-}
-
-async function step(state: State, webhookId: string, accountId: string): Promise<PageEnd> {
-  const { store, targets, config } = state.deps
-  const target = targets.get(webhookId)
-  if (target === null || !target.webhook.active || !target.webhook.receiveHistorical) return 'nothing'
-  const account = await store.accounts.get(accountId)
-  const scan = await store.webhooks.scan(webhookId, accountId)
-  if (account === null || scan?.done === true) return 'nothing'
-  const { pending } = await store.outbox.backlog(webhookId)
-  if (pending >= 2 * config.MAILROOM_WEBHOOK_BATCH) return 'wait'
-  const messages = await store.messages.older(accountId, scan?.after ?? null, pageSize)
-  const rows = await pageRows(state, target, account, messages)
-  const last = messages.at(-1)
-  const done = messages.length < pageSize
-  const after = last === undefined ? (scan?.after ?? null) : { sentAt: last.sentAt, id: last.id }
-  const next: HistoricalScan = { webhookId, accountId, after, done }
-  await store.webhooks.saveScan(next, rows)
-  if (rows.length > 0) state.deps.reread(webhookId)
-  return done ? 'done' : 'more'
-}
-
-async function pageRows(
-  state: State,
-  target: Target,
-  account: AccountRecord,
-  messages: readonly MessageRecord[],
-): Promise<OutboxRecord[]> {
-  const { deps } = state
-  state.lastAt = Math.max(deps.now(), state.lastAt + 1)
-  const folders = await deps.store.folders.list(account.id)
-  const place = { sent: sentOf(folders), folderName: folderNamer(folders) }
-  const rows: OutboxRecord[] = []
-  const giveWay = createGiveWay()
-  for (const message of messages) {
-    await giveWay()
-    if (await toldLive(deps, target.webhook.id, message)) continue
-    const row = rowOf(target, account, message, place, state.lastAt, rows.length)
-    if (row !== null) rows.push(row)
+  /** The webhook was made, edited or activated. */
+  async startFor(webhook: WebhookRecord): Promise<void> {
+    const { accounts } = this.#deps.store
+    if (!isWanted(webhook)) return
+    const { userId } = webhook
+    const pages =
+      userId === null ? pagesOf((after, limit) => accounts.page(after, limit)) : [await accounts.listByUser(userId)]
+    for await (const page of pages) {
+      for (const account of page) if (account.resume.initialSyncAt !== null) this.#add(webhook, account)
+    }
   }
-  return rows
-}
 
-async function toldLive(deps: RereadParts, webhookId: string, message: MessageRecord): Promise<boolean> {
-  if (message.firstChangeId === null) return false
-  return (await deps.store.outbox.get(outboxId(webhookId, message.firstChangeId))) !== null
-}
+  /** The account's first sync is complete. */
+  accountReady(account: AccountRecord): void {
+    for (const { webhook } of this.#deps.targets.of(account)) this.#add(webhook, account)
+  }
 
-function rowOf(
-  target: Target,
-  account: AccountRecord,
-  message: MessageRecord,
-  { sent, folderName }: { readonly sent: ReadonlySet<string>; readonly folderName: (path: string) => string },
-  at: number,
-  seq: number,
-): OutboxRecord | null {
-  const folders = message.placements.map((one) => one.path)
-  for (const event of arrivals(message, sent)) {
-    const { outcome } = target.matcher.judge(event, message, { ...knownThreads(target, account.id), folderName })
-    if (outcome === 'no') continue
-    return messageRow(target.webhook, account, message, {
-      name: `historical:${message.id}`,
-      kind: event.kind,
-      facts: { ...event, folders },
-      undecided: outcome === 'undecided',
-      at,
-      lane: 1,
-      seq,
+  async stop(): Promise<void> {
+    this.#stopped.abort()
+    await this.#scans.ended()
+  }
+
+  #add(webhook: WebhookRecord, account: AccountRecord): void {
+    if (!isWanted(webhook) || account.developerId !== webhook.developerId) return
+    if (webhook.userId === null && account.createdAt < webhook.createdAt) return
+    this.#scans.add(webhook.id, account.id)
+  }
+
+  /** A page, and the pause that belongs to it; live mail has the store to itself meanwhile. Never rejects. */
+  async #play(webhookId: string, accountId: string): Promise<PageEnd> {
+    const { log, config } = this.#deps
+    const end = await this.#step(webhookId, accountId).catch((error: unknown) => {
+      log.warn({ webhookId, accountId, err: toAppError(error) }, 'historical scan held up')
+      return 'wait' as const
     })
+    if (end === 'more' || end === 'done') await pause(config.MAILROOM_HISTORICAL_PAUSE, this.#stopped.signal)
+    return end
   }
-  return null
+
+  async #step(webhookId: string, accountId: string): Promise<PageEnd> {
+    const { store, targets, config, reread } = this.#deps
+    const target = targets.get(webhookId)
+    if (target === null || !isWanted(target.webhook)) return 'nothing'
+    const account = await store.accounts.get(accountId)
+    const scan = await store.webhooks.scan(webhookId, accountId)
+    if (account === null || scan?.done === true) return 'nothing'
+    const { pending } = await store.outbox.backlog(webhookId)
+    if (pending >= 2 * config.MAILROOM_WEBHOOK_BATCH) return 'wait'
+    const messages = await store.messages.older(accountId, scan?.after ?? null, pageSize)
+    const rows = await this.#rowsOf(target, account, messages)
+    const last = messages.at(-1)
+    const done = messages.length < pageSize
+    const after = last === undefined ? (scan?.after ?? null) : { sentAt: last.sentAt, id: last.id }
+    await store.webhooks.saveScan({ webhookId, accountId, after, done }, rows)
+    if (rows.length > 0) reread(webhookId)
+    return done ? 'done' : 'more'
+  }
+
+  async #rowsOf(target: Target, account: AccountRecord, messages: readonly MessageRecord[]): Promise<OutboxRecord[]> {
+    const { store, now } = this.#deps
+    this.#lastAt = Math.max(now(), this.#lastAt + 1)
+    const folders = await store.folders.list(account.id)
+    const sent = sentOf(folders)
+    const folderName = folderNamer(folders)
+    const rows: OutboxRecord[] = []
+    const giveWay = createGiveWay()
+    for (const message of messages) {
+      await giveWay()
+      const { firstChangeId: first } = message
+      if (first !== null && (await store.outbox.get(outboxId(target.webhook.id, first))) !== null) continue
+      const known = { ...knownThreads(target, account.id), folderName }
+      for (const event of arrivals(message, sent)) {
+        const { outcome } = target.matcher.judge(event, message, known)
+        if (outcome === 'no') continue
+        const facts = { ...event, folders: message.placements.map(({ path }) => path) }
+        const occasion = { name: `historical:${message.id}`, kind: event.kind, facts, undecided: outcome !== 'match' }
+        const place = { at: this.#lastAt, lane: 1, seq: rows.length } as const
+        rows.push(messageRow(target.webhook, account, message, { ...occasion, ...place }))
+        break
+      }
+    }
+    return rows
+  }
+}
+
+function isWanted({ receiveHistorical, active }: WebhookRecord): boolean {
+  return receiveHistorical && active
 }
 
 /**
@@ -219,4 +201,128 @@ export function createScans(
       await Promise.all(underWay)
     },
   }
+}
+
+/** `failedOnly`: of those that were given up. */
+export interface RedeliveryTime {
+  readonly from?: number
+  readonly until?: number
+  readonly failedOnly?: boolean
+}
+
+interface Work {
+  current: Redelivery
+  readonly stopped: AbortController
+  /** Rejects when the store did not take the order: then nothing is done. */
+  readonly taken: Promise<void>
+  /** Never rejects. */
+  ended: Promise<void>
+}
+
+/** A batch keeps the embedded store for some 10 ms. */
+const batchRows = 200
+/** A call waits this long for the end of its work. */
+const answerMs = 2_000
+/** Wait after an error of the store, whose every step has its own deadline. */
+const retryMs = 1_000
+
+export class Redeliveries {
+  readonly #deps: WebhookParts
+  readonly #works = new Map<string, Work>()
+
+  constructor(deps: WebhookParts) {
+    this.#deps = deps
+  }
+
+  /** Continues those that a restart interrupted. */
+  startAll(): void {
+    for (const { webhook } of this.#deps.targets.all()) {
+      if (webhook.redelivery?.done === false) this.#begin(webhook.id, webhook.redelivery, Promise.resolve())
+    }
+  }
+
+  /**
+   * Answers when all is queued, or after a moment how many are; the rest follows. The same call again joins the one
+   * that is under way; another one is a `conflict`.
+   */
+  async start(webhookId: string, wanted: RedeliveryTime): Promise<number> {
+    const { from = null, until = null, failedOnly = false } = wanted
+    const there = this.#works.get(webhookId)
+    const asked = there?.current
+    if (asked && (asked.from !== from || asked.until !== until || asked.failedOnly !== failedOnly)) {
+      const progress = `a redelivery of webhook ${webhookId} is under way, ${asked.count} callbacks so far`
+      throw new AppError('conflict', `${progress}: ask again when it is done`)
+    }
+    const blank = { startedAt: this.#deps.now(), after: null, count: 0, done: false, reason: null }
+    const order = { from, until, failedOnly, ...blank }
+    const work = there ?? this.#begin(webhookId, order, save(this.#deps, webhookId, order))
+    await work.taken
+    await withinTime(answerMs, work.ended)
+    return work.current.count
+  }
+
+  /** Ends the work on one webhook, or on all, and waits for the batch that is under way. */
+  async stop(webhookId?: string): Promise<void> {
+    const wanted = this.#works.entries().filter(([id]) => webhookId === undefined || id === webhookId)
+    const works = [...wanted.map(([, work]) => work)]
+    for (const { stopped } of works) stopped.abort()
+    await Promise.all(works.map(({ ended }) => ended))
+  }
+
+  #begin(webhookId: string, order: Redelivery, taken: Promise<void>): Work {
+    const work: Work = { current: order, stopped: new AbortController(), taken, ended: taken }
+    this.#works.set(webhookId, work)
+    work.ended = taken
+      .then(() => redeliver(this.#deps, webhookId, work))
+      .catch(() => undefined)
+      .finally(() => this.#works.delete(webhookId))
+    return work
+  }
+}
+
+/** Batch and record by turns: what the store did not take at once is tried again, neither is done twice. */
+async function redeliver(deps: WebhookParts, webhookId: string, work: Work): Promise<void> {
+  const { signal } = work.stopped
+  let recorded = true
+  while (!signal.aborted && !(recorded && work.current.done)) {
+    try {
+      if (recorded) work.current = await batch(deps, webhookId, work.current)
+      else await save(deps, webhookId, work.current)
+      recorded = !recorded
+    } catch (error) {
+      if (isAppError(error, 'not_found')) return
+      deps.log.warn({ webhookId, err: toAppError(error) }, 'redelivery held up')
+      await pause(retryMs, signal)
+    }
+  }
+}
+
+async function batch(deps: WebhookParts, webhookId: string, order: Redelivery): Promise<Redelivery> {
+  const { store, targets, now } = deps
+  const active = () => targets.get(webhookId)?.webhook.active === true
+  if (!active()) return { ...order, done: true, reason: paused }
+  const { count, next } = await store.outbox.requeue(queryOf(webhookId, order), now(), batchRows, order.after)
+  // Paused while the batch was written: it keeps no backlog.
+  if (!active()) await store.outbox.skipPending(webhookId, paused, now())
+  else if (count > 0) deps.reread(webhookId)
+  return { ...order, count: order.count + count, after: next ?? order.after, done: next === null }
+}
+
+const paused = 'the webhook was paused'
+
+/** Of messages alone: a failure must not be announced again with them. */
+function queryOf(webhookId: string, { from, until, failedOnly, startedAt }: Redelivery): RequeueQuery {
+  return {
+    webhookId,
+    kind: 'message',
+    ...(failedOnly ? { states: ['failed'] } : {}),
+    ...(from === null ? {} : { createdFrom: from }),
+    createdUntil: Math.min(until ?? startedAt, startedAt),
+    finishedUntil: startedAt,
+  }
+}
+
+async function save({ store }: WebhookParts, webhookId: string, redelivery: Redelivery): Promise<void> {
+  const webhook = await store.webhooks.edit(webhookId, { redelivery })
+  if (webhook === null) throw notFound('webhook', webhookId)
 }

@@ -1,5 +1,6 @@
-/** Webhooks: from stored changes to signed callbacks. Everything else talks to them through `Webhooks` (types.ts). */
+/** Webhooks: from stored changes to signed callbacks. */
 import { EventEmitter } from 'node:events'
+import type { ChangeListener, PoolFacts } from '../accounts/types.ts'
 import type { Budget } from '../budget.ts'
 import type { Config } from '../config.ts'
 import { toAppError } from '../errors.ts'
@@ -9,21 +10,18 @@ import type { Metrics } from '../observe/metrics.ts'
 import type { Tracing } from '../observe/tracing.ts'
 import type { Sealer } from '../secrets/seal.ts'
 import type { Store } from '../store/port.ts'
-import type { OutboxRecord, WebhookRecord } from '../store/records.ts'
-import { createUndo } from '../undo.ts'
-import { createActors } from './actors.ts'
+import type { Undo } from '../undo.ts'
+import { Actors } from './actors.ts'
 import { createAdmin } from './admin.ts'
 import { createAttempts, createRecorder } from './attempts.ts'
 import { statusRow, syncRow } from './callbacks.ts'
-import { createBodyWaits, createComposer } from './compose.ts'
-import type { Mail, ReadDeps } from './contents.ts'
+import { createComposer } from './compose.ts'
+import type { Mail } from './contents.ts'
 import { createPace, type Pace } from './envelope.ts'
-import { coveredAccounts, dryRun, explain, findMessages } from './explain.ts'
-import { createHistory } from './history.ts'
-import { createRedeliveries } from './redelivery.ts'
+import { createQuestions } from './explain.ts'
+import { History, Redeliveries } from './history.ts'
 import { Searches } from './searches.ts'
-import { createTargets, newTarget, planRows, type Target, type WebhookParts } from './targets.ts'
-import type { Webhooks } from './types.ts'
+import { createTargets, planRows, type Targets } from './targets.ts'
 
 interface WebhooksDeps {
   readonly config: Config
@@ -34,143 +32,140 @@ interface WebhooksDeps {
   readonly sealer: Sealer
   readonly budget: Budget
   readonly mail: Mail
+  readonly undo: Undo
   /** Base of resource_url in callbacks, without a trailing slash: MAILROOM_PUBLIC_URL or where the API listens. */
   readonly baseUrl: () => string
 }
 
-type Parts = ReturnType<typeof build>
+/** What the parts of the webhooks work with. */
+export interface WebhookParts extends WebhooksDeps {
+  readonly targets: Targets
+  readonly pace: Pace
+  readonly searches: Searches
+  readonly now: () => number
+  /** For jitter, in [0, 1). */
+  readonly random: () => number
+  /** Rows were stored for this channel: it reads the store. */
+  readonly reread: (channelId: string) => void
+}
 
-export function createWebhooks(deps: WebhooksDeps): Webhooks {
-  const parts = build(deps)
-  const { targets, actors, composer, admin } = parts
+export type Webhooks = ReturnType<typeof createWebhooks>
+
+type Works = ReturnType<typeof createWorks>
+
+export function createWebhooks(deps: WebhooksDeps) {
+  const works = createWorks(deps)
+  const { parts, actors, composer } = works
   const streams = createStreams(deps.log)
-  const explainDeps = { store: deps.store, ...parts.bodies }
+  /** Where the chart has nothing timed, a callback may still wait for its own next attempt. */
+  const timed = <T extends PoolFacts>(facts: T): T => {
+    const at = facts.next === null ? actors.nextDue(facts.id) : null
+    return at === null ? facts : { ...facts, next: { what: 'sends a callback again', at } }
+  }
   return {
-    ...admin,
-    startAll: () => startAll(parts),
-    stopAll: () => parts.stop(),
-    plan: (account, changes, folderName) => planRows(targets.of(account), account, changes, folderName),
-    stored(accountId, outbox, changes) {
-      if (outbox.length > 0) actors.dispatch(outbox)
-      if (changes.length > 0) streams.notify(accountId)
+    ...createAdmin({ ...parts, ...works }),
+    ...createQuestions(parts),
+    ...createListener(works, streams.notify),
+    startAll: () => startAll(works),
+    stopAll: () => stopAll(works),
+    /** What a callback says, as it would be made now, without texts of the mail and signatures; or why it cannot be. */
+    preview: composer.preview,
+    /** The developer's secret is another one, or its key is revoked or in force again: callbacks follow at once. */
+    keyChanged(developerId: string): void {
+      composer.forgetKey(developerId)
+      actors.release()
     },
-    planStatus: (account, transition) => planStatus(parts, account, transition),
-    initialSyncDone: (account) => initialSyncDone(parts, account),
-    dryRun: (webhook, account, limit, asking) =>
-      dryRun(explainDeps, targetOf(parts, webhook), [account], limit, asking),
-    async dryRunAll(webhook, userId, limit, asking) {
-      const coverage = { developerId: webhook.developerId, userId: userId ?? webhook.userId }
-      const accounts = await coveredAccounts(deps.store, coverage, 'user_id')
-      return dryRun(explainDeps, targetOf(parts, webhook), accounts, limit, asking)
-    },
-    findMessages: (webhook, reference) => findMessages(deps.store, webhook, reference),
-    explain: (webhook, account, message, asking) =>
-      explain(explainDeps, targetOf(parts, webhook), account, message, asking),
-    forget(userId) {
+    /** A user or account was added, edited or removed. */
+    forget(userId: string): void {
       composer.forget(userId)
-      dropRemoved(parts, userId).catch((error: unknown) =>
+      dropRemoved(works, userId).catch((error: unknown) =>
         deps.log.warn({ userId, err: toAppError(error) }, 'webhooks of a removed user not ended yet'),
       )
     },
-    subscribe: (accountIds, listener) => streams.subscribe(accountIds, listener),
-    view: (webhookId) => actors.registry.view(webhookId),
-    all: () => targets.all().map(({ webhook }) => webhook),
-    facts: () => actors.registry.facts(),
+    /** Live changes as they are stored, for the event stream. Answers the way to stop listening. */
+    subscribe: streams.subscribe,
+    view(webhookId: string) {
+      const view = actors.registry.view(webhookId)
+      return view && timed(view)
+    },
+    /** Every webhook of every developer, as it is in force. */
+    all: () => parts.targets.all().map(({ webhook }) => webhook),
+    /** All channels, also those of bare URLs (their ids start with u), without their steps. */
+    facts: () => actors.registry.facts().map(timed),
     countTags: () => actors.registry.countTags(),
   }
 }
 
-function build(deps: WebhooksDeps) {
-  const { config, store, sealer, budget, mail, baseUrl, log, metrics } = deps
+function createWorks(deps: WebhooksDeps) {
+  const { config, store, log } = deps
   const { now } = Date
   const { random } = Math
-  const http = createHttpClient({ connectTimeoutMs: config.MAILROOM_WEBHOOK_TIMEOUT })
-  const targets = createTargets(store, log)
-  const pace = createPace()
-  const bodies = { budget, reading: readingOf(config, mail, pace) }
-  const payload = { ...bodies, baseUrl, now, waits: createBodyWaits() }
-  const composer = createComposer({ store, sealer, targets, payload })
-  const recorder = createRecorder(store.outbox, log)
-  const allowPrivate = config.MAILROOM_ALLOW_PRIVATE
-  const limits = { timeoutMs: config.MAILROOM_WEBHOOK_TIMEOUT, allowPrivate, maxResponseBytes: 4096 }
-  const attempts = createAttempts({
-    config,
-    targets,
-    composer,
-    recorder,
-    metrics,
-    tracing: deps.tracing,
-    pace,
-    random,
-    deliver: { http, limits, config, now },
-  })
-  const parts: WebhookParts = { config, log, metrics, store, targets, now, random }
-  const actors = createActors({ ...parts, attempts })
-  const reread = (channelId: string) => actors.reread(channelId)
-  const history = createHistory({ ...parts, reread })
-  const redeliveries = createRedeliveries({ ...parts, reread })
-  const undo = createUndo(log, 2 * config.MAILROOM_STORE_TIMEOUT)
-  const own = { ...parts, sealer, actors, attempts, composer, history, redeliveries, undo }
-  const stop = async (): Promise<void> => {
-    await Promise.all([history.stop(), redeliveries.stop()])
-    undo.close()
-    await bodies.reading.searches.close()
-    await actors.stopAll(config.MAILROOM_SHUTDOWN_TIMEOUT)
-    await recorder.close(config.MAILROOM_SHUTDOWN_TIMEOUT)
-    await http.close()
-  }
-  return { ...own, deps, bodies, stop, admin: createAdmin(own) }
-}
-
-function readingOf(config: Config, mail: Mail, pace: Pace): ReadDeps {
-  return {
-    mail,
-    pace,
+  const parts: WebhookParts = {
+    ...deps,
+    targets: createTargets(store, log),
+    pace: createPace(),
     searches: new Searches(config.MAILROOM_FILTER_TIMEOUT, config.MAILROOM_BODY_SEARCH_MAX),
-    giveMax: config.MAILROOM_WEBHOOK_PAYLOAD_MAX,
-    searchMax: config.MAILROOM_BODY_SEARCH_MAX,
-    withinMs: config.MAILROOM_COMMAND_TIMEOUT * 3,
+    now,
+    random,
+    reread: (channelId) => actors.reread(channelId),
   }
+  const { MAILROOM_ALLOW_PRIVATE: allowPrivate, MAILROOM_WEBHOOK_TIMEOUT: connectTimeoutMs } = config
+  const http = createHttpClient({ allowPrivate, connectTimeoutMs })
+  const composer = createComposer(parts)
+  const recorder = createRecorder(store.outbox, log)
+  const attempts = createAttempts({ ...parts, http, composer, recorder })
+  const actors = new Actors({ ...parts, attempts })
+  const history = new History(parts)
+  const redeliveries = new Redeliveries(parts)
+  return { parts, http, composer, recorder, attempts, actors, history, redeliveries }
 }
 
-async function startAll({ targets, actors, redeliveries, history, deps }: Parts): Promise<void> {
+async function startAll({ parts, actors, redeliveries, history }: Works): Promise<void> {
+  const { targets, store } = parts
   await targets.load()
-  for (const { webhook } of targets.all()) actors.start(webhook.id, webhook)
-  for (const channelId of await deps.store.outbox.channels()) actors.reread(channelId)
+  for (const { webhook } of targets.all()) actors.start(webhook.id)
+  for (const channelId of await store.outbox.channels()) actors.reread(channelId)
   redeliveries.startAll()
   await history.startAll()
 }
 
-/** A webhook that is not in the cache (just removed, or unreadable) is judged by its record. */
-function targetOf({ targets }: Parts, webhook: WebhookRecord): Target {
-  return targets.get(webhook.id) ?? newTarget(webhook)
+async function stopAll({ parts, http, recorder, actors, history, redeliveries }: Works): Promise<void> {
+  const withinMs = parts.config.MAILROOM_SHUTDOWN_TIMEOUT
+  await Promise.all([history.stop(), redeliveries.stop()])
+  await parts.searches.close()
+  await actors.stopAll(withinMs)
+  await recorder.close(withinMs)
+  await http.close()
 }
 
-async function planStatus(
-  { deps, now }: Parts,
-  account: Parameters<Webhooks['planStatus']>[0],
-  transition: Parameters<Webhooks['planStatus']>[1],
-): Promise<OutboxRecord[]> {
-  const developer = account.statusCallbackUrl === null ? await deps.store.developers.get(account.developerId) : null
-  const url = account.statusCallbackUrl ?? developer?.statusCallbackUrl ?? null
-  return url === null ? [] : [statusRow(account, transition, url, now())]
-}
-
-async function initialSyncDone(
-  { deps, now, actors, history }: Parts,
-  account: Parameters<Webhooks['initialSyncDone']>[0],
-): Promise<void> {
-  const row = syncRow(account, now())
-  // Its id is the account's: it goes out once, however often this is called.
-  if (row !== null) actors.dispatch(await deps.store.outbox.enqueue([row]))
-  history.accountReady(account)
+/** What the email accounts say. */
+function createListener({ parts, actors, history }: Works, notify: (accountId: string) => void): ChangeListener {
+  const { store, targets, now } = parts
+  return {
+    plan: (account, changes, folderName) => planRows(targets.of(account), account, changes, folderName),
+    stored(accountId, outbox, changes) {
+      if (outbox.length > 0) actors.dispatch(outbox)
+      if (changes.length > 0) notify(accountId)
+    },
+    async planStatus(account, transition) {
+      const developer = account.statusCallbackUrl === null ? await store.developers.get(account.developerId) : null
+      const url = account.statusCallbackUrl ?? developer?.statusCallbackUrl ?? null
+      return url === null ? [] : [statusRow(account, transition, url, now())]
+    },
+    async initialSyncDone(account) {
+      const row = syncRow(account, now())
+      // Its id is the account's: it goes out once, however often this is called.
+      if (row !== null) actors.dispatch(await store.outbox.enqueue([row]))
+      history.accountReady(account)
+    },
+  }
 }
 
 /** Removing a user removes its webhooks from the store; their actors end here. */
-async function dropRemoved({ deps, targets, actors }: Parts, userId: string): Promise<void> {
-  for (const { webhook } of targets.of({ userId, developerId: '' })) {
-    if ((await deps.store.webhooks.get(webhook.id)) !== null) continue
-    targets.remove(webhook.id)
+async function dropRemoved({ parts, actors }: Works, userId: string): Promise<void> {
+  for (const { webhook } of parts.targets.of({ userId, developerId: '' })) {
+    if ((await parts.store.webhooks.get(webhook.id)) !== null) continue
+    parts.targets.remove(webhook.id)
     await actors.remove(webhook.id)
   }
 }

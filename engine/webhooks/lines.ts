@@ -33,11 +33,9 @@ export class Lines {
   readonly #lines = new Map<string, Line>()
   /** Account → when its first row is due. When that is a historical one (lane 1), live ones go out meanwhile. */
   readonly #waits = new Map<string, Pick<OutboxRecord, 'dueAt' | 'lane'>>()
-  #size = 0
   /** The store may have rows of accounts that have no line; `urgent`: live ones. */
   #unread = true
   #urgent = false
-  #reading = false
 
   constructor(capacity: number) {
     this.#capacity = capacity
@@ -46,7 +44,7 @@ export class Lines {
   /** Rows were just stored: they are read in their turn. Historical ones in memory give way to live ones. */
   stored(rows: readonly OutboxRecord[]): void {
     for (const row of rows) this.#stored(row)
-    if (!this.#urgent || this.#size < this.#capacity) return
+    if (!this.#urgent || this.#size() < this.#capacity) return
     for (const [key, line] of [...this.#lines]) this.#dropHistorical(key, line)
   }
 
@@ -73,7 +71,6 @@ export class Lines {
     const [key, line] = this.#ready(0) ?? (allow.historical ? this.#ready(1) : undefined) ?? []
     const row = line?.rows.shift()
     if (key === undefined || line === undefined || row === undefined) return null
-    this.#size -= 1
     line.busy += 1
     // To the end: every account gets its turn.
     this.#lines.delete(key)
@@ -122,7 +119,6 @@ export class Lines {
     this.#waits.delete(key)
     const line = this.#leave(row)
     if (line === undefined) return
-    this.#keep(line, [])
     line.more = true
     this.#tidy(key, line)
   }
@@ -144,9 +140,12 @@ export class Lines {
     return first === Infinity ? null : first
   }
 
-  /** The row waits here for its turn. */
-  holds(row: OutboxRecord): boolean {
-    return this.#lines.get(keyOf(row))?.rows.some(({ id }) => id === row.id) === true
+  /** A row that waits here for its turn was changed in the store. false = it does not wait here. */
+  renew(row: OutboxRecord): boolean {
+    const rows = this.#lines.get(keyOf(row))?.rows ?? []
+    const index = rows.findIndex(({ id }) => id === row.id)
+    if (index >= 0) rows[index] = row
+    return index >= 0
   }
 
   /** Accounts with rows here or on their way. */
@@ -155,24 +154,23 @@ export class Lines {
   }
 
   wantsRead(): boolean {
-    if (!this.#unread || this.#reading || this.#size >= this.#capacity) return false
-    return this.#urgent || this.#size <= this.#capacity / 2
+    const size = this.#size()
+    if (!this.#unread || size >= this.#capacity) return false
+    return this.#urgent || size <= this.#capacity / 2
   }
 
   beginRead(): ReadPlan {
-    this.#reading = true
     this.#unread = false
     this.#urgent = false
     const waiting = (wanted: 0 | 1) => [...this.#waits].flatMap(([key, { lane }]) => (lane === wanted ? [key] : []))
     return {
       exceptAccounts: [...this.#lines.keys(), ...waiting(0)],
       exceptHistorical: waiting(1),
-      limit: this.#capacity - this.#size,
+      limit: this.#capacity - this.#size(),
     }
   }
 
   endRead(rows: readonly OutboxRecord[], plan: ReadPlan, now: number): void {
-    this.#reading = false
     // What was stored during the read may be missing from its answer.
     if (rows.length >= plan.limit) this.#unread = true
     for (const [key, own] of Map.groupBy(rows, keyOf)) {
@@ -190,13 +188,11 @@ export class Lines {
     const waits = later !== undefined && !due.some(({ lane }) => lane === later.lane)
     if (waits) this.#waits.set(key, { dueAt: later.dueAt, lane: later.lane })
     if (due.length === 0) return
-    this.#size += due.length
     this.#lines.set(key, { rows: due, busy: 0, more: this.#unread || (later !== undefined && !waits) })
   }
 
   /** The read failed, or its answer is out of date. */
   abortRead(): void {
-    this.#reading = false
     this.#unread = true
   }
 
@@ -208,10 +204,13 @@ export class Lines {
       if (line.busy === 0) this.#lines.delete(key)
     }
     this.#waits.clear()
-    this.#size = 0
     this.#unread = true
     this.#urgent = false
-    this.#reading = false
+  }
+
+  /** Rows in memory. */
+  #size(): number {
+    return this.#lines.values().reduce((sum, { rows }) => sum + rows.length, 0)
   }
 
   /** One of the account's rows is not on its way any more. */
@@ -231,7 +230,6 @@ export class Lines {
 
   #keep(line: Line, rows: OutboxRecord[]): void {
     if (rows.length < line.rows.length) line.more = true
-    this.#size += rows.length - line.rows.length
     line.rows = rows
   }
 

@@ -16,9 +16,43 @@
 import { badParameter } from '../errors.ts'
 import { domainsOf } from '../messages/addresses.ts'
 import { answeredIds, threadIds } from '../messages/threads.ts'
-import type { Address, ChangeKind, MessageRecord, WebhookFilters, WebhookRecord } from '../store/records.ts'
+import type {
+  Address,
+  ChangeKind,
+  FolderRecord,
+  MessageRecord,
+  WebhookFilters,
+  WebhookRecord,
+} from '../store/records.ts'
 import { compilePatterns, costOf, fold, type Grammar, type Pattern } from './patterns.ts'
-import { type FilterParameter, filterParameters, type FilterVerdict } from './types.ts'
+
+/** The filters: name in the record → parameter on the wire, which errors, verdicts and reasons speak of. */
+export const filterParameters = {
+  to: 'filter_to',
+  from: 'filter_from',
+  cc: 'filter_cc',
+  subject: 'filter_subject',
+  thread: 'filter_thread',
+  fileName: 'filter_file_name',
+  folderAdded: 'filter_folder_added',
+  folderRemoved: 'filter_folder_removed',
+  toDomain: 'filter_to_domain',
+  fromDomain: 'filter_from_domain',
+  bodySearch: 'body_search',
+} as const satisfies Record<keyof WebhookFilters, string>
+
+type FilterName = keyof WebhookFilters
+export type FilterParameter = (typeof filterParameters)[FilterName]
+
+/** What `explain` says besides the filters: how things were when the event came. */
+export type Circumstance = 'event' | 'created' | 'active' | 'edited' | 'delivery'
+
+/** What one filter says of one message. */
+export interface FilterVerdict {
+  readonly filter: FilterParameter | 'receive_drafts' | 'receive_all_changes' | Circumstance
+  readonly matched: boolean
+  readonly why: string
+}
 
 /** What is known at the time of asking, beyond event and message. Absent = not known yet. */
 export interface Known {
@@ -43,22 +77,6 @@ export interface Judgement {
   readonly long: readonly FilterParameter[]
 }
 
-/** The filter body_search, for who reads the text. */
-export interface BodySearch {
-  readonly wanted: string
-  /** What one character of the text may cost, as of a pattern. */
-  readonly steps: number
-  matches(text: string): boolean
-}
-
-export interface Matcher {
-  /** null = no such filter. */
-  readonly bodySearch: BodySearch | null
-  /** The thread filter's text without brackets; null = no such filter. */
-  readonly threadReference: string | null
-  judge(event: MessageEvent, message: MessageRecord, known?: Known): Judgement
-}
-
 /** null = undecided. */
 export interface Finding {
   readonly matched: boolean | null
@@ -74,7 +92,6 @@ type Check = (event: MessageEvent, message: MessageRecord, known: Known, afford:
 export const mostCost = 600_000
 
 const long: Finding = { matched: null, why: 'too much to look through at once' }
-type FilterName = keyof WebhookFilters
 
 const grammars: Readonly<Record<Exclude<FilterName, 'thread'>, Grammar>> = {
   to: { list: true, wildcards: 'all', anchoring: 'whole' },
@@ -89,20 +106,35 @@ const grammars: Readonly<Record<Exclude<FilterName, 'thread'>, Grammar>> = {
   bodySearch: { list: false, wildcards: 'all', anchoring: 'within' },
 }
 
+/** Of one name of a thousand characters: many of them are tried in one call. */
+const mostNameCost = 200_000
+
+/** For lists of files: names as filter_file_name takes them. Throws `bad_request` like `compileMatcher`. */
+export function compileFileName(parameter: string, text: string): (name: string) => boolean {
+  const patterns = compilePatterns(parameter, text, grammars.fileName)
+  if (costOf(patterns, ['x'.repeat(1000)]) > mostNameCost) throw badParameter(parameter, 'takes too long to look for')
+  return (name) => patterns.some((pattern) => pattern.matches(name))
+}
+
+/** What decides which events a webhook gets. */
+export type Rules = Pick<WebhookRecord, 'filters' | 'receiveAllChanges' | 'receiveDrafts'>
+
+export type Matcher = ReturnType<typeof compileMatcher>
+
 /** Throws `bad_request` naming the parameter and the position of a bad pattern. */
-export function compileMatcher(
-  webhook: Pick<WebhookRecord, 'filters' | 'receiveAllChanges' | 'receiveDrafts'>,
-): Matcher {
+export function compileMatcher(webhook: Rules) {
   const { filters } = webhook
   const checks = (Object.keys(filterParameters) as FilterName[]).flatMap((name) => {
     const text = filters[name]
     return text === undefined ? [] : [{ filter: filterParameters[name], check: compileCheck(name, text, filters) }]
   })
   return {
+    /** null = no such filter. */
     bodySearch: filters.bodySearch === undefined ? null : compileBodySearch(filters.bodySearch),
+    /** The thread filter's text without brackets; null = no such filter. */
     threadReference: filters.thread === undefined ? null : bareReference(filters.thread),
-    judge(event, message, known = {}) {
-      const verdicts = judgeEvent(webhook, event, message)
+    judge(event: MessageEvent, message: MessageRecord, known: Known = {}): Judgement {
+      const verdicts = [judgeOccasion(webhook, event, message), judgeDraft(webhook, event)]
       let refused = verdicts.some((verdict) => !verdict.matched)
       const undecided: FilterParameter[] = []
       const tooLong: FilterParameter[] = []
@@ -125,10 +157,13 @@ export function compileMatcher(
   }
 }
 
-export function compileBodySearch(text: string): BodySearch {
-  const patterns = compilePatterns(filterParameters.bodySearch, text, grammars.bodySearch)
+export type BodySearch = ReturnType<typeof compileBodySearch>
+
+/** The filter body_search, for who reads the text. `steps`: what one character may cost, as of a pattern. */
+export function compileBodySearch(wanted: string) {
+  const patterns = compilePatterns(filterParameters.bodySearch, wanted, grammars.bodySearch)
   const steps = patterns.reduce((sum, pattern) => sum + pattern.steps, 0)
-  return { wanted: text, steps, matches: (body) => patterns.some((pattern) => pattern.matches(body)) }
+  return { wanted, steps, matches: (text: string) => patterns.some((pattern) => pattern.matches(text)) }
 }
 
 function compileCheck(name: FilterName, text: string, filters: WebhookFilters): Check {
@@ -195,7 +230,7 @@ function shown(value: string): string {
 /** With both folder filters, each speaks on its own direction only. */
 function folderCheck(patterns: readonly Pattern[], direction: 'added' | 'removed', both: boolean): Check {
   return (event, _message, { folderName = (path) => path }, afford) => {
-    const move = moveOf(event)
+    const move = moves[event.kind]
     if (move !== direction) {
       const other = both && move !== 'none'
       return { matched: other, why: other ? 'the other folder filter decides' : `${event.kind} is not "${direction}"` }
@@ -243,18 +278,23 @@ function threadNames(message: MessageRecord): string[] {
 }
 
 /** What filters know of an event; a stored change has it, and the dry run makes one up of a stored message. */
-export interface MessageEvent {
+export interface MessageEvent extends Omit<EventFacts, 'folders'> {
   readonly kind: ChangeKind
-  readonly first: boolean
-  readonly path: string
-  readonly folderId: string
-  readonly uid: number
-  readonly flags: readonly string[]
 }
 
-type FolderMove = 'added' | 'removed' | 'none'
+export function sentOf(folders: readonly FolderRecord[]): ReadonlySet<string> {
+  return new Set(folders.filter((folder) => folder.specialUse === '\\Sent').map((folder) => folder.id))
+}
 
-const moves: Readonly<Record<ChangeKind, FolderMove>> = {
+/** Events as if the message arrived now, one for each place where it lies. */
+export function arrivals(message: MessageRecord, sent: ReadonlySet<string>): MessageEvent[] {
+  return message.placements.map(({ folderId, path, uid, flags }) => {
+    const kind = flags.includes('\\Draft') ? 'draft' : sent.has(folderId) ? 'sent' : 'received'
+    return { kind, first: true, path, folderId, uid, flags }
+  })
+}
+
+const moves: Readonly<Record<ChangeKind, 'added' | 'removed' | 'none'>> = {
   received: 'added',
   sent: 'added',
   draft: 'added',
@@ -262,10 +302,6 @@ const moves: Readonly<Record<ChangeKind, FolderMove>> = {
   folder_removed: 'removed',
   deleted: 'removed',
   flags_changed: 'none',
-}
-
-function moveOf(event: Pick<MessageEvent, 'kind'>): FolderMove {
-  return moves[event.kind]
 }
 
 function isDraft(event: Pick<MessageEvent, 'kind' | 'flags'>): boolean {
@@ -283,17 +319,10 @@ export function isFirst(event: MessageEvent, message: MessageRecord): boolean {
   return event.first || leavesDrafts(event, message)
 }
 
-type EventRules = Pick<WebhookRecord, 'receiveAllChanges' | 'receiveDrafts' | 'filters'>
-
-/** The verdicts on the event itself, always both. */
-function judgeEvent(rules: EventRules, event: MessageEvent, message: MessageRecord): FilterVerdict[] {
-  return [judgeOccasion(rules, event, message), judgeDraft(rules, event)]
-}
-
-function judgeOccasion(rules: EventRules, event: MessageEvent, message: MessageRecord): FilterVerdict {
+function judgeOccasion(rules: Rules, event: MessageEvent, message: MessageRecord): FilterVerdict {
   const filter = 'receive_all_changes'
   if (rules.receiveAllChanges) return { filter, matched: true, why: 'every event is wanted' }
-  const move = moveOf(event)
+  const move = moves[event.kind]
   const asked =
     move === 'added' ? rules.filters.folderAdded : move === 'removed' ? rules.filters.folderRemoved : undefined
   if (asked !== undefined) return { filter, matched: true, why: `a folder filter asks for every ${event.kind} event` }
@@ -301,7 +330,7 @@ function judgeOccasion(rules: EventRules, event: MessageEvent, message: MessageR
   return { filter, matched: false, why: `${event.kind} is not the message's first event` }
 }
 
-function judgeDraft(rules: EventRules, event: MessageEvent): FilterVerdict {
+function judgeDraft(rules: Rules, event: MessageEvent): FilterVerdict {
   const filter = 'receive_drafts'
   if (!isDraft(event)) return { filter, matched: true, why: 'not a draft' }
   if (rules.receiveDrafts) return { filter, matched: true, why: 'drafts are wanted' }
@@ -317,25 +346,4 @@ export interface EventFacts {
   readonly flags: readonly string[]
   /** Every folder of the message right after the event. */
   readonly folders: readonly string[]
-}
-
-export function eventFacts(event: EventFacts): EventFacts {
-  const { first, path, folderId, uid, flags, folders } = event
-  return { first, path, folderId, uid, flags, folders }
-}
-
-const strings = (value: unknown): string[] =>
-  Array.isArray(value) ? value.filter((one) => typeof one === 'string') : []
-const text = (value: unknown): string => (typeof value === 'string' ? value : '')
-
-/** The facts out of an outbox row's data. */
-export function readEventFacts(data: Readonly<Record<string, unknown>>): EventFacts {
-  return {
-    first: data['first'] === true,
-    path: text(data['path']),
-    folderId: text(data['folderId']),
-    uid: typeof data['uid'] === 'number' ? data['uid'] : 0,
-    flags: strings(data['flags']),
-    folders: strings(data['folders']),
-  }
 }

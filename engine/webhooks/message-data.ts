@@ -5,17 +5,17 @@
 import { createHash } from 'node:crypto'
 import { fileNameStructure, mainFileName } from '../messages/names.ts'
 import { maxBodyBytes } from '../messages/bodies.ts'
-import type { AccountRecord, Address, BodyPartRecord, MessageRecord, WebhookRecord } from '../store/records.ts'
+import type {
+  AccountRecord,
+  Address,
+  AttachmentRecord,
+  BodyPartRecord,
+  MessageRecord,
+  SourceOptions,
+  WebhookRecord,
+} from '../store/records.ts'
 import type { Unsigned } from './envelope.ts'
 import type { EventFacts } from './match.ts'
-
-type Dialect = WebhookRecord['version']
-
-export interface NamedBody {
-  readonly type: string
-  readonly charset: string
-  readonly body_section: string
-}
 
 export interface GivenText {
   readonly part: BodyPartRecord
@@ -27,8 +27,7 @@ export interface GivenText {
 }
 
 export interface Contents {
-  readonly bodies: readonly NamedBody[]
-  /** Of each of the bodies; null = not asked for, or not to be read. The envelope puts in as much of them as fits. */
+  /** null = not asked for, or not to be read. In the place of the named bodies the envelope puts what fits of them. */
   readonly texts: readonly GivenText[] | null
   /** include_header 1: name in canonical case → values; raw: the text. */
   readonly headers?: string | Readonly<Record<string, readonly string[]>>
@@ -37,31 +36,38 @@ export interface Contents {
 }
 
 interface DataSource {
-  readonly dialect: Dialect
+  readonly webhook: WebhookRecord
   readonly baseUrl: string
-  readonly account: Pick<AccountRecord, 'label' | 'userId'>
+  readonly account: Pick<AccountRecord, 'label' | 'userId'> & ShownBy
   /** Server path → the folder's name as the API shows it. */
   readonly folderName: (path: string) => string
   readonly message: MessageRecord
   readonly facts: EventFacts
   readonly contents: Contents
-  /** receive_all_changes: whether the message is new to the developer. */
-  readonly messageType: 'created' | 'updated' | null
 }
 
-export function messageData(source: DataSource): Record<string, unknown> {
-  return source.dialect === 'lite' ? liteData(source) : v2Data(source)
+/** The callback of a message. `more`: what it says besides. */
+export function messageCallback(source: DataSource, more: Readonly<Record<string, unknown>>): Unsigned {
+  const { webhook, account, contents } = source
+  const body = {
+    account_id: account.userId,
+    user_id: account.userId,
+    webhook_id: webhook.id,
+    ...more,
+    message_data: webhook.version === 'lite' ? liteData(source) : v2Data(source),
+  }
+  return { body, texts: contents.texts?.map((text) => ({ ...text, link: bodyUrl(source, text.part) })) ?? null }
 }
 
 function liteData(source: DataSource): Record<string, unknown> {
-  const { message, facts, contents } = source
+  const { message, facts } = source
   const places = placesOf(source)
   return {
     ...describeMessage(message, peopleOf(message), facts.folders, source.folderName),
     addresses: addressesOf(message),
     date: seconds(message.sentAt),
     date_received: seconds(message.receivedAt),
-    bodies: contents.bodies,
+    bodies: bodiesOf(message),
     email_accounts: places,
     sources: places,
     flags: {
@@ -81,19 +87,20 @@ function v2Data(source: DataSource): Record<string, unknown> {
   return {
     ...describeMessage(message, peopleOf(message), facts.folders, source.folderName),
     addresses: addressesOf(message),
-    files: filesOf(source),
+    files: filesOf(source, (file) => isShownFile(source.account, file)),
     date: seconds(message.sentAt),
     date_indexed: seconds(message.indexedAt),
     sources: placesOf(source),
-    ...(asked ? { bodies: contents.bodies } : {}),
+    ...(asked ? { bodies: bodiesOf(message) } : {}),
     ...extras(source),
   }
 }
 
-function extras({ contents, messageType, ...source }: DataSource): Record<string, unknown> {
+function extras(source: DataSource): Record<string, unknown> {
+  const { webhook, contents, facts } = source
   return {
     ...(contents.headers === undefined ? {} : { headers: contents.headers }),
-    ...(messageType === null ? {} : { message_type: messageType }),
+    ...(webhook.receiveAllChanges ? { message_type: facts.first ? 'created' : 'updated' } : {}),
     ...(contents.truncated ? { truncated: true } : {}),
     resource_url: messageUrl(source),
   }
@@ -118,16 +125,33 @@ export function describeMessage(
   paths: readonly string[],
   folderName: (path: string) => string,
 ) {
-  const { hostedMessageId, hostedThreadId } = message
   return {
-    message_id: message.id,
-    email_message_id: bracketed(message.emailMessageId) ?? '',
+    ...nameMessage(message),
+    ...describeMail(message, people, paths, folderName),
+    references: message.references.map((id) => `<${id}>`),
+  }
+}
+
+export function nameMessage({ id, emailMessageId, hostedMessageId }: MessageRecord) {
+  return {
+    message_id: id,
+    email_message_id: bracketed(emailMessageId) ?? '',
     // Under both names: that of the original's documentation, and that which client libraries read.
     ...(hostedMessageId === null ? {} : { mailhost_message_id: hostedMessageId, gmail_message_id: hostedMessageId }),
+  }
+}
+
+/** What a message, a file of it and a thread have in common. */
+export function describeMail(
+  { subject, hostedThreadId }: MessageRecord,
+  people: readonly Address[],
+  paths: readonly string[],
+  folderName: (path: string) => string,
+) {
+  return {
     ...(hostedThreadId === null ? {} : { mailhost_thread_id: hostedThreadId, gmail_thread_id: hostedThreadId }),
     person_info: personInfo(people),
-    references: message.references.map((id) => `<${id}>`),
-    subject: message.subject,
+    subject,
     folders: [...new Set(paths.map(folderName))],
   }
 }
@@ -158,6 +182,10 @@ function peopleOf({ addresses }: MessageRecord): Address[] {
   return [...addresses.from, ...addresses.to, ...addresses.cc, ...addresses.bcc]
 }
 
+function bodiesOf({ bodies }: MessageRecord) {
+  return bodies.map(({ type, charset, section }) => ({ type, charset: charset ?? '', body_section: section }))
+}
+
 /** By address: a picture's URL made of the address's hash, as the original had it. Nothing here requests it. */
 function personInfo(people: readonly Address[]): Record<string, { thumbnail: string }> | never[] {
   const known = people.filter(({ email }) => email !== '')
@@ -168,7 +196,7 @@ function personInfo(people: readonly Address[]): Record<string, { thumbnail: str
 const thumbnails = new Map<string, string>()
 const thumbnailsMax = 50_000
 
-function thumbnail(email: string): string {
+export function thumbnail(email: string): string {
   const known = thumbnails.get(email)
   if (known !== undefined) return known
   const hash = createHash('md5').update(email.trim().toLowerCase()).digest('hex')
@@ -179,8 +207,9 @@ function thumbnail(email: string): string {
 }
 
 /** Where the message lies, the event's own place first; of a message that is gone, where it was last. */
-function placesOf({ account, message, facts, folderName, ...source }: DataSource): Record<string, unknown>[] {
-  const resource_url = accountUrl({ ...source, account })
+function placesOf(source: DataSource): Record<string, unknown>[] {
+  const { account, message, facts, folderName } = source
+  const resource_url = accountUrl(source)
   const here = facts.folders.includes(facts.path) || facts.folders.length === 0
   const others = message.placements.filter(
     (one) => facts.folders.includes(one.path) && !(here && one.folderId === facts.folderId && one.uid === facts.uid),
@@ -189,44 +218,62 @@ function placesOf({ account, message, facts, folderName, ...source }: DataSource
   return places.map(({ path, uid }) => ({ label: account.label, folder: folderName(path), uid, resource_url }))
 }
 
-function filesOf({ message }: DataSource): Record<string, unknown>[] {
-  return message.attachments.map((file) => ({
+function filesOf(
+  { message }: DataSource,
+  isShown: (file: AttachmentRecord) => boolean = () => true,
+): Record<string, unknown>[] {
+  return message.attachments.filter(isShown).map((file) => describeFile(message, file))
+}
+
+interface ShownBy {
+  readonly options: Pick<SourceOptions, 'rawFileList'>
+}
+
+/** Larger images are shown in the message because they are what it is about. */
+const signatureMax = 65_536
+
+/** 2.0 shows images of signatures and winmail.dat only with raw_file_list. */
+export function isShownFile({ options }: ShownBy, file: AttachmentRecord): boolean {
+  if (options.rawFileList) return true
+  const isSignature = file.embedded && file.type.startsWith('image/') && file.size <= signatureMax
+  return !isSignature && file.type !== 'application/ms-tnef' && file.fileName.toLowerCase() !== 'winmail.dat'
+}
+
+/** A file in callbacks, and in the 2.0 API. */
+export function describeFile({ id }: Pick<MessageRecord, 'id'>, file: AttachmentRecord) {
+  return {
     size: file.size,
     type: file.type,
     file_name: file.fileName,
     file_name_structure: fileNameStructure(file.fileName),
     main_file_name: mainFileName(file.fileName),
     body_section: file.section,
-    file_id: `${message.id}-${file.index}`,
+    file_id: `${id}-${file.index}`,
     attachment_id: file.index,
     is_embedded: file.embedded,
     content_disposition: file.disposition,
     content_id: file.contentId,
-  }))
+  }
 }
 
-type Place = Pick<DataSource, 'dialect' | 'baseUrl' | 'account'>
-
-function accountUrl({ dialect, baseUrl, account }: Place): string {
+function accountUrl({ webhook, baseUrl, account }: DataSource): string {
   const label = encodeURIComponent(account.label)
-  return dialect === 'lite'
+  return webhook.version === 'lite'
     ? `${baseUrl}/lite/users/${account.userId}/email_accounts/${label}`
     : `${baseUrl}/2.0/accounts/${account.userId}/sources/${label}`
 }
 
 /** Where the whole of a body part is: among the bodies of its type, or only in the message as it was sent. */
-export function bodyUrl(
-  source: Place & Pick<DataSource, 'message'>,
-  { type, size }: Pick<BodyPartRecord, 'type' | 'size'>,
-): string {
-  const raw = source.dialect === 'lite' ? 'raw' : 'source'
+function bodyUrl(source: DataSource, { type, size }: BodyPartRecord): string {
+  const raw = source.webhook.version === 'lite' ? 'raw' : 'source'
   return `${messageUrl(source)}/${size > maxBodyBytes ? raw : `body?type=${encodeURIComponent(type)}`}`
 }
 
-function messageUrl({ message, ...place }: Place & Pick<DataSource, 'message'>): string {
-  return place.dialect === 'lite'
-    ? `${accountUrl(place)}/messages/${message.id}`
-    : `${place.baseUrl}/2.0/accounts/${place.account.userId}/messages/${message.id}`
+function messageUrl(source: DataSource): string {
+  const { webhook, baseUrl, account, message } = source
+  return webhook.version === 'lite'
+    ? `${accountUrl(source)}/messages/${message.id}`
+    : `${baseUrl}/2.0/accounts/${account.userId}/messages/${message.id}`
 }
 
 const text = 'This is a test of your webhook. Nothing was received.'
@@ -261,7 +308,7 @@ function sampleMessage(now: number): MessageRecord {
     references: [],
     listHeaders: {},
     receivedHeaders: [],
-    bodies: [],
+    bodies: [part],
     attachments: [],
     firstChangeId: null,
     indexedAt: now,
@@ -271,7 +318,6 @@ function sampleMessage(now: number): MessageRecord {
 }
 
 function sampleContents(webhook: WebhookRecord): Contents {
-  const bodies = [{ type: part.type, charset: part.charset, body_section: part.section }]
   const headers =
     webhook.includeHeader === 'raw'
       ? { headers: 'Subject: A test of your webhook\r\n\r\n' }
@@ -279,37 +325,21 @@ function sampleContents(webhook: WebhookRecord): Contents {
         ? { headers: { Subject: ['A test of your webhook'] } }
         : {}
   const texts = webhook.includeBody ? [{ part, text, bytes: text.length, whole: true }] : null
-  return { bodies, texts, ...headers, truncated: false }
+  return { texts, ...headers, truncated: false }
 }
 
 /**
  * The callback of POST …/webhooks/{id}/test: a made-up message in the webhook's own dialect and with its own options.
  */
-export function sampleCallback(
-  webhook: WebhookRecord,
-  deps: { readonly baseUrl: () => string; readonly now: () => number },
-): Unsigned {
-  const userId = webhook.userId ?? '0'.repeat(24)
-  const facts = { first: true, path: 'INBOX', folderId, uid: 1, flags: [], folders: ['INBOX'] }
-  const contents = sampleContents(webhook)
-  const place = {
-    dialect: webhook.version,
-    baseUrl: deps.baseUrl(),
-    account: { userId, label: 'ben::example' },
-    message: sampleMessage(deps.now()),
+export function sampleCallback(webhook: WebhookRecord, baseUrl: string, now: number): Unsigned {
+  const source = {
+    webhook,
+    baseUrl,
+    account: { userId: webhook.userId ?? '0'.repeat(24), label: 'ben::example', options: { rawFileList: false } },
+    folderName: (path: string) => path,
+    message: sampleMessage(now),
+    facts: { first: true, path: 'INBOX', folderId, uid: 1, flags: [], folders: ['INBOX'] },
+    contents: sampleContents(webhook),
   }
-  const body = {
-    account_id: userId,
-    user_id: userId,
-    webhook_id: webhook.id,
-    test: true,
-    message_data: messageData({
-      ...place,
-      folderName: (path) => path,
-      facts,
-      contents,
-      messageType: webhook.receiveAllChanges ? 'created' : null,
-    }),
-  }
-  return { body, texts: contents.texts?.map((one) => ({ ...one, link: bodyUrl(place, one.part) })) ?? null }
+  return messageCallback(source, { test: true })
 }

@@ -143,7 +143,7 @@ function regex(parameter: string, { text: source, at }: Item, meter: Meter): Pat
   }
 }
 
-/** Compiled here only to find what is wrong with it; for use when it is needed (expressions.ts). */
+/** Compiled here only to find what is wrong with it; for use when it is needed. */
 function compiled(parameter: string, at: number, expression: string, meter: Meter): Omit<Pattern, 'source'> {
   const check = (steps: number): void => {
     if (steps > meter.left) throw wrong(parameter, at, `more than ${mostSteps} steps with all repetitions written out`)

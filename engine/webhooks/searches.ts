@@ -8,13 +8,22 @@
  * This module is also what such a thread runs. What goes in and out is plain data; the same functions serve in the main
  * thread.
  */
+import { once } from 'node:events'
 import { setFlagsFromString } from 'node:v8'
 import { parentPort, Worker, workerData } from 'node:worker_threads'
 import { AppError } from '../errors.ts'
 import { createRing } from '../turns.ts'
-import type { MessageRecord, WebhookRecord } from '../store/records.ts'
-import { type Hay, isIn, textOf } from './contents.ts'
-import { compileBodySearch, compileMatcher, type Judgement, type Known, type MessageEvent } from './match.ts'
+import type { MessageRecord } from '../store/records.ts'
+import { isIn, type PartRead, textOf } from './contents.ts'
+import {
+  compileBodySearch,
+  compileMatcher,
+  type Judgement,
+  type Known,
+  type MessageEvent,
+  type Rules,
+} from './match.ts'
+import type { Target } from './targets.ts'
 
 export type Found<T> =
   | { readonly kind: 'found'; readonly answer: T; readonly tookMs: number }
@@ -166,20 +175,49 @@ function isOutOfMemory(error: unknown): boolean {
 }
 
 /** Rejects when the thread ends without one, and when the signal aborts. */
-function nextMessage(thread: Worker, signal: AbortSignal): Promise<unknown> {
-  const { promise, resolve, reject } = Promise.withResolvers<unknown>()
-  const abort = (): void => reject(signal.reason as Error)
-  const exit = (): void => reject(new Error('the thread for searches has ended'))
-  thread.once('message', resolve).once('error', reject).once('exit', exit)
-  signal.addEventListener('abort', abort, { once: true })
-  return promise.finally(() => {
-    thread.off('message', resolve).off('error', reject).off('exit', exit)
-    signal.removeEventListener('abort', abort)
+async function nextMessage(thread: Worker, signal: AbortSignal): Promise<unknown> {
+  const over = new AbortController()
+  const options = { signal: AbortSignal.any([signal, over.signal]) }
+  const ended = once(thread, 'exit', options).then(() => Promise.reject(new Error('the thread for searches has ended')))
+  try {
+    return (await Promise.race([once(thread, 'message', options), ended]))[0]
+  } finally {
+    over.abort()
+  }
+}
+
+/**
+ * What all filters say; those that may take long run in another thread. One that was ended there does not match, with
+ * the reason.
+ */
+export async function judgeAtLength(
+  searches: Searches,
+  { webhook, matcher }: Pick<Target, 'webhook' | 'matcher'>,
+  event: MessageEvent,
+  message: MessageRecord,
+  known: Known,
+): Promise<Judgement> {
+  const judged = matcher.judge(event, message, known)
+  if (judged.outcome !== 'undecided' || judged.long.length === 0) return judged
+  const { folderName = (path: string) => path, ...plain } = known
+  const { filters, receiveAllChanges, receiveDrafts } = webhook
+  const found = await searches.run(webhook.developerId, {
+    kind: 'judge',
+    webhook: { filters, receiveAllChanges, receiveDrafts },
+    event,
+    message,
+    known: plain,
+    folderName: folderName(event.path),
   })
+  if (found.kind === 'found') return found.answer
+  const ended = new Set<string>(judged.long)
+  const why = `too much to look through: it ${found.why}`
+  const verdicts = judged.verdicts.map((one) => (ended.has(one.filter) ? { ...one, why } : one))
+  return { outcome: 'no', verdicts, undecided: [], long: [] }
 }
 
 /** Does what body_search says stand in this text? */
-export interface TextTask extends Hay {
+export interface TextTask extends PartRead {
   readonly kind: 'text'
   readonly wanted: string
 }
@@ -187,7 +225,7 @@ export interface TextTask extends Hay {
 /** What do all filters of the webhook say? */
 interface JudgeTask {
   readonly kind: 'judge'
-  readonly webhook: Pick<WebhookRecord, 'filters' | 'receiveAllChanges' | 'receiveDrafts'>
+  readonly webhook: Rules
   readonly event: MessageEvent
   readonly message: MessageRecord
   readonly known: Omit<Known, 'folderName' | 'unhurried'>

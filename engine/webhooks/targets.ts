@@ -3,36 +3,15 @@
  * by create, edit and remove, so that planning a sync batch asks no store.
  */
 import { LRUCache } from 'lru-cache'
-import type { Config } from '../config.ts'
 import { isAppError } from '../errors.ts'
-import { createGiveWay } from '../give-way.ts'
+import { createGiveWay } from '../waits.ts'
 import { ancestorsOf, threadIds } from '../messages/threads.ts'
 import type { Logger } from '../observe/log.ts'
-import type { Metrics } from '../observe/metrics.ts'
-import { outboxId } from '../store/ids.ts'
-import { pagesOf } from '../store/pages.ts'
+import { pagesOf } from '../store/keyed.ts'
 import type { ChangeDraft, Store } from '../store/port.ts'
-import type { AccountRecord, ChangeKind, MessageRecord, OutboxRecord, WebhookRecord } from '../store/records.ts'
-import { newRow } from './callbacks.ts'
-import { compileMatcher, eventFacts, type EventFacts, isFirst, type Known, type Matcher } from './match.ts'
-
-/** What most parts of the webhooks work with. */
-export interface WebhookParts {
-  readonly config: Config
-  readonly log: Logger
-  readonly metrics: Metrics
-  readonly store: Store
-  readonly targets: Targets
-  readonly now: () => number
-  /** For jitter, in [0, 1). */
-  readonly random: () => number
-}
-
-/** What makes rows beside the mail that comes works with besides. */
-export interface RereadParts extends WebhookParts {
-  /** Rows were stored for this channel. */
-  readonly reread: (channelId: string) => void
-}
+import type { AccountRecord, MessageRecord, OutboxRecord, WebhookRecord } from '../store/records.ts'
+import { messageRow } from './callbacks.ts'
+import { compileMatcher, isFirst, type Known, type Matcher } from './match.ts'
 
 export interface Target {
   webhook: WebhookRecord
@@ -45,14 +24,12 @@ export type Targets = ReturnType<typeof createTargets>
 
 const threadsForgottenMs = 10 * 60_000
 
-/** The cache takes its memory at once: a webhook without a thread filter needs none. */
-function threadsKept(matcher: Matcher): number {
-  return matcher.threadReference === null ? 1 : 2_000
-}
-
 export function newTarget(webhook: WebhookRecord): Target {
   const matcher = compileMatcher(webhook)
-  const threads = new LRUCache<string, Set<string>>({ max: threadsKept(matcher), ttl: threadsForgottenMs })
+  // The cache takes its memory at once: a webhook without a thread filter needs none.
+  const max = matcher.threadReference === null ? 1 : 2_000
+  // Looked up anew after its time, however often it is used until then: older mail of the thread may have come.
+  const threads = new LRUCache<string, Set<string>>({ max, ttl: threadsForgottenMs, noUpdateTTL: true })
   return { webhook, matcher, threads }
 }
 
@@ -79,18 +56,28 @@ export function createTargets(store: Pick<Store, 'webhooks'>, log: Logger) {
     return target
   }
 
+  function load(webhook: WebhookRecord): void {
+    try {
+      put(webhook)
+    } catch (error) {
+      // A pattern that a newer version understood and this one does not must not stop the start.
+      if (!isAppError(error, 'bad_request')) throw error
+      log.error({ webhookId: webhook.id, reason: error.message }, 'webhook left out: its filter cannot be read')
+    }
+  }
+
   return {
     /** Reads every webhook of the store. */
     async load(): Promise<void> {
       for await (const page of pagesOf((after, limit) => store.webhooks.page(after, limit))) {
-        for (const webhook of page) loadOne(put, webhook, log)
+        for (const webhook of page) load(webhook)
       }
     },
     put,
-    /** New health of a webhook: nothing to compile. */
-    touch(webhook: WebhookRecord): void {
-      const target = byId.get(webhook.id)
-      if (target !== undefined) target.webhook = webhook
+    /** Other than its filters: nothing to compile. */
+    touch(webhookId: string, patch: Partial<WebhookRecord>): void {
+      const target = byId.get(webhookId)
+      if (target !== undefined) target.webhook = { ...target.webhook, ...patch }
     },
     remove,
     get: (webhookId: string): Target | null => byId.get(webhookId) ?? null,
@@ -105,16 +92,6 @@ export function createTargets(store: Pick<Store, 'webhooks'>, log: Logger) {
 
 function ownerOf({ userId, developerId }: WebhookRecord): string {
   return userId === null ? `d${developerId}` : `u${userId}`
-}
-
-/** A pattern that a newer version understood and this one does not must not stop the start. */
-function loadOne(put: (webhook: WebhookRecord) => Target, webhook: WebhookRecord, log: Logger): void {
-  try {
-    put(webhook)
-  } catch (error) {
-    if (!isAppError(error, 'bad_request')) throw error
-    log.error({ webhookId: webhook.id, reason: error.message }, 'webhook left out: its filter cannot be read')
-  }
 }
 
 /** The outbox rows that these changes make. Pure but for what a target learns of its thread. */
@@ -161,60 +138,19 @@ export async function lookUpThread(
   target: Target,
   message: MessageRecord,
 ): Promise<Known> {
-  if (target.matcher.threadReference === null) return {}
-  const threads = await findThreads(store, target, message.accountId)
+  const { threadReference } = target.matcher
+  if (threadReference === null) return {}
+  const { accountId } = message
+  const threads = target.threads.get(accountId) ?? (await findThreads(store, accountId, threadReference))
+  // That there is no such message is not remembered: it may arrive at any time.
+  if (threads.size > 0) target.threads.set(accountId, threads)
   return { threads, ancestors: await ancestorsOf(store, message) }
 }
 
-/**
- * Looks the reference up in the account: a Message-ID of any of the thread's messages leads to the thread's ids. That
- * there is no such message is not remembered: it may arrive at any time.
- */
-async function findThreads(
-  store: Pick<Store, 'messages'>,
-  target: Target,
-  accountId: string,
-): Promise<ReadonlySet<string>> {
-  const known = target.threads.get(accountId)
-  if (known !== undefined) return known
-  const reference = target.matcher.threadReference
-  const found = reference === null ? null : await store.messages.find(accountId, reference)
-  if (found === null) return new Set()
-  const threads = new Set([found, ...(await ancestorsOf(store, found))].flatMap(threadIds))
-  target.threads.set(accountId, threads)
-  return threads
-}
-
-interface Occasion extends Partial<Pick<OutboxRecord, 'lane' | 'seq' | 'changeId'>> {
-  /** Makes the row's id: the same row whenever it is planned. */
-  readonly name: string
-  readonly kind: ChangeKind
-  readonly facts: EventFacts
-  readonly undecided: boolean
-  readonly at: number
-}
-
-/** A callback for a message. The store fills in the seq of a live one from its change. */
-export function messageRow(
-  webhook: WebhookRecord,
-  account: Pick<AccountRecord, 'id' | 'userId'>,
-  message: Pick<MessageRecord, 'id'>,
-  { name, kind, facts, undecided, at, ...more }: Occasion,
-): OutboxRecord {
-  return newRow({
-    id: outboxId(webhook.id, name),
-    channelId: webhook.id,
-    webhookId: webhook.id,
-    developerId: webhook.developerId,
-    userId: account.userId,
-    accountId: account.id,
-    messageId: message.id,
-    kind: 'message',
-    event: kind,
-    data: { ...eventFacts(facts), ...(undecided ? { undecided: true } : {}) },
-    createdAt: at,
-    ...more,
-  })
+/** A Message-ID of any of the thread's messages leads to the thread's ids. */
+async function findThreads(store: Pick<Store, 'messages'>, accountId: string, reference: string): Promise<Set<string>> {
+  const found = await store.messages.find(accountId, reference)
+  return found === null ? new Set() : new Set([found, ...(await ancestorsOf(store, found))].flatMap(threadIds))
 }
 
 type Dated = Pick<WebhookRecord, 'switches' | 'editedAt'>

@@ -1,10 +1,16 @@
 /** The command line: what it takes, what it says, its exit status. */
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { runCli } from '../../api/cli/index.ts'
+import { freshResume } from '../../engine/store/rows.ts'
+import { accountRecord, userRecord } from '../support/records.ts'
 import { until } from '../support/until.ts'
 import { startLiteRig, type LiteRig, type TestMailbox } from './lite/rig.ts'
 
@@ -56,6 +62,45 @@ suite('the command line without a service', () => {
       assert.equal(status === 0 ? ended.error : ended.out, '')
     })
 
+  test('what waits for an answer ends when it is told to', async (t) => {
+    const asked = Promise.withResolvers<undefined>()
+    const server = createServer(() => asked.resolve(undefined)).listen(0, '127.0.0.1')
+    t.after(() => {
+      server.close()
+      server.closeAllConnections()
+    })
+    await once(server, 'listening')
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    const over = new AbortController()
+    const said: string[] = []
+    const status = runCli(['top', '--url', url, '--token', 'x'], {
+      ...{ env: {}, out: (line) => void said.push(line), error: (line) => void said.push(line) },
+      ...{ signal: over.signal, isScreen: false },
+    })
+    await asked.promise
+    over.abort()
+    const late = sleep(5000, 'still waits', { ref: false })
+    assert.equal(await Promise.race([status, late]), 0)
+    assert.deepEqual(said, [])
+  })
+
+  test('an answer that is cut, or no JSON, is an error in one line', async (t) => {
+    const server = createServer(({ url = '' }, answer) => {
+      if (!url.endsWith('/events')) return void answer.end('<html>hello</html>')
+      answer.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: "> A1 NOOP"\n\n')
+      setTimeout(() => answer.destroy(), 50)
+    }).listen(0, '127.0.0.1')
+    t.after(() => void server.close())
+    await once(server, 'listening')
+    const at = ['--url', `http://127.0.0.1:${(server.address() as AddressInfo).port}`, '--token', 'x']
+    const tail = await mailroom({}, 'tail', 'f'.repeat(24), ...at)
+    assert.deepEqual([tail.status, tail.out], [1, '> A1 NOOP\n'])
+    assert.match(tail.error, /^mailroom: http:\/\/127\S+ ended its answer early: .+\n$/)
+    const reseal = await mailroom({}, 'reseal', ...at)
+    assert.deepEqual([reseal.status, reseal.out], [1, ''])
+    assert.match(reseal.error, /^mailroom: POST http:\/\/127\S+\/admin\/reseal: the answer is no JSON, .+\n$/)
+  })
+
   test('tokens create --local needs a store', async () => {
     const MAILROOM_DATA_DIR = mkdtempSync(join(tmpdir(), 'mr-cli-'))
     const ended = await mailroom({ MAILROOM_DATA_DIR }, 'tokens', 'create', '--name', 'n', '--local')
@@ -92,13 +137,145 @@ suite('the command line with a service', () => {
   })
 
   test('accounts are listed and filtered', async () => {
-    const line = new RegExp(`^${box.accountId} +watching +\\d+s +OK +${rig.imap.host} +${box.email}$`, 'm')
+    const line = new RegExp(`^${box.accountId} +up +\\d+s +watching +${rig.imap.host} +${box.email}$`, 'm')
     assert.match(await good('accounts'), line)
     assert.match(await good('accounts', '--q', 'cle', '--state', 'watching'), line)
-    assert.doesNotMatch(await good('accounts', '--state', 'disabled'), line)
-    const { error, status } = await mailroom(env, 'accounts', '--limit', '9999')
-    assert.equal(status, 1)
-    assert.match(error, /limit: .* \(400\)/)
+    const [account] = await rig.engine.store.accounts.several([box.accountId])
+    const { developerId, userId } = account ?? assert.fail('no account')
+    const fits = ['--status', 'OK', '--developer', developerId, '--user', userId, '--older-than', '0']
+    assert.match(await good('accounts', ...fits), line)
+    const others = [
+      ...[
+        ['--state', 'disabled'],
+        ['--status', 'DISABLED'],
+        ['--failure', 'network'],
+        ['--older-than', '9999'],
+      ],
+      ...[
+        ['--developer', userId],
+        ['--user', developerId],
+        ['--host', 'imap.example.com'],
+      ],
+    ]
+    for (const other of others) assert.doesNotMatch(await good('accounts', ...fits, ...other), line, other.join(' '))
+    assert.match((await mailroom(env, 'accounts', '--failure', 'bad luck')).error, /failure: expected .* \(400\)/)
+    for (const wrong of [
+      ['--limit', '0'],
+      ['--limit', '1.5'],
+      ['--offset', 'x'],
+    ])
+      assert.equal((await mailroom(env, 'accounts', ...wrong)).status, 2, wrong.join(' '))
+  })
+
+  test('tail tells steps and lines of an account until it is told to end', async () => {
+    const over = new AbortController()
+    const lines: string[] = []
+    const status = runCli(['tail', box.email], {
+      ...{ env, out: (line: string) => void lines.push(line), error: (line: string) => void lines.push(line) },
+      ...{ signal: over.signal, isScreen: false },
+    })
+    const seen = (pattern: RegExp) => () => lines.some((line) => pattern.test(line))
+    const again = (): boolean => {
+      rig.engine.accounts.wake(box.accountId)
+      return seen(/→ connecting$/)()
+    }
+    await until('an open stream', again, { everyMs: 300 })
+    await until('the login', seen(/^> \w+ (?:AUTHENTICATE PLAIN|LOGIN) \*\*\*$/))
+    await until('watching again', seen(/^\d\d:\d\d:\d\d\.\d{3} .* → watching$/))
+    over.abort()
+    assert.equal(await status, 0)
+    assert.ok(!lines.join().includes('secret'), 'the password')
+  })
+
+  test('a key that is being made is shown, also when the command is ended meanwhile', async () => {
+    const over = new AbortController()
+    const lines: string[] = []
+    const out = (line: string) => void lines.push(line)
+    const made = runCli(['keys', 'create', '--name', 'Late'], {
+      ...{ env, out, error: out, signal: over.signal, isScreen: false },
+    })
+    over.abort()
+    await made
+    assert.match(lines.join('\n'), /^api_secret: \S+$/m)
+  })
+
+  test('a key is made, gets another secret, is revoked and restored', async () => {
+    const calls = async (key: string, secret: string): Promise<number> => {
+      const authorization = `Basic ${Buffer.from(`${key}:${secret}`).toString('base64')}`
+      return (await rig.call('GET', '/lite/users', undefined, { headers: { authorization } })).status
+    }
+    const field = (out: string, name: string) => new RegExp(`^${name}: (\\S+)$`, 'm').exec(out)?.[1] ?? assert.fail(out)
+    const made = await good('keys', 'create', '--name', 'Grace')
+    const [id, key, first] = [field(made, 'id'), field(made, 'api_key'), field(made, 'api_secret')]
+    assert.equal(await calls(key, first), 200)
+    const second = field(await good('keys', 'rotate', id), 'api_secret')
+    assert.deepEqual([await calls(key, first), await calls(key, second)], [401, 200])
+    assert.match(await good('keys', 'revoke', id), new RegExp(`^${id} .*revoked .*Grace$`, 'm'))
+    assert.equal(await calls(key, second), 401)
+    assert.match(await good('keys', 'restore', id), new RegExp(`^${id} .*in force +Grace$`, 'm'))
+    assert.equal(await calls(key, second), 200)
+    assert.match(await good('keys'), new RegExp(`^${id} +${key} `, 'm'))
+    assert.equal((await mailroom(env, 'keys', 'rotate')).status, 2)
+    assert.match((await mailroom(env, 'keys', 'rotate', 'f'.repeat(24))).error, /\(404\)/)
+  })
+
+  test('accounts and keys are listed to their end, however many there are', async () => {
+    const { store } = rig.engine
+    const user = userRecord((await store.developers.first())?.id ?? assert.fail('no developer'))
+    const resume = { ...freshResume, condition: { is: 'down', since: 0 } } as const
+    const made = Array.from({ length: 230 }, (_, n) =>
+      accountRecord(user, { email: `n${n}@long.example`, server: 'imap.long.example', resume }),
+    )
+    await store.users.createWithAccount(user, made[0] ?? assert.fail('none'))
+    for (const account of made.slice(1)) await store.accounts.create(account)
+    const listed = async (...words: string[]) => {
+      const json = await good('accounts', '--host', 'imap.long.example', '--json', ...words)
+      const { total, accounts } = JSON.parse(json) as { total: number; accounts: { id: string }[] }
+      assert.equal(total, made.length)
+      return accounts.map(({ id }) => id)
+    }
+    const all = await listed('--limit', '1000')
+    assert.deepEqual(all.toSorted(), made.map(({ id }) => id).toSorted())
+    assert.deepEqual(await listed(), all.slice(0, 50))
+    assert.deepEqual(await listed('--limit', '203', '--offset', '5'), all.slice(5, 208))
+    assert.deepEqual(await listed('--offset', '228'), all.slice(228))
+    assert.equal((await listed('--condition', 'down')).length, 50)
+    const up = await good('accounts', '--condition', 'up')
+    assert.deepEqual([up.includes(box.accountId), up.includes('long.example')], [true, false])
+    await rig.ok('DELETE', `/lite/users/${user.id}`)
+    for (let n = 0; n < 205; n += 1) await rig.engine.developers.create(`Many ${n}`)
+    assert.equal((await good('keys')).match(/Many \d+$/gm)?.length, 205)
+  })
+
+  test('what strangers wrote moves no cursor and turns no line', async () => {
+    const name = 'evil\u001B[2J\u009B1m\u202Eeman\nnext line'
+    const { developer } = await rig.engine.developers.create(name)
+    assert.match(await good('keys'), new RegExp(`^${developer.id} .* evil\\?\\[2J\\?1m\\?eman next line$`, 'm'))
+    const json = JSON.parse(await good('keys', '--json')) as { readonly name: string }[]
+    assert.ok(json.some((one) => one.name === 'evil?[2J?1m?eman next line'))
+  })
+
+  test('retention is shown, set and reset', async () => {
+    assert.match(await good('retention'), /^calls +7d +MAILROOM_CALL_LOG_RETENTION$/m)
+    assert.match(await good('retention', 'set', 'calls', '7200'), /^calls +2h +an operator$/m)
+    assert.match(await good('retention', 'reset', 'calls'), /^calls +7d +MAILROOM_CALL_LOG_RETENTION$/m)
+    assert.match((await mailroom(env, 'retention', 'set', 'calls', '5')).error, /seconds: expected .*\(400\)/)
+    for (const words of [['set', 'calls'], ['set'], ['reset'], ['reset', 'calls', '5'], ['forget', 'calls']])
+      assert.equal((await mailroom(env, 'retention', ...words)).status, 2, words.join(' '))
+  })
+
+  test('an account is found by its address, however many others hold it in theirs', async () => {
+    const { store } = rig.engine
+    const developer = (await store.developers.first()) ?? assert.fail('no developer')
+    const user = userRecord(developer.id)
+    const account = (email: string) => accountRecord(user, { email, server: 'imap.many.example' })
+    await store.users.createWithAccount(user, account('first-a@many.example'))
+    for (let n = 0; n < 210; n += 1) await store.accounts.create(account(`n${n}-a@many.example`))
+    const wanted = { ...account('a@many.example'), createdAt: Date.now() + 60_000 }
+    await store.accounts.create(wanted)
+    const json = await good('explain', 'A@many.example', '--json')
+    assert.deepEqual(JSON.parse(json), JSON.parse(await good('explain', wanted.id, '--json')))
+    await rig.ok('DELETE', `/lite/users/${user.id}`)
   })
 
   test('an account is explained, by its id or its address', async () => {

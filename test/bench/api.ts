@@ -1,7 +1,7 @@
 /**
  * The API under load: lists and single messages from the index, at concurrency 1 and 16, beside the same list asked of
- * the mail server by live FETCH, and bodies and attachments beside bare imapflow downloads. One service process, a real
- * Dovecot.
+ * the mail server by live FETCH, and bodies and attachments beside bare imapflow downloads; and the same lists by 2.0.
+ * One service process, a real Dovecot.
  */
 import { ImapFlow } from 'imapflow'
 import { bigAttachment, corpusMessage } from '../support/corpus/index.ts'
@@ -15,7 +15,7 @@ import { inParallel } from './lib/parallel.ts'
 import { header, jsonLine, say, table } from './lib/report.ts'
 import { round } from './lib/statistics.ts'
 
-const goals = { list: 2500, message: 4000, overFetch: 8, overDownload: 2 }
+const goals = { list: 2500, message: 4000, overFetch: 8, overDownload: 2, v2: 1.3 }
 const attachmentBytes = 5 * 1024 * 1024
 
 export async function api(options: BenchOptions): Promise<boolean> {
@@ -35,7 +35,11 @@ export async function api(options: BenchOptions): Promise<boolean> {
     await inParallel(fleet.users, 8, (id) =>
       until(`all mail of ${id}`, () => holds(fleet, id, mailPerAccount), { withinMs: 600_000, everyMs: 200 }),
     )
-    const loads = [...(await indexLoads(fleet, seconds)), ...(await contentLoads(fleet, seconds))]
+    const loads = [
+      ...(await indexLoads(fleet, seconds)),
+      ...(await v2Loads(fleet, seconds)),
+      ...(await contentLoads(fleet, seconds)),
+    ]
     return report(options, { accounts, mailPerAccount, seconds }, loads, fleet)
   } finally {
     await fleet.remove()
@@ -72,6 +76,29 @@ async function indexLoads(fleet: Fleet, seconds: number): Promise<Load[]> {
     await fetchLoad(fleet, 1, seconds),
     await fetchLoad(fleet, 16, seconds),
   ]
+}
+
+/** By lite, then the same by 2.0. */
+const twins = ['users', 'messages of a source', 'messages of a folder', 'folders'] as const
+const byV2 = (name: string): string => `${name}, 2.0`
+
+async function v2Loads({ service, users }: Fleet, seconds: number): Promise<Load[]> {
+  const pathsOf = (user: string): Record<(typeof twins)[number], readonly [lite: string, v2: string]> => {
+    const [lite, v2] = [`/lite/users/${user}/email_accounts/0`, `/2.0/accounts/${user}`]
+    return {
+      users: ['/lite/users?limit=25', '/2.0/accounts?limit=25'],
+      'messages of a source': [`${lite}/messages`, `${v2}/messages`],
+      'messages of a folder': [inbox(user), `${v2}/sources/0/folders/INBOX/messages`],
+      folders: [`${lite}/folders`, `${v2}/sources/0/folders?include_extended_counts=1`],
+    }
+  }
+  const loads: Load[] = []
+  for (const twin of twins) {
+    const paths = users.map((user) => pathsOf(user)[twin])
+    const [lite, v2] = [paths.map(([path]) => path), paths.map(([, path]) => path)]
+    loads.push(await httpLoad(twin, service, lite, 16, seconds), await httpLoad(byV2(twin), service, v2, 16, seconds))
+  }
+  return loads
 }
 
 /** The same number of bytes from a server that does nothing for them: how fast this machine is today. */
@@ -205,6 +232,7 @@ function report(
   const best = (name: string): number =>
     Math.max(...loads.filter((load) => load.name === name).map((load) => load.perSecond))
   const median = (name: string): number => loads.find((load) => load.name === name)?.p50 ?? Number.NaN
+  const cpu = (name: string): number => loads.find((load) => load.name === name)?.cpuMicros ?? Number.NaN
   const checks: readonly [string, number, boolean][] = [
     [`list of 25, per second (at least ${goals.list})`, best('list of 25'), best('list of 25') >= goals.list],
     [`one message, per second (at least ${goals.message})`, best('one message'), best('one message') >= goals.message],
@@ -227,6 +255,14 @@ function report(
       `attachment over a bare download (at most ${goals.overDownload})`,
       median('attachment of 5 MB') / median('attachment of 5 MB, bare'),
       (value) => value <= goals.overDownload,
+    ),
+    // The time that passes varies with what else the machine does; both are in the table.
+    ...twins.map((twin) =>
+      ratio(
+        `${twin}: processor time of 2.0 over that of lite (at most ${goals.v2})`,
+        cpu(byV2(twin)) / cpu(twin),
+        (value) => value <= goals.v2,
+      ),
     ),
     ['answers that were no 200', failures(loads), failures(loads) === 0],
   ]

@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto'
 import { after, before, suite, test } from 'node:test'
 import { startLiteRig, type LiteRig } from '../api/lite/rig.ts'
 import { type Answer, callRaw } from '../api/core/rig.ts'
-import { openEventStream } from '../support/event-stream.ts'
+import { type EventStream, openEventStream } from '../support/event-stream.ts'
 import { until } from '../support/until.ts'
 
 const password = 'a password of an operator'
@@ -26,6 +26,10 @@ async function session(rig: LiteRig): Promise<{ readonly cookie: string; readonl
   const cookie = cookieIn(await login(rig, password)).split(';')[0] ?? ''
   const { text } = await callRaw(rig.port, 'GET', '/console', { headers: { cookie } })
   return { cookie, csrf: /name="csrf" value="([\w-]+)"/.exec(text)?.[1] ?? assert.fail('no token') }
+}
+
+function closed(values: readonly { readonly labels: Record<string, unknown>; readonly value: number }[]): boolean {
+  return values.some(({ labels }) => labels['route'] === '/console/events' && labels['status'] === 499)
 }
 
 suite('who may come into the console', () => {
@@ -117,8 +121,59 @@ suite('who may come into the console', () => {
     ]
     for (const [cookie, fields] of refused) assert.equal((await post('/console/tokens', cookie, fields)).status, 403)
     assert.equal((await rig.engine.operators.tokens()).length, made)
-    assert.equal((await post('/console/tokens', own.cookie, { name: 'mine', csrf: own.csrf, read: '1' })).status, 200)
+    assert.equal((await post('/console/tokens', own.cookie, { name: 'mine', csrf: own.csrf, read: '1' })).status, 303)
     assert.equal((await rig.engine.operators.tokens()).length, made + 1)
+  })
+
+  test('a secret is shown once, in an answer to a GET of its own session', async () => {
+    const [own, other] = [await session(rig), await session(rig)]
+    const made = await post('/console/developers', own.cookie, { csrf: own.csrf, name: 'Grace' })
+    assert.deepEqual([made.status, made.headers.location], [303, '/console/shown'])
+    assert.doesNotMatch((await get('/console/shown', other.cookie)).text, /API secret/)
+    assert.match((await get('/console/shown', own.cookie)).text, /<dt>API secret<\/dt>\s*<dd><code>[\w-]{32}<\/code>/)
+    assert.doesNotMatch((await get('/console/shown', own.cookie)).text, /API secret/)
+  })
+
+  test('what ends a key or a token asks first, and the question changes nothing', async () => {
+    const { cookie, csrf } = await session(rig)
+    const { developer } = await rig.engine.developers.create('Hedy')
+    const { record } = await rig.engine.operators.createToken('watcher', ['read'])
+    const list = (await get('/console/developers', cookie)).text + (await get('/console/tokens', cookie)).text
+    const deeds: readonly (readonly [path: string, words: RegExp])[] = [
+      [`/console/developers/${developer.id}/rotate`, new RegExp(`Hedy \\(API key ${developer.apiKey}\\)`)],
+      [`/console/developers/${developer.id}/revoke`, /Calls of Hedy .* are refused at once/],
+      [`/console/tokens/${record.id}/revoke`, /The token watcher is refused at once/],
+    ]
+    for (const [path, words] of deeds) {
+      assert.ok(list.includes(`href="${path}"`), path)
+      assert.ok(!list.includes(`action="${path}"`), path)
+      const question = await get(path, cookie)
+      assert.match(question.text, words)
+      assert.ok(question.text.includes(`<form method="post" action="${path}"`), path)
+      assert.equal((await get(path.replace(/[0-9a-f]{24}/, 'f'.repeat(24)), cookie)).status, 404)
+    }
+    const found = async () => (await rig.engine.store.developers.get(developer.id)) ?? assert.fail('gone')
+    assert.deepEqual(await found(), developer)
+    for (const [path] of deeds) assert.equal((await post(path, cookie, { csrf })).status, 303)
+    const { sealedSecret, revokedAt } = await found()
+    assert.ok(sealedSecret !== developer.sealedSecret && typeof revokedAt === 'number')
+    assert.ok((await rig.engine.operators.tokens()).some(({ id, revokedAt: at }) => id === record.id && at !== null))
+  })
+
+  test('a list keeps its length and its filters from page to page', async () => {
+    const { cookie } = await session(rig)
+    for (const name of ['Mary', 'Joan']) await rig.engine.developers.create(name)
+    const next = async (path: string): Promise<string | undefined> =>
+      /href="([^"]*)">Next</.exec((await get(path, cookie)).text)?.[1]
+    assert.equal(await next('/console/developers?limit=1'), '/console/developers?limit=1&amp;offset=1')
+    for (const name of ['one', 'two'])
+      await rig.ok('POST', '/lite/webhooks', { callback_url: `https://app.example.com/${name}` })
+    const [webhook = assert.fail()] = rig.engine.webhooks.all()
+    const filters = `developer=${webhook.developerId}&failing=0`
+    assert.equal(
+      await next(`/console/webhooks?${filters}&limit=1`),
+      `/console/webhooks?${filters}&limit=1&offset=1`.replaceAll('&', '&amp;'),
+    )
   })
 
   test('errors are pages, and name the parameter', async () => {
@@ -129,6 +184,9 @@ suite('who may come into the console', () => {
     const bad = await get('/console/accounts?limit=x', cookie)
     assert.equal(bad.status, 400)
     assert.match(bad.text, /<p class="bad">limit: /)
+    const fast = await post('/console/hosts', cookie, { csrf, host: 'h', what: 'slow', pace: '6001' })
+    assert.equal(fast.status, 400)
+    assert.match(fast.text, /<p class="bad">pace: expected a whole number from 0 to 6000/)
     const nameless = await post('/console/developers', cookie, { csrf, name: '' })
     assert.equal(nameless.status, 400)
     assert.match(nameless.text, /<p class="bad">name: /)
@@ -149,9 +207,64 @@ suite('who may come into the console', () => {
     await until('the end', () => stream.ended)
   })
 
+  test('the page of an account that is removed hears that it is gone, and the stream ends', async () => {
+    const { accountId, userId } = await rig.mailbox('gone')
+    const { cookie } = await session(rig)
+    const stream = await openEventStream(`${rig.url}/console/events?page=/console/accounts/${accountId}`, { cookie })
+    await until('the page', () => stream.events.length > 0)
+    await rig.ok('DELETE', `/lite/users/${userId}`)
+    await until('the end', () => stream.ended)
+    assert.equal(stream.events.at(-1)?.event, 'gone', stream.text.slice(-200))
+  })
+
+  test("a session has five streams: one more ends its oldest, and nobody else's", async () => {
+    const [own, other] = [await session(rig), await session(rig)]
+    const timed = async (route: string): Promise<number> => {
+      const { values } = await rig.engine.metrics.apiSeconds.get()
+      const count = values.find((one) => one.labels.route === route && one.metricName?.endsWith('_count'))
+      return count?.value ?? 0
+    }
+    const open = ({ cookie }: { readonly cookie: string }) =>
+      openEventStream(`${rig.url}/console/events?page=/console/tokens`, { cookie })
+    const before = await timed('/console/events')
+    const theirs = await open(other)
+    const streams: EventStream[] = []
+    for (let n = 0; n < 7; n += 1) {
+      streams.push(await open(own))
+      await until('its begin', () => streams[n]?.text.startsWith('retry: '))
+    }
+    await until('the end of two', () => streams.filter(({ ended }) => ended).length === 2)
+    assert.deepEqual(
+      streams.map(({ text, ended }) => [text.endsWith('event: over\ndata: {}\n\n'), ended]),
+      streams.map((_, index) => [index < 2, index < 2]),
+    )
+    streams[6]?.close()
+    await until('room', () => rig.engine.metrics.apiCalls.get().then(({ values }) => closed(values)))
+    streams.push(await open(own))
+    await until('its begin', () => streams[7]?.text.startsWith('retry: '))
+    assert.deepEqual([streams[2]?.ended, theirs.ended], [false, false])
+    for (const stream of [...streams, theirs]) stream.close()
+    assert.equal(await timed('/console/events'), before, 'streams are no latency')
+    assert.ok((await timed('/console')) > 0)
+  })
+
+  test('the lines before a failure come to an open page too', async () => {
+    const { accountId, email } = await rig.mailbox('lena')
+    const { cookie } = await session(rig)
+    const stream = await openEventStream(`${rig.url}/console/events?page=/console/accounts/${accountId}`, { cookie })
+    await until('the page', () => stream.events.length > 0)
+    assert.equal(stream.events[0]?.data['frozen-at'], 'none yet')
+    rig.imap.dropConnections(email)
+    const heard = (part: string) => stream.events.findLast(({ data }) => part in data)?.data[part]
+    await until('the failure', () => String(heard('frozen-at')).startsWith('network, '))
+    assert.match(String(heard('frozen')), /&gt; \w+ (?:SELECT|EXAMINE) /)
+    stream.close()
+  })
+
   test('after a logout the session is over', async () => {
     const { cookie, csrf } = await session(rig)
-    assert.equal((await post('/console/logout', cookie, { csrf })).status, 303)
+    const ended = cookieIn(await post('/console/logout', cookie, { csrf }))
+    assert.equal(ended, 'mailroom_console=; HttpOnly; SameSite=Strict; Path=/console; Max-Age=0')
     assert.equal((await get('/console', cookie)).status, 303)
     assert.equal((await post('/console/tokens', cookie, { csrf, name: 'late' })).status, 403)
   })
@@ -178,7 +291,12 @@ test('behind https the cookie is for https alone', async () => {
   const env = { MAILROOM_ADMIN_PASSWORD: password, MAILROOM_PUBLIC_URL: 'https://mail.example.com' }
   const rig = await startLiteRig({ env })
   try {
-    assert.match(cookieIn(await login(rig, password)), /; Secure$/)
+    const cookie = cookieIn(await login(rig, password))
+    assert.match(cookie, /^__Host-mailroom_console=[\w-]{20,}; HttpOnly; SameSite=Strict; Path=\/; Secure$/)
+    const open = (given: string) => callRaw(rig.port, 'GET', '/console', { headers: { cookie: given } })
+    const own = cookie.split(';')[0] ?? ''
+    assert.equal((await open(own)).status, 200)
+    assert.equal((await open(own.replace('__Host-', ''))).status, 303, 'set by anybody')
   } finally {
     await rig.close()
   }

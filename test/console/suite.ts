@@ -4,8 +4,7 @@
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import type { Browser, Page } from 'playwright-core'
-import { statesOf } from '../../api/console/chart.ts'
-import { charts } from '../../engine/index.ts'
+import { charts, type ChartState } from '../../engine/index.ts'
 import { acceptedFor, openStage, quickRetries, type Stage, watchedUser, type WatchedUser } from '../e2e/stage.ts'
 import { type Dovecot, startDovecot } from '../support/dovecot.ts'
 import { createImapServer } from '../support/imap-server/index.ts'
@@ -32,6 +31,7 @@ interface World {
   readonly account: string
   readonly webhook: string
   readonly delivery: string
+  readonly developer: string
   /** Address of an account whose mail server is gone. */
   readonly lost: string
 }
@@ -71,7 +71,9 @@ export function consoleSuite(name: string, accounts: number): void {
       ['delivery', world.delivery, 'Callback'],
       ['hosts', '/console/hosts', 'Hosts'],
       ['developers', '/console/developers', 'Developers'],
+      ['developer', world.developer, 'Developer'],
       ['tokens', '/console/tokens', 'Tokens'],
+      ['retention', '/console/retention', 'Retention'],
     ]
 
     for (const look of ['light', 'dark', 'phone'] as const) {
@@ -118,7 +120,7 @@ export function consoleSuite(name: string, accounts: number): void {
         await page.goto(path)
         const boxes = await page.locator('[data-state]').all()
         const shown = await Promise.all(boxes.map(async (box) => (await box.getAttribute('data-state')) ?? ''))
-        assert.deepEqual(shown.toSorted(), statesOf(chart).toSorted())
+        assert.deepEqual(shown.toSorted(), chart.children.flatMap(statesOf).toSorted())
         await page.locator(`[data-state="${active}"].on.leaf`).waitFor()
       }
       await page.context().close()
@@ -208,7 +210,7 @@ export function consoleSuite(name: string, accounts: number): void {
       await page.getByText('1–1 of 1').waitFor()
       const row = page.getByRole('row', { name: '/late' })
       assert.equal(await row.locator('td.n').first().textContent(), '1')
-      await row.getByText(/500/).waitFor()
+      await row.getByText('HTTP 500').waitFor()
       await screenshot(page, shots, 'late-webhooks-light')
       await row.getByRole('link', { name: '/late' }).click()
       await page.getByText(/failing for/).waitFor()
@@ -234,6 +236,19 @@ export function consoleSuite(name: string, accounts: number): void {
       await page.context().close()
     })
 
+    test('the page of an account that is removed says so, and asks no more', async () => {
+      const { service } = world.stage
+      const id = await createUser(service, world.dovecot, 'leaving@mail.example')
+      const page = await visit()
+      await page.goto('/console/accounts?q=leaving%40')
+      await page.getByRole('link', { name: 'leaving@mail.example' }).click()
+      await page.getByRole('heading', { name: 'Chart' }).waitFor()
+      await service.ok('DELETE', `/lite/users/${id}`)
+      await page.getByText('What this page shows is gone').waitFor()
+      assert.equal(await page.evaluate('events.readyState'), 2, 'the stream is closed for good')
+      await page.context().close()
+    })
+
     test('a developer is made, gets a new secret, is revoked and restored; the secrets work', async () => {
       const page = await visit()
       await page.goto('/console/developers')
@@ -245,15 +260,22 @@ export function consoleSuite(name: string, accounts: number): void {
       assert.equal(await status(secret), 200)
       await page.getByRole('link', { name: 'It is kept' }).click()
       const row = page.getByRole('row', { name: 'Grace' })
-      await row.getByRole('button', { name: 'New secret' }).click()
+      await row.getByRole('link', { name: 'New secret' }).click()
+      await page.getByText('signed with the one of today are refused').waitFor()
+      assert.deepEqual(await barriers(page), [])
+      assert.equal(await status(secret), 200)
+      await page.getByRole('button', { name: 'Make a new secret' }).click()
       const [, next = ''] = await page.locator('.note code').allTextContents()
+      await page.reload()
+      await page.getByText('is shown once').waitFor()
       assert.deepEqual([await status(secret), await status(next)], [401, 200])
-      await page.getByRole('link', { name: 'It is kept' }).click()
-      await row.getByRole('button', { name: 'Revoke' }).click()
+      await page.goto('/console/developers')
+      await row.getByRole('link', { name: 'Revoke' }).click()
+      await page.getByRole('button', { name: 'Revoke' }).click()
       await row.getByText('revoked').waitFor()
       assert.equal(await status(next), 401)
       await row.getByRole('button', { name: 'Restore' }).click()
-      await row.getByRole('button', { name: 'Revoke' }).waitFor()
+      await row.getByRole('link', { name: 'Revoke' }).waitFor()
       assert.equal(await status(next), 200)
       await page.context().close()
     })
@@ -269,7 +291,8 @@ export function consoleSuite(name: string, accounts: number): void {
         (await fetch(world.stage.service.url + path, { method, headers: { authorization: `Bearer ${token}` } })).status
       assert.deepEqual([await status('/admin/overview'), await status('/admin/tokens', 'POST')], [200, 403])
       await page.getByRole('link', { name: 'It is kept' }).click()
-      await page.getByRole('row', { name: 'grafana' }).getByRole('button', { name: 'Revoke' }).click()
+      await page.getByRole('row', { name: 'grafana' }).getByRole('link', { name: 'Revoke' }).click()
+      await page.getByRole('button', { name: 'Revoke' }).click()
       await page.getByText('The token is refused').waitFor()
       assert.equal(await status('/admin/overview'), 401)
       await page.context().close()
@@ -303,7 +326,7 @@ async function build(parts: AsyncDisposableStack, accounts: number): Promise<Wor
 async function addresses(
   { service }: Stage,
   ada: WatchedUser,
-): Promise<Pick<World, 'account' | 'webhook' | 'delivery'>> {
+): Promise<Pick<World, 'account' | 'webhook' | 'delivery' | 'developer'>> {
   const body = new URLSearchParams({ password })
   const opened = await fetch(`${service.url}/console/login`, { method: 'POST', body, redirect: 'manual' })
   const cookie = opened.headers.getSetCookie()[0]?.split(';')[0] ?? ''
@@ -315,12 +338,17 @@ async function addresses(
     account: await linkIn(`/console/accounts?q=${ada.email}`, /\/console\/accounts\/[0-9a-f]{24}/),
     webhook,
     delivery: await linkIn(webhook, /\/console\/deliveries\/[\w-]+/),
+    developer: await linkIn('/console/developers', /\/console\/developers\/[0-9a-f]{24}/),
   }
 }
 
 async function callAs({ service }: Stage, key: string, secret: string): Promise<number> {
   const authorization = `Basic ${Buffer.from(`${key}:${secret}`).toString('base64')}`
   return (await fetch(`${service.url}/lite/users`, { headers: { authorization } })).status
+}
+
+function statesOf({ path, children }: ChartState): string[] {
+  return [path, ...children.flatMap(statesOf)]
 }
 
 /** What the page counts down. */

@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { suite, test, type TestContext } from 'node:test'
+import { createVisitor, onwardOf } from '../connect/visitor.ts'
 import { until } from '../support/until.ts'
 
 function startDemo(t: TestContext, ...args: string[]) {
@@ -23,6 +24,7 @@ suite('demo', () => {
       /curl -u demo-key:\S+ http\S+\/lite\/users -d/,
       /Figures for the meeting/,
       /webhooks -d callback_url=/,
+      /wizard at http\S+\/connect\/\w{16}\?developer_key=demo-key/,
       /console at http\S+\/console, password \S{16,}/,
     ]) {
       assert.match(shown.text, words)
@@ -36,6 +38,14 @@ suite('demo', () => {
     const { child, shown, ended } = startDemo(t)
     const explain = () => shown.text
     await until('a second callback', () => shown.text.split('Callback after').length > 2, { withinMs: 30_000, explain })
+    const of = /wizard at (\S+\/connect\/\w+)/.exec(shown.text)?.[1] ?? assert.fail(shown.text)
+    const [, password = '', server = '', port = '', username = ''] =
+      /password (\S+); server (\S+), port (\d+), STARTTLS, user name (\S+)/.exec(shown.text) ?? []
+    const visitor = createVisitor(of)
+    await visitor.open(of)
+    await visitor.send(`${of}/login`, { password, server, port, security: 'starttls', username })
+    const back = onwardOf(await visitor.open(`${of}/connecting`)) ?? assert.fail('the wizard did not come to its end')
+    assert.match(await (await fetch(back)).text(), /Back in the developer/)
     child.kill('SIGINT')
     assert.deepEqual(await ended, [0, null], shown.text)
     assert.match(shown.text, /The demo ends/)

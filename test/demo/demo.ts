@@ -5,6 +5,7 @@
  */
 import { bodySignatureFits, headerSignatureFits, part, startReceiver, type Callback } from '../support/callbacks.ts'
 import { createImapServer } from '../support/imap-server/index.ts'
+import { createReceiver } from '../support/receiver.ts'
 import { startService, type Json, type Service } from '../support/service.ts'
 import { until } from '../support/until.ts'
 import { listed, userBody } from '../support/users.ts'
@@ -17,6 +18,8 @@ const secret = 'demo-secret-please-change'
 const credentials = `${key}:${secret}`
 const consolePassword = 'demo-console-please-change'
 const password = 'janes-password'
+/** Whose mailbox is connected in a browser. */
+const second = { email: 'john@demo.example', password: 'johns-password' }
 const everyMs = 4000
 const patienceMs = 30_000
 
@@ -39,7 +42,8 @@ function end(status: number, words: string): Promise<void> {
 
 async function startParts() {
   step('A mail server starts in this process, with the mailbox of Jane: six messages, one of them with an attachment.')
-  const imap = await createImapServer({ users: { [owner]: { password } } })
+  const users = { [owner]: { password }, [second.email]: { password: second.password } }
+  const imap = await createImapServer({ users })
   closers.push(() => imap.close())
   for (const { folder, raw, flags, date } of startingMail()) imap.append(owner, folder, raw, flags, date)
   result(`IMAP at ${imap.host}:${imap.port}, user ${owner}, password ${password}`)
@@ -93,6 +97,24 @@ function line(message: Json): string {
   const from = part(message, 'addresses')['from']
   const sender = (Array.isArray(from) ? from[0] : from) as { email?: string } | undefined
   return `${date}  ${(sender?.email ?? '').padEnd(24)}  ${String(message['subject'])}`
+}
+
+/** The page that the browser comes back to is the developer's. */
+async function offerWizard(service: Service, imap: Imap): Promise<void> {
+  const application = await createReceiver(() => ({
+    status: 200,
+    headers: { 'content-type': 'text/html; charset=utf-8' },
+    body: '<h1>Back in the developer’s application</h1><p>Its server asks for the token now, and has the new user.</p>',
+  }))
+  closers.push(() => application.close())
+  step(
+    'An end user connects another mailbox in a browser; the developer never sees its password. The link is good once:',
+  )
+  const body = { callback_url: application.url('/connected'), email: second.email, first_name: 'John' }
+  sameAs(curl(credentials, `${service.url}/lite/connect_tokens`, body))
+  const { browser_redirect_url: link } = await service.ok('POST', '/lite/connect_tokens', body)
+  result(`wizard at ${String(link)}`)
+  result(`password ${second.password}; server ${imap.host}, port ${imap.port}, STARTTLS, user name ${second.email}`)
 }
 
 async function registerWebhook(service: Service, user: string, receiver: Receiver): Promise<void> {
@@ -154,6 +176,7 @@ async function demo(): Promise<void> {
   const { imap, receiver, service } = await startParts()
   const user = await connectMailbox(service, imap)
   await readMailbox(service, user)
+  await offerWizard(service, imap)
   await registerWebhook(service, user, receiver)
   watch(imap, receiver, service, user)
 }

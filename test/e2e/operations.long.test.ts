@@ -7,7 +7,7 @@ import { after, before, suite, test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import { newId, silentLogger } from '../../engine/index.ts'
 import { readConfig } from '../../engine/config.ts'
-import { openStore } from '../../engine/store/open.ts'
+import { openStore } from '../../engine/sealed-store.ts'
 import { startService, type Service } from '../support/service.ts'
 import { until } from '../support/until.ts'
 

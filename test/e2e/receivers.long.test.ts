@@ -28,7 +28,7 @@ const allowedRatio = 5
 /** A hanging receiver hangs for longer than any step of the test waits. */
 const env = { ...quickRetries, MAILROOM_WEBHOOK_TIMEOUT: '30s', MAILROOM_SHUTDOWN_TIMEOUT: '500ms' }
 
-interface House {
+interface Rig {
   readonly service: Service
   readonly receiver: Receiver
   readonly userId: string
@@ -36,7 +36,7 @@ interface House {
   readonly send: (subject: string) => void
 }
 
-async function openHouse(parts: AsyncDisposableStack): Promise<House> {
+async function openRig(parts: AsyncDisposableStack): Promise<Rig> {
   const email = 'ruth@mail.example'
   const password = 'correct-horse'
   const imap = await createImapServer({ users: { [email]: { password } }, capabilities: fullCapabilities })
@@ -58,7 +58,7 @@ async function openHouse(parts: AsyncDisposableStack): Promise<House> {
  * Sends one message after the other, each when all healthy receivers know of the one before. Answers each callback's
  * latency.
  */
-async function run({ receiver, send }: House, name: string): Promise<number[]> {
+async function run({ receiver, send }: Rig, name: string): Promise<number[]> {
   const latencies: number[] = []
   for (let index = 0; index < messagesPerRun; index++) {
     const subject = `${name} ${index}`
@@ -84,26 +84,24 @@ function quantile(values: readonly number[], share: number): number {
 
 suite(`bad receivers, ${chosenStore().kind} store`, () => {
   const parts = new AsyncDisposableStack()
-  let house: House
+  let rig: Rig
   before(async () => {
-    house = await openHouse(parts)
+    rig = await openRig(parts)
   })
   after(() => parts.disposeAsync())
 
-  const hook = (webhookId: string) => `/lite/users/${house.userId}/webhooks/${webhookId}`
-  const failing = async (webhookId: string) => (await house.service.ok('GET', hook(webhookId)))['failure'] === true
+  const hook = (webhookId: string) => `/lite/users/${rig.userId}/webhooks/${webhookId}`
+  const failing = async (webhookId: string) => (await rig.service.ok('GET', hook(webhookId)))['failure'] === true
   const attemptsOf = async (webhookId: string): Promise<Json[]> =>
-    (await house.service.list(`${hook(webhookId)}/deliveries?kind=message`)).flatMap(
-      ({ attempts }) => attempts as Json[],
-    )
+    (await rig.service.list(`${hook(webhookId)}/deliveries?kind=message`)).flatMap(({ attempts }) => attempts as Json[])
   const add = (url: string) =>
-    createWebhook(house.service, house.userId, url, { failure_notif_url: house.receiver.url('/notice') })
+    createWebhook(rig.service, rig.userId, url, { failure_notif_url: rig.receiver.url('/notice') })
   const noticesOf = (webhookId: string) =>
-    house.receiver.at('/notice').filter(({ body }) => body['webhook_id'] === webhookId)
+    rig.receiver.at('/notice').filter(({ body }) => body['webhook_id'] === webhookId)
 
   /** Fifty webhooks from here on, until `undo`. */
   async function addBad() {
-    const { receiver, service } = house
+    const { receiver, service } = rig
     const hanging = await add(receiver.url('/hanging'))
     const broken = await add(receiver.url('/broken'))
     const refusing = await add(`http://127.0.0.1:${await freePort()}/`)
@@ -114,7 +112,7 @@ suite(`bad receivers, ${chosenStore().kind} store`, () => {
   }
 
   async function assertBad({ hanging, broken, refusing }: Awaited<ReturnType<typeof addBad>>): Promise<void> {
-    const asked = house.receiver.at('/hanging').filter(({ body }) => body['webhook_id'] === hanging)
+    const asked = rig.receiver.at('/hanging').filter(({ body }) => body['webhook_id'] === hanging)
     assert.equal(asked.length, 1, 'it still waits for the first answer')
     await until('failure of two', async () => (await failing(broken)) && (await failing(refusing)))
     assert((await attemptsOf(broken)).some((one) => one['status_code'] === 500))
@@ -124,17 +122,17 @@ suite(`bad receivers, ${chosenStore().kind} store`, () => {
   }
 
   test('50 webhooks, one hanging, one refusing, one answering 500: the latency of the others does not move', async (t) => {
-    const { receiver } = house
+    const { receiver } = rig
     receiver.script('/hanging', [], 'hang')
     receiver.script('/broken', [], { status: 500 })
     for (let index = 0; index < healthy; index++) await add(receiver.url(`/healthy/${index}`))
-    await run(house, 'warm')
+    await run(rig, 'warm')
     const without: number[] = []
     const during: number[] = []
     for (let round = 0; round < rounds; round++) {
-      without.push(...(await run(house, `without ${round}`)))
+      without.push(...(await run(rig, `without ${round}`)))
       const bad = await addBad()
-      during.push(...(await run(house, `with ${round}`)))
+      during.push(...(await run(rig, `with ${round}`)))
       await assertBad(bad)
       await bad.undo()
     }
@@ -154,7 +152,7 @@ suite(`bad receivers, ${chosenStore().kind} store`, () => {
     await once(server, 'listening')
     try {
       const webhookId = await add(`https://127.0.0.1:${(server.address() as AddressInfo).port}/callback`)
-      house.send('secret')
+      rig.send('secret')
       await until('failure', () => failing(webhookId))
       const attempts = await attemptsOf(webhookId)
       assert(attempts.length >= 3, JSON.stringify(attempts))

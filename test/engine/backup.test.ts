@@ -1,20 +1,31 @@
 /** Backups of the store while it is written, and what is put in its place. Always on the embedded store. */
 import assert from 'node:assert/strict'
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  chownSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
-import { createBackups } from '../../engine/backup.ts'
+import { createBackups, restoreStore } from '../../engine/backup.ts'
 import { readConfig } from '../../engine/config.ts'
 import { isAppError } from '../../engine/errors.ts'
 import { silentLogger } from '../../engine/observe/log.ts'
-import { restoreStore } from '../../engine/restore.ts'
 import { openSealedStore } from '../../engine/sealed-store.ts'
 import { createDevelopers } from '../../engine/developers.ts'
 import type { Store } from '../../engine/store/port.ts'
 import type { CallLogRecord } from '../../engine/store/records.ts'
 import { newId } from '../../engine/store/ids.ts'
 import { createSqliteStore } from '../../engine/store/sqlite/index.ts'
+import { developerRecord } from '../support/records.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'mr-backup-'))
 after(() => rmSync(folder, { recursive: true, force: true }))
@@ -24,6 +35,8 @@ const configOf = (name: string) =>
     MAILROOM_SQLITE_SYNC: 'off',
     MAILROOM_API_KEY: 'k',
     MAILROOM_API_SECRET: 's'.repeat(16),
+    // Some developers of these tests have no real secret.
+    MAILROOM_SECRET_LOST: '1',
   })
 
 async function withStore<T>(name: string, work: (store: Store) => Promise<T>): Promise<T> {
@@ -155,13 +168,79 @@ suite('backups', () => {
     writeFileSync(join(folder, 'three', 'secret'), 'ab'.repeat(32))
     refused('three', file(), /secret: not the one/)
     writeFileSync(join(folder, 'three', 'secret'), readFileSync(join(folder, 'one', 'secret')))
-    assert.deepEqual(restoreStore(configOf('three'), file()), { kept: null })
+    assert.deepEqual(restoreStore(configOf('three'), file()), { kept: null, revoked: null })
     await withStore('three', async (store) => assert((await store.developers.first()) !== null))
     assert(!existsSync(join(folder, 'three', 'mailroom.sqlite.restore')))
   })
 
+  test('keys and tokens that were revoked since stay revoked, and it says which', async () => {
+    const token = { id: 'a'.repeat(24), name: 't', hash: 'h', scopes: [], createdAt: 1, revokedAt: null }
+    const later = (digit: string, revokedAt: number | null) =>
+      developerRecord({ id: digit.padStart(24, 'f'), apiKey: digit, revokedAt })
+    const [gone, before, fine] = [later('1', null), later('2', 3), later('3', null)]
+    let path = ''
+    await withStore('four', async (store) => {
+      for (const developer of [gone, before, fine]) await store.developers.create(developer)
+      await store.operators.put(token)
+      const { name } = await createBackups({ store, config: configOf('four') }).run()
+      path = join(folder, 'four', 'backups', name)
+      await store.developers.edit(gone.id, { revokedAt: 5 })
+      await store.operators.edit(token.id, { revokedAt: 6 })
+      await store.operators.put({ ...token, id: 'b'.repeat(24), revokedAt: 7 })
+    })
+    const bytes = readFileSync(path)
+    assert.deepEqual(restoreStore(configOf('four'), path).revoked, [`developer ${gone.id}`, `token ${token.id}`])
+    assert.deepEqual(readFileSync(path), bytes)
+    await withStore('four', async (store) => {
+      const at = async (id: string) => (await store.developers.get(id))?.revokedAt ?? null
+      assert.deepEqual([await at(gone.id), await at(before.id), await at(fine.id)], [5, 3, null])
+      assert.deepEqual(await store.operators.list(), [{ ...token, revokedAt: 6 }])
+    })
+    rmSync(join(folder, 'four', 'mailroom.sqlite'))
+    assert.equal(restoreStore(configOf('four'), path).revoked, null, 'nobody can say')
+  })
+
+  test('without room on the disk none is begun, and the words say how much is needed', async () => {
+    mkdirSync(join(folder, 'five'))
+    const huge = join(folder, 'five', 'mailroom.sqlite')
+    writeFileSync(huge, '')
+    truncateSync(huge, 2 ** 43)
+    const settings = { list: () => Promise.resolve([]), put: () => assert.fail('put'), remove: () => assert.fail() }
+    const backups = createBackups({ store: { backup: () => assert.fail('begun'), settings }, config: configOf('five') })
+    const words = /^no room for the (?:backup|store): it needs 8388672 MiB, and \d+ MiB are free at /
+    await assert.rejects(backups.run(), (error) => isAppError(error) && words.test(error.message))
+    assert.match(backups.latest()?.error?.message ?? '', words)
+    refused('one', huge, words)
+    assert(!readdirSync(join(folder, 'one')).some((name) => name.includes('.restore')))
+  })
+
+  test('run by root it leaves the files to the owner of the directory', { skip: process.getuid?.() !== 0 }, () => {
+    const directory = join(folder, 'six')
+    mkdirSync(directory)
+    writeFileSync(join(directory, 'secret'), readFileSync(join(folder, 'one', 'secret')))
+    chownSync(directory, 4711, 4712)
+    refused('six', join(folder, 'two', 'mailroom.sqlite'), /secret: not the one/)
+    restoreStore(configOf('six'), file())
+    for (const name of ['mailroom.sqlite', 'mailroom.sqlite.lock']) {
+      const { uid, gid } = statSync(join(directory, name))
+      assert.deepEqual([uid, gid], [4711, 4712], name)
+    }
+  })
+
+  test('when the newest was made is known when its file has been moved away', async () => {
+    await withStore('one', async (store) => {
+      const backups = createBackups({ store, config: configOf('one'), now: () => Date.now() + 60_000 })
+      const { name } = await backups.run()
+      const at = await backups.lastAt()
+      rmSync(join(folder, 'one', 'backups', name))
+      assert.equal(await backups.lastAt(), at)
+    })
+  })
+
   test('with MongoDB the tool is named', async () => {
-    const { run } = createBackups({ store: {}, config: configOf('one') })
-    await assert.rejects(run(), (error) => isAppError(error, 'bad_request') && error.message.includes('mongodump'))
+    await withStore('one', async ({ settings }) => {
+      const { run } = createBackups({ store: { settings }, config: configOf('one') })
+      await assert.rejects(run(), (error) => isAppError(error, 'bad_request') && error.message.includes('mongodump'))
+    })
   })
 })

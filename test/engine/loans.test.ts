@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict'
 import { suite, test, type TestContext } from 'node:test'
 import { AppError, isAppError } from '../../engine/errors.ts'
-import { createLoans, type Loan } from '../../engine/loans.ts'
+import { createLoans, type Loan } from '../../engine/turns.ts'
 
 const never = new AbortController().signal
 

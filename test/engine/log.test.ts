@@ -77,4 +77,12 @@ suite('ids in the log of a whole engine', () => {
     const failed = lines.filter((line) => line['msg'] === 'account attempt failed')
     assert(failed.length > 0 && failed.every((line) => line['accountId'] === box.accountId))
   })
+
+  test('what an account does after a call that woke it is its own work, and not the call’s', async () => {
+    const from = lines.length
+    const attempts = (): Line[] => lines.slice(from).filter((line) => line['msg'] === 'account attempt failed')
+    workAs({ kind: 'call', id: 'POST /reconnect', requestId: 'woke it' }, () => rig.engine.accounts.wake(box.accountId))
+    await until('another attempt', () => attempts().length > 0)
+    for (const line of attempts()) assert.deepEqual([line['requestId'], line['accountId']], [undefined, box.accountId])
+  })
 })

@@ -8,10 +8,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createLoopGuard } from '../../engine/loop-guard.ts'
+import { createGiveWay } from '../../engine/waits.ts'
 import { silentLogger } from '../../engine/observe/log.ts'
-import { type Held, takeHeld, watchLoop, workAs } from '../../engine/observe/loop.ts'
+import { createLoopGuard, type Held, takeHeld, watchLoop, workAs } from '../../engine/observe/loop.ts'
 import { createMetrics } from '../../engine/observe/metrics.ts'
+import { openDatabase } from '../../engine/store/sqlite/database.ts'
 import { until } from '../support/until.ts'
 
 /** Of the processor's time, however busy the machine is with other work. */
@@ -58,6 +59,25 @@ suite('the event loop and who holds it', () => {
     assert.equal(ofOwner('by-timer')[0]?.owner?.kind, 'webhook')
     socket.destroy()
     server.close()
+  })
+
+  test('of batches that share turns, the one that holds one is told, and of writes nobody', async () => {
+    const batch = (id: string, ms: number) =>
+      workAs({ kind: 'account', id }, async () => {
+        const giveWay = createGiveWay()
+        for (let n = 0; n < 6; n += 1) {
+          await giveWay()
+          spin(n === 5 ? ms : 12)
+        }
+      })
+    await Promise.all([batch('first', 12), batch('holding', 150), batch('last', 12)])
+    const path = join(directory, 'shared.db')
+    const database = openDatabase(path, 'off', 100)
+    const write = (id: string, ms: number) => workAs({ kind: 'account', id }, () => database.write(() => spin(ms)))
+    await Promise.all([write('writes first', 1), write('writes long', 150)])
+    database.close()
+    await until('it is told', () => ofOwner('holding').length > 0 && told.some(({ owner }) => owner === null))
+    for (const id of ['first', 'last', 'writes first']) assert.deepEqual(ofOwner(id), [], id)
   })
 
   test('many short turns are nobody\u2019s fault, nor is a wait', async () => {

@@ -4,10 +4,14 @@ import { suite, test, type TestContext } from 'node:test'
 import { setImmediate as immediate } from 'node:timers/promises'
 import { readConfig } from '../../engine/config.ts'
 import { AppError, isAppError } from '../../engine/errors.ts'
+import type { ProbeResult } from '../../engine/accounts/types.ts'
 import { createMailboxes } from '../../engine/mailboxes.ts'
 import { silentLogger } from '../../engine/observe/log.ts'
+import { createUndo } from '../../engine/undo.ts'
+import { openCredential, sealCredential } from '../../engine/secrets/seal.ts'
 import { createSealer } from '../../engine/secrets/seal.ts'
 import type { Store } from '../../engine/store/port.ts'
+import { accountRecord, userRecord } from '../support/records.ts'
 import { openTestStore } from '../support/test-store.ts'
 import { until } from '../support/until.ts'
 
@@ -22,25 +26,31 @@ const account = {
 } as const
 
 /** A store; `wrap` puts something before some of its steps. */
-async function openRig(t: TestContext, wrap: (store: Store) => Store = (store) => store) {
+async function openRig(
+  t: TestContext,
+  wrap: (store: Store) => Store = (store) => store,
+  probe: ProbeResult = { ok: true, log: '', capabilities: [] },
+) {
   const { store, remove } = await openTestStore()
   t.after(async () => {
-    mailboxes.close()
+    undo.close()
     await remove()
   })
   await store.developers.create(developer)
   const started: string[] = []
+  const sealer = createSealer(Buffer.alloc(32, 7))
   const running = new Set<string>()
+  const undo = createUndo(silentLogger, 20_000)
   const mailboxes = createMailboxes({
     config: readConfig({}),
-    log: silentLogger,
+    undo,
     store: wrap(store),
-    sealer: createSealer(Buffer.alloc(32, 7)),
+    sealer,
     developers: {
       setStatusCallbackUrl: (of, url) => store.developers.edit(of.id, { statusCallbackUrl: url }).then(() => undefined),
     },
     accounts: {
-      probe: () => Promise.resolve({ ok: true, log: '', capabilities: [] }),
+      probe: () => Promise.resolve(probe),
       start: ({ id }) => {
         started.push(id)
         running.add(id)
@@ -51,7 +61,7 @@ async function openRig(t: TestContext, wrap: (store: Store) => Store = (store) =
     },
     webhooks: { forget: () => undefined },
   })
-  return { store, mailboxes, started, running }
+  return { store, mailboxes, started, running, sealer }
 }
 
 suite('a user with an email account', () => {
@@ -107,7 +117,7 @@ suite('a user with an email account', () => {
     const created = await mailboxes.createUser(developer, { account })
     assert(created.ok)
     const { user } = created.value
-    const second = await mailboxes.createAccount(developer, user, account)
+    const second = await mailboxes.createAccount(user, account)
     assert(second.ok)
     const labels = (await store.accounts.listByUser(user.id)).map(({ label }) => label).sort()
     assert.equal(new Set(labels).size, 2)
@@ -141,7 +151,7 @@ suite('an email account', () => {
     for (const what of ['account', 'address']) {
       lost.clear()
       lost.add(what)
-      await assert.rejects(mailboxes.createAccount(developer, user, account), (error) => error === away)
+      await assert.rejects(mailboxes.createAccount(user, account), (error) => error === away)
       assert.deepEqual(await store.accounts.listByUser(user.id), [])
       assert.deepEqual([...running], [])
     }
@@ -171,7 +181,7 @@ suite('an email account', () => {
       const made = await mailboxes.createUser(developer, { account })
       assert(made.ok)
       const { user } = made.value
-      const creation = mailboxes.createAccount(developer, user, account).then(
+      const creation = mailboxes.createAccount(user, account).then(
         () => 'created',
         (error: unknown) => (isAppError(error) ? error.code : String(error)),
       )
@@ -191,7 +201,7 @@ suite('an email account', () => {
     assert(made.ok)
     const { user } = made.value
     const emails = ['b', 'c', 'd', 'e', 'f', 'g'].map((name) => `${name}@mail.example`)
-    await Promise.all(emails.map((email) => mailboxes.createAccount(developer, user, { ...account, email })))
+    await Promise.all(emails.map((email) => mailboxes.createAccount(user, { ...account, email })))
     const stored = await store.users.get(developer.id, user.id)
     assert.deepEqual([...(stored?.emailAddresses ?? [])].sort(), ['ann@mail.example', ...emails])
   })
@@ -207,7 +217,7 @@ suite('an edit to another host or username', () => {
     const made = await mailboxes.createUser(developer, { account })
     assert(made.ok && made.value.account !== null)
     const stored = made.value.account
-    await assert.rejects(mailboxes.editAccount(developer, stored, { username: 'bob' }), away)
+    await assert.rejects(mailboxes.editAccount(stored, { username: 'bob' }), away)
     assert.deepEqual(await store.accounts.get(stored.id), stored)
     assert.deepEqual([...running], [stored.id])
   })
@@ -217,7 +227,7 @@ suite('an edit to another host or username', () => {
     const made = await mailboxes.createUser(developer, { account })
     assert(made.ok && made.value.account !== null)
     const stored = made.value.account
-    const same = await mailboxes.editAccount(developer, stored, {
+    const same = await mailboxes.editAccount(stored, {
       username: 'ann',
       server: 'imap.mail.example',
       port: 143,
@@ -225,10 +235,57 @@ suite('an edit to another host or username', () => {
     })
     assert(same.ok)
     assert.deepEqual([same.value.port, same.value.epoch, same.value.remapSince], [143, 0, undefined])
-    const other = await mailboxes.editAccount(developer, same.value, { server: 'imap.other.example' })
+    const other = await mailboxes.editAccount(same.value, { server: 'imap.other.example' })
     assert(other.ok)
     assert.deepEqual([other.value.server, other.value.username, other.value.epoch], ['imap.other.example', 'ann', 1])
     assert.deepEqual(await store.accounts.get(stored.id), other.value)
     assert.deepEqual([...running], [stored.id])
   })
+})
+
+suite('a refresh token that the provider replaces during the trial login', () => {
+  const given = { kind: 'oauth2', refreshToken: 'refresh-1', providerKey: 'key' } as const
+  const rotated = { ...given, refreshToken: 'refresh-2' }
+
+  async function stage(t: TestContext, probe: ProbeResult) {
+    const rig = await openRig(t, undefined, probe)
+    const provider = { developerId: developer.id, consumerKey: 'key', sealedSecret: '', shownSecret: '', createdAt: 1 }
+    await rig.store.providers.put({ ...provider, type: 'GMAIL_OAUTH2' })
+    const stored = async (id: string) => {
+      const found = await rig.store.accounts.get(id)
+      return found === null ? null : openCredential(rig.sealer, found)
+    }
+    return { ...rig, stored }
+  }
+
+  test('is what a new account has, and what an edit gives it', async (t) => {
+    const { mailboxes, store, stored } = await stage(t, { ok: true, log: '', capabilities: [], rotated })
+    const created = await mailboxes.createUser(developer, { account: { ...account, credential: given } })
+    assert(created.ok && created.value.account !== null)
+    const { user } = created.value
+    assert.deepEqual(await stored(created.value.account.id), rotated)
+    const added = await mailboxes.createAccount(user, { ...account, credential: given })
+    assert(added.ok)
+    assert.deepEqual(await stored(added.value.id), rotated)
+    const password = await mailboxes.createAccount(user, account)
+    assert(password.ok)
+    const other = (await store.accounts.get(password.value.id)) ?? password.value
+    assert((await mailboxes.editAccount(other, { credential: given })).ok)
+    assert.deepEqual(await stored(password.value.id), rotated)
+  })
+
+  for (const ok of [true, false]) {
+    test(`is kept when only the settings are edited and the login ${ok ? 'works' : 'fails'}`, async (t) => {
+      const failed = { ok: false, failure: 'tls', message: 'no TLS', log: '', rotated } as const
+      const probe: ProbeResult = ok ? { ok, log: '', capabilities: [], rotated } : failed
+      const { mailboxes, store, stored, sealer } = await stage(t, probe)
+      const user = userRecord(developer.id)
+      const mine = accountRecord(user, { authType: 'oauth2', providerKey: 'key' })
+      const sealedCredential = sealCredential(sealer, mine.id, given)
+      await store.users.createWithAccount(user, { ...mine, sealedCredential })
+      const edited = await mailboxes.editAccount({ ...mine, sealedCredential }, { port: 143 })
+      assert.equal(edited.ok, ok)
+      assert.deepEqual(await stored(mine.id), rotated)
+    })
+  }
 })

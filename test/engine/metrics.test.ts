@@ -3,6 +3,8 @@
  * is not in the table fails: a metric without a bound is a leak.
  */
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
 import { errorCodes } from '../../engine/errors.ts'
 import { createMetrics } from '../../engine/observe/metrics.ts'
@@ -69,7 +71,7 @@ suite('metrics', () => {
   let box: TestMailbox
   before(async () => {
     receiver = await startReceiver()
-    rig = await startLiteRig()
+    rig = await startLiteRig({ env: { MAILROOM_METRICS_TOKEN: 'measure this service' } })
     box = await rig.mailbox('mona', { subjects: ['old'] })
     await until('watching', () => rig.engine.accounts.view(box.accountId)?.state === 'watching')
     await rig.ok('POST', `/lite/users/${box.userId}/webhooks`, { callback_url: `${receiver.url}/new` })
@@ -121,6 +123,19 @@ suite('metrics', () => {
     assert(steps.length === 2 && steps.every(([, value]) => value > 0), JSON.stringify(steps))
   })
 
+  test('what an alarm counts is there before its first event, or the alarm asks for new series too', async () => {
+    const rules = readFileSync(join(import.meta.dirname, '../../docs/prometheus-rules.yml'), 'utf8')
+    const counted = [...rules.matchAll(/^ +expr: (.*increase\((\w+)(?:\{(\w+)="(\w+)"\})?\[.*)$/gm)]
+    assert(counted.length > 3)
+    for (const [, expr = '', name = '', label = '', value] of counted) {
+      if (expr.includes(` unless ${name}`)) continue
+      const series = await valuesOf(name)
+      const found = series.filter(([labels]) => label === '' || (labels as Record<string, unknown>)[label] === value)
+      assert(found.length > 0, expr)
+      for (const [labels, seen] of found) assert.equal(seen, 0, JSON.stringify(labels))
+    }
+  })
+
   const count = async (name: string): Promise<number> => (await valuesOf(name, `${name}_count`))[0]?.[1] ?? 0
 
   test('what is, is asked at each scrape: hosts, queues, readiness, disk', async () => {
@@ -144,7 +159,10 @@ suite('metrics', () => {
 
   test('twenty hosts are told by name, the rest together; a source that fails hides nothing else', async () => {
     const hosts = new Map(Array.from({ length: 25 }, (_, n) => [`h${n}`, new Map([['watching', n + 1]])]))
-    const { registry } = createMetrics({ hosts: () => hosts, outbox: () => Promise.reject(new Error('away')) })
+    const { registry } = createMetrics({
+      hosts: () => Promise.resolve(hosts),
+      outbox: () => Promise.reject(new Error('away')),
+    })
     const metrics = (await registry.getMetricsAsJSON()) as Told[]
     const values = metrics.find(({ name }) => name === 'mailroom_host_accounts')?.values ?? []
     assert.equal(values.length, 21)
@@ -152,17 +170,34 @@ suite('metrics', () => {
     assert.deepEqual(metrics.find(({ name }) => name === 'mailroom_queue_waiting')?.values, [])
   })
 
+  test('without a token the hosts of accounts have no names', async () => {
+    const open = await startLiteRig()
+    try {
+      await open.mailbox('ann')
+      const { text } = await open.call('GET', '/metrics')
+      assert.match(text, /mailroom_host_accounts\{host="other",state="\w+"\} 1\n/)
+      assert.ok(!text.includes(open.imap.host), 'a host is named')
+    } finally {
+      await open.close()
+    }
+  })
+
   test('every step of the store is known as one that reads or one that writes', () => {
     const { store } = rig.engine
-    const reads = Object.entries(store).flatMap(([part, methods]: readonly [string, unknown]) =>
-      typeof methods === 'object' && methods !== null
-        ? Object.keys(methods).flatMap((name) => (kindOf(part, name) === 'read' ? [`${part}.${name}`] : []))
-        : [],
+    const names = Object.entries(store).flatMap(([part, methods]: readonly [string, unknown]) =>
+      typeof methods === 'object' && methods !== null ? Object.keys(methods).map((name) => [part, name] as const) : [],
     )
-    const writes =
-      /(?:create|put|edit|append|remove|use|record|save|claim|transition|set|reconcile|apply|forget|replace)/
+    const ofKind = (kind: string) =>
+      names.flatMap(([part, name]) => (kindOf(part, name) === kind ? [`${part}.${name}`] : []))
+    const [reads, writes] = [ofKind('read'), ofKind('write')]
+    const writing = new RegExp(
+      '^sealed|\\.(create|undoCreate|put|edit|add|append|remove|use|record|save|claim|release|tried|transition|set|' +
+        'reconcile|apply|forget|replace|expire|enqueue|requeue|skipPending|remember)',
+    )
+    const isWriting = (name: string) => writing.test(name) || name === 'contacts.count'
+    assert.deepEqual(reads.filter(isWriting), [])
     assert.deepEqual(
-      reads.filter((name) => writes.test(name.split('.')[1] ?? '')),
+      writes.filter((name) => !isWriting(name)),
       [],
     )
     assert(

@@ -130,4 +130,28 @@ suite('keys of developers', () => {
     for (const work of [() => developers.rotate('x'), () => developers.setRevoked('x', true)])
       await assert.rejects(work, (error) => isAppError(error, 'not_found'))
   })
+
+  test('a key that is revoked while it is being read is refused from then on', async (t) => {
+    const { store } = await stage(t)
+    const [read, goOn] = [Promise.withResolvers<undefined>(), Promise.withResolvers<undefined>()]
+    const byKey = async (apiKey: string) => {
+      const found = await store.developers.byKey(apiKey)
+      read.resolve(undefined)
+      await goOn.promise
+      return found
+    }
+    const developers = createDevelopers({
+      store: { ...store, developers: { ...store.developers, byKey } },
+      sealer: createSealer(Buffer.alloc(32, 1)),
+      config: readConfig({}),
+    })
+    const { developer } = await developers.create('shop')
+    const call = developers.authenticate(developer.apiKey)
+    await read.promise
+    await developers.setRevoked(developer.id, true)
+    goOn.resolve(undefined)
+    await call
+    assert.equal(await developers.authenticate(developer.apiKey), null)
+    assert.equal(await developers.get(developer.id), null)
+  })
 })

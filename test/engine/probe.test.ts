@@ -9,8 +9,8 @@ import { suite, test, type TestContext } from 'node:test'
 import { createBudget } from '../../engine/budget.ts'
 import { readConfig, type Config } from '../../engine/config.ts'
 import { AppError } from '../../engine/errors.ts'
+import { createHostLogins, createProbe, type ProbeDeps } from '../../engine/accounts/login.ts'
 import { createLoginLimiter, type Login } from '../../engine/accounts/login-limiter.ts'
-import { createProbe, type ProbeDeps } from '../../engine/accounts/probe.ts'
 import { openSession } from '../../engine/accounts/session/index.ts'
 import { createImapServer, type Hooks } from '../support/imap-server/index.ts'
 import { freePort } from '../support/port.ts'
@@ -35,8 +35,9 @@ type Change = Partial<Omit<ProbeDeps, 'sync'>> & { readonly config?: Config }
 function probeWith({ config: changed = config, ...change }: Change = {}) {
   const limiter = createLoginLimiter({ perMinute: 0 })
   const sync = { config: changed, budget: createBudget(2 ** 29) }
-  const token = { accessToken: 'token-1', expiresAt: 0, rotated: null }
-  return createProbe({ sync, openSession, limiter, ...given(() => Promise.resolve(token)), ...change })
+  const token = { accessToken: 'token-1', renewAt: 0, rotated: null }
+  const hostLogins = createHostLogins(Date.now)
+  return createProbe({ sync, openSession, limiter, hostLogins, ...given(() => Promise.resolve(token)), ...change })
 }
 
 async function serve(t: TestContext, hooks: Hooks = {}) {
@@ -59,6 +60,16 @@ suite('the trial login', () => {
       assert.match(result.log, /^C: \S+ LIST/m)
     }
     await until('closed', () => server.connections.length === 0)
+  })
+
+  test('is one of the logins of its host, unless it never had its turn', async (t) => {
+    const { settings } = await serve(t)
+    const hostLogins = createHostLogins(Date.now)
+    await probeWith({ hostLogins })('dev', settings, withPassword())
+    await probeWith({ hostLogins })('dev', settings, withPassword('wrong'))
+    const refused = given(() => Promise.reject(new AppError('consent_lost', 'no')))
+    await probeWith({ hostLogins, ...refused })('dev', settings, withToken)
+    assert.deepEqual(hostLogins.of(settings.server), { ok: 1, auth_rejected: 1 })
   })
 
   test('its log holds no secret, also when the server echoes it', async (t) => {

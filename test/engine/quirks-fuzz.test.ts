@@ -7,6 +7,7 @@ import { suite, test } from 'node:test'
 import { isAppError } from '../../engine/errors.ts'
 import type { Session } from '../../engine/accounts/session-types.ts'
 import { createImapServer, type ImapServer } from '../support/imap-server/index.ts'
+import { literalOf } from '../support/mail.ts'
 import { fill, long } from '../support/imap-server/play.ts'
 import { openTest } from '../support/imap-server/session.ts'
 
@@ -48,7 +49,7 @@ const commands: Record<string, (session: Session) => Promise<unknown>> = {
   section: (session) => session.fetchSection(1, '1', 100),
   store: (session) => session.store(1, { add: ['\\Seen'], remove: [] }),
   copy: (session) => session.copy(1, 'Sent'),
-  append: (session) => session.append('Sent', Buffer.from('a: b\r\n\r\n'), [], 0),
+  append: (session) => session.append('Sent', literalOf('a: b\r\n\r\n'), [], 0),
   idle: (session) => session.idle(20, long()),
 }
 

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { fullCapabilities, type Hooks } from '../support/imap-server/index.ts'
+import { literalOf } from '../support/mail.ts'
 import { failure, fill, play, replaced } from '../support/imap-server/play.ts'
 
 suite('what a mailbox says of itself', () => {
@@ -94,7 +95,7 @@ suite('what a mailbox says of itself', () => {
     fill(server, 1)
     await session.noop()
     assert.deepEqual(await session.copy(1, 'Archive'), { newUid: null, uidValidity: null })
-    assert.deepEqual(await session.append('Archive', Buffer.from('a: b\r\n\r\n'), [], 0), {
+    assert.deepEqual(await session.append('Archive', literalOf('a: b\r\n\r\n'), [], 0), {
       newUid: null,
       uidValidity: null,
     })

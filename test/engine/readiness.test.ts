@@ -5,6 +5,7 @@ import assert from 'node:assert/strict'
 import { afterEach, beforeEach, suite, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { AppError, silentLogger, type Store } from '../../engine/index.ts'
+import { createMetrics } from '../../engine/observe/metrics.ts'
 import { createReadiness, type Readiness } from '../../engine/readiness.ts'
 import { openTestStore, type TestStore } from '../support/test-store.ts'
 
@@ -28,7 +29,7 @@ suite('readiness', () => {
         return room > largest ? full() : store.ping(room)
       },
     }
-    readiness = createReadiness(small, silentLogger)
+    readiness = createReadiness(small, silentLogger, createMetrics())
   })
   afterEach(() => opened.remove())
 

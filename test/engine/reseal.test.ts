@@ -1,7 +1,7 @@
 /** A changed MAILROOM_SECRET: everything that is sealed is sealed anew, in as many calls as it takes. */
 import assert from 'node:assert/strict'
 import { suite, test, type TestContext } from 'node:test'
-import { reseal } from '../../engine/reseal.ts'
+import { reseal } from '../../engine/sealed-store.ts'
 import { createSealer } from '../../engine/secrets/seal.ts'
 import type { Store } from '../../engine/store/port.ts'
 import { accountRecord, developerRecord, userRecord } from '../support/records.ts'
@@ -56,6 +56,7 @@ suite('sealing anew', () => {
     const first = await reseal({ store, sealer }, 3)
     assert.deepEqual(first, {
       resealed: 3,
+      left: accounts,
       done: false,
       keys: { [sealer.keyId]: 3, [former.keyId]: accounts },
     })
@@ -65,6 +66,7 @@ suite('sealing anew', () => {
     assert.deepEqual(await plain(store), ['api secret', '[]', 'client secret', ...passwords])
     assert.deepEqual(await reseal({ store, sealer }, 100), {
       resealed: 0,
+      left: 0,
       done: true,
       keys: { [sealer.keyId]: accounts + 3 },
     })

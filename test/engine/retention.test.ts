@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { readConfig } from '../../engine/config.ts'
 import { silentLogger } from '../../engine/observe/log.ts'
-import { startRetention } from '../../engine/retention.ts'
+import { startRetention } from '../../engine/maintenance.ts'
 import type { Store } from '../../engine/store/port.ts'
 import { outboxRecord, webhookRecord } from '../store/contract/records.ts'
 import { accountRecord, epochStart, userRecord } from '../support/records.ts'
@@ -40,4 +40,34 @@ test('accounts without a user and callbacks of webhooks that are gone go; what i
   const left = (await store.accounts.page(null, 10)).map(({ id }) => id)
   assert.deepEqual(left, [owned?.id, young?.id].sort())
   assert.deepEqual(await store.outbox.channels(), [])
+})
+
+test('stopping waits for the step under way, and none begins after it', async (t) => {
+  const { store, remove } = await openTestStore()
+  t.after(remove)
+  const steps: string[] = []
+  const step = Promise.withResolvers<number>()
+  const noted = (name: string, answer: Promise<number>) => () => {
+    steps.push(name)
+    return answer
+  }
+  const slow: Store = {
+    ...store,
+    changes: { ...store.changes, expire: noted('changes', step.promise) },
+    outbox: { ...store.outbox, expire: noted('deliveries', Promise.resolve(0)) },
+    tidy: noted('tidy', Promise.resolve(0)),
+  }
+  t.mock.timers.enable({ apis: ['setInterval'] })
+  const stop = startRetention({ store: slow, config: readConfig({}), log: silentLogger })
+  t.mock.timers.tick(10 * 60_000)
+  await until('a sweep is under way', () => steps.length === 1)
+  let stopped = false
+  const stopping = Promise.resolve(stop()).then(() => (stopped = true))
+  await new Promise(setImmediate)
+  assert.equal(stopped, false)
+  step.resolve(1000)
+  await stopping
+  await new Promise(setImmediate)
+  t.mock.timers.tick(10 * 60_000)
+  assert.deepEqual(steps, ['changes'])
 })

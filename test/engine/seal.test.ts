@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { createDecipheriv, randomBytes, scryptSync } from 'node:crypto'
 import { suite, test } from 'node:test'
 import { isAppError } from '../../engine/errors.ts'
-import { openCredential, sealCredential } from '../../engine/secrets/credentials.ts'
+import { openCredential, sealCredential } from '../../engine/secrets/seal.ts'
 import { createSealer, keyFrom } from '../../engine/secrets/seal.ts'
 import { newSecret, openSecrets, sealSecrets } from '../../engine/webhooks/envelope.ts'
 

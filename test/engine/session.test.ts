@@ -7,7 +7,7 @@ import { startDovecot, type Dovecot } from '../support/dovecot.ts'
 import { createImapServer, fullCapabilities, plainCapabilities } from '../support/imap-server/index.ts'
 import { openTest, type Target, type TestSession } from '../support/imap-server/session.ts'
 import { freePort } from '../support/port.ts'
-import { mail } from '../support/mail.ts'
+import { literalOf, mail } from '../support/mail.ts'
 import { needs } from '../support/require.ts'
 import { until } from '../support/until.ts'
 
@@ -195,7 +195,7 @@ function promises(setup: Setup): void {
     assert.equal(await session.copy(2, 'Archive'), null)
     assert.equal(await session.move(2, 'Archive'), null)
     await rejects(session.copy(1, 'No such'), 'not_found')
-    const placed = await session.append('Sent', Buffer.from(attached), ['\\Seen'], Date.UTC(2020, 1, 29, 12, 34, 56))
+    const placed = await session.append('Sent', literalOf(attached), ['\\Seen'], Date.UTC(2020, 1, 29, 12, 34, 56))
     assert.equal(placed.newUid, known)
     await session.store(1, { add: ['\\Deleted'], remove: [] })
     await session.store(3, { add: ['\\Deleted'], remove: [] })

@@ -43,3 +43,19 @@ test('it ends with the engine', async (t) => {
   await pass(3_600_000)
   assert.equal(tries, 1)
 })
+
+test('it ends with the engine while a try is under way', async (t) => {
+  const pass = simulated(t)
+  const undo = createUndo(silentLogger, 20_000)
+  const { promise: answer, reject } = Promise.withResolvers<undefined>()
+  let tries = 0
+  const ran = undo.run({}, () => {
+    tries += 1
+    return answer
+  })
+  undo.close()
+  reject(new Error('the store is closed'))
+  await ran
+  await pass(3_600_000)
+  assert.equal(tries, 1)
+})

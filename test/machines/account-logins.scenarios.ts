@@ -4,6 +4,7 @@ import { describe, test } from 'node:test'
 import { describeAccount, nextOf } from '../../machines/view.ts'
 import type { FailureClass } from '../../machines/events.ts'
 import { accountRig, freshResume, settings, type AccountRig } from './account-rig.ts'
+import { startOfTime } from './rig.ts'
 import { settle } from './rig.ts'
 
 const minute = 60_000
@@ -111,7 +112,8 @@ describe('what takes it back', () => {
       await rig.commandFails('auth_rejected')
       await take(rig)
       assert.equal(rig.tags(), 'ok watching')
-      assert.deepEqual(rig.resume(), { ...freshResume, lastConnectedAt: rig.resume().lastConnectedAt })
+      const { lastConnectedAt } = rig.resume()
+      assert.deepEqual(rig.resume(), { ...freshResume, lastConnectedAt, condition: { is: 'up', since: startOfTime } })
       assert.equal(rig.context().message, null)
       assert.equal(rig.report.last().input.message, null)
       assert.equal(rig.context().refusals, 0)

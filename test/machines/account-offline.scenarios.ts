@@ -12,7 +12,7 @@ describe('waiting', () => {
     const rig = accountRig({ resume: { attempt: 7, strikes: 1, retryAt: startOfTime + hour } })
     await rig.send({ type: 'WAKE', now: rig.now(), jitter: 0.25 })
     assert.equal(rig.tags(), 'connecting ok')
-    assert.equal(rig.connect.last().input.attempt, 0)
+    assert.equal(rig.resume().attempt, 0)
     assert.equal(rig.report.last().input.resume.retryAt, null, 'a restart right now would not wait either')
     assert.equal(rig.context().jitter, 0.25)
   })
@@ -171,15 +171,15 @@ describe('set aside', () => {
 describe('paused', () => {
   test('PAUSE ends what runs, from every state', async () => {
     const rig = accountRig()
-    await rig.send({ type: 'PAUSE' })
+    await rig.send({ type: 'PAUSE', at: rig.now() })
     assert.ok(rig.connect.last().signal.aborted)
     await rig.send({ type: 'RESUME', now: rig.now(), jitter: 0.5 })
     await rig.toWatching()
-    await rig.send({ type: 'PAUSE' })
+    await rig.send({ type: 'PAUSE', at: rig.now() })
     assert.equal(rig.tags(), 'ok paused')
     assert.ok(rig.watch.last().stopped)
     const waits = accountRig({ resume: { retryAt: startOfTime + hour } })
-    await waits.send({ type: 'PAUSE' })
+    await waits.send({ type: 'PAUSE', at: waits.now() })
     await waits.pass(hour)
     assert.equal(waits.connect.calls.length, 0)
     await waits.send({ type: 'RESUME', now: waits.now(), jitter: 0.5 })
@@ -189,7 +189,7 @@ describe('paused', () => {
   test('RESUME does not shorten a throttling', async () => {
     const rig = accountRig()
     await rig.connectFails('throttled', { retryAfterMs: 300_000, jitter: 0 })
-    await rig.send({ type: 'PAUSE' })
+    await rig.send({ type: 'PAUSE', at: rig.now() })
     await rig.pass(100_000)
     await rig.send({ type: 'RESUME', now: rig.now(), jitter: 0 })
     assert.equal(rig.tags(), 'ok throttled waiting')
@@ -201,7 +201,7 @@ describe('paused', () => {
 
   test('a DISABLED account stays DISABLED over a pause', async () => {
     const rig = accountRig({ input: { status: 'DISABLED' } })
-    await rig.send({ type: 'PAUSE' })
+    await rig.send({ type: 'PAUSE', at: rig.now() })
     assert.equal(rig.tags(), 'disabled paused')
     await rig.send({ type: 'RESUME', now: rig.now(), jitter: 0.5 })
     assert.equal(rig.tags(), 'connecting disabled')

@@ -16,7 +16,7 @@ describe('start', () => {
   test('a new account connects, catches up and watches', async () => {
     const rig = accountRig()
     assert.equal(rig.tags(), 'connecting ok')
-    assert.deepEqual(rig.connect.last().input, { accountId: 'a1', attempt: 0, handover: false })
+    assert.deepEqual(rig.connect.last().input, { accountId: 'a1' })
     await rig.pass(700)
     await rig.connected()
     assert.equal(rig.tags(), 'ok syncing')
@@ -29,7 +29,11 @@ describe('start', () => {
       accountId: 'a1',
       status: 'OK',
       message: null,
-      resume: { ...freshResume, lastConnectedAt: startOfTime + 700 },
+      resume: {
+        ...freshResume,
+        lastConnectedAt: startOfTime + 700,
+        condition: { is: 'up', since: startOfTime + 700 },
+      },
     })
     assert.deepEqual(rig.emitted, [])
   })
@@ -42,7 +46,8 @@ describe('start', () => {
     assert.equal(waits.connect.calls.length, 0)
     await waits.pass(1)
     assert.equal(waits.tags(), 'connecting ok')
-    assert.deepEqual(waits.connect.last().input, { accountId: 'a1', attempt: 4, handover: false })
+    assert.deepEqual(waits.connect.last().input, { accountId: 'a1' })
+    assert.equal(waits.resume().attempt, 4)
     assert.equal(accountRig({ resume: { attempt: 4, retryAt: startOfTime - 1 } }).tags(), 'connecting ok')
   })
 
@@ -187,7 +192,11 @@ describe('watching', () => {
     assert.equal(rig.context().message, 'it was network')
     await rig.pass(500)
     await rig.toWatching()
-    assert.deepEqual(rig.resume(), { ...freshResume, lastConnectedAt: rig.now() })
+    assert.deepEqual(rig.resume(), {
+      ...freshResume,
+      lastConnectedAt: rig.now(),
+      condition: { is: 'up', since: rig.now() },
+    })
     assert.equal(rig.context().message, null)
     assert.deepEqual(
       rig.emitted.map(({ type }) => type),
@@ -196,30 +205,32 @@ describe('watching', () => {
     )
   })
 
-  test('a rotation is a hand-over, not a failure', async () => {
+  test('a rotation is no failure', async () => {
     const rig = accountRig()
     await rig.toWatching()
     rig.watch.last().sendBack({ type: 'watch.rotate', at: rig.now() })
     await settle()
     assert.equal(rig.tags(), 'connecting ok')
-    assert.deepEqual(rig.connect.last().input, { accountId: 'a1', attempt: 0, handover: true })
     await rig.toWatching()
-    assert.equal(rig.context().handover, false)
+    assert.equal(rig.connect.calls.length, 2)
+    assert.equal(rig.resume().attempt, 0)
     assert.deepEqual(rig.emitted, [])
   })
 
-  test('a failed or paused hand-over is a plain connect afterwards', async () => {
+  test('a rotation that fails or is paused connects again afterwards', async () => {
     const rig = accountRig()
     await rig.toWatching()
     rig.watch.last().sendBack({ type: 'watch.rotate', at: rig.now() })
     await rig.connectFails('network')
     await rig.pass(500)
-    assert.equal(rig.connect.last().input.handover, false)
+    assert.equal(rig.connect.calls.length, 3)
+    assert.equal(rig.tags(), 'connecting ok')
     await rig.toWatching()
     rig.watch.last().sendBack({ type: 'watch.rotate', at: rig.now() })
-    await rig.send({ type: 'PAUSE' })
+    await rig.send({ type: 'PAUSE', at: rig.now() })
     await rig.send({ type: 'RESUME', now: rig.now(), jitter: 0.5 })
-    assert.equal(rig.connect.last().input.handover, false)
+    assert.equal(rig.connect.calls.length, 5)
+    assert.equal(rig.tags(), 'connecting ok')
   })
 
   test('silence beyond the deadline is a network failure, signs of life begin it anew', async () => {

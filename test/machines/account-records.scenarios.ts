@@ -76,7 +76,7 @@ describe('stored', () => {
 
   test('reports without an answer are repeated ever slower, up to 64 times the first wait', async () => {
     const rig = accountRig({ holdReports: true })
-    await rig.send({ type: 'PAUSE' })
+    await rig.send({ type: 'PAUSE', at: rig.now() })
     await rig.send({ type: 'sync.completed', at: rig.now() })
     for (const factor of [0.75, 1.5, 3, 6, 12, 24, 48, 48, 48]) {
       const { length } = rig.report.calls
@@ -104,7 +104,7 @@ describe('times', () => {
 
   test('so is a login after a pause', async () => {
     const rig = accountRig({ resume: { retryAt: startOfTime + 2 * hour, attempt: 3 } })
-    await rig.send({ type: 'PAUSE' })
+    await rig.send({ type: 'PAUSE', at: rig.now() })
     await rig.pass(hour)
     await rig.send({ type: 'RESUME', now: rig.now(), jitter: 0.25 })
     assert.equal(gaveUp(rig)?.at, rig.now() + settings.connectDeadlineMs)
@@ -189,12 +189,13 @@ describe('times', () => {
     assert.match(rig.context().message ?? '', /internal error/)
   })
 
-  test('a hand-over that a person interrupts is a plain connect', async () => {
+  test('a rotation that a person interrupts connects anew', async () => {
     const rig = accountRig()
     await rig.toWatching()
     rig.watch.last().sendBack({ type: 'watch.rotate', at: rig.now() })
     await settle()
     await rig.send({ type: 'WAKE', reconnect: true, now: rig.now(), jitter: 0.5 })
-    assert.equal(rig.connect.last().input.handover, false)
+    assert.equal(rig.connect.calls.length, 3)
+    assert.equal(rig.tags(), 'connecting ok')
   })
 })

@@ -8,7 +8,6 @@ import {
   type AccountEvent,
   type AccountReport,
   type AccountResume,
-  type ConnectInput,
   type DoneAt,
   type Failure,
   type FailureClass,
@@ -41,6 +40,7 @@ export const freshResume: AccountResume = {
   lastError: null,
   lastConnectedAt: null,
   initialSyncAt: null,
+  condition: { is: 'down', since: 0 },
 }
 
 /** Of all rigs of this process. */
@@ -55,7 +55,7 @@ export interface RigOptions {
 
 export function accountRig(options: RigOptions = {}) {
   const { clock, now, pass } = simulatedTime()
-  const connect = deferred<DoneAt, ConnectInput>(now)
+  const connect = deferred<DoneAt, MailboxInput>(now)
   const sync = deferred<DoneAt, MailboxInput>(now)
   const watch = controlled<AccountEvent, { type: string }, MailboxInput>()
   const relogin = deferred<DoneAt, MailboxInput>(now)

@@ -6,6 +6,7 @@ import { describeAccount } from '../../machines/view.ts'
 import { accountCoverage, accountRig, freshResume, settings } from './account-rig.ts'
 import { settle, startOfTime } from './rig.ts'
 import './account-online.scenarios.ts'
+import './account-condition.scenarios.ts'
 import './account-logins.scenarios.ts'
 import './account-offline.scenarios.ts'
 import './account-records.scenarios.ts'
@@ -47,7 +48,7 @@ test('a description has words and times for every state', async () => {
   assert.deepEqual(facts.lastError, { class: 'throttled', message: 'it was throttled', at: rig.now() })
   assert.equal(facts.attempt, 1)
   assert.deepEqual(facts.tags, ['ok', 'throttled', 'waiting'])
-  await rig.send({ type: 'PAUSE' })
+  await rig.send({ type: 'PAUSE', at: rig.now() })
   note()
   await rig.send({ type: 'STOP' })
   note()

@@ -88,10 +88,10 @@ async function take(rig: AccountRig, step: Step): Promise<void> {
       if (!rig.actor.getSnapshot().hasTag('held')) rig.actor.send({ type: 'command.connected', at: now })
       break
     case 'PAUSE':
-      rig.actor.send({ type: 'PAUSE' })
+      rig.actor.send({ type: 'PAUSE', at: rig.now() })
       break
     case 'nap':
-      rig.actor.send({ type: 'PAUSE' })
+      rig.actor.send({ type: 'PAUSE', at: rig.now() })
       rig.actor.send({ type: 'RESUME', ...moment })
       break
     case 'RESUME':

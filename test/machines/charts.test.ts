@@ -3,14 +3,15 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createActor, type AnyStateMachine, type AnyStateNode } from 'xstate'
 import { accountMachine } from '../../machines/account.machine.ts'
-import { charts, type ChartState } from '../../machines/charts.ts'
-import { activeStates } from '../../machines/view.ts'
+import { activeStates, charts, type ChartState } from '../../machines/view.ts'
+import { connectTokenMachine } from '../../machines/connect-token.machine.ts'
 import { webhookMachine } from '../../machines/webhook.machine.ts'
 import { freshResume, settings } from './account-rig.ts'
 
 const machines: readonly [keyof typeof charts, AnyStateMachine][] = [
   ['account', accountMachine],
   ['webhook', webhookMachine],
+  ['connectToken', connectTokenMachine],
 ]
 
 const nodes = (node: AnyStateNode): AnyStateNode[] => [node, ...Object.values(node.states).flatMap(nodes)]
@@ -23,7 +24,7 @@ function at(path: string): ChartState {
 }
 
 for (const [name, machine] of machines) {
-  test(`the chart of an ${name} lists exactly the states of the machine`, () => {
+  test(`the chart of ${name} lists exactly the states of the machine`, () => {
     const ids = nodes(machine.root).map(({ id }) => id.split('.').slice(1).join('.'))
     const paths = all(charts[name]).map(({ path }) => path)
     assert.deepEqual(paths.toSorted(), ids.toSorted())
@@ -68,7 +69,8 @@ test('types, timers, actors, conditions and events are those of the machine', ()
 
 test('the active states of an actor are innermost states of the chart', () => {
   const input = { accountId: 'a', settings, now: 0, jitter: 0, status: 'OK', statusMessage: null } as const
-  const actor = createActor(accountMachine, { input: { ...input, paused: true, resume: freshResume } }).start()
+  const resume = { ...freshResume, condition: { is: 'paused', since: 0 } } as const
+  const actor = createActor(accountMachine, { input: { ...input, paused: true, resume } }).start()
   const active = activeStates(actor.getSnapshot().value)
   assert.deepEqual(active.toSorted(), ['running.life.paused', 'running.records.clean', 'running.status.ok'])
   for (const path of active) assert.equal(at(path).children.length, 0)

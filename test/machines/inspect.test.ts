@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createActor } from 'xstate'
-import { createStepRing, eventName, rootStep, stepLimit } from '../../engine/observe/inspect.ts'
+import { createStepRing, eventName, rootStep, stepLimit } from '../../engine/observe/registry.ts'
 import { AttemptFailed, type Failure } from '../../machines/events.ts'
 import { accountMachine } from '../../machines/account.machine.ts'
+import { connectTokenMachine } from '../../machines/connect-token.machine.ts'
+import { webhookMachine } from '../../machines/webhook.machine.ts'
 import { describeAccount } from '../../machines/view.ts'
 import { freshResume, settings } from './account-rig.ts'
 import { settle, simulatedTime } from './rig.ts'
@@ -52,6 +54,14 @@ test('event names: in words, with the class of a failure, and nothing else of th
   for (const [event, name] of rows) assert.equal(eventName(event), name)
 })
 
+test('every event of the charts has a short name of its own, so that there are few', () => {
+  const types = [accountMachine, connectTokenMachine, webhookMachine].flatMap(({ events }): string[] => events)
+  const names = new Set(types.map((type) => eventName({ type })))
+  assert.ok(types.includes('xstate.after.drainDeadline.webhook.running.work.active.draining.claiming'))
+  assert.ok(!names.has('event') && names.size > 40, [...names].join())
+  for (const name of names) assert.match(name, /^[\w.]{1,20}(?: (?:done|failed)| \w{4,20})?$/)
+})
+
 test('only snapshots of the root are steps', () => {
   const event = { type: 'WAKE' }
   const at = (type: string, sessionId: string) => ({ type, rootId: 'x:0', actorRef: { sessionId }, event })
@@ -84,7 +94,7 @@ test('a real chart leaves readable steps without a secret', async () => {
   await settle()
   actor.send({ type: 'CHECK_FAILED', failure })
   await settle()
-  actor.send({ type: 'PAUSE' })
+  actor.send({ type: 'PAUSE', at: 0 })
   actor.stop()
   const steps = ring.list().map(({ event, state }) => `${event} → ${state}`)
   for (const step of [

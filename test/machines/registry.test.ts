@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { assign, createActor, SimulatedClock, setup } from 'xstate'
-import type { InspectedEvent } from '../../engine/observe/inspect.ts'
+import { ActorRegistry, type InspectedEvent, type PoolActor, systemClock } from '../../engine/observe/registry.ts'
 import { createMetrics } from '../../engine/observe/metrics.ts'
-import { createRegistry, systemClock, type PoolActor } from '../../engine/observe/registry.ts'
 import { settle } from './rig.ts'
 
 type Event = { type: 'STEP' } | { type: 'BREAK' } | { type: 'STOP' } | { type: 'SAY'; text: string }
@@ -63,7 +62,7 @@ function pool(load: (id: string) => Promise<Input | null> = () => Promise.resolv
       subscribe: (observer) => actor.subscribe(observer),
     }
   }
-  const registry = createRegistry<Input, Event, Snapshot>({
+  const registry = new ActorRegistry<Input, Event, Snapshot>({
     kind: 'account',
     create,
     load,
@@ -75,9 +74,7 @@ function pool(load: (id: string) => Promise<Input | null> = () => Promise.resolv
       attempt: 0,
     }),
     active: ({ context }) => [`live.${context.steps}`],
-    stopEvent: { type: 'STOP' },
     stopTimeoutMs: 1000,
-    restartFirstMs: 1000,
     restartMaxMs: 8000,
     log: { error: write('error'), warn: write('warn') },
     metrics,
@@ -123,9 +120,12 @@ test('actors are started, reached, seen and stopped by id', async () => {
   assert.deepEqual([...registry.countTags()], [['ok', 2]])
   await registry.stop('a')
   await registry.stop('a')
-  assert.deepEqual([registry.has('a'), registry.has('b'), registry.size], [false, true, 1])
+  assert.deepEqual(
+    [registry.view('a') !== null, registry.view('b') !== null, registry.facts().length],
+    [false, true, 1],
+  )
   await registry.stopAll()
-  assert.equal(registry.size, 0)
+  assert.equal(registry.facts().length, 0)
 })
 
 test('a state lasts until another one follows, also while it dies and starts again', async () => {
@@ -150,7 +150,7 @@ test('starting an id again replaces the actor and keeps its steps', () => {
   const { registry } = pool()
   registry.start('a', { start: 1 })
   registry.start('a', { start: 5 })
-  assert.equal(registry.size, 1)
+  assert.equal(registry.facts().length, 1)
   assert.equal(registry.snapshot('a')?.context.steps, 5)
   assert.deepEqual(
     registry
@@ -165,7 +165,7 @@ test('an actor that ends by itself leaves the registry', () => {
   const { registry } = pool()
   registry.start('a', { start: 1 })
   registry.send('a', { type: 'STOP' })
-  assert.equal(registry.has('a'), false)
+  assert.equal(registry.view('a') !== null, false)
 })
 
 test('an actor that does not end when asked is ended after the timeout', async () => {
@@ -196,7 +196,7 @@ test('a death is logged, counted and seen, touches nobody else, and is followed 
   assert.deepEqual(view.next, { what: 'starts again', at: 1000 })
   assert.doesNotMatch(JSON.stringify(view), /hunter2/)
   assert.equal(registry.send('a', { type: 'STEP' }), false)
-  assert.equal(registry.has('a'), true)
+  assert.equal(registry.view('a') !== null, true)
   assert.deepEqual(Object.fromEntries(registry.countTags()), { dead: 1, ok: 1 })
   assert.equal(registry.send('b', { type: 'STEP' }), true)
   await pass(999)
@@ -238,7 +238,7 @@ test('a record that cannot be read is read again later; one that is gone ends it
   assert.equal(lines.at(-1)?.level, 'warn')
   assert.equal(registry.view('a')?.next?.at, 2000)
   await pass(1000)
-  assert.equal(registry.has('a'), false)
+  assert.equal(registry.view('a') !== null, false)
   assert.equal(await deaths(), 1)
 })
 
@@ -257,7 +257,7 @@ test('stop and start cancel a restart that is due', async () => {
   registry.send('a', { type: 'BREAK' })
   await registry.stop('a')
   await pass(10_000)
-  assert.equal(registry.has('a'), false)
+  assert.equal(registry.view('a') !== null, false)
   registry.start('b', { start: 1 })
   registry.send('b', { type: 'BREAK' })
   registry.start('b', { start: 7 })

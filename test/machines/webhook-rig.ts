@@ -6,7 +6,7 @@ import type {
   ProbeOutput,
   WebhookEmitted,
   WebhookEvent,
-  WebhookHealthState,
+  WebhookHealth,
   WebhookInput,
   WebhookReport,
 } from '../../machines/events.ts'
@@ -32,7 +32,7 @@ export const settings: WebhookSettings = {
   reportRetryMs: 2000,
 }
 
-export const healthy: WebhookHealthState = {
+export const healthy: WebhookHealth = {
   failure: false,
   consecutiveFailures: 0,
   retryAt: null,
@@ -48,7 +48,7 @@ export const webhookCoverage = transitionCoverage(webhookMachine)
 
 export interface RigOptions {
   readonly input?: Partial<WebhookMachineInput>
-  readonly health?: Partial<WebhookHealthState>
+  readonly health?: Partial<WebhookHealth>
   /** Reports wait for the test instead of succeeding at once. */
   readonly holdReports?: boolean
   /** So do claims. */

@@ -12,6 +12,7 @@ export const modules = {
     mutate: ['machines/*.ts'],
     tests: [
       'test/machines/backoff.test.ts',
+      'test/machines/connect-token.machine.test.ts',
       'test/machines/account.machine.test.ts',
       'test/machines/account.failures.test.ts',
       'test/machines/webhook.machine.test.ts',
@@ -21,7 +22,7 @@ export const modules = {
   address: { mutate: ['engine/net/address.ts'], tests: ['test/engine/address.test.ts'] },
   seal: { mutate: ['engine/secrets/seal.ts'], tests: ['test/engine/seal.test.ts'] },
   oauth1: {
-    mutate: ['api/oauth1.ts', 'api/oauth1-text.ts'],
+    mutate: ['api/oauth1.ts'],
     tests: [
       'test/api/core/oauth1-verifier.test.ts',
       'test/api/core/oauth1-header.test.ts',
@@ -42,7 +43,7 @@ export const modules = {
     tests: ['test/engine/webhooks/lines.test.ts', 'test/engine/lanes.test.ts', 'test/engine/accounts/link.test.ts'],
   },
   turns: {
-    mutate: ['engine/turns.ts', 'engine/loans.ts', 'engine/accounts/login-limiter.ts'],
+    mutate: ['engine/turns.ts', 'engine/accounts/login-limiter.ts'],
     tests: ['test/engine/turns.test.ts', 'test/engine/loans.test.ts', 'test/engine/login-limiter.test.ts'],
   },
   plan: { mutate: ['engine/accounts/plan.ts'], tests: ['test/engine/accounts/plan.test.ts'] },

@@ -88,6 +88,7 @@ export async function fill(store: Store): Promise<Mailbox> {
   await store.providers.put({ ...provider, createdAt: epochStart })
   const token = { id: newId(), name: 'looks', hash: 'sha256:0', scopes: ['read'] as const }
   await store.operators.put({ ...token, createdAt: epochStart, revokedAt: null })
+  await store.settings.put({ id: 'pace:imap.example.com', value: 3, setAt: epochStart })
   await store.nonces.remember(developer.apiKey, 'nonce', 1, Date.now() + 600_000)
   await store.nonces.remember(developer.apiKey, 'another nonce', 1, Date.now() + 600_000)
   await store.nonces.remember(developer.apiKey, 'expired nonce', 1, Date.now() - 1)

@@ -1,8 +1,8 @@
 /** Moving everything from one store to another, and going on after it was cut short. */
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
-import { runStoreCommand } from '../../engine/store/cli.ts'
-import { copyStore, countAll, transferNames, type StoreTransfer, type TransferName } from '../../engine/store/copy.ts'
+import { runStoreCommand, copyStore, countAll, transferNames } from '../../engine/store/copy.ts'
+import type { StoreTransfer, TransferName } from '../../engine/store/copy.ts'
 import { contactId } from '../../engine/store/ids.ts'
 import type { Store } from '../../engine/store/port.ts'
 import { needs } from '../support/require.ts'

@@ -104,7 +104,7 @@ async function plan(store: Store, scene: Scene, account: AccountRecord): Promise
     flagUpdates: unseen ? [{ messageId: scene.flagged, uid: 1, flags: ['\\Seen'], modseq: '9', rev: 1 }] : [],
     vanished: vanishing ? [2] : [],
     vanishedAt: epochStart + 1,
-    told: untold ? [{ messageId: scene.gone, folderId, uidValidity: '1', uid: 3 }] : [],
+    reported: untold ? [{ messageId: scene.gone, folderId, uidValidity: '1', uid: 3 }] : [],
     changes,
     outbox: changes.map((change) => outboxOf(scene, change)),
     contacts: scene.fresh.map((one) => delta(scene, one.id)),

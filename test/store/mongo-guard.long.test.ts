@@ -1,8 +1,10 @@
 /** A step that the server rolled back because of another one: taken again, and given up when that does not help. */
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
-import { MongoServerError } from 'mongodb'
-import { guarded } from '../../engine/store/mongo/errors.ts'
+import { MongoClient, MongoServerError } from 'mongodb'
+import { guarded, isDuplicate } from '../../engine/store/mongo/errors.ts'
+import { needs } from '../support/require.ts'
+import { testDatabase } from './mongo-server.ts'
 
 /** A step that fails with these codes, one each time, and goes well when there are no more. */
 function failing(codes: readonly number[]) {
@@ -31,5 +33,32 @@ suite('a step on MongoDB', () => {
     const { step, tries } = failing([91])
     await assert.rejects(step(), { code: 'store_unavailable' })
     assert.equal(tries(), 1)
+  })
+})
+
+suite('a duplicate key', needs('mongodb'), () => {
+  test('is known by its index, of a single write and of a bulk', async () => {
+    const database = testDatabase()
+    const client = await MongoClient.connect(database.uri)
+    try {
+      const things = client.db().collection<{ _id: string; name: string }>('things')
+      await things.createIndexes([{ key: { name: 1 }, name: 'things_by_name', unique: true }])
+      const there = { _id: 'one', name: 'One' }
+      await things.insertOne(there)
+      const failure = (write: Promise<unknown>): Promise<unknown> => write.then(String, (error: unknown) => error)
+      for (const [doc, index, other] of [
+        [{ ...there, name: 'Two' }, '_id_', 'things_by_name'],
+        [{ ...there, _id: 'two' }, 'things_by_name', '_id_'],
+      ] as const) {
+        for (const error of [await failure(things.insertOne(doc)), await failure(things.insertMany([doc]))]) {
+          assert(isDuplicate(error, [index]), `${index}: ${String(error)}`)
+          assert(!isDuplicate(error, [other]))
+          assert(isDuplicate(error))
+        }
+      }
+    } finally {
+      await client.close()
+      await database.remove()
+    }
   })
 })

@@ -72,7 +72,7 @@ async function departure(
 ): Promise<Partial<SyncBatch>> {
   const folder = await scene.mailbox.folder('INBOX')
   const left = departed({ account, folders: new Map([[folder.id, folder]]) }, row, entries, epochStart)
-  return { told: left.told, ...told(scene, left.changes) }
+  return { reported: left.reported, ...told(scene, left.changes) }
 }
 
 /** Our own move, over this connection. */

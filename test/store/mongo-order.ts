@@ -3,7 +3,7 @@
  */
 import type { Document } from 'mongodb'
 import type { CollectionName } from '../../engine/store/mongo/documents.ts'
-import { indexes } from '../../engine/store/mongo/indexes.ts'
+import { indexes } from '../../engine/store/mongo/schema.ts'
 
 type Key = readonly [field: string, direction: number]
 

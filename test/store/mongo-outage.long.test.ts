@@ -81,6 +81,7 @@ function methods(store: Store, mailbox: Mailbox): Record<string, () => Promise<u
     'outbox.channels': () => store.outbox.channels(),
     'outbox.pending': () => store.outbox.pending(some, [], 10),
     'outbox.backlog': () => store.outbox.backlog(some),
+    'outbox.late': () => store.outbox.late(developer.id, 10),
     'outbox.record': () => store.outbox.record([result]),
     'outbox.requeue': () => store.outbox.requeue({ webhookId: some }, 0, 10),
     'outbox.skipPending': () => store.outbox.skipPending(some, 'paused', 0),
@@ -93,7 +94,7 @@ function methods(store: Store, mailbox: Mailbox): Record<string, () => Promise<u
 }
 
 function stale({ account }: Mailbox, folderId: string): Parameters<Store['sync']['apply']>[0] {
-  const empty = { added: [], flagUpdates: [], vanished: [], told: [], changes: [], outbox: [], contacts: [] }
+  const empty = { added: [], flagUpdates: [], vanished: [], reported: [], changes: [], outbox: [], contacts: [] }
   const cursors = { cursorBefore: null, cursorAfter: moved(null, {}) }
   return { accountId: account.id, epoch: account.epoch, folderId, ...cursors, ...empty, vanishedAt: 0, counts: null }
 }

@@ -8,7 +8,7 @@ import { newId, urlChannelId } from '../../engine/store/ids.ts'
 import { freshResume } from '../../engine/store/rows.ts'
 import { needs } from '../support/require.ts'
 import { until } from '../support/until.ts'
-import { createMailbox, rejectsWith, type Mailbox } from './contract/mailbox.ts'
+import { createMailbox, listed, rejectsWith, type Mailbox } from './contract/mailbox.ts'
 import { epochStart, outboxRecord, webhookRecord } from './contract/records.ts'
 import { holdFirst, isWrite } from './mongo-proxy.ts'
 import { database, direct, proxy, raw, store, useProxiedDatabase } from './mongo-scene.ts'
@@ -50,6 +50,18 @@ suite('a removal', needs('mongodb'), () => {
       assert.deepEqual(await left(mailbox.account.id), {})
     })
   }
+
+  test('of an account while its folders are listed', async () => {
+    const { account } = await createMailbox(direct)
+    const held = holdFirst(proxy, (command) => command['update'] === 'folders')
+    const list = [listed('INBOX'), listed('Later')]
+    const writing = rejectsWith(store.folders.reconcile(account.id, account.epoch, list, true), 'lease_lost')
+    await until('the list is held', () => held.held)
+    await direct.accounts.remove(account.id)
+    held.release()
+    await writing
+    assert.deepEqual(await left(account.id), {})
+  })
 
   test('of an account while its status changes', async () => {
     const mailbox = await createMailbox(direct)
@@ -111,6 +123,22 @@ suite('a removal', needs('mongodb'), () => {
     assert.equal(await direct.accounts.get(one.account.id), null)
     assert.equal(await direct.users.get(two.user.developerId, two.user.id), null)
     for (const box of [one, two]) assert.deepEqual(await left(box.account.id), {})
+  })
+
+  test('that is cut short before its first row goes on by itself', async () => {
+    for (const first of ['accounts', 'folders']) {
+      const mailbox = await createMailbox(direct)
+      await mailbox.apply('INBOX', await arrivals(mailbox))
+      const victim = await database.open({ uri: proxy.uri, timeoutMs: 400, now: () => now })
+      proxy.decide = (command) => (command['update'] === first || command['findAndModify'] === first ? 'die' : 'pass')
+      await rejectsWith(victim.accounts.remove(mailbox.account.id), 'store_unavailable')
+      proxy.revive()
+      proxy.decide = () => 'pass'
+      now += 61_000
+      await direct.tidy()
+      assert.equal(await direct.accounts.get(mailbox.account.id), null, `died before its write to ${first}`)
+      assert.deepEqual(await left(mailbox.account.id), {})
+    }
   })
 
   test('of a webhook while rows are queued for it', async () => {

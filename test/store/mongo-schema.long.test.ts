@@ -5,9 +5,10 @@ import { MongoClient, type Db } from 'mongodb'
 import { isAppError } from '../../engine/errors.ts'
 import { silentLogger } from '../../engine/observe/log.ts'
 import { openCollections } from '../../engine/store/mongo/documents.ts'
-import { indexes } from '../../engine/store/mongo/indexes.ts'
-import { migrate, migrations, type Migration } from '../../engine/store/mongo/schema.ts'
+import { indexes, migrate, migrations, type Migration } from '../../engine/store/mongo/schema.ts'
 import { needs } from '../support/require.ts'
+import { messageKeys } from '../../engine/store/rows.ts'
+import { createMailbox } from './contract/mailbox.ts'
 import { testDatabase, type TestDatabase } from './mongo-server.ts'
 
 suite('the schema of the database', needs('mongodb'), () => {
@@ -54,6 +55,21 @@ suite('the schema of the database', needs('mongodb'), () => {
       assert.deepEqual(there.sort(), ['_id_', ...indexes.messages.map((index) => String(index.name))].sort())
       assert.equal(await version(), migrations.length + 1)
     }
+  })
+
+  test('messages of an earlier version that are flagged \\Deleted get their key', async () => {
+    const store = await database.open()
+    const mailbox = await createMailbox(store)
+    const added = ['\\Deleted', '\\Seen'].map((flag, index) => mailbox.added('INBOX', index + 1, {}, { flags: [flag] }))
+    await mailbox.apply('INBOX', { added })
+    const { messages, meta } = openCollections(db)
+    const mine = { accountId: mailbox.account.id }
+    await messages.updateMany(mine, { $pull: { keys: 'd' } })
+    await meta.updateOne({ _id: 'schema' }, { $set: { version: 2 } })
+    await database.open()
+    const rows = await messages.find(mine).toArray()
+    for (const row of rows) assert.deepEqual([...row.keys].sort(), messageKeys({ ...row, id: row._id }).sort())
+    assert.equal(rows.filter(({ keys }) => keys.includes('d')).length, 1)
   })
 
   test('steps forward are taken in order, each once, and one that failed is taken again', async () => {

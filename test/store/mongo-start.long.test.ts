@@ -93,9 +93,9 @@ suite('a start on MongoDB', needs('mongodb'), () => {
       return 'pass'
     }
     const opening = empty.open({ timeoutMs: 300, log })
-    const isTold = ({ text, facts }: Line): boolean =>
+    const isReported = ({ text, facts }: Line): boolean =>
       text === 'indexes are being made' && facts['collection'] === 'messages'
-    await until('a line on the way', () => lines.some(isTold))
+    await until('a line on the way', () => lines.some(isReported))
     build(undefined)
     const store = await opening
     await store.ping()

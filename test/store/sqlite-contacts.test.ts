@@ -1,4 +1,4 @@
-/** The removal of an account from the embedded store that dies between any two of its transactions. */
+/** Removals from the embedded store that die between two of their transactions. */
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -7,9 +7,9 @@ import { after, before, describe, test } from 'node:test'
 import type { Store } from '../../engine/store/port.ts'
 import { openDatabase, type Database } from '../../engine/store/sqlite/database.ts'
 import { createSqliteStore } from '../../engine/store/sqlite/index.ts'
-import { removeAccount } from '../../engine/store/sqlite/removal.ts'
+import { removeAccount } from '../../engine/store/sqlite/accounts.ts'
 import { createMailbox, type Mailbox } from './contract/mailbox.ts'
-import { epochStart } from './contract/records.ts'
+import { accountRecord, epochStart, tokenRecord } from './contract/records.ts'
 
 const page = { limit: 5000, offset: 0 }
 /** Three steps of the walk over them. */
@@ -73,4 +73,29 @@ describe('a removal that dies', () => {
     }
     assert(deaths > 10, `${deaths} deaths`)
   })
+
+  for (const what of ['account', 'user'] as const) {
+    for (const by of ['the next tidying', 'the next start']) {
+      test(`of ${what === 'user' ? 'a' : 'an'} ${what} is finished by ${by}`, async () => {
+        const { user, account } = await createMailbox(store)
+        const second = accountRecord(user)
+        await store.accounts.create(second)
+        await store.tokens.create(tokenRecord(user.developerId, { userId: user.id, accountId: account.id }))
+        database.script(`CREATE TRIGGER cut BEFORE DELETE ON tokens BEGIN SELECT RAISE(ABORT, 'cut short'); END`)
+        const removing = what === 'user' ? store.users.remove(user.id) : store.accounts.remove(account.id)
+        await assert.rejects(removing, { code: 'internal' })
+        database.script('DROP TRIGGER cut')
+        assert.notEqual(await store.accounts.get(account.id), null)
+        if (by === 'the next start') {
+          await store.close()
+          store = await createSqliteStore({ path, sync: 'off' })
+        } else assert((await store.tidy()) > 0)
+        const left = what === 'user' ? [] : [second]
+        assert.deepEqual(await store.accounts.listByUser(user.id), left)
+        assert.equal((await store.users.get(user.developerId, user.id)) === null, what === 'user')
+        assert.deepEqual(await store.folders.list(account.id), [])
+        assert.equal(await store.tidy(), 0)
+      })
+    }
+  }
 })

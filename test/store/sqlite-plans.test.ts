@@ -6,21 +6,23 @@ import { join } from 'node:path'
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
 import { after, before, describe, test } from 'node:test'
 import type { DeliveryQuery, MessageQuery } from '../../engine/store/port.ts'
-import { accountPlaces } from '../../engine/store/sqlite/accounts.ts'
-import { expireChanges } from '../../engine/store/sqlite/changes.ts'
+import { allStates, finishedStates } from '../../engine/store/rows.ts'
+import {
+  accountPlaces,
+  userList,
+  accountDeletes,
+  keyedDeletes,
+  someMark,
+  userDeletes,
+} from '../../engine/store/sqlite/accounts.ts'
 import { contactSearch, contactsInSteps } from '../../engine/store/sqlite/contacts.ts'
 import { deleteWhere } from '../../engine/store/sqlite/database.ts'
 import { folderList, others } from '../../engine/store/sqlite/folders.ts'
 import { createSqliteStore } from '../../engine/store/sqlite/index.ts'
 import { expireKeyed, keyedList, nonceSweep } from '../../engine/store/sqlite/keyed.ts'
-import { messageCount, messagePage } from '../../engine/store/sqlite/message-query.ts'
-import { keyRows } from '../../engine/store/sqlite/message-rows.ts'
-import { messageLookups } from '../../engine/store/sqlite/messages.ts'
-import * as outbox from '../../engine/store/sqlite/outbox-query.ts'
-import { expireOutbox } from '../../engine/store/sqlite/outbox.ts'
-import { accountDeletes, keyedDeletes, someMark, userDeletes } from '../../engine/store/sqlite/removal.ts'
-import { liveMessages } from '../../engine/store/sqlite/sync.ts'
-import { userList } from '../../engine/store/sqlite/users.ts'
+import { messageCount, messagePage, keyRows, messageLookups } from '../../engine/store/sqlite/messages.ts'
+import * as outbox from '../../engine/store/sqlite/outbox.ts'
+import { expireChanges, liveMessages } from '../../engine/store/sqlite/sync.ts'
 
 const page = { limit: 25, offset: 50 }
 const byAge = ['createdAt', 'id'] as const
@@ -92,14 +94,16 @@ describe('plans of the embedded store', () => {
       { threadIds: ['t', 'u'] },
       { hasAttachments: true },
       { hasAttachments: false },
+      { hidden: { folderIds: ['f', 'g'], deleted: true } },
+      { hidden: { folderIds: ['f'], deleted: false }, from, order: 'asc' },
     ]
     for (const query of queries) {
-      served(JSON.stringify(query), messagePage('a', query, page, 'm.doc'))
+      served(JSON.stringify(query), messagePage('a', query, page))
       served(`count ${JSON.stringify(query)}`, messageCount('a', query))
     }
-    served('ids', messagePage('a', { ids: ['1', '2'] }, page, 'm.doc'), true)
+    served('ids', messagePage('a', { ids: ['1', '2'] }, page), true)
     const many = Array.from({ length: 100 }, (_, index) => `u${index}@x.com`)
-    served('many', messagePage('a', { from: many, folderId: 'f' }, page, 'm.doc'), true)
+    served('many', messagePage('a', { from: many, folderId: 'f' }, page), true)
     for (const [name, sql] of Object.entries(messageLookups)) served(name, { sql })
     served('live', { sql: liveMessages })
     served('others', { sql: `SELECT message_id FROM ${others} LIMIT ?3` })
@@ -143,10 +147,12 @@ describe('plans of the embedded store', () => {
   })
 
   test('accounts for operators: by an index, or walking one that has all that is asked for', () => {
-    for (const filter of [{ server: 's' }, { developerId: 'd' }, { userId: 'u' }, { developerId: 'd', text: 'x' }])
+    for (const filter of [{ server: 's' }, { developerId: 'd' }, { developerId: 'd', sinceUntil: 1, text: 'x' }])
       served(JSON.stringify(filter), accountPlaces(filter))
-    for (const filter of [{}, { text: 'x' }])
+    served('of a user, few', accountPlaces({ userId: 'u' }), true)
+    for (const filter of [{}, { text: 'x' }, { condition: 'down' as const }])
       assert.match(plan(accountPlaces(filter)).join(), /^SCAN accounts USING COVERING INDEX \w+$/)
+    assert.match(plan(accountPlaces({ sinceUntil: 1 })).join(), /^SEARCH accounts USING COVERING INDEX \w+ \(since</)
     assert.match(plan(accountPlaces({ server: 's', text: 'x' })).join(), /COVERING INDEX accounts_of_server/)
     served('several', keyedList('accounts', { id: ['a', 'b'] }, { by: ['id'] }), true)
   })
@@ -157,6 +163,8 @@ describe('plans of the embedded store', () => {
     served('accounts', { sql: outbox.pendingAccounts })
     served('pending', { sql: outbox.pendingOfChannel })
     served('backlog', { sql: outbox.backlog })
+    for (const sql of [outbox.wholeBacklog, outbox.late])
+      assert.match(plan({ sql }).join(), /SCAN outbox USING COVERING INDEX outbox_pending/)
     served('pending of few', outbox.pendingOf('c', ['a', 'b'], 9))
     served('pending of one', outbox.pendingOf('c', ['a'], 9))
     served('pending of many', outbox.pendingOf('c', many, 9))
@@ -180,13 +188,13 @@ describe('plans of the embedded store', () => {
       after,
     } as const
     for (const query of [behind, { ...behind, states: ['failed'] } as const]) {
-      const step = outbox.deliveryPage(query, outbox.finishedStates, 'ASC', page)
+      const step = outbox.deliveryPage(query, finishedStates, 'ASC', page)
       served('requeue', step)
       assert(plan(step).every((line) => !line.startsWith('SEARCH outbox') || line.includes('outbox_of_webhook')))
     }
     for (const owner of [{ webhookId: 'w' }, { accountId: 'a', developerId: 'd' }, { developerId: 'd' }]) {
       for (const query of [owner, { ...owner, states: ['failed'], createdFrom: 1, statusFrom: 400 } as const]) {
-        const few = outbox.deliveryPage({ ...query, kind: 'status' }, outbox.allStates, 'DESC', page)
+        const few = outbox.deliveryPage({ ...query, kind: 'status' }, allStates, 'DESC', page)
         served('notices', few)
         assert(
           plan(few).some((line) => line.includes('outbox_notices_of_')),
@@ -196,15 +204,15 @@ describe('plans of the embedded store', () => {
     }
     for (const query of queries) {
       for (const direction of ['ASC', 'DESC'] as const) {
-        served(JSON.stringify(query), outbox.deliveryPage(query, outbox.allStates, direction, page))
+        served(JSON.stringify(query), outbox.deliveryPage(query, allStates, direction, page))
       }
     }
-    served('ids', outbox.deliveryPage({ ids: ['1'], webhookId: 'w' }, outbox.finishedStates, 'ASC', page), true)
+    served('ids', outbox.deliveryPage({ ids: ['1'], webhookId: 'w' }, finishedStates, 'ASC', page), true)
   })
 
   test('retention and removal', () => {
-    const expiring = [deleteWhere('calls', 'at < ?'), expireKeyed('tokens', 'expiresAt')]
-    const deletes = [...expiring, expireChanges, expireOutbox, nonceSweep, someMark]
+    const old = [deleteWhere('calls', 'at < ?'), deleteWhere('outbox', 'finished_at < ?')]
+    const deletes = [...old, expireKeyed('tokens', 'expiresAt'), expireChanges, nonceSweep, someMark]
     for (const sql of [...deletes, ...accountDeletes, ...userDeletes, ...Object.values(keyedDeletes), keyRows.remove]) {
       served(sql, { sql })
     }

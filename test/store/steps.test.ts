@@ -6,6 +6,7 @@ import {
   freshCursor,
   freshHealth,
   freshResume,
+  isUsable,
   lastStatus,
   listedFolder,
   nextKey,
@@ -13,7 +14,6 @@ import {
   recorded,
   requeued,
   skipped,
-  usedToken,
   withSeqOf,
 } from '../../engine/store/rows.ts'
 import { accountRecord, epochStart, outboxRecord, tokenRecord, webhookRecord } from './contract/records.ts'
@@ -38,11 +38,13 @@ describe('what records start with', () => {
 
 describe('an account that is read anew', () => {
   const account = accountRecord({ id: 'u', developerId: 'd' }, { epoch: 4 })
-  test('has a later epoch than before, and none of its failures', () => {
-    const resume = { attempt: 3, strikes: 2, retryAt: 5, lastError: null, lastConnectedAt: 77, initialSyncAt: 88 }
+  test('has a later epoch than before, and none of its failures; how it is and since when stays', () => {
+    const condition = { is: 'down', since: 66 } as const
+    const failed = { attempt: 3, strikes: 2, retryAt: 5, lastError: null, lastConnectedAt: 77, initialSyncAt: 88 }
+    const resume = { ...failed, condition }
     const anew = readAnew({ ...account, resume }, 100)
     assert.equal(anew.epoch, 5)
-    assert.deepEqual(anew.resume, { ...freshResume, lastConnectedAt: 77 })
+    assert.deepEqual(anew.resume, { ...freshResume, lastConnectedAt: 77, condition })
   })
 
   test('tells what arrived since then; of a reading that is not over, since that one began', () => {
@@ -140,9 +142,8 @@ describe('an outbox row', () => {
 describe('a connect token', () => {
   const token = tokenRecord('d', { expiresAt: epochStart + 1000 })
   test('is used once, before it expires', () => {
-    const used = usedToken(token, epochStart + 999, 'u', 'a')
-    assert.deepEqual(used, { ...token, usedAt: epochStart + 999, userId: 'u', accountId: 'a' })
-    assert.equal(usedToken(token, epochStart + 1000, 'u', 'a'), null)
-    assert.equal(usedToken({ ...token, usedAt: epochStart }, epochStart + 1, 'u', 'a'), null)
+    assert.equal(isUsable(token, epochStart + 999), true)
+    assert.equal(isUsable(token, epochStart + 1000), false)
+    assert.equal(isUsable({ ...token, usedAt: epochStart }, epochStart + 1), false)
   })
 })

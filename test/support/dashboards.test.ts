@@ -20,7 +20,7 @@ const alerts = [...read('prometheus-rules.yml').matchAll(/- alert: (\w+)\n +expr
   ([, name = '', expr = '']) => [name, expr] as const,
 )
 
-const { registry } = createMetrics({ processMetrics: true })
+const { registry } = createMetrics({ ownsProcess: true })
 const labelsOf = new Map(
   registry.getMetricsAsArray().map((metric) => {
     const { labelNames } = registry.getSingleMetric(metric.name) as unknown as { labelNames: readonly string[] }

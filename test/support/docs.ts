@@ -1,11 +1,11 @@
 /**
- * The parts of the documents that are made from the code: the table of settings and the pictures of the two state
+ * The parts of the documents that are made from the code: the table of settings and the pictures of the state
  * charts. `npm run docs` writes them between their markers; test/support/docs.test.ts fails when the two differ.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { configTable } from '../../engine/config.ts'
-import { charts, type ChartState } from '../../machines/charts.ts'
+import { charts, type ChartState } from '../../machines/view.ts'
 
 export interface Section {
   readonly file: string
@@ -20,6 +20,7 @@ export function sections(): Section[] {
     { file: 'docs/configuration.md', name: 'settings', text: settings() },
     { file: 'docs/architecture.md', name: 'account', text: picture('account') },
     { file: 'docs/architecture.md', name: 'webhook', text: picture('webhook') },
+    { file: 'docs/architecture.md', name: 'connectToken', text: picture('connectToken') },
   ]
 }
 

@@ -1,4 +1,6 @@
 /** Ordinary mail for tests and the demo. */
+import { Readable } from 'node:stream'
+import type { Literal } from '../../engine/spool.ts'
 
 export interface MailParts {
   readonly from?: string
@@ -9,6 +11,17 @@ export interface MailParts {
   readonly id?: string
   readonly date?: Date
   readonly headers?: readonly string[]
+}
+
+/** What is appended, from memory. */
+export function literalOf(raw: string | Buffer): Literal {
+  const bytes = Buffer.from(raw)
+  return { size: bytes.length, hasNul: bytes.includes(0), read: () => Readable.from([bytes]) }
+}
+
+/** The same with flags, arriving now. */
+export function letterOf(raw: string | Buffer, flags: readonly string[] = []) {
+  return { literal: literalOf(raw), flags, internalDate: Date.now() }
 }
 
 /** A plain text message with CRLF line ends. The subject is sent as it is: keep it ASCII. */

@@ -16,9 +16,8 @@ if ! "$program" --version 2>/dev/null | grep -qF "$version"; then
   thrice "$home/bin/pip" install --quiet --disable-pip-version-check "schemathesis==$version"
 fi
 
-# The page behind a connect token's link is a 501 on purpose until the wizard is there.
-checks=not_a_server_error,status_code_conformance,content_type_conformance,response_headers_conformance
+checks=no_lasting_server_error,status_code_conformance,content_type_conformance,response_headers_conformance
 checks+=,response_schema_conformance,unsupported_method,allow_header_conformance
-PATH=$PWD/node_modules/.bin:$PATH exec timeout --signal=TERM 180 node test/support/schemathesis/world.ts "$program" \
-  --exclude-path-regex '^/connect/' --checks "$checks" --phases examples,coverage,fuzzing --max-examples 10 --seed 20190331 --request-timeout 20 \
+PATH=$PWD/node_modules/.bin:$PATH exec timeout --signal=TERM 300 node test/support/schemathesis/world.ts "$program" \
+  --checks "$checks" --phases examples,coverage,fuzzing --max-examples 10 --seed 20190331 --request-timeout 20 \
   --generation-database none --suppress-health-check all --warnings off --no-color "$@"

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { after } from 'node:test'
 import { readConfig } from '../../engine/config.ts'
 import { silentLogger } from '../../engine/observe/log.ts'
-import { openStore } from '../../engine/store/open.ts'
+import { openStore } from '../../engine/sealed-store.ts'
 import type { Store } from '../../engine/store/port.ts'
 import { chosenStore, emptyDatabase, type StoreChoice } from './store-choice.ts'
 

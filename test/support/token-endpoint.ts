@@ -14,8 +14,8 @@ export interface TokenEndpoint {
   readonly url: string
   /** Form bodies in order of arrival. */
   readonly asked: readonly Readonly<Record<string, string>>[]
-  /** The answer from now on. */
-  answer(next: (form: Readonly<Record<string, string>>, count: number) => TokenAnswer): void
+  /** The answer from now on; null = none, ever. */
+  answer(next: (form: Readonly<Record<string, string>>, count: number) => TokenAnswer | null): void
   close(): Promise<void>
 }
 
@@ -37,7 +37,9 @@ export async function startTokenEndpoint(): Promise<TokenEndpoint> {
     request.on('end', () => {
       const form = Object.fromEntries(new URLSearchParams(Buffer.concat(chunks).toString('utf8')))
       asked.push(form)
-      const { status, body } = answerTo(form, asked.length)
+      const answer = answerTo(form, asked.length)
+      if (answer === null) return
+      const { status, body } = answer
       response.writeHead(status, { 'content-type': 'application/json' })
       response.end(typeof body === 'string' ? body : JSON.stringify(body))
     })

@@ -15,6 +15,7 @@ import {
 } from '../../../engine/index.ts'
 import type { Call } from '../../route.ts'
 import { presentBody, type MessageView } from './present.ts'
+import type { Wishes } from './schema.ts'
 
 /** Of one part in a list, as transferred; larger ones are cut and marked `truncated`. */
 const listPartMax = 1_048_576
@@ -30,22 +31,18 @@ const packMax = 2 * 1_048_576
 const heldTimes = 4
 const headerSection = 'HEADER'
 
-/** The bytes that the parts of one answer may still take. */
-interface Room {
-  readonly partMax: number
-  readonly all: number
-  left: number
+/** Shares out the bytes of one answer: of a part all that may be, then its beginning, then nothing. */
+function sharing(partMax: number, all: number) {
+  let left = all
+  return (part: BodyPartRecord): AskedPart => {
+    const wanted = Math.min(partMax, slack(part.size))
+    const most = left < -all ? 0 : Math.min(wanted, Math.max(leastPart, left))
+    left -= Math.min(most, part.size)
+    return { part, most, isFull: most === wanted }
+  }
 }
 
-const roomOf = (partMax: number, all: number): Room => ({ partMax, all, left: all })
-
-/** How much of a part is read: all that may be, then its beginning, then nothing. More than its size is cut. */
-function share(room: Room, { size }: BodyPartRecord): Pick<AskedPart, 'most' | 'isFull'> {
-  const wanted = Math.min(room.partMax, slack(size))
-  const most = room.left < -room.all ? 0 : Math.min(wanted, Math.max(leastPart, room.left))
-  room.left -= Math.min(most, size)
-  return { most, isFull: most === wanted }
-}
+type Share = ReturnType<typeof sharing>
 
 /** Servers name wrong sizes, and some of them 0. */
 const slack = (size: number): number => Math.max(leastPart, 2 * size + 4096)
@@ -67,12 +64,6 @@ async function meterOf(call: Call, size: number) {
   }
 }
 
-interface Wishes {
-  readonly include_body?: boolean | undefined
-  readonly include_headers?: false | '1' | 'raw' | undefined
-  readonly body_type?: string | undefined
-}
-
 export type Contents = Partial<Pick<MessageView, 'bodies' | 'headers' | 'body_error'>>
 
 export function wantsContents(wishes: Wishes): boolean {
@@ -85,7 +76,7 @@ function wantsHeaders(wishes: Wishes): boolean {
 
 /** Of a single message: every failure is the call's. */
 export async function readContents(call: Call, message: MessageRecord, wishes: Wishes): Promise<Contents> {
-  const asked = askedOf(message, wishes, roomOf(singlePartMax, singleMax))
+  const asked = askedOf(message, wishes, sharing(singlePartMax, singleMax))
   return readAlone(call, asked, wishes, await meterOf(call, asked.size))
 }
 
@@ -97,7 +88,6 @@ interface AskedPart {
   readonly isFull: boolean
 }
 
-/** A message with what is wanted of it. */
 interface Asked {
   readonly message: MessageRecord
   readonly parts: readonly AskedPart[]
@@ -105,9 +95,9 @@ interface Asked {
   readonly size: number
 }
 
-function askedOf(message: MessageRecord, wishes: Wishes, room: Room): Asked {
+function askedOf(message: MessageRecord, wishes: Wishes, share: Share): Asked {
   const wanted = wishes.include_body === true ? partsOfType(message, wishes.body_type) : []
-  const parts = wanted.map((part) => ({ part, ...share(room, part) }))
+  const parts = wanted.map(share)
   const headers = wantsHeaders(wishes) ? headerSize(message) : 0
   return { message, parts, size: parts.reduce((sum, { part, most }) => sum + Math.min(part.size, most), headers) }
 }
@@ -119,8 +109,8 @@ export async function readAllContents(
   messages: readonly MessageRecord[],
   wishes: Wishes,
 ): Promise<Map<string, Contents>> {
-  const room = roomOf(listPartMax, listMax)
-  const asked = messages.map((message) => askedOf(message, wishes, room))
+  const share = sharing(listPartMax, listMax)
+  const asked = messages.map((message) => askedOf(message, wishes, share))
   const meter = await meterOf(
     call,
     asked.reduce((sum, { size }) => sum + size, 0),
@@ -137,8 +127,9 @@ export async function readAllContents(
       call.signal.throwIfAborted()
       const bytes = together.get(one.message.id)
       await meter.count(lengthOf(bytes))
-      const read = bytes === undefined ? null : contentsOf(one, wishes, bytes, most)
-      contents.set(one.message.id, read ?? (await oneOfMany(call, one, wishes, { anew, meter })))
+      const isRead = bytes !== undefined && !mayLackHeaders(bytes, wishes, most)
+      const read = isRead ? contentsOf(one, wishes, bytes) : await oneOfMany(call, one, wishes, { anew, meter })
+      contents.set(one.message.id, read)
     }
   }
   return contents
@@ -154,6 +145,10 @@ function mostOf(pack: readonly Asked[], wishes: Wishes): number {
   const headers = wantsHeaders(wishes) ? pack.map(({ message }) => slack(headerSize(message))) : []
   const most = Math.max(leastPart, ...headers, ...pack.flatMap(({ parts }) => parts.map((one) => one.most)))
   return Math.min(listPartMax, most)
+}
+
+function mayLackHeaders(bytes: ReadonlyMap<string, Buffer>, wishes: Wishes, cutAt: number): boolean {
+  return wantsHeaders(wishes) && (bytes.get(headerSection)?.length ?? cutAt) >= cutAt
 }
 
 function lengthOf(sections: ReadonlyMap<string, Buffer> | undefined): number {
@@ -186,18 +181,20 @@ function headerSize({ size, bodies, attachments }: MessageRecord): number {
   return Math.min(listPartMax, Math.max(0, rest))
 }
 
-/** From what was read; null when the header block may have been cut. */
 function contentsOf(
   { parts }: Asked,
   wishes: Wishes,
   bytes: ReadonlyMap<string, Buffer>,
-  cutAt: number,
-): Contents | null {
-  const bodies = parts.map(({ part, most }) => bodyOf(part, bytes.get(part.section), most))
-  const given = wishes.include_body === true ? { bodies } : {}
-  if (!wantsHeaders(wishes)) return given
+  short: ReadonlySet<string> = new Set(),
+): Contents {
+  const bodies = parts.map(({ part, most }) => bodyOf(part, bytes.get(part.section), most, short.has(part.section)))
   const block = bytes.get(headerSection)
-  return block === undefined || block.length >= cutAt ? null : { ...given, headers: headersIn(block, wishes) }
+  return {
+    ...(wishes.include_body === true ? { bodies } : {}),
+    ...(block === undefined
+      ? {}
+      : { headers: wishes.include_headers === 'raw' ? headerBlockText(block) : headerObject(block) }),
+  }
 }
 
 function byPlace({ message: one }: Asked, { message: other }: Asked): number {
@@ -227,16 +224,26 @@ async function oneOfMany(
   }
 }
 
-async function readAlone(call: Call, { message, parts }: Asked, wishes: Wishes, meter: Meter): Promise<Contents> {
-  const bodies = wishes.include_body === true ? { bodies: await bodiesOf(call, message, parts, meter) } : {}
-  if (!wantsHeaders(wishes)) return bodies
-  const block = await call.engine.accounts.fetchHeaders(message.accountId, message)
-  await meter.count(block.length)
-  return { ...bodies, headers: headersIn(block, wishes) }
-}
-
-function headersIn(block: Buffer, wishes: Wishes): NonNullable<Contents['headers']> {
-  return wishes.include_headers === 'raw' ? headerBlockText(block) : headerObject(block)
+/** Parts that are read equally far at once. */
+async function readAlone(call: Call, asked: Asked, wishes: Wishes, meter: Meter): Promise<Contents> {
+  const { accounts } = call.engine
+  const { message } = asked
+  const read = new Map<string, Buffer>()
+  const short = new Set<string>()
+  const parts = asked.parts.filter(({ most }) => most > 0)
+  for (const [most, equal] of Map.groupBy(parts, (one) => one.most)) {
+    const sections = equal.map(({ part }) => part.section)
+    const bytes = await accounts.fetchParts(message, sections, most)
+    await meter.count(lengthOf(bytes))
+    for (const [section, part] of bytes) read.set(section, part)
+    for (const section of bytes.short ?? []) short.add(section)
+  }
+  if (wantsHeaders(wishes)) {
+    const block = await accounts.fetchHeaders(message)
+    await meter.count(block.length)
+    read.set(headerSection, block)
+  }
+  return contentsOf(asked, wishes, read, short)
 }
 
 /** 'text/html; charset=x' names text/html; '' and nothing name all. */
@@ -245,32 +252,12 @@ function partsOfType(message: MessageRecord, type: string | undefined): readonly
   return wanted === '' ? message.bodies : message.bodies.filter((part) => part.type === wanted)
 }
 
-/** Those that are read equally far at once. */
-async function bodiesOf(
-  call: Call,
-  message: MessageRecord,
-  parts: Asked['parts'],
-  meter: Meter,
-): Promise<MessageView['bodies']> {
-  const read = new Map<string, Buffer>()
-  const short = new Set<string>()
-  for (const most of new Set(parts.map((one) => one.most))) {
-    const sections = parts.filter((one) => one.most === most).map(({ part }) => part.section)
-    if (most === 0) continue
-    const bytes = await call.engine.accounts.fetchParts(message.accountId, message, sections, most)
-    await meter.count(lengthOf(bytes))
-    for (const [section, part] of bytes) read.set(section, part)
-    for (const section of bytes.short ?? []) short.add(section)
-  }
-  return parts.map(({ part, most }) => bodyOf(part, read.get(part.section), most, short.has(part.section)))
-}
-
 /** `most` = where longer parts were cut; `short` = the server has no more, though it said so. */
 function bodyOf(
   part: BodyPartRecord,
   bytes: Buffer | undefined,
   most: number,
-  short = false,
+  short: boolean,
 ): MessageView['bodies'][number] {
   const found = bytes?.subarray(0, most) ?? Buffer.alloc(0)
   const cut = short || (found.length >= most && part.size !== found.length)

@@ -1,6 +1,8 @@
 /** The two message lists and the single message, from the index; the mail server is asked for what only it has. */
+import { LRUCache } from 'lru-cache'
 import { z } from 'zod'
 import {
+  type AccountRecord,
   AppError,
   badParameter,
   createGiveWay,
@@ -10,10 +12,18 @@ import {
 } from '../../../engine/index.ts'
 import { type Call, defineRoute, JsonText, tagged } from '../../route.ts'
 import { endOfSecond, given } from '../../values.ts'
-import { findAccount, findFolder, type Mailbox, mustBeRead, mustReachBack } from '../find.ts'
+import {
+  findAccount,
+  locate,
+  type Located,
+  messagePaths,
+  type MessagePattern,
+  mustBeRead,
+  mustReachBack,
+  placedFirst,
+} from '../find.ts'
 import { type Contents, readAllContents, readContents, wantsContents } from './contents.ts'
-import { locate, messagePaths, type MessagePattern, placedFirst } from './locate.ts'
-import { flagsIn, listText, messageTextWith, presentFlags, viewerOf } from './present.ts'
+import { flagsIn, liteForm, type MessageForm, viewerOf } from './present.ts'
 import * as schema from './schema.ts'
 
 const base = '/lite/users/{id}/email_accounts/{label}'
@@ -28,9 +38,7 @@ const listInAccount = defineRoute(`GET ${base}/messages`, {
   description,
   query: schema.accountListQuery,
   response: z.array(schema.messageView),
-  async handler({ path, query }, call) {
-    return listMessages(call, await findAccount(call, path.id, path.label), query.folder, query)
-  },
+  handler: ({ path, query }, call) => listMessages(call, { ...path, folder: query.folder }, query, liteForm),
 })
 
 const listInFolder = defineRoute(`GET ${base}/folders/{folder+}/messages`, {
@@ -38,57 +46,142 @@ const listInFolder = defineRoute(`GET ${base}/folders/{folder+}/messages`, {
   description,
   query: schema.listQuery,
   response: z.array(schema.messageView),
-  async handler({ path, query }, call) {
-    return listMessages(call, await findAccount(call, path.id, path.label), path.folder, query)
-  },
+  handler: ({ path, query }, call) => listMessages(call, path, query, liteForm),
 })
 
-async function listMessages(
+interface ListPath {
+  readonly id: string
+  readonly label: string
+  /** Absent: all folders that this version shows. */
+  readonly folder?: string | undefined
+}
+
+export async function listMessages(
   call: Call,
-  { user, account }: Mailbox,
-  name: string | undefined,
-  query: schema.ListParameters,
+  path: ListPath,
+  wanted: ListParameters,
+  form: MessageForm,
 ): Promise<JsonText> {
+  const { user, account } = await findAccount(call, path.id, path.label)
+  const { folders, folder, query, mustBeWhole } = await listingOf(call, account, path.folder, wanted, form)
   const { store } = call.engine
-  // Before the messages, which may be coming in: what these folders call read is in the list.
-  const folders = await store.folders.list(account.id)
-  const folder = name === undefined ? null : await findFolder(call, account, name, query.delimiter, folders)
-  const asksServer = wantsContents(query) || query.body_search_string !== undefined
+  const { body_search_string: search, limit, offset, include_flags } = wanted
+  const asksServer = wantsContents(wanted) || search !== undefined
   if (asksServer) call.touchesImap(user)
-  const ids =
-    query.body_search_string === undefined
-      ? undefined
-      : await searchBodies(call, account.id, folder, query.body_search_string)
-  const wanted = { ...messageQueryOf(query, folder), ...(ids === undefined ? {} : { ids }) }
-  const messages = await store.messages.list(account.id, wanted, { limit: query.limit, offset: query.offset })
-  // The newest of a folder come first while it is read: a full page of them lacks nothing.
-  const last = messages.length < query.limit || query.sort_order === 'asc' ? undefined : messages.at(-1)
-  if (last === undefined) await mustBeRead(call, account.id, folder, folders)
-  else if (folder === null && account.resume.initialSyncAt === null) await mustReachBack(call, folders, last.sentAt)
-  const viewer = viewerOf(call.baseUrl, account, folders)
-  if (!wantsContents(query) && query.include_flags !== true) return new JsonText(listText(messages, viewer))
+  const ids = search === undefined ? undefined : await searchBodies(call, folder === null ? folders : [folder], search)
+  const isKept = !asksServer && form.beside(call, wanted) === undefined
+  const version = isKept ? await store.messages.version(account.id) : null
+  const shownAs = [call.baseUrl, call.version, account.label, account.options.rawFileList, include_flags]
+  const key = isKept ? JSON.stringify([account.id, query, limit, offset, ...shownAs]) : ''
+  const found = keptLists.get(key)
+  const known = found?.version === version && found.folders === folders ? found : undefined
+  const wholeQuery = { ...query, ...given({ ids }) }
+  const messages = known === undefined ? await store.messages.list(account.id, wholeQuery, { limit, offset }) : []
+  const reach = known === undefined ? reachOf(wanted, messages.length, messages.at(-1)) : known.reach
+  await mustBeWhole(reach)
+  const text = known?.text ?? (await textOf(call, { account, folders, folder }, messages, wanted, form))
+  if (version !== null && known === undefined) keptLists.set(key, { version, folders, reach, text })
+  return new JsonText(text)
+}
+
+/** A full page of the newest lacks nothing of a folder that is being read, as far back as this (ms); else undefined. */
+export function reachOf(
+  { limit, sort_order }: Partial<ListParameters> & Pick<ListParameters, 'limit'>,
+  found: number,
+  last: MessageRecord | undefined,
+): number | undefined {
+  return found < limit || sort_order === 'asc' ? undefined : last?.sentAt
+}
+
+/** Lists as they were answered: they are the same while the account's mail and folders are. */
+const keptLists = new LRUCache<string, KeptList>({
+  max: 5000,
+  maxSize: 33_554_432,
+  sizeCalculation: ({ text }, key) => text.length + key.length,
+})
+
+interface KeptList {
+  readonly version: number
+  readonly folders: readonly FolderRecord[]
+  readonly reach: number | undefined
+  readonly text: string
+}
+
+type ListParameters = z.output<typeof schema.listQuery> & schema.Wishes
+
+/** What a list looks for, and where. `name`: of a folder, undefined = in all that this version shows. */
+export async function listingOf(
+  call: Call,
+  account: AccountRecord,
+  name: string | undefined,
+  wanted: Partial<ListParameters>,
+  form: MessageForm,
+) {
+  // Before the messages, which may be coming in: what these folders call read is in the list.
+  const folders = await call.engine.store.folders.list(account.id)
+  const folder = name === undefined ? null : await form.folder(call, account, name, wanted.delimiter, folders)
+  const hidden = form.hides(account, folders)
+  return {
+    folders,
+    /** null = all of them. */
+    folder,
+    query: { ...messageQueryOf(wanted, folder), hidden },
+    /** While mail is read for the first time, a list that lacks some is a 503. `reach`: see reachOf. */
+    async mustBeWhole(reach: number | undefined): Promise<void> {
+      const shown = folders.filter(({ id }) => !hidden.folderIds.includes(id))
+      if (reach === undefined) await mustBeRead(call, account.id, folder, shown)
+      else if (folder === null && account.resume.initialSyncAt === null) await mustReachBack(call, shown, reach)
+    },
+  }
+}
+
+interface ListPlace {
+  readonly account: AccountRecord
+  readonly folders: readonly FolderRecord[]
+  /** null = all of them. */
+  readonly folder: FolderRecord | null
+}
+
+/** JSON of the messages with what is asked for besides. */
+export async function textOf(
+  call: Call,
+  place: ListPlace,
+  messages: readonly MessageRecord[],
+  query: schema.Wishes,
+  form: MessageForm,
+): Promise<string> {
+  const { account, folder } = place
   const placed = folder === null ? messages : messages.map((message) => placedFirst(message, folder.id))
   const contents = wantsContents(query) ? await readAllContents(call, account.id, placed, query) : null
-  const more = (message: MessageRecord) => ({ ...flagsFor(message, folder, query), ...contents?.get(message.id) })
+  const present = await presenterOf(call, place, messages, query, form, contents)
   const giveWay = createGiveWay()
   const texts: string[] = []
   for (const message of messages) {
     // With bodies that is up to 32 MiB of text.
     if (contents !== null) await giveWay()
-    texts.push(messageTextWith(message, viewer, more(message)))
+    texts.push(JSON.stringify(present(message)))
   }
-  return new JsonText(`[${texts.join(',')}]`)
+  return `[${texts.join(',')}]`
 }
 
-function flagsFor(
-  message: MessageRecord,
-  folder: FolderRecord | null,
-  query: { readonly include_flags?: boolean | undefined },
-) {
-  return query.include_flags === true ? { flags: presentFlags(flagsIn(message, folder?.id)) } : {}
+/** `contents`: by message id; null = none are asked for. */
+async function presenterOf(
+  call: Call,
+  { account, folders, folder }: ListPlace,
+  messages: readonly MessageRecord[],
+  query: schema.Wishes,
+  form: MessageForm,
+  contents: ReadonlyMap<string, Contents> | null,
+): Promise<(message: MessageRecord) => object> {
+  const viewer = viewerOf(call, account, folders)
+  const others = await form.beside(call, query)?.(account, messages)
+  return (message) => ({
+    ...form.present(message, viewer),
+    ...(query.include_flags === true ? form.flags(flagsIn(message, folder?.id)) : {}),
+    ...form.contents(contents?.get(message.id) ?? {}),
+    ...others?.(message),
+  })
 }
-
-type Parameters = z.output<typeof schema.messageQuery>
 
 const getRoute = (path: MessagePattern) =>
   defineRoute(`GET ${path}`, {
@@ -97,41 +190,47 @@ const getRoute = (path: MessagePattern) =>
     query: schema.messageQuery,
     response: schema.messageView,
     async handler({ path, query }, call) {
-      const { user, account, message, folder } = await locate(call, path, query.delimiter)
-      const asksServer = wantsContents(query) || query.body_search_string !== undefined
-      if (asksServer) call.touchesImap(user)
-      await mustHoldText(call, message, folder, query)
-      const contents: Contents = wantsContents(query) ? await readContents(call, message, query) : {}
-      const viewer = viewerOf(call.baseUrl, account, await call.engine.store.folders.list(account.id))
-      return new JsonText(messageTextWith(message, viewer, { ...flagsFor(message, folder, query), ...contents }))
+      return showMessage(call, await locate(call, path, query.delimiter), query, liteForm)
     },
   })
+
+export async function showMessage(
+  call: Call,
+  { user, account, message, folder }: Located,
+  query: schema.Wishes,
+  form: MessageForm,
+): Promise<JsonText> {
+  if (wantsContents(query) || query.body_search_string !== undefined) call.touchesImap(user)
+  await mustHoldText(call, message, folder, query)
+  const contents = wantsContents(query) ? new Map([[message.id, await readContents(call, message, query)]]) : null
+  const folders = await call.engine.store.folders.list(account.id)
+  const present = await presenterOf(call, { account, folders, folder }, [message], query, form, contents)
+  return new JsonText(JSON.stringify(present(message)))
+}
 
 /** Searches where the message lies: in the folder of the path, or in one of its own. */
 async function mustHoldText(
   call: Call,
   message: MessageRecord,
   folder: FolderRecord | null,
-  { body_search_string: text }: Parameters,
+  { body_search_string: text }: schema.Wishes,
 ): Promise<void> {
   if (text === undefined) return
   const { accounts, store } = call.engine
   const place = message.placements[0]
   const where = folder ?? (place === undefined ? null : await store.folders.byPath(message.accountId, place.path))
-  const ids = where === null ? [] : await accounts.searchBody(message.accountId, where, text)
+  const ids = where === null ? [] : await accounts.searchBody(where, text)
   if (ids.includes(message.id)) return
   throw new AppError(
     'not_found',
     `message ${message.id} is invalid: its body does not hold the text of body_search_string`,
-    {
-      details: { kind: 'message', id: message.id },
-    },
+    { details: { kind: 'message', id: message.id } },
   )
 }
 
 export const messageListRoutes = tagged('Messages', [listInAccount, listInFolder, ...messagePaths.map(getRoute)])
 
-function messageQueryOf(query: schema.ListParameters, folder: FolderRecord | null): MessageQuery {
+function messageQueryOf(query: Partial<ListParameters>, folder: FolderRecord | null): MessageQuery {
   const filled = (list: string[] | undefined): string[] | undefined => (list?.length === 0 ? undefined : list)
   return given({
     folderId: folder?.id,
@@ -151,14 +250,8 @@ function messageQueryOf(query: schema.ListParameters, folder: FolderRecord | nul
 const foldersMax = 200
 
 /** Ids of the messages whose body holds the text. Rejects when one folder cannot be searched. */
-async function searchBodies(
-  call: Call,
-  accountId: string,
-  folder: FolderRecord | null,
-  text: string,
-): Promise<string[]> {
-  const { accounts, store } = call.engine
-  const folders = (folder === null ? await store.folders.list(accountId) : [folder]).filter(isRead)
+async function searchBodies(call: Call, all: readonly FolderRecord[], text: string): Promise<string[]> {
+  const folders = all.filter(isRead)
   if (folders.length > foldersMax) {
     throw badParameter(
       'body_search_string',
@@ -168,7 +261,7 @@ async function searchBodies(
   const found = new Set<string>()
   for (const one of folders) {
     call.signal.throwIfAborted()
-    for (const id of await accounts.searchBody(accountId, one, text)) found.add(id)
+    for (const id of await call.engine.accounts.searchBody(one, text)) found.add(id)
   }
   return [...found]
 }

@@ -14,9 +14,8 @@ import {
   sameText,
 } from '../../../engine/index.ts'
 import { type Call, defineRoute, StreamAnswer, tagged } from '../../route.ts'
-import { findMessage } from '../find.ts'
+import { asNamed, findMessage, locate, type Located, messagePaths, type MessagePattern } from '../find.ts'
 import { readContents } from './contents.ts'
-import { asNamed, locate, type Located, messagePaths, type MessagePattern, partUrl } from './locate.ts'
 import { presentAttachment } from './present.ts'
 import * as schema from './schema.ts'
 
@@ -28,12 +27,16 @@ const bodyRoute = (path: MessagePattern) =>
     response: schema.bodyAnswer,
     async handler({ path, query }, call) {
       const located = await locate(call, path, query.delimiter)
-      call.touchesImap(located.user)
-      const wishes = { include_body: true, body_type: query.type }
-      const { bodies = [] } = await asNamed({ message: path.message_id }, readContents(call, located.message, wishes))
-      return { resource_url: partUrl(call, located, path, 'body'), bodies }
+      return { resource_url: `${located.url}/body`, bodies: await readBodies(call, located, query.type) }
     },
   })
+
+export async function readBodies(call: Call, { user, name, message }: Located, type: string | undefined) {
+  call.touchesImap(user)
+  const wishes = { include_body: true, body_type: type }
+  const { bodies = [] } = await asNamed(name, readContents(call, message, wishes))
+  return bodies
+}
 
 const headersRoute = (path: MessagePattern) =>
   defineRoute(`GET ${path}/headers`, {
@@ -42,26 +45,32 @@ const headersRoute = (path: MessagePattern) =>
     response: schema.headersAnswer,
     async handler({ path, query }, call) {
       const located = await locate(call, path, query.delimiter)
-      call.touchesImap(located.user)
-      const wishes = { include_headers: query.raw === true ? ('raw' as const) : ('1' as const) }
-      const { headers = {} } = await asNamed({ message: path.message_id }, readContents(call, located.message, wishes))
-      return { resource_url: partUrl(call, located, path, 'headers'), headers }
+      return { resource_url: `${located.url}/headers`, headers: await readHeaders(call, located, query.raw) }
     },
   })
+
+/** An object, or with `raw` the text. */
+export async function readHeaders(call: Call, { user, name, message }: Located, raw: boolean | undefined) {
+  call.touchesImap(user)
+  const wishes = { include_headers: raw === true ? ('raw' as const) : ('1' as const) }
+  const { headers = {} } = await asNamed(name, readContents(call, message, wishes))
+  return headers
+}
 
 const rawRoute = (path: MessagePattern) =>
   defineRoute(`GET ${path}/raw`, {
     summary: 'Get the whole message as it is on the mail server',
     query: schema.delimiterQuery,
     response: 'binary',
-    async handler({ path, query }, call) {
-      const { user, account, message } = await locate(call, path, query.delimiter)
-      call.touchesImap(user)
-      await call.reserve(streamBytes)
-      const stream = await asNamed({ message: path.message_id }, call.engine.accounts.streamRaw(account.id, message))
-      return new StreamAnswer(stream, fileHeaders('message/rfc822', `${message.id}.eml`))
-    },
+    handler: async ({ path, query }, call) => rawMessage(call, await locate(call, path, query.delimiter)),
   })
+
+export async function rawMessage(call: Call, { user, name, message }: Located): Promise<StreamAnswer> {
+  call.touchesImap(user)
+  await call.reserve(streamBytes)
+  const stream = await asNamed(name, call.engine.accounts.streamRaw(message))
+  return new StreamAnswer(stream, fileHeaders('message/rfc822', `${message.id}.eml`))
+}
 
 export const messagePartRoutes = tagged(
   'Messages',
@@ -98,13 +107,20 @@ const fileRoute = (path: MessagePattern) =>
     async handler({ path, query }, call) {
       const located = await locate(call, path, query.delimiter)
       const attachment = attachmentOf(located.message, path.attachment_id)
-      if (query.as_link === true) return linkTo(call, located, attachment)
-      call.touchesImap(located.user)
-      return asNamed({ message: path.message_id }, fileOf(call, located.message, attachment))
+      if (query.as_link === true) {
+        const link = await linkTo(call, located, attachment)
+        return new StreamAnswer(JSON.stringify({ link }), { 'Content-Type': 'application/json' })
+      }
+      return download(call, located, attachment)
     },
   })
 
-function attachmentOf({ attachments }: MessageRecord, id: string): AttachmentRecord {
+export function download(call: Call, { user, name, message }: Located, attachment: AttachmentRecord) {
+  call.touchesImap(user)
+  return asNamed(name, fileOf(call, message, attachment))
+}
+
+export function attachmentOf({ attachments }: MessageRecord, id: string): AttachmentRecord {
   const found = /^\d{1,6}$/.test(id) ? attachments[Number(id)] : undefined
   if (found === undefined) throw notFound('attachment', id)
   return found
@@ -115,23 +131,25 @@ const shortNotice = 'truncated: the mail server gives less of this file than it 
 async function fileOf(call: Call, message: MessageRecord, attachment: AttachmentRecord): Promise<StreamAnswer> {
   const { section, encoding, fileName, type } = attachment
   await call.reserve(streamBytes)
-  const stream = await call.engine.accounts.streamPart(message.accountId, message, section, encoding)
+  const stream = await call.engine.accounts.streamPart(message, section, encoding)
   const notice = stream.short === true ? { 'X-Service-Notice': shortNotice } : {}
   return new StreamAnswer(stream, { ...fileHeaders(type, fileName), ...notice })
 }
 
 /** A link that is valid for MAILROOM_LINK_TTL. */
-async function linkTo(call: Call, { account, message }: Located, { index }: AttachmentRecord): Promise<StreamAnswer> {
+export async function linkTo(
+  call: Call,
+  { account, message }: Pick<Located, 'account' | 'message'>,
+  { index }: AttachmentRecord,
+): Promise<string> {
   const developer = await call.engine.developers.get(call.developer.id)
   if (developer === null) throw invalidLink()
-  const target = { accountId: account.id, messageId: message.id, attachment: index }
   const expires = Math.ceil((Date.now() + call.engine.config.MAILROOM_LINK_TTL) / 1000)
-  const query = `expires=${expires}&signature=${signature(developer.secret, target, expires)}`
-  const link = `${call.baseUrl}/downloads/${account.id}/${message.id}/${index}?${query}`
-  return new StreamAnswer(JSON.stringify({ link }), { 'Content-Type': 'application/json' })
+  const query = `expires=${expires}&signature=${signature(developer.secret, account.id, message.id, index, expires)}`
+  return `${call.baseUrl}/downloads/${account.id}/${message.id}/${index}?${query}`
 }
 
-const download = defineRoute('GET /downloads/{account}/{message}/{attachment}', {
+const linked = defineRoute('GET /downloads/{account}/{message}/{attachment}', {
   auth: 'link',
   summary: 'Download by a signed link',
   description: 'The address that `as_link=1` answers. 403 when it was changed or has expired.',
@@ -144,8 +162,10 @@ const download = defineRoute('GET /downloads/{account}/{message}/{attachment}', 
     const developer = account === null ? null : await developers.get(account.developerId)
     // An unknown account answers like a wrong signature: who guesses learns nothing.
     if (account === null || developer === null) throw invalidLink()
-    const target = { accountId: path.account, messageId: path.message, attachment: Number(path.attachment) }
-    checkLink(developer.secret, target, query)
+    const right = signature(developer.secret, account.id, path.message, Number(path.attachment), query.expires)
+    if (!sameText(right, query.signature)) throw invalidLink()
+    if (query.expires * 1000 <= Date.now())
+      throw new AppError('forbidden', 'the download link has expired; ask for a new one with as_link=1')
     const user = await store.users.get(account.developerId, account.userId)
     if (user === null) throw invalidLink()
     return linkedFile(call, { user, account }, path)
@@ -171,7 +191,7 @@ async function linkedFile(
 
 export const attachmentRoutes = tagged('Attachments', [
   ...messagePaths.flatMap((path) => [listRoute(path), fileRoute(path)]),
-  download,
+  linked,
 ])
 
 /*
@@ -180,33 +200,16 @@ export const attachmentRoutes = tagged('Attachments', [
  * below, so a link is worth nothing once the secret has changed.
  */
 
-interface LinkTarget {
-  readonly accountId: string
-  readonly messageId: string
-  /** Attachment index. */
-  readonly attachment: number
-}
-
 const label = 'mailroom/download-link/v1'
 
-/** Throws `forbidden` for a wrong signature, and for a right one that has expired. */
-function checkLink(
+function signature(
   secret: string,
-  target: LinkTarget,
-  link: { readonly expires: number; readonly signature: string },
-): void {
-  if (!sameText(signature(secret, target, link.expires), link.signature)) throw invalidLink()
-  if (link.expires * 1000 <= Date.now())
-    throw new AppError('forbidden', 'the download link has expired; ask for a new one with as_link=1')
+  ...named: readonly [accountId: string, messageId: string, attachment: number, expires: number]
+): string {
+  const key = createHmac('sha256', secret).update(label).digest()
+  return createHmac('sha256', key).update(JSON.stringify(named)).digest('base64url')
 }
 
 function invalidLink(): AppError {
   return new AppError('forbidden', 'the download link is not valid')
-}
-
-function signature(secret: string, { accountId, messageId, attachment }: LinkTarget, expires: number): string {
-  const key = createHmac('sha256', secret).update(label).digest()
-  return createHmac('sha256', key)
-    .update(JSON.stringify([accountId, messageId, attachment, expires]))
-    .digest('base64url')
 }

@@ -1,5 +1,4 @@
 /** Messages from the index to the wire, as objects and as prepared JSON text. */
-import { LRUCache } from 'lru-cache'
 import type { z } from 'zod'
 import {
   type AccountRecord,
@@ -10,34 +9,89 @@ import {
   describeMessage,
   folderNamer,
   type FolderRecord,
+  type HiddenPlaces,
   type MessageAddresses,
   type MessageRecord,
 } from '../../../engine/index.ts'
-import { type LiteUrls, liteUrls, seconds } from '../../addresses.ts'
-import type { attachmentView, bodyPartView, flagsView, messageView, writtenFlagsView } from './schema.ts'
+import { type Urls, urlsOf, seconds } from '../../addresses.ts'
+import type { Call } from '../../route.ts'
+import { findFolder } from '../find.ts'
+import type { Contents } from './contents.ts'
+import {
+  type attachmentView,
+  type bodyPartView,
+  type FlagName,
+  flagNames,
+  type flagsView,
+  type messageView,
+  type Wishes,
+  type writtenFlagsView,
+} from './schema.ts'
 
 export type MessageView = z.input<typeof messageView>
 
-function presentMessage(
-  message: MessageRecord,
+/** How one version of the API shows messages. */
+export interface MessageForm {
+  present(message: MessageRecord, viewer: MessageViewer): object
+  /** What is asked for besides, under the names of this version. */
+  flags(flags: readonly string[]): object
+  contents(contents: Contents): object
+  /** What only this version has besides; undefined when nothing of it is asked for. */
+  beside(call: Call, wishes: Wishes): Beside | undefined
+  folder(
+    call: Call,
+    account: AccountRecord,
+    name: string,
+    delimiter: string | undefined,
+    folders: readonly FolderRecord[],
+  ): Promise<FolderRecord>
+  /** Which folders its lists leave out, and whether what is flagged \Deleted too. */
+  hides(account: AccountRecord, folders: readonly FolderRecord[]): HiddenPlaces
+}
+
+/** Looks up for all messages of a page at once what each of them has besides. */
+export type Beside = (
   account: AccountRecord,
-  urls: LiteUrls,
-  folderName: (path: string) => string,
-): MessageView {
-  const people = addressFields.flatMap(([field]) => message.addresses[field])
-  const paths = message.placements.map(({ path }) => path)
+  messages: readonly MessageRecord[],
+) => Promise<(message: MessageRecord) => object>
+
+export const liteForm: MessageForm = {
+  present: presentMessage,
+  flags: (flags) => ({ flags: presentFlags(flags) }),
+  contents: (contents) => contents,
+  beside: () => undefined,
+  folder: findFolder,
+  hides: () => ({ folderIds: [], deleted: false }),
+}
+
+function presentMessage(message: MessageRecord, viewer: MessageViewer): MessageView {
   return {
-    ...describeMessage(message, people, paths, folderName),
+    ...presentFacts(message, viewer),
     sent_at: seconds(message.sentAt),
     received_at: seconds(message.receivedAt),
     addresses: presentAddresses(message.addresses),
-    list_headers: emptyAsList(message.listHeaders),
-    in_reply_to: bracketed(message.inReplyTo),
     attachments: message.attachments.map(presentAttachment),
     bodies: message.bodies.map(presentBody),
+  }
+}
+
+/** What is the same in both versions. */
+export function presentFacts(message: MessageRecord, { account, urls, folderName }: MessageViewer) {
+  return {
+    ...describeMessage(message, peopleOf(message), pathsOf(message), folderName),
+    list_headers: emptyAsList(message.listHeaders),
+    in_reply_to: bracketed(message.inReplyTo),
     received_headers: [...message.receivedHeaders],
     resource_url: urls.message(account, message.id),
   }
+}
+
+export function peopleOf({ addresses }: MessageRecord): Address[] {
+  return addressFields.flatMap(([field]) => addresses[field])
+}
+
+export function pathsOf({ placements }: MessageRecord): string[] {
+  return placements.map(({ path }) => path)
 }
 
 function emptyAsList<T>(map: Readonly<Record<string, T>>): Record<string, T> | never[] {
@@ -53,7 +107,7 @@ const addressFields = [
   ['bcc', 'bcc'],
 ] as const satisfies readonly (readonly [keyof MessageAddresses, string])[]
 
-function presentAddresses(addresses: MessageAddresses): MessageView['addresses'] {
+export function presentAddresses(addresses: MessageAddresses): MessageView['addresses'] {
   const given = addressFields.flatMap(([field, wire]) =>
     addresses[field].length === 0 ? [] : [[wire, addresses[field].map(presentAddress)] as const],
   )
@@ -103,96 +157,23 @@ export function presentFlags(flags: readonly string[]): z.input<typeof flagsView
 
 /** The answer to a change of flags names `deleted` too. */
 export function presentWrittenFlags(flags: readonly string[]): z.input<typeof writtenFlagsView> {
-  const has = (flag: string): boolean => flags.includes(flag)
-  return {
-    read: has('\\Seen'),
-    answered: has('\\Answered'),
-    flagged: has('\\Flagged'),
-    deleted: has('\\Deleted'),
-    draft: has('\\Draft'),
-  }
+  const { seen, ...others } = namedFlags(flags)
+  return { read: seen, ...others }
 }
 
-/*
- * Messages as JSON text, made once for each version of a record. The text is kept beside the record itself: the store
- * answers the same (frozen in effect) object as long as the row is unchanged, and another one after any write or sync,
- * so a text never outlives its facts or flags. What the text holds besides the record (base URL, label, folder names)
- * makes the view that it belongs to.
- */
+export function namedFlags(flags: readonly string[]): Record<FlagName, boolean> {
+  const named = Object.entries(flagNames).map(([name, imapFlag]) => [name, flags.includes(imapFlag)])
+  return Object.fromEntries(named) as Record<FlagName, boolean>
+}
 
-/** What goes into a message's text besides the record. Two views are one object when all of it is the same. */
-interface MessageViewer {
+/** What goes into a message's text besides the record. */
+export interface MessageViewer {
   readonly account: AccountRecord
-  readonly urls: LiteUrls
+  readonly urls: Urls
   /** Server path → the name that callers use. */
   readonly folderName: (path: string) => string
 }
 
-/** Callers choose the base URL, and mailboxes have many folders: characters of all keys together, at most. */
-const viewersSize = 16 * 1024 * 1024
-const viewers = new LRUCache<string, MessageViewer>({
-  max: 2000,
-  maxSize: viewersSize,
-  sizeCalculation: (_viewer, key) => key.length,
-})
-const keys = new WeakMap<readonly FolderRecord[], string>()
-
-/** The names of folders seldom change; the list of records does with every sync. */
-function namesKey(folders: readonly FolderRecord[]): string {
-  const known = keys.get(folders)
-  if (known !== undefined) return known
-  const key = folders.map(({ path, delimiter }) => `${delimiter}${path}`).join('\n')
-  keys.set(folders, key)
-  return key
-}
-
-export function viewerOf(baseUrl: string, account: AccountRecord, folders: readonly FolderRecord[]): MessageViewer {
-  const key = `${account.id} ${account.label} ${baseUrl}\n${namesKey(folders)}`
-  const known = viewers.get(key)
-  if (known !== undefined) return known
-  const viewer = { account, urls: liteUrls(baseUrl), folderName: folderNamer(folders) }
-  viewers.set(key, viewer)
-  return viewer
-}
-
-interface Prepared {
-  readonly viewer: MessageViewer
-  readonly text: string
-}
-
-const prepared = new WeakMap<MessageRecord, Prepared>()
-
-/** JSON of the message without contents and flags. */
-function messageText(message: MessageRecord, viewer: MessageViewer): string {
-  const known = prepared.get(message)
-  if (known?.viewer === viewer) return known.text
-  const text = JSON.stringify(presentMessage(message, viewer.account, viewer.urls, viewer.folderName))
-  prepared.set(message, { viewer, text })
-  return text
-}
-
-const preparedLists = new WeakMap<readonly MessageRecord[], Prepared>()
-
-/** JSON array of the messages. The store answers the same array too, while a page of the index is unchanged. */
-export function listText(messages: readonly MessageRecord[], viewer: MessageViewer): string {
-  const known = preparedLists.get(messages)
-  if (known?.viewer === viewer) return known.text
-  const text = `[${messages.map((message) => messageText(message, viewer)).join(',')}]`
-  preparedLists.set(messages, { viewer, text })
-  return text
-}
-
-/** The same with more members at the end, in place of members of the same name. */
-export function messageTextWith(
-  message: MessageRecord,
-  viewer: MessageViewer,
-  more: Readonly<Record<string, unknown>>,
-): string {
-  const entries = Object.entries(more).filter(([, value]) => value !== undefined)
-  if (entries.length === 0) return messageText(message, viewer)
-  // `bodies` is there already: such a message is made anew.
-  if ('bodies' in more)
-    return JSON.stringify({ ...presentMessage(message, viewer.account, viewer.urls, viewer.folderName), ...more })
-  const added = JSON.stringify(Object.fromEntries(entries))
-  return `${messageText(message, viewer).slice(0, -1)},${added.slice(1)}`
+export function viewerOf(call: Call, account: AccountRecord, folders: readonly FolderRecord[]): MessageViewer {
+  return { account, urls: urlsOf(call), folderName: folderNamer(folders) }
 }

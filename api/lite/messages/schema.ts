@@ -19,9 +19,16 @@ import {
 import { delimiter } from '../folders.ts'
 
 const address = z.object({ name: z.string(), email: z.string() })
-const addresses = z.array(address)
+export const addresses = z.array(address)
+export const otherAddresses = {
+  sender: addresses.optional(),
+  reply_to: addresses.optional(),
+  to: addresses.optional(),
+  cc: addresses.optional(),
+  bcc: addresses.optional(),
+}
 
-export const attachmentView = examples.view('Attachment', {
+export const attachmentFields = {
   size: [z.int(), 48_213],
   type: [z.string(), 'application/pdf'],
   body_section: [z.string(), '2'],
@@ -32,7 +39,9 @@ export const attachmentView = examples.view('Attachment', {
   x_attachment_id: [z.string(), ''],
   encoding: [z.string(), 'base64'],
   is_embedded: [z.boolean(), false],
-})
+} as const
+
+export const attachmentView = examples.view('Attachment', attachmentFields)
 
 export const bodyPartView = examples.view('BodyPart', {
   body_section: [z.string(), '1'],
@@ -55,25 +64,7 @@ export const flagsView = examples.answer({
 /** Lower-cased name → decoded values, or the block as it is in the message (raw). */
 const headersView = z.union([z.record(z.string(), z.array(z.string())), z.string()])
 
-export const messageView = examples.view('Message', {
-  sent_at: [z.int(), 1_699_999_990],
-  received_at: [z.int(), 1_699_999_995],
-  addresses: [
-    orEmptyList(
-      z.object({
-        from: addresses.optional(),
-        sender: addresses.optional(),
-        reply_to: addresses.optional(),
-        to: addresses.optional(),
-        cc: addresses.optional(),
-        bcc: addresses.optional(),
-      }),
-    ),
-    {
-      from: [{ name: 'Ben Lind', email: 'ben@example.org' }],
-      to: [{ name: 'Anna Berg', email: examples.address }],
-    },
-  ],
+export const messageFields = {
   person_info: [
     orEmptyList(z.record(z.string(), z.object({ thumbnail: z.string() }))),
     { 'ben@example.org': { thumbnail: examples.thumbnail } },
@@ -88,13 +79,26 @@ export const messageView = examples.view('Message', {
   list_headers: [orEmptyList(z.record(z.string(), z.string())), []],
   in_reply_to: [z.string().nullable(), null],
   references: [z.array(z.string()), []],
-  attachments: [z.array(attachmentView), [examples.exampleOf(attachmentView)]],
-  bodies: [z.array(bodyPartView), [examples.exampleOf(bodyPartView)]],
   received_headers: [z.array(z.string()), ['from mx.example.org by imap.example.com; Tue, 14 Nov 2023 22:13:15 +0000']],
   folders: [z.array(z.string()), ['INBOX']],
-  flags: [flagsView.optional(), examples.exampleOf(flagsView)],
   headers: headersView.optional(),
   body_error: z.string().optional(),
+} as const
+
+export const messageView = examples.view('Message', {
+  ...messageFields,
+  sent_at: [z.int(), 1_699_999_990],
+  received_at: [z.int(), 1_699_999_995],
+  addresses: [
+    orEmptyList(z.object({ from: addresses.optional(), ...otherAddresses })),
+    {
+      from: [{ name: 'Ben Lind', email: 'ben@example.org' }],
+      to: [{ name: 'Anna Berg', email: examples.address }],
+    },
+  ],
+  attachments: [z.array(attachmentView), [examples.exampleOf(attachmentView)]],
+  bodies: [z.array(bodyPartView), [examples.exampleOf(bodyPartView)]],
+  flags: [flagsView.optional(), examples.exampleOf(flagsView)],
   resource_url: [z.string(), examples.urls.message],
 })
 
@@ -121,6 +125,12 @@ const contentParameters = {
   ),
 }
 
+/** The same, and what only 2.0 has. */
+export type Wishes = Partial<z.output<z.ZodObject<typeof contentParameters>>> & {
+  readonly include_source?: boolean | undefined
+  readonly include_thread_size?: boolean | undefined
+}
+
 const pageOffset = offsetOf(
   'messages to pass over. Newest first, mail that arrives between two pages moves the rest down, so that rows come again: to read ' +
     'all of a mailbox take sort_order=asc, or keep date_before at the time of the first page',
@@ -144,7 +154,6 @@ export const listQuery = z.object({
   limit,
   offset: pageOffset,
 })
-export type ListParameters = z.output<typeof listQuery>
 
 /** The path without a folder takes it as a parameter. */
 export const accountListQuery = listQuery.extend({
@@ -187,27 +196,42 @@ export const headersAnswer = examples.answer({
 
 export const flagsAnswer = examples.answer({ resource_url: [z.string(), examples.urls.message], flags: flagsView })
 
-const flagParameter = (name: string) =>
-  optional(flag, `1 sets the IMAP flag ${name}, 0 unsets it; absent leaves it. At least one flag is required`)
+/** The flags that a call may name, and what they are in IMAP. */
+export const flagNames = {
+  seen: '\\Seen',
+  answered: '\\Answered',
+  flagged: '\\Flagged',
+  deleted: '\\Deleted',
+  draft: '\\Draft',
+} as const
+export type FlagName = keyof typeof flagNames
+
+/** One parameter for each of them. */
+export function flagParameters<P extends string>(prefix: P, describe: (imapFlag: string) => string) {
+  const parameters = Object.entries(flagNames).map(([name, imapFlag]) => [
+    `${prefix}${name}`,
+    optional(flag, describe(imapFlag)),
+  ])
+  return Object.fromEntries(parameters) as Record<`${P}${FlagName}`, z.ZodOptional<typeof flag>>
+}
 
 export const flagChange = z
-  .object({
-    seen: flagParameter('\\Seen'),
-    answered: flagParameter('\\Answered'),
-    flagged: flagParameter('\\Flagged'),
-    deleted: flagParameter('\\Deleted'),
-    draft: flagParameter('\\Draft'),
-  })
+  .object(
+    flagParameters(
+      '',
+      (name) => `1 sets the IMAP flag ${name}, 0 unsets it; absent leaves it. At least one flag is required`,
+    ),
+  )
   .meta({ examples: [{ seen: 1, flagged: 0 }] })
-export type FlagChangeParameters = z.output<typeof flagChange>
 
-export const writtenFlagsView = examples.answer({
-  read: [z.boolean(), true],
+/** Beside the one that lite calls `read`, and 2.0 `seen`. */
+export const otherFlagFields = {
   answered: [z.boolean(), false],
   flagged: [z.boolean(), false],
   deleted: [z.boolean(), false],
   draft: [z.boolean(), false],
-})
+} as const
+export const writtenFlagsView = examples.answer({ read: [z.boolean(), true], ...otherFlagFields })
 export const flagsWritten = examples.answer({ success: [z.boolean(), true], flags: writtenFlagsView })
 
 export const moveQuery = z.object({

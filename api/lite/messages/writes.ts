@@ -1,27 +1,28 @@
 /** Flags of a message, and its move to another folder. The answer comes when the mail server and the index have it. */
+import type { z } from 'zod'
 import {
-  type AccountRecord,
   AppError,
   badParameter,
   type FolderRecord,
   isAppError,
   notFound,
   type Placement,
-  type UserRecord,
 } from '../../../engine/index.ts'
 import { type Call, defineRoute, type Route, tagged } from '../../route.ts'
 import { success } from '../../values.ts'
-import { findAccount, findMessage, lookUpFolder } from '../find.ts'
 import {
   asNamed,
+  findAccount,
+  findMessage,
+  folderNamed,
   locate,
   type Located,
+  type Mailbox,
   type MessagePath,
   messagePaths,
   type MessagePattern,
   mustHoldMail,
-  partUrl,
-} from './locate.ts'
+} from '../find.ts'
 import { presentFlags, presentWrittenFlags } from './present.ts'
 import * as schema from './schema.ts'
 
@@ -30,24 +31,26 @@ import * as schema from './schema.ts'
  * message lies, so that it reads the same from everywhere.
  */
 
-const names = {
-  seen: '\\Seen',
-  answered: '\\Answered',
-  flagged: '\\Flagged',
-  deleted: '\\Deleted',
-  draft: '\\Draft',
-} as const
-
-interface Change {
+export interface Change {
   readonly add: readonly string[]
   readonly remove: readonly string[]
 }
 
-function changeOf(wanted: schema.FlagChangeParameters): Change {
-  const entries = Object.entries(names) as [keyof typeof names, string][]
-  const flags = (value: boolean): string[] => entries.flatMap(([name, flag]) => (wanted[name] === value ? [flag] : []))
+/** null = nothing is named. `prefix`: of the names of the parameters. */
+export function wantedFlags<P extends string>(
+  prefix: P,
+  wanted: { readonly [Name in `${P}${schema.FlagName}`]?: boolean | undefined },
+): Change | null {
+  const entries = Object.entries(schema.flagNames) as [schema.FlagName, string][]
+  const flags = (value: boolean): string[] =>
+    entries.flatMap(([name, imapFlag]) => (wanted[`${prefix}${name}`] === value ? [imapFlag] : []))
   const change = { add: flags(true), remove: flags(false) }
-  if (change.add.length + change.remove.length > 0) return change
+  return change.add.length + change.remove.length > 0 ? change : null
+}
+
+export function changeOf(wanted: z.output<typeof schema.flagChange>): Change {
+  const change = wantedFlags('', wanted)
+  if (change !== null) return change
   throw badParameter('seen', 'at least one of seen, answered, flagged, deleted and draft is required')
 }
 
@@ -58,30 +61,28 @@ async function placesOf(call: Call, { account, message, placements }: Located): 
   return whole?.placements ?? placements
 }
 
-/** Without a folder a message that was moved meanwhile is looked for once more. */
-async function write(
-  call: Call,
-  path: MessagePath,
-  delimiter: string | undefined,
-  change: Change,
-): Promise<readonly string[]> {
-  const find = (): Promise<Located> => locate(call, path, delimiter)
+/** Without a folder a message that was moved meanwhile is looked for once more. Answers the flags. */
+export async function writeFlags(call: Call, find: () => Promise<Located>, change: Change): Promise<readonly string[]> {
   const located = await find()
   try {
-    return await asNamed({ message: path.message_id }, writeAt(call, located, change))
+    return await asNamed(located.name, writeAt(call, located, change))
   } catch (error) {
     if (located.folder !== null || !isAppError(error, 'not_found')) throw error
-    return asNamed({ message: path.message_id }, writeAt(call, await find(), change))
+    return asNamed(located.name, writeAt(call, await find(), change))
   }
+}
+
+function write(call: Call, path: MessagePath, delimiter: string | undefined, change: Change) {
+  return writeFlags(call, () => locate(call, path, delimiter), change)
 }
 
 /** Answers the flags of the first place. */
 async function writeAt(call: Call, located: Located, change: Change): Promise<readonly string[]> {
-  const { account, message, user } = located
+  const { message, user } = located
   call.touchesImap(user)
   let written: readonly string[] | null = null
   for (const place of await placesOf(call, located)) {
-    const flags = await call.engine.accounts.setFlags(account.id, message, place, change)
+    const flags = await call.engine.accounts.setFlags(message, place, change)
     written ??= flags
   }
   if (written === null) throw new AppError('internal', `message ${message.id} lies nowhere`)
@@ -95,7 +96,7 @@ const getRoute = (path: MessagePattern) =>
     response: schema.flagsAnswer,
     async handler({ path, query }, call) {
       const located = await locate(call, path, query.delimiter)
-      return { resource_url: partUrl(call, located, path, 'flags'), flags: presentFlags(located.placements[0].flags) }
+      return { resource_url: `${located.url}/flags`, flags: presentFlags(located.placements[0].flags) }
     },
   })
 
@@ -124,25 +125,24 @@ function readRoute(method: 'POST' | 'DELETE', path: MessagePattern): Route {
   })
 }
 
-export const messageFlagRoutes = tagged(
-  'Messages',
-  messagePaths.flatMap((path) => [getRoute(path), setRoute(path), readRoute('POST', path), readRoute('DELETE', path)]),
-)
-
-/** A folder that the index does not know may be new: the server is asked before the answer is 404. */
-async function destination(
+/**
+ * A folder to write to. One that the index does not know may be new: the server is asked before the answer is 404.
+ * `parameter` names it.
+ */
+export async function destination(
   call: Call,
-  user: UserRecord,
-  account: AccountRecord,
+  { user, account }: Mailbox,
   name: string,
-  delimiter: string | undefined,
+  parameter: string,
+  lookUp: (folders: readonly FolderRecord[]) => FolderRecord | null,
 ): Promise<FolderRecord> {
-  const known = await lookUpFolder(call, account, name, delimiter)
-  if (known !== null) return known
-  call.touchesImap(user)
-  await call.engine.accounts.refreshFolders(account.id)
-  const found = await lookUpFolder(call, account, name, delimiter)
+  let found = lookUp(await call.engine.store.folders.list(account.id))
+  if (found === null) {
+    call.touchesImap(user)
+    found = lookUp(await call.engine.accounts.refreshFolders(account.id))
+  }
   if (found === null) throw notFound('folder', name)
+  mustHoldMail(found, parameter)
   return found
 }
 
@@ -157,7 +157,7 @@ async function movedAlready(
   if (!isAppError(error, 'not_found') || error.details['kind'] !== 'message') throw error
   const { account } = await findAccount(call, path.id, path.label)
   const message = await findMessage(call, account, path.message_id)
-  const to = await lookUpFolder(call, account, name, delimiter)
+  const to = folderNamed(await call.engine.store.folders.list(account.id), name, delimiter)
   if (to === null || !message.placements.some((place) => place.folderId === to.id)) throw error
   return null
 }
@@ -172,23 +172,28 @@ const moveRoute = (path: MessagePattern) =>
     query: schema.moveQuery,
     response: success,
     async handler({ path, query }, call) {
-      const { message_id: id } = path
       const { new_folder_id: name, delimiter } = query
       const located = await locate(call, path, delimiter).catch((error: unknown) =>
         movedAlready(call, path, name, delimiter, error),
       )
       if (located === null) return { success: true }
-      const { user, account, message, folder, placements } = located
-      const to = await destination(call, user, account, name, delimiter)
-      mustHoldMail(to, 'new_folder_id')
+      const { user, message, folder, placements } = located
+      const to = await destination(call, located, name, 'new_folder_id', (all) => folderNamed(all, name, delimiter))
       const stays = folder === null ? placements.some((place) => place.folderId === to.id) : folder.id === to.id
       if (stays) return { success: true }
       call.touchesImap(user)
       const from = folder === null ? null : placements[0]
-      const names = { message: id, folder: { name, path: to.path } }
-      await asNamed(names, call.engine.accounts.move(account.id, message, from, to))
+      await asNamed(located.name, call.engine.accounts.move(message, from, to), { name, path: to.path })
       return { success: true }
     },
   })
 
-export const messageMoveRoutes = tagged('Messages', messagePaths.map(moveRoute))
+export const messageWriteRoutes = tagged('Messages', [
+  ...messagePaths.flatMap((path) => [
+    getRoute(path),
+    setRoute(path),
+    readRoute('POST', path),
+    readRoute('DELETE', path),
+  ]),
+  ...messagePaths.map(moveRoute),
+])

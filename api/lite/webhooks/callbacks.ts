@@ -170,13 +170,7 @@ const sync = view('SyncCallback', { ...aboutAccount, sync: [z.literal('completed
 
 export type Callback = ReturnType<typeof callbackOf>
 
-interface Words {
-  readonly summary: string
-  readonly description: string
-  readonly schema: z.ZodType
-}
-
-const callbacks: Readonly<Record<string, Words>> = {
+const callbacks = {
   message: {
     summary: 'Message callback: mail has come, was sent, filed or changed',
     description:
@@ -217,14 +211,15 @@ const signatureHeaders = [
   ],
 ] as const
 
-/** webhooks */
 export function callbacksOf(printer: SchemaPrinter): Record<string, { readonly post: Callback }> {
   return Object.fromEntries(
-    Object.entries(callbacks).map(([name, words]) => [name, { post: callbackOf(name, words, printer) }]),
+    Object.entries(callbacks).map(([name, one]) => [name, { post: callbackOf(name, one, printer) }]),
   )
 }
 
-function callbackOf(name: string, { summary, description, schema }: Words, printer: SchemaPrinter) {
+type Described = (typeof callbacks)[keyof typeof callbacks]
+
+function callbackOf(name: string, { summary, description, schema }: Described, printer: SchemaPrinter) {
   return {
     operationId: `${name}Callback`,
     tags: ['Callbacks'],

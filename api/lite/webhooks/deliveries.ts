@@ -1,20 +1,75 @@
-/** Beyond the original: the delivery log, redelivery, a sample, the secret and a dry run, at both levels. */
+/** Beyond the original: the delivery log, redelivery, a sample, the secret, a dry run, and what became of a message. */
 import { z } from 'zod'
 import {
+  type Asking,
   badParameter,
-  notFound,
-  type DryRunRow,
+  bracketed,
   type DeliveryQuery,
+  type DryRunRow,
+  folderNamer,
+  type MessageRecord,
+  notFound,
   type OutboxRecord,
   type Page,
+  type Redelivery,
+  type Store,
   type WebhookRecord,
 } from '../../../engine/index.ts'
-import { defineRoute, type Call, tagged } from '../../route.ts'
-import { endOfSecond, given, optional } from '../../values.ts'
-import { findAccount, findUser } from '../find.ts'
-import { listNewest, presentDelivery, presentDryRun, presentRedelivery } from './present.ts'
+import { seconds, secondsOrNull } from '../../addresses.ts'
+import { type Call, defineRoute, tagged } from '../../route.ts'
+import { endOfSecond, given } from '../../values.ts'
+import {
+  findAccount,
+  findFolder,
+  findKnownMessage,
+  findUser,
+  type Mailbox,
+  type MessagePath,
+  messagePaths,
+  type MessagePattern,
+} from '../find.ts'
+import { findWebhook, levels, type Level } from './handlers.ts'
 import * as schema from './schema.ts'
-import { askingOf, findWebhook, levels, type Level } from './handlers.ts'
+
+/** `webhook`: the one of a message, as it is now; its callbacks go to where it points. */
+export function presentDelivery(
+  row: OutboxRecord,
+  webhook: Pick<WebhookRecord, 'callbackUrl'> | null,
+): z.input<typeof schema.deliveryView> {
+  return {
+    delivery_id: row.id,
+    webhook_id: row.webhookId,
+    url: (row.attempts.at(-1)?.url ?? row.url ?? webhook?.callbackUrl) || null,
+    kind: row.kind,
+    event: row.event,
+    state: row.state,
+    reason: row.reason,
+    account_id: row.userId,
+    message_id: row.messageId,
+    created: seconds(row.createdAt),
+    due: row.state === 'pending' ? seconds(row.dueAt) : null,
+    finished: secondsOrNull(row.finishedAt),
+    attempt_count: row.attemptCount,
+    attempts: row.attempts.map((attempt) => ({
+      timestamp: seconds(attempt.at),
+      url: attempt.url ?? null,
+      duration_ms: attempt.durationMs,
+      status_code: attempt.status,
+      error: attempt.error,
+      response: attempt.response,
+    })),
+  }
+}
+
+/** Rows lie by email account: a page of several queries, newest first. */
+export async function listNewest(outbox: Store['outbox'], queries: readonly DeliveryQuery[], page: Page) {
+  const head = { limit: page.offset + page.limit, offset: 0 }
+  const lists = await Promise.all(queries.map((query) => outbox.list(query, head)))
+  return lists
+    .flat()
+    .toSorted((left, right) => right.createdAt - left.createdAt || (left.id < right.id ? 1 : -1))
+    .slice(page.offset, page.offset + page.limit)
+}
 
 const list = ({ base }: Level) =>
   defineRoute(`GET ${base}/{webhook_id}/deliveries`, {
@@ -97,6 +152,19 @@ const redelivery = ({ base }: Level) =>
     handler: async ({ path }, call) => presentRedelivery((await findWebhook(call, path)).redelivery),
   })
 
+/** undefined: none has been asked for yet. */
+function presentRedelivery(last: Redelivery | undefined): z.input<typeof schema.redeliveryView> {
+  return {
+    redelivered: last?.count ?? 0,
+    done: last?.done ?? true,
+    reason: last?.reason ?? null,
+    from: secondsOrNull(last?.from),
+    to: secondsOrNull(last?.until),
+    failed_only: last?.failedOnly ?? false,
+    started: secondsOrNull(last?.startedAt),
+  }
+}
+
 const test = ({ base }: Level) =>
   defineRoute(`POST ${base}/{webhook_id}/test`, {
     summary: 'Send a sample callback now and answer what came of it',
@@ -122,7 +190,18 @@ const secret = ({ base }: Level, method: 'GET' | 'POST') =>
     },
   })
 
-const oneUser = optional(z.string(), 'only messages of this user', '5f3c8a2b9d4e1f6a7b8c9d0e')
+/** Where the answer needs mail from a mail server, the call counts as one to the mail servers of that user; once. */
+function askingOf(call: Call): Asking {
+  const counted = new Set<string>()
+  return {
+    signal: call.signal,
+    reads(userId) {
+      if (counted.has(userId)) return
+      counted.add(userId)
+      call.touchesImap({ id: userId })
+    },
+  }
+}
 
 const dryRun = ({ base }: Level) =>
   defineRoute(`GET ${base}/{webhook_id}/dry_run`, {
@@ -130,21 +209,28 @@ const dryRun = ({ base }: Level) =>
     description:
       'Of all email accounts that the webhook covers, newest first; each row says whose it is. `user_id` narrows an application-level ' +
       'webhook to one user, `label` to one email account of the user.',
-    query: schema.dryRunQuery.extend({ user_id: oneUser }),
+    query: schema.dryRunQuery,
     response: schema.dryRunAnswer,
     async handler({ path, query }, call) {
       const webhook = await findWebhook(call, path)
-      return presentDryRun(await dryRunRows(call, webhook, query))
+      const rows = await dryRunRows(call, webhook, query)
+      return rows.map(({ account, message, matched, verdicts }) => ({
+        account_id: account.userId,
+        label: account.label,
+        message_id: message.id,
+        email_message_id: bracketed(message.emailMessageId) ?? '',
+        subject: message.subject,
+        matched,
+        filters: [...verdicts],
+      }))
     },
   })
 
-interface DryRunQuery {
-  readonly user_id?: string | undefined
-  readonly label?: string | undefined
-  readonly limit: number
-}
-
-async function dryRunRows(call: Call, webhook: WebhookRecord, query: DryRunQuery): Promise<DryRunRow[]> {
+async function dryRunRows(
+  call: Call,
+  webhook: WebhookRecord,
+  query: z.output<typeof schema.dryRunQuery>,
+): Promise<DryRunRow[]> {
   const { webhooks } = call.engine
   const { user_id: named, label = '', limit } = query
   const userId = webhook.userId ?? named ?? null
@@ -155,7 +241,73 @@ async function dryRunRows(call: Call, webhook: WebhookRecord, query: DryRunQuery
     return webhooks.dryRun(webhook, account, limit, askingOf(call))
   }
   if (userId !== null) await findUser(call, userId)
-  return webhooks.dryRunAll(webhook, userId, limit, askingOf(call))
+  return webhooks.dryRun(webhook, { ...webhook, userId }, limit, askingOf(call))
+}
+
+const explainRoute = (pattern: MessagePattern) =>
+  defineRoute(`GET ${pattern}/explain`, {
+    summary: 'Why a message was or was not sent to a webhook',
+    description:
+      'When it was seen and as what, what the webhook was like then, what each filter says, and every callback that was queued with its attempts ' +
+      'and answers. `matched` tells whether a callback was due. Nothing is judged that did not happen: for that there is the dry run. ' +
+      '`webhook_id` is a webhook of the user or of the application.',
+    query: schema.explainQuery,
+    response: schema.explainAnswer,
+    async handler({ path, query }, call) {
+      const mailbox = await findAccount(call, path.id, path.label)
+      const message = await findKnownMessage(call, mailbox.account, path.message_id)
+      await checkFolder(call, mailbox, message, path, query.delimiter)
+      const webhook = await webhookOf(call, mailbox, query.webhook_id)
+      return presentExplanation(call, webhook, mailbox, message)
+    },
+  })
+
+/** With a folder in the path the message must lie there; one that has left every folder is found without. */
+async function checkFolder(
+  call: Call,
+  mailbox: Mailbox,
+  message: MessageRecord,
+  { folder: name }: MessagePath,
+  spoken: string | undefined,
+): Promise<void> {
+  if (name === undefined) return
+  const folder = await findFolder(call, mailbox.account, name, spoken)
+  if (!message.placements.some(({ folderId }) => folderId === folder.id)) throw notFound('message', message.id)
+}
+
+/** User or application level: both hear of this account. */
+async function webhookOf(call: Call, { user }: Mailbox, id: string): Promise<WebhookRecord> {
+  const webhook = await call.engine.store.webhooks.get(id)
+  const concerned =
+    webhook?.developerId === call.developer.id && (webhook.userId === null || webhook.userId === user.id)
+  if (!concerned) throw notFound('webhook', id)
+  return webhook
+}
+
+async function presentExplanation(
+  call: Call,
+  webhook: WebhookRecord,
+  mailbox: Mailbox,
+  message: MessageRecord,
+): Promise<z.input<typeof schema.explainAnswer>> {
+  const { store, webhooks } = call.engine
+  const found = await webhooks.explain(webhook, mailbox.account, message, askingOf(call))
+  const folderName = folderNamer(await store.folders.list(mailbox.account.id))
+  return {
+    message_id: message.id,
+    webhook_id: webhook.id,
+    indexed: seconds(message.indexedAt),
+    events: found.changes.map(({ kind, first, path, at, seq }) => ({
+      kind,
+      first,
+      folder: folderName(path),
+      seen: seconds(at),
+      sequence: seq,
+    })),
+    matched: found.matched,
+    filters: [...found.verdicts],
+    deliveries: found.deliveries.map((row) => presentDelivery(row, webhook)),
+  }
 }
 
 export const deliveryRoutes = levels.flatMap((level) =>
@@ -170,3 +322,5 @@ export const deliveryRoutes = levels.flatMap((level) =>
     dryRun(level),
   ]),
 )
+
+export const explainRoutes = tagged('Webhooks', messagePaths.map(explainRoute))

@@ -1,25 +1,119 @@
-/** Webhooks at the levels user and application: list, create, get, edit, delete; and what became of a message. */
+/** Webhooks of users (in 2.0 accounts) and of the application, in both versions: list, create, get, edit, delete. */
 import { z } from 'zod'
 import {
-  type Asking,
-  folderNamer,
-  type MessageRecord,
+  filterParameters,
   notFound,
   type UserRecord,
+  type WebhookFilters,
+  type WebhookInput,
   type WebhookRecord,
 } from '../../../engine/index.ts'
-import { type Call, defineRoute, tagged } from '../../route.ts'
-import { filledText, success } from '../../values.ts'
-import { findAccount, findFolder, findKnownMessage, findUser, type Mailbox } from '../find.ts'
-import { delimiter } from '../folders.ts'
-import { type MessagePath, messagePaths, type MessagePattern } from '../messages/locate.ts'
-import { liteUrls, seconds } from '../../addresses.ts'
-import { presentDelivery, presentWebhook, webhookInput } from './present.ts'
-import { createAnswer, createBody, editAnswer, editBody, explainAnswer, webhookView } from './schema.ts'
+import { seconds, type Urls, urlsOf } from '../../addresses.ts'
+import { type Call, defineRoute, deprecated, type Route, tagged } from '../../route.ts'
+import { given, success } from '../../values.ts'
+import { findUser } from '../find.ts'
+import * as schema from './schema.ts'
 
 /** Path parameters of either level; `id` is the user's and absent at application level. */
 interface ScopePath {
   readonly id?: string
+}
+
+const filterNames = Object.keys(filterParameters) as (keyof WebhookFilters)[]
+
+function presentWebhook(webhook: WebhookRecord, urls: Urls): z.input<typeof schema.webhookView> {
+  const { userId, developerId, version } = webhook
+  return {
+    ...presentWebhookFacts(webhook),
+    ...(userId === null ? { developerId } : {}),
+    ...(userId === null || version !== 'lite' ? { version } : {}),
+    resource_url: urls.webhook(webhook),
+  }
+}
+
+/** What both versions show. */
+function presentWebhookFacts(webhook: WebhookRecord) {
+  const filters = filterNames.flatMap((name) => {
+    const value = webhook.filters[name]
+    return value === undefined ? [] : [[filterParameters[name], value]]
+  })
+  return {
+    webhook_id: webhook.id,
+    callback_url: webhook.callbackUrl,
+    ...(webhook.failureNotifUrl === null ? {} : { failure_notif_url: webhook.failureNotifUrl }),
+    ...(webhook.retrySchedule ? { retry_schedule: webhook.retrySchedule } : {}),
+    active: webhook.active,
+    failure: webhook.health.failure,
+    ...presentHealth(webhook.health),
+    ...(Object.fromEntries(filters) as Record<string, string>),
+    include_body: webhook.includeBody,
+    ...(webhook.bodyType === null ? {} : { body_type: webhook.bodyType }),
+    ...presentHeaderWish(webhook),
+    receive_all_changes: webhook.receiveAllChanges,
+    receive_drafts: webhook.receiveDrafts,
+    receive_historical: webhook.receiveHistorical,
+  }
+}
+
+function presentHeaderWish({ includeHeader }: WebhookRecord) {
+  if (includeHeader === null) return { include_header: false }
+  return { include_header: true, header_format: includeHeader === 'raw' ? ('raw' as const) : ('parsed' as const) }
+}
+
+/** Why it fails and what comes next. What has not happened is left out. */
+function presentHealth({ lastError, failingSince, abandonedAt, retryAt, lastSuccessAt }: WebhookRecord['health']) {
+  const time = (at: number | null): number | undefined => (at === null ? undefined : seconds(at))
+  return given({
+    last_error: lastError ?? undefined,
+    failing_since: time(failingSince),
+    abandoned_since: time(abandonedAt),
+    retry_at: time(retryAt),
+    last_success_at: time(lastSuccessAt),
+  })
+}
+
+/** What is named, and nothing else; an empty text removes. */
+function webhookInput(body: schema.WebhookParameters): WebhookInput {
+  const named = filterNames.filter((name) => body[filterParameters[name]] !== undefined)
+  const filters = Object.fromEntries(named.map((name) => [name, body[filterParameters[name]] || null]))
+  return given({
+    callbackUrl: body.callback_url,
+    failureNotifUrl: orNull(body.failure_notif_url),
+    retrySchedule: body.retry_schedule,
+    active: body.active,
+    filters: named.length === 0 ? undefined : filters,
+    includeBody: body.include_body,
+    bodyType: orNull(body.body_type),
+    includeHeader: body.include_header === false ? null : body.include_header,
+    receiveAllChanges: body.receive_all_changes,
+    receiveDrafts: body.receive_drafts,
+    receiveHistorical: body.receive_historical,
+  })
+}
+
+/** An empty text removes the value. */
+const orNull = <T extends string>(value: T | undefined): T | null | undefined => (value === '' ? null : value)
+
+/** How one version of the API shows its webhooks. */
+interface Form {
+  readonly view: z.ZodType<unknown, object>
+  readonly edited: z.ZodType<unknown, object>
+  present(webhook: WebhookRecord, urls: Urls): object
+  presentEdited(webhook: WebhookRecord, urls: Urls): object
+}
+
+const liteForm: Form = {
+  view: schema.webhookView,
+  edited: schema.editAnswer,
+  present: presentWebhook,
+  presentEdited: (webhook, urls) => ({ success: true, resource_url: urls.webhook(webhook) }),
+}
+
+const v2Form: Form = {
+  view: schema.v2WebhookView,
+  edited: schema.v2EditAnswer,
+  present: presentWebhookFacts,
+  presentEdited: () => ({ success: true, feedbackCode: '' }),
 }
 
 export const levels = [
@@ -28,90 +122,79 @@ export const levels = [
 ] as const
 export type Level = (typeof levels)[number]
 
+const v2Levels = [
+  { name: 'account', base: '/2.0/accounts/{id}/webhooks' },
+  { name: 'application', base: '/2.0/webhooks' },
+] as const
+type AnyLevel = Pick<Level, 'name' | 'base'> | (typeof v2Levels)[number]
+
 /** The user of a user-level path; null at application level. */
 async function scopeUser(call: Call, { id }: ScopePath): Promise<UserRecord | null> {
   return id === undefined ? null : findUser(call, id)
 }
 
-export async function findWebhook(
-  call: Call,
-  path: ScopePath & { readonly webhook_id: string },
-): Promise<WebhookRecord> {
+/** Lite knows those of 2.0 too: their deliveries are seen and sent again there. */
+function isShown({ version }: Call, webhook: WebhookRecord): boolean {
+  return version === 'lite' || webhook.version === version
+}
+
+type WebhookPath = ScopePath & { readonly webhook_id: string }
+
+export async function findWebhook(call: Call, path: WebhookPath): Promise<WebhookRecord> {
   const user = await scopeUser(call, path)
   const webhook = await call.engine.store.webhooks.get(path.webhook_id)
   const own = webhook !== null && webhook.developerId === call.developer.id && webhook.userId === (user?.id ?? null)
-  if (!own) throw notFound('webhook', path.webhook_id)
+  if (!own || !isShown(call, webhook)) throw notFound('webhook', path.webhook_id)
   return webhook
 }
 
-/** Where the answer needs mail from a mail server, the call counts as one to the mail servers of that user; once. */
-export function askingOf(call: Call): Asking {
-  const counted = new Set<string>()
-  return {
-    signal: call.signal,
-    reads(userId) {
-      if (counted.has(userId)) return
-      counted.add(userId)
-      call.touchesImap({ id: userId })
-    },
-  }
-}
-
-const list = ({ base, name }: Level) =>
-  defineRoute(`GET ${base}`, {
+function routesOf({ base, name }: AnyLevel, form: Form): Route[] {
+  const isLite = form === liteForm
+  const list = defineRoute(`GET ${base}`, {
     summary: `List ${name}-level webhooks`,
-    response: z.array(webhookView),
+    response: z.array(form.view),
     async handler({ path }, call) {
-      const { webhooks } = call.engine.store
-      const user = await scopeUser(call, path)
-      const found =
-        user === null ? await webhooks.listByDeveloper(call.developer.id) : await webhooks.listByUser(user.id)
-      return found.map((webhook) => presentWebhook(webhook, liteUrls(call.baseUrl)))
+      const found = await listWebhooks(call, path)
+      return found.filter((webhook) => isShown(call, webhook)).map((webhook) => form.present(webhook, urlsOf(call)))
     },
   })
 
-const create = ({ base, name }: Level) =>
-  defineRoute(`POST ${base}`, {
-    summary: `Create a ${name}-level webhook`,
+  const create = defineRoute(`POST ${base}`, {
+    summary: isLite ? `Create a ${name}-level webhook` : `Create a webhook of the ${name}`,
     description:
       'All filters have to match. Case does not matter. A text that begins with / is a regular expression (RE2) and has to end with one. ' +
       'A backslash takes its meaning from the wildcard, comma or bracket after it where [] is a wildcard. A bad or blank pattern is a ' +
-      '400 that says where.',
-    body: createBody,
-    response: createAnswer,
+      `400 that says where.${isLite ? '' : ' Its callbacks are in the shape of 2.0.'}`,
+    body: schema.createBody,
+    response: schema.createAnswer,
     async handler({ path, body }, call) {
       const user = await scopeUser(call, path)
-      const owner = { developerId: call.developer.id, userId: user?.id ?? null, version: 'lite' as const }
+      const owner = { developerId: call.developer.id, userId: user?.id ?? null, version: call.version }
       const webhook = await call.engine.webhooks.create(owner, webhookInput(body))
-      return { success: true, webhook_id: webhook.id, resource_url: liteUrls(call.baseUrl).webhook(webhook) }
+      return { success: true, webhook_id: webhook.id, resource_url: urlsOf(call).webhook(webhook) }
     },
   })
 
-const get = ({ base }: Level) =>
-  defineRoute(`GET ${base}/{webhook_id}`, {
+  const get = defineRoute(`GET ${base}/{webhook_id}`, {
     summary: 'Get a webhook',
-    response: webhookView,
-    async handler({ path }, call) {
-      return presentWebhook(await findWebhook(call, path), liteUrls(call.baseUrl))
-    },
+    response: form.view,
+    handler: async ({ path }, call) => form.present(await findWebhook(call, path), urlsOf(call)),
   })
 
-const edit = ({ base }: Level) =>
-  defineRoute(`POST ${base}/{webhook_id}`, {
+  const edit = defineRoute(`POST ${base}/{webhook_id}`, {
     summary: 'Edit a webhook',
     description:
       'Changes the parameters that are named; an empty one removes the value. `active` is 1 unless it is named.',
-    body: editBody,
-    response: editAnswer,
+    body: schema.editBody,
+    response: form.edited,
     async handler({ path, body }, call) {
       const webhook = await findWebhook(call, path)
-      const edited = await call.engine.webhooks.edit(webhook, webhookInput({ ...body, active: body.active ?? true }))
-      return { success: true, resource_url: liteUrls(call.baseUrl).webhook(edited) }
+      const wanted = webhookInput({ ...body, active: body.active ?? true })
+      return form.presentEdited(await call.engine.webhooks.edit(webhook, wanted), urlsOf(call))
     },
   })
 
-const remove = ({ base }: Level) =>
-  defineRoute(`DELETE ${base}/{webhook_id}`, {
+  const remove = defineRoute(`DELETE ${base}/{webhook_id}`, {
     summary: 'Cancel a webhook',
     response: success,
     async handler({ path }, call) {
@@ -120,82 +203,19 @@ const remove = ({ base }: Level) =>
     },
   })
 
-export const webhookRoutes = levels.flatMap((level) =>
-  tagged(level.tag, [list(level), create(level), get(level), edit(level), remove(level)]),
+  return [list, create, get, edit, remove]
+}
+
+async function listWebhooks(call: Call, path: ScopePath): Promise<WebhookRecord[]> {
+  const { webhooks } = call.engine.store
+  const user = await scopeUser(call, path)
+  return user === null ? webhooks.listByDeveloper(call.developer.id) : webhooks.listByUser(user.id)
+}
+
+export const webhookRoutes = levels.flatMap((level) => tagged(level.tag, routesOf(level, liteForm)))
+
+/** Deliveries, redelivery and explain are those of lite. */
+export const v2WebhookRoutes = deprecated(
+  'webhooks',
+  v2Levels.flatMap((level) => routesOf(level, v2Form)),
 )
-
-const explainQuery = z.object({
-  webhook_id: filledText.meta({
-    description: 'id of the webhook that is asked about',
-    examples: ['6a1f3c8b2d9e4f5a7b8c9d0e'],
-  }),
-  delimiter,
-})
-
-const explainRoute = (pattern: MessagePattern) =>
-  defineRoute(`GET ${pattern}/explain`, {
-    summary: 'Why a message was or was not sent to a webhook',
-    description:
-      'When it was seen and as what, what the webhook was like then, what each filter says, and every callback that was queued with its attempts ' +
-      'and answers. `matched` tells whether a callback was due. Nothing is judged that did not happen: for that there is the dry run. ' +
-      '`webhook_id` is a webhook of the user or of the application.',
-    query: explainQuery,
-    response: explainAnswer,
-    async handler({ path, query }, call) {
-      const mailbox = await findAccount(call, path.id, path.label)
-      const message = await findKnownMessage(call, mailbox.account, path.message_id)
-      await checkFolder(call, mailbox, message, path, query.delimiter)
-      const webhook = await webhookOf(call, mailbox, query.webhook_id)
-      return presentExplanation(call, webhook, mailbox, message)
-    },
-  })
-
-/** With a folder in the path the message must lie there; one that has left every folder is found without. */
-async function checkFolder(
-  call: Call,
-  mailbox: Mailbox,
-  message: MessageRecord,
-  { folder: name }: MessagePath,
-  spoken: string | undefined,
-): Promise<void> {
-  if (name === undefined) return
-  const folder = await findFolder(call, mailbox.account, name, spoken)
-  if (!message.placements.some(({ folderId }) => folderId === folder.id)) throw notFound('message', message.id)
-}
-
-/** User or application level: both hear of this account. */
-async function webhookOf(call: Call, { user }: Mailbox, id: string): Promise<WebhookRecord> {
-  const webhook = await call.engine.store.webhooks.get(id)
-  const concerned =
-    webhook?.developerId === call.developer.id && (webhook.userId === null || webhook.userId === user.id)
-  if (!concerned) throw notFound('webhook', id)
-  return webhook
-}
-
-async function presentExplanation(
-  call: Call,
-  webhook: WebhookRecord,
-  mailbox: Mailbox,
-  message: MessageRecord,
-): Promise<z.input<typeof explainAnswer>> {
-  const { store, webhooks } = call.engine
-  const found = await webhooks.explain(webhook, mailbox.account, message, askingOf(call))
-  const folderName = folderNamer(await store.folders.list(mailbox.account.id))
-  return {
-    message_id: message.id,
-    webhook_id: webhook.id,
-    indexed: seconds(message.indexedAt),
-    events: found.changes.map(({ kind, first, path, at, seq }) => ({
-      kind,
-      first,
-      folder: folderName(path),
-      seen: seconds(at),
-      sequence: seq,
-    })),
-    matched: found.matched,
-    filters: [...found.verdicts],
-    deliveries: found.deliveries.map((row) => presentDelivery(row, webhook)),
-  }
-}
-
-export const explainRoutes = tagged('Webhooks', messagePaths.map(explainRoute))

@@ -7,7 +7,7 @@ import {
   filledText,
   flag,
   headerMode,
-  limitOf,
+  limit,
   offset,
   optional,
   text,
@@ -16,6 +16,7 @@ import {
   urlOrEmpty,
   successAt,
 } from '../../values.ts'
+import { delimiter } from '../folders.ts'
 
 const filterKeys: readonly FilterParameter[] = Object.values(filterParameters)
 
@@ -39,14 +40,12 @@ const filterForms: Readonly<Record<FilterParameter, string>> = {
   body_search: `Part of any text part, attached text files included, of HTML the text that is seen, with the shell wildcards * ? []; or ${regex}. No list.`,
 }
 
-const filterFields = Object.fromEntries(filterKeys.map((key) => [key, optional(text, filterForms[key])])) as Record<
-  FilterParameter,
-  z.ZodOptional<typeof text>
->
-const filterViews = Object.fromEntries(filterKeys.map((key) => [key, z.string().optional()])) as Record<
-  FilterParameter,
-  z.ZodOptional<z.ZodString>
->
+function perFilter<T>(schemaOf: (filter: FilterParameter) => T): Record<FilterParameter, T> {
+  return Object.fromEntries(filterKeys.map((key) => [key, schemaOf(key)])) as Record<FilterParameter, T>
+}
+
+const filterFields = perFilter((filter) => optional(text, filterForms[filter]))
+const filterViews = perFilter(() => z.string().optional())
 
 const shared = {
   failure_notif_url: optional(
@@ -108,7 +107,7 @@ export type WebhookParameters = z.output<typeof editBody>
 
 const time = (what: string) => optional(z.int(), `Unix timestamp in seconds: ${what}`)
 
-export const webhookView = examples.view('Webhook', {
+const webhookFields = {
   webhook_id: [z.string(), examples.ids.webhook],
   callback_url: [z.string(), 'https://app.example.com/mail'],
   failure_notif_url: z.string().optional(),
@@ -134,10 +133,15 @@ export const webhookView = examples.view('Webhook', {
   receive_all_changes: [z.boolean(), false],
   receive_drafts: [z.boolean(), false],
   receive_historical: [z.boolean(), false],
-  developerId: z.string().optional(),
-  version: z.string().optional(),
+} as const
+
+export const webhookView = examples.view('Webhook', {
+  ...webhookFields,
+  developerId: optional(z.string(), 'at application level'),
+  version: optional(z.string(), 'of its callbacks: `lite` or `2.0`; at application level, and of webhooks of 2.0'),
   resource_url: [z.string(), examples.urls.webhook],
 })
+export const v2WebhookView = examples.view('Webhook20', webhookFields)
 
 export const createAnswer = examples.answer({
   success: [z.boolean(), true],
@@ -145,9 +149,10 @@ export const createAnswer = examples.answer({
   resource_url: [z.string(), examples.urls.webhook],
 })
 export const editAnswer = successAt(examples.urls.webhook)
+export const v2EditAnswer = examples.answer({ success: [z.boolean(), true], feedbackCode: [z.string(), ''] })
 
 const kinds = ['message', 'status', 'failure', 'sync', 'test'] as const
-const states = ['pending', 'delivered', 'failed', 'skipped'] as const
+export const deliveryStates = ['pending', 'delivered', 'failed', 'skipped'] as const
 
 const attempt = examples.answer({
   timestamp: [z.number(), 1_700_000_002],
@@ -167,7 +172,7 @@ export const deliveryFields = {
   ],
   kind: [z.enum(kinds), 'message'],
   event: [z.string().nullable(), 'received'],
-  state: [z.enum(states), 'delivered'],
+  state: [z.enum(deliveryStates), 'delivered'],
   reason: [z.string().nullable(), null],
   account_id: [z.string().nullable(), examples.ids.user],
   message_id: [z.string().nullable(), examples.ids.message],
@@ -181,14 +186,14 @@ export const deliveryView = examples.view('Delivery', deliveryFields)
 
 export const deliveriesQuery = z.object({
   state: optional(
-    choice(states),
+    choice(deliveryStates),
     'only callbacks that are `pending`, `delivered`, `failed` (given up) or `skipped` (not sent, see reason)',
   ),
   kind: optional(choice(kinds), 'only callbacks of this kind'),
   message_id: optional(filledText, 'of the API, or a Message-ID'),
   timestamp_after: optional(timestamp, 'only events of this Unix timestamp in seconds or later'),
   timestamp_before: optional(timestamp, 'only events of this Unix timestamp in seconds or earlier'),
-  limit: limitOf(25),
+  limit,
   offset,
 })
 
@@ -227,8 +232,9 @@ const verdict = examples.answer({
 })
 
 export const dryRunQuery = z.object({
-  limit: limitOf(25),
+  limit,
   label: optional(text, 'only messages of this email account; at application level together with user_id'),
+  user_id: optional(z.string(), 'only messages of this user', examples.ids.user),
 })
 const dryRunRow = examples.answer({
   account_id: [z.string(), examples.ids.user, 'id of the user'],
@@ -240,6 +246,14 @@ const dryRunRow = examples.answer({
   filters: [z.array(verdict), [examples.exampleOf(verdict)]],
 })
 export const dryRunAnswer = z.array(dryRunRow).meta({ examples: [[examples.exampleOf(dryRunRow)]] })
+
+export const explainQuery = z.object({
+  webhook_id: filledText.meta({
+    description: 'id of the webhook that is asked about',
+    examples: [examples.ids.webhook],
+  }),
+  delimiter,
+})
 
 const event = examples.answer({
   kind: [z.string(), 'received'],

@@ -1,25 +1,32 @@
 /**
  * What the API asks of an account's command connection: reading what only the server has (reading.ts), writing
- * (writing.ts), and folders as a whole: listed, made, removed, emptied of what is \Deleted, brought up to date.
+ * (writing.ts), giving a message to another account, and folders as a whole: listed, made, removed,
+ * emptied of what is \Deleted, brought up to date.
  *
  * Each command is answered in bounded time (MAILROOM_COMMAND_TIMEOUT without progress) or rejects with an AppError:
  * `account_disabled` and `account_unavailable` (with the reason and when the next try is), `timeout`, `server_refused`
  * (the server's own NO), `not_found`, `throttled`, `network` … Streams reject or are destroyed with the same errors.
  */
 import { AppError, isAppError, notFound } from '../../errors.ts'
+import { spool, type Spooled } from '../../spool.ts'
+import type { FolderRecord, MessageRecord } from '../../store/records.ts'
+import { isMarked, liesAt } from '../../store/rows.ts'
+import { createExclusiveByKey } from '../../waits.ts'
 import { backfillFirst } from '../background.ts'
 import { compareFlags } from '../compare.ts'
 import { createFolderPoll } from '../folders.ts'
-import type { FolderRecord } from '../../store/records.ts'
-import type { Session } from '../session-types.ts'
+import { normalFlags } from '../plan.ts'
+import type { FlagChange, Placed, Session } from '../session-types.ts'
 import { catchUp } from '../sync.ts'
 import { moveCursor, type SyncContext } from '../write.ts'
-import { onLink, openFolder, type CommandDeps } from './placed.ts'
-import { readCommands } from './reading.ts'
-import { writeCommands } from './writing.ts'
+import { knownThere, onLink, openFolder, type CommandDeps, openFirst, unlessRefused } from './placed.ts'
+import { digestOf, readCommands } from './reading.ts'
+import { appendTo, flagsAt, writeCommands } from './writing.ts'
 
 export function createCommands(deps: CommandDeps) {
-  return { ...folderCommands(deps), ...readCommands(deps), ...writeCommands(deps) }
+  const reading = readCommands(deps)
+  const writing = writeCommands(deps)
+  return { ...folderCommands(deps), ...reading, ...writing, ...transferCommands({ ...deps, ...reading, ...writing }) }
 }
 
 function folderCommands(deps: CommandDeps) {
@@ -51,7 +58,7 @@ function folderCommands(deps: CommandDeps) {
       onLink(deps, accountId, async (context) => {
         await catchUp(context, path)
         const folder = context.state.folderByPath(path)
-        if (folder !== null) await backfillFirst(context, folder.id)
+        if (folder !== null) await backfillFirst({ ...context, folderId: folder.id })
       }),
     /** Compares all that the index knows of the folder with the server, flags too, and reads what is missing. */
     readAnew: (accountId: string, path: string): Promise<void> =>
@@ -59,9 +66,10 @@ function folderCommands(deps: CommandDeps) {
         await openFolder(context, path)
         const folder = context.state.folderByPath(path)
         if (folder?.cursor === null || folder?.cursor === undefined) throw notFound('folder', path)
-        await moveCursor(context, folder.id, (cursor) => ({ ...cursor, comparedAt: 0 }))
+        const there = { ...context, folderId: folder.id }
+        await moveCursor(there, (cursor) => ({ ...cursor, comparedAt: 0 }))
         await catchUp(context, path)
-        await compareFlags(context, folder.id, 'all')
+        await compareFlags(there, 'all')
       }),
   }
 }
@@ -72,7 +80,8 @@ async function relisted(
   accountId: string,
   change: (session: Session) => Promise<void>,
 ): Promise<void> {
-  const relist = (context: SyncContext): Promise<unknown> => createFolderPoll(context).list()
+  const relist = async (context: SyncContext): Promise<void> =>
+    context.state.moved(await createFolderPoll(context).list())
   await onLink(deps, accountId, async (context) => {
     try {
       await change(context.session)
@@ -82,4 +91,135 @@ async function relisted(
     }
     await relist(context)
   })
+}
+
+type TransferDeps = CommandDeps &
+  Pick<ReturnType<typeof readCommands>, 'streamRaw' | 'isEnd'> &
+  Pick<ReturnType<typeof writeCommands>, 'remove' | 'setFlags'>
+
+interface Transfer {
+  readonly kind: 'move' | 'copy'
+  readonly message: MessageRecord
+  readonly to: FolderRecord
+  /** Of a new copy. */
+  readonly flags: readonly string[]
+  /** Of one that is there already; null = its flags stay. */
+  readonly change: FlagChange | null
+}
+
+/**
+ * A message goes to a folder of another email account. In this order, so that a process that dies at any point leaves
+ * it in one of the two at least:
+ *
+ * 1. It is read whole from its mail server into a file (spool.ts). Nothing has changed yet.
+ * 2. The other mail server is asked for a message of the same bytes: an earlier call may have come so far.
+ * 3. Where it has none, the message is appended with its flags and its time of arrival. OK means: the server keeps it.
+ * 4. Index and change log of the other account learn of it. When we die before, its sync finds and reports it.
+ * 5. The copy is looked for once more. A move removes the message where it was (\Deleted, then EXPUNGE), and reports
+ *    that.
+ *
+ * From 2 on one transfer of a user goes on at a time: of two in opposite directions each would find what the other is
+ * about to remove. Both accounts may see one folder, also under two names: what has the UIDVALIDITY and the UID of the
+ * message is not taken for its copy in 2. What is \Deleted there is none either. 5 removes it only from where it lay
+ * in 1, and of several places only where the bytes are the same: the index may take two mails without a Message-ID for
+ * one.
+ *
+ * Until 3 is done it lies where it was, until 5 is done in both. The same call again goes on from 2.
+ */
+function transferCommands(deps: TransferDeps) {
+  const { store, config } = deps.sync
+  const turns = createExclusiveByKey()
+  return {
+    /** A move takes the message out of all folders of its account, as `remove` does. */
+    async transfer(given: Transfer): Promise<void> {
+      const { message } = given
+      const source = await deps.streamRaw(message)
+      await using whole = await spool(source, { directory: config.MAILROOM_DATA_DIR, most: Infinity })
+      await checkWhole(deps, message, whole.size)
+      const account = await store.accounts.get(message.accountId)
+      if (account === null) throw notFound('message', message.id)
+      await turns(account.userId, () => handOver(deps, given, whole))
+    },
+  }
+}
+
+async function handOver(deps: TransferDeps, given: Transfer, whole: Spooled): Promise<void> {
+  const { kind, message, to, change } = given
+  const { placed, isNew } = await onLink(deps, to.accountId, async (context) => {
+    await openFirst(context, to)
+    const found = await unlessRefused(findLike(context.session, whole, given))
+    if (found === null) return { placed: await appendNew(context, given, whole), isNew: true }
+    await catchUp(context, to.path)
+    return { placed: found, isNew: false }
+  })
+  if (!isNew && change !== null) await setFlagsAt(deps, to, placed, change)
+  if (kind === 'copy') return
+  await onLink(deps, to.accountId, ({ session }) => mustLie(session, given, placed))
+  await deps.remove(message, null, { places: message.placements, whole }).catch((error: unknown) => {
+    // The other one has it: that it has left its place meanwhile is what was asked for.
+    if (!isAppError(error, 'not_found')) throw error
+  })
+}
+
+async function appendNew(context: SyncContext, given: Transfer, whole: Spooled): Promise<Placed> {
+  const { message, to, flags } = given
+  const placed = await appendTo(context, to, { literal: whole, flags, internalDate: message.receivedAt })
+  if (placed.newUid !== null) return placed
+  return (await unlessRefused(findLike(context.session, whole, given))) ?? placed
+}
+
+/** What is short is not moved as if it were whole. Some servers name too large a size: these are asked for more. */
+async function checkWhole(deps: TransferDeps, message: MessageRecord, read: number): Promise<void> {
+  const { id, size } = message
+  if (read >= size || (read > 0 && (await deps.isEnd(message, read)))) return
+  throw new AppError('protocol', `message ${id}: the mail server gives ${read} of its ${size} bytes`)
+}
+
+/** Messages of the same size that are compared byte by byte, the newest of them. */
+const mostCompared = 10
+
+async function findLike(session: Session, whole: Spooled, given: Transfer): Promise<Placed | null> {
+  const { message, to } = given
+  const { uidValidity } = await session.select(to.path, { refresh: true })
+  const itself = message.placements.filter((place) => place.uidValidity === uidValidity)
+  const found = await session.searchLike(whole.size, message.emailMessageId)
+  const alike = found.filter((uid) => !itself.some((place) => place.uid === uid))
+  for (const uid of alike.slice(-mostCompared).reverse()) {
+    const isCopy = (await digestOf(session, uid, whole.size)) === whole.digest && (await isKept(session, given, uid))
+    if (isCopy) return { newUid: uid, uidValidity }
+  }
+  return null
+}
+
+/** What is \Deleted may be gone at any moment; here only where the call asks for it. */
+async function isKept(session: Session, { flags }: Transfer, uid: number): Promise<boolean> {
+  const now = await flagsAt(session, uid)
+  return now !== null && (isMarked({ flags }) || !isMarked({ flags: normalFlags(now.flags) }))
+}
+
+/** A server that does not say where it has put the copy, and has other bytes of it, is believed. */
+async function mustLie(session: Session, given: Transfer, { newUid, uidValidity }: Placed): Promise<void> {
+  if (newUid === null) return
+  const { path } = given.to
+  const now = await session.select(path, { refresh: true })
+  const isSame = uidValidity === null || now.uidValidity === uidValidity
+  if (isSame && (await isKept(session, given, newUid))) return
+  throw new AppError('conflict', `the copy in folder ${path} was removed meanwhile; the message stays where it was`)
+}
+
+async function setFlagsAt(deps: TransferDeps, to: FolderRecord, at: Placed, change: FlagChange): Promise<void> {
+  const { messages } = deps.sync.store
+  const { newUid: uid, uidValidity } = at
+  if (uid === null || uidValidity === null) return
+  const there = { folderId: to.id, uidValidity, uid }
+  const known = await knownThere(deps.sync.store, there)
+  const copy = known === undefined ? null : await messages.get(to.accountId, known.messageId)
+  const place = copy?.placements.find((one) => liesAt(one, there))
+  if (copy !== null && place !== undefined) await deps.setFlags(copy, place, change)
+  // Not read yet: the index learns its flags when it is.
+  else
+    await onLink(deps, to.accountId, async ({ session }) => {
+      const now = await session.select(to.path)
+      if (now.uidValidity === uidValidity) await session.store(uid, change)
+    })
 }

@@ -4,9 +4,10 @@
  * that was read before a command's turn came may be old by then: it is read again.
  */
 import { AppError, isAppError, notFound } from '../../errors.ts'
-import type { Store } from '../../store/port.ts'
+import type { KnownUid, Store } from '../../store/port.ts'
 import type { FolderRecord, MessageRecord, Placement } from '../../store/records.ts'
-import { saysGone, tellsLost } from '../absent.ts'
+import { saysGone, tellsLost } from '../gone.ts'
+import { isLeftAlone } from '../folders.ts'
 import { notBegun, type Link, type Priority } from '../link.ts'
 import type { SelectedMailbox, Session } from '../session-types.ts'
 import type { AccountState, SyncDeps } from '../state.ts'
@@ -62,7 +63,7 @@ const shown = new WeakMap<Session, { readonly place: string; readonly uid: numbe
 
 /**
  * Selects a folder in which mail up to `uid` (absent = all there is) must be known. A connection that was in the folder
- * before is told of new mail when the server likes (RFC 3501 §5.2), while our watching connection has it in the index
+ * before hears of new mail when the server likes (RFC 3501 §5.2), while our watching connection has it in the index
  * already: NOOP asks.
  */
 async function selectKnowing(session: Session, path: string, uid = Infinity): Promise<SelectedMailbox> {
@@ -82,6 +83,15 @@ export async function currentMessage({ messages }: Store, { accountId, id }: Mes
   const now = await messages.get(accountId, id)
   if (now === null) throw notFound('message', id)
   return now
+}
+
+/** What the index has at this place. */
+export async function knownThere(
+  { messages }: Store,
+  { folderId, uidValidity, uid }: Pick<Placement, 'folderId' | 'uidValidity' | 'uid'>,
+): Promise<KnownUid | undefined> {
+  const [known] = await messages.knownUids(folderId, uidValidity, uid, uid)
+  return known
 }
 
 /** The place that was meant, or the one that the message has in the same folder now. */
@@ -165,7 +175,8 @@ async function explain(here: Here, at: Place, error: unknown): Promise<never> {
 }
 
 /** The index may lack mail of this folder. `holds` = messages in it. One that is refused for now is not read. */
-export function isBeingRead({ selectable, parkedUntil, cursor }: FolderRecord, holds: number): boolean {
-  if (!selectable || (parkedUntil ?? 0) > Date.now()) return false
+export function isBeingRead(folder: FolderRecord, holds: number): boolean {
+  const { cursor } = folder
+  if (isLeftAlone(folder, Date.now())) return false
   return cursor === null || (cursor.backfillBelow > 1 && holds > 0)
 }

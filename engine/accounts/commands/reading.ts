@@ -7,6 +7,7 @@
  * Some servers give less of a part than their BODYSTRUCTURE says, mostly of a message within a message. Such a part is
  * read from the whole message where that has more; what is short even so is never given as if it were whole.
  */
+import { createHash } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { AppError } from '../../errors.ts'
 import { createTransferStream } from '../../messages/transfer-encoding.ts'
@@ -23,44 +24,46 @@ export function readCommands(deps: CommandDeps) {
   const { sync } = deps
   return {
     /** Whole parts in memory, undecoded, at most `maxBytes` each (cut there). For text bodies. */
-    fetchParts: (
-      accountId: string,
-      message: MessageRecord,
-      sections: readonly string[],
-      maxBytes: number,
-    ): Promise<PartsRead> =>
-      readAlone(deps, accountId, message, async (session, uid) => {
+    fetchParts: (message: MessageRecord, sections: readonly string[], maxBytes: number): Promise<PartsRead> =>
+      readAlone(deps, message, async (session, uid) => {
         const parts = await fetchSections(session, uid, sections, maxBytes)
         return parts && mendParts({ session, uid, message, log: sync.log }, parts, maxBytes)
       }),
     /** The same of many messages, with few commands. By message id; what is absent is to be asked for alone. */
-    fetchMany: (accountId: string, wanted: readonly WantedParts[], maxBytes: number): Promise<ManyParts> =>
-      fetchMany(deps, accountId, wanted, maxBytes),
-    fetchHeaders: (accountId: string, message: MessageRecord): Promise<Buffer> =>
-      readAlone(deps, accountId, message, (session, uid) => session.fetchSection(uid, 'HEADER', headerMaxBytes)),
+    async fetchMany(accountId: string, wanted: readonly WantedParts[], maxBytes: number): Promise<ManyParts> {
+      const found = new Map<string, ReadonlyMap<string, Buffer>>()
+      for (const group of groupsOf(wanted)) {
+        const read = await unlessRefused(onLink(deps, accountId, (here) => fetchGroup(here, group, maxBytes)))
+        for (const [id, parts] of read ?? []) found.set(id, parts)
+      }
+      return found
+    },
+    fetchHeaders: (message: MessageRecord): Promise<Buffer> =>
+      readAlone(deps, message, (session, uid) => session.fetchSection(uid, 'HEADER', headerMaxBytes)),
     /** One part as decoded bytes (base64, quoted-printable undone). */
-    async streamPart(
-      accountId: string,
-      message: MessageRecord,
-      section: string,
-      encoding: string,
-    ): Promise<PartStream> {
-      const { stream, short } = await streamSection(deps, accountId, message, section)
+    async streamPart(message: MessageRecord, section: string, encoding: string): Promise<PartStream> {
+      const { stream, short } = await streamSection(deps, message, section)
       const decoder = createTransferStream(encoding)
       stream.on('error', (error) => decoder.destroy(error))
       decoder.on('close', () => stream.destroy())
       return Object.assign(stream.pipe(decoder), { short })
     },
-    async streamRaw(accountId: string, message: MessageRecord): Promise<Readable> {
-      return (await streamSection(deps, accountId, message, '')).stream
+    async streamRaw(message: MessageRecord): Promise<Readable> {
+      return (await streamSection(deps, message, '')).stream
     },
+    /** Whether the whole message has no byte from here on. */
+    isEnd: (message: MessageRecord, from: number): Promise<boolean> =>
+      readAlone(deps, message, async (session, uid) => {
+        const chunk = await session.fetchChunk(uid, '', from, 1)
+        return chunk && chunk.bytes.length === 0
+      }),
     /** Asks the server which messages hold the text in their body (case-insensitive). Answers message ids. */
-    async searchBody(accountId: string, folder: FolderRecord, text: string): Promise<string[]> {
+    async searchBody(folder: FolderRecord, text: string): Promise<string[]> {
       const validity = folder.cursor?.uidValidity
       if (validity === undefined) return []
       const all = { path: folder.path, uidValidity: validity, uid: Infinity }
       const search = (here: Here): Promise<number[] | null> => inPlace(here, all, () => here.session.searchBody(text))
-      const uids = (await onLink(deps, accountId, search)) ?? []
+      const uids = (await onLink(deps, folder.accountId, search)) ?? []
       if (uids.length === 0) return []
       const wanted = new Set(uids)
       const known = await sync.store.messages.knownUids(folder.id, validity, Math.min(...uids), Math.max(...uids))
@@ -71,11 +74,10 @@ export function readCommands(deps: CommandDeps) {
 
 function readAlone<T>(
   deps: CommandDeps,
-  accountId: string,
   message: MessageRecord,
   work: (session: Session, uid: number) => Promise<T | null>,
 ): Promise<T> {
-  return onLink(deps, accountId, (here) =>
+  return onLink(deps, message.accountId, (here) =>
     atPlacement(deps.sync.store, here, message, (uid) => work(here.session, uid)),
   )
 }
@@ -106,20 +108,6 @@ interface WantedParts {
 
 type ManyParts = ReadonlyMap<string, ReadonlyMap<string, Buffer>>
 
-async function fetchMany(
-  deps: CommandDeps,
-  accountId: string,
-  wanted: readonly WantedParts[],
-  maxBytes: number,
-): Promise<ManyParts> {
-  const found = new Map<string, ReadonlyMap<string, Buffer>>()
-  for (const group of groupsOf(wanted)) {
-    const read = await unlessRefused(onLink(deps, accountId, (here) => fetchGroup(here, group, maxBytes)))
-    for (const [id, parts] of read ?? []) found.set(id, parts)
-  }
-  return found
-}
-
 interface Group {
   readonly at: Placement
   readonly sections: readonly string[]
@@ -143,8 +131,8 @@ function groupsOf(wanted: readonly WantedParts[]): Iterable<Group> {
 async function fetchGroup(here: Here, { at, sections, messages }: Group, maxBytes: number): Promise<ManyParts> {
   const uids = [...messages.keys()]
   const found = new Map<string, ReadonlyMap<string, Buffer>>()
-  const spot = { ...at, uid: Math.max(...uids) }
-  const read = await inPlace(here, spot, () => here.session.fetchSections(uids, sections, maxBytes))
+  const highest = { ...at, uid: Math.max(...uids) }
+  const read = await inPlace(here, highest, () => here.session.fetchSections(uids, sections, maxBytes))
   for (const [uid, parts] of read ?? []) {
     const message = messages.get(uid)
     if (message === undefined || parts.size !== sections.length) continue
@@ -154,12 +142,7 @@ async function fetchGroup(here: Here, { at, sections, messages }: Group, maxByte
 }
 
 /** Each chunk over the link, and from the place, that is there when its turn comes: a stream outlives both. */
-async function streamSection(
-  deps: CommandDeps,
-  accountId: string,
-  message: MessageRecord,
-  section: string,
-): Promise<{ readonly stream: Readable; readonly short: boolean }> {
+async function streamSection(deps: CommandDeps, message: MessageRecord, section: string) {
   const { sync } = deps
   let short = false
   const first = async (session: Session, uid: number): Promise<Chunk | null> => {
@@ -174,7 +157,7 @@ async function streamSection(
       atPlacement(sync.store, here, message, (uid) =>
         from === 0 ? first(here.session, uid) : here.session.fetchChunk(uid, section, from, chunkBytes),
       )
-    return onLink(deps, accountId, read, from === 0 ? 'api' : 'stream')
+    return onLink(deps, message.accountId, read, from === 0 ? 'api' : 'stream')
   }
   return { stream: await streamChunks(readChunk, sync.config.MAILROOM_COMMAND_TIMEOUT), short }
 }
@@ -186,42 +169,34 @@ async function atPlacement<T>(
   message: MessageRecord,
   work: (uid: number) => Promise<T | null>,
 ): Promise<T> {
-  const known = await atPlaces(here, message.placements, work)
-  if (known.found !== null) return known.found
+  const tried = new Set<string>()
+  /** Folders that may hold it are not the ones that the index knows. */
+  const anew: AppError[] = []
+
+  async function firstOf(places: readonly Placement[]): Promise<T | null> {
+    for (const place of places.filter((one) => !tried.has(placeKey(one)))) {
+      tried.add(placeKey(place))
+      try {
+        const found = await inPlace(here, place, () => work(place.uid))
+        if (found !== null) return found
+      } catch (error) {
+        if (!isReadAnew(error) || here.session.closed) throw error
+        anew.push(error)
+      }
+    }
+    return null
+  }
+
+  const known = await firstOf(message.placements)
+  if (known !== null) return known
   const now = await store.messages.get(message.accountId, message.id)
-  const tried = new Set(message.placements.map(placeKey))
-  const others = now?.placements.filter((place) => !tried.has(placeKey(place))) ?? []
-  const moved = await atPlaces(here, others, work)
-  if (moved.found !== null) return moved.found
-  throw known.anew ?? moved.anew ?? notThere(here.state, now ?? message)
+  const moved = await firstOf(now?.placements ?? [])
+  if (moved !== null) return moved
+  throw anew[0] ?? notThere(here.state, now ?? message)
 }
 
 function placeKey({ folderId, uidValidity, uid }: Placement): string {
   return `${folderId} ${uidValidity} ${uid}`
-}
-
-interface Tried<T> {
-  readonly found: T | null
-  /** A folder that may hold it is not the one that the index knows. */
-  readonly anew: AppError | null
-}
-
-async function atPlaces<T>(
-  here: Here,
-  places: readonly Placement[],
-  work: (uid: number) => Promise<T | null>,
-): Promise<Tried<T>> {
-  let anew: AppError | null = null
-  for (const place of places) {
-    try {
-      const found = await inPlace(here, place, () => work(place.uid))
-      if (found !== null) return { found, anew }
-    } catch (error) {
-      if (!isReadAnew(error) || here.session.closed) throw error
-      anew ??= error
-    }
-  }
-  return { found: null, anew }
 }
 
 /** One turn: short for those who wait, long enough that a fast reader does not notice the round trips. */
@@ -229,6 +204,19 @@ export const chunkBytes = 512 * 1024
 
 /** What a stream holds: a piece that is being taken, and the next one. */
 export const streamBytes = 2 * chunkBytes
+
+/** Of the whole message; null when it has gone, or is longer. The folder is selected. */
+export async function digestOf(session: Session, uid: number, size: number): Promise<string | null> {
+  const hash = createHash('sha256')
+  for (let from = 0; from <= size;) {
+    const chunk = await session.fetchChunk(uid, '', from, chunkBytes)
+    if (chunk === null) return null
+    hash.update(chunk.bytes)
+    from += chunk.bytes.length
+    if (chunk.last) return hash.digest('hex')
+  }
+  return null
+}
 
 type ReadChunk = (from: number) => Promise<Chunk>
 
@@ -268,13 +256,13 @@ interface Source {
 }
 
 /** As transferred; 0 = nothing was said. */
-function toldSize({ bodies, attachments }: MessageRecord, section: string): number {
+function statedSize({ bodies, attachments }: MessageRecord, section: string): number {
   return [...bodies, ...attachments].find((part) => part.section === section)?.size ?? 0
 }
 
 /** Whether these parts, each cut at `maxBytes`, are no shorter than was said. */
 function areWhole(message: MessageRecord, parts: ReadonlyMap<string, Buffer>, maxBytes: number): boolean {
-  return [...parts].every(([section, bytes]) => bytes.length >= Math.min(toldSize(message, section), maxBytes))
+  return [...parts].every(([section, bytes]) => bytes.length >= Math.min(statedSize(message, section), maxBytes))
 }
 
 async function mendParts(source: Source, parts: ReadonlyMap<string, Buffer>, maxBytes: number): Promise<PartsRead> {
@@ -295,21 +283,17 @@ async function mendParts(source: Source, parts: ReadonlyMap<string, Buffer>, max
 }
 
 /** The first chunk of a stream; of a part that is short the whole, where the whole message has more of it. */
-async function mendChunk(
-  source: Source,
-  section: string,
-  first: Chunk,
-): Promise<{ readonly chunk: Chunk; readonly short: boolean }> {
-  const told = toldSize(source.message, section)
-  if (!(await isShort(source, section, first, told))) return { chunk: first, short: false }
+async function mendChunk(source: Source, section: string, first: Chunk) {
+  const stated = statedSize(source.message, section)
+  if (!(await isShort(source, section, first, stated))) return { chunk: first, short: false }
   const given = first.last ? first.bytes.length : null
   const { better, short } = judge(source, section, given, await fromWhole(source, [section]))
   return { chunk: better === null ? first : { bytes: better, last: true }, short }
 }
 
-async function isShort({ session, uid }: Source, section: string, first: Chunk, told: number): Promise<boolean> {
-  if (first.last || first.bytes.length >= told) return first.bytes.length < told
-  const end = await unlessRefused(session.fetchChunk(uid, section, told - 1, 1))
+async function isShort({ session, uid }: Source, section: string, first: Chunk, stated: number): Promise<boolean> {
+  if (first.last || first.bytes.length >= stated) return first.bytes.length < stated
+  const end = await unlessRefused(session.fetchChunk(uid, section, stated - 1, 1))
   return end !== null && end.bytes.length === 0
 }
 
@@ -318,19 +302,14 @@ function fromWhole({ session, uid }: Source, sections: readonly string[]): Promi
 }
 
 /** The whole message has the last word on a part and its size. `given` null = less than was said. */
-function judge(
-  { message, log }: Source,
-  section: string,
-  given: number | null,
-  whole: FromWhole | null,
-): { readonly better: Buffer | null; readonly short: boolean } {
-  const told = toldSize(message, section)
+function judge({ message, log }: Source, section: string, given: number | null, whole: FromWhole | null) {
+  const stated = statedSize(message, section)
   const part = whole?.parts.get(section) ?? null
   const isComplete = part !== null && whole !== null && whole.size >= message.size
-  const isBetter = part !== null && (given === null ? isComplete || part.length >= told : part.length > given)
-  const short = !isComplete && (isBetter ? part.length : (given ?? 0)) < told
+  const isBetter = part !== null && (given === null ? isComplete || part.length >= stated : part.length > given)
+  const short = !isComplete && (isBetter ? part.length : (given ?? 0)) < stated
   if (short || isBetter) {
-    const fields = { accountId: message.accountId, messageId: message.id, section, told, given, cut: part?.length }
+    const fields = { accountId: message.accountId, messageId: message.id, section, stated, given, cut: part?.length }
     log.warn(
       fields,
       short ? 'the mail server gives less of a part than it says' : 'a part was cut out of the whole message',

@@ -1,75 +1,84 @@
 /**
  * Writing on the server: flags, removals, APPEND, MOVE and COPY. When a command answers, the index says the same as the
- * server, and the change is told like any other: one batch with the row, the change, its callbacks and the cursor. The
- * sync sees the same before, meanwhile or afterwards; the second of the two finds it in the index. The sync also tells
- * what was cut short in between.
+ * server, and the change is reported like any other: one batch with the row, the change, its callbacks and the cursor.
+ * The sync sees the same before, meanwhile or afterwards; the second of the two finds it in the index. The sync also
+ * reports what was cut short in between.
  */
 import { AppError, isAppError, notFound } from '../../errors.ts'
 import type { FolderCursor, FolderRecord, MessageRecord, Placement } from '../../store/records.ts'
-import { liesAt, vanish } from '../../store/rows.ts'
+import { isMarked, liesAt, vanish } from '../../store/rows.ts'
 import { flagParts } from '../compare.ts'
 import { departed } from '../gone.ts'
-import { normalFlags } from '../own-writes.ts'
-import { planAdded } from '../plan.ts'
-import type { FlagChange, FlagsOf, Placed } from '../session-types.ts'
-import type { AccountState, BatchParts } from '../state.ts'
+import type { AccountState } from '../state.ts'
+import { normalFlags, planAdded } from '../plan.ts'
+import type { Literal } from '../../spool.ts'
+import type { FlagChange, FlagsOf, Placed, Session } from '../session-types.ts'
 import { catchUp } from '../sync.ts'
-import type { SyncContext } from '../write.ts'
+import type { Build, SyncContext } from '../write.ts'
 import {
   currentMessage,
   currentPlace,
   inPlace,
+  knownThere,
   notThere,
   onLink,
   openFirst,
   openFolder,
   type CommandDeps,
 } from './placed.ts'
+import { digestOf } from './reading.ts'
 
 export function writeCommands(deps: CommandDeps) {
   return {
     /** Answers the flags now. */
-    setFlags: (accountId: string, message: MessageRecord, at: Placement, change: FlagChange): Promise<string[]> =>
-      onLink(deps, accountId, async (context) => {
+    setFlags: (message: MessageRecord, at: Placement, change: FlagChange): Promise<string[]> =>
+      onLink(deps, message.accountId, async (context) => {
         const place = currentPlace(context.state, await currentMessage(deps.sync.store, message), at)
-        return counted(context, [place.folderId], async () => {
+        const work = async (): Promise<string[]> => {
           const stored = await inPlace(context, place, () => context.session.store(place.uid, change))
           if (stored === null) throw notFound('message', message.id)
-          await tellFlags(context, place, stored)
+          await reportFlags(context, place, stored)
           return normalFlags(stored.flags)
-        })
+        }
+        const isTwoCommands = change.add.length > 0 && change.remove.length > 0
+        return isTwoCommands
+          ? inSteps(context, place, [place.folderId], work)
+          : counted(context, [place.folderId], work)
       }),
-    remove: (accountId: string, message: MessageRecord, at: Placement): Promise<void> =>
-      onLink(deps, accountId, async (context) => {
-        const place = currentPlace(context.state, await currentMessage(deps.sync.store, message), at)
-        await leaving(context, place, [place.folderId], async () => {
-          const change = { add: ['\\Deleted'], remove: [] }
-          const stored = await inPlace(context, place, () => context.session.store(place.uid, change))
-          if (stored === null) throw notFound('message', message.id)
-          await context.session.expunge([place.uid])
-          await tellDeparture(context, message.id, place, null)
-        })
+    /**
+     * Out of these folders, when it stays in another one (else `conflict`); null = out of all, but out of views of all
+     * mail only when it lies in no other folder. With `known` only where it lay then.
+     */
+    remove: (message: MessageRecord, from: readonly string[] | null, known: Known | null = null): Promise<void> =>
+      onLink(deps, message.accountId, async (context) => {
+        const now = await currentMessage(deps.sync.store, message)
+        const all = placesOf(context.state, now, from)
+        if (from !== null) await mustStay(context, now, all)
+        const places = all.filter((place) => known?.places.some((then) => liesAt(place, then)) ?? true)
+        let removed = 0
+        for (const place of places) {
+          if (!(await hasBytes(context, place, known))) continue
+          if (await removeAt(context, message.id, place)) removed += 1
+        }
+        if (removed === 0) throw notFound('message', message.id)
       }),
-    append: (
-      accountId: string,
-      to: FolderRecord,
-      raw: Buffer,
-      flags: readonly string[],
-      internalDate: number,
-    ): Promise<void> =>
-      onLink(deps, accountId, async (context) => {
+    /** Answers the id of the message; null when the server does not say where it lies. */
+    append: (to: FolderRecord, letter: Letter): Promise<string | null> =>
+      onLink(deps, to.accountId, async (context) => {
         await openFirst(context, to)
-        await context.session.append(to.path, raw, flags, internalDate)
-        await catchUp(context, to.path)
+        const { newUid, uidValidity } = await appendTo(context, to, letter)
+        if (newUid === null || uidValidity === null) return null
+        const known = await knownThere(deps.sync.store, { folderId: to.id, uidValidity, uid: newUid })
+        return known?.messageId ?? null
       }),
     /**
      * Every place that the message has in the folder of `at` (null = the first of its folders: INBOX, else one that is
      * no view of all mail). Done already when it lies only there where it shall.
      */
-    move: (accountId: string, message: MessageRecord, at: Placement | null, to: FolderRecord): Promise<void> =>
-      onLink(deps, accountId, (context) => move(context, message, at, to)),
-    copy: (accountId: string, message: MessageRecord, at: Placement, to: FolderRecord): Promise<void> =>
-      onLink(deps, accountId, async (context) => {
+    move: (message: MessageRecord, at: Placement | null, to: FolderRecord): Promise<void> =>
+      onLink(deps, message.accountId, (context) => move(context, message, at, to)),
+    copy: (message: MessageRecord, at: Placement, to: FolderRecord): Promise<void> =>
+      onLink(deps, message.accountId, async (context) => {
         const now = await currentMessage(deps.sync.store, message)
         const given: Transfer = { kind: 'copy', message: now, at: currentPlace(context.state, now, at), to }
         if (!(await transfer(context, given))) throw notFound('message', message.id)
@@ -77,20 +86,108 @@ export function writeCommands(deps: CommandDeps) {
   }
 }
 
+/** A message that was read: where it lay, and its bytes. */
+interface Known {
+  readonly places: readonly Placement[]
+  readonly whole: { readonly size: number; readonly digest: string }
+}
+
+/** Of several places each may be another mail: without a Message-ID the index may take two for one. */
+async function hasBytes(context: SyncContext, place: Placement, known: Known | null): Promise<boolean> {
+  if (known === null || known.places.length === 1) return true
+  const { size, digest } = known.whole
+  return (await digestAt(context, place, size)) === digest
+}
+
+/** null when the message is not there, or is longer. */
+function digestAt(context: SyncContext, place: Placement, size: number): Promise<string | null> {
+  return inPlace(context, place, () => digestOf(context.session, place.uid, size))
+}
+
+/** Another call may have taken it out of the others meanwhile. What is \Deleted there may be gone at any moment. */
+async function mustStay(context: SyncContext, message: MessageRecord, leaves: readonly Placement[]): Promise<void> {
+  const { id, identity, placements } = message
+  const others = placements.filter((place) => !leaves.includes(place))
+  const stays = leaves.every(isMarked) ? others : others.filter((place) => !isMarked(place))
+  if (stays.length === 0) throw new AppError('conflict', `message ${id} lies in no other folder now; DELETE removes it`)
+  if (!identity.startsWith('hdr:')) return
+  const kept = new Set(await digestsOf(context, stays))
+  const isOther = (await digestsOf(context, leaves)).some((digest) => digest !== null && !kept.has(digest))
+  if (isOther) throw new AppError('conflict', `message ${id} is another mail there, which lies nowhere else`)
+}
+
+async function digestsOf(context: SyncContext, places: readonly Placement[]): Promise<readonly (string | null)[]> {
+  const digests: (string | null)[] = []
+  for (const place of places) digests.push(await digestAt(context, place, Infinity))
+  return digests
+}
+
+export interface Letter {
+  readonly literal: Literal
+  readonly flags: readonly string[]
+  readonly internalDate: number
+}
+
+/** The folder has been opened before: what comes into it is no history. The index has the message afterwards. */
+export async function appendTo(context: SyncContext, to: FolderRecord, letter: Letter): Promise<Placed> {
+  const { literal, flags, internalDate } = letter
+  const appending = context.session.append(to.path, literal, flags, internalDate)
+  const placed = await appending.catch((error: unknown) => {
+    throw isAppError(error, 'not_found') ? folderGone(to, error) : error
+  })
+  await catchUp(context, to.path)
+  return placed
+}
+
+/** false when the server does not have the message there any more. */
+async function removeAt(context: SyncContext, messageId: string, place: Placement): Promise<boolean> {
+  return inSteps(context, place, [place.folderId], async () => {
+    const change = { add: ['\\Deleted'], remove: [] }
+    const stored = await inPlace(context, place, () => context.session.store(place.uid, change))
+    if (stored === null) return false
+    await context.session.expunge([place.uid])
+    await tellDeparture(context, messageId, place, null)
+    return true
+  })
+}
+
+function placesOf(state: AccountState, message: MessageRecord, from: readonly string[] | null): readonly Placement[] {
+  const { placements } = message
+  if (placements.length === 0) throw notThere(state, message)
+  if (from !== null) return placements.filter(({ folderId }) => from.includes(folderId))
+  const real = placements.filter((place) => !isView(state, place))
+  return real.length === 0 ? placements : real
+}
+
 async function counted<T>({ state }: SyncContext, folderIds: readonly string[], work: () => Promise<T>): Promise<T> {
   const end = state.ownCounts.begin(folderIds)
   return work().finally(end)
 }
 
-/** The same, by which the message leaves its place. */
-async function leaving<T>(
+/** The same, in several commands: what is seen between them is not reported, but what a failure leaves is. */
+async function inSteps<T>(
   context: SyncContext,
-  { folderId, uid }: Placement,
+  place: Placement,
   folderIds: readonly string[],
   work: () => Promise<T>,
 ): Promise<T> {
-  const left = context.state.own.leave(folderId, uid)
-  return counted(context, folderIds, work).finally(left)
+  const end = context.state.own.begin(place.folderId, place.uid)
+  return counted(context, folderIds, work)
+    .finally(end)
+    .catch(async (error: unknown) => {
+      await reportLeft(context, place).catch(() => context.state.askLook(place.path))
+      throw error
+    })
+}
+
+async function reportLeft(context: SyncContext, place: Placement): Promise<void> {
+  const now = await inPlace(context, place, () => flagsAt(context.session, place.uid))
+  if (now !== null) await reportFlags(context, place, now)
+}
+
+/** null when there is no such UID. The folder is selected. */
+export async function flagsAt(session: Session, uid: number): Promise<FlagsNow | null> {
+  return (await session.fetchFlags(String(uid))).find((one) => one.uid === uid) ?? null
 }
 
 interface Transfer {
@@ -136,10 +233,13 @@ function placesToLeave(
 /** Folders that show what lies elsewhere. */
 const views = new Set(['\\All', '\\Flagged', '\\Important'])
 
+function isView({ folders }: AccountState, { folderId }: Placement): boolean {
+  return views.has(folders.get(folderId)?.specialUse ?? '')
+}
+
 /** INBOX, else the first that is no view of others. */
-function firstFolder({ folders }: AccountState, { placements }: MessageRecord): string | undefined {
-  const rank = ({ folderId, path }: Placement): number =>
-    path === 'INBOX' ? 0 : views.has(folders.get(folderId)?.specialUse ?? '') ? 2 : 1
+function firstFolder(state: AccountState, { placements }: MessageRecord): string | undefined {
+  const rank = (place: Placement): number => (place.path === 'INBOX' ? 0 : isView(state, place) ? 2 : 1)
   return placements.toSorted((one, other) => rank(one) - rank(other))[0]?.folderId
 }
 
@@ -148,7 +248,7 @@ function transfer(context: SyncContext, given: Transfer): Promise<boolean> {
   const { kind, at, to } = given
   const work = (): Promise<boolean> => carryOut(context, given)
   const folderIds = [at.folderId, to.id]
-  return kind === 'move' ? leaving(context, at, folderIds, work) : counted(context, folderIds, work)
+  return kind === 'move' ? inSteps(context, at, folderIds, work) : counted(context, folderIds, work)
 }
 
 async function carryOut(context: SyncContext, { kind, message, at, to }: Transfer): Promise<boolean> {
@@ -169,55 +269,46 @@ function folderGone(to: FolderRecord, cause: AppError): AppError {
   return new AppError(code, message, { details, cause })
 }
 
-type Build = (folder: FolderRecord, cursor: FolderCursor) => Promise<BatchParts | null>
-
-/** Does nothing where the folder has another UIDVALIDITY by now: it is read anew, and the sync tells. */
+/** Does nothing where the folder has another UIDVALIDITY by now: it is read anew, and the sync reports it. */
 async function commitIn({ state }: SyncContext, { folderId, uidValidity }: FolderPlace, build: Build): Promise<void> {
   const cursorOf = (folder: FolderRecord | undefined): FolderCursor | null =>
     folder?.cursor?.uidValidity === uidValidity ? folder.cursor : null
   if (cursorOf(state.folders.get(folderId)) === null) return
-  const inFolder = async (folder: FolderRecord): Promise<BatchParts | null> => {
+  const inFolder = (folder: FolderRecord) => {
     const cursor = cursorOf(folder)
-    return cursor === null ? null : build(folder, cursor)
+    return cursor && build(cursor, folder)
   }
   await state.commit(folderId, inFolder, 'api')
 }
 
 type FolderPlace = Pick<Placement, 'folderId' | 'uidValidity'>
 
-async function rowOf({ deps, state }: SyncContext, messageId: string): Promise<MessageRecord | null> {
-  return deps.store.messages.get(state.account.id, messageId)
-}
-
-type ToldFlags = Omit<FlagsOf, 'uid'>
+type FlagsNow = Omit<FlagsOf, 'uid'>
 
 /** Others may change the same flags again and again. */
 const askedMost = 5
 
 /** The server's answer to our STORE. `place` = as the index had it before. The folder is selected. */
-async function tellFlags(context: SyncContext, place: Placement, stored: ToldFlags): Promise<void> {
-  const { session, deps } = context
-  const { folderId, uidValidity, uid } = place
-  let word: ToldFlags | undefined = stored
+async function reportFlags(context: SyncContext, place: Placement, stored: FlagsNow): Promise<void> {
+  let now: FlagsNow | null = stored
   let rev: number | undefined = place.rev
-  for (let asked = 0; asked < askedMost && word !== undefined && rev !== undefined; asked += 1) {
-    if (await storeWord(context, place, word, rev)) return
+  for (let asked = 0; asked < askedMost && now !== null && rev !== undefined; asked += 1) {
+    if (await storeFlagsNow(context, place, now, rev)) return
     // The sync has stored others since we asked.
-    const [known] = await deps.store.messages.knownUids(folderId, uidValidity, uid, uid)
-    rev = known?.rev
-    word = (await session.fetchFlags(String(uid))).find((one) => one.uid === uid)
+    rev = (await knownThere(context.deps.store, place))?.rev
+    now = await flagsAt(context.session, place.uid)
   }
 }
 
 /** false when the index has others than it had at this rev. */
-async function storeWord(context: SyncContext, place: Placement, word: ToldFlags, rev: number): Promise<boolean> {
+async function storeFlagsNow(context: SyncContext, place: Placement, now: FlagsNow, rev: number): Promise<boolean> {
   const { folderId, uid } = place
   let sure = true
   context.state.own.wrote(folderId, uid)
-  await commitIn(context, place, async (folder, cursor) => {
-    const seen = { flags: [{ uid, ...word }], isUnsure: (known: { readonly rev: number }) => known.rev !== rev }
-    // Counts that the server told do not have our own write in them yet (own-writes.ts).
-    const { unsure, parts } = await flagParts(context, folder, cursor, seen, undefined)
+  await commitIn(context, place, async (cursor, folder) => {
+    const seen = { flags: [{ uid, ...now }], isUnsure: (known: { readonly rev: number }) => known.rev !== rev }
+    // Counts that the server gave do not have our own write in them yet (state.ts).
+    const { unsure, parts } = await flagParts({ ...context, folderId }, folder, seen, undefined)
     sure = !unsure
     return parts && { cursor, ...parts }
   })
@@ -236,8 +327,8 @@ async function tellArrival(
   const validity = uidValidity ?? state.folders.get(to.id)?.cursor?.uidValidity
   let arrived = false
   if (newUid === null || validity === undefined) return false
-  await commitIn(context, { folderId: to.id, uidValidity: validity }, async (folder, cursor) => {
-    const row = await rowOf(context, before.id)
+  await commitIn(context, { folderId: to.id, uidValidity: validity }, async (cursor, folder) => {
+    const row = await deps.store.messages.get(state.account.id, before.id)
     if (row === null) return null
     // The sync was here first; or the server named the UID of another message.
     arrived = isNewIn(to.id, row, before)
@@ -264,8 +355,8 @@ async function tellDeparture(
   to: FolderRecord | null,
 ): Promise<void> {
   const { state, deps } = context
-  await commitIn(context, place, async (folder, cursor) => {
-    const row = await rowOf(context, messageId)
+  await commitIn(context, place, async (cursor, folder) => {
+    const row = await deps.store.messages.get(state.account.id, messageId)
     if (row === null) return null
     const after = vanish(row, place, deps.now())
     const entry = after.gone.find((one) => liesAt(one, place))

@@ -1,9 +1,8 @@
 /**
- * All that we use below imapflow's documented API, so that an update of imapflow is read against this file alone (and
- * against intake.ts, for its stream of responses). By the documented API: connect, close, capabilities, the events
- * 'error' and 'close', and the options of createWire. Switched off there: compression (a zlib context per connection
- * costs more memory than the rest of the session), auto-IDLE (it starts 15 s late), IMAP4rev2 and UTF8=ACCEPT (one
- * dialect is enough).
+ * All that we use below imapflow's documented API, so that an update of imapflow is read against this file alone. By
+ * the documented API: connect, close, capabilities, the events 'error' and 'close', and the options of createWire.
+ * Switched off there: compression (a zlib context per connection costs more memory than the rest of the session),
+ * auto-IDLE (it starts 15 s late), IMAP4rev2 and UTF8=ACCEPT (one dialect is enough).
  *
  * Commands after the login go through `exec`, not through imapflow's methods, because these
  * - answer `false` to a NO or BAD (status, flags, copy, move, delete, noop, idle), where the caller has to hear what
@@ -12,14 +11,18 @@
  *   (which expunges) before DELETE of the open mailbox;
  * - read an answer in one form only (special use, BODYSTRUCTURE, SEARCH with sequence numbers), or encode a mailbox
  *   name anew that the server listed in a form which is not valid;
- * - give no way to bound what the server may answer (frames.ts).
+ * - give no way to bound what the server may answer (frames.ts), nor to send a literal that is not whole in memory.
  */
 import { ImapFlow, type ImapResponse } from 'imapflow'
+import { once } from 'node:events'
 import type { LookupFunction, Socket } from 'node:net'
+import type { Release } from '../../budget.ts'
+import { AppError } from '../../errors.ts'
+import { createGiveWay } from '../../waits.ts'
 import type { CheckedAddress } from '../../net/address.ts'
+import type { Literal } from '../../spool.ts'
 import type { SessionOptions } from '../session-types.ts'
-import type { Allowance } from './frames.ts'
-import { takeIn, type Streamer } from './intake.ts'
+import { type Allowance, createFrames, type Frame } from './frames.ts'
 
 export type { ImapAttribute, ImapResponse } from 'imapflow'
 /** What a mailbox is for by its name, in many languages. */
@@ -27,7 +30,7 @@ export { specialUse } from 'imapflow/lib/special-use.js'
 
 export type Argument =
   | {
-      readonly type: 'ATOM' | 'STRING' | 'SEQUENCE'
+      readonly type: 'ATOM' | 'STRING' | 'SEQUENCE' | 'TEXT'
       readonly value: string
       readonly section?: readonly Argument[]
       readonly partial?: readonly number[]
@@ -62,14 +65,14 @@ export interface Wire {
   on(event: 'error', listener: (error: unknown) => void): void
   on(event: 'close', listener: () => void): void
   readonly capabilities: ReadonlyMap<string, unknown>
-  /** What the server says unasked. facts.ts reads it in every state, imapflow only of a mailbox that it opened. */
+  /** What the server says unasked. We read it in every state, imapflow only of a mailbox that it opened. */
   readonly untaggedHandlers: Record<string, Untagged | null>
   readonly sectionHandlers: Record<string, unknown>
   /** Why the server ended the connection during the login. */
   readonly byeReason?: string
   /** Whether the deadline of the connection or that of the login is running. */
   readonly greetingReceived?: boolean
-  /** Bounds and counts what comes in (intake.ts); its counter of bytes is the sign of progress. */
+  /** Bounds and counts what comes in; its counter of bytes is the sign of progress. */
   readonly streamer: Streamer
   getUntaggedHandler(command: string, attributes: ImapResponse['attributes']): Untagged | undefined
   /** Bytes sent are a sign of progress too; and errors after the end need a listener. */
@@ -78,6 +81,25 @@ export interface Wire {
   commands: Map<string, Command>
   /** imapflow would sit out a server's back-off, minutes long, without reading. We answer `throttled` at once. */
   throttleWait: (ms: number) => Promise<boolean>
+}
+
+/**
+ * A literal that imapflow does not hold: the command ends with its size as text, and the bytes go to the socket when
+ * the server has said that it waits for them. The empty line at the end ends the command.
+ */
+export const literalSize = ({ size }: Literal, isLiteral8: boolean): Argument => ({
+  type: 'TEXT',
+  value: `${isLiteral8 ? '~' : ''}{${size}}`,
+})
+
+/** Rejects when the literal cannot be read, or when `closed` aborts. */
+export async function pourLiteral(wire: Pick<Wire, 'socket' | 'write'>, literal: Literal, closed: AbortSignal) {
+  for await (const chunk of literal.read()) {
+    closed.throwIfAborted()
+    if (wire.socket?.write(chunk) === false) await once(wire.socket, 'drain', { signal: closed })
+  }
+  closed.throwIfAborted()
+  wire.write('')
 }
 
 /** Deadlines are ours: imapflow's own inactivity timer is set beyond them. */
@@ -98,12 +120,12 @@ interface LogEntry {
 function loggerFor({ onLine, auth, username }: SessionOptions, onUnparsed: OnUnparsed, onForeign: OnForeign) {
   const mask = secretMask(auth, username)
   let greeted = false
-  const tell = ({ src, msg = '' }: LogEntry): void => {
+  const trace = ({ src, msg = '' }: LogEntry): void => {
     if (src === 'c' || src === 's') onLine?.(`${src.toUpperCase()}: ${mask(msg)}`)
   }
   const hear = (entry: LogEntry): void => {
     const { src, msg = '' } = entry
-    tell(entry)
+    trace(entry)
     if (greeted || src !== 's' || msg.trim() === '') return
     greeted = true
     // Every greeting of IMAP is untagged (RFC 9051 §7.1): what begins otherwise is another protocol's.
@@ -114,7 +136,7 @@ function loggerFor({ onLine, auth, username }: SessionOptions, onUnparsed: OnUnp
     if (entry.src === 's') onUnparsed(entry.msg ?? '')
   }
   const quiet = (): void => undefined
-  return { trace: onLine ? tell : quiet, debug: hear, info: quiet, warn: quiet, error: unparsed, fatal: quiet }
+  return { trace: onLine ? trace : quiet, debug: hear, info: quiet, warn: quiet, error: unparsed, fatal: quiet }
 }
 
 /** The socket goes to an address that the guard has checked, whatever the name resolves to by then. */
@@ -195,4 +217,147 @@ export function secretMask(auth: SessionOptions['auth'], username: string): (lin
   const encoded = [secret, `\0${username}\0${secret}`].map((text) => Buffer.from(text).toString('base64'))
   const shapes = [secret, secret.replace(/["\\]/g, '\\$&'), ...encoded]
   return (line) => shapes.reduce((masked, shape) => masked.replaceAll(shape, '***'), line)
+}
+
+/** imapflow's stream of responses. */
+interface Streamer {
+  readonly readBytesCounter: number
+  readonly destroyed: boolean
+  readonly inputQueue: readonly unknown[]
+  responseBytes: number
+  lineBytes: number
+  /** Ends the wait for a response to be taken, when the stream is destroyed. */
+  pendingPush: (() => void) | null
+  push(item: Frame & { readonly next: () => void; readonly trailingAfterLine: boolean }): boolean
+  processInputChunk: (chunk: Buffer) => Promise<void>
+  destroy(error?: Error): unknown
+  once(event: 'close', listener: () => void): unknown
+}
+
+/**
+ * What comes in: our framing in the place of imapflow's, and responses that are nothing but numbers, read without its
+ * tokenizer.
+ *
+ * What a mail server sends draws from the budget of the process before it is read into memory: an answer under way (its
+ * lines, and the literals that it announces) holds a share until it has been taken apart. A server whose answers find
+ * no room is not read meanwhile.
+ *
+ * Answers the way to begin a command, with what it allows. `onPlain`: a response that imapflow does not see.
+ */
+function takeIn(
+  wire: Wire,
+  take: SessionOptions['take'],
+  onPlain: (line: string) => void,
+): (allowance: Allowance) => void {
+  const { streamer } = wire
+  const frames = createFrames()
+  const giveWay = createGiveWay()
+  const shares = createShares(streamer, take)
+  const isOver = (): boolean => streamer.destroyed
+
+  /** Ends when the response has been taken apart. */
+  async function hand(frame: Frame): Promise<void> {
+    const plain = plainOf(frame)
+    if (plain === null) return put(streamer, frame)
+    onPlain(frame.payload.toString('latin1', 0, 500))
+    await wire.getUntaggedHandler(plain.command ?? '', plain.attributes)?.(plain)
+  }
+
+  async function read(chunk: Buffer): Promise<void> {
+    await giveWay()
+    await shares.grow(frames.responseBytes + frames.lineBytes + chunk.length)
+    if (isOver()) return
+    for (const frame of frames.read(chunk)) {
+      streamer.responseBytes = frames.responseBytes
+      await hand(frame)
+      shares.giveBack()
+      await giveWay()
+      if (isOver()) return
+    }
+    streamer.responseBytes = frames.responseBytes
+    streamer.lineBytes = frames.lineBytes
+  }
+
+  streamer.processInputChunk = (chunk) => shares.work(() => read(chunk))
+  return (allowance) => frames.begin(allowance)
+}
+
+async function put(streamer: Streamer, frame: Frame): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<undefined>()
+  const next = (): void => resolve(undefined)
+  streamer.pendingPush = next
+  streamer.push({ ...frame, next, trailingAfterLine: frame.trailing || streamer.inputQueue.length > 0 })
+  await promise
+  streamer.pendingPush = null
+}
+
+const counted = /^\* (\d{1,10}) (EXISTS|EXPUNGE|RECENT) ?$/i
+const listed = /^\* (E?SEARCH|VANISHED)(?: (.*))?$/is
+
+/** The response as imapflow would give it, with all the numbers in one text; null = it has to read it. */
+function plainOf({ payload, literals }: Frame): ImapResponse | null {
+  if (literals.length > 0) return null
+  const few = counted.exec(payload.toString('latin1', 0, 40))
+  if (few && payload.length < 40) return response(few[1] ?? '', few[2] ?? '')
+  const many = listed.exec(payload.toString('latin1', 0, 10)) && listed.exec(payload.toString('latin1'))
+  return many ? response(many[1] ?? '', many[2] ?? '') : null
+}
+
+function response(command: string, value: string): ImapResponse {
+  return { tag: '*', command, attributes: [{ type: 'TEXT', value }] }
+}
+
+/** Smaller answers are not counted: connections are few enough. */
+const uncounted = 65_536
+/** A literal is held as it came and put together; what grows line by line is asked for in steps. */
+const heldTimes = 2
+const step = 1_048_576
+
+/** Shares of the budget for the answer under way. The server is not to blame for the time that we wait or work. */
+function createShares(streamer: Streamer, take: SessionOptions['take']) {
+  const closed = new AbortController()
+  let releases: Release[] = []
+  let held = 0
+  let ours = false
+
+  function giveBack(): void {
+    if (held === 0) return
+    for (const release of releases) release()
+    releases = []
+    held = 0
+  }
+
+  async function draw(bytes: number): Promise<void> {
+    const more = Math.ceil((bytes - held) / step) * step
+    const release = await take?.(more * heldTimes, {
+      signal: closed.signal,
+      pace: {
+        moved: () => (held > 0 && !ours ? streamer.readBytesCounter : null),
+        end: () =>
+          streamer.destroy(new AppError('timeout', 'the mail server was too slow while others waited for memory')),
+      },
+    })
+    if (!release) throw new AppError('timeout', 'too much is read from mail servers at once (MAILROOM_BUFFER_MAX)')
+    releases.push(release)
+    held += more
+    if (closed.signal.aborted) giveBack()
+  }
+
+  streamer.once('close', () => {
+    closed.abort(new AppError('network', 'the connection is closed'))
+    giveBack()
+  })
+  return {
+    /** The answer has become so large. */
+    async grow(bytes: number): Promise<void> {
+      if (!take || bytes <= uncounted || bytes <= held) return
+      await draw(bytes).catch((error: unknown) => void streamer.destroy(error as Error))
+    },
+    giveBack,
+    /** Work on what has come. */
+    async work(run: () => Promise<void>): Promise<void> {
+      ours = true
+      await run().finally(() => (ours = false))
+    },
+  }
 }

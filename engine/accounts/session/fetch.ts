@@ -1,13 +1,17 @@
-/** UID FETCH of what the index needs, and of flags. */
-import { isAppError } from '../../errors.ts'
-import { indexedHeaders, type FetchedMessage, type FlagsOf } from '../session-types.ts'
-import { readBodyStructure } from './bodystructure.ts'
+/**
+ * UID FETCH: what the index needs; flags; and parts of a message, whole or piece by piece, by
+ * BODY.PEEK[section]<from.count>. Never RFC822, which iCloud answers with nothing. A part that the server refuses is
+ * cut out of the whole message: GreenMail does not find a message within a message.
+ */
+import { isAppError, badParameter } from '../../errors.ts'
+import { sectionOf } from '../../messages/structure.ts'
+import { indexedHeaders, type FetchedMessage, type FlagsOf, type Chunk, type FromWhole } from '../session-types.ts'
 import { atom, uidSet, type Argument, type Untagged } from './below.ts'
-import type { Facts } from './server-state.ts'
-import { type FetchItems, readFetch } from './fetched.ts'
-import { type Allowance, fetches } from './frames.ts'
+import { readBodyStructure, type FetchItems, readFetch, type Section } from './responses.ts'
+import { type Allowance, fetches, cutOf } from './frames.ts'
 import type { Parts, Send } from './line.ts'
-import { inSet, singleUid, splitSet, toSet } from './sets.ts'
+import type { Facts } from './server-state.ts'
+import { inSet, singleUid, splitSet, toSet } from './uids.ts'
 
 const headerItem: Argument = {
   type: 'ATOM',
@@ -43,7 +47,7 @@ function optionalItems(facts: Facts): string[] {
   return facts.offers('OBJECTID') ? [...names, 'EMAILID', 'THREADID'] : names
 }
 
-/** null when it is no answer to our question: it lacks a UID that could be told otherwise, or the header block. */
+/** null when it is no answer to our question: it lacks a UID that nothing else gives, or the header block. */
 function messageOf(items: FetchItems, asked: string): FetchedMessage | null {
   const uid = items.uid ?? singleUid(asked)
   const headers = items.sections.get('HEADER.FIELDS')
@@ -72,7 +76,7 @@ interface Job {
   readonly range: string
   /** The answer may hold the last message besides. */
   readonly last: boolean
-  /** UIDs that have been handed on: an answer that comes twice is told once. */
+  /** UIDs that have been handed on: an answer that comes twice counts once. */
   readonly seen: Set<number>
   readonly found: FetchedMessage[]
   readonly heard: (() => void) | undefined
@@ -84,7 +88,7 @@ async function ask(deps: Parts, { send, range, last, seen, found, heard }: Job, 
   const onFetch: Untagged = (response) => {
     const items = readFetch(response)
     const message = messageOf(items, range)
-    if (!message) facts.flagsTold(items)
+    if (!message) facts.flagsReported(items)
     else if (seen.size < mostAtOnce && within(message.uid) && !seen.has(message.uid)) {
       seen.add(message.uid)
       found.push(message)
@@ -95,7 +99,7 @@ async function ask(deps: Parts, { send, range, last, seen, found, heard }: Job, 
   await send('UID FETCH', args, { FETCH: onFetch }, { ...headersOnly, leftOut: (head) => unparsed.add(head) })
 }
 
-/** true when it was answered; NO and BAD leave out what was not told: the caller asks for less. */
+/** true when it was answered; NO and BAD leave out what did not come: the caller asks for less. */
 async function tried(deps: Parts, job: Job, form: Form): Promise<true | 'NO' | 'BAD'> {
   try {
     await ask(deps, job, form)
@@ -133,15 +137,6 @@ interface IndexOptions {
   readonly heard?: (() => void) | undefined
 }
 
-function fetchIndex(deps: Parts, range: string, { last = false, heard }: IndexOptions): Promise<FetchedMessage[]> {
-  const pieces = splitSet(range)
-  return deps.line.run(async (send) => {
-    const found: FetchedMessage[] = []
-    for (const piece of pieces) await fetchPiece(deps, { send, range: piece, last, heard, seen: new Set(), found })
-    return found
-  })
-}
-
 /** Of what changed since a mod-sequence no more is held at once: messages, and bytes of what the server says. */
 const mostFlags = 20_000
 const mostFlagBytes = 8 * 1_048_576
@@ -161,7 +156,7 @@ async function askFlags(send: Send, { facts }: Parts, { range, since, onMore }: 
   const onFetch: Untagged = (response) => {
     const items = readFetch(response)
     const { uid, flags, modseq } = items
-    if (uid === null || flags === null) facts.flagsTold(items)
+    if (uid === null || flags === null) facts.flagsReported(items)
     else if (within(uid) && onMore && found.size >= mostFlags && !found.has(uid)) onMore()
     else if (within(uid)) found.set(uid, { uid, flags, modseq })
   }
@@ -174,29 +169,185 @@ async function askFlags(send: Send, { facts }: Parts, { range, since, onMore }: 
 async function fetchFlags(send: Send, deps: Parts, query: FlagsQuery): Promise<FlagsOf[]> {
   const found = new Map<number, FlagsOf>()
   for (const range of splitSet(query.range)) {
-    const told = await askFlags(send, deps, { ...query, range }).catch(async (error: unknown) => {
+    const reported = await askFlags(send, deps, { ...query, range }).catch(async (error: unknown) => {
       if (refusal(error) !== 'BAD' || !deps.facts.modseqs) throw error
       deps.facts.refuse('modseq')
       return askFlags(send, deps, { ...query, range, since: null })
     })
-    for (const one of told) found.set(one.uid, one)
+    for (const one of reported) found.set(one.uid, one)
   }
   return [...found.values()]
 }
 
+const sectionShape = /^(?:\d{1,5}(?:\.\d{1,5})*(?:\.(?:MIME|HEADER|TEXT))?|HEADER|TEXT)?$/
+
+interface Part {
+  readonly section: string
+  readonly from: number
+  readonly count: number
+}
+
+interface Wanted extends Part {
+  readonly uid: number
+}
+
+function partItem({ section, from, count }: Part): Argument {
+  if (!sectionShape.test(section)) throw badParameter('section', 'expected an IMAP section such as 1.2')
+  const inner: Argument[] = section === '' ? [] : [atom(section)]
+  return { type: 'ATOM', value: 'BODY.PEEK', section: inner, partial: [from, count] }
+}
+
+/** No literal is larger: what is longer comes in pieces, on the line one after the other. */
+const pieceBytes = 1_048_576
+
+async function readChunk({ line, facts }: Parts, wanted: Wanted): Promise<Chunk | null> {
+  const end = wanted.from + wanted.count
+  return line.run(async (send) => {
+    const pieces: Buffer[] = []
+    for (let from = wanted.from; ;) {
+      const count = Math.min(pieceBytes, end - from)
+      const piece = await readPiece(send, facts, { ...wanted, from, count })
+      if (piece === null) return pieces.length === 0 ? null : { bytes: Buffer.concat(pieces), last: true }
+      pieces.push(piece.bytes)
+      from += piece.bytes.length
+      if (piece.last || from >= end) return { bytes: concat(pieces), last: piece.last }
+    }
+  })
+}
+
+function concat(pieces: readonly Buffer[]): Buffer {
+  const [only] = pieces
+  return only !== undefined && pieces.length === 1 ? only : Buffer.concat(pieces)
+}
+
+async function readPiece(send: Send, facts: Facts, wanted: Wanted): Promise<Chunk | null> {
+  const { uid, section, from, count } = wanted
+  const answers: Section[] = []
+  const onFetch: Untagged = (response) => {
+    const items = readFetch(response)
+    const found = items.sections.get(section)
+    if (found && (items.uid === null || items.uid === uid)) answers[0] = found
+    else facts.flagsReported(items)
+  }
+  const args: Argument[] = [uidSet(String(uid)), [atom('UID'), partItem(wanted)]]
+  await send('UID FETCH', args, { FETCH: onFetch }, { ...fetches, piece: { from, count, sections: 1 } })
+  const [answer] = answers
+  return answer === undefined ? null : cut(answer, from, count)
+}
+
+/** A longer message is not taken apart by us. */
+const wholeMax = 16 * 1_048_576
+
+/** From `from` to the end of the part, in one chunk: the next one would cost the whole message again. */
+async function readRefused(deps: Parts, wanted: Wanted, refusal: unknown): Promise<Chunk | null> {
+  if (!isAppError(refusal, 'server_refused') || wanted.section === '') throw refusal
+  const part = (await readFromWhole(deps, wanted.uid, [wanted.section]))?.parts.get(wanted.section)
+  if (part === undefined) throw refusal
+  return { bytes: part.subarray(wanted.from), last: true }
+}
+
+async function readFromWhole(deps: Parts, uid: number, sections: readonly string[]): Promise<FromWhole | null> {
+  const whole = await readChunk(deps, { uid, section: '', from: 0, count: wholeMax })
+  if (whole?.last !== true) return null
+  const parts = new Map<string, Buffer>()
+  for (const section of sections) {
+    const part = sectionOf(whole.bytes, section)
+    if (part !== null) parts.set(section, part)
+  }
+  return { parts, size: whole.bytes.length }
+}
+
+type SectionsRead = ReadonlyMap<number, ReadonlyMap<string, Buffer>>
+
+/** One command for each piece of the set of UIDs. An answer without a UID is not used. */
+async function readSections(
+  deps: Parts,
+  uids: readonly number[],
+  sections: readonly string[],
+  maxBytes: number,
+): Promise<SectionsRead> {
+  const count = Math.min(pieceBytes, Math.max(1, maxBytes))
+  const items = sections.map((section) => partItem({ section, from: 0, count }))
+  const piece = { from: 0, count, sections: sections.length }
+  const read = new Map(uids.map((uid) => [uid, new Map<string, Buffer>()]))
+  const { line, facts } = deps
+  const onFetch: Untagged = (response) => {
+    const reported = readFetch(response)
+    const parts = reported.uid === null ? undefined : read.get(reported.uid)
+    if (parts === undefined || reported.sections.size === 0) facts.flagsReported(reported)
+    for (const section of sections) {
+      const bytes = reported.sections.get(section)?.bytes
+      if (bytes) parts?.set(section, bytes.subarray(0, count))
+    }
+  }
+  for (const range of uids.length === 0 ? [] : splitSet(toSet(uids))) {
+    const args: Argument[] = [uidSet(range), [atom('UID'), ...items]]
+    await line.run((send) => send('UID FETCH', args, { FETCH: onFetch }, { ...fetches, piece }))
+  }
+  if (maxBytes > pieceBytes) await readRests(deps, read, maxBytes)
+  return read
+}
+
+async function readRests(deps: Parts, read: ReadonlyMap<number, Map<string, Buffer>>, maxBytes: number): Promise<void> {
+  for (const [uid, parts] of read) {
+    for (const [section, first] of parts) {
+      if (first.length < pieceBytes) continue
+      const rest = await readChunk(deps, { uid, section, from: pieceBytes, count: maxBytes - pieceBytes })
+      if (rest !== null) parts.set(section, Buffer.concat([first, rest.bytes]))
+    }
+  }
+}
+
 export function createFetcher(deps: Parts) {
+  const read = (wanted: Wanted): Promise<Chunk | null> =>
+    readChunk(deps, wanted).catch((error: unknown) => readRefused(deps, wanted, error))
   return {
     /**
      * UID FETCH of what the index needs. `range` is a UID set ('5:9,12', '100:*'). What the server cannot give (tagged
      * NO, unreadable) is left out: the caller bisects.
      */
-    fetchIndex: (range: string, options: IndexOptions = {}): Promise<FetchedMessage[]> =>
-      fetchIndex(deps, range, options),
+    async fetchIndex(range: string, { last = false, heard }: IndexOptions = {}): Promise<FetchedMessage[]> {
+      const pieces = splitSet(range)
+      return deps.line.run(async (send) => {
+        const found: FetchedMessage[] = []
+        for (const piece of pieces) await fetchPiece(deps, { send, range: piece, last, heard, seen: new Set(), found })
+        return found
+      })
+    },
     /**
      * With `since` only what changed since (CONDSTORE). `onMore` is called when that is more than is held at once: then
      * the answer lacks some, and they have to be asked for by smaller ranges.
      */
     fetchFlags: (range: string, since?: string, onMore?: () => void): Promise<FlagsOf[]> =>
       deps.line.run((send) => fetchFlags(send, deps, { range, since: since ?? null, onMore })),
+    /** '' = whole message, 'HEADER' = header block, '1.2.MIME' … null when absent. */
+    async fetchSection(uid: number, section: string, maxBytes: number): Promise<Buffer | null> {
+      const count = Math.max(1, maxBytes)
+      const found = await read({ uid, section, from: 0, count })
+      return found?.bytes.subarray(0, count) ?? null
+    },
+    /** Of several messages at once, by UID and section; what is absent is left out. */
+    fetchSections: (uids: readonly number[], sections: readonly string[], maxBytes: number): Promise<SectionsRead> =>
+      readSections(deps, uids, sections, maxBytes),
+    /** One piece of a stream, undecoded. null when the message or the part is not there. */
+    fetchChunk: (uid: number, section: string, from: number, count: number): Promise<Chunk | null> =>
+      read({ uid, section, from, count }),
+    /** For sections that the server gives wrongly. null when the message is not there, or is too long to be held. */
+    fetchFromWhole: (uid: number, sections: readonly string[]): Promise<FromWhole | null> =>
+      readFromWhole(deps, uid, sections),
   }
 }
+
+/** A server may send more than was asked, or NIL past the end. A short answer has no literal, and is cut here. */
+function cut({ bytes, partial }: Section, from: number, count: number): Chunk | null {
+  if (bytes === null) return from === 0 ? null : { bytes: empty, last: true }
+  const known = cutOf(bytes)
+  if (known !== null) return { bytes, last: known.from + bytes.length >= known.size }
+  if (bytes.length > count || (!partial && from > 0)) {
+    const part = bytes.subarray(from, from + count)
+    return { bytes: part, last: from + part.length >= bytes.length }
+  }
+  return { bytes, last: bytes.length < count }
+}
+
+const empty = Buffer.alloc(0)

@@ -40,7 +40,6 @@ export interface Allowance {
   readonly leftOut?: (head: string) => void
 }
 
-/** Messages of the largest folder that is read. */
 export const mostMessages = 2_000_000
 
 /** For a command that asks for FETCH responses, one a message perhaps. */
@@ -87,7 +86,6 @@ function createState() {
     allowance: {} as Allowance,
     responses: 0,
     fetches: 0,
-    /** Of the responses to this command. */
     bytes: 0,
     lines: [] as Buffer[],
     /** The unfinished line; and the end of it, kept even of one that is left out. */
@@ -179,7 +177,6 @@ function checkSize(state: State): void {
   if (state.plainBytes > most) leaveOut(state, `${most} bytes`)
 }
 
-/** Whether the line that has ended announces a literal. */
 function startsLiteral(state: State): boolean {
   const found = marker.exec(state.end.subarray(-endLength).toString('latin1'))
   state.end = empty

@@ -1,22 +1,21 @@
 /**
- * Sessions over imapflow: the only folder that imports it. index.ts puts the parts together; below.ts holds all that is
- * below imapflow's documented API; connect.ts opens; line.ts keeps commands one after the other, with deadlines; the
+ * Sessions over imapflow: the only folder that imports it. index.ts connects and puts the parts together; below.ts
+ * holds all that is below imapflow's documented API; line.ts keeps commands one after the other, with deadlines; the
  * rest speak the commands.
  */
-import { AppError } from '../../errors.ts'
+import { AppError, isAppError } from '../../errors.ts'
+import { type CheckedAddress, isPrivateAddress, resolveGuarded } from '../../net/address.ts'
 import { withinTime } from '../../waits.ts'
-import { connectionFailure, serverFailure } from '../failures.ts'
+import { connectionFailure, errnoOf, serverFailure } from '../failures.ts'
 import type { SelectedMailbox, SessionCapabilities, SessionOptions } from '../session-types.ts'
-import type { Wire } from './below.ts'
-import { connect } from './connect.ts'
-import { capabilitiesOf, createFacts, installHandlers, type Facts } from './server-state.ts'
+import { type Wire, atom, createWire, secretMask, type OnUnparsed } from './below.ts'
 import { createFetcher } from './fetch.ts'
-import { createIdler, createLine, type Life, type Line, type Unparsed } from './line.ts'
-import { createMailboxes } from './mailboxes.ts'
+import { createIdler, createLine, type Life, type Unparsed } from './line.ts'
+import { createMailboxes, createNames } from './mailboxes.ts'
 import { createMessages } from './messages.ts'
-import { createNames } from './names.ts'
-import { createSections } from './sections.ts'
-import type { StatusText } from './tokens.ts'
+import type { StatusText } from './responses.ts'
+import { createSearcher } from './uids.ts'
+import { capabilitiesOf, createFacts, installHandlers, type Facts } from './server-state.ts'
 
 /** A LOGOUT is a courtesy: it is not waited for longer. */
 const logoutMs = 1000
@@ -65,14 +64,6 @@ function tokenExpired({ details }: AppError): AppError {
   })
 }
 
-async function logout(line: Line): Promise<void> {
-  const bye = line.run((send) => send('LOGOUT'))
-  await withinTime(
-    logoutMs,
-    bye.catch(() => undefined),
-  )
-}
-
 /** Of FETCH responses that could not be parsed or were left out: their UIDs, until the fetcher asks for them. */
 function createUnparsed(): Unparsed {
   const uids: number[] = []
@@ -100,13 +91,12 @@ export async function openSession(options: SessionOptions, signal: AbortSignal) 
   watchEnd(wire, facts, life, () => closing !== null)
   const { commandTimeoutMs, onCommand } = options
   const line = createLine({ wire, life, commandTimeoutMs, onCommand })
-  const parts = { line, facts, unparsed, names: createNames() }
+  const parts = { line, facts, unparsed, names: createNames(), searcher: createSearcher(facts) }
   const idler = createIdler({ wire, life, line, offered: facts.offers('IDLE') })
   const { closed } = life
   return {
     ...createMailboxes(parts),
     ...createFetcher(parts),
-    ...createSections(parts),
     ...createMessages(parts),
     idle: idler.idle,
     get capabilities(): SessionCapabilities {
@@ -124,6 +114,165 @@ export async function openSession(options: SessionOptions, signal: AbortSignal) 
     noop: (): Promise<void> => line.run((send) => send('NOOP')).then(() => undefined),
     /** LOGOUT with a short deadline, then the socket is destroyed. Never rejects. */
     close: (): Promise<void> =>
-      (closing ??= (closed.aborted ? Promise.resolve() : logout(line)).then(() => life.end(null))),
+      (closing ??= withinTime(
+        logoutMs,
+        line.run((send) => send('LOGOUT')).catch(() => undefined),
+      ).then(() => life.end(null))),
+  }
+}
+
+/** What imapflow hangs on its errors. */
+interface ClientError {
+  readonly responseStatus?: unknown
+  readonly serverResponseCode?: unknown
+  /** A tagged NO or BAD without its code. */
+  readonly responseText?: unknown
+  /** The text of a refusal that came after the login; see `afterLogin`. */
+  readonly response?: unknown
+  readonly authenticationFailed?: unknown
+  /** STARTTLS that was asked for and not had, or a handshake that failed: that one has a code as well. */
+  readonly tlsFailed?: unknown
+}
+
+const noPlaintext = {
+  never: 'MAILROOM_PLAINTEXT=never allows no login in clear text',
+  private: 'MAILROOM_PLAINTEXT=private allows a login in clear text at private addresses only',
+} as const
+
+/** No credentials were sent. The message names the setting: another mail program may log in there. */
+function notEncrypted(plaintext: keyof typeof noPlaintext, cause: unknown): AppError {
+  return new AppError('tls', `the mail server does not do STARTTLS, and ${noPlaintext[plaintext]}`, { cause })
+}
+
+/** A host of which one address is not private is on the way of strangers. */
+function mustEncrypt(
+  { plaintext, isPrivate = isPrivateAddress }: SessionOptions,
+  to: readonly CheckedAddress[],
+): boolean {
+  if (plaintext !== 'private') return plaintext === 'never'
+  return !to.every(({ address }) => isPrivate(address))
+}
+
+function words(value: unknown): string {
+  return typeof value === 'string' ? value : ''
+}
+
+/** People read what the server said: without the secret, which the server may have repeated. */
+function loginFailure(error: unknown, wire: Wire, options: SessionOptions): AppError {
+  if (isAppError(error)) return error
+  const mask = secretMask(options.auth, options.username)
+  const { responseStatus, serverResponseCode, responseText, response, authenticationFailed, tlsFailed } = (error ??
+    {}) as ClientError
+  const said = mask(words(wire.byeReason))
+  const afterLogin = mask(words(response))
+  const phase = wire.greetingReceived ? 'login' : 'connect'
+  if (responseStatus === 'NO' || responseStatus === 'BAD') {
+    const code = typeof serverResponseCode === 'string' ? serverResponseCode : null
+    return serverFailure({ status: responseStatus, code, text: mask(words(responseText)), phase }, error)
+  }
+  // Exchange: the login was fine, the first command after it was not.
+  if (afterLogin !== '') return serverFailure({ status: 'BAD', code: null, text: afterLogin, phase }, error)
+  if (said !== '') return serverFailure({ status: 'BYE', code: codeIn(said), text: said, phase }, error)
+  if (errnoOf(error) === null) {
+    if (tlsFailed === true && options.plaintext !== 'always') return notEncrypted(options.plaintext, error)
+    if (wire.greetingReceived) return unsupported(error, wire, authenticationFailed === true)
+  }
+  return connectionFailure(error)
+}
+
+/** imapflow keeps a BYE's text with its code before it or without; a code in brackets is all that is looked for. */
+function codeIn(text: string): string | null {
+  return /^\[?([A-Z]{4,20})\b\]?/.exec(text)?.[1] ?? null
+}
+
+/** Nothing was sent: the server offers no way to log in that we could use. */
+function unsupported(error: unknown, wire: Wire, noLogin: boolean): AppError {
+  if (noLogin && wire.capabilities.has('LOGINDISABLED')) {
+    return new AppError('tls', 'the mail server takes no login without encryption', { cause: error })
+  }
+  if (noLogin) return new AppError('auth_rejected', 'no password was given', { cause: error })
+  return new AppError('permission', 'the mail server offers no login method that fits the credentials', {
+    cause: error,
+  })
+}
+
+/** `over` rejects with the first of: abort, no greeting or login in time, a host that speaks another protocol. */
+function watchLogin(options: SessionOptions, signal: AbortSignal, wire: () => Wire | null) {
+  const { promise: over, reject } = Promise.withResolvers<never>()
+  over.catch(() => undefined)
+  const late = (message: string): void => reject(new AppError('timeout', message))
+  let timer = setTimeout(() => {
+    if (!wire()?.greetingReceived) late('the mail server did not answer in time')
+    else timer = setTimeout(late, options.loginTimeoutMs, 'the mail server did not answer the login in time')
+  }, options.connectTimeoutMs)
+  const onAbort = (): void => {
+    const { reason } = signal as { readonly reason: unknown }
+    reject(isAppError(reason) ? reason : new AppError('network', 'the connection was given up', { cause: reason }))
+  }
+  if (signal.aborted) onAbort()
+  else signal.addEventListener('abort', onAbort, { once: true })
+  return {
+    over,
+    /** Such a host would never answer us, and the time would run out. */
+    onForeign: (line: string): void =>
+      reject(new AppError('protocol', `the mail server answered something that is not IMAP: ${line.slice(0, 100)}`)),
+    stop(): void {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', onAbort)
+    },
+  }
+}
+
+/** An error that comes after the last listener has gone must not end the process. */
+function neverThrow(wire: Wire): void {
+  wire.socket?.on('error', () => undefined)
+}
+
+/**
+ * Everything up to a session that takes commands, within its two deadlines: logged in, with ID sent and CONDSTORE
+ * enabled. Rejects with an AppError; nothing is left open then.
+ */
+async function connect(options: SessionOptions, signal: AbortSignal, onUnparsed: OnUnparsed): Promise<Wire> {
+  let made: Wire | null = null
+  let failed = false
+  const { over, onForeign, stop } = watchLogin(options, signal, () => made)
+  async function start(): Promise<Wire> {
+    const addresses = await resolveGuarded(options.server, { allowPrivate: options.allowPrivate })
+    const encrypted = { ...options, mustEncrypt: mustEncrypt(options, addresses) }
+    const wire = createWire(encrypted, addresses, onUnparsed, onForeign)
+    made = wire
+    if (failed) wire.close()
+    wire.on('error', () => undefined)
+    const connecting = wire.connect()
+    neverThrow(wire)
+    await connecting
+    neverThrow(wire)
+    await enable(wire)
+    return wire
+  }
+  const starting = start()
+  starting.catch(() => undefined)
+  try {
+    return await Promise.race([starting, over])
+  } catch (error) {
+    failed = true
+    const wire = made as Wire | null
+    const failure = wire === null ? connectionFailure(error) : loginFailure(error, wire, options)
+    wire?.close()
+    throw failure
+  } finally {
+    stop()
+  }
+}
+
+/** Must come before SELECT (RFC 7162 §3.1). The answer does not matter: iCloud names nothing and enables it. */
+async function enable(wire: Wire): Promise<void> {
+  if (!wire.capabilities.has('ENABLE') || !wire.capabilities.has('CONDSTORE')) return
+  try {
+    const { next } = await wire.exec('ENABLE', [atom('CONDSTORE')])
+    next()
+  } catch (error) {
+    const { responseStatus } = error as ClientError
+    if (responseStatus !== 'NO' && responseStatus !== 'BAD') throw error
   }
 }

@@ -4,14 +4,15 @@
  */
 import { AppError, isAppError } from '../../errors.ts'
 import { connectionFailure, serverFailure } from '../failures.ts'
-import type { Argument, Untagged, Wire } from './below.ts'
+import type { Literal } from '../../spool.ts'
+import { type Argument, type ImapResponse, pourLiteral, type Untagged, type Wire } from './below.ts'
 import type { Facts } from './server-state.ts'
 import type { Allowance } from './frames.ts'
-import type { Names } from './names.ts'
-import { statusText, type ImapResponse, type StatusText } from './tokens.ts'
-import { pause } from '../../waits.ts'
+import type { Names } from './mailboxes.ts'
+import type { Searcher } from './uids.ts'
+import { statusText, type StatusText } from './responses.ts'
+import { createExclusive, pause } from '../../waits.ts'
 
-/** Whether the session lives; it ends once. */
 export interface Life {
   /** Why it has ended; null while it goes on. */
   readonly ended: () => AppError | null
@@ -32,6 +33,7 @@ export interface Parts {
   readonly facts: Facts
   readonly names: Names
   readonly unparsed: Unparsed
+  readonly searcher: Searcher
 }
 
 export type Reply = StatusText
@@ -45,6 +47,8 @@ export type Send = (
   args?: readonly Argument[],
   untagged?: Readonly<Record<string, Untagged>>,
   allowance?: Allowance,
+  /** What follows when the server asks for it. */
+  literal?: Literal,
 ) => Promise<Reply>
 
 /** Errors after which the connection is in order. */
@@ -106,15 +110,39 @@ function commandFailure(error: unknown): AppError {
   return connectionFailure(error)
 }
 
+/**
+ * `onPlusTag` does not wait for the end: the server may refuse the rest. A literal that is cut short leaves the server
+ * waiting for bytes: that is the end of the session.
+ */
+function literalSender({ wire, life }: LineDeps, literal: Literal) {
+  let state: 'unasked' | 'under way' | 'sent' = 'unasked'
+  return {
+    onPlusTag(): void {
+      if (state !== 'unasked') return
+      state = 'under way'
+      pourLiteral(wire, literal, life.closed).then(
+        () => (state = 'sent'),
+        (error: unknown) => life.end(isAppError(error) ? error : connectionFailure(error)),
+      )
+    },
+    /** The command has its answer. */
+    close(): void {
+      if (state === 'under way') life.end(new AppError('network', 'the mail server answered before it had the message'))
+    },
+  }
+}
+
 function createSender(deps: LineDeps): Send {
   const { wire, life } = deps
-  return async (command, args = [], untagged = {}, allowance = {}) => {
+  return async (command, args = [], untagged = {}, allowance = {}, literal?) => {
     const over = life.ended()
     if (over) throw over
     const stop = watchdog(deps)
     const started = performance.now()
+    const sender = literal && literalSender(deps, literal)
+    const options = { untagged, allowance, ...(sender && { onPlusTag: sender.onPlusTag }) }
     try {
-      const { response, next } = await wire.exec(command, args.length === 0 ? false : args, { untagged, allowance })
+      const { response, next } = await wire.exec(command, args.length === 0 ? false : args, options)
       next()
       return statusText(response)
     } catch (error) {
@@ -123,6 +151,7 @@ function createSender(deps: LineDeps): Send {
       throw failure
     } finally {
       stop()
+      sender?.close()
       deps.onCommand?.(command, (performance.now() - started) / 1000)
     }
   }
@@ -133,25 +162,19 @@ export type Line = ReturnType<typeof createLine>
 export function createLine(deps: LineDeps) {
   const send = createSender(deps)
   const listeners = new Set<() => void>()
-  let tail: Promise<void> = Promise.resolve()
+  const exclusive = createExclusive()
   let waiting = 0
 
   return {
-    async run<T>(work: (send: Send) => Promise<T>): Promise<T> {
-      const before = tail
-      const turn = Promise.withResolvers<undefined>()
-      tail = turn.promise
+    run<T>(work: (send: Send) => Promise<T>): Promise<T> {
       waiting += 1
       for (const listener of [...listeners]) listener()
-      await before
-      waiting -= 1
-      try {
+      return exclusive(async () => {
+        waiting -= 1
         const over = deps.life.ended()
         if (over) throw over
-        return await work(send)
-      } finally {
-        turn.resolve(undefined)
-      }
+        return work(send)
+      })
     },
     get waiting(): number {
       return waiting

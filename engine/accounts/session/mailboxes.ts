@@ -1,12 +1,28 @@
-/** LIST, STATUS, SELECT, CREATE, DELETE. */
+/**
+ * LIST, STATUS, SELECT, CREATE, DELETE. Mailbox names: UTF-8 with us, modified UTF-7 (RFC 3501 §5.1.3) on the wire. And
+ * what a mailbox is for: by attribute (RFC 6154, XLIST), else by its name; each use is given once.
+ */
+import { encode } from 'iconv-lite'
 import { AppError, isAppError } from '../../errors.ts'
+import { own } from '../../own.ts'
+import type { SpecialUse } from '../../store/records.ts'
 import type { ListedMailbox, MailboxStatus, SelectedMailbox } from '../session-types.ts'
-import { atom, uidSet, type Argument, type Untagged } from './below.ts'
-import { readFetch } from './fetched.ts'
+import { atom, uidSet, type Argument, type Untagged, specialUse as guess } from './below.ts'
 import { orNull, survives, type Parts, type Reply, type Send } from './line.ts'
-import { assignSpecialUse, type Listed, type Names } from './names.ts'
+import {
+  readFetch,
+  decimal,
+  list as listOf,
+  number,
+  positive,
+  sequence,
+  statusText,
+  text,
+  texts,
+  type Token,
+  inflateName,
+} from './responses.ts'
 import type { Facts } from './server-state.ts'
-import { decimal, list as listOf, number, positive, sequence, statusText, text, texts, type Token } from './tokens.ts'
 
 export function mailboxArgument(names: Names, path: string): Argument {
   return { type: 'STRING', value: names.toWire(path) }
@@ -69,8 +85,8 @@ const mostAttributes = 32
 
 /** One character (RFC 3501 §7.2.2); '' = none, or no such thing. */
 function delimiterOf(token: Token | undefined): string {
-  const told = text(token) ?? ''
-  return told.length === 1 ? told : ''
+  const reported = text(token) ?? ''
+  return reported.length === 1 ? reported : ''
 }
 
 interface ListQuery {
@@ -92,8 +108,8 @@ async function readList(
     const wire = text(attributes[2])
     if (wire === null || wire === '' || wire.length > longestName || /[\r\n\0]/.test(wire)) return
     const path = names.fromWire(wire)
-    const told = texts(attributes[0], longestAttribute).slice(0, mostAttributes)
-    found.set(path, { path, attributes: told, delimiter: delimiterOf(attributes[1]) })
+    const reported = texts(attributes[0], longestAttribute).slice(0, mostAttributes)
+    found.set(path, { path, attributes: reported, delimiter: delimiterOf(attributes[1]) })
   }
   const onStatus: Untagged = ({ attributes = [] }) => {
     const wire = text(attributes[0])
@@ -116,7 +132,7 @@ const spareResponses = 1000
 const mostListBytes = 32 * 1_048_576
 const mostFolders = 10_000
 
-/** With RETURN options, servers tell only what is asked: so everything is. */
+/** With RETURN options, servers give only what is asked: so everything is. */
 function returnOptions(facts: Facts, status: boolean): Argument[] {
   if (!status || !facts.offers('LIST-STATUS')) return []
   const options: Argument[] = [atom('STATUS'), statusItems(asksModseq(facts))]
@@ -151,13 +167,13 @@ async function refine(send: Send, deps: Parts, path: string, error: unknown): Pr
 }
 
 export async function askStatus(send: Send, { names, facts }: Parts, path: string): Promise<MailboxStatus> {
-  const told: MailboxStatus[] = []
+  const reported: MailboxStatus[] = []
   const ask = (modseq: boolean): Promise<Reply> =>
     send('STATUS', [mailboxArgument(names, path), statusItems(modseq)], {
-      STATUS: ({ attributes = [] }) => void told.push(readStatus(attributes[1])),
+      STATUS: ({ attributes = [] }) => void reported.push(readStatus(attributes[1])),
     })
   await (facts.offers('CONDSTORE') ? withFallback(facts, 'modseq', ask) : ask(false))
-  return told.at(-1) ?? unknownStatus
+  return reported.at(-1) ?? unknownStatus
 }
 
 export async function selectIn(send: Send, deps: Parts, path: string, refresh: boolean): Promise<SelectedMailbox> {
@@ -168,7 +184,7 @@ export async function selectIn(send: Send, deps: Parts, path: string, refresh: b
     refine(send, deps, path, error),
   )
   facts.select(opened.mailbox, opened.noModseq)
-  if (opened.mailbox.uidNext === null) facts.learnUidNext(await findUidNext(send, deps, opened.mailbox))
+  if (opened.mailbox.uidNext === null) facts.learn({ uidNext: await findUidNext(send, deps, opened.mailbox) })
   return facts.selected ?? opened.mailbox
 }
 
@@ -230,15 +246,9 @@ function missing(path: string, cause: unknown): AppError {
   return new AppError('not_found', `folder ${path} is invalid`, { details: { kind: 'folder', id: path }, cause })
 }
 
-interface Opened {
-  readonly mailbox: SelectedMailbox
-  /** The server said that this mailbox has no mod-sequences. */
-  readonly noModseq: boolean
-}
-
 const selectCodes = new Set(['NOMODSEQ', 'UIDNEXT', 'UIDVALIDITY', 'HIGHESTMODSEQ'])
 
-async function openMailbox(send: Send, argument: Argument, path: string): Promise<Opened> {
+async function openMailbox(send: Send, argument: Argument, path: string) {
   const codes = new Map<string, Token>()
   let exists = 0
   const reply = await send('SELECT', [argument], {
@@ -256,7 +266,7 @@ async function openMailbox(send: Send, argument: Argument, path: string): Promis
     FETCH: () => undefined,
   })
   const noModseq = codes.has('NOMODSEQ')
-  const mailbox = {
+  const mailbox: SelectedMailbox = {
     path,
     exists,
     uidNext: positive(codes.get('UIDNEXT')),
@@ -265,4 +275,98 @@ async function openMailbox(send: Send, argument: Argument, path: string): Promis
     readOnly: reply.code === 'READ-ONLY',
   }
   return { mailbox, noModseq }
+}
+
+export type Names = ReturnType<typeof createNames>
+
+function encodeName(path: string): string {
+  return /^[\x20-\x25\x27-\x7e]*$/.test(path) ? path : encode(path, 'utf-7-imap').toString('latin1')
+}
+
+/** Every `&` begins `&-` or a run of at least one UTF-16 unit that ends with `-`. */
+const shiftedWell = /^(?:[^&]|&(?:[A-Za-z0-9+,]{3,})?-)*$/
+
+/** A server may list others each time. */
+const mostOdd = 10_000
+
+/** Names that are not valid in that code ("R&D", raw UTF-8) are shown as they are, and sent as they came. */
+export function createNames() {
+  const odd = new Map<string, string>()
+  return {
+    toWire: (path: string): string => odd.get(path) ?? encodeName(path),
+    fromWire(wire: string): string {
+      if (wire.toUpperCase() === 'INBOX') return 'INBOX'
+      const decoded = inflateName(wire)
+      if (encodeName(decoded) === wire) return decoded
+      const shown = shiftedWell.test(wire) && !decoded.includes('\ufffd') ? decoded : wire
+      odd.delete(shown)
+      odd.set(shown, wire)
+      const [oldest = shown] = odd.keys()
+      if (odd.size > mostOdd) odd.delete(oldest)
+      return shown
+    },
+  }
+}
+
+type Listed = Pick<ListedMailbox, 'path' | 'attributes' | 'delimiter'> &
+  Partial<Pick<ListedMailbox, 'status' | 'byName'>>
+
+const byAttribute: Readonly<Record<string, SpecialUse>> = {
+  '\\all': '\\All',
+  '\\allmail': '\\All',
+  '\\archive': '\\Archive',
+  '\\drafts': '\\Drafts',
+  '\\flagged': '\\Flagged',
+  '\\starred': '\\Flagged',
+  '\\junk': '\\Junk',
+  '\\spam': '\\Junk',
+  '\\sent': '\\Sent',
+  '\\trash': '\\Trash',
+  '\\important': '\\Important',
+  '\\inbox': '\\Inbox',
+}
+
+function isSelectable({ attributes }: Listed): boolean {
+  return !attributes.some((attribute) => ['\\noselect', '\\nonexistent'].includes(attribute.toLowerCase()))
+}
+
+function levelsOf({ path, delimiter }: Listed): string[] {
+  return delimiter === '' ? [path] : path.split(delimiter)
+}
+
+interface Claim {
+  readonly use: SpecialUse
+  /** Lower wins: the server says so, the very name, a name like it. */
+  readonly rank: number
+}
+
+function claimOf(listed: Listed): Claim | null {
+  if (listed.path === 'INBOX') return { use: '\\Inbox', rank: 0 }
+  const reported = listed.attributes
+    .map((attribute) => own(byAttribute, attribute.toLowerCase()))
+    .find((use) => use !== undefined)
+  if (reported !== undefined && reported !== '\\Inbox') return { use: reported, rank: 0 }
+  if (!isSelectable(listed)) return null
+  const { flag, source } = guess(false, { flags: new Set(), name: levelsOf(listed).at(-1) ?? '' })
+  const use = flag === null ? undefined : own(byAttribute, flag.toLowerCase())
+  return use === undefined || use === '\\Inbox' ? null : { use, rank: source === 'name' ? 1 : 2 }
+}
+
+/** In the server's order. The shallower mailbox wins among equals. */
+export function assignSpecialUse(all: readonly Listed[]): ListedMailbox[] {
+  const claims = all.flatMap((listed) => {
+    const claim = claimOf(listed)
+    return claim === null ? [] : [{ ...claim, listed, depth: levelsOf(listed).length }]
+  })
+  const given = new Map<SpecialUse, Listed>()
+  for (const { use, listed } of claims.sort((a, b) => a.rank - b.rank || a.depth - b.depth))
+    if (!given.has(use)) given.set(use, listed)
+  const uses = new Map([...given].map(([use, listed]) => [listed, use]))
+  return all.map((listed) => ({
+    status: null,
+    byName: false,
+    ...listed,
+    specialUse: uses.get(listed) ?? null,
+    selectable: isSelectable(listed),
+  }))
 }

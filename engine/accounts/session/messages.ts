@@ -4,20 +4,23 @@
  */
 import { AppError, badParameter, isAppError } from '../../errors.ts'
 import type { FlagChange, FlagsOf, Placed } from '../session-types.ts'
-import { atom, uidSet, type Argument, type Untagged } from './below.ts'
-import { formatInternalDate, readFetch, type FetchItems } from './fetched.ts'
+import type { Literal } from '../../spool.ts'
+import { atom, literalSize, uidSet, type Argument, type Untagged } from './below.ts'
+import {
+  formatInternalDate,
+  readFetch,
+  type FetchItems,
+  decimal,
+  positive,
+  statusText,
+  type StatusText,
+} from './responses.ts'
 import { fetches } from './frames.ts'
 import { orNull, survives, type Parts, type Send } from './line.ts'
 import { askStatus, mailboxArgument, selectIn } from './mailboxes.ts'
-import { createSearcher, type Searcher } from './search.ts'
-import { countOf, inSet, splitSet, toSet } from './sets.ts'
-import { decimal, positive, statusText, type StatusText } from './tokens.ts'
+import { countOf, inSet, splitSet, toSet } from './uids.ts'
 
-interface PlacingParts extends Parts {
-  readonly searcher: Searcher
-}
-
-/** Flags of this message as the answer tells them, or null. Some servers leave the UID out of the answer to STORE. */
+/** Flags of this message as the answer has them, or null. Some servers leave the UID out of the answer to STORE. */
 async function askFlags(
   send: Send,
   { facts }: Parts,
@@ -25,25 +28,25 @@ async function askFlags(
   uid: number,
   args: readonly Argument[],
 ): Promise<FetchItems | null> {
-  let told: FetchItems | null = null
+  let reported: FetchItems | null = null
   const onFetch: Untagged = (response) => {
     const items = readFetch(response)
     const isIt = items.uid === uid || (items.uid === null && command === 'UID STORE')
-    if (isIt && items.flags !== null) told = items
-    else facts.flagsTold(items)
+    if (isIt && items.flags !== null) reported = items
+    else facts.flagsReported(items)
   }
   await send(command, [uidSet(String(uid)), ...args], { FETCH: onFetch }, fetches)
-  return told
+  return reported
 }
 
 async function storeIn(send: Send, deps: Parts, uid: number, { add, remove }: FlagChange): Promise<FetchItems | null> {
   const store = (operation: string, flags: readonly string[]): Promise<FetchItems | null> =>
     askFlags(send, deps, 'UID STORE', uid, [atom(operation), flags.map(atom)])
-  let told: FetchItems | null = null
-  if (add.length > 0) told = await store('+FLAGS', add)
-  if (remove.length > 0) told = await store('-FLAGS', remove)
+  let reported: FetchItems | null = null
+  if (add.length > 0) reported = await store('+FLAGS', add)
+  if (remove.length > 0) reported = await store('-FLAGS', remove)
   const items = deps.facts.modseqs ? ['UID', 'FLAGS', 'MODSEQ'] : ['UID', 'FLAGS']
-  return told ?? askFlags(send, deps, 'UID FETCH', uid, [items.map(atom)])
+  return reported ?? askFlags(send, deps, 'UID FETCH', uid, [items.map(atom)])
 }
 
 function bodyQuery(wanted: string): readonly Argument[] {
@@ -52,46 +55,51 @@ function bodyQuery(wanted: string): readonly Argument[] {
   return [atom('CHARSET'), atom('UTF-8'), atom('BODY'), { type: 'LITERAL', value: Buffer.from(wanted) }]
 }
 
-async function searchRange(send: Send, { facts }: Parts, { search }: Searcher, range: string): Promise<number[]> {
+function likeQuery(size: number, emailMessageId: string | null): readonly Argument[] {
+  const sized = [atom('LARGER'), atom(String(Math.max(0, size - 1))), atom('SMALLER'), atom(String(size + 1))]
+  if (emailMessageId === null || !/^[\x20-\x7e]+$/.test(emailMessageId)) return sized
+  return [...sized, atom('HEADER'), atom('Message-ID'), { type: 'STRING', value: emailMessageId }]
+}
+
+async function searchRange(send: Send, { facts, searcher }: Parts, range: string): Promise<number[]> {
   const found = new Set<number>()
   for (const piece of splitSet(range)) {
     const within = inSet(piece)
     const most = countOf(piece, facts.selected?.uidNext ?? null)
-    for (const uid of await search(send, [atom('UID'), uidSet(piece)], most)) if (within(uid)) found.add(uid)
+    for (const uid of await searcher.search(send, [atom('UID'), uidSet(piece)], most)) if (within(uid)) found.add(uid)
   }
   return [...found].sort((a, b) => a - b)
 }
 
 export function createMessages(deps: Parts) {
-  const { line, facts, names } = deps
-  const searcher = createSearcher(deps)
-  const placing = { ...deps, searcher }
+  const { line, facts, names, searcher } = deps
   return {
-    searchUids: (range: string): Promise<number[]> => line.run((send) => searchRange(send, deps, searcher, range)),
+    searchUids: (range: string): Promise<number[]> => line.run((send) => searchRange(send, deps, range)),
     async searchBody(wanted: string): Promise<number[]> {
       const query = bodyQuery(wanted)
       return line.run((send) => searcher.search(send, query))
     },
     async store(uid: number, change: FlagChange): Promise<Omit<FlagsOf, 'uid'> | null> {
-      const told = await line.run((send) => storeIn(send, deps, uid, change))
-      return told?.flags ? { flags: told.flags, modseq: told.modseq } : null
+      const reported = await line.run((send) => storeIn(send, deps, uid, change))
+      return reported?.flags ? { flags: reported.flags, modseq: reported.modseq } : null
     },
     /** Where the message is now; null when there is no such UID. */
-    move: (uid: number, toPath: string): Promise<Placed | null> =>
-      line.run((send) => moveIn(send, placing, uid, toPath)),
-    copy: (uid: number, toPath: string): Promise<Placed | null> =>
-      line.run((send) => copyIn(send, placing, uid, toPath)),
-    async append(path: string, raw: Buffer, flags: readonly string[], internalDate: number): Promise<Placed> {
-      const message: Argument = { type: 'LITERAL', value: raw, isLiteral8: facts.offers('BINARY') && raw.includes(0) }
+    move: (uid: number, toPath: string): Promise<Placed | null> => line.run((send) => moveIn(send, deps, uid, toPath)),
+    copy: (uid: number, toPath: string): Promise<Placed | null> => line.run((send) => copyIn(send, deps, uid, toPath)),
+    /** UIDs of messages of exactly this size, and of this Message-ID where one is given. */
+    searchLike: (size: number, emailMessageId: string | null): Promise<number[]> =>
+      line.run((send) => searcher.search(send, likeQuery(size, emailMessageId))),
+    async append(path: string, message: Literal, flags: readonly string[], internalDate: number): Promise<Placed> {
       const date: Argument = { type: 'STRING', value: formatInternalDate(internalDate) }
-      const args = [mailboxArgument(names, path), flags.map(atom), date, message]
-      return placedBy(await line.run((send) => send('APPEND', args))) ?? nowhere
+      const size = literalSize(message, facts.offers('BINARY') && message.hasNul)
+      const args = [mailboxArgument(names, path), flags.map(atom), date, size]
+      return placedBy(await line.run((send) => send('APPEND', args, {}, {}, message))) ?? nowhere
     },
     /** These UIDs; null = all that are \Deleted. */
     expunge: (uids: readonly number[] | null): Promise<void> =>
       line.run(async (send) => {
         if (uids === null) await send('EXPUNGE')
-        else if (uids.length > 0) await expungeIn(send, placing, uids)
+        else if (uids.length > 0) await expungeIn(send, deps, uids)
       }),
   }
 }
@@ -105,29 +113,23 @@ function placedBy({ code, args }: StatusText): Placed | null {
   return { newUid: positive(args[at]), uidValidity: decimal(args[0]) }
 }
 
-/** COPY and MOVE: the reply's code, told untagged by some servers and tagged by others. */
-async function place(
-  send: Send,
-  { names, facts }: PlacingParts,
-  command: string,
-  uid: number,
-  toPath: string,
-): Promise<{ readonly placed: Placed | null; readonly left: boolean }> {
+/** COPY and MOVE: the reply's code, sent untagged by some servers and tagged by others. */
+async function place(send: Send, { names, facts }: Parts, command: string, uid: number, toPath: string) {
   const placed: (Placed | null)[] = []
   const { expunged } = facts
   const onOk: Untagged = (response) => void placed.push(placedBy(statusText(response)))
   const reply = await send(command, [uidSet(String(uid)), mailboxArgument(names, toPath)], { OK: onOk })
-  const told = placed.find((one) => one !== null) ?? null
-  return { placed: placedBy(reply) ?? told, left: facts.expunged > expunged }
+  const reported = placed.find((one) => one !== null) ?? null
+  return { placed: placedBy(reply) ?? reported, left: facts.expunged > expunged }
 }
 
 /** null = no such message: a UID that is gone is no error by RFC 3501, the answer is OK and nothing is copied. */
-async function copyIn(send: Send, deps: PlacingParts, uid: number, toPath: string): Promise<Placed | null> {
+async function copyIn(send: Send, deps: Parts, uid: number, toPath: string): Promise<Placed | null> {
   const { placed } = await place(send, deps, 'UID COPY', uid, toPath)
   return placed ?? ((await deps.searcher.exists(send, uid)) ? nowhere : null)
 }
 
-async function moveIn(send: Send, deps: PlacingParts, uid: number, toPath: string): Promise<Placed | null> {
+async function moveIn(send: Send, deps: Parts, uid: number, toPath: string): Promise<Placed | null> {
   const { facts, searcher } = deps
   if (!facts.offers('MOVE')) return copyAndRemove(send, deps, uid, toPath)
   // Without UIDPLUS an OK may mean that there was nothing to move.
@@ -136,7 +138,7 @@ async function moveIn(send: Send, deps: PlacingParts, uid: number, toPath: strin
   return placed ?? (left || was ? nowhere : null)
 }
 
-async function copyAndRemove(send: Send, deps: PlacingParts, uid: number, toPath: string): Promise<Placed | null> {
+async function copyAndRemove(send: Send, deps: Parts, uid: number, toPath: string): Promise<Placed | null> {
   const { facts } = deps
   const from = facts.selected
   if (from?.readOnly === true)
@@ -166,7 +168,7 @@ interface Copied {
 }
 
 /** The message cannot be removed where it was: so its copy is. false = the copy is unknown, or stays too. */
-async function takeBack(send: Send, deps: PlacingParts, { uid, toPath, copy, next }: Copied): Promise<boolean> {
+async function takeBack(send: Send, deps: Parts, { uid, toPath, copy, next }: Copied): Promise<boolean> {
   const from = deps.facts.selected?.path
   const range = copy ?? (next === null ? null : `${next}:*`)
   if (from === undefined || range === null) return false
@@ -189,14 +191,14 @@ async function takeBack(send: Send, deps: PlacingParts, { uid, toPath, copy, nex
 }
 
 async function fetchKind(send: Send, range: string): Promise<FetchItems[]> {
-  const told: FetchItems[] = []
+  const reported: FetchItems[] = []
   await send('UID FETCH', [uidSet(range), ['UID', 'RFC822.SIZE', 'INTERNALDATE'].map(atom)], {
     FETCH: (response) => {
       const items = readFetch(response)
-      if (items.size !== null) told.push(items)
+      if (items.size !== null) reported.push(items)
     },
   })
-  return told
+  return reported
 }
 
 async function mark(send: Send, uids: readonly number[], operation: string): Promise<void> {
@@ -208,7 +210,7 @@ async function mark(send: Send, uids: readonly number[], operation: string): Pro
  * Without UIDPLUS, EXPUNGE takes all that is \Deleted: what others have marked is unmarked for that moment, and stays
  * so when we die in between: nothing is lost.
  */
-async function expungeIn(send: Send, { facts, searcher }: PlacingParts, uids: readonly number[]): Promise<void> {
+async function expungeIn(send: Send, { facts, searcher }: Parts, uids: readonly number[]): Promise<void> {
   if (facts.offers('UIDPLUS')) {
     for (const piece of splitSet(toSet(uids))) await send('UID EXPUNGE', [uidSet(piece)])
     return

@@ -5,9 +5,8 @@
  */
 import type { SelectedMailbox, SessionCapabilities, SessionEvent } from '../session-types.ts'
 import type { Wire } from './below.ts'
-import { readFetch, type FetchItems } from './fetched.ts'
-import { countOf } from './sets.ts'
-import { sequence, statusText, text, type StatusText } from './tokens.ts'
+import { readFetch, type FetchItems, sequence, statusText, text, type StatusText } from './responses.ts'
+import { countOf } from './uids.ts'
 
 /** Optional parts of commands that a server may answer with BAD although it advertises them. */
 type Optional = 'modseq' | 'identity' | 'listReturn' | 'esearch'
@@ -43,18 +42,15 @@ export function createFacts(capabilities: ReadonlyMap<string, unknown>) {
     deselect(): void {
       selected = null
     },
-    learnUidNext(uidNext: number | null): void {
-      if (selected) selected = { ...selected, uidNext }
-    },
-    count(messages: number): void {
-      if (selected) selected = { ...selected, exists: messages }
+    learn(of: Partial<Pick<SelectedMailbox, 'uidNext' | 'exists'>>): void {
+      if (selected) selected = { ...selected, ...of }
     },
     listen(next: (event: SessionEvent) => void): void {
       listener = next
     },
     emit,
     /** A FETCH that no command asked for. */
-    flagsTold({ uid, flags, modseq }: FetchItems): void {
+    flagsReported({ uid, flags, modseq }: FetchItems): void {
       if (flags !== null && selected) emit({ type: 'flags', uid, flags, modseq })
     },
     /** How often messages have left an open mailbox so far. */
@@ -86,23 +82,23 @@ export function installHandlers(wire: Wire, facts: Facts, onBye: (said: StatusTe
     const count = sequence(response)
     // Some servers repeat it with every NOOP.
     if (count === null || !facts.selected || count === facts.selected.exists) return
-    facts.count(count)
+    facts.learn({ exists: count })
     facts.emit({ type: 'exists', count })
   }
   const left = (messages: number): void => {
     if (!facts.selected) return
-    facts.count(Math.max(0, facts.selected.exists - messages))
+    facts.learn({ exists: Math.max(0, facts.selected.exists - messages) })
     facts.emit({ type: 'expunge', uid: null })
   }
   handlers['EXPUNGE'] = (response) => {
     if (sequence(response) !== null) left(1)
   }
-  // However many it names: one fact. No command asks for EARLIER, which QRESYNC would tell.
+  // However many it names: one fact. No command asks for EARLIER, which QRESYNC would give.
   handlers['VANISHED'] = ({ attributes = [] }) => {
     const gone = vanishedCount(text(attributes[0]) ?? '')
     if (gone > 0) left(gone)
   }
-  handlers['FETCH'] = (response) => facts.flagsTold(readFetch(response))
+  handlers['FETCH'] = (response) => facts.flagsReported(readFetch(response))
   // imapflow would add each to a list that nothing reads.
   handlers['CAPABILITY'] = wire.sectionHandlers['CAPABILITY'] = null
   handlers['BYE'] = (response) => onBye(statusText(response))

@@ -1,14 +1,23 @@
-/** Email accounts: their settings, status and epoch. */
-import { accountBasics, type KeyedCollections } from '../aggregates.ts'
-import type { AccountFilter, AccountPatch, AccountPlace, AccountStore, StatusTransition } from '../port.ts'
-import type { AccountRecord } from '../records.ts'
-import { foldCase, leaseLost, leftBehind, readAnew, transitioned } from '../rows.ts'
-import { containing, insertMissing, shapes, type MongoContext } from './documents.ts'
-import { changeMessages } from './message-rows.ts'
-import { outboxDoc } from './outbox.ts'
-import { drainAccount, removeAccount } from './removal.ts'
-
-const { record: accountRecord, set: accountSet } = shapes.accounts
+/**
+ * Email accounts; users, found by age, by their own addresses and by those of their accounts. And what removals
+ * (../removal.ts) take in this store's own way.
+ *
+ * What a writer under way leaves is taken by the later of the two: the removal looks once more when the row is gone,
+ * and a writer that finds it gone clears up behind itself (sync.ts). What neither sees, because its process died,
+ * `tidy` takes: removals of the last hour are noted for it.
+ */
+import type { Collection, Document, Filter, FindCursor, WithId } from 'mongodb'
+import { conditions } from '../../../machines/events.ts'
+import { accountBasics, userBasics, type KeyedCollections } from '../aggregates.ts'
+import type { AccountFilter, AccountPlace, AccountStore, Page, UserFilter, UserStore } from '../port.ts'
+import type { AccountRecord, AccountStatus } from '../records.ts'
+import { createRemoval, type Removal } from '../removal.ts'
+import { conditionOf, foldCase, leaseLost } from '../rows.ts'
+import { uncount } from './contacts.ts'
+import { containing, deleteInSteps, rowsOf, shapes } from './documents.ts'
+import type { CollectionName, KeyDoc, MongoContext, UserDoc } from './documents.ts'
+import { isDuplicate } from './errors.ts'
+import { deadlineOf, insertOnce } from './keyed.ts'
 
 /** A writer whose epoch is not the account's has lost its lease, and so has one whose account is gone. */
 export async function checkEpoch({ collections }: MongoContext, accountId: string, epoch: number): Promise<void> {
@@ -23,91 +32,240 @@ async function claim({ collections }: MongoContext, id: string): Promise<Account
   if (!account) return null
   const { epoch } = account
   await folders.updateMany({ accountId: id, epoch: { $lt: epoch } }, { $set: { epoch } })
-  return accountRecord(account)
+  return shapes.accounts.record(account)
 }
 
-/**
- * Outbox first, then the account by compare-and-set: repeated after a crash, the row is there and the account follows.
- */
-async function transition(context: MongoContext, step: StatusTransition): Promise<AccountRecord | null> {
-  const { accounts, outbox } = context.collections
-  const { accountId, epoch, fromVersion } = step
-  const stored = await accounts.findOne({ _id: accountId })
-  if (!stored) return null
-  if (stored.epoch !== epoch) throw leaseLost(accountId, epoch)
-  if (stored.statusVersion !== fromVersion) return null
-  await insertMissing(outbox, step.outbox.map(outboxDoc))
-  const { status, statusMessage, statusVersion, resume } = transitioned(accountRecord(stored), step)
-  const after = await accounts.findOneAndUpdate(
-    { _id: accountId, epoch, statusVersion: fromVersion },
-    { $set: { status, statusMessage, statusVersion, resume } },
-    { returnDocument: 'after' },
-  )
-  if (after) return accountRecord(after)
-  const winner = await accounts.findOne({ _id: accountId }, { projection: { epoch: 1 } })
-  if (!winner) await drainAccount(context, accountId)
-  else if (winner.epoch !== epoch) throw leaseLost(accountId, epoch)
-  return null
-}
-
-const stepMessages = 500
 /** Few bytes each. */
 const placesAtOnce = 10_000
 
-/** A new epoch: a writer that is still at work for the former mailbox loses its lease. */
-async function begin({ collections }: MongoContext, id: string, since: number): Promise<AccountRecord | null> {
-  const { accounts, folders } = collections
-  const stored = await accounts.findOne({ _id: id })
-  if (!stored) return null
-  const account = readAnew(accountRecord(stored), since)
-  const { epoch, resume, remapSince } = account
-  const { matchedCount } = await accounts.updateOne(
-    { _id: id, epoch: stored.epoch },
-    { $set: { epoch, resume, ...(remapSince === undefined ? {} : { remapSince }) } },
-  )
-  if (matchedCount === 0) throw leaseLost(id, stored.epoch)
-  await folders.deleteMany({ accountId: id })
-  return account
-}
+const placeOnly = { server: 1, developerId: 1, createdAt: 1, 'resume.condition': 1 } as const
 
-/** What was read of the former mailbox goes in bounded steps, the new settings come last. */
-export async function replaceMailbox(
-  context: MongoContext,
-  id: string,
-  patch: AccountPatch,
-  since: number,
-): Promise<AccountRecord | null> {
-  const { accounts, messages } = context.collections
-  const begun = await begin(context, id, since)
-  if (!begun) return null
-  for (;;) {
-    await checkEpoch(context, id, begun.epoch)
-    const docs = await messages.find({ accountId: id, live: true }, context.read).limit(stepMessages).toArray()
-    if (docs.length === 0) break
-    await changeMessages(context, id, docs, leftBehind)
-  }
-  const where = { _id: id, epoch: begun.epoch }
-  const edited = await accounts.findOneAndUpdate(where, { $set: accountSet(patch) }, { returnDocument: 'after' })
-  if (!edited) throw leaseLost(id, begun.epoch)
-  return accountRecord(edited)
-}
-
-async function places({ collections, read }: MongoContext, { text, ...equal }: AccountFilter): Promise<AccountPlace[]> {
+async function places(
+  { collections, read }: MongoContext,
+  { text, condition, sinceUntil, ...equal }: AccountFilter,
+): Promise<AccountPlace[]> {
   const given = Object.fromEntries(Object.entries(equal).filter(([, value]) => value !== undefined))
   const matching =
     text === undefined ? {} : { $or: [{ emailKey: containing(foldCase(text)) }, { _id: text }, { label: text }] }
+  const asked = condition !== undefined || sinceUntil !== undefined
+  // The index begins with it.
+  const is = asked ? { 'resume.condition.is': condition ?? { $in: [...conditions] } } : {}
+  const long = sinceUntil === undefined ? {} : { 'resume.condition.since': { $lte: sinceUntil } }
   const found = collections.accounts
-    .find({ ...given, ...matching }, { ...read, projection: { server: 1, developerId: 1 } })
+    .find({ ...given, ...is, ...long, ...matching }, { ...read, projection: placeOnly })
     .batchSize(placesAtOnce)
-  return (await found.toArray()).map(({ _id, server, developerId }) => ({ id: _id, server, developerId }))
+  const all = (await found.toArray()).map((account) => {
+    const { _id, server, developerId } = account
+    const { is, since } = conditionOf(account)
+    return { id: _id, server, developerId, condition: { is, since } }
+  })
+  return all.sort((one, other) => one.condition.since - other.condition.since || (one.id < other.id ? -1 : 1))
 }
 
-export function createAccounts(context: MongoContext, keyed: KeyedCollections): AccountStore {
+export function createAccounts(context: MongoContext, keyed: KeyedCollections, removal: Removal): AccountStore {
   return {
-    ...accountBasics(keyed),
+    ...accountBasics(keyed, (accountId) => clearUpBehind(context, accountId)),
     places: (filter) => places(context, filter),
     claim: (id) => claim(context, id),
-    transition: (step) => transition(context, step),
-    remove: (id) => removeAccount(context, id),
+    remove: removal.removeAccount,
+  }
+}
+
+export function createUsers(context: MongoContext, keyed: KeyedCollections, removal: Removal): UserStore {
+  const { users, accounts } = context.collections
+  return {
+    ...userBasics(keyed),
+    createWithAccount: async (user, account) => {
+      const deadline = deadlineOf(context)
+      // The account first: without its user no list shows it, while a user without its account would be in every list.
+      await insertOnce(accounts, shapes.accounts.doc(account), deadline)
+      try {
+        await insertOnce(users, shapes.users.doc(user), deadline)
+      } catch (error) {
+        // Why the user could not be stored is the answer, whatever the outcome of the removal. When the user may be
+        // there, its account stays.
+        if (isDuplicate(error)) await Promise.allSettled([accounts.deleteOne({ _id: account.id })])
+        throw error
+      }
+    },
+    undoCreate: async (id, accountId) => {
+      await users.deleteOne({ _id: id })
+      await removal.removeAccount(accountId)
+    },
+    list: async (developerId, filter, page) =>
+      (await findUsers(context, developerId, filter, page)).map(shapes.users.record),
+    remove: removal.removeUser,
+  }
+}
+
+/*
+ * Lists of users. What only their accounts know (an address, a status) is asked of the accounts first, by an index: the
+ * users that they name are few, and the server puts them in order.
+ */
+
+const userOrder = { createdAt: 1, _id: 1 } as const
+
+/** Users looked at together. */
+const step = 200
+/** Accounts in a status, up to which they are few: past it the users are walked in order, and a page is full soon. */
+const few = 1000
+
+async function findUsers(
+  context: MongoContext,
+  developerId: string,
+  { email, status }: UserFilter,
+  page: Page,
+): Promise<UserDoc[]> {
+  const { collections, read } = context
+  const users = (where: Filter<UserDoc>) => collections.users.find({ developerId, ...where }, read).sort(userOrder)
+  const pageOf = (ids: readonly string[]) => rowsOf(users({ _id: { $in: [...ids] } }), page.limit, page.offset)
+  if (email !== undefined) {
+    const found = await withAddress(context, developerId, foldCase(email))
+    return pageOf(status === undefined ? found : await ownersOf(context, { developerId, status, userId: found }))
+  }
+  if (status === undefined) return rowsOf(users({}), page.limit, page.offset)
+  const owners = await ownersOf(context, { developerId, status }, few + 1)
+  return owners.length > few ? walk(context, users({}), { developerId, status }, page) : pageOf(owners)
+}
+
+interface OwnerFilter {
+  readonly developerId: string
+  readonly emailKey?: string
+  readonly status?: AccountStatus
+  readonly userId?: readonly string[]
+}
+
+/** The users of accounts like these, each as often as there are such accounts. */
+async function ownersOf(
+  { collections, read }: MongoContext,
+  { userId, ...where }: OwnerFilter,
+  limit = 0,
+): Promise<string[]> {
+  const filter = { ...where, ...(userId === undefined ? {} : { userId: { $in: [...userId] } }) }
+  const found = collections.accounts.find(filter, { ...read, projection: { _id: 0, userId: 1 } }).limit(limit)
+  return (await found.toArray()).map((account) => account.userId)
+}
+
+/** Users who have the address themselves or by one of their accounts. */
+async function withAddress(context: MongoContext, developerId: string, emailKey: string): Promise<string[]> {
+  const options = { ...context.read, projection: { _id: 1 } }
+  const [own, owners] = await Promise.all([
+    context.collections.users.find({ developerId, addressKeys: emailKey }, options).toArray(),
+    ownersOf(context, { developerId, emailKey }),
+  ])
+  return [...owners, ...own.map(({ _id }) => _id)]
+}
+
+/** The users in order, a step at a time, until the page is full. */
+async function walk(
+  context: MongoContext,
+  users: FindCursor<WithId<UserDoc>>,
+  where: OwnerFilter,
+  { limit, offset }: Page,
+): Promise<UserDoc[]> {
+  const cursor = users.batchSize(step)
+  const matching: UserDoc[] = []
+  while (matching.length < offset + limit && (await cursor.hasNext())) {
+    const some = cursor.readBufferedDocuments()
+    const owners = new Set(await ownersOf(context, { ...where, userId: some.map(({ _id }) => _id) }))
+    matching.push(...some.filter(({ _id }) => owners.has(_id)))
+  }
+  await cursor.close()
+  return matching.slice(offset, offset + limit)
+}
+
+/* Removals. */
+
+/**
+ * A removal that is not through by then is taken for one that was cut short; it does no harm to one that is at work.
+ */
+const cutShortMs = 60_000
+/** No writer is under way for longer. */
+const notedMs = 3_600_000
+
+async function drain(
+  { collections, read }: MongoContext,
+  names: readonly CollectionName[],
+  where: Filter<Document>,
+): Promise<number> {
+  let rows = 0
+  for (const name of names) {
+    const collection = collections[name] as unknown as Collection<KeyDoc>
+    rows += await deleteInSteps(collection, where as Filter<KeyDoc>, read)
+  }
+  return rows
+}
+
+const ofAccount = ['messages', 'changes', 'outbox', 'scans', 'tokens', 'folders'] as const
+
+/** All that hangs on an account, and its part of the user's contacts. */
+async function drainAccount(context: MongoContext, accountId: string): Promise<number> {
+  return (await drain(context, ofAccount, { accountId })) + (await uncount(context, accountId))
+}
+
+/** What a writer wrote for an account that is gone by now. */
+export async function clearUpBehind(context: MongoContext, accountId: string): Promise<void> {
+  if (!(await isThere(context, 'account', accountId))) await drainAccount(context, accountId)
+}
+
+async function removeAccount(context: MongoContext, keyed: KeyedCollections, id: string): Promise<void> {
+  // a new epoch first: a writer that is still at work loses its lease
+  if (!(await claim(context, id))) return
+  await drainAccount(context, id)
+  await keyed.accounts.remove({ id })
+  await drainAccount(context, id)
+}
+
+async function drainUser(context: MongoContext, userId: string): Promise<number> {
+  const rows = await drain(context, ['contacts', 'tokens'], { userId })
+  return rows + (await drain(context, ['outbox'], { userId, accountId: null }))
+}
+
+/** Notes the removal before its first step and its end, for `tidy`. */
+async function noted<T>(
+  { collections: { removals }, now }: MongoContext,
+  what: 'account' | 'user',
+  id: string,
+  work: () => Promise<T>,
+): Promise<T> {
+  const _id = `${what} ${id}`
+  await removals.updateOne({ _id }, { $set: { what, of: id, at: now(), done: false } }, { upsert: true })
+  const answer = await work()
+  await removals.updateOne({ _id }, { $set: { at: now(), done: true } })
+  return answer
+}
+
+async function isThere({ collections }: MongoContext, what: 'account' | 'user', _id: string): Promise<boolean> {
+  const collection = collections[`${what}s`] as unknown as Collection<KeyDoc>
+  return (await collection.findOne({ _id }, { projection: { _id: 1 } })) !== null
+}
+
+/** What was written for them between the removal's steps is taken once more when the row is gone: see keyed.ts. */
+export function createMongoRemoval(context: MongoContext, keyed: KeyedCollections, channels: () => Promise<string[]>) {
+  const { removals } = context.collections
+  const removal = createRemoval(keyed, {
+    noted: (what, id, work) => noted(context, what, id, work),
+    removeAccount: (id) => removeAccount(context, keyed, id),
+    drainUser: (id) => drainUser(context, id),
+    removeUserRow: async (id) => {
+      await keyed.users.remove({ id })
+      return true
+    },
+    channels,
+  })
+  return {
+    ...removal,
+    /** Goes on with what was cut short, and takes what is left of things that are gone. Answers how many rows went. */
+    tidy: async (): Promise<number> => {
+      let rows = 0
+      for (const { _id, what, of, at, done } of await removals.find({}, context.read).toArray()) {
+        const age = context.now() - at
+        if (!done && age > cutShortMs) await (what === 'account' ? removal.removeAccount(of) : removal.removeUser(of))
+        if (!(await isThere(context, what, of)))
+          rows += await (what === 'account' ? drainAccount(context, of) : drainUser(context, of))
+        if (done && age > notedMs) await removals.deleteOne({ _id, at })
+      }
+      return rows + (await removal.tidyWebhooks())
+    },
   }
 }

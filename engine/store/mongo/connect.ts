@@ -1,24 +1,23 @@
-/** The client: its options in one place, and the patience at start. */
+/** The client: its options in one place, the patience at start, and what its URI says. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { MongoClient, ReadConcern, type Db, type MongoClientOptions } from 'mongodb'
 import { AppError } from '../../errors.ts'
 import type { Logger } from '../../observe/log.ts'
 import { openCollections } from './documents.ts'
 import { firstLine, startRefusal, storeError } from './errors.ts'
-import { createIndexes } from './indexes.ts'
 import { takeLead, type Lead, type LeadOptions } from './lead.ts'
-import { copyNote, isStore, migrate } from './schema.ts'
-import { describeUri, type UriFacts } from './uri.ts'
+import { copyNote, createIndexes, isStore, migrate } from './schema.ts'
 
 export interface ConnectOptions {
   readonly uri: string
   readonly pool: number
+  /** Deadline of one operation in milliseconds. */
   readonly timeoutMs: number
   readonly log: Logger
   /** Ends the waiting for a database that is away, or that another process serves. */
-  readonly signal?: AbortSignal
+  readonly signal?: AbortSignal | undefined
   /** For who must be alone: waits for its turn before anything is looked at or written. See lead.ts. */
-  readonly alone?: Pick<LeadOptions, 'lost' | 'patienceMs' | 'beatMs'>
+  readonly alone?: Pick<LeadOptions, 'lost' | 'patienceMs' | 'beatMs'> | undefined
 }
 
 /** Service and source need a whole store, the source one that is there already; the target may be anything. */
@@ -83,13 +82,15 @@ export async function connect(options: ConnectOptions, role: Role = 'service'): 
 
 async function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
   try {
-    await sleep(ms, undefined, signal ? { signal } : {})
+    await sleep(ms, undefined, { signal })
   } catch (cause) {
     throw new AppError('shutting_down', 'stopped while the database was away', { cause })
   }
 }
 
 async function tryConnect(options: ConnectOptions, facts: UriFacts, role: Role): Promise<Connection | AppError> {
+  const { alone, log, signal } = options
+  const { host, name } = facts
   const client = openClient(options.uri, clientOptions(options))
   let lead: Lead | null = null
   const close = async (): Promise<void> => {
@@ -99,34 +100,22 @@ async function tryConnect(options: ConnectOptions, facts: UriFacts, role: Role):
   try {
     // now: a client whose first operation finds no server closes for good
     await client.connect()
-    const db = databaseOf(client, facts.name)
+    const db = databaseOf(client, name)
     await db.command({ ping: 1 })
     // a misspelt source is not even written to to be alone in it
     if (role === 'source') await checkRole(db, facts, role)
-    lead = await leadOf(db, facts, options)
+    if (alone) lead = await takeLead(openCollections(db), { ...alone, name: `${host}/${name}`, log, signal })
     await checkRole(db, facts, role)
     await prepare(options, db)
     return { db, close }
   } catch (error) {
     await close()
-    const refusal = startRefusal(error, facts.host)
+    const refusal = startRefusal(error, host)
     if (refusal) throw refusal
     const failure = storeError(error)
     if (failure.code !== 'store_unavailable') throw failure
     return failure
   }
-}
-
-/** null = may be one of many. */
-async function leadOf(db: Db, { host, name }: UriFacts, options: ConnectOptions): Promise<Lead | null> {
-  const { alone, log, signal } = options
-  if (alone === undefined) return null
-  return takeLead(openCollections(db), {
-    ...alone,
-    name: `${host}/${name}`,
-    log,
-    ...(signal === undefined ? {} : { signal }),
-  })
 }
 
 /** Before anything is written: a misspelt source stays as it is not, and half a store is none. */
@@ -161,4 +150,53 @@ function openClient(uri: string, options: MongoClientOptions): MongoClient {
   } catch (cause) {
     throw new AppError('bad_request', `MONGODB_URI: ${firstLine(cause)}`, { cause })
   }
+}
+
+const uriShape = /^mongodb(?:\+srv)?:\/\/(?:[^/?]*@)?([^/?]*)(?:\/([^?]*))?/
+
+/** A password with a / or a ? in it: what is taken for the host is its beginning, which must not be shown. */
+const unencoded = /^mongodb(?:\+srv)?:\/\/[^/?@]*(?:\/[^?]*@|\?[^=&]*@)/
+
+/** What no server takes: https://www.mongodb.com/docs/manual/reference/limits/#naming-restrictions */
+const forbidden = /[/\\. "$*<>:|?\0#]/
+const longestNameBytes = 63
+
+interface UriFacts {
+  /** For the log, without credentials. */
+  readonly host: string
+  /** The database's name: `mailroom` unless the URI names one. */
+  readonly name: string
+}
+
+/**
+ * What the driver does not say, or finds wrong too late. AppError `bad_request`, one line without credentials, when
+ * host or database cannot be what they are written as.
+ */
+export function describeUri(uri: string): UriFacts {
+  if (unencoded.test(uri)) throw wrong('a / or ? in the user name or the password has to be written %2F or %3F')
+  const match = uriShape.exec(uri)
+  const host = match?.[1] ?? 'the host'
+  // the driver accepts these, and throws later where it cannot be caught
+  if (match && host.split(',').some((one) => one === '' || one.startsWith(':'))) throw wrong('a host has no name')
+  return { host, name: databaseName(match?.[2] ?? '') }
+}
+
+function databaseName(encoded: string): string {
+  if (encoded === '') return 'mailroom'
+  let name: string
+  try {
+    name = decodeURIComponent(encoded)
+  } catch (cause) {
+    throw wrong('the database name has a broken % sequence', cause)
+  }
+  if (forbidden.test(name))
+    throw wrong(`a database name cannot have ${JSON.stringify(forbidden.exec(name)?.[0])} in it`)
+  if (Buffer.byteLength(name) > longestNameBytes) {
+    throw wrong(`a database name cannot be longer than ${longestNameBytes} bytes`)
+  }
+  return name
+}
+
+function wrong(words: string, cause?: unknown): AppError {
+  return new AppError('bad_request', `MONGODB_URI: ${words}`, { cause })
 }

@@ -123,21 +123,15 @@ function update(doc: ContactDoc, contact: StoredContact, applied: readonly strin
   return { updateOne: { filter: { _id: doc._id, v: doc.v }, update: { $set, $inc: { v: 1 } } } }
 }
 
-interface Round {
-  readonly left: ContactDelta[]
-  readonly fresh: ContactDoc[]
-  readonly updates: Update[]
-}
-
 async function planRound(
   context: MongoContext,
   accountId: string,
   pending: readonly ContactDelta[],
   { contacts, counted }: Tally,
-): Promise<Round> {
+) {
   const stored = new Map(contacts.map((doc) => [doc._id, doc]))
   const merge = contactMerge(accountId)
-  const round: Round = { left: [], fresh: [], updates: [] }
+  const round = { left: [] as ContactDelta[], fresh: [] as ContactDoc[], updates: [] as Update[] }
   for (const [id, group] of byContact(pending)) {
     const doc = stored.get(id)
     const applied = new Set(doc?.applied)

@@ -4,73 +4,62 @@
  */
 import { MongoBulkWriteError, type Collection, type Db, type Filter, type FindCursor } from 'mongodb'
 import type { OptionalUnlessRequiredId, Sort } from 'mongodb'
-import type {
-  AccountRecord,
-  CallLogRecord,
-  ChangeRecord,
-  ConnectTokenRecord,
-  DeveloperRecord,
-  FolderRecord,
-  HistoricalScan,
-  MessageRecord,
-  OAuthProviderRecord,
-  OperatorRecord,
-  OutboxRecord,
-  StoredContact,
-  UserRecord,
-  WebhookRecord,
-} from '../records.ts'
-import { foldCase, tokensKeptMs } from '../rows.ts'
+import type { NonceRow } from '../copy.ts'
+import { definitions, type Kind, type Kinds } from '../keyed.ts'
+import type { MessageRecord } from '../records.ts'
+import { foldCase, lastStatus, tokensKeptMs } from '../rows.ts'
 import { isDuplicate, writeErrorsOf } from './errors.ts'
 
-export type Doc<R extends { readonly id: string }> = Omit<R, 'id'> & { readonly _id: string }
-
-export interface UserDoc extends Doc<UserRecord> {
-  readonly addressKeys: readonly string[]
+export interface KeyDoc {
+  readonly _id: string
 }
 
-interface AccountDoc extends Doc<AccountRecord> {
-  readonly emailKey: string
+type Doc<R> = Omit<R, 'id' | 'token'> & KeyDoc
+
+/** What a document has beside its record. */
+interface Beside {
+  readonly users: { readonly addressKeys: readonly string[] }
+  readonly accounts: { readonly emailKey: string }
+  /** A date, for the TTL index. */
+  readonly tokens: { readonly goesAt: Date }
+  /** `v` counts the writes: the compare of compare-and-set. */
+  readonly outbox: { readonly lastStatus: number | null; readonly v: number }
+  readonly contacts: {
+    readonly searchKey: string
+    /** As above: starts anywhere, so that a contact that went and came again is another one. */
+    readonly v: number
+    /** `<account> <delta's key>` of counted deltas, newest last, that their rows may not say yet; see contacts.ts. */
+    readonly applied: readonly string[]
+  }
 }
+
+type KindDocs = { readonly [K in Kind]: Doc<Kinds[K]> & (K extends keyof Beside ? Beside[K] : unknown) }
+
+export type UserDoc = KindDocs['users']
+export type ContactDoc = KindDocs['contacts']
+export type OutboxDoc = KindDocs['outbox']
+export type ChangeDoc = KindDocs['changes']
 
 export interface MessageDoc extends Doc<MessageRecord> {
   readonly live: boolean
   /** messageKeys() of rows.ts. */
   readonly keys: readonly string[]
   readonly subjectKey: string
-  /** Absent = nothing untold. */
+  /** Absent = everything was reported. */
   readonly goneAt?: number
-  /** Counts the writes of this row: the compare of compare-and-set. */
+  /** Counts the writes, as above. */
   readonly v: number
   /** Kinds of contact deltas that this message has been counted for; absent = none. See contacts.ts. */
   readonly counted?: readonly string[]
 }
 
-export interface ContactDoc extends Doc<StoredContact> {
-  readonly searchKey: string
-  /** The compare of compare-and-set: starts anywhere, so that a contact that went and came again is another one. */
-  readonly v: number
-  /** `<account> <delta's key>` of counted deltas, newest last, that their rows may not say yet; see contacts.ts. */
-  readonly applied: readonly string[]
-}
-
-export interface OutboxDoc extends Doc<OutboxRecord> {
-  readonly lastStatus: number | null
-  readonly v: number
-}
-
-export interface NonceDoc {
-  readonly _id: string
-  readonly apiKey: string
-  readonly nonce: string
-  readonly timestamp: number
+export interface NonceDoc extends KeyDoc, Omit<NonceRow, 'expiresAt'> {
   /** A date, for the TTL index. */
   readonly expiresAt: Date
 }
 
 /** A removal of the last hour: one that is not done may have been cut short, one that is may have left something. */
-interface RemovalDoc {
-  readonly _id: string
+interface RemovalDoc extends KeyDoc {
   readonly what: 'account' | 'user'
   readonly of: string
   /** Of its last step. */
@@ -78,27 +67,9 @@ interface RemovalDoc {
   readonly done: boolean
 }
 
-export interface KeyDoc {
-  readonly _id: string
-}
-
-interface Docs {
-  readonly developers: Doc<DeveloperRecord>
-  readonly users: UserDoc
-  readonly accounts: AccountDoc
-  readonly folders: Doc<FolderRecord>
+interface Docs extends KindDocs {
   readonly messages: MessageDoc
-  readonly changes: Doc<ChangeRecord>
-  readonly webhooks: Doc<WebhookRecord>
-  readonly scans: HistoricalScan & KeyDoc
-  readonly outbox: OutboxDoc
-  readonly contacts: ContactDoc
-  /** `goesAt`: a date, for the TTL index. */
-  readonly tokens: Omit<ConnectTokenRecord, 'token'> & KeyDoc & { readonly goesAt: Date }
-  readonly providers: OAuthProviderRecord & KeyDoc
-  readonly operators: Doc<OperatorRecord>
   readonly nonces: NonceDoc
-  readonly calls: Doc<CallLogRecord>
   readonly removals: RemovalDoc
   /** Facts about the database itself: the schema version, a copy under way. */
   readonly meta: KeyDoc & { readonly [fact: string]: unknown }
@@ -107,21 +78,11 @@ interface Docs {
 export type CollectionName = keyof Docs
 export type Collections = { readonly [N in CollectionName]: Collection<Docs[N]> }
 
-const people = [
-  'developers',
-  'users',
-  'accounts',
-  'contacts',
-  'tokens',
-  'providers',
-  'nonces',
-  'calls',
-  'operators',
-] as const
-const mail = ['folders', 'messages', 'changes', 'webhooks', 'scans', 'outbox', 'removals', 'meta'] as const
+const kinds = Object.keys(definitions) as Kind[]
 
 export function openCollections(db: Db): Collections {
-  return Object.fromEntries([...people, ...mail].map((name) => [name, db.collection(name)])) as unknown as Collections
+  const names: readonly CollectionName[] = [...kinds, 'messages', 'nonces', 'removals', 'meta']
+  return Object.fromEntries(names.map((name) => [name, db.collection(name)])) as unknown as Collections
 }
 
 export interface MongoContext {
@@ -141,59 +102,75 @@ export interface Shape<R, D> {
   readonly only: { readonly [field: string]: 0 }
 }
 
-/** `beside` = the fields that the record does not have; they are made of the fields of a record, or of a patch. */
-function createShape<R extends object, D extends { readonly _id: string }>(
+type Derived<R> = Readonly<Record<string, (patch: Partial<R>) => unknown>>
+
+/** Fields that follow from those of a record, or of a patch; undefined = not from these. */
+const derivedFields: { readonly [K in Kind]?: Derived<Kinds[K]> } = {
+  users: { addressKeys: ({ emailAddresses }) => emailAddresses && [...new Set(emailAddresses.map(foldCase))] },
+  accounts: { emailKey: ({ email }) => email && foldCase(email) },
+  tokens: { goesAt: ({ expiresAt }) => (expiresAt === undefined ? undefined : new Date(expiresAt + tokensKeptMs)) },
+  outbox: {
+    lastStatus: ({ attempts }) => attempts && lastStatus({ attempts }),
+    // a whole row is a new one
+    v: (row) => ('id' in row ? 0 : undefined),
+  },
+}
+
+/** `others` = further fields that the record does not have. */
+function createShape<R extends object, D extends KeyDoc>(
   key: readonly (keyof R & string)[],
-  beside: readonly string[] = [],
-  derived: (patch: Partial<R>) => object = () => ({}),
+  derived: Derived<R> = {},
+  others: readonly string[] = [],
 ): Shape<R, D> {
   const [single = ''] = key.length === 1 ? key : []
-  const away = new Set(beside)
+  const beside = new Set([...Object.keys(derived), ...others])
+  const following = Object.entries(derived)
+  const withDerived = (fields: Record<string, unknown>, patch: Partial<R>): object => {
+    for (const [field, of] of following) {
+      const value = of(patch)
+      if (value !== undefined) fields[field] = value
+    }
+    return fields
+  }
   return {
     doc: (record) => {
       const doc: Record<string, unknown> = { _id: key.map((field) => String(record[field])).join(':') }
       for (const [field, value] of Object.entries(record)) if (field !== single) doc[field] = value as unknown
-      return Object.assign(doc, derived(record)) as unknown as D
+      return withDerived(doc, record) as D
     },
     record: (doc) => {
       const record: Record<string, unknown> = {}
       for (const [field, value] of Object.entries(doc)) {
-        if (field !== '_id' && !away.has(field)) record[field] = value
+        if (field !== '_id' && !beside.has(field)) record[field] = value
         else if (field === '_id' && single !== '') record[single] = value
       }
       return record as R
     },
-    set: (patch) => ({ ...patch, ...derived(patch) }),
-    only: Object.fromEntries(beside.map((field) => [field, 0] as const)),
+    set: (patch) => withDerived({ ...patch }, patch),
+    only: Object.fromEntries([...beside].map((field) => [field, 0] as const)),
   }
 }
 
+type Shapes = { readonly [K in Kind]: Shape<Kinds[K], KindDocs[K]> }
+
+function shapeOf<K extends Kind>(kind: K, others: readonly string[] = []): Shape<Kinds[K], KindDocs[K]> {
+  return createShape<Kinds[K], KindDocs[K]>(definitions[kind].key, derivedFields[kind], others)
+}
+
 export const shapes = {
-  developers: createShape<DeveloperRecord, Doc<DeveloperRecord>>(['id']),
-  users: createShape<UserRecord, UserDoc>(['id'], ['addressKeys'], ({ emailAddresses }) =>
-    emailAddresses === undefined ? {} : { addressKeys: [...new Set(emailAddresses.map(foldCase))] },
-  ),
-  accounts: createShape<AccountRecord, AccountDoc>(['id'], ['emailKey'], ({ email }) =>
-    email === undefined ? {} : { emailKey: foldCase(email) },
-  ),
-  folders: createShape<FolderRecord, Doc<FolderRecord>>(['id']),
+  ...(Object.fromEntries(kinds.map((kind) => [kind, shapeOf(kind)])) as unknown as Shapes),
+  contacts: shapeOf('contacts', ['searchKey', 'v', 'applied']),
   // `by` is in rows of earlier versions
-  messages: createShape<MessageRecord, MessageDoc>(
-    ['id'],
-    ['live', 'keys', 'subjectKey', 'goneAt', 'v', 'by', 'counted'],
-  ),
-  changes: createShape<ChangeRecord, Doc<ChangeRecord>>(['id']),
-  webhooks: createShape<WebhookRecord, Doc<WebhookRecord>>(['id']),
-  scans: createShape<HistoricalScan, Docs['scans']>(['webhookId', 'accountId']),
-  outbox: createShape<OutboxRecord, OutboxDoc>(['id'], ['lastStatus', 'v']),
-  contacts: createShape<StoredContact, ContactDoc>(['id'], ['searchKey', 'v', 'applied']),
-  tokens: createShape<ConnectTokenRecord, Docs['tokens']>(['token'], ['goesAt'], ({ expiresAt }) =>
-    expiresAt === undefined ? {} : { goesAt: new Date(expiresAt + tokensKeptMs) },
-  ),
-  providers: createShape<OAuthProviderRecord, Docs['providers']>(['developerId', 'consumerKey']),
-  operators: createShape<OperatorRecord, Doc<OperatorRecord>>(['id']),
-  calls: createShape<CallLogRecord, Doc<CallLogRecord>>(['id']),
-} as const
+  messages: createShape<MessageRecord, MessageDoc>(['id'], {}, [
+    'live',
+    'keys',
+    'subjectKey',
+    'goneAt',
+    'v',
+    'by',
+    'counted',
+  ]),
+}
 
 export function orNull<D, R>(doc: D | null, record: (doc: D) => R): R | null {
   return doc === null ? null : record(doc)
@@ -252,7 +229,10 @@ export async function deleteInSteps<D extends { readonly _id: string }>(
     if (step <= 0) return removed
     const rows = collection.find<{ readonly _id: string }>(filter, { ...read, projection: { _id: 1 } }).sort(order)
     const ids = (await rows.limit(step).toArray()).map(({ _id }) => _id)
-    if (ids.length > 0) removed += (await collection.deleteMany({ ...filter, _id: { $in: ids } })).deletedCount
-    if (ids.length < step) return removed
+    if (ids.length === 0) return removed
+    const { deletedCount } = await collection.deleteMany({ ...filter, _id: { $in: ids } })
+    removed += deletedCount
+    // DocumentDB passes over a row that is written at the same moment: it is found again
+    if (ids.length < step && deletedCount === ids.length) return removed
   }
 }

@@ -84,15 +84,11 @@ function isClosed(error: MongoAPIError): boolean {
 
 /** A unique index said no, to a single write or to all that failed of a bulk: any index, or one of these. */
 export function isDuplicate(error: unknown, of?: readonly string[]): error is MongoServerError {
-  if (error instanceof MongoBulkWriteError) {
-    const failures = writeErrorsOf(error)
-    return failures.length > 0 && failures.every(({ code, errmsg = '' }) => isViolation(code, errmsg, of))
-  }
-  return error instanceof MongoServerError && isViolation(error.code, error.message, of)
-}
-
-function isViolation(code: number | string | undefined, message: string, of?: readonly string[]): boolean {
-  return code === duplicateKey && (of === undefined || of.includes(indexNamed(message)))
+  if (!(error instanceof MongoServerError)) return false
+  const failures = error instanceof MongoBulkWriteError ? writeErrorsOf(error) : [error]
+  const isViolation = ({ code, errmsg = '' }: WriteError | MongoServerError) =>
+    code === duplicateKey && (of === undefined || of.includes(indexNamed(errmsg)))
+  return failures.length > 0 && failures.every(isViolation)
 }
 
 /** What failed of a bulk: a single failure is an object, several are an array. */
@@ -141,6 +137,7 @@ export function firstLine(error: unknown): string {
 }
 
 type Method = (...args: never[]) => Promise<unknown>
+export type Methods = Readonly<Record<string, Method>>
 
 /** A step that is rolled back this often has a server in trouble. */
 const mostTries = 5

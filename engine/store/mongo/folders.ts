@@ -6,9 +6,9 @@ import { folderId } from '../ids.ts'
 import type { FolderStore, ListedFolder } from '../port.ts'
 import type { FolderRecord, Placement } from '../records.ts'
 import { folderRank, listedFolder, vanishWhere } from '../rows.ts'
-import { checkEpoch } from './accounts.ts'
+import { checkEpoch, clearUpBehind } from './accounts.ts'
 import { shapes, type MessageDoc, type MongoContext } from './documents.ts'
-import { changeMessages } from './message-rows.ts'
+import { changeMessages } from './messages.ts'
 
 const folderOrder = { path: 1 } as const
 
@@ -47,7 +47,12 @@ async function reconcile(
     const next = listedFolder(accountId, epoch, there, item)
     return isDeepStrictEqual(next, there) ? [] : [upsert(next, item)]
   })
-  if (changes.length > 0) await folders.bulkWrite(changes, { ordered: false })
+  if (changes.length > 0) {
+    await folders.bulkWrite(changes, { ordered: false })
+    // an upsert makes what a removal has taken: its account is gone by then
+    await clearUpBehind(context, accountId)
+    await checkEpoch(context, accountId, epoch)
+  }
   const missing = [...stored.values()].filter(({ id }) => !byId.has(id))
   for (const folder of complete ? missing : []) await removeFolder(context, folder, epoch)
   return list(context, accountId)

@@ -1,32 +1,21 @@
-/** The store on MongoDB: the one with which several engine nodes may run. */
-import type { Logger } from '../../observe/log.ts'
+/** The store on MongoDB. */
 import { createAggregates } from '../aggregates.ts'
 import type { Store } from '../port.ts'
-import { createAccounts } from './accounts.ts'
-import { createChanges } from './changes.ts'
-import { connect, type Connection } from './connect.ts'
+import { createAccounts, createUsers, createMongoRemoval } from './accounts.ts'
+import { createChanges, createSync } from './sync.ts'
+import { connect, type Connection, type ConnectOptions } from './connect.ts'
 import { createContacts } from './contacts.ts'
 import { openCollections, type MongoContext } from './documents.ts'
-import { guarded } from './errors.ts'
+import { guarded, type Methods } from './errors.ts'
 import { createFolders } from './folders.ts'
 import { createNonces, openKeyedCollections } from './keyed.ts'
 import { createMessages } from './messages.ts'
 import { createOutbox } from './outbox.ts'
-import { removeWebhook, tidy } from './removal.ts'
 import { probeWrite } from './schema.ts'
-import { createSync } from './sync.ts'
-import { createUsers } from './users.ts'
 
-export interface MongoOptions {
-  readonly uri: string
-  readonly pool: number
-  /** Deadline of one operation in milliseconds. */
-  readonly timeoutMs: number
-  readonly log: Logger
+export interface MongoOptions extends Omit<ConnectOptions, 'alone'> {
   /** Milliseconds since 1970. Default: the clock. */
   readonly now?: () => number
-  /** Ends the wait for a database that is away, or that another process serves. */
-  readonly signal?: AbortSignal
   /** For an engine: it waits until no other process serves the database; called when one has taken over. */
   readonly lost?: () => void
 }
@@ -36,37 +25,52 @@ const pingMs = 5000
 
 /** Waits for a database that is away. Errors as those of connect.ts. */
 export async function createMongoStore(options: MongoOptions): Promise<Store> {
-  const { lost, ...rest } = options
-  return createStore(await connect(lost === undefined ? rest : { ...rest, alone: { lost } }), options)
+  const { lost } = options
+  return createStore(await connect({ ...options, alone: lost && { lost } }), options)
+}
+
+/** Methods that take as long as there are rows. */
+const unbounded: { readonly [A in keyof Store]?: readonly string[] } = {
+  webhooks: ['remove'],
+  calls: ['expire'],
+  users: ['remove', 'undoCreate'],
+  accounts: ['remove'],
+  folders: ['reconcile'],
+  messages: ['knownUids'],
+  sync: ['apply', 'forgetPlacements', 'replaceMailbox'],
+  changes: ['expire'],
+  outbox: ['skipPending', 'expire'],
+  contacts: ['count'],
 }
 
 function createStore({ db, close }: Connection, { timeoutMs, now = Date.now }: MongoOptions): Store {
   const context: MongoContext = { collections: openCollections(db), now, read: { maxTimeMS: timeoutMs } }
   const keyed = openKeyedCollections(context)
-  const small = createAggregates(keyed, (id) => removeWebhook(context, id, false))
+  const outbox = createOutbox(context, keyed)
+  const removal = createMongoRemoval(context, keyed, outbox.channels)
+  const aggregates = {
+    ...createAggregates(keyed, removal.removeWebhook),
+    users: createUsers(context, keyed, removal),
+    accounts: createAccounts(context, keyed, removal),
+    folders: createFolders(context, keyed),
+    messages: createMessages(context),
+    sync: createSync(context, keyed),
+    changes: createChanges(context, keyed),
+    outbox,
+    contacts: createContacts(context, keyed),
+    nonces: createNonces(context),
+  }
+  const ping = (room = 0): Promise<void> => probeWrite(context.collections, room, now)
   return {
     kind: 'mongodb',
-    developers: guarded(small.developers, timeoutMs),
-    webhooks: guarded(small.webhooks, timeoutMs, ['remove']),
-    tokens: guarded(small.tokens, timeoutMs),
-    providers: guarded(small.providers, timeoutMs),
-    sealed: guarded(small.sealed, timeoutMs),
-    operators: guarded(small.operators, timeoutMs),
-    calls: guarded(small.calls, timeoutMs, ['expire']),
-    users: guarded(createUsers(context, keyed), timeoutMs, ['remove', 'undoCreate']),
-    accounts: guarded(createAccounts(context, keyed), timeoutMs, ['remove']),
-    folders: guarded(createFolders(context, keyed), timeoutMs, ['reconcile']),
-    messages: guarded(createMessages(context), timeoutMs, ['knownUids']),
-    sync: guarded(createSync(context), timeoutMs, ['apply', 'forgetPlacements', 'replaceMailbox']),
-    changes: guarded(createChanges(context, keyed), timeoutMs, ['expire']),
-    outbox: guarded(createOutbox(context, keyed), timeoutMs, ['skipPending', 'expire']),
-    contacts: guarded(createContacts(context, keyed), timeoutMs, ['count']),
-    nonces: guarded(createNonces(context), timeoutMs),
-    ...guarded({ tidy: () => tidy(context) }, timeoutMs, ['tidy']),
-    ...guarded<Pick<Store, 'ping'>>(
-      { ping: (room = 0) => probeWrite(context.collections, room, now) },
-      Math.min(pingMs, timeoutMs),
-    ),
+    ...guardedAll(aggregates, timeoutMs),
+    ...guarded({ tidy: removal.tidy }, timeoutMs, ['tidy']),
+    ...guarded({ ping }, Math.min(pingMs, timeoutMs)),
     close,
   }
+}
+
+function guardedAll<T extends Partial<Store>>(aggregates: T, timeoutMs: number): T {
+  const all = Object.entries(aggregates) as [keyof Store, Methods][]
+  return Object.fromEntries(all.map(([name, one]) => [name, guarded(one, timeoutMs, unbounded[name])])) as unknown as T
 }

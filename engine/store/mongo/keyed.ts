@@ -1,5 +1,5 @@
 /**
- * Keyed collections (../keyed.ts) in MongoDB. An insert looks before and after itself, as a removal does (removal.ts):
+ * Keyed collections (../keyed.ts) in MongoDB. An insert looks before and after itself, as a removal does (accounts.ts):
  * of the two at least one sees the other, and of inserts at the same time none remains that is over a limit.
  *
  * A request whose answer is lost is repeated until the server says what became of it, as long as the caller waits. An
@@ -14,10 +14,9 @@ import { definitions, isRange, type Definition, type Keyed, type Kind, type Kind
 import type { ListOptions, Room, Where } from '../keyed.ts'
 import type { NonceStore } from '../port.ts'
 import { checkRoom } from '../rows.ts'
-import { between, deleteInSteps, insertMissing, orNull, rowsOf, shapes } from './documents.ts'
+import { beginning, between, deleteInSteps, insertMissing, orNull, rowsOf, shapes } from './documents.ts'
 import type { KeyDoc, MongoContext, NonceDoc, Shape } from './documents.ts'
 import { isDuplicate, isRolledBack, storeError, unavailable } from './errors.ts'
-import { enqueue } from './outbox.ts'
 
 const firstWaitMs = 50
 const longestWaitMs = 1000
@@ -65,7 +64,12 @@ function nameOf(key: readonly string[], field: string): string {
   return key.length === 1 && key[0] === field ? '_id' : field
 }
 
-function filterOf<R>({ key }: Pick<Definition<R>, 'key'>, where: Where<R>, behind?: ListOptions<R>): Filter<KeyDoc> {
+/** `where` may name fields beside the record's. */
+export function filterOf<R>(
+  { key }: Pick<Definition<R>, 'key'>,
+  where: Where<R>,
+  behind?: ListOptions<R>,
+): Filter<KeyDoc> {
   const name = (field: string) => nameOf(key, field)
   const filter: Record<string, unknown> = {}
   const { length } = key
@@ -145,11 +149,9 @@ function openKeyed<K extends Kind>(context: MongoContext, kind: K): Keyed<Kinds[
         await checkRooms(doc._id, rooms)
       })
     },
-    insertMissing: async (records) => {
-      await insertMissing(collection, records.map(shape.doc))
-    },
+    insertMissing: async (records) => (await insertMissing(collection, records.map(shape.doc))).map(shape.record),
     put: async (record, outbox = []) => {
-      await enqueue(context, outbox)
+      await insertMissing(context.collections.outbox, outbox.map(shapes.outbox.doc))
       const { _id, ...fields } = shape.doc(record)
       await collection.updateOne({ _id }, { $set: fields }, { upsert: true })
     },
@@ -162,15 +164,15 @@ function openKeyed<K extends Kind>(context: MongoContext, kind: K): Keyed<Kinds[
     },
     count: (where) => collection.countDocuments(filter(where), read),
     edit: async (key, patch, expected = {}, outbox = []) => {
-      await enqueue(context, outbox)
+      await insertMissing(context.collections.outbox, outbox.map(shapes.outbox.doc))
       const one = { ...filter(key), ...expected }
       const set = shape.set(patch)
       if (Object.keys(set).length === 0) return orNull(await collection.findOne(one, read), shape.record)
       return orNull(await collection.findOneAndUpdate(one, { $set: set }, { returnDocument: 'after' }), shape.record)
     },
-    remove: async (where) => (await collection.deleteMany(filter(where))).deletedCount,
+    remove: (where) => deleteInSteps(collection, filter(where), read),
     expire: (field, before, limit) => {
-      const old = { [field]: { $lt: before } } as Filter<KeyDoc>
+      const old = { [field]: { $gte: beginning, $lt: before } } as Filter<KeyDoc>
       return deleteInSteps(collection, old, read, { [field]: 1, _id: 1 }, limit)
     },
   }

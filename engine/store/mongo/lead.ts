@@ -22,18 +22,14 @@ export interface LeadOptions {
   /** Host and database, for people. */
   readonly name?: string
   readonly log: Logger
-  readonly signal?: AbortSignal
+  readonly signal?: AbortSignal | undefined
   /** Another process has taken over: nothing may be served from then on. */
   readonly lost: () => void
   /** Wait no longer for one that is at work; at least as long as silence. Default: for ever. */
   readonly patienceMs?: number
   /** Milliseconds between two beats, and of silence after which one is dead. For tests. */
-  readonly beatMs?: number
+  readonly beatMs?: number | undefined
   readonly silentMs?: number
-}
-
-export interface Lead {
-  release(): Promise<void>
 }
 
 /** What `meta` says of the one who serves; owner '' = it has ended. */
@@ -76,7 +72,7 @@ export async function takeLead(collections: Pick<Collections, 'meta'>, options: 
     if (!waited && other !== me)
       log.info({ place: other.place, pid: other.pid }, 'another process serves this database')
     waited ||= other !== me
-    await sleep(options.beatMs ?? beatMs, undefined, signal ? { signal } : {}).catch((cause: unknown) => {
+    await sleep(options.beatMs ?? beatMs, undefined, { signal }).catch((cause: unknown) => {
       throw new AppError('shutting_down', 'stopped while another process served the database', { cause })
     })
   }
@@ -87,22 +83,20 @@ export async function takeLead(collections: Pick<Collections, 'meta'>, options: 
 /** null = it is ours. Otherwise who has it. */
 async function attempt(meta: Meta, me: Holder, silence: ReturnType<typeof createSilence>): Promise<Holder | null> {
   const holder = await meta.findOne({ _id })
-  if (holder === null) return (await insert(meta, me)) ? null : me
+  if (holder === null) return insert(meta, me)
   if (holder.owner === me.owner) return null
   const silent = silence.of(holder)
   if (!silent && holder.owner !== '' && !hasEnded(holder)) return holder
-  const { owner, place, pid, beat } = me
-  const set = { $set: { owner, place, pid, beat } }
-  const { matchedCount } = await meta.updateOne({ _id, owner: holder.owner, beat: holder.beat }, set)
+  const { matchedCount } = await meta.replaceOne({ _id, owner: holder.owner, beat: holder.beat }, me)
   return matchedCount === 1 ? null : holder
 }
 
-async function insert(meta: Meta, me: Holder): Promise<boolean> {
+async function insert(meta: Meta, me: Holder): Promise<Holder | null> {
   try {
     await meta.insertOne(me)
-    return true
+    return null
   } catch (error) {
-    if (isDuplicate(error)) return false
+    if (isDuplicate(error)) return me
     throw error
   }
 }
@@ -145,7 +139,7 @@ function createSilence(deadlineMs: number) {
   }
 }
 
-function keepLead(meta: Meta, owner: string, { lost, ...options }: LeadOptions): Lead {
+function keepLead(meta: Meta, owner: string, { lost, ...options }: LeadOptions) {
   let ours = true
   const timer = setInterval(() => {
     meta.updateOne({ _id, owner }, { $inc: { beat: 1 } }).then(
@@ -161,7 +155,7 @@ function keepLead(meta: Meta, owner: string, { lost, ...options }: LeadOptions):
   }, options.beatMs ?? beatMs)
   timer.unref()
   return {
-    async release() {
+    release: async (): Promise<void> => {
       clearInterval(timer)
       if (!ours) return
       ours = false
@@ -170,3 +164,5 @@ function keepLead(meta: Meta, owner: string, { lost, ...options }: LeadOptions):
     },
   }
 }
+
+export type Lead = ReturnType<typeof keepLead>

@@ -1,14 +1,89 @@
-/** The index of mail: lookups and lists. */
+/**
+ * The index of mail: documents of messages, the one way they change after they are inserted, lookups and lists.
+ *
+ * A change is read, a pure step of rows.ts, and a write that compares the version. Each account has one writer, but an
+ * earlier write of its own, whose answer was lost, may come late: then the row is read again and the step repeated.
+ */
 import { LRUCache } from 'lru-cache'
-import type { Filter, Sort } from 'mongodb'
+import type { AnyBulkWriteOperation, Filter, Sort } from 'mongodb'
 import { attachmentReads } from '../aggregates.ts'
-import type { KnownUid, MessageQuery, MessageStore, Page } from '../port.ts'
+import { foldCase, goneAt, hidingKeys, isLive, messageKeys, placeKeys, queryKeys, subjectNeedle } from '../rows.ts'
+import type { Step } from '../rows.ts'
+import type { KnownUid, MailTotals, MessageQuery, MessageStore, Page } from '../port.ts'
 import type { MessageRecord } from '../records.ts'
-import { queryKeys, subjectNeedle } from '../rows.ts'
 import { beginning, between, containing, orNull, rowsOf, shapes } from './documents.ts'
 import type { MessageDoc, MongoContext } from './documents.ts'
+import { unavailable } from './errors.ts'
 
 const { record: messageRecord, only } = shapes.messages
+
+/** `counted`: kinds of contact deltas that it has been counted for. */
+export function messageDoc(record: MessageRecord, counted: readonly string[] = []): MessageDoc {
+  const at = goneAt(record)
+  return {
+    ...shapes.messages.doc(record),
+    live: isLive(record),
+    keys: messageKeys(record),
+    subjectKey: foldCase(record.subject),
+    ...(at === null ? {} : { goneAt: at }),
+    v: 0,
+    ...(counted.length === 0 ? {} : { counted }),
+  }
+}
+
+/** A row that is written by others this often in a row is not a busy row but a fault. */
+const tries = 20
+
+function update(doc: MessageDoc, step: Step): AnyBulkWriteOperation<MessageDoc> | null {
+  const record = messageRecord(doc)
+  const next = step(record)
+  if (next === record) return null
+  const at = goneAt(next)
+  const { placements, gone } = next
+  const derived = { ...keysAfter(record, next), ...(at === null ? {} : { goneAt: at }) }
+  return {
+    updateOne: {
+      filter: { _id: doc._id, accountId: doc.accountId, v: doc.v },
+      update: {
+        $set: { placements, gone, ...derived },
+        $inc: { v: 1 },
+        ...(at === null && doc.goneAt !== undefined ? { $unset: { goneAt: 1 } } : {}),
+      },
+    },
+  }
+}
+
+/** The facts never change: keys and life follow from the placements alone, of the flags from \Deleted. */
+function keysAfter(before: MessageRecord, after: MessageRecord): Partial<Pick<MessageDoc, 'live' | 'keys'>> {
+  const [had, has] = [placeKeys(before), placeKeys(after)]
+  if (had.length === has.length && had.every((key, index) => key === has[index])) return {}
+  return { live: isLive(after), keys: messageKeys(after) }
+}
+
+/** In one bulk; those that were written meanwhile again, until the step has nothing left to do. */
+export async function changeMessages(
+  { collections: { messages } }: MongoContext,
+  accountId: string,
+  docs: readonly MessageDoc[],
+  step: Step,
+): Promise<void> {
+  let pending = docs
+  for (let attempt = 0; attempt < tries; attempt += 1) {
+    const operations = pending.flatMap((doc) => {
+      const operation = update(doc, step)
+      return operation ? [{ id: doc._id, operation }] : []
+    })
+    if (operations.length === 0) return
+    const result = await messages.bulkWrite(
+      operations.map(({ operation }) => operation),
+      { ordered: false },
+    )
+    if (result.matchedCount === operations.length) return
+    const ids = operations.map(({ id }) => id)
+    pending = await messages.find({ accountId, _id: { $in: ids } }).toArray()
+  }
+  throw unavailable(new Error(`messages of account ${accountId} are written by others without end`))
+}
 
 const liveFirst = { live: -1, sentAt: -1, _id: -1 } as const
 
@@ -23,6 +98,8 @@ function messageFilter(accountId: string, query: MessageQuery): Filter<MessageDo
   // the narrowest first: the index's bounds come from the first condition on keys
   const conditions: Filter<MessageDoc>[] = all.map((keys) => ({ keys: { $in: keys } }))
   if (none.length > 0) conditions.push({ keys: { $nin: none } })
+  const hiding = hidingKeys(query)
+  if (hiding.length > 0) conditions.push({ $or: [{ keys: { $nin: hiding } }, shownPlace(query)] })
   return {
     accountId,
     live: true,
@@ -31,6 +108,13 @@ function messageFilter(accountId: string, query: MessageQuery): Filter<MessageDo
     ...(query.ids ? { _id: { $in: [...query.ids] } } : {}),
     ...(needle === null ? {} : { subjectKey: containing(needle) }),
   }
+}
+
+/** One of its placements is not hidden. */
+function shownPlace({ hidden, folderId }: MessageQuery): Filter<MessageDoc> {
+  const folders = { $nin: [...(hidden?.folderIds ?? [])], ...(folderId === undefined ? {} : { $eq: folderId }) }
+  const flags = hidden?.deleted === true ? { flags: { $ne: '\\Deleted' } } : {}
+  return { placements: { $elemMatch: { folderId: folders, ...flags } } }
 }
 
 function messageOrder({ order }: MessageQuery): { readonly sentAt: 1 | -1; readonly _id: 1 | -1 } {
@@ -44,11 +128,6 @@ export function placedFilter(
   uid: { readonly $gte: number; readonly $lte: number } | { readonly $in: readonly number[] },
 ): Filter<MessageDoc> {
   return { accountId, placements: { $elemMatch: { folderId, uid } } }
-}
-
-export function createMessages(context: MongoContext): MessageStore {
-  const reads = createReads(context)
-  return { ...reads, ...attachmentReads(reads.list), knownUids: createKnownUids(context) }
 }
 
 /** A folder's id is made of its account's, so what was once looked up stays true. */
@@ -81,17 +160,30 @@ function createKnownUids({ collections, read }: MongoContext): MessageStore['kno
   }
 }
 
-function createReads(context: MongoContext): Omit<MessageStore, 'knownUids' | 'attachments'> {
-  const { collections, read } = context
-  const { messages } = collections
+async function totals({ collections: { messages }, read }: MongoContext, accountId: string): Promise<MailTotals> {
+  const attached = { $match: { accountId, keys: 'a', live: true } }
+  const sum = { $group: { _id: null, sum: { $sum: { $size: '$attachments' } } } }
+  const [live, [attachments]] = await Promise.all([
+    messages.countDocuments(messageFilter(accountId, {}), read),
+    messages.aggregate<{ readonly sum: number }>([attached, sum], read).toArray(),
+  ])
+  return { messages: live, attachments: attachments?.sum ?? 0 }
+}
+
+export function createMessages(context: MongoContext): MessageStore {
+  const { read } = context
+  const { messages } = context.collections
   const options = { ...read, projection: only }
   const one = async (filter: Filter<MessageDoc>): Promise<MessageRecord | null> =>
     orNull(await messages.findOne(filter, { ...options, sort: liveFirst }), messageRecord)
-  const list = async (filter: Filter<MessageDoc>, order: Sort, page: Page): Promise<MessageRecord[]> => {
-    const rows = await rowsOf(messages.find(filter, options).sort(order), page.limit, page.offset)
-    return rows.map(messageRecord)
-  }
+  const rows = async (filter: Filter<MessageDoc>, order: Sort, limit: number, offset = 0): Promise<MessageRecord[]> =>
+    (await rowsOf(messages.find(filter, options).sort(order), limit, offset)).map(messageRecord)
+  const list = (accountId: string, query: MessageQuery, { limit, offset }: Page) =>
+    rows(messageFilter(accountId, query), messageOrder(query), limit, offset)
   return {
+    list,
+    ...attachmentReads(list),
+    knownUids: createKnownUids(context),
     get: async (accountId, id) => orNull(await messages.findOne({ _id: id, accountId }, options), messageRecord),
     byIds: async (accountId, ids) => {
       const found = await messages.find({ _id: { $in: [...ids] }, accountId }, options).toArray()
@@ -109,42 +201,32 @@ function createReads(context: MongoContext): Omit<MessageStore, 'knownUids' | 'a
         (await one({ accountId, hostedMessageId: reference }))
       )
     },
-    byMessageIds: (accountId, references) => byMessageIds(context, accountId, references),
-    list: (accountId, query, page) => list(messageFilter(accountId, query), messageOrder(query), page),
+    // several may have one Message-ID: the order puts the one that counts first
+    byMessageIds: async (accountId, references) => {
+      const found = new Map<string, MessageRecord>()
+      const wanted = new Set(references)
+      const limit = 2 * wanted.size
+      while (wanted.size > 0) {
+        const some = await rows({ accountId, emailMessageId: { $in: [...wanted] } }, liveFirst, limit)
+        for (const record of some) {
+          const reference = record.emailMessageId ?? ''
+          if (wanted.delete(reference)) found.set(reference, record)
+        }
+        if (some.length < limit) break
+      }
+      return found
+    },
+    version: () => Promise.resolve(null),
     count: (accountId, query) => messages.countDocuments(messageFilter(accountId, query ?? {}), read),
+    totals: (accountId) => totals(context, accountId),
     gone: (accountId, before, limit) =>
-      list({ accountId, goneAt: { $gte: beginning, $lt: before } }, { goneAt: 1, _id: 1 }, { limit, offset: 0 }),
+      rows({ accountId, goneAt: { $gte: beginning, $lt: before } }, { goneAt: 1, _id: 1 }, limit),
     older: (accountId, after, limit) => {
       const behind = after && {
         sentAt: { $lte: after.sentAt },
         $or: [{ sentAt: { $lt: after.sentAt } }, { _id: { $lt: after.id } }],
       }
-      return list({ accountId, live: true, ...behind }, { sentAt: -1, _id: -1 }, { limit, offset: 0 })
+      return rows({ accountId, live: true, ...behind }, messageOrder({}), limit)
     },
   }
-}
-
-/** Several may have one Message-ID: the order puts the one that counts first. */
-async function byMessageIds(
-  { collections: { messages }, read }: MongoContext,
-  accountId: string,
-  references: readonly string[],
-): Promise<ReadonlyMap<string, MessageRecord>> {
-  const found = new Map<string, MessageRecord>()
-  const wanted = new Set(references)
-  const limit = 2 * wanted.size
-  while (wanted.size > 0) {
-    const filter = { accountId, emailMessageId: { $in: [...wanted] } }
-    const rows = await messages
-      .find(filter, { ...read, projection: only })
-      .sort(liveFirst)
-      .limit(limit)
-      .toArray()
-    for (const record of rows.map(messageRecord)) {
-      const reference = record.emailMessageId ?? ''
-      if (wanted.delete(reference)) found.set(reference, record)
-    }
-    if (rows.length < limit) break
-  }
-  return found
 }

@@ -1,33 +1,55 @@
-/** Callbacks to send, and afterwards the record of their delivery. */
-import type { KeyedCollections } from '../aggregates.ts'
+/**
+ * Callbacks to send, and afterwards the record of their delivery. A delivery log is led by the narrowest owner that is
+ * named.
+ */
+import type { Filter } from 'mongodb'
+import { outboxBasics, type KeyedCollections } from '../aggregates.ts'
 import type { OutboxKey, OutboxResult, OutboxStore, RequeueQuery } from '../port.ts'
-import type { OutboxRecord } from '../records.ts'
-import { lastStatus, nextKey, recorded, setBack } from '../rows.ts'
-import { beginning, deleteInSteps, insertMissing, rowsOf, shapes } from './documents.ts'
+import { definitions } from '../keyed.ts'
+import type { OutboxRecord, OutboxState } from '../records.ts'
+import { allStates, deliveryWhere, finishedStates, nextKey, recorded, setBack } from '../rows.ts'
+import { rowsOf, shapes } from './documents.ts'
 import type { MongoContext, OutboxDoc } from './documents.ts'
 import { unavailable } from './errors.ts'
-import { deliveryFilter, newestFirst, oldestFirst, pendingFilter, requeueFilter, sendingOrder } from './outbox-query.ts'
+import { filterOf } from './keyed.ts'
 
 const { record: outboxRecord, only } = shapes.outbox
-
-export function outboxDoc(row: OutboxRecord): OutboxDoc {
-  return { ...shapes.outbox.doc(row), lastStatus: lastStatus(row), v: 0 }
-}
 
 const stepRows = 1000
 const tries = 20
 
-export async function enqueue(
-  { collections: { outbox } }: MongoContext,
-  rows: readonly OutboxRecord[],
-): Promise<OutboxRecord[]> {
-  return (await insertMissing(outbox, rows.map(outboxDoc))).map(outboxRecord)
+const sendingOrder = { lane: 1, createdAt: 1, seq: 1, _id: 1 } as const
+const newestFirst = { createdAt: -1, _id: -1 } as const
+const oldestFirst = { createdAt: 1, _id: 1 } as const
+
+/** '' names the rows without an account. */
+function idsOf(accounts: readonly string[]): (string | null)[] {
+  return accounts.map((account) => (account === '' ? null : account))
+}
+
+function pendingFilter(
+  channelId: string,
+  exceptAccounts: readonly string[] = [],
+  exceptHistorical: readonly string[] = [],
+): Filter<OutboxDoc> {
+  const open = exceptAccounts.length === 0 ? {} : { accountId: { $nin: idsOf(exceptAccounts) } }
+  const held = exceptHistorical.length === 0 ? {} : { $nor: [{ lane: 1, accountId: { $in: idsOf(exceptHistorical) } }] }
+  return { state: 'pending', channelId, ...open, ...held } as Filter<OutboxDoc>
+}
+
+/** Of the states in `of` alone; behind a place in the order of `oldestFirst`. */
+function deliveryFilter(query: RequeueQuery, of: readonly OutboxState[], behind: OutboxKey | null): Filter<OutboxDoc> {
+  const where = { ...deliveryWhere(query), state: of.filter((state) => query.states?.includes(state) ?? true) }
+  // what the partial indexes of notices ask for: all but messages name their URL
+  const notices = query.kind === undefined || query.kind === 'message' ? {} : { url: { $gte: '' } }
+  const after = behind === null ? undefined : { by: ['createdAt', 'id'] as const, behind }
+  return { ...filterOf(definitions.outbox, where, after), ...notices }
 }
 
 function update(doc: OutboxDoc, row: OutboxRecord) {
   const { state, dueAt, countsAt, finishedAt, reason, attempts, attemptCount } = row
   const counts = countsAt === undefined ? {} : { countsAt }
-  const set = { state, dueAt, ...counts, finishedAt, reason, attempts, attemptCount, lastStatus: lastStatus(row) }
+  const set = shapes.outbox.set({ state, dueAt, ...counts, finishedAt, reason, attempts, attemptCount })
   return { updateOne: { filter: { _id: doc._id, v: doc.v }, update: { $set: set, $inc: { v: 1 } } } }
 }
 
@@ -67,7 +89,7 @@ async function requeue(
   limit: number,
   after: OutboxKey | null,
 ): Promise<{ readonly count: number; readonly next: OutboxKey | null }> {
-  const where = requeueFilter(query, after)
+  const where = deliveryFilter(query, query.ids === undefined ? finishedStates : allStates, after)
   const rows = (await rowsOf(outbox.find(where, { ...read, projection: only }).sort(oldestFirst), limit)).map(
     outboxRecord,
   )
@@ -94,16 +116,13 @@ async function skipPending(
   }
 }
 
-function expire({ collections: { outbox }, read }: MongoContext, before: number, limit: number): Promise<number> {
-  const where = { finishedAt: { $gte: beginning, $lt: before } }
-  return deleteInSteps(outbox, where, read, { finishedAt: 1, _id: 1 }, limit)
-}
+const counts = { pending: { $sum: 1 }, oldestAt: { $min: '$createdAt' } } as const
 
-async function backlog({ collections: { outbox }, read }: MongoContext, channelId: string) {
+async function backlog({ collections: { outbox }, read }: MongoContext, channelId: string | null) {
   const rows = outbox.aggregate<{ pending: number; oldestAt: number }>(
     [
-      { $match: pendingFilter(channelId) },
-      { $group: { _id: null, pending: { $sum: 1 }, oldestAt: { $min: '$createdAt' } } },
+      { $match: channelId === null ? { state: 'pending' } : pendingFilter(channelId) },
+      { $group: { _id: null, ...counts } },
     ],
     read,
   )
@@ -111,26 +130,39 @@ async function backlog({ collections: { outbox }, read }: MongoContext, channelI
   return { pending: found?.pending ?? 0, oldestAt: found?.oldestAt ?? null }
 }
 
+async function late({ collections: { outbox }, read }: MongoContext, developerId: string, limit: number) {
+  const rows = outbox.aggregate<{ _id: string; pending: number; oldestAt: number }>(
+    [
+      { $match: { state: 'pending', developerId } },
+      { $group: { _id: '$channelId', ...counts } },
+      { $sort: { oldestAt: 1, _id: 1 } },
+      { $limit: limit },
+    ],
+    // not by developer: most of a developer's rows are finished
+    { ...read, hint: 'outbox_pending' },
+  )
+  return (await rows.toArray()).map(({ _id: channelId, pending, oldestAt }) => ({ channelId, pending, oldestAt }))
+}
+
 export function createOutbox(context: MongoContext, keyed: KeyedCollections): OutboxStore {
   const { collections, read } = context
   const { outbox } = collections
   const options = { ...read, projection: only }
   return {
-    enqueue: (rows) => enqueue(context, rows),
-    get: (id) => keyed.outbox.find({ id }),
+    ...outboxBasics(keyed),
     channels: () => outbox.distinct('channelId', { state: 'pending' }, read),
     pending: async (channelId, exceptAccounts, limit, exceptHistorical) => {
       const rows = outbox.find(pendingFilter(channelId, exceptAccounts, exceptHistorical), options)
       return (await rowsOf(rows.sort(sendingOrder), limit)).map(outboxRecord)
     },
     backlog: (channelId) => backlog(context, channelId),
+    late: (developerId, limit) => late(context, developerId, limit),
     record: (results) => record(context, results),
     list: async (query, { limit, offset }) => {
-      const rows = outbox.find(deliveryFilter(query), options)
+      const rows = outbox.find(deliveryFilter(query, allStates, null), options)
       return (await rowsOf(rows.sort(newestFirst), limit, offset)).map(outboxRecord)
     },
     requeue: (query, now, limit, after = null) => requeue(context, query, now, limit, after),
     skipPending: (channelId, reason, now) => skipPending(context, channelId, reason, now),
-    expire: (before, limit) => expire(context, before, limit),
   }
 }

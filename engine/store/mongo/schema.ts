@@ -1,24 +1,178 @@
 /**
- * The facts in `meta`. The schema has steps forward, each idempotent: a start may die in the middle of one. A step that
- * has been released is never edited; a new one is added.
+ * Every collection and index, made at start; what is there costs one round trip per collection. errors.ts knows
+ * duplicate keys by the names: a changed index gets a new name and a migration. A list's index serves its filter and
+ * its order. And the facts in `meta`: the schema has steps forward, each idempotent, as a start may die in the middle
+ * of one. A step that has been released is never edited; a new one is added.
+ *
+ * Sharding: `{accountId: 'hashed'}` on folders, messages, changes and outbox; the rest stays on one shard, so that its
+ * unique indexes hold.
  */
-import type { Db } from 'mongodb'
+import type { Db, IndexDescription } from 'mongodb'
 import { AppError } from '../../errors.ts'
 import type { Logger } from '../../observe/log.ts'
 import { newId } from '../ids.ts'
-import type { Collections } from './documents.ts'
+import { beginning, type CollectionName, type Collections } from './documents.ts'
+
+function index(name: string, key: Record<string, 1 | -1>, options: Omit<IndexDescription, 'key' | 'name'> = {}) {
+  return { name, key, ...options }
+}
+
+/** Callbacks that name their URL: every kind but messages. */
+const notices = { partialFilterExpression: { url: { $gte: '' } } }
+
+export const indexes: Readonly<Record<CollectionName, readonly IndexDescription[]>> = {
+  developers: [index('developers_by_key', { apiKey: 1 }, { unique: true })],
+  users: [
+    index('users_of_developer', { developerId: 1, createdAt: 1, _id: 1 }),
+    index('users_by_address', { developerId: 1, addressKeys: 1, createdAt: 1, _id: 1 }),
+  ],
+  accounts: [
+    index('accounts_of_user_by_label', { userId: 1, label: 1 }, { unique: true }),
+    index('accounts_of_user', { userId: 1, createdAt: 1, _id: 1 }),
+    index('accounts_by_address', { developerId: 1, emailKey: 1 }),
+    index('accounts_of_server', { server: 1, developerId: 1, _id: 1 }),
+    index('accounts_by_condition', { 'resume.condition.is': 1, 'resume.condition.since': 1 }),
+    index('accounts_by_status', { developerId: 1, status: 1, userId: 1 }),
+  ],
+  folders: [index('folders_of_account', { accountId: 1, path: 1 })],
+  messages: [
+    index('messages_of_account', { accountId: 1, live: 1, sentAt: 1, _id: 1 }),
+    index('messages_by_key', { accountId: 1, keys: 1, live: 1, sentAt: 1, _id: 1 }),
+    index('messages_by_place', { accountId: 1, 'placements.folderId': 1, 'placements.uid': 1 }),
+    index('messages_of_message_id', { accountId: 1, emailMessageId: 1, live: 1, sentAt: 1, _id: 1 }),
+    index(
+      'messages_of_hosted_id',
+      { accountId: 1, hostedMessageId: 1, live: 1, sentAt: 1, _id: 1 },
+      { partialFilterExpression: { hostedMessageId: { $gte: '' } } },
+    ),
+    index(
+      'messages_gone',
+      { accountId: 1, goneAt: 1, _id: 1 },
+      { partialFilterExpression: { goneAt: { $gte: beginning } } },
+    ),
+  ],
+  changes: [
+    index('changes_by_seq', { accountId: 1, seq: 1 }, { unique: true }),
+    index('changes_of_message', { accountId: 1, messageId: 1, seq: 1 }),
+    index('changes_by_age', { at: 1, _id: 1 }),
+  ],
+  webhooks: [
+    index('webhooks_of_owner', { developerId: 1, userId: 1, createdAt: 1, _id: 1 }),
+    index('webhooks_of_user', { userId: 1, createdAt: 1, _id: 1 }),
+  ],
+  scans: [index('scans_of_account', { accountId: 1 }), index('scans_of_webhook', { webhookId: 1 })],
+  outbox: [
+    index(
+      'outbox_pending',
+      { state: 1, channelId: 1, lane: 1, createdAt: 1, seq: 1, _id: 1, accountId: 1 },
+      { partialFilterExpression: { state: 'pending' } },
+    ),
+    index('outbox_of_developer', { developerId: 1, createdAt: 1, _id: 1 }),
+    index('outbox_of_webhook', { webhookId: 1, state: 1, createdAt: 1, _id: 1 }),
+    index('outbox_of_account', { accountId: 1, createdAt: 1, _id: 1 }),
+    index('outbox_of_message', { messageId: 1, createdAt: 1, _id: 1 }),
+    index('outbox_of_user', { userId: 1 }),
+    // all but messages, by kind: few among very many
+    index('outbox_notices_of_developer', { developerId: 1, kind: 1, createdAt: 1, _id: 1 }, notices),
+    index('outbox_notices_of_account', { accountId: 1, kind: 1, createdAt: 1, _id: 1 }, notices),
+    index('outbox_notices_of_webhook', { webhookId: 1, kind: 1, createdAt: 1, _id: 1 }, notices),
+    index(
+      'outbox_finished',
+      { finishedAt: 1, _id: 1 },
+      { partialFilterExpression: { finishedAt: { $gte: beginning } } },
+    ),
+  ],
+  contacts: [
+    index('contacts_by_total', { userId: 1, totalCount: 1, _id: 1 }),
+    index('contacts_by_direct', { userId: 1, directCount: 1, _id: 1 }),
+    index('contacts_by_indirect', { userId: 1, indirectCount: 1, _id: 1 }),
+    index('contacts_of_account', { 'byAccount.accountId': 1 }),
+  ],
+  tokens: [
+    index('tokens_of_developer', { developerId: 1, createdAt: 1, _id: 1 }),
+    index('tokens_of_user', { developerId: 1, userId: 1, createdAt: 1, _id: 1 }),
+    index('tokens_of_account', { developerId: 1, accountId: 1, createdAt: 1, _id: 1 }),
+    index('tokens_by_user', { userId: 1 }),
+    index('tokens_by_account', { accountId: 1 }),
+    index('tokens_expire', { goesAt: 1 }, { expireAfterSeconds: 0 }),
+  ],
+  operators: [],
+  settings: [],
+  providers: [index('providers_of_developer', { developerId: 1, createdAt: 1, consumerKey: 1 })],
+  nonces: [index('nonces_expire', { expiresAt: 1 }, { expireAfterSeconds: 0 })],
+  calls: [
+    index('calls_of_developer', { developerId: 1, at: 1, _id: 1 }),
+    index('calls_of_user', { developerId: 1, userId: 1, at: 1, _id: 1 }),
+    index('calls_by_age', { at: 1, _id: 1 }),
+  ],
+  removals: [],
+  meta: [],
+}
+
+const slowMs = 2000
+const progressMs = 5000
+
+/** Building an index takes minutes: it goes over `patient`, a client without a deadline, and logs its progress. */
+export async function createIndexes(db: Db, patient: Db, log: Logger): Promise<void> {
+  const started = performance.now()
+  const found = await db.listCollections({}, { nameOnly: true }).toArray()
+  const there = new Set(found.map(({ name }) => name))
+  const names = Object.keys(indexes) as CollectionName[]
+  for (const [position, name] of names.entries()) {
+    if (!there.has(name)) await createCollection(db, name)
+    if (indexes[name].length > 0) await inSight(name, `${position + 1}/${names.length}`, patient, log)
+  }
+  const ms = Math.round(performance.now() - started)
+  const made = Object.values(indexes).flat().length
+  log.info({ collections: names.length, indexes: made, ms }, 'collections and indexes ready')
+}
+
+async function inSight(name: CollectionName, step: string, patient: Db, log: Logger): Promise<void> {
+  const begun = performance.now()
+  const facts = () => {
+    return { collection: name, indexes: indexes[name].length, step, ms: Math.round(performance.now() - begun) }
+  }
+  const progress = setInterval(() => log.info(facts(), 'indexes are being made'), progressMs)
+  try {
+    await patient.collection(name).createIndexes([...indexes[name]])
+  } finally {
+    clearInterval(progress)
+  }
+  if (performance.now() - begun > slowMs) log.info(facts(), 'indexes made')
+}
+
+const namespaceExists = 48
+
+/** Two nodes that start together both try: the second finds it there. */
+async function createCollection(db: Db, name: string): Promise<void> {
+  try {
+    await db.createCollection(name)
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : null
+    if (code !== namespaceExists) throw error
+  }
+}
 
 export interface Migration {
   readonly name: string
   up(db: Db): Promise<void>
 }
 
-/** Step n leads from version n + 1 to n + 2: version 1 is what indexes.ts makes in an empty database. */
+/** Step n leads from version n + 1 to n + 2: version 1 is an empty database with its indexes. */
 export const migrations: readonly Migration[] = [
   { name: 'indexes whose place others have taken', up: (db) => dropIndexes(db, replaced) },
+  { name: 'key of messages that are flagged \\Deleted', up: addDeletedKeys },
 ]
 
 const replaced = { messages: ['messages_by_message_id', 'messages_by_hosted_id'] } as const
+
+/** Of each message that is flagged \Deleted somewhere: the key that its writes keep from now on. */
+async function addDeletedKeys(db: Db): Promise<void> {
+  const flagged = { live: true, 'placements.flags': '\\Deleted', keys: { $ne: 'd' } }
+  await db
+    .collection<{ keys: string[]; v: number }>('messages')
+    .updateMany(flagged, { $push: { keys: 'd' }, $inc: { v: 1 } })
+}
 
 const notFound = new Set([26, 27])
 

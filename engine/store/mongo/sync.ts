@@ -11,20 +11,17 @@
  * when changes collide, and by the last write. What it left is what a crash leaves.
  */
 import { isAppError } from '../../errors.ts'
-import { newRows, placesOf, stepsOf, taken, type Holder } from '../batch.ts'
-import type { ChangeDraft, SyncBatch, SyncStore } from '../port.ts'
+import { changeReads, mailboxReplacement, type KeyedCollections } from '../aggregates.ts'
+import { newRows, placesOf, stepsOf, taken, leaseLost, leftBehind, sameCursor, withSeqOf } from '../rows.ts'
+import type { Holder } from '../rows.ts'
+import type { ChangeStore, SyncBatch, SyncStore } from '../port.ts'
 import type { ChangeRecord, FolderCursor, OutboxRecord } from '../records.ts'
-import { leaseLost, sameCursor, withSeqOf } from '../rows.ts'
-import { checkEpoch, replaceMailbox } from './accounts.ts'
-import { appendChanges, knownChanges, lastSeq } from './changes.ts'
+import { checkEpoch, clearUpBehind } from './accounts.ts'
 import { countContacts, kindsByMessage, markCounted, readTally, type Tally } from './contacts.ts'
-import { insertMissing, shapes, type MongoContext } from './documents.ts'
-import { unavailable } from './errors.ts'
+import { insertMissing, shapes, type ChangeDoc, type MongoContext } from './documents.ts'
+import { isDuplicate, unavailable } from './errors.ts'
 import { forgetFolder } from './folders.ts'
-import { changeMessages, messageDoc } from './message-rows.ts'
-import { placedFilter } from './messages.ts'
-import { outboxDoc } from './outbox.ts'
-import { clearUpBehind } from './removal.ts'
+import { changeMessages, messageDoc, placedFilter } from './messages.ts'
 
 /** Callbacks written at once: each lies in memory as a document and as BSON. */
 const outboxStep = 200
@@ -52,13 +49,6 @@ async function checkedCursor(
   const expected = sameCursor(folder.cursor, cursorBefore) || (own !== undefined && sameCursor(folder.cursor, own))
   if (!expected) throw leaseLost(accountId, epoch)
   return folder.cursor
-}
-
-async function insertMessages(context: MongoContext, batch: SyncBatch): Promise<Set<string>> {
-  const counted = kindsByMessage(batch.contacts)
-  const docs = newRows(batch, context.now()).map((row) => messageDoc(row, [...(counted.get(row.id) ?? [])]))
-  const rows = await insertMissing(context.collections.messages, docs)
-  return new Set(rows.map(({ _id }) => _id))
 }
 
 /** Read before the first write, so that the batch's own rows are not among them. */
@@ -96,26 +86,20 @@ async function writeChanges(
   lastRead: number,
 ): Promise<ChangeRecord[]> {
   const { accountId } = batch
-  const drafts = [...new Map(batch.changes.map((draft) => [draft.id, draft])).values()]
-  const numbered = (some: readonly ChangeDraft[], last: number) =>
-    some.map((draft, index): ChangeRecord => ({ ...draft, seq: last + 1 + index }))
-  let fresh = numbered(drafts, lastRead)
-  let known = new Map<string, ChangeRecord>()
-  if (!(await appendChanges(context, fresh))) {
-    await checkedCursor(context, memory, batch)
-    known = await knownChanges(
-      context,
-      accountId,
-      drafts.map(({ id }) => id),
-    )
-    const left = drafts.filter(({ id }) => !known.has(id))
-    fresh = numbered(left, await lastSeq(context, accountId))
-    if (!(await appendChanges(context, fresh))) {
-      throw unavailable(new Error(`an earlier write to the change log of account ${accountId} is still under way`))
+  const drafts = new Map(batch.changes.map((draft) => [draft.id, draft]))
+  let [known, last]: [ReadonlyMap<string, ChangeRecord>, number] = [new Map(), lastRead]
+  for (let tries = 1; tries <= 2; tries += 1) {
+    const left = [...drafts.values()].filter(({ id }) => !known.has(id))
+    const fresh = left.map((draft, index): ChangeRecord => ({ ...draft, seq: last + 1 + index }))
+    if (await appendChanges(context, fresh)) {
+      const all = new Map([...known, ...fresh.map((change) => [change.id, change] as const)])
+      return batch.changes.flatMap(({ id }) => all.get(id) ?? [])
     }
+    await checkedCursor(context, memory, batch)
+    known = await knownChanges(context, accountId, [...drafts.keys()])
+    last = await lastSeq(context, accountId)
   }
-  const all = new Map([...known, ...fresh.map((change) => [change.id, change] as const)])
-  return batch.changes.flatMap(({ id }) => all.get(id) ?? [])
+  throw unavailable(new Error(`an earlier write to the change log of account ${accountId} is still under way`))
 }
 
 async function writeOutbox(
@@ -131,7 +115,7 @@ async function writeOutbox(
   for (const { id } of rows) ids.add(id)
   const news = new Set<string>()
   for (let start = 0; start < rows.length; start += outboxStep) {
-    const docs = rows.slice(start, start + outboxStep).map(outboxDoc)
+    const docs = rows.slice(start, start + outboxStep).map(shapes.outbox.doc)
     for (const { _id } of await insertMissing(outbox, docs)) news.add(_id)
   }
   return rows.filter(({ id }) => news.has(id))
@@ -167,10 +151,14 @@ async function writeCursor(
   if (result.matchedCount === 0) throw leaseLost(accountId, epoch)
 }
 
+/** Answers the ids of those that were new. */
 async function writeMessages(context: MongoContext, batch: SyncBatch, tally: Tally): Promise<Set<string>> {
   const { accountId, contacts } = batch
   await countContacts(context, accountId, contacts, tally)
-  const inserted = await insertMessages(context, batch)
+  const counted = kindsByMessage(contacts)
+  const docs = newRows(batch, context.now()).map((row) => messageDoc(row, [...(counted.get(row.id) ?? [])]))
+  const rows = await insertMissing(context.collections.messages, docs)
+  const inserted = new Set(rows.map(({ _id }) => _id))
   await markCounted(context, accountId, contacts, tally, inserted)
   return inserted
 }
@@ -208,7 +196,17 @@ async function applyOrForget(context: MongoContext, memory: Memory, batch: SyncB
   }
 }
 
-export function createSync(context: MongoContext): SyncStore {
+const stepMessages = 500
+
+async function leaveSome(context: MongoContext, accountId: string, epoch: number): Promise<boolean> {
+  await checkEpoch(context, accountId, epoch)
+  const rows = context.collections.messages.find({ accountId, live: true }, context.read)
+  const docs = await rows.limit(stepMessages).toArray()
+  await changeMessages(context, accountId, docs, leftBehind)
+  return docs.length > 0
+}
+
+export function createSync(context: MongoContext, keyed: KeyedCollections): SyncStore {
   const memory: Memory = { unanswered: new Map(), uncertain: new Map() }
   return {
     apply: (batch) => applyOrForget(context, memory, batch),
@@ -216,6 +214,92 @@ export function createSync(context: MongoContext): SyncStore {
       await checkEpoch(context, accountId, epoch)
       return forgetFolder(context, accountId, folderId, keepUidValidity, limit)
     },
-    replaceMailbox: (accountId, patch, since) => replaceMailbox(context, accountId, patch, since),
+    ...mailboxReplacement(keyed, (accountId, epoch) => leaveSome(context, accountId, epoch)),
+  }
+}
+
+/* The change log: numbered per account without gaps, by its one owner. */
+
+const byAge = { at: 1, _id: 1 } as const
+
+async function lastSeq({ collections, read }: MongoContext, accountId: string): Promise<number> {
+  const newest = await collections.changes.findOne(
+    { accountId },
+    { ...read, sort: { seq: -1 }, projection: { _id: 0, seq: 1 } },
+  )
+  return newest?.seq ?? 0
+}
+
+async function knownChanges(
+  { collections, read }: MongoContext,
+  accountId: string,
+  ids: readonly string[],
+): Promise<Map<string, ChangeRecord>> {
+  const docs = await collections.changes.find({ accountId, _id: { $in: [...ids] } }, read).toArray()
+  return new Map(docs.map((doc) => [doc._id, shapes.changes.record(doc)]))
+}
+
+/** In order. false: one collided, by id (written before) or seq (another writer); those before it are there. */
+async function appendChanges({ collections }: MongoContext, changes: readonly ChangeRecord[]): Promise<boolean> {
+  if (changes.length === 0) return true
+  try {
+    await collections.changes.insertMany(changes.map(shapes.changes.doc), { ordered: true })
+    return true
+  } catch (error) {
+    if (isDuplicate(error, ['_id_', 'changes_by_seq'])) return false
+    throw error
+  }
+}
+
+const stepRows = 1000
+const askedAtOnce = 20
+
+/** Walks the old rows by age; the newest of an account stays, since it carries the number on. */
+async function expire(context: MongoContext, before: number, limit: number): Promise<number> {
+  const { changes } = context.collections
+  let removed = 0
+  let after: { readonly at: number; readonly id: string } | null = null
+  while (removed < limit) {
+    const where = after
+      ? { at: { $gte: after.at, $lt: before }, $or: [{ at: { $gt: after.at } }, { _id: { $gt: after.id } }] }
+      : { at: { $lt: before } }
+    const options = { ...context.read, projection: { accountId: 1, seq: 1, at: 1 } }
+    const rows: Pick<ChangeDoc, '_id' | 'accountId' | 'seq' | 'at'>[] = await changes
+      .find(where, options)
+      .sort(byAge)
+      .limit(stepRows)
+      .toArray()
+    const newest = await newestOf(context, rows)
+    const old = rows.filter((row) => newest.get(row.accountId) !== row.seq).slice(0, limit - removed)
+    if (old.length > 0) {
+      const result = await changes.deleteMany({ _id: { $in: old.map(({ _id }) => _id) } })
+      removed += result.deletedCount
+    }
+    const last = rows.at(-1)
+    if (!last || rows.length < stepRows) break
+    after = { at: last.at, id: last._id }
+  }
+  return removed
+}
+
+async function newestOf(
+  context: MongoContext,
+  rows: readonly Pick<ChangeDoc, 'accountId'>[],
+): Promise<Map<string, number>> {
+  const newest = new Map<string, number>()
+  const accounts = [...new Set(rows.map((row) => row.accountId))]
+  for (let start = 0; start < accounts.length; start += askedAtOnce) {
+    const some = accounts.slice(start, start + askedAtOnce)
+    const seqs = await Promise.all(some.map((id) => lastSeq(context, id)))
+    for (const [index, id] of some.entries()) newest.set(id, seqs[index] ?? 0)
+  }
+  return newest
+}
+
+export function createChanges(context: MongoContext, keyed: KeyedCollections): ChangeStore {
+  return {
+    ...changeReads(keyed),
+    lastSeq: (accountId) => lastSeq(context, accountId),
+    expire: (before, limit) => expire(context, before, limit),
   }
 }

@@ -1,27 +1,19 @@
 /** Everything in the database as plain records, and back; see ../copy.ts. */
 import type { Collection, Filter } from 'mongodb'
 import { AppError } from '../../errors.ts'
-import type { Logger } from '../../observe/log.ts'
 import type { ExportedPage, StoreTransfer, TransferName, TransferRecords } from '../copy.ts'
-import { connect, type Role } from './connect.ts'
+import { connect, describeUri, type ConnectOptions, type Role } from './connect.ts'
 import { contactDoc } from './contacts.ts'
 import { openCollections, shapes } from './documents.ts'
 import type { Collections, ContactDoc, KeyDoc, MessageDoc, NonceDoc, Shape } from './documents.ts'
 import { guarded } from './errors.ts'
 import { nonceDoc } from './keyed.ts'
 import { leadPatienceMs } from './lead.ts'
-import { messageDoc } from './message-rows.ts'
-import { outboxDoc } from './outbox.ts'
+import { messageDoc } from './messages.ts'
 import { copyNote, saveCopyNote, storeIdentity } from './schema.ts'
-import { describeUri } from './uri.ts'
 
-export interface MongoTransferOptions {
-  readonly uri: string
+export interface MongoTransferOptions extends Omit<ConnectOptions, 'pool' | 'alone'> {
   readonly role: Exclude<Role, 'service'>
-  readonly timeoutMs: number
-  readonly log: Logger
-  /** Ends the wait for a database that is away. */
-  readonly signal?: AbortSignal
   /** How long another process is waited for, and how often it is looked at. For tests. */
   readonly patienceMs?: number
   readonly beatMs?: number
@@ -30,7 +22,7 @@ export interface MongoTransferOptions {
 /** One collection's way out and in. */
 interface Side<R> {
   count(): Promise<number>
-  export(after: string | null, limit: number): Promise<{ readonly records: R[]; readonly next: string | null }>
+  export(after: string | null, limit: number): Promise<ExportedPage<R>>
   import(records: readonly R[]): Promise<void>
 }
 
@@ -86,8 +78,7 @@ function createSides(collections: Collections): Sides {
     },
     () => ({ expiresAt: { $gt: new Date() } }),
   )
-  const outbox = side(collections.outbox, { doc: outboxDoc, record: shapes.outbox.record })
-  return { ...Object.fromEntries(plain), messages, contacts, nonces, outbox } as Sides
+  return { ...Object.fromEntries(plain), messages, contacts, nonces } as Sides
 }
 
 /**
@@ -99,31 +90,26 @@ export async function openMongoTransfer(options: MongoTransferOptions): Promise<
   let alone = true
   const lost = (): void => void (alone = false)
   const { patienceMs = leadPatienceMs, beatMs } = options
-  const turn = { lost, patienceMs, ...(beatMs === undefined ? {} : { beatMs }) }
-  const { db, close } = await connect({ ...options, pool: 4, alone: turn }, options.role)
+  const { db, close } = await connect({ ...options, pool: 4, alone: { lost, patienceMs, beatMs } }, options.role)
   const collections = openCollections(db)
   const sides = createSides(collections)
   const mustBeAlone = (): void => {
     if (!alone) throw new AppError('conflict', `${host}/${name}: another process has begun to serve the database`)
   }
-  const steps = guarded(
+  const steps = guarded<Omit<StoreTransfer, 'name' | 'close'>>(
     {
       identity: () => storeIdentity(collections),
-      count: (collection: TransferName) => sides[collection].count(),
-      export: <N extends TransferName>(
-        collection: N,
-        after: string | null,
-        limit: number,
-      ): Promise<ExportedPage<N>> => {
+      count: (collection) => sides[collection].count(),
+      export: (collection, after, limit) => {
         mustBeAlone()
         return sides[collection].export(after, limit)
       },
-      import: <N extends TransferName>(collection: N, records: readonly TransferRecords[N][]) => {
+      import: (collection, records) => {
         mustBeAlone()
         return sides[collection].import(records)
       },
       progress: () => copyNote(collections),
-      saveProgress: (note: string | null) => saveCopyNote(collections, note),
+      saveProgress: (note) => saveCopyNote(collections, note),
     },
     options.timeoutMs,
     ['count', 'export', 'import'],

@@ -1,21 +1,16 @@
-/** Email accounts: their epoch and status. */
-import { accountBasics, type KeyedCollections } from '../aggregates.ts'
-import type { AccountFilter, AccountPlace, AccountStore, StatusTransition } from '../port.ts'
-import type { AccountRecord, FolderRecord } from '../records.ts'
-import { foldCase, leaseLost, transitioned } from '../rows.ts'
-import type { Database } from './database.ts'
-import { insertOutbox } from './outbox.ts'
-import { removeAccount } from './removal.ts'
-import type { Sql, Statements } from './statements.ts'
+/**
+ * Email accounts; users, and the addresses they are found by: their own and those of their accounts. And what removals
+ * (../removal.ts) take in this store's own way.
+ */
+import { accountBasics, userBasics, type KeyedCollections } from '../aggregates.ts'
+import type { AccountFilter, AccountPlace, AccountStore, Page, UserFilter, UserStore } from '../port.ts'
+import type { AccountRecord, Condition, FolderRecord, UserRecord } from '../records.ts'
+import { createRemoval, type Removal } from '../removal.ts'
+import { foldCase, leaseLost } from '../rows.ts'
+import { uncountSome } from './contacts.ts'
+import { deleteWhere, drain, type Database, type Sql, type Statements, type Value } from './database.ts'
+import { factsLike, saveFact } from './schema.ts'
 import { tables } from './tables.ts'
-
-export function editAccount(sql: Statements, id: string, patch: Partial<AccountRecord>): AccountRecord | null {
-  const stored = tables.accounts.get(sql, id)
-  if (!stored) return null
-  const account = { ...stored, ...patch }
-  tables.accounts.save(sql, stored, account)
-  return account
-}
 
 /** A writer whose epoch is not the account's has lost its lease, and so has one whose account is gone. */
 export function checkEpoch(sql: Statements, accountId: string, epoch: number): void {
@@ -26,53 +21,206 @@ export function checkEpoch(sql: Statements, accountId: string, epoch: number): v
 function claim(sql: Statements, id: string): AccountRecord | null {
   const stored = tables.accounts.get(sql, id)
   if (!stored) return null
-  const epoch = stored.epoch + 1
+  const account = { ...stored, epoch: stored.epoch + 1 }
   for (const folder of sql.docs('SELECT doc FROM folders WHERE account_id = ?', id) as FolderRecord[]) {
-    tables.folders.save(sql, folder, { ...folder, epoch })
+    tables.folders.save(sql, folder, { ...folder, epoch: account.epoch })
   }
-  return editAccount(sql, id, { epoch })
-}
-
-function transition(sql: Statements, step: StatusTransition): AccountRecord | null {
-  const stored = tables.accounts.get(sql, step.accountId)
-  if (!stored) return null
-  checkEpoch(sql, step.accountId, step.epoch)
-  if (stored.statusVersion !== step.fromVersion) return null
-  insertOutbox(sql, step.outbox)
-  return editAccount(sql, step.accountId, transitioned(stored, step))
+  tables.accounts.save(sql, stored, account)
+  return account
 }
 
 /** Without a server, a developer or a user it walks an index that has all that is asked for. */
-export function accountPlaces({ developerId, userId, server, text }: AccountFilter): Sql {
+export function accountPlaces({ developerId, userId, server, condition, sinceUntil, text }: AccountFilter): Sql {
   const equal = [
     ['developer_id', developerId],
     ['user_id', userId],
     ['server', server],
+    ['condition', condition],
   ] as const
   const given = equal.flatMap(([column, value]) => (value === undefined ? [] : [{ column, value }]))
   const parts = given.map(({ column }) => `${column} = ?`)
-  const values = given.map(({ value }) => value)
+  const values: Value[] = given.map(({ value }) => value)
+  if (sinceUntil !== undefined) {
+    parts.push('since <= ?')
+    values.push(sinceUntil)
+  }
   if (text !== undefined) {
     parts.push('(instr(email_key, ?) > 0 OR id = ? OR label = ?)')
     values.push(foldCase(text), text, text)
   }
-  return { sql: `SELECT id, server, developer_id FROM accounts WHERE ${parts.join(' AND ') || '1'}`, values }
+  const sql = `SELECT id, server, developer_id, condition, since FROM accounts
+    WHERE ${parts.join(' AND ') || '1'} ORDER BY since, id`
+  return { sql, values }
 }
 
 function places(sql: Statements, filter: AccountFilter): AccountPlace[] {
   const statement = accountPlaces(filter)
   const rows = sql.tuples(statement.sql, ...statement.values)
-  return rows.map(([id, server, developerId]) => {
-    return { id: String(id), server: String(server), developerId: String(developerId) }
+  return rows.map(([id, server, developerId, is, since]) => {
+    const condition = { is: is as Condition['is'], since: Number(since) }
+    return { id: String(id), server: String(server), developerId: String(developerId), condition }
   })
 }
 
-export function createAccounts(db: Database, keyed: KeyedCollections): AccountStore {
+export function createAccounts(db: Database, keyed: KeyedCollections, removal: Removal): AccountStore {
   return {
-    ...accountBasics(keyed),
+    // a step that finds no account has written nothing
+    ...accountBasics(keyed, () => Promise.resolve()),
     places: (filter) => db.read(() => places(db, filter)),
     claim: (id) => db.write(() => claim(db, id)),
-    transition: (step) => db.write(() => transition(db, step)),
-    remove: (id) => removeAccount(db, id),
+    remove: removal.removeAccount,
   }
+}
+
+/** The statement of a list; with an email it walks that address's rows, which lie in order of age too. */
+export function userList(developerId: string, filter: UserFilter, page: Page): Sql {
+  const values: Value[] = [developerId]
+  let from = 'users u WHERE u.developer_id = ?'
+  let order = 'u.created_at, u.id'
+  if (filter.email !== undefined) {
+    from = `(SELECT DISTINCT created_at, user_id FROM user_addresses WHERE developer_id = ? AND email = ?
+      ORDER BY created_at, user_id LIMIT -1) a CROSS JOIN users u ON u.id = a.user_id WHERE 1`
+    order = ''
+    values.push(foldCase(filter.email))
+  }
+  if (filter.status !== undefined) {
+    from += ' AND EXISTS (SELECT 1 FROM accounts x WHERE x.user_id = u.id AND x.status = ?)'
+    values.push(filter.status)
+  }
+  const sql = `SELECT u.doc FROM ${from} ${order && `ORDER BY ${order}`} LIMIT ? OFFSET ?`
+  return { sql, values: [...values, page.limit, page.offset] }
+}
+
+export function createUsers(db: Database, keyed: KeyedCollections, { removeUser }: Removal): UserStore {
+  return {
+    ...userBasics(keyed),
+    createWithAccount: (user, account) =>
+      db.write(() => {
+        tables.users.insert(db, user)
+        tables.accounts.insert(db, account)
+      }),
+    undoCreate: async (id) => {
+      await removeUser(id)
+    },
+    list: (developerId, filter, page) =>
+      db.read(() => {
+        const { sql, values } = userList(developerId, filter, page)
+        return db.docs(sql, ...values) as UserRecord[]
+      }),
+    remove: removeUser,
+  }
+}
+
+/* Removals. */
+
+export const accountDeletes = ['messages', 'changes', 'outbox', 'scans', 'tokens', 'folders'].map((table) =>
+  deleteWhere(table, 'account_id = ?'),
+)
+
+/** Of tables without row ids: their own keys take the place. */
+export const keyedDeletes = {
+  placements: `DELETE FROM placements WHERE folder_id = ?1 AND (uid_validity, uid) IN
+    (SELECT uid_validity, uid FROM placements WHERE folder_id = ?1 LIMIT ?2)`,
+  keys: `DELETE FROM message_keys WHERE account_id = ?1 AND (key, sent_at, message_id) IN
+    (SELECT key, sent_at, message_id FROM message_keys WHERE account_id = ?1 LIMIT ?2)`,
+  marks: `DELETE FROM contact_marks WHERE account_id = ?1 AND key IN
+    (SELECT key FROM contact_marks WHERE account_id = ?1 LIMIT ?2)`,
+} as const
+
+/** At once, so that no page of what is going is kept, and again at the end: a call may still have written. */
+const forgetVersion = 'DELETE FROM mail_versions WHERE account_id = ?'
+
+/** Marks of deltas that an owner has counted, who took the account over meanwhile. */
+export const someMark = 'SELECT 1 FROM contact_marks WHERE account_id = ? LIMIT 1'
+
+export async function removeAccount(db: Database, id: string): Promise<void> {
+  while (!(await removeOnce(db, id)));
+}
+
+/** false when there is something to be taken again. */
+async function removeOnce(db: Database, id: string): Promise<boolean> {
+  // a new epoch first: a writer that is still at work loses its lease instead of leaving rows behind
+  const begun = await db.write(() => {
+    const account = claim(db, id)
+    if (!account) return null
+    db.run(forgetVersion, id)
+    return { userId: account.userId, folders: db.rows('SELECT id FROM folders WHERE account_id = ?', id) }
+  })
+  if (!begun) return true
+  for (const folder of begun.folders) await drain(db, keyedDeletes.placements, String(folder['id']))
+  await drain(db, keyedDeletes.keys, id)
+  // first the marks: whatever is counted behind the walk over the contacts leaves one that is found in the end
+  await drain(db, keyedDeletes.marks, id)
+  await uncount(db, begun.userId, id)
+  for (const sql of accountDeletes) await drain(db, sql, id)
+  return db.write(() => {
+    if (db.row(someMark, id)) return false
+    db.run('DELETE FROM user_addresses WHERE user_id = ? AND account_id = ?', begun.userId, id)
+    db.run(forgetVersion, id)
+    db.run('DELETE FROM accounts WHERE id = ?', id)
+    return true
+  })
+}
+
+async function uncount(db: Database, userId: string, id: string): Promise<void> {
+  for (let after: string | null = ''; after !== null;) {
+    const from: string = after
+    after = await db.write(() => uncountSome(db, userId, id, from))
+  }
+}
+
+export const userDeletes: readonly string[] = [
+  deleteWhere('contacts', 'user_id = ?'),
+  deleteWhere('tokens', 'user_id = ?'),
+  deleteWhere('outbox', `user_id = ? AND account_id = '' AND user_id <> ''`),
+]
+
+async function drainUser(db: Database, id: string): Promise<void> {
+  for (const sql of userDeletes) await drain(db, sql, id)
+}
+
+const someOwned = `SELECT 1 FROM accounts WHERE user_id = ?1 UNION ALL SELECT 1 FROM webhooks WHERE user_id = ?1 LIMIT 1`
+
+/** In a transaction that finds nothing else left. */
+function removeUserRow(db: Database, id: string): Promise<boolean> {
+  return db.write(() => {
+    if (db.row(someOwned, id)) return false
+    db.run('DELETE FROM tokens WHERE user_id = ?', id)
+    db.run('DELETE FROM user_addresses WHERE user_id = ?', id)
+    db.run('DELETE FROM users WHERE id = ?', id)
+    return true
+  })
+}
+
+/** Each removal stands as a fact in the file while it is under way: one that was cut short is found by it. */
+export function createSqliteRemoval(db: Database, keyed: KeyedCollections, channels: () => Promise<string[]>) {
+  const atWork = new Set<string>()
+  const noted = async <T>(what: 'account' | 'user', id: string, work: () => Promise<T>): Promise<T> => {
+    const note = `removal ${what} ${id}`
+    atWork.add(note)
+    try {
+      await db.write(() => saveFact(db, note, ''))
+      const answer = await work()
+      await db.write(() => saveFact(db, note, null))
+      return answer
+    } finally {
+      atWork.delete(note)
+    }
+  }
+  const removal = createRemoval(keyed, {
+    noted,
+    removeAccount: (id) => removeAccount(db, id),
+    drainUser: (id) => drainUser(db, id),
+    removeUserRow: (id) => removeUserRow(db, id),
+    channels,
+  })
+  /** Answers how many there were. */
+  const finish = async (): Promise<number> => {
+    const notes = (await db.read(() => factsLike(db, 'removal '))).filter((note) => !atWork.has(note))
+    for (const [, what, id = ''] of notes.map((note) => note.split(' '))) {
+      await (what === 'account' ? removal.removeAccount(id) : removal.removeUser(id))
+    }
+    return notes.length
+  }
+  return { ...removal, finish, tidy: async () => (await finish()) + (await removal.tidyWebhooks()) }
 }

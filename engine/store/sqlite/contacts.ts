@@ -4,8 +4,7 @@ import { contactReads, type KeyedCollections } from '../aggregates.ts'
 import type { ContactStore } from '../port.ts'
 import type { ContactDelta, StoredContact } from '../records.ts'
 import { contactMerge, foldCase, plainContact, withoutAccount } from '../rows.ts'
-import type { Database } from './database.ts'
-import type { Statements } from './statements.ts'
+import type { Database, Statements } from './database.ts'
 import { tables } from './tables.ts'
 
 /** Adds each delta once per contact and key: the mark shows that its message was counted. */

@@ -1,7 +1,12 @@
-/** Rights, lock and errors of the file. Errors are known by SQLite's result code, never by their message. */
+/**
+ * Rights, lock and errors of the file; copies of it while it is in use, and what has to be in one that is to take its
+ * place. Errors are known by SQLite's result code, never by their message.
+ */
 import { chmodSync, closeSync, existsSync, openSync, statSync } from 'node:fs'
-import { DatabaseSync } from 'node:sqlite'
+import { DatabaseSync, backup } from 'node:sqlite'
 import { AppError } from '../../errors.ts'
+import type { DeveloperRecord } from '../records.ts'
+import { migrations } from './schema.ts'
 
 /** What SQLite puts beside the file, with the mode of the file; older ones may stand there with another. */
 const companions = ['', '-wal', '-shm']
@@ -41,6 +46,21 @@ export function lockStore(path: string): () => void {
   const held = lock
   return () => {
     if (held.isOpen) held.close()
+  }
+}
+
+/** What is opened keeps the lock until it is closed. */
+export async function openLocked<T extends { close(): Promise<void> }>(
+  path: string,
+  open: () => Promise<T>,
+): Promise<T> {
+  const release = lockStore(path)
+  try {
+    const opened = await open()
+    return { ...opened, close: () => opened.close().finally(release) }
+  } catch (error) {
+    release()
+    throw error
   }
 }
 
@@ -86,4 +106,82 @@ function resultCode(error: unknown): number | null {
 
 function isClosed(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'ERR_INVALID_STATE'
+}
+
+/* Whole copies of the file. */
+
+/** Of one step; the event loop goes on meanwhile. */
+const pagesAtOnce = 500
+
+/**
+ * Copies the store as it is now to `target`, over a connection of its own: its read transaction keeps later writes out
+ * of the copy, and holds none of them up.
+ */
+export async function backupFile(path: string, target: string): Promise<void> {
+  let source: DatabaseSync | null = null
+  try {
+    keepPrivate(target)
+    source = new DatabaseSync(path, { readOnly: true })
+    source.exec('BEGIN; SELECT count(*) FROM sqlite_schema')
+    await backup(source, target, { rate: pagesAtOnce })
+  } catch (error) {
+    throw storeError(error)
+  } finally {
+    source?.close()
+  }
+}
+
+/** How two installations differ: each has its own first developer. */
+export type StoreOwner = Pick<DeveloperRecord, 'id' | 'sealedSecret'>
+
+/**
+ * Whose store the file is; null = it has no developer yet. `bad_request`, naming it `name`, when it is no whole store,
+ * or a newer Mailroom's. It is opened for writing: what lies beside it, in its -wal, is in the file afterwards.
+ */
+export function inspectFile(path: string, name = path): StoreOwner | null {
+  const unfit = (words: string, cause?: unknown): AppError => new AppError('bad_request', `${name} ${words}`, { cause })
+  let db: DatabaseSync | null = null
+  try {
+    db = new DatabaseSync(path)
+    const version = Number(db.prepare('PRAGMA user_version').get()?.['user_version'])
+    if (version > migrations.length)
+      throw unfit(`has schema version ${version}, newer than the ${migrations.length} this Mailroom knows`)
+    const check = db.prepare('PRAGMA quick_check(1)').get()?.['quick_check']
+    if (check !== 'ok') throw unfit(`is damaged: ${String(check)}`)
+    const tables = db.prepare(
+      `SELECT count(*) AS n FROM sqlite_schema WHERE name IN ('developers', 'outbox', 'messages')`,
+    )
+    if (version === 0 || tables.get()?.['n'] !== 3) throw unfit('is no store of Mailroom')
+    const row = db.prepare('SELECT doc FROM developers ORDER BY id LIMIT 1').get()
+    return row === undefined ? null : (JSON.parse(String(row['doc'])) as StoreOwner)
+  } catch (error) {
+    throw error instanceof AppError ? error : unfit(`cannot be read: ${(error as Error).message}`, error)
+  } finally {
+    db?.close()
+  }
+}
+
+/**
+ * Developers' keys and tokens of operators that are revoked in the file `from` are so in the file `to`. Answers those
+ * that were in force there.
+ */
+export function keepRevoked(to: string, from: string): string[] {
+  const [target, source] = [new DatabaseSync(to), new DatabaseSync(from)]
+  try {
+    const hasTable = (db: DatabaseSync, table: string): boolean =>
+      db.prepare(`SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?`).get(table) !== undefined
+    return (['developers', 'operators'] as const).flatMap((table) => {
+      if (!hasTable(source, table) || !hasTable(target, table)) return []
+      const revokedAt = `json_extract(doc, '$.revokedAt')`
+      const gone = source.prepare(`SELECT id, ${revokedAt} AS at FROM ${table} WHERE ${revokedAt} IS NOT NULL`).all()
+      const revoke = target.prepare(
+        `UPDATE ${table} SET doc = json_set(doc, '$.revokedAt', ?) WHERE id = ? AND ${revokedAt} IS NULL`,
+      )
+      const again = gone.filter(({ id, at }) => revoke.run(Number(at), String(id)).changes === 1)
+      return again.map(({ id }) => `${table === 'developers' ? 'developer' : 'token'} ${String(id)}`)
+    })
+  } finally {
+    target.close()
+    source.close()
+  }
 }

@@ -1,14 +1,13 @@
 /** Folders of an account: what the server lists, and how far each has been read. */
+import { LRUCache } from 'lru-cache'
 import { folderBasics, type KeyedCollections } from '../aggregates.ts'
 import { folderId } from '../ids.ts'
 import type { FolderStore, ListedFolder } from '../port.ts'
 import type { FolderRecord } from '../records.ts'
 import { listedFolder, vanish } from '../rows.ts'
 import { checkEpoch } from './accounts.ts'
-import type { Database } from './database.ts'
-import { createUnit, deletePlacement } from './message-rows.ts'
-import { createRecords } from './parsed.ts'
-import type { Statements } from './statements.ts'
+import type { Database, Statements } from './database.ts'
+import { createUnit, deletePlacement } from './messages.ts'
 import { tables } from './tables.ts'
 
 export const folderList = 'SELECT doc FROM folders WHERE account_id = ? ORDER BY rank, path'
@@ -68,9 +67,25 @@ async function removeFolder(db: Database, folder: FolderRecord, epoch: number, n
   }
 }
 
+/** Lists of folders, parsed again when they have changed. */
+function createLists() {
+  const kept = new LRUCache<string, { readonly text: string; readonly folders: FolderRecord[] }>({
+    max: 2000,
+    maxSize: 16_777_216,
+    sizeCalculation: ({ text }) => text.length,
+  })
+  return (accountId: string, text: string): FolderRecord[] => {
+    const known = kept.get(accountId)
+    if (known?.text === text) return known.folders
+    const folders = JSON.parse(text) as FolderRecord[]
+    kept.set(accountId, { text, folders })
+    return folders
+  }
+}
+
 export function createFolders(db: Database, keyed: KeyedCollections, now: () => number): FolderStore {
-  const lists = createRecords<FolderRecord[]>({ max: 2000, maxChars: 16_777_216 })
-  const list = (accountId: string) => db.read(() => lists.of(accountId, db.list(folderList, accountId)))
+  const lists = createLists()
+  const list = (accountId: string) => db.read(() => lists(accountId, db.list(folderList, accountId)))
   return {
     ...folderBasics(keyed),
     list,

@@ -1,19 +1,17 @@
 /** The embedded store: one SQLite file. */
+import { AppError } from '../../errors.ts'
 import { createAggregates } from '../aggregates.ts'
 import type { Store } from '../port.ts'
-import { createAccounts } from './accounts.ts'
-import { backupFile } from './backup.ts'
-import { createChanges } from './changes.ts'
+import { createAccounts, createSqliteRemoval, createUsers } from './accounts.ts'
+import { backupFile } from './file.ts'
 import { createContacts } from './contacts.ts'
 import { openDatabase, type Database, type SyncMode } from './database.ts'
 import { createFolders } from './folders.ts'
 import { createNonces, openKeyedCollections } from './keyed.ts'
 import { createMessages } from './messages.ts'
 import { createOutbox } from './outbox.ts'
-import { removeWebhook, tidyWebhooks } from './removal.ts'
-import { migrate, probeWrite, refuseUnfinished } from './schema.ts'
-import { createSync } from './sync.ts'
-import { createUsers } from './users.ts'
+import { migrate, migrations, probeWrite, refuseUnfinished } from './schema.ts'
+import { createChanges, createSync } from './sync.ts'
 
 export interface SqliteOptions {
   /** The database file; made when it does not exist. Its directory must. */
@@ -35,28 +33,51 @@ export async function createSqliteStore({ path, sync, now = Date.now, busyMs = 2
   try {
     await migrate(db, path)
     await refuseUnfinished(db, path)
+    return await createStore(db, path, now)
   } catch (error) {
     db.close()
     throw error
   }
-  return createStore(db, path, now)
 }
 
-function createStore(db: Database, path: string, now: () => number): Store {
+/** The service holds the lock for the time of one commit. */
+const patienceMs = 5000
+
+/**
+ * The operators alone, beside a process that may have the store in use: no other part of it may be opened so.
+ * `bad_request` when the schema is not this Mailroom's: it is for the service to change it.
+ */
+export function openOperators(path: string): { readonly operators: Store['operators']; readonly close: () => void } {
+  const db = openDatabase(path, 'full', patienceMs)
+  const version = db.number('PRAGMA user_version')
+  if (version !== migrations.length) {
+    db.close()
+    const words = `${path} has schema version ${version}, not ${migrations.length}: start the service of this version once`
+    throw new AppError('bad_request', words)
+  }
+  const { operators } = createAggregates(openKeyedCollections(db, Date.now), () => Promise.resolve())
+  return { operators, close: () => db.close() }
+}
+
+async function createStore(db: Database, path: string, now: () => number): Promise<Store> {
   const keyed = openKeyedCollections(db, now)
+  const outbox = createOutbox(db, keyed)
+  const removal = createSqliteRemoval(db, keyed, outbox.channels)
+  // before anything is served; what cannot be finished now is left to `tidy`
+  await removal.finish().catch(() => undefined)
   return {
     kind: 'sqlite',
-    ...createAggregates(keyed, (id) => removeWebhook(db, id, false)),
-    users: createUsers(db, keyed),
-    accounts: createAccounts(db, keyed),
+    ...createAggregates(keyed, removal.removeWebhook),
+    users: createUsers(db, keyed, removal),
+    accounts: createAccounts(db, keyed, removal),
     folders: createFolders(db, keyed, now),
     messages: createMessages(db),
-    sync: createSync(db, now),
+    sync: createSync(db, keyed, now),
     changes: createChanges(db, keyed),
-    outbox: createOutbox(db, keyed),
+    outbox,
     contacts: createContacts(db, keyed),
     nonces: createNonces(db, now),
-    tidy: () => tidyWebhooks(db),
+    tidy: removal.tidy,
     ping: (room = 0) => probeWrite(db, room, now),
     backup: (target) => backupFile(path, target),
     close: () => {

@@ -1,17 +1,20 @@
 /** Keyed collections (../keyed.ts) as tables. What a write asks for is looked at in its own transaction. */
+import { isDeepStrictEqual } from 'node:util'
 import { notFound } from '../../errors.ts'
 import type { KeyedCollections } from '../aggregates.ts'
-import { definitions, isRange, type Definition, type Keyed, type Kind, type Kinds } from '../keyed.ts'
-import type { ListOptions, Room, Where } from '../keyed.ts'
+import { definitions, isRange } from '../keyed.ts'
+import type { Definition, Keyed, Kind, Kinds, ListOptions, Room, Where } from '../keyed.ts'
 import type { NonceStore } from '../port.ts'
+import type { OutboxRecord } from '../records.ts'
 import { checkRoom } from '../rows.ts'
-import { deleteWhere, type Database } from './database.ts'
-import { insertOutbox } from './outbox.ts'
-import type { Sql, Statements, Value } from './statements.ts'
+import { deleteWhere, drain, type Database, type Sql, type Statements, type Value } from './database.ts'
 import { columnOf, columnValue, tables, type Table } from './tables.ts'
 
-/** Conditions joined by AND; a + keeps the planner off the indexes of the fields that do not lead. */
-function conditions<R>({ leads }: Pick<Definition<R>, 'leads'>, where: Where<R>): { parts: string[]; values: Value[] } {
+/** Conditions to be joined by AND; a + keeps the planner off the indexes of the fields that do not lead. */
+export function conditions<R>(
+  { leads }: Pick<Definition<R>, 'leads'>,
+  where: Where<R>,
+): { parts: string[]; values: Value[] } {
   const lead = leads?.find((field) => where[field] !== undefined)
   const parts: string[] = []
   const values: Value[] = []
@@ -60,6 +63,11 @@ function checkUser(sql: Statements, id: string | null): void {
   throw notFound('user', id)
 }
 
+function has<R>(record: R, expected: Partial<R>): boolean {
+  const fields = Object.entries(expected) as [keyof R, unknown][]
+  return fields.every(([field, value]) => isDeepStrictEqual(record[field] ?? null, value))
+}
+
 /** Rows that go by themselves go at the next insert: there are never more than a few that are due. */
 const expiredAtOnce = 100
 
@@ -87,15 +95,15 @@ function openKeyed<K extends Kind>(db: Database, kind: K, now: () => number): Ke
     if (expires) db.run(expireKeyed(kind, expires.at), now() - expires.keptMs, expiredAtOnce)
     table.insert(db, record)
   }
+  const queue = (rows: readonly OutboxRecord[]): void => {
+    for (const row of rows) tables.outbox.insertMissing(db, row)
+  }
   return {
     insert: (record, rooms = []) => write(() => insert(record, rooms)),
-    insertMissing: (records) =>
-      write(() => {
-        for (const record of records) table.insertMissing(db, record)
-      }),
+    insertMissing: (records) => write(() => records.filter((record) => table.insertMissing(db, record))),
     put: (record, outbox = []) =>
       write(() => {
-        insertOutbox(db, outbox)
+        queue(outbox)
         table.put(db, record)
       }),
     find: (where) => db.read(() => find(where)),
@@ -108,22 +116,16 @@ function openKeyed<K extends Kind>(db: Database, kind: K, now: () => number): Ke
     edit: (key, patch, expected = {}, outbox = []) =>
       write(() => {
         const stored = find(key)
-        if (
-          stored === null ||
-          !Object.entries(expected).every(([field, value]) => stored[field as keyof R] === value)
-        ) {
-          return null
-        }
-        insertOutbox(db, outbox)
+        if (stored === null || !has(stored, expected)) return null
+        queue(outbox)
         const record = { ...stored, ...patch }
         table.save(db, stored, record)
         return record
       }),
-    remove: (where) =>
-      write(() => {
-        const { sql, values } = whereOf(definition, where)
-        return db.run(`DELETE FROM ${kind} WHERE ${sql}`, ...values)
-      }),
+    remove: (where) => {
+      const { sql, values } = whereOf(definition, where)
+      return drain(db, deleteWhere(kind, sql), ...values)
+    },
     expire: (field, before, limit) => write(() => db.run(deleteWhere(kind, `${columnOf(field)} < ?`), before, limit)),
   }
 }

@@ -1,22 +1,121 @@
-/** Callbacks to send, and afterwards the record of their delivery. */
-import type { KeyedCollections } from '../aggregates.ts'
-import type { OutboxKey, OutboxResult, OutboxStore, Page } from '../port.ts'
+/**
+ * Callbacks to send, and afterwards the record of their delivery. A channel's pending rows lie in the order of sending,
+ * once for the whole channel and once per account: when accounts are blocked, the rows of the others are reached
+ * without passing the blocked ones.
+ */
+import { outboxBasics, type KeyedCollections } from '../aggregates.ts'
+import type { Backlog, OutboxKey, OutboxResult, OutboxStore, Page, RequeueQuery } from '../port.ts'
 import type { OutboxRecord, OutboxState } from '../records.ts'
-import { nextKey, recorded, requeued, skipped } from '../rows.ts'
-import { deleteWhere, type Database } from './database.ts'
-import {
-  allStates,
-  backlog,
-  deliveryPage,
-  finishedStates,
-  pendingAccounts,
-  pendingChannels,
-  pendingOf,
-  pendingOfChannel,
-  type RowQuery,
-} from './outbox-query.ts'
-import type { Statements } from './statements.ts'
+import { allStates, deliveryWhere, finishedStates, nextKey, recorded, requeued, skipped } from '../rows.ts'
+import type { Database, Row, Sql, Statements } from './database.ts'
+import { conditions } from './keyed.ts'
 import { tables } from './tables.ts'
+
+/** Channels with pending rows, by leaps from one to the next. */
+export const pendingChannels = `WITH RECURSIVE channel (id) AS (
+    SELECT min(channel_id) FROM outbox WHERE state = 'pending'
+    UNION ALL
+    SELECT (SELECT min(channel_id) FROM outbox WHERE state = 'pending' AND channel_id > channel.id)
+    FROM channel WHERE channel.id IS NOT NULL)
+  SELECT id FROM channel WHERE id IS NOT NULL`
+
+/** Accounts ('' = none) with pending rows in a channel, in the same way. */
+export const pendingAccounts = `WITH RECURSIVE account (id) AS (
+    SELECT min(account_id) FROM outbox WHERE channel_id = ?1 AND state = 'pending'
+    UNION ALL
+    SELECT (SELECT min(account_id) FROM outbox WHERE channel_id = ?1 AND state = 'pending' AND account_id > account.id)
+    FROM account WHERE account.id IS NOT NULL)
+  SELECT id FROM account WHERE id IS NOT NULL`
+
+export const pendingOfChannel = `SELECT doc FROM outbox WHERE channel_id = ? AND state = 'pending'
+  ORDER BY lane, created_at, seq, id LIMIT ?`
+
+export const backlog = `SELECT count(*) AS pending, min(created_at) AS oldest FROM outbox
+  WHERE channel_id = ? AND state = 'pending'`
+
+export const wholeBacklog = `SELECT count(*) AS pending, min(created_at) AS oldest FROM outbox WHERE state = 'pending'`
+
+/** All rows of a channel are of one developer. */
+export const late = `SELECT channel.* FROM (
+    SELECT channel_id AS id, count(*) AS pending, min(created_at) AS oldest FROM outbox WHERE state = 'pending'
+    GROUP BY channel_id) channel
+  WHERE (SELECT developer_id FROM outbox WHERE channel_id = channel.id AND state = 'pending' LIMIT 1) = ?
+  ORDER BY oldest, id LIMIT ?`
+
+/** Up to this many accounts are walked side by side; more are found by walking the channel past the blocked ones. */
+const maxAccounts = 32
+
+/** Pending rows of these accounts alone, of all with pending rows in the channel; of some of them live rows alone. */
+export function pendingOf(
+  channelId: string,
+  accounts: readonly string[],
+  limit: number,
+  exceptHistorical: readonly string[] = [],
+): Sql {
+  const order = 'ORDER BY lane, created_at, seq, id LIMIT ?'
+  const held = new Set(exceptHistorical)
+  if (accounts.length > maxAccounts) {
+    const free = accounts.filter((account) => !held.has(account))
+    const arm = `SELECT id, lane, created_at, seq FROM outbox INDEXED BY outbox_pending
+      WHERE channel_id = ? AND state = 'pending' AND lane = ? AND account_id IN (SELECT value FROM json_each(?))`
+    const sql = `SELECT o.doc FROM (${arm} UNION ALL ${arm} ${order}) p CROSS JOIN outbox o ON o.id = p.id`
+    return { sql, values: [channelId, 0, JSON.stringify(accounts), channelId, 1, JSON.stringify(free), limit] }
+  }
+  const arm = `SELECT lane, created_at, seq, id FROM outbox
+    WHERE channel_id = ? AND account_id = ? AND state = 'pending'`
+  const arms = accounts.map((account) => (held.has(account) ? `${arm} AND lane = 0` : arm)).join(' UNION ALL ')
+  return {
+    sql: `SELECT o.doc FROM (${arms} ${order}) p CROSS JOIN outbox o ON o.id = p.id`,
+    values: [...accounts.flatMap((account) => [channelId, account]), limit],
+  }
+}
+
+/** Rows behind a place in the order may be asked for as well. */
+type RowQuery = RequeueQuery & { readonly after?: OutboxKey | null }
+
+/** Fields that lead into an index, the narrowest first; the index of finished rows is none for a list. */
+const leads = ['id', 'messageId', 'webhookId', 'accountId', 'developerId', 'finishedAt'] as const
+
+/** With one of these, callbacks that are not about a message have indexes of their own by kind: they are few. */
+const noticeLeads: ReadonlySet<string | undefined> = new Set(['webhookId', 'accountId', 'developerId'])
+
+/**
+ * Rows in order of (created_at, id), of the states in `of` alone. A webhook's messages lie by state: one arm for each,
+ * merged. Named ids are sorted. A query that names nothing to lead into an index walks the table; no list of the API is
+ * one.
+ */
+export function deliveryPage(
+  query: RowQuery,
+  of: readonly OutboxState[],
+  direction: 'ASC' | 'DESC',
+  page: Page,
+): Sql | null {
+  const allowed = of.filter((state) => query.states?.includes(state) ?? true)
+  if (allowed.length === 0) return null
+  const { after, kind } = query
+  const asked = deliveryWhere(query)
+  const lead = leads.find((field) => asked[field] !== undefined)
+  const notices = kind !== undefined && kind !== 'message' && noticeLeads.has(lead)
+  const { parts, values } = conditions({ leads }, asked)
+  if (after) {
+    parts.push('(created_at, id) > (?, ?)')
+    values.push(after.createdAt, after.id)
+  }
+  // what the partial indexes ask for
+  if (lead === 'messageId') parts.push(`message_id <> ''`)
+  if (notices) parts.push(`kind <> 'message'`)
+  const groups = lead === 'webhookId' && !notices ? allowed.map((state) => [state]) : [allowed]
+  const state = notices ? '+state' : 'state'
+  const arms = groups.map((group) => {
+    const where = [...parts, `${state} IN (${group.map(() => '?').join()})`].join(' AND ')
+    return `SELECT id, created_at FROM outbox WHERE ${where}`
+  })
+  const order = `ORDER BY created_at ${direction}, id ${direction} LIMIT ? OFFSET ?`
+  return {
+    sql: `SELECT o.doc FROM (${arms.join(' UNION ALL ')} ${order}) p CROSS JOIN outbox o ON o.id = p.id`,
+    values: [...groups.flatMap((group) => [...values, ...group]), page.limit, page.offset],
+  }
+}
 
 const stepRows = 500
 
@@ -41,6 +140,11 @@ function pending(
   if (open.length === 0) return []
   const statement = pendingOf(channelId, open, limit, exceptHistorical)
   return sql.docs(statement.sql, ...statement.values) as OutboxRecord[]
+}
+
+function backlogOf(row: Row | null): Backlog {
+  const oldest = row?.['oldest']
+  return { pending: Number(row?.['pending'] ?? 0), oldestAt: typeof oldest === 'number' ? oldest : null }
 }
 
 function record(sql: Statements, results: readonly OutboxResult[]): void {
@@ -85,25 +189,24 @@ async function skipPending(db: Database, channelId: string, reason: string, now:
   }
 }
 
-export const expireOutbox = deleteWhere('outbox', 'finished_at < ?')
-
 export function createOutbox(db: Database, keyed: KeyedCollections): OutboxStore {
   return {
-    enqueue: (rows) => db.write(() => insertOutbox(db, rows)),
-    get: (id) => keyed.outbox.find({ id }),
+    ...outboxBasics(keyed),
     channels: () => db.read(() => db.rows(pendingChannels).map((row) => String(row['id']))),
     pending: (channelId, exceptAccounts, limit, exceptHistorical) =>
       db.read(() => pending(db, channelId, exceptAccounts, limit, exceptHistorical)),
     backlog: (channelId) =>
       db.read(() => {
-        const row = db.row(backlog, channelId)
-        const oldest = row?.['oldest']
-        return { pending: Number(row?.['pending'] ?? 0), oldestAt: typeof oldest === 'number' ? oldest : null }
+        const row = channelId === null ? db.row(wholeBacklog) : db.row(backlog, channelId)
+        return backlogOf(row)
       }),
+    late: (developerId, limit) =>
+      db.read(() =>
+        db.rows(late, developerId, limit).map((row) => ({ channelId: String(row['id']), ...backlogOf(row) })),
+      ),
     record: (results) => db.write(() => record(db, results)),
     list: (query, limits) => db.read(() => page(db, query, allStates, 'DESC', limits)),
     requeue: (query, now, limit, after = null) => db.write(() => requeue(db, { ...query, after }, now, limit)),
     skipPending: (channelId, reason, now) => skipPending(db, channelId, reason, now),
-    expire: (before, limit) => db.write(() => db.run(expireOutbox, before, limit)),
   }
 }

@@ -5,8 +5,7 @@
  */
 import { AppError } from '../../errors.ts'
 import { newId } from '../ids.ts'
-import type { Database } from './database.ts'
-import type { Statements } from './statements.ts'
+import type { Database, Statements } from './database.ts'
 
 const people = `
 CREATE TABLE developers (id TEXT PRIMARY KEY, api_key TEXT NOT NULL UNIQUE, doc TEXT NOT NULL);
@@ -162,6 +161,28 @@ CREATE INDEX accounts_of_server ON accounts (server, developer_id, id, label, em
 CREATE INDEX accounts_of_developer ON accounts (developer_id, server, id);
 `
 
+const settings = 'CREATE TABLE settings (id TEXT PRIMARY KEY, doc TEXT NOT NULL)'
+
+/** How an account is, and since when; what is not known yet is recorded when the accounts are started. */
+const accountConditions = `
+ALTER TABLE accounts ADD COLUMN condition TEXT NOT NULL DEFAULT 'down';
+ALTER TABLE accounts ADD COLUMN since INTEGER NOT NULL DEFAULT 0;
+UPDATE accounts SET since = created_at;
+DROP INDEX accounts_of_server;
+DROP INDEX accounts_of_developer;
+CREATE INDEX accounts_of_server ON accounts (server, since, id, condition, developer_id, label, email_key);
+CREATE INDEX accounts_of_developer ON accounts (developer_id, since, id, condition, server);
+CREATE INDEX accounts_by_condition ON accounts (since, id, condition, server, developer_id, label, email_key);
+`
+
+/** Of each message that is flagged \Deleted somewhere: the key that its writes keep from now on. */
+const deletedKeys = `
+INSERT OR IGNORE INTO message_keys (account_id, key, sent_at, message_id)
+  SELECT m.account_id, 'd', m.sent_at, m.id FROM placements p JOIN messages m ON m.id = p.message_id
+  WHERE instr(p.flags, 'Deleted"') > 0 AND m.live = 1
+    AND EXISTS (SELECT 1 FROM json_each(p.flags) flag WHERE flag.value = '\\Deleted');
+`
+
 /** Step n leads from schema version n to n + 1. */
 export const migrations: readonly string[] = [
   people + mail + callbacks,
@@ -174,6 +195,9 @@ export const migrations: readonly string[] = [
   generations,
   operators,
   accountPlaces,
+  settings,
+  accountConditions,
+  deletedKeys,
 ]
 
 /** Brings the schema up to date. AppError `bad_request`, one line, when a newer Mailroom made the file. */
@@ -195,12 +219,22 @@ export async function migrate(database: Database, path: string): Promise<void> {
 /** Facts about the file itself. The first one makes their table. */
 const factsTable = 'CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID'
 
-function readFact(sql: Statements, name: string): string | null {
-  if (sql.number(`SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'facts'`) === 0) return null
-  return sql.text('SELECT value FROM facts WHERE name = ?', name)
+function hasFacts(sql: Statements): boolean {
+  return sql.number(`SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'facts'`) === 1
 }
 
-function saveFact(sql: Statements, name: string, value: string | null): void {
+function readFact(sql: Statements, name: string): string | null {
+  const row = hasFacts(sql) ? sql.row('SELECT value FROM facts WHERE name = ?', name) : null
+  return row === null ? null : String(row['value'])
+}
+
+/** Names of facts that begin so. */
+export function factsLike(sql: Statements, prefix: string): string[] {
+  if (!hasFacts(sql)) return []
+  return sql.rows('SELECT name FROM facts WHERE instr(name, ?) = 1', prefix).map((row) => String(row['name']))
+}
+
+export function saveFact(sql: Statements, name: string, value: string | null): void {
   sql.script(factsTable)
   if (value === null) sql.run('DELETE FROM facts WHERE name = ?', name)
   else sql.run('INSERT OR REPLACE INTO facts (name, value) VALUES (?, ?)', name, value)

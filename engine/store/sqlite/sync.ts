@@ -1,17 +1,18 @@
-/** One batch of one folder as one transaction: all of it or nothing, so that the order inside does not show. */
+/**
+ * One batch of one folder as one transaction: all of it or nothing, so that the order inside does not show. And the
+ * change log that batches write, numbered per account without gaps.
+ */
 import { AppError } from '../../errors.ts'
-import { newRows, placesOf, stepsOf, taken, type Holder } from '../batch.ts'
-import type { AccountPatch, SyncBatch, SyncStore } from '../port.ts'
-import type { AccountRecord, ChangeRecord, FolderRecord, MessageRecord } from '../records.ts'
-import { leftBehind, readAnew, sameCursor, withSeqOf } from '../rows.ts'
-import { checkEpoch, editAccount } from './accounts.ts'
-import { insertChanges } from './changes.ts'
+import { changeReads, mailboxReplacement, type KeyedCollections } from '../aggregates.ts'
+import { newRows, placesOf, stepsOf, taken, leftBehind, sameCursor, withSeqOf, type Holder } from '../rows.ts'
+import type { ChangeDraft, ChangeStore, SyncBatch, SyncStore } from '../port.ts'
+import type { ChangeRecord, FolderRecord, MessageRecord } from '../records.ts'
+import { checkEpoch } from './accounts.ts'
 import { countContacts } from './contacts.ts'
-import type { Database } from './database.ts'
+import { deleteWhere, type Database, type Statements } from './database.ts'
 import { forgetFolder } from './folders.ts'
-import { createUnit } from './message-rows.ts'
+import { createUnit } from './messages.ts'
 import { insertOutbox } from './outbox.ts'
-import type { Statements } from './statements.ts'
 import { tables } from './tables.ts'
 
 function leaseLost(why: string, batch: SyncBatch): AppError {
@@ -57,6 +58,26 @@ function applyToMessages(sql: Statements, batch: SyncBatch, now: number): void {
   unit.flush()
 }
 
+const changesByIds = 'SELECT doc FROM changes WHERE id IN (SELECT value FROM json_each(?))'
+const lastSeq = 'SELECT max(seq) FROM changes WHERE account_id = ?'
+
+/** Known ids keep their number, new ones take the next. Answers all of them, in the order given. */
+function insertChanges(sql: Statements, accountId: string, drafts: readonly ChangeDraft[]): ChangeRecord[] {
+  if (drafts.length === 0) return []
+  let seq = sql.number(lastSeq, accountId)
+  const there = sql.docs(changesByIds, JSON.stringify(drafts.map(({ id }) => id))) as ChangeRecord[]
+  const numbered = new Map(there.map((change) => [change.id, change]))
+  return drafts.map((draft) => {
+    const known = numbered.get(draft.id)
+    if (known) return known
+    seq += 1
+    const change = { ...draft, seq }
+    numbered.set(draft.id, change)
+    tables.changes.insert(sql, change)
+    return change
+  })
+}
+
 function apply(sql: Statements, batch: SyncBatch, now: number): Awaited<ReturnType<SyncStore['apply']>> {
   const folder = checkedFolder(sql, batch)
   applyToMessages(sql, batch, now)
@@ -71,16 +92,8 @@ const stepMessages = 500
 
 export const liveMessages = 'SELECT doc FROM messages WHERE account_id = ? AND live = 1 LIMIT ?'
 
-/** A new epoch: a writer that is still at work for the former mailbox loses its lease. */
-function begin(sql: Statements, id: string, since: number): AccountRecord | null {
-  const stored = tables.accounts.get(sql, id)
-  if (!stored) return null
-  sql.run('DELETE FROM folders WHERE account_id = ?', id)
-  return editAccount(sql, id, readAnew(stored, since))
-}
-
-/** false when none was left. */
-function leaveSome(sql: Statements, id: string): boolean {
+function leaveSome(sql: Statements, id: string, epoch: number): boolean {
+  checkEpoch(sql, id, epoch)
   const unit = createUnit(sql)
   const messages = sql.docs(liveMessages, id, stepMessages) as MessageRecord[]
   unit.load(messages.map((message) => message.id))
@@ -89,25 +102,7 @@ function leaveSome(sql: Statements, id: string): boolean {
   return messages.length > 0
 }
 
-/** What was read of the former mailbox goes in bounded steps, the new settings come last. */
-async function replaceMailbox(
-  db: Database,
-  id: string,
-  patch: AccountPatch,
-  since: number,
-): Promise<AccountRecord | null> {
-  const begun = await db.write(() => begin(db, id, since))
-  if (!begun) return null
-  const owned = <T>(work: () => T): Promise<T> =>
-    db.write(() => {
-      checkEpoch(db, id, begun.epoch)
-      return work()
-    })
-  while (await owned(() => leaveSome(db, id)));
-  return owned(() => editAccount(db, id, patch))
-}
-
-export function createSync(db: Database, now: () => number): SyncStore {
+export function createSync(db: Database, keyed: KeyedCollections, now: () => number): SyncStore {
   return {
     apply: (batch) => db.write(() => apply(db, batch, now())),
     forgetPlacements: (accountId, epoch, folderId, keepUidValidity, limit) =>
@@ -115,6 +110,20 @@ export function createSync(db: Database, now: () => number): SyncStore {
         checkEpoch(db, accountId, epoch)
         return forgetFolder(db, folderId, keepUidValidity, limit, now())
       }),
-    replaceMailbox: (accountId, patch, since) => replaceMailbox(db, accountId, patch, since),
+    ...mailboxReplacement(keyed, (accountId, epoch) => db.write(() => leaveSome(db, accountId, epoch))),
+  }
+}
+
+/** The newest of an account carries its number on. */
+export const expireChanges = deleteWhere(
+  'changes',
+  'at < ? AND seq < (SELECT max(newest.seq) FROM changes newest WHERE newest.account_id = changes.account_id)',
+)
+
+export function createChanges(db: Database, keyed: KeyedCollections): ChangeStore {
+  return {
+    ...changeReads(keyed),
+    lastSeq: (accountId) => db.read(() => db.number(lastSeq, accountId)),
+    expire: (before, limit) => db.write(() => db.run(expireChanges, before, limit)),
   }
 }

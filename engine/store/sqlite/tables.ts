@@ -1,22 +1,10 @@
 /** Tables of whole records: `doc` is the record as JSON, the columns beside it are what indexes need. */
 import { definitions, type FieldOf, type Kind, type Kinds } from '../keyed.ts'
 import type { MessageRecord, UserRecord } from '../records.ts'
-import { foldCase, folderRank, goneAt, isLive, lastStatus, subjectKeyOf } from '../rows.ts'
-import type { Statements, Value } from './statements.ts'
+import { conditionOf, foldCase, folderRank, goneAt, isLive, lastStatus } from '../rows.ts'
+import type { Statements, Value } from './database.ts'
 
 type Column<R> = readonly [name: string, of: (record: R) => Value]
-
-export interface Table<R> {
-  readonly name: string
-  get(sql: Statements, ...key: readonly Value[]): R | null
-  insert(sql: Statements, record: R): void
-  /** false = there is one with this key. */
-  insertMissing(sql: Statements, record: R): boolean
-  /** Over the one with the same key. */
-  put(sql: Statements, record: R): void
-  /** The record of one key, changed: writes the columns that differ, so that no other index is touched. */
-  save(sql: Statements, before: R, after: R): void
-}
 
 interface TableOptions<R> {
   /** The columns that a save may change, by default all but the key. */
@@ -30,7 +18,7 @@ function createTable<R>(
   keys: number,
   columns: readonly Column<R>[],
   { changing = columns.slice(keys).map(([column]) => column), follow = () => undefined }: TableOptions<R> = {},
-): Table<R> {
+) {
   const names = columns.map(([column]) => column)
   const key = columns.slice(0, keys)
   const same = key.map(([column]) => `${column} = ?`).join(' AND ')
@@ -43,12 +31,16 @@ function createTable<R>(
   }
   return {
     name,
-    get: (sql, ...of) => sql.doc(`SELECT doc FROM ${name} WHERE ${same}`, ...of) as R | null,
-    insert: (sql, record) => void write(sql, `INSERT ${values}`, record),
-    insertMissing: (sql, record) =>
+    get: (sql: Statements, ...of: readonly Value[]) =>
+      sql.doc(`SELECT doc FROM ${name} WHERE ${same}`, ...of) as R | null,
+    insert: (sql: Statements, record: R) => void write(sql, `INSERT ${values}`, record),
+    /** false = there is one with this key. */
+    insertMissing: (sql: Statements, record: R) =>
       write(sql, `INSERT ${values} ON CONFLICT (${names.slice(0, keys).join()}) DO NOTHING`, record) === 1,
-    put: (sql, record) => void write(sql, `INSERT OR REPLACE ${values}`, record),
-    save: (sql, before, after) => {
+    /** Over the one with the same key. */
+    put: (sql: Statements, record: R) => void write(sql, `INSERT OR REPLACE ${values}`, record),
+    /** The record of one key, changed: writes the columns that differ, so that no other index is touched. */
+    save: (sql: Statements, before: R, after: R): void => {
       const changed = watched.filter(([, of]) => of(before) !== of(after))
       const set = changed.map(([column]) => `${column} = ?,`).join('')
       const some = [...changed.map(([, of]) => of(after)), JSON.stringify(after), ...key.map(([, of]) => of(after))]
@@ -57,6 +49,8 @@ function createTable<R>(
     },
   }
 }
+
+export type Table<R> = ReturnType<typeof createTable<R>>
 
 const columnNames = new Map<string, string>()
 
@@ -122,25 +116,21 @@ const accounts = keyedTable(
       indexAddresses(sql, user, id, [email])
     },
   },
-  [['email_key', ({ email }) => foldCase(email)]],
+  [
+    ['email_key', ({ email }) => foldCase(email)],
+    ['condition', (account) => conditionOf(account).is],
+    ['since', (account) => conditionOf(account).since],
+  ],
 )
 
-/** As many bits as a number holds exactly. */
-export function nextVersion(): number {
-  return Math.floor(Math.random() * 2 ** 53)
-}
+const kinds = Object.keys(definitions) as Kind[]
 
 export const tables = {
-  developers: keyedTable('developers'),
+  ...(Object.fromEntries(kinds.map((kind) => [kind, keyedTable(kind)])) as unknown as {
+    readonly [K in Kind]: Table<Kinds[K]>
+  }),
   users,
   accounts,
-  webhooks: keyedTable('webhooks'),
-  scans: keyedTable('scans'),
-  tokens: keyedTable('tokens'),
-  providers: keyedTable('providers'),
-  operators: keyedTable('operators'),
-  calls: keyedTable('calls'),
-  changes: keyedTable('changes'),
   folders: keyedTable('folders', {}, [['rank', ({ path }) => folderRank(path)]]),
   // its facts never change, and so do their columns
   messages: createTable<MessageRecord>(
@@ -153,14 +143,13 @@ export const tables = {
       ['attachments', ({ attachments }) => attachments.length],
       ['email_message_id', ({ emailMessageId }) => emailMessageId],
       ['hosted_message_id', ({ hostedMessageId }) => hostedMessageId],
-      ['subject_key', subjectKeyOf],
-      ['version', nextVersion],
+      ['subject_key', ({ subject }) => foldCase(subject)],
     ],
-    { changing: ['live', 'gone_at', 'version'] },
+    { changing: ['live', 'gone_at'] },
   ),
   outbox: keyedTable('outbox', { changing: ['state', 'finished_at', 'last_status'] }, [
     ['finished_at', ({ finishedAt }) => finishedAt],
     ['last_status', lastStatus],
   ]),
   contacts: keyedTable('contacts', {}, [['search_key', ({ name, email }) => foldCase(`${name}\n${email}`)]]),
-} as const
+}

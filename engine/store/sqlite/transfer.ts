@@ -11,14 +11,13 @@ import type {
   TransferRecords,
 } from '../copy.ts'
 import type { MessageRecord, StoredContact } from '../records.ts'
-import { openDatabase, type Database } from './database.ts'
-import { createUnit } from './message-rows.ts'
+import { openDatabase, type Database, type Row, type Statements } from './database.ts'
+import { createUnit } from './messages.ts'
 import { copyNote, migrate, refuseUnfinished, saveCopyNote, storeIdentity } from './schema.ts'
-import type { Row, Statements } from './statements.ts'
 import { tables, type Table } from './tables.ts'
 
 interface Side<R> {
-  export(sql: Statements, after: string | null, limit: number): { readonly records: R[]; readonly next: string | null }
+  export(sql: Statements, after: string | null, limit: number): ExportedPage<R>
   write(sql: Statements, record: R): void
 }
 
@@ -101,9 +100,8 @@ function createTransfer(db: Database, path: string): StoreTransfer {
     name: realpathSync(path),
     identity: () => storeIdentity(db),
     count: (collection) => db.read(() => db.number(...counting(collection))),
-    export: <N extends TransferName>(collection: N, after: string | null, limit: number): Promise<ExportedPage<N>> =>
-      db.read(() => sideOf(collection).export(db, after, limit)),
-    import: <N extends TransferName>(collection: N, records: readonly TransferRecords[N][]) =>
+    export: (collection, after, limit) => db.read(() => sideOf(collection).export(db, after, limit)),
+    import: (collection, records) =>
       db.write(() => {
         for (const record of records) sideOf(collection).write(db, record)
       }),

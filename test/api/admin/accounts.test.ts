@@ -36,11 +36,12 @@ describe('accounts for operators', () => {
       statuses: { OK: 2, DISABLED: 0 },
     })
     assert.deepEqual(overview['hosts'], [], 'all are well')
-    const hosts: unknown = await rig.good('read', 'GET', '/admin/hosts')
-    const [host] = hosts as Json[]
+    const list = await rig.good('read', 'GET', '/admin/hosts')
+    assert.equal(list['total'], 1)
+    const [host] = list['hosts'] as Json[]
     assert.deepEqual(
       { ...host, logins: Number((host?.['logins'] as Json)['ok']) >= 2 },
-      { host: rig.imap.host, accounts: 2, states: { watching: 1, paused: 1 }, logins: true, pace: null },
+      { host: rig.imap.host, accounts: 2, states: { watching: 1, paused: 1 }, since: null, logins: true, pace: null },
     )
     assert.equal(overview['ready'], true)
     assert.deepEqual(overview['attention'], [])
@@ -60,13 +61,74 @@ describe('accounts for operators', () => {
       assert.deepEqual(await list(none), { total: 0, accounts: [] }, none)
   })
 
-  test('the longest in its state comes first, in pages', async () => {
-    const since = (id: string) => rig.engine.accounts.view(id)?.since ?? 0
-    const order = [ann.accountId, bob.accountId].toSorted((left, right) => since(left) - since(right))
+  test('the longest as it is comes first, in pages; how and since when is asked of the store', async () => {
+    const [a, b] = [ann.accountId, bob.accountId]
+    await rig.engine.accounts.resume(b)
+    await until('bob is up', async () => (await ids('condition=up')).includes(b))
+    const week = Math.floor(Date.now() / 1000) - 7 * 86_400
+    const { store } = rig.engine
+    const stored = await store.accounts.get(a)
+    const resume = { ...(stored?.resume ?? assert.fail()), condition: { is: 'down', since: week * 1000 } } as const
+    await store.accounts.edit(a, { resume })
+    assert.deepEqual(await ids('older_than=86400'), [a])
+    assert.deepEqual(await ids('older_than=86400&condition=up'), [])
+    assert.deepEqual(await ids('condition=up'), [b])
+    const answer = await rig.good('read', 'GET', `/admin/accounts/${a}`)
+    assert.deepEqual([answer['condition'], answer['since']], ['down', week])
+    assert.ok(Number(answer['state_since']) > week)
+    assert.equal((answer['explain'] as Json)['since'], week)
+    const { hosts } = await rig.good('read', 'GET', '/admin/hosts')
+    assert.equal((hosts as Json[])[0]?.['since'], week, 'of the account that is down')
+    const named = async () => {
+      const overview = await rig.good('read', 'GET', '/admin/overview')
+      return (overview['attention'] as Json[]).map(({ kind, id, what, since }) => [kind, id, since, String(what)])
+    }
+    const words = `ann@${ann.email.split('@')[1] ?? ''} at ${rig.imap.host}`
+    assert.deepEqual(await named(), [['account', a, week, `${words}: down`]])
+    await store.accounts.edit(a, { resume: { ...resume, condition: { is: 'paused', since: week * 1000 } } })
+    assert.deepEqual(await named(), [['account', a, week, `${words}: paused`]])
+    const minutes = Date.now() - 600_000
+    for (const is of ['down', 'paused'] as const) {
+      await store.accounts.edit(a, { resume: { ...resume, condition: { is, since: minutes } } })
+      assert.deepEqual(await named(), [], 'not long enough')
+    }
+    const order = [a, b]
+    await store.accounts.edit(a, { resume })
     assert.deepEqual(await ids(''), order)
     assert.deepEqual(await ids('limit=1&offset=1'), order.slice(1))
     assert.equal((await list('limit=1&offset=1')).total, 2)
     assert.deepEqual(await ids('offset=2'), [])
+    await rig.engine.accounts.pause(b)
+    await until('the pause is in the list', async () => (await ids('condition=paused')).includes(b))
+  })
+
+  test('an account that changes while the store is asked is shown, filtered and counted as it is then', async () => {
+    const { accountId: id } = await rig.mailbox('hank')
+    const stateOf = async (): Promise<unknown> => (await list(`q=${id}`)).accounts[0]?.['state']
+    await until('it watches', async () => (await stateOf()) === 'watching')
+    const { accounts } = rig.engine.store
+    const places = accounts.places.bind(accounts)
+    const change = async (work: () => Promise<unknown>, state: string): Promise<void> => {
+      await work()
+      await until(state, () => rig.engine.accounts.view(id)?.state === state)
+    }
+    const during = (work: () => Promise<unknown>, state: string): void => {
+      accounts.places = async (query) => {
+        accounts.places = places
+        await change(work, state)
+        return places(query)
+      }
+    }
+    during(() => rig.engine.accounts.pause(id), 'paused')
+    assert.equal(await stateOf(), 'paused')
+    await change(() => rig.engine.accounts.resume(id), 'watching')
+    during(() => rig.engine.accounts.pause(id), 'paused')
+    assert.deepEqual(await ids(`state=watching&q=${id}`), [])
+    const { states: before } = (await rig.good('read', 'GET', '/admin/overview'))['accounts'] as { states: Json }
+    during(() => rig.engine.accounts.resume(id), 'watching')
+    const { states: now } = (await rig.good('read', 'GET', '/admin/overview'))['accounts'] as { states: Json }
+    assert.equal(Number(now['watching']), Number(before['watching']) + 1)
+    await rig.ok('DELETE', `/lite/users/${String((await accounts.get(id))?.userId)}`)
   })
 
   test('a filter that is wrong is named', async () => {
@@ -138,6 +200,32 @@ describe('accounts for operators', () => {
     const overview = await rig.good('read', 'GET', '/admin/overview')
     const [host] = overview['hosts'] as Json[]
     assert.ok(Number((host?.['logins'] as Json)['auth_rejected']) >= 1)
+  })
+
+  test('a host whose accounts are down is named while they try to log in, too', async () => {
+    const boxes = [
+      await rig.mailbox('dora'),
+      await rig.mailbox('emil'),
+      await rig.mailbox('fred'),
+      await rig.mailbox('gina'),
+    ]
+    const logins = new Set(['LOGIN', 'AUTHENTICATE'])
+    // No login is ever answered.
+    rig.imap.hooks = { command: ({ name }) => (logins.has(name) ? {} : undefined) }
+    rig.imap.dropConnections()
+    const trying = () =>
+      boxes.every(({ accountId: id }) => {
+        const view = rig.engine.accounts.view(id)
+        return view?.state === 'connecting' && view.lastError !== null
+      })
+    await until('they failed, and try again', trying)
+    const { attention, hosts } = await rig.good('read', 'GET', '/admin/overview')
+    const named = (attention as Json[]).find(({ kind }) => kind === 'host')
+    assert.equal(named?.['id'], rig.imap.host)
+    assert.match(String(named['what']), /^[4-6] of \d accounts at .* cannot connect$/)
+    assert.equal((hosts as Json[])[0]?.['host'], rig.imap.host)
+    rig.imap.hooks = {}
+    rig.imap.dropConnections()
   })
 
   test('routes are for operators who may read', async () => {

@@ -16,6 +16,8 @@ describe('hosts, developers and tokens for operators', () => {
   after(() => rig.close())
 
   const state = () => rig.engine.accounts.view(box.accountId)?.state
+  const next = async (): Promise<string> =>
+    String((await rig.good('read', 'GET', `/admin/accounts/${box.accountId}/explain`))['next'])
   const list = async (path: string): Promise<Json[]> => (await rig.good('read', 'GET', path)) as unknown as Json[]
   const developerCall = (developer: Json) =>
     rig.call('GET', '/lite/users', undefined, {
@@ -28,11 +30,13 @@ describe('hosts, developers and tokens for operators', () => {
     assert.deepEqual([stopped['host'], stopped['accounts'], stopped['pace']], [rig.imap.host, 1, 0])
     await rig.good('act', 'POST', `/admin/accounts/${box.accountId}/reconnect`)
     await until('queued', () => state() === 'queued')
+    assert.match(await next(), /^Nothing, until its host is freed/)
     const accepted = rig.imap.accepted
     const overview = await rig.good('read', 'GET', '/admin/overview')
     const [first] = overview['attention'] as Json[]
     assert.deepEqual([first?.['kind'], first?.['id']], ['host', rig.imap.host])
-    assert.equal((await list('/admin/hosts'))[0]?.['pace'], 0)
+    const { hosts } = (await rig.good('read', 'GET', '/admin/hosts')) as { hosts?: readonly Json[] }
+    assert.equal(hosts?.[0]?.['pace'], 0)
     assert.equal(rig.imap.accepted, accepted)
     const freed = await rig.good('act', 'PUT', path, { pace: '' })
     assert.equal(freed['pace'], null)
@@ -47,6 +51,7 @@ describe('hosts, developers and tokens for operators', () => {
       await until('over or queued', () => state() === 'watching' || state() === 'queued')
     }
     assert.equal(state(), 'queued')
+    assert.match(await next(), /slowed its host down to 1 logins a minute/)
     await rig.good('act', 'PUT', path, { pace: '' })
     await until('watching', () => state() === 'watching')
   })

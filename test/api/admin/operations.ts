@@ -35,14 +35,19 @@ export async function driveAdmin({ engine, imap }: LiteRig, id: string, drive: D
   await drive('GET', '/admin/deliveries/{id}', delivery)
   await drive('POST', '/admin/deliveries/{id}/redeliver', delivery)
   await drive('GET', '/admin/hosts')
+  await drive('PUT', '/admin/retention/{what}', { path: { what: 'calls' }, body: { seconds: 604_800 } })
   await drive('PUT', '/admin/hosts/{host}', { path: { host: imap.host }, body: { pace: 6000 } })
   await drive('GET', '/admin/developers', { query: { limit: 5 } })
+  await drive('GET', '/admin/developers/{id}', { path: { id: known.developerId }, query: { limit: 5 } })
   const made = await drive('POST', '/admin/developers', { body: { name: 'Another' } })
   for (const action of ['rotate', 'revoke', 'restore'])
     await drive('POST', `/admin/developers/{id}/${action}`, { path: { id: String(made['id']) } })
   await drive('GET', '/admin/retention')
   // The other store has a tool for it.
-  if (engine.store.kind === 'sqlite') await drive('POST', '/admin/backup')
+  if (engine.store.kind === 'sqlite') {
+    await drive('POST', '/admin/backup')
+    await drive('GET', '/admin/backup')
+  }
   await drive('POST', '/admin/reseal')
   await drive('GET', '/admin/tokens')
   const other = await drive('POST', '/admin/tokens', { body: { name: 'other', scopes: 'read,act' } })

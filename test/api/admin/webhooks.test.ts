@@ -3,8 +3,11 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { startReceiver, type CallbackReceiver } from '../../support/callbacks.ts'
 import { until } from '../../support/until.ts'
+import { callRaw } from '../core/rig.ts'
 import type { Json, TestMailbox } from '../lite/rig.ts'
 import { refusesOthers, startAdminRig, type AdminRig } from './rig.ts'
+
+const password = 'a password of an operator'
 
 describe('webhooks for operators', () => {
   let rig: AdminRig
@@ -15,10 +18,15 @@ describe('webhooks for operators', () => {
 
   before(async () => {
     rig = await startAdminRig({
-      env: { MAILROOM_WRONG_KEYS: '0', MAILROOM_WEBHOOK_SCHEDULE: '20ms,20ms,20ms,20ms,1h' },
+      env: {
+        MAILROOM_WRONG_KEYS: '0',
+        MAILROOM_ADMIN_PASSWORD: password,
+        MAILROOM_WEBHOOK_SCHEDULE: '20ms,20ms,20ms,20ms,1h',
+      },
     })
     receiver = await startReceiver()
-    receiver.behave(({ path }) => (path === '/bad' ? 503 : 200))
+    const answers: Readonly<Record<string, number>> = { '/good': 200, '/odd': 500 }
+    receiver.behave(({ path }) => answers[path] ?? 503)
     box = await rig.mailbox('walt')
     await until('watching', () => rig.engine.accounts.view(box.accountId)?.tags.includes('watching'))
     const hook = async (path: string, subject: string): Promise<string> => {
@@ -27,7 +35,7 @@ describe('webhooks for operators', () => {
     }
     good = await hook('/good', 'hello')
     bad = await hook('/bad', 'lost')
-    await box.deliver({ subject: 'hello' })
+    await box.deliver({ subject: 'hello', text: 'a private word' })
     await box.deliver({ subject: 'lost' })
     await until('one fails', () => rig.engine.webhooks.view(bad)?.tags.includes('failed'))
     const delivered = () =>
@@ -60,6 +68,16 @@ describe('webhooks for operators', () => {
     assert.equal((await rig.good('read', 'GET', '/admin/webhooks?limit=1'))['total'], 2)
   })
 
+  test('the list says of each what waits, since when, and how long deliveries take', async () => {
+    const { webhooks } = await rig.good('read', 'GET', '/admin/webhooks')
+    const of = (id: string) => (webhooks as Json[]).find((row) => row['id'] === id)
+    assert.deepEqual([of(good)?.['pending'], of(good)?.['oldest'], of(bad)?.['pending']], [0, null, 1])
+    assert.ok(Number(of(bad)?.['oldest']) > Date.now() / 1000 - 60)
+    const latency = Number(of(good)?.['latency_ms'])
+    assert.ok(latency >= 0 && latency < 10_000, String(latency))
+    assert.equal(of(bad)?.['latency_ms'], null)
+  })
+
   test('one webhook: how its receiver is, and what waits', async () => {
     const json = await rig.good('read', 'GET', `/admin/webhooks/${bad}`)
     assert.equal(json['callback_url'], `${receiver.url}/bad`)
@@ -68,6 +86,24 @@ describe('webhooks for operators', () => {
     assert.match(String(json['message']), /503/)
     assert.ok((json['active_states'] as string[]).includes('running.health.failed'))
     assert.ok((json['steps'] as Json[]).some(({ event }) => String(event).startsWith('delivery.failed')))
+  })
+
+  test('of a callback that waits for its own next attempt the webhook says when that is', async () => {
+    const body = { callback_url: `${receiver.url}/odd`, filter_subject: 'odd' }
+    const odd = String((await rig.ok('POST', `/lite/users/${box.userId}/webhooks`, body))['webhook_id'])
+    await box.deliver({ subject: 'odd' })
+    const waiting = async () => (await rig.engine.store.outbox.pending(odd, [], 1))[0]
+    await until('it waits for an hour', async () => (await waiting())?.attemptCount === 5)
+    const next = { what: 'sends a callback again', at: Math.floor(((await waiting())?.dueAt ?? 0) / 1000) }
+    const one = await rig.good('read', 'GET', `/admin/webhooks/${odd}`)
+    assert.deepEqual([one['state'], one['next']], ['idle', next])
+    const { webhooks } = await rig.good('read', 'GET', '/admin/webhooks')
+    assert.deepEqual((webhooks as Json[]).find(({ id }) => id === odd)?.['next'], next)
+    const { late } = await rig.good('read', 'GET', `/admin/developers/${String(one['developer_id'])}`)
+    assert.deepEqual((late as Json[]).find(({ id }) => id === odd)?.['next'], next)
+    const idle = await rig.good('read', 'GET', `/admin/webhooks/${good}`)
+    assert.equal(idle['next'], null)
+    await rig.ok('DELETE', `/lite/users/${box.userId}/webhooks/${odd}`)
   })
 
   test('the overview names the failing webhook and counts what waits', async () => {
@@ -95,6 +131,14 @@ describe('webhooks for operators', () => {
     const json = await rig.good('read', 'GET', `/admin/deliveries/${id}`)
     assert.deepEqual([json['state'], json['email_account']], ['delivered', box.accountId])
     assert.equal((json['attempts'] as Json[])[0]?.['status_code'], 200)
+    const sent = receiver.all.find(({ path }) => path === '/good') ?? assert.fail()
+    const { url, headers, body, why_no_body } = json['request'] as Record<string, Json>
+    assert.deepEqual([url, why_no_body], [`${receiver.url}/good`, null])
+    assert.equal(headers?.['webhook-id'], sent.headers['webhook-id'])
+    assert.doesNotMatch(JSON.stringify(json['request']), /v1,[^*]|a private word/)
+    const { timestamp, token, signature, ...unsigned } = sent.body
+    assert.ok(timestamp && token && signature)
+    assert.deepEqual(body, unsigned)
     const subject = (json['why'] as Json[]).find(({ filter }) => filter === 'filter_subject')
     assert.equal(subject?.['matched'], true)
     const before = receiver.all.filter(({ path }) => path === '/good').length
@@ -103,6 +147,52 @@ describe('webhooks for operators', () => {
       redelivered: 1,
     })
     await until('sent again', () => receiver.all.filter(({ path }) => path === '/good').length > before)
+  })
+
+  test('a developer: its users and accounts, and which of its callbacks are late, to bare URLs too', async () => {
+    const { store } = rig.engine
+    const { developerId, userId } = (await store.accounts.get(box.accountId)) ?? assert.fail()
+    await store.accounts.edit(box.accountId, { statusCallbackUrl: `${receiver.url}/status` })
+    const account = (await store.accounts.get(box.accountId)) ?? assert.fail()
+    const news = { status: 'DISABLED', message: 'no', version: 1 } as const
+    const rows = await rig.engine.webhooks.planStatus(account, news)
+    const [row = assert.fail('no row')] = await store.outbox.enqueue(rows)
+    rig.engine.webhooks.stored(account.id, [row], [])
+    await until('it was tried', async () => ((await store.outbox.get(row.id))?.attempts.length ?? 0) > 0)
+    const { webhooks } = await rig.good('read', 'GET', '/admin/overview')
+    assert.equal((webhooks as Json)['total'], 2, 'a bare URL is no webhook')
+    const json = await rig.good('read', 'GET', `/admin/developers/${developerId}`)
+    const late = json['late'] as Json[]
+    assert.deepEqual(new Set(late.map(({ id }) => id)), new Set([bad, row.channelId]))
+    const bare = late.find(({ id }) => id === row.channelId)
+    assert.deepEqual([bare?.['callback_url'], bare?.['pending']], [`${receiver.url}/status`, 1])
+    assert.match(String(late.find(({ id }) => id === bad)?.['message']), /503/)
+    const [user] = json['page'] as { id: string; accounts: Json[] }[]
+    assert.deepEqual([user?.id, user?.accounts.map(({ id }) => id)], [userId, [box.accountId]])
+    assert.equal((await rig.as(rig.tokens.read, 'GET', '/admin/developers/nobody')).status, 404)
+    const channel = await rig.good('read', 'GET', `/admin/webhooks/${row.channelId}`)
+    assert.deepEqual([channel['callback_url'], channel['pending']], [`${receiver.url}/status`, 1])
+    const [waiting] = await deliveries(row.channelId)
+    assert.deepEqual([waiting?.['delivery_id'], waiting?.['kind']], [row.id, 'status'])
+    assert.equal((await deliveries(row.channelId, 'state=pending')).length, 1)
+    assert.deepEqual(await deliveries(row.channelId, 'state=delivered'), [])
+    assert.equal((await rig.as(rig.tokens.read, 'GET', `/admin/webhooks/u${'0'.repeat(24)}`)).status, 404)
+    const form = { 'content-type': 'application/x-www-form-urlencoded' }
+    const entered = await callRaw(rig.port, 'POST', '/console/login', { headers: form, body: `password=${password}` })
+    const cookie = entered.headers['set-cookie']?.[0]?.split(';')[0] ?? ''
+    for (const [path, words] of [
+      [`/console/developers/${developerId}`, `/console/webhooks/${row.channelId}`],
+      [`/console/developers/${developerId}`, `/console/accounts/${box.accountId}`],
+      [`/console/webhooks/${row.channelId}`, `/console/deliveries/${row.id}`],
+      [`/console/deliveries/${row.id}`, `/console/webhooks/${row.channelId}`],
+      [`/console/deliveries/${row.id}`, `webhook-id: ${row.id}`],
+      ['/console/developers', `/console/developers/${developerId}`],
+      ['/console/webhooks', `/console/webhooks/${bad}`],
+    ] as const) {
+      const { status, text } = await callRaw(rig.port, 'GET', path, { headers: { cookie } })
+      assert.equal(status, 200, `${path}: ${text}`)
+      assert.ok(text.includes(words), `${path} lacks ${words}`)
+    }
   })
 
   test('routes are for operators of their scope', async () => {
@@ -121,4 +211,35 @@ describe('webhooks for operators', () => {
     }
     assert.equal((await rig.as(rig.tokens.act, 'POST', '/admin/deliveries/nobody/redeliver')).status, 404)
   })
+})
+
+test('of very many webhooks that fail, the overview names those that do for longest', async () => {
+  const rig = await startAdminRig({ env: { MAILROOM_WEBHOOK_SCHEDULE: '20ms,20ms,20ms,1h' } })
+  const receiver = await startReceiver()
+  try {
+    receiver.behave(() => 503)
+    const box = await rig.mailbox('wilma')
+    await until('watching', () => rig.engine.accounts.view(box.accountId)?.tags.includes('watching'))
+    const hook = async (subject: string): Promise<string> => {
+      const body = { callback_url: `${receiver.url}/${subject}`, filter_subject: subject }
+      return String((await rig.ok('POST', `/lite/users/${box.userId}/webhooks`, body))['webhook_id'])
+    }
+    const others: string[] = []
+    for (let n = 0; n < 50; n += 1) others.push(await hook('later'))
+    const longest = await hook('first')
+    const failing = (id: string) => rig.engine.webhooks.view(id)?.tags.includes('failed') === true
+    await box.deliver({ subject: 'first' })
+    await until('the first fails', () => failing(longest))
+    const second = Math.floor(Date.now() / 1000)
+    await until('a later second', () => Date.now() / 1000 >= second + 1)
+    await box.deliver({ subject: 'later' })
+    await until('all fail', () => others.every(failing))
+    const { attention } = await rig.good('read', 'GET', '/admin/overview')
+    const named = (attention as Json[]).map(({ id }) => id)
+    assert.equal(named.length, 20)
+    assert.ok(named.includes(longest))
+  } finally {
+    await rig.close()
+    await receiver.close()
+  }
 })

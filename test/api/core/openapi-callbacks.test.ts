@@ -12,7 +12,7 @@ import { resourceRoutes } from '../../../api/app.ts'
 import { verification } from '../../../api/docs/page.ts'
 import { buildOpenApi, type Json, propertiesOf } from '../../../api/openapi.ts'
 import { apiSecret, arrive, facts } from '../../engine/webhooks/fixture.ts'
-import { account, freshPath, hook, house, receiver, wing } from '../../engine/webhooks/scene.ts'
+import { account, freshPath, hook, rig, receiver, running } from '../../engine/webhooks/scene.ts'
 import { attachmentRecord } from '../../store/contract/records.ts'
 import { validate } from '../../support/json-schema.ts'
 import type { Received } from '../../support/receiver.ts'
@@ -91,10 +91,10 @@ suite('callbacks are sent as the document says', () => {
   for (const includeHeader of ['1', 'raw'] as const) {
     test(`message, with everything that may be asked for, headers ${includeHeader}`, async () => {
       const path = freshPath()
-      house.mail.bodies.set('rich@example.com', { '1': 'Hello.' })
+      rig.mail.bodies.set('rich@example.com', { '1': 'Hello.' })
       const webhook = await hook(path, { includeBody: true, includeHeader, receiveAllChanges: true })
-      await arrive(house.store, wing.webhooks, account, [{ facts: rich, flags: ['\\Seen'] }])
-      check('message', await first(path), wing.webhooks.secret(webhook))
+      await arrive(rig.store, running.webhooks, account, [{ facts: rich, flags: ['\\Seen'] }])
+      check('message', await first(path), running.webhooks.secret(webhook))
     })
   }
 
@@ -102,25 +102,25 @@ suite('callbacks are sent as the document says', () => {
     const path = freshPath()
     await hook(path)
     const nobody = { from: [], sender: [], replyTo: [], to: [], cc: [], bcc: [], returnPath: [] }
-    await arrive(house.store, wing.webhooks, account, [{ facts: facts('bare', { addresses: nobody, subject: '' }) }])
+    await arrive(rig.store, running.webhooks, account, [{ facts: facts('bare', { addresses: nobody, subject: '' }) }])
     check('message', await first(path), null)
   })
 
   test('message, of a test', async () => {
     const path = freshPath()
     const webhook = await hook(path, { includeBody: true, includeHeader: 'raw', receiveAllChanges: true })
-    await wing.webhooks.test(webhook)
+    await running.webhooks.test(webhook)
     const request = await first(path)
     assert.equal(request.body['test'], true)
-    check('message', request, wing.webhooks.secret(webhook))
+    check('message', request, running.webhooks.secret(webhook))
   })
 
   test('status', async () => {
     const path = freshPath()
-    const edited = await house.store.accounts.edit(account.id, { statusCallbackUrl: receiver.url(path) })
+    const edited = await rig.store.accounts.edit(account.id, { statusCallbackUrl: receiver.url(path) })
     assert.ok(edited)
     const news = { status: 'DISABLED', message: 'wrong password', version: edited.statusVersion + 1 } as const
-    const outbox = await wing.webhooks.planStatus(edited, news)
+    const outbox = await running.webhooks.planStatus(edited, news)
     const step = {
       accountId: edited.id,
       epoch: edited.epoch,
@@ -130,8 +130,8 @@ suite('callbacks are sent as the document says', () => {
       resume: edited.resume,
       outbox,
     }
-    assert.ok(await house.store.accounts.transition(step))
-    wing.webhooks.stored(edited.id, outbox, [])
+    assert.ok(await rig.store.accounts.transition(step))
+    running.webhooks.stored(edited.id, outbox, [])
     check('status', await first(path), null)
   })
 
@@ -139,16 +139,16 @@ suite('callbacks are sent as the document says', () => {
     const [path, notice] = [freshPath(), freshPath()]
     receiver.script(path, [], { status: 410 })
     const webhook = await hook(path, { failureNotifUrl: receiver.url(notice) })
-    await arrive(house.store, wing.webhooks, account, [{ facts: facts('refused') }])
-    check('failure', await first(notice), wing.webhooks.secret(webhook))
+    await arrive(rig.store, running.webhooks, account, [{ facts: facts('refused') }])
+    check('failure', await first(notice), running.webhooks.secret(webhook))
   })
 
   test('sync', async () => {
     const path = freshPath()
     const options = { ...account.options, callbackUrl: receiver.url(path) }
-    const edited = await house.store.accounts.edit(account.id, { options })
+    const edited = await rig.store.accounts.edit(account.id, { options })
     assert.ok(edited)
-    await wing.webhooks.initialSyncDone(edited)
+    await running.webhooks.initialSyncDone(edited)
     check('sync', await first(path), null)
   })
 

@@ -76,7 +76,15 @@ suite('parameters', () => {
     }
     // The same by chance: an address that is the login name too, names of one key.
     const shared = [...names.values()].filter((one) => one.size > 1).map((one) => [...one].sort().join(' '))
-    assert.deepEqual(shared.sort(), ['body_type type', 'email username', 'migrate_account_id user_id'])
+    assert.deepEqual(shared.sort(), [
+      'body_type type',
+      'callback_url source_callback_url',
+      'dst_folder new_folder_id',
+      'dst_source source',
+      'email username',
+      'migrate_account_id user_id',
+      'source_sync_folders sync_folders',
+    ])
   })
 
   test('every one has a description', () => {

@@ -1,10 +1,11 @@
-/** The frame on a real server and a real store, with routes of the test's own. The wings behind it are not touched. */
+/** The frame on a real server and a real store, with routes of the test's own. The engine behind it is not touched. */
 import { once } from 'node:events'
 import { request, type IncomingHttpHeaders, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createApp, createServer, type App } from '../../../api/app.ts'
 import type { Route } from '../../../api/route.ts'
-import { createDevelopers } from '../../../engine/developers.ts'
+import { openBrand } from '../../../engine/connect/brand.ts'
+import { createDevelopers, createRevocations } from '../../../engine/developers.ts'
 import { createBudget, readConfig, silentLogger, type Engine, type Logger, type Store } from '../../../engine/index.ts'
 import { createMetrics } from '../../../engine/observe/metrics.ts'
 import { createSealer } from '../../../engine/secrets/seal.ts'
@@ -87,11 +88,13 @@ function engineOf(config: Engine['config'], store: Store, options: RigOptions, b
   const developers = createDevelopers({ store, sealer, config })
   const known: Partial<Engine> = {
     config,
+    brand: openBrand(config),
     log: options.log ?? silentLogger,
     metrics: createMetrics(),
     store,
     sealer,
     developers,
+    revocations: createRevocations(),
     budget: createBudget(config.MAILROOM_BUFFER_MAX),
     baseUrl,
     ready: options.ready ?? (() => Promise.resolve(true)),

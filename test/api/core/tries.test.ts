@@ -1,7 +1,7 @@
 /** Wrong keys: how long an address waits, what it is told meanwhile, and who does not wait with it. */
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
-import { createTries } from '../../../api/tries.ts'
+import { createTries } from '../../../api/limits.ts'
 import { AppError, isAppError, silentLogger } from '../../../engine/index.ts'
 
 const free = 3

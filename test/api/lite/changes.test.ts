@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import fc from 'fast-check'
-import { changeStream } from '../../../api/lite/changes/log.ts'
+import { changeStream } from '../../../api/lite/changes.ts'
 import type { Engine, UserRecord } from '../../../engine/index.ts'
 import { openEventStream, readEvent, type EventStream } from '../../support/event-stream.ts'
 import { until } from '../../support/until.ts'

@@ -1,53 +1,10 @@
 /** Connect tokens at all three levels: shapes while unused, used and expired, and who finds which. */
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
-import type { OpenApi } from '../../../api/openapi.ts'
 import { apiKey, startLiteRig, type Json, type LiteRig, type TestMailbox } from './rig.ts'
 
 const callback_url = 'http://localhost:8080/done?x=1'
 const day = 86_400
-
-/** Until the wizard is there. */
-suite('the link of a connect token', () => {
-  let rig: LiteRig
-  before(async () => {
-    rig = await startLiteRig()
-  })
-  after(() => rig.close())
-
-  test('is announced as a page that cannot connect yet, at every level, in a header and in the reference', async () => {
-    const box = await rig.mailbox('linked')
-    const document = (await rig.ok('GET', '/openapi.json')) as unknown as OpenApi
-    for (const [base, path] of [
-      ['', '/lite/connect_tokens'],
-      [`/lite/users/${box.userId}`, '/lite/users/{id}/connect_tokens'],
-      [box.path, '/lite/users/{id}/email_accounts/{label}/connect_tokens'],
-    ] as const) {
-      const at = base === '' ? path : `${base}/connect_tokens`
-      const answer = await rig.call('POST', at, { callback_url })
-      assert.equal(answer.status, 200, at)
-      assert.match(String(answer.headers['x-service-notice']), /browser_redirect_url .*501/)
-      assert.equal((await rig.call('GET', at)).headers['x-service-notice'], undefined)
-      const operation = document.paths[path]?.['post']
-      assert.match(String(operation?.description), /not there yet/)
-      assert.ok('X-Service-Notice' in (operation?.responses['200']?.['headers'] as Json), path)
-    }
-  })
-
-  test('is a page that says so, to anybody: 501, also for HEAD; an error for who asks for JSON', async () => {
-    const { browser_redirect_url: link } = await rig.ok('POST', '/lite/connect_tokens', { callback_url })
-    const page = await fetch(String(link), { headers: { accept: 'text/html,*/*;q=0.8' } })
-    assert.deepEqual([page.status, page.headers.get('content-type')], [501, 'text/html; charset=utf-8'])
-    assert.match(await page.text(), /<h1>[^<]*not there yet[^<]*<\/h1>/)
-    assert.equal(page.headers.get('referrer-policy'), 'no-referrer')
-    const json = await fetch(String(link), { headers: { accept: 'application/json' } })
-    assert.deepEqual([json.status, json.headers.get('content-type')], [501, 'application/json'])
-    const error = (await json.json()) as Json
-    assert.equal(error['type'], 'error')
-    assert.match(String(error['value']), /not there yet/)
-    assert.equal((await fetch(String(link), { method: 'HEAD' })).status, 501)
-  })
-})
 
 suite('connect tokens', () => {
   let rig: LiteRig

@@ -2,10 +2,7 @@
  * The lite endpoints of the interface, and those that clients of the original use beyond it, row by row: each is
  * served, and is in the OpenAPI document with every parameter; each resource has every field. Prints the list.
  */
-import assert from 'node:assert/strict'
-import { suite, test } from 'node:test'
-import { buildOpenApi, type Operation } from '../../../api/openapi.ts'
-import { resourceRoutes } from '../../../api/app.ts'
+import { coverage, type Row } from '../core/coverage.ts'
 
 const user = '/lite/users/{id}'
 const EA = `${user}/email_accounts/{label}`
@@ -21,9 +18,6 @@ const token = 'callback_url email first_name last_name status_callback_url'
 const contents = 'include_body include_headers include_flags body_search_string body_type'
 const lists = `delimiter subject email to from cc bcc date_before date_after ${contents} sort_order limit offset`
 const times = 'account_id timestamp_before timestamp_after status_code_from status_code_to limit offset'
-
-/** Method, path, and every parameter that is not in the path. */
-type Row = readonly [method: string, path: string, parameters: string]
 
 const messageRows = (path: string): Row[] => [
   ['GET', path, `delimiter ${contents}`],
@@ -139,57 +133,4 @@ const fields: Readonly<Record<string, string>> = {
   Webhook: `webhook_id callback_url failure_notif_url active failure ${filters} resource_url developerId version`,
 }
 
-const words = (text: string): string[] => text.split(' ').filter((word) => word !== '')
-
-suite('the lite interface', () => {
-  const document = buildOpenApi(resourceRoutes)
-  const served = new Set(resourceRoutes.map(({ method, path }) => `${method} ${path.replaceAll('+}', '}')}`))
-
-  const parametersOf = (operation: Operation): Set<string> => {
-    const schema = operation.requestBody?.content['application/json']?.schema as { properties?: object } | undefined
-    const inBody = Object.keys(schema?.properties ?? {})
-    return new Set([...operation.parameters.map(({ name }) => name), ...inBody])
-  }
-
-  for (const [name, rows] of Object.entries(tables)) {
-    suite(name, () => {
-      for (const [method, path, parameters] of rows) {
-        test(`${method} ${path}`, (t) => {
-          t.diagnostic(parameters === '' ? 'no parameters' : parameters)
-          assert(served.has(`${method} ${path}`), 'is not in api/routes.ts')
-          const operation = document.paths[path]?.[method.toLowerCase()]
-          assert(operation !== undefined, 'is not in the OpenAPI document')
-          const known = parametersOf(operation)
-          assert.deepEqual(
-            words(parameters).filter((parameter) => !known.has(parameter)),
-            [],
-            'parameters missing',
-          )
-          const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, parameter]) => parameter)
-          assert.deepEqual(
-            operation.parameters.filter(({ in: place }) => place === 'path').map((parameter) => parameter.name),
-            inPath,
-          )
-        })
-      }
-    })
-  }
-
-  for (const [name, wanted] of Object.entries(fields)) {
-    test(`${name} has ${wanted}`, () => {
-      const schemas = document.components['schemas'] as Readonly<Record<string, { readonly properties?: object }>>
-      const known = Object.keys(schemas[name]?.properties ?? {})
-      assert.deepEqual(
-        words(wanted).filter((field) => !known.includes(field)),
-        [],
-      )
-    })
-  }
-
-  test('no operation has another’s name', () => {
-    const names = Object.values(document.paths).flatMap((operations) =>
-      Object.values(operations).map(({ operationId }) => operationId),
-    )
-    assert.equal(new Set(names).size, names.length)
-  })
-})
+coverage('the lite interface', tables, fields)

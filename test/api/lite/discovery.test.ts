@@ -6,7 +6,7 @@ import { startLiteRig, type LiteRig } from './rig.ts'
 suite('discovery over the API', () => {
   let rig: LiteRig
   before(async () => {
-    const srv = (name: string) =>
+    const resolveSrv = (name: string) =>
       Promise.resolve(
         name === '_imaps._tcp.own.example'
           ? [
@@ -15,7 +15,7 @@ suite('discovery over the API', () => {
             ]
           : [],
       )
-    rig = await startLiteRig({ lookUps: { resolver: { srv, mx: () => Promise.resolve([]) } } })
+    rig = await startLiteRig({ lookUps: { resolver: { resolveSrv, resolveMx: () => Promise.resolve([]) } } })
   })
   after(() => rig.close())
 
@@ -27,7 +27,10 @@ suite('discovery over the API', () => {
     imap: { server, username: email, port: 993, use_ssl: true, oauth: type === 'gmail' },
     documentation:
       type === 'gmail'
-        ? [{ description: 'Add Gmail to another email client', url: 'https://support.google.com/mail/answer/7126229' }]
+        ? [
+            { description: 'Sign in with app passwords', url: 'https://support.google.com/accounts/answer/185833' },
+            { description: 'Add Gmail to another email client', url: 'https://support.google.com/mail/answer/7126229' },
+          ]
         : [],
   })
 

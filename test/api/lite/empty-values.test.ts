@@ -1,4 +1,4 @@
-/** An empty value of a read's parameter is no value, whichever parameter and route it is. */
+/** An empty value of a read's parameter is no value, whichever it is; of a write's it is the same in both versions. */
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { z } from 'zod'
@@ -40,6 +40,31 @@ suite('empty values of parameters that are read', () => {
         }
         assert.deepEqual(read(route, query, { ...without, [name]: '' }), wanted, name)
       }
+    })
+  }
+})
+
+suite('empty values of parameters that are written', () => {
+  const named = new Map(resourceRoutes.map((route) => [`${route.method} ${route.path.replace('+}', '}')}`, route]))
+  const pairs = resourceRoutes.flatMap((route) => {
+    const lite = named.get(route.instead ?? '')
+    return route.method === 'GET' || lite === undefined ? [] : [{ route, lite }]
+  })
+  const schemasOf = ({ query, body }: Route) => [query, body].filter((schema) => schema instanceof z.ZodObject)
+  const parametersOf = (route: Route) =>
+    Object.assign({}, ...schemasOf(route).map(({ shape }) => shape)) as z.ZodRawShape
+  const outcome = (schema: unknown) => {
+    const { success, data, error } = (schema as z.ZodType).safeParse('')
+    return success ? { data } : { problem: error.issues[0]?.message }
+  }
+
+  test('are there in many routes', () => assert(pairs.length > 20, `${pairs.length}`))
+
+  for (const { route, lite } of pairs) {
+    const [own, others] = [parametersOf(route), parametersOf(lite)]
+    const both = Object.keys(own).filter((name) => name in others)
+    test(`${route.method} ${route.path}: ${both.join(', ')}`, () => {
+      for (const name of both) assert.deepEqual(outcome(own[name]), outcome(others[name]), name)
     })
   }
 })

@@ -112,14 +112,16 @@ suite('several folders that are being read', () => {
       const fill = (folder: string, from: number, number: number): void => {
         for (let index = 0; index < number; index += 1) {
           const date = new Date(from + index * 60_000)
-          rig.imap.append(email, folder, mail({ to: email, subject: `${folder} ${index}.`, date }))
+          const headers = ['Content-Disposition: attachment; filename="list.txt"']
+          rig.imap.append(email, folder, mail({ to: email, subject: `${folder} ${index}.`, date, headers }))
         }
       }
       const start = 1_600_000_000_000
       fill('INBOX', start, 50)
       fill('Sent', start + 86_400_000, 300)
       const server = { host: rig.imap.host, port: rig.imap.port, password: 'secret' }
-      const path = `/lite/users/${String((await rig.ok('POST', '/lite/users', userBody(server, email)))['id'])}/email_accounts/0`
+      const userId = String((await rig.ok('POST', '/lite/users', userBody(server, email)))['id'])
+      const path = `/lite/users/${userId}/email_accounts/0`
       const seen = new Set<string>()
       await until('the newest of Sent', async () => {
         const answer = await rig.call('GET', `${path}/messages?limit=20`)
@@ -129,11 +131,33 @@ suite('several folders that are being read', () => {
       assert(![...seen].includes('INBOX 49.'), [...seen].join())
       const page = await rig.list(`${path}/messages?limit=20`)
       assert.deepEqual([page[0]?.['subject'], page.at(-1)?.['subject']], ['Sent 299.', 'Sent 280.'])
-      const before = await rig.call('GET', `${path}/messages?limit=20&date_before=${(start + 40 * 60_000) / 1000}`)
-      assert.equal(before.status, 503, before.text)
-      assert.match(String(before.json['value']), /of 300 messages of Sent read$/)
+      const inV2 = ['messages', 'threads', 'files'].map((name) => `/2.0/accounts/${userId}/${name}`)
+      for (const list of [`${path}/messages`, ...inV2]) {
+        assert.equal((await rig.list(`${list}?limit=20`)).length, 20, list)
+        const before = await rig.call('GET', `${list}?limit=20&date_before=${(start + 40 * 60_000) / 1000}`)
+        assert.equal(before.status, 503, `${list}: ${before.text}`)
+        assert.match(String(before.json['value']), /of 300 messages of Sent read$/)
+      }
       const inbox = `${path}/folders/INBOX/messages?limit=20&date_before=${(start + 40 * 60_000) / 1000}`
       assert.equal((await rig.list(inbox))[0]?.['subject'], 'INBOX 40.')
+    } finally {
+      await rig.close()
+    }
+  })
+})
+
+suite('a folder of another program, long before the next poll', () => {
+  test('is read as soon as a call has found it: an unknown message is a 404 again', async () => {
+    const rig = await startLiteRig({ env: { MAILROOM_FOLDER_POLL: '1h' } })
+    try {
+      const box = await rig.mailbox('shared', { subjects: ['here'] })
+      rig.imap.createFolder(box.email, '`')
+      rig.imap.append(box.email, '`', mail({ to: box.email, subject: 'there' }))
+      const id = await box.indexed('here')
+      assert.equal((await rig.call('PUT', `${box.path}/messages/${id}?new_folder_id=Unknown`)).status, 404)
+      const unknown = `${box.path}/messages/${'0'.repeat(40)}`
+      await until('no 503', async () => (await rig.call('GET', unknown)).status === 404, { withinMs: 5000 })
+      assert.equal((await rig.list(`${box.path}/folders/${encodeURIComponent('`')}/messages`))[0]?.['subject'], 'there')
     } finally {
       await rig.close()
     }

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict'
 import { request } from 'node:http'
 import { after, afterEach, before, suite, test } from 'node:test'
-import { inSet } from '../../../engine/accounts/session/sets.ts'
+import { inSet } from '../../../engine/accounts/session/uids.ts'
 import { mail } from '../../support/mail.ts'
 import { until } from '../../support/until.ts'
 import type { HookCall } from '../../support/imap-server/index.ts'

@@ -170,7 +170,7 @@ suite('moves on Dovecot', needs('dovecot'), () => {
     assert(archive)
     await imap.command(`UID STORE ${uid} +FLAGS (\\Deleted)`)
     await imap.command(`UID EXPUNGE ${uid}`)
-    await assert.rejects(rig.engine.accounts.move(mailbox.accountId, stale, place, archive), {
+    await assert.rejects(rig.engine.accounts.move(stale, place, archive), {
       code: 'not_found',
       message: `message ${id} is invalid`,
     })

@@ -75,7 +75,7 @@ suite('writes on Dovecot', needs('dovecot'), () => {
    * What the test has done is in the change log and has its callbacks, and nothing else but somebody's changes that are
    * made now.
    */
-  const isTold = async (wanted: readonly string[]): Promise<void> => {
+  const isReported = async (wanted: readonly string[]): Promise<void> => {
     assert.deepEqual((await changesSince(cursor)).told, wanted, 'when it is answered')
     for (const [folder, uid] of [
       ['INBOX', 6],
@@ -131,7 +131,7 @@ suite('writes on Dovecot', needs('dovecot'), () => {
       assert.deepEqual(unset['flags'], { read: false, answered: false, flagged: false, deleted: false, draft: false })
       assert.doesNotMatch(await serverFlags('INBOX', 1), /Seen|Answered|Flagged/)
       await rig.ok(`${message}/flags`, 'POST', { seen: 0, answered: 0, flagged: 0 })
-      await isTold(['flags_changed plain INBOX', 'flags_changed plain INBOX'])
+      await isReported(['flags_changed plain INBOX', 'flags_changed plain INBOX'])
     })
   }
   const labelOf = async (): Promise<string> => String((await rig.ok(mailbox.path))['label'])
@@ -142,7 +142,7 @@ suite('writes on Dovecot', needs('dovecot'), () => {
     assert.deepEqual(set['flags'], { read: false, answered: false, flagged: false, deleted: true, draft: true })
     assert.match(await serverFlags('INBOX', 1), /\\Deleted.*\\Draft/)
     await rig.ok(message, 'POST', { deleted: 0, draft: 0 })
-    await isTold(['flags_changed plain INBOX', 'flags_changed plain INBOX'])
+    await isReported(['flags_changed plain INBOX', 'flags_changed plain INBOX'])
   })
 
   test('a change without a folder is made in all folders of the message; with one, in that one', async () => {
@@ -159,7 +159,7 @@ suite('writes on Dovecot', needs('dovecot'), () => {
       (await rig.ok(`${mailbox.path}/folders/${folder}/messages/${idOf('copied')}?include_flags=1`))['flags'] as Json
     assert.equal((await through('INBOX'))['flagged'], true)
     assert.equal((await through('Archive'))['flagged'], false)
-    await isTold(['INBOX', 'Archive', 'Archive'].map((folder) => `flags_changed copied ${folder}`))
+    await isReported(['INBOX', 'Archive', 'Archive'].map((folder) => `flags_changed copied ${folder}`))
   })
 
   test('read and unread', async () => {
@@ -171,7 +171,7 @@ suite('writes on Dovecot', needs('dovecot'), () => {
     assert.doesNotMatch(await serverFlags('INBOX', 5), /\\Seen/)
     assert.equal(((await rig.ok(`${message}/flags`))['flags'] as Json)['read'], false)
     await rig.ok(`${message}/read`, 'DELETE')
-    await isTold(['flags_changed unread INBOX', 'flags_changed unread INBOX'])
+    await isReported(['flags_changed unread INBOX', 'flags_changed unread INBOX'])
   })
 
   test('no flag at all, and one that is neither 0 nor 1, are 400', async () => {
@@ -194,7 +194,7 @@ suite('writes on Dovecot', needs('dovecot'), () => {
     assert.match((await imap.command('UID SEARCH SUBJECT "moved"')).join(' '), /SEARCH \d+$/)
     await imap.command('SELECT INBOX')
     assert.match((await imap.command('UID SEARCH SUBJECT "moved"')).join(' '), /SEARCH$/)
-    await isTold(['folder_added moved Archive', 'folder_removed moved INBOX'])
+    await isReported(['folder_added moved Archive', 'folder_removed moved INBOX'])
     // and on to the next one, in the body and with a delimiter
     await rig.ok(`${mailbox.path}/folders/Archive/messages/${idOf('moved')}`, 'PUT', {
       new_folder_id: 'Trash',
@@ -230,10 +230,9 @@ suite('writes on Dovecot', needs('dovecot'), () => {
     const stale = (await rig.engine.store.messages.get(mailbox.accountId, idOf('nowhere'))) ?? assert.fail()
     await imap.command(`UID STORE ${place.uid} +FLAGS (\\Deleted)`)
     await imap.command(`UID EXPUNGE ${place.uid}`)
-    await assert.rejects(
-      rig.engine.accounts.setFlags(mailbox.accountId, stale, place, { add: ['\\Seen'], remove: [] }),
-      { code: 'not_found' },
-    )
+    await assert.rejects(rig.engine.accounts.setFlags(stale, place, { add: ['\\Seen'], remove: [] }), {
+      code: 'not_found',
+    })
     // While a folder is read, it may turn up there: that is a 503 first.
     const path = `${mailbox.path}/messages/${idOf('nowhere')}/read`
     const answer = await until('an answer', async () => {

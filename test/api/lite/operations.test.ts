@@ -11,6 +11,8 @@ import { validate } from '../../support/json-schema.ts'
 import { until } from '../../support/until.ts'
 import { userBody } from '../../support/users.ts'
 import { driveAdmin } from '../admin/operations.ts'
+import { driveV2 } from '../v2/operations.ts'
+import { driveV2Writes } from '../v2/write-operations.ts'
 import { basic, startLiteRig, type Json, type LiteRig, type TestMailbox } from './rig.ts'
 
 interface Described {
@@ -172,11 +174,6 @@ suite('operations of the OpenAPI document', () => {
     assert.equal((await drive('GET', '/', { accept: 'application/json' }))['docs'], `${rig.url}/docs`)
   })
 
-  test('the page of a connect token', async () => {
-    await drive('GET', '/connect/{token}')
-    assert.equal((await drive('GET', '/connect/{token}', { accept: 'application/json' }))['type'], 'error')
-  })
-
   test('users and email accounts', async () => {
     const server = { host: rig.imap.host, port: rig.imap.port, password: 'secret' }
     rig.imap.addUser('made@mail.example')
@@ -335,6 +332,14 @@ suite('operations of the OpenAPI document', () => {
     })
   })
 
+  test('the 2.0 API', async () => {
+    await driveV2(rig, { box, message, from: 'ada@sender.example' }, drive)
+  })
+
+  test('writes and webhooks of 2.0', async () => {
+    await driveV2Writes(message, drive)
+  })
+
   test('the admin API', async () => {
     await driveAdmin(rig, box.accountId, drive)
     const stream = await openEventStream(`${rig.url}/admin/accounts/${box.accountId}/events`, {
@@ -380,7 +385,7 @@ suite('operations of the OpenAPI document', () => {
     assert(all.length > 80)
     assert.deepEqual(
       all.filter((operation) => !answered.has(operation)),
-      rig.engine.store.kind === 'mongodb' ? ['POST /admin/backup'] : [],
+      rig.engine.store.kind === 'mongodb' ? ['POST /admin/backup', 'GET /admin/backup'] : [],
     )
   })
 })

@@ -85,7 +85,7 @@ export interface RigOptions {
 
 const nowhere: NonNullable<EngineDeps['lookUps']> = {
   http: { get: () => Promise.resolve({ status: 404, headers: {}, body: '' }) },
-  resolver: { srv: () => Promise.resolve([]), mx: () => Promise.resolve([]) },
+  resolver: { resolveSrv: () => Promise.resolve([]), resolveMx: () => Promise.resolve([]) },
 }
 
 /** Quick where a test would wait, without limits where a test would hit them. */
@@ -231,4 +231,20 @@ async function createMailbox(
     deliverRaw,
     deliver: (parts, folder) => deliverRaw(mail({ to: email, ...parts }), parts.subject, folder),
   }
+}
+
+/** Every filter of a webhook, as it is given and shown, and the text that it searches bodies for. */
+export const everyFilter = {
+  filter_to: 'a@b.example, *@c.example',
+  filter_from: '/^boss/',
+  filter_cc: 'Carl',
+  filter_subject: 'report',
+  filter_thread: '<one@x.example>',
+  filter_file_name: '*.pdf',
+  filter_folder_added: 'INBOX',
+  filter_folder_removed: 'Archive/2024',
+  filter_to_domain: 'b.example,c.example',
+  filter_from_domain: 'd.example',
+  body_search: 'invoice',
+  body_type: 'text/plain',
 }

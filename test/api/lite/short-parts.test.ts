@@ -32,7 +32,7 @@ suite('a server that gives less of a part than it says', () => {
   const warnings: { readonly message: string; readonly fields: Json }[] = []
   const warn = (fields: unknown, message?: string): void =>
     void warnings.push({ message: message ?? '', fields: fields as Json })
-  const log: Logger = { ...silentLogger, warn, child: () => log }
+  const log: Logger = { ...silentLogger, warn }
   let rig: LiteRig
   let box: TestMailbox
   let receiver: CallbackReceiver

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { headerSignatureFits, startReceiver, subjectOf, type CallbackReceiver } from '../../support/callbacks.ts'
 import { until } from '../../support/until.ts'
-import { startLiteRig, type Json, type LiteRig, type TestMailbox } from './rig.ts'
+import { everyFilter, startLiteRig, type Json, type LiteRig, type TestMailbox } from './rig.ts'
 
 const url = 'http://127.0.0.1:9/hook'
 
@@ -11,18 +11,7 @@ const everything = {
   callback_url: url,
   failure_notif_url: 'http://127.0.0.1:9/failed',
   retry_schedule: '90s, 300,1.5h',
-  filter_to: 'a@b.example, *@c.example',
-  filter_from: '/^boss/',
-  filter_cc: 'Carl',
-  filter_subject: 'report',
-  filter_thread: '<one@x.example>',
-  filter_file_name: '*.pdf',
-  filter_folder_added: 'INBOX',
-  filter_folder_removed: 'Archive/2024',
-  filter_to_domain: 'b.example,c.example',
-  filter_from_domain: 'd.example',
-  body_search: 'invoice',
-  body_type: 'text/plain',
+  ...everyFilter,
 }
 const flags = { include_body: 1, receive_all_changes: '1', receive_drafts: true, receive_historical: 0 }
 
@@ -298,4 +287,16 @@ suite('webhooks over the API', () => {
       await rig.ok('DELETE', own)
     })
   })
+})
+
+test('links in callbacks begin with MAILROOM_PUBLIC_URL, without a slash twice', async (t) => {
+  const rig = await startLiteRig({ env: { MAILROOM_PUBLIC_URL: 'https://mail.example/base/' } })
+  t.after(() => rig.close())
+  const receiver = await startReceiver()
+  t.after(() => receiver.close())
+  const made = await rig.ok('POST', '/lite/webhooks', { callback_url: `${receiver.url}/links` })
+  await rig.ok('POST', `/lite/webhooks/${String(made['webhook_id'])}/test`)
+  const links = JSON.stringify(receiver.all[0]?.body).match(/https:\/\/mail\.example[^"]*/g) ?? []
+  assert(links.length > 0)
+  for (const link of links) assert.match(link, /^https:\/\/mail\.example\/base\/lite\//)
 })

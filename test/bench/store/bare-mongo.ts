@@ -15,8 +15,7 @@ import type { ContactDelta, Placement } from '../../../engine/store/records.ts'
 import { contactDoc, kindsByMessage } from '../../../engine/store/mongo/contacts.ts'
 import type { ContactDoc, MessageDoc } from '../../../engine/store/mongo/documents.ts'
 import { openCollections, shapes, type Collections } from '../../../engine/store/mongo/documents.ts'
-import { messageDoc } from '../../../engine/store/mongo/message-rows.ts'
-import { outboxDoc } from '../../../engine/store/mongo/outbox.ts'
+import { messageDoc } from '../../../engine/store/mongo/messages.ts'
 import { contactMerge, newMessage } from '../../../engine/store/rows.ts'
 import { deliveredAttempt, type Contestant, type ListPage } from './contestant.ts'
 import { byContact } from './mail.ts'
@@ -34,7 +33,7 @@ function docsOf(batch: SyncBatch) {
     counted: [...counted.keys()],
     uids: batch.added.map(({ placement }) => placement.uid),
     changes: batch.changes.map((draft: ChangeDraft) => shapes.changes.doc({ ...draft, seq: 0 })),
-    outbox: batch.outbox.map(outboxDoc),
+    outbox: batch.outbox.map(shapes.outbox.doc),
     contacts: byContact(batch.contacts),
     flags: new Map(batch.flagUpdates.map((update) => [update.messageId, update])),
   }

@@ -13,15 +13,7 @@
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import type { SyncBatch } from '../../../engine/store/port.ts'
 import type { FolderRecord, MessageRecord, OutboxRecord, StoredContact } from '../../../engine/store/records.ts'
-import {
-  contactMerge,
-  foldCase,
-  goneAt,
-  messageKeys,
-  newMessage,
-  sameCursor,
-  subjectKeyOf,
-} from '../../../engine/store/rows.ts'
+import { contactMerge, foldCase, goneAt, messageKeys, newMessage, sameCursor } from '../../../engine/store/rows.ts'
 import { deliveredAttempt, type Contestant, type ListPage } from './contestant.ts'
 import { byContact } from './mail.ts'
 
@@ -83,7 +75,7 @@ function rowsOf(batch: SyncBatch) {
     return {
       record,
       place: added.placement,
-      subjectKey: subjectKeyOf(record),
+      subjectKey: foldCase(record.subject),
       gone: goneAt(record),
       keys: messageKeys(record),
     }

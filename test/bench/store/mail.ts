@@ -167,7 +167,7 @@ function batchOf(box: Box, parts: Partial<SyncBatch>): SyncBatch {
     flagUpdates: [],
     vanished: [],
     vanishedAt: began,
-    told: [],
+    reported: [],
     changes: [],
     outbox: [],
     contacts: [],

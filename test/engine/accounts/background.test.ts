@@ -1,13 +1,18 @@
-/** Back-fill in turns: what an account asks for, what counts as progress, and when its turn is over. */
+/**
+ * Back-fill in turns: what an account asks for, what counts as progress, and when its turn is over. And what is read
+ * before the next poll.
+ */
 import assert from 'node:assert/strict'
 import { suite, test, type TestContext } from 'node:test'
 import { createBackground } from '../../../engine/accounts/background.ts'
 import { createLink } from '../../../engine/accounts/link.ts'
-import { createLoans, type Loans } from '../../../engine/loans.ts'
-import type { Asked } from '../../../engine/turns.ts'
+import { type Asked, createLoans, type Loans } from '../../../engine/turns.ts'
 import { mail } from '../../support/mail.ts'
+import { fullCapabilities } from '../../support/imap-server/index.ts'
 import { openTest } from '../../support/imap-server/session.ts'
-import { accountId, openStage } from './stage.ts'
+import { until } from '../../support/until.ts'
+import { watchingAccounts } from './running.ts'
+import { accountId, fill, letter, openStage } from './stage.ts'
 
 const count = 5
 
@@ -46,7 +51,7 @@ async function backfilled(
     return Promise.resolve()
   }
   const background = createBackground({ sync: stage.deps, state, link, backfilling: watched, onComplete })
-  const running = background.run(stop.signal)
+  const running = background(stop.signal)
   await Promise.race([done.promise, running])
   stop.abort()
   await Promise.all([running, link.close()])
@@ -70,5 +75,55 @@ suite('back-fill in turns', () => {
     assert(shared.asked.filter(({ urgent }) => !urgent).length >= 3, JSON.stringify(shared.asked))
     const alone = await backfilled(t, { batchMs: 16_000, waiting: 0 })
     assert(alone.searches < shared.searches, `${alone.searches} searches alone, ${shared.searches} with others`)
+  })
+})
+
+suite('what is read at once, not at the next poll', () => {
+  const noPoll = { MAILROOM_FOLDER_POLL: '1h', MAILROOM_FOLDER_LIST: '1h' }
+
+  test('a folder of another program that a command finds in the list', async (t) => {
+    const running = await watchingAccounts(t, { settings: noPoll })
+    running.server.createFolder('ann', '`')
+    running.server.append('ann', '`', letter('from before'))
+    await running.accounts.refreshFolders(accountId)
+    await until('read to its end', async () => (await running.folder('`')).cursor?.backfillBelow === 0)
+    assert.deepEqual(await running.subjects('`'), ['from before'])
+  })
+
+  test('flags that only the count of unread mail shows, of which a command learns', async (t) => {
+    const capabilities = fullCapabilities.filter((name) => name !== 'CONDSTORE')
+    const running = await watchingAccounts(t, { settings: noPoll, capabilities }, ({ server }) =>
+      fill(server, 'Archive', 1),
+    )
+    running.server.setFlags('ann', 'Archive', 1, ['\\Seen'])
+    await running.accounts.refreshFolders(accountId)
+    await until('seen', async () => (await running.message('m1')).placements[0]?.flags.includes('\\Seen'))
+  })
+
+  test('the mail of a folder that a command finds numbered anew', async (t) => {
+    const running = await watchingAccounts(t, { settings: noPoll }, ({ server }) => fill(server, 'Archive', 3))
+    running.server.renumber('ann', 'Archive')
+    await running.accounts.syncFolder(accountId, 'Archive')
+    await until('read to its end', async () => (await running.folder('Archive')).cursor?.backfillBelow === 0)
+  })
+
+  test('a folder that was refused, when the wait is over', async (t) => {
+    const stage = await openStage(t, { user: { folders: { INBOX: [], Archive: [] } } })
+    stage.server.append('ann', 'Archive', letter('old'))
+    const { state, catchUp } = await stage.work()
+    await catchUp('INBOX')
+    state.change((await stage.folder('Archive')).id, { failures: 1, parkedUntil: Date.now() + 300 })
+    const link = createLink({
+      login: () => openTest(t, stage.server, { auth: { password: 'secret' } }),
+      idleCloseMs: 5000,
+      waitMs: 2000,
+    })
+    const backfilling = createLoans({ places: 1, lendMs: 5000, progressMs: 0, ended: 'too slow' })
+    const onComplete = (): Promise<void> => Promise.resolve()
+    const stop = new AbortController()
+    const running = createBackground({ sync: stage.deps, state, link, backfilling, onComplete })(stop.signal)
+    await until('read', async () => (await stage.subjects('Archive')).length === 1)
+    stop.abort()
+    await Promise.all([running, link.close()])
   })
 })

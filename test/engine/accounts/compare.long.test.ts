@@ -20,7 +20,7 @@ async function opened(t: TestContext, prepare: (server: ImapServer) => void, opt
   await worker.session.select('INBOX', { refresh: true })
   const { server } = stage
   const { id } = await stage.folder('INBOX')
-  const { context } = worker
+  const context = { ...worker.context, folderId: id }
   const from = server.log.length
   let written = 0
   worker.state.onWrite(() => (written += 1))
@@ -30,11 +30,11 @@ async function opened(t: TestContext, prepare: (server: ImapServer) => void, opt
     context,
     id,
     inbox: server.folder('ann', 'INBOX'),
-    cursor: () => cursorOf(worker.state, id),
+    cursor: () => cursorOf(context),
     /** The folder as it is stored. */
     stored: () => stage.folder('INBOX'),
     setCursor: (cursor: Partial<FolderCursor>) =>
-      worker.state.commit(id, () => ({ cursor: { ...cursorOf(worker.state, id), ...cursor } })),
+      worker.state.commit(id, () => ({ cursor: { ...cursorOf(context), ...cursor } })),
     writes: () => written,
     /** Commands since then that match, without their tags. */
     asked: (pattern: RegExp) =>
@@ -78,7 +78,7 @@ suite('flags since a mod-sequence', () => {
     one.server.setFlags('ann', 'INBOX', 2, ['\\Seen'])
     one.server.setFlags('ann', 'INBOX', 4, ['\\Flagged'])
     const highest = String(one.inbox.highestModseq + 5n)
-    await flagsSince(one.context, one.id, highest)
+    await flagsSince(one.context, highest)
     assert.deepEqual((await one.story()).sort(), ['flags_changed m2 INBOX', 'flags_changed m4 INBOX'])
     assert.deepEqual(await one.flagsOf('m2'), [['\\Seen']])
     const { cursor, messages, unseen } = await one.stored()
@@ -93,7 +93,7 @@ suite('flags since a mod-sequence', () => {
       })
       await one.setCursor({ highestModseq: '9' })
       for (const uid of [1, 3]) one.server.setFlags('ann', 'INBOX', uid, ['\\Seen'])
-      await flagsSince(one.context, one.id, told)
+      await flagsSince(one.context, told)
       assert.equal(one.cursor().highestModseq, '11')
     }
   })
@@ -107,22 +107,22 @@ suite('flags since a mod-sequence', () => {
     })
     one.server.hooks = once()
     for (const uid of [2, 4]) one.server.setFlags('ann', 'INBOX', uid, ['\\Seen'])
-    await flagsSince(one.context, one.id, String(one.inbox.highestModseq))
+    await flagsSince(one.context, String(one.inbox.highestModseq))
     assert.deepEqual((await one.story()).sort(), ['flags_changed m2 INBOX', 'flags_changed m4 INBOX'])
     const { highestModseq } = one.cursor()
     assert.equal(highestModseq, String(one.inbox.highestModseq))
     one.server.setFlags('ann', 'INBOX', 1, ['\\Seen'])
     one.server.hooks = once(busy(one, 99, /UID FLAGS/))
-    await flagsSince(one.context, one.id, String(one.inbox.highestModseq))
+    await flagsSince(one.context, String(one.inbox.highestModseq))
     assert.equal(one.cursor().highestModseq, highestModseq, 'not all were compared')
   })
 
   test('nothing new: nothing is written, or the cursor alone', async (t) => {
     const one = await opened(t, five)
     const { highestModseq } = one.cursor()
-    await flagsSince(one.context, one.id, highestModseq)
+    await flagsSince(one.context, highestModseq)
     assert.equal(one.writes(), 0)
-    await flagsSince(one.context, one.id, String(BigInt(highestModseq) + 1n))
+    await flagsSince(one.context, String(BigInt(highestModseq) + 1n))
     assert.equal(one.writes(), 1)
     assert.deepEqual(await one.told(), [])
   })
@@ -131,7 +131,7 @@ suite('flags since a mod-sequence', () => {
     const one = await opened(t, five)
     for (const uid of [1, 2]) one.server.setFlags('ann', 'INBOX', uid, ['\\Seen'])
     one.server.hooks = busy(one, 1)
-    await flagsSince(one.context, one.id, null)
+    await flagsSince(one.context, null)
     assert.equal(one.asked(/CHANGEDSINCE/).length, 2)
     assert.deepEqual([await one.flagsOf('m1'), await one.flagsOf('m2')], [[['\\Seen']], [['\\Seen']]])
     assert.equal(one.cursor().highestModseq, String(one.inbox.highestModseq))
@@ -142,11 +142,11 @@ suite('flags since a mod-sequence', () => {
     const { highestModseq } = one.cursor()
     one.server.setFlags('ann', 'INBOX', 1, ['\\Seen'])
     one.server.hooks = busy(one, 99)
-    await flagsSince(one.context, one.id, String(one.inbox.highestModseq))
+    await flagsSince(one.context, String(one.inbox.highestModseq))
     assert.equal(one.asked(/CHANGEDSINCE/).length, 5)
     assert.equal(one.cursor().highestModseq, highestModseq)
     one.server.hooks = {}
-    await flagsSince(one.context, one.id, null)
+    await flagsSince(one.context, null)
     assert.deepEqual(await one.flagsOf('m1'), [['\\Seen']])
   })
 })
@@ -157,7 +157,7 @@ suite('flags without mod-sequences', () => {
   test('are compared in windows of 500 UIDs, the newest first, down to the first', async (t) => {
     const one = await opened(t, scattered, { capabilities: noConditions })
     for (const uid of [1, 600, 1199]) one.server.setFlags('ann', 'INBOX', uid, ['\\Flagged'])
-    await compareFlags(one.context, one.id, 'all')
+    await compareFlags(one.context, 'all')
     assert.deepEqual(ranges(one), ['700:1199', '200:699', '1:199'])
     assert.deepEqual(
       await one.story(),
@@ -168,7 +168,7 @@ suite('flags without mod-sequences', () => {
   test('of the newest window alone, where this is wanted', async (t) => {
     const one = await opened(t, scattered, { capabilities: noConditions })
     for (const uid of [1, 600, 1199]) one.server.setFlags('ann', 'INBOX', uid, ['\\Flagged'])
-    await compareFlags(one.context, one.id, 'newest')
+    await compareFlags(one.context, 'newest')
     assert.deepEqual(ranges(one), ['700:1199'])
     assert.deepEqual(await one.story(), ['flags_changed m1199 INBOX'])
   })
@@ -176,10 +176,10 @@ suite('flags without mod-sequences', () => {
   test('not below what is still to be read for the first time', async (t) => {
     const one = await opened(t, scattered, { capabilities: noConditions })
     await one.setCursor({ backfillBelow: 600 })
-    await compareFlags(one.context, one.id, 'all')
+    await compareFlags(one.context, 'all')
     assert.deepEqual(ranges(one), ['700:1199', '600:699'])
     await one.setCursor({ backfillBelow: 700 })
-    await compareFlags(one.context, one.id, 'all')
+    await compareFlags(one.context, 'all')
     assert.deepEqual(ranges(one).slice(2), ['700:1199'])
   })
 
@@ -188,7 +188,7 @@ suite('flags without mod-sequences', () => {
       const one = await opened(t, five, { capabilities: noConditions })
       for (const uid of [1, 2]) one.server.setFlags('ann', 'INBOX', uid, ['\\Seen'])
       one.server.hooks = busy(one, 1, /UID FLAGS/)
-      assert.equal(await compareFlags(one.context, one.id, which), true)
+      assert.equal(await compareFlags(one.context, which), true)
       assert.deepEqual(ranges(one), ['1:5', '1:5'])
       assert.deepEqual([await one.flagsOf('m1'), await one.flagsOf('m2')], [[['\\Seen']], [['\\Seen']]])
     }
@@ -199,12 +199,12 @@ suite('flags without mod-sequences', () => {
     await one.setCursor({ comparedAt: 0 })
     for (const uid of [1, 1199]) one.server.setFlags('ann', 'INBOX', uid, ['\\Flagged'])
     one.server.hooks = busy(one, 99, /UID FLAGS/)
-    await compareIfDue(one.context, one.id, null)
+    await compareIfDue(one.context, null)
     assert.deepEqual(ranges(one), ['700:1199', '200:699', ...Array.from({ length: 5 }, () => '1:199')])
     assert.deepEqual(await one.story(), ['flags_changed m1199 INBOX'])
     assert.equal(one.cursor().comparedAt, 0)
     one.server.hooks = {}
-    await compareIfDue(one.context, one.id, null)
+    await compareIfDue(one.context, null)
     assert.deepEqual(await one.flagsOf('m1'), [['\\Flagged']])
     assert.notEqual(one.cursor().comparedAt, 0)
   })
@@ -216,16 +216,16 @@ suite('flags without mod-sequences', () => {
     one.server.hooks = busy(one, 99, /UID FLAGS/)
     const selected = one.context.session.selected ?? assert.fail()
     const named = { ...selected, highestModseq: String(one.inbox.highestModseq) }
-    await syncFlags(one.context, one.id, named)
+    await syncFlags(one.context, named)
     assert.equal(one.cursor().highestModseq, '0')
     one.server.hooks = {}
-    await syncFlags(one.context, one.id, named)
+    await syncFlags(one.context, named)
     assert.deepEqual([one.cursor().highestModseq, await one.flagsOf('m1')], [named.highestModseq, [['\\Seen']]])
   })
 
   test('of an empty folder are asked for nowhere', async (t) => {
     const one = await opened(t, () => undefined, { capabilities: noConditions })
-    await compareFlags(one.context, one.id, 'all')
+    await compareFlags(one.context, 'all')
     assert.deepEqual(ranges(one), [])
   })
 
@@ -234,15 +234,15 @@ suite('flags without mod-sequences', () => {
       server.append('ann', 'INBOX', letter('read'), ['\\Seen'])
       server.append('ann', 'INBOX', letter('new'))
     })
-    await compareFlags(one.context, one.id, 'all')
+    await compareFlags(one.context, 'all')
     assert.equal(one.writes(), 0)
     const { unseen } = await one.stored()
     one.server.setFlags('ann', 'INBOX', 1, [])
-    await compareFlags(one.context, one.id, 'all')
+    await compareFlags(one.context, 'all')
     assert.equal((await one.stored()).unseen, unseen + 1)
     one.server.setFlags('ann', 'INBOX', 1, ['\\Seen'])
     one.server.setFlags('ann', 'INBOX', 2, ['\\Seen', '\\Flagged'])
-    await compareFlags(one.context, one.id, 'all')
+    await compareFlags(one.context, 'all')
     assert.equal((await one.stored()).unseen, Math.max(0, unseen - 1))
     assert.equal((await one.stored()).messages, 2)
   })
@@ -256,11 +256,11 @@ suite('UIDs', () => {
     })
     const { unseen } = await one.stored()
     one.server.expunge('ann', 'INBOX', 1, 3, 5)
-    assert.equal(await compareUids(one.context, one.id, 2), 3)
+    assert.equal(await compareUids(one.context, 2), 3)
     assert.deepEqual(await one.subjects('INBOX'), ['m2', 'm4'])
     const folder = await one.stored()
     assert.deepEqual([folder.messages, folder.unseen, folder.cursor?.exists], [2, unseen - 2, 2])
-    assert.equal(await compareUids(one.context, one.id, 2), 0)
+    assert.equal(await compareUids(one.context, 2), 0)
   })
 
   test('that a SEARCH leaves out are asked for again, after a NOOP: found by SEARCH or by FETCH, they stay', async (t) => {
@@ -274,7 +274,7 @@ suite('UIDs', () => {
         },
       }
       one.server.expunge('ann', 'INBOX', 2)
-      assert.equal(await compareUids(one.context, one.id, 4), 1, `${answers} bad answers`)
+      assert.equal(await compareUids(one.context, 4), 1, `${answers} bad answers`)
       assert.deepEqual(await one.subjects('INBOX'), ['m1', 'm3', 'm4', 'm5'])
       const commands = one.asked(/^(UID SEARCH|NOOP|UID FETCH)/).map((line) => line.split(' (')[0])
       assert.equal(commands[1], 'NOOP')
@@ -286,7 +286,7 @@ suite('UIDs', () => {
   test('that are all there cost one SEARCH, and one write that says so', async (t) => {
     const one = await opened(t, five)
     const before = one.cursor().syncedAt ?? 0
-    assert.equal(await compareUids(one.context, one.id, 7), 0)
+    assert.equal(await compareUids(one.context, 7), 0)
     assert.equal(one.asked(/^(UID SEARCH|NOOP|UID FETCH \S+ \(UID FLAGS)/).length, 1)
     assert.equal(one.writes(), 1)
     const { cursor, messages } = await one.stored()
@@ -297,7 +297,7 @@ suite('UIDs', () => {
   test('that are gone in great number go page by page', async (t) => {
     const one = await opened(t, five, { settings: { MAILROOM_SYNC_BATCH: '2' } })
     one.server.expunge('ann', 'INBOX', 1, 2, 3, 4)
-    assert.equal(await compareUids(one.context, one.id, 1), 4)
+    assert.equal(await compareUids(one.context, 1), 4)
     assert.deepEqual(await one.subjects('INBOX'), ['m5'])
     assert.equal(one.writes(), 2)
     assert.equal((await one.stored()).unseen, 1)
@@ -305,9 +305,9 @@ suite('UIDs', () => {
 
   test('that we are taking away ourselves leave the index, and do not count as news', async (t) => {
     const one = await opened(t, five)
-    one.worker.state.own.leave(one.id, 2)
+    one.worker.state.own.begin(one.id, 2)
     one.server.expunge('ann', 'INBOX', 2, 4)
-    assert.equal(await compareUids(one.context, one.id, 3), 1)
+    assert.equal(await compareUids(one.context, 3), 1)
     assert.deepEqual(await one.subjects('INBOX'), ['m1', 'm3', 'm5'])
     const { cursor, messages } = await one.stored()
     assert.deepEqual([cursor?.exists, messages], [3, 3])
@@ -318,13 +318,13 @@ suite('UIDs', () => {
     for (const subject of ['m1', 'm2', 'm3', 'm4', 'm5']) one.server.append('ann', 'INBOX', letter(subject))
     await one.context.session.select('INBOX', { refresh: true })
     await one.setCursor({ uidNext: 5, backfillBelow: 2, liveFrom: 1, quarantined: [3] })
-    await compareUids(one.context, one.id, 5)
+    await compareUids(one.context, 5)
     assert.deepEqual((await one.story()).sort(), ['received m2 INBOX', 'received m4 INBOX'])
     assert.deepEqual(await one.subjects('INBOX'), ['m2', 'm4'])
     assert.deepEqual(one.cursor().quarantined, [3])
     assert.match(one.asked(/^UID SEARCH/)[0] ?? '', /2:\*/)
     const reads = one.asked(/^UID FETCH \S+ \(UID FLAGS/).length
-    await compareUids(one.context, one.id, 5)
+    await compareUids(one.context, 5)
     assert.equal(one.asked(/^UID FETCH \S+ \(UID FLAGS/).length, reads, 'nothing is read again')
   })
 
@@ -332,7 +332,7 @@ suite('UIDs', () => {
     const one = await opened(t, five)
     await one.setCursor({ backfillBelow: 4 })
     one.server.expunge('ann', 'INBOX', 1, 5)
-    assert.equal(await compareUids(one.context, one.id, 3), 1)
+    assert.equal(await compareUids(one.context, 3), 1)
     assert.deepEqual(await one.subjects('INBOX'), ['m1', 'm2', 'm3', 'm4'])
   })
 })
@@ -356,21 +356,21 @@ suite('missing UIDs', () => {
 
   test('are read in ascending pages, each once; what can be read is no longer set apart', async (t) => {
     const one = await missing(t)
-    await readMissing(one.context, one.id, [5, 1, 3])
+    await readMissing(one.context, [5, 1, 3])
     const sets = one.asked(/^UID FETCH \S+ \(UID FLAGS INTERNALDATE/).map((line) => line.split(' ')[2])
     assert.deepEqual(sets, ['1,3', '5'])
     assert.deepEqual(await one.story(), ['received m1 INBOX', 'received m3 INBOX', 'received m5 INBOX'])
     assert.deepEqual(one.cursor().quarantined, [2, 4, 9])
-    await readMissing(one.context, one.id, [3])
+    await readMissing(one.context, [3])
     assert.equal((await one.told()).length, 3, 'known by now')
-    await readMissing(one.context, one.id, [])
+    await readMissing(one.context, [])
     assert.equal(one.asked(/^UID FETCH/).length, 3)
   })
 
   test('that still cannot be read are set apart, and the others read', async (t) => {
     const one = await missing(t)
     one.server.hooks = poison(3)
-    await readMissing(one.context, one.id, [1, 2, 3, 4])
+    await readMissing(one.context, [1, 2, 3, 4])
     assert.deepEqual(await one.subjects('INBOX'), ['m1', 'm2', 'm4'])
     assert.deepEqual(one.cursor().quarantined.toSorted(), [3, 5, 9])
   })
@@ -391,7 +391,7 @@ test('more flags than a thousand at once: all are looked at, and one that is uns
       return { lines, tagged: 'OK done' }
     },
   }
-  await flagsSince(one.context, one.id, null)
+  await flagsSince(one.context, null)
   assert.equal(asked, 2)
   const told = [1000, 1001, 1].map((uid) => `flags_changed m${uid} INBOX`)
   assert.deepEqual(await one.story(), told)

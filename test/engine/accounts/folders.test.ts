@@ -8,7 +8,7 @@ import { createFolderPoll } from '../../../engine/accounts/folders.ts'
 import { fullCapabilities, plainCapabilities, type Hooks } from '../../support/imap-server/index.ts'
 import { until } from '../../support/until.ts'
 import { accountId, fill, letter, openStage, type Stage, type Worker } from './stage.ts'
-import { watchingWing } from './wing.ts'
+import { watchingAccounts } from './running.ts'
 
 const paths = async (stage: {
   readonly store: { readonly folders: { list(id: string): Promise<{ path: string }[]> } }
@@ -119,17 +119,17 @@ for (const capabilities of [fullCapabilities, plainCapabilities]) {
   const names = Array.from({ length: 30 }, (_, index) => `Project ${String(index).padStart(2, '0')}`)
 
   test(`the user removes most of the folders at once (${capabilities.length} capabilities)`, async (t) => {
-    const wing = await watchingWing(t, { capabilities }, ({ server }) => {
+    const running = await watchingAccounts(t, { capabilities }, ({ server }) => {
       for (const name of names) server.createFolder('ann', name)
       fill(server, 'Project 07', 2, 'p')
     })
-    for (const name of names) wing.server.deleteFolder('ann', name)
-    await wing.tells(['deleted p1 Project 07', 'deleted p2 Project 07'])
-    await until('all are gone', async () => (await paths(wing)).length === standard.length)
+    for (const name of names) running.server.deleteFolder('ann', name)
+    await running.tells(['deleted p1 Project 07', 'deleted p2 Project 07'])
+    await until('all are gone', async () => (await paths(running)).length === standard.length)
   })
 
   test(`listed, and not there when it is opened (${capabilities.length} capabilities)`, async (t) => {
-    const wing = await watchingWing(
+    const running = await watchingAccounts(
       t,
       { capabilities, settings: { MAILROOM_FOLDER_POLL: '1m', MAILROOM_FOLDER_POLL_COLD: '1m' } },
       ({ server }) => {
@@ -137,14 +137,14 @@ for (const capabilities of [fullCapabilities, plainCapabilities]) {
         fill(server, 'Ghost', 1, 'g')
       },
     )
-    const message = await wing.message('g1')
-    await wing.accounts.syncFolder(accountId, 'Sent')
-    wing.server.hooks = {
+    const message = await running.message('g1')
+    await running.accounts.syncFolder(accountId, 'Sent')
+    running.server.hooks = {
       command: ({ text }) => (/SELECT "?Ghost/.test(text) ? { tagged: 'NO [NONEXISTENT] no such mailbox' } : undefined),
     }
-    await assert.rejects(wing.accounts.fetchHeaders(accountId, message), { code: 'account_unavailable' })
-    await until('its mail is out of the index', async () => (await wing.subjects('Ghost')).length === 0)
-    const now = await wing.store.messages.get(accountId, message.id)
+    await assert.rejects(running.accounts.fetchHeaders(message), { code: 'account_unavailable' })
+    await until('its mail is out of the index', async () => (await running.subjects('Ghost')).length === 0)
+    const now = await running.store.messages.get(accountId, message.id)
     assert.deepEqual(now?.placements, [])
   })
 }
@@ -182,66 +182,70 @@ test('a folder without a status holds no mail where the server says that it does
 
 for (const capabilities of [fullCapabilities, ['IMAP4rev1', 'IDLE']]) {
   test(`renamed and removed folders (${capabilities.length} capabilities)`, async (t) => {
-    const wing = await watchingWing(t, { capabilities }, ({ server }) => {
+    const running = await watchingAccounts(t, { capabilities }, ({ server }) => {
       server.createFolder('ann', 'Projects')
       server.createFolder('ann', 'Old')
       fill(server, 'Projects', 2, 'p')
       fill(server, 'Old', 1, 'o')
     })
-    const { folders } = { folders: wing.server.folder('ann', 'Projects') }
+    const { folders } = { folders: running.server.folder('ann', 'Projects') }
     folders.name = 'Work'
-    wing.server.deleteFolder('ann', 'Projects')
-    wing.server.createFolder('ann', 'Work').messages.push(...folders.messages)
-    wing.server.folder('ann', 'Work').uidNext = folders.uidNext
-    wing.server.deleteFolder('ann', 'Old')
-    await wing.tells([
+    running.server.deleteFolder('ann', 'Projects')
+    running.server.createFolder('ann', 'Work').messages.push(...folders.messages)
+    running.server.folder('ann', 'Work').uidNext = folders.uidNext
+    running.server.deleteFolder('ann', 'Old')
+    await running.tells([
       'folder_added p1 Work',
       'folder_added p2 Work',
       'folder_removed p1 Projects',
       'folder_removed p2 Projects',
       'deleted o1 Old',
     ])
-    assert.deepEqual(await paths(wing), [...standard, 'Work'])
+    assert.deepEqual(await paths(running), [...standard, 'Work'])
   })
 }
 
 test('names in every script, brackets and other delimiters', async (t) => {
   const names = ['Entwürfe & Co', '受信箱', 'Входящие.Проекты', 'with "quotes" \\ and [brackets]', 'a/b', '&amp;', '*%']
   const folders = Object.fromEntries([['INBOX', []], ...names.map((name) => [name, []] as const)])
-  const wing = await watchingWing(t, { delimiter: '.', user: { folders } })
+  const running = await watchingAccounts(t, { delimiter: '.', user: { folders } })
   for (const name of names)
-    wing.server.append('ann', name, letter(`to ${name}`.normalize('NFC').replaceAll(/[^\x20-\x7e]/g, '?')))
-  await until('all told', async () => (await wing.told()).length === names.length, {
+    running.server.append('ann', name, letter(`to ${name}`.normalize('NFC').replaceAll(/[^\x20-\x7e]/g, '?')))
+  await until('all told', async () => (await running.told()).length === names.length, {
     explain: () =>
-      wing.server.log
+      running.server.log
         .slice(-20)
         .map(({ line }) => line)
         .join('\n'),
   })
-  const told = (await wing.told()).map((change) => change.path)
+  const told = (await running.told()).map((change) => change.path)
   assert.deepEqual(told.sort(), [...names].sort())
-  assert.equal((await wing.folder('Входящие.Проекты')).delimiter, '.')
+  assert.equal((await running.folder('Входящие.Проекты')).delimiter, '.')
   const shown = names.map((name) => name.replace('Входящие.Проекты', 'Входящие/Проекты'))
-  assert.deepEqual([...new Set(wing.listener.names)].sort(), shown.sort(), 'planned under the names that the API shows')
+  assert.deepEqual(
+    [...new Set(running.listener.names)].sort(),
+    shown.sort(),
+    'planned under the names that the API shows',
+  )
 })
 
 test('a folder that is listed and cannot be opened does not hold up the others', async (t) => {
-  const wing = await watchingWing(t, {}, ({ server }) => {
+  const running = await watchingAccounts(t, {}, ({ server }) => {
     server.createFolder('ann', 'Ghost')
     server.hooks = { command: ({ text }) => (/SELECT "?Ghost/.test(text) ? { tagged: 'NO cannot open' } : undefined) }
     fill(server, 'Archive', 2, 'a')
   })
-  assert.equal((await wing.folder('Ghost')).failures, 1)
-  assert.equal((await wing.subjects('Archive')).length, 2)
-  wing.server.append('ann', 'Archive', letter('n1'))
-  await wing.tells(['received n1 Archive'])
+  assert.equal((await running.folder('Ghost')).failures, 1)
+  assert.equal((await running.subjects('Archive')).length, 2)
+  running.server.append('ann', 'Archive', letter('n1'))
+  await running.tells(['received n1 Archive'])
 })
 
 test('\\Noselect and \\NonExistent folders are listed and left alone', async (t) => {
-  const wing = await watchingWing(t, {
+  const running = await watchingAccounts(t, {
     user: { folders: { INBOX: [], Parent: ['\\Noselect'], 'Parent/Child': [], Gone: ['\\NonExistent'] } },
   })
-  wing.server.append('ann', 'Parent/Child', letter('n1'))
-  await wing.tells(['received n1 Parent/Child'])
-  assert(!wing.server.log.some(({ line }) => /SELECT "?(Parent"?$|Gone)/.test(line)))
+  running.server.append('ann', 'Parent/Child', letter('n1'))
+  await running.tells(['received n1 Parent/Child'])
+  assert(!running.server.log.some(({ line }) => /SELECT "?(Parent"?$|Gone)/.test(line)))
 })

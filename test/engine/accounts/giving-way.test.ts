@@ -32,11 +32,12 @@ test('30 mails of 5 ms each: no more than three in one turn of the event loop', 
   })
   const messages = (await worker.session.fetchIndex('1:*')).map(slow)
   assert.equal(messages.length, 30)
-  await storeRead(worker.context, id, {
+  const context = { ...worker.context, folderId: id }
+  await storeRead(context, {
     messages,
     source: 'live',
     only: 'all',
-    move: () => ({ ...cursorOf(worker.state, id), uidNext: 31, exists: 30 }),
+    move: () => ({ ...cursorOf(context), uidNext: 31, exists: 30 }),
   })
   assert.equal((await stage.subjects('INBOX')).length, 30)
   const most = Math.max(...[...read.values()].map(({ size }) => size))

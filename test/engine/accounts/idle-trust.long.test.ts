@@ -4,44 +4,44 @@
  */
 import assert from 'node:assert/strict'
 import { suite, test, type TestContext } from 'node:test'
-import { createPushRecords } from '../../../engine/accounts/idle-trust.ts'
-import { sealCredential } from '../../../engine/secrets/credentials.ts'
+import { createPushRecords } from '../../../engine/accounts/watch.ts'
+import { sealCredential } from '../../../engine/secrets/seal.ts'
 import { fullCapabilities, type Hooks } from '../../support/imap-server/index.ts'
 import { until } from '../../support/until.ts'
 import { fill, letter, sealer } from './stage.ts'
-import { watchingWing, type Wing } from './wing.ts'
+import { watchingAccounts, type Running } from './running.ts'
 
 /** Polls are far enough apart that asking is told from them. */
 const pace = { MAILROOM_FOLDER_POLL: '900ms', MAILROOM_INBOX_POLL: '250ms', MAILROOM_COMMAND_IDLE_CLOSE: '100ms' }
 const bobId = 'e'.repeat(24)
 
 /** Commands of a user's connections since the start. */
-function count({ server }: Wing, name: string, user = 'ann'): number {
+function count({ server }: Running, name: string, user = 'ann'): number {
   const own = new Set(server.connections.flatMap((one) => (one.user === user ? [one.id] : [])))
   const pattern = new RegExp(`^C: \\S+ ${name}\\b`)
   return server.log.filter(({ connection, line }) => own.has(connection) && pattern.test(line)).length
 }
 
-function isIdling({ server }: Wing): boolean {
+function isIdling({ server }: Running): boolean {
   return server.connections.some(({ user, idling }) => user === 'ann' && idling)
 }
 
 /** Mail that a poll finds: `times` misses. Each in an IDLE that nothing but the next poll will end. */
-async function miss(wing: Wing, times: number): Promise<void> {
+async function miss(running: Running, times: number): Promise<void> {
   for (let n = 0; n < times; n += 1) {
     // The first may follow what was found before at once.
-    await nextPoll(wing)
-    await nextPoll(wing)
-    await until('IDLE', () => isIdling(wing))
-    const before = (await wing.told()).length
-    wing.server.append('ann', 'INBOX', letter(`missed ${before}`))
-    await until('found by a poll', async () => (await wing.told()).length > before)
+    await nextPoll(running)
+    await nextPoll(running)
+    await until('IDLE', () => isIdling(running))
+    const before = (await running.told()).length
+    running.server.append('ann', 'INBOX', letter(`missed ${before}`))
+    await until('found by a poll', async () => (await running.told()).length > before)
   }
 }
 
-async function nextPoll(wing: Wing): Promise<void> {
-  const before = count(wing, 'LIST')
-  await until('a poll', () => count(wing, 'LIST') > before)
+async function nextPoll(running: Running): Promise<void> {
+  const before = count(running, 'LIST')
+  await until('a poll', () => count(running, 'LIST') > before)
 }
 
 /** How servers are silent: on everything that they say while IDLE is open. */
@@ -53,22 +53,22 @@ const silences: readonly (readonly [string, Hooks])[] = [
 suite('a server that pushes nothing', { concurrency: true }, () => {
   for (const [name, hooks] of silences) {
     test(`and ${name}: asked after exactly three misses, and mail is heard between polls`, async (t) => {
-      const wing = await watchingWing(t, { hooks, settings: pace })
-      await miss(wing, 2)
-      await nextPoll(wing)
-      assert.equal(count(wing, 'NOOP'), 0, 'two misses say nothing yet')
-      await miss(wing, 1)
-      await until('asked', () => count(wing, 'NOOP') >= 2)
-      await nextPoll(wing)
-      const polls = count(wing, 'LIST')
-      wing.server.append('ann', 'INBOX', letter('asked for'))
-      await until('heard', async () => (await wing.subjects('INBOX')).includes('asked for'))
-      assert.equal(count(wing, 'LIST'), polls, 'between two polls')
-      wing.server.setFlags('ann', 'INBOX', 1, ['\\Seen'])
-      await until('flags too', async () => (await wing.story()).includes('flags_changed missed 0 INBOX'))
-      await nextPoll(wing)
-      const asked = count(wing, 'NOOP')
-      await until('an answer to NOOP is no push: asked on', () => count(wing, 'NOOP') >= asked + 2)
+      const running = await watchingAccounts(t, { hooks, settings: pace })
+      await miss(running, 2)
+      await nextPoll(running)
+      assert.equal(count(running, 'NOOP'), 0, 'two misses say nothing yet')
+      await miss(running, 1)
+      await until('asked', () => count(running, 'NOOP') >= 2)
+      await nextPoll(running)
+      const polls = count(running, 'LIST')
+      running.server.append('ann', 'INBOX', letter('asked for'))
+      await until('heard', async () => (await running.subjects('INBOX')).includes('asked for'))
+      assert.equal(count(running, 'LIST'), polls, 'between two polls')
+      running.server.setFlags('ann', 'INBOX', 1, ['\\Seen'])
+      await until('flags too', async () => (await running.story()).includes('flags_changed missed 0 INBOX'))
+      await nextPoll(running)
+      const asked = count(running, 'NOOP')
+      await until('an answer to NOOP is no push: asked on', () => count(running, 'NOOP') >= asked + 2)
     })
   }
 
@@ -77,74 +77,74 @@ suite('a server that pushes nothing', { concurrency: true }, () => {
       silentIdle: 'never',
       send: (response, call) => (/EXISTS/.test(response.toString()) && call?.name !== 'SELECT' ? null : response),
     }
-    const wing = await watchingWing(t, { hooks: deaf, settings: pace })
-    await miss(wing, 3)
-    await until('asked', () => count(wing, 'NOOP') >= 2)
-    assert.equal(count(wing, 'STATUS'), 0)
-    await miss(wing, 3)
-    await until('asked by STATUS', () => count(wing, 'STATUS') >= 2)
-    await nextPoll(wing)
-    const polls = count(wing, 'LIST')
-    wing.server.append('ann', 'INBOX', letter('asked for'))
-    await until('heard', async () => (await wing.subjects('INBOX')).includes('asked for'))
-    assert.equal(count(wing, 'LIST'), polls)
+    const running = await watchingAccounts(t, { hooks: deaf, settings: pace })
+    await miss(running, 3)
+    await until('asked', () => count(running, 'NOOP') >= 2)
+    assert.equal(count(running, 'STATUS'), 0)
+    await miss(running, 3)
+    await until('asked by STATUS', () => count(running, 'STATUS') >= 2)
+    await nextPoll(running)
+    const polls = count(running, 'LIST')
+    running.server.append('ann', 'INBOX', letter('asked for'))
+    await until('heard', async () => (await running.subjects('INBOX')).includes('asked for'))
+    assert.equal(count(running, 'LIST'), polls)
   })
 })
 
 suite('a host', { concurrency: true }, () => {
   /** bob is on the same host. */
-  async function startBob(wing: Wing): Promise<void> {
-    wing.server.addUser('bob')
+  async function startBob(running: Running): Promise<void> {
+    running.server.addUser('bob')
     const bob = {
-      ...wing.account,
+      ...running.account,
       id: bobId,
       label: 'bob::mail',
       email: 'bob@mail.example',
       username: 'bob',
       sealedCredential: sealCredential(sealer, bobId, { kind: 'password', password: 'secret' }),
     }
-    await wing.store.accounts.create(bob)
-    wing.accounts.start(bob)
-    const read = async () => (await wing.store.accounts.get(bobId))?.resume.initialSyncAt !== null
+    await running.store.accounts.create(bob)
+    running.accounts.start(bob)
+    const read = async () => (await running.store.accounts.get(bobId))?.resume.initialSyncAt !== null
     await until('bob is read', read)
   }
 
   test('all of its accounts know at once, those to come too, and pushes bring it back', async (t: TestContext) => {
-    const wing = await watchingWing(t, { hooks: { silentIdle: 'never' }, settings: pace })
-    await startBob(wing)
-    await miss(wing, 2)
-    assert.equal(count(wing, 'NOOP', 'bob'), 0)
-    await miss(wing, 1)
-    await until('bob is asked', () => count(wing, 'NOOP', 'bob') >= 2)
-    await wing.accounts.stop(bobId)
-    const bob = await wing.store.accounts.get(bobId)
+    const running = await watchingAccounts(t, { hooks: { silentIdle: 'never' }, settings: pace })
+    await startBob(running)
+    await miss(running, 2)
+    assert.equal(count(running, 'NOOP', 'bob'), 0)
+    await miss(running, 1)
+    await until('bob is asked', () => count(running, 'NOOP', 'bob') >= 2)
+    await running.accounts.stop(bobId)
+    const bob = await running.store.accounts.get(bobId)
     assert(bob)
-    wing.accounts.start(bob)
-    await until('bob is asked from the start', () => count(wing, 'NOOP', 'bob') >= 2)
-    wing.server.hooks = {}
+    running.accounts.start(bob)
+    await until('bob is asked from the start', () => count(running, 'NOOP', 'bob') >= 2)
+    running.server.hooks = {}
     const quiet = async (): Promise<boolean> => {
       let looks = 0
-      await until('the middle of an IDLE', () => (looks = isIdling(wing) ? looks + 1 : 0) >= 5)
-      wing.server.append('ann', 'INBOX', letter('pushed'))
-      const before = count(wing, 'NOOP')
-      await nextPoll(wing)
-      return count(wing, 'NOOP') === before
+      await until('the middle of an IDLE', () => (looks = isIdling(running) ? looks + 1 : 0) >= 5)
+      running.server.append('ann', 'INBOX', letter('pushed'))
+      const before = count(running, 'NOOP')
+      await nextPoll(running)
+      return count(running, 'NOOP') === before
     }
     await until('ann is trusted again', quiet, { withinMs: 20_000 })
-    const asked = count(wing, 'NOOP', 'bob')
-    await nextPoll(wing)
-    assert.equal(count(wing, 'NOOP', 'bob'), asked, 'bob too')
+    const asked = count(running, 'NOOP', 'bob')
+    await nextPoll(running)
+    assert.equal(count(running, 'NOOP', 'bob'), asked, 'bob too')
   })
 
   test('without IDLE is asked from the start', async (t) => {
     const capabilities = fullCapabilities.filter((name) => name !== 'IDLE')
-    const wing = await watchingWing(t, { capabilities, settings: pace })
-    await until('asked', () => count(wing, 'NOOP') >= 3)
-    await nextPoll(wing)
-    const polls = count(wing, 'LIST')
-    wing.server.append('ann', 'INBOX', letter('n1'))
-    await wing.tells(['received n1 INBOX'])
-    assert.equal(count(wing, 'LIST'), polls)
+    const running = await watchingAccounts(t, { capabilities, settings: pace })
+    await until('asked', () => count(running, 'NOOP') >= 3)
+    await nextPoll(running)
+    const polls = count(running, 'LIST')
+    running.server.append('ann', 'INBOX', letter('n1'))
+    await running.tells(['received n1 INBOX'])
+    assert.equal(count(running, 'LIST'), polls)
   })
 })
 
@@ -156,28 +156,28 @@ suite('a server that pushes is not asked', () => {
       send: (response, call) => (/FETCH/.test(response.toString()) && call?.name === 'IDLE' ? null : response),
     }
     const capabilities = fullCapabilities.filter((name) => name !== 'CONDSTORE' && name !== 'ENABLE')
-    const wing = await watchingWing(
+    const running = await watchingAccounts(
       t,
       { capabilities, hooks, settings: { ...settings, MAILROOM_FLAG_COMPARE: '0ms' } },
       ({ server }) => fill(server, 'INBOX', 6),
     )
     for (let uid = 1; uid <= 6; uid += 1) {
-      wing.server.setFlags('ann', 'INBOX', uid, ['\\Seen'])
-      await until('found', async () => (await wing.message(`m${uid}`)).placements[0]?.flags.includes('\\Seen'))
+      running.server.setFlags('ann', 'INBOX', uid, ['\\Seen'])
+      await until('found', async () => (await running.message(`m${uid}`)).placements[0]?.flags.includes('\\Seen'))
     }
-    const polls = count(wing, 'LIST')
-    await until('more polls', () => count(wing, 'LIST') >= polls + 5)
-    assert.equal(count(wing, 'NOOP'), 0)
+    const polls = count(running, 'LIST')
+    await until('more polls', () => count(running, 'LIST') >= polls + 5)
+    assert.equal(count(running, 'NOOP'), 0)
   })
 
   test('because mail is pushed between two polls', async (t) => {
-    const wing = await watchingWing(t, { settings: pace })
+    const running = await watchingAccounts(t, { settings: pace })
     for (let n = 1; n <= 6; n += 1) {
-      wing.server.append('ann', 'INBOX', letter(`n${n}`))
-      await until('told', async () => (await wing.told()).length === n)
+      running.server.append('ann', 'INBOX', letter(`n${n}`))
+      await until('told', async () => (await running.told()).length === n)
     }
-    await nextPoll(wing)
-    assert.equal(count(wing, 'NOOP'), 0)
+    await nextPoll(running)
+    assert.equal(count(running, 'NOOP'), 0)
   })
 })
 
@@ -188,7 +188,7 @@ suite('the record of a host', () => {
     const records = createPushRecords(0)
     const [one, other] = [join(records), records.join('IMAP.Example.com', () => undefined)]
     one.missed()
-    other.toldLate()
+    other.reportedLate()
     assert.deepEqual([one.asking(true), other.asking(true)], ['never', 'never'])
     one.missed()
     assert.deepEqual([one.asking(true), other.asking(true)], ['noop', 'noop'])
@@ -210,13 +210,13 @@ suite('the record of a host', () => {
 
   test('what NOOP does not tell either is asked by STATUS, what IDLE tells late is not', () => {
     const one = join()
-    for (let n = 0; n < 10; n += 1) one.toldLate()
+    for (let n = 0; n < 10; n += 1) one.reportedLate()
     assert.equal(one.asking(true), 'noop')
     for (let n = 0; n < 2; n += 1) one.missed()
     assert.equal(one.asking(true), 'noop')
     one.missed()
     assert.equal(one.asking(true), 'status')
-    one.toldLate()
+    one.reportedLate()
     assert.equal(one.asking(true), 'status')
     one.answered()
     assert.equal(one.asking(true), 'noop')

@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { backfillFolder, backfillPage, remainingUids } from '../../../engine/accounts/background.ts'
 import { cursorOf } from '../../../engine/accounts/write.ts'
 import { fill, jobOf, letter, openStage } from './stage.ts'
-import { openWing } from './wing.ts'
+import { openAccounts } from './running.ts'
 
 test('history is read whole, newest first, in batches, and told to nobody', async (t) => {
   const stage = await openStage(t, { settings: { MAILROOM_SYNC_BATCH: '10' } })
@@ -32,8 +32,8 @@ test('the first page is the newest and there before the rest', async (t) => {
   await catchUp('INBOX')
   const inbox = state.folderByPath('INBOX')
   assert(inbox)
-  const uids = await remainingUids(session, cursorOf(state, inbox.id))
-  await backfillPage(context, inbox.id, uids.slice(0, 10))
+  const uids = await remainingUids(session, cursorOf({ state, folderId: inbox.id }))
+  await backfillPage({ ...context, folderId: inbox.id }, uids.slice(0, 10))
   assert.deepEqual(await stage.subjects('INBOX'), [
     'm16',
     'm17',
@@ -133,15 +133,15 @@ test('a long absence: 700 new messages are read page by page, each told once, in
   assert.equal((await stage.folder('INBOX')).cursor?.exists, 703)
 })
 
-test('the wing answers with the newest page while the rest is still being read', async (t) => {
-  const wing = await openWing(t, { settings: { MAILROOM_SYNC_BATCH: '10', MAILROOM_BACKFILL_PAUSE: '10s' } })
-  fill(wing.server, 'INBOX', 45)
-  wing.accounts.start(wing.account)
-  await wing.tagged('watching')
-  const subjects = await wing.subjects('INBOX')
+test('the account answers with the newest page while the rest is still being read', async (t) => {
+  const running = await openAccounts(t, { settings: { MAILROOM_SYNC_BATCH: '10', MAILROOM_BACKFILL_PAUSE: '10s' } })
+  fill(running.server, 'INBOX', 45)
+  running.accounts.start(running.account)
+  await running.tagged('watching')
+  const subjects = await running.subjects('INBOX')
   assert.deepEqual(subjects.slice(-10), ['m36', 'm37', 'm38', 'm39', 'm40', 'm41', 'm42', 'm43', 'm44', 'm45'])
-  assert.equal((await wing.record()).resume.initialSyncAt, null)
-  wing.server.append('ann', 'INBOX', letter('live'))
-  await wing.tells(['received live INBOX'])
-  assert((await wing.subjects('INBOX')).length < 45)
+  assert.equal((await running.record()).resume.initialSyncAt, null)
+  running.server.append('ann', 'INBOX', letter('live'))
+  await running.tells(['received live INBOX'])
+  assert((await running.subjects('INBOX')).length < 45)
 })

@@ -5,15 +5,15 @@ import { fullCapabilities, plainCapabilities } from '../../support/imap-server/i
 import { lowerCase } from '../../support/imap-server/lower-case.ts'
 import { until } from '../../support/until.ts'
 import { accountId, fill, letter, moveOnServer } from './stage.ts'
-import { watchingWing, type Wing } from './wing.ts'
+import { watchingAccounts, type Running } from './running.ts'
 
 const bothServers: readonly (readonly [string, readonly string[]])[] = [
   ['everything', fullCapabilities],
   ['plain RFC 3501', plainCapabilities],
 ]
 
-async function flagsOf(wing: Wing, subject: string): Promise<readonly string[]> {
-  return (await wing.message(subject)).placements[0]?.flags ?? []
+async function flagsOf(running: Running, subject: string): Promise<readonly string[]> {
+  return (await running.message(subject)).placements[0]?.flags ?? []
 }
 
 for (const [name, capabilities] of bothServers) {
@@ -21,48 +21,53 @@ for (const [name, capabilities] of bothServers) {
     const options = { capabilities, hooks: lowerCase, settings: { MAILROOM_FLAG_COMPARE: '200ms' } }
 
     test('flags that we set, and those that others set, have one spelling', async (t) => {
-      const wing = await watchingWing(t, options, ({ server }) => {
+      const running = await watchingAccounts(t, options, ({ server }) => {
         server.append('ann', 'INBOX', letter('read'), ['\\Seen', '\\Answered'], new Date(Date.now() - 3_600_000))
         fill(server, 'INBOX', 2)
       })
-      assert.deepEqual(await flagsOf(wing, 'read'), ['\\Answered', '\\Seen'])
-      const message = await wing.message('m1')
+      assert.deepEqual(await flagsOf(running, 'read'), ['\\Answered', '\\Seen'])
+      const message = await running.message('m1')
       const [at] = message.placements
       assert(at)
-      const flags = await wing.accounts.setFlags(accountId, message, at, { add: ['\\Seen', '\\Flagged'], remove: [] })
+      const flags = await running.accounts.setFlags(message, at, {
+        add: ['\\Seen', '\\Flagged'],
+        remove: [],
+      })
       assert.deepEqual(flags, ['\\Flagged', '\\Seen'])
-      assert.deepEqual(await flagsOf(wing, 'm1'), ['\\Flagged', '\\Seen'])
-      wing.server.setFlags('ann', 'INBOX', 3, ['\\Seen'])
+      assert.deepEqual(await flagsOf(running, 'm1'), ['\\Flagged', '\\Seen'])
+      running.server.setFlags('ann', 'INBOX', 3, ['\\Seen'])
       const story = ['flags_changed m1 INBOX', 'flags_changed m2 INBOX']
-      await wing.tells(story)
-      assert.deepEqual(await flagsOf(wing, 'm2'), ['\\Seen'])
-      await until('nothing unread', async () => (await wing.folder('INBOX')).unseen === 0)
-      wing.server.append('ann', 'Archive', letter('a draft'), ['\\Draft'])
-      await wing.tells([...story, 'draft a draft Archive'])
+      await running.tells(story)
+      assert.deepEqual(await flagsOf(running, 'm2'), ['\\Seen'])
+      await until('nothing unread', async () => (await running.folder('INBOX')).unseen === 0)
+      running.server.append('ann', 'Archive', letter('a draft'), ['\\Draft'])
+      await running.tells([...story, 'draft a draft Archive'])
     })
 
     test('special use, moves and folders that hold no mail', async (t) => {
       const folders = { INBOX: [], Archive: ['\\Archive'], 'Old sent': ['\\Sent'], Above: ['\\Noselect'] }
-      const wing = await watchingWing(t, { ...options, user: { folders } }, ({ server }) => fill(server, 'INBOX', 2))
-      assert.equal((await wing.folder('Old sent')).specialUse, '\\Sent')
-      assert.equal((await wing.folder('Above')).selectable, false)
-      moveOnServer(wing.server, 1, 'INBOX', 'Archive')
-      await wing.tells(['folder_added m1 Archive', 'folder_removed m1 INBOX'])
-      const message = await wing.message('m2')
-      await wing.accounts.move(accountId, message, null, await wing.folder('Archive'))
-      assert.deepEqual(await wing.subjects('Archive'), ['m1', 'm2'])
-      await assert.rejects(wing.accounts.createFolder(accountId, 'Archive'), { code: 'conflict' })
-      await assert.rejects(wing.accounts.deleteFolder(accountId, 'Nowhere'), { code: 'not_found' })
+      const running = await watchingAccounts(t, { ...options, user: { folders } }, ({ server }) =>
+        fill(server, 'INBOX', 2),
+      )
+      assert.equal((await running.folder('Old sent')).specialUse, '\\Sent')
+      assert.equal((await running.folder('Above')).selectable, false)
+      moveOnServer(running.server, 1, 'INBOX', 'Archive')
+      await running.tells(['folder_added m1 Archive', 'folder_removed m1 INBOX'])
+      const message = await running.message('m2')
+      await running.accounts.move(message, null, await running.folder('Archive'))
+      assert.deepEqual(await running.subjects('Archive'), ['m1', 'm2'])
+      await assert.rejects(running.accounts.createFolder(accountId, 'Archive'), { code: 'conflict' })
+      await assert.rejects(running.accounts.deleteFolder(accountId, 'Nowhere'), { code: 'not_found' })
     })
   })
 }
 
 test('a keyword that is told in another spelling is no change; the index keeps the first one', async (t) => {
-  const wing = await watchingWing(t, {}, ({ server }) => fill(server, 'INBOX', 2))
-  wing.server.setFlags('ann', 'INBOX', 1, ['Work'])
-  await wing.tells(['flags_changed m1 INBOX'])
-  wing.server.setFlags('ann', 'INBOX', 1, ['WORK'])
-  wing.server.setFlags('ann', 'INBOX', 2, ['\\Seen'])
-  await wing.tells(['flags_changed m1 INBOX', 'flags_changed m2 INBOX'])
-  assert.deepEqual(await flagsOf(wing, 'm1'), ['Work'])
+  const running = await watchingAccounts(t, {}, ({ server }) => fill(server, 'INBOX', 2))
+  running.server.setFlags('ann', 'INBOX', 1, ['Work'])
+  await running.tells(['flags_changed m1 INBOX'])
+  running.server.setFlags('ann', 'INBOX', 1, ['WORK'])
+  running.server.setFlags('ann', 'INBOX', 2, ['\\Seen'])
+  await running.tells(['flags_changed m1 INBOX', 'flags_changed m2 INBOX'])
+  assert.deepEqual(await flagsOf(running, 'm1'), ['Work'])
 })

@@ -1,10 +1,15 @@
-/** The command connection: what a call is told when the connection is renewed under it. */
+/** The command connection: a call that finds it renewed, or its login waiting for other work of the account. */
 import assert from 'node:assert/strict'
 import { suite, test, type TestContext } from 'node:test'
 import { isAppError } from '../../../engine/errors.ts'
 import { createLink, notBegun } from '../../../engine/accounts/link.ts'
+import { createLoginLimiter } from '../../../engine/accounts/login-limiter.ts'
+import { createHostLogins, login } from '../../../engine/accounts/login.ts'
 import { openSession } from '../../../engine/accounts/session/index.ts'
+import { createLoans } from '../../../engine/turns.ts'
 import { createImapServer } from '../../support/imap-server/index.ts'
+import { until } from '../../support/until.ts'
+import { openStage, sealer } from './stage.ts'
 
 async function linked(t: TestContext) {
   const server = await createImapServer({ users: { ann: { password: 'secret' } } })
@@ -56,5 +61,32 @@ suite('a link that is closed', () => {
     assert(first.status === 'rejected' && !notBegun(first.reason))
     const late: unknown = await link.run('api', () => Promise.resolve()).catch((error: unknown) => error)
     assert(notBegun(late))
+  })
+})
+
+suite('a login that waits for its turn at the host', () => {
+  test('for mail in other folders: a call that comes to wait for it does not wait for that turn', async (t) => {
+    const { account, deps } = await openStage(t)
+    const limiter = createLoginLimiter({ perMinute: 2 })
+    // Others keep a distance of 7.5 s to it.
+    const before = { host: account.server, developerId: account.developerId, username: 'bob' }
+    await limiter.enter(before, { urgent: true, signal: new AbortController().signal })
+    const noTokens = { get: () => Promise.reject(new Error('no token')), forget: () => undefined }
+    const loginDeps = {
+      ...{ sync: deps, sealer, tokens: noTokens, openSession, limiter, hostLogins: createHostLogins(Date.now) },
+      dialing: createLoans({ places: 1, lendMs: 5000, progressMs: 0, ended: 'too slow' }),
+    }
+    const link = createLink({
+      login: async (priority, signal, hurried) =>
+        (await login(loginDeps, account, { priority, signal, hurried })).session,
+      idleCloseMs: 60_000,
+      waitMs: 5000,
+    })
+    t.after(() => link.close())
+    const background = link.run('live', (session) => session.noop())
+    await until('it waits', () => limiter.waiting === 1)
+    await link.run('api', (session) => session.noop())
+    await background
+    assert.equal(limiter.waiting, 0)
   })
 })

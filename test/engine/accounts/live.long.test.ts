@@ -1,10 +1,10 @@
-/** Live mail over the whole wing: what arrives, moves, changes and goes is told, once, by its right name. */
+/** Live mail with real actors: what arrives, moves, changes and goes is reported once, as what it is. */
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { fullCapabilities, type Hooks, plainCapabilities } from '../../support/imap-server/index.ts'
 import { until } from '../../support/until.ts'
 import { accountId, fill, letter, moveOnServer } from './stage.ts'
-import { openWing, watchingWing } from './wing.ts'
+import { openAccounts, watchingAccounts } from './running.ts'
 
 const without = (...names: readonly string[]) => fullCapabilities.filter((name) => !names.includes(name))
 
@@ -20,7 +20,7 @@ const servers: readonly (readonly [string, readonly string[]])[] = [
 for (const [name, capabilities] of servers) {
   suite(`a server with ${name}`, () => {
     test('arrivals in every folder, by their kinds', async (t) => {
-      const { server, tells } = await watchingWing(t, { capabilities }, (stage) => fill(stage.server, 'INBOX', 3))
+      const { server, tells } = await watchingAccounts(t, { capabilities }, (stage) => fill(stage.server, 'INBOX', 3))
       server.append('ann', 'INBOX', letter('one'))
       server.append('ann', 'INBOX', letter('two'))
       server.append('ann', 'Archive', letter('three'))
@@ -36,92 +36,96 @@ for (const [name, capabilities] of servers) {
     })
 
     test('flags that others set', async (t) => {
-      const wing = await watchingWing(t, { capabilities, settings: { MAILROOM_FLAG_COMPARE: '200ms' } }, (stage) => {
-        fill(stage.server, 'INBOX', 3)
-        fill(stage.server, 'Archive', 2, 'a')
-      })
-      wing.server.setFlags('ann', 'INBOX', 2, ['\\Seen'])
-      wing.server.setFlags('ann', 'Archive', 1, ['\\Flagged'])
-      await wing.tells(['flags_changed m2 INBOX', 'flags_changed a1 Archive'])
-      assert.deepEqual((await wing.message('m2')).placements[0]?.flags, ['\\Seen'])
-      await until('unread counted', async () => (await wing.folder('INBOX')).unseen === 2)
-      wing.server.setFlags('ann', 'INBOX', 2, [])
-      await wing.tells(['flags_changed m2 INBOX', 'flags_changed a1 Archive', 'flags_changed m2 INBOX'])
+      const running = await watchingAccounts(
+        t,
+        { capabilities, settings: { MAILROOM_FLAG_COMPARE: '200ms' } },
+        (stage) => {
+          fill(stage.server, 'INBOX', 3)
+          fill(stage.server, 'Archive', 2, 'a')
+        },
+      )
+      running.server.setFlags('ann', 'INBOX', 2, ['\\Seen'])
+      running.server.setFlags('ann', 'Archive', 1, ['\\Flagged'])
+      await running.tells(['flags_changed m2 INBOX', 'flags_changed a1 Archive'])
+      assert.deepEqual((await running.message('m2')).placements[0]?.flags, ['\\Seen'])
+      await until('unread counted', async () => (await running.folder('INBOX')).unseen === 2)
+      running.server.setFlags('ann', 'INBOX', 2, [])
+      await running.tells(['flags_changed m2 INBOX', 'flags_changed a1 Archive', 'flags_changed m2 INBOX'])
     })
 
     test('moves, deletions, and back again', async (t) => {
-      const wing = await watchingWing(t, { capabilities }, (stage) => fill(stage.server, 'INBOX', 3))
-      const there = moveOnServer(wing.server, 1, 'INBOX', 'Archive')
-      wing.server.expunge('ann', 'INBOX', 2)
-      await wing.tells(['folder_added m1 Archive', 'folder_removed m1 INBOX', 'deleted m2 INBOX'])
-      moveOnServer(wing.server, there, 'Archive', 'INBOX')
-      await wing.tells([
+      const running = await watchingAccounts(t, { capabilities }, (stage) => fill(stage.server, 'INBOX', 3))
+      const there = moveOnServer(running.server, 1, 'INBOX', 'Archive')
+      running.server.expunge('ann', 'INBOX', 2)
+      await running.tells(['folder_added m1 Archive', 'folder_removed m1 INBOX', 'deleted m2 INBOX'])
+      moveOnServer(running.server, there, 'Archive', 'INBOX')
+      await running.tells([
         'folder_added m1 Archive',
         'folder_removed m1 INBOX',
         'deleted m2 INBOX',
         'folder_added m1 INBOX',
         'folder_removed m1 Archive',
       ])
-      assert.deepEqual(await wing.subjects('INBOX'), ['m1', 'm3'])
-      assert.equal((await wing.folder('INBOX')).messages, 2)
+      assert.deepEqual(await running.subjects('INBOX'), ['m1', 'm3'])
+      assert.equal((await running.folder('INBOX')).messages, 2)
     })
   })
 }
 
 test('mail that arrives while a fetch is under way, and during the back-fill', async (t) => {
-  const wing = await openWing(t, { settings: { MAILROOM_SYNC_BATCH: '10', MAILROOM_BACKFILL_PAUSE: '20ms' } })
-  fill(wing.server, 'INBOX', 100)
+  const running = await openAccounts(t, { settings: { MAILROOM_SYNC_BATCH: '10', MAILROOM_BACKFILL_PAUSE: '20ms' } })
+  fill(running.server, 'INBOX', 100)
   let extra = 0
-  wing.server.hooks = {
+  running.server.hooks = {
     command({ name, text }) {
       if (
         name === 'UID FETCH' &&
         text.includes('BODYSTRUCTURE') &&
-        wing.accounts.view(accountId)?.state !== 'connecting'
+        running.accounts.view(accountId)?.state !== 'connecting'
       ) {
         if (extra < 10) {
           extra += 1
-          wing.server.append('ann', 'INBOX', letter(`n${extra}`))
+          running.server.append('ann', 'INBOX', letter(`n${extra}`))
         }
       }
       return undefined
     },
   }
-  wing.accounts.start(wing.account)
-  await wing.settled()
-  await wing.tells(Array.from({ length: 10 }, (_, index) => `received n${index + 1} INBOX`))
-  assert.equal((await wing.subjects('INBOX')).length, 110)
-  assert.equal((await wing.folder('INBOX')).messages, 110)
-  assert.equal(wing.listener.initialSyncs, 1)
+  running.accounts.start(running.account)
+  await running.settled()
+  await running.tells(Array.from({ length: 10 }, (_, index) => `received n${index + 1} INBOX`))
+  assert.equal((await running.subjects('INBOX')).length, 110)
+  assert.equal((await running.folder('INBOX')).messages, 110)
+  assert.equal(running.listener.initialSyncs, 1)
 })
 
 test('back in the same folder within the hold: nothing is told', async (t) => {
-  const wing = await watchingWing(t, { settings: { MAILROOM_GONE_HOLD: '1s' } }, (stage) =>
+  const running = await watchingAccounts(t, { settings: { MAILROOM_GONE_HOLD: '1s' } }, (stage) =>
     fill(stage.server, 'INBOX', 2),
   )
-  const archived = moveOnServer(wing.server, 1, 'INBOX', 'Archive')
-  await until('gone from INBOX', async () => (await wing.message('m1')).gone.length === 1)
-  moveOnServer(wing.server, archived, 'Archive', 'INBOX')
-  await until('back', async () => (await wing.subjects('INBOX')).length === 2)
-  wing.server.append('ann', 'INBOX', letter('later'))
-  await until('all told', async () => (await wing.message('m1')).gone.length === 0)
-  const story = await wing.story()
+  const archived = moveOnServer(running.server, 1, 'INBOX', 'Archive')
+  await until('gone from INBOX', async () => (await running.message('m1')).gone.length === 1)
+  moveOnServer(running.server, archived, 'Archive', 'INBOX')
+  await until('back', async () => (await running.subjects('INBOX')).length === 2)
+  running.server.append('ann', 'INBOX', letter('later'))
+  await until('all told', async () => (await running.message('m1')).gone.length === 0)
+  const story = await running.story()
   assert(!story.includes('folder_removed m1 INBOX'), story.join(', '))
   assert(!story.includes('deleted m1 INBOX'), story.join(', '))
 })
 
 test('a message that leaves two folders one after the other is deleted once', async (t) => {
-  const wing = await watchingWing(t, {}, (stage) => {
+  const running = await watchingAccounts(t, {}, (stage) => {
     fill(stage.server, 'INBOX', 2)
   })
-  const copy = wing.server.folder('ann', 'INBOX').messages[0]
+  const copy = running.server.folder('ann', 'INBOX').messages[0]
   assert(copy)
-  const second = wing.server.append('ann', 'Archive', copy.raw, [], new Date(copy.internalDate))
-  await wing.tells(['folder_added m1 Archive'])
-  wing.server.expunge('ann', 'INBOX', 1)
-  wing.server.expunge('ann', 'Archive', second)
-  await until('both told', async () => (await wing.told()).length === 3)
-  const kinds = (await wing.story())
+  const second = running.server.append('ann', 'Archive', copy.raw, [], new Date(copy.internalDate))
+  await running.tells(['folder_added m1 Archive'])
+  running.server.expunge('ann', 'INBOX', 1)
+  running.server.expunge('ann', 'Archive', second)
+  await until('both told', async () => (await running.told()).length === 3)
+  const kinds = (await running.story())
     .slice(1)
     .map((line) => line.split(' ')[0])
     .sort()
@@ -129,11 +133,11 @@ test('a message that leaves two folders one after the other is deleted once', as
 })
 
 test('moved into a folder that was made just now: told as a move', async (t) => {
-  const wing = await watchingWing(t, {}, (stage) => fill(stage.server, 'INBOX', 3))
-  wing.server.createFolder('ann', 'Projects')
-  moveOnServer(wing.server, 2, 'INBOX', 'Projects')
-  wing.server.append('ann', 'Projects', letter('filed by a rule'))
-  await wing.tells(['folder_added m2 Projects', 'folder_removed m2 INBOX', 'received filed by a rule Projects'])
+  const running = await watchingAccounts(t, {}, (stage) => fill(stage.server, 'INBOX', 3))
+  running.server.createFolder('ann', 'Projects')
+  moveOnServer(running.server, 2, 'INBOX', 'Projects')
+  running.server.append('ann', 'Projects', letter('filed by a rule'))
+  await running.tells(['folder_added m2 Projects', 'folder_removed m2 INBOX', 'received filed by a rule Projects'])
 })
 
 /** Servers that name mod-sequences which say nothing, each in its own way. */
@@ -156,7 +160,7 @@ function withModseq(value: () => number): NonNullable<Hooks['send']> {
 
 for (const [name, capabilities, hooks] of idleTalk) {
   test(`a STATUS that names HIGHESTMODSEQ ${name}: polls find nothing`, async (t) => {
-    const wing = await watchingWing(
+    const running = await watchingAccounts(
       t,
       { capabilities, hooks, settings: { MAILROOM_COMMAND_IDLE_CLOSE: '100ms' } },
       ({ server }) => {
@@ -164,26 +168,26 @@ for (const [name, capabilities, hooks] of idleTalk) {
         fill(server, 'Archive', 2, 'a')
       },
     )
-    await until('only IDLE', () => wing.server.connections.length === 1 && wing.server.connections[0]?.idling)
-    const { log, accepted } = wing.server
+    await until('only IDLE', () => running.server.connections.length === 1 && running.server.connections[0]?.idling)
+    const { log, accepted } = running.server
     const from = log.length
     const asked = (pattern: RegExp) => log.slice(from).filter(({ line }) => pattern.test(line))
     await until('four polls', () => asked(/^S: \* STATUS "?Archive/).length >= 4)
     assert(log.slice(from).some(({ line }) => line.includes('HIGHESTMODSEQ')))
     assert.deepEqual(asked(/^C: \S+ (?:SELECT|UID )/), [])
-    assert.equal(wing.server.accepted, accepted, 'no second connection')
-    wing.server.setFlags('ann', 'Archive', 1, ['\\Seen'])
-    await wing.tells(['flags_changed a1 Archive'])
+    assert.equal(running.server.accepted, accepted, 'no second connection')
+    running.server.setFlags('ann', 'Archive', 1, ['\\Seen'])
+    await running.tells(['flags_changed a1 Archive'])
   })
 }
 
 test('what came and went unseen does not keep the account busy', async (t) => {
-  const wing = await watchingWing(t, {}, (stage) => fill(stage.server, 'Archive', 3, 'a'))
-  wing.server.folder('ann', 'Archive').uidNext += 5
-  await until('the cursor follows', async () => (await wing.folder('Archive')).cursor?.uidNext === 9)
-  const selects = () => wing.server.log.filter(({ line }) => /SELECT "?Archive/.test(line)).length
+  const running = await watchingAccounts(t, {}, (stage) => fill(stage.server, 'Archive', 3, 'a'))
+  running.server.folder('ann', 'Archive').uidNext += 5
+  await until('the cursor follows', async () => (await running.folder('Archive')).cursor?.uidNext === 9)
+  const selects = () => running.server.log.filter(({ line }) => /SELECT "?Archive/.test(line)).length
   const before = selects()
-  const polls = () => wing.server.log.filter(({ line }) => line.includes(' LIST ')).length
+  const polls = () => running.server.log.filter(({ line }) => line.includes(' LIST ')).length
   const seen = polls()
   await until('three more polls', () => polls() >= seen + 3)
   assert.equal(selects(), before)

@@ -5,10 +5,10 @@
 import assert from 'node:assert/strict'
 import { suite, test, type TestContext } from 'node:test'
 import { createLooks } from '../../../engine/accounts/watch.ts'
-import { fullCapabilities, type ImapServer } from '../../support/imap-server/index.ts'
+import { fullCapabilities, type HookCall, type ImapServer } from '../../support/imap-server/index.ts'
 import { until } from '../../support/until.ts'
 import { accountId, fill, moveOnServer } from './stage.ts'
-import { watchingWing, type Wing } from './wing.ts'
+import { watchingAccounts, type Running } from './running.ts'
 
 const seldom = { MAILROOM_FOLDER_POLL: '5m', MAILROOM_FOLDER_POLL_COLD: '5m', MAILROOM_FOLDER_LIST: '5m' }
 
@@ -16,43 +16,56 @@ const lists = ({ log }: ImapServer): number => log.filter(({ line }) => /^C: \S+
 
 for (const capabilities of [fullCapabilities, ['IMAP4rev1', 'IDLE', 'UIDPLUS']]) {
   suite(`polls are far apart (${capabilities.length} capabilities)`, () => {
-    const watching = (t: TestContext, hold: string, prepare: (wing: Wing) => void): Promise<Wing> =>
-      watchingWing(t, { capabilities, settings: { ...seldom, MAILROOM_GONE_HOLD: hold } }, prepare)
+    const watching = (t: TestContext, hold: string, prepare: (running: Running) => void): Promise<Running> =>
+      watchingAccounts(t, { capabilities, settings: { ...seldom, MAILROOM_GONE_HOLD: hold } }, prepare)
 
     test('a burst of moves by another client is found, in few looks', async (t) => {
-      const wing = await watching(t, '90s', ({ server }) => {
+      const running = await watching(t, '90s', ({ server }) => {
         server.createFolder('ann', 'Projects')
         fill(server, 'INBOX', 52)
       })
-      const id = (await wing.message('m1')).id
-      const before = lists(wing.server)
+      const id = (await running.message('m1')).id
+      const before = lists(running.server)
       for (let uid = 1; uid <= 50; uid += 1) {
-        moveOnServer(wing.server, uid, 'INBOX', 'Projects')
-        await until('seen to leave', async () => (await wing.subjects('INBOX')).length === 52 - uid)
+        moveOnServer(running.server, uid, 'INBOX', 'Projects')
+        await until('seen to leave', async () => (await running.subjects('INBOX')).length === 52 - uid)
       }
-      await until('all found', async () => (await wing.subjects('Projects')).length === 50)
-      assert.equal((await wing.message('m1')).id, id)
-      const looks = lists(wing.server) - before
+      await until('all found', async () => (await running.subjects('Projects')).length === 50)
+      assert.equal((await running.message('m1')).id, id)
+      const looks = lists(running.server) - before
       assert(looks >= 1 && looks < 20, `${looks} looks`)
       const added = Array.from({ length: 50 }, (_, index) => `folder_added m${index + 1} Projects`)
-      assert.deepEqual((await wing.story()).sort(), added.sort())
+      assert.deepEqual((await running.story()).sort(), added.sort())
     })
 
     test('what is moved is told as moved, what is removed as deleted, each once', async (t) => {
-      const wing = await watching(t, '3s', ({ server }) => fill(server, 'INBOX', 4))
-      moveOnServer(wing.server, 1, 'INBOX', 'Archive')
-      wing.server.expunge('ann', 'INBOX', 2)
-      await until('found', async () => (await wing.subjects('Archive')).length === 1)
+      const running = await watching(t, '3s', ({ server }) => fill(server, 'INBOX', 4))
+      moveOnServer(running.server, 1, 'INBOX', 'Archive')
+      running.server.expunge('ann', 'INBOX', 2)
+      await until('found', async () => (await running.subjects('Archive')).length === 1)
       // the hold of both is over at the next look
-      wing.server.expunge('ann', 'INBOX', 3)
+      running.server.expunge('ann', 'INBOX', 3)
       const told = ['deleted m2 INBOX', 'folder_added m1 Archive', 'folder_removed m1 INBOX']
-      const others = async () => (await wing.story()).filter((line) => line !== 'deleted m3 INBOX').sort()
+      const others = async () => (await running.story()).filter((line) => line !== 'deleted m3 INBOX').sort()
       await until('told', async () => (await others()).length === told.length, { withinMs: 15_000 })
       assert.deepEqual(await others(), told)
     })
 
+    test('a folder that is removed after it was listed, and before it is opened, is not waited for', async (t) => {
+      const running = await watching(t, '90s', ({ server }) => {
+        fill(server, 'INBOX', 1)
+        server.createFolder('ann', 'Passing')
+        const command = ({ name, text }: HookCall): undefined => {
+          if (name === 'SELECT' && text.includes('Passing')) server.deleteFolder('ann', 'Passing')
+        }
+        Object.assign(server.hooks, { command })
+      })
+      const known = async () => (await running.store.folders.list(accountId)).some(({ path }) => path === 'Passing')
+      await until('forgotten', async () => !(await known()), { withinMs: 10_000 })
+    })
+
     test('INBOX and a folder that are numbered anew heal when they are read', async (t) => {
-      const wing = await watching(t, '90s', ({ server }) => {
+      const running = await watching(t, '90s', ({ server }) => {
         fill(server, 'INBOX', 3)
         fill(server, 'Archive', 3, 'a')
       })
@@ -60,16 +73,16 @@ for (const capabilities of [fullCapabilities, ['IMAP4rev1', 'IDLE', 'UIDPLUS']])
         ['INBOX', 'm3'],
         ['Archive', 'a3'],
       ] as const) {
-        const message = await wing.message(subject)
-        await wing.accounts.fetchHeaders(accountId, message)
-        wing.server.expunge('ann', folder, 1)
-        wing.server.renumber('ann', folder)
+        const message = await running.message(subject)
+        await running.accounts.fetchHeaders(message)
+        running.server.expunge('ann', folder, 1)
+        running.server.renumber('ann', folder)
         const wrong: unknown[] = []
         await until(
           `${folder} is read anew`,
           async () => {
             try {
-              return await wing.accounts.fetchHeaders(accountId, message)
+              return await running.accounts.fetchHeaders(message)
             } catch (error) {
               const { code, retryAfterMs } = error as { readonly code: string; readonly retryAfterMs: number | null }
               if (code !== 'account_unavailable' || retryAfterMs === null) wrong.push(error)
@@ -79,7 +92,7 @@ for (const capabilities of [fullCapabilities, ['IMAP4rev1', 'IDLE', 'UIDPLUS']])
           { withinMs: 15_000 },
         )
         assert.deepEqual(wrong, [])
-        assert.equal((await wing.message(subject)).id, message.id)
+        assert.equal((await running.message(subject)).id, message.id)
       }
     })
   })

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Store } from '../../../engine/store/port.ts'
 import { accountId } from './stage.ts'
-import { openWing } from './wing.ts'
+import { openAccounts } from './running.ts'
 
 /** A process was killed between the account and its user, `ageMs` ago. */
 function orphaned(ageMs: number): (store: Store) => Store {
@@ -19,20 +19,20 @@ function orphaned(ageMs: number): (store: Store) => Store {
 }
 
 test('an account with its user is started', async (t) => {
-  const { accounts } = await openWing(t)
+  const { accounts } = await openAccounts(t)
   await accounts.startAll()
   assert.notEqual(accounts.view(accountId), null)
 })
 
 test('an account without its user is not started, and stays while its user may be on the way', async (t) => {
-  const { accounts, store } = await openWing(t, { wrap: orphaned(60_000) })
+  const { accounts, store } = await openAccounts(t, { wrap: orphaned(60_000) })
   await accounts.startAll()
   assert.equal(accounts.view(accountId), null)
   assert.notEqual(await store.accounts.get(accountId), null)
 })
 
 test('an account that was left without its user is removed', async (t) => {
-  const { accounts, store } = await openWing(t, { wrap: orphaned(2 * 3_600_000) })
+  const { accounts, store } = await openAccounts(t, { wrap: orphaned(2 * 3_600_000) })
   await accounts.startAll()
   assert.equal(accounts.view(accountId), null)
   assert.equal(await store.accounts.get(accountId), null)

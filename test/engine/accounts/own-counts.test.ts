@@ -12,7 +12,7 @@ import type { FolderRecord, MessageRecord, Placement } from '../../../engine/sto
 import { fullCapabilities, type HookCall } from '../../support/imap-server/index.ts'
 import { openTest } from '../../support/imap-server/session.ts'
 import { until } from '../../support/until.ts'
-import { accountId, fill, openStage, type Stage, type Worker } from './stage.ts'
+import { fill, openStage, type Stage, type Worker } from './stage.ts'
 
 type Commands = Pick<Accounts, 'setFlags' | 'move' | 'remove'>
 
@@ -54,21 +54,21 @@ const writes: readonly Write[] = [
   {
     name: 'a move',
     command: 'UID MOVE',
-    run: (commands, message, at, archive) => commands.move(accountId, message, at, archive),
+    run: (commands, message, at, archive) => commands.move(message, at, archive),
     inbox: [3, 3],
     archive: [3, 3],
   },
   {
     name: 'a removal',
     command: 'UID EXPUNGE',
-    run: (commands, message, at) => commands.remove(accountId, message, at),
+    run: (commands, message) => commands.remove(message, null),
     inbox: [3, 3],
     archive: [2, 2],
   },
   {
     name: 'the flag \\Seen',
     command: 'UID STORE',
-    run: (commands, message, at) => commands.setFlags(accountId, message, at, { add: ['\\Seen'], remove: [] }),
+    run: (commands, message, at) => commands.setFlags(message, at, { add: ['\\Seen'], remove: [] }),
     inbox: [4, 3],
     archive: [2, 2],
   },

@@ -6,9 +6,10 @@
 import assert from 'node:assert/strict'
 import { suite, test, type TestContext } from 'node:test'
 import { plainCapabilities, fullCapabilities, type HookCall } from '../../support/imap-server/index.ts'
+import { letterOf } from '../../support/mail.ts'
 import { until } from '../../support/until.ts'
 import { accountId, fill, letter } from './stage.ts'
-import { watchingWing, type Wing } from './wing.ts'
+import { watchingAccounts, type Running } from './running.ts'
 
 const servers: readonly (readonly [string, readonly string[]])[] = [
   ['everything', fullCapabilities],
@@ -23,7 +24,7 @@ interface Held {
 type Rule = (call: HookCall | null, response: string) => boolean
 
 interface Play {
-  readonly wing: Wing
+  readonly running: Running
   /** The watching connection. */
   readonly watcher: number
   /** Holds what fits the rule; one rule at a time beside the others. */
@@ -40,11 +41,11 @@ async function play(t: TestContext, capabilities: readonly string[]): Promise<Pl
     MAILROOM_GONE_HOLD: '1h',
     MAILROOM_COMMAND_TIMEOUT: '20s',
   }
-  const wing = await watchingWing(t, { capabilities, settings }, ({ server }) => {
+  const running = await watchingAccounts(t, { capabilities, settings }, ({ server }) => {
     fill(server, 'INBOX', 4)
     fill(server, 'Archive', 3, 'a')
   })
-  const { server } = wing
+  const { server } = running
   const idling = await until('the watching connection idles', () => server.connections.find((one) => one.idling))
   const rules = new Map<Rule, Promise<null>>()
   server.hooks = {
@@ -54,7 +55,7 @@ async function play(t: TestContext, capabilities: readonly string[]): Promise<Pl
     },
   }
   return {
-    wing,
+    running,
     watcher: idling.id,
     hold(rule) {
       const { promise, resolve } = Promise.withResolvers<null>()
@@ -75,13 +76,13 @@ interface Write {
   readonly story: readonly string[]
   /** The command whose answer is held. */
   readonly last: RegExp
-  readonly run: (wing: Wing) => Promise<unknown>
+  readonly run: (running: Running) => Promise<unknown>
   /** The watching connection has worked it into the index. */
-  readonly seen: (wing: Wing) => Promise<boolean>
+  readonly seen: (running: Running) => Promise<boolean>
 }
 
-async function at(wing: Wing, subject: string, path: string) {
-  const message = await wing.message(subject)
+async function at(running: Running, subject: string, path: string) {
+  const message = await running.message(subject)
   const place = message.placements.find((one) => one.path === path)
   assert(place, `${subject} lies in ${message.placements.map((one) => one.path).join(', ')}`)
   return [message, place] as const
@@ -89,59 +90,58 @@ async function at(wing: Wing, subject: string, path: string) {
 
 const tells =
   (line: string): Write['seen'] =>
-  async (wing) =>
-    (await wing.story()).includes(line)
+  async (running) =>
+    (await running.story()).includes(line)
 const hasLeft =
   (subject: string): Write['seen'] =>
-  async (wing) =>
-    !(await wing.subjects('INBOX')).includes(subject)
+  async (running) =>
+    !(await running.subjects('INBOX')).includes(subject)
 
 const writes: readonly Write[] = [
   {
     name: 'flags',
     story: ['flags_changed m1 INBOX'],
     last: /STORE/,
-    run: async (wing) =>
-      wing.accounts.setFlags(accountId, ...(await at(wing, 'm1', 'INBOX')), { add: ['\\Flagged'], remove: [] }),
+    run: async (running) =>
+      running.accounts.setFlags(...(await at(running, 'm1', 'INBOX')), { add: ['\\Flagged'], remove: [] }),
     seen: tells('flags_changed m1 INBOX'),
   },
   {
     name: 'a move out of INBOX',
     story: ['folder_added m2 Archive', 'folder_removed m2 INBOX'],
     last: /MOVE|EXPUNGE/,
-    run: async (wing) =>
-      wing.accounts.move(accountId, ...(await at(wing, 'm2', 'INBOX')), await wing.folder('Archive')),
+    run: async (running) =>
+      running.accounts.move(...(await at(running, 'm2', 'INBOX')), await running.folder('Archive')),
     seen: hasLeft('m2'),
   },
   {
     name: 'a move into INBOX',
     story: ['folder_added a1 INBOX', 'folder_removed a1 Archive'],
     last: /MOVE|EXPUNGE/,
-    run: async (wing) =>
-      wing.accounts.move(accountId, ...(await at(wing, 'a1', 'Archive')), await wing.folder('INBOX')),
+    run: async (running) =>
+      running.accounts.move(...(await at(running, 'a1', 'Archive')), await running.folder('INBOX')),
     seen: tells('folder_added a1 INBOX'),
   },
   {
     name: 'a copy into INBOX',
     story: ['folder_added a2 INBOX'],
     last: /COPY/,
-    run: async (wing) =>
-      wing.accounts.copy(accountId, ...(await at(wing, 'a2', 'Archive')), await wing.folder('INBOX')),
+    run: async (running) =>
+      running.accounts.copy(...(await at(running, 'a2', 'Archive')), await running.folder('INBOX')),
     seen: tells('folder_added a2 INBOX'),
   },
   {
     name: 'an append to INBOX',
     story: ['received ours INBOX'],
     last: /APPEND/,
-    run: async (wing) =>
-      wing.accounts.append(accountId, await wing.folder('INBOX'), Buffer.from(letter('ours')), [], Date.now()),
+    run: async (running) => running.accounts.append(await running.folder('INBOX'), letterOf(letter('ours'))),
     seen: tells('received ours INBOX'),
   },
   {
     name: 'a removal',
     story: ['deleted m4 INBOX'],
     last: /EXPUNGE/,
-    run: async (wing) => wing.accounts.remove(accountId, ...(await at(wing, 'm4', 'INBOX'))),
+    run: async (running) => running.accounts.remove(await running.message('m4'), null),
     seen: hasLeft('m4'),
   },
 ]
@@ -156,21 +156,21 @@ const answerOf =
 const orders: readonly (readonly [string, Order])[] = [
   [
     'before',
-    async ({ wing, watcher, hold }, { run, last, seen }) => {
+    async ({ running, watcher, hold }, { run, last, seen }) => {
       const answer = hold(answerOf(watcher, last))
-      const written = run(wing)
-      await until('the watching connection has told it', () => seen(wing))
+      const written = run(running)
+      await until('the watching connection has told it', () => seen(running))
       answer.release()
       await written
     },
   ],
   [
     'during',
-    async ({ wing, watcher, hold, asked }, { run, last }) => {
+    async ({ running, watcher, hold, asked }, { run, last }) => {
       const answer = hold(answerOf(watcher, last))
       const watched = hold((call) => call?.connection === watcher && call.name !== 'IDLE')
-      const [before, { log }] = [asked(), wing.server]
-      const written = run(wing)
+      const [before, { log }] = [asked(), running.server]
+      const written = run(running)
       await until('our command is run', () => log.some(({ line }) => line.startsWith('C: ') && last.test(line)))
       await until('the watching connection asks', () => asked() > before + 1)
       answer.release()
@@ -180,19 +180,19 @@ const orders: readonly (readonly [string, Order])[] = [
   ],
   [
     'afterwards',
-    async ({ wing, watcher, hold }, { run }) => {
+    async ({ running, watcher, hold }, { run }) => {
       const pushes = hold((call) => call?.connection === watcher)
-      await run(wing)
+      await run(running)
       pushes.release()
     },
   ],
 ]
 
 /** Somebody else's news, behind whatever the watching connection had to work off. */
-async function quiet(wing: Wing, round: string): Promise<string> {
+async function quiet(running: Running, round: string): Promise<string> {
   const line = `received ${round} INBOX`
-  wing.server.append('ann', 'INBOX', letter(round))
-  await until(line, async () => (await wing.story()).includes(line))
+  running.server.append('ann', 'INBOX', letter(round))
+  await until(line, async () => (await running.story()).includes(line))
   return line
 }
 
@@ -201,73 +201,113 @@ for (const [server, capabilities] of servers) {
     for (const [name, order] of orders) {
       test(`${name}: told once`, async (t) => {
         const stage = await play(t, capabilities)
-        const { wing } = stage
+        const { running } = stage
         const told: string[] = []
         for (const write of writes) {
           await until('it idles', () =>
-            wing.server.connections.some(({ id, idling }) => id === stage.watcher && idling),
+            running.server.connections.some(({ id, idling }) => id === stage.watcher && idling),
           )
           await order(stage, write)
           told.push(...write.story)
-          assert.deepEqual((await wing.story()).sort(), [...told].sort(), `${write.name}: when it is answered`)
-          told.push(await quiet(wing, `after ${write.name}`))
-          assert.deepEqual((await wing.story()).sort(), [...told].sort(), `${write.name}: after its echo`)
+          assert.deepEqual((await running.story()).sort(), [...told].sort(), `${write.name}: when it is answered`)
+          told.push(await quiet(running, `after ${write.name}`))
+          assert.deepEqual((await running.story()).sort(), [...told].sort(), `${write.name}: after its echo`)
         }
-        await wing.accounts.syncFolder(accountId, 'INBOX')
-        await wing.accounts.syncFolder(accountId, 'Archive')
-        assert.deepEqual((await wing.story()).sort(), [...told].sort())
+        await running.accounts.syncFolder(accountId, 'INBOX')
+        await running.accounts.syncFolder(accountId, 'Archive')
+        assert.deepEqual((await running.story()).sort(), [...told].sort())
         const rest = writes.map(({ name: written }) => `after ${written}`)
-        assert.deepEqual(await wing.subjects('INBOX'), ['a1', 'a2', ...rest, 'm1', 'm3', 'ours'].sort())
-        assert.deepEqual(await wing.subjects('Archive'), ['a2', 'a3', 'm2'])
-        const { messages } = await wing.folder('INBOX')
-        assert.equal(messages, wing.server.folder('ann', 'INBOX').messages.length)
+        assert.deepEqual(await running.subjects('INBOX'), ['a1', 'a2', ...rest, 'm1', 'm3', 'ours'].sort())
+        assert.deepEqual(await running.subjects('Archive'), ['a2', 'a3', 'm2'])
+        const { messages } = await running.folder('INBOX')
+        assert.equal(messages, running.server.folder('ann', 'INBOX').messages.length)
       })
     }
 
     test('a word from before our write, heard after it: no news, and the others in it are told', async (t) => {
-      const { wing, watcher, hold, asked } = await play(t, capabilities)
-      const { hooks } = wing.server
+      const { running, watcher, hold, asked } = await play(t, capabilities)
+      const { hooks } = running.server
       // The echo would put right what the old word has spoilt.
       const isEcho = (call: HookCall | null, response: Buffer) =>
         call?.connection === watcher && response.includes('\\Flagged')
-      wing.server.hooks = {
+      running.server.hooks = {
         send: (response, call) => (isEcho(call, response) ? null : (hooks.send?.(response, call) ?? null)),
       }
       const watched = hold((call) => call?.connection === watcher && call.name !== 'IDLE')
       const before = asked()
-      wing.server.setFlags('ann', 'INBOX', 1, ['\\Answered'])
-      wing.server.setFlags('ann', 'INBOX', 3, ['\\Answered'])
+      running.server.setFlags('ann', 'INBOX', 1, ['\\Answered'])
+      running.server.setFlags('ann', 'INBOX', 3, ['\\Answered'])
       await until('the watching connection asks', () => asked() > before + 1)
       const run = (add: string[], remove: string[]) => async (subject: string) =>
-        wing.accounts.setFlags(accountId, ...(await at(wing, subject, 'INBOX')), { add, remove })
+        running.accounts.setFlags(...(await at(running, subject, 'INBOX')), { add, remove })
       assert.deepEqual(await run(['\\Flagged'], [])('m1'), ['\\Answered', '\\Flagged'])
       assert.deepEqual(await run([], ['\\Answered'])('m1'), ['\\Flagged'])
       watched.release()
-      const line = await quiet(wing, 'heard')
-      wing.server.hooks = hooks
-      await wing.accounts.syncFolder(accountId, 'INBOX')
+      const line = await quiet(running, 'heard')
+      running.server.hooks = hooks
+      await running.accounts.syncFolder(accountId, 'INBOX')
       const flags = 'flags_changed m1 INBOX'
-      assert.deepEqual((await wing.story()).sort(), [flags, flags, 'flags_changed m3 INBOX', line].sort())
-      assert.deepEqual((await at(wing, 'm1', 'INBOX'))[1].flags, ['\\Flagged'])
+      assert.deepEqual((await running.story()).sort(), [flags, flags, 'flags_changed m3 INBOX', line].sort())
+      assert.deepEqual((await at(running, 'm1', 'INBOX'))[1].flags, ['\\Flagged'])
+    })
+
+    test('flags to add and flags to remove: two commands, and what is seen between them is not told', async (t) => {
+      const { running, watcher, hold, asked } = await play(t, capabilities)
+      const set = async (add: string[], remove: string[]) =>
+        running.accounts.setFlags(...(await at(running, 'm1', 'INBOX')), { add, remove })
+      await set(['\\Flagged'], [])
+      const line = await quiet(running, 'flagged')
+      const [before, first] = [asked(), hold(answerOf(watcher, /STORE/))]
+      const written = set(['\\Answered'], ['\\Flagged'])
+      await until('the watching connection has seen the first', () => asked() > before + 2)
+      await until('it idles again', () => running.server.connections.some(({ id, idling }) => id === watcher && idling))
+      await running.tells(['flags_changed m1 INBOX', line])
+      first.release()
+      assert.deepEqual(await written, ['\\Answered'])
+      const story = ['flags_changed m1 INBOX', line, 'flags_changed m1 INBOX', await quiet(running, 'over')]
+      await running.tells(story)
+      const told = await running.told()
+      assert.deepEqual(
+        told.filter(({ kind }) => kind === 'flags_changed').map((change) => change.flags),
+        [['\\Flagged'], ['\\Answered']],
+      )
+    })
+
+    test('the second of them refused: what the first has done is told', async (t) => {
+      const { running, watcher, hold, asked } = await play(t, capabilities)
+      const isSecond: Rule = (call) => call?.text.includes('-FLAGS') === true
+      const [before, second] = [asked(), hold(isSecond)]
+      running.server.hooks = {
+        ...running.server.hooks,
+        command: (call) => (isSecond(call, '') ? { tagged: 'NO not today' } : undefined),
+      }
+      const change = { add: ['\\Answered'], remove: ['\\Flagged'] }
+      const written = running.accounts.setFlags(...(await at(running, 'm1', 'INBOX')), change)
+      await until('the watching connection has seen the first', () => asked() > before + 2)
+      await until('it idles again', () => running.server.connections.some(({ id, idling }) => id === watcher && idling))
+      second.release()
+      await assert.rejects(written, { code: 'server_refused' })
+      await running.tells(['flags_changed m1 INBOX'])
+      assert.deepEqual((await at(running, 'm1', 'INBOX'))[1].flags, ['\\Answered'])
     })
 
     test('an answer to our write that others have overtaken: the newest flags stay, and nothing is told twice', async (t) => {
-      const { wing, watcher, hold } = await play(t, capabilities)
+      const { running, watcher, hold } = await play(t, capabilities)
       const answer = hold(answerOf(watcher, /STORE/))
-      const written = wing.accounts.setFlags(accountId, ...(await at(wing, 'm1', 'INBOX')), {
+      const written = running.accounts.setFlags(...(await at(running, 'm1', 'INBOX')), {
         add: ['\\Flagged'],
         remove: [],
       })
-      await until('ours is told', async () => (await wing.story()).length === 1)
-      wing.server.setFlags('ann', 'INBOX', 1, ['\\Seen'])
-      await until('the other one is told', async () => (await wing.story()).length === 2)
+      await until('ours is told', async () => (await running.story()).length === 1)
+      running.server.setFlags('ann', 'INBOX', 1, ['\\Seen'])
+      await until('the other one is told', async () => (await running.story()).length === 2)
       answer.release()
       assert.deepEqual(await written, ['\\Flagged'])
-      const line = await quiet(wing, 'over')
-      await wing.tells(['flags_changed m1 INBOX', 'flags_changed m1 INBOX', line])
-      assert.deepEqual((await at(wing, 'm1', 'INBOX'))[1].flags, ['\\Seen'])
+      const line = await quiet(running, 'over')
+      await running.tells(['flags_changed m1 INBOX', 'flags_changed m1 INBOX', line])
+      assert.deepEqual((await at(running, 'm1', 'INBOX'))[1].flags, ['\\Seen'])
       assert.deepEqual(
-        (await wing.told()).slice(0, 2).map((change) => change.flags),
+        (await running.told()).slice(0, 2).map((change) => change.flags),
         [['\\Flagged'], ['\\Seen']],
       )
     })
@@ -275,8 +315,8 @@ for (const [server, capabilities] of servers) {
 }
 
 test('a wrong UID for a copy that the watching connection has told already', async (t) => {
-  const { wing, watcher, hold } = await play(t, fullCapabilities)
-  const { server } = wing
+  const { running, watcher, hold } = await play(t, fullCapabilities)
+  const { server } = running
   const { send } = server.hooks
   const copyUid = /(COPYUID \d+ \d+ )(\d+)/
   server.hooks = {
@@ -290,22 +330,22 @@ test('a wrong UID for a copy that the watching connection has told already', asy
       ) ?? null,
   }
   const answer = hold(answerOf(watcher, /MOVE/))
-  const moved = wing.accounts.move(accountId, ...(await at(wing, 'a1', 'Archive')), await wing.folder('INBOX'))
-  await until('the watching connection has told it', async () => (await wing.story()).length === 1)
+  const moved = running.accounts.move(...(await at(running, 'a1', 'Archive')), await running.folder('INBOX'))
+  await until('the watching connection has told it', async () => (await running.story()).length === 1)
   answer.release()
   await moved
   const story = ['folder_added a1 INBOX', 'folder_removed a1 Archive']
-  assert.deepEqual(await wing.story(), story)
-  story.push(await quiet(wing, 'behind it'))
-  assert.deepEqual(await wing.story(), story)
+  assert.deepEqual(await running.story(), story)
+  story.push(await quiet(running, 'behind it'))
+  assert.deepEqual(await running.story(), story)
   assert.deepEqual(
-    (await wing.message('a1')).placements.map(({ path, uid }) => `${path} ${uid}`),
+    (await running.message('a1')).placements.map(({ path, uid }) => `${path} ${uid}`),
     ['INBOX 5'],
   )
 })
 
 test('a slow MOVE, longer than the hold: the watching connection does not take it for a deletion', async (t) => {
-  const wing = await watchingWing(
+  const running = await watchingAccounts(
     t,
     { settings: { MAILROOM_GONE_HOLD: '1ms', MAILROOM_COMMAND_TIMEOUT: '20s' } },
     ({ server }) => {
@@ -314,17 +354,17 @@ test('a slow MOVE, longer than the hold: the watching connection does not take i
   )
   const { promise, resolve } = Promise.withResolvers<null>()
   const isAnswer = answerOf(0, /MOVE/)
-  wing.server.hooks = {
+  running.server.hooks = {
     send: (response, call) => (isAnswer(call, response.toString()) ? promise.then(() => response) : response),
   }
-  const [message, place] = await at(wing, 'm1', 'INBOX')
-  const moved = wing.accounts.move(accountId, message, place, await wing.folder('Archive'))
-  await until('it is seen to vanish', () => hasLeft('m1')(wing))
-  const polls = (): number => wing.server.log.filter(({ line }) => /^C: \S+ LIST/.test(line)).length
+  const [message, place] = await at(running, 'm1', 'INBOX')
+  const moved = running.accounts.move(message, place, await running.folder('Archive'))
+  await until('it is seen to vanish', () => hasLeft('m1')(running))
+  const polls = (): number => running.server.log.filter(({ line }) => /^C: \S+ LIST/.test(line)).length
   const before = polls()
   await until('polls, each of which tells what is due', () => polls() > before + 2)
-  assert.deepEqual(await wing.story(), [])
+  assert.deepEqual(await running.story(), [])
   resolve(null)
   await moved
-  assert.deepEqual(await wing.story(), ['folder_added m1 Archive', 'folder_removed m1 INBOX'])
+  assert.deepEqual(await running.story(), ['folder_added m1 Archive', 'folder_removed m1 INBOX'])
 })

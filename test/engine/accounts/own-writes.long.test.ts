@@ -4,14 +4,15 @@
  */
 import assert from 'node:assert/strict'
 import { suite, test, type TestContext } from 'node:test'
-import { createOwnWrites } from '../../../engine/accounts/own-writes.ts'
+import { createOwnWrites } from '../../../engine/accounts/state.ts'
 import { isAppError } from '../../../engine/errors.ts'
 import type { MessageRecord, Placement } from '../../../engine/store/records.ts'
 import { fullCapabilities, plainCapabilities, type Hooks } from '../../support/imap-server/index.ts'
+import { letterOf } from '../../support/mail.ts'
 import { replaced } from '../../support/imap-server/play.ts'
 import { until } from '../../support/until.ts'
 import { accountId, fill, letter, moveOnServer } from './stage.ts'
-import { watchingWing, type Wing } from './wing.ts'
+import { watchingAccounts, type Running } from './running.ts'
 
 const servers: readonly (readonly [string, readonly string[]])[] = [
   ['everything', fullCapabilities],
@@ -20,8 +21,12 @@ const servers: readonly (readonly [string, readonly string[]])[] = [
   ['plain RFC 3501', plainCapabilities],
 ]
 
-async function placed(wing: Wing, subject: string, path: string): Promise<{ message: MessageRecord; at: Placement }> {
-  const message = await wing.message(subject)
+async function placed(
+  running: Running,
+  subject: string,
+  path: string,
+): Promise<{ message: MessageRecord; at: Placement }> {
+  const message = await running.message(subject)
   const at = message.placements.find((one) => one.path === path)
   assert(at, `${subject} lies in ${message.placements.map((one) => one.path).join(', ')}`)
   return { message, at }
@@ -31,8 +36,8 @@ function start(
   t: TestContext,
   capabilities: readonly string[],
   settings: Readonly<Record<string, string>> = {},
-): Promise<Wing> {
-  return watchingWing(
+): Promise<Running> {
+  return watchingAccounts(
     t,
     { capabilities, settings: { MAILROOM_FLAG_COMPARE: '300ms', MAILROOM_GONE_HOLD: '1s', ...settings } },
     ({ server }) => {
@@ -46,17 +51,17 @@ function start(
 const patient = { MAILROOM_GONE_HOLD: '4s' }
 
 /** Several polls, and the hold: whatever was to be told has been. */
-async function quiet(wing: Wing): Promise<void> {
-  wing.server.append('ann', 'INBOX', letter('the end'))
-  await until('the end', async () => (await wing.story()).includes('received the end INBOX'))
+async function quiet(running: Running): Promise<void> {
+  running.server.append('ann', 'INBOX', letter('the end'))
+  await until('the end', async () => (await running.story()).includes('received the end INBOX'))
   const from = performance.now()
   await until('the hold is over', () => performance.now() - from > 1300)
 }
 
 /** Where the mail of this subject lies by the index, and by the server. */
-async function uids(wing: Wing, subject: string, path: string): Promise<readonly [number[], number[]]> {
-  const { placements } = await wing.message(subject)
-  const { messages } = wing.server.folder('ann', path)
+async function uids(running: Running, subject: string, path: string): Promise<readonly [number[], number[]]> {
+  const { placements } = await running.message(subject)
+  const { messages } = running.server.folder('ann', path)
   return [
     placements.filter((one) => one.path === path).map(({ uid }) => uid),
     messages.filter(({ raw }) => raw.includes(`Subject: ${subject}\r\n`)).map(({ uid }) => uid),
@@ -66,112 +71,112 @@ async function uids(wing: Wing, subject: string, path: string): Promise<readonly
 for (const [name, capabilities] of servers) {
   suite(`own writes, ${name}`, () => {
     test('flags, move, copy, append, remove: told when they answer, and once', async (t) => {
-      const wing = await start(t, capabilities)
-      const { accounts } = wing
-      const archive = await wing.folder('Archive')
+      const running = await start(t, capabilities)
+      const { accounts } = running
+      const archive = await running.folder('Archive')
       const told: string[] = []
       const tells = async (...story: string[]): Promise<void> => {
         told.push(...story)
-        assert.deepEqual(await wing.story(), told)
+        assert.deepEqual(await running.story(), told)
       }
-      const one = await placed(wing, 'm1', 'INBOX')
-      const flags = await accounts.setFlags(accountId, one.message, one.at, { add: ['\\Seen', 'work'], remove: [] })
+      const one = await placed(running, 'm1', 'INBOX')
+      const flags = await accounts.setFlags(one.message, one.at, { add: ['\\Seen', 'work'], remove: [] })
       assert.deepEqual(flags, ['\\Seen', 'work'])
-      assert.deepEqual((await placed(wing, 'm1', 'INBOX')).at.flags, ['\\Seen', 'work'])
+      assert.deepEqual((await placed(running, 'm1', 'INBOX')).at.flags, ['\\Seen', 'work'])
       await tells('flags_changed m1 INBOX')
-      const two = await placed(wing, 'm2', 'INBOX')
-      await accounts.move(accountId, two.message, two.at, archive)
+      const two = await placed(running, 'm2', 'INBOX')
+      await accounts.move(two.message, two.at, archive)
       assert.deepEqual(
-        (await wing.message('m2')).placements.map((at) => at.path),
+        (await running.message('m2')).placements.map((at) => at.path),
         ['Archive'],
       )
       await tells('folder_added m2 Archive', 'folder_removed m2 INBOX')
-      const three = await placed(wing, 'm3', 'INBOX')
-      await accounts.copy(accountId, three.message, three.at, archive)
-      assert.deepEqual((await wing.message('m3')).placements.map((at) => at.path).sort(), ['Archive', 'INBOX'])
+      const three = await placed(running, 'm3', 'INBOX')
+      await accounts.copy(three.message, three.at, archive)
+      assert.deepEqual((await running.message('m3')).placements.map((at) => at.path).sort(), ['Archive', 'INBOX'])
       await tells('folder_added m3 Archive')
-      await accounts.append(accountId, archive, Buffer.from(letter('ours')), ['\\Seen'], Date.now())
-      assert.deepEqual(await wing.subjects('Archive'), ['a1', 'a2', 'm2', 'm3', 'ours'])
+      await accounts.append(archive, letterOf(letter('ours'), ['\\Seen']))
+      assert.deepEqual(await running.subjects('Archive'), ['a1', 'a2', 'm2', 'm3', 'ours'])
       await tells('received ours Archive')
-      await accounts.append(accountId, await wing.folder('INBOX'), Buffer.from(letter('ours too')), [], Date.now())
-      assert.deepEqual(await wing.subjects('INBOX'), ['m1', 'm3', 'm4', 'ours too'])
+      await accounts.append(await running.folder('INBOX'), letterOf(letter('ours too')))
+      assert.deepEqual(await running.subjects('INBOX'), ['m1', 'm3', 'm4', 'ours too'])
       await tells('received ours too INBOX')
-      const four = await placed(wing, 'm4', 'INBOX')
-      await accounts.remove(accountId, four.message, four.at)
-      assert.deepEqual((await wing.store.messages.get(accountId, four.message.id))?.placements, [])
+      const four = await placed(running, 'm4', 'INBOX')
+      await accounts.remove(four.message, null)
+      assert.deepEqual((await running.store.messages.get(accountId, four.message.id))?.placements, [])
       await tells('deleted m4 INBOX')
-      await quiet(wing)
+      await quiet(running)
       await tells('received the end INBOX')
-      assert.deepEqual(await wing.subjects('INBOX'), ['m1', 'm3', 'ours too', 'the end'])
-      assert.equal((await wing.folder('INBOX')).messages, 4)
-      assert.equal(wing.listener.changes.length, told.length, 'as many went to the streams')
+      assert.deepEqual(await running.subjects('INBOX'), ['m1', 'm3', 'ours too', 'the end'])
+      assert.equal((await running.folder('INBOX')).messages, 4)
+      assert.equal(running.listener.changes.length, told.length, 'as many went to the streams')
     })
 
     test('the same flags again are no change; back and forth is told each time', async (t) => {
-      const wing = await start(t, capabilities)
+      const running = await start(t, capabilities)
       const set = async (add: string[], remove: string[]): Promise<readonly string[]> => {
-        const { message, at } = await placed(wing, 'm1', 'INBOX')
-        return wing.accounts.setFlags(accountId, message, at, { add, remove })
+        const { message, at } = await placed(running, 'm1', 'INBOX')
+        return running.accounts.setFlags(message, at, { add, remove })
       }
       assert.deepEqual(await set([], ['\\Flagged']), [])
       for (let n = 0; n < 2; n += 1) assert.deepEqual(await set(['\\Flagged'], []), ['\\Flagged'])
       for (let n = 0; n < 2; n += 1) assert.deepEqual(await set([], ['\\Flagged']), [])
       await set(['\\Flagged'], [])
-      await quiet(wing)
-      const flags = (await wing.told()).filter(({ kind }) => kind === 'flags_changed').map((change) => change.flags)
+      await quiet(running)
+      const flags = (await running.told()).filter(({ kind }) => kind === 'flags_changed').map((change) => change.flags)
       assert.deepEqual(flags, [['\\Flagged'], [], ['\\Flagged']])
-      assert.equal((await wing.told()).length, 4)
+      assert.equal((await running.told()).length, 4)
     })
 
     test('what others do to the same messages afterwards is told', async (t) => {
-      const wing = await start(t, capabilities)
-      const { accounts, server } = wing
-      const archive = await wing.folder('Archive')
-      const one = await placed(wing, 'm1', 'INBOX')
+      const running = await start(t, capabilities)
+      const { accounts, server } = running
+      const archive = await running.folder('Archive')
+      const one = await placed(running, 'm1', 'INBOX')
       const story = ['flags_changed m1 INBOX']
-      await accounts.setFlags(accountId, one.message, one.at, { add: ['\\Seen'], remove: [] })
+      await accounts.setFlags(one.message, one.at, { add: ['\\Seen'], remove: [] })
       for (const flags of [[], ['\\Seen']]) {
         server.setFlags('ann', 'INBOX', 1, flags)
-        await wing.tells((story.push('flags_changed m1 INBOX'), story))
+        await running.tells((story.push('flags_changed m1 INBOX'), story))
       }
-      const two = await placed(wing, 'm2', 'INBOX')
-      await accounts.move(accountId, two.message, two.at, archive)
-      await quiet(wing)
+      const two = await placed(running, 'm2', 'INBOX')
+      await accounts.move(two.message, two.at, archive)
+      await quiet(running)
       story.push('folder_added m2 Archive', 'folder_removed m2 INBOX', 'received the end INBOX')
       const uid = server.folder('ann', 'Archive').messages.at(-1)?.uid ?? 0
       const back = moveOnServer(server, uid, 'Archive', 'INBOX')
-      await wing.tells((story.push('folder_added m2 INBOX', 'folder_removed m2 Archive'), story))
+      await running.tells((story.push('folder_added m2 INBOX', 'folder_removed m2 Archive'), story))
       moveOnServer(server, back, 'INBOX', 'Archive')
-      await wing.tells((story.push('folder_added m2 Archive', 'folder_removed m2 INBOX'), story))
+      await running.tells((story.push('folder_added m2 Archive', 'folder_removed m2 INBOX'), story))
     })
   })
 }
 
 test('a refusal is told to the caller alone; what others do then is told', async (t) => {
-  const wing = await start(t, fullCapabilities, patient)
-  const { accounts, server } = wing
-  const one = await placed(wing, 'm1', 'INBOX')
+  const running = await start(t, fullCapabilities, patient)
+  const { accounts, server } = running
+  const one = await placed(running, 'm1', 'INBOX')
   server.hooks = { command: ({ name }) => (/STORE|MOVE|EXPUNGE/.test(name) ? { tagged: 'NO not today' } : undefined) }
   const refused = (error: unknown) => isAppError(error, 'server_refused') && error.message.includes('not today')
-  await assert.rejects(accounts.setFlags(accountId, one.message, one.at, { add: ['\\Flagged'], remove: [] }), refused)
-  await assert.rejects(accounts.move(accountId, one.message, one.at, await wing.folder('Archive')), refused)
-  await assert.rejects(accounts.remove(accountId, one.message, one.at), refused)
+  await assert.rejects(accounts.setFlags(one.message, one.at, { add: ['\\Flagged'], remove: [] }), refused)
+  await assert.rejects(accounts.move(one.message, one.at, await running.folder('Archive')), refused)
+  await assert.rejects(accounts.remove(one.message, null), refused)
   server.hooks = {}
-  assert.deepEqual((await wing.message('m1')).placements, one.message.placements)
-  assert.deepEqual(await wing.story(), [])
+  assert.deepEqual((await running.message('m1')).placements, one.message.placements)
+  assert.deepEqual(await running.story(), [])
   server.setFlags('ann', 'INBOX', 1, ['\\Flagged'])
-  await wing.tells(['flags_changed m1 INBOX'])
+  await running.tells(['flags_changed m1 INBOX'])
   moveOnServer(server, 1, 'INBOX', 'Archive')
-  await wing.tells(['flags_changed m1 INBOX', 'folder_added m1 Archive', 'folder_removed m1 INBOX'])
+  await running.tells(['flags_changed m1 INBOX', 'folder_added m1 Archive', 'folder_removed m1 INBOX'])
 })
 
 test('a removal that is refused half-way: the \\Deleted that stays is told', async (t) => {
-  const wing = await start(t, fullCapabilities)
-  const { message, at } = await placed(wing, 'm1', 'INBOX')
-  wing.server.hooks = { command: ({ name }) => (name === 'UID EXPUNGE' ? { tagged: 'NO not today' } : undefined) }
-  await assert.rejects(wing.accounts.remove(accountId, message, at), { code: 'server_refused' })
-  await wing.tells(['flags_changed m1 INBOX'])
-  assert.deepEqual((await placed(wing, 'm1', 'INBOX')).at.flags, ['\\Deleted'])
+  const running = await start(t, fullCapabilities)
+  const { message } = await placed(running, 'm1', 'INBOX')
+  running.server.hooks = { command: ({ name }) => (name === 'UID EXPUNGE' ? { tagged: 'NO not today' } : undefined) }
+  await assert.rejects(running.accounts.remove(message, null), { code: 'server_refused' })
+  await running.tells(['flags_changed m1 INBOX'])
+  assert.deepEqual((await placed(running, 'm1', 'INBOX')).at.flags, ['\\Deleted'])
 })
 
 for (const [what, name] of [
@@ -179,74 +184,71 @@ for (const [what, name] of [
   ['a move', 'UID MOVE'],
 ] as const) {
   test(`${what}: done, but the connection breaks before the answer: the sync tells, once`, async (t) => {
-    const wing = await start(t, fullCapabilities, patient)
-    const { message, at } = await placed(wing, 'm1', 'INBOX')
-    const archive = await wing.folder('Archive')
-    wing.server.hooks = {
+    const running = await start(t, fullCapabilities, patient)
+    const { message, at } = await placed(running, 'm1', 'INBOX')
+    const archive = await running.folder('Archive')
+    running.server.hooks = {
       send(response, call) {
         if (call?.name !== name) return response
-        setImmediate(() => wing.server.dropConnections())
+        setImmediate(() => running.server.dropConnections())
         return null
       },
     }
     const change = { add: ['\\Seen'], remove: [] }
-    const { accounts } = wing
-    const written =
-      what === 'flags'
-        ? accounts.setFlags(accountId, message, at, change)
-        : accounts.move(accountId, message, at, archive)
+    const { accounts } = running
+    const written = what === 'flags' ? accounts.setFlags(message, at, change) : accounts.move(message, at, archive)
     await assert.rejects(written)
-    wing.server.hooks = {}
+    running.server.hooks = {}
     const moved = ['folder_added m1 Archive', 'folder_removed m1 INBOX']
     const story = what === 'flags' ? ['flags_changed m1 INBOX'] : moved
-    await wing.tells(story)
-    await quiet(wing)
-    await wing.tells([...story, 'received the end INBOX'])
+    await running.tells(story)
+    await quiet(running)
+    await running.tells([...story, 'received the end INBOX'])
   })
 }
 
 test('a folder that was never opened: what we put there is told, and is not its history', async (t) => {
-  const wing = await watchingWing(t, {}, ({ server }) => {
+  const running = await watchingAccounts(t, {}, ({ server }) => {
     fill(server, 'INBOX', 2)
     fill(server, 'Archive', 2, 'a')
     const isRefused = /SELECT "?Archive/
     server.hooks = { command: ({ text }) => (isRefused.test(text) ? { tagged: 'NO not now' } : undefined) }
   })
-  const { accounts, server } = wing
-  assert.equal((await wing.folder('Archive')).cursor, null)
+  const { accounts, server } = running
+  assert.equal((await running.folder('Archive')).cursor, null)
   server.hooks = {}
-  const { message, at } = await placed(wing, 'm1', 'INBOX')
-  await accounts.move(accountId, message, at, await wing.folder('Archive'))
-  assert.deepEqual(await wing.story(), ['folder_added m1 Archive', 'folder_removed m1 INBOX'])
+  const { message, at } = await placed(running, 'm1', 'INBOX')
+  await accounts.move(message, at, await running.folder('Archive'))
+  assert.deepEqual(await running.story(), ['folder_added m1 Archive', 'folder_removed m1 INBOX'])
 })
 
 test('a folder that cannot be read after the move: held until the mail turns up there, and told as a move', async (t) => {
-  const wing = await start(t, servers[1]?.[1] ?? [], patient)
-  const { accounts, server } = wing
-  const { message, at } = await placed(wing, 'm1', 'INBOX')
+  const running = await start(t, servers[1]?.[1] ?? [], patient)
+  const { accounts, server } = running
+  const { message, at } = await placed(running, 'm1', 'INBOX')
   const isRefused = /SELECT "?Archive/
   server.hooks = { command: ({ text }) => (isRefused.test(text) ? { tagged: 'NO not now' } : undefined) }
-  await accounts.move(accountId, message, at, await wing.folder('Archive'))
-  assert.deepEqual(await wing.subjects('INBOX'), ['m2', 'm3', 'm4'])
-  assert.deepEqual(await wing.story(), [])
+  await accounts.move(message, at, await running.folder('Archive'))
+  assert.deepEqual(await running.subjects('INBOX'), ['m2', 'm3', 'm4'])
+  assert.deepEqual(await running.story(), [])
   server.hooks = {}
-  await wing.tells(['folder_added m1 Archive', 'folder_removed m1 INBOX'])
+  await running.tells(['folder_added m1 Archive', 'folder_removed m1 INBOX'])
 })
 
 test('a mail that lies in the folder twice comes twice and leaves once', async (t) => {
-  const wing = await start(t, fullCapabilities)
-  const { server, accounts } = wing
+  const running = await start(t, fullCapabilities)
+  const { server, accounts } = running
   const [twin] = server.folder('ann', 'INBOX').messages
   assert(twin)
   server.append('ann', 'INBOX', twin.raw, [], new Date(twin.internalDate))
-  await wing.tells(['folder_added m1 INBOX'])
-  const { message, at } = await placed(wing, 'm1', 'INBOX')
-  await accounts.move(accountId, message, at, await wing.folder('Archive'))
+  await running.tells(['folder_added m1 INBOX'])
+  const { message, at } = await placed(running, 'm1', 'INBOX')
+  await accounts.move(message, at, await running.folder('Archive'))
   const moved = ['folder_added m1 Archive', 'folder_added m1 Archive', 'folder_removed m1 INBOX']
-  assert.deepEqual((await wing.story()).sort(), ['folder_added m1 INBOX', ...moved].sort())
-  await quiet(wing)
-  assert.equal((await wing.story()).length, 5)
-  assert.deepEqual(...(await uids(wing, 'm1', 'Archive')))
+  assert.deepEqual((await running.story()).sort(), ['folder_added m1 INBOX', ...moved].sort())
+  await quiet(running)
+  assert.equal((await running.story()).length, 5)
+  assert.deepEqual(...(await uids(running, 'm1', 'Archive')))
 })
 
 suite('a server that names the wrong UID of a copy', () => {
@@ -266,8 +268,8 @@ suite('a server that names the wrong UID of a copy', () => {
   ]
   for (const [what, hooks] of wrong) {
     test(`${what}: told once, and found where it is`, async (t) => {
-      const wing = await start(t, fullCapabilities)
-      const { server, accounts } = wing
+      const running = await start(t, fullCapabilities)
+      const { server, accounts } = running
       server.hooks = hooks
       const there = [
         ['m1', 'INBOX', 'Archive'],
@@ -275,8 +277,8 @@ suite('a server that names the wrong UID of a copy', () => {
       ] as const
       const story: string[] = []
       for (const [subject, from, to] of there) {
-        const { message, at } = await placed(wing, subject, from)
-        await accounts.move(accountId, message, at, await wing.folder(to))
+        const { message, at } = await placed(running, subject, from)
+        await accounts.move(message, at, await running.folder(to))
         server.append('ann', to, letter(`after ${subject}`))
         story.push(
           `folder_added ${subject} ${to}`,
@@ -284,26 +286,26 @@ suite('a server that names the wrong UID of a copy', () => {
           `received after ${subject} ${to}`,
         )
       }
-      await wing.tells(story)
-      await quiet(wing)
-      await wing.tells([...story, 'received the end INBOX'])
+      await running.tells(story)
+      await quiet(running)
+      await running.tells([...story, 'received the end INBOX'])
       for (const [subject, , to] of there) {
-        assert.deepEqual(...(await uids(wing, subject, to)), subject)
-        assert.deepEqual(...(await uids(wing, `after ${subject}`, to)), `after ${subject}`)
+        assert.deepEqual(...(await uids(running, subject, to)), subject)
+        assert.deepEqual(...(await uids(running, `after ${subject}`, to)), `after ${subject}`)
       }
-      assert.deepEqual(...(await uids(wing, 'a2', 'Archive')))
-      assert.deepEqual(...(await uids(wing, 'm2', 'INBOX')))
+      assert.deepEqual(...(await uids(running, 'a2', 'Archive')))
+      assert.deepEqual(...(await uids(running, 'm2', 'INBOX')))
       // a copy by another hand, later: news
-      const [, [uid]] = await uids(wing, 'm1', 'Archive')
+      const [, [uid]] = await uids(running, 'm1', 'Archive')
       moveOnServer(server, uid ?? 0, 'Archive', 'Archive')
-      await wing.tells([...story, 'received the end INBOX', 'folder_added m1 Archive'])
+      await running.tells([...story, 'received the end INBOX', 'folder_added m1 Archive'])
     })
   }
 })
 
 test('a UID of another UIDVALIDITY is not believed: when the move answers, the message is where the server has it', async (t) => {
-  const wing = await start(t, fullCapabilities, { MAILROOM_FOLDER_POLL: '1h', MAILROOM_FOLDER_POLL_COLD: '1h' })
-  wing.server.hooks = {
+  const running = await start(t, fullCapabilities, { MAILROOM_FOLDER_POLL: '1h', MAILROOM_FOLDER_POLL_COLD: '1h' })
+  running.server.hooks = {
     send: (response) =>
       response
         .toString('latin1')
@@ -311,16 +313,16 @@ test('a UID of another UIDVALIDITY is not believed: when the move answers, the m
           return `COPYUID ${Number(validity) + 1} ${from} ${Number(to) + 7}`
         }),
   }
-  const { message, at } = await placed(wing, 'm1', 'INBOX')
-  await wing.accounts.move(accountId, message, at, await wing.folder('Archive'))
-  const [mine, theirs] = await uids(wing, 'm1', 'Archive')
+  const { message, at } = await placed(running, 'm1', 'INBOX')
+  await running.accounts.move(message, at, await running.folder('Archive'))
+  const [mine, theirs] = await uids(running, 'm1', 'Archive')
   assert.deepEqual([mine, theirs], [[3], [3]])
-  assert.deepEqual(await wing.story(), ['folder_added m1 Archive', 'folder_removed m1 INBOX'])
+  assert.deepEqual(await running.story(), ['folder_added m1 Archive', 'folder_removed m1 INBOX'])
 })
 
 test('an answer to STORE without MODSEQ: counts of unread mail follow all the same', async (t) => {
-  const wing = await start(t, fullCapabilities)
-  wing.server.hooks = {
+  const running = await start(t, fullCapabilities)
+  running.server.hooks = {
     send: (response, call) =>
       call?.name === 'UID STORE' ? response.toString().replace(/ MODSEQ \(\d+\)/, '') : response,
   }
@@ -328,13 +330,13 @@ test('an answer to STORE without MODSEQ: counts of unread mail follow all the sa
     [['\\Seen'], [], 3],
     [[], ['\\Seen'], 4],
   ] as const) {
-    const { message, at } = await placed(wing, 'm1', 'INBOX')
-    await wing.accounts.setFlags(accountId, message, at, { add, remove })
-    assert.equal((await wing.folder('INBOX')).unseen, unseen)
+    const { message, at } = await placed(running, 'm1', 'INBOX')
+    await running.accounts.setFlags(message, at, { add, remove })
+    assert.equal((await running.folder('INBOX')).unseen, unseen)
   }
 })
 
-test('own writes: leaving while it is under way; written, for as long as an answer may take', () => {
+test('own writes: under way until they end; written, for as long as an answer may take', () => {
   let now = 1000
   const own = createOwnWrites(() => now)
   const asked = own.mark()
@@ -343,10 +345,10 @@ test('own writes: leaving while it is under way; written, for as long as an answ
   assert.equal(own.isWrittenSince('f', 2, asked), false)
   assert.equal(own.isWrittenSince('g', 1, asked), false)
   assert.equal(own.isWrittenSince('f', 1, own.mark()), false)
-  const left = own.leave('f', 3)
-  assert.deepEqual([own.isLeaving('f', 3), own.isLeaving('f', 1), own.isLeaving('g', 3)], [true, false, false])
-  left()
-  assert.equal(own.isLeaving('f', 3), false)
+  const end = own.begin('f', 3)
+  assert.deepEqual([own.isUnderWay('f', 3), own.isUnderWay('f', 1), own.isUnderWay('g', 3)], [true, false, false])
+  end()
+  assert.equal(own.isUnderWay('f', 3), false)
   now += 3_600_000
   own.wrote('f', 2)
   assert.equal(own.isWrittenSince('f', 1, asked), false, 'forgotten')

@@ -1,7 +1,7 @@
 /** Folders that the server refuses, by the clock. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createParking } from '../../../engine/accounts/absent.ts'
+import { createParking } from '../../../engine/accounts/gone.ts'
 import { AppError } from '../../../engine/errors.ts'
 import { openStage } from './stage.ts'
 

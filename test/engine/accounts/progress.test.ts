@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { suite, test, type TestContext } from 'node:test'
 import { backfillFolder, backfillPage } from '../../../engine/accounts/background.ts'
-import { tellGone } from '../../../engine/accounts/gone.ts'
+import { reportGone } from '../../../engine/accounts/gone.ts'
 import type { AccountState } from '../../../engine/accounts/state.ts'
 import { catchUp } from '../../../engine/accounts/sync.ts'
 import type { SyncContext } from '../../../engine/accounts/write.ts'
@@ -12,7 +12,7 @@ import { openTest } from '../../support/imap-server/session.ts'
 import { inSet } from '../../support/imap-server/tokens.ts'
 import { until } from '../../support/until.ts'
 import { fill, jobOf, letter, openStage, type Stage, type StageOptions, type Worker } from './stage.ts'
-import { watchingWing } from './wing.ts'
+import { watchingAccounts } from './running.ts'
 
 /** Holds the first answer to a command like this back until it is let go. */
 function holding(stage: Pick<Stage, 'server'>, command: RegExp) {
@@ -59,7 +59,7 @@ suite('back-fill and live read of one folder at once', () => {
     return {
       stage,
       worker,
-      backfill: () => backfillPage({ ...worker.context, session }, id, page),
+      backfill: () => backfillPage({ ...worker.context, session, folderId: id }, page),
       /** The same with a sign when it has queued up to write. */
       queueing: (onQueue: () => void): SyncContext => {
         const { state } = worker
@@ -133,7 +133,7 @@ suite('back-fill and live read of one folder at once', () => {
     stage.server.append('ann', 'INBOX', letter('n1'))
     const reading = live()
     await until('the live batch is being written', isHeld)
-    await backfillPage(queueing(letGo), id, page)
+    await backfillPage({ ...queueing(letGo), folderId: id }, page)
     await reading
     await bothKept(stage, worker)
   })
@@ -205,21 +205,21 @@ suite('a push during a read is told without waiting for the poll', () => {
   const settings = { MAILROOM_FOLDER_POLL: '1h', MAILROOM_FOLDER_POLL_COLD: '1h', MAILROOM_COMMAND_TIMEOUT: '10s' }
 
   test('new mail while new mail is read', async (t) => {
-    const wing = await watchingWing(t, { settings }, (stage) => fill(stage.server, 'INBOX', 2))
-    const hold = holding(wing, /UID FETCH \d+:\* \(UID FLAGS INTERNALDATE/)
-    wing.server.append('ann', 'INBOX', letter('n1'))
+    const running = await watchingAccounts(t, { settings }, (stage) => fill(stage.server, 'INBOX', 2))
+    const hold = holding(running, /UID FETCH \d+:\* \(UID FLAGS INTERNALDATE/)
+    running.server.append('ann', 'INBOX', letter('n1'))
     await until('it is being read', hold.isHeld)
-    wing.server.append('ann', 'INBOX', letter('n2'))
+    running.server.append('ann', 'INBOX', letter('n2'))
     hold.letGo()
-    await wing.tells(['received n1 INBOX', 'received n2 INBOX'])
+    await running.tells(['received n1 INBOX', 'received n2 INBOX'])
   })
 
   test('flags while flags are read', async (t) => {
-    const wing = await watchingWing(t, { settings }, (stage) => fill(stage.server, 'INBOX', 3))
-    const hold = holding(wing, /UID FETCH 1:\* .*CHANGEDSINCE/)
-    const { send } = wing.server.hooks
+    const running = await watchingAccounts(t, { settings }, (stage) => fill(stage.server, 'INBOX', 3))
+    const hold = holding(running, /UID FETCH 1:\* .*CHANGEDSINCE/)
+    const { send } = running.server.hooks
     let first: string | undefined
-    wing.server.hooks = {
+    running.server.hooks = {
       // Told unasked: without the UID it is no answer to our question.
       send(response, call) {
         if (call?.text.includes('CHANGEDSINCE') === true) first ??= call.tag
@@ -227,11 +227,11 @@ suite('a push during a read is told without waiting for the poll', () => {
         return isUnasked ? '* 2 FETCH (FLAGS (\\Flagged))\r\n' : (send?.(response, call) ?? null)
       },
     }
-    wing.server.setFlags('ann', 'INBOX', 1, ['\\Seen'])
+    running.server.setFlags('ann', 'INBOX', 1, ['\\Seen'])
     await until('they are being read', hold.isHeld)
-    wing.server.setFlags('ann', 'INBOX', 2, ['\\Flagged'])
+    running.server.setFlags('ann', 'INBOX', 2, ['\\Flagged'])
     hold.letGo()
-    await wing.tells(['flags_changed m1 INBOX', 'flags_changed m2 INBOX'])
+    await running.tells(['flags_changed m1 INBOX', 'flags_changed m2 INBOX'])
   })
 })
 
@@ -254,7 +254,7 @@ suite('two disappearances that are due at different times', () => {
     stage.server.append('ann', 'Archive', copy.raw, [], new Date(copy.internalDate))
     const worker = await stage.work()
     await worker.readAll()
-    const tell = () => tellGone(stage.deps, worker.state)
+    const tell = () => reportGone(stage.deps, worker.state)
     stage.server.expunge('ann', 'INBOX', 1)
     await worker.catchUp('INBOX')
     at(60)
@@ -289,10 +289,10 @@ suite('two disappearances that are due at different times', () => {
       await worker.catchUp('INBOX')
     }
     at(95)
-    await tellGone(stage.deps, worker.state)
+    await reportGone(stage.deps, worker.state)
     assert.deepEqual(await stage.story(), ['deleted m2 INBOX'])
     at(155)
-    await tellGone(stage.deps, worker.state)
+    await reportGone(stage.deps, worker.state)
     assert.deepEqual(await stage.story(), ['deleted m2 INBOX', 'deleted m1 INBOX'])
   })
 
@@ -309,7 +309,7 @@ suite('two disappearances that are due at different times', () => {
     stage.server.append('ann', 'INBOX', back.raw, [], new Date(back.internalDate))
     await worker.catchUp('INBOX')
     at(155)
-    await tellGone(stage.deps, worker.state)
+    await reportGone(stage.deps, worker.state)
     const story = await stage.story()
     assert(
       story.includes('deleted m2 INBOX') && !story.some((line) => /(deleted|folder_removed) m1/.test(line)),

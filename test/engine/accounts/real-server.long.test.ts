@@ -1,16 +1,17 @@
-/** The wing on real Dovecot: moves, flags, renames, own writes, and a server that is killed again and again. */
+/** Accounts on real Dovecot: moves, flags, renames, own writes, and a server that is killed again and again. */
 import assert from 'node:assert/strict'
 import { suite, test, type TestContext } from 'node:test'
 import { startDovecot, type Dovecot } from '../../support/dovecot.ts'
+import { letterOf } from '../../support/mail.ts'
 import type { RawImap } from '../../support/raw-imap.ts'
 import { needs } from '../../support/require.ts'
 import { until } from '../../support/until.ts'
 import { accountId, letter } from './stage.ts'
-import { openWing, type Wing } from './wing.ts'
+import { openAccounts, type Running } from './running.ts'
 
 interface Real {
   readonly dovecot: Dovecot
-  readonly wing: Wing
+  readonly running: Running
   readonly client: RawImap
 }
 
@@ -21,15 +22,15 @@ async function onDovecot(t: TestContext, settings: Readonly<Record<string, strin
   t.after(() => client.close())
   for (const subject of ['m1', 'm2', 'm3', 'm4']) await client.append('INBOX', [letter(subject)])
   const target = { host: dovecot.host, port: dovecot.port, password: dovecot.password }
-  const wing = await openWing(t, { target, settings: { MAILROOM_GONE_HOLD: '1s', ...settings } })
-  wing.accounts.start(wing.account)
-  await wing.settled()
-  return { dovecot, wing, client }
+  const running = await openAccounts(t, { target, settings: { MAILROOM_GONE_HOLD: '1s', ...settings } })
+  running.accounts.start(running.account)
+  await running.settled()
+  return { dovecot, running, client }
 }
 
 suite('on Dovecot', needs('dovecot'), () => {
   test('a day: arrivals, flags, a move, a deletion, a rename, a new folder', async (t) => {
-    const { wing, client } = await onDovecot(t)
+    const { running, client } = await onDovecot(t)
     await client.append('INBOX', [letter('n1'), letter('n2')])
     await client.append('Sent', [letter('reply', [], 'ann@mail.example')])
     await client.command('SELECT INBOX')
@@ -51,47 +52,53 @@ suite('on Dovecot', needs('dovecot'), () => {
       'folder_removed m4 INBOX',
     ]
     await until('the day is told', async () => {
-      const story = await wing.story()
+      const story = await running.story()
       return day.every((line) => story.includes(line))
     })
     // \Deleted may have been seen before the EXPUNGE.
-    assert.deepEqual((await wing.story()).filter((line) => line !== 'flags_changed m2 INBOX').sort(), [...day].sort())
-    assert.deepEqual((await wing.message('m3')).placements[0]?.flags, ['$Label1', '\\Flagged'])
+    assert.deepEqual(
+      (await running.story()).filter((line) => line !== 'flags_changed m2 INBOX').sort(),
+      [...day].sort(),
+    )
+    assert.deepEqual((await running.message('m3')).placements[0]?.flags, ['$Label1', '\\Flagged'])
     await client.command('RENAME Projekte "Entw&APw-rfe"')
     await until('renamed', async () =>
-      (await wing.store.folders.list(accountId)).some((one) => one.path === 'Entwürfe'),
+      (await running.store.folders.list(accountId)).some((one) => one.path === 'Entwürfe'),
     )
-    await until('told', async () => (await wing.story()).includes('folder_added m4 Entwürfe'))
+    await until('told', async () => (await running.story()).includes('folder_added m4 Entwürfe'))
   })
 
-  const at = async (wing: Wing, subject: string) => {
-    const message = await wing.message(subject)
+  const at = async (running: Running, subject: string) => {
+    const message = await running.message(subject)
     const place = message.placements[0]
     assert(place)
     return [message, place] as const
   }
 
   /** The end of the day: what was to be told has been, holds included. */
-  const quiet = async ({ wing, client }: Real): Promise<string> => {
+  const quiet = async ({ running, client }: Real): Promise<string> => {
     const line = 'received the end INBOX'
     await client.append('INBOX', [letter('the end')])
     const from = performance.now()
-    await until('the hold is over', async () => performance.now() - from > 2000 && (await wing.story()).includes(line))
+    await until(
+      'the hold is over',
+      async () => performance.now() - from > 2000 && (await running.story()).includes(line),
+    )
     return line
   }
 
   test('own writes are told when they answer, and once', async (t) => {
     const real = await onDovecot(t)
-    const { wing } = real
-    const { accounts } = wing
-    const archive = await wing.folder('Archive')
-    await accounts.setFlags(accountId, ...(await at(wing, 'm1')), { add: ['\\Seen'], remove: [] })
-    await accounts.move(accountId, ...(await at(wing, 'm2')), archive)
-    await accounts.copy(accountId, ...(await at(wing, 'm3')), archive)
-    await accounts.remove(accountId, ...(await at(wing, 'm4')))
-    await accounts.append(accountId, await wing.folder('INBOX'), Buffer.from(letter('ours')), [], Date.now())
-    assert.deepEqual(await wing.subjects('INBOX'), ['m1', 'm3', 'ours'])
-    assert.deepEqual(await wing.subjects('Archive'), ['m2', 'm3'])
+    const { running } = real
+    const { accounts } = running
+    const archive = await running.folder('Archive')
+    await accounts.setFlags(...(await at(running, 'm1')), { add: ['\\Seen'], remove: [] })
+    await accounts.move(...(await at(running, 'm2')), archive)
+    await accounts.copy(...(await at(running, 'm3')), archive)
+    await accounts.remove(await running.message('m4'), null)
+    await accounts.append(await running.folder('INBOX'), letterOf(letter('ours')))
+    assert.deepEqual(await running.subjects('INBOX'), ['m1', 'm3', 'ours'])
+    assert.deepEqual(await running.subjects('Archive'), ['m2', 'm3'])
     const story = [
       'flags_changed m1 INBOX',
       'folder_added m2 Archive',
@@ -100,38 +107,38 @@ suite('on Dovecot', needs('dovecot'), () => {
       'deleted m4 INBOX',
       'received ours INBOX',
     ]
-    assert.deepEqual(await wing.story(), story)
+    assert.deepEqual(await running.story(), story)
     story.push(await quiet(real))
-    assert.deepEqual(await wing.story(), story)
+    assert.deepEqual(await running.story(), story)
   })
 
   test('back and forth, while somebody else writes too: each is told once', async (t) => {
     const real = await onDovecot(t)
-    const { wing, client } = real
-    const { accounts } = wing
-    const folders = [await wing.folder('Archive'), await wing.folder('INBOX')]
+    const { running, client } = real
+    const { accounts } = running
+    const folders = [await running.folder('Archive'), await running.folder('INBOX')]
     const wanted: string[] = []
     await client.command('SELECT INBOX')
     for (let round = 0; round < 10; round += 1) {
       const change = round % 2 === 0 ? { add: ['\\Seen'], remove: [] } : { add: [], remove: ['\\Seen'] }
       const theirs = client.command(`UID STORE 3 ${round % 2 === 0 ? '+' : '-'}FLAGS (\\Flagged)`)
-      await accounts.setFlags(accountId, ...(await at(wing, 'm1')), change)
+      await accounts.setFlags(...(await at(running, 'm1')), change)
       const [to] = folders.splice(0, 1)
       assert(to)
       const [from] = folders
-      await accounts.move(accountId, ...(await at(wing, 'm2')), to)
+      await accounts.move(...(await at(running, 'm2')), to)
       folders.push(to)
       wanted.push('flags_changed m1 INBOX', `folder_added m2 ${to.path}`, `folder_removed m2 ${from?.path}`)
       await theirs
     }
     wanted.push(await quiet(real))
-    const ours = (await wing.story()).filter((line) => !line.includes(' m3 '))
+    const ours = (await running.story()).filter((line) => !line.includes(' m3 '))
     assert.deepEqual(ours.sort(), wanted.sort())
-    assert.deepEqual((await at(wing, 'm3'))[1].flags, [])
+    assert.deepEqual((await at(running, 'm3'))[1].flags, [])
   })
 
   test('killed and started five times under a stream of mail: nothing lost, nothing twice, no DISABLED', async (t) => {
-    const { dovecot, wing } = await onDovecot(t)
+    const { dovecot, running } = await onDovecot(t)
     const wanted: string[] = []
     for (let round = 1; round <= 5; round += 1) {
       for (let n = 1; n <= 4; n += 1) {
@@ -142,18 +149,18 @@ suite('on Dovecot', needs('dovecot'), () => {
       await dovecot.kill()
       await dovecot.start()
     }
-    await until('all told', async () => (await wing.told()).length >= wanted.length, { withinMs: 20_000 })
-    assert.deepEqual(await wing.story(), wanted)
-    assert.deepEqual(wing.listener.statuses, [])
+    await until('all told', async () => (await running.told()).length >= wanted.length, { withinMs: 20_000 })
+    assert.deepEqual(await running.story(), wanted)
+    assert.deepEqual(running.listener.statuses, [])
   })
 
   test('UIDVALIDITY changes under the watching actor', async (t) => {
-    const { wing, client } = await onDovecot(t)
+    const { running, client } = await onDovecot(t)
     await client.command('CREATE Box')
     await client.append('Box', [letter('b1'), letter('b2')])
-    await wing.tells(['received b1 Box', 'received b2 Box'])
+    await running.tells(['received b1 Box', 'received b2 Box'])
     await client.command('SELECT Box')
-    const before = (await wing.folder('Box')).cursor?.uidValidity
+    const before = (await running.folder('Box')).cursor?.uidValidity
     // The same mail in a mailbox of the same name.
     await client.command('CREATE Kept')
     await client.command('UID COPY 1:2 Kept')
@@ -161,10 +168,10 @@ suite('on Dovecot', needs('dovecot'), () => {
     await client.command('DELETE Box')
     await client.command('RENAME Kept Box')
     await client.append('Box', [letter('b3')])
-    await until('read anew', async () => (await wing.folder('Box')).cursor?.uidValidity !== before)
-    await until('b3', async () => (await wing.story()).includes('received b3 Box'))
-    await until('settled', async () => (await wing.subjects('Box')).length === 3)
-    const story = await wing.story()
+    await until('read anew', async () => (await running.folder('Box')).cursor?.uidValidity !== before)
+    await until('b3', async () => (await running.story()).includes('received b3 Box'))
+    await until('settled', async () => (await running.subjects('Box')).length === 3)
+    const story = await running.story()
     assert.deepEqual(story.filter((line) => line.startsWith('received')).sort(), [
       'received b1 Box',
       'received b2 Box',

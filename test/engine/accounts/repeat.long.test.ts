@@ -4,14 +4,14 @@
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { tellGone } from '../../../engine/accounts/gone.ts'
+import { reportGone } from '../../../engine/accounts/gone.ts'
 import { catchUp } from '../../../engine/accounts/sync.ts'
 import { isAppError, AppError } from '../../../engine/errors.ts'
 import type { Store, SyncBatch } from '../../../engine/store/port.ts'
 import type { MessageRecord, Placement } from '../../../engine/store/records.ts'
 import { until } from '../../support/until.ts'
 import { accountId, fill, letter, moveOnServer, openStage, type Stage, type Worker } from './stage.ts'
-import { openWing, watchingWing, type Wing } from './wing.ts'
+import { openAccounts, watchingAccounts, type Running } from './running.ts'
 
 /**
  * A store without transactions writes new rows, then changes, then updates of rows that were there, then the cursor.
@@ -61,7 +61,7 @@ async function halfOf(store: Store, batch: SyncBatch): Promise<SyncBatch> {
     batch.added.map(({ id }) => id),
   )
   const added = batch.added.filter(({ id }) => !known.some((row) => row.id === id))
-  return { ...uncounted(batch), added, flagUpdates: [], vanished: [], told: [] }
+  return { ...uncounted(batch), added, flagUpdates: [], vanished: [], reported: [] }
 }
 
 /** Without the cursor, and the counts beside it. */
@@ -144,7 +144,7 @@ const aNewFoldersDaysStory = ['folder_added m1 Imported', 'folder_removed m1 INB
 async function liveThrough({ context, readAll }: Worker, holdMs = 1000): Promise<void> {
   await readAll()
   const later = { ...context.deps, now: () => Date.now() + holdMs }
-  await tellGone(later, context.state)
+  await reportGone(later, context.state)
 }
 
 async function initialSyncIsOver({ account, store }: Stage): Promise<void> {
@@ -255,19 +255,19 @@ test('two sessions read the same news at the same time: told once, counted once'
   assert.deepEqual([inbox.messages, inbox.unseen, inbox.cursor?.exists], [5, 5, 5])
 })
 
-test('the wing goes on after the store has failed in the middle of everything', async (t) => {
+test('the account goes on after the store has failed in the middle of everything', async (t) => {
   const fault = failing()
-  const wing = await openWing(t, { wrap: fault.wrap })
-  fill(wing.server, 'INBOX', 6)
-  wing.accounts.start(wing.account)
-  await wing.settled()
+  const running = await openAccounts(t, { wrap: fault.wrap })
+  fill(running.server, 'INBOX', 6)
+  running.accounts.start(running.account)
+  await running.settled()
   for (const when of ['before', 'after', 'before', 'after'] as const) {
     const failed = fault.failed
     fault.arm(1, when)
-    wing.server.append('ann', 'INBOX', letter(`n ${when} ${failed}`))
+    running.server.append('ann', 'INBOX', letter(`n ${when} ${failed}`))
     await until('the fault', () => fault.failed === failed + 1)
   }
-  await wing.tells([
+  await running.tells([
     'received n before 0 INBOX',
     'received n after 1 INBOX',
     'received n before 2 INBOX',
@@ -275,20 +275,20 @@ test('the wing goes on after the store has failed in the middle of everything', 
   ])
 })
 
-type Own = (wing: Wing, message: MessageRecord, at: Placement) => Promise<unknown>
+type Own = (running: Running, message: MessageRecord, at: Placement) => Promise<unknown>
 
 const ownWrites: readonly (readonly [string, Own, readonly string[]])[] = [
   [
     'flags',
-    ({ accounts }, message, at) => accounts.setFlags(accountId, message, at, { add: ['\\Seen'], remove: [] }),
+    ({ accounts }, message, at) => accounts.setFlags(message, at, { add: ['\\Seen'], remove: [] }),
     ['flags_changed m1 INBOX'],
   ],
   [
     'a move',
-    async (wing, message, at) => wing.accounts.move(accountId, message, at, await wing.folder('Archive')),
+    async (running, message, at) => running.accounts.move(message, at, await running.folder('Archive')),
     ['folder_added m1 Archive', 'folder_removed m1 INBOX'],
   ],
-  ['a removal', ({ accounts }, message, at) => accounts.remove(accountId, message, at), ['deleted m1 INBOX']],
+  ['a removal', ({ accounts }, message) => accounts.remove(message, null), ['deleted m1 INBOX']],
 ]
 
 for (const when of ['before', 'after'] as const) {
@@ -298,15 +298,17 @@ for (const when of ['before', 'after'] as const) {
         const fault = failing()
         // Nothing but the write itself, until the next start.
         const settings = { MAILROOM_FOLDER_POLL: '1h', MAILROOM_GONE_HOLD: '1h' }
-        const wing = await watchingWing(t, { wrap: fault.wrap, settings }, ({ server }) => fill(server, 'INBOX', 2))
-        const { accounts, server } = wing
+        const running = await watchingAccounts(t, { wrap: fault.wrap, settings }, ({ server }) =>
+          fill(server, 'INBOX', 2),
+        )
+        const { accounts, server } = running
         await until('it idles', () => server.connections.some(({ idling }) => idling))
         server.hooks = { send: (response, call) => (call?.name === 'IDLE' ? null : response) }
-        const message = await wing.message('m1')
+        const message = await running.message('m1')
         const [at] = message.placements
         assert(at)
         fault.arm(dies, when)
-        const survived = await write(wing, message, at).then(
+        const survived = await write(running, message, at).then(
           () => true,
           () => false,
         )
@@ -315,12 +317,12 @@ for (const when of ['before', 'after'] as const) {
         await accounts.stop(accountId)
         if (survived) {
           assert(dies > (name === 'a move' ? 2 : 1), `only ${dies} batches`)
-          assert.deepEqual(await wing.story(), story)
+          assert.deepEqual(await running.story(), story)
           return
         }
-        const worker = await wing.work()
+        const worker = await running.work()
         await liveThrough(worker, 2 * 3_600_000)
-        assert.deepEqual((await wing.story()).sort(), [...story].sort(), `died ${when} batch ${dies}`)
+        assert.deepEqual((await running.story()).sort(), [...story].sort(), `died ${when} batch ${dies}`)
       }
     })
   }

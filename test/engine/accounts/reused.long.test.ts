@@ -4,13 +4,13 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { createFolderPoll } from '../../../engine/accounts/folders.ts'
-import { tellGone } from '../../../engine/accounts/gone.ts'
+import { reportGone } from '../../../engine/accounts/gone.ts'
 import { isLikeMail } from '../../../engine/accounts/identity.ts'
 import { AppError } from '../../../engine/errors.ts'
 import { fullCapabilities, plainCapabilities, type ImapServer } from '../../support/imap-server/index.ts'
 import { until } from '../../support/until.ts'
 import { fill, letter, openStage, type Stage, type Worker } from './stage.ts'
-import { watchingWing, type Wing } from './wing.ts'
+import { watchingAccounts, type Running } from './running.ts'
 
 /** Mail at this UID, whatever UIDs there were. */
 function put(server: ImapServer, path: string, uid: number, raw: string, flags: string[] = [], date?: Date): void {
@@ -29,7 +29,7 @@ function forgetful(server: ImapServer, path: string): void {
 }
 
 async function tellLater({ context }: Worker): Promise<void> {
-  await tellGone({ ...context.deps, now: () => Date.now() + 10_000 }, context.state)
+  await reportGone({ ...context.deps, now: () => Date.now() + 10_000 }, context.state)
 }
 
 async function started(stage: Stage): Promise<Worker> {
@@ -39,60 +39,60 @@ async function started(stage: Stage): Promise<Worker> {
 }
 
 /** No id twice, and each in the log once. */
-async function allTold(wing: Pick<Wing, 'told'>): Promise<void> {
-  const ids = (await wing.told()).map(({ id }) => id)
+async function allTold(running: Pick<Running, 'told'>): Promise<void> {
+  const ids = (await running.told()).map(({ id }) => id)
   assert.equal(new Set(ids).size, ids.length)
 }
 
 for (const capabilities of [fullCapabilities, plainCapabilities]) {
   suite(`a server without a memory (${capabilities.length} capabilities)`, () => {
     test('the same UID again and again: each message is told, with its flags and its end', async (t) => {
-      const wing = await watchingWing(t, { capabilities }, ({ server }) => fill(server, 'INBOX', 2))
+      const running = await watchingAccounts(t, { capabilities }, ({ server }) => fill(server, 'INBOX', 2))
       const story: string[] = []
       for (const subject of ['n1', 'n2', 'n3']) {
-        forgetful(wing.server, 'INBOX')
-        assert.equal(wing.server.append('ann', 'INBOX', letter(subject)), 3)
+        forgetful(running.server, 'INBOX')
+        assert.equal(running.server.append('ann', 'INBOX', letter(subject)), 3)
         story.push(`received ${subject} INBOX`)
-        await wing.tells(story)
-        wing.server.setFlags('ann', 'INBOX', 3, ['\\Seen'])
+        await running.tells(story)
+        running.server.setFlags('ann', 'INBOX', 3, ['\\Seen'])
         story.push(`flags_changed ${subject} INBOX`)
-        await wing.tells(story)
-        wing.server.expunge('ann', 'INBOX', 3)
+        await running.tells(story)
+        running.server.expunge('ann', 'INBOX', 3)
         story.push(`deleted ${subject} INBOX`)
-        await wing.tells(story)
+        await running.tells(story)
       }
-      await allTold(wing)
+      await allTold(running)
     })
 
     test('exchanged between two looks: the predecessor is deleted, the new one is received, and the counts are right', async (t) => {
-      const wing = await watchingWing(t, { capabilities }, ({ server }) => fill(server, 'INBOX', 4))
-      wing.server.append('ann', 'INBOX', letter('n1'))
-      await wing.tells(['received n1 INBOX'])
-      wing.server.expunge('ann', 'INBOX', 4, 5)
-      forgetful(wing.server, 'INBOX')
-      wing.server.append('ann', 'INBOX', letter('n2'))
-      wing.server.append('ann', 'INBOX', letter('n3'), ['\\Seen'])
-      await wing.tells([
+      const running = await watchingAccounts(t, { capabilities }, ({ server }) => fill(server, 'INBOX', 4))
+      running.server.append('ann', 'INBOX', letter('n1'))
+      await running.tells(['received n1 INBOX'])
+      running.server.expunge('ann', 'INBOX', 4, 5)
+      forgetful(running.server, 'INBOX')
+      running.server.append('ann', 'INBOX', letter('n2'))
+      running.server.append('ann', 'INBOX', letter('n3'), ['\\Seen'])
+      await running.tells([
         'received n1 INBOX',
         'deleted m4 INBOX',
         'deleted n1 INBOX',
         'received n2 INBOX',
         'received n3 INBOX',
       ])
-      assert.deepEqual(await wing.subjects('INBOX'), ['m1', 'm2', 'm3', 'n2', 'n3'])
+      assert.deepEqual(await running.subjects('INBOX'), ['m1', 'm2', 'm3', 'n2', 'n3'])
       await until('counted', async () => {
-        const { messages, unseen } = await wing.folder('INBOX')
+        const { messages, unseen } = await running.folder('INBOX')
         return messages === 5 && unseen === 4
       })
-      await allTold(wing)
+      await allTold(running)
     })
 
     test('more came than was lost', async (t) => {
-      const wing = await watchingWing(t, { capabilities }, ({ server }) => fill(server, 'INBOX', 3))
-      wing.server.expunge('ann', 'INBOX', 3)
-      forgetful(wing.server, 'INBOX')
-      for (const subject of ['n1', 'n2', 'n3']) wing.server.append('ann', 'INBOX', letter(subject))
-      await wing.tells(['deleted m3 INBOX', 'received n1 INBOX', 'received n2 INBOX', 'received n3 INBOX'])
+      const running = await watchingAccounts(t, { capabilities }, ({ server }) => fill(server, 'INBOX', 3))
+      running.server.expunge('ann', 'INBOX', 3)
+      forgetful(running.server, 'INBOX')
+      for (const subject of ['n1', 'n2', 'n3']) running.server.append('ann', 'INBOX', letter(subject))
+      await running.tells(['deleted m3 INBOX', 'received n1 INBOX', 'received n2 INBOX', 'received n3 INBOX'])
     })
   })
 }
@@ -228,28 +228,28 @@ test('a UIDVALIDITY that comes back: its UIDs are used anew, by the same mail to
 })
 
 test('a folder that is removed and made anew, with the UIDVALIDITY and the UIDs of before, and the same mail', async (t) => {
-  const wing = await watchingWing(t, {}, ({ server }) => {
+  const running = await watchingAccounts(t, {}, ({ server }) => {
     server.createFolder('ann', 'Lists').uidValidity = 1
   })
-  const { server } = wing
+  const { server } = running
   const raw = letter('n1')
   const date = new Date()
   const story: string[] = []
   for (const arrival of ['received', 'folder_added']) {
     server.append('ann', 'Lists', raw, [], date)
     story.push(`${arrival} n1 Lists`)
-    await wing.tells(story)
+    await running.tells(story)
     server.setFlags('ann', 'Lists', 1, ['\\Seen'])
     story.push('flags_changed n1 Lists')
-    await wing.tells(story)
+    await running.tells(story)
     server.deleteFolder('ann', 'Lists')
     story.push('deleted n1 Lists')
-    await wing.tells(story)
+    await running.tells(story)
     server.createFolder('ann', 'Lists').uidValidity = 1
   }
   server.append('ann', 'Lists', letter('n2'))
-  await wing.tells([...story, 'received n2 Lists'])
-  await until('in the index', async () => (await wing.subjects('Lists')).length === 1)
+  await running.tells([...story, 'received n2 Lists'])
+  await until('in the index', async () => (await running.subjects('Lists')).length === 1)
 })
 
 test('a UID that was noted, and not read because the worker died: the next poll finds the note', async (t) => {
@@ -285,15 +285,15 @@ test('a UID that was noted, and not read because the worker died: the next poll 
 
 test('a mailbox that was exchanged while nobody watched, and has the same counts: found after the reconnection', async (t) => {
   for (const capabilities of [fullCapabilities.filter((name) => name !== 'CONDSTORE'), plainCapabilities]) {
-    const wing = await watchingWing(t, { capabilities }, ({ server }) => fill(server, 'Archive', 3, 'a'))
-    const { server } = wing
+    const running = await watchingAccounts(t, { capabilities }, ({ server }) => fill(server, 'Archive', 3, 'a'))
+    const { server } = running
     const folder = server.folder('ann', 'Archive')
     server.dropConnections()
     folder.messages.splice(0)
     folder.uidNext = 1
     for (const subject of ['b1', 'b2', 'b3']) server.append('ann', 'Archive', letter(subject))
-    await wing.tells([1, 2, 3].flatMap((n) => [`deleted a${n} Archive`, `received b${n} Archive`]))
-    assert.deepEqual(await wing.subjects('Archive'), ['b1', 'b2', 'b3'])
+    await running.tells([1, 2, 3].flatMap((n) => [`deleted a${n} Archive`, `received b${n} Archive`]))
+    assert.deepEqual(await running.subjects('Archive'), ['b1', 'b2', 'b3'])
   }
 })
 

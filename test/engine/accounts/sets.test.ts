@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { toSet } from '../../../engine/accounts/session/sets.ts'
+import { toSet } from '../../../engine/accounts/session/uids.ts'
 
 test('a UID set: ranges that hold exactly these numbers', () => {
   fc.assert(

@@ -15,7 +15,7 @@ import { createBudget } from '../../../engine/budget.ts'
 import { readConfig, type Config } from '../../../engine/config.ts'
 import { silentLogger, type Logger } from '../../../engine/observe/log.ts'
 import { createMetrics } from '../../../engine/observe/metrics.ts'
-import { sealCredential } from '../../../engine/secrets/credentials.ts'
+import { sealCredential } from '../../../engine/secrets/seal.ts'
 import { createSealer, keyFrom } from '../../../engine/secrets/seal.ts'
 import { folderId } from '../../../engine/store/ids.ts'
 import type { Store } from '../../../engine/store/port.ts'
@@ -191,7 +191,7 @@ function accountOn(target: Target, password: string): AccountRecord {
 function keeping(warnings: Stage['warnings']): Logger {
   const keep = (fields: unknown, message?: string): void =>
     void warnings.push({ message: message ?? '', fields: fields as Readonly<Record<string, unknown>> })
-  const log: Logger = { ...silentLogger, warn: keep, error: keep, fatal: keep, child: () => log }
+  const log: Logger = { ...silentLogger, warn: keep, error: keep, fatal: keep }
   return log
 }
 

@@ -11,98 +11,98 @@ import { isAppError } from '../../../engine/errors.ts'
 import { chunkBytes } from '../../../engine/accounts/commands/reading.ts'
 import { until } from '../../support/until.ts'
 import { accountId, letter } from './stage.ts'
-import { watchingWing, type Wing } from './wing.ts'
+import { watchingAccounts, type Running } from './running.ts'
 
 const raw = Buffer.from(
   letter('big').replace(/\r?\n/g, '\r\n') + randomBytes(3_000_000).toString('base64').replace(/.{76}/g, '$&\r\n'),
 )
 const sha256 = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex')
 
-const start = (t: TestContext): Promise<Wing> =>
-  watchingWing(t, { settings: { MAILROOM_COMMAND_TIMEOUT: '1s' } }, ({ server }) => {
+const start = (t: TestContext): Promise<Running> =>
+  watchingAccounts(t, { settings: { MAILROOM_COMMAND_TIMEOUT: '1s' } }, ({ server }) => {
     server.append('ann', 'INBOX', raw)
     server.append('ann', 'INBOX', letter('small'))
   })
 
 /** Chunks that were asked of the server. */
-const asked = ({ server }: Wing): number =>
+const asked = ({ server }: Running): number =>
   server.log.filter(({ line }) => /^C: .*BODY\.PEEK\[\]<\d+/.test(line)).length
 
-async function streamed(wing: Wing): Promise<Readable> {
-  const stream = await wing.accounts.streamRaw(accountId, await wing.message('big'))
+async function streamed(running: Running): Promise<Readable> {
+  const stream = await running.accounts.streamRaw(await running.message('big'))
   stream.on('error', () => undefined)
   return stream
 }
 
 suite('a stream', () => {
   test('that is not read holds up neither commands nor mail in other folders, and asks for no more', async (t) => {
-    const wing = await start(t)
-    const streams = [await streamed(wing), await streamed(wing), await streamed(wing)]
+    const running = await start(t)
+    const streams = [await streamed(running), await streamed(running), await streamed(running)]
     for (const stream of streams) stream.read(0)
-    const small = await wing.message('small')
+    const small = await running.message('small')
     const [at] = small.placements
     assert(at)
-    assert.deepEqual(await wing.accounts.setFlags(accountId, small, at, { add: ['\\Seen'], remove: [] }), ['\\Seen'])
-    wing.server.append('ann', 'Archive', letter('elsewhere'))
-    await until('mail in another folder', async () => (await wing.subjects('Archive')).includes('elsewhere'))
-    assert(asked(wing) <= 2 * streams.length, `${asked(wing)} chunks`)
+    assert.deepEqual(await running.accounts.setFlags(small, at, { add: ['\\Seen'], remove: [] }), ['\\Seen'])
+    running.server.append('ann', 'Archive', letter('elsewhere'))
+    await until('mail in another folder', async () => (await running.subjects('Archive')).includes('elsewhere'))
+    assert(asked(running) <= 2 * streams.length, `${asked(running)} chunks`)
     for (const stream of streams) assert.equal(stream.destroyed, false)
     for (const stream of streams) assert.equal(sha256(await buffer(stream)), sha256(raw))
   })
 
   test('that is not read for long is cut off, and nothing else with it', async (t) => {
-    const wing = await start(t)
-    const stream = await streamed(wing)
+    const running = await start(t)
+    const stream = await streamed(running)
     const errors: unknown[] = []
     stream.on('error', (error) => errors.push(error))
     stream.read(0)
     await until('cut', () => stream.destroyed, { withinMs: 5000 })
     assert(isAppError(errors[0], 'timeout'), String(errors[0]))
-    assert.equal(sha256(await buffer(await streamed(wing))), sha256(raw))
+    assert.equal(sha256(await buffer(await streamed(running))), sha256(raw))
   })
 
   test('that is given up asks for nothing more', async (t) => {
-    const wing = await start(t)
-    const stream = await streamed(wing)
+    const running = await start(t)
+    const stream = await streamed(running)
     stream.read(0)
     stream.destroy()
-    await wing.accounts.syncFolder(accountId, 'Archive')
-    assert(asked(wing) <= 2, `${asked(wing)} chunks`)
+    await running.accounts.syncFolder(accountId, 'Archive')
+    assert(asked(running) <= 2, `${asked(running)} chunks`)
   })
 
   test('goes on where its message was moved to', async (t) => {
-    const wing = await start(t)
-    const message = await wing.message('big')
+    const running = await start(t)
+    const message = await running.message('big')
     const [at] = message.placements
     assert(at)
-    const stream = await streamed(wing)
-    await wing.accounts.move(accountId, message, at, await wing.folder('Archive'))
+    const stream = await streamed(running)
+    await running.accounts.move(message, at, await running.folder('Archive'))
     assert.equal(sha256(await buffer(stream)), sha256(raw))
   })
 
   test('goes on over a new connection', async (t) => {
-    const wing = await start(t)
-    const stream = await streamed(wing)
-    wing.accounts.wake(accountId)
-    await until('a new session', () => wing.server.accepted > 2)
-    await wing.tagged('watching')
+    const running = await start(t)
+    const stream = await streamed(running)
+    running.accounts.wake(accountId)
+    await until('a new session', () => running.server.accepted > 2)
+    await running.tagged('watching')
     assert.equal(sha256(await buffer(stream)), sha256(raw))
   })
 
   test('ends with an error where its message has gone, and never as if it were whole', async (t) => {
-    const wing = await start(t)
-    const stream = await streamed(wing)
-    wing.server.expunge('ann', 'INBOX', 1)
-    const folder = await wing.accounts.syncFolder(accountId, 'INBOX').then(() => wing.folder('INBOX'))
+    const running = await start(t)
+    const stream = await streamed(running)
+    running.server.expunge('ann', 'INBOX', 1)
+    const folder = await running.accounts.syncFolder(accountId, 'INBOX').then(() => running.folder('INBOX'))
     assert.equal(folder.messages, 1)
     await assert.rejects(buffer(stream), (error) => isAppError(error, 'not_found'))
   })
 })
 
 test('a command whose turn does not come in time says so, and is not carried out later', async (t) => {
-  const wing = await start(t)
+  const running = await start(t)
   const held = Promise.withResolvers<undefined>()
-  wing.server.hooks = {
+  running.server.hooks = {
     command: ({ name, text }) => {
       if (name !== 'UID FETCH' || !text.includes(`<0.${chunkBytes}>`)) return undefined
       held.resolve(undefined)
@@ -110,19 +110,19 @@ test('a command whose turn does not come in time says so, and is not carried out
       return { lines: ['* OK still at work'], delayMs: 700, proceed: true }
     },
   }
-  const small = await wing.message('small')
+  const small = await running.message('small')
   const [at] = small.placements
   assert(at)
-  const big = await wing.message('big')
-  const streams = Promise.allSettled([1, 2, 3].map(() => wing.accounts.streamRaw(accountId, big)))
+  const big = await running.message('big')
+  const streams = Promise.allSettled([1, 2, 3].map(() => running.accounts.streamRaw(big)))
   await held.promise
-  const error: unknown = await wing.accounts
-    .setFlags(accountId, small, at, { add: ['\\Seen'], remove: [] })
+  const error: unknown = await running.accounts
+    .setFlags(small, at, { add: ['\\Seen'], remove: [] })
     .catch((thrown: unknown) => thrown)
   assert(isAppError(error, 'timeout'), String(error))
   assert.match(error.message, /^the connection to the mail server is busy with other work of this account$/)
   for (const stream of await streams) if (stream.status === 'fulfilled') stream.value.destroy()
-  wing.server.hooks = {}
-  await wing.accounts.syncFolder(accountId, 'INBOX')
-  assert.deepEqual((await wing.message('small')).placements[0]?.flags, [])
+  running.server.hooks = {}
+  await running.accounts.syncFolder(accountId, 'INBOX')
+  assert.deepEqual((await running.message('small')).placements[0]?.flags, [])
 })

@@ -1,13 +1,14 @@
 /** Discovery against a name server and web servers on local ports: who is asked, who is believed, and for how long. */
 import assert from 'node:assert/strict'
+import { createHook } from 'node:async_hooks'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, before, beforeEach, suite, test } from 'node:test'
-import { createDiscovery, type Discovery } from '../../../engine/discovery/discover.ts'
-import { createResolver } from '../../../engine/discovery/dns.ts'
+import { createDiscovery, createResolver, type Discovery } from '../../../engine/discovery/discover.ts'
 import { createHttpClient, type HttpClient } from '../../../engine/net/http.ts'
 import { startDnsStub, type DnsStub } from '../../support/dns-stub.ts'
+import { until } from '../../support/until.ts'
 
 const file = (host: string): string =>
   `<clientConfig><emailProvider id="x"><incomingServer type="imap"><hostname>${host}</hostname><port>993</port>` +
@@ -37,12 +38,7 @@ suite('discovery', () => {
       },
     }
     const timeout = options.timeoutMs === undefined ? {} : { timeoutMs: options.timeoutMs }
-    return createDiscovery({
-      http,
-      allowPrivate: true,
-      resolver: createResolver([options.dns ?? dns.address]),
-      ...timeout,
-    })
+    return createDiscovery({ http, resolver: createResolver([options.dns ?? dns.address]), ...timeout })
   }
   const brief = async (email: string): Promise<string[]> =>
     (await discovery.discover(email)).map((one) => `${one.type} ${one.server}:${one.port} ${one.username}`)
@@ -51,7 +47,7 @@ suite('discovery', () => {
     dns = await startDnsStub()
     web = createServer(serve).listen(0, '127.0.0.1')
     await once(web, 'listening')
-    real = createHttpClient()
+    real = createHttpClient({ allowPrivate: true })
   })
   beforeEach(() => {
     pages.clear()
@@ -157,6 +153,28 @@ suite('discovery', () => {
     assert(performance.now() - began < 2000)
   })
 
+  test('the deadlines of look-ups that were in time end with them', async () => {
+    const [seen, open] = [new Set<number>(), new Set<number>()]
+    let isAsking = true
+    const timers = createHook({
+      init: (id, type) => {
+        if (!isAsking || type !== 'Timeout') return
+        seen.add(id)
+        open.add(id)
+      },
+      destroy: (id) => void open.delete(id),
+    }).enable()
+    // The sockets of a real client have timers of their own.
+    const http = { get: () => Promise.resolve({ status: 404, headers: {}, body: '' }) }
+    const resolver = createResolver([dns.address])
+    discovery = createDiscovery({ http, resolver, timeoutMs: 3_600_000 })
+    await discovery.discover('x@fourteen.example')
+    isAsking = false
+    await until('no timer is left', () => open.size === 0)
+    timers.disable()
+    assert(seen.size > 0)
+  })
+
   test('a file that is no XML, too large or not there is nothing', async () => {
     pages.set('https://autoconfig.eleven.example/mail/config-v1.1.xml', (response) => response.end('<html><br></html>'))
     pages.set('https://eleven.example/.well-known/autoconfig/mail/config-v1.1.xml', (response) =>
@@ -186,12 +204,14 @@ suite('discovery', () => {
     }).listen(0, '127.0.0.1')
     await once(inner, 'listening')
     const port = (inner.address() as AddressInfo).port
+    const client = createHttpClient({ allowPrivate: false })
     const http: Pick<HttpClient, 'get'> = {
-      get: (_url, headers, limits) => real.get(`http://127.0.0.1:${port}/`, headers, limits),
+      get: (_url, headers, limits) => client.get(`http://127.0.0.1:${port}/`, headers, limits),
     }
-    const guarded = createDiscovery({ http, allowPrivate: false, resolver: createResolver([dns.address]) })
+    const guarded = createDiscovery({ http, resolver: createResolver([dns.address]) })
     assert.deepEqual(await guarded.discover('x@twelve.example'), [])
     assert.equal(asked, 0)
+    await client.close()
     inner.close()
   })
 })

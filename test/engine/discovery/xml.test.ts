@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import fc from 'fast-check'
-import { readXml, settingsIn, type XmlElement } from '../../../engine/discovery/autoconfig.ts'
+import { readXml, settingsIn, type XmlElement } from '../../../engine/discovery/discover.ts'
 
 function leaf(name: string, text = '', attributes: Record<string, string> = {}): XmlElement {
   return { name, text, attributes, children: [] }

@@ -43,6 +43,7 @@ const table: readonly (readonly [why: string, bytes: Buffer, charset: string | n
   ['UTF-16 that begins with a NUL', Buffer.from('fffe00004100', 'hex'), 'utf-16', '\0A'],
   ['UTF-16LE that begins with a NUL', Buffer.from('fffe00004100', 'hex'), 'utf-16le', '\0A'],
   ['half a surrogate pair', Buffer.from([0x3d, 0xd8, 0x61, 0x00]), 'utf-16le', '\ufffda'],
+  ['HZ: a pair that ends in a tilde', Buffer.from('a~{0~~}b~~~{0~0~~}'), 'hz-gb-2312', 'a剥b~剥剥'],
   ['HZ tilde and line join', Buffer.from('a~~b~\nc'), 'hz-gb-2312', 'a~bc'],
   ['nothing at all', Buffer.alloc(0), null, ''],
 ]
@@ -84,4 +85,17 @@ test('decodeText reads every UTF-8 text back, labelled or not', () => {
       if (!text.includes('\u001b$')) assert.equal(decodeText(Buffer.from(text), null), wanted)
     }),
   )
+})
+
+test('text that switches tables for each character is read at once', () => {
+  // Processor time, so that a busy machine does not count. A decoder for each piece would take some ten seconds.
+  const before = process.cpuUsage()
+  for (const [charset, piece] of [
+    ['iso-2022-kr', '\x0eab\x0f'],
+    ['hz-gb-2312', '~{VP~}'],
+  ] as const) {
+    assert.ok(decodeText(Buffer.from(piece.repeat(1_000_000)), charset).length === 1_000_000)
+  }
+  const { user, system } = process.cpuUsage(before)
+  assert.ok(user + system < 4_000_000)
 })

@@ -1,13 +1,12 @@
 /**
  * The corpus on a real server: facts from Dovecot's own BODYSTRUCTURE and header answers are the expected ones,
- * BODY[section] holds the expected bytes, and mime.ts finds the same parts under the same sections.
+ * BODY[section] holds the expected bytes, and bodyNodeOf finds the same parts under the same sections.
  */
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { ImapFlow, type FetchMessageObject, type MessageStructureObject } from 'imapflow'
 import { factsOf } from '../../../engine/messages/facts.ts'
-import { bodyNodeOf } from '../../../engine/messages/mime.ts'
-import { structureOf, type Structure } from '../../../engine/messages/structure.ts'
+import { bodyNodeOf, type Structure, structureOf } from '../../../engine/messages/structure.ts'
 import { compareAttachments, compareBodies, compareHeaders } from '../../support/corpus/compare.ts'
 import { corpus } from '../../support/corpus/index.ts'
 import { startDovecot, type Dovecot } from '../../support/dovecot.ts'
@@ -45,7 +44,7 @@ function fetchedFrom(message: FetchMessageObject): FetchedMessage {
   }
 }
 
-/** imapflow refuses answers nested this deep and leaves the message out; mime.ts is for such messages. */
+/** imapflow refuses answers nested this deep and leaves the message out; bodyNodeOf is for such messages. */
 const tooDeep = 'deeply-nested'
 /** Dovecot makes up an empty part for these. */
 const withoutParts = ['no-boundary-parameter', 'boundary-never-used']
@@ -121,7 +120,7 @@ suite('the corpus on Dovecot', needs('dovecot'), () => {
       )
     })
 
-  test('mime.ts finds the same parts as the server', async () => {
+  test('bodyNodeOf finds the same parts as the server', async () => {
     const answers = await client.fetchAll('1:*', { uid: true, bodyStructure: true, source: true })
     for (const [at, { name }] of messages.entries()) {
       const answer = answers.find(({ uid }) => uid === at + 1)

@@ -8,6 +8,9 @@ import {
   headerObject,
   messageIdsOf,
   ownMessageId,
+  rawValues,
+  readAppended,
+  readHeaders,
 } from '../../../engine/messages/headers.ts'
 
 test('headerObject: order, repeated fields, folding, decoding', () => {
@@ -91,4 +94,13 @@ test('References keep the root and the newest', () => {
   assert.equal(kept[0], '0@x')
   assert.deepEqual(kept.slice(1), ids.slice(-99))
   assert.deepEqual(cappedReferences(['a', 'b']), ['a', 'b'])
+})
+
+test('readAppended: the Message-ID is the one that the index gives the message', async () => {
+  const values = ['<a@b>', '<a@b> (sent again)', '<a\r\n b@c>', '12345', 'a@b', '<a@b> <c@d>', '', '<>', '"<a@b>"']
+  for (const value of [...values, '<a@b>\r\nMESSAGE-ID: <c@d>']) {
+    const head = Buffer.from(`From: x@y.z\r\nMessage-ID: ${value}\r\n\r\nbody`)
+    const indexed = ownMessageId(rawValues(readHeaders(head), 'message-id'))
+    assert.deepEqual(await readAppended(head), { emailMessageId: indexed }, value)
+  }
 })

@@ -1,7 +1,7 @@
 /** What body_search reads of an HTML body: the text that is seen, in linear time. */
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
-import { htmlText, turnLength } from '../../../engine/messages/html-text.ts'
+import { htmlText, turnLength } from '../../../engine/messages/bodies.ts'
 
 suite('the text of an HTML body', () => {
   const table: readonly (readonly [string, string])[] = [

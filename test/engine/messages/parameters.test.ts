@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { parseStructured, resolveParameters } from '../../../engine/messages/parameters.ts'
+import { parseStructured, resolveParameters } from '../../../engine/messages/headers.ts'
 
 const table: readonly (readonly [text: string, value: string, parameters: Record<string, string>])[] = [
   ['text/plain', 'text/plain', {}],

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { bodyNodeOf } from '../../../engine/messages/mime.ts'
-import { structureOf } from '../../../engine/messages/structure.ts'
+import { bodyNodeOf, structureOf } from '../../../engine/messages/structure.ts'
 import { multipart, textPart } from '../../support/corpus/build.ts'
 import type { BodyNode } from '../../../engine/accounts/session-types.ts'
 

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { after, before, beforeEach, suite, test } from 'node:test'
 import { readConfig, type AppError, type ErrorCode, type Store } from '../../../engine/index.ts'
 import { createHttpClient, type HttpClient } from '../../../engine/net/http.ts'
+import { createOAuthServers } from '../../../engine/oauth/providers.ts'
 import { createTokens, type Tokens } from '../../../engine/oauth/tokens.ts'
 import { createSealer } from '../../../engine/secrets/seal.ts'
 import { freePort } from '../../support/port.ts'
@@ -28,12 +29,12 @@ suite('access tokens', () => {
       MAILROOM_ALLOW_PRIVATE: '1',
       MAILROOM_OAUTH_TIMEOUT: '1s',
     })
-    return createTokens({ config, store, sealer, http, now: () => now })
+    return createTokens({ store, sealer, servers: createOAuthServers({ config, http }), now: () => now })
   }
   before(async () => {
     opened = await openTestStore()
     store = opened.store
-    http = createHttpClient()
+    http = createHttpClient({ allowPrivate: true })
     const sealedSecret = sealer.seal(secret, `${developerId}:client-1`)
     const provider = { developerId, consumerKey: 'client-1', sealedSecret, shownSecret: '', createdAt: 1 }
     await store.providers.put({ ...provider, type: 'PROVIDER_A_OAUTH2' })
@@ -60,7 +61,7 @@ suite('access tokens', () => {
   test('are asked for with the refresh token, the key and the opened secret', async () => {
     endpoint.answer(() => granted('access-1'))
     const token = await tokens.get(developerId, credential)
-    assert.deepEqual(token, { accessToken: 'access-1', expiresAt: now + 3_600_000, rotated: null })
+    assert.deepEqual(token, { accessToken: 'access-1', renewAt: now + 54 * 60_000, rotated: null })
     assert.deepEqual(endpoint.asked, [
       { grant_type: 'refresh_token', refresh_token: 'refresh-1', client_id: 'client-1', client_secret: secret },
     ])
@@ -169,9 +170,11 @@ suite('access tokens', () => {
     await assert.rejects(tokens.get(developerId, own), { code: 'permission' })
   })
 
-  test('a private token endpoint is not asked unless that is allowed', async () => {
+  test('a private token endpoint is not asked unless that is allowed', async (t) => {
     const config = readConfig({ MAILROOM_OAUTH_TOKEN_URL_A: endpoint.url.replace('http:', 'https:') })
-    const guarded = createTokens({ config, store, sealer, http })
+    const http = createHttpClient({ allowPrivate: config.MAILROOM_ALLOW_PRIVATE })
+    t.after(() => http.close())
+    const guarded = createTokens({ store, sealer, servers: createOAuthServers({ config, http }) })
     await assert.rejects(guarded.get(developerId, credential), { code: 'auth_unavailable' })
     assert.equal(endpoint.asked.length, 0)
   })

@@ -1,31 +1,41 @@
 /** Samples of the last hour: rates between two of them, for events and deliveries of the whole process. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createHistory } from '../../../engine/observe/history.ts'
-import { createHostLogins } from '../../../engine/accounts/host-logins.ts'
-import { createMetrics } from '../../../engine/observe/metrics.ts'
+import { createHistory, createMetrics, latencies } from '../../../engine/observe/metrics.ts'
+import { createHostLogins } from '../../../engine/accounts/login.ts'
 import { until } from '../../support/until.ts'
 
-test('a sample has what happened since the one before', async () => {
+test('a sample has what happened since the one before', async (t) => {
+  t.mock.timers.enable({ apis: ['setInterval'] })
+  const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
   const metrics = createMetrics()
   metrics.changes.inc({ kind: 'received' }, 100)
   let time = 0
   const history = createHistory({ metrics, now: () => (time += 10_000), everyMs: 20 })
   assert.deepEqual(history.samples(), [])
   const stop = history.start()
-  await new Promise((resolve) => setImmediate(resolve))
+  await settle()
   metrics.changes.inc({ kind: 'received' }, 15)
   metrics.changes.inc({ kind: 'deleted' }, 5)
   metrics.deliverySeconds.observe(0.1)
   metrics.deliverySeconds.observe(0.3)
-  await until('two samples', () => history.samples().length >= 2)
+  metrics.deliveries.inc({ kind: 'message', outcome: 'delivered' })
+  metrics.deliveries.inc({ kind: 'message', outcome: 'failed' })
+  metrics.callbackLatency.observe(7)
+  for (let sample = 0; sample < 2; sample += 1) {
+    t.mock.timers.tick(20)
+    await settle()
+  }
   stop()
   const [first, second] = history.samples()
   assert(first && second)
-  assert.deepEqual([first.eventsPerSecond, first.deliveriesPerSecond], [2, 0.2])
-  assert.equal(Math.round(first.deliveryMs), 200)
+  assert.deepEqual([first.eventsPerSecond, first.deliveriesPerSecond], [2, 0.1], 'a failed attempt is none')
+  assert.equal(Math.round(first.latencyMs), 7000)
+  const counts = (await latencies(metrics)).filter(({ callbacks }) => callbacks > 0)
+  assert.deepEqual(counts, [{ seconds: 10, callbacks: 1 }])
+  assert.equal(Math.round(first.attemptMs), 200)
   assert.ok(first.memoryMib > 10 && first.loopDelayMs >= 0)
-  assert.deepEqual([second.eventsPerSecond, second.deliveriesPerSecond, second.deliveryMs], [0, 0, 0])
+  assert.deepEqual([second.eventsPerSecond, second.deliveriesPerSecond, second.attemptMs], [0, 0, 0])
   assert.ok(second.at > first.at)
 })
 

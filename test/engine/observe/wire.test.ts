@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createWireRing } from '../../../engine/observe/wire.ts'
+import { unlikeLines, usualLines } from './lines.ts'
 
 function shown(...lines: string[]): string[] {
   const ring = createWireRing()
@@ -49,37 +50,41 @@ test('the rest is as it was, in printable characters, cut', () => {
     ['S: * 5 EXISTS', '< * 5 EXISTS'],
     ['S: A3 NO [AUTHENTICATIONFAILED] nope', '< A3 NO [AUTHENTICATIONFAILED] nope'],
     ['S: * BYE f\u00fcr heute\u0007', '< * BYE f?r heute?'],
-    [`S: * OK ${'x'.repeat(500)}`, `< * OK ${'x'.repeat(93)}`],
+    [`S: * OK ${'x'.repeat(500)}`, `< * OK ${'x'.repeat(153)}`],
   ]
   for (const [line, kept] of rows) assert.deepEqual(shown(line), [kept], line)
 })
 
-test('the last lines are kept: two hundred, and 4,500 characters at most, those that are frozen beside them', () => {
+test('of lines as servers send them the last two hundred are kept, and those before a failure beside them', () => {
   const ring = createWireRing()
-  for (let line = 1; line <= 1000; line += 1) ring.add(`S: * ${line} EXISTS`)
-  const short = ring.lines()
-  assert.ok(short.length === 200, String(short.length))
-  assert.equal(short.at(-1), '< * 1000 EXISTS')
-  assert.deepEqual(
-    short,
-    short.map((_, index) => `< * ${1001 - short.length + index} EXISTS`),
-  )
-  for (let line = 1; line <= 300; line += 1) ring.add(`S: * OK ${'x'.repeat(100)}`)
-  const long = ring.lines()
-  assert.ok(long.join('\n').length <= 4500, String(long.join('\n').length))
-  assert.ok(long.length >= 30)
+  const lines = usualLines(1000).map((line) => ring.add(line))
+  assert.equal(ring.frozen(), null)
+  assert.deepEqual(ring.lines(), lines.slice(-200))
+  ring.freeze(5, 'network')
+  const newer = usualLines(330).map((line) => ring.add(line))
+  assert.deepEqual(ring.frozen(), { at: 5, failure: 'network', lines: lines.slice(-200) })
+  assert.deepEqual(ring.lines(), newer.slice(-200))
+  ring.freeze(6, 'tls')
+  assert.deepEqual(ring.frozen(), { at: 6, failure: 'tls', lines: newer.slice(-200) })
 })
 
-test('at a failure the lines are frozen, and newer ones do not change them', () => {
+test('failures that follow each other after a few lines push out none of them', () => {
   const ring = createWireRing()
-  assert.equal(ring.frozen(), null)
-  for (let line = 1; line <= 300; line += 1) ring.add(`S: * ${line} EXISTS`)
-  ring.freeze(5, 'network')
-  for (let line = 301; line <= 900; line += 1) ring.add(`S: * ${line} EXISTS`)
-  const frozen = ring.frozen()
-  assert.deepEqual([frozen?.at, frozen?.failure, frozen?.lines.at(-1)], [5, 'network', '< * 300 EXISTS'])
-  assert.ok(frozen?.lines.every((line) => line.startsWith('< * ')))
-  assert.ok((frozen?.lines.join('\n').length ?? 0) <= 2500)
-  ring.freeze(6, 'tls')
-  assert.deepEqual([ring.frozen()?.failure, ring.frozen()?.lines.at(-1)], ['tls', '< * 900 EXISTS'])
+  const lines = usualLines(210)
+  for (const [index, line] of lines.entries()) {
+    lines[index] = ring.add(line)
+    if (index % 3 === 0) ring.freeze(index, 'network')
+  }
+  ring.freeze(7, 'network')
+  ring.freeze(8, 'network')
+  assert.deepEqual(ring.frozen(), { at: 8, failure: 'network', lines: lines.slice(-200) })
+  assert.deepEqual(ring.lines(), lines.slice(-200))
+})
+
+test('of lines without any likeness fewer are kept', () => {
+  const ring = createWireRing()
+  const lines = unlikeLines(1000).map((line) => ring.add(line))
+  const kept = ring.lines()
+  assert.ok(kept.length >= 40 && kept.length < 140, String(kept.length))
+  assert.deepEqual(kept, lines.slice(-kept.length))
 })

@@ -4,12 +4,12 @@ import { suite, test } from 'node:test'
 import fc from 'fast-check'
 import { AppError } from '../../../engine/errors.ts'
 import type { AccountRecord, MessageFacts, WebhookFilters } from '../../../engine/store/records.ts'
-import type { WebhookInput } from '../../../engine/webhooks/types.ts'
+import type { WebhookInput } from '../../../engine/webhooks/admin.ts'
 import { bodySignatureValid, standardSignatureValid } from '../../support/receiver.ts'
 import { attachmentRecord } from '../../store/contract/records.ts'
 import { until } from '../../support/until.ts'
 import { apiSecret, arrive, developerId, facts, freely } from './fixture.ts'
-import { account, freshPath, hook, house, nextWing, receiver, user, wing } from './scene.ts'
+import { account, freshPath, hook, rig, startAnew, receiver, user, running } from './scene.ts'
 
 function subjects(path: string): string[] {
   return receiver.at(path).map((one) => (one.body['message_data'] as { subject: string }).subject)
@@ -27,11 +27,11 @@ suite('webhooks as developers see them', () => {
     ]
     for (const [input, message] of bad) {
       await assert.rejects(
-        wing.webhooks.create(owner, input),
+        running.webhooks.create(owner, input),
         (error: Error & { code?: string }) => error.code === 'bad_request' && message.test(error.message),
       )
     }
-    assert.equal((await house.store.webhooks.listByUser(user.id)).length, 0)
+    assert.equal((await rig.store.webhooks.listByUser(user.id)).length, 0)
   })
 
   test('an edit changes what it names, and an empty string removes', async () => {
@@ -40,60 +40,60 @@ suite('webhooks as developers see them', () => {
       includeBody: true,
       bodyType: 'text/plain',
     })
-    const edited = await wing.webhooks.edit(webhook, { filters: { subject: '', to: 'x@y.z' }, includeBody: false })
+    const edited = await running.webhooks.edit(webhook, { filters: { subject: '', to: 'x@y.z' }, includeBody: false })
     assert.deepEqual(edited.filters, { from: 'a@b.c', to: 'x@y.z' })
     assert.equal(edited.includeBody, false)
     assert.equal(edited.bodyType, 'text/plain')
     assert.equal(edited.active, true)
-    await assert.rejects(wing.webhooks.edit(edited, { filters: { cc: '[' } }), { code: 'bad_request' })
-    assert.deepEqual((await house.store.webhooks.get(webhook.id))?.filters, edited.filters)
-    await wing.webhooks.remove(edited)
-    assert.equal(await house.store.webhooks.get(webhook.id), null)
-    assert.equal(wing.webhooks.view(webhook.id), null)
-    assert.equal((await arrive(house.store, wing.webhooks, account, [{ facts: facts('nobody') }])).rows.length, 0)
+    await assert.rejects(running.webhooks.edit(edited, { filters: { cc: '[' } }), { code: 'bad_request' })
+    assert.deepEqual((await rig.store.webhooks.get(webhook.id))?.filters, edited.filters)
+    await running.webhooks.remove(edited)
+    assert.equal(await rig.store.webhooks.get(webhook.id), null)
+    assert.equal(running.webhooks.view(webhook.id), null)
+    assert.equal((await arrive(rig.store, running.webhooks, account, [{ facts: facts('nobody') }])).rows.length, 0)
   })
 
   test('application level covers users that were there before, and each webhook has its own rows', async () => {
     const [one, two] = [freshPath(), freshPath()]
     await hook(one, {}, null)
     await hook(two)
-    const stranger = await house.account(await house.user())
-    const { rows } = await arrive(house.store, wing.webhooks, account, [{ facts: facts('mine') }])
+    const stranger = await rig.account(await rig.user())
+    const { rows } = await arrive(rig.store, running.webhooks, account, [{ facts: facts('mine') }])
     assert.equal(new Set(rows.map((row) => row.id)).size, 2)
-    await arrive(house.store, wing.webhooks, stranger, [{ facts: facts('other') }])
+    await arrive(rig.store, running.webhooks, stranger, [{ facts: facts('other') }])
     await until('all', () => receiver.at(one).length === 2 && receiver.at(two).length === 1)
     assert.deepEqual(subjects(one).sort(), ['Subject of mine', 'Subject of other'])
-    const kept = await house.store.webhooks.get(rows[0]?.webhookId ?? '')
+    const kept = await rig.store.webhooks.get(rows[0]?.webhookId ?? '')
     assert.ok(kept)
   })
 
   test('a removed user takes its webhooks along', async () => {
     const webhook = await hook(freshPath())
-    assert.ok(wing.webhooks.view(webhook.id))
-    await house.store.users.remove(user.id)
-    wing.webhooks.forget(user.id)
-    await until('its actor ended', () => wing.webhooks.view(webhook.id) === null)
-    assert.deepEqual(wing.webhooks.facts(), [])
+    assert.ok(running.webhooks.view(webhook.id))
+    await rig.store.users.remove(user.id)
+    running.webhooks.forget(user.id)
+    await until('its actor ended', () => running.webhooks.view(webhook.id) === null)
+    assert.deepEqual(running.webhooks.facts(), [])
   })
 
   test('a replaced secret signs along until its overlap ends', async () => {
     const path = freshPath()
     const webhook = await hook(path)
-    const old = wing.webhooks.secret(webhook)
-    const fresh = await wing.webhooks.rotateSecret(webhook)
+    const old = running.webhooks.secret(webhook)
+    const fresh = await running.webhooks.rotateSecret(webhook)
     assert.notEqual(fresh, old)
     assert.match(fresh, /^whsec_/)
-    assert.equal(wing.webhooks.secret(webhook), fresh)
-    await wing.webhooks.test(webhook)
+    assert.equal(running.webhooks.secret(webhook), fresh)
+    await running.webhooks.test(webhook)
     const [request] = receiver.at(path)
     assert.ok(request && standardSignatureValid(request, fresh) && standardSignatureValid(request, old))
-    await wing.stop()
-    await nextWing({ MAILROOM_SECRET_OVERLAP: '1ms' })
-    const stored = await house.store.webhooks.get(webhook.id)
+    await running.stop()
+    await startAnew({ MAILROOM_SECRET_OVERLAP: '1ms' })
+    const stored = await rig.store.webhooks.get(webhook.id)
     assert.ok(stored)
-    const last = await wing.webhooks.rotateSecret(stored)
+    const last = await running.webhooks.rotateSecret(stored)
     await until('the overlap ends', async () => {
-      await wing.webhooks.test(stored)
+      await running.webhooks.test(stored)
       const newest = receiver.at(path).at(-1)
       return newest !== undefined && standardSignatureValid(newest, last) && !standardSignatureValid(newest, fresh)
     })
@@ -102,24 +102,24 @@ suite('webhooks as developers see them', () => {
   test('replaced several times at once: every secret that was handed out signs', async () => {
     const path = freshPath()
     const webhook = await hook(path)
-    const secrets = await Promise.all(Array.from({ length: 5 }, () => wing.webhooks.rotateSecret(webhook)))
-    await wing.webhooks.test(webhook)
+    const secrets = await Promise.all(Array.from({ length: 5 }, () => running.webhooks.rotateSecret(webhook)))
+    await running.webhooks.test(webhook)
     const [request] = receiver.at(path)
     assert.ok(request)
     assert.deepEqual(
       secrets.filter((secret) => !standardSignatureValid(request, secret)),
       [],
     )
-    assert.equal(wing.webhooks.secret(webhook), secrets.at(-1))
+    assert.equal(running.webhooks.secret(webhook), secrets.at(-1))
   })
 
   test('edits that come at once keep what the others have named', async () => {
     const webhook = await hook(freshPath())
     await Promise.all([
-      wing.webhooks.edit(webhook, { filters: { subject: 'yes' } }),
-      wing.webhooks.edit(webhook, { filters: { to: 'me@example.com' } }),
+      running.webhooks.edit(webhook, { filters: { subject: 'yes' } }),
+      running.webhooks.edit(webhook, { filters: { to: 'me@example.com' } }),
     ])
-    const stored = await house.store.webhooks.get(webhook.id)
+    const stored = await rig.store.webhooks.get(webhook.id)
     assert.deepEqual(stored?.filters, { subject: 'yes', to: 'me@example.com' })
   })
 
@@ -127,40 +127,45 @@ suite('webhooks as developers see them', () => {
     const path = freshPath()
     receiver.script(path, [{ status: 200, body: 'thanks' }, { status: 500 }])
     const webhook = await hook(path, { filters: { subject: 'never' } })
-    const good = await wing.webhooks.test(webhook)
+    const good = await running.webhooks.test(webhook)
     assert.equal(good.state, 'delivered')
     assert.equal(good.attempts[0]?.response, 'thanks')
     const [request] = receiver.at(path)
     assert.ok(request && bodySignatureValid(request, apiSecret))
     assert.equal(request.body['test'], true)
-    assert.equal((await wing.webhooks.test(webhook)).state, 'failed')
-    const log = await house.store.outbox.list({ webhookId: webhook.id }, { limit: 10, offset: 0 })
+    assert.equal((await running.webhooks.test(webhook)).state, 'failed')
+    const log = await rig.store.outbox.list({ webhookId: webhook.id }, { limit: 10, offset: 0 })
     assert.equal(log.length, 2)
   })
 
-  test('redelivery by ids and by time, under the same webhook-id', async () => {
+  test('redelivery of one and of a time, under the same webhook-id', async () => {
     const path = freshPath()
     const webhook = await hook(path)
-    const { rows } = await arrive(house.store, wing.webhooks, account, [{ facts: facts('r1') }, { facts: facts('r2') }])
+    const { rows } = await arrive(rig.store, running.webhooks, account, [
+      { facts: facts('r1') },
+      { facts: facts('r2') },
+    ])
     await until('both', () => receiver.at(path).length === 2)
     const settled = () =>
       until('recorded', async () => {
-        const log = await house.store.outbox.list({ webhookId: webhook.id }, { limit: 10, offset: 0 })
+        const log = await rig.store.outbox.list({ webhookId: webhook.id }, { limit: 10, offset: 0 })
         return log.every((row) => row.state === 'delivered')
       })
     await settled()
-    assert.equal(await wing.webhooks.redeliver(webhook, { ids: [rows[1]?.id ?? ''] }), 1)
+    const second = await rig.store.outbox.get(rows[1]?.id ?? '')
+    assert.ok(second)
+    assert.equal(await running.webhooks.resend(second), 1)
     await until('the third', () => receiver.at(path).length === 3)
     assert.equal(receiver.at(path)[2]?.id, rows[1]?.id)
     await settled()
-    assert.equal(await wing.webhooks.redeliver(webhook, { from: Date.now() - 60_000, until: Date.now() + 1 }), 2)
+    assert.equal(await running.webhooks.redeliver(webhook, { from: Date.now() - 60_000, until: Date.now() + 1 }), 2)
     await until('all again', () => receiver.at(path).length === 5)
-    assert.equal(await wing.webhooks.redeliver(webhook, { from: Date.now() + 60_000 }), 0)
+    assert.equal(await running.webhooks.redeliver(webhook, { from: Date.now() + 60_000 }), 0)
   })
 
   test('a creation whose outcome the store does not know is taken back, and told nothing', async () => {
     const path = freshPath()
-    const store = house.store.webhooks as { create: typeof house.store.webhooks.create }
+    const store = rig.store.webhooks as { create: typeof rig.store.webhooks.create }
     const { create } = store
     let made = ''
     store.create = async (webhook) => {
@@ -174,24 +179,51 @@ suite('webhooks as developers see them', () => {
       store.create = create
     }
     assert.notEqual(made, '')
-    assert.equal(await house.store.webhooks.get(made), null)
-    assert.equal(wing.webhooks.view(made), null)
+    assert.equal(await rig.store.webhooks.get(made), null)
+    assert.equal(running.webhooks.view(made), null)
     const again = await hook(path)
-    await arrive(house.store, wing.webhooks, account, [{ facts: facts('after-all') }])
+    await arrive(rig.store, running.webhooks, account, [{ facts: facts('after-all') }])
     const [callback] = await until('one callback', () => (receiver.at(path).length > 0 ? receiver.at(path) : null))
     assert.equal(callback?.body['webhook_id'], again.id)
   })
 
+  test('removed while an edit is under way: it is gone, and gets nothing', async () => {
+    const path = freshPath()
+    const webhook = await hook(path)
+    const store = rig.store.webhooks as { edit: typeof rig.store.webhooks.edit }
+    const { edit } = store
+    const answer = Promise.withResolvers<undefined>()
+    let stored = false
+    store.edit = async (...given) => {
+      const edited = await edit(...given)
+      stored = true
+      await answer.promise
+      return edited
+    }
+    try {
+      const editing = running.webhooks.edit(webhook, { receiveDrafts: true })
+      await until('stored', () => stored)
+      const removing = running.webhooks.remove(webhook)
+      answer.resolve(undefined)
+      await Promise.all([editing, removing])
+    } finally {
+      store.edit = edit
+    }
+    assert.deepEqual(running.webhooks.all(), [])
+    const { rows } = await arrive(rig.store, running.webhooks, account, [{ facts: facts('after the end') }])
+    assert.deepEqual(rows, [])
+  })
+
   test('dry run and explain tell which filter said no', async () => {
     const webhook = await hook(freshPath(), { filters: { subject: 'yes', bodySearch: 'gold' } })
-    const { messages } = await arrive(house.store, wing.webhooks, account, [
+    const { messages } = await arrive(rig.store, running.webhooks, account, [
       { facts: facts('yes-with') },
       { facts: facts('yes-without') },
       { facts: facts('no') },
     ])
     for (const [index, message] of messages.entries())
-      house.mail.bodies.set(message.id, { '1': index === 0 ? 'Gold!' : 'sand' })
-    const rows = await wing.webhooks.dryRun(webhook, account, 10, freely)
+      rig.mail.bodies.set(message.id, { '1': index === 0 ? 'Gold!' : 'sand' })
+    const rows = await running.webhooks.dryRun(webhook, account, 10, freely)
     const matched = new Map(rows.map((row) => [row.message.emailMessageId, row.matched]))
     assert.deepEqual(
       matched,
@@ -203,7 +235,7 @@ suite('webhooks as developers see them', () => {
     )
     const [, , third] = messages
     assert.ok(third)
-    const story = await wing.webhooks.explain(webhook, account, third, freely)
+    const story = await running.webhooks.explain(webhook, account, third, freely)
     assert.equal(story.changes.length, 1)
     assert.equal(story.deliveries.length, 0)
     assert.equal(story.verdicts.find((one) => one.filter === 'filter_subject')?.matched, false)
@@ -251,13 +283,13 @@ suite('webhooks as developers see them', () => {
             to: [{ name: '', email: `${mail.to}@example.com` }],
           },
         }
-        const { rows, messages } = await arrive(house.store, wing.webhooks, account, [
+        const { rows, messages } = await arrive(rig.store, running.webhooks, account, [
           { facts: made, path: mail.folder },
         ])
-        const dry = await wing.webhooks.dryRun(webhook, account, 100, freely)
+        const dry = await running.webhooks.dryRun(webhook, account, 100, freely)
         const row = dry.find((one) => one.message.id === messages[0]?.id)
         assert.equal(row?.matched, rows.length > 0, JSON.stringify({ chosen, mail, verdicts: row?.verdicts }))
-        await wing.webhooks.remove(webhook)
+        await running.webhooks.remove(webhook)
       }),
       { numRuns: 60 },
     )
@@ -265,16 +297,16 @@ suite('webhooks as developers see them', () => {
 
   test('a thread by any of its Message-IDs', async () => {
     const path = freshPath()
-    await arrive(house.store, null, account, [{ facts: facts('sibling', { threadId: 'abcdabcdabcdabcd' }) }])
+    await arrive(rig.store, null, account, [{ facts: facts('sibling', { threadId: 'abcdabcdabcdabcd' }) }])
     await hook(path, { filters: { thread: '<sibling@example.com>' } })
-    await arrive(house.store, wing.webhooks, account, [
+    await arrive(rig.store, running.webhooks, account, [
       { facts: facts('t1', { threadId: 'abcdabcdabcdabcd' }) },
       { facts: facts('t2', { threadId: '0000000000000000' }) },
       { facts: facts('t3', { threadId: 'abcdabcdabcdabcd' }) },
     ])
     await until('both', () => receiver.at(path).length === 2)
     await until('the other is skipped', async () => {
-      const log = await house.store.outbox.list({ accountId: account.id }, { limit: 10, offset: 0 })
+      const log = await rig.store.outbox.list({ accountId: account.id }, { limit: 10, offset: 0 })
       return log.every((row) => row.state !== 'pending')
     })
     assert.deepEqual(subjects(path), ['Subject of t1', 'Subject of t3'])
@@ -289,23 +321,23 @@ suite('historical scans', () => {
     }))
 
   async function ready(of: AccountRecord): Promise<AccountRecord> {
-    const edited = await house.store.accounts.edit(of.id, { resume: { ...of.resume, initialSyncAt: Date.now() } })
+    const edited = await rig.store.accounts.edit(of.id, { resume: { ...of.resume, initialSyncAt: Date.now() } })
     assert.ok(edited)
     return edited
   }
 
   test('newest to oldest, once, resumed by another start', async () => {
     const path = freshPath()
-    await arrive(house.store, null, account, old(250))
+    await arrive(rig.store, null, account, old(250))
     await ready(account)
     await hook(path, { receiveHistorical: true, filters: { subject: '/old/' } })
     await until('some', () => receiver.at(path).length >= 20)
-    await wing.stop()
-    await nextWing()
+    await running.stop()
+    await startAnew()
     await until('all', () => new Set(receiver.at(path).map((one) => one.id)).size === 250)
     await until('done', async () => {
-      const [webhook] = await house.store.webhooks.listByUser(user.id)
-      return (await house.store.webhooks.scan(webhook?.id ?? '', account.id))?.done
+      const [webhook] = await rig.store.webhooks.listByUser(user.id)
+      return (await rig.store.webhooks.scan(webhook?.id ?? '', account.id))?.done
     })
     const order = [...new Set(subjects(path))]
     assert.deepEqual(
@@ -319,14 +351,14 @@ suite('historical scans', () => {
   test('application level: accounts added later, when their first sync is complete; live mail is not told twice', async () => {
     const path = freshPath()
     const webhook = await hook(path, { receiveHistorical: true }, null)
-    await house.store.webhooks.edit(webhook.id, {})
-    const late = await house.account(user)
-    await arrive(house.store, null, late, old(3))
-    await arrive(house.store, wing.webhooks, late, [{ facts: facts('live', { sentAt: 1_700_000_000_000 }) }])
+    await rig.store.webhooks.edit(webhook.id, {})
+    const late = await rig.account(user)
+    await arrive(rig.store, null, late, old(3))
+    await arrive(rig.store, running.webhooks, late, [{ facts: facts('live', { sentAt: 1_700_000_000_000 }) }])
     await until('live', () => receiver.at(path).length === 1)
-    await wing.webhooks.initialSyncDone(await ready(late))
+    await running.webhooks.initialSyncDone(await ready(late))
     await until('all', () => receiver.at(path).length === 4)
-    await until('done', async () => (await house.store.webhooks.scan(webhook.id, late.id))?.done)
+    await until('done', async () => (await rig.store.webhooks.scan(webhook.id, late.id))?.done)
     assert.deepEqual(subjects(path), ['Subject of live', 'Subject of old2', 'Subject of old1', 'Subject of old0'])
   })
 })
@@ -334,13 +366,13 @@ suite('historical scans', () => {
 suite('the change stream', () => {
   test('tells who listens, and stops when told', async () => {
     const heard: string[] = []
-    const stop = wing.webhooks.subscribe([account.id], (id) => heard.push(id))
-    wing.webhooks.subscribe([account.id], () => {
+    const stop = running.webhooks.subscribe([account.id], (id) => heard.push(id))
+    running.webhooks.subscribe([account.id], () => {
       throw new Error('a bad listener')
     })
-    await arrive(house.store, wing.webhooks, account, [{ facts: facts('s1') }])
+    await arrive(rig.store, running.webhooks, account, [{ facts: facts('s1') }])
     stop()
-    await arrive(house.store, wing.webhooks, account, [{ facts: facts('s2') }])
+    await arrive(rig.store, running.webhooks, account, [{ facts: facts('s2') }])
     assert.deepEqual(heard, [account.id])
   })
 })

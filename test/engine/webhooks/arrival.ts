@@ -1,4 +1,4 @@
-/** Messages as they arrive, without store and wing: what the pure tests need. */
+/** Messages as they arrive, without store and actors: what the pure tests need. */
 import { folderId, messageId, threadId } from '../../../engine/store/ids.ts'
 import type { ChangeDraft } from '../../../engine/store/port.ts'
 import type {

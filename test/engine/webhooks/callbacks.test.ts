@@ -1,11 +1,12 @@
 /** Status callbacks and the sync-completed callback: same outbox, same signature, once per transition. */
 import assert from 'node:assert/strict'
-import { suite, test } from 'node:test'
-import type { AccountRecord } from '../../../engine/store/records.ts'
+import { suite, test, type TestContext } from 'node:test'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { AccountRecord, OutboxRecord } from '../../../engine/store/records.ts'
 import { bodySignatureValid, standardSignatureValid } from '../../support/receiver.ts'
 import { until } from '../../support/until.ts'
 import { apiSecret, developerId } from './fixture.ts'
-import { account, house, nextWing, receiver, user, wing } from './scene.ts'
+import { account, rig, startAnew, receiver, user, running } from './scene.ts'
 
 async function transition(
   of: AccountRecord,
@@ -13,7 +14,7 @@ async function transition(
   message: string | null,
 ): Promise<AccountRecord> {
   const version = of.statusVersion + 1
-  const outbox = await wing.webhooks.planStatus(of, { status, message, version })
+  const outbox = await running.webhooks.planStatus(of, { status, message, version })
   const step = {
     accountId: of.id,
     epoch: of.epoch,
@@ -23,17 +24,17 @@ async function transition(
     resume: of.resume,
     outbox,
   }
-  const changed = await house.store.accounts.transition(step)
+  const changed = await rig.store.accounts.transition(step)
   assert.ok(changed)
-  wing.webhooks.stored(of.id, outbox, [])
+  running.webhooks.stored(of.id, outbox, [])
   return changed
 }
 
 suite('status callbacks', () => {
   test('permanent and cleared go to the account’s own URL, signed by the developer', async () => {
-    const edited = await house.store.accounts.edit(account.id, { statusCallbackUrl: receiver.url('/own') })
+    const edited = await rig.store.accounts.edit(account.id, { statusCallbackUrl: receiver.url('/own') })
     assert.ok(edited)
-    await house.store.developers.edit(developerId, { statusCallbackUrl: receiver.url('/app') })
+    await rig.store.developers.edit(developerId, { statusCallbackUrl: receiver.url('/app') })
     const disabled = await transition(edited, 'DISABLED', 'wrong password')
     await transition(disabled, 'OK', null)
     await until('both', () => receiver.at('/own').length === 2)
@@ -56,16 +57,16 @@ suite('status callbacks', () => {
   })
 
   test('else to the developer’s, or to nobody', async () => {
-    assert.deepEqual(await wing.webhooks.planStatus(account, { status: 'DISABLED', message: null, version: 1 }), [])
-    await house.store.developers.edit(developerId, { statusCallbackUrl: receiver.url('/app2') })
+    assert.deepEqual(await running.webhooks.planStatus(account, { status: 'DISABLED', message: null, version: 1 }), [])
+    await rig.store.developers.edit(developerId, { statusCallbackUrl: receiver.url('/app2') })
     await transition(account, 'DISABLED', 'gone')
     await until('one', () => receiver.at('/app2').length === 1)
   })
 
   test('a crash between transition and callback loses nothing', async () => {
-    await house.store.developers.edit(developerId, { statusCallbackUrl: receiver.url('/app3') })
-    const outbox = await wing.webhooks.planStatus(account, { status: 'DISABLED', message: 'x', version: 1 })
-    await wing.stop()
+    await rig.store.developers.edit(developerId, { statusCallbackUrl: receiver.url('/app3') })
+    const outbox = await running.webhooks.planStatus(account, { status: 'DISABLED', message: 'x', version: 1 })
+    await running.stop()
     const step = {
       accountId: account.id,
       epoch: account.epoch,
@@ -75,9 +76,9 @@ suite('status callbacks', () => {
       resume: account.resume,
       outbox,
     } as const
-    assert.ok(await house.store.accounts.transition(step))
-    assert.equal(await house.store.accounts.transition(step), null)
-    await nextWing()
+    assert.ok(await rig.store.accounts.transition(step))
+    assert.equal(await rig.store.accounts.transition(step), null)
+    await startAnew()
     await until('one', () => receiver.at('/app3').length > 0)
     assert.deepEqual(
       receiver.at('/app3').map((one) => one.id),
@@ -86,15 +87,147 @@ suite('status callbacks', () => {
   })
 })
 
+suite('the actor of a bare URL', () => {
+  const actors = () => running.webhooks.facts().map(({ id }) => id)
+  const rowsAt = (path: string) =>
+    rig.store.outbox
+      .list({ developerId }, { limit: 200, offset: 0 })
+      .then((rows) => rows.filter(({ url }) => url === receiver.url(path)))
+  /** `many` rows of accounts of their own to this URL, stored and dispatched as the engine does. */
+  async function callBack(path: string, many: number): Promise<void> {
+    for (let count = 0; count < many; count += 1) {
+      const box = await rig.account(user)
+      const edited = await rig.store.accounts.edit(box.id, { statusCallbackUrl: receiver.url(path) })
+      await transition(edited ?? assert.fail(), 'DISABLED', `no ${count}`)
+    }
+  }
+
+  test('ends when nothing is left to send, and another one sends what comes later: each row once', async () => {
+    const path = '/ends'
+    for (let round = 1; round <= 40; round += 1) {
+      await callBack(path, 1)
+      await until('it came', () => receiver.at(path).length === round)
+      // The next row comes at any moment of the end.
+      for (let turn = round % 20; turn > 0; turn -= 1) await nextTurn()
+      if (round % 10 === 0) await until('it has ended', () => actors().length === 0)
+    }
+    await until('it has ended', () => actors().length === 0)
+    assert.equal(new Set(receiver.at(path).map(({ id }) => id)).size, 40)
+    assert.ok((await rowsAt(path)).every(({ state, attempts }) => state === 'delivered' && attempts.length === 1))
+  })
+
+  test('lives while a row waits for its next attempt, also over a crash, and ends with the last row', async () => {
+    const path = '/later'
+    receiver.script(path, [{ status: 500 }, { status: 503 }, { status: 500 }])
+    await callBack(path, 2)
+    await until('one was refused', () => receiver.at(path).length > 0)
+    assert.equal(actors().length, 1)
+    // The former one is not stopped: as after a kill -9 with requests still on the wire.
+    await startAnew()
+    await until('all delivered', async () => (await rowsAt(path)).every(({ state }) => state === 'delivered'))
+    await until('it has ended', () => actors().length === 0)
+    assert.equal(new Set(receiver.at(path).map(({ id }) => id)).size, 2)
+  })
+
+  test('ends while its receiver is away, when the rows that waited are gone', async () => {
+    const path = '/away'
+    receiver.decide(path, () => ({ status: 503 }))
+    await callBack(path, 2)
+    await until('it waits', () => running.webhooks.facts()[0]?.state === 'waiting')
+    const ended = { attempt: null, state: 'skipped', finishedAt: 1, reason: 'taken away' } as const
+    const rows = await rowsAt(path)
+    await rig.store.outbox.record(rows.map(({ id, dueAt }) => ({ ...ended, id, dueAt })))
+    await until('it has ended', () => actors().length === 0)
+    receiver.decide(path, () => ({ status: 200 }))
+    await callBack(path, 1)
+    await until('delivered', async () => (await rowsAt(path)).some(({ state }) => state === 'delivered'))
+  })
+
+  /** A callback was delivered, and whether any waits is being asked. Answers the way to answer that, as it was then. */
+  async function askedForTheEnd(t: TestContext, path: string): Promise<() => void> {
+    const [asked, answered] = [Promise.withResolvers<null>(), Promise.withResolvers<null>()]
+    const { outbox } = rig.store
+    const read = outbox.pending.bind(outbox)
+    t.mock.method(outbox, 'pending', async (...query: Parameters<typeof read>) => {
+      const rows = await read(...query)
+      if (query[2] !== 1) return rows
+      asked.resolve(null)
+      await answered.promise
+      return rows
+    })
+    await callBack(path, 1)
+    await asked.promise
+    return () => answered.resolve(null)
+  }
+
+  async function rowOf(path: string, version: number): Promise<OutboxRecord> {
+    const of = { ...account, statusCallbackUrl: receiver.url(path) }
+    const planned = await running.webhooks.planStatus(of, { status: 'DISABLED', message: `${version}`, version })
+    const [row = assert.fail('nothing planned')] = await rig.store.outbox.enqueue(planned)
+    return row
+  }
+
+  test('a row that comes while the end is being decided is tried again in its time', async (t) => {
+    const path = '/meanwhile'
+    const release = await askedForTheEnd(t, path)
+    receiver.script(path, [{ status: 500 }])
+    const row = await rowOf(path, 1)
+    running.webhooks.stored(account.id, [row], [])
+    await until('refused', async () => (await rig.store.outbox.get(row.id))?.attempts.length === 1)
+    release()
+    await until('delivered', async () => (await rig.store.outbox.get(row.id))?.state === 'delivered')
+    await until('it has ended', () => actors().length === 0)
+  })
+
+  test('a row that is sent by hand while the end is being decided is not sent by another one too', async (t) => {
+    const path = '/by-hand'
+    const release = await askedForTheEnd(t, path)
+    receiver.decide(path, () => ({ status: 200, delayMs: 150 }))
+    const first = await rowOf(path, 1)
+    assert.equal(await running.webhooks.resend(first), 1)
+    await until('on its way', () => receiver.at(path).length === 2)
+    release()
+    await nextTurn()
+    const second = await rowOf(path, 2)
+    running.webhooks.stored(account.id, [second], [])
+    await until('delivered', async () => (await rig.store.outbox.get(second.id))?.state === 'delivered')
+    await until('it has ended', () => actors().length === 0)
+    const sent = receiver.at(path).slice(1)
+    assert.deepEqual(
+      sent.map(({ id }) => id),
+      [first.id, second.id],
+    )
+  })
+
+  test('410: it ends with the last row, and stays to be seen while others wait; the next row goes out at once', async () => {
+    const path = '/gone'
+    receiver.decide(path, () => ({ status: 410 }))
+    await callBack(path, 1)
+    await until('refused', async () => (await rowsAt(path))[0]?.state === 'failed')
+    await until('it has ended', () => actors().length === 0)
+    await running.stop()
+    await callBack(path, 12)
+    await startAnew({ MAILROOM_WEBHOOK_CONCURRENCY: '2' })
+    const waiting = async () => (await rowsAt(path)).filter(({ state }) => state === 'pending').length
+    await until('two at once were refused', async () => (await waiting()) === 10)
+    await until('paused', () => running.webhooks.facts()[0]?.state === 'paused')
+    receiver.decide(path, () => ({ status: 200 }))
+    await callBack(path, 1)
+    await until('all others', async () => (await waiting()) === 0)
+    await until('it has ended', () => actors().length === 0)
+    assert.equal((await rowsAt(path)).filter(({ state }) => state === 'delivered').length, 11)
+  })
+})
+
 suite('the first sync is complete', () => {
   test('told once', async () => {
     const options = { ...account.options, callbackUrl: receiver.url('/synced') }
-    const edited = await house.store.accounts.edit(account.id, { options })
+    const edited = await rig.store.accounts.edit(account.id, { options })
     assert.ok(edited)
-    await wing.webhooks.initialSyncDone(edited)
+    await running.webhooks.initialSyncDone(edited)
     await until('one', () => receiver.at('/synced').length === 1)
-    await wing.webhooks.initialSyncDone(edited)
-    const log = await house.store.outbox.list({ accountId: account.id }, { limit: 10, offset: 0 })
+    await running.webhooks.initialSyncDone(edited)
+    const log = await rig.store.outbox.list({ accountId: account.id }, { limit: 10, offset: 0 })
     assert.equal(log.length, 1)
     assert.equal(receiver.at('/synced')[0]?.body['server_label'], account.label)
   })

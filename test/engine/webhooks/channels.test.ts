@@ -2,19 +2,20 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { readConfig } from '../../../engine/config.ts'
 import type { AccountRecord, OutboxRecord } from '../../../engine/store/records.ts'
 import { newId } from '../../../engine/store/ids.ts'
 import { Channel } from '../../../engine/webhooks/channel.ts'
 import type { Attempts } from '../../../engine/webhooks/attempts.ts'
 import { silentLogger } from '../../../engine/observe/log.ts'
-import { urlRow } from '../../../engine/webhooks/callbacks.ts'
 import { type Received, createReceiver } from '../../support/receiver.ts'
 import { until } from '../../support/until.ts'
-import { arrive, developerId, facts } from './fixture.ts'
-import { hook, house, nextWing, receiver, user, wing } from './scene.ts'
+import { arrive, facts } from './fixture.ts'
+import { laneRow } from './lane-row.ts'
+import { hook, rig, startAnew, receiver, user, running } from './scene.ts'
 
 function accounts(count: number): Promise<AccountRecord[]> {
-  return Promise.all(Array.from({ length: count }, () => house.account(user)))
+  return Promise.all(Array.from({ length: count }, () => rig.account(user)))
 }
 
 /** `<account> <sequence>` of each request that was answered well, in order of arrival. */
@@ -43,7 +44,7 @@ suite('channels', () => {
     const ids = new Set<string>()
     for (let round = 0; round < 6; round += 1) {
       for (const box of boxes) {
-        const { rows } = await arrive(house.store, wing.webhooks, box, [
+        const { rows } = await arrive(rig.store, running.webhooks, box, [
           { facts: facts(`${box.id}-${round}-a`) },
           { facts: facts(`${box.id}-${round}-b`) },
         ])
@@ -59,8 +60,8 @@ suite('channels', () => {
 
   test('one hanging, one refusing and one failing receiver among 50 delay nobody', async () => {
     // Longer than every deadline below: had anybody waited for the hanging one, these would not be met.
-    await wing.stop()
-    await nextWing({ MAILROOM_WEBHOOK_TIMEOUT: '30s' })
+    await running.stop()
+    await startAnew({ MAILROOM_WEBHOOK_TIMEOUT: '30s' })
     for (let index = 0; index < 47; index += 1) await hook(`/good${index}`)
     receiver.script('/hanging', [], 'hang')
     receiver.script('/failing', [], { status: 500 })
@@ -71,7 +72,7 @@ suite('channels', () => {
     await dead.close()
     const boxes = await accounts(3)
     for (let round = 0; round < 3; round += 1) {
-      for (const box of boxes) await arrive(house.store, wing.webhooks, box, [{ facts: facts(`${box.id}-${round}`) }])
+      for (const box of boxes) await arrive(rig.store, running.webhooks, box, [{ facts: facts(`${box.id}-${round}`) }])
       const wanted = (round + 1) * boxes.length
       for (let index = 0; index < 47; index += 1) {
         await until(`/good${index}`, () => receiver.at(`/good${index}`).length === wanted, { everyMs: 2 })
@@ -91,15 +92,15 @@ suite('channels', () => {
     await hook('/crash')
     const boxes = await accounts(4)
     for (let round = 0; round < 10; round += 1) {
-      for (const box of boxes) await arrive(house.store, wing.webhooks, box, [{ facts: facts(`${box.id}-${round}`) }])
+      for (const box of boxes) await arrive(rig.store, running.webhooks, box, [{ facts: facts(`${box.id}-${round}`) }])
       if (round % 3 === 2) {
-        // The old wing is not told to stop: both run for a while, as after a kill -9 with requests still on the wire.
-        await nextWing()
+        // The former ones are not stopped: both run for a while, as after a kill -9 with requests still on the wire.
+        await startAnew()
       }
     }
     await until('all arrived', () => seen.size === 40)
     await until('all recorded', async () => {
-      const rows = await house.store.outbox.list({ accountId: boxes[0]?.id ?? '' }, { limit: 100, offset: 0 })
+      const rows = await rig.store.outbox.list({ accountId: boxes[0]?.id ?? '' }, { limit: 100, offset: 0 })
       return rows.length === 10 && rows.every((row) => row.state === 'delivered')
     })
     for (const [name, ids] of seen) assert.equal(ids.size, 1, `${name} came under ${ids.size} ids`)
@@ -110,11 +111,11 @@ suite('channels', () => {
     await hook('/restart')
     const [box] = await accounts(1)
     assert.ok(box)
-    await wing.stop()
-    const { rows } = await arrive(house.store, wing.webhooks, box, [{ facts: facts('one') }, { facts: facts('two') }])
+    await running.stop()
+    const { rows } = await arrive(rig.store, running.webhooks, box, [{ facts: facts('one') }, { facts: facts('two') }])
     assert.equal(rows.length, 2)
     receiver.script('/restart', [])
-    await nextWing()
+    await startAnew()
     await until('both', () => receiver.at('/restart').length === 2)
     assert.deepEqual(
       receiver.at('/restart').map((one) => one.id),
@@ -124,20 +125,7 @@ suite('channels', () => {
 
   test('a channel holds a bounded number of rows, however many wait', async () => {
     const total = 5_000
-    const waiting = Array.from({ length: total }, (_, seq): OutboxRecord => {
-      const row = urlRow({
-        kind: 'sync',
-        url: 'http://x',
-        developerId,
-        userId: null,
-        accountId: `a${seq % 50}`,
-        webhookId: null,
-        event: String(seq),
-        data: {},
-        at: 1,
-      })
-      return { ...row, seq }
-    })
+    const waiting = Array.from({ length: total }, (_, seq) => laneRow(`a${seq % 50}`, seq))
     const pending = new Map(waiting.map((row) => [row.id, row]))
     let largest = 0
     const order = new Map<string, number>()
@@ -152,22 +140,23 @@ suite('channels', () => {
     }
     const channel = new Channel('c', {
       store: {
-        pending: (_channel, except, limit) => {
-          largest = Math.max(largest, limit)
-          const out: OutboxRecord[] = []
-          for (const row of pending.values()) {
-            if (!except.includes(row.accountId ?? '')) out.push(row)
-            if (out.length === limit) break
-          }
-          return Promise.resolve(out)
+        outbox: {
+          pending: (_channel, except, limit) => {
+            largest = Math.max(largest, limit)
+            const out: OutboxRecord[] = []
+            for (const row of pending.values()) {
+              if (!except.includes(row.accountId ?? '')) out.push(row)
+              if (out.length === limit) break
+            }
+            return Promise.resolve(out)
+          },
         },
       },
       attempts,
       log: silentLogger,
       now: () => Date.now(),
       random: () => 0.5,
-      concurrency: 8,
-      capacity: 100,
+      config: readConfig({ MAILROOM_WEBHOOK_CONCURRENCY: '8', MAILROOM_WEBHOOK_BATCH: '100' }),
       // As the chart does.
       notify: ({ type }) => {
         if (type === 'room') void channel.claim()
@@ -184,13 +173,14 @@ suite('channels', () => {
     const said: string[] = []
     let away = false
     const channel = new Channel('c', {
-      store: { pending: () => (away ? Promise.reject(new Error('the store is away')) : Promise.resolve([])) },
+      store: {
+        outbox: { pending: () => (away ? Promise.reject(new Error('the store is away')) : Promise.resolve([])) },
+      },
       attempts: { handle: () => assert.fail('there is nothing to send') },
       log: silentLogger,
       now: () => Date.now(),
       random: () => 0.5,
-      concurrency: 8,
-      capacity: 100,
+      config: readConfig({ MAILROOM_WEBHOOK_CONCURRENCY: '8', MAILROOM_WEBHOOK_BATCH: '100' }),
       notify: ({ type }) => void said.push(type),
     })
     const news = () => said.splice(0)
@@ -218,11 +208,33 @@ suite('channels', () => {
     assert.deepEqual(news(), ['room'], 'stopped before it could say more')
   })
 
+  test('a channel says that nothing is due also when a row that waited for its time is gone by then', async () => {
+    const said: string[] = []
+    const stored = [[{ ...laneRow('a', 0), dueAt: Date.now() + 30 }], []]
+    const channel = new Channel('c', {
+      store: { outbox: { pending: () => Promise.resolve(stored.shift() ?? assert.fail('read once too often')) } },
+      attempts: { handle: () => assert.fail('there is nothing to send') },
+      log: silentLogger,
+      now: () => Date.now(),
+      random: () => 0.5,
+      config: readConfig({ MAILROOM_WEBHOOK_CONCURRENCY: '8', MAILROOM_WEBHOOK_BATCH: '100' }),
+      notify: ({ type }) => {
+        said.push(type)
+        if (type === 'room') void channel.claim()
+      },
+    })
+    channel.start()
+    await until('it has looked again', () => stored.length === 0)
+    await nextTurn()
+    channel.stop()
+    assert.deepEqual(said, ['room', 'idle', 'room', 'idle'])
+  })
+
   test('historical callbacks that hang leave places for live ones', async () => {
-    await wing.stop()
-    await nextWing({ MAILROOM_WEBHOOK_CONCURRENCY: '4', MAILROOM_WEBHOOK_TIMEOUT: '30s' })
+    await running.stop()
+    await startAnew({ MAILROOM_WEBHOOK_CONCURRENCY: '4', MAILROOM_WEBHOOK_TIMEOUT: '30s' })
     const boxes = await accounts(8)
-    for (const box of boxes) await arrive(house.store, null, box, [{ facts: facts(`old ${box.id}`) }])
+    for (const box of boxes) await arrive(rig.store, null, box, [{ facts: facts(`old ${box.id}`) }])
     let hanging = 0
     receiver.decide('/places', ({ body }) => {
       if (body['sequence'] !== undefined) return { status: 200 }
@@ -230,10 +242,10 @@ suite('channels', () => {
       return 'hang'
     })
     await hook('/places', { receiveHistorical: true })
-    for (const box of boxes) await wing.webhooks.initialSyncDone(box)
+    for (const box of boxes) await running.webhooks.initialSyncDone(box)
     await until('two hang', () => hanging === 2)
     for (const box of [...boxes, ...boxes]) {
-      await arrive(house.store, wing.webhooks, box, [{ facts: facts(newId()) }])
+      await arrive(rig.store, running.webhooks, box, [{ facts: facts(newId()) }])
     }
     // Those of the two accounts whose historical callback hangs wait for it.
     await until('the others have theirs', () => receiver.at('/places').length === 2 + 2 * (boxes.length - 2))
@@ -244,21 +256,23 @@ suite('channels', () => {
   })
 
   test('a historical callback that is refused holds up no live one', async () => {
-    await wing.stop()
-    await nextWing({ MAILROOM_WEBHOOK_SCHEDULE: '1h', MAILROOM_WEBHOOK_PROBE: '1h' })
+    await running.stop()
+    await startAnew({ MAILROOM_WEBHOOK_SCHEDULE: '1h', MAILROOM_WEBHOOK_PROBE: '1h' })
     const [box] = await accounts(1)
     assert.ok(box)
-    await arrive(house.store, null, box, [{ facts: facts('old') }, { facts: facts('older') }])
+    await arrive(rig.store, null, box, [{ facts: facts('old') }, { facts: facts('older') }])
     // Historical ones have no number.
     receiver.decide('/historical', ({ body }) => ({ status: body['sequence'] === undefined ? 500 : 200 }))
     const webhook = await hook('/historical', { receiveHistorical: true })
-    await wing.webhooks.initialSyncDone(box)
-    const waiting = () =>
-      house.store.outbox.list({ webhookId: webhook.id, states: ['pending'] }, { limit: 9, offset: 0 })
+    await running.webhooks.initialSyncDone(box)
+    const waiting = () => rig.store.outbox.list({ webhookId: webhook.id, states: ['pending'] }, { limit: 9, offset: 0 })
     await until('one refused', async () => (await waiting()).some((row) => row.attemptCount === 1))
-    const { rows } = await arrive(house.store, wing.webhooks, box, [{ facts: facts('live') }, { facts: facts('more') }])
+    const { rows } = await arrive(rig.store, running.webhooks, box, [
+      { facts: facts('live') },
+      { facts: facts('more') },
+    ])
     await until('live ones are out', async () => {
-      const states = await Promise.all(rows.map(({ id }) => house.store.outbox.get(id)))
+      const states = await Promise.all(rows.map(({ id }) => rig.store.outbox.get(id)))
       return states.length === 2 && states.every((row) => row?.state === 'delivered')
     })
     assert.deepEqual(

@@ -1,6 +1,7 @@
 /** What body_search finds in mail that has HTML only: the text that is seen. */
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
+import { readConfig } from '../../../engine/config.ts'
 import { readContents } from '../../../engine/webhooks/contents.ts'
 import { createPace } from '../../../engine/webhooks/envelope.ts'
 import { Searches } from '../../../engine/webhooks/searches.ts'
@@ -27,14 +28,7 @@ suite('body_search in HTML', () => {
     const [place] = message.placements
     assert.ok(place)
     const wishes = { includeBody: true, bodyType: null, includeHeader: null }
-    const reading = {
-      mail,
-      pace: createPace(),
-      searches: new Searches(5000, 0),
-      giveMax: 10_000,
-      searchMax: 10_000,
-      withinMs: 1000,
-    }
+    const reading = { config: readConfig({}), mail, pace: createPace(), searches: new Searches(5000, 0) }
     assert.ok(matcher.bodySearch)
     const wanted = { search: matcher.bodySearch, owner: 'one' }
     const { body, contents } = await readContents(reading, message, wishes, wanted)

@@ -5,10 +5,10 @@ import type { AccountRecord, OutboxRecord } from '../../../engine/store/records.
 import { bodySignatureValid, standardSignatureValid } from '../../support/receiver.ts'
 import { until } from '../../support/until.ts'
 import { apiSecret, arrive, facts } from './fixture.ts'
-import { account, freshPath, hook, house, nextWing, receiver, user, wing } from './scene.ts'
+import { account, freshPath, hook, rig, startAnew, receiver, user, running } from './scene.ts'
 
 async function send(name: string, to: AccountRecord = account): Promise<OutboxRecord> {
-  const { rows } = await arrive(house.store, wing.webhooks, to, [{ facts: facts(name) }])
+  const { rows } = await arrive(rig.store, running.webhooks, to, [{ facts: facts(name) }])
   const [row] = rows
   assert.ok(row, 'no row was planned')
   return row
@@ -16,7 +16,7 @@ async function send(name: string, to: AccountRecord = account): Promise<OutboxRe
 
 async function finished(row: OutboxRecord): Promise<OutboxRecord> {
   return until(`${row.id} finished`, async () => {
-    const now = await house.store.outbox.get(row.id)
+    const now = await rig.store.outbox.get(row.id)
     return now !== null && now.state !== 'pending' ? now : null
   })
 }
@@ -34,7 +34,7 @@ suite('delivery', () => {
     assert.equal(request.id, row.id)
     assert.equal(request.headers['content-type'], 'application/json')
     assert.ok(bodySignatureValid(request, apiSecret))
-    assert.ok(standardSignatureValid(request, wing.webhooks.secret(webhook)))
+    assert.ok(standardSignatureValid(request, running.webhooks.secret(webhook)))
     assert.ok(standardSignatureValid(request, Buffer.from(apiSecret)))
     assert.equal(standardSignatureValid(request, Buffer.from('another secret')), false)
     assert.equal(request.body['account_id'], user.id)
@@ -72,12 +72,12 @@ suite('delivery', () => {
     const hour = 3_600_000
     const tried = (row: OutboxRecord, times: number) =>
       until(`${times} attempts`, async () => {
-        const now = await house.store.outbox.get(row.id)
+        const now = await rig.store.outbox.get(row.id)
         return now?.attempts.length === times ? now : null
       })
     const waitOf = (row: OutboxRecord) => row.dueAt - (row.attempts.at(-1)?.at ?? 0)
 
-    beforeEach(() => nextWing({ MAILROOM_WEBHOOK_SCHEDULE: '20ms', MAILROOM_WEBHOOK_PROBE: '3d' }))
+    beforeEach(() => startAnew({ MAILROOM_WEBHOOK_SCHEDULE: '20ms', MAILROOM_WEBHOOK_PROBE: '3d' }))
 
     test('a callback waits, and is given up at its end; an edit counts at once', async () => {
       const path = freshPath()
@@ -87,10 +87,10 @@ suite('delivery', () => {
       const first = await tried(row, 1)
       assert.equal(first.state, 'pending')
       assert.ok(waitOf(first) >= hour, `${waitOf(first)} ms`)
-      const edited = await wing.webhooks.edit(webhook, { retrySchedule: '1h,2d', active: true })
+      const edited = await running.webhooks.edit(webhook, { retrySchedule: '1h,2d', active: true })
       const second = await tried(row, 2)
       assert.ok(waitOf(second) >= 48 * hour, `${waitOf(second)} ms`)
-      await wing.webhooks.edit(edited, { retrySchedule: '', active: true })
+      await running.webhooks.edit(edited, { retrySchedule: '', active: true })
       const last = await finished(row)
       assert.deepEqual([last.state, last.reason], ['failed', 'given up after 3 attempts: HTTP 500'])
     })
@@ -102,11 +102,11 @@ suite('delivery', () => {
       await send('away')
       const retryAfter = (least: number) =>
         until(`the webhook waits ${least} ms`, async () => {
-          const { retryAt, failingSince } = (await house.store.webhooks.get(webhook.id))?.health ?? {}
+          const { retryAt, failingSince } = (await rig.store.webhooks.get(webhook.id))?.health ?? {}
           return (retryAt ?? 0) - (failingSince ?? 0) >= least
         })
       await retryAfter(hour)
-      await wing.webhooks.edit(webhook, { retrySchedule: '2d,2d', active: true })
+      await running.webhooks.edit(webhook, { retrySchedule: '2d,2d', active: true })
       await retryAfter(48 * hour)
     })
 
@@ -124,12 +124,12 @@ suite('delivery', () => {
     const webhook = await hook('/tls', { callbackUrl: receiver.url('/tls').replace('http:', 'https:') })
     const row = await send('tls')
     const tried = await until('an attempt', async () => {
-      const now = await house.store.outbox.get(row.id)
+      const now = await rig.store.outbox.get(row.id)
       return now !== null && now.attemptCount > 0 ? now : null
     })
     assert.match(tried.attempts[0]?.error ?? '', /^tls: /)
     assert.equal(tried.state, 'pending')
-    await wing.webhooks.remove(webhook)
+    await running.webhooks.remove(webhook)
   })
 
   test('3xx is told as a failure at once and not followed; the callback waits until the URL is mended', async () => {
@@ -146,7 +146,7 @@ suite('delivery', () => {
     assert.match(row.attempts[0]?.error ?? '', /302/)
     assert.equal(receiver.at('/elsewhere').length, 0)
     await until('the failure is told', () => receiver.at(notif).length > 0)
-    await wing.webhooks.remove(webhook)
+    await running.webhooks.remove(webhook)
   })
 
   test('410 makes the webhook inactive, drops what waits and tells failure_notif_url', async () => {
@@ -157,7 +157,7 @@ suite('delivery', () => {
     const row = await finished(await send('gone'))
     assert.equal(row.state, 'failed')
     const stored = await until('inactive', async () => {
-      const now = await house.store.webhooks.get(webhook.id)
+      const now = await rig.store.webhooks.get(webhook.id)
       return now !== null && !now.active && now.health.failure ? now : null
     })
     assert.equal(stored.active, false)
@@ -166,7 +166,7 @@ suite('delivery', () => {
     assert.equal(note.body['webhook_id'], webhook.id)
     assert.match(String(note.body['data']), /410/)
     assert.equal(note.body['message_data'], undefined)
-    const { rows } = await arrive(house.store, wing.webhooks, account, [{ facts: facts('later') }])
+    const { rows } = await arrive(rig.store, running.webhooks, account, [{ facts: facts('later') }])
     assert.equal(rows.length, 0)
   })
 
@@ -174,7 +174,7 @@ suite('delivery', () => {
     const path = freshPath()
     receiver.script(path, [{ status: 429, headers: { 'retry-after': '1' } }])
     await hook(path)
-    const other = await house.account(user)
+    const other = await rig.account(user)
     const [first, second] = [await send('a'), await send('b', other)]
     await until('the first attempt', () => receiver.at(path).length > 0)
     await finished(first)
@@ -193,7 +193,7 @@ suite('delivery', () => {
     assert.equal(row.attemptCount, 6)
     assert.match(row.reason ?? '', /6 attempts/)
     receiver.script(path, [])
-    assert.equal(await wing.webhooks.redeliver(webhook, { failedOnly: true }), 1)
+    assert.equal(await running.webhooks.redeliver(webhook, { failedOnly: true }), 1)
     const again = await finished(row)
     assert.equal(again.state, 'delivered')
     assert.deepEqual([...new Set(receiver.at(path).map((one) => one.id))], [row.id])
@@ -205,10 +205,10 @@ suite('delivery', () => {
     receiver.script(path, [{ status: 500 }, { status: 500 }, { status: 500 }, { status: 500 }])
     const webhook = await hook(path, { failureNotifUrl: receiver.url(notif) })
     const row = await send('flaky')
-    await until('failure', async () => (await house.store.webhooks.get(webhook.id))?.health.failure)
+    await until('failure', async () => (await rig.store.webhooks.get(webhook.id))?.health.failure)
     await finished(row)
     const healthy = await until('healthy again', async () => {
-      const now = await house.store.webhooks.get(webhook.id)
+      const now = await rig.store.webhooks.get(webhook.id)
       return now !== null && !now.health.failure ? now.health : null
     })
     assert.equal(healthy.consecutiveFailures, 0)
@@ -220,13 +220,13 @@ suite('delivery', () => {
 
   test('an edit with active=1 ends the failing period and tries at once', async () => {
     const path = freshPath()
-    await wing.stop()
-    await nextWing({ MAILROOM_WEBHOOK_SCHEDULE: '1h', MAILROOM_WEBHOOK_PROBE: '1h' })
+    await running.stop()
+    await startAnew({ MAILROOM_WEBHOOK_SCHEDULE: '1h', MAILROOM_WEBHOOK_PROBE: '1h' })
     receiver.script(path, ['reset'])
     const webhook = await hook(path)
     const row = await send('waiting')
-    await until('a failed attempt', async () => (await house.store.outbox.get(row.id))?.attemptCount)
-    const edited = await wing.webhooks.edit(webhook, { active: true })
+    await until('a failed attempt', async () => (await rig.store.outbox.get(row.id))?.attemptCount)
+    const edited = await running.webhooks.edit(webhook, { active: true })
     assert.equal(edited.health.consecutiveFailures, 0)
     assert.equal((await finished(row)).state, 'delivered')
   })
@@ -234,17 +234,17 @@ suite('delivery', () => {
   test('a paused webhook keeps no backlog and resumes with new mail', async () => {
     const path = freshPath()
     receiver.script(path, ['reset'], { status: 200 })
-    await wing.stop()
-    await nextWing({ MAILROOM_WEBHOOK_SCHEDULE: '1h', MAILROOM_WEBHOOK_PROBE: '1h' })
+    await running.stop()
+    await startAnew({ MAILROOM_WEBHOOK_SCHEDULE: '1h', MAILROOM_WEBHOOK_PROBE: '1h' })
     const webhook = await hook(path)
     const waiting = await send('before')
-    await until('a failed attempt', async () => (await house.store.outbox.get(waiting.id))?.attemptCount)
-    const paused = await wing.webhooks.edit(webhook, { active: false })
+    await until('a failed attempt', async () => (await rig.store.outbox.get(waiting.id))?.attemptCount)
+    const paused = await running.webhooks.edit(webhook, { active: false })
     assert.equal((await finished(waiting)).state, 'skipped')
-    const silent = await arrive(house.store, wing.webhooks, account, [{ facts: facts('meanwhile') }])
+    const silent = await arrive(rig.store, running.webhooks, account, [{ facts: facts('meanwhile') }])
     assert.equal(silent.rows.length, 0)
-    await assert.rejects(wing.webhooks.redeliver(paused, {}), { code: 'conflict' })
-    await wing.webhooks.edit(paused, { active: true })
+    await assert.rejects(running.webhooks.redeliver(paused, {}), { code: 'conflict' })
+    await running.webhooks.edit(paused, { active: true })
     assert.equal((await finished(await send('afterwards'))).state, 'delivered')
     const subjects = receiver.at(path).map((one) => (one.body['message_data'] as { subject: string }).subject)
     assert.deepEqual(subjects, ['Subject of before', 'Subject of afterwards'])
@@ -253,11 +253,11 @@ suite('delivery', () => {
   test('private addresses are refused when the service is not allowed to call them', async () => {
     const path = freshPath()
     await hook(path)
-    await wing.stop()
-    await nextWing({ MAILROOM_ALLOW_PRIVATE: '0' })
+    await running.stop()
+    await startAnew({ MAILROOM_ALLOW_PRIVATE: '0' })
     const row = await send('inside')
     const tried = await until('an attempt', async () => {
-      const now = await house.store.outbox.get(row.id)
+      const now = await rig.store.outbox.get(row.id)
       return now !== null && now.attemptCount > 0 ? now : null
     })
     assert.match(tried.attempts[0]?.error ?? '', /^private_address/)

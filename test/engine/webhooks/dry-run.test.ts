@@ -3,20 +3,20 @@ import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import type { AccountRecord, MessageRecord } from '../../../engine/store/records.ts'
 import { coveredAccounts } from '../../../engine/webhooks/explain.ts'
-import { type House, type Wing, arrive, createHouse, developerId, facts, freely } from './fixture.ts'
+import { type Rig, type Running, arrive, createRig, developerId, facts, freely } from './fixture.ts'
 
 suite('the dry run over many accounts', () => {
-  let house: House
-  let wing: Wing
+  let rig: Rig
+  let running: Running
   let accounts: AccountRecord[]
   before(async () => {
-    house = await createHouse()
-    wing = await house.wing()
-    const users = [await house.user(), await house.user(), await house.user()]
+    rig = await createRig()
+    running = await rig.start()
+    const users = [await rig.user(), await rig.user(), await rig.user()]
     const owners = Array.from({ length: 30 }, (_, index) => users[index % users.length] ?? assert.fail())
-    accounts = await Promise.all(owners.map((owner) => house.account(owner)))
+    accounts = await Promise.all(owners.map((owner) => rig.account(owner)))
   })
-  after(() => house.close())
+  after(() => rig.close())
 
   test('finds the very last messages, however they are spread, and judges each', async () => {
     const all: { readonly message: MessageRecord; readonly account: AccountRecord }[] = []
@@ -26,14 +26,14 @@ suite('the dry run over many accounts', () => {
         facts: facts(`m${index}-${number}`, { sentAt: 1_700_000_000_000 + ((index * 31 + number * 17) % 50) * 1000 }),
       }))
       if (arrivals.length === 0) continue
-      const { messages } = await arrive(house.store, null, account, arrivals)
+      const { messages } = await arrive(rig.store, null, account, arrivals)
       all.push(...messages.map((message) => ({ message, account })))
     }
     all.sort((a, b) => b.message.sentAt - a.message.sentAt || (a.message.id < b.message.id ? 1 : -1))
     const callback = { callbackUrl: 'http://127.0.0.1:9/', filters: { subject: 'm3-' } }
-    const webhook = await wing.webhooks.create({ developerId, userId: null, version: 'lite' }, callback)
+    const webhook = await running.webhooks.create({ developerId, userId: null, version: 'lite' }, callback)
     for (const limit of [1, 2, 25, 29, 30, 100, 1000]) {
-      const rows = await wing.webhooks.dryRunAll(webhook, null, limit, freely)
+      const rows = await running.webhooks.dryRun(webhook, webhook, limit, freely)
       assert.deepEqual(
         rows.map(({ message, account }) => [message.id, account.id]),
         all.slice(0, limit).map(({ message, account }) => [message.id, account.id]),
@@ -42,7 +42,7 @@ suite('the dry run over many accounts', () => {
       for (const { message, matched } of rows) assert.equal(matched, message.subject.includes('m3-'))
     }
     const [user] = accounts.map(({ userId }) => userId)
-    const own = await wing.webhooks.dryRunAll(webhook, user ?? assert.fail(), 20, freely)
+    const own = await running.webhooks.dryRun(webhook, { developerId, userId: user ?? assert.fail() }, 20, freely)
     assert.deepEqual(
       own.map(({ message }) => message.id),
       all
@@ -64,7 +64,7 @@ suite('the dry run over many accounts', () => {
     const run = (all: readonly AccountRecord[]) => {
       const page = (after: string | null, limit: number) =>
         Promise.resolve(all.filter(({ id }) => id > (after ?? '')).slice(0, limit))
-      const store = { accounts: { ...house.store.accounts, page } }
+      const store = { accounts: { ...rig.store.accounts, page } }
       return coveredAccounts(store, { developerId, userId: null }, 'user_id')
     }
     await assert.rejects(run(crowd(10_001, developerId)), { code: 'bad_request', message: /^user_id: .*10000/ })

@@ -4,11 +4,12 @@ import { suite, test } from 'node:test'
 import { changeId } from '../../../engine/store/ids.ts'
 import type { AccountRecord, MessageRecord, WebhookRecord } from '../../../engine/store/records.ts'
 import { activeAt, dated } from '../../../engine/webhooks/targets.ts'
-import type { Circumstance, WebhookInput } from '../../../engine/webhooks/types.ts'
+import type { WebhookInput } from '../../../engine/webhooks/admin.ts'
+import type { Circumstance } from '../../../engine/webhooks/match.ts'
 import { emptyBatch } from '../../store/contract/mailbox.ts'
 import { until } from '../../support/until.ts'
-import { type House, type Wing, arrive, changeOf, facts, freely } from './fixture.ts'
-import { account, hook, house, receiver, wing } from './scene.ts'
+import { type Rig, type Running, arrive, changeOf, facts, freely } from './fixture.ts'
+import { account, hook, rig, receiver, running } from './scene.ts'
 
 suite('explain', () => {
   const explained = async (input: WebhookInput = {}): Promise<WebhookRecord> => {
@@ -24,7 +25,7 @@ suite('explain', () => {
   }
 
   const come = async (name: string, seen = true): Promise<MessageRecord> => {
-    const { messages } = await arrive(house.store, seen ? wing.webhooks : null, account, [{ facts: facts(name) }])
+    const { messages } = await arrive(rig.store, seen ? running.webhooks : null, account, [{ facts: facts(name) }])
     const [message] = messages
     assert.ok(message)
     await later()
@@ -33,13 +34,13 @@ suite('explain', () => {
 
   const ended = (webhook: WebhookRecord) =>
     until('all rows have ended', async () => {
-      const rows = await house.store.outbox.list({ webhookId: webhook.id }, { limit: 10, offset: 0 })
+      const rows = await rig.store.outbox.list({ webhookId: webhook.id }, { limit: 10, offset: 0 })
       return rows.length > 0 && rows.every(({ state }) => state !== 'pending')
     })
 
   const told = async (webhook: WebhookRecord, message: MessageRecord) => {
-    const current = (await house.store.webhooks.get(webhook.id)) ?? webhook
-    const { matched, verdicts } = await wing.webhooks.explain(current, account, message, freely)
+    const current = (await rig.store.webhooks.get(webhook.id)) ?? webhook
+    const { matched, verdicts } = await running.webhooks.explain(current, account, message, freely)
     const why = (filter: Circumstance) => verdicts.find((one) => one.filter === filter)?.why ?? ''
     const refusals = verdicts.filter((one) => !one.matched).map(({ filter }) => filter)
     return { matched, why, refusals }
@@ -55,13 +56,13 @@ suite('explain', () => {
 
   test('a webhook that was paused when the message came, and is active now', async () => {
     const webhook = await explained()
-    await wing.webhooks.edit(webhook, { active: false })
+    await running.webhooks.edit(webhook, { active: false })
     await later()
     const missed = await come('missed')
-    await wing.webhooks.edit(webhook, { active: true })
+    await running.webhooks.edit(webhook, { active: true })
     await later()
     const heard = await come('heard')
-    await wing.webhooks.edit(webhook, { active: false })
+    await running.webhooks.edit(webhook, { active: false })
     const none = await told(webhook, missed)
     assert.deepEqual([none.matched, none.refusals], [false, ['active']])
     assert.match(none.why('active'), /^the webhook was paused at 20/)
@@ -73,7 +74,7 @@ suite('explain', () => {
     receiver.script('/explained', [{ status: 410 }])
     const webhook = await explained()
     const first = await come('first')
-    await until('paused', async () => (await house.store.webhooks.get(webhook.id))?.active === false)
+    await until('paused', async () => (await rig.store.webhooks.get(webhook.id))?.active === false)
     await later()
     const second = await come('second')
     assert.equal((await told(webhook, first)).matched, true)
@@ -86,7 +87,7 @@ suite('explain', () => {
     const yes = await come('yes')
     const no = await come('no')
     await ended(webhook)
-    await wing.webhooks.edit(webhook, { filters: { subject: 'no' } })
+    await running.webhooks.edit(webhook, { filters: { subject: 'no' } })
     const sent = await told(webhook, yes)
     assert.equal(sent.matched, true)
     assert.match(sent.why('delivery'), /^a callback was queued at 20/)
@@ -101,7 +102,7 @@ suite('explain', () => {
   test('an edit that touches no filter says nothing of them', async () => {
     const webhook = await explained({ filters: { subject: 'yes' } })
     const no = await come('no')
-    await wing.webhooks.edit(webhook, { includeBody: true, filters: { subject: 'yes' } })
+    await running.webhooks.edit(webhook, { includeBody: true, filters: { subject: 'yes' } })
     const { matched, refusals } = await told(webhook, no)
     assert.deepEqual([matched, refusals], [false, ['filter_subject']])
   })
@@ -118,19 +119,19 @@ suite('explain', () => {
     const bodies = { rich: 'gold', poor: 'sand' }
     const messages: MessageRecord[] = []
     for (const [name, body] of Object.entries(bodies)) {
-      house.mail.broken = null
+      rig.mail.broken = null
       const message = facts(name)
-      const { messages: stored } = await arrive(house.store, null, account, [{ facts: message }])
+      const { messages: stored } = await arrive(rig.store, null, account, [{ facts: message }])
       const [record] = stored
       assert.ok(record)
-      house.mail.bodies.set(record.id, { '1': body })
+      rig.mail.bodies.set(record.id, { '1': body })
       const id = changeId(account.id, name, '1', 1, 'added', 0)
       const change = changeOf(account, record, { facts: message }, id)
-      await tell(house, wing, account, change, record)
+      await tell(rig, running, account, change, record)
       messages.push(record)
     }
     await ended(webhook)
-    house.mail.bodies.clear()
+    rig.mail.bodies.clear()
     const [rich, poor] = messages
     assert.ok(rich && poor)
     const found = await told(webhook, rich)
@@ -145,20 +146,20 @@ suite('explain', () => {
 })
 
 async function tell(
-  house: House,
-  wing: Wing,
+  rig: Rig,
+  running: Running,
   account: AccountRecord,
   change: ReturnType<typeof changeOf>,
   message: MessageRecord,
 ): Promise<void> {
-  const folder = await house.store.folders.byPath(account.id, 'INBOX')
+  const folder = await rig.store.folders.byPath(account.id, 'INBOX')
   assert.ok(folder?.cursor)
-  const applied = await house.store.sync.apply({
+  const applied = await rig.store.sync.apply({
     ...emptyBatch(account, folder.id, folder.cursor),
     changes: [change],
-    outbox: await wing.webhooks.plan(account, [{ change, message }], (path) => path),
+    outbox: await running.webhooks.plan(account, [{ change, message }], (path) => path),
   })
-  wing.webhooks.stored(account.id, applied.outbox, applied.changes)
+  running.webhooks.stored(account.id, applied.outbox, applied.changes)
 }
 
 suite('the switches of a webhook', () => {

@@ -1,4 +1,4 @@
-/** A webhooks wing on a real store, with users, accounts and messages that arrive as the sync stores them. */
+/** Webhooks that run on a real store, with users, accounts and messages that arrive as the sync stores them. */
 import { randomBytes } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { createBudget } from '../../../engine/budget.ts'
@@ -9,6 +9,7 @@ import { createLogger, silentLogger } from '../../../engine/observe/log.ts'
 import { decodeTransfer } from '../../../engine/messages/transfer-encoding.ts'
 import { createSealer } from '../../../engine/secrets/seal.ts'
 import { changeId, newId } from '../../../engine/store/ids.ts'
+import { createUndo } from '../../../engine/undo.ts'
 import type { Store } from '../../../engine/store/port.ts'
 import type {
   AccountRecord,
@@ -18,9 +19,9 @@ import type {
   UserRecord,
 } from '../../../engine/store/records.ts'
 import { freshCursor } from '../../../engine/store/rows.ts'
-import { createWebhooks } from '../../../engine/webhooks/index.ts'
+import { createWebhooks, type Webhooks } from '../../../engine/webhooks/index.ts'
 import type { Mail } from '../../../engine/webhooks/contents.ts'
-import type { Asking, Webhooks } from '../../../engine/webhooks/types.ts'
+import type { Asking } from '../../../engine/webhooks/explain.ts'
 import { accountRecord, userRecord } from '../../support/records.ts'
 import { openTestStore } from '../../support/test-store.ts'
 import { type Arrival, changeOf, messageOf } from './arrival.ts'
@@ -62,7 +63,7 @@ export function createTestMail(): TestMail {
       'Subject: Hello\r\nX-Note: one\r\nx-note: two\r\nMessage-Id: <1@x>\r\nMime-version: 1.0\r\nDKIM-SIGNATURE: v=1\r\n\r\n',
     broken: null,
     calls: 0,
-    fetchParts(_accountId, message, sections) {
+    fetchParts(message, sections) {
       mail.calls += 1
       if (mail.broken !== null) return Promise.reject(mail.broken)
       const texts = mail.bodies.get(message.id) ?? mail.bodies.get(message.emailMessageId ?? '')
@@ -71,8 +72,8 @@ export function createTestMail(): TestMail {
         new Map(sections.flatMap((one) => (texts[one] === undefined ? [] : [[one, Buffer.from(texts[one])]]))),
       )
     },
-    streamPart(accountId, message, section, encoding) {
-      const texts = mail.fetchParts(accountId, message, [section], Number.MAX_SAFE_INTEGER)
+    streamPart(message, section, encoding) {
+      const texts = mail.fetchParts(message, [section], Number.MAX_SAFE_INTEGER)
       return texts.then((found) => {
         const bytes = found.get(section)
         if (bytes === undefined) throw new AppError('not_found', `section ${section} is not there`)
@@ -91,17 +92,17 @@ function* piecesOf(bytes: Buffer): Generator<Buffer> {
   for (let at = 0; at < bytes.length; at += 100_000) yield bytes.subarray(at, at + 100_000)
 }
 
-export interface House {
+export interface Rig {
   readonly store: Store
-  /** Starts another wing on the same store; `crash` drops one without a goodbye. */
-  wing(env?: Record<string, string>): Promise<Wing>
+  /** Starts other ones on the same store; `crash` drops them without a goodbye. */
+  start(env?: Record<string, string>): Promise<Running>
   readonly mail: TestMail
   user(): Promise<UserRecord>
   account(user: UserRecord, label?: string): Promise<AccountRecord>
   close(): Promise<void>
 }
 
-export interface Wing {
+export interface Running {
   readonly webhooks: Webhooks
   readonly metrics: ReturnType<typeof createMetrics>
   stop(): Promise<void>
@@ -109,10 +110,10 @@ export interface Wing {
 
 const sealer = createSealer(randomBytes(32))
 
-export async function createHouse(): Promise<House> {
+export async function createRig(): Promise<Rig> {
   const { store, remove } = await openTestStore()
   const mail = createTestMail()
-  const wings: Wing[] = []
+  const started: Running[] = []
   await store.developers.create({
     id: developerId,
     apiKey: 'key',
@@ -123,9 +124,10 @@ export async function createHouse(): Promise<House> {
   return {
     store,
     mail,
-    async wing(env = {}) {
+    async start(env = {}) {
       const config = readConfig({ ...quick, ...env })
       const metrics = createMetrics()
+      const undo = createUndo(silentLogger, 2 * config.MAILROOM_STORE_TIMEOUT)
       const webhooks = createWebhooks({
         config,
         log: process.env['TEST_LOG'] === undefined ? silentLogger : createLogger({ MAILROOM_LOG_LEVEL: 'debug' }),
@@ -134,17 +136,22 @@ export async function createHouse(): Promise<House> {
         sealer,
         budget: createBudget(config.MAILROOM_BUFFER_MAX),
         mail,
+        undo,
         baseUrl: () => 'https://mail.example',
       })
       await webhooks.startAll()
-      const wing = { webhooks, metrics, stop: () => webhooks.stopAll() }
-      wings.push(wing)
-      return wing
+      const stop = (): Promise<void> => {
+        undo.close()
+        return webhooks.stopAll()
+      }
+      const running = { webhooks, metrics, stop }
+      started.push(running)
+      return running
     },
     user: () => createUser(store),
     account: (user, label) => createAccount(store, user, label),
     async close() {
-      await Promise.all(wings.map((wing) => wing.stop()))
+      await Promise.all(started.map((running) => running.stop()))
       await remove()
     },
   }
@@ -169,7 +176,7 @@ async function createAccount(
 }
 
 /**
- * Stores messages as one sync batch of a folder, planned by the wing and told to it; null = planned by nobody
+ * Stores messages as one sync batch of a folder, planned by these webhooks and reported to them; null = not planned
  * (back-fill).
  */
 export async function arrive(
@@ -221,7 +228,7 @@ export async function arrive(
     flagUpdates: [],
     vanished: [],
     vanishedAt: 0,
-    told: [],
+    reported: [],
     changes: webhooks === null ? [] : planned.map(({ change }) => change),
     outbox: (await webhooks?.plan(account, planned, (path) => path)) ?? [],
     contacts: [],

@@ -5,7 +5,7 @@ import { folderName, folderNamer } from '../../../engine/messages/names.ts'
 import { changeId } from '../../../engine/store/ids.ts'
 import { until } from '../../support/until.ts'
 import { arrive, changeOf, developerId, facts, freely } from './fixture.ts'
-import { account, house, receiver, user, wing } from './scene.ts'
+import { account, rig, receiver, user, running } from './scene.ts'
 
 suite('names of folders', () => {
   test("have '/' between their levels, unless a level holds one", () => {
@@ -46,24 +46,24 @@ suite('callbacks of a server with another delimiter', () => {
       const path = `/named${delimiter.codePointAt(0)}`
       const server = ['Work', '2024'].join(delimiter)
       const arrival = { facts: facts('filed'), path: server }
-      const { messages } = await arrive(house.store, null, account, [arrival])
+      const { messages } = await arrive(rig.store, null, account, [arrival])
       const [message] = messages
       assert.ok(message?.placements[0])
       const listed = { attributes: [], specialUse: null, selectable: true, messages: null, unseen: null }
-      await house.store.folders.reconcile(account.id, account.epoch, [{ ...listed, path: server, delimiter }], false)
-      const webhook = await wing.webhooks.create(
+      await rig.store.folders.reconcile(account.id, account.epoch, [{ ...listed, path: server, delimiter }], false)
+      const webhook = await running.webhooks.create(
         { developerId, userId: user.id, version },
         { callbackUrl: receiver.url(path), filters: { folderAdded: 'Work/2024' } },
       )
       const id = changeId(account.id, message.placements[0].folderId, '1', 1, 'added', 0)
       const change = changeOf(account, message, arrival, id)
-      const planned = await wing.webhooks.plan(
+      const planned = await running.webhooks.plan(
         account,
         [{ change, message }],
         folderNamer([{ path: server, delimiter }]),
       )
       assert.equal(planned.length, 1, 'the filter takes the name')
-      wing.webhooks.stored(account.id, await house.store.outbox.enqueue(planned), [])
+      running.webhooks.stored(account.id, await rig.store.outbox.enqueue(planned), [])
       const [request] = await until('the callback', () => (receiver.at(path).length > 0 ? receiver.at(path) : null))
       const data = request?.body['message_data'] as { folders: string[]; sources: { folder: string }[] }
       assert.deepEqual(data.folders, ['Work/2024'])
@@ -71,7 +71,7 @@ suite('callbacks of a server with another delimiter', () => {
         data.sources.map(({ folder }) => folder),
         ['Work/2024'],
       )
-      const [dry] = await wing.webhooks.dryRun(webhook, account, 1, freely)
+      const [dry] = await running.webhooks.dryRun(webhook, account, 1, freely)
       assert.equal(
         dry?.verdicts.find(({ filter }) => filter === 'filter_folder_added')?.why,
         '"Work/2024" matches Work/2024',

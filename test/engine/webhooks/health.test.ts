@@ -4,40 +4,40 @@ import { beforeEach, suite, test } from 'node:test'
 import type { OutboxRecord, WebhookRecord } from '../../../engine/store/records.ts'
 import { until } from '../../support/until.ts'
 import { arrive, developerId, facts } from './fixture.ts'
-import { account, freshPath, hook, house, nextWing, receiver, user, wing } from './scene.ts'
+import { account, freshPath, hook, rig, startAnew, receiver, user, running } from './scene.ts'
 
-/** Abandoned at the third try, a tenth of a second later, and not tried again for an hour. */
+/** Abandoned after a tenth of a second, at the third try at the latest, and not tried again for an hour. */
 const soonAbandoned = {
   MAILROOM_WEBHOOK_SCHEDULE: '50ms,60ms,1h',
   MAILROOM_WEBHOOK_PROBE: '1h',
   MAILROOM_WEBHOOK_ABANDON: '100ms',
 }
 
-// A test begins with the wing that it wants.
-beforeEach(() => wing.stop())
+// A test starts the webhooks that it wants.
+beforeEach(() => running.stop())
 
 async function send(name: string, to = account): Promise<OutboxRecord> {
-  const { rows } = await arrive(house.store, wing.webhooks, to, [{ facts: facts(name) }])
+  const { rows } = await arrive(rig.store, running.webhooks, to, [{ facts: facts(name) }])
   const [row] = rows
   assert.ok(row, 'no row was planned')
   return row
 }
 
 async function stored(webhook: WebhookRecord): Promise<WebhookRecord> {
-  const found = await house.store.webhooks.get(webhook.id)
+  const found = await rig.store.webhooks.get(webhook.id)
   assert.ok(found)
   return found
 }
 
 async function rowOf({ id }: OutboxRecord): Promise<OutboxRecord> {
-  const row = await house.store.outbox.get(id)
+  const row = await rig.store.outbox.get(id)
   assert.ok(row)
   return row
 }
 
 /** Notices stored for a URL, oldest first: those that are delivered and those that are not. */
 async function notices(): Promise<OutboxRecord[]> {
-  const rows = await house.store.outbox.list({ developerId, kind: 'failure' }, { limit: 100, offset: 0 })
+  const rows = await rig.store.outbox.list({ developerId, kind: 'failure' }, { limit: 100, offset: 0 })
   return rows.reverse()
 }
 
@@ -47,15 +47,15 @@ function subjects(path: string): string[] {
 }
 
 async function news(): Promise<Record<string, number>> {
-  const { values } = await wing.metrics.webhookNews.get()
-  return Object.fromEntries(values.map(({ labels, value }) => [String(labels.news), value]))
+  const { values } = await running.metrics.webhookNews.get()
+  return Object.fromEntries(values.flatMap(({ labels, value }) => (value === 0 ? [] : [[String(labels.news), value]])))
 }
 
 suite('a receiver that has failed for too long', () => {
   test('is told so once, keeps what waits and what comes, and gets all in order when it is back', async () => {
     // Time enough for three failures before, on a busy machine too.
     const env = { MAILROOM_WEBHOOK_ABANDON: '1500ms', MAILROOM_WEBHOOK_PROBE: '150ms' }
-    await nextWing(env)
+    await startAnew(env)
     const [path, notif] = [freshPath(), freshPath()]
     receiver.script(path, [], { status: 503 })
     const webhook = await hook(path, { failureNotifUrl: receiver.url(notif) })
@@ -71,8 +71,8 @@ suite('a receiver that has failed for too long', () => {
     await until('probes go on', () => receiver.at(path).length >= tried + 3)
     assert.equal(new Set(subjects(path).slice(tried)).size, 1, 'one row at a time')
 
-    await wing.stop()
-    await nextWing(env)
+    await running.stop()
+    await startAnew(env)
     const before = receiver.at(path).length
     await until('probes go on after a restart', () => receiver.at(path).length >= before + 2)
     for (const row of rows) assert.equal((await rowOf(row)).state, 'pending')
@@ -94,13 +94,14 @@ suite('a receiver that has failed for too long', () => {
   })
 
   test('an edit with active=1 sends at once', async () => {
-    await nextWing(soonAbandoned)
+    await startAnew(soonAbandoned)
     const path = freshPath()
-    receiver.script(path, [{ status: 503 }, 'reset', { status: 503 }])
+    receiver.script(path, [{ status: 503 }, 'reset'], { status: 503 })
     const webhook = await hook(path)
     const rows = [await send('one'), await send('two')]
     await until('abandoned', async () => (await stored(webhook)).health.abandonedAt)
-    await wing.webhooks.edit(webhook, { active: true })
+    receiver.script(path, [])
+    await running.webhooks.edit(webhook, { active: true })
     await until('both delivered', async () => {
       const states = await Promise.all(rows.map(rowOf))
       return states.every(({ state }) => state === 'delivered')
@@ -110,25 +111,25 @@ suite('a receiver that has failed for too long', () => {
   })
 
   test('the developer’s own active=0 keeps no backlog, here as ever', async () => {
-    await nextWing(soonAbandoned)
+    await startAnew(soonAbandoned)
     const path = freshPath()
     receiver.script(path, [], { status: 503 })
     const webhook = await hook(path)
     const row = await send('one')
     await until('abandoned', async () => (await stored(webhook)).health.abandonedAt)
-    await wing.webhooks.edit(webhook, { active: false })
+    await running.webhooks.edit(webhook, { active: false })
     assert.equal((await rowOf(row)).state, 'skipped')
-    assert.equal((await arrive(house.store, wing.webhooks, account, [{ facts: facts('two') }])).rows.length, 0)
+    assert.equal((await arrive(rig.store, running.webhooks, account, [{ facts: facts('two') }])).rows.length, 0)
   })
 
   test('answers 500 to everything: what is used up before is redelivered, the rest waits', async () => {
-    await nextWing({ MAILROOM_WEBHOOK_SCHEDULE: '20ms', MAILROOM_WEBHOOK_ABANDON: '100ms' })
+    await startAnew({ MAILROOM_WEBHOOK_SCHEDULE: '20ms', MAILROOM_WEBHOOK_ABANDON: '100ms' })
     const path = freshPath()
     receiver.script(path, [], { status: 500 })
     const webhook = await hook(path)
     const used = await send('used up')
     await until('used up', async () => (await rowOf(used)).state === 'failed')
-    const boxes = await Promise.all([house.account(user), house.account(user)])
+    const boxes = await Promise.all([rig.account(user), rig.account(user)])
     const rows: OutboxRecord[] = []
     await until('abandoned', async () => {
       for (const box of boxes) rows.push(await send(`row ${rows.length}`, box))
@@ -139,12 +140,9 @@ suite('a receiver that has failed for too long', () => {
       const states = await Promise.all(rows.map(rowOf))
       return states.every(({ state }) => state === 'delivered' || state === 'failed')
     })
-    const failed = await house.store.outbox.list(
-      { webhookId: webhook.id, states: ['failed'] },
-      { limit: 100, offset: 0 },
-    )
+    const failed = await rig.store.outbox.list({ webhookId: webhook.id, states: ['failed'] }, { limit: 100, offset: 0 })
     assert.ok(failed.some(({ id }) => id === used.id))
-    assert.equal(await wing.webhooks.redeliver(webhook, { failedOnly: true }), failed.length)
+    assert.equal(await running.webhooks.redeliver(webhook, { failedOnly: true }), failed.length)
     await until('nothing has failed', async () => {
       const states = await Promise.all([used, ...rows].map(rowOf))
       return states.every(({ state }) => state === 'delivered')
@@ -152,7 +150,7 @@ suite('a receiver that has failed for too long', () => {
   })
 
   test('what has waited as long as deliveries are kept ends as failed, all of it in one probe', async () => {
-    await nextWing({ MAILROOM_DELIVERY_RETENTION: '1m' })
+    await startAnew({ MAILROOM_DELIVERY_RETENTION: '1m' })
     const path = freshPath()
     receiver.script(path, [], { status: 503 })
     await hook(path)
@@ -163,7 +161,7 @@ suite('a receiver that has failed for too long', () => {
     const left = () => Promise.all(rows.map(rowOf))
     await until('all have ended', async () => {
       const pending = (await left()).filter(({ state, dueAt: due }) => state === 'pending' && due !== dueAt)
-      await house.store.outbox.record(pending.map(({ id }) => ({ id, ...long })))
+      await rig.store.outbox.record(pending.map(({ id }) => ({ id, ...long })))
       return (await left()).every(({ state }) => state === 'failed')
     })
     for (const { reason } of await left()) assert.equal(reason, 'its receiver was away for too long')
@@ -172,7 +170,7 @@ suite('a receiver that has failed for too long', () => {
 
 suite('410', () => {
   test('of a webhook that is failing already is told besides; what waited is redelivered', async () => {
-    await nextWing({ MAILROOM_WEBHOOK_SCHEDULE: '30ms' })
+    await startAnew({ MAILROOM_WEBHOOK_SCHEDULE: '30ms' })
     const [path, notif] = [freshPath(), freshPath()]
     receiver.script(path, [], { status: 503 })
     const webhook = await hook(path, { failureNotifUrl: receiver.url(notif) })
@@ -187,12 +185,12 @@ suite('410', () => {
       const states = await Promise.all(rows.map(rowOf))
       return states.every(({ state, reason }) => state === 'failed' && /410/.test(reason ?? ''))
     })
-    await wing.stop()
-    await nextWing()
-    assert.equal((await arrive(house.store, wing.webhooks, account, [{ facts: facts('later') }])).rows.length, 0)
+    await running.stop()
+    await startAnew()
+    assert.equal((await arrive(rig.store, running.webhooks, account, [{ facts: facts('later') }])).rows.length, 0)
     receiver.script(path, [])
-    const edited = await wing.webhooks.edit(await stored(webhook), { active: true })
-    assert.equal(await wing.webhooks.redeliver(edited, { failedOnly: true }), 3)
+    const edited = await running.webhooks.edit(await stored(webhook), { active: true })
+    assert.equal(await running.webhooks.redeliver(edited, { failedOnly: true }), 3)
     await until('all delivered', async () => {
       const states = await Promise.all(rows.map(rowOf))
       return states.every(({ state }) => state === 'delivered')
@@ -202,16 +200,16 @@ suite('410', () => {
   })
 
   test('and an edit with active=1 while it is being stored has the last word', async () => {
-    await nextWing()
+    await startAnew()
     const path = freshPath()
     receiver.script(path, [{ status: 410 }])
     const webhook = await hook(path)
-    const { outbox } = house.store
+    const { outbox } = rig.store
     const enqueue = outbox.enqueue.bind(outbox)
     let edited: WebhookRecord | null = null
     // After what waits has ended as failed, and before the webhook is set inactive.
     const during: typeof enqueue = async (rows) => {
-      edited ??= await wing.webhooks.edit(webhook, { active: true })
+      edited ??= await running.webhooks.edit(webhook, { active: true })
       return enqueue(rows)
     }
     Object.assign(outbox, { enqueue: during })
@@ -226,18 +224,18 @@ suite('410', () => {
       return now.health.failure ? null : now
     })
     assert.deepEqual([active, health.failingSince, health.lastError], [true, null, null])
-    await wing.stop()
-    await nextWing()
+    await running.stop()
+    await startAnew()
     assert.equal((await stored(webhook)).active, true, 'also after a restart')
-    assert.equal((await arrive(house.store, wing.webhooks, account, [{ facts: facts('three') }])).rows.length, 1)
+    assert.equal((await arrive(rig.store, running.webhooks, account, [{ facts: facts('three') }])).rows.length, 1)
   })
 
   test('a crash before it is stored tells it no second time', async () => {
-    await nextWing()
+    await startAnew()
     const [path, notif] = [freshPath(), freshPath()]
     receiver.script(path, [], { status: 410 })
     const webhook = await hook(path, { failureNotifUrl: receiver.url(notif) })
-    const { webhooks } = house.store
+    const { webhooks } = rig.store
     const edit = webhooks.edit.bind(webhooks)
     let refused = 0
     const broken: typeof edit = () => {
@@ -247,11 +245,11 @@ suite('410', () => {
     Object.assign(webhooks, { edit: broken })
     await send('one')
     await until('not stored', () => refused > 0)
-    await wing.stop()
+    await running.stop()
     assert.equal((await notices()).length, 1)
     Object.assign(webhooks, { edit })
     assert.equal((await stored(webhook)).active, true)
-    await nextWing()
+    await startAnew()
     await send('two')
     await until('inactive', async () => !(await stored(webhook)).active)
     const [only, ...more] = await notices()
@@ -264,7 +262,7 @@ suite('410', () => {
 
 suite('probes', () => {
   test('that fail before the row is due are in the log, and use nothing of its schedule up', async () => {
-    await nextWing({ MAILROOM_WEBHOOK_SCHEDULE: '50ms,1h', MAILROOM_WEBHOOK_PROBE: '100ms' })
+    await startAnew({ MAILROOM_WEBHOOK_SCHEDULE: '50ms,1h', MAILROOM_WEBHOOK_PROBE: '100ms' })
     const path = freshPath()
     receiver.script(path, [{ status: 503 }], { status: 503, body: 'not now' })
     await hook(path)
@@ -280,11 +278,11 @@ suite('probes', () => {
   })
 
   test('take accounts in turn, so that one bad row does not speak for all', async () => {
-    await nextWing({ MAILROOM_WEBHOOK_SCHEDULE: '30ms,30ms,30ms,30ms,30ms,30ms,30ms,30ms,30ms,1h' })
+    await startAnew({ MAILROOM_WEBHOOK_SCHEDULE: '30ms,30ms,30ms,30ms,30ms,30ms,30ms,30ms,30ms,1h' })
     const path = freshPath()
     receiver.script(path, [], { status: 503 })
     await hook(path)
-    const other = await house.account(user)
+    const other = await rig.account(user)
     await send('mine')
     await send('other', other)
     await until('eight tries', () => receiver.at(path).length >= 8)
@@ -295,7 +293,7 @@ suite('probes', () => {
   })
 
   test('that are the last attempt of a row end it, when the answer speaks of that row alone', async () => {
-    await nextWing({ MAILROOM_WEBHOOK_SCHEDULE: '20ms' })
+    await startAnew({ MAILROOM_WEBHOOK_SCHEDULE: '20ms' })
     const path = freshPath()
     receiver.script(path, [{ status: 503 }, { status: 500 }])
     await hook(path)
@@ -317,7 +315,7 @@ suite('probes', () => {
   })
 
   test('of a receiver that is away never give a row up', async () => {
-    await nextWing({ MAILROOM_WEBHOOK_SCHEDULE: '20ms' })
+    await startAnew({ MAILROOM_WEBHOOK_SCHEDULE: '20ms' })
     const path = freshPath()
     receiver.script(path, [], 'reset')
     await hook(path)
@@ -329,7 +327,7 @@ suite('probes', () => {
   })
 
   test('a callback that was refused is tried again in time, without using its schedule up; others go on', async () => {
-    await nextWing({ MAILROOM_WEBHOOK_SCHEDULE: '1h', MAILROOM_WEBHOOK_PROBE: '150ms' })
+    await startAnew({ MAILROOM_WEBHOOK_SCHEDULE: '1h', MAILROOM_WEBHOOK_PROBE: '150ms' })
     const path = freshPath()
     let mended = false
     receiver.decide(path, ({ body }) => {
@@ -339,7 +337,7 @@ suite('probes', () => {
     await hook(path)
     const poison = await send('poison')
     const behind = await send('behind')
-    const other = await send('other', await house.account(user))
+    const other = await send('other', await rig.account(user))
     await until('the other account is served', async () => (await rowOf(other)).state === 'delivered')
     const refused = await until('tried several times', async () => {
       const now = await rowOf(poison)

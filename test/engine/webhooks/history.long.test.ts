@@ -4,12 +4,12 @@ import { beforeEach, suite, test } from 'node:test'
 import type { WebhookRecord } from '../../../engine/store/records.ts'
 import { until } from '../../support/until.ts'
 import { arrive, facts } from './fixture.ts'
-import { account, hook, house, nextWing, receiver, wing } from './scene.ts'
+import { account, hook, rig, startAnew, receiver, running } from './scene.ts'
 
 beforeEach(async () => {
-  // A test begins with the wing that it wants.
-  await wing.stop()
-  await house.store.accounts.edit(account.id, { resume: { ...account.resume, initialSyncAt: Date.now() } })
+  // A test starts the webhooks that it wants.
+  await running.stop()
+  await rig.store.accounts.edit(account.id, { resume: { ...account.resume, initialSyncAt: Date.now() } })
 })
 
 /** `count` messages that were there before, the last one the newest. */
@@ -18,7 +18,7 @@ async function past(count: number): Promise<string[]> {
     facts(`old${index}`, { sentAt: 1_600_000_000_000 + index * 60_000 }),
   )
   await arrive(
-    house.store,
+    rig.store,
     null,
     account,
     old.map((one) => ({ facts: one })),
@@ -35,14 +35,14 @@ function subjects(path: string): string[] {
 }
 
 async function isDone(webhook: WebhookRecord): Promise<boolean> {
-  return (await house.store.webhooks.scan(webhook.id, account.id))?.done === true
+  return (await rig.store.webhooks.scan(webhook.id, account.id))?.done === true
 }
 
 suite('historical scans', () => {
   test('with a full backlog delay no other, and go on when their receiver is back, also after a restart', async () => {
     // A late answer would be a try more.
     const env = { MAILROOM_WEBHOOK_BATCH: '60', MAILROOM_WEBHOOK_TIMEOUT: '30s' }
-    await nextWing(env)
+    await startAnew(env)
     const all = await past(250)
     const dead: WebhookRecord[] = []
     for (let index = 0; index < 25; index += 1) {
@@ -50,7 +50,7 @@ suite('historical scans', () => {
       dead.push(await scanning(`/dead${index}`))
     }
     await until('their backlogs are full', async () => {
-      const waiting = await Promise.all(dead.map(({ id }) => house.store.outbox.backlog(id)))
+      const waiting = await Promise.all(dead.map(({ id }) => rig.store.outbox.backlog(id)))
       return waiting.every(({ pending }) => pending >= 120)
     })
     const well = await scanning('/well')
@@ -59,11 +59,11 @@ suite('historical scans', () => {
     assert.deepEqual(subjects('/well'), [...all].reverse())
     for (const webhook of dead) assert.equal(await isDone(webhook), false)
 
-    await wing.stop()
+    await running.stop()
     const [first] = dead
     assert.ok(first)
     receiver.script('/dead0', [])
-    await nextWing(env)
+    await startAnew(env)
     await until('the first of them goes on to its end', () => isDone(first), { withinMs: 40_000 })
     const accepted = () => [...new Set(subjects('/dead0'))]
     await until('all of it is delivered', () => accepted().length === 250, { withinMs: 40_000 })
@@ -71,7 +71,7 @@ suite('historical scans', () => {
   })
 
   test('give way to live mail, however much of theirs waits', async () => {
-    await nextWing({ MAILROOM_WEBHOOK_BATCH: '20' })
+    await startAnew({ MAILROOM_WEBHOOK_BATCH: '20' })
     const all = await past(150)
     let open = true
     const accepted: string[] = []
@@ -84,11 +84,11 @@ suite('historical scans', () => {
     await until('the scan is under way', () => accepted.length >= 5)
     open = false
     await until('the rest waits', async () => {
-      const { health } = (await house.store.webhooks.get(webhook.id)) ?? webhook
-      const { pending } = await house.store.outbox.backlog(webhook.id)
+      const { health } = (await rig.store.webhooks.get(webhook.id)) ?? webhook
+      const { pending } = await rig.store.outbox.backlog(webhook.id)
       return health.consecutiveFailures > 0 && pending >= 40
     })
-    await arrive(house.store, wing.webhooks, account, [{ facts: facts('live1') }, { facts: facts('live2') }])
+    await arrive(rig.store, running.webhooks, account, [{ facts: facts('live1') }, { facts: facts('live2') }])
     const before = accepted.length
     open = true
     await until('all is delivered', () => new Set(accepted).size === 152)

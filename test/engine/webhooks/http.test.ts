@@ -4,9 +4,9 @@ import { after, before, suite, test } from 'node:test'
 import { createHttpClient } from '../../../engine/net/http.ts'
 import { type Receiver, createReceiver } from '../../support/receiver.ts'
 
-const http = createHttpClient()
-const open = { timeoutMs: 300, allowPrivate: true, maxResponseBytes: 100 }
-const guarded = { ...open, allowPrivate: false }
+const http = createHttpClient({ allowPrivate: true })
+const guarded = createHttpClient({ allowPrivate: false })
+const limits = { timeoutMs: 300, maxResponseBytes: 100 }
 let receiver: Receiver
 
 before(async () => {
@@ -14,6 +14,7 @@ before(async () => {
 })
 after(async () => {
   await http.close()
+  await guarded.close()
   await receiver.close()
 })
 
@@ -22,20 +23,20 @@ suite('the HTTP client', () => {
     const hosts = ['127.0.0.1', 'localhost', '[::1]', '2130706433', '0x7f.1', '169.254.169.254', '10.1.2.3']
     for (const host of hosts) {
       const url = `http://${host}:${receiver.port}/guard`
-      await assert.rejects(http.postJson(url, {}, '{}', guarded), { code: 'private_address' }, host)
+      await assert.rejects(guarded.postJson(url, {}, '{}', limits), { code: 'private_address' }, host)
     }
     assert.equal(receiver.at('/guard').length, 0)
   })
 
   test('a guarded client does not use a connection that an open one made', async () => {
-    await http.postJson(receiver.url('/pool'), {}, '{}', open)
-    await assert.rejects(http.postJson(receiver.url('/pool'), {}, '{}', guarded), { code: 'private_address' })
+    await http.postJson(receiver.url('/pool'), {}, '{}', limits)
+    await assert.rejects(guarded.postJson(receiver.url('/pool'), {}, '{}', limits), { code: 'private_address' })
     assert.equal(receiver.at('/pool').length, 1)
   })
 
   test('answers are cut, redirects not followed', async () => {
     receiver.script('/moved', [{ status: 307, headers: { location: '/target' }, body: 'y'.repeat(500) }])
-    const answer = await http.get(receiver.url('/moved'), { accept: 'application/json' }, open)
+    const answer = await http.get(receiver.url('/moved'), { accept: 'application/json' }, limits)
     assert.equal(answer.status, 307)
     assert.equal(answer.headers['location'], '/target')
     assert.equal(answer.body.length, 100)
@@ -49,14 +50,14 @@ suite('the HTTP client', () => {
     ] as const) {
       receiver.script(path, [], how)
       const since = performance.now()
-      await assert.rejects(http.get(receiver.url(path), {}, open), { code: 'timeout' })
+      await assert.rejects(http.get(receiver.url(path), {}, limits), { code: 'timeout' })
       assert.ok(performance.now() - since < 1000)
     }
   })
 
   test('connections are used again', async () => {
     const ports = new Set<number>()
-    for (let turn = 0; turn < 20; turn += 1) await http.postForm(receiver.url('/form'), { a: 'b c', d: '&' }, open)
+    for (let turn = 0; turn < 20; turn += 1) await http.postForm(receiver.url('/form'), { a: 'b c', d: '&' }, limits)
     for (const request of receiver.at('/form')) {
       assert.equal(request.raw, 'a=b+c&d=%26')
       assert.equal(request.headers['content-type'], 'application/x-www-form-urlencoded')
@@ -70,8 +71,11 @@ suite('the HTTP client', () => {
     const gone = await createReceiver()
     const url = gone.url('/')
     await gone.close()
-    await assert.rejects(http.get(url, {}, open), (error: Error & { code?: string; details?: { reason?: string } }) => {
-      return error.code === 'network' && error.details?.reason === 'ECONNREFUSED'
-    })
+    await assert.rejects(
+      http.get(url, {}, limits),
+      (error: Error & { code?: string; details?: { reason?: string } }) => {
+        return error.code === 'network' && error.details?.reason === 'ECONNREFUSED'
+      },
+    )
   })
 })

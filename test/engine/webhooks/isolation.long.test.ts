@@ -4,14 +4,14 @@ import { after, afterEach, before, beforeEach, test } from 'node:test'
 import type { AccountRecord, OutboxRecord, UserRecord, WebhookRecord } from '../../../engine/store/records.ts'
 import { type Receiver, createReceiver } from '../../support/receiver.ts'
 import { until } from '../../support/until.ts'
-import { type House, type Wing, arrive, createHouse, developerId, facts } from './fixture.ts'
+import { type Rig, type Running, arrive, createRig, developerId, facts } from './fixture.ts'
 
 const well = 47
 const rounds = 20
 
 let receiver: Receiver
-let house: House
-let wing: Wing
+let rig: Rig
+let running: Running
 let user: UserRecord
 let boxes: AccountRecord[]
 
@@ -20,30 +20,30 @@ before(async () => {
 })
 after(() => receiver.close())
 beforeEach(async () => {
-  house = await createHouse()
+  rig = await createRig()
   // Longer than any deadline of this test: whoever waited for a stuck one would not be done.
-  wing = await house.wing({
+  running = await rig.start({
     MAILROOM_WEBHOOK_TIMEOUT: '30s',
     MAILROOM_WEBHOOK_SCHEDULE: '1h',
     MAILROOM_WEBHOOK_PROBE: '1h',
     MAILROOM_WEBHOOK_BATCH: '10',
   })
-  user = await house.user()
-  boxes = await Promise.all([house.account(user), house.account(user), house.account(user)])
+  user = await rig.user()
+  boxes = await Promise.all([rig.account(user), rig.account(user), rig.account(user)])
 })
 afterEach(async () => {
   // The hanging callbacks end with their connections.
   await receiver.close()
-  await house.close()
+  await rig.close()
   await receiver.open()
 })
 
 function hook(url: string): Promise<WebhookRecord> {
-  return wing.webhooks.create({ developerId, userId: user.id, version: 'lite' }, { callbackUrl: url })
+  return running.webhooks.create({ developerId, userId: user.id, version: 'lite' }, { callbackUrl: url })
 }
 
 async function rowsOf(webhook: WebhookRecord): Promise<OutboxRecord[]> {
-  return house.store.outbox.list({ webhookId: webhook.id }, { limit: 1000, offset: 0 })
+  return rig.store.outbox.list({ webhookId: webhook.id }, { limit: 1000, offset: 0 })
 }
 
 test('one hanging, one refusing and one failing receiver move none of the others', async () => {
@@ -59,7 +59,7 @@ test('one hanging, one refusing and one failing receiver move none of the others
   const healthy: WebhookRecord[] = []
   for (let index = 0; index < well; index += 1) healthy.push(await hook(receiver.url(`/well${index}`)))
   const first = await Promise.all(
-    boxes.map((box) => arrive(house.store, wing.webhooks, box, [{ facts: facts(`${box.id} first`) }])),
+    boxes.map((box) => arrive(rig.store, running.webhooks, box, [{ facts: facts(`${box.id} first`) }])),
   )
   assert.equal(first.flatMap(({ rows }) => rows).length, 50 * boxes.length)
   await until('each of the three is stuck', async () => {
@@ -68,7 +68,7 @@ test('one hanging, one refusing and one failing receiver move none of the others
     return receiver.at('/hanging').length === boxes.length && tried(failing) && tried(away)
   })
   for (let round = 0; round < rounds; round += 1) {
-    for (const box of boxes) await arrive(house.store, wing.webhooks, box, [{ facts: facts(`${box.id} ${round}`) }])
+    for (const box of boxes) await arrive(rig.store, running.webhooks, box, [{ facts: facts(`${box.id} ${round}`) }])
   }
 
   const each = (rounds + 1) * boxes.length

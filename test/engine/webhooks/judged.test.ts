@@ -9,7 +9,7 @@ import { emptyBatch } from '../../store/contract/mailbox.ts'
 import { attachmentRecord } from '../../store/contract/records.ts'
 import { until } from '../../support/until.ts'
 import { arrive, changeOf, facts, freely } from './fixture.ts'
-import { account, hook, house, wing } from './scene.ts'
+import { account, hook, rig, running } from './scene.ts'
 
 const words = fc.constantFrom('alpha', 'beta', 'gamma')
 const folders = fc.constantFrom('INBOX', 'Work', 'Work/2024')
@@ -84,7 +84,7 @@ function factsOf(name: string, mail: Mail): MessageFacts {
 suite('arrival, dry run and explain', () => {
   test('are of one mind, whatever the filters', async () => {
     for (const name of ['alpha', 'beta']) {
-      await arrive(house.store, null, account, [{ facts: facts(`root-${name}`, { threadId: threadOf(name) }) }])
+      await arrive(rig.store, null, account, [{ facts: facts(`root-${name}`, { threadId: threadOf(name) }) }])
     }
     const used = new Set<string>()
     const outcomes = { sent: 0, not: 0 }
@@ -98,29 +98,29 @@ suite('arrival, dry run and explain', () => {
           facts: { ...factsOf(`p${count}`, mail), sentAt: Date.now() + count * 60_000 },
           path: mail.folder,
         }
-        const { messages } = await arrive(house.store, null, account, [arrival])
+        const { messages } = await arrive(rig.store, null, account, [arrival])
         const [message] = messages
         assert.ok(message)
-        house.mail.bodies.set(message.id, { '1': mail.body })
+        rig.mail.bodies.set(message.id, { '1': mail.body })
         // Stored as the sync does it, with its change and the rows that are planned from it.
         const id = changeId(account.id, `p${count}`, '1', 1, 'added', 0)
         const kind = mail.removed ? ('folder_removed' as const) : ('received' as const)
         const change = changeOf(account, message, { ...arrival, kind, first: !mail.removed }, id)
-        const planned = await wing.webhooks.plan(account, [{ change, message }], (path) => path)
-        const applied = await house.store.sync.apply({
+        const planned = await running.webhooks.plan(account, [{ change, message }], (path) => path)
+        const applied = await rig.store.sync.apply({
           ...(await batchOf(mail.folder)),
           changes: [change],
           outbox: planned,
         })
-        wing.webhooks.stored(account.id, applied.outbox, applied.changes)
+        running.webhooks.stored(account.id, applied.outbox, applied.changes)
         const sent = await wasSent(webhook.id)
         outcomes[sent ? 'sent' : 'not'] += 1
 
         const story = JSON.stringify({ filters, mail })
-        const dry = (await wing.webhooks.dryRun(webhook, account, 1, freely)).find(
+        const dry = (await running.webhooks.dryRun(webhook, account, 1, freely)).find(
           (row) => row.message.id === message.id,
         )
-        const told = await wing.webhooks.explain(webhook, account, message, freely)
+        const told = await running.webhooks.explain(webhook, account, message, freely)
         assert.equal(told.matched, sent, `${story} ${JSON.stringify(told.verdicts)}`)
         assert.equal(
           told.verdicts.every(({ matched }) => matched),
@@ -130,7 +130,7 @@ suite('arrival, dry run and explain', () => {
         if (sent) assert.equal(dry?.matched, true, story)
         // The dry run also tells of an arrival now: it may match where the removal did not, never the other way about.
         else if (!mail.removed) assert.equal(dry?.matched, false, `${story} ${JSON.stringify(dry?.verdicts)}`)
-        await wing.webhooks.remove(webhook)
+        await running.webhooks.remove(webhook)
       }),
       { numRuns: 150 },
     )
@@ -140,14 +140,14 @@ suite('arrival, dry run and explain', () => {
 
   test('of a message of which only a later event was seen, the dry run judges its arrival and explain that event', async () => {
     const webhook = await hook('/judged', { filters: { subject: 'old' } })
-    const { messages } = await arrive(house.store, null, account, [{ facts: facts('old') }])
+    const { messages } = await arrive(rig.store, null, account, [{ facts: facts('old') }])
     const [message] = messages
     assert.ok(message)
     const id = changeId(account.id, 'flags', '1', 1, 'flags', 1)
     const change = changeOf(account, message, { facts: message, kind: 'flags_changed', first: false }, id)
-    await house.store.sync.apply({ ...(await batchOf('INBOX')), changes: [change] })
-    const [dry] = await wing.webhooks.dryRun(webhook, account, 10, freely)
-    const told = await wing.webhooks.explain(webhook, account, message, freely)
+    await rig.store.sync.apply({ ...(await batchOf('INBOX')), changes: [change] })
+    const [dry] = await running.webhooks.dryRun(webhook, account, 10, freely)
+    const told = await running.webhooks.explain(webhook, account, message, freely)
     assert.equal(told.changes.length, 1)
     assert.equal(told.matched, false)
     assert.equal(told.verdicts.find(({ filter }) => filter === 'receive_all_changes')?.matched, false)
@@ -157,14 +157,14 @@ suite('arrival, dry run and explain', () => {
 
 /** A batch that changes nothing yet. */
 async function batchOf(path: string): Promise<SyncBatch> {
-  const folder = await house.store.folders.byPath(account.id, path)
+  const folder = await rig.store.folders.byPath(account.id, path)
   assert.ok(folder?.cursor)
   return emptyBatch(account, folder.id, folder.cursor)
 }
 
 async function wasSent(webhookId: string): Promise<boolean> {
   const rows = await until('all rows have ended', async () => {
-    const now = await house.store.outbox.list({ webhookId }, { limit: 10, offset: 0 })
+    const now = await rig.store.outbox.list({ webhookId }, { limit: 10, offset: 0 })
     return now.every(({ state }) => state !== 'pending') ? now : null
   })
   return rows.some(({ state }) => state === 'delivered')
@@ -177,18 +177,18 @@ suite('a thread by a Message-ID', () => {
       const base = facts(name, { threadId: threadOf('later') })
       return { ...base, addresses: { ...base.addresses, from: [{ name: '', email: 'reply@example.org' }] } }
     }
-    await arrive(house.store, wing.webhooks, account, [{ facts: reply('early') }])
+    await arrive(rig.store, running.webhooks, account, [{ facts: reply('early') }])
     assert.equal(await wasSent(webhook.id), false)
     // The message itself is not from those that the webhook asks for: nothing is planned from it.
-    const first = await arrive(house.store, wing.webhooks, account, [
+    const first = await arrive(rig.store, running.webhooks, account, [
       { facts: facts('later', { threadId: threadOf('later') }) },
     ])
     assert.equal(first.rows.length, 0)
-    const { messages } = await arrive(house.store, wing.webhooks, account, [{ facts: reply('reply') }])
+    const { messages } = await arrive(rig.store, running.webhooks, account, [{ facts: reply('reply') }])
     assert.equal(await wasSent(webhook.id), true)
     const [message] = messages
     assert.ok(message)
-    const told = await wing.webhooks.explain(webhook, account, message, freely)
+    const told = await running.webhooks.explain(webhook, account, message, freely)
     assert.equal(told.deliveries.filter(({ state }) => state === 'delivered').length, 1)
   })
 })

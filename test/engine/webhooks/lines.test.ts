@@ -114,7 +114,7 @@ function play(world: World, step: Step): void {
     world.reading = null
   } else if (step.do === 'hand') {
     const busy = new Set([...underWay, ...byHand].map(({ id }) => id))
-    const some = stored.find((one) => !done.has(one.id) && !lines.holds(one) && !busy.has(one.id))
+    const some = stored.find((one) => !done.has(one.id) && !lines.renew(one) && !busy.has(one.id))
     if (some === undefined) return
     lines.claim(some)
     byHand.push(some)

@@ -26,15 +26,8 @@ const total = 64 * mib
 /** What composes callbacks of one account, whose mail is in memory; nothing is sent. */
 function stage(budget: Budget) {
   const mail = createTestMail()
-  const reading = {
-    mail,
-    pace: createPace(),
-    searches: new Searches(5000, 0),
-    giveMax: 5 * mib,
-    searchMax: 16 * mib,
-    withinMs: 1000,
-  }
-  const deps = { reading, budget, baseUrl: () => '', now: () => Date.now(), waits: createBodyWaits() }
+  const reading = { config: readConfig({}), mail, pace: createPace(), searches: new Searches(5000, 0) }
+  const deps = { ...reading, budget, baseUrl: () => '', now: () => Date.now(), waits: createBodyWaits() }
   const account = accountRecord(userRecord(newId()))
   return {
     mail,
@@ -88,11 +81,11 @@ suite('a callback that is composed', () => {
 suite('an attempt', () => {
   test('keeps what is on the wire, and gives all back whatever the answer', async () => {
     const receiver = await createReceiver()
-    const http = createHttpClient()
+    const http = createHttpClient({ allowPrivate: true })
     const results: OutboxResult[] = []
     const kept: number[] = []
     const url = receiver.url('/x')
-    const config = readConfig({ ...quick })
+    const config = readConfig({ ...quick, MAILROOM_WEBHOOK_TIMEOUT: '200ms' })
     const attempts: Attempts = createAttempts({
       config,
       targets: { get: () => null },
@@ -100,15 +93,11 @@ suite('an attempt', () => {
         compose: () => Promise.resolve({ kind: 'send', url, body: { a: 'b' }, texts: null, release }),
         keysOf: () => Promise.resolve({ apiSecret: 's', webhookSecrets: [] }),
       },
-      deliver: {
-        http,
-        limits: { timeoutMs: 200, allowPrivate: true, maxResponseBytes: 10 },
-        config,
-        now: () => Date.now(),
-      },
+      http,
       recorder: { record: (result) => Promise.resolve(void results.push(result)) },
       metrics: createMetrics(),
       pace: createPace(),
+      now: () => Date.now(),
       random: () => 0.5,
     })
     const release = (keep = 0): void => void kept.push(keep)

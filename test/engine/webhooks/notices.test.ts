@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { createReceiver } from '../../support/receiver.ts'
 import { until } from '../../support/until.ts'
-import { arrive, createHouse, developerId, facts } from './fixture.ts'
+import { arrive, createRig, developerId, facts } from './fixture.ts'
 
 suite('a failure without failure_notif_url', () => {
   for (const [status, why] of [
@@ -12,19 +12,19 @@ suite('a failure without failure_notif_url', () => {
   ] as const) {
     test(`HTTP ${status} is in the log as skipped`, async () => {
       const receiver = await createReceiver()
-      const house = await createHouse()
+      const rig = await createRig()
       try {
-        const wing = await house.wing()
-        const user = await house.user()
-        const account = await house.account(user)
+        const running = await rig.start()
+        const user = await rig.user()
+        const account = await rig.account(user)
         receiver.script('/mute', [], { status })
         const owner = { developerId, userId: user.id, version: 'lite' as const }
-        const webhook = await wing.webhooks.create(owner, { callbackUrl: receiver.url('/mute') })
-        await arrive(house.store, wing.webhooks, account, [{ facts: facts('mute') }])
+        const webhook = await running.webhooks.create(owner, { callbackUrl: receiver.url('/mute') })
+        await arrive(rig.store, running.webhooks, account, [{ facts: facts('mute') }])
         const query = { developerId, kind: 'failure' } as const
         const row = await until(
           'in the log',
-          async () => (await house.store.outbox.list(query, { limit: 9, offset: 0 }))[0],
+          async () => (await rig.store.outbox.list(query, { limit: 9, offset: 0 }))[0],
         )
         assert.deepEqual(
           [row.webhookId, row.accountId, row.url, row.state, row.reason, row.attempts],
@@ -33,7 +33,7 @@ suite('a failure without failure_notif_url', () => {
         assert.ok(row.finishedAt)
         assert.match(String(row.data['data']), why)
       } finally {
-        await house.close()
+        await rig.close()
         await receiver.close()
       }
     })

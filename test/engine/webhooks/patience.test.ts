@@ -4,6 +4,7 @@
  */
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
+import { readConfig } from '../../../engine/config.ts'
 import { AppError, type ErrorCode } from '../../../engine/errors.ts'
 import { newId } from '../../../engine/store/ids.ts'
 import type { WebhookRecord } from '../../../engine/store/records.ts'
@@ -24,15 +25,9 @@ function stage(patch: Partial<WebhookRecord>) {
   const account = accountRecord(userRecord(webhook.developerId))
   const matcher = compileMatcher(webhook)
   let now = epochStart
-  const reading = {
-    mail,
-    pace: createPace(),
-    searches: new Searches(5000, 0),
-    giveMax: 100_000,
-    searchMax: 100_000,
-    withinMs: 1000,
-  }
-  const deps = { reading, budget: createBudget(2 ** 29), baseUrl: () => '', now: () => now, waits: createBodyWaits() }
+  const reading = { config: readConfig({}), mail, pace: createPace(), searches: new Searches(5000, 0) }
+  const asked = { budget: createBudget(2 ** 29), baseUrl: () => '', now: () => now, waits: createBodyWaits() }
+  const deps = { ...reading, ...asked }
   const compose = (name: string): Promise<Composed> => {
     const message = messageOf(account, { facts: facts(name) }, 1, null)
     mail.bodies.set(message.id, { '1': 'a needle' })

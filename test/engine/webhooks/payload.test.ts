@@ -6,11 +6,11 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { AppError } from '../../../engine/errors.ts'
 import type { OutboxRecord } from '../../../engine/store/records.ts'
-import type { WebhookInput } from '../../../engine/webhooks/types.ts'
+import type { WebhookInput } from '../../../engine/webhooks/admin.ts'
 import { attachmentRecord } from '../../store/contract/records.ts'
 import { until } from '../../support/until.ts'
 import { arrive, developerId, facts } from './fixture.ts'
-import { account, freshPath, hook, house, nextWing, receiver, user, wing } from './scene.ts'
+import { account, freshPath, hook, rig, startAnew, receiver, user, running } from './scene.ts'
 
 const html = {
   section: '1.2',
@@ -45,10 +45,15 @@ async function deliver(
 ): Promise<Sent> {
   const path = freshPath()
   const emailMessageId = `${path.slice(1)}@x`
-  await wing.webhooks.create({ developerId, userId: user.id, version }, { callbackUrl: receiver.url(path), ...input })
-  if (texts !== null) house.mail.bodies.set(emailMessageId, texts)
-  const { rows } = await arrive(house.store, null, account, [{ facts: of }]).then(() =>
-    arrive(house.store, wing.webhooks, account, [{ facts: { ...of, emailMessageId }, flags: ['\\Flagged', '\\Seen'] }]),
+  await running.webhooks.create(
+    { developerId, userId: user.id, version },
+    { callbackUrl: receiver.url(path), ...input },
+  )
+  if (texts !== null) rig.mail.bodies.set(emailMessageId, texts)
+  const { rows } = await arrive(rig.store, null, account, [{ facts: of }]).then(() =>
+    arrive(rig.store, running.webhooks, account, [
+      { facts: { ...of, emailMessageId }, flags: ['\\Flagged', '\\Seen'] },
+    ]),
   )
   const [request] = await until('a callback', () => (receiver.at(path).length > 0 ? receiver.at(path) : null))
   assert.ok(request && rows[0])
@@ -163,8 +168,8 @@ suite('payload', () => {
   })
 
   test('what is too large is cut, and headers and long lists give way', async () => {
-    await wing.stop()
-    await nextWing({ MAILROOM_WEBHOOK_PAYLOAD_MAX: '4096' })
+    await running.stop()
+    await startAnew({ MAILROOM_WEBHOOK_PAYLOAD_MAX: '4096' })
     const text = '<"é😀>'.repeat(500)
     const huge = { ...rich, bodies: [{ ...html, section: '1.1', size: Buffer.byteLength(text) }] }
     const grown = await deliver({ includeBody: true }, '2.0', { '1.1': text }, huge)
@@ -186,7 +191,7 @@ suite('payload', () => {
     const vast = await deliver({ includeBody: true }, 'lite', { '1.2': text }, { ...rich, bodies: [{ ...html, size }] })
     const [cut] = vast.data['bodies'] as Record<string, unknown>[]
     assert.deepEqual([cut?.['size'], cut?.['link']], [size, `${String(vast.data['resource_url'])}/raw`])
-    house.mail.header = `Subject: Hello\r\nX-Long: ${'x'.repeat(4000)}\r\n\r\n`
+    rig.mail.header = `Subject: Hello\r\nX-Long: ${'x'.repeat(4000)}\r\n\r\n`
     const headed = await deliver({ includeBody: true, includeHeader: '1' }, 'lite', { '1.1': 'short', '1.2': 'short' })
     assert.deepEqual([headed.data['truncated'], headed.data['headers']], [true, undefined])
     assert.deepEqual(
@@ -203,22 +208,22 @@ suite('payload', () => {
   })
 
   test('bodies that cannot be read now are waited for, without blaming the receiver', async () => {
-    house.mail.broken = new AppError('account_unavailable', 'connecting')
+    rig.mail.broken = new AppError('account_unavailable', 'connecting')
     const path = freshPath()
     const webhook = await hook(path, { includeBody: true })
-    const { rows, messages } = await arrive(house.store, wing.webhooks, account, [{ facts: facts('wait') }])
+    const { rows, messages } = await arrive(rig.store, running.webhooks, account, [{ facts: facts('wait') }])
     const [row, message] = [rows[0], messages[0]]
     assert.ok(row && message)
     const waiting = await until('postponed', async () => {
-      const now = await house.store.outbox.get(row.id)
+      const now = await rig.store.outbox.get(row.id)
       return now !== null && now.reason !== null ? now : null
     })
     assert.equal(waiting.state, 'pending')
     assert.equal(waiting.attemptCount, 0)
     assert.match(waiting.reason ?? '', /connecting/)
-    assert.equal((await house.store.webhooks.get(webhook.id))?.health.consecutiveFailures, 0)
-    house.mail.broken = null
-    house.mail.bodies.set(message.id, { '1': 'here it is' })
+    assert.equal((await rig.store.webhooks.get(webhook.id))?.health.consecutiveFailures, 0)
+    rig.mail.broken = null
+    rig.mail.bodies.set(message.id, { '1': 'here it is' })
     const [request] = await until('a callback', () => (receiver.at(path).length > 0 ? receiver.at(path) : null), {
       withinMs: 9_000,
     })
@@ -235,14 +240,14 @@ suite('payload', () => {
   test('body_search decides at delivery: skipped with the filter’s word, or sent', async () => {
     const path = freshPath()
     await hook(path, { filters: { bodySearch: 'needle' } })
-    house.mail.bodies.set('hay@example.com', { '1': 'only hay' })
-    house.mail.bodies.set('needle@example.com', { '1': 'a Needle in it' })
+    rig.mail.bodies.set('hay@example.com', { '1': 'only hay' })
+    rig.mail.bodies.set('needle@example.com', { '1': 'a Needle in it' })
     const planned = [{ facts: facts('hay') }, { facts: facts('needle') }]
-    const { rows } = await arrive(house.store, wing.webhooks, account, planned)
+    const { rows } = await arrive(rig.store, running.webhooks, account, planned)
     assert.equal(rows.length, 2)
     await until('a callback', () => receiver.at(path).length === 1)
     const hay = await until('skipped', async () => {
-      const now = await house.store.outbox.get(rows[0]?.id ?? '')
+      const now = await rig.store.outbox.get(rows[0]?.id ?? '')
       return now?.state === 'skipped' ? now : null
     })
     assert.match(hay.reason ?? '', /^body_search: /)

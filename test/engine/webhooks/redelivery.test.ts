@@ -3,6 +3,7 @@
  * once.
  */
 import assert from 'node:assert/strict'
+import { setTimeout } from 'node:timers/promises'
 import { suite, test, type TestContext } from 'node:test'
 import { AppError } from '../../../engine/errors.ts'
 import { outboxId } from '../../../engine/store/ids.ts'
@@ -10,7 +11,7 @@ import type { OutboxRecord, WebhookRecord } from '../../../engine/store/records.
 import type { Receiver } from '../../support/receiver.ts'
 import { until } from '../../support/until.ts'
 import { arrive, developerId, facts } from './fixture.ts'
-import { account, freshPath, hook, house, nextWing, receiver, user, wing } from './scene.ts'
+import { account, freshPath, hook, rig, startAnew, receiver, user, running } from './scene.ts'
 
 const day = 86_400_000
 const start = Date.now() - day
@@ -45,24 +46,24 @@ async function webhookWith(count: number, patch: Partial<OutboxRecord> = {}): Pr
       ...patch,
     }
   })
-  for (let from = 0; from < count; from += 1000) await house.store.outbox.enqueue(rows.slice(from, from + 1000))
+  for (let from = 0; from < count; from += 1000) await rig.store.outbox.enqueue(rows.slice(from, from + 1000))
   return webhook
 }
 
 const inLog = async (webhook: WebhookRecord, query: { readonly kind?: 'message' | 'failure' } = {}) =>
-  house.store.outbox.list({ webhookId: webhook.id, ...query }, { limit: 20_000, offset: 0 })
+  rig.store.outbox.list({ webhookId: webhook.id, ...query }, { limit: 20_000, offset: 0 })
 
 /** Sent again: no longer as it was written. */
 const touched = async (webhook: WebhookRecord) => (await inLog(webhook)).filter((row) => row.attemptCount === 0)
 
-const redelivery = async (webhook: WebhookRecord) => (await house.store.webhooks.get(webhook.id))?.redelivery
+const redelivery = async (webhook: WebhookRecord) => (await rig.store.webhooks.get(webhook.id))?.redelivery
 
 /** The store takes `batches` batches, and refuses the others until `heal` is called. */
 function failAfter(
   context: TestContext,
   batches: number,
 ): { readonly heal: () => void; readonly refused: () => number } {
-  const { outbox } = house.store
+  const { outbox } = rig.store
   const requeue = outbox.requeue.bind(outbox)
   let taken = 0
   let refused = 0
@@ -81,7 +82,7 @@ suite('redelivery of a time', () => {
   test('takes all of it: no number is too large', async () => {
     const webhook = await webhookWith(10_250)
     const wanted = { from: start, until: start + day }
-    const answered = await wing.webhooks.redeliver(webhook, wanted)
+    const answered = await running.webhooks.redeliver(webhook, wanted)
     assert(answered > 0)
     const ended = async () => {
       const last = await redelivery(webhook)
@@ -98,11 +99,11 @@ suite('redelivery of a time', () => {
     const [row] = await inLog(webhook)
     assert(row)
     const failed: OutboxRecord = { ...row, id: outboxId(webhook.id, 'failed'), state: 'failed', createdAt: start + 1 }
-    await house.store.outbox.enqueue([{ ...row, ...notice, kind: 'failure', createdAt: start + 1 }, failed])
-    assert.equal(await wing.webhooks.redeliver(webhook, { from: start + 1, until: start + 1, failedOnly: true }), 1)
-    assert.equal((await house.store.outbox.get(failed.id))?.attemptCount, 0)
-    assert.equal(await wing.webhooks.redeliver(webhook, { from: start + 2 }), 3)
-    assert.equal(await wing.webhooks.redeliver(webhook, { until: start - 1 }), 0)
+    await rig.store.outbox.enqueue([{ ...row, ...notice, kind: 'failure', createdAt: start + 1 }, failed])
+    assert.equal(await running.webhooks.redeliver(webhook, { from: start + 1, until: start + 1, failedOnly: true }), 1)
+    assert.equal((await rig.store.outbox.get(failed.id))?.attemptCount, 0)
+    assert.equal(await running.webhooks.redeliver(webhook, { from: start + 2 }), 3)
+    assert.equal(await running.webhooks.redeliver(webhook, { until: start - 1 }), 0)
     assert.equal((await touched(webhook)).length, 4)
     assert.equal((await inLog(webhook, { kind: 'failure' }))[0]?.attemptCount, 1)
   })
@@ -110,24 +111,24 @@ suite('redelivery of a time', () => {
   test('answers before its end when it takes long; the same again joins it, another is a conflict', async (context) => {
     const webhook = await webhookWith(450)
     const { heal } = failAfter(context, 1)
-    assert.equal(await wing.webhooks.redeliver(webhook, { from: start }), 200)
+    assert.equal(await running.webhooks.redeliver(webhook, { from: start }), 200)
     assert.equal((await redelivery(webhook))?.done, false)
-    await assert.rejects(wing.webhooks.redeliver(webhook, { from: start + 1 }), { code: 'conflict' })
+    await assert.rejects(running.webhooks.redeliver(webhook, { from: start + 1 }), { code: 'conflict' })
     heal()
-    assert.equal(await wing.webhooks.redeliver(webhook, { from: start }), 450)
+    assert.equal(await running.webhooks.redeliver(webhook, { from: start }), 450)
     assert.equal((await redelivery(webhook))?.done, true)
   })
 
   test('goes on after a restart where it was', async (context) => {
     const webhook = await webhookWith(450)
     const { heal } = failAfter(context, 1)
-    const answer = wing.webhooks.redeliver(webhook, { from: start })
+    const answer = running.webhooks.redeliver(webhook, { from: start })
     await until('the first batch is recorded', async () => (await redelivery(webhook))?.count === 200)
-    await wing.stop()
+    await running.stop()
     assert.equal(await answer, 200)
     assert.equal((await touched(webhook)).length, 200)
     heal()
-    await nextWing()
+    await startAnew()
     await until('done', async () => (await redelivery(webhook))?.done === true)
     assert.equal((await redelivery(webhook))?.count, 450)
     assert.equal((await touched(webhook)).length, 450)
@@ -136,9 +137,9 @@ suite('redelivery of a time', () => {
   test('ends when the webhook is paused: nothing stays behind in its queue', async (context) => {
     const webhook = await webhookWith(450)
     const { heal, refused } = failAfter(context, 1)
-    const answer = wing.webhooks.redeliver(webhook, { from: start })
+    const answer = running.webhooks.redeliver(webhook, { from: start })
     await until('the second batch is refused', () => refused() > 0)
-    await wing.webhooks.edit(webhook, { active: false })
+    await running.webhooks.edit(webhook, { active: false })
     heal()
     assert.equal(await answer, 200)
     const told = await until('done', async () => {
@@ -146,38 +147,38 @@ suite('redelivery of a time', () => {
       return last?.done === true ? last : null
     })
     assert.deepEqual([told.count, told.reason], [200, 'the webhook was paused'])
-    await until('no backlog', async () => (await house.store.outbox.backlog(webhook.id)).pending === 0)
-    await assert.rejects(wing.webhooks.redeliver(webhook, { from: start }), { code: 'conflict' })
+    await until('no backlog', async () => (await rig.store.outbox.backlog(webhook.id)).pending === 0)
+    await assert.rejects(running.webhooks.redeliver(webhook, { from: start }), { code: 'conflict' })
   })
 
   test('ends with the webhook', async (context) => {
     const webhook = await webhookWith(450)
     const { refused } = failAfter(context, 1)
-    const answer = wing.webhooks.redeliver(webhook, { from: start })
+    const answer = running.webhooks.redeliver(webhook, { from: start })
     await until('the second batch is refused', () => refused() > 0)
-    await wing.webhooks.remove(webhook)
+    await running.webhooks.remove(webhook)
     assert.equal(await answer, 200)
-    assert.equal((await house.store.outbox.backlog(webhook.id)).pending, 0)
+    assert.equal((await rig.store.outbox.backlog(webhook.id)).pending, 0)
   })
 })
 
 suite('redelivery of a callback that waits', () => {
   const slow = { MAILROOM_WEBHOOK_SCHEDULE: '1h', MAILROOM_WEBHOOK_PROBE: '1h' }
   const rowOf = async (id: string): Promise<OutboxRecord> => {
-    const row = await house.store.outbox.get(id)
+    const row = await rig.store.outbox.get(id)
     assert(row)
     return row
   }
-  /** A webhook in a house of long waits, with the callbacks of `names` in its queue. */
+  /** A webhook with long waits, with the callbacks of `names` in its queue. */
   async function queued(answers: Parameters<Receiver['script']>[1], names: readonly string[]) {
-    await wing.stop()
-    await nextWing(slow)
+    await running.stop()
+    await startAnew(slow)
     const path = freshPath()
     receiver.script(path, answers)
     const webhook = await hook(path)
     const { rows } = await arrive(
-      house.store,
-      wing.webhooks,
+      rig.store,
+      running.webhooks,
       account,
       names.map((name) => ({ facts: facts(name) })),
     )
@@ -193,7 +194,7 @@ suite('redelivery of a callback that waits', () => {
     test(`${name}: sent at once, under the same id, and what waits behind follows`, async () => {
       const { path, webhook, first, second } = await queued([answer], ['first', 'second'])
       await until('it waits', async () => (await rowOf(first.id)).attemptCount === 1)
-      assert.equal(await wing.webhooks.redeliver(webhook, { ids: [first.id] }), 1)
+      assert.equal(await running.webhooks.resend(await rowOf(first.id)), 1)
       await until('both', async () => (await rowOf(second.id)).state === 'delivered')
       assert.deepEqual(
         receiver.at(path).map(({ id }) => id),
@@ -201,7 +202,7 @@ suite('redelivery of a callback that waits', () => {
       )
       const { state, attempts } = await rowOf(first.id)
       assert.deepEqual([state, attempts.length], ['delivered', 2])
-      await until('healthy', async () => (await house.store.webhooks.get(webhook.id))?.health.consecutiveFailures === 0)
+      await until('healthy', async () => (await rig.store.webhooks.get(webhook.id))?.health.consecutiveFailures === 0)
     })
   }
 
@@ -211,13 +212,13 @@ suite('redelivery of a callback that waits', () => {
       const row = await rowOf(first.id)
       return row.attemptCount === 1 ? row : null
     })
-    assert.equal(await wing.webhooks.resend(waiting), 1)
+    assert.equal(await running.webhooks.resend(waiting), 1)
     const again = await until('tried', async () => {
       const row = await rowOf(first.id)
       return row.attempts.length === 2 ? row : null
     })
     assert.equal(again.attemptCount, 1, 'its schedule begins anew')
-    await until('nothing under way', async () => (await wing.webhooks.resend(again)) === 1)
+    await until('nothing under way', async () => (await running.webhooks.resend(again)) === 1)
     await until('both', async () => (await rowOf(second.id)).state === 'delivered')
     assert.deepEqual(
       receiver.at(path).map(({ id }) => id),
@@ -225,23 +226,63 @@ suite('redelivery of a callback that waits', () => {
     )
   })
 
+  test('in memory until there is a place: its schedule begins anew all the same', async () => {
+    await running.stop()
+    await startAnew({ ...slow, MAILROOM_WEBHOOK_CONCURRENCY: '1' })
+    const path = freshPath()
+    const other = await rig.account(user)
+    receiver.decide(path, ({ body }) => {
+      const { sources } = body['message_data'] as { sources: { label: string }[] }
+      return { status: sources[0]?.label === other.label ? 200 : 500 }
+    })
+    const webhook = await hook(path)
+    const { rows } = await arrive(rig.store, running.webhooks, account, [{ facts: facts('refused') }])
+    const [refused] = rows
+    assert(refused)
+    // The only place is taken until the store has the result.
+    const free = Promise.withResolvers<undefined>()
+    const record = rig.store.outbox.record.bind(rig.store.outbox)
+    await until('it waits', async () => (await rowOf(refused.id)).attemptCount === 1)
+    rig.store.outbox.record = async (results) => {
+      await free.promise
+      return record(results)
+    }
+    try {
+      await arrive(rig.store, running.webhooks, other, [{ facts: facts('slow') }])
+      await until('the place is taken', () => receiver.at(path).length === 2)
+      // What waits is due now, and is read into memory.
+      await running.webhooks.edit(webhook, { active: true })
+      await setTimeout(100)
+      assert.equal(receiver.at(path).length, 2)
+      assert.equal(await running.webhooks.resend(await rowOf(refused.id)), 1)
+    } finally {
+      free.resolve(undefined)
+      rig.store.outbox.record = record
+    }
+    const tried = await until('tried again', async () => {
+      const row = await rowOf(refused.id)
+      return row.attempts.length === 2 ? row : null
+    })
+    assert.deepEqual([tried.state, tried.attemptCount], ['pending', 1])
+  })
+
   test('on its way: not sent a second time beside it', async () => {
-    const { path, webhook, first } = await queued([{ status: 500 }], ['first'])
+    const { path, first } = await queued([{ status: 500 }], ['first'])
     await until('it waits', async () => (await rowOf(first.id)).attemptCount === 1)
     let free: () => void = () => undefined
     const answered = new Promise<void>((resolve) => (free = resolve))
-    const enqueued = house.store.outbox.record.bind(house.store.outbox)
-    house.store.outbox.record = async (results) => {
+    const enqueued = rig.store.outbox.record.bind(rig.store.outbox)
+    rig.store.outbox.record = async (results) => {
       await answered
       return enqueued(results)
     }
     try {
-      assert.equal(await wing.webhooks.redeliver(webhook, { ids: [first.id] }), 1)
+      assert.equal(await running.webhooks.resend(await rowOf(first.id)), 1)
       await until('on its way', () => receiver.at(path).length === 2)
-      assert.equal(await wing.webhooks.redeliver(webhook, { ids: [first.id] }), 0)
+      assert.equal(await running.webhooks.resend(await rowOf(first.id)), 0)
     } finally {
       free()
-      house.store.outbox.record = enqueued
+      rig.store.outbox.record = enqueued
     }
     await until('delivered', async () => (await rowOf(first.id)).state === 'delivered')
     assert.equal(receiver.at(path).length, 2)

@@ -14,7 +14,7 @@ const config = readConfig({ MAILROOM_WEBHOOK_PROBE: '10m', MAILROOM_WEBHOOK_JITT
 /** Waits of the row's next try and of its next attempt, after a failure that asked for `retryAfterMs`. */
 function waits(scheduleMs: number, retryAfterMs: number | null) {
   const row = outboxRecord(webhookRecord(newId()), { attemptCount: 0 })
-  const failure = { message: 'HTTP 503', scope: 'receiver', permanent: null, retryAfterMs } as const
+  const failure = { message: 'HTTP 503', scope: 'receiver', retryAfterMs } as const
   const attempt = { at: now, durationMs: 1, status: 503, error: 'HTTP 503', response: '' }
   const { dueAt, countsAt, state } = resultOf({ config, now: () => now }, [scheduleMs], row, { attempt, failure }, 0.5)
   assert.equal(state, 'pending')

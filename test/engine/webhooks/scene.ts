@@ -1,16 +1,16 @@
 /**
- * What most tests of webhooks begin with: one receiver for the file; for each test a house with a wing, a user and an
- * account.
+ * What most tests of webhooks begin with: one receiver for the file; for each test a store with running webhooks, a
+ * user and an account.
  */
 import { after, afterEach, before, beforeEach } from 'node:test'
 import type { AccountRecord, UserRecord, WebhookRecord } from '../../../engine/store/records.ts'
-import type { WebhookInput } from '../../../engine/webhooks/types.ts'
+import type { WebhookInput } from '../../../engine/webhooks/admin.ts'
 import { type Receiver, createReceiver } from '../../support/receiver.ts'
-import { type House, type Wing, createHouse, developerId } from './fixture.ts'
+import { type Rig, type Running, createRig, developerId } from './fixture.ts'
 
 export let receiver: Receiver
-export let house: House
-export let wing: Wing
+export let rig: Rig
+export let running: Running
 export let user: UserRecord
 export let account: AccountRecord
 
@@ -19,16 +19,16 @@ before(async () => {
 })
 after(() => receiver.close())
 beforeEach(async () => {
-  house = await createHouse()
-  wing = await house.wing()
-  user = await house.user()
-  account = await house.account(user, 'me::example')
+  rig = await createRig()
+  running = await rig.start()
+  user = await rig.user()
+  account = await rig.account(user, 'me::example')
 })
-afterEach(() => house.close())
+afterEach(() => rig.close())
 
-/** Another wing takes the place of `wing`, which has been stopped, or goes on unseen. */
-export async function nextWing(env: Record<string, string> = {}): Promise<void> {
-  wing = await house.wing(env)
+/** Others take the place of `running`, which were stopped, or go on unseen. */
+export async function startAnew(env: Record<string, string> = {}): Promise<void> {
+  running = await rig.start(env)
 }
 
 let paths = 0
@@ -41,5 +41,8 @@ export function freshPath(): string {
 
 /** A webhook of the user, or of the application (null), to a path of the receiver. */
 export function hook(path: string, input: WebhookInput = {}, userId: string | null = user.id): Promise<WebhookRecord> {
-  return wing.webhooks.create({ developerId, userId, version: 'lite' }, { callbackUrl: receiver.url(path), ...input })
+  return running.webhooks.create(
+    { developerId, userId, version: 'lite' },
+    { callbackUrl: receiver.url(path), ...input },
+  )
 }

@@ -2,9 +2,8 @@
 import assert from 'node:assert/strict'
 import { after, suite, test } from 'node:test'
 import type { MessageRecord } from '../../../engine/store/records.ts'
-import { judgeAtLength } from '../../../engine/webhooks/verdicts.ts'
 import { compileMatcher } from '../../../engine/webhooks/match.ts'
-import { type Found, Searches, type TextTask } from '../../../engine/webhooks/searches.ts'
+import { type Found, judgeAtLength, Searches, type TextTask } from '../../../engine/webhooks/searches.ts'
 import { until } from '../../support/until.ts'
 import { facts, messageOf } from './arrival.ts'
 
@@ -12,7 +11,7 @@ const mib = 1_048_576
 const part = { section: '1', charset: 'utf-8', encoding: '8bit', size: 0, flowed: false, delSp: false }
 
 function textTask(wanted: string, text: string, type = 'text/plain'): TextTask {
-  return { kind: 'text', part: { ...part, type }, bytes: new Uint8Array(Buffer.from(text)), cut: false, wanted }
+  return { kind: 'text', part: { ...part, type }, bytes: new Uint8Array(Buffer.from(text)), whole: true, wanted }
 }
 
 /** Takes many seconds: of each letter it may be the beginning. */

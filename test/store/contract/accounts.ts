@@ -51,7 +51,10 @@ export function accountsContract({ store }: Subject): void {
       assert.deepEqual(await ids({ text: one.id, developerId }), [one.id])
       assert.deepEqual(await ids({ text: one.id.slice(1), developerId }), [])
       assert.deepEqual(await ids({ text: two.label }), [two.id])
-      assert.deepEqual(await store.accounts.places({ userId: user.id }), [{ id: one.id, server: host, developerId }])
+      const condition = { is: 'down', since: one.createdAt }
+      assert.deepEqual(await store.accounts.places({ userId: user.id }), [
+        { id: one.id, server: host, developerId, condition },
+      ])
       const every = await ids({})
       for (const id of all) assert(every.includes(id))
       await store.accounts.edit(one.id, { email: `new.${user.id}@x.org`, server: 'elsewhere' })
@@ -62,6 +65,38 @@ export function accountsContract({ store }: Subject): void {
         several,
         [two, three].toSorted((left, right) => (left.id < right.id ? -1 : 1)),
       )
+    })
+
+    test('are found by how they are and since when, longest first, after an edit and a transition too', async () => {
+      const user = await createUser(store)
+      const { developerId } = user
+      const made = ([is, since]: readonly ['up' | 'down' | 'disabled' | 'paused', number]) =>
+        accountRecord(user, { resume: { ...freshResume, condition: { is, since, before: { is: 'down', since: 1 } } } })
+      const all = (
+        [
+          ['up', 40],
+          ['down', 20],
+          ['paused', 30],
+        ] as const
+      ).map(made)
+      const [up, down, paused] = all
+      assert(up && down && paused)
+      for (const account of all) await store.accounts.create(account)
+      const ids = async (filter: Parameters<typeof store.accounts.places>[0]) =>
+        (await store.accounts.places({ developerId, ...filter })).map(({ id }) => id)
+      assert.deepEqual(await ids({}), [down.id, paused.id, up.id])
+      assert.deepEqual(await ids({ sinceUntil: 30 }), [down.id, paused.id])
+      assert.deepEqual(await ids({ sinceUntil: 19 }), [])
+      assert.deepEqual(await ids({ condition: 'paused', sinceUntil: 30 }), [paused.id])
+      assert.deepEqual(await ids({ condition: 'disabled' }), [])
+      await store.accounts.edit(up.id, { resume: { ...freshResume, condition: { is: 'down', since: 50 } } }, up.epoch)
+      assert.deepEqual(await ids({ condition: 'down' }), [down.id, up.id])
+      const step = { accountId: down.id, epoch: down.epoch, fromVersion: down.statusVersion, statusMessage: null }
+      const resume = { ...freshResume, condition: { is: 'disabled', since: 60 } } as const
+      await store.accounts.transition({ ...step, status: 'DISABLED', resume, outbox: [] })
+      assert.deepEqual(await ids({ condition: 'disabled' }), [down.id])
+      const [last] = (await store.accounts.places({ developerId })).toReversed()
+      assert.deepEqual(last?.condition, { is: 'disabled', since: 60 })
     })
 
     test('of several users are listed at once', async () => {

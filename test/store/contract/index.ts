@@ -16,7 +16,8 @@ import { flagsContract, forgetContract, goneContract, movesContract } from './pl
 import { epochStart } from './records.ts'
 import { removalContract } from './removal.ts'
 import { replacementContract } from './replacement.ts'
-import { callsContract, noncesContract, providersContract, tokensContract } from './sundries.ts'
+import { shownContract } from './shown.ts'
+import { callsContract, noncesContract, providersContract, settingsContract, tokensContract } from './sundries.ts'
 import { leaseContract, syncContract } from './sync.ts'
 import { webhooksContract } from './webhooks.ts'
 
@@ -47,11 +48,13 @@ const parts: readonly ((subject: Subject) => void)[] = [
   pagingContract,
   changesContract,
   webhooksContract,
+  shownContract,
   queueContract,
   attemptsContract,
   deliveriesContract,
   contactsContract,
   contactRemovalContract,
+  settingsContract,
   tokensContract,
   providersContract,
   noncesContract,
@@ -128,6 +131,9 @@ function lateStore(current: () => Store): Store {
     },
     get operators() {
       return late('operators')
+    },
+    get settings() {
+      return late('settings')
     },
     get nonces() {
       return late('nonces')

@@ -193,7 +193,7 @@ export function emptyBatch(account: AccountRecord, id: string, cursor: FolderCur
     flagUpdates: [],
     vanished: [],
     vanishedAt: epochStart,
-    told: [],
+    reported: [],
     changes: [],
     outbox: [],
     contacts: [],

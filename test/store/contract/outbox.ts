@@ -117,6 +117,29 @@ export function queueContract({ store }: Subject): void {
       assert(!(await store.outbox.channels()).includes(webhook.id))
       assert.deepEqual(await store.outbox.backlog(webhook.id), { pending: 0, oldestAt: null })
     })
+
+    test('of a developer are counted by channel, the one with the oldest first; and all together', async () => {
+      const [developerId, before] = [newId(), await store.outbox.backlog(null)]
+      const webhooks = [5, 2, 8].map((age) => ({ age, webhook: webhookRecord(developerId) }))
+      const rows = webhooks.flatMap(({ age, webhook }) =>
+        [age + 10, age, age + 20].map((at) => outboxRecord(webhook, { lane: 1, createdAt: at })),
+      )
+      const finished = webhooks.map(({ webhook }) =>
+        outboxRecord(webhook, { state: 'delivered', createdAt: 1, finishedAt: 1 }),
+      )
+      const other = outboxRecord(webhookRecord(newId()), { createdAt: 1 })
+      assert.deepEqual(await store.outbox.late(developerId, 10), [])
+      await store.outbox.enqueue([...rows, ...finished, other])
+      const late = webhooks
+        .map(({ age, webhook }) => ({ channelId: webhook.id, pending: 3, oldestAt: age }))
+        .toSorted((a, b) => a.oldestAt - b.oldestAt)
+      assert.deepEqual(await store.outbox.late(developerId, 10), late)
+      assert.deepEqual(await store.outbox.late(developerId, 2), late.slice(0, 2))
+      assert.deepEqual(await store.outbox.backlog(null), { pending: before.pending + 10, oldestAt: 1 })
+      await store.outbox.record([...rows, other].map((row) => result(row, { state: 'delivered', finishedAt: 1 })))
+      assert.deepEqual(await store.outbox.late(developerId, 10), [])
+      assert.deepEqual(await store.outbox.backlog(null), before)
+    })
   })
 }
 

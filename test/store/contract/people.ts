@@ -147,6 +147,27 @@ export function usersContract({ store }: Subject): void {
       assert.equal(await store.users.addAddress(newId(), 'x@x.com'), null)
     })
 
+    test('addresses added, removed and put first at the same time: none of the changes is lost', async () => {
+      const names = ['a', 'b', 'c', 'd', 'e'].map((name) => `${name}@x.com`)
+      const user = userRecord(newId(), { emailAddresses: names })
+      await store.users.create(user)
+      const without = (email: string) => (list: readonly string[]) => list.filter((one) => one !== email)
+      await Promise.all([
+        ...['a@x.com', 'c@x.com', 'e@x.com'].map((email) => store.users.editAddresses(user.id, without(email))),
+        store.users.editAddresses(user.id, (list) => ['d@x.com', ...without('d@x.com')(list)]),
+        store.users.addAddress(user.id, 'f@x.com'),
+      ])
+      const stored = { ...user, emailAddresses: ['d@x.com', 'b@x.com', 'f@x.com'] }
+      assert.deepEqual(await store.users.get(user.developerId, user.id), stored)
+      for (const email of stored.emailAddresses) {
+        assert.deepEqual(await store.users.list(user.developerId, { email }, all), [stored])
+      }
+      assert.deepEqual(await store.users.list(user.developerId, { email: 'c@x.com' }, all), [])
+      assert.deepEqual(await store.users.editAddresses(user.id, () => []), { ...user, emailAddresses: [] })
+      assert.deepEqual(await store.users.addAddress(user.id, 'g@x.com'), { ...user, emailAddresses: ['g@x.com'] })
+      assert.equal(await store.users.editAddresses(newId(), () => []), null)
+    })
+
     test('come with their account, or not at all', async () => {
       const user = userRecord(newId())
       const account = accountRecord(user)

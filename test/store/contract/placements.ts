@@ -70,11 +70,11 @@ export function goneContract({ store, clock }: Subject): void {
       assert.deepEqual(await store.messages.gone(mailbox.account.id, epochStart + 11, 9), [tombstone])
 
       const event = mailbox.event(added, 'deleted')
-      const told = [{ messageId: added.id, folderId, uidValidity: '1', uid: 5 }]
-      await mailbox.apply('INBOX', { told, ...event })
+      const reported = [{ messageId: added.id, folderId, uidValidity: '1', uid: 5 }]
+      await mailbox.apply('INBOX', { reported, ...event })
       assert.deepEqual((await mailbox.message(added.id)).gone, [])
       assert.deepEqual(await store.messages.gone(mailbox.account.id, epochStart + 99, 9), [])
-      const again = await mailbox.apply('INBOX', { told, ...event })
+      const again = await mailbox.apply('INBOX', { reported, ...event })
       assert.deepEqual(again.outbox, [])
     })
 
@@ -199,8 +199,8 @@ export function movesContract({ store }: Subject): void {
   }
   function left(added: AddedMessage, mailbox: Mailbox): Partial<SyncBatch> {
     const { folderId, uidValidity, uid } = added.placement
-    const told = [{ messageId: added.id, folderId, uidValidity, uid }]
-    return { vanished: [uid], told, ...mailbox.event(added, 'folder_removed') }
+    const reported = [{ messageId: added.id, folderId, uidValidity, uid }]
+    return { vanished: [uid], reported, ...mailbox.event(added, 'folder_removed') }
   }
 
   describe('a move that is known as one', () => {

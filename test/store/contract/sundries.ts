@@ -6,6 +6,23 @@ import type { CallLogRecord, OAuthProviderRecord } from '../../../engine/store/r
 import { createUser, rejectsWith, type Subject } from './mailbox.ts'
 import { epochStart, tokenRecord } from './records.ts'
 
+export function settingsContract({ store }: Subject): void {
+  describe('settings', () => {
+    test('are written over, listed by their ids, and removed once', async () => {
+      const settings = [
+        { id: 'MAILROOM_CALL_LOG_RETENTION', value: 604_800_000, setAt: 2 },
+        { id: 'pace:imap.example.com', value: 0, setAt: 1 },
+      ]
+      await store.settings.put({ id: 'pace:imap.example.com', value: 7, setAt: 0 })
+      for (const setting of settings.toReversed()) await store.settings.put(setting)
+      assert.deepEqual(await store.settings.list(), settings)
+      assert.equal(await store.settings.remove('pace:imap.example.com'), true)
+      assert.equal(await store.settings.remove('pace:imap.example.com'), false)
+      assert.deepEqual(await store.settings.list(), settings.slice(0, 1))
+    })
+  })
+}
+
 export function tokensContract({ store }: Subject): void {
   describe('connect tokens', () => {
     test('are found by the developer, and by the token alone', async () => {
@@ -57,6 +74,43 @@ export function tokensContract({ store }: Subject): void {
       assert.deepEqual(await store.tokens.find(token.token), used)
       assert.deepEqual(await store.tokens.list(token.developerId, { userId }), [used])
       assert.deepEqual(await store.tokens.list(token.developerId, { accountId }), [used])
+    })
+
+    test('are claimed by one, before anything is made; what is released is claimed again', async () => {
+      const token = tokenRecord(newId())
+      await store.tokens.create(token)
+      const claims = [1, 2, 3].map((n) => ({ userId: newId(), accountId: newId(), at: token.createdAt + n }))
+      const answers = await Promise.all(claims.map((claim) => store.tokens.claim(token.token, claim)))
+      const winners = answers.filter((answer) => answer !== null)
+      assert.equal(winners.length, 1)
+      const claim = claims.find(({ userId }) => userId === winners[0]?.claim?.userId)
+      assert.deepEqual(await store.tokens.find(token.token), { ...token, claim })
+      await store.tokens.release(token.token)
+      const [again] = claims
+      assert(again)
+      assert.deepEqual((await store.tokens.claim(token.token, again))?.claim, again)
+      assert(await store.tokens.use(token.token, again.at, again.userId, again.accountId))
+      await store.tokens.release(token.token)
+      assert.equal(await store.tokens.claim(token.token, again), null, 'it is used')
+    })
+
+    test('count their tries, up to as many as there may be', async () => {
+      const token = tokenRecord(newId())
+      await store.tokens.create(token)
+      assert.equal((await store.tokens.tried(token.token, 2))?.tries, 1)
+      assert.equal((await store.tokens.tried(token.token, 2))?.tries, 2)
+      assert.equal(await store.tokens.tried(token.token, 2), null)
+      assert.deepEqual(await store.tokens.find(token.token), { ...token, tries: 2 })
+    })
+
+    test('are not claimed when they have expired or are unknown', async () => {
+      const token = tokenRecord(newId())
+      await store.tokens.create(token)
+      const ids = { userId: newId(), accountId: newId() }
+      assert.equal(await store.tokens.claim(token.token, { ...ids, at: token.expiresAt }), null)
+      assert.equal(await store.tokens.claim(newToken(), { ...ids, at: token.createdAt }), null)
+      assert.equal(await store.tokens.tried(newToken(), 1), null)
+      assert.deepEqual(await store.tokens.find(token.token), token)
     })
 
     test('are not used when they have expired or are unknown', async () => {

@@ -1,5 +1,5 @@
 /** A raw message as a session would fetch it, for tests without a server. */
-import { bodyNodeOf } from '../../../engine/messages/mime.ts'
+import { bodyNodeOf } from '../../../engine/messages/structure.ts'
 import { indexedHeaders, type FetchedMessage } from '../../../engine/accounts/session-types.ts'
 
 /** The lines of the header block that BODY.PEEK[HEADER.FIELDS (…)] answers with. */

@@ -20,9 +20,11 @@ function tryPassword(connection: Connection, name: string, password: string): st
   return loggedIn(connection)
 }
 
-function tryToken(connection: Connection, name: string, token: string): boolean {
+async function tryToken(connection: Connection, name: string, token: string): Promise<boolean> {
   const user = connection.server.users.get(name)
-  if (!user || user.accessToken === null || user.accessToken !== token) return false
+  if (!user || user.accessToken === null) return false
+  const { accessToken: known } = user
+  if (typeof known === 'string' ? known !== token : !(await known(token))) return false
   connection.user = user
   return true
 }
@@ -47,7 +49,7 @@ const authenticate: Handler = async (connection, command) => {
   const answer = initial ?? (await challenge(connection, ''))
   const name = /(?:user=|a=)([^\x01,]*)/.exec(answer)?.[1] ?? ''
   const token = /auth=Bearer ([^\x01]*)/.exec(answer)?.[1] ?? ''
-  if (tryToken(connection, name, token)) return loggedIn(connection)
+  if (await tryToken(connection, name, token)) return loggedIn(connection)
   await challenge(connection, JSON.stringify({ status: '401', schemes: 'bearer', scope: 'https://mail.example/' }))
   return refused
 }

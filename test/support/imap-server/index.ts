@@ -10,6 +10,7 @@ import { serveConnection, type ServedConnection, type ServerState } from './conn
 import { folderHandlers } from './folders.ts'
 import type { Hooks } from './hooks.ts'
 import {
+  type AccessToken,
   addMessage,
   changed,
   createFolder,
@@ -28,7 +29,7 @@ export type { Folder, Message } from './mailbox.ts'
 
 export interface UserOptions {
   readonly password?: string
-  readonly accessToken?: string
+  readonly accessToken?: AccessToken
   /** Folder name → attributes. Default: INBOX, Archive, Drafts, Junk, Sent, Trash with their special use. */
   readonly folders?: Readonly<Record<string, readonly string[]>>
 }
@@ -100,7 +101,7 @@ export interface ImapServer {
   readonly accepted: number
   addUser(name: string, options?: UserOptions): void
   setPassword(user: string, password: string): void
-  setAccessToken(user: string, token: string | null): void
+  setAccessToken(user: string, token: AccessToken): void
   folder(user: string, name: string): Folder
   createFolder(user: string, name: string, attributes?: readonly string[]): Folder
   deleteFolder(user: string, name: string): void
@@ -151,7 +152,7 @@ function mailboxApi(state: ServerState) {
   return {
     addUser: (name: string, options: UserOptions = {}) => addUser(state, name, options),
     setPassword: (user: string, password: string) => void (userOf(state, user).password = password),
-    setAccessToken: (user: string, token: string | null) => void (userOf(state, user).accessToken = token),
+    setAccessToken: (user: string, token: AccessToken) => void (userOf(state, user).accessToken = token),
     folder: (user: string, name: string) => folderIn(state, user, name),
     createFolder: (user: string, name: string, attributes?: readonly string[]) =>
       createFolder(userOf(state, user), name, attributes),

@@ -30,11 +30,13 @@ export interface Folder {
   readonly watchers: Set<() => void>
 }
 
+/** What XOAUTH2 and OAUTHBEARER accept: this one, or what the function says yes to; null = none. */
+export type AccessToken = string | null | ((token: string) => Promise<boolean>)
+
 export interface User {
   readonly name: string
   password: string
-  /** What XOAUTH2 and OAUTHBEARER accept; null = none. */
-  accessToken: string | null
+  accessToken: AccessToken
   readonly folders: Map<string, Folder>
 }
 

@@ -78,6 +78,7 @@ async function seed(service: Service, imap: ImapServer, receiver: string): Promi
   const hookBody = { callback_url: receiver }
   const [ofUser = ''] = await made(`${accounts}/0/connect_tokens`, 'token', token)
   const [ofApp = ''] = await made('/lite/connect_tokens', 'token', token)
+  const hook20 = async (base: string): Promise<Json> => ({ webhook_id: (await made(base, 'webhook_id', hookBody))[0] })
   const deliveries = async (path: string): Promise<string> =>
     String((await service.list(`${path}/${hook}/deliveries`))[0]?.['delivery_id'])
   return {
@@ -90,11 +91,18 @@ async function seed(service: Service, imap: ImapServer, receiver: string): Promi
       message_id: String(message?.['message_id']),
       attachment_id: '0',
       contactid: 'j@sender.example',
+      email: 'j@sender.example',
+      file_id: `${String(message?.['message_id'])}-0`,
+      thread_id: String(await firstThread(service, id)),
       key,
       delivery_id: await deliveries(`/lite/users/${id}/webhooks`),
     },
     user: { webhook_id: hook, token: ofUser },
     application: { webhook_id: app, token: ofApp },
+    v2: {
+      user: await hook20(`/2.0/accounts/${id}/webhooks`),
+      application: await hook20('/2.0/webhooks'),
+    },
     spare: {
       users: await made('/lite/users', 'id', {}),
       label: String(spare['label']),
@@ -108,6 +116,11 @@ async function seed(service: Service, imap: ImapServer, receiver: string): Promi
       },
     },
   }
+}
+
+async function firstThread(service: Service, id: string): Promise<string | undefined> {
+  const [address] = (await service.list(`/2.0/accounts/${id}/threads?limit=1`)) as unknown as string[]
+  return address?.split('/').at(-1)
 }
 
 /** How much of the calls got through to real data. */

@@ -1,0 +1,301 @@
+/** One email account: how it is, in full and in words, and what operators do to it. */
+import { Readable } from 'node:stream'
+import { z } from 'zod'
+import {
+  type AccountNews,
+  type AccountRecord,
+  type ActorView,
+  AppError,
+  conditionOf,
+  type Engine,
+  folderName,
+  type FolderRecord,
+  noActor,
+  notFound,
+} from '../../engine/index.ts'
+import { seconds, secondsOrNull } from '../addresses.ts'
+import { address, answer, time, view } from '../examples.ts'
+import { eventStreamHeaders, StreamAnswer } from '../route.ts'
+import { filledText } from '../values.ts'
+import { accountFields, accountRow, type AccountRow, findAccount, presentAccount } from './accounts.ts'
+import { adminRoute, count, presentSteps, stepView, utc } from './shared.ts'
+
+export const explanationView = answer({
+  why: [z.string(), 'The connection to imap.example.com was closed (network), for the third time in a row.'],
+  since: [z.int(), time],
+  next: [z.string(), 'It connects again at 22:14:00 UTC.'],
+  would_change: [z.array(z.string()), ['The mail server answers again.', 'POST …/reconnect tries at once.']],
+})
+
+const accountView = view('AdminAccountDetail', {
+  ...accountFields,
+  port: [z.int().min(1).max(65_535), 993],
+  use_ssl: [z.boolean(), true],
+  username: [z.string(), address],
+  auth_type: [z.enum(['password', 'oauth2']), 'password'],
+  created: [z.int(), time],
+  last_connected: [z.int().nullable(), time],
+  tags: [z.array(z.string()), ['ok', 'waiting']],
+  active: [
+    z.array(z.string()),
+    ['running.life.waiting.backoff', 'running.status.ok'],
+    'the states of its chart that are active, as paths',
+  ],
+  explain: explanationView,
+  steps: [z.array(stepView), [], 'the last 100, oldest first'],
+  wire: [
+    z.array(z.string()),
+    ['> A3 NOOP', '< A3 OK done'],
+    'the last 200 lines of its connections, secrets and content masked',
+  ],
+  frozen: [
+    answer({
+      at: [z.int(), time],
+      failure: [z.string(), 'network'],
+      lines: [z.array(z.string()), ['> A3 NOOP']],
+    }).nullable(),
+    null,
+    'the lines as they were at the last failure',
+  ],
+  folders: [
+    z.array(
+      answer({
+        name: [z.string(), 'INBOX'],
+        messages: [count, 120],
+        indexed: [count, 120],
+        unseen: [count, 3],
+        complete: [z.boolean(), true, 'its older mail is read'],
+      }),
+    ),
+    [],
+  ],
+  queues: [z.array(answer({ name: [z.string(), 'commands'], waiting: [count, 0], running: [count, 1] })), []],
+})
+export type AccountDetail = z.input<typeof accountView>
+
+export async function accountDetail(engine: Engine, id: string): Promise<AccountDetail> {
+  const account = await findAccount(engine, id)
+  const seen = engine.accounts.view(id)
+  const wire = engine.accounts.wire(id)
+  const frozen = wire?.frozen() ?? null
+  const folders = await engine.store.folders.list(id)
+  const { port, useSsl, username, authType, createdAt, resume } = account
+  return {
+    ...presentAccount(account, seen),
+    ...{ port, username },
+    use_ssl: useSsl,
+    auth_type: authType,
+    created: seconds(createdAt),
+    last_connected: secondsOrNull(resume.lastConnectedAt),
+    tags: [...(seen?.tags ?? [])],
+    active: [...(seen?.active ?? [])],
+    steps: presentSteps(seen),
+    explain: explainAccount(engine, account),
+    wire: wire?.lines() ?? [],
+    frozen: frozen && { at: seconds(frozen.at), failure: frozen.failure, lines: [...frozen.lines] },
+    folders: await Promise.all(folders.map((folder) => presentFolder(engine, folder))),
+    queues: engine.accounts.queues(id),
+  }
+}
+
+async function presentFolder({ store }: Engine, folder: FolderRecord): Promise<AccountDetail['folders'][number]> {
+  const { accountId, id, messages, unseen, cursor, selectable } = folder
+  const indexed = cursor === null ? 0 : await store.messages.count(accountId, { folderId: id })
+  const complete = !selectable || (cursor !== null && cursor.backfillBelow <= 1)
+  return { name: folderName(folder), messages, indexed, unseen, complete }
+}
+
+/** So that both ends notice when the other one has gone. */
+const beatMs = 15_000
+/** A client for which more bytes wait than this is disconnected. */
+const mostWaiting = 262_144
+
+/** `step` has a step of the account, `line` a line of its connections; without end. */
+function accountEvents({ accounts }: Engine, id: string, signal: AbortSignal): StreamAnswer {
+  const events = new Readable({ read: () => undefined, highWaterMark: mostWaiting })
+  const send = (text: string): void => {
+    if (!events.destroyed && !events.push(text)) events.destroy()
+  }
+  const leave = accounts.listen(id, (news) => send(eventOf(news)))
+  const beat = setInterval(() => send(':\n\n'), beatMs).unref()
+  const end = (): void => void events.destroy()
+  signal.addEventListener('abort', end, { once: true })
+  events.once('close', () => {
+    leave()
+    clearInterval(beat)
+    signal.removeEventListener('abort', end)
+  })
+  send(':\n\n')
+  return new StreamAnswer(events, eventStreamHeaders)
+}
+
+function eventOf(news: AccountNews): string {
+  const [name, data] = 'line' in news ? ['line', news.line] : ['step', { ...news.step, at: news.step.at / 1000 }]
+  return `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`
+}
+
+/*
+ * An email account in words: why it is in its state, since when, what happens next, and what would change it.
+ */
+
+/** What helps against a failure of this class. */
+const remedies: Readonly<Record<string, string>> = {
+  auth_rejected: 'The user gives another password, or edits the one at the mail server back.',
+  auth_unavailable: 'The login service of the mail server, or of the provider, works again.',
+  consent_lost: 'The user gives the consent at the provider again.',
+  permission: 'The mail server allows this login again: IMAP may be switched off for the mailbox.',
+  throttled: 'The time that the mail server asked for is over.',
+  connection_limit: 'Other programs close connections to this mailbox, or the mail server allows more.',
+  network: 'The mail server can be reached again.',
+  tls: 'The mail server shows a valid certificate, or the settings of the account name another host or port.',
+  protocol: 'The mail server answers as IMAP asks for.',
+  set_aside: 'Someone edits the account, or asks for a status check.',
+}
+
+const states: Readonly<Record<string, string>> = {
+  [noActor]: 'It has no actor: the service is starting or ending.',
+  dead: 'Its actor ended by a fault of the service and is started again.',
+  paused: 'An operator has paused it.',
+  queued: 'It waits for its turn to log in at the mail server.',
+  connecting: 'It is logging in at the mail server.',
+  syncing: 'It is reading its mailbox.',
+  watching: 'It is connected and hears of new mail.',
+}
+
+function explainAccount({ accounts }: Engine, account: AccountRecord): z.input<typeof explanationView> {
+  const view = accounts.view(account.id)
+  const state = view?.state ?? noActor
+  const lastError = (view ?? account.resume).lastError
+  const attempt = view?.attempt ?? account.resume.attempt
+  const failed = lastError === null ? [] : [failureOf(account, lastError, attempt)]
+  const held = account.status === 'DISABLED' ? ['The account is DISABLED.'] : []
+  const own = states[state]
+  return {
+    why: [...(own === undefined ? [] : [own]), ...held, ...failed].join(' ') || 'Nothing is known yet.',
+    since: seconds(conditionOf(account).since),
+    next: nextOf(view, state, accounts.hosts.pace(account.server.toLowerCase())),
+    would_change: changesOf(account, state, lastError?.class ?? null),
+  }
+}
+
+function failureOf(
+  { server }: AccountRecord,
+  { class: failure, message, at }: NonNullable<ActorView['lastError']>,
+  attempt: number,
+): string {
+  const times = attempt > 1 ? `, for the ${ordinal(attempt)} time in a row` : ''
+  return `The last failure at ${server} was at ${utc(at)} (${failure})${times}: ${message}.`
+}
+
+/** `pace`: of its host, as an operator has set it. */
+function nextOf(view: ActorView | null, state: string, pace: number | null): string {
+  if (view?.next) return `It ${view.next.what} at ${utc(view.next.at)}.`
+  if (state === 'watching') return 'It stays connected.'
+  if (state === 'queued' && pace === 0)
+    return 'Nothing, until its host is freed: an operator has stopped the logins to it.'
+  if (state === 'queued' && pace !== null)
+    return `It logs in when its turn comes: an operator has slowed its host down to ${pace} logins a minute.`
+  if (state === 'queued')
+    return 'It logs in when its turn comes: so many log in at a time, and a host has so many logins a minute.'
+  if (state === 'paused') return 'Nothing, until it is resumed.'
+  return 'Nothing by itself.'
+}
+
+function changesOf({ id }: AccountRecord, state: string, failure: string | null): string[] {
+  const way = (action: string): string => `(POST /admin/accounts/${id}/${action})`
+  if (state === 'paused') return [`Resume connects it again ${way('resume')}.`]
+  const remedy = failure === null ? undefined : remedies[failure]
+  const now = ['waiting', 'disabled'].includes(state) ? [`Reconnect tries at once ${way('reconnect')}.`] : []
+  const check = failure === null ? [] : [`Check status tries a login beside it ${way('check')}.`]
+  return [...(remedy === undefined ? [] : [remedy]), ...now, ...check]
+}
+
+function ordinal(number: number): string {
+  const teen = number % 100 > 10 && number % 100 < 14
+  const ending = teen ? undefined : (['th', 'st', 'nd', 'rd'] as const)[number % 10]
+  return `${number}${ending ?? 'th'}`
+}
+
+const checkView = answer({
+  success: [z.boolean(), true],
+  failure: [z.string().nullable(), null, 'class of the failure; null = the login went well'],
+  message: [z.string().nullable(), null],
+  account: accountRow,
+})
+
+async function rowOf(engine: Engine, id: string): Promise<AccountRow> {
+  return presentAccount(await findAccount(engine, id), engine.accounts.view(id))
+}
+
+/** Gives up the session and the back-off, and connects now. `conflict` while it is paused. */
+export async function reconnectAccount(engine: Engine, id: string): Promise<void> {
+  const account = await findAccount(engine, id)
+  if (account.paused) throw new AppError('conflict', `email account ${id} is paused: resume it first`)
+  engine.accounts.wake(id)
+}
+
+/** Compares a folder with the mail server from end to end. By the name that the API shows, or the server's own. */
+export async function readFolderAnew(engine: Engine, id: string, name: string): Promise<void> {
+  await findAccount(engine, id)
+  const folders = await engine.store.folders.list(id)
+  const folder = folders.find((one) => folderName(one) === name) ?? folders.find(({ path }) => path === name)
+  if (folder === undefined) throw notFound('folder', name)
+  await engine.accounts.readAnew(id, folder.path)
+}
+
+const acting = { scope: 'act', response: accountRow } as const
+
+export const accountRoutes = [
+  adminRoute('GET /admin/accounts/{id}', {
+    summary: 'Get an email account: states, steps, the last lines of its connections, folders, queues',
+    response: accountView,
+    handler: ({ path }, { engine }) => accountDetail(engine, path.id),
+  }),
+  adminRoute('GET /admin/accounts/{id}/explain', {
+    summary: 'Why an email account is in its state, since when, and what would change it',
+    response: explanationView,
+    handler: async ({ path }, { engine }) => explainAccount(engine, await findAccount(engine, path.id)),
+  }),
+  adminRoute('GET /admin/accounts/{id}/events', {
+    summary: 'Watch an email account: each step and each line of its connections, as server-sent events',
+    description: '`step` has a step as GET /admin/accounts/{id} shows it, `line` a text. It does not end by itself.',
+    response: 'events',
+    async handler({ path }, { engine, signal }) {
+      await findAccount(engine, path.id)
+      return accountEvents(engine, path.id, signal)
+    },
+  }),
+  adminRoute('POST /admin/accounts/{id}/reconnect', {
+    ...acting,
+    summary: 'Give up the session and any wait of an email account, and connect now',
+    errors: [409],
+    handler: ({ path: { id } }, { engine }) => reconnectAccount(engine, id).then(() => rowOf(engine, id)),
+  }),
+  adminRoute('POST /admin/accounts/{id}/pause', {
+    ...acting,
+    summary: 'Close the connections of an email account until it is resumed, over restarts too',
+    handler: ({ path: { id } }, { engine }) => engine.accounts.pause(id).then(() => rowOf(engine, id)),
+  }),
+  adminRoute('POST /admin/accounts/{id}/resume', {
+    ...acting,
+    summary: 'End the pause of an email account',
+    handler: ({ path: { id } }, { engine }) => engine.accounts.resume(id).then(() => rowOf(engine, id)),
+  }),
+  adminRoute('POST /admin/accounts/{id}/check', {
+    scope: 'act',
+    summary: 'Try the login of an email account now, beside its own; a rejection makes it DISABLED',
+    response: checkView,
+    async handler({ path: { id } }, { engine }) {
+      const { failure } = await engine.accounts.checkNow(id)
+      const outcome = { failure: failure?.failure ?? null, message: failure?.message ?? null }
+      return { success: failure === null, ...outcome, account: await rowOf(engine, id) }
+    },
+  }),
+  adminRoute('POST /admin/accounts/{id}/read-anew', {
+    ...acting,
+    summary: 'Compare a folder with the mail server from end to end, and read what is missing',
+    body: z.object({ folder: filledText.meta({ description: 'name of the folder', examples: ['INBOX'] }) }),
+    handler: ({ path: { id }, body }, { engine }) =>
+      readFolderAnew(engine, id, body.folder).then(() => rowOf(engine, id)),
+  }),
+]

@@ -1,0 +1,68 @@
+/** What the parts of the admin API share. Times are Unix timestamps in seconds, durations milliseconds. */
+import { z } from 'zod'
+import { type ActorView, notFound, type PoolFacts } from '../../engine/index.ts'
+import { seconds } from '../addresses.ts'
+import { answer, time } from '../examples.ts'
+import { defineRoute } from '../route.ts'
+import { limitOf, offset } from '../values.ts'
+
+/** A route for operators. `scope`: 'read' when absent. */
+export const adminRoute: typeof defineRoute = (at, definition) => ({
+  ...defineRoute(at, definition),
+  auth: 'operator',
+  tag: 'Admin',
+})
+
+export const paging = { limit: limitOf(50, 200), offset }
+
+export const count = z.int().min(0)
+export const counts = z.record(z.string(), count)
+/** Of a list that has pages. */
+export const total = [count, 1, 'that match, on all pages'] as const
+export const developerId = [z.string(), '4a1b2c3d4e5f60718293a4b5'] as const
+
+export const nextView = answer({
+  what: [z.string(), 'connects again'],
+  at: [z.int(), time + 40],
+}).nullable()
+
+export function presentNext(facts: Pick<PoolFacts, 'next'> | null | undefined): z.input<typeof nextView> {
+  const next = facts?.next ?? null
+  return next && { what: next.what, at: seconds(next.at) }
+}
+
+export const stepView = answer({
+  at: [z.number(), time],
+  event: [z.string(), 'connect failed: network'],
+  state: [z.string(), 'waiting'],
+  ms: [z.int().nullable(), 1200, 'how long it stayed there; null = it still does'],
+})
+
+export function presentSteps(view: Pick<ActorView, 'steps'> | null): z.input<typeof stepView>[] {
+  return (view?.steps ?? []).map((step) => ({ ...step, at: step.at / 1000 }))
+}
+
+/** Rejects with `not_found` when there is no such record. */
+export async function found<T>(kind: string, id: string, record: Promise<T | null>): Promise<T> {
+  const known = await record
+  if (known === null) throw notFound(kind, id)
+  return known
+}
+
+/** Of the accounts, or of the webhooks. */
+export function factsById(pool: { facts(): readonly PoolFacts[] }): Map<string, PoolFacts> {
+  return new Map(pool.facts().map((facts) => [facts.id, facts]))
+}
+
+export function countBy<T>(all: Iterable<T>, name: (one: T) => string): Record<string, number> {
+  return Object.fromEntries(
+    Map.groupBy(all, name)
+      .entries()
+      .map(([key, those]) => [key, those.length]),
+  )
+}
+
+/** 2026-11-22 14:30:00 UTC. `at`: milliseconds since 1970. */
+export function utc(at: number): string {
+  return `${new Date(at).toISOString().replace('T', ' ').slice(0, 19)} UTC`
+}

@@ -1,0 +1,273 @@
+/**
+ * The connect wizard: address → login → connecting → done → the developer's callback_url. Each step has an address of
+ * its own, and what a step needs that is not there leads back to the step that has it. So the back button, a reload and
+ * a second tab come to the page that fits.
+ */
+import { Readable } from 'node:stream'
+import { setTimeout as pause } from 'node:timers/promises'
+import type { AccountRecord, Consent, ConnectOutcome, ConnectTry, Credential, Engine } from '../../engine/index.ts'
+import { eventStreamHeaders, type Route, StreamAnswer } from '../route.ts'
+import { email as emailSchema, lineText, port as portSchema } from '../values.ts'
+import {
+  addressPage,
+  connectingPage,
+  donePage,
+  type Failure,
+  type Field,
+  loginPage,
+  type Problem,
+  progressList,
+} from './pages.ts'
+import { callbackPages, comeBack, leave, signInFor } from './sign-in.ts'
+import { type Handler, type Mailbox, pageRoute, type Visit, type Wizard } from './visit.ts'
+
+const longestSetting = 320
+/** Without a script the page of the progress asks again so often. */
+const refreshSeconds = 2
+/** A connection that stays open for longer is opened anew. */
+const eventsMs = 60_000
+/** Often enough for proxies that close silent connections. */
+const heartbeatMs = 15_000
+
+export function wizardRoutes(wizard: Wizard): readonly Route[] {
+  const page = (method: 'GET' | 'POST', name: string, handle: Handler): Route =>
+    pageRoute(wizard, { at: `${method} /connect/{token}${name === '' ? '' : `/${name}`}`, step: name, handle })
+  return [
+    // A link without its token.
+    pageRoute(wizard, { at: 'GET /connect', step: '', handle: first }),
+    page('GET', '', open(first)),
+    page('GET', '{page}', open(goTo(''))),
+    page('GET', 'address', open(goTo(''))),
+    page('POST', 'address', open(takeAddress)),
+    page('GET', 'login', open(login)),
+    page('POST', 'login', open(withMailbox(takeLogin))),
+    page('GET', 'sign-in', open(goTo('login'))),
+    page('POST', 'sign-in', open(withMailbox(leave))),
+    page('GET', 'connecting', open(connecting)),
+    page('GET', 'events', events),
+    page('GET', 'done', done),
+    ...callbackPages.map((name) => {
+      const handle = open((visit) => comeBack(visit, name, signedIn))
+      return pageRoute(wizard, { at: `GET /connect/${name}`, step: 'login', handle, comesBack: true })
+    }),
+  ]
+}
+
+const goTo =
+  (step: string): Handler =>
+  (visit) =>
+    visit.go(step)
+
+/** Of a token that may still be used. */
+function open(handle: Handler): Handler {
+  return async (visit) => ended(visit) ?? (await handle(visit))
+}
+
+/** A token that is used, or not valid any more, has no steps. The browser that has used it is led to the end. */
+function ended(visit: Visit): StreamAnswer | null {
+  const { engine, record } = visit
+  if (isDone(visit)) return visit.go('done')
+  const life = engine.connect.life(record)
+  if (life === 'open') return null
+  // A try that has begun in time is shown to its end.
+  return ownTry(visit)?.outcome === null ? null : visit.end(life)
+}
+
+/** The try of this browser. */
+function ownTry({ engine, record, session }: Visit): ConnectTry | null {
+  const found = engine.connect.tryOf(record.token)
+  return found?.browser === session.id ? found : null
+}
+
+function isDone(visit: Visit): boolean {
+  visit.session.done ||= ownTry(visit)?.outcome?.kind === 'made'
+  return visit.session.done
+}
+
+function first(visit: Visit): StreamAnswer {
+  if (!isChangeable(visit)) return visit.go('login')
+  return showAddress(visit, visit.session.mailbox?.email ?? '', null)
+}
+
+function showAddress(visit: Visit, email: string, problem: Problem | null): StreamAnswer {
+  const content = addressPage(visit, email, problem)
+  return visit.show({ title: visit.words.title, problem, content, status: problem === null ? 200 : 400 })
+}
+
+async function takeAddress(visit: Visit): Promise<StreamAnswer> {
+  const { session, values, words } = visit
+  if (!isChangeable(visit)) return visit.go('login')
+  const typed = values['email'] ?? ''
+  const parsed = emailSchema.safeParse(typed)
+  if (!parsed.success) return showAddress(visit, typed, { field: 'email', words: words.emailMissing })
+  session.mailbox = await discovered(visit.engine, parsed.data, null)
+  session.problem = null
+  return visit.go('login')
+}
+
+async function discovered({ discovery }: Engine, email: string, account: AccountRecord | null): Promise<Mailbox> {
+  const [found = null] = await discovery.discover(email)
+  const guess = { server: `imap.${email.slice(email.lastIndexOf('@') + 1)}`, port: 993, useSsl: true, username: email }
+  const { server, port, useSsl, username } = account ?? found ?? guess
+  return { email, server, port, useSsl, username, found, fixed: account !== null }
+}
+
+/** null = the address is not known yet. */
+async function mailboxOf({ engine, record, session }: Visit): Promise<Mailbox | null> {
+  if (session.mailbox !== null) return session.mailbox
+  const account = record.accountId === null ? null : await engine.store.accounts.get(record.accountId)
+  const email = account?.email ?? record.email
+  return email === null ? null : (session.mailbox = await discovered(engine, email, account))
+}
+
+/** The address that the form was made for: in another tab it may have been changed since. */
+async function keepAddress(visit: Visit): Promise<void> {
+  const { engine, session, values } = visit
+  const parsed = emailSchema.safeParse(values['email'])
+  if (!isChangeable(visit) || !parsed.success || parsed.data === session.mailbox?.email) return
+  session.mailbox = await discovered(engine, parsed.data, null)
+}
+
+/** Neither the token nor its email account names the address. */
+function isChangeable({ record }: Visit): boolean {
+  return record.email === null && record.accountId === null
+}
+
+async function login(visit: Visit): Promise<StreamAnswer> {
+  const mailbox = await mailboxOf(visit)
+  if (mailbox === null) return visit.go('')
+  return showLogin(visit, mailbox, visit.session.problem)
+}
+
+async function showLogin(visit: Visit, mailbox: Mailbox, problem: Problem | null, status = 200): Promise<StreamAnswer> {
+  const { engine, record, words } = visit
+  const signIn = await signInFor(engine, record, mailbox)
+  const content = loginPage(visit, { mailbox, problem, signIn, changeable: isChangeable(visit) })
+  return visit.show({ title: words.loginTitle, problem, content, status })
+}
+
+/** A form of the login page. */
+function withMailbox(handle: (visit: Visit, mailbox: Mailbox) => Promise<StreamAnswer>): Handler {
+  return async (visit) => {
+    visit.session.problem = null
+    await keepAddress(visit)
+    const mailbox = await mailboxOf(visit)
+    return mailbox === null ? visit.go('') : handle(visit, mailbox)
+  }
+}
+
+async function takeLogin(visit: Visit, known: Mailbox): Promise<StreamAnswer> {
+  const { session, values, words } = visit
+  const { mailbox, problem } = known.fixed ? { mailbox: known, problem: null } : withSettings(visit, known)
+  session.mailbox = mailbox
+  const password = lineText.safeParse(values['password'])
+  const missing: Problem = {
+    field: 'password',
+    words: (values['password'] ?? '') === '' ? words.passwordMissing : words.tooLong,
+  }
+  if (problem !== null || !password.success) return showLogin(visit, mailbox, problem ?? missing, 400)
+  return connectWith(visit, mailbox, { kind: 'password', password: password.data })
+}
+
+function signedIn(visit: Visit, mailbox: Mailbox, { providerKey, refreshToken }: Consent): Promise<StreamAnswer> {
+  return connectWith(visit, mailbox, { kind: 'oauth2', providerKey, refreshToken })
+}
+
+/** Begins the try, and leads to its progress. Of a form that was sent twice the second one leads there too. */
+async function connectWith(visit: Visit, mailbox: Mailbox, credential: Credential): Promise<StreamAnswer> {
+  const { engine, record, session } = visit
+  if (ownTry(visit)?.outcome === null) return visit.go('connecting')
+  const { email, server, port, useSsl, username } = mailbox
+  const input = { email, server, port, useSsl, username, credential }
+  if (engine.connect.begin(record, session.id, input)) {
+    session.signedIn = credential.kind === 'oauth2'
+    return visit.go('connecting')
+  }
+  return showLogin(visit, mailbox, { failure: 'taken', detail: null }, 409)
+}
+
+/** What the session keeps is short. */
+const settingText = lineText.refine((text) => text.length <= longestSetting)
+
+/** The settings as they were typed; what is not in the form stays. */
+function withSettings({ values, words }: Visit, known: Mailbox): { mailbox: Mailbox; problem: Problem | null } {
+  const texts = { server: words.serverMissing, username: words.usernameMissing, port: words.portWrong }
+  const problems: Problem[] = []
+  const read = <T>(field: Field & keyof typeof texts, schema: { safeParse(value: unknown): Parsed<T> }, kept: T): T => {
+    const typed = values[field]?.trim()
+    if (typed === undefined) return kept
+    const parsed = schema.safeParse(typed)
+    if (parsed.success) return parsed.data
+    problems.push({ field, words: typed === '' || field === 'port' ? texts[field] : words.tooLong })
+    return kept
+  }
+  const server = read('server', settingText, known.server).toLowerCase()
+  const port = read('port', portSchema, known.port)
+  const username = read('username', settingText, known.username)
+  const useSsl = values['security'] === undefined ? known.useSsl : values['security'] !== 'starttls'
+  return { mailbox: { ...known, server, port, useSsl, username }, problem: problems[0] ?? null }
+}
+
+type Parsed<T> = { readonly success: true; readonly data: T } | { readonly success: false }
+
+function connecting(visit: Visit): StreamAnswer {
+  const { session, words } = visit
+  const own = ownTry(visit)
+  if (own === null || session.mailbox === null) return visit.go('login')
+  if (own.outcome !== null) return visit.go(stepAfter(visit, own.outcome))
+  const content = connectingPage(visit, session.mailbox.email, own.step)
+  const refresh = { seconds: refreshSeconds, to: visit.at('connecting') }
+  return visit.show({ title: words.connectingTitle, content, refresh })
+}
+
+/** Notes what the next page has to say. */
+function stepAfter({ session }: Visit, outcome: ConnectOutcome): string {
+  if (outcome.kind === 'made') return 'done'
+  if (outcome.kind === 'failed') {
+    const isToken = session.signedIn && outcome.failure === 'auth_rejected'
+    session.problem = { failure: isToken ? 'token_rejected' : outcome.failure, detail: outcome.message }
+  } else if (outcome.kind === 'taken') session.problem = { failure: 'taken', detail: null }
+  else session.problem = { failure: failureOf(outcome.code), detail: null }
+  return 'login'
+}
+
+/** Nothing that a person can change about the login. */
+function failureOf(code: Extract<ConnectOutcome, { kind: 'error' }>['code']): Failure {
+  return ['conflict', 'bad_request', 'not_found', 'private_address'].includes(code) ? 'conflict' : 'ours'
+}
+
+/** Never a redirect, from which no browser would come back: where to go is an event. */
+function events(visit: Visit): StreamAnswer {
+  return new StreamAnswer(Readable.from(news(visit), { objectMode: false }), eventStreamHeaders)
+}
+
+async function* news(visit: Visit): AsyncGenerator<string> {
+  const { signal } = visit.call
+  const endsAt = performance.now() + eventsMs
+  yield 'retry: 1000\n\n'
+  while (!signal.aborted && performance.now() < endsAt) {
+    const own = ownTry(visit)
+    if (own === null || own.outcome !== null) {
+      yield event({ to: visit.at('connecting') })
+      return
+    }
+    const { changed, step } = own
+    yield event({ list: progressList(visit.words, step).text, now: visit.words.progress[step] })
+    await Promise.race([changed, pause(heartbeatMs, undefined, { signal }).catch(() => undefined)])
+  }
+}
+
+function event(data: Readonly<Record<string, string>>): string {
+  return `data: ${JSON.stringify(data)}\n\n`
+}
+
+function done(visit: Visit): StreamAnswer {
+  const { back, session, words } = visit
+  if (!isDone(visit)) return ended(visit) ?? visit.go('')
+  // A browser that comes back by the back button stays.
+  const onward = !session.left
+  session.left = true
+  const content = donePage(visit, session.mailbox?.email ?? '', back, onward)
+  const refresh = onward ? { refresh: { seconds: 1, to: back } } : {}
+  return visit.show({ title: words.doneTitle, content, ...refresh })
+}

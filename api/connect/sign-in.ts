@@ -1,0 +1,125 @@
+/**
+ * Sign-in at the mail provider instead of a password. The browser is sent there by a page of its own, not by a
+ * redirect: a form may lead to this service alone. It comes back to one address for each of the two providers.
+ */
+import {
+  type Consent,
+  ConsentError,
+  type ConsentReason,
+  type ConnectTokenRecord,
+  type Engine,
+  letterOf,
+  letterOfHost,
+  nameOfProvider,
+} from '../../engine/index.ts'
+import type { StreamAnswer } from '../route.ts'
+import { type Failure, leavingPage } from './pages.ts'
+import type { Mailbox, Visit } from './visit.ts'
+
+export type SignIn = NonNullable<Awaited<ReturnType<typeof signInFor>>>
+
+/** Where the provider sends the browser back to. */
+const pages = { A: 'oauth2callback', B: 'providerbcallback' } as const
+export const callbackPages = Object.values(pages)
+type CallbackPage = (typeof callbackPages)[number]
+
+/** The provider of this developer that serves the mailbox; null = there is none, and a password is asked for. */
+export async function signInFor(
+  { store, config }: Engine,
+  { developerId, accountId }: ConnectTokenRecord,
+  { server }: Pick<Mailbox, 'server'>,
+) {
+  const providers = await store.providers.list(developerId)
+  const account = accountId === null ? null : await store.accounts.get(accountId)
+  const letter = letterOfHost(server, config)
+  const provider =
+    providers.find(({ consumerKey }) => consumerKey === account?.providerKey) ??
+    providers.find(({ type }) => letterOf(type) === letter)
+  if (provider === undefined) return null
+  const own = letterOf(provider.type)
+  return {
+    /** That the developer has registered. */
+    providerKey: provider.consumerKey,
+    /** As people know the provider. */
+    name: nameOfProvider(own, config),
+    page: pages[own],
+  }
+}
+
+function addressOf({ call }: Visit, page: CallbackPage): string {
+  return `${call.baseUrl}/connect/${page}`
+}
+
+/** Sends the browser to the provider. */
+export async function leave(visit: Visit, mailbox: Mailbox): Promise<StreamAnswer> {
+  const { engine, record, session, words } = visit
+  const signIn = await signInFor(engine, record, mailbox)
+  if (signIn === null) return visit.go('login')
+  try {
+    const { url } = await engine.consent.begin({
+      developerId: record.developerId,
+      providerKey: signIn.providerKey,
+      redirectUri: addressOf(visit, signIn.page),
+      loginHint: mailbox.email,
+      connectToken: record.token,
+      browser: session.id,
+    })
+    const content = leavingPage(words, signIn.name, url)
+    return visit.show({ title: words.leavingTitle(signIn.name), content, refresh: { seconds: 0, to: url } })
+  } catch (error) {
+    return toLogin(visit, error)
+  }
+}
+
+const failures: Readonly<Record<ConsentReason, Failure>> = {
+  denied: 'consent_denied',
+  scope_missing: 'consent_partial',
+  no_refresh_token: 'consent_short',
+  provider_down: 'provider_down',
+  provider_refuses: 'provider_refuses',
+  answer_wrong: 'provider_refuses',
+  not_registered: 'provider_refuses',
+  state_unknown: 'sign_in_old',
+  state_expired: 'sign_in_old',
+  state_used: 'sign_in_old',
+  other_browser: 'sign_in_old',
+}
+
+/** The next login page says what was wrong. */
+function toLogin(visit: Visit, error: unknown): StreamAnswer {
+  if (!(error instanceof ConsentError)) throw error
+  visit.engine.log.info({ reason: error.reason, why: error.message }, 'a sign-in failed')
+  visit.session.problem = { failure: failures[error.reason], detail: error.message }
+  return visit.go('login')
+}
+
+/** What is left to do with what the sign-in has brought. */
+type Connect = (visit: Visit, mailbox: Mailbox, consent: Consent) => Promise<StreamAnswer>
+
+/** The browser comes from the provider. */
+export async function comeBack(visit: Visit, page: CallbackPage, connect: Connect): Promise<StreamAnswer> {
+  const { engine, session, record, values } = visit
+  const parameters = new URLSearchParams(values)
+  const { mailbox } = session
+  let consent: Consent
+  try {
+    consent = await engine.consent.finish({ redirectUri: addressOf(visit, page), parameters, browser: session.id })
+  } catch (error) {
+    // The page was loaded again: what it began goes on.
+    const isAgain = error instanceof ConsentError && error.reason === 'state_used'
+    if (isAgain && engine.connect.tryOf(record.token)?.browser === session.id) return visit.go('connecting')
+    return toLogin(visit, error)
+  }
+  if (mailbox === null) return visit.go('')
+  // In another window the server may have been changed meanwhile: it gets no token of this provider.
+  if ((await signInFor(engine, record, mailbox))?.providerKey !== consent.providerKey) return visit.go('login')
+  const { email } = consent
+  const isOwn = email === null || [mailbox.email, mailbox.username].some((one) => sameAddress(one, email))
+  if (isOwn) return connect(visit, mailbox, consent)
+  session.problem = { failure: 'other_address', detail: email }
+  return visit.go('login')
+}
+
+function sameAddress(one: string, other: string): boolean {
+  return one.toLowerCase() === other.toLowerCase()
+}

@@ -1,0 +1,177 @@
+/** Developers and their API keys; one of them, with its users and where its callbacks wait; tokens of the admin API. */
+import { z } from 'zod'
+import { type Authenticated, type Engine, notFound, operatorScopes } from '../../engine/index.ts'
+import { type DeveloperDetail, developerOf, findDeveloper, listDevelopers, listTokens } from '../admin/keys.ts'
+import { paging } from '../admin/shared.ts'
+import { html, type Html } from '../html.ts'
+import { filledText, flag } from '../values.ts'
+import { action, confirmed, page, type Visit } from './frame.ts'
+import { card, facts, keyState, link, moment, nameForm, nextWords, pager, pill, scrolling, shownOnce } from './parts.ts'
+import { since, table } from './parts.ts'
+
+const developersPath = '/console/developers'
+
+export const developers = page(developersPath, z.object(paging), async ({ values }, visit) => {
+  const rows = await listDevelopers(visit.engine, values)
+  const list = table(rows, 'There are none yet.', {
+    Name: ({ id, name }) =>
+      html`<a id="${id}" href="${developersPath}/${id}">${name === '' ? id : name}</a><br /><small
+          ><code>${id}</code></small
+        >`,
+    'API key': (row) => html`<code>${row.api_key}</code>`,
+    Made: (row) => moment(row.created),
+    Users: (row) => row.users,
+    Accounts: (row) => html`<a href="${link('/console/accounts', { developer: row.id })}">${row.accounts}</a>`,
+    Key: (row) => keyState(row.revoked),
+    'What can be done': (row) => keyButtons(row, visit),
+  })
+  const pages = pager(developersPath, values, { shown: rows.length, total: null })
+  const content = html`${card(null, html`${scrolling('Developers', list, 'wide')} ${pages}`)}
+  ${nameForm('A new developer', developersPath, visit)}`
+  return { title: 'Developers', content }
+})
+
+function keyButtons({ id, revoked }: Pick<DeveloperDetail, 'id' | 'revoked'>, { form }: Visit): Html {
+  const at = `${developersPath}/${id}`
+  const other =
+    revoked === null
+      ? html`<a class="button danger" href="${at}/revoke">Revoke</a>`
+      : form(`${at}/restore`, html`<button>Restore</button>`)
+  return html`<a class="button" href="${at}/rotate">New secret</a> ${other}`
+}
+
+const withSecret = (title: string, { developer, secret }: Authenticated) =>
+  shownOnce(title, { 'API key': developer.apiKey, 'API secret': secret }, developersPath)
+
+async function nameOf(engine: Engine, id: string): Promise<string> {
+  const { name, apiKey } = await findDeveloper(engine, id)
+  return `${name ?? 'the developer'} (API key ${apiKey})`
+}
+
+const developerActions = [
+  action(developersPath, z.object({ name: filledText }), async ({ values }, { engine }) =>
+    withSecret('A new developer', await engine.developers.create(values.name)),
+  ),
+  ...confirmed({
+    path: `${developersPath}/{id}/rotate`,
+    ...{ title: 'A new secret', button: 'Make a new secret' },
+    words: async (engine, id) =>
+      `The secret of ${await nameOf(engine, id)} is replaced. Calls that are signed with the one of today are refused at once.`,
+    act: async (engine, id) => withSecret('A new secret', await engine.developers.rotate(id)),
+  }),
+  ...confirmed({
+    path: `${developersPath}/{id}/revoke`,
+    ...{ title: 'Revoke an API key', button: 'Revoke' },
+    words: async (engine, id) =>
+      `Calls of ${await nameOf(engine, id)} are refused at once, until the key is restored. Users and mail stay.`,
+    async act(engine, id) {
+      await engine.developers.setRevoked(id, true)
+      return { to: developersPath, notice: 'The key is refused from now on.' }
+    },
+  }),
+  action(`${developersPath}/{id}/restore`, z.object({}), async ({ path }, { engine }) => {
+    await engine.developers.setRevoked(path.id, false)
+    return { to: developersPath, notice: 'The key is in force again.' }
+  }),
+]
+
+export const developer = page(
+  `${developersPath}/{id}`,
+  z.object(paging),
+  async ({ path, values }, { engine, live }) => {
+    const seen = await developerOf(engine, path.id, values)
+    const shown = { shown: seen.page.length, total: seen.users }
+    const pages = pager(`${developersPath}/${seen.id}`, values, shown)
+    const content = html`${card(null, how(seen))}
+    ${card('Callbacks that wait', scrolling('Callbacks that wait', live('late', late(seen.late)), 'wide'))}
+    ${card('Users', html`${scrolling('Users', live('users', users(seen.page)), 'wide')} ${pages}`)}`
+    return { title: seen.name === '' ? 'Developer' : seen.name, content }
+  },
+)
+
+function how({ id, revoked, api_key: key, created, users: count, accounts }: DeveloperDetail): Html {
+  return facts({
+    Key: revoked === null ? pill('OK') : html`${pill('revoked')} ${moment(revoked)}: callbacks wait`,
+    'API key': html`<code>${key}</code>`,
+    Developer: html`<code>${id}</code>`,
+    Made: moment(created),
+    Users: count,
+    Accounts: html`<a href="${link('/console/accounts', { developer: id })}">${accounts}</a>`,
+    Webhooks: html`<a href="${link('/console/webhooks', { developer: id })}">all of its webhooks</a>`,
+  })
+}
+
+function late(rows: DeveloperDetail['late']): Html {
+  return table(rows, 'None does.', {
+    Receiver: ({ id, callback_url: url }) => html`<a href="/console/webhooks/${id}">${url ?? id}</a>`,
+    '#Waiting': ({ pending }) => pending,
+    'The oldest for': ({ oldest }) => (oldest === null ? null : since(oldest)),
+    'Last failure': ({ message }) => message,
+    Next: ({ next }) => nextWords(next),
+  })
+}
+
+function users(rows: DeveloperDetail['page']): Html {
+  return table(rows, 'There are none yet.', {
+    User: ({ id, email }) => html`<a href="${link('/console/accounts', { user: id })}">${email ?? id}</a>`,
+    'Email accounts': ({ accounts }) =>
+      html`${accounts.map(
+        (one) =>
+          html`<a href="/console/accounts/${one.id}">${one.email}</a> ${pill(one.condition)} ${since(one.since)}<br />`,
+      )}`,
+  })
+}
+
+const tokensPath = '/console/tokens'
+
+export const tokens = page(tokensPath, z.object({}), async (_input, visit) => {
+  const scopes = html`${operatorScopes.map(
+    (scope) => html`<label class="check"><input type="checkbox" name="${scope}" value="1" />${scope}</label>`,
+  )}`
+  const list = table(await listTokens(visit.engine), 'There are none yet.', {
+    Name: ({ name, id }) => html`${name}<br /><small><code>${id}</code></small>`,
+    Scopes: (row) => row.scopes.join(', '),
+    Made: ({ created }) => moment(created),
+    Token: ({ revoked }) => keyState(revoked),
+    'What can be done': ({ id, revoked }) =>
+      revoked === null ? html`<a class="button danger" href="${tokensPath}/${id}/revoke">Revoke</a>` : null,
+  })
+  const words =
+    'Tokens of the admin API: read = look, act = accounts, webhooks and hosts, keys = developers and tokens.'
+  const content = html`${card(
+    null,
+    html`${scrolling('Tokens', list, 'wide')}
+      <p class="soft"><small>${words}</small></p>`,
+  )}
+  ${nameForm('A new token', tokensPath, visit, scopes)}`
+  return { title: 'Tokens of the admin API', content }
+})
+
+const tokenBody = z.object({
+  name: filledText,
+  read: flag.optional(),
+  act: flag.optional(),
+  keys: flag.optional(),
+})
+
+const makeToken = action(tokensPath, tokenBody, async ({ values }, { engine }) => {
+  const scopes = operatorScopes.filter((scope) => values[scope] === true)
+  const { token } = await engine.operators.createToken(values.name, scopes)
+  return shownOnce('A new token', { Token: token }, tokensPath)
+})
+
+const revokeToken = confirmed({
+  path: `${tokensPath}/{id}/revoke`,
+  ...{ title: 'Revoke a token', button: 'Revoke' },
+  async words({ operators }, id) {
+    const token = (await operators.tokens()).find((one) => one.id === id)
+    if (token === undefined) throw notFound('token', id)
+    return `The token ${token.name} is refused at once, for good.`
+  },
+  async act({ operators }, id) {
+    await operators.revokeToken(id)
+    return { to: tokensPath, notice: 'The token is refused from now on.' }
+  },
+})
+
+export const keyRoutes = [...developerActions, makeToken, ...revokeToken]

@@ -1,0 +1,324 @@
+/**
+ * /2.0/accounts, their sources, email addresses and connect tokens: users and email accounts of lite, in shapes of
+ * their own.
+ */
+import { z } from 'zod'
+import {
+  type AccountRecord,
+  type ConnectTokenRecord,
+  defaultSourceOptions,
+  notFound,
+  type UserRecord,
+} from '../../engine/index.ts'
+import { seconds, type Urls, urlsOf } from '../addresses.ts'
+import * as examples from '../examples.ts'
+import { accountFields, accountRoutesOf, presentAccount, resets } from '../lite/email_accounts.ts'
+import { findUser } from '../lite/find.ts'
+import { exampleMailbox, mailboxParameters, optionsOf, sourceParameters } from '../lite/mailbox-input.ts'
+import { personFields, presentPerson, userRoutesOf } from '../lite/users.ts'
+import { type Call, defineRoute, deprecated } from '../route.ts'
+import { email, flag, optional, personNames, success, successAt, text } from '../values.ts'
+import {
+  exampleToken,
+  exampleUsed,
+  tokenFields,
+  type TokenForm,
+  tokenParameters,
+  tokenRoutesOf,
+} from '../lite/connect_tokens.ts'
+
+const sourceView = examples.view('Source', {
+  ...accountFields,
+  sync_flags: [z.boolean(), true],
+  sync_all_folders: [z.boolean(), false],
+  expunge_on_deleted_flag: [z.boolean(), false],
+  raw_file_list: [z.boolean(), false],
+  callback_url: [z.string().nullable(), null],
+  resource_url: [z.string(), examples.v2Urls.source],
+})
+
+function presentSource(account: AccountRecord, urls: Urls): z.input<typeof sourceView> {
+  const { syncFlags, syncAllFolders, expungeOnDeletedFlag, rawFileList, callbackUrl } = account.options
+  return {
+    ...presentAccount(account, urls),
+    sync_flags: syncFlags,
+    sync_all_folders: syncAllFolders,
+    expunge_on_deleted_flag: expungeOnDeletedFlag,
+    raw_file_list: rawFileList,
+    callback_url: callbackUrl,
+  }
+}
+
+const parameters = { ...mailboxParameters, ...sourceParameters }
+
+export const sourceRoutes = deprecated(
+  'sources',
+  accountRoutesOf({
+    base: '/2.0/accounts/{id}/sources',
+    one: 'a source',
+    words: {
+      list: 'List the sources of an account',
+      create: 'Add a source to an account',
+      edit:
+        'Changes what is named. New credentials or settings are tried first; `status=1` forgets a DISABLED state and connects anew, ' +
+        '`force_status_check=1` logs in now.',
+    },
+    view: sourceView,
+    createBody: z
+      .object({ ...parameters, origin_ip: optional(text, 'taken, and not used', '192.0.2.1') })
+      .meta({ examples: [exampleMailbox] }),
+    editBody: z.object({ ...parameters, ...resets }).meta({ examples: [{ sync_all_folders: 1 }] }),
+    present: presentSource,
+  }),
+)
+
+const accountView = examples.view('Account', {
+  ...personFields,
+  sources: [z.array(sourceView), [examples.exampleOf(sourceView)]],
+  nb_messages: [z.int().optional(), 1280, 'messages of all sources; absent from connect tokens'],
+  nb_files: [
+    z.int().optional(),
+    96,
+    'attachments of all sources, those of raw_file_list too; absent from connect tokens',
+  ],
+  resource_url: [z.string(), examples.v2Urls.account],
+})
+
+function presentOwner(user: UserRecord, accounts: readonly AccountRecord[], urls: Urls): z.input<typeof accountView> {
+  return { ...presentPerson(user, urls), sources: accounts.map((account) => presentSource(account, urls)) }
+}
+
+async function withCounts(
+  call: Call,
+  user: UserRecord,
+  accounts: readonly AccountRecord[],
+): Promise<z.input<typeof accountView>> {
+  const { messages } = call.engine.store
+  const totals = await Promise.all(accounts.map(({ id }) => messages.totals(id)))
+  return {
+    ...presentOwner(user, accounts, urlsOf(call)),
+    nb_messages: totals.reduce((sum, one) => sum + one.messages, 0),
+    nb_files: totals.reduce((sum, one) => sum + one.attachments, 0),
+  }
+}
+
+export const v2AccountRoutes = deprecated(
+  'accounts',
+  userRoutesOf({
+    base: '/2.0/accounts',
+    one: 'an account',
+    words: {
+      list: 'List accounts',
+      create: 'Create an account, with or without a source',
+      creating:
+        'With the parameters of a mailbox the login is tried first; when the mail server refuses, the answer is 200 with `success: false` and ' +
+        'nothing is created. With only an email there is no source yet.',
+      edit: 'Edit an account: its names, and the status callback URL of sources that are added later',
+      remove: 'Remove an account, its sources and all that is stored of them',
+    },
+    example: examples.v2Urls.account,
+    view: accountView,
+    createBody: z
+      .object({
+        ...parameters,
+        ...personNames,
+        email: email.meta({
+          description: 'address of the account and, with the parameters of a mailbox, of its first source',
+          examples: ['anna@example.com'],
+        }),
+      })
+      .meta({ examples: [{ ...exampleMailbox, first_name: 'Anna' }] }),
+    present: withCounts,
+  }),
+)
+
+const addressFields = {
+  email: [z.string(), examples.address],
+  validated: [z.int(), examples.time, 'Unix timestamp: when the account was made'],
+  primary: [z.union([z.literal(0), z.literal(1)]), 1, '1 = the first one, which is also its username'],
+  resource_url: [z.string(), examples.v2Urls.emailAddress],
+} as const
+const addressView = examples.view('EmailAddress', addressFields)
+const addedAnswer = examples.answer({ success: [z.boolean(), true], ...addressFields })
+
+const addBody = z.object({
+  email_address: email.meta({ description: 'address to add', examples: ['anna@example.net'] }),
+})
+const editBody = z.object({ primary: optional(flag, '1 = it becomes the first one') })
+
+function present(user: UserRecord, address: string, urls: Urls): z.input<typeof addressView> {
+  return {
+    email: address,
+    validated: seconds(user.createdAt),
+    primary: user.emailAddresses[0] === address ? 1 : 0,
+    resource_url: `${urls.user(user)}/email_addresses/${encodeURIComponent(address)}`,
+  }
+}
+
+interface AddressPath {
+  readonly id: string
+  readonly email: string
+}
+
+/** In any case. */
+async function findAddress(call: Call, path: AddressPath) {
+  const user = await findUser(call, path.id)
+  const address = user.emailAddresses.find((one) => one === path.email.toLowerCase())
+  if (address === undefined) throw notFound('email address', path.email)
+  return { user, address }
+}
+
+/** What an account is found by. */
+const base = '/2.0/accounts/{id}/email_addresses'
+const one = `${base}/{email}` as const
+
+const list = defineRoute(`GET ${base}`, {
+  summary: 'List the email addresses of an account',
+  response: z.array(addressView),
+  async handler({ path }, call) {
+    const user = await findUser(call, path.id)
+    return user.emailAddresses.map((address) => present(user, address, urlsOf(call)))
+  },
+})
+
+const add = defineRoute(`POST ${base}`, {
+  summary: 'Add an email address to an account',
+  description: 'One that it has already stays as it is.',
+  body: addBody,
+  response: addedAnswer,
+  async handler({ path, body }, call) {
+    const address = body.email_address.toLowerCase()
+    const { id } = await findUser(call, path.id)
+    const user = await call.engine.store.users.addAddress(id, address)
+    if (user === null) throw notFound('account', id)
+    return { success: true, ...present(user, address, urlsOf(call)) }
+  },
+})
+
+const get = defineRoute(`GET ${one}`, {
+  summary: 'Get an email address of an account',
+  response: addressView,
+  async handler({ path }, call) {
+    const { user, address } = await findAddress(call, path)
+    return present(user, address, urlsOf(call))
+  },
+})
+
+const edit = defineRoute(`POST ${one}`, {
+  summary: 'Make an email address the first one of its account',
+  body: editBody,
+  response: successAt(examples.v2Urls.emailAddress),
+  async handler({ path, body }, call) {
+    const { user, address } = await findAddress(call, path)
+    if (body.primary === true) {
+      // one that is removed at the same time stays removed
+      await call.engine.store.users.editAddresses(user.id, (list) =>
+        list.includes(address) ? [address, ...list.filter((one) => one !== address)] : list,
+      )
+    }
+    return { success: true, resource_url: present(user, address, urlsOf(call)).resource_url }
+  },
+})
+
+const remove = defineRoute(`DELETE ${one}`, {
+  summary: 'Remove an email address from an account',
+  description: 'The account is not listed by it any more; a source with this address stays.',
+  response: success,
+  async handler({ path }, call) {
+    const { user, address } = await findAddress(call, path)
+    await call.engine.store.users.editAddresses(user.id, (list) => list.filter((one) => one !== address))
+    return { success: true }
+  },
+})
+
+export const emailAddressRoutes = deprecated('email addresses', [
+  [list, 'GET /lite/users/{id}'],
+  [add, ''],
+  [get, 'GET /lite/users/{id}'],
+  [edit, ''],
+  [remove, ''],
+])
+
+/* Connect tokens: the wizard of lite, for a source with its options. */
+
+const tokenView = examples.view(
+  'ConnectToken20',
+  {
+    ...tokenFields,
+    source_callback_url: z.string().optional(),
+    source_sync_all_folders: [z.boolean(), false],
+    source_expunge_on_deleted_flag: [z.boolean(), false],
+    source_raw_file_list: [z.boolean(), false],
+    account: [z.union([accountView, z.array(z.never())]), [], 'an empty list while the token is unused'],
+    resource_url: [z.string(), examples.v2Urls.token],
+  },
+  { ...exampleUsed, account: examples.exampleOf(accountView) },
+)
+
+const tokenBody = z
+  .object({
+    ...tokenParameters,
+    source_callback_url: sourceParameters.callback_url,
+    source_sync_all_folders: sourceParameters.sync_all_folders,
+    source_sync_folders: sourceParameters.sync_folders,
+    source_sync_flags: sourceParameters.sync_flags,
+    source_expunge_on_deleted_flag: sourceParameters.expunge_on_deleted_flag,
+    source_raw_file_list: sourceParameters.raw_file_list,
+  })
+  .meta({ examples: [{ ...exampleToken, source_sync_all_folders: 1 }] })
+
+const tokenForm: TokenForm<z.output<typeof tokenBody>> = {
+  view: tokenView,
+  body: tokenBody,
+  example: examples.v2Urls.token,
+  more: (call, token, user, accounts) => ({
+    ...presentOptions(
+      token,
+      accounts.find(({ id }) => id === token.accountId),
+    ),
+    account: user === null ? [] : presentOwner(user, accounts, urlsOf(call)),
+  }),
+  options: (wanted) =>
+    optionsOf({
+      callback_url: wanted.source_callback_url,
+      sync_all_folders: wanted.source_sync_all_folders,
+      sync_folders: wanted.source_sync_folders,
+      sync_flags: wanted.source_sync_flags,
+      expunge_on_deleted_flag: wanted.source_expunge_on_deleted_flag,
+      raw_file_list: wanted.source_raw_file_list,
+    }) ?? null,
+}
+
+/** What the token does not name is that of its source, once there is one. */
+function presentOptions(token: ConnectTokenRecord, source: AccountRecord | undefined) {
+  const { callbackUrl, syncAllFolders, expungeOnDeletedFlag, rawFileList } = {
+    ...(source?.options ?? defaultSourceOptions),
+    ...token.options,
+  }
+  return {
+    ...(callbackUrl === null ? {} : { source_callback_url: callbackUrl }),
+    source_sync_all_folders: syncAllFolders,
+    source_expunge_on_deleted_flag: expungeOnDeletedFlag,
+    source_raw_file_list: rawFileList,
+  }
+}
+
+const tokenLevels = [
+  { base: '/2.0/connect_tokens', of: 'the application', use: 'makes an account with a source' },
+  { base: '/2.0/accounts/{id}/connect_tokens', of: 'an account', use: 'adds a source to the account' },
+  {
+    base: '/2.0/accounts/{id}/sources/{label}/connect_tokens',
+    of: 'a source',
+    use: 'gives the source new credentials',
+  },
+] as const
+
+/** Where the original has one token of the application, besides. */
+const belowAccounts = tokenRoutesOf({ ...tokenLevels[0], base: '/2.0/accounts/connect_tokens' }, tokenForm).filter(
+  ({ path }) => path.endsWith('/{token}'),
+)
+
+export const v2ConnectTokenRoutes = deprecated('connect tokens', [
+  ...tokenLevels.flatMap((level) => tokenRoutesOf(level, tokenForm)),
+  ...belowAccounts.map((route) => [route, `${route.method} /lite/connect_tokens/{token}`] as const),
+])

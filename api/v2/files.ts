@@ -1,0 +1,147 @@
+/** /2.0/accounts/{id}/files: attachments of one source, each a resource of its own. */
+import { z } from 'zod'
+import {
+  type AttachmentRecord,
+  compileFileName,
+  describeMail,
+  isAppError,
+  isShownFile,
+  type MessageRecord,
+  nameMessage,
+  notFound,
+} from '../../engine/index.ts'
+import * as examples from '../examples.ts'
+import { attachmentOf, download, linkTo } from '../lite/messages/parts.ts'
+import { type MessageViewer, pathsOf, peopleOf, viewerOf } from '../lite/messages/present.ts'
+import { messageFields } from '../lite/messages/schema.ts'
+import { findAccount, kinds, type Located } from '../lite/find.ts'
+import { listingOf, reachOf } from '../lite/messages/list.ts'
+import { type Call, defineRoute, deprecated } from '../route.ts'
+import { filledText, flag, integer, optional } from '../values.ts'
+import { locateAnywhere } from './find.ts'
+import {
+  envelopeFields,
+  fileFields,
+  fileFilters,
+  plainText,
+  presentDates,
+  presentMessageFile,
+  presentPeople,
+  v2Form,
+} from './messages/reads.ts'
+
+const { person_info, subject, message_id, email_message_id, folders } = messageFields
+const { mailhost_message_id, mailhost_thread_id, gmail_message_id, gmail_thread_id } = messageFields
+
+export const fileView = examples.view('File', {
+  ...fileFields,
+  ...{ person_info, subject, message_id, email_message_id, folders },
+  ...{ mailhost_message_id, mailhost_thread_id, gmail_message_id, gmail_thread_id },
+  ...envelopeFields,
+})
+
+export const fileListQuery = z.object({
+  file_name: optional(
+    filledText,
+    'only files of this name: wildcards like `*.pdf`, a regular expression between slashes, or a comma-separated list',
+    '*.pdf',
+  ),
+  file_size_min: optional(integer(0), 'only files of so many bytes or more, as they are transferred'),
+  file_size_max: optional(integer(0), 'only files of so many bytes or fewer, as they are transferred'),
+  ...fileFilters,
+})
+
+type FileQuery = z.output<typeof fileListQuery>
+
+export async function listFiles(call: Call, id: string, wanted: FileQuery): Promise<z.input<typeof fileView>[]> {
+  const { account } = await findAccount(call, id, wanted.source ?? '0')
+  const { folders, query, mustBeWhole } = await listingOf(call, account, undefined, wanted, v2Form)
+  const isNamed = wanted.file_name === undefined ? null : compileFileName('file_name', wanted.file_name)
+  const isWanted = (file: AttachmentRecord): boolean => {
+    call.signal.throwIfAborted()
+    return (
+      isShownFile(account, file) &&
+      file.size >= (wanted.file_size_min ?? 0) &&
+      file.size <= (wanted.file_size_max ?? Infinity) &&
+      (isNamed === null || isNamed(file.fileName))
+    )
+  }
+  const found = await call.engine.store.messages.attachments(account.id, query, wanted, isWanted)
+  await mustBeWhole(reachOf(wanted, found.length, found.at(-1)?.message))
+  const viewer = viewerOf(call, account, folders)
+  return found.map(({ message, attachment }) => presentFile(message, attachment, viewer))
+}
+
+function presentFile(message: MessageRecord, file: AttachmentRecord, viewer: MessageViewer): z.input<typeof fileView> {
+  return {
+    ...nameMessage(message),
+    ...describeMail(message, peopleOf(message), pathsOf(message), viewer.folderName),
+    addresses: presentPeople(message.addresses),
+    ...presentDates(message),
+    ...presentMessageFile(message, file, viewer),
+  }
+}
+
+interface FilePath {
+  readonly id: string
+  readonly file_id: string
+}
+
+/** Of whichever source. 404 in the words of the call. */
+async function findFile(call: Call, { id, file_id }: FilePath): Promise<Located & { readonly file: AttachmentRecord }> {
+  const [, message_id, index] = /^([0-9a-f]{24})-(\d{1,6})$/.exec(file_id) ?? []
+  try {
+    if (message_id === undefined || index === undefined) throw notFound('file', file_id)
+    const located = await locateAnywhere(call, { id, message_id })
+    return { ...located, file: attachmentOf(located.message, index) }
+  } catch (error) {
+    const isUnknown = isAppError(error, 'not_found') && error.details.kind !== kinds['2.0'].user
+    throw isUnknown ? notFound('file', file_id) : error
+  }
+}
+
+const base = '/2.0/accounts/{id}/files'
+
+const list = defineRoute(`GET ${base}`, {
+  summary: 'List the files of one source of an account',
+  description:
+    'Those of the newest mail first, without images of signatures and winmail.dat, unless the source has `raw_file_list`.',
+  query: fileListQuery,
+  response: z.array(fileView),
+  handler: ({ path, query }, call) => listFiles(call, path.id, query),
+})
+
+const get = defineRoute(`GET ${base}/{file_id}`, {
+  summary: 'Get a file: what is known of it',
+  response: fileView,
+  async handler({ path }, call) {
+    const { account, message, file } = await findFile(call, path)
+    const folders = await call.engine.store.folders.list(account.id)
+    return presentFile(message, file, viewerOf(call, account, folders))
+  },
+})
+
+const contentQuery = z.object({
+  as_link: optional(flag, '1 = answer the bare address of the file as text, good for 15 minutes without a key'),
+})
+
+const content = defineRoute(`GET ${base}/{file_id}/content`, {
+  summary: 'Download a file',
+  description:
+    'The bytes as they were sent. With `as_link=1` an address that needs no authentication and expires, as text.',
+  query: contentQuery,
+  response: 'binary',
+  async handler({ path, query }, call) {
+    const located = await findFile(call, path)
+    if (query.as_link === true) return plainText(await linkTo(call, located, located.file))
+    return download(call, located, located.file)
+  },
+})
+
+const lite = '/lite/users/{id}/email_accounts/{label}'
+
+export const fileRoutes = deprecated('files', [
+  [list, `GET ${lite}/messages`],
+  [get, `GET ${lite}/messages/{message_id}`],
+  [content, `GET ${lite}/messages/{message_id}/attachments/{attachment_id}`],
+])

@@ -1,0 +1,104 @@
+/**
+ * From paths of 2.0 to records.
+ *
+ * What 2.0 hides unless the source says otherwise: folders whose use is \Trash or \Drafts and what lies only there
+ * (sync_all_folders), images of signatures and winmail.dat (raw_file_list). With expunge_on_deleted_flag it hides what
+ * is flagged \Deleted. Hidden is what is not listed: a message that is named by its id is answered.
+ */
+import {
+  type AccountRecord,
+  AppError,
+  type FolderRecord,
+  type HiddenPlaces,
+  isAppError,
+  type MessageRecord,
+  notFound,
+  type SpecialUse,
+  type UserRecord,
+} from '../../engine/index.ts'
+import { urlsOf } from '../addresses.ts'
+import { findFolder, findMessage, findUser, type Located } from '../lite/find.ts'
+import { specialUseOf, xlistName } from '../lite/folders.ts'
+import type { Call } from '../route.ts'
+
+const hiddenUses: ReadonlySet<SpecialUse | null> = new Set<SpecialUse>(['\\Trash', '\\Drafts'])
+
+export function isShownFolder({ options }: Pick<AccountRecord, 'options'>, { specialUse }: FolderRecord): boolean {
+  return options.syncAllFolders || !hiddenUses.has(specialUse)
+}
+
+export function hiddenPlaces(account: AccountRecord, folders: readonly FolderRecord[]): HiddenPlaces {
+  const hidden = folders.filter((folder) => !isShownFolder(account, folder))
+  return { folderIds: hidden.map(({ id }) => id), deleted: account.options.expungeOnDeletedFlag }
+}
+
+/** By its name, or by its use: \Sent as RFC 6154 has it, or as XLIST had it. 404 for one that is hidden. */
+export async function findShownFolder(
+  call: Call,
+  account: AccountRecord,
+  name: string,
+  delimiter?: string,
+  known?: readonly FolderRecord[],
+): Promise<FolderRecord> {
+  const folders = known ?? (await call.engine.store.folders.list(account.id))
+  const found = name.startsWith('\\') ? byUse(folders, name) : null
+  const folder = found ?? (await findFolder(call, account, name, delimiter, folders))
+  if (isShownFolder(account, folder)) return folder
+  throw new AppError('not_found', `${notFound('folder', name).message}: the source shows it with sync_all_folders=1`, {
+    details: { kind: 'folder', id: name },
+  })
+}
+
+/** null when there is none of this use. */
+export function byUse(folders: readonly FolderRecord[], name: string): FolderRecord | null {
+  const wanted = name.toLowerCase()
+  const isMeant = (folder: FolderRecord): boolean => {
+    const use = specialUseOf(folder)
+    return use !== null && [use, xlistName(use)].some((one) => one.toLowerCase() === wanted)
+  }
+  return folders.find(isMeant) ?? null
+}
+
+/** Both spellings of the way to one message. */
+export const messagePaths = [
+  '/2.0/accounts/{id}/message/{message_id}',
+  '/2.0/accounts/{id}/messages/{message_id}',
+] as const
+export type MessagePattern = (typeof messagePaths)[number]
+
+export interface MessagePath {
+  readonly id: string
+  readonly message_id: string
+}
+
+/** In the first source that has it. While one of them is read for the first time, an unknown id is a 503. */
+export async function locateAnywhere(call: Call, path: MessagePath): Promise<Located> {
+  const user = await findUser(call, path.id)
+  const { account, message } = await findInSources(call, user, 'message', path.message_id, (account) =>
+    findMessage(call, account, path.message_id),
+  )
+  const [first, ...more] = message.placements
+  if (first === undefined) throw notFound('message', path.message_id)
+  call.concerns(user, account)
+  const url = urlsOf(call).message(account, message.id)
+  return { user, account, name: path.message_id, url, message, folder: null, placements: [first, ...more] }
+}
+
+export async function findInSources(
+  call: Call,
+  user: UserRecord,
+  kind: string,
+  id: string,
+  find: (account: AccountRecord) => Promise<MessageRecord>,
+): Promise<{ readonly account: AccountRecord; readonly message: MessageRecord }> {
+  let refusal: unknown = notFound(kind, id)
+  for (const account of await call.engine.store.accounts.listByUser(user.id)) {
+    try {
+      return { account, message: await find(account) }
+    } catch (error) {
+      if (!isAppError(error, 'not_found')) refusal = error
+      if (!isAppError(error, 'not_found') && !isAppError(error, 'account_unavailable')) throw error
+    }
+  }
+  throw refusal
+}

@@ -1,0 +1,335 @@
+/**
+ * /2.0/accounts/{id}/messages: how messages are shown on the wire, the lists of one source, and one message of any with
+ * its parts.
+ */
+import { z } from 'zod'
+import {
+  type AccountRecord,
+  type AttachmentRecord,
+  conversationOf,
+  describeFile,
+  isShownFile,
+  type MessageAddresses,
+  type MessageRecord,
+} from '../../../engine/index.ts'
+import { seconds, urlsOf } from '../../addresses.ts'
+import * as examples from '../../examples.ts'
+import {
+  type Beside,
+  type MessageForm,
+  type MessageViewer,
+  namedFlags,
+  presentAddresses,
+  presentAttachment,
+  presentBody,
+  presentFacts,
+} from '../../lite/messages/present.ts'
+import {
+  accountListQuery,
+  addresses,
+  attachmentFields,
+  bodyPartView,
+  listQuery as liteListQuery,
+  messageFields,
+  messageQuery as liteMessageQuery,
+  otherAddresses,
+  otherFlagFields,
+  type Wishes,
+} from '../../lite/messages/schema.ts'
+import { reference } from '../../lite/users.ts'
+import { type Call, defineRoute, deprecated, StreamAnswer } from '../../route.ts'
+import { filledText, flag, given, limit, offset, optional, orEmptyList, text, timestampOrDate } from '../../values.ts'
+import { findShownFolder, hiddenPlaces, locateAnywhere, messagePaths, type MessagePattern } from '../find.ts'
+import { folderFields, nameFolder } from '../../lite/folders.ts'
+import { listMessages, showMessage } from '../../lite/messages/list.ts'
+import { rawMessage, readBodies, readHeaders } from '../../lite/messages/parts.ts'
+
+export const fileFields = {
+  ...attachmentFields,
+  file_id: [z.string(), `${examples.ids.message}-0`],
+  file_name_structure: [
+    z.array(z.array(z.string())),
+    [
+      ['offer', 'main'],
+      ['.pdf', 'ext'],
+    ],
+    'the name in parts, each with its kind: `main`, `boundary`, `numeric`, `date` or `ext`',
+  ],
+  main_file_name: [z.string(), 'offer.pdf', 'the name without what tells its versions apart'],
+  resource_url: [z.string(), examples.v2Urls.file],
+} as const
+
+const messageFileView = examples.view('MessageFile', fileFields)
+
+export const flagsView = examples.answer({ seen: [z.boolean(), true], ...otherFlagFields })
+
+/** Of a message, and of a file of it. `from` is one address, the others are lists. */
+export const envelopeFields = {
+  addresses: [
+    orEmptyList(
+      z.object({
+        from: addresses.element.optional(),
+        ...otherAddresses,
+      }),
+    ),
+    { from: { name: 'Ben Lind', email: 'ben@example.org' }, to: [{ name: 'Anna Berg', email: examples.address }] },
+  ],
+  date: [z.int(), 1_699_999_990],
+  date_received: [z.int(), 1_699_999_995],
+  date_indexed: [z.int(), 1_700_000_000],
+} as const
+
+export const messageView = examples.view('Message20', {
+  ...messageFields,
+  ...envelopeFields,
+  files: [z.array(messageFileView), [examples.exampleOf(messageFileView)]],
+  body: [z.array(bodyPartView), [examples.exampleOf(bodyPartView)]],
+  flags: [flagsView.optional(), examples.exampleOf(flagsView)],
+  thread_size: z.int().optional(),
+  sources: [z.array(reference).optional(), [{ label: examples.label, resource_url: examples.v2Urls.source }]],
+  resource_url: [z.string(), examples.v2Urls.message],
+})
+
+const besideParameters = {
+  include_source: optional(flag, '1 = with the source of the message'),
+  include_thread_size: optional(flag, '1 = with the number of messages of its thread'),
+}
+
+const dates = {
+  date_before: optional(
+    timestampOrDate,
+    'only messages sent at this time or before: Unix timestamp, or mm/dd/yyyy (UTC)',
+  ),
+  date_after: optional(
+    timestampOrDate,
+    'only messages sent at this time or after: Unix timestamp, or mm/dd/yyyy (UTC)',
+  ),
+}
+
+const folderListQuery = liteListQuery.omit({ body_search_string: true }).extend({ ...dates, ...besideParameters })
+
+const sourceParameter = optional(filledText, 'label of the source; absent = the first one', examples.label)
+
+export const listQuery = accountListQuery.omit({ body_search_string: true }).extend({
+  ...dates,
+  ...besideParameters,
+  folder: optional(
+    filledText,
+    'only messages in this folder: its full path, or its use, like `\\Sent`',
+    'INBOX',
+    '\\Sent',
+  ),
+  source: sourceParameter,
+})
+
+export const messageQuery = liteMessageQuery
+  .omit({ body_search_string: true, delimiter: true })
+  .extend(besideParameters)
+
+const { subject, email, to, from, cc, bcc, date_before, date_after, folder, sort_order } = listQuery.shape
+const filters = { email, to, from, cc, bcc, date_before, date_after, source: sourceParameter, limit, offset }
+/** What the lists of threads and of files filter the mail by. */
+export const threadFilters = { subject, folder, ...filters }
+export const fileFilters = { ...filters, sort_order }
+
+export const v2Form: MessageForm = {
+  present: presentMessage,
+  flags: (flags) => ({ flags: namedFlags(flags) }),
+  contents: ({ bodies, ...others }) => (bodies === undefined ? others : { body: bodies, ...others }),
+  beside: besideOf,
+  folder: findShownFolder,
+  hides: hiddenPlaces,
+}
+
+function presentMessage(message: MessageRecord, viewer: MessageViewer): z.input<typeof messageView> {
+  return {
+    ...presentFacts(message, viewer),
+    ...presentDates(message),
+    addresses: presentPeople(message.addresses),
+    files: presentFiles(message, viewer),
+    body: message.bodies.map(presentBody),
+  }
+}
+
+export function presentDates({ sentAt, receivedAt, indexedAt }: MessageRecord) {
+  return { date: seconds(sentAt), date_received: seconds(receivedAt), date_indexed: seconds(indexedAt) }
+}
+
+export function presentPeople(addresses: MessageAddresses): z.input<typeof messageView>['addresses'] {
+  const lists = presentAddresses(addresses)
+  if (Array.isArray(lists)) return lists
+  const { from: [from] = [], ...others } = lists
+  return from === undefined ? others : { from, ...others }
+}
+
+type Viewer = Pick<MessageViewer, 'account' | 'urls'>
+
+function presentFiles(message: MessageRecord, viewer: Viewer): z.input<typeof messageFileView>[] {
+  return message.attachments
+    .filter((file) => isShownFile(viewer.account, file))
+    .map((file) => presentMessageFile(message, file, viewer))
+}
+
+export function presentMessageFile(message: MessageRecord, file: AttachmentRecord, { account, urls }: Viewer) {
+  const described = describeFile(message, file)
+  return {
+    ...presentAttachment(file),
+    ...described,
+    file_name_structure: described.file_name_structure.map((piece) => [...piece]),
+    resource_url: `${urls.user({ id: account.userId })}/files/${described.file_id}`,
+  }
+}
+
+function besideOf(call: Call, { include_source, include_thread_size }: Wishes): Beside | undefined {
+  if (include_source !== true && include_thread_size !== true) return undefined
+  return async (account, messages) => {
+    const source = { label: account.label, resource_url: urlsOf(call).account(account) }
+    const sizes = include_thread_size === true ? await threadSizes(call, account, messages) : null
+    return ({ id }) => ({
+      ...(include_source === true ? { sources: [source] } : {}),
+      ...given({ thread_size: sizes?.get(id) }),
+    })
+  }
+}
+
+async function threadSizes(
+  call: Call,
+  account: AccountRecord,
+  messages: readonly MessageRecord[],
+): Promise<ReadonlyMap<string, number>> {
+  const { store } = call.engine
+  const hidden = hiddenPlaces(account, await store.folders.list(account.id))
+  const byThread = new Map<string, number>()
+  for (const message of messages) {
+    if (byThread.has(message.threadId)) continue
+    call.signal.throwIfAborted()
+    const { threadIds } = await conversationOf(store, message)
+    const size = await store.messages.count(account.id, { threadIds, hidden })
+    for (const threadId of threadIds) byThread.set(threadId, size)
+  }
+  return new Map(messages.map(({ id, threadId }) => [id, byThread.get(threadId) ?? 1]))
+}
+
+const base = '/2.0/accounts/{id}'
+
+const description =
+  'Answered from the index; `include_body` and `include_headers` ask the mail server. Folders of the uses \\\\Trash and \\\\Drafts, and what lies ' +
+  'only there, are hidden unless the source has `sync_all_folders`.'
+
+const listInAccount = defineRoute(`GET ${base}/messages`, {
+  summary: 'List messages of one source of an account',
+  description,
+  query: listQuery,
+  response: z.array(messageView),
+  handler: ({ path: { id }, query }, call) =>
+    listMessages(call, { id, label: query.source ?? '0', folder: query.folder }, query, v2Form),
+})
+
+const listInFolder = defineRoute(`GET ${base}/sources/{label}/folders/{folder+}/messages`, {
+  summary: 'List messages of a folder',
+  description,
+  query: folderListQuery,
+  response: z.array(messageView),
+  handler: ({ path, query }, call) => listMessages(call, path, query, v2Form),
+})
+
+const getRoute = (path: MessagePattern) =>
+  defineRoute(`GET ${path}`, {
+    summary: 'Get a message',
+    description: 'Wherever it lies, in whichever source, hidden or not.',
+    query: messageQuery,
+    response: messageView,
+    handler: async ({ path, query }, call) => showMessage(call, await locateAnywhere(call, path), query, v2Form),
+  })
+
+const bodyQuery = z.object({ type: optional(text, 'only body parts of this MIME type', 'text/html') })
+
+const bodyRoute = (path: MessagePattern) =>
+  defineRoute(`GET ${path}/body`, {
+    summary: 'Get the bodies of a message, straight from the mail server',
+    query: bodyQuery,
+    response: z.array(bodyPartView).meta({ examples: [[examples.exampleOf(bodyPartView)]] }),
+    handler: async ({ path, query }, call) => readBodies(call, await locateAnywhere(call, path), query.type),
+  })
+
+const headersQuery = z.object({ raw: optional(flag, '1 = the header block as text, as it is in the message') })
+
+const headersRoute = (path: MessagePattern) =>
+  defineRoute(`GET ${path}/headers`, {
+    summary: 'Get the headers of a message',
+    description: 'By lower-case name, decoded. With `raw=1` the text of the header block instead of JSON.',
+    query: headersQuery,
+    response: z.record(z.string(), z.array(z.string())).meta({ examples: [{ subject: ['Hello'] }] }),
+    plain: true,
+    async handler({ path, query }, call) {
+      const headers = await readHeaders(call, await locateAnywhere(call, path), query.raw)
+      return typeof headers === 'string' ? plainText(headers) : headers
+    },
+  })
+
+export function plainText(words: string): StreamAnswer {
+  return new StreamAnswer(words, { 'Content-Type': 'text/plain; charset=utf-8' })
+}
+
+const sourceRoute = (path: MessagePattern) =>
+  defineRoute(`GET ${path}/source`, {
+    summary: 'Get the whole message as it is on the mail server',
+    response: 'binary',
+    handler: async ({ path }, call) => rawMessage(call, await locateAnywhere(call, path)),
+  })
+
+const flagsRoute = (path: MessagePattern) =>
+  defineRoute(`GET ${path}/flags`, {
+    summary: 'Get the flags of a message',
+    response: flagsView,
+    async handler({ path }, call) {
+      const { placements } = await locateAnywhere(call, path)
+      return namedFlags(placements[0].flags)
+    },
+  })
+
+const { name, symbolic_name, xlist_name } = folderFields
+const placeView = examples.answer({ name, symbolic_name, xlist_name })
+
+const foldersRoute = (path: MessagePattern) =>
+  defineRoute(`GET ${path}/folders`, {
+    summary: 'List the folders that a message lies in',
+    description: 'In the order of its `folders`, also those that lists hide.',
+    response: z.array(placeView),
+    async handler({ path }, call) {
+      const { account, placements } = await locateAnywhere(call, path)
+      const folders = new Map((await call.engine.store.folders.list(account.id)).map((one) => [one.id, one]))
+      return [...new Set(placements.map(({ folderId }) => folderId))].flatMap((id) => {
+        const folder = folders.get(id)
+        return folder === undefined ? [] : [nameFolder(folder)]
+      })
+    },
+  })
+
+const filesRoute = (path: MessagePattern) =>
+  defineRoute(`GET ${path}/files`, {
+    summary: 'List the files of a message',
+    description: 'Without images of signatures and winmail.dat, unless the source has `raw_file_list`.',
+    response: z.array(messageFileView),
+    async handler({ path }, call) {
+      const { account, message } = await locateAnywhere(call, path)
+      return presentFiles(message, { account, urls: urlsOf(call) })
+    },
+  })
+
+const lite = '/lite/users/{id}/email_accounts/{label}'
+const one = `${lite}/messages/{message_id}`
+
+export const v2MessageReadRoutes = deprecated('messages', [
+  [listInAccount, `GET ${lite}/messages`],
+  [listInFolder, `GET ${lite}/folders/{folder}/messages`],
+  ...messagePaths.flatMap((path) => [
+    [getRoute(path), `GET ${one}`] as const,
+    [bodyRoute(path), `GET ${one}/body`] as const,
+    [headersRoute(path), `GET ${one}/headers`] as const,
+    [sourceRoute(path), `GET ${one}/raw`] as const,
+    [flagsRoute(path), `GET ${one}/flags`] as const,
+    [foldersRoute(path), `GET ${one}`] as const,
+    [filesRoute(path), `GET ${one}/attachments`] as const,
+  ]),
+])

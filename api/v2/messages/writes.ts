@@ -1,0 +1,384 @@
+/**
+ * /2.0/accounts/{id}/messages: flags, folders, copy and move within and across sources, removal, and new messages. Each
+ * answers when the mail server and the index have it.
+ */
+import { Readable } from 'node:stream'
+import { z } from 'zod'
+import {
+  type AccountRecord,
+  badParameter,
+  type FolderRecord,
+  isAppError,
+  isMarked,
+  type MessageRecord,
+  notFound,
+  type Placement,
+  readAppended,
+  spool,
+  type Spooled,
+  streamBytes,
+  withCrlf,
+} from '../../../engine/index.ts'
+import { urlsOf } from '../../addresses.ts'
+import * as examples from '../../examples.ts'
+import {
+  asNamed,
+  findAccount,
+  findKnownMessage,
+  findMessage,
+  folderNamed,
+  type Located,
+  type Mailbox,
+} from '../../lite/find.ts'
+import { namedFlags } from '../../lite/messages/present.ts'
+import * as lite from '../../lite/messages/schema.ts'
+import { type Change, changeOf, destination, wantedFlags, writeFlags } from '../../lite/messages/writes.ts'
+import { type Call, defineRoute, deprecated, type Route } from '../../route.ts'
+import { documented, filledText, flag, optional, success, text } from '../../values.ts'
+import { byUse, findInSources, locateAnywhere, type MessagePath, type MessagePattern, messagePaths } from '../find.ts'
+import { flagsView } from './reads.ts'
+
+const setFlags = (path: MessagePattern) =>
+  defineRoute(`POST ${path}/flags`, {
+    summary: 'Set or unset flags of a message',
+    body: lite.flagChange,
+    response: examples.answer({ success: [z.boolean(), true], flags: [flagsView, examples.exampleOf(flagsView)] }),
+    async handler({ path, body }, call) {
+      const change = changeOf(body)
+      const written = await writeFlags(call, () => locateAnywhere(call, path), change)
+      return { success: true, flags: namedFlags(written) }
+    },
+  })
+
+const folderName = filledText.meta({
+  description: 'full path of the folder, or its use, like `\\Sent`',
+  examples: ['Archive'],
+})
+const newFlags = lite.flagParameters('flag_', (name) => `1 = it is ${name} there, 0 = it is not`)
+
+function changed(flags: readonly string[], change: Change | null): readonly string[] {
+  if (change === null) return flags
+  return [...new Set([...flags, ...change.add])].filter((one) => !change.remove.includes(one))
+}
+
+/** Shown or hidden: a message may go to the trash. */
+function folderOf(folders: readonly FolderRecord[], name: string): FolderRecord | null {
+  return name.startsWith('\\') ? byUse(folders, name) : folderNamed(folders, name)
+}
+
+function destinationOf(call: Call, mailbox: Mailbox, name: string, parameter: string): Promise<FolderRecord> {
+  return destination(call, mailbox, name, parameter, (folders) => folderOf(folders, name))
+}
+
+const transferBody = z
+  .object({
+    dst_folder: folderName,
+    dst_source: optional(
+      filledText,
+      'label of the source of that folder; absent = that of the message',
+      examples.label,
+    ),
+    move: optional(flag, '1 = the message is moved; else it is copied'),
+    ...newFlags,
+  })
+  .meta({ examples: [{ dst_folder: 'Archive', move: 1 }] })
+
+const transfer = (path: MessagePattern) =>
+  defineRoute(`POST ${path}`, {
+    summary: 'Copy or move a message to another folder or source',
+    description:
+      'Within a source a move leaves the first of its folders (INBOX, if it lies there). To another source the message goes with its flags, ' +
+      'its time of arrival and byte for byte; a move takes it out of all folders of the first one once the other has it. Where the folder ' +
+      'has it already, no second copy is made.',
+    body: transferBody,
+    response: success,
+    async handler({ path, body }, call) {
+      const located = await locateAnywhere(call, path).catch((error: unknown) => sentAlready(call, path, body, error))
+      if (located === null) return { success: true }
+      const { dst_folder: name, dst_source: label } = body
+      const named = label === undefined ? located : await findAccount(call, path.id, label)
+      const mailbox = isSameMailbox(named.account, located.account) ? located : named
+      const to = await destinationOf(call, mailbox, name, 'dst_folder')
+      call.touchesImap(located.user)
+      const kind = body.move === true ? 'move' : 'copy'
+      const transferred = { located, to, kind, change: wantedFlags('flag_', body) } as const
+      const work =
+        mailbox.account.id === located.account.id
+          ? place(call, transferred)
+          : send(call, transferred).catch((error: unknown) => sentAlready(call, path, body, error))
+      await asNamed(located.name, work, { name, path: to.path })
+      return { success: true }
+    },
+  })
+
+/** Two sources may be of one mailbox: what one of them lacks after a move, the other lacks too. */
+function isSameMailbox(one: AccountRecord, other: AccountRecord): boolean {
+  const { server, port, username } = one
+  return other.server === server && other.port === port && other.username === username
+}
+
+interface Transfer {
+  readonly located: Located
+  readonly to: FolderRecord
+  readonly kind: 'move' | 'copy'
+  /** null = the flags stay as they are. */
+  readonly change: Change | null
+}
+
+/** null when the message has left its source, and lies where it shall be moved to. Else throws `error`. */
+async function sentAlready(
+  call: Call,
+  { id, message_id }: MessagePath,
+  { dst_source: label, dst_folder: name, move }: z.output<typeof transferBody>,
+  error: unknown,
+): Promise<null> {
+  if (!isAppError(error, 'not_found') || error.details['kind'] !== 'message') throw error
+  if (move !== true || label === undefined) throw error
+  const { user, account } = await findAccount(call, id, label)
+  const { message } = await findInSources(call, user, 'message', message_id, (one) =>
+    findKnownMessage(call, one, message_id),
+  )
+  const to = folderOf(await call.engine.store.folders.list(account.id), name)
+  const there = message.emailMessageId === null ? null : await findMessage(call, account, message.emailMessageId)
+  if (to === null || there?.placements.some(({ folderId }) => folderId === to.id) !== true) throw error
+  return null
+}
+
+/** Within the source. The flags come last: who asks again because of them finds the message in its place. */
+async function place(call: Call, { located, to, kind, change }: Transfer): Promise<void> {
+  const { accounts, store } = call.engine
+  const { account, message, placements } = located
+  const isThere = placements.some(({ folderId }) => folderId === to.id)
+  if (isThere) await keepIn(call, located, [to.id])
+  if (!isThere && kind === 'move') await accounts.move(message, null, to)
+  else if (!isThere) await accounts.copy(message, keptPlace(placements), to)
+  else if (kind === 'move') await leaveInbox(call, located, to)
+  if (change === null) return
+  const now = await store.messages.get(account.id, message.id)
+  const at = now?.placements.find(({ folderId }) => folderId === to.id)
+  if (now === null || at === undefined) throw notFound('message', message.id)
+  await accounts.setFlags(now, at, change)
+}
+
+function keptPlace(placements: Located['placements']): Placement {
+  return placements.find((place) => !isMarked(place)) ?? placements[0]
+}
+
+/**
+ * What is \Deleted may be gone at any moment: where the message shall lie, the mark is taken off. One that is \Deleted
+ * everywhere stays so.
+ */
+async function keepIn(call: Call, { message, placements }: Located, folderIds: readonly string[]): Promise<void> {
+  const kept = new Set(placements.filter((place) => !isMarked(place)).map(({ folderId }) => folderId))
+  if (kept.size === 0) return
+  const unmark = { add: [], remove: ['\\Deleted'] }
+  for (const place of placements.filter(({ folderId }) => folderIds.includes(folderId) && !kept.has(folderId)))
+    await call.engine.accounts.setFlags(message, place, unmark)
+}
+
+/** The rest of a move to where the message lies already. INBOX alone: asked for again, it takes nothing else. */
+async function leaveInbox(call: Call, { account, message, placements }: Located, to: FolderRecord): Promise<void> {
+  const { accounts, store } = call.engine
+  const inbox = placements.find(({ path }) => path === 'INBOX')
+  if (inbox === undefined || inbox.folderId === to.id) return
+  await accounts.remove(message, [inbox.folderId]).catch(async (error: unknown) => {
+    const now = isAppError(error, 'not_found') ? await store.messages.get(account.id, message.id) : null
+    const isDone = now?.placements.some(({ folderId }) => folderId === to.id) === true
+    if (!isDone) throw error
+  })
+}
+
+/** \Deleted is the mark of a removal that was cut short, or of another mail program: it stays behind. */
+async function send(call: Call, { located, to, kind, change }: Transfer): Promise<void> {
+  const { message, placements } = located
+  await call.reserve(streamBytes)
+  const flags = placements[0].flags.filter((one) => one !== '\\Deleted')
+  await call.engine.accounts.transfer({ kind, message, to, flags: changed(flags, change), change })
+}
+
+const remove = (path: MessagePattern) =>
+  defineRoute(`DELETE ${path}`, {
+    summary: 'Remove a message from all folders of its source',
+    description: 'For good, on the mail server: to put it in the trash, move it there.',
+    response: success,
+    async handler({ path }, call) {
+      const { user, name, message } = await locateAnywhere(call, path)
+      call.touchesImap(user)
+      await asNamed(name, call.engine.accounts.remove(message, null))
+      return { success: true }
+    },
+  })
+
+const changeFolders = (path: MessagePattern) =>
+  defineRoute(`POST ${path}/folders`, {
+    summary: 'Put a message into a folder, take it out of one, or both',
+    body: z
+      .object({
+        add: optional(filledText, 'folder to put it into: full path or use', 'Projects'),
+        remove: optional(filledText, 'folder to take it out of; it has to lie in another one then'),
+      })
+      .meta({ examples: [{ add: 'Archive', remove: 'INBOX' }] }),
+    response: success,
+    async handler({ path, body }, call) {
+      const located = await locateAnywhere(call, path)
+      if (body.add === undefined && body.remove === undefined)
+        throw badParameter('add', 'at least one of add and remove is required')
+      const add = body.add === undefined ? [] : [await destinationOf(call, located, body.add, 'add')]
+      const gone = body.remove === undefined ? null : await destinationOf(call, located, body.remove, 'remove')
+      const stay = located.placements.filter(({ folderId }) => folderId !== gone?.id).map(({ folderId }) => folderId)
+      if (stay.length + add.length === 0)
+        throw badParameter('remove', 'the message lies in no other folder; DELETE removes it')
+      const named = add.map(({ id }) => id)
+      await lieIn(call, located, [...stay, ...named], named)
+      return { success: true }
+    },
+  })
+
+const folderEntry = z.union([
+  z.string(),
+  z.looseObject({ name: z.string().optional(), symbolic_name: z.string().optional() }),
+])
+type FolderEntry = z.output<typeof folderEntry>
+
+const nameOf = (entry: FolderEntry): string =>
+  typeof entry === 'string' ? entry : entry.name || entry.symbolic_name || ''
+
+const folderList = documented(
+  z.preprocess(listed, z.array(folderEntry).min(1, 'must name at least one folder').max(100)),
+  {
+    type: 'array',
+    items: { anyOf: [{ type: 'string' }, { type: 'object' }] },
+    description: 'names of folders, or objects with `name` or `symbolic_name`; text is read as JSON',
+  },
+)
+
+const setFolders = (path: MessagePattern) =>
+  defineRoute(`PUT ${path}/folders`, {
+    summary: 'Say in which folders a message lies',
+    description: 'A JSON array may also be the whole body. What is not named is left.',
+    listBody: 'folders',
+    body: z
+      .object({
+        folders: folderList,
+      })
+      .meta({ examples: [{ folders: [{ name: 'Archive' }] }] }),
+    response: success,
+    async handler({ path, body }, call) {
+      const located = await locateAnywhere(call, path)
+      const ids: string[] = []
+      for (const entry of body.folders) ids.push((await destinationOf(call, located, nameOf(entry), 'folders')).id)
+      await lieIn(call, located, ids, ids)
+      return { success: true }
+    },
+  })
+
+/** Forms carry it as text; what is no JSON is one name. */
+function listed(value: unknown): unknown {
+  if (typeof value !== 'string') return value
+  try {
+    const parsed: unknown = JSON.parse(value)
+    return Array.isArray(parsed) ? parsed : [value]
+  } catch {
+    return [value]
+  }
+}
+
+/** First into those where it is not, then out of the others: it lies somewhere at each moment. `named` by the call. */
+async function lieIn(
+  call: Call,
+  located: Located,
+  folderIds: readonly string[],
+  named: readonly string[],
+): Promise<void> {
+  const { accounts, store } = call.engine
+  const { user, account, placements } = located
+  const here = new Set(placements.map(({ folderId }) => folderId))
+  const leave = [...here].filter((folderId) => !folderIds.includes(folderId))
+  const enter = (await store.folders.list(account.id)).filter((one) => folderIds.includes(one.id) && !here.has(one.id))
+  const isDone = leave.length + enter.length === 0 && !placements.some(isMarked)
+  if (isDone) return
+  call.touchesImap(user)
+  const work = async (): Promise<void> => {
+    let { message } = located
+    await keepIn(call, located, named)
+    for (const to of enter) await accounts.copy(message, keptPlace(placements), to)
+    message = (await store.messages.get(account.id, message.id)) ?? message
+    if (leave.length > 0) await accounts.remove(message, leave)
+  }
+  await asNamed(located.name, work())
+}
+
+const appendBody = z
+  .object({
+    dst_folder: folderName,
+    dst_source: optional(filledText, 'label of the source; absent = the first one', examples.label),
+    message: optional(text, 'the whole message (RFC 5322): a file part of multipart/form-data, or text'),
+    ...newFlags,
+  })
+  .meta({ examples: [{ dst_folder: 'Archive', message: 'From: ben@example.org\r\nSubject: Offer\r\n\r\nHello' }] })
+
+const append = defineRoute('POST /2.0/accounts/{id}/messages', {
+  summary: 'Add a message to a folder',
+  description:
+    'As a file part `message` of multipart/form-data, of at most MAILROOM_MESSAGE_LIMIT bytes. LF alone becomes CRLF. It arrives now; each call adds one.',
+  upload: 'message',
+  body: appendBody,
+  response: examples.answer({
+    success: [z.boolean(), true],
+    message_id: [z.string().optional(), examples.ids.message],
+    email_message_id: [z.string().optional(), '<offer-1@example.org>'],
+    resource_url: [z.string().optional(), examples.v2Urls.message],
+  }),
+  async handler({ path, body }, call) {
+    const mailbox = await findAccount(call, path.id, body.dst_source ?? '0')
+    const to = await destinationOf(call, mailbox, body.dst_folder, 'dst_folder')
+    await using spooled = call.upload === null ? await spooledText(call, body.message) : null
+    const literal = call.upload ?? spooled
+    if (literal === null) throw badParameter('message', 'is required')
+    const { emailMessageId } = await readAppended(literal.head)
+    const { account, user } = mailbox
+    call.touchesImap(user)
+    const letter = { literal, flags: changed([], wantedFlags('flag_', body)), internalDate: Date.now() }
+    const appending = call.engine.accounts.append(to, letter)
+    const known = await asNamed('', appending, { name: body.dst_folder, path: to.path })
+    const id = known ?? (await newestOf(call, account, to, emailMessageId))?.id
+    return {
+      success: true,
+      ...(id === undefined ? {} : { message_id: id, resource_url: urlsOf(call).message(account, id) }),
+      ...(emailMessageId === null ? {} : { email_message_id: `<${emailMessageId}>` }),
+    }
+  },
+})
+
+/** A message that came as text is no larger than other parameters. */
+async function spooledText(call: Call, message: string | undefined): Promise<Spooled | null> {
+  if (message === undefined || message === '') return null
+  const { MAILROOM_DATA_DIR: directory, MAILROOM_MESSAGE_LIMIT: most } = call.engine.config
+  return spool(withCrlf(Readable.from([Buffer.from(message)])), { directory, most })
+}
+
+/** Where the mail server did not say what became of it. */
+async function newestOf(
+  call: Call,
+  account: AccountRecord,
+  to: FolderRecord,
+  emailMessageId: string | null,
+): Promise<MessageRecord | undefined> {
+  if (emailMessageId === null) return undefined
+  const page = { limit: 100, offset: 0 }
+  const newest = await call.engine.store.messages.list(account.id, { folderId: to.id }, page)
+  return newest.find((message) => message.emailMessageId === emailMessageId)
+}
+
+const base = '/lite/users/{id}/email_accounts/{label}/messages/{message_id}'
+
+export const v2MessageWriteRoutes: readonly Route[] = deprecated('messages', [
+  [append, ''],
+  ...messagePaths.flatMap((path) => [
+    [transfer(path), `PUT ${base}`] as const,
+    [remove(path), `PUT ${base}`] as const,
+    [setFlags(path), `POST ${base}/flags`] as const,
+    [changeFolders(path), `PUT ${base}`] as const,
+    [setFolders(path), `PUT ${base}`] as const,
+  ]),
+])

@@ -1,0 +1,154 @@
+/** Threads of 2.0: what hangs together by In-Reply-To and References, or by the provider's own thread ids. */
+import { z } from 'zod'
+import {
+  type AccountRecord,
+  type Conversation,
+  conversationOf,
+  createGiveWay,
+  describeMail,
+  folderNamer,
+  hostedThread,
+  type MessageRecord,
+  notFound,
+} from '../../engine/index.ts'
+import { type Urls, urlsOf } from '../addresses.ts'
+import * as examples from '../examples.ts'
+import { findAccount, findUser, mustBeRead } from '../lite/find.ts'
+import { wantsContents } from '../lite/messages/contents.ts'
+import { listingOf, reachOf, textOf } from '../lite/messages/list.ts'
+import { pathsOf, peopleOf } from '../lite/messages/present.ts'
+import { messageFields } from '../lite/messages/schema.ts'
+import { type Call, defineRoute, deprecated, JsonText } from '../route.ts'
+import { limitOf, offsetOf, optional, sortOrder } from '../values.ts'
+import { findInSources, hiddenPlaces, locateAnywhere, messagePaths, type MessagePattern } from './find.ts'
+import { messageQuery, messageView, threadFilters, v2Form } from './messages/reads.ts'
+
+const { person_info, subject, folders, mailhost_thread_id, gmail_thread_id } = messageFields
+
+const threadView = examples.view('Thread', {
+  ...{ person_info, subject, folders, mailhost_thread_id, gmail_thread_id },
+  email_message_ids: [z.array(z.string()), [examples.ids.emailMessage], 'of all messages of the thread, oldest first'],
+  messages: [z.array(messageView), [examples.exampleOf(messageView)]],
+  resource_url: [z.string(), examples.v2Urls.thread],
+})
+
+const threadQuery = messageQuery.omit({ include_source: true, include_thread_size: true }).extend({
+  sort_order: optional(sortOrder, 'of its messages: `asc` (the default) = oldest first, `desc` = newest first'),
+  limit: limitOf(100),
+  offset: offsetOf('messages of the thread to pass over'),
+})
+type ThreadQuery = z.output<typeof threadQuery>
+
+function threadUrl(urls: Urls, account: AccountRecord, { threadId, hostedThreadId }: Conversation): string {
+  const name = hostedThreadId === null ? threadId : `gm-${encodeURIComponent(hostedThreadId)}`
+  return `${urls.user({ id: account.userId })}/threads/${name}`
+}
+
+async function showThread(
+  call: Call,
+  account: AccountRecord,
+  message: MessageRecord,
+  query: ThreadQuery,
+): Promise<JsonText> {
+  const { store } = call.engine
+  const whole = await conversationOf(store, message)
+  const all = await store.folders.list(account.id)
+  const shown = { threadIds: whole.threadIds, order: 'asc', hidden: hiddenPlaces(account, all) } as const
+  const messages = await store.messages.list(account.id, shown, { limit: mostShown, offset: 0 })
+  const ordered = query.sort_order === 'desc' ? messages.toReversed() : messages
+  const page = ordered.slice(query.offset, query.offset + query.limit)
+  const [first = message] = messages
+  const thread = {
+    ...describeMail(first, messages.flatMap(peopleOf), messages.flatMap(pathsOf), folderNamer(all)),
+    email_message_ids: messages.flatMap(({ emailMessageId: id }) => (id === null ? [] : [`<${id}>`])),
+    resource_url: threadUrl(urlsOf(call), account, whole),
+  }
+  if (wantsContents(query)) call.touchesImap({ id: account.userId })
+  const texts = await textOf(call, { account, folders: all, folder: null }, page, query, v2Form)
+  return new JsonText(`${JSON.stringify(thread).slice(0, -1)},"messages":${texts}}`)
+}
+
+/** Later messages of a thread are not shown. */
+const mostShown = 1000
+/** Messages that are looked at in one go for the threads that they are of. */
+const step = 100
+
+export const threadListQuery = z.object(threadFilters)
+
+/** Addresses of the threads with such messages, the one with the newest first. */
+export async function listThreads(call: Call, id: string, wanted: z.output<typeof threadListQuery>): Promise<string[]> {
+  const { account } = await findAccount(call, id, wanted.source ?? '0')
+  const { query, mustBeWhole } = await listingOf(call, account, wanted.folder, wanted, v2Form)
+  const { store } = call.engine
+  const giveWay = createGiveWay()
+  const seen = new Set<string>()
+  const found: Conversation[] = []
+  let last: MessageRecord | undefined
+  const enough = wanted.offset + wanted.limit
+  for (let from = 0; found.length < enough; from += step) {
+    const messages = await store.messages.list(account.id, query, { limit: step, offset: from })
+    for (const message of messages) {
+      call.signal.throwIfAborted()
+      await giveWay()
+      if (seen.has(message.threadId) || found.length === enough) continue
+      const whole = await conversationOf(store, message)
+      for (const name of whole.threadIds) seen.add(name)
+      found.push(whole)
+      last = message
+    }
+    if (messages.length < step) break
+  }
+  const page = found.slice(wanted.offset)
+  await mustBeWhole(reachOf(wanted, page.length, last))
+  return page.map((one) => threadUrl(urlsOf(call), account, one))
+}
+
+const base = '/2.0/accounts/{id}/threads'
+
+const list = defineRoute(`GET ${base}`, {
+  summary: 'List the threads of one source of an account: their addresses',
+  description: 'Threads with at least one such message, the one with the newest first.',
+  query: threadListQuery,
+  response: z.array(z.string()).meta({ examples: [[examples.v2Urls.thread]] }),
+  handler: ({ path, query }, call) => listThreads(call, path.id, query),
+})
+
+const get = defineRoute(`GET ${base}/{thread_id}`, {
+  summary: 'Get a thread with its messages',
+  query: threadQuery,
+  response: threadView,
+  async handler({ path, query }, call) {
+    const user = await findUser(call, path.id)
+    const { account, message } = await findInSources(call, user, 'thread', path.thread_id, (one) =>
+      anyOf(call, one, path.thread_id),
+    )
+    call.concerns(user, account)
+    return showThread(call, account, message, query)
+  },
+})
+
+/** Any message of the thread. */
+async function anyOf(call: Call, account: AccountRecord, id: string): Promise<MessageRecord> {
+  const threadId = id.startsWith('gm-') ? hostedThread(account.id, id.slice(3)) : id
+  const [message] = await call.engine.store.messages.list(account.id, { threadId }, { limit: 1, offset: 0 })
+  if (message !== undefined) return message
+  await mustBeRead(call, account.id, null)
+  throw notFound('thread', id)
+}
+
+const ofMessage = (path: MessagePattern) =>
+  defineRoute(`GET ${path}/thread`, {
+    summary: 'Get the thread of a message, with its messages',
+    query: threadQuery,
+    response: threadView,
+    async handler({ path, query }, call) {
+      const { account, message } = await locateAnywhere(call, path)
+      return showThread(call, account, message, query)
+    },
+  })
+
+export const threadRoutes = deprecated('threads', [
+  [list, ''],
+  [get, ''],
+  ...messagePaths.map((path) => [ofMessage(path), ''] as const),
+])

@@ -1,0 +1,275 @@
+/**
+ * Reading what imapflow's parser made of a response: words and numbers, status texts, FETCH items in whatever order and
+ * company, BODYSTRUCTURE. Lenient: what does not fit is null or empty, never an error.
+ *
+ * Flags and keywords are the same in any case (RFC 9051 §2.3.2). Behind this border the system flags have one spelling;
+ * keywords keep the server's, and are compared without regard to case.
+ */
+import { decode } from 'iconv-lite'
+import { parseDate } from '../../messages/dates.ts'
+import type { BodyNode } from '../session-types.ts'
+import type { ImapAttribute, ImapResponse } from './below.ts'
+
+export type Token = ImapAttribute
+
+/** Text of an atom, string or literal (UTF-8); null for NIL and lists. */
+export function text(token: Token | undefined): string | null {
+  const value = valueOf(token)
+  if (typeof value === 'string') return flat(value)
+  if (typeof value === 'number') return String(value)
+  return Buffer.isBuffer(value) ? value.toString('utf8') : null
+}
+
+function valueOf(token: Token | undefined) {
+  return token === null || token === undefined || Array.isArray(token) ? undefined : token.value
+}
+
+/**
+ * imapflow adds character to character, and V8 keeps 32 bytes for each until an expression looks at the whole. A call
+ * whose answer is not used, as `includes`, V8 leaves out once it is hot; an expression it does not.
+ */
+function flat(value: string): string {
+  start.test(value)
+  return value
+}
+
+const start = /^/
+
+/** Bytes of a literal or string (which was decoded as UTF-8); null for NIL and lists. */
+function bytes(token: Token | undefined): Buffer | null {
+  const value = valueOf(token)
+  if (Buffer.isBuffer(value)) return value
+  return typeof value === 'string' ? Buffer.from(value) : null
+}
+
+export function list(token: Token | undefined): readonly Token[] {
+  return Array.isArray(token) ? token : []
+}
+
+/** Texts of a list's members, or of the one token that stands in its place, without those that are longer. */
+export function texts(token: Token | undefined, longest = Infinity): string[] {
+  const members = Array.isArray(token) ? token : [token]
+  const reported = members.map(text).filter((member) => member !== null)
+  return reported.filter(({ length }) => length <= longest)
+}
+
+/** A plain decimal number within 2^53, else null. */
+export function number(token: Token | undefined): number | null {
+  const digits = text(token)
+  if (digits === null || !/^\d{1,16}$/.test(digits)) return null
+  const value = Number(digits)
+  return Number.isSafeInteger(value) ? value : null
+}
+
+/** A number above 0 (UIDs, UIDNEXT, UIDVALIDITY: 0 is what some servers send for "unknown"), else null. */
+export function positive(token: Token | undefined): number | null {
+  const value = number(token)
+  return value === null || value === 0 ? null : value
+}
+
+/** A positive decimal of any size as it stands: UIDVALIDITY, MODSEQ; null otherwise. */
+export function decimal(token: Token | undefined): string | null {
+  const digits = text(token)
+  return digits !== null && /^\d{1,20}$/.test(digits) && !/^0+$/.test(digits) ? digits.replace(/^0+/, '') : null
+}
+
+export type StatusText = ReturnType<typeof statusText>
+
+/** `[CODE arguments] text` of an OK, NO, BAD or BYE; the code in capitals, or null. */
+export function statusText({ attributes = [] }: ImapResponse) {
+  const first = attributes[0]
+  const section = first !== null && !Array.isArray(first) ? (first?.section ?? []) : []
+  const code = text(section[0])
+  const words = attributes.map(text).filter((word) => word !== null && word !== '')
+  return {
+    code: code === null ? null : code.toUpperCase().trim(),
+    args: section.slice(1),
+    text: words.join(' ').trim(),
+  }
+}
+
+/** The sequence number of `* 12 EXISTS`; null when it is none. */
+export function sequence(response: ImapResponse): number | null {
+  return /^\d{1,10}$/.test(response.command ?? '') ? Number(response.command) : null
+}
+
+/** A mailbox name, or a label of Gmail, from its wire form, as it is when it is not valid in that code. */
+export function inflateName(wire: string): string {
+  return wire.includes('&') ? decode(Buffer.from(wire, 'latin1'), 'utf-7-imap') : wire
+}
+
+/** '05-Mar-2024 09:08:07 +0000', as APPEND takes it. */
+export function formatInternalDate(time: number): string {
+  const [, day, month, year, clock] = new Date(time).toUTCString().split(' ')
+  return `${day}-${month}-${year} ${clock} +0000`
+}
+
+/** Of a message's flags no more are kept, and none that is longer. */
+const mostFlagsOfOne = 200
+const longestFlag = 200
+
+/** RFC 8474 §4: EMAILID and THREADID. Gmail's are numbers. */
+const longestId = 255
+
+function idOf(token: Token | undefined): string | null {
+  const id = text(token)
+  return id === null || id.length > longestId ? null : id
+}
+
+/** What came as BODY[section]; see FetchItems.sections. */
+export interface Section {
+  readonly bytes: Buffer | null
+  readonly partial: boolean
+}
+
+export type FetchItems = ReturnType<typeof readFetch>
+
+/** One FETCH response. A name that is no atom shifts the pairs by one, so that the rest is still read. */
+export function readFetch(response: ImapResponse) {
+  const members = list(response.attributes?.[1])
+  const items = new Map<string, Token>()
+  /** BODY[section] by its name in capitals; null = NIL. `partial`: the server kept to the range that was asked. */
+  const sections = new Map<string, Section>()
+  for (let at = 0; at + 1 < members.length;) {
+    const name = members[at]
+    const value = members[at + 1] ?? null
+    const word = text(name)?.toUpperCase()
+    if (name === null || name === undefined || Array.isArray(name) || word === undefined) {
+      at += 1
+      continue
+    }
+    const section = name.section && (text(name.section[0]) ?? '').toUpperCase()
+    if (section === undefined) items.set(word, value)
+    else sections.set(section, { bytes: bytes(value), partial: name.partial !== undefined })
+    at += 2
+  }
+  const labels = items.get('X-GM-LABELS')
+  const flags = items.get('FLAGS')
+  const modseq = items.get('MODSEQ')
+  return {
+    sequence: sequence(response),
+    uid: positive(items.get('UID')),
+    flags: flags === undefined ? null : canonicalFlags(texts(flags, longestFlag).slice(0, mostFlagsOfOne)),
+    modseq: decimal(Array.isArray(modseq) ? modseq[0] : modseq),
+    internalDate: parseDate(text(items.get('INTERNALDATE')) ?? ''),
+    size: number(items.get('RFC822.SIZE')),
+    body: items.get('BODYSTRUCTURE'),
+    emailId: idOf(items.get('X-GM-MSGID') ?? list(items.get('EMAILID'))[0]),
+    threadId: idOf(items.get('X-GM-THRID') ?? list(items.get('THREADID'))[0]),
+    labels: labels === undefined ? null : texts(labels).map(inflateName),
+    sections,
+  }
+}
+
+const systemFlags = ['\\Answered', '\\Flagged', '\\Deleted', '\\Seen', '\\Draft', '\\Recent']
+const spellings = new Map(systemFlags.map((flag) => [flag.toLowerCase(), flag]))
+
+/** As the server has them, each once, system flags in the spelling of the RFC. */
+function canonicalFlags(flags: readonly string[]): string[] {
+  const found = new Map<string, string>()
+  for (const flag of flags) {
+    const key = flag.toLowerCase()
+    if (!found.has(key)) found.set(key, spellings.get(key) ?? flag)
+  }
+  return [...found.values()]
+}
+
+function parametersOf(token: Token | undefined): Record<string, string> {
+  const members = list(token)
+  const parameters: Record<string, string> = {}
+  for (let at = 0; at + 1 < members.length; at += 2) {
+    const name = text(members[at])?.toLowerCase()
+    const value = bytes(members[at + 1])
+    if (name === undefined || name === '__proto__' || value === null) continue
+    parameters[name] = value.toString('utf8')
+  }
+  return parameters
+}
+
+/** ("attachment" ("filename" "a.pdf")) or ("inline" NIL): a word, then a list or NIL, and no more. */
+function isDisposition(token: Token | undefined): boolean {
+  const members = list(token)
+  if (members.length === 0 || members.length > 2 || text(members[0]) === null) return false
+  return members[1] === null || members[1] === undefined ? members.length === 2 : Array.isArray(members[1])
+}
+
+interface Disposition {
+  readonly disposition?: string
+  readonly dispositionParameters: Readonly<Record<string, string>>
+}
+
+function dispositionOf(extension: readonly Token[]): Disposition {
+  const members = list(extension.find(isDisposition))
+  const word = text(members[0])?.toLowerCase()
+  return { ...(word ? { disposition: word } : {}), dispositionParameters: parametersOf(members[1]) }
+}
+
+function multipart(members: readonly Token[], section: string): BodyNode | null {
+  const children: BodyNode[] = []
+  let at = 0
+  for (; Array.isArray(members[at]); at += 1) {
+    const child = node(members[at], section === '' ? String(at + 1) : `${section}.${at + 1}`)
+    if (!child) return null
+    children.push(child)
+  }
+  const subtype = text(members[at])?.toLowerCase() ?? 'mixed'
+  const extension = members.slice(at + 2)
+  return {
+    type: `multipart/${subtype}`,
+    parameters: parametersOf(members[at + 1]),
+    ...dispositionOf(extension),
+    children,
+  }
+}
+
+function optional<K extends string, V>(key: K, value: V | null | undefined): Partial<Record<K, V>> {
+  return value === null || value === undefined ? {} : ({ [key]: value } as Record<K, V>)
+}
+
+/** The message within a message/rfc822: its multipart has no number of its own, its only part is .1. */
+function inner(token: Token | undefined, section: string): readonly BodyNode[] {
+  const members = list(token)
+  if (members.length === 0) return []
+  const child = Array.isArray(members[0]) ? multipart(members, section) : single(members, `${section}.1`)
+  return child ? [child] : []
+}
+
+function single(members: readonly Token[], section: string): BodyNode | null {
+  const type = text(members[0])?.toLowerCase()
+  const subtype = text(members[1])?.toLowerCase()
+  if (!type || !subtype) return null
+  const message = type === 'message' && (subtype === 'rfc822' || subtype === 'global') && Array.isArray(members[8])
+  return {
+    part: section,
+    type: `${type}/${subtype}`,
+    parameters: parametersOf(members[2]),
+    ...optional('id', text(members[3])),
+    ...optional('encoding', text(members[5])?.toLowerCase()),
+    ...optional('size', number(members[6])),
+    ...dispositionOf(members.slice(message ? 9 : 7)),
+    ...(message ? optional('subject', text(list(members[7])[1])) : {}),
+    children: message ? inner(members[8], section) : [],
+  }
+}
+
+function node(token: Token | undefined, section: string): BodyNode | null {
+  const members = list(token)
+  return Array.isArray(members[0]) ? multipart(members, section) : single(members, section)
+}
+
+/** A server that could not read Content-Type (`"" "" NIL NIL NIL "7bit" 15`) still gives the size. */
+function untyped(members: readonly Token[]): BodyNode | null {
+  const size = number(members[6])
+  return size === null ? null : { part: '1', type: '', parameters: {}, size, dispositionParameters: {}, children: [] }
+}
+
+/**
+ * BODYSTRUCTURE → BodyNode. Servers get it wrong in many ways: what can be read is read by its shape rather than its
+ * place, and what makes no sense at all is null, for which the caller falls back to the header fields. The parser has
+ * limited the depth.
+ */
+export function readBodyStructure(token: Token | undefined): BodyNode | null {
+  const members = list(token)
+  if (members.length === 0) return null
+  return Array.isArray(members[0]) ? multipart(members, '') : (single(members, '1') ?? untyped(members))
+}

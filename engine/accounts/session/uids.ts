@@ -1,0 +1,239 @@
+/**
+ * UIDs: sets of them ('5:9,12', '100:*'), and UID SEARCH.
+ *
+ * Some servers answer UID SEARCH with sequence numbers: these are no larger than the number of messages, so an answer
+ * that holds nothing larger is doubted until the server has shown what it means, and read as sequence numbers where it
+ * means these.
+ *
+ * An answer has to fit into a line (frames.ts). Where it may not, it is asked for by ESEARCH, which gives ranges, or by
+ * slices of the folder.
+ */
+import { AppError, badParameter, isAppError } from '../../errors.ts'
+import { atom, uidSet, type Argument, type Untagged } from './below.ts'
+import type { Facts } from './server-state.ts'
+import { type FetchItems, readFetch, text } from './responses.ts'
+import { fetches, longestNumbers, mostMessages } from './frames.ts'
+import type { Send } from './line.ts'
+
+/** Exchange answers BAD to command lines of 40 kB; 8 kB is safe everywhere. */
+const longestSet = 8000
+
+const member = /^(?:\d{1,10}|\*)(?::(?:\d{1,10}|\*))?$/
+
+/** The set in pieces of at most `longestSet` characters, in its order. */
+export function splitSet(set: string): string[] {
+  const members = set.split(',')
+  if (!members.every((part) => member.test(part))) throw badParameter('range', 'expected a UID set')
+  const pieces: string[] = []
+  let piece = ''
+  for (const part of members) {
+    if (piece !== '' && piece.length + part.length + 1 > longestSet) {
+      pieces.push(piece)
+      piece = ''
+    }
+    piece = piece === '' ? part : `${piece},${part}`
+  }
+  return [...pieces, piece]
+}
+
+/** `100:*` means 100 and above, though servers also answer it with the last message below that (RFC 3501). */
+export function inSet(set: string): (uid: number) => boolean {
+  if (set === '*') return () => true
+  const ranges = set.split(',').map((part) => {
+    const [from = '', to = from] = part.split(':')
+    const ends = [from, to].map((end) => (end === '*' ? Number.POSITIVE_INFINITY : Number(end)))
+    return [Math.min(...ends), Math.max(...ends)] as const
+  })
+  const sorted = ranges.sort(([from], [other]) => from - other)
+  // Where the farthest of the ranges up to this one ends: ranges may overlap.
+  let end = 0
+  const reach = sorted.map(([, to]) => (end = Math.max(end, to)))
+  return (uid) => (reach[lastIndexUpTo(sorted, uid)] ?? 0) >= uid
+}
+
+/** Index of the last range that begins at `uid` or before; -1 when there is none. */
+function lastIndexUpTo(ranges: readonly (readonly [number, number])[], uid: number): number {
+  let [low, high] = [0, ranges.length]
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if ((ranges[middle]?.[0] ?? 0) <= uid) low = middle + 1
+    else high = middle
+  }
+  return low - 1
+}
+
+/** UIDs in any order → the shortest set: 1:3,7,9:12. */
+export function toSet(uids: readonly number[]): string {
+  const sorted = [...new Set(uids)].sort((a, b) => a - b)
+  const ranges: [number, number][] = []
+  for (const uid of sorted) {
+    const last = ranges.at(-1)
+    if (last && last[1] === uid - 1) last[1] = uid
+    else ranges.push([uid, uid])
+  }
+  return ranges.map(([from, to]) => (from === to ? String(from) : `${from}:${to}`)).join(',')
+}
+
+/** How many UIDs below `uidNext` the set can name; one that is named twice counts twice. */
+export function countOf(set: string, uidNext: number | null): number {
+  const end = (word: string): number => (word === '*' ? (uidNext ?? Infinity) : Number(word))
+  return set.split(',').reduce((sum, part) => {
+    const [from = '', to = from] = part.split(':')
+    return sum + (from === to ? 1 : Math.abs(end(to) - end(from)) + 1)
+  }, 0)
+}
+
+/** The UIDs of a set without `*`, ascending as a server gives them, and no more than `most`. */
+function uidsOfSet(set: string, most: number): number[] {
+  const uids: number[] = []
+  for (const part of set === '' ? [] : set.split(',')) {
+    const [from = 0, to = from] = part.split(':').map(Number)
+    const [low, high] = [Math.max(1, Math.min(from, to)), Math.min(Math.max(from, to), 2 ** 32)]
+    for (let uid = low; uid <= high && uids.length < most; uid += 1) uids.push(uid)
+  }
+  return uids
+}
+
+export function singleUid(set: string): number | null {
+  return /^\d+$/.test(set) ? Number(set) : null
+}
+
+export type Searcher = ReturnType<typeof createSearcher>
+
+const ascending = (numbers: Iterable<number>): number[] => [...new Set(numbers)].sort((a, b) => a - b)
+
+/** Messages that came or went in between make sequence numbers worthless: asked again, this often. */
+const askedMost = 3
+
+export function createSearcher(facts: Facts) {
+  let means: 'unknown' | 'uids' | 'sequence' = 'unknown'
+
+  /** Ascending UIDs; `most` = how many they may be, where that is known. */
+  async function search(send: Send, args: readonly Argument[], most = Infinity): Promise<number[]> {
+    const numbers = await askAll(send, facts, args, most)
+    if (means === 'unknown' && numbers.length > 0) {
+      if (numbers.some((number) => number > (facts.selected?.exists ?? 0))) means = 'uids'
+      else means = await learn(send, facts)
+    }
+    return means === 'sequence' ? inSequence(send, facts, args) : numbers
+  }
+
+  return {
+    search,
+    /** Whether the open mailbox has this UID: what FETCH does not show, SEARCH may. */
+    exists: async (send: Send, uid: number): Promise<boolean> =>
+      (await uidsOf(send, facts, 'UID FETCH', String(uid))).includes(uid) ||
+      (await search(send, [atom('UID'), uidSet(String(uid))])).includes(uid),
+  }
+}
+
+/** What fits into one answer, each number with ten digits and a space. */
+const sliceMost = Math.floor((longestNumbers - 1000) / 11)
+
+/** In one answer where it fits, else by ESEARCH, else by slices; asked anew when the folder moves meanwhile. */
+async function askAll(send: Send, facts: Facts, args: readonly Argument[], most: number): Promise<number[]> {
+  const exists = facts.selected?.exists ?? 0
+  if (Math.min(exists, most) <= sliceMost) return ask(send, args)
+  if (exists > mostMessages) {
+    const limit = `the folder has ${exists} messages, and more than ${mostMessages} are not read`
+    throw new AppError('protocol', limit)
+  }
+  const ranges = facts.offers('ESEARCH') && !facts.refused('esearch') ? await askRanges(send, facts, args) : null
+  if (ranges !== null) return ranges
+  return undisturbed(facts, () => askSlices(send, exists, args))
+}
+
+/** What was found while no message left: sequence numbers mean nothing otherwise. */
+async function undisturbed(facts: Facts, find: () => Promise<number[]>): Promise<number[]> {
+  for (let asked = 0; asked < askedMost; asked += 1) {
+    const { expunged } = facts
+    const found = await find()
+    if (facts.expunged === expunged) return found
+  }
+  throw new AppError('server_refused', 'the folder changed again and again while it was searched')
+}
+
+async function askSlices(send: Send, exists: number, args: readonly Argument[]): Promise<number[]> {
+  const slices: number[][] = []
+  for (let from = 1; from <= exists; from += sliceMost) {
+    const to = Math.min(exists, from + sliceMost - 1)
+    const found = await ask(send, [uidSet(`${from}:${to}`), ...args])
+    slices.push(found.slice(0, sliceMost))
+  }
+  return ascending(slices.flat())
+}
+
+async function ask(send: Send, args: readonly Argument[]): Promise<number[]> {
+  const found: number[] = []
+  const onSearch: Untagged = ({ attributes = [] }) => {
+    // Some servers answer in several lines; no folder has more messages than that.
+    for (const word of found.length > sliceMost
+      ? []
+      : attributes
+          .map((token) => text(token) ?? '')
+          .join(' ')
+          .split(' ')) {
+      if (/^\d{1,10}$/.test(word)) found.push(Number(word))
+    }
+  }
+  await send('UID SEARCH', args, { SEARCH: onSearch })
+  return ascending(found.filter((number) => number > 0))
+}
+
+/** null = the server does not do it, or the answer is too long even so. */
+async function askRanges(send: Send, facts: Facts, args: readonly Argument[]): Promise<number[] | null> {
+  const answer: { ranges?: string; isTooLong?: true } = {}
+  const onRanges: Untagged = ({ attributes = [] }) => void (answer.ranges ??= text(attributes[0]) ?? '')
+  const leftOut = (): void => void (answer.isTooLong = true)
+  const sent = [atom('RETURN'), [atom('ALL')], ...args]
+  const reply = await send('UID SEARCH', sent, { ESEARCH: onRanges }, { leftOut }).catch((error: unknown) => {
+    if (isAppError(error, 'server_refused')) return null
+    throw error
+  })
+  const { ranges, isTooLong } = answer
+  if (isTooLong) return null
+  if (reply === null || ranges === undefined || !/(?:^| )UID(?: |$)/i.test(ranges)) {
+    facts.refuse('esearch')
+    return null
+  }
+  return uidsOfSet(/ ALL ([\d:,]+)/i.exec(ranges)?.[1] ?? '', mostMessages)
+}
+
+/** Told by the last message, where its two numbers differ; where they do not, those of all the others do not either. */
+async function learn(send: Send, facts: Facts): Promise<'unknown' | 'uids' | 'sequence'> {
+  const last = (await fetchUids(send, facts, 'UID FETCH', '*')).at(-1)
+  if (last === undefined || last.uid === null || last.sequence === last.uid) return 'unknown'
+  const answer = await ask(send, [atom('UID'), uidSet(String(last.uid))])
+  if (answer.includes(last.uid)) return 'uids'
+  return last.sequence !== null && answer.includes(last.sequence) ? 'sequence' : 'unknown'
+}
+
+function inSequence(send: Send, facts: Facts, args: readonly Argument[]): Promise<number[]> {
+  return undisturbed(facts, async () => {
+    const numbers = await askAll(send, facts, args, Infinity)
+    return numbers.length === 0 ? [] : uidsOf(send, facts, 'FETCH', toSet(numbers))
+  })
+}
+
+async function uidsOf(send: Send, facts: Facts, command: 'FETCH' | 'UID FETCH', range: string): Promise<number[]> {
+  const wanted = inSet(range)
+  const answer = await fetchUids(send, facts, command, range)
+  const number = ({ sequence, uid }: Numbers): number => (command === 'FETCH' ? sequence : uid) ?? 0
+  return ascending(answer.flatMap((items) => (wanted(number(items)) ? (items.uid ?? []) : [])))
+}
+
+type Numbers = Pick<FetchItems, 'sequence' | 'uid'>
+
+async function fetchUids(send: Send, facts: Facts, command: 'FETCH' | 'UID FETCH', range: string): Promise<Numbers[]> {
+  const answer: Numbers[] = []
+  for (const piece of splitSet(range)) {
+    const onFetch: Untagged = (response) => {
+      const items = readFetch(response)
+      const { sequence, uid } = items
+      if (answer.length < mostMessages) answer.push({ sequence, uid })
+      facts.flagsReported(items)
+    }
+    await send(command, [uidSet(piece), [atom('UID')]], { FETCH: onFetch }, fetches)
+  }
+  return answer
+}

@@ -1,0 +1,236 @@
+/**
+ * What a connect token makes: a user with an email account, a further account, or new credentials of one.
+ *
+ * The order of writes is claim, make, use. The claim names the ids of what is going to be made. So a process that ends
+ * in between leaves no doubt: whoever looks at the token next (`find`, `settle`) sees whether that account is there,
+ * and marks the token used, or frees it. A token of an account is freed: the credentials may be given once more.
+ *
+ * One try of a token at a time, in its own actor; the claim decides between what comes together all the same. What was
+ * typed lives in the try alone, in memory.
+ */
+import { LRUCache } from 'lru-cache'
+import { createActor, fromPromise } from 'xstate'
+import {
+  type ConnectTokenInput,
+  connectTokenMachine,
+  tokenLife,
+  triesOfToken,
+  type TokenLife,
+  type TryOutput,
+} from '../../machines/connect-token.machine.ts'
+import type { AccountInput, ConnectSteps, Created, ProbeFailure, ProbeStep } from '../accounts/types.ts'
+import type { Config } from '../config.ts'
+import type { Developers } from '../developers.ts'
+import { type ErrorCode, notFound, toAppError } from '../errors.ts'
+import type { Mailboxes } from '../mailboxes.ts'
+import type { Logger } from '../observe/log.ts'
+import type { Store } from '../store/port.ts'
+import type { ConnectTokenRecord, TokenClaim } from '../store/records.ts'
+
+/** `taken`: another try was faster. `code`: it could not be tried, or not stored. */
+export type ConnectOutcome =
+  | { readonly kind: 'made' }
+  | { readonly kind: 'taken' }
+  | { readonly kind: 'failed'; readonly failure: ProbeFailure; readonly message: string }
+  | { readonly kind: 'error'; readonly code: ErrorCode }
+
+/** A try with a mailbox. */
+export type ConnectTry = Readonly<Pick<Running, 'browser' | 'step' | 'outcome' | 'changed'>>
+
+export type Connect = ReturnType<typeof createConnect>
+
+interface Deps {
+  readonly config: Config
+  readonly log: Logger
+  readonly store: Store
+  readonly developers: Pick<Developers, 'get'>
+  readonly mailboxes: Pick<Mailboxes, 'createUser' | 'createAccount' | 'editAccount'>
+  /** Milliseconds since 1970. */
+  readonly now?: () => number
+}
+
+type State = Required<Deps> & {
+  readonly tries: LRUCache<string, Running>
+  /** Tokens whose claim is being worked on, or taken back. */
+  readonly claimed: Set<string>
+}
+
+/** How long it is known what came of a try, and of how many. */
+const rememberedMs = 900_000
+const remembered = 10_000
+
+class Running {
+  /** The browser that has begun it. */
+  readonly browser: string
+  step: ProbeStep | 'saving' = 'finding'
+  /** null = it is under way. */
+  outcome: ConnectOutcome | null = null
+  /** The one that it has won. */
+  claim: TokenClaim | null = null
+  #next = Promise.withResolvers<undefined>()
+
+  constructor(browser: string) {
+    this.browser = browser
+  }
+
+  /** Resolves when the step or the outcome is another one. */
+  get changed(): Promise<void> {
+    return this.#next.promise
+  }
+
+  note(news: Partial<Pick<Running, 'step' | 'outcome'>>): void {
+    Object.assign(this, news)
+    this.#next.resolve(undefined)
+    this.#next = Promise.withResolvers<undefined>()
+  }
+}
+
+export function createConnect(deps: Deps) {
+  const state: State = {
+    now: Date.now,
+    ...deps,
+    tries: new LRUCache<string, Running>({ max: remembered, ttl: rememberedMs }),
+    claimed: new Set<string>(),
+  }
+  return {
+    /** null = unknown, or of a developer whose key is revoked. */
+    async find(token: string): Promise<ConnectTokenRecord | null> {
+      const record = await deps.store.tokens.find(token)
+      if (record === null || (await deps.developers.get(record.developerId)) === null) return null
+      return settle(state, record)
+    },
+    /** The token as it is after a process that ended at its work. */
+    settle: (record: ConnectTokenRecord) => settle(state, record),
+    life: (record: ConnectTokenRecord): TokenLife => tokenLife(inputOf(state, record)),
+    /** The last try by this token, while it is remembered. */
+    tryOf: (token: string): ConnectTry | null => state.tries.get(token) ?? null,
+    /** Begins a try, for `browser`. false = one is under way, or the token is good for nothing any more. */
+    begin: (record: ConnectTokenRecord, browser: string, input: AccountInput) => begin(state, record, browser, input),
+  }
+}
+
+function inputOf({ config, now }: State, record: ConnectTokenRecord): ConnectTokenInput {
+  const { token, usedAt, expiresAt, tries = 0 } = record
+  const deadlineMs = config.MAILROOM_CREATE_TIMEOUT + 5 * config.MAILROOM_STORE_TIMEOUT
+  return { token, usedAt, expiresAt, tries, now: now(), deadlineMs }
+}
+
+function begin(state: State, record: ConnectTokenRecord, browser: string, input: AccountInput): boolean {
+  const { tries, now, log } = state
+  const { token } = record
+  if (tries.get(token)?.outcome === null) return false
+  const running = new Running(browser)
+  // What is left when the store does not count the try, or when it takes too long.
+  let outcome: ConnectOutcome = { kind: 'error', code: 'store_unavailable' }
+  const attempt = fromPromise<TryOutput, { readonly token: string }>(async () => {
+    const counted = await state.store.tokens.tried(token, triesOfToken)
+    outcome = counted === null ? { kind: 'error', code: 'gone' } : await outcomeOf(state, counted, input, running)
+    const tries = counted?.tries ?? triesOfToken
+    return { usedAt: outcome.kind === 'made' ? now() : null, tries, at: now() }
+  })
+  const machine = connectTokenMachine.provide({ actors: { attempt } })
+  const actor = createActor(machine, { input: inputOf(state, record) })
+  actor.subscribe({ error: (error) => log.error({ err: error }, 'the actor of a connect token failed') })
+  actor.start()
+  if (!actor.getSnapshot().hasTag('open')) return false
+  tries.set(token, running)
+  actor.send({ type: 'TRY', at: now() })
+  actor.subscribe((snapshot) => {
+    if (snapshot.hasTag('trying')) return
+    running.note({ outcome })
+    actor.stop()
+  })
+  return true
+}
+
+/** The claim of the token went to another try. */
+class Taken extends Error {}
+
+/** Never rejects. */
+async function outcomeOf(
+  state: State,
+  record: ConnectTokenRecord,
+  input: AccountInput,
+  running: Running,
+): Promise<ConnectOutcome> {
+  const { store, claimed, log } = state
+  const { token } = record
+  const steps = stepsOf(state, token, running)
+  try {
+    const made = await make(state, record, input, steps)
+    if (!made.ok) return { kind: 'failed', failure: made.failure, message: made.message }
+  } catch (thrown) {
+    if (thrown instanceof Taken) return { kind: 'taken' }
+    const error = toAppError(thrown)
+    // Whose outcome is not known is taken back first; an edit is not.
+    const undone = error.code === 'store_unavailable' && record.accountId === null
+    if (running.claim !== null && !undone) await steps.takenBack().catch(() => undefined)
+    if (error.code === 'private_address') return { kind: 'failed', failure: 'private_address', message: error.message }
+    log.warn({ code: error.code, ...(error.fault === 'us' ? { err: error.cause ?? error } : {}) }, 'connect failed')
+    return { kind: 'error', code: error.code }
+  }
+  const { claim } = running
+  // When this fails, whoever looks at the token next does it.
+  if (claim !== null) await store.tokens.use(token, claim.at, claim.userId, claim.accountId).catch(() => undefined)
+  claimed.delete(token)
+  return { kind: 'made' }
+}
+
+function stepsOf({ store, claimed, now }: State, token: string, running: Running) {
+  return {
+    onStep: (step: ProbeStep) => running.note({ step }),
+    async claim(ids: Omit<TokenClaim, 'at'>): Promise<void> {
+      const claim = { ...ids, at: now() }
+      // Before it is written: nobody may take it for one that was left over.
+      claimed.add(token)
+      const won = await store.tokens.claim(token, claim).catch((error: unknown) => {
+        claimed.delete(token)
+        throw error
+      })
+      if (won === null) throw new Taken()
+      running.claim = claim
+      running.note({ step: 'saving' })
+    },
+    async takenBack(): Promise<void> {
+      claimed.delete(token)
+      await store.tokens.release(token)
+    },
+  } satisfies ConnectSteps
+}
+
+async function make(
+  { store, developers, mailboxes }: State,
+  record: ConnectTokenRecord,
+  input: AccountInput,
+  steps: ConnectSteps,
+): Promise<Created<unknown>> {
+  const { developerId, userId, accountId, firstName, lastName, statusCallbackUrl, options } = record
+  const developer = (await developers.get(developerId))?.developer
+  if (developer === undefined) throw notFound('developer', developerId)
+  const more = {
+    ...(statusCallbackUrl === null ? {} : { statusCallbackUrl }),
+    ...(options === null ? {} : { options }),
+  }
+  if (userId === null) {
+    const names = { firstName: firstName ?? '', lastName: lastName ?? '' }
+    return mailboxes.createUser(developer, { ...names, account: { ...input, ...more } }, steps)
+  }
+  const user = await store.users.get(developerId, userId)
+  if (user === null) throw notFound('user', userId)
+  if (accountId === null) return mailboxes.createAccount(user, { ...input, ...more }, steps)
+  const account = await store.accounts.get(accountId)
+  if (account === null) throw notFound('email account', accountId)
+  return mailboxes.editAccount(account, { credential: input.credential, ...more }, steps)
+}
+
+async function settle({ store, claimed }: State, record: ConnectTokenRecord): Promise<ConnectTokenRecord> {
+  const { token, developerId, accountId, usedAt, claim = null } = record
+  if (usedAt !== null || claim === null || claimed.has(token)) return record
+  const isMade =
+    accountId === null &&
+    (await store.users.get(developerId, claim.userId)) !== null &&
+    (await store.accounts.get(claim.accountId)) !== null
+  if (isMade) await store.tokens.use(token, claim.at, claim.userId, claim.accountId)
+  else await store.tokens.release(token)
+  return (await store.tokens.find(token)) ?? record
+}

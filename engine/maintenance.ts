@@ -1,0 +1,156 @@
+/**
+ * What the engine does with its store by itself.
+ *
+ * Retention, in small steps, now and then: rows that have been kept long enough go, and what is left of things that are
+ * gone. Nonces and connect tokens are not here: each store lets them go by their own date.
+ *
+ * Recount, once, beside all else: contacts of email accounts from before everybody in a message was counted. At that
+ * time only senders were. The mail that is in the index is gone through once more. The store counts each message once,
+ * so what is cut short begins again.
+ */
+import { removeOrphans } from './accounts/pool.ts'
+import { ownerOf } from './accounts/write.ts'
+import type { Config } from './config.ts'
+import { countsAsReceived, otherContacts, type Owner } from './messages/contacts.ts'
+import type { Logger } from './observe/log.ts'
+import { keptNames, retentionKeys } from './settings.ts'
+import { pagesOf } from './store/keyed.ts'
+import type { Store } from './store/port.ts'
+import type { AccountRecord, MessageRecord, SpecialUse } from './store/records.ts'
+import { pause } from './waits.ts'
+
+const everyMs = 10 * 60_000
+const step = 1000
+const stepsPerRun = 50
+
+interface RetentionDeps {
+  readonly store: Store
+  readonly config: Config
+  readonly log: Logger
+}
+
+/** Starts it; answers the way to stop it, which resolves when nothing is under way. */
+export function startRetention(deps: RetentionDeps): () => Promise<void> {
+  const stop = new AbortController()
+  let orphansAfter: string | null = null
+  let running: Promise<void> | null = null
+  async function run(): Promise<void> {
+    await sweepAll(deps, stop.signal)
+    if (!stop.signal.aborted) orphansAfter = await tidyUp(deps, orphansAfter)
+    running = null
+  }
+  const timer = setInterval(() => void (running ??= run()), everyMs)
+  timer.unref()
+  return async () => {
+    clearInterval(timer)
+    stop.abort()
+    await running
+  }
+}
+
+/** Never rejects. */
+async function sweepAll({ store, config, log }: RetentionDeps, signal: AbortSignal): Promise<void> {
+  const { changes, outbox: deliveries, calls } = store
+  const kept = { changes, deliveries, calls }
+  try {
+    for (const what of keptNames) {
+      const rows = await sweep(kept[what].expire, config[retentionKeys[what]], signal)
+      if (rows > 0) log.info({ what, rows }, 'retention')
+    }
+  } catch (error) {
+    log.warn({ err: error }, 'retention stopped early; it goes on at the next round')
+  }
+}
+
+/** Never rejects. Answers where it goes on with the accounts, a page at a time. */
+async function tidyUp({ store, log }: RetentionDeps, after: string | null): Promise<string | null> {
+  try {
+    const rows = await store.tidy()
+    const { orphans, next } = await removeOrphans(store, after, Date.now())
+    if (rows + orphans > 0) log.info({ rows, accounts: orphans }, 'tidied up')
+    return next
+  } catch (error) {
+    log.warn({ err: error }, 'tidying up stopped early; it goes on at the next round')
+    return after
+  }
+}
+
+/** `expire` removes rows from before a time, at most `limit`, and answers how many. */
+async function sweep(
+  expire: (before: number, limit: number) => Promise<number>,
+  keepMs: number,
+  signal: AbortSignal,
+): Promise<number> {
+  let gone = 0
+  for (let run = 0; run < stepsPerRun && !signal.aborted; run += 1) {
+    const count = await expire(Date.now() - keepMs, step)
+    gone += count
+    if (count < step) break
+  }
+  return gone
+}
+
+const pageSize = 200
+/** After a failure of the store. */
+const againMs = 60_000
+
+interface RecountDeps {
+  readonly store: Pick<Store, 'accounts' | 'contacts' | 'folders' | 'messages' | 'users'>
+  readonly log: Logger
+}
+
+/** Starts it; answers the way to stop it, which resolves when nothing is under way. */
+export function startRecount(deps: RecountDeps): () => Promise<void> {
+  const stop = new AbortController()
+  const done = recountAll(deps, stop.signal)
+  return () => {
+    stop.abort()
+    return done
+  }
+}
+
+/** Never rejects. */
+async function recountAll(deps: RecountDeps, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    try {
+      await recountOnce(deps, signal)
+      return
+    } catch (error) {
+      deps.log.warn({ err: error }, 'counting contacts anew stopped early; it goes on in a minute')
+      await pause(againMs, signal)
+    }
+  }
+}
+
+async function recountOnce(deps: RecountDeps, signal: AbortSignal): Promise<void> {
+  for await (const page of pagesOf((after, limit) => deps.store.accounts.page(after, limit))) {
+    for (const account of page) {
+      if (signal.aborted) return
+      if (account.everybodyCounted !== true) await recount(deps, account, signal)
+    }
+  }
+}
+
+async function recount({ store, log }: RecountDeps, account: AccountRecord, signal: AbortSignal): Promise<void> {
+  const owner = await ownerOf(store, account)
+  const folders = await store.folders.list(account.id)
+  const roles = new Map(folders.map(({ id, specialUse }) => [id, specialUse]))
+  let rows: readonly MessageRecord[] = []
+  let messages = 0
+  do {
+    rows = await store.messages.older(account.id, rows.at(-1) ?? null, pageSize)
+    await store.contacts.count(account.id, deltasOf(owner, roles, rows))
+    messages += rows.length
+    if (signal.aborted) return
+  } while (rows.length === pageSize)
+  await store.accounts.edit(account.id, { everybodyCounted: true })
+  if (messages > 0) log.info({ accountId: account.id, messages }, 'contacts counted anew')
+}
+
+function deltasOf(owner: Owner, roles: ReadonlyMap<string, SpecialUse | null>, rows: readonly MessageRecord[]) {
+  return rows.flatMap((row) => {
+    const found = row.placements.map(({ folderId }) => roles.get(folderId) ?? null)
+    const role = found.includes('\\Sent') ? '\\Sent' : found.find(countsAsReceived)
+    return role === undefined ? [] : otherContacts(owner, role, { id: row.id, facts: row })
+  })
+}

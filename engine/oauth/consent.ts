@@ -1,0 +1,245 @@
+/**
+ * Sign-in of an end user at an OAuth provider: the authorization-code flow (RFC 6749 section 4.1) with PKCE (RFC 7636,
+ * S256). The state is bound to the connect token and to the browser that has begun, and is good once, for 15 minutes.
+ * It is kept in memory: after a restart, who was at the provider begins again. An ID token comes from the token
+ * endpoint itself, so its claims are checked and not its signature (OpenID Connect Core section 3.1.3.7).
+ */
+import { LRUCache } from 'lru-cache'
+import {
+  AuthorizationResponseError,
+  authorizationCodeGrantRequest,
+  calculatePKCECodeChallenge,
+  ClientSecretPost,
+  generateRandomCodeVerifier,
+  generateRandomNonce,
+  generateRandomState,
+  getValidatedIdTokenClaims,
+  processAuthorizationCodeResponse,
+  ResponseBodyError,
+  type TokenEndpointResponse,
+  validateAuthResponse,
+} from 'oauth4webapi'
+import { isAppError } from '../errors.ts'
+import { own } from '../own.ts'
+import { sameText, type Sealer } from '../secrets/seal.ts'
+import type { Store } from '../store/port.ts'
+import type { OAuthProviderRecord } from '../store/records.ts'
+import { issuing, issuingOf, type OAuthServer, type OAuthServers } from './providers.ts'
+import { type Tokens, wordsOf } from './tokens.ts'
+
+/** What went wrong, for the page that says what the end user can do. */
+export type ConsentReason =
+  /** The end user said no. */
+  | 'denied'
+  /** Access was granted, but not to the mail. */
+  | 'scope_missing'
+  | 'no_refresh_token'
+  /** The provider is away or out of order: later. */
+  | 'provider_down'
+  /** The provider does not know the application, or refuses what it asks for: nothing that the end user can mend. */
+  | 'provider_refuses'
+  /** An answer that does not belong to the question: another issuer, another nonce, an ID token of somebody else. */
+  | 'answer_wrong'
+  | 'not_registered'
+  | 'state_unknown'
+  | 'state_expired'
+  | 'state_used'
+  | 'other_browser'
+
+export class ConsentError extends Error {
+  readonly reason: ConsentReason
+  constructor(reason: ConsentReason, message: string, cause?: unknown) {
+    super(message, { cause })
+    this.reason = reason
+  }
+}
+
+export interface ConsentWish {
+  readonly developerId: string
+  /** Consumer key of a registered provider. */
+  readonly providerKey: string
+  /** Where the provider sends the browser back to. */
+  readonly redirectUri: string
+  /** The address that signs in, if it is known. */
+  readonly loginHint: string | null
+  readonly connectToken: string
+  /** What only this browser knows, from a cookie. */
+  readonly browser: string
+}
+
+export interface ConsentAnswer {
+  /** The address of the page that was called, without its query. */
+  readonly redirectUri: string
+  readonly parameters: URLSearchParams
+  /** null = the browser has no such cookie. */
+  readonly browser: string | null
+}
+
+export interface Consent {
+  readonly connectToken: string
+  readonly providerKey: string
+  readonly refreshToken: string
+  /** Who signed in, as the ID token says; null = it does not. */
+  readonly email: string | null
+}
+
+export type Consents = ReturnType<typeof createConsent>
+
+interface Deps {
+  readonly store: Pick<Store, 'providers'>
+  readonly sealer: Sealer
+  readonly servers: OAuthServers
+  readonly tokens: Pick<Tokens, 'keep'>
+  readonly now?: () => number
+}
+
+interface Begun {
+  readonly wish: ConsentWish
+  used: boolean
+  readonly expiresAt: number
+  readonly verifier: string
+  readonly nonce: string
+}
+
+const lifeMs = 15 * 60_000
+/** For so long an answer says that its state has been used, or is too old. */
+const rememberedMs = 3_600_000
+const statesAtMost = 20_000
+
+export function createConsent(deps: Deps) {
+  const now = deps.now ?? Date.now
+  const begun = new LRUCache<string, Begun>({ max: statesAtMost, ttl: rememberedMs })
+
+  /** It is used up whatever comes of it, except by another browser. */
+  function take(state: string, { redirectUri, browser }: ConsentAnswer): Begun {
+    const kept = begun.get(state)
+    if (kept?.wish.redirectUri !== redirectUri)
+      throw new ConsentError('state_unknown', 'state: no such sign-in was begun here')
+    if (browser === null || !sameText(kept.wish.browser, browser))
+      throw new ConsentError('other_browser', 'state: the sign-in was begun in another browser')
+    if (kept.used) throw new ConsentError('state_used', 'state: it has been used')
+    kept.used = true
+    if (now() >= kept.expiresAt) throw new ConsentError('state_expired', 'state: it was begun too long ago')
+    return kept
+  }
+
+  return {
+    /** The connect token of a sign-in that was begun here; null = there is none. */
+    tokenOf: (state: string): string | null => begun.get(state)?.wish.connectToken ?? null,
+
+    /** Where to send the browser. Rejects with ConsentError `not_registered` or `provider_down`. */
+    async begin(wish: ConsentWish): Promise<{ readonly url: string; readonly state: string }> {
+      const { server, settings } = await serverOf(deps, await providerOf(deps, wish))
+      const [state, verifier, nonce] = [generateRandomState(), generateRandomCodeVerifier(), generateRandomNonce()]
+      const url = new URL(server.authorization_endpoint ?? '')
+      const fields = {
+        ...Object.fromEntries(settings.params),
+        response_type: 'code',
+        client_id: wish.providerKey,
+        redirect_uri: wish.redirectUri,
+        scope: settings.scope,
+        state,
+        ...(asksForOpenId(settings.scope) ? { nonce } : {}),
+        code_challenge: await calculatePKCECodeChallenge(verifier),
+        code_challenge_method: 'S256',
+        ...(wish.loginHint === null ? {} : { login_hint: wish.loginHint }),
+      }
+      for (const [name, value] of Object.entries(fields)) url.searchParams.set(name, value)
+      begun.set(state, { wish, used: false, verifier, nonce, expiresAt: now() + lifeMs })
+      return { url: url.href, state }
+    },
+
+    /** What the provider's answer is worth. Rejects with ConsentError, or with what the store throws. */
+    async finish(answer: ConsentAnswer): Promise<Consent> {
+      const { parameters } = answer
+      const state = parameters.get('state') ?? ''
+      const taken = take(state, answer)
+      const { connectToken, providerKey } = taken.wish
+      const provider = await providerOf(deps, taken.wish)
+      const found = await serverOf(deps, provider)
+      const granted = await exchange(deps, provider, found, taken, parameters, state).catch(refuse)
+      const refreshToken = checked(granted, found.settings.scope)
+      deps.tokens.keep(provider, granted, refreshToken)
+      return { connectToken, providerKey, refreshToken, email: addressIn(granted) }
+    },
+  }
+}
+
+async function providerOf({ store }: Deps, { developerId, providerKey }: ConsentWish) {
+  const provider = await store.providers.get(developerId, providerKey)
+  if (provider !== null) return provider
+  throw new ConsentError('not_registered', `the OAuth provider ${providerKey} is not registered`)
+}
+
+async function serverOf({ servers }: Deps, { type }: OAuthProviderRecord): Promise<OAuthServer> {
+  try {
+    return await servers.of(type)
+  } catch (error) {
+    throw new ConsentError('provider_down', 'the OAuth provider does not tell its endpoints', error)
+  }
+}
+
+function asksForOpenId(scope: string): boolean {
+  return scope.split(' ').includes('openid')
+}
+
+async function exchange(
+  { sealer, servers }: Deps,
+  { developerId, consumerKey, sealedSecret }: OAuthProviderRecord,
+  { server, settings }: OAuthServer,
+  { verifier, nonce, wish }: Begun,
+  parameters: URLSearchParams,
+  state: string,
+): Promise<TokenEndpointResponse> {
+  const client = { client_id: consumerKey }
+  const code = validateAuthResponse(issuing(server, parameters.get('iss')), client, parameters, state)
+  const auth = ClientSecretPost(sealer.open(sealedSecret, `${developerId}:${consumerKey}`))
+  const { redirectUri } = wish
+  const { options } = servers
+  const response = await authorizationCodeGrantRequest(server, client, auth, code, redirectUri, verifier, options)
+  const expected = asksForOpenId(settings.scope) ? { expectedNonce: nonce, requireIdToken: true } : {}
+  return processAuthorizationCodeResponse(await issuingOf(server, response), client, response, expected)
+}
+
+/** RFC 6749 sections 4.1.2.1 and 5.2; a code that is refused was used before or has become too old. */
+const refusals: Readonly<Record<string, ConsentReason>> = {
+  access_denied: 'denied',
+  invalid_grant: 'state_expired',
+  server_error: 'provider_down',
+  temporarily_unavailable: 'provider_down',
+}
+
+function refuse(error: unknown): never {
+  const fail = (reason: ConsentReason, words: string): never => {
+    throw new ConsentError(reason, words, error)
+  }
+  if (isAppError(error) && error.fault === 'us') throw error
+  if (isAppError(error)) return fail('provider_down', `the OAuth provider does not answer: ${error.message}`)
+  if (error instanceof AuthorizationResponseError || error instanceof ResponseBodyError) {
+    return fail(own(refusals, error.error) ?? 'provider_refuses', wordsOf(error))
+  }
+  if (error instanceof Error && error.cause instanceof Response && error.cause.status >= 500)
+    return fail('provider_down', `the OAuth provider answers with status ${error.cause.status}`)
+  return fail('answer_wrong', 'the OAuth provider does not answer as it should')
+}
+
+/** Those that are no use for IMAP, and that a provider need not name. */
+const besides = new Set(['openid', 'email', 'profile', 'offline_access'])
+
+/** The refresh token, if the answer is enough to read mail with. No scope in it = what was asked for (section 5.1). */
+function checked({ scope, refresh_token: token }: TokenEndpointResponse, asked: string): string {
+  const given = (scope ?? asked).toLowerCase().split(' ')
+  const missing = asked.split(' ').filter((name) => !besides.has(name) && !given.includes(name.toLowerCase()))
+  if (missing.length > 0) throw new ConsentError('scope_missing', `access was not granted: ${missing.join(' ')}`)
+  if (token === undefined) throw new ConsentError('no_refresh_token', 'the OAuth provider gave no refresh token')
+  return token
+}
+
+function addressIn(answer: TokenEndpointResponse): string | null {
+  const claims = getValidatedIdTokenClaims(answer)
+  return (
+    [claims?.['email'], claims?.['preferred_username']].find(
+      (one): one is string => typeof one === 'string' && one.includes('@'),
+    ) ?? null
+  )
+}

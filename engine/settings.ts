@@ -1,0 +1,62 @@
+/**
+ * What operators set while the service runs: the pace of a host, how long what is kept. It is in force at once, and
+ * stored, so that it is after a restart too.
+ */
+import type { Config, ConfigKey } from './config.ts'
+import type { Store } from './store/port.ts'
+
+export const retentionKeys = {
+  changes: 'MAILROOM_CHANGE_RETENTION',
+  deliveries: 'MAILROOM_DELIVERY_RETENTION',
+  calls: 'MAILROOM_CALL_LOG_RETENTION',
+} as const satisfies Readonly<Record<string, ConfigKey>>
+
+export type Kept = keyof typeof retentionKeys
+export const keptNames = Object.keys(retentionKeys) as readonly Kept[]
+
+/** By the name of what is set. */
+type Values = Map<string, number>
+
+const paceOf = 'pace:'
+
+/** The configuration, with what operators have set in the place of what the environment says. */
+export function settableConfig(config: Config, values: ReadonlyMap<string, number>): Config {
+  const settable = Object.values(retentionKeys).map((key) => [
+    key,
+    { enumerable: true, get: () => values.get(key) ?? config[key] },
+  ])
+  return Object.defineProperties({ ...config }, Object.fromEntries(settable) as PropertyDescriptorMap)
+}
+
+export type Settings = ReturnType<typeof createSettings>
+
+interface Deps {
+  readonly store: Pick<Store, 'settings'>
+  readonly values: Values
+  /** Logins a minute at a host; null = as configured. */
+  readonly setPace: (host: string, pace: number | null) => void
+}
+
+export function createSettings({ store: { settings }, values, setPace }: Deps) {
+  function apply(id: string, value: number | null): void {
+    if (id.startsWith(paceOf)) setPace(id.slice(paceOf.length), value)
+    else if (value === null) values.delete(id)
+    else values.set(id, value)
+  }
+  async function set(id: string, value: number | null): Promise<void> {
+    await (value === null ? settings.remove(id) : settings.put({ id, value, setAt: Date.now() }))
+    apply(id, value)
+  }
+  return {
+    /** Puts in force what was set before. */
+    async load(): Promise<void> {
+      for (const { id, value } of await settings.list()) apply(id, value)
+    },
+    /** Logins a minute at most: 0 = none, null = as configured. */
+    pace: (host: string, pace: number | null) => set(paceOf + host, pace),
+    /** null = as the environment says. A shorter time removes rows for good. */
+    keep: (what: Kept, ms: number | null) => set(retentionKeys[what], ms),
+    /** Whether an operator has set it. */
+    isSet: (what: Kept): boolean => values.has(retentionKeys[what]),
+  }
+}

@@ -1,0 +1,350 @@
+/** Folders and messages: their records, and the part of the port that reads and writes them. */
+import type { attachmentReads, folderBasics, mailboxReplacement } from './aggregates.ts'
+import type { Page } from './port.ts'
+import type { ChangeRecord, ContactDelta, OutboxRecord } from './records.ts'
+
+/** UIDs >= uidNext are unseen and live mail; UIDs < backfillBelow are to be back-filled (0 or 1 = none left). */
+export interface FolderCursor {
+  readonly uidValidity: string
+  readonly uidNext: number
+  readonly backfillBelow: number
+  /** Decimal string; '0' = unknown. */
+  readonly highestModseq: string
+  /** Number of messages on the server when this cursor was written. */
+  readonly exists: number
+  /** Last full comparison of flags and UIDs. */
+  readonly comparedAt: number
+  /** UIDs the server failed to give; retried later. */
+  readonly quarantined: readonly number[]
+  /** When these were last asked for again. */
+  readonly retriedAt?: number
+  /** When this cursor was last written by a catch-up. */
+  readonly syncedAt?: number
+  /** While a folder is read anew (UIDVALIDITY changed): unknown messages received since then are arrivals. */
+  readonly remapSince?: number
+  /**
+   * UIDs below were there when the folder was first opened (or renumbered): history, also when one is only read later.
+   */
+  readonly liveFrom?: number
+  /** The folder appeared then, after the initial sync: mail known from elsewhere or arrived since is reported. */
+  readonly appearedAt?: number
+  /** Times of the last UIDVALIDITY changes (the guard against loops). */
+  readonly resets?: readonly number[]
+  /** The generation (see Placement) of UIDs that come for the first time under this cursor. Absent = 0. */
+  readonly generation?: number
+  /**
+   * UIDs below uidNext that the index lacks, noted before they are read: a crash in between loses and repeats nothing.
+   */
+  readonly again?: readonly UidAgain[]
+}
+
+export interface UidAgain {
+  readonly uid: number
+  readonly generation: number
+  /** The index had another message there. */
+  readonly replaces: boolean
+}
+
+export type SpecialUse =
+  '\\Inbox' | '\\All' | '\\Archive' | '\\Drafts' | '\\Flagged' | '\\Junk' | '\\Sent' | '\\Trash' | '\\Important'
+
+export interface FolderRecord {
+  /** folderId(accountId, path) */
+  readonly id: string
+  readonly accountId: string
+  /** Full path in UTF-8 with the server's own delimiter. INBOX in capitals. */
+  readonly path: string
+  /** Server's hierarchy delimiter; '' when the server has none. */
+  readonly delimiter: string
+  /** As listed by the server: \HasChildren, \Noselect … */
+  readonly attributes: readonly string[]
+  readonly specialUse: SpecialUse | null
+  readonly selectable: boolean
+  readonly messages: number
+  readonly unseen: number
+  /** null until the folder was opened once. */
+  readonly cursor: FolderCursor | null
+  /** Equals the account's epoch of the last claim. */
+  readonly epoch: number
+  /** Failed opens in a row; parked after 3. */
+  readonly failures: number
+  readonly parkedUntil: number | null
+}
+
+export interface Address {
+  /** '' when absent. */
+  readonly name: string
+  /** As written, domain lower-cased; '' when absent. */
+  readonly email: string
+}
+
+export interface MessageAddresses {
+  readonly from: readonly Address[]
+  readonly sender: readonly Address[]
+  readonly replyTo: readonly Address[]
+  readonly to: readonly Address[]
+  readonly cc: readonly Address[]
+  readonly bcc: readonly Address[]
+  readonly returnPath: readonly Address[]
+}
+
+/** A text part that can be shown as a body. */
+export interface BodyPartRecord {
+  /** IMAP section, '1', '1.2'. */
+  readonly section: string
+  /** MIME type in lower case. */
+  readonly type: string
+  readonly charset: string | null
+  /** Content-Transfer-Encoding in lower case. */
+  readonly encoding: string
+  /** Bytes as transferred. */
+  readonly size: number
+  /** format=flowed, and delsp=yes. */
+  readonly flowed: boolean
+  readonly delSp: boolean
+}
+
+export interface AttachmentRecord {
+  /** Index in the message's list, from 0. */
+  readonly index: number
+  readonly section: string
+  readonly type: string
+  readonly encoding: string
+  /** Bytes as transferred (encoded). */
+  readonly size: number
+  /** Decoded UTF-8 name, '' when the part has none. */
+  readonly fileName: string
+  /** 'attachment' or 'inline' or '' when the part says nothing. */
+  readonly disposition: string
+  /** Without angle brackets. */
+  readonly contentId: string | null
+  /** Referenced from within a multipart/related: shown inside the body. */
+  readonly embedded: boolean
+}
+
+/** Where a message lies: one folder, one UID. */
+export interface Placement {
+  readonly folderId: string
+  readonly path: string
+  readonly uidValidity: string
+  readonly uid: number
+  /** System flags and keywords as the server gives them: \Seen, $Forwarded … without \Recent. Sorted. */
+  readonly flags: readonly string[]
+  /** Decimal string; '0' when the server has no CONDSTORE. */
+  readonly modseq: string
+  /** Counts this placement's flag changes; part of a flag change's id. */
+  readonly rev: number
+  /**
+   * Tells uses of one UID under one UIDVALIDITY apart, which servers without a memory give again; part of the ids of
+   * its changes. When the use was noticed, in ms since 1970. Absent = 0, the first.
+   */
+  readonly generation?: number
+  /** Put there by our own MOVE or COPY, which reported it: the sync does not report it again. */
+  readonly quiet: boolean
+}
+
+/** Names a placement. */
+export type Place = Pick<Placement, 'folderId' | 'uidValidity' | 'uid'>
+
+/** A placement that has vanished, and whose disappearance was not reported yet. */
+export interface GonePlacement extends Place, Pick<Placement, 'path' | 'generation'> {
+  readonly at: number
+}
+
+/** What mail says of itself; never changes once stored. */
+export interface MessageFacts {
+  /** RFC 5322 Message-ID without angle brackets; null when absent. */
+  readonly emailMessageId: string | null
+  /** Hosted provider's own ids. */
+  readonly hostedMessageId: string | null
+  readonly hostedThreadId: string | null
+  /** Hex: hash of the account and the first reference (or hosted thread, or own Message-ID). */
+  readonly threadId: string
+  /** Date header; INTERNALDATE when absent or unreadable. */
+  readonly sentAt: number
+  /** INTERNALDATE. */
+  readonly receivedAt: number
+  readonly size: number
+  readonly subject: string
+  readonly addresses: MessageAddresses
+  readonly inReplyTo: string | null
+  readonly references: readonly string[]
+  /** Lower-cased header name → value. */
+  readonly listHeaders: Readonly<Record<string, string>>
+  /** Values of Received, newest first, unfolded. */
+  readonly receivedHeaders: readonly string[]
+  readonly bodies: readonly BodyPartRecord[]
+  readonly attachments: readonly AttachmentRecord[]
+}
+
+/** In however many folders. A row without placements is a tombstone: its identity is remembered. */
+export interface MessageRecord extends MessageFacts {
+  /** messageId(accountId, identity) */
+  readonly id: string
+  readonly accountId: string
+  /** 'gm:…', 'eid:…', 'mid:…' or 'hdr:…' (weak); see accounts/identity.ts. */
+  readonly identity: string
+  /** It names the first event, also when a batch is repeated. null = found by back-fill. */
+  readonly firstChangeId: string | null
+  readonly indexedAt: number
+  readonly placements: readonly Placement[]
+  readonly gone: readonly GonePlacement[]
+}
+
+/* The port. */
+
+export interface ListedFolder extends Pick<
+  FolderRecord,
+  'path' | 'delimiter' | 'attributes' | 'specialUse' | 'selectable'
+> {
+  /** null = keep what is stored. */
+  readonly messages: number | null
+  readonly unseen: number | null
+}
+
+export interface FolderStore extends ReturnType<typeof folderBasics> {
+  /** Sorted: INBOX first, then by path. SQLite answers the very same array while nothing of it has changed. */
+  list(accountId: string): Promise<FolderRecord[]>
+  /** Folders not listed are removed with their placements only when `complete`. `lease_lost`. */
+  reconcile(
+    accountId: string,
+    epoch: number,
+    listed: readonly ListedFolder[],
+    complete: boolean,
+  ): Promise<FolderRecord[]>
+}
+
+/** Placements that do not count: in these folders, and with `deleted` those with the flag \Deleted. */
+export interface HiddenPlaces {
+  readonly folderIds: readonly string[]
+  readonly deleted: boolean
+}
+
+/** A filter on an address list: whole addresses, or domains and their parents ('example.com', 'com'), lower-cased. */
+export interface MessageQuery {
+  /** Folder id; absent = all folders. */
+  readonly folderId?: string
+  /** Case-insensitive part of the subject. */
+  readonly subject?: string
+  /**
+   * Each a list of alternatives (OR); different fields are combined (AND). `email` matches any of from, to, cc, bcc.
+   */
+  readonly email?: readonly string[]
+  readonly from?: readonly string[]
+  readonly to?: readonly string[]
+  readonly cc?: readonly string[]
+  readonly bcc?: readonly string[]
+  /** sentAt bounds in ms, inclusive. */
+  readonly sentFrom?: number
+  readonly sentUntil?: number
+  /** Only these ids (the answer of a body search). */
+  readonly ids?: readonly string[]
+  readonly threadId?: string
+  /** Any of these threads. */
+  readonly threadIds?: readonly string[]
+  readonly hasAttachments?: boolean
+  /** A message is shown for a placement that is not hidden, in `folderId` where that is named. */
+  readonly hidden?: HiddenPlaces
+  /** By sentAt, then id. Default desc. */
+  readonly order?: 'asc' | 'desc'
+}
+
+export interface KnownUid extends Pick<Placement, 'uid' | 'flags' | 'modseq' | 'rev' | 'generation'> {
+  readonly messageId: string
+}
+
+export interface MailTotals {
+  readonly messages: number
+  readonly attachments: number
+}
+
+export interface MessageStore extends ReturnType<typeof attachmentReads> {
+  get(accountId: string, id: string): Promise<MessageRecord | null>
+  byIds(accountId: string, ids: readonly string[]): Promise<MessageRecord[]>
+  /** Our id, an RFC 5322 Message-ID (no brackets), or a hosted provider's id. Live messages first, newest first. */
+  find(accountId: string, reference: string): Promise<MessageRecord | null>
+  /** By Message-ID (no brackets): of each the live message before others, then the newest; unknown ones are absent. */
+  byMessageIds(accountId: string, references: readonly string[]): Promise<ReadonlyMap<string, MessageRecord>>
+  /** Live messages only. */
+  list(accountId: string, query: MessageQuery, page: Page): Promise<readonly MessageRecord[]>
+  /**
+   * Another number after each write to the account's mail: what was made of it before may be used while it is the same.
+   * null = the store does not count.
+   */
+  version(accountId: string): Promise<number | null>
+  count(accountId: string, query?: MessageQuery): Promise<number>
+  /** Live messages of the account, and the attachments of all of them together. */
+  totals(accountId: string): Promise<MailTotals>
+  /** Known UIDs of a folder within from..to (inclusive), ascending. */
+  knownUids(folderId: string, uidValidity: string, from: number, to: number): Promise<KnownUid[]>
+  /** Messages whose placement vanished before `before` and was not reported yet, oldest first. */
+  gone(accountId: string, before: number, limit: number): Promise<MessageRecord[]>
+  /** Live messages of the account older in (sentAt, id) order than `after`, newest first: the historical scan. */
+  older(
+    accountId: string,
+    after: { readonly sentAt: number; readonly id: string } | null,
+    limit: number,
+  ): Promise<MessageRecord[]>
+}
+
+/** A message as the sync read it: the row to insert when unknown, and the placement to add. */
+export interface AddedMessage extends Pick<MessageRecord, 'id' | 'identity' | 'firstChangeId'> {
+  readonly facts: MessageFacts
+  readonly placement: Placement
+}
+
+/** The placement as it is afterwards. */
+export interface FlagUpdate extends Pick<Placement, 'uid' | 'flags' | 'modseq' | 'rev'> {
+  readonly messageId: string
+}
+
+/** A change before it has its sequence number. */
+export type ChangeDraft = Omit<ChangeRecord, 'seq'>
+
+/**
+ * One batch of one folder. Order of writes: contacts → new message rows → changes → outbox → updates of existing rows
+ * (flags, vanished, reported) → cursor. Repeating a batch, or a larger one that contains it, changes nothing that was
+ * written and reports nothing twice.
+ */
+export interface SyncBatch {
+  readonly accountId: string
+  readonly epoch: number
+  readonly folderId: string
+  /** The cursor as it was read; null = folder never opened. Another one in the store: `lease_lost`, nothing written. */
+  readonly cursorBefore: FolderCursor | null
+  readonly cursorAfter: FolderCursor
+  readonly added: readonly AddedMessage[]
+  readonly flagUpdates: readonly FlagUpdate[]
+  /** UIDs confirmed to be gone from the folder: the placement moves to `gone` with this time. */
+  readonly vanished: readonly number[]
+  readonly vanishedAt: number
+  /** Placements whose disappearance these changes report: taken out of `gone`. */
+  readonly reported: readonly (Place & { readonly messageId: string })[]
+  readonly changes: readonly ChangeDraft[]
+  /** The store fills in the seq of the row's change. */
+  readonly outbox: readonly OutboxRecord[]
+  readonly contacts: readonly ContactDelta[]
+  /** Folder counts to store along; null = leave. */
+  readonly counts: Pick<FolderRecord, 'messages' | 'unseen'> | null
+}
+
+export interface SyncStore extends ReturnType<typeof mailboxReplacement> {
+  /**
+   * Answers the changes with their seq. One batch of an account at a time. `lease_lost` when epoch or cursorBefore do
+   * not match; then nothing of the batch is visible. MongoDB, when the account is claimed in the middle of a batch:
+   * what was written is as after a crash, and the new owner's batch makes it whole.
+   */
+  apply(batch: SyncBatch): Promise<{ readonly changes: ChangeRecord[]; readonly outbox: OutboxRecord[] }>
+  /**
+   * UIDVALIDITY changed: every placement of the folder with another uidValidity loses its place (moves to `gone`
+   * without being reported, to be matched again by identity), in bounded steps; answers how many are left, counted no
+   * further than `limit` + 1.
+   */
+  forgetPlacements(
+    accountId: string,
+    epoch: number,
+    folderId: string,
+    keepUidValidity: string,
+    limit: number,
+  ): Promise<number>
+}

@@ -1,0 +1,76 @@
+/** Lists that are answered again as they were: only while nothing that they show has changed. */
+import assert from 'node:assert/strict'
+import { after, before, suite, test } from 'node:test'
+import { until } from '../../support/until.ts'
+import { basic, startLiteRig, type Json, type LiteRig, type TestMailbox } from './rig.ts'
+
+suite('lists that were answered before', () => {
+  let rig: LiteRig
+  let box: TestMailbox
+  let reads = 0
+  before(async () => {
+    rig = await startLiteRig()
+    box = await rig.mailbox('kept')
+    await box.deliver({ subject: 'first' })
+    const { messages } = rig.engine.store
+    const { list } = messages
+    Object.assign(messages, {
+      list: (...input: Parameters<typeof list>) => {
+        reads += 1
+        return list(...input)
+      },
+    })
+  })
+  after(() => rig.close())
+
+  const listed = async (query = '', host?: string) => {
+    const headers = host === undefined ? {} : { headers: { authorization: basic, host } }
+    const { status, text } = await rig.call('GET', `${box.path}/messages${query}`, undefined, headers)
+    assert.equal(status, 200, text)
+    return text
+  }
+
+  const parsed = async (query = '') => JSON.parse(await listed(query)) as Json[]
+
+  test('the same list is not read again from the embedded store', async () => {
+    const first = await listed()
+    await until('the folders rest', async () => {
+      reads = 0
+      assert.equal(await listed(), first)
+      return reads === (rig.engine.store.kind === 'sqlite' ? 0 : 1)
+    })
+  })
+
+  test('another page, other filters, flags and another name of the host are other lists', async () => {
+    const first = await listed()
+    assert.equal((await parsed('?offset=1')).length, 0)
+    assert.equal((await parsed('?limit=1&subject=second')).length, 0)
+    assert('flags' in ((await parsed('?include_flags=1'))[0] ?? {}))
+    assert.notEqual(await listed('', 'other.example'), first)
+    assert.equal(await listed(), first)
+  })
+
+  test('mail that comes and flags that change are in the next list', async () => {
+    await listed()
+    const id = await box.deliver({ subject: 'second' })
+    assert.equal((await parsed()).length, 2)
+    const before = await listed('?include_flags=1')
+    await rig.ok('POST', `${box.path}/messages/${id}/flags`, { flagged: 1 })
+    assert.notEqual(await listed('?include_flags=1'), before)
+  })
+
+  test('a folder that is to be read now makes a short list a 503, though it was answered before', async () => {
+    const { folders } = rig.engine.store
+    const { list } = folders
+    const all = await list(box.accountId)
+    Object.assign(folders, { list: () => Promise.resolve(all) })
+    await listed()
+    const [first] = all
+    const cursor = first?.cursor
+    Object.assign(first ?? {}, { cursor: null })
+    const { status } = await rig.call('GET', `${box.path}/messages`)
+    Object.assign(first ?? {}, { cursor })
+    Object.assign(folders, { list })
+    assert.equal(status, 503)
+  })
+})

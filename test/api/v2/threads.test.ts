@@ -1,0 +1,99 @@
+/** Threads of 2.0: found from any of their messages, whatever of References and In-Reply-To is there. */
+import assert from 'node:assert/strict'
+import { after, before, suite, test } from 'node:test'
+import { startLiteRig, type Json, type LiteRig } from '../lite/rig.ts'
+import { v2Mailbox, type V2Mailbox } from './rig.ts'
+
+suite('threads of 2.0', () => {
+  let rig: LiteRig
+  let box: V2Mailbox
+  const ids = new Map<string, string>()
+  const day = (number: number): Date => new Date(Date.UTC(2024, 4, number))
+
+  before(async () => {
+    rig = await startLiteRig()
+    box = await v2Mailbox(rig, 'talks')
+    const at = (name: string): string => `<${name}@sender.example>`
+    const letters: readonly (readonly [name: string, day: number, headers: readonly string[]])[] = [
+      ['root', 1, []],
+      ['second', 2, [`In-Reply-To: ${at('root')}`, `References: ${at('root')}`]],
+      // replies that name nothing but their parent
+      ['third', 3, [`In-Reply-To: ${at('second')}`]],
+      ['fourth', 4, [`In-Reply-To: ${at('third')}`]],
+      ['other', 5, []],
+      ['fifth', 6, [`In-Reply-To: ${at('fourth')}`, `References: ${at('third')} ${at('fourth')}`]],
+    ]
+    for (const [name, on, headers] of letters)
+      ids.set(name, await box.deliver({ subject: name, id: name, date: day(on), headers }))
+  })
+  after(() => rig.close())
+
+  const subjects = (thread: Json): string => (thread['messages'] as Json[]).map((one) => one['subject']).join(' ')
+  const whole = 'root second third fourth fifth'
+
+  test('of a message hold all of the conversation, whichever of them is asked', async () => {
+    const threads = await Promise.all(
+      whole.split(' ').map((name) => rig.ok('GET', `${box.account}/message/${ids.get(name)}/thread`)),
+    )
+    for (const thread of threads) assert.deepEqual(thread, threads[0])
+    const [thread = {}] = threads
+    assert.equal(subjects(thread), whole)
+    assert.equal(thread['subject'], 'root')
+    assert.deepEqual(
+      thread['email_message_ids'],
+      whole.split(' ').map((name) => `<${name}@sender.example>`),
+    )
+    assert.deepEqual(thread['folders'], ['INBOX'])
+    assert.deepEqual(Object.keys(thread['person_info'] as Json).sort(), ['ada@sender.example', box.email].sort())
+    const [message] = thread['messages'] as Json[]
+    assert.deepEqual(message, await rig.ok('GET', `${box.account}/messages/${ids.get('root')}`))
+    assert.equal(subjects(await rig.ok('GET', `${box.account}/messages/${ids.get('other')}/thread`)), 'other')
+  })
+
+  test('are listed by address, the one with the newest mail first', async () => {
+    const urls = (await rig.list(`${box.account}/threads`)) as unknown as string[]
+    assert.equal(urls.length, 2)
+    const [first = '', second = ''] = urls.map((url) => url.slice(rig.url.length))
+    assert.equal(subjects(await rig.ok('GET', first)), whole)
+    assert.equal(subjects(await rig.ok('GET', second)), 'other')
+    assert.deepEqual((await rig.ok('GET', first))['resource_url'], urls[0])
+    for (const [query, expected] of [
+      ['limit=1', [urls[0]]],
+      ['limit=1&offset=1', [urls[1]]],
+      ['offset=2', []],
+      ['subject=thir', [urls[0]]],
+      ['subject=other&folder=INBOX', [urls[1]]],
+      ['folder=Sent', []],
+      ['date_before=05/05/2024&date_after=05/05/2024', [urls[1]]],
+      ['from=nobody@x.example', []],
+    ] as const)
+      assert.deepEqual(await rig.list(`${box.account}/threads?${query}`), expected, query)
+  })
+
+  test('have limits, an order, and contents on demand', async () => {
+    const path = `${box.account}/message/${ids.get('third')}/thread`
+    assert.equal(subjects(await rig.ok('GET', `${path}?limit=2&offset=1`)), 'second third')
+    assert.equal(subjects(await rig.ok('GET', `${path}?limit=2&sort_order=desc`)), 'fifth fourth')
+    const full = await rig.ok('GET', `${path}?include_body=1&include_flags=1&include_headers=1&limit=1`)
+    const [message] = full['messages'] as Json[]
+    assert.equal((message?.['body'] as Json[])[0]?.['content'], 'Hello.\n')
+    assert.deepEqual((message?.['headers'] as Json)['subject'], ['root'])
+    assert.equal((message?.['flags'] as Json)['seen'], false)
+    assert.equal((full['email_message_ids'] as string[]).length, 5)
+  })
+
+  test('give their size with each message of a list', async () => {
+    const listed = await rig.list(`${box.account}/messages?include_thread_size=1`)
+    assert.deepEqual(
+      listed.map((message) => message['thread_size']),
+      [5, 1, 5, 5, 5, 5],
+    )
+  })
+
+  test('that are not there are 404', async () => {
+    for (const id of ['0'.repeat(16), 'gm-123', 'none']) {
+      const answer = await rig.call('GET', `${box.account}/threads/${id}`)
+      assert.deepEqual([answer.status, answer.json['value']], [404, `thread ${id} is invalid`])
+    }
+  })
+})
