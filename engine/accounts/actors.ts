@@ -342,7 +342,7 @@ async function watchAccount(
   state.onWrite(alive)
   const onComplete = (): Promise<void> => reportCompleted(sync, state.account.id, completed)
   const background = createBackground({ sync, state, link, backfilling, onComplete })
-  state.moved(unopened(state))
+  state.moved.found(unopened(state))
   const shortMs = shortIdleHosts.find(([host]) => host.test(state.account.server))?.[1]
   const renewMs = shortMs ?? sync.config.MAILROOM_IDLE_RENEW
   const options = { renewMs, pushes, tokenRenewAt, alive }

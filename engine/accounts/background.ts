@@ -50,33 +50,23 @@ type WorkOnce = (signal: AbortSignal) => Promise<boolean>
 export function createBackground(deps: BackgroundDeps) {
   const { sync, state, link, onComplete } = deps
   const park = createParking(sync, state)
-  /** Paths that moved. */
-  const waiting = new Set<string>()
   let woken = new AbortController()
   let complete = false
-  const backfill = createBackfill(deps, () => waiting.size > 0)
-  state.onMoved((paths) => {
-    for (const path of paths) if (path !== 'INBOX') waiting.add(path)
+  const backfill = createBackfill(deps, () => state.moved.first !== undefined)
+  state.moved.onFound(() => {
     woken.abort()
   })
 
-  async function attempt(path: string, work: () => Promise<void>): Promise<void> {
-    await park(path, work).catch((error: unknown) => {
-      waiting.add(path)
-      throw error
-    })
-  }
-
   const workOnce: WorkOnce = async (signal) => {
-    const [path = nextToOpen(state, sync.now())] = waiting
+    const path = state.moved.first ?? nextToOpen(state, sync.now())
     if (path !== undefined) {
-      waiting.delete(path)
-      await attempt(path, () => link.run('live', (session) => catchUp({ deps: sync, state, session }, path)))
+      const read = () => link.run('live', (session) => catchUp({ deps: sync, state, session }, path))
+      await state.moved.catchUp(path, () => park(path, read))
       return true
     }
     const folderId = nextToBackfill(state, sync.now())
     if (folderId !== null) {
-      await attempt(state.folders.get(folderId)?.path ?? folderId, () => backfill(folderId, signal))
+      await park(state.folders.get(folderId)?.path ?? folderId, () => backfill(folderId, signal))
       return true
     }
     if (!complete && isComplete(state, sync.now())) {

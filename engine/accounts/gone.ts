@@ -1,9 +1,9 @@
 /**
  * What the mail server may not have any more: messages, and folders.
  *
- * The disappearance of a message is held (MAILROOM_GONE_HOLD), so that a move is reported as a move: by then the
- * message has turned up elsewhere, or it is deleted. One that is back in the same folder, under whatever UID, is not
- * reported.
+ * The disappearance of a message is held, so that a move is reported as a move: for MAILROOM_GONE_HOLD, and until all
+ * folders have been looked at since and those that moved are caught up. By then the message has turned up elsewhere, or
+ * it is deleted. One that is back in the same folder, under whatever UID, is not reported.
  *
  * A folder is gone when the server says so by its name, to STATUS or SELECT, or when two full lists in a row, `apartMs`
  * apart, lack it. How many are missing at once does not matter.
@@ -22,9 +22,13 @@ import type { SyncContext } from './write.ts'
 const step = 100
 const stepMax = 6400
 
+/** No folder that cannot be caught up holds back what is gone for longer than this beyond MAILROOM_GONE_HOLD. */
+const unsettledMostMs = 15 * 60_000
+
 /** Tells what is due. Entries of a folder that is still being read anew after a UIDVALIDITY change wait for its end. */
 export async function reportGone(deps: SyncDeps, state: AccountState): Promise<void> {
-  const before = deps.now() - deps.config.MAILROOM_GONE_HOLD
+  const held = deps.now() - deps.config.MAILROOM_GONE_HOLD
+  const before = Math.min(held, Math.max(state.moved.settledAt - 1, held - unsettledMostMs))
   // Told with the cursor of one folder: any will do, INBOX is always there.
   const carrier = state.folderByPath('INBOX')
   if (carrier === null || carrier.cursor === null) return

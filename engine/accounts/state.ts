@@ -65,7 +65,6 @@ export function createAccountState(deps: SyncDeps, claimed: AccountRecord, first
   const inner: Inner = { deps, folders, account: claimed, stampedAt: 0, written: () => undefined }
   const exclusive = createExclusive()
   let look: (path: string) => void = () => undefined
-  let moved: (paths: readonly string[]) => void = () => undefined
   return {
     account: claimed,
     own: createOwnWrites(deps.now),
@@ -101,10 +100,7 @@ export function createAccountState(deps: SyncDeps, claimed: AccountRecord, first
     askLook: (path: string): void => look(path),
     /** The listener is called for that. One listener, the newest. */
     onLook: (listener: (path: string) => void): void => void (look = listener),
-    /** Folders to catch up with, perhaps none: those to be opened or back-filled are looked for too (background.ts). */
-    moved: (paths: readonly string[]): void => moved(paths),
-    /** The listener is called for that. One listener, the newest. */
-    onMoved: (listener: (paths: readonly string[]) => void): void => void (moved = listener),
+    moved: createMoved(),
     /** Runs between two batches. */
     exclusive,
   }
@@ -148,6 +144,48 @@ async function batchOf(
     outbox: changes.length === 0 ? [] : await deps.listener.plan(account, changes, folderNamer([...folders.values()])),
     contacts: parts.contacts ?? [],
     counts: parts.counts ?? null,
+  }
+}
+
+/** Folders besides INBOX that were found not to be as the index has them, until they are caught up. */
+function createMoved() {
+  /** By path: what came before this time is in the index. In the order in which they were found. */
+  const waiting = new Map<string, number>()
+  let reading = Number.POSITIVE_INFINITY
+  let lookedAt = Number.NEGATIVE_INFINITY
+  let wake: () => void = () => undefined
+  return {
+    /**
+     * Perhaps none: folders to be opened or back-filled are looked for too (background.ts). `begunAt`: found by a look
+     * at all folders that began then.
+     */
+    found(paths: readonly string[], begunAt = lookedAt): void {
+      for (const path of paths) if (path !== 'INBOX') waiting.set(path, waiting.get(path) ?? lookedAt)
+      lookedAt = begunAt
+      wake()
+    },
+    /** The listener is called for that. One listener, the newest. */
+    onFound: (listener: () => void): void => void (wake = listener),
+    get first(): string | undefined {
+      return waiting.keys().next().value
+    },
+    /** Catches up with one. Where that fails it waits on. */
+    async catchUp(path: string, work: () => Promise<void>): Promise<void> {
+      reading = waiting.get(path) ?? lookedAt
+      waiting.delete(path)
+      try {
+        await work()
+      } catch (error) {
+        waiting.set(path, reading)
+        throw error
+      } finally {
+        reading = Number.POSITIVE_INFINITY
+      }
+    },
+    /** What was moved between folders before this time is in the index at its new place, in ms since 1970. */
+    get settledAt(): number {
+      return Math.min(lookedAt, reading, ...waiting.values())
+    },
   }
 }
 

@@ -77,7 +77,7 @@ async function openCursor(
   // opening.
   if (known !== null) await forget(context, folder, fresh.uidValidity)
   // What it holds is to be back-filled, also where a command has opened it.
-  state.moved([])
+  state.moved.found([])
   return requireFolder(state, folder.path)
 }
 

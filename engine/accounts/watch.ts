@@ -165,9 +165,10 @@ async function ask(watch: Watch): Promise<void> {
 async function poll(watch: Watch): Promise<void> {
   const { context, options, folders, looks, pushes, reported } = watch
   const look = looks.begin()
+  const begunAt = context.deps.now()
   const moved = await folders.poll(look)
   const found = moved.includes('INBOX') && (await findNews(context))
-  context.state.moved(moved)
+  context.state.moved.found(moved, begunAt)
   await reportGone(context.deps, context.state)
   if (look !== null) looks.end()
   else if (found && !reported && watch.polledAt > 0) pushes.missed()

@@ -4,6 +4,7 @@
  */
 import assert from 'node:assert/strict'
 import { suite, test, type TestContext } from 'node:test'
+import { setTimeout } from 'node:timers/promises'
 import { createLooks } from '../../../engine/accounts/watch.ts'
 import { fullCapabilities, type HookCall, type ImapServer } from '../../support/imap-server/index.ts'
 import { until } from '../../support/until.ts'
@@ -49,6 +50,23 @@ for (const capabilities of [fullCapabilities, ['IMAP4rev1', 'IDLE', 'UIDPLUS']])
       const others = async () => (await running.story()).filter((line) => line !== 'deleted m3 INBOX').sort()
       await until('told', async () => (await others()).length === told.length, { withinMs: 15_000 })
       assert.deepEqual(await others(), told)
+    })
+
+    test('what is moved to a folder that takes long to read is told as moved', async (t) => {
+      const settings = { MAILROOM_FOLDER_POLL: '200ms', MAILROOM_GONE_HOLD: '300ms' }
+      const running = await watchingAccounts(t, { capabilities, settings }, ({ server }) => fill(server, 'INBOX', 1))
+      const reading = Promise.withResolvers<undefined>()
+      const send = async (response: Buffer, doing: HookCall | null): Promise<Buffer> => {
+        if (doing?.name === 'SELECT' && doing.text.includes('Archive')) await reading.promise
+        return response
+      }
+      Object.assign(running.server.hooks, { send })
+      moveOnServer(running.server, 1, 'INBOX', 'Archive')
+      await until('seen to leave', async () => (await running.subjects('INBOX')).length === 0)
+      await setTimeout(2000)
+      assert.deepEqual(await running.story(), [])
+      reading.resolve(undefined)
+      await running.tells(['folder_added m1 Archive', 'folder_removed m1 INBOX'])
     })
 
     test('a folder that is removed after it was listed, and before it is opened, is not waited for', async (t) => {

@@ -296,6 +296,23 @@ suite('two disappearances that are due at different times', () => {
     assert.deepEqual(await stage.story(), ['deleted m2 INBOX', 'deleted m1 INBOX'])
   })
 
+  test('is held while a folder that moved is not caught up, for a quarter of an hour more', async (t) => {
+    const { stage, at } = await clocked(t)
+    fill(stage.server, 'INBOX', 1)
+    const worker = await stage.work()
+    await worker.readAll()
+    stage.server.expunge('ann', 'INBOX', 1)
+    await worker.catchUp('INBOX')
+    worker.state.moved.found([], 0)
+    worker.state.moved.found(['Archive'], Number.POSITIVE_INFINITY)
+    at(90 + 15 * 60 - 5)
+    await reportGone(stage.deps, worker.state)
+    assert.deepEqual(await stage.story(), [])
+    at(90 + 15 * 60 + 5)
+    await reportGone(stage.deps, worker.state)
+    assert.deepEqual(await stage.story(), ['deleted m1 INBOX'])
+  })
+
   test('one that is back meanwhile is not told, the other is', async (t) => {
     const { stage, at } = await clocked(t)
     fill(stage.server, 'INBOX', 3)
