@@ -87,7 +87,7 @@ export function userList(developerId: string, filter: UserFilter, page: Page): S
     from += ' AND EXISTS (SELECT 1 FROM accounts x WHERE x.user_id = u.id AND x.status = ?)'
     values.push(filter.status)
   }
-  const sql = `SELECT u.doc FROM ${from} ${order && `ORDER BY ${order}`} LIMIT ? OFFSET ?`
+  const sql = `SELECT u.doc FROM ${from} ${order && `ORDER BY ${order}`} LIMIT ?+0 OFFSET ?`
   return { sql, values: [...values, page.limit, page.offset] }
 }
 

@@ -35,7 +35,7 @@ export function countContacts(sql: Statements, accountId: string, deltas: readon
 const stepContacts = 500
 
 /** By id, which no count changes: none is passed over, also while others count. */
-export const contactsInSteps = 'SELECT doc FROM contacts WHERE user_id = ? AND id > ? ORDER BY id LIMIT ?'
+export const contactsInSteps = 'SELECT doc FROM contacts WHERE user_id = ? AND id > ? ORDER BY id LIMIT ?+0'
 
 /** Takes an account's part out of the contacts after this id; answers the last one's id, null = no more. */
 export function uncountSome(sql: Statements, userId: string, accountId: string, after: string): string | null {
@@ -49,7 +49,7 @@ export function uncountSome(sql: Statements, userId: string, accountId: string, 
 }
 
 export const contactSearch = `SELECT doc FROM contacts WHERE user_id = ? AND instr(search_key, ?) > 0
-  ORDER BY total_count DESC, id DESC LIMIT ? OFFSET ?`
+  ORDER BY total_count DESC, id DESC LIMIT ?+0 OFFSET ?`
 
 export function createContacts(db: Database, keyed: KeyedCollections): ContactStore {
   return {

@@ -7,6 +7,7 @@
  * the common commit. A transaction never gives up the thread, so nothing sees half of one.
  */
 import { DatabaseSync, type SQLInputValue, type SQLOutputValue, type StatementSync } from 'node:sqlite'
+import { LRUCache } from 'lru-cache'
 import { workAsNobody } from '../../observe/loop.ts'
 import { keepPrivate, openError, storeError } from './file.ts'
 
@@ -196,10 +197,13 @@ export async function drain(db: Database, sql: string, ...values: readonly Value
 
 /** DELETE of at most `?` rows of a table with row ids. */
 export function deleteWhere(table: string, condition: string): string {
-  return `DELETE FROM ${table} WHERE rowid IN (SELECT rowid FROM ${table} WHERE ${condition} LIMIT ?)`
+  return `DELETE FROM ${table} WHERE rowid IN (SELECT rowid FROM ${table} WHERE ${condition} LIMIT ?+0)`
 }
 
-/* Prepared statements of the connection, made once and kept. */
+/*
+ * Prepared statements of the connection, made once and kept. Their LIMIT is `?+0`: SQLite plans by the value of a bare
+ * parameter, and so anew at every call.
+ */
 
 export type Value = SQLInputValue
 export type Row = Record<string, SQLOutputValue>
@@ -222,19 +226,20 @@ function createStatements(database: DatabaseSync) {
     const row = byIndex(sql).get(...values) as unknown as readonly SQLOutputValue[] | undefined
     return row?.[0]
   }
+  const parsed = createParsed()
   return {
-    /** First column of the first row, parsed as JSON; null = no row. */
+    /** First column of the first row, parsed as JSON, and kept; null = no row. */
     doc: (sql: string, ...values: readonly Value[]): unknown => {
       const text = first(sql, values)
-      return typeof text === 'string' ? (JSON.parse(text) as unknown) : null
+      return typeof text === 'string' ? parsed(text) : null
     },
     /** First column of every row, parsed as JSON. */
     docs: (sql: string, ...values: readonly Value[]) =>
       tuples(sql, ...values).map(([text]) => JSON.parse(text as string) as unknown),
-    /** First column of every row, as the text of a JSON array. */
-    list: (sql: string, ...values: readonly Value[]) => {
+    /** The same, kept as a whole: one array for as long as no row changes. */
+    keptDocs: (sql: string, ...values: readonly Value[]) => {
       const docs = tuples(sql, ...values).map(([text]) => String(text))
-      return `[${docs.join()}]`
+      return parsed(`[${docs.join()}]`)
     },
     /** Every row as its columns in order. */
     tuples,
@@ -252,6 +257,22 @@ function createStatements(database: DatabaseSync) {
 }
 
 export type Statements = ReturnType<typeof createStatements>
+
+/** Documents by their text: calls read the same ones again and again, and parsing takes longer than reading. */
+function createParsed(): (text: string) => unknown {
+  const kept = new LRUCache<string, { readonly value: unknown }>({
+    max: 10_000,
+    maxSize: 16_777_216,
+    sizeCalculation: (_, text) => text.length,
+  })
+  return (text) => {
+    const known = kept.get(text)
+    if (known !== undefined) return known.value
+    const value = JSON.parse(text) as unknown
+    kept.set(text, { value })
+    return value
+  }
+}
 
 function createCache(database: DatabaseSync, asArrays: boolean): (sql: string) => StatementSync {
   const statements = new Map<string, StatementSync>()

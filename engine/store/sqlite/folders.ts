@@ -1,5 +1,4 @@
 /** Folders of an account: what the server lists, and how far each has been read. */
-import { LRUCache } from 'lru-cache'
 import { folderBasics, type KeyedCollections } from '../aggregates.ts'
 import { folderId } from '../ids.ts'
 import type { FolderStore, ListedFolder } from '../port.ts'
@@ -67,25 +66,8 @@ async function removeFolder(db: Database, folder: FolderRecord, epoch: number, n
   }
 }
 
-/** Lists of folders, parsed again when they have changed. */
-function createLists() {
-  const kept = new LRUCache<string, { readonly text: string; readonly folders: FolderRecord[] }>({
-    max: 2000,
-    maxSize: 16_777_216,
-    sizeCalculation: ({ text }) => text.length,
-  })
-  return (accountId: string, text: string): FolderRecord[] => {
-    const known = kept.get(accountId)
-    if (known?.text === text) return known.folders
-    const folders = JSON.parse(text) as FolderRecord[]
-    kept.set(accountId, { text, folders })
-    return folders
-  }
-}
-
 export function createFolders(db: Database, keyed: KeyedCollections, now: () => number): FolderStore {
-  const lists = createLists()
-  const list = (accountId: string) => db.read(() => lists(accountId, db.list(folderList, accountId)))
+  const list = (accountId: string) => db.read(() => db.keptDocs(folderList, accountId) as FolderRecord[])
   return {
     ...folderBasics(keyed),
     list,

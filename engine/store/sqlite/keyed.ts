@@ -52,7 +52,7 @@ export function keyedList<K extends Kind>(kind: K, where: Where<Kinds[K]>, optio
   }
   const order = columns.map((column) => (descending ? `${column} DESC` : column)).join()
   return {
-    sql: `SELECT doc FROM ${kind} WHERE ${parts.join(' AND ') || '1'} ORDER BY ${order} LIMIT ? OFFSET ?`,
+    sql: `SELECT doc FROM ${kind} WHERE ${parts.join(' AND ') || '1'} ORDER BY ${order} LIMIT ?+0 OFFSET ?`,
     values: [...values, limit, offset],
   }
 }
@@ -86,7 +86,7 @@ function openKeyed<K extends Kind>(db: Database, kind: K, now: () => number): Ke
   }
   const count = (where: Where<R>, most: number): number => {
     const { sql, values } = whereOf(definition, where)
-    return db.number(`SELECT count(*) FROM (SELECT 1 FROM ${kind} WHERE ${sql} LIMIT ?)`, ...values, most)
+    return db.number(`SELECT count(*) FROM (SELECT 1 FROM ${kind} WHERE ${sql} LIMIT ?+0)`, ...values, most)
   }
   const insert = (record: R, rooms: readonly Room<R>[]): void => {
     const { owned, expires } = definition
@@ -110,7 +110,7 @@ function openKeyed<K extends Kind>(db: Database, kind: K, now: () => number): Ke
     list: (where, options) =>
       db.read(() => {
         const { sql, values } = keyedList(kind, where, options)
-        return db.docs(sql, ...values) as R[]
+        return db.keptDocs(sql, ...values) as R[]
       }),
     count: (where) => db.read(() => count(where, -1)),
     edit: (key, patch, expected = {}, outbox = []) =>
@@ -139,7 +139,7 @@ export function openKeyedCollections(db: Database, now: () => number): KeyedColl
 const sweep = 4
 
 export const nonceSweep = `DELETE FROM nonces WHERE (api_key, nonce, timestamp) IN
-  (SELECT api_key, nonce, timestamp FROM nonces WHERE expires_at <= ? ORDER BY expires_at LIMIT ?)`
+  (SELECT api_key, nonce, timestamp FROM nonces WHERE expires_at <= ? ORDER BY expires_at LIMIT ?+0)`
 
 /** OAuth nonces. One that has expired counts as new again. A write does not wait for the disk. */
 export function createNonces(db: Database, now: () => number): NonceStore {

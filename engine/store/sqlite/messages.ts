@@ -23,8 +23,8 @@ export function messagePage(accountId: string, query: MessageQuery, page: Page):
   // CROSS JOIN keeps the order of the inner page
   const sql =
     source.kind === 'messages'
-      ? `SELECT m.doc FROM messages m WHERE ${source.where} ORDER BY m.sent_at ${order}, m.id ${order} LIMIT ? OFFSET ?`
-      : `SELECT m.doc FROM (${source.sql} ORDER BY sent_at ${order}, message_id ${order} LIMIT ? OFFSET ?) hit
+      ? `SELECT m.doc FROM messages m WHERE ${source.where} ORDER BY m.sent_at ${order}, m.id ${order} LIMIT ?+0 OFFSET ?`
+      : `SELECT m.doc FROM (${source.sql} ORDER BY sent_at ${order}, message_id ${order} LIMIT ?+0 OFFSET ?) hit
         CROSS JOIN messages m ON m.id = hit.message_id`
   return { sql, values: [...source.values, page.limit, page.offset] }
 }
@@ -156,12 +156,12 @@ export const messageLookups = {
     ORDER BY live DESC, sent_at DESC, id DESC LIMIT 1`,
   knownUids: `SELECT uid, message_id, flags, modseq, rev, generation FROM placements
     WHERE folder_id = ? AND uid_validity = ? AND uid BETWEEN ? AND ? ORDER BY uid`,
-  gone: 'SELECT doc FROM messages WHERE account_id = ? AND gone_at < ? ORDER BY gone_at, id LIMIT ?',
+  gone: 'SELECT doc FROM messages WHERE account_id = ? AND gone_at < ? ORDER BY gone_at, id LIMIT ?+0',
   attachments: `SELECT coalesce(sum(m.attachments), 0) FROM message_keys k CROSS JOIN messages m ON m.id = k.message_id
     WHERE k.account_id = ? AND k.key = 'a'`,
-  newest: 'SELECT doc FROM messages WHERE account_id = ? AND live = 1 ORDER BY sent_at DESC, id DESC LIMIT ?',
+  newest: 'SELECT doc FROM messages WHERE account_id = ? AND live = 1 ORDER BY sent_at DESC, id DESC LIMIT ?+0',
   older: `SELECT doc FROM messages WHERE account_id = ? AND live = 1 AND (sent_at, id) < (?, ?)
-    ORDER BY sent_at DESC, id DESC LIMIT ?`,
+    ORDER BY sent_at DESC, id DESC LIMIT ?+0`,
 } as const
 
 function knownUid(row: Row): KnownUid {

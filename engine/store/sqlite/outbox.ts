@@ -28,7 +28,7 @@ export const pendingAccounts = `WITH RECURSIVE account (id) AS (
   SELECT id FROM account WHERE id IS NOT NULL`
 
 export const pendingOfChannel = `SELECT doc FROM outbox WHERE channel_id = ? AND state = 'pending'
-  ORDER BY lane, created_at, seq, id LIMIT ?`
+  ORDER BY lane, created_at, seq, id LIMIT ?+0`
 
 export const backlog = `SELECT count(*) AS pending, min(created_at) AS oldest FROM outbox
   WHERE channel_id = ? AND state = 'pending'`
@@ -40,7 +40,7 @@ export const late = `SELECT channel.* FROM (
     SELECT channel_id AS id, count(*) AS pending, min(created_at) AS oldest FROM outbox WHERE state = 'pending'
     GROUP BY channel_id) channel
   WHERE (SELECT developer_id FROM outbox WHERE channel_id = channel.id AND state = 'pending' LIMIT 1) = ?
-  ORDER BY oldest, id LIMIT ?`
+  ORDER BY oldest, id LIMIT ?+0`
 
 /** Up to this many accounts are walked side by side; more are found by walking the channel past the blocked ones. */
 const maxAccounts = 32
@@ -52,7 +52,7 @@ export function pendingOf(
   limit: number,
   exceptHistorical: readonly string[] = [],
 ): Sql {
-  const order = 'ORDER BY lane, created_at, seq, id LIMIT ?'
+  const order = 'ORDER BY lane, created_at, seq, id LIMIT ?+0'
   const held = new Set(exceptHistorical)
   if (accounts.length > maxAccounts) {
     const free = accounts.filter((account) => !held.has(account))
@@ -110,7 +110,7 @@ export function deliveryPage(
     const where = [...parts, `${state} IN (${group.map(() => '?').join()})`].join(' AND ')
     return `SELECT id, created_at FROM outbox WHERE ${where}`
   })
-  const order = `ORDER BY created_at ${direction}, id ${direction} LIMIT ? OFFSET ?`
+  const order = `ORDER BY created_at ${direction}, id ${direction} LIMIT ?+0 OFFSET ?`
   return {
     sql: `SELECT o.doc FROM (${arms.join(' UNION ALL ')} ${order}) p CROSS JOIN outbox o ON o.id = p.id`,
     values: [...groups.flatMap((group) => [...values, ...group]), page.limit, page.offset],
@@ -177,7 +177,7 @@ function requeue(
 }
 
 async function skipPending(db: Database, channelId: string, reason: string, now: number): Promise<number> {
-  const select = `SELECT doc FROM outbox WHERE channel_id = ? AND state = 'pending' AND kind = 'message' LIMIT ?`
+  const select = `SELECT doc FROM outbox WHERE channel_id = ? AND state = 'pending' AND kind = 'message' LIMIT ?+0`
   for (let total = 0; ;) {
     const step = await db.write(() => {
       const rows = db.docs(select, channelId, stepRows) as OutboxRecord[]

@@ -90,7 +90,7 @@ function apply(sql: Statements, batch: SyncBatch, now: number): Awaited<ReturnTy
 
 const stepMessages = 500
 
-export const liveMessages = 'SELECT doc FROM messages WHERE account_id = ? AND live = 1 LIMIT ?'
+export const liveMessages = 'SELECT doc FROM messages WHERE account_id = ? AND live = 1 LIMIT ?+0'
 
 function leaveSome(sql: Statements, id: string, epoch: number): boolean {
   checkEpoch(sql, id, epoch)

@@ -23,7 +23,7 @@ interface Side<R> {
 
 /** A table with row ids, walked in the order of insertion. */
 function walked<R>(table: string, read: (sql: Statements, row: Row) => R): Side<R>['export'] {
-  const select = `SELECT rowid AS at, doc FROM ${table} WHERE rowid > ? ORDER BY rowid LIMIT ?`
+  const select = `SELECT rowid AS at, doc FROM ${table} WHERE rowid > ? ORDER BY rowid LIMIT ?+0`
   return (sql, after, limit) => {
     const rows = sql.rows(select, Number(after ?? 0), limit)
     const last = rows.length === limit ? rows.at(-1) : undefined

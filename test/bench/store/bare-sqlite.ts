@@ -43,10 +43,10 @@ const sql = {
     VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET total_count = excluded.total_count,
     direct_count = excluded.direct_count, indirect_count = excluded.indirect_count, search_key = excluded.search_key,
     doc = excluded.doc`,
-  all: `SELECT doc FROM messages WHERE account_id = ? AND live = 1 ORDER BY sent_at DESC, id DESC LIMIT ? OFFSET ?`,
+  all: `SELECT doc FROM messages WHERE account_id = ? AND live = 1 ORDER BY sent_at DESC, id DESC LIMIT ?+0 OFFSET ?`,
   ofFolder: `SELECT m.doc FROM (SELECT sent_at, message_id FROM message_keys WHERE account_id = ? AND key = ?
-    ORDER BY sent_at DESC, message_id DESC LIMIT ? OFFSET ?) hit CROSS JOIN messages m ON m.id = hit.message_id`,
-  pending: `SELECT doc FROM outbox WHERE channel_id = ? AND state = 'pending' ORDER BY lane, created_at, seq, id LIMIT ?`,
+    ORDER BY sent_at DESC, message_id DESC LIMIT ?+0 OFFSET ?) hit CROSS JOIN messages m ON m.id = hit.message_id`,
+  pending: `SELECT doc FROM outbox WHERE channel_id = ? AND state = 'pending' ORDER BY lane, created_at, seq, id LIMIT ?+0`,
   outbox: 'SELECT doc FROM outbox WHERE id = ?',
   saveOutbox: 'UPDATE outbox SET state = ?, finished_at = ?, last_status = ?, doc = ? WHERE id = ?',
 } as const
