@@ -82,9 +82,28 @@ export function matchOf(pattern: Pattern, method: string, captures: readonly str
 
 /** 404 for an unknown path; OPTIONS is answered here. What else is wrong is refused once it is known who calls. */
 export function routing(routes: readonly Route[], baseUrl: (request: IncomingMessage) => string): Middleware {
+  // A router tries all of its patterns: one for each first segment, which no pattern has as a parameter.
+  const patterns = Map.groupBy(compileRoutes(routes), ({ path }) => firstSegment(path))
+  const serving = new Map([...patterns].map(([first, all]) => [first, routerOf(all, baseUrl)]))
+  return async (ctx, next) => {
+    const { path } = ctx.state.exchange.target
+    const serve = serving.get(firstSegment(path)) ?? unknownPath
+    ctx.newRouterPath = path
+    await serve(ctx, next)
+  }
+}
+
+const firstSegment = (path: string): string => path.split('/', 2)[1] ?? ''
+
+const unknownPath: Middleware = ({ state }) => {
+  const { path } = state.exchange.target
+  throw new AppError('not_found', `path ${path} is invalid`, { details: { kind: 'path', id: path } })
+}
+
+function routerOf(patterns: readonly Pattern[], baseUrl: (request: IncomingMessage) => string): Middleware {
   const router = new Router<FrameState>({ exclusive: true })
   // The router takes the last pattern that matches.
-  for (const pattern of compileRoutes(routes).toReversed()) {
+  for (const pattern of patterns.toReversed()) {
     router.all(pattern.regexp, async (ctx, next) => {
       if (ctx.method === 'OPTIONS') {
         ctx.status = 204
@@ -96,15 +115,8 @@ export function routing(routes: readonly Route[], baseUrl: (request: IncomingMes
       await next()
     })
   }
-  router.on('not-found', ({ state }) => {
-    const { path } = state.exchange.target
-    throw new AppError('not_found', `path ${path} is invalid`, { details: { kind: 'path', id: path } })
-  })
-  const serve = router.routes() as Middleware
-  return async (ctx, next) => {
-    ctx.newRouterPath = ctx.state.exchange.target.path
-    await serve(ctx, next)
-  }
+  router.on('not-found', unknownPath)
+  return router.routes() as Middleware
 }
 
 function choose(exchange: Exchange, pattern: Pattern, method: string, captures: readonly string[]): void {

@@ -65,7 +65,11 @@ function noticing(store: Store, { storeSeconds }: StoreMetrics, failed: () => vo
     return (...args) => {
       const started = performance.now()
       const answer = method(...args)
-      void answer.catch(note).then(() => storeSeconds.observe({ kind }, (performance.now() - started) / 1000))
+      const measure = () => storeSeconds.observe({ kind }, (performance.now() - started) / 1000)
+      void answer.then(measure, (error: unknown) => {
+        note(error)
+        measure()
+      })
       return answer
     }
   }
