@@ -10,11 +10,24 @@ export async function pause(ms: number, signal: AbortSignal): Promise<void> {
   await sleep(ms, undefined, { signal, ref: false }).catch(() => undefined)
 }
 
-/** Waits for the work, but no longer than `ms`: undefined when it took longer. Rejects when the work does. */
-export async function withinTime<T>(ms: number, work: Promise<T>): Promise<T | undefined> {
-  const { promise: late, resolve } = Promise.withResolvers<undefined>()
-  const timer = setTimeout(() => resolve(undefined), ms)
-  return Promise.race([work, late]).finally(() => clearTimeout(timer))
+/**
+ * Waits for the work, but no longer than `ms`: when it took longer, what `late` answers or throws, else undefined.
+ * Rejects when the work does.
+ */
+export async function withinTime<T, Late = undefined>(
+  ms: number,
+  work: Promise<T>,
+  late: () => Late = () => undefined as Late,
+): Promise<T | Late> {
+  const { promise: over, resolve, reject } = Promise.withResolvers<Late>()
+  const timer = setTimeout(() => {
+    try {
+      resolve(late())
+    } catch (error) {
+      reject(error)
+    }
+  }, ms)
+  return Promise.race([work, over]).finally(() => clearTimeout(timer))
 }
 
 /** One piece of work at a time, in the order of asking; one that fails does not stop the next. */

@@ -7,6 +7,10 @@
  */
 import { spawn } from 'node:child_process'
 import { globSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+/** Half of a process's start is compiling: done once, here and in the services that tests start. */
+process.env['NODE_COMPILE_CACHE'] ??= join(process.cwd(), 'node_modules/.cache/compiled')
 
 const filesTogether = 10
 const timeoutMs = 120_000

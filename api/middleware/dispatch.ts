@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { z } from 'zod'
-import { AppError, badParameter, toAppError, workAs } from '../../engine/index.ts'
+import { AppError, badParameter, toAppError, withinTime, workAs } from '../../engine/index.ts'
 import {
   type Call,
   createCall,
@@ -67,23 +67,17 @@ async function nameConcerned({ developer, user, captured }: Exchange, call: Call
   await found.catch(() => undefined)
 }
 
-async function withinDeadline(
+function withinDeadline(
   work: Promise<unknown>,
   abort: (reason: AppError) => void,
   deadlineMs: number,
 ): Promise<unknown> {
-  const { promise: late, reject } = Promise.withResolvers<never>()
-  const timer = setTimeout(() => {
+  return withinTime(deadlineMs, work, () => {
     const error = new AppError('timeout', `no answer within ${deadlineMs / 1000} s; try again`)
     abort(error)
-    reject(error)
     void work.then(discard, () => undefined)
-  }, deadlineMs)
-  try {
-    return await Promise.race([work, late])
-  } finally {
-    clearTimeout(timer)
-  }
+    throw error
+  })
 }
 
 /** A stream that comes after the deadline has a mail server's connection behind it. */

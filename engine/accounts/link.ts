@@ -4,6 +4,7 @@
  */
 import PQueue from 'p-queue'
 import { AppError, isAppError } from '../errors.ts'
+import { withinTime } from '../waits.ts'
 import type { Session } from './session-types.ts'
 
 /** `stream`: the next piece of a long answer. It takes turns with live mail, so that neither waits for long. */
@@ -130,21 +131,18 @@ type Begin<T> = (begun: () => void, signal?: AbortSignal) => Promise<T>
  * The answer, or `timeout`. Work whose turn has not come by then is not begun any more; other work goes on, only no
  * longer waited for.
  */
-async function inTime<T>(waitMs: number, begin: Begin<T>): Promise<T> {
+function inTime<T>(waitMs: number, begin: Begin<T>): Promise<T> {
   const unbegun = new AbortController()
-  const late = Promise.withResolvers<never>()
   let waiting = true
-  const timer = setTimeout(() => {
-    if (waiting) unbegun.abort(tooLate('the connection to the mail server is busy with other work of this account'))
-    else late.reject(tooLate(`the mail server did not answer within ${Math.round(waitMs / 1000)} s`))
-  }, waitMs)
   const answer = begin(() => {
     waiting = false
   }, unbegun.signal)
-  answer.catch(() => undefined)
-  return Promise.race([answer, late.promise]).finally(() => clearTimeout(timer))
-}
-
-function tooLate(message: string): AppError {
-  return new AppError('timeout', message, { retryAfterMs: 5000 })
+  return withinTime(waitMs, answer, () => {
+    const why = waiting
+      ? 'the connection to the mail server is busy with other work of this account'
+      : `the mail server did not answer within ${Math.round(waitMs / 1000)} s`
+    const error = new AppError('timeout', why, { retryAfterMs: 5000 })
+    if (waiting) unbegun.abort(error)
+    throw error
+  })
 }

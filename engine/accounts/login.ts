@@ -10,6 +10,7 @@ import type { Tokens } from '../oauth/tokens.ts'
 import { workAs } from '../observe/loop.ts'
 import { keepRotated, openCredential, type Sealer } from '../secrets/seal.ts'
 import type { AccountRecord } from '../store/records.ts'
+import { withinTime } from '../waits.ts'
 import { connectionFailure } from './failures.ts'
 import { isAwaited, type Priority } from './link.ts'
 import type { Login, LoginLimiter } from './login-limiter.ts'
@@ -243,21 +244,13 @@ function failureOf(error: AppError): ProbeFailure {
 }
 
 /** Everything that waits gives up at the deadline, also a host that says nothing at all. */
-async function within<T>(ms: number, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+function within<T>(ms: number, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const over = new AbortController()
-  const late = Promise.withResolvers<never>()
-  const timer = setTimeout(() => {
+  return withinTime(ms, work(over.signal), () => {
     const error = new AppError('timeout', 'the mail server did not answer in time')
     over.abort(error)
-    late.reject(error)
-  }, ms)
-  const working = work(over.signal)
-  working.catch(() => undefined)
-  try {
-    return await Promise.race([working, late.promise])
-  } finally {
-    clearTimeout(timer)
-  }
+    throw error
+  })
 }
 
 interface Attempt {

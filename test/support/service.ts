@@ -74,6 +74,9 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
   const dataDir = mkdtempSync(join(tmpdir(), 'mr-service-'))
   const base: Record<string, string> = {
     PATH: process.env['PATH'] ?? '',
+    ...(process.env['NODE_COMPILE_CACHE'] === undefined
+      ? {}
+      : { NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'] }),
     MAILROOM_PORT: '0',
     MAILROOM_DATA_DIR: dataDir,
     MAILROOM_API_KEY: apiKey,

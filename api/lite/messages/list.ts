@@ -74,13 +74,14 @@ export async function listMessages(
   const shownAs = [call.baseUrl, call.version, account.label, account.options.rawFileList, include_flags]
   const key = isKept ? JSON.stringify([account.id, query, limit, offset, ...shownAs]) : ''
   const found = keptLists.get(key)
-  const known = found?.version === version && found.folders === folders ? found : undefined
+  const known = found?.version === version && found.folders.deref() === folders ? found : undefined
   const wholeQuery = { ...query, ...given({ ids }) }
   const messages = known === undefined ? await store.messages.list(account.id, wholeQuery, { limit, offset }) : []
   const reach = known === undefined ? reachOf(wanted, messages.length, messages.at(-1)) : known.reach
   await mustBeWhole(reach)
   const text = known?.text ?? (await textOf(call, { account, folders, folder }, messages, wanted, form))
-  if (version !== null && known === undefined) keptLists.set(key, { version, folders, reach, text })
+  if (version !== null && known === undefined)
+    keptLists.set(key, { version, folders: new WeakRef(folders), reach, text })
   return new JsonText(text)
 }
 
@@ -102,7 +103,8 @@ const keptLists = new LRUCache<string, KeptList>({
 
 interface KeptList {
   readonly version: number
-  readonly folders: readonly FolderRecord[]
+  /** Held by the store, for as long as it likes: a mailbox may have thousands. */
+  readonly folders: WeakRef<readonly FolderRecord[]>
   readonly reach: number | undefined
   readonly text: string
 }

@@ -17,6 +17,7 @@ import {
   type WriteError,
 } from 'mongodb'
 import { AppError } from '../../errors.ts'
+import { withinTime } from '../../waits.ts'
 
 const duplicateKey = 11000
 /** The answer of a server that does not want these credentials: AuthenticationFailed, Unauthorized. */
@@ -175,14 +176,8 @@ async function repeated(step: () => Promise<unknown>): Promise<unknown> {
 }
 
 /** The outcome of `work`, or `store_unavailable` when it is not there in time. */
-export async function within<T>(work: Promise<T>, ms: number): Promise<T> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(unavailable(new Error(`no answer within ${ms} ms`))), ms)
+export function within<T>(work: Promise<T>, ms: number): Promise<T> {
+  return withinTime(ms, work, () => {
+    throw unavailable(new Error(`no answer within ${ms} ms`))
   })
-  try {
-    return await Promise.race([work, late])
-  } finally {
-    clearTimeout(timer)
-  }
 }

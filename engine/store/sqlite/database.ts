@@ -263,6 +263,7 @@ function createParsed(): (text: string) => unknown {
   const kept = new LRUCache<string, { readonly value: unknown }>({
     max: 10_000,
     maxSize: 16_777_216,
+    maxEntrySize: 8_388_608,
     sizeCalculation: (_, text) => text.length,
   })
   return (text) => {
