@@ -1,6 +1,7 @@
 /**
- * What goes on beside the watching: folders that moved are caught up, then folders are back-filled, one batch at a
- * time, over the command connection. A folder that the server refuses does not hold up the others (gone.ts).
+ * What goes on beside the watching, over the command connection: folders that moved are caught up, and folders are
+ * back-filled, one batch at a time. The two do not wait for each other: a batch waits for its place among all accounts.
+ * A folder that the server refuses does not hold up the others (gone.ts).
  *
  * Back-fill reads what lay in a folder before it was first opened, newest first, in bounded batches. Resumable: the
  * cursor's `backfillBelow` says how far it came. Each batch is one task of the command connection at the lowest
@@ -9,10 +10,10 @@
 import { toAppError } from '../errors.ts'
 import type { Loan, Loans } from '../turns.ts'
 import type { Link } from './link.ts'
-import { createParking } from './gone.ts'
-import { isLeftAlone } from './folders.ts'
+import { createParking, isLeftAlone } from './gone.ts'
 import type { Session } from './session-types.ts'
 import type { AccountState, SyncDeps } from './state.ts'
+import { compareFlagsOf } from './compare.ts'
 import { catchUp } from './sync.ts'
 import type { FolderCursor, FolderRecord } from '../store/records.ts'
 import { readUids } from './read.ts'
@@ -50,20 +51,22 @@ type WorkOnce = (signal: AbortSignal) => Promise<boolean>
 export function createBackground(deps: BackgroundDeps) {
   const { sync, state, link, onComplete } = deps
   const park = createParking(sync, state)
-  let woken = new AbortController()
+  const wakes: (() => void)[] = []
   let complete = false
-  const backfill = createBackfill(deps, () => state.moved.first !== undefined)
+  const backfill = createBackfill(deps)
   state.moved.onFound(() => {
-    woken.abort()
+    for (const wake of wakes) wake()
   })
 
-  const workOnce: WorkOnce = async (signal) => {
+  const catchUpOne: WorkOnce = async () => {
     const path = state.moved.first ?? nextToOpen(state, sync.now())
-    if (path !== undefined) {
-      const read = () => link.run('live', (session) => catchUp({ deps: sync, state, session }, path))
-      await state.moved.catchUp(path, () => park(path, read))
-      return true
-    }
+    if (path === undefined) return false
+    const read = () => link.run('live', (session) => catchUp({ deps: sync, state, session }, path))
+    await state.moved.catchUp(path, () => park(path, read))
+    return true
+  }
+
+  const backfillOne: WorkOnce = async (signal) => {
     const folderId = nextToBackfill(state, sync.now())
     if (folderId !== null) {
       await park(state.folders.get(folderId)?.path ?? folderId, () => backfill(folderId, signal))
@@ -76,13 +79,23 @@ export function createBackground(deps: BackgroundDeps) {
     return false
   }
 
-  async function rest(signal: AbortSignal): Promise<void> {
-    await pause(restMs(state, sync.now()), AbortSignal.any([signal, woken.signal]))
-    woken = new AbortController()
+  function worker(workOnce: WorkOnce): (signal: AbortSignal) => Promise<void> {
+    let woken = new AbortController()
+    wakes.push(() => {
+      woken.abort()
+    })
+    const rest = async (signal: AbortSignal): Promise<void> => {
+      await pause(restMs(state, sync.now()), AbortSignal.any([signal, woken.signal]))
+      woken = new AbortController()
+    }
+    return (signal) => run(deps, workOnce, rest, signal)
   }
 
+  const workers = [worker(catchUpOne), worker(backfillOne)]
   /** Works until the signal aborts. Rejects only with what concerns the whole account. */
-  return (signal: AbortSignal): Promise<void> => run(deps, workOnce, rest, signal)
+  return async (signal: AbortSignal): Promise<void> => {
+    await Promise.all(workers.map((work) => work(signal)))
+  }
 }
 
 /** A folder that has never been opened; INBOX is the watching session's. */
@@ -125,8 +138,8 @@ async function run(
 /** Read anew: it may change while awaiting, which the compiler does not know. */
 const isAborted = (signal: AbortSignal): boolean => signal.aborted
 
-/** Interrupted between two batches by live mail in other folders, and by the end of the turn while others wait. */
-function createBackfill({ sync, state, link, backfilling }: BackgroundDeps, isMoved: () => boolean) {
+/** Interrupted between two batches by the end of the turn while others wait. */
+function createBackfill({ sync, state, link, backfilling }: BackgroundDeps) {
   /** Until then the account goes before others of its developer: its connection is open. */
   let turnEndsAt = 0
 
@@ -154,8 +167,7 @@ function createBackfill({ sync, state, link, backfilling }: BackgroundDeps, isMo
       state,
       onFolder: (path, task) => inTurn(path, task, both),
       pause: async () => {
-        const turnOver = backfilling.waiting > 0 && sync.now() >= turnEndsAt
-        if (isMoved() || turnOver) interrupted.abort()
+        if (backfilling.waiting > 0 && sync.now() >= turnEndsAt) interrupted.abort()
         else if (pauseMs > 0) await pause(pauseMs, both)
       },
     }
@@ -232,6 +244,8 @@ export async function backfillPage(
   page: readonly number[],
 ): Promise<void> {
   if (page.length === 0) return
+  const reading = { folderId: context.folderId, uids: new Set(page), isStale: false }
+  context.state.reading = reading
   const { messages, poison } = await readUids(context.session, page, context.heard)
   const lowest = Math.min(...page)
   await storeRead(context, {
@@ -244,6 +258,7 @@ export async function backfillPage(
       quarantined: quarantine(cursor.quarantined, poison),
     }),
   })
+  if (reading.isStale) await compareFlagsOf(context, page)
 }
 
 /** The next folder to back-fill: INBOX first, then Sent, then the others as listed. */

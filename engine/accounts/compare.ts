@@ -94,9 +94,15 @@ export async function compareFlags(context: FolderContext, which: 'newest' | 'al
     const range = `${Math.max(lowest, to - newestWindow + 1)}:${to}`
     const compare = async () => storeFlags(context, await askFlags(context, range))
     sure = (await untilSure(compare)) && sure
+    context.state.heard()
     if (which === 'newest') break
   }
   return sure
+}
+
+/** Those of these UIDs. */
+export async function compareFlagsOf(context: FolderContext, uids: readonly number[]): Promise<void> {
+  await untilSure(async () => storeFlags(context, await askFlags(context, toSet(uids))))
 }
 
 async function storeFlags(context: FolderContext, seen: Seen): Promise<boolean> {
@@ -123,6 +129,9 @@ export async function flagParts(
     context,
     flags.map(({ uid }) => uid),
   )
+  const { reading } = context.state
+  if (reading?.folderId === folder.id && flags.some(({ uid }) => !known.has(uid) && reading.uids.has(uid)))
+    reading.isStale = true
   const changed = flags.flatMap((one) => known.get(one.uid)?.messageId ?? [])
   const rows = await rowsById(context, changed.length > window ? [] : changed)
   const plan = { account: context.state.account, folder, uidValidity: cursor.uidValidity, now: context.deps.now() }

@@ -7,7 +7,7 @@ import { folderId } from '../store/ids.ts'
 import type { ListedFolder } from '../store/port.ts'
 import type { FolderCursor, FolderRecord } from '../store/records.ts'
 import { isAppError } from '../errors.ts'
-import { findGone, lackedBy, saysGone } from './gone.ts'
+import { findGone, isLeftAlone, lackedBy, saysGone } from './gone.ts'
 import type { ListedMailbox, MailboxStatus, Session } from './session-types.ts'
 import type { AccountState } from './state.ts'
 import { openNotes } from './identity.ts'
@@ -59,6 +59,7 @@ export function createFolderPoll(context: SyncContext) {
       // The mailbox that is open reports what is new with NOOP; some servers only know it by STATUS.
       if (path === session.selected?.path) await session.noop()
       const reported = await askStatus(context, folder)
+      state.heard()
       if (reported === 'missing') lacking ||= folder.cursor !== null
       else if (reported) moved.add(path)
     }
@@ -70,7 +71,17 @@ export function createFolderPoll(context: SyncContext) {
     return folder !== null && (await askStatus(context, folder)) === true
   }
 
-  return { list, poll, ask }
+  return {
+    list,
+    poll,
+    ask,
+    /** All folders have been asked since then, in ms since 1970; Infinity where each poll asks all. */
+    get askedAt(): number {
+      if (session.capabilities.listStatus) return Number.POSITIVE_INFINITY
+      const read = [...state.folders.values()].filter((folder) => !isLeftAlone(folder, deps.now()))
+      return Math.min(...read.map(({ id }) => asked.get(id) ?? 0))
+    },
+  }
 }
 
 function listOf({ session, deps }: SyncContext): Promise<ListedMailbox[]> {
@@ -181,14 +192,6 @@ function isMoved(
   const read = !modseqs && before?.cursor != null && status.unseen !== null && status.unseen !== before.unseen
   const flagged = modseqs && status.highestModseq !== null && status.highestModseq !== cursor.highestModseq
   return read || flagged || isAhead(status, cursor)
-}
-
-/** It holds no mail, or is parked. */
-export function isLeftAlone(
-  { selectable, parkedUntil }: Pick<FolderRecord, 'selectable' | 'parkedUntil'>,
-  now: number,
-): boolean {
-  return !selectable || (parkedUntil ?? 0) > now
 }
 
 function hasModseqs({ capabilities }: Session, { highestModseq }: FolderCursor): boolean {

@@ -2,8 +2,8 @@
  * What the mail server may not have any more: messages, and folders.
  *
  * The disappearance of a message is held, so that a move is reported as a move: for MAILROOM_GONE_HOLD, and until all
- * folders have been looked at since and those that moved are caught up. By then the message has turned up elsewhere, or
- * it is deleted. One that is back in the same folder, under whatever UID, is not reported.
+ * folders have been looked at since, and those that moved or are new have been read. By then the message has turned up
+ * elsewhere, or it is deleted. One that is back in the same folder, under whatever UID, is not reported.
  *
  * A folder is gone when the server says so by its name, to STATUS or SELECT, or when two full lists in a row, `apartMs`
  * apart, lack it. How many are missing at once does not matter.
@@ -12,7 +12,7 @@
  * does not hold up the others, and comes due by itself.
  */
 import { type AppError, isAppError, toAppError } from '../errors.ts'
-import type { GonePlacement, MessageRecord, FolderRecord } from '../store/records.ts'
+import type { FolderCursor, GonePlacement, MessageRecord, FolderRecord } from '../store/records.ts'
 import { planGone, type PlannedChange } from './plan.ts'
 import type { ListedMailbox, Session } from './session-types.ts'
 import type { AccountState, BatchParts, SyncDeps } from './state.ts'
@@ -22,13 +22,17 @@ import type { SyncContext } from './write.ts'
 const step = 100
 const stepMax = 6400
 
-/** No folder that cannot be caught up holds back what is gone for longer than this beyond MAILROOM_GONE_HOLD. */
+/** No folder that cannot be read holds back what is gone for longer than this, beyond MAILROOM_GONE_HOLD. */
 const unsettledMostMs = 15 * 60_000
 
 /** Tells what is due. Entries of a folder that is still being read anew after a UIDVALIDITY change wait for its end. */
 export async function reportGone(deps: SyncDeps, state: AccountState): Promise<void> {
-  const held = deps.now() - deps.config.MAILROOM_GONE_HOLD
-  const before = Math.min(held, Math.max(state.moved.settledAt - 1, held - unsettledMostMs))
+  const now = deps.now()
+  const held = now - deps.config.MAILROOM_GONE_HOLD
+  const settledAt = isReading(state, now, isNew) ? Number.NEGATIVE_INFINITY : state.moved.settledAt - 1
+  // Not in the first time of a session: nothing could be read before.
+  const most = now - state.beganAt < unsettledMostMs ? Number.NEGATIVE_INFINITY : held - unsettledMostMs
+  const before = Math.min(held, Math.max(settledAt, most))
   // Told with the cursor of one folder: any will do, INBOX is always there.
   const carrier = state.folderByPath('INBOX')
   if (carrier === null || carrier.cursor === null) return
@@ -39,7 +43,7 @@ export async function reportGone(deps: SyncDeps, state: AccountState): Promise<v
       const ids = due.map(({ id }) => id)
       const rows = await deps.store.messages.byIds(state.account.id, ids)
       const all = rows.map((message) => {
-        const entries = message.gone.filter((entry) => isDue(state, entry, before))
+        const entries = message.gone.filter((entry) => isDue(state, entry, before, now))
         return departed(state, message, entries, deps.now())
       })
       return {
@@ -50,17 +54,38 @@ export async function reportGone(deps: SyncDeps, state: AccountState): Promise<v
     })
   for (let limit = step; limit <= stepMax;) {
     const found = await deps.store.messages.gone(state.account.id, before, limit)
-    const due = found.filter((message) => message.gone.some((entry) => isDue(state, entry, before)))
+    const due = found.filter((message) => message.gone.some((entry) => isDue(state, entry, before, now)))
     for (let start = 0; start < due.length; start += step) await report(due.slice(start, start + step))
     if (found.length < limit) return
     if (due.length === 0) limit *= 4
   }
 }
 
-function isDue(state: AccountState, entry: GonePlacement, before: number): boolean {
-  const cursor = state.folders.get(entry.folderId)?.cursor
-  const remapping = cursor?.remapSince !== undefined && cursor.backfillBelow > 1
-  return entry.at <= before && !remapping && !state.own.isUnderWay(entry.folderId, entry.uid)
+function isDue(state: AccountState, entry: GonePlacement, before: number, now: number): boolean {
+  if (entry.at > before || state.own.isUnderWay(entry.folderId, entry.uid)) return false
+  const folder = state.folders.get(entry.folderId)
+  // A folder that is gone may have another name now, under which it is being read.
+  if (folder === undefined) return !isReading(state, now)
+  return folder.cursor?.remapSince === undefined || folder.cursor.backfillBelow <= 1
+}
+
+/** Some folder is not read to its end, of those that `which` picks. */
+function isReading(
+  { folders }: AccountState,
+  now: number,
+  which: (cursor: FolderCursor) => boolean = () => true,
+): boolean {
+  return folders
+    .values()
+    .some(
+      (folder) =>
+        !isLeftAlone(folder, now) && folder.cursor !== null && folder.cursor.backfillBelow > 1 && which(folder.cursor),
+    )
+}
+
+/** Mail of other folders may lie in it. */
+function isNew({ appearedAt, remapSince }: FolderCursor): boolean {
+  return appearedAt !== undefined || remapSince !== undefined
 }
 
 /** One that lies in the same folder, under whatever UID, has not left it. */
@@ -178,6 +203,14 @@ export function saysGone(error: unknown): boolean {
 /** Answered to a command on a folder: the folder is lost, or another one has its name. */
 export function tellsLost(error: unknown): error is AppError {
   return isAppError(error) && (error.code === 'not_found' || lostTexts.test(String(error.details['response'])))
+}
+
+/** It holds no mail, or is parked. */
+export function isLeftAlone(
+  { selectable, parkedUntil }: Pick<FolderRecord, 'selectable' | 'parkedUntil'>,
+  now: number,
+): boolean {
+  return !selectable || (parkedUntil ?? 0) > now
 }
 
 const parkAfter = 3

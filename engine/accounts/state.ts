@@ -64,7 +64,7 @@ export function createAccountState(deps: SyncDeps, claimed: AccountRecord, first
   let ids = new Map(first.map(({ path, id }) => [path, id]))
   const inner: Inner = { deps, folders, account: claimed, stampedAt: 0, written: () => undefined }
   const exclusive = createExclusive()
-  let look: (path: string) => void = () => undefined
+  let look: (path?: string) => void = () => undefined
   return {
     account: claimed,
     own: createOwnWrites(deps.now),
@@ -96,11 +96,17 @@ export function createAccountState(deps: SyncDeps, claimed: AccountRecord, first
       exclusive(() => deps.writing.run(priority, () => write(inner, folderId, build))),
     /** The listener is called for every batch written: the sign that work goes on. One listener, the newest. */
     onWrite: (listener: () => void): void => void (inner.written = listener),
-    /** The folder is not as the index has it: the watching session looks at all folders soon. */
-    askLook: (path: string): void => look(path),
+    /** A folder is not as the index has it: the watching session looks at all soon. `path`: a call waits for it. */
+    askLook: (path?: string): void => look(path),
     /** The listener is called for that. One listener, the newest. */
-    onLook: (listener: (path: string) => void): void => void (look = listener),
+    onLook: (listener: (path?: string) => void): void => void (look = listener),
     moved: createMoved(),
+    /** In ms since 1970. */
+    beganAt: deps.now(),
+    /** The page that is being back-filled. Stale: flags of it came in between, when it was not in the index yet. */
+    reading: null as { readonly folderId: string; readonly uids: ReadonlySet<number>; isStale: boolean } | null,
+    /** The server has answered a part of a long piece of work that stores nothing. */
+    heard: (): void => inner.written(),
     /** Runs between two batches. */
     exclusive,
   }

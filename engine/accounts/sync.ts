@@ -38,7 +38,8 @@ export async function catchUp(context: SyncContext, path: string): Promise<void>
   const opened = { ...context, folderId: folder.id }
   await readNew(opened)
   await syncFlags(opened, selected)
-  await compareIfDue(opened, selected)
+  // What has left it may have been moved to a folder that is asked seldom.
+  if ((await compareIfDue(opened, selected)) > 0 && !context.session.capabilities.listStatus) context.state.askLook()
 }
 
 function requireFolder(state: AccountState, path: string): FolderRecord {

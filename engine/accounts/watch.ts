@@ -66,7 +66,7 @@ export async function watchInbox(
     stop()
   })
   context.state.onLook((path) => {
-    watch.looks.want(0, path)
+    watch.looks.want(path === undefined ? lookForMovedMs : 0, path)
     stop()
   })
   signal.addEventListener('abort', stop)
@@ -168,7 +168,7 @@ async function poll(watch: Watch): Promise<void> {
   const begunAt = context.deps.now()
   const moved = await folders.poll(look)
   const found = moved.includes('INBOX') && (await findNews(context))
-  context.state.moved.found(moved, begunAt)
+  context.state.moved.found(moved, Math.min(begunAt, folders.askedAt))
   await reportGone(context.deps, context.state)
   if (look !== null) looks.end()
   else if (found && !reported && watch.polledAt > 0) pushes.missed()

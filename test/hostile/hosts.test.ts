@@ -39,7 +39,8 @@ suite('a Host that is not ours', () => {
     await cost(() => 'one.example')
     const one = await cost(() => 'one.example')
     const many = await cost((n) => `host-${n}.example`)
-    assert(many < 2 * one + 200, `${one} ms for one name, ${many} ms for 100`)
+    // A page of its own for each name takes many times as long.
+    assert(many < 5 * one + 1000, `${one} ms for one name, ${many} ms for 100`)
   })
 
   test('MAILROOM_PUBLIC_URL goes before all', async () => {

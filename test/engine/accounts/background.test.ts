@@ -79,6 +79,36 @@ suite('back-fill in turns', () => {
 })
 
 suite('what is read at once, not at the next poll', () => {
+  test('a folder that moved, while the back-fill of another waits for its place', async (t) => {
+    const stage = await openStage(t, { user: { folders: { INBOX: [], Archive: [], Old: [] } } })
+    fill(stage.server, 'Old', 3)
+    const { state, catchUp } = await stage.work()
+    for (const path of ['INBOX', 'Archive', 'Old']) await catchUp(path)
+    const link = createLink({
+      login: () => openTest(t, stage.server, { auth: { password: 'secret' } }),
+      idleCloseMs: 5000,
+      waitMs: 2000,
+    })
+    const asked = Promise.withResolvers<undefined>()
+    const taken: Loans = {
+      waiting: 1,
+      run: (_who, _work, wanted) =>
+        new Promise((_resolve, reject) => {
+          asked.resolve(undefined)
+          wanted.signal.addEventListener('abort', () => reject(new Error('ended')))
+        }),
+    }
+    const onComplete = (): Promise<void> => Promise.resolve()
+    const stop = new AbortController()
+    const running = createBackground({ sync: stage.deps, state, link, backfilling: taken, onComplete })(stop.signal)
+    await asked.promise
+    stage.server.append('ann', 'Archive', letter('new'))
+    state.moved.found(['Archive'])
+    await until('read', async () => (await stage.subjects('Archive')).length === 1)
+    stop.abort()
+    await Promise.all([running, link.close()])
+  })
+
   const noPoll = { MAILROOM_FOLDER_POLL: '1h', MAILROOM_FOLDER_LIST: '1h' }
 
   test('a folder of another program that a command finds in the list', async (t) => {

@@ -8,12 +8,45 @@ import { setTimeout } from 'node:timers/promises'
 import { createLooks } from '../../../engine/accounts/watch.ts'
 import { fullCapabilities, type HookCall, type ImapServer } from '../../support/imap-server/index.ts'
 import { until } from '../../support/until.ts'
-import { accountId, fill, moveOnServer } from './stage.ts'
+import { accountId, fill, letter, moveOnServer } from './stage.ts'
 import { watchingAccounts, type Running } from './running.ts'
 
 const seldom = { MAILROOM_FOLDER_POLL: '5m', MAILROOM_FOLDER_POLL_COLD: '5m', MAILROOM_FOLDER_LIST: '5m' }
 
 const lists = ({ log }: ImapServer): number => log.filter(({ line }) => /^C: \S+ LIST /.test(line)).length
+
+test('what is moved between quiet folders that are asked one by one is told as moved', async (t) => {
+  let ahead = 0
+  const running = await watchingAccounts(
+    t,
+    {
+      capabilities: ['IMAP4rev1', 'IDLE', 'UIDPLUS'],
+      settings: {
+        MAILROOM_FOLDER_POLL: '200ms',
+        MAILROOM_FOLDER_POLL_COLD: '1h',
+        MAILROOM_FOLDER_LIST: '1h',
+        MAILROOM_FLAG_COMPARE: '1d',
+        MAILROOM_GONE_HOLD: '1s',
+      },
+      now: () => Date.now() + ahead,
+    },
+    ({ server }) => {
+      for (const name of ['Projects', 'Done']) server.createFolder('ann', name)
+      fill(server, 'Projects', 1)
+    },
+  )
+  // The first poll reads each folder again.
+  const reads = (): number => running.server.log.filter(({ line }) => /^C: \S+ SELECT "Done"/.test(line)).length
+  await until('all is read', () => reads() > 1)
+  await setTimeout(500)
+  // Nothing happens for a quarter of an hour, but in one folder.
+  ahead = 9 * 60_000
+  running.server.append('ann', 'Projects', letter('m2'))
+  await running.tells(['received m2 Projects'])
+  ahead = 18 * 60_000
+  moveOnServer(running.server, 1, 'Projects', 'Done')
+  await running.tells(['received m2 Projects', 'folder_added m1 Done', 'folder_removed m1 Projects'])
+})
 
 for (const capabilities of [fullCapabilities, ['IMAP4rev1', 'IDLE', 'UIDPLUS']]) {
   suite(`polls are far apart (${capabilities.length} capabilities)`, () => {

@@ -343,8 +343,13 @@ suite('CONDSTORE', () => {
     await worker.catchUp('INBOX')
     assert.deepEqual(await stage.story(), ['flags_changed m700 INBOX'])
     const later = { ...worker.context.deps, now: () => Date.now() + 2 * 3_600_000 }
+    let signs = 0
+    worker.state.onWrite(() => (signs += 1))
     await catchUp({ ...worker.context, deps: later }, 'INBOX')
     assert.deepEqual(await stage.story(), ['flags_changed m700 INBOX', 'flags_changed m1 INBOX'])
+    const plain = signs
+    await catchUp({ ...worker.context, deps: { ...later, now: () => Date.now() + 4 * 3_600_000 } }, 'INBOX')
+    assert(plain > 2 && signs >= plain + 3, 'a window in which nothing changed is a sign of life too')
     const compared = stage.server.log.filter(({ line }) => /UID FETCH \S+ \(UID FLAGS\)/.test(line))
     assert(compared.length >= 3)
   })

@@ -1,8 +1,7 @@
-/** How far a folder has been read, when several read it at once, and what the hold and the quarantine make wait. */
+/** How far a folder has been read, when several read it at once, and what the quarantine makes wait. */
 import assert from 'node:assert/strict'
 import { suite, test, type TestContext } from 'node:test'
 import { backfillFolder, backfillPage } from '../../../engine/accounts/background.ts'
-import { reportGone } from '../../../engine/accounts/gone.ts'
 import type { AccountState } from '../../../engine/accounts/state.ts'
 import { catchUp } from '../../../engine/accounts/sync.ts'
 import type { SyncContext } from '../../../engine/accounts/write.ts'
@@ -101,6 +100,18 @@ suite('back-fill and live read of one folder at once', () => {
       await bothKept(stage, worker)
     })
   }
+
+  test('flags that change while their page is on its way', async (t) => {
+    const { stage, backfill, live } = await opened(t)
+    const hold = holding(stage, /UID FETCH 21:30 /)
+    const slower = backfill()
+    await until('it is held', hold.isHeld)
+    stage.server.setFlags('ann', 'INBOX', 21, ['\\Seen'])
+    await live()
+    hold.letGo()
+    await slower
+    assert.deepEqual((await stage.message('m21')).placements[0]?.flags, ['\\Seen'])
+  })
 
   test('both write at the same time', async (t) => {
     let slow = false
@@ -232,106 +243,6 @@ suite('a push during a read is told without waiting for the poll', () => {
     running.server.setFlags('ann', 'INBOX', 2, ['\\Flagged'])
     hold.letGo()
     await running.tells(['flags_changed m1 INBOX', 'flags_changed m2 INBOX'])
-  })
-})
-
-suite('two disappearances that are due at different times', () => {
-  const seconds = 1000
-
-  /** A stage whose clock the test sets, in seconds, and whose hold is 90 s. */
-  async function clocked(t: TestContext) {
-    const begin = Date.now()
-    let ahead = 0
-    const stage = await openStage(t, { settings: { MAILROOM_GONE_HOLD: '90s' }, now: () => begin + ahead })
-    return { stage, at: (time: number) => void (ahead = time * seconds) }
-  }
-
-  test('of one message: each at its time, and deleted with the last', async (t) => {
-    const { stage, at } = await clocked(t)
-    fill(stage.server, 'INBOX', 2)
-    const [copy] = stage.server.folder('ann', 'INBOX').messages
-    assert(copy)
-    stage.server.append('ann', 'Archive', copy.raw, [], new Date(copy.internalDate))
-    const worker = await stage.work()
-    await worker.readAll()
-    const tell = () => reportGone(stage.deps, worker.state)
-    stage.server.expunge('ann', 'INBOX', 1)
-    await worker.catchUp('INBOX')
-    at(60)
-    stage.server.expunge('ann', 'Archive', 1)
-    await worker.catchUp('Archive')
-    at(89)
-    await tell()
-    assert.deepEqual(await stage.story(), [])
-    at(95)
-    await tell()
-    assert.deepEqual(await stage.story(), ['folder_removed m1 INBOX'])
-    at(149)
-    await tell()
-    assert.equal((await stage.told()).length, 1)
-    at(155)
-    await tell()
-    await tell()
-    assert.deepEqual(await stage.story(), ['folder_removed m1 INBOX', 'deleted m1 Archive'])
-  })
-
-  test('of two messages: the later one is not told with the earlier', async (t) => {
-    const { stage, at } = await clocked(t)
-    fill(stage.server, 'INBOX', 3)
-    const worker = await stage.work()
-    await worker.readAll()
-    for (const [uid, time] of [
-      [2, 0],
-      [1, 60],
-    ] as const) {
-      at(time)
-      stage.server.expunge('ann', 'INBOX', uid)
-      await worker.catchUp('INBOX')
-    }
-    at(95)
-    await reportGone(stage.deps, worker.state)
-    assert.deepEqual(await stage.story(), ['deleted m2 INBOX'])
-    at(155)
-    await reportGone(stage.deps, worker.state)
-    assert.deepEqual(await stage.story(), ['deleted m2 INBOX', 'deleted m1 INBOX'])
-  })
-
-  test('is held while a folder that moved is not caught up, for a quarter of an hour more', async (t) => {
-    const { stage, at } = await clocked(t)
-    fill(stage.server, 'INBOX', 1)
-    const worker = await stage.work()
-    await worker.readAll()
-    stage.server.expunge('ann', 'INBOX', 1)
-    await worker.catchUp('INBOX')
-    worker.state.moved.found([], 0)
-    worker.state.moved.found(['Archive'], Number.POSITIVE_INFINITY)
-    at(90 + 15 * 60 - 5)
-    await reportGone(stage.deps, worker.state)
-    assert.deepEqual(await stage.story(), [])
-    at(90 + 15 * 60 + 5)
-    await reportGone(stage.deps, worker.state)
-    assert.deepEqual(await stage.story(), ['deleted m1 INBOX'])
-  })
-
-  test('one that is back meanwhile is not told, the other is', async (t) => {
-    const { stage, at } = await clocked(t)
-    fill(stage.server, 'INBOX', 3)
-    const worker = await stage.work()
-    await worker.readAll()
-    const back = stage.server.folder('ann', 'INBOX').messages[0]
-    assert(back)
-    stage.server.expunge('ann', 'INBOX', 1, 2)
-    await worker.catchUp('INBOX')
-    at(60)
-    stage.server.append('ann', 'INBOX', back.raw, [], new Date(back.internalDate))
-    await worker.catchUp('INBOX')
-    at(155)
-    await reportGone(stage.deps, worker.state)
-    const story = await stage.story()
-    assert(
-      story.includes('deleted m2 INBOX') && !story.some((line) => /(deleted|folder_removed) m1/.test(line)),
-      story.join(),
-    )
   })
 })
 

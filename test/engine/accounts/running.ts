@@ -22,11 +22,11 @@ export interface Running extends Stage {
 export async function openAccounts(t: TestContext, options: StageOptions = {}): Promise<Running> {
   const stage = await openStage(t, options)
   const { config, deps, listener } = stage
-  const { log, metrics, store, budget } = deps
+  const { log, metrics, store, budget, now } = deps
   const http = createHttpClient({ allowPrivate: config.MAILROOM_ALLOW_PRIVATE })
   stage.parts.defer(() => http.close())
   const tokens = createTokens({ store, sealer, servers: createOAuthServers({ config, http }) })
-  const accounts = createAccounts({ config, log, metrics, store, sealer, budget, tokens, listener })
+  const accounts = createAccounts({ config, log, metrics, store, sealer, budget, tokens, listener, now })
   stage.parts.defer(() => accounts.stopAll())
   const record = async (): Promise<AccountRecord> => {
     const account = await stage.store.accounts.get(accountId)
