@@ -16,14 +16,13 @@ import { type MessageViewer, pathsOf, peopleOf, viewerOf } from '../lite/message
 import { messageFields } from '../lite/messages/schema.ts'
 import { findAccount, kinds, type Located } from '../lite/find.ts'
 import { listingOf, reachOf } from '../lite/messages/list.ts'
-import { type Call, defineRoute, deprecated } from '../route.ts'
+import { type Call, defineRoute, deprecated, StreamAnswer } from '../route.ts'
 import { filledText, flag, integer, optional } from '../values.ts'
 import { locateAnywhere } from './find.ts'
 import {
   envelopeFields,
   fileFields,
   fileFilters,
-  plainText,
   presentDates,
   presentMessageFile,
   presentPeople,
@@ -122,19 +121,23 @@ const get = defineRoute(`GET ${base}/{file_id}`, {
 })
 
 const contentQuery = z.object({
-  as_link: optional(flag, '1 = answer the bare address of the file as text, good for 15 minutes without a key'),
+  as_link: optional(
+    flag,
+    '1 = answer the bare address of the file as text/uri-list, good for 15 minutes without a key; absent = the header Accept decides',
+  ),
 })
 
 const content = defineRoute(`GET ${base}/{file_id}/content`, {
   summary: 'Download a file',
   description:
-    'The bytes as they were sent. With `as_link=1` an address that needs no authentication and expires, as text.',
+    'The bytes as they were sent. With `as_link=1`, or `Accept: text/uri-list`, the bare address of the file as text/uri-list: it needs no authentication and expires.',
   query: contentQuery,
   response: 'binary',
   async handler({ path, query }, call) {
     const located = await findFile(call, path)
-    if (query.as_link === true) return plainText(await linkTo(call, located, located.file))
-    return download(call, located, located.file)
+    const asLink = query.as_link ?? /(^|,)\s*text\/uri-list\s*([,;]|$)/i.test(call.header('accept') ?? '')
+    if (!asLink) return download(call, located, located.file)
+    return new StreamAnswer(await linkTo(call, located, located.file), { 'Content-Type': 'text/uri-list' })
   },
 })
 

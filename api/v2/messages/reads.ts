@@ -267,7 +267,7 @@ const headersRoute = (path: MessagePattern) =>
     },
   })
 
-export function plainText(words: string): StreamAnswer {
+function plainText(words: string): StreamAnswer {
   return new StreamAnswer(words, { 'Content-Type': 'text/plain; charset=utf-8' })
 }
 

@@ -1,6 +1,7 @@
 /** Parts of a message, its files, and files as resources of their own. */
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
+import { basic } from '../core/rig.ts'
 import { startLiteRig, type Json, type LiteRig } from '../lite/rig.ts'
 import { raw, v2Mailbox, type V2Mailbox } from './rig.ts'
 
@@ -191,10 +192,23 @@ suite('files of 2.0', () => {
     const answer = await rig.call('GET', path)
     assert.equal(answer.text, '%PDF-%PDF-')
     assert.equal(answer.headers['content-disposition'], 'attachment; filename="two.pdf"')
-    const link = await rig.call('GET', `${path}?as_link=1`)
-    assert.equal(link.headers['content-type'], 'text/plain; charset=utf-8')
-    assert.match(link.text, /^http:\/\/127\.0\.0\.1:\d+\/downloads\/[^\s"]+$/)
-    assert.equal(await (await fetch(link.text)).text(), '%PDF-%PDF-')
+    for (const [query, accept] of [
+      ['?as_link=1', '*/*'],
+      ['', 'text/uri-list'],
+      ['', 'application/json, Text/URI-List; q=0.5'],
+    ] as const) {
+      const link = await rig.call('GET', path + query, undefined, { headers: { authorization: basic, accept } })
+      assert.equal(link.headers['content-type'], 'text/uri-list', `${query} ${accept}`)
+      assert.match(link.text, /^http:\/\/127\.0\.0\.1:\d+\/downloads\/[^\s"]+$/)
+      assert.equal(await (await fetch(link.text)).text(), '%PDF-%PDF-')
+    }
+    for (const [query, accept] of [
+      ['?as_link=0', 'text/uri-list'],
+      ['', '*/*, text/*'],
+    ] as const) {
+      const bytes = await rig.call('GET', path + query, undefined, { headers: { authorization: basic, accept } })
+      assert.equal(bytes.text, '%PDF-%PDF-', `${query} ${accept}`)
+    }
   })
 
   test('that are not there are 404 by their own name', async () => {
