@@ -106,7 +106,7 @@ const dates = {
   ),
 }
 
-const folderListQuery = liteListQuery.omit({ body_search_string: true }).extend({ ...dates, ...besideParameters })
+const folderListQuery = liteListQuery.extend({ ...dates, ...besideParameters })
 
 const sourceParameter = optional(filledText, 'label of the source; absent = the first one', examples.label)
 
@@ -213,8 +213,8 @@ async function threadSizes(
 const base = '/2.0/accounts/{id}'
 
 const description =
-  'Answered from the index; `include_body` and `include_headers` ask the mail server. Folders of the uses \\\\Trash and \\\\Drafts, and what lies ' +
-  'only there, are hidden unless the source has `sync_all_folders`.'
+  'Answered from the index. Folders of the uses \\\\Trash and \\\\Drafts, and what lies only there, are hidden unless the source has ' +
+  '`sync_all_folders`. `include_body` and `include_headers` ask the mail server.'
 
 const listInAccount = defineRoute(`GET ${base}/messages`, {
   summary: 'List messages of one source of an account',
@@ -227,7 +227,7 @@ const listInAccount = defineRoute(`GET ${base}/messages`, {
 
 const listInFolder = defineRoute(`GET ${base}/sources/{label}/folders/{folder+}/messages`, {
   summary: 'List messages of a folder',
-  description,
+  description: `${description} So does \`body_search_string\`, which only this list has.`,
   query: folderListQuery,
   response: z.array(messageView),
   handler: ({ path, query }, call) => listMessages(call, path, query, v2Form),

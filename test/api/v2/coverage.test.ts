@@ -78,7 +78,7 @@ const tables: Readonly<Record<string, readonly Row[]>> = {
   ],
   'messages and folders': [
     ['GET', `${account}/messages`, `${lists} folder source`],
-    ['GET', `${source}/folders/{folder}/messages`, `delimiter ${lists}`],
+    ['GET', `${source}/folders/{folder}/messages`, `delimiter ${lists} body_search_string`],
     ...messageRows(`${account}/message/{message_id}`),
     ...messageRows(`${account}/messages/{message_id}`),
     ['GET', `${source}/folders`, 'include_extended_counts'],

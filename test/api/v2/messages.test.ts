@@ -133,6 +133,20 @@ suite('messages of 2.0', () => {
     }
   })
 
+  test('of a folder are searched by the mail server; the list of the account does not search', async () => {
+    const mine = await v2Mailbox(rig, 'searcher')
+    await mine.deliver({ subject: 'hit', text: 'There is a needle in it.' })
+    await mine.deliver({ subject: 'miss', text: 'There is none.' })
+    await mine.deliver({ subject: 'sent', text: 'A needle too.' }, 'Sent')
+    const found = async (path: string): Promise<unknown[]> =>
+      (await rig.list(path)).map((message) => message['subject']).sort()
+    const inbox = `${mine.source}/folders/INBOX/messages`
+    assert.deepEqual(await found(`${inbox}?body_search_string=nEEdle`), ['hit'])
+    assert.deepEqual(await found(`${inbox}?body_search_string=needle&subject=miss`), [])
+    assert.deepEqual(await found(`${mine.source}/folders/%5CSent/messages?body_search_string=needle`), ['sent'])
+    assert.deepEqual(await found(`${mine.account}/messages?body_search_string=needle`), ['hit', 'miss', 'sent'])
+  })
+
   test('of the trash and of drafts are hidden, unless the source shows all folders', async () => {
     const mine = await v2Mailbox(rig, 'hider')
     await mine.deliver({ subject: 'here', date: new Date('2024-05-01') })
