@@ -32,8 +32,8 @@ export function hiddenPlaces(account: AccountRecord, folders: readonly FolderRec
   return { folderIds: hidden.map(({ id }) => id), deleted: account.options.expungeOnDeletedFlag }
 }
 
-/** By its name, or by its use: \Sent as RFC 6154 has it, or as XLIST had it. 404 for one that is hidden. */
-export async function findShownFolder(
+/** By its name, or by its use: \Sent as RFC 6154 has it, or as XLIST had it. Shown or hidden. */
+export async function findAnyFolder(
   call: Call,
   account: AccountRecord,
   name: string,
@@ -42,7 +42,18 @@ export async function findShownFolder(
 ): Promise<FolderRecord> {
   const folders = known ?? (await call.engine.store.folders.list(account.id))
   const found = name.startsWith('\\') ? byUse(folders, name) : null
-  const folder = found ?? (await findFolder(call, account, name, delimiter, folders))
+  return found ?? findFolder(call, account, name, delimiter, folders)
+}
+
+/** The same; 404 for one that is hidden. */
+export async function findShownFolder(
+  call: Call,
+  account: AccountRecord,
+  name: string,
+  delimiter?: string,
+  known?: readonly FolderRecord[],
+): Promise<FolderRecord> {
+  const folder = await findAnyFolder(call, account, name, delimiter, known)
   if (isShownFolder(account, folder)) return folder
   throw new AppError('not_found', `${notFound('folder', name).message}: the source shows it with sync_all_folders=1`, {
     details: { kind: 'folder', id: name },

@@ -14,12 +14,12 @@ import {
 } from '../../engine/index.ts'
 import { seconds, type Urls, urlsOf } from '../addresses.ts'
 import * as examples from '../examples.ts'
-import { asNamed, findAccount, findFolder, findUser, type Mailbox, mustHoldMail } from '../lite/find.ts'
+import { asNamed, findAccount, findUser, type Mailbox, mustHoldMail } from '../lite/find.ts'
 import { createFolder, delimiter, folderFields, type FolderPath, foldersOf, presentFolder } from '../lite/folders.ts'
 import { reference } from '../lite/users.ts'
 import { type Call, defineRoute, deprecated } from '../route.ts'
 import { flag, optional, success, successAt } from '../values.ts'
-import { findShownFolder, isShownFolder } from './find.ts'
+import { findAnyFolder, findShownFolder, isShownFolder } from './find.ts'
 
 /** Name on the wire, and as the mail server lists it (RFC 9051 section 7.3.1). */
 const attributeNames = ['HasChildren', 'HasNoChildren', 'Noinferiors', 'Marked', 'Noselect'] as const
@@ -101,7 +101,6 @@ const create = (method: 'PUT' | 'POST') =>
     handler: ({ path, query }, call) => createFolder(call, path, query.delim),
   })
 
-/** Shown or hidden. */
 async function inFolder(
   call: Call,
   path: FolderPath,
@@ -109,7 +108,7 @@ async function inFolder(
   work: (mailbox: Mailbox, folder: FolderRecord) => Promise<void>,
 ) {
   const mailbox = await findAccount(call, path.id, path.label)
-  const folder = await findFolder(call, mailbox.account, path.folder, delim)
+  const folder = await findAnyFolder(call, mailbox.account, path.folder, delim)
   call.touchesImap(mailbox.user)
   await asNamed('', work(mailbox, folder), { name: path.folder, path: folder.path })
   return { success: true }

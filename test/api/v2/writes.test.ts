@@ -282,6 +282,23 @@ suite('writes of 2.0', () => {
     await refused('DELETE', `${box.source}/folders/inbox`, undefined, 400, /^folder: INBOX/)
   })
 
+  test('folders are emptied and removed by their use too, hidden or not', async () => {
+    const mine = await v2Mailbox(rig, 'user')
+    for (const [use, name] of [
+      ['\\Trash', 'Trash'],
+      ['\\sent', 'Sent'],
+    ] as const) {
+      const folder = `${mine.source}/folders/${encodeURIComponent(use)}`
+      rig.imap.append(mine.email, name, mail({ to: mine.email, subject: 'old' }), ['\\Deleted'])
+      assert.deepEqual(await rig.ok('POST', `${folder}/expunge`), { success: true })
+      assert.deepEqual(onServer(name, mine.email), [])
+      assert.deepEqual(await rig.ok('DELETE', folder), { success: true })
+      assert.throws(() => rig.imap.folder(mine.email, name))
+    }
+    await refused('DELETE', `${mine.source}/folders/%5CInbox`, undefined, 400, /^folder: INBOX/)
+    await refused('DELETE', `${mine.source}/folders/%5CAll`, undefined, 404, /^folder \\All is invalid$/)
+  })
+
   const upload = (
     fields: Readonly<Record<string, string>>,
     message: string | Uint8Array<ArrayBuffer> | null,
