@@ -123,6 +123,7 @@ suite('messages of 2.0', () => {
       ['?email=y.example&subject=B', 'b'],
       ['?limit=1&offset=1', 'b'],
       ['?source=filters::imap&folder=INBOX&limit=1', 'b'],
+      ['?indexed_after=4102444800&indexed_before=1&file_name=*.pdf', 'cba'],
     ] as const)
       assert.equal((await listed(mine, query)).join(''), expected, query)
     assert.equal((await rig.list(`${mine.source}/folders/Sent/messages?date_after=05/08/2024`)).length, 1)
