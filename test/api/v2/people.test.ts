@@ -67,7 +67,7 @@ suite('people of 2.0', () => {
         assert.equal(await names(query), expected, query)
       const searched = await rig.ok('GET', `${box.account}/contacts?search=b%20b`)
       assert.equal((searched['query'] as Json)['search'], 'b b')
-      for (const query of ['sort_by=name', 'limit=101', 'sort_order=up'])
+      for (const query of ['sort_by=name', 'sort_by=email', 'sort_by=sent_count', 'limit=101', 'sort_order=up'])
         assert.equal((await rig.call('GET', `${box.account}/contacts?${query}`)).status, 400, query)
     })
 
