@@ -1,7 +1,8 @@
 /**
  * `npm run store -- copy --from <uri|path> --to <uri|path> [--into-existing]`: moves everything from one store to
  * another, with progress, verified by count. No engine may run on either side. The target notes position and source
- * after every page, so that a copy that was cut short goes on when it is started again.
+ * after every page, so that a copy that was cut short goes on when it is started again: where it was, or from the start
+ * when the source was served meanwhile.
  */
 import { existsSync, realpathSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -75,6 +76,8 @@ export interface StoreTransfer {
   readonly name: string
   /** What names it however it is spelt and reached. */
   identity(): Promise<string>
+  /** Another one after each opening as a service: what was copied before may be old. */
+  served(): Promise<string | null>
   /** What has expired does not count, and is not exported. */
   count(collection: TransferName): Promise<number>
   /** A page in a stable order, after the position that the page before gave (null = from the start). */
@@ -110,6 +113,8 @@ export type Counts = Readonly<Record<TransferName, number>>
 interface Note {
   readonly source: string
   readonly sourceId: string
+  /** Notes of earlier versions have none. */
+  readonly served?: string | null
   readonly intoExisting: boolean
   readonly collection: TransferName
   readonly after: string | null
@@ -133,33 +138,39 @@ export async function copyStore(options: CopyOptions): Promise<Counts> {
   const note = await startOf(options)
   await copyCollection(options, note)
   for (const collection of transferNames.slice(transferNames.indexOf(note.collection) + 1)) {
-    const begun = { ...note, collection, after: null, copied: 0 }
-    await to.saveProgress(JSON.stringify(begun))
-    await copyCollection(options, begun)
+    await copyCollection(options, await saved(to, { ...note, collection, after: null, copied: 0 }))
   }
   const counts = await verify(from, to, note.intoExisting)
   await to.saveProgress(null)
   return counts
 }
 
-/** Where to go on: the noted position of an earlier try, or the very start of a target that may be written. */
+/**
+ * Where to go on: the noted position of an earlier try, or the very start. That is for a target that may be written,
+ * and for a source that was served meanwhile.
+ */
 async function startOf({ from, to, intoExisting }: CopyOptions): Promise<Note> {
-  const sourceId = await from.identity()
+  const begun = { collection: transferNames[0], after: null, copied: 0 }
+  const [sourceId, served] = [await from.identity(), await from.served()]
   const text = await to.progress()
   if (text !== null) {
     const note = JSON.parse(text) as Note
-    if (note.sourceId === sourceId) return note
-    throw new AppError('conflict', `${to.name} is the target of an unfinished copy from ${note.source}`)
+    if (note.sourceId !== sourceId) {
+      throw new AppError('conflict', `${to.name} is the target of an unfinished copy from ${note.source}`)
+    }
+    return note.served === served ? note : saved(to, { ...note, served, ...begun })
   }
   const held = Object.entries(await countAll(to)).filter(([, count]) => count > 0)
   if (held.length > 0 && !intoExisting) {
     const what = held.map(([name, count]) => `${count} ${name}`).join(', ')
     throw new AppError('conflict', `${to.name} is not empty (${what}); --into-existing copies into it all the same`)
   }
-  const begun = { collection: transferNames[0], after: null, copied: 0 }
-  const start: Note = { source: from.name, sourceId, intoExisting, ...begun }
-  await to.saveProgress(JSON.stringify(start))
-  return start
+  return saved(to, { source: from.name, sourceId, served, intoExisting, ...begun })
+}
+
+async function saved(to: StoreTransfer, note: Note): Promise<Note> {
+  await to.saveProgress(JSON.stringify(note))
+  return note
 }
 
 async function copyCollection(options: CopyOptions, begun: Note): Promise<void> {
@@ -176,7 +187,7 @@ async function copyCollection(options: CopyOptions, begun: Note): Promise<void> 
     }
     if (page.next === null) return
     after = page.next
-    await to.saveProgress(JSON.stringify({ ...begun, after, copied } satisfies Note))
+    await saved(to, { ...begun, after, copied })
   }
 }
 

@@ -17,6 +17,8 @@ export interface Place {
   /** As the command line names it. */
   readonly address: string
   store(): Promise<Store>
+  /** As a service does, alone. */
+  serve(): Promise<Store>
   transfer(role: 'source' | 'target'): Promise<StoreTransfer>
   remove(): Promise<void>
 }
@@ -24,9 +26,11 @@ export interface Place {
 export async function sqlitePlace(): Promise<Place> {
   const directory = await mkdtemp(join(tmpdir(), 'mailroom-copy-'))
   const path = join(directory, 'mailroom.sqlite')
+  const store = (): Promise<Store> => createSqliteStore({ path, sync: 'off' })
   return {
     address: directory,
-    store: () => createSqliteStore({ path, sync: 'off' }),
+    store,
+    serve: store,
     transfer: (role) => openSqliteTransfer(path, role),
     remove: () => rm(directory, { recursive: true, force: true }),
   }
@@ -38,6 +42,7 @@ export async function mongoPlace(): Promise<Place> {
   return {
     address: database.uri,
     store: () => database.open(),
+    serve: () => database.open({ lost: () => undefined }),
     transfer: (role) => openMongoTransfer({ uri: database.uri, role, timeoutMs: 10_000, log: silentLogger }),
     remove: () => database.remove(),
   }

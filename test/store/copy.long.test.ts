@@ -162,6 +162,44 @@ function copyTests(fromKind: string, from: () => Promise<Place>, toKind: string,
         await copy.close()
       }))
 
+    test('what was copied before the source was served again is copied anew', () =>
+      withTarget(async () => {
+        const changing = await from()
+        const first = await changing.store()
+        const box = await fill(first)
+        await first.close()
+        await cutAt('outbox', changing)
+        const serving = await changing.serve()
+        await serving.developers.edit(box.developer.id, { revokedAt: epochStart })
+        await serving.accounts.edit(box.account.id, { sealedCredential: 'another' })
+        await serving.accounts.claim(box.account.id)
+        const now = await seen(serving, box)
+        await serving.close()
+        const [out, into] = [await changing.transfer('source'), await target.transfer('target')]
+        await copyStore({ from: out, to: into, intoExisting: false, progress: () => undefined })
+        await out.close()
+        await into.close()
+        const copy = await target.store()
+        assert.deepEqual(await seen(copy, box), now)
+        assert.equal((await copy.developers.byKey(box.developer.apiKey))?.revokedAt, epochStart)
+        await copy.close()
+        await changing.remove()
+      }))
+
+    /** A copy that ends there, as by a power cut. */
+    async function cutAt(end: TransferName, place: Place): Promise<void> {
+      const [out, into] = [await place.transfer('source'), await target.transfer('target')]
+      const failing: StoreTransfer = {
+        ...into,
+        import: (collection, records) =>
+          collection === end ? Promise.reject(new Error('cut')) : into.import(collection, records),
+      }
+      const options = { from: out, to: failing, intoExisting: false, progress: () => undefined }
+      await assert.rejects(copyStore(options), /cut/)
+      await out.close()
+      await into.close()
+    }
+
     test('nonces: what has expired stays behind, and what expires on the way is no failure', () =>
       withTarget(async () => {
         const [out, whole] = [await source.transfer('source'), await target.transfer('target')]
@@ -182,19 +220,11 @@ function copyTests(fromKind: string, from: () => Promise<Place>, toKind: string,
 
     test('half a store is none: neither the service nor a copy from it takes it', () =>
       withTarget(async () => {
-        const [out, into] = [await source.transfer('source'), await target.transfer('target')]
-        const failing: StoreTransfer = {
-          ...into,
-          import: (collection, records) =>
-            collection === 'outbox' ? Promise.reject(new Error('cut')) : into.import(collection, records),
-        }
-        const options = { from: out, to: failing, intoExisting: false, progress: () => undefined }
-        await assert.rejects(copyStore(options), /cut/)
-        await into.close()
+        await cutAt('outbox', source)
         await rejectsWith(target.store(), 'conflict')
         await rejectsWith(target.transfer('source'), 'conflict')
-        const again = await target.transfer('target')
-        await copyStore({ ...options, to: again })
+        const [out, again] = [await source.transfer('source'), await target.transfer('target')]
+        await copyStore({ from: out, to: again, intoExisting: false, progress: () => undefined })
         await again.close()
         await out.close()
         const copy = await target.store()

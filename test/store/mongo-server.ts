@@ -16,6 +16,7 @@ export interface TestDatabase {
     readonly now?: () => number
     readonly timeoutMs?: number
     readonly log?: Logger
+    readonly lost?: () => void
   }): Promise<Store>
   /** Closes the stores and drops the database. */
   remove(): Promise<void>

@@ -6,7 +6,7 @@ import type { Logger } from '../../observe/log.ts'
 import { openCollections } from './documents.ts'
 import { firstLine, startRefusal, storeError } from './errors.ts'
 import { takeLead, type Lead, type LeadOptions } from './lead.ts'
-import { copyNote, createIndexes, isStore, migrate } from './schema.ts'
+import { copyNote, createIndexes, isStore, migrate, noteServed } from './schema.ts'
 
 export interface ConnectOptions {
   readonly uri: string
@@ -107,6 +107,7 @@ async function tryConnect(options: ConnectOptions, facts: UriFacts, role: Role):
     if (alone) lead = await takeLead(openCollections(db), { ...alone, name: `${host}/${name}`, log, signal })
     await checkRole(db, facts, role)
     await prepare(options, db)
+    if (role === 'service' && alone) await noteServed(openCollections(db))
     return { db, close }
   } catch (error) {
     await close()

@@ -233,6 +233,16 @@ export async function storeIdentity({ meta }: Collections): Promise<string> {
   return String(stored?.['id'])
 }
 
+/** Another one after each opening of the store as a service; null = none since it is noted. */
+export async function storeServed({ meta }: Collections): Promise<string | null> {
+  const stored = await meta.findOne({ _id: 'served' })
+  return typeof stored?.['id'] === 'string' ? stored['id'] : null
+}
+
+export async function noteServed({ meta }: Collections): Promise<void> {
+  await meta.updateOne({ _id: 'served' }, { $set: { id: newId() } }, { upsert: true })
+}
+
 /** What an unfinished copy into this store has noted of its progress; null = none is under way. */
 export async function copyNote({ meta }: Collections): Promise<string | null> {
   const stored = await meta.findOne({ _id: 'copy' })

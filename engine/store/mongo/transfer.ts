@@ -10,7 +10,7 @@ import { guarded } from './errors.ts'
 import { nonceDoc } from './keyed.ts'
 import { leadPatienceMs } from './lead.ts'
 import { messageDoc } from './messages.ts'
-import { copyNote, saveCopyNote, storeIdentity } from './schema.ts'
+import { copyNote, saveCopyNote, storeIdentity, storeServed } from './schema.ts'
 
 export interface MongoTransferOptions extends Omit<ConnectOptions, 'pool' | 'alone'> {
   readonly role: Exclude<Role, 'service'>
@@ -99,6 +99,7 @@ export async function openMongoTransfer(options: MongoTransferOptions): Promise<
   const steps = guarded<Omit<StoreTransfer, 'name' | 'close'>>(
     {
       identity: () => storeIdentity(collections),
+      served: () => storeServed(collections),
       count: (collection) => sides[collection].count(),
       export: (collection, after, limit) => {
         mustBeAlone()

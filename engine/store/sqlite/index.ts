@@ -10,7 +10,7 @@ import { createFolders } from './folders.ts'
 import { createNonces, openKeyedCollections } from './keyed.ts'
 import { createMessages } from './messages.ts'
 import { createOutbox } from './outbox.ts'
-import { migrate, migrations, probeWrite, refuseUnfinished } from './schema.ts'
+import { migrate, migrations, noteServed, probeWrite, refuseUnfinished } from './schema.ts'
 import { createChanges, createSync } from './sync.ts'
 
 export interface SqliteOptions {
@@ -33,6 +33,7 @@ export async function createSqliteStore({ path, sync, now = Date.now, busyMs = 2
   try {
     await migrate(db, path)
     await refuseUnfinished(db, path)
+    await noteServed(db)
     return await createStore(db, path, now)
   } catch (error) {
     db.close()

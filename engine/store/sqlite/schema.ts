@@ -249,6 +249,15 @@ export function storeIdentity(db: Database): Promise<string> {
   })
 }
 
+/** Another one after each opening of the store as a service; null = none since it is noted. */
+export function storeServed(db: Database): Promise<string | null> {
+  return db.read(() => readFact(db, 'served'))
+}
+
+export function noteServed(db: Database): Promise<void> {
+  return db.write(() => saveFact(db, 'served', newId()))
+}
+
 /** What an unfinished copy into this store has noted of its progress; null = none is under way. */
 export function copyNote(db: Database): Promise<string | null> {
   return db.read(() => readFact(db, 'copy'))

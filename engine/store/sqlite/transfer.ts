@@ -13,7 +13,7 @@ import type {
 import type { MessageRecord, StoredContact } from '../records.ts'
 import { openDatabase, type Database, type Row, type Statements } from './database.ts'
 import { createUnit } from './messages.ts'
-import { copyNote, migrate, refuseUnfinished, saveCopyNote, storeIdentity } from './schema.ts'
+import { copyNote, migrate, refuseUnfinished, saveCopyNote, storeIdentity, storeServed } from './schema.ts'
 import { tables, type Table } from './tables.ts'
 
 interface Side<R> {
@@ -99,6 +99,7 @@ function createTransfer(db: Database, path: string): StoreTransfer {
   return {
     name: realpathSync(path),
     identity: () => storeIdentity(db),
+    served: () => storeServed(db),
     count: (collection) => db.read(() => db.number(...counting(collection))),
     export: (collection, after, limit) => db.read(() => sideOf(collection).export(db, after, limit)),
     import: (collection, records) =>
