@@ -1,10 +1,13 @@
 /** Stores for the tests of the copy: made, filled with something of everything, opened from both sides. */
+import assert from 'node:assert/strict'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { MongoClient } from 'mongodb'
 import { silentLogger } from '../../engine/observe/log.ts'
 import { newId } from '../../engine/store/ids.ts'
 import type { Store } from '../../engine/store/port.ts'
+import { openDatabase } from '../../engine/store/sqlite/database.ts'
 import { createSqliteStore } from '../../engine/store/sqlite/index.ts'
 import { openSqliteTransfer } from '../../engine/store/sqlite/transfer.ts'
 import type { StoreTransfer } from '../../engine/store/copy.ts'
@@ -20,6 +23,8 @@ export interface Place {
   /** As a service does, alone. */
   serve(): Promise<Store>
   transfer(role: 'source' | 'target'): Promise<StoreTransfer>
+  /** Leaves the account's removal begun, as a process does that dies at it. No store may be open. */
+  cutRemoval(accountId: string): Promise<void>
   remove(): Promise<void>
 }
 
@@ -32,6 +37,15 @@ export async function sqlitePlace(): Promise<Place> {
     store,
     serve: store,
     transfer: (role) => openSqliteTransfer(path, role),
+    cutRemoval: async (accountId) => {
+      const database = openDatabase(path, 'off', 2000)
+      database.script(`CREATE TRIGGER cut BEFORE DELETE ON messages BEGIN SELECT RAISE(ABORT, 'cut short'); END`)
+      const opened = await store()
+      await assert.rejects(opened.accounts.remove(accountId), { code: 'internal' })
+      await opened.close()
+      database.script('DROP TRIGGER cut')
+      database.close()
+    },
     remove: () => rm(directory, { recursive: true, force: true }),
   }
 }
@@ -44,6 +58,12 @@ export async function mongoPlace(): Promise<Place> {
     store: () => database.open(),
     serve: () => database.open({ lost: () => undefined }),
     transfer: (role) => openMongoTransfer({ uri: database.uri, role, timeoutMs: 10_000, log: silentLogger }),
+    cutRemoval: async (of) => {
+      const client = await MongoClient.connect(database.uri)
+      const note = { _id: `account ${of}`, what: 'account', of, at: Date.now() - 120_000, done: false }
+      await client.db().collection<typeof note>('removals').insertOne(note)
+      await client.close()
+    },
     remove: () => database.remove(),
   }
 }

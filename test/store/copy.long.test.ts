@@ -232,6 +232,27 @@ function copyTests(fromKind: string, from: () => Promise<Place>, toKind: string,
         await copy.close()
       }))
 
+    test('a source in which a removal was cut short is refused until it is finished', () =>
+      withTarget(async () => {
+        const cut = await from()
+        const filled = await cut.store()
+        const { account } = await fill(filled)
+        await filled.close()
+        await cut.cutRemoval(account.id)
+        const refusal = { code: 'conflict', message: /: a removal was cut short: start the service on it/ }
+        await assert.rejects(cut.transfer('source'), refusal)
+        const serving = await cut.serve()
+        await serving.tidy()
+        assert.equal(await serving.accounts.get(account.id), null)
+        await serving.close()
+        const [out, into] = [await cut.transfer('source'), await target.transfer('target')]
+        const counts = await copyStore({ from: out, to: into, intoExisting: false, progress: () => undefined })
+        assert.equal(counts.accounts, 0)
+        await out.close()
+        await into.close()
+        await cut.remove()
+      }))
+
     test('a source that changes meanwhile is found out by its counts', () =>
       withTarget(async () => {
         const [out, into] = [await source.transfer('source'), await target.transfer('target')]

@@ -59,8 +59,8 @@ export interface Connection {
 /**
  * Brings collections, indexes and schema up to date. A database that is away is waited for, with one warning that names
  * the host. AppError `bad_request` when the URI cannot be read, the login is rejected, the schema is newer or the
- * source of a copy is no store; `conflict` when the copy into it is unfinished, or patience with another process ends;
- * `shutting_down` when `signal` is aborted.
+ * source of a copy is no store; `conflict` when the copy into it is unfinished, a removal in the source is, or
+ * patience with another process ends; `shutting_down` when `signal` is aborted.
  */
 export async function connect(options: ConnectOptions, role: Role = 'service'): Promise<Connection> {
   const { log, signal } = options
@@ -106,6 +106,7 @@ async function tryConnect(options: ConnectOptions, facts: UriFacts, role: Role):
     if (role === 'source') await checkRole(db, facts, role)
     if (alone) lead = await takeLead(openCollections(db), { ...alone, name: `${host}/${name}`, log, signal })
     await checkRole(db, facts, role)
+    if (role === 'source') await refuseRemoval(db, facts)
     await prepare(options, db)
     if (role === 'service' && alone) await noteServed(openCollections(db))
     return { db, close }
@@ -131,6 +132,13 @@ async function checkRole(db: Db, { host, name }: UriFacts, role: Role): Promise<
       `${host}/${name} is the target of an unfinished copy: run the same copy again until it is whole`,
     )
   }
+}
+
+/** Its note is not copied, and what it would have taken is: asked when no other process can be at it. */
+async function refuseRemoval(db: Db, { host, name }: UriFacts): Promise<void> {
+  if ((await openCollections(db).removals.findOne({ done: false })) === null) return
+  const words = 'a removal was cut short: start the service on it, which ends it within about ten minutes, then copy'
+  throw new AppError('conflict', `${host}/${name}: ${words}`)
 }
 
 /** A migration and the building of an index may take minutes: they alone have no deadline on the socket. */

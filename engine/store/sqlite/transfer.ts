@@ -13,7 +13,7 @@ import type {
 import type { MessageRecord, StoredContact } from '../records.ts'
 import { openDatabase, type Database, type Row, type Statements } from './database.ts'
 import { createUnit } from './messages.ts'
-import { copyNote, migrate, refuseUnfinished, saveCopyNote, storeIdentity, storeServed } from './schema.ts'
+import { copyNote, factsLike, migrate, refuseUnfinished, saveCopyNote, storeIdentity, storeServed } from './schema.ts'
 import { tables, type Table } from './tables.ts'
 
 interface Side<R> {
@@ -120,7 +120,7 @@ function counting(collection: TransferName): [sql: string, ...values: number[]] 
   return collection === 'nonces' ? [`${all} WHERE expires_at > ?`, Date.now()] : [all]
 }
 
-/** A target is made when it is not there, a source has to be a whole store (`bad_request`, `conflict`). */
+/** A target is made when it is not there, a source has to be whole (`bad_request`, `conflict`). */
 export async function openSqliteTransfer(path: string, role: 'source' | 'target'): Promise<StoreTransfer> {
   const db = openDatabase(path, 'normal', 2000)
   try {
@@ -137,4 +137,7 @@ async function checkSource(db: Database, path: string): Promise<void> {
   const version = await db.read(() => db.number('PRAGMA user_version'))
   if (version === 0) throw new AppError('bad_request', `${path}: no such store`)
   await refuseUnfinished(db, path)
+  const removals = await db.read(() => factsLike(db, 'removal '))
+  if (removals.length === 0) return
+  throw new AppError('conflict', `${path}: a removal was cut short: start the service on it once, then copy`)
 }
