@@ -165,7 +165,30 @@ async function startOf({ from, to, intoExisting }: CopyOptions): Promise<Note> {
     const what = held.map(([name, count]) => `${count} ${name}`).join(', ')
     throw new AppError('conflict', `${to.name} is not empty (${what}); --into-existing copies into it all the same`)
   }
+  await refuseSharedKeys(from, to)
   return saved(to, { source: from.name, sourceId, served, intoExisting, ...begun })
+}
+
+/** Whoever has an API key can be one developer alone; of two with the same one, none is written over. */
+async function refuseSharedKeys(from: StoreTransfer, to: StoreTransfer): Promise<void> {
+  const there = new Map<string, string>()
+  for await (const { id, apiKey } of developersOf(to)) there.set(apiKey, id)
+  if (there.size === 0) return
+  for await (const { id, apiKey } of developersOf(from)) {
+    const other = there.get(apiKey) ?? id
+    if (other === id) continue
+    const words = `developer ${id} of ${from.name} and developer ${other} of ${to.name} have the same API key`
+    throw new AppError('conflict', words)
+  }
+}
+
+async function* developersOf(store: StoreTransfer): AsyncGenerator<stored.DeveloperRecord> {
+  for (let after: string | null = null; ;) {
+    const page: ExportedPage<stored.DeveloperRecord> = await store.export('developers', after, defaultPageSize)
+    yield* page.records
+    if (page.next === null) return
+    after = page.next
+  }
 }
 
 async function saved(to: StoreTransfer, note: Note): Promise<Note> {
@@ -181,7 +204,10 @@ async function copyCollection(options: CopyOptions, begun: Note): Promise<void> 
   for (;;) {
     const page = await from.export(collection, after, pageSize)
     if (page.records.length > 0) {
-      await to.import(collection, page.records)
+      await to.import(collection, page.records).catch((cause: unknown) => {
+        if (!isAppError(cause, 'conflict')) throw cause
+        throw new AppError('conflict', `${collection} cannot be copied into ${to.name}: ${cause.message}`, { cause })
+      })
       copied += page.records.length
       progress({ collection, copied, total })
     }

@@ -7,7 +7,7 @@ import { contactId } from '../../engine/store/ids.ts'
 import type { Store } from '../../engine/store/port.ts'
 import { needs } from '../support/require.ts'
 import { rejectsWith, type Mailbox } from './contract/mailbox.ts'
-import { epochStart } from './contract/records.ts'
+import { accountRecord, developerRecord, epochStart } from './contract/records.ts'
 import { fill, messages, mongoPlace, sqlitePlace, type Place } from './copy-places.ts'
 
 const page = { limit: 1000, offset: 0 }
@@ -251,6 +251,39 @@ function copyTests(fromKind: string, from: () => Promise<Place>, toKind: string,
         await out.close()
         await into.close()
         await cut.remove()
+      }))
+
+    test('an API key that another developer has there is refused before anything is written', () =>
+      withTarget(async () => {
+        const other = { ...developerRecord(), apiKey: mailbox.developer.apiKey }
+        const existing = await target.store()
+        await existing.developers.create(other)
+        await existing.close()
+        const [out, into] = [await source.transfer('source'), await target.transfer('target')]
+        const copying = copyStore({ from: out, to: into, intoExisting: true, progress: () => undefined })
+        const words = new RegExp(
+          `^developer ${mailbox.developer.id} of .+ and developer ${other.id} of .+ the same API key$`,
+        )
+        await assert.rejects(copying, { code: 'conflict', message: words })
+        assert.equal(await into.progress(), null)
+        assert.deepEqual((await into.export('developers', null, 10)).records, [other])
+        await out.close()
+        await into.close()
+      }))
+
+    test('of what is there nothing makes room for another record with the same unique value', () =>
+      withTarget(async () => {
+        const other = accountRecord(mailbox.user, { label: mailbox.account.label })
+        const existing = await target.store()
+        await existing.users.create(mailbox.user)
+        await existing.accounts.create(other)
+        await existing.close()
+        const [out, into] = [await source.transfer('source'), await target.transfer('target')]
+        const copying = copyStore({ from: out, to: into, intoExisting: true, progress: () => undefined })
+        await assert.rejects(copying, { code: 'conflict', message: /^accounts cannot be copied into .* already$/ })
+        assert.deepEqual((await into.export('accounts', null, 10)).records, [other])
+        await out.close()
+        await into.close()
       }))
 
     test('a source that changes meanwhile is found out by its counts', () =>

@@ -23,6 +23,8 @@ function createTable<R>(
   const key = columns.slice(0, keys)
   const same = key.map(([column]) => `${column} = ?`).join(' AND ')
   const values = `INTO ${name} (${names.join()},doc) VALUES (${names.map(() => '?').join()},?)`
+  const over = `ON CONFLICT (${names.slice(0, keys).join()})`
+  const excluded = [...names.slice(keys), 'doc'].map((column) => `${column} = excluded.${column}`).join()
   const watched = columns.filter(([column]) => changing.includes(column))
   const write = (sql: Statements, text: string, record: R): number => {
     const written = sql.run(text, ...columns.map(([, of]) => of(record)), JSON.stringify(record))
@@ -35,10 +37,9 @@ function createTable<R>(
       sql.doc(`SELECT doc FROM ${name} WHERE ${same}`, ...of) as R | null,
     insert: (sql: Statements, record: R) => void write(sql, `INSERT ${values}`, record),
     /** false = there is one with this key. */
-    insertMissing: (sql: Statements, record: R) =>
-      write(sql, `INSERT ${values} ON CONFLICT (${names.slice(0, keys).join()}) DO NOTHING`, record) === 1,
-    /** Over the one with the same key. */
-    put: (sql: Statements, record: R) => void write(sql, `INSERT OR REPLACE ${values}`, record),
+    insertMissing: (sql: Statements, record: R) => write(sql, `INSERT ${values} ${over} DO NOTHING`, record) === 1,
+    /** Over the one with the same key. Another one that has one of its unique values stays, and is a conflict. */
+    put: (sql: Statements, record: R) => void write(sql, `INSERT ${values} ${over} DO UPDATE SET ${excluded}`, record),
     /** The record of one key, changed: writes the columns that differ, so that no other index is touched. */
     save: (sql: Statements, before: R, after: R): void => {
       const changed = watched.filter(([, of]) => of(before) !== of(after))
