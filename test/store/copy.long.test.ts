@@ -5,6 +5,7 @@ import { runStoreCommand, copyStore, countAll, transferNames } from '../../engin
 import type { StoreTransfer, TransferName } from '../../engine/store/copy.ts'
 import { contactId } from '../../engine/store/ids.ts'
 import type { Store } from '../../engine/store/port.ts'
+import { isLive } from '../../engine/store/rows.ts'
 import { needs } from '../support/require.ts'
 import { rejectsWith, type Mailbox } from './contract/mailbox.ts'
 import { accountRecord, developerRecord, epochStart } from './contract/records.ts'
@@ -251,6 +252,29 @@ function copyTests(fromKind: string, from: () => Promise<Place>, toKind: string,
         await out.close()
         await into.close()
         await cut.remove()
+      }))
+
+    test('a UID that another message has by now is its own, in whatever order the two are written over', () =>
+      withTarget(async () => {
+        const [out, into] = [await source.transfer('source'), await target.transfer('target')]
+        const [one, two] = (await out.export('messages', null, 10)).records.filter(({ message }) => isLive(message))
+        assert(one && two)
+        const [place] = one.message.placements
+        assert(place)
+        await into.import('folders', (await out.export('folders', null, 10)).records)
+        await into.import('messages', [one])
+        const taken = { ...two, message: { ...two.message, placements: [place] } }
+        const left = { ...one, message: { ...one.message, placements: [] } }
+        await into.import('messages', [taken, left])
+        await out.close()
+        await into.close()
+        const copy = await target.store()
+        const known = await copy.messages.knownUids(place.folderId, place.uidValidity, 0, 1000)
+        assert.deepEqual(
+          known.map(({ uid, messageId }) => [uid, messageId]),
+          [[place.uid, two.message.id]],
+        )
+        await copy.close()
       }))
 
     test('an API key that another developer has there is refused before anything is written', () =>

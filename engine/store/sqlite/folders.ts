@@ -44,10 +44,11 @@ export function forgetFolder(
   const unit = createUnit(sql)
   for (const row of sql.rows(`SELECT message_id, uid_validity, uid FROM ${others} LIMIT ?3`, folderId, keep, limit)) {
     const lost = { folderId, uidValidity: String(row['uid_validity']), uid: Number(row['uid']) }
-    const message = unit.get(String(row['message_id']))
+    const messageId = String(row['message_id'])
+    const message = unit.get(messageId)
     if (message) unit.put(vanish(message, lost, at))
     // the row goes in any case: the caller repeats until none is left
-    deletePlacement(sql, lost)
+    deletePlacement(sql, lost, messageId)
   }
   unit.flush()
   return sql.number(`SELECT count(*) FROM (SELECT 1 FROM ${others} LIMIT ?3)`, folderId, keep, limit + 1)

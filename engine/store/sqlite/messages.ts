@@ -304,9 +304,10 @@ function touchMail(sql: Statements, accountId: string): void {
   sql.run('INSERT OR REPLACE INTO mail_versions (account_id, version) VALUES (?, ?)', accountId, version)
 }
 
+/** Its own alone: a copy that writes over may have given the place to another message before. */
 function dropPlacements(sql: Statements, before: MessageRecord | null, after: MessageRecord): void {
   for (const there of before?.placements ?? []) {
-    if (!after.placements.some((placement) => liesAt(placement, there))) deletePlacement(sql, there)
+    if (!after.placements.some((placement) => liesAt(placement, there))) deletePlacement(sql, there, after.id)
   }
 }
 
@@ -328,9 +329,10 @@ function savePlacements(sql: Statements, before: readonly Placement[], after: Me
   }
 }
 
-export function deletePlacement(sql: Statements, place: Place): void {
-  const { folderId, uidValidity, uid } = place
-  sql.run('DELETE FROM placements WHERE folder_id = ? AND uid_validity = ? AND uid = ?', folderId, uidValidity, uid)
+const placementDelete = 'DELETE FROM placements WHERE folder_id = ? AND uid_validity = ? AND uid = ? AND message_id = ?'
+
+export function deletePlacement(sql: Statements, { folderId, uidValidity, uid }: Place, messageId: string): void {
+  sql.run(placementDelete, folderId, uidValidity, uid, messageId)
 }
 
 /** Only live messages have keys: the facts' keys come and go with life, the others with the placements. */
