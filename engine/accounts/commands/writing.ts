@@ -77,9 +77,11 @@ export function writeCommands(deps: CommandDeps) {
      */
     move: (message: MessageRecord, at: Placement | null, to: FolderRecord): Promise<void> =>
       onLink(deps, message.accountId, (context) => move(context, message, at, to)),
+    /** Done already when it lies there. */
     copy: (message: MessageRecord, at: Placement, to: FolderRecord): Promise<void> =>
       onLink(deps, message.accountId, async (context) => {
         const now = await currentMessage(deps.sync.store, message)
+        if (now.placements.some(({ folderId }) => folderId === to.id)) return
         const given: Transfer = { kind: 'copy', message: now, at: currentPlace(context.state, now, at), to }
         if (!(await transfer(context, given))) throw notFound('message', message.id)
       }),

@@ -139,6 +139,28 @@ suite('moves of 2.0 lose nothing', () => {
     assert.deepEqual(copied?.placements[0]?.flags, ['\\Answered'])
   })
 
+  test('a copy that is asked for twice at the same time is made once', async () => {
+    const calls = [
+      ['copytwice', 'POST', '', { dst_folder: 'Archive' }],
+      ['addtwice', 'POST', '/folders', { add: 'Archive' }],
+      ['settwice', 'PUT', '/folders', { folders: ['INBOX', 'Archive'] }],
+    ] as const
+    for (const [subject, method, tail, body] of calls) {
+      const at = `${path(await box.deliver({ subject }))}${tail}`
+      // The first copy goes on while the second is asked for.
+      rig.imap.hooks = {
+        command: ({ name }) => (name === 'UID COPY' ? { delayMs: 300, proceed: true } : undefined),
+      }
+      const answers = await Promise.all([rig.call(method, at, body), rig.call(method, at, body)])
+      rig.imap.hooks = {}
+      assert.deepEqual(
+        answers.map(({ text }) => text),
+        ['{"success":true}', '{"success":true}'],
+      )
+      assert.deepEqual(lies(subject), ['INBOX', 'Archive'], subject)
+    }
+  })
+
   test('two changes of its folders at the same time leave it in one', async () => {
     for (const [subject, method, field] of [
       ['put', 'PUT', 'folders'],
