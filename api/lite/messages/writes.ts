@@ -65,10 +65,10 @@ async function placesOf(call: Call, { account, message, placements }: Located): 
 export async function writeFlags(call: Call, find: () => Promise<Located>, change: Change): Promise<readonly string[]> {
   const located = await find()
   try {
-    return await asNamed(located.name, writeAt(call, located, change))
+    return await asNamed(located.name, writeAt(call, located, change, located.folder !== null))
   } catch (error) {
     if (located.folder !== null || !isAppError(error, 'not_found')) throw error
-    return asNamed(located.name, writeAt(call, await find(), change))
+    return asNamed(located.name, writeAt(call, await find(), change, true))
   }
 }
 
@@ -76,17 +76,23 @@ function write(call: Call, path: MessagePath, delimiter: string | undefined, cha
   return writeFlags(call, () => locate(call, path, delimiter), change)
 }
 
-/** Answers the flags of the first place. */
-async function writeAt(call: Call, located: Located, change: Change): Promise<readonly string[]> {
+/** Answers the flags of the first place. `mayLack`: it may have left some of its places, which the index will learn. */
+async function writeAt(call: Call, located: Located, change: Change, mayLack: boolean): Promise<readonly string[]> {
   const { message, user } = located
   call.touchesImap(user)
   let written: readonly string[] | null = null
+  let missing: AppError | null = null
   for (const place of await placesOf(call, located)) {
-    const flags = await call.engine.accounts.setFlags(message, place, change)
-    written ??= flags
+    try {
+      const flags = await call.engine.accounts.setFlags(message, place, change)
+      written ??= flags
+    } catch (error) {
+      if (!mayLack || !isAppError(error, 'not_found')) throw error
+      missing = error
+    }
   }
-  if (written === null) throw new AppError('internal', `message ${message.id} lies nowhere`)
-  return written
+  if (written !== null) return written
+  throw missing ?? new AppError('internal', `message ${message.id} lies nowhere`)
 }
 
 const getRoute = (path: MessagePattern) =>

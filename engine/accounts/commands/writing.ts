@@ -60,7 +60,7 @@ export function writeCommands(deps: CommandDeps) {
           if (!(await hasBytes(context, place, known))) continue
           if (await removeAt(context, message.id, place)) removed += 1
         }
-        if (removed === 0) throw notFound('message', message.id)
+        if (removed === 0 && (from === null || places.length === 0)) throw notFound('message', message.id)
       }),
     /** Answers the id of the message; null when the server does not say where it lies. */
     append: (to: FolderRecord, letter: Letter): Promise<string | null> =>
@@ -199,7 +199,7 @@ interface Transfer {
   readonly to: FolderRecord
 }
 
-/** Every place in the folder: a mail that came twice leaves no twin behind. */
+/** Every place in the folder: a mail that came twice leaves no twin behind. Where it has left them, the next folder. */
 async function move(
   context: SyncContext,
   message: MessageRecord,
@@ -207,14 +207,19 @@ async function move(
   to: FolderRecord,
 ): Promise<void> {
   const { deps, state } = context
+  const left: Placement[] = []
+  let moved = false
   let now = await currentMessage(deps.store, message)
-  const places = placesToLeave(state, now, at, to)
-  let moved = 0
-  for (const place of places) {
-    if (await transfer(context, { kind: 'move', message: now, at: place, to })) moved += 1
-    now = await currentMessage(deps.store, message)
+  while (!moved) {
+    const placements = now.placements.filter((place) => !left.some((one) => liesAt(one, place)))
+    const places = placesToLeave(state, { ...now, placements }, at, to)
+    if (places.length === 0) return
+    for (const place of places) {
+      if (await transfer(context, { kind: 'move', message: now, at: place, to })) moved = true
+      else left.push(place)
+      now = await currentMessage(deps.store, message)
+    }
   }
-  if (moved === 0 && places.length > 0) throw notFound('message', message.id)
 }
 
 /** What has to leave; nothing when the message lies there already, as after a move that was asked for twice. */

@@ -199,6 +199,52 @@ suite('moves of 2.0 lose nothing', () => {
     }
   })
 
+  /** In INBOX and Archive; another mail program takes it out of one when that is to be changed. */
+  const takenFrom = async (folder: string, subject: string, command: string): Promise<string> => {
+    const at = path(await box.deliver({ subject }))
+    await rig.ok('POST', at, { dst_folder: 'Archive' })
+    await rig.ok('POST', `${at}/flags`, { seen: 0 })
+    const taken = rig.imap.folder(box.email, folder).messages.find(({ raw }) => raw.includes(`Subject: ${subject}\r\n`))
+    rig.imap.hooks = {
+      command: ({ name, text, folder: selected }) => {
+        const isThere = name === 'SELECT' ? text.includes(folder) : selected?.name === folder
+        if (name === command && isThere && raws(box.email, folder, subject).length > 0)
+          rig.imap.expunge(box.email, folder, taken?.uid ?? assert.fail(subject))
+        return undefined
+      },
+    }
+    return at
+  }
+
+  test('one that was just taken out of one of its folders gets its flags in the other', async () => {
+    for (const [folder, other] of [
+      ['Archive', 'INBOX'],
+      ['INBOX', 'Archive'],
+    ] as const) {
+      const at = await takenFrom(folder, `half${folder}`, 'UID STORE')
+      const answer = await rig.call('POST', `${at}/flags`, { flagged: 1 })
+      rig.imap.hooks = {}
+      assert.equal(answer.status, 200, answer.text)
+      assert.deepEqual([lies(`half${folder}`), flagsIn(box.email, other, `half${folder}`)], [[other], [['\\Flagged']]])
+    }
+  })
+
+  test('and is moved from the other', async () => {
+    const at = await takenFrom('INBOX', 'stalemove', 'SELECT')
+    const answer = await rig.call('POST', at, { dst_folder: 'Sent', move: 1 })
+    rig.imap.hooks = {}
+    assert.equal(answer.status, 200, answer.text)
+    assert.deepEqual(lies('stalemove'), ['Sent'])
+  })
+
+  test('and to take it out of that one is a success', async () => {
+    const at = await takenFrom('Archive', 'staleremove', 'UID STORE')
+    const answer = await rig.call('POST', `${at}/folders`, { remove: 'Archive' })
+    rig.imap.hooks = {}
+    assert.equal(answer.status, 200, answer.text)
+    assert.deepEqual(lies('staleremove'), ['INBOX'])
+  })
+
   test('from its last folder but one where it is marked for removal it is not taken', async () => {
     const raw = mail({ to: box.email, subject: 'lastlive' })
     const arrived = new Date('2024-05-06T10:00:01Z')
