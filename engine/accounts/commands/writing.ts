@@ -62,7 +62,7 @@ export function writeCommands(deps: CommandDeps) {
         }
         if (removed === 0 && (from === null || places.length === 0)) throw notFound('message', message.id)
       }),
-    /** Answers the id of the message; null when the server does not say where it lies. */
+    /** Answers the id of the message; null when the server does not say where it lies, or the index lacks it yet. */
     append: (to: FolderRecord, letter: Letter): Promise<string | null> =>
       onLink(deps, to.accountId, async (context) => {
         await openFirst(context, to)
@@ -130,14 +130,20 @@ export interface Letter {
   readonly internalDate: number
 }
 
-/** The folder has been opened before: what comes into it is no history. The index has the message afterwards. */
+/**
+ * The folder has been opened before: what comes into it is no history. The index has the message afterwards; where the
+ * look at it fails, soon: the server has it, and the same call again would make one more.
+ */
 export async function appendTo(context: SyncContext, to: FolderRecord, letter: Letter): Promise<Placed> {
   const { literal, flags, internalDate } = letter
   const appending = context.session.append(to.path, literal, flags, internalDate)
   const placed = await appending.catch((error: unknown) => {
     throw isAppError(error, 'not_found') ? folderGone(to, error) : error
   })
-  await catchUp(context, to.path)
+  await catchUp(context, to.path).catch((error: unknown) => {
+    if (!isAppError(error)) throw error
+    context.state.askLook(to.path)
+  })
   return placed
 }
 
