@@ -17,8 +17,13 @@ export interface Literal {
   read(): AsyncIterable<Buffer>
 }
 
+export interface Upload extends Literal {
+  /** Held until the work is done: that may outlast the call that it is for. Rejects when nobody holds it any more. */
+  holding<T>(work: () => Promise<T>): Promise<T>
+}
+
 /** Held until it is disposed of. */
-export interface Spooled extends Literal, AsyncDisposable {
+export interface Spooled extends Upload, AsyncDisposable {
   /** SHA-256 of all its bytes. */
   readonly digest: string
   /** Its first bytes, at most 64 KiB. */
@@ -69,10 +74,20 @@ async function fill(file: FileHandle, source: AsyncIterable<Buffer>, most: numbe
     // appendFile writes all of it; write may write less
     await onDisk(() => file.appendFile(chunk))
   }
+  let holders = 1
+  const leave = async (): Promise<void> => {
+    holders -= 1
+    if (holders === 0) await file.close()
+  }
   return {
     ...{ size, hasNul, digest: hash.digest('hex'), head: Buffer.concat(head) },
     read: () => piecesOf(file, size),
-    [Symbol.asyncDispose]: () => file.close(),
+    async holding(work) {
+      if (holders === 0) throw new AppError('timeout', 'the call that the message came with has ended')
+      holders += 1
+      return work().finally(leave)
+    },
+    [Symbol.asyncDispose]: leave,
   }
 }
 

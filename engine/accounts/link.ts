@@ -104,11 +104,12 @@ export function createLink({ login, idleCloseMs, waitMs }: LinkDeps) {
     }
   }
 
-  const run = <T>(priority: Priority, work: Work<T>): Promise<T> => {
+  /** `moreMs`: work that has begun is waited for so much longer. */
+  const run = <T>(priority: Priority, work: Work<T>, moreMs = 0): Promise<T> => {
     const begin: Begin<T> = (begun, signal) => lane.run(priority, () => turn(priority, work, begun), signal)
     if (!isAwaited(priority)) return begin(() => undefined)
     hurry.abort()
-    return inTime(waitMs, begin)
+    return inTime(waitMs, moreMs, begin)
   }
 
   return {
@@ -131,18 +132,24 @@ type Begin<T> = (begun: () => void, signal?: AbortSignal) => Promise<T>
  * The answer, or `timeout`. Work whose turn has not come by then is not begun any more; other work goes on, only no
  * longer waited for.
  */
-function inTime<T>(waitMs: number, begin: Begin<T>): Promise<T> {
+async function inTime<T>(waitMs: number, moreMs: number, begin: Begin<T>): Promise<T> {
   const unbegun = new AbortController()
   let waiting = true
   const answer = begin(() => {
     waiting = false
   }, unbegun.signal)
   return withinTime(waitMs, answer, () => {
-    const why = waiting
-      ? 'the connection to the mail server is busy with other work of this account'
-      : `the mail server did not answer within ${Math.round(waitMs / 1000)} s`
-    const error = new AppError('timeout', why, { retryAfterMs: 5000 })
-    if (waiting) unbegun.abort(error)
-    throw error
+    if (waiting) {
+      const busy = late('the connection to the mail server is busy with other work of this account')
+      unbegun.abort(busy)
+      throw busy
+    }
+    return withinTime(moreMs, answer, () => {
+      throw late(`the mail server did not answer within ${Math.round((waitMs + moreMs) / 1000)} s`)
+    })
   })
+}
+
+function late(why: string): AppError {
+  return new AppError('timeout', why, { retryAfterMs: 5000 })
 }

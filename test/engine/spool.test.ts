@@ -38,6 +38,23 @@ suite('a spooled message', () => {
     for (let n = 0; n < 2; n += 1) assert((await bytesOf(held.read())).equals(bytes))
   })
 
+  test('is held for work that has begun, and for none that begins afterwards', async (t) => {
+    const held = await spool(Readable.from([Buffer.from('abc')]), { directory: directory(t), most: 3 })
+    const disposed = Promise.withResolvers<undefined>()
+    const reading = held.holding(async () => {
+      await disposed.promise
+      return bytesOf(held.read())
+    })
+    await held[Symbol.asyncDispose]()
+    disposed.resolve(undefined)
+    assert.equal((await reading).toString(), 'abc')
+    await assert.rejects(held.read()[Symbol.asyncIterator]().next(), { code: 'EBADF' })
+    await assert.rejects(
+      held.holding(() => assert.fail('begun')),
+      { code: 'timeout' },
+    )
+  })
+
   test('one byte too many is too_large, and nothing stays', async (t) => {
     const path = directory(t)
     const work = spool(Readable.from([Buffer.alloc(10), Buffer.alloc(1)]), { directory: path, most: 10 })

@@ -1,6 +1,6 @@
 /** Ordinary mail for tests and the demo. */
 import { Readable } from 'node:stream'
-import type { Literal } from '../../engine/spool.ts'
+import type { Literal, Upload } from '../../engine/spool.ts'
 
 export interface MailParts {
   readonly from?: string
@@ -21,7 +21,8 @@ export function literalOf(raw: string | Buffer): Literal {
 
 /** The same with flags, arriving now. */
 export function letterOf(raw: string | Buffer, flags: readonly string[] = []) {
-  return { literal: literalOf(raw), flags, internalDate: Date.now() }
+  const literal: Upload = { ...literalOf(raw), holding: (work) => work() }
+  return { literal, flags, internalDate: Date.now() }
 }
 
 /** A plain text message with CRLF line ends. The subject is sent as it is: keep it ASCII. */

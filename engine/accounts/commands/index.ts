@@ -3,9 +3,10 @@
  * (writing.ts), giving a message to another account, and folders as a whole: listed, made, removed,
  * emptied of what is \Deleted, brought up to date.
  *
- * Each command is answered in bounded time (MAILROOM_COMMAND_TIMEOUT without progress) or rejects with an AppError:
- * `account_disabled` and `account_unavailable` (with the reason and when the next try is), `timeout`, `server_refused`
- * (the server's own NO), `not_found`, `throttled`, `network` … Streams reject or are destroyed with the same errors.
+ * Each command is answered within MAILROOM_COMMAND_TIMEOUT (one that sends a message has longer) or rejects with an
+ * AppError: `account_disabled` and `account_unavailable` (with the reason and when the next try is), `timeout`,
+ * `server_refused` (the server's own NO), `not_found`, `throttled`, `network` … Streams reject or are destroyed with
+ * the same errors. What has begun goes on after that, as long as it makes progress.
  */
 import { AppError, isAppError, notFound } from '../../errors.ts'
 import { spool, type Spooled } from '../../spool.ts'
@@ -19,7 +20,7 @@ import { normalFlags } from '../plan.ts'
 import type { FlagChange, Placed, Session } from '../session-types.ts'
 import { catchUp } from '../sync.ts'
 import { moveCursor, type SyncContext } from '../write.ts'
-import { knownThere, onLink, openFolder, type CommandDeps, openFirst, unlessRefused } from './placed.ts'
+import { knownThere, onLink, openFolder, type CommandDeps, openFirst, unlessRefused, uploading } from './placed.ts'
 import { digestOf, readCommands } from './reading.ts'
 import { appendTo, flagsAt, writeCommands } from './writing.ts'
 
@@ -145,7 +146,7 @@ function transferCommands(deps: TransferDeps) {
 
 async function handOver(deps: TransferDeps, given: Transfer, whole: Spooled): Promise<void> {
   const { kind, message, to, change } = given
-  const { placed, isNew } = await onLink(deps, to.accountId, async (context) => {
+  const { placed, isNew } = await uploading(deps, to, whole, async (context) => {
     await openFirst(context, to)
     const found = await unlessRefused(findLike(context.session, whole, given))
     if (found === null) return { placed: await appendNew(context, given, whole), isNew: true }

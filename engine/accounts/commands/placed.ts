@@ -6,6 +6,7 @@
 import { AppError, isAppError, notFound } from '../../errors.ts'
 import type { KnownUid, Store } from '../../store/port.ts'
 import type { FolderRecord, MessageRecord, Placement } from '../../store/records.ts'
+import type { Upload } from '../../spool.ts'
 import { isLeftAlone, saysGone, tellsLost } from '../gone.ts'
 import { notBegun, type Link, type Priority } from '../link.ts'
 import type { SelectedMailbox, Session } from '../session-types.ts'
@@ -33,15 +34,30 @@ export async function onLink<T>(
   accountId: string,
   work: (context: SyncContext) => Promise<T>,
   priority: Priority = 'api',
+  moreMs = 0,
 ): Promise<T> {
   const once = async (): Promise<T> => {
     const { link, state } = await live(accountId)
-    return link.run(priority, (session) => work({ deps: sync, state, session }))
+    return link.run(priority, (session) => work({ deps: sync, state, session }), moreMs)
   }
   return once().catch((error: unknown) => {
     if (!notBegun(error)) throw error
     return once()
   })
+}
+
+/** Slower mail servers are not waited for, but get all of it. */
+const bytesInMs = 64
+
+/** Work that sends the message. */
+export function uploading<T>(
+  deps: CommandDeps,
+  { accountId }: FolderRecord,
+  whole: Upload,
+  work: (context: SyncContext) => Promise<T>,
+): Promise<T> {
+  const sending = (context: SyncContext): Promise<T> => whole.holding(() => work(context))
+  return onLink(deps, accountId, sending, 'api', whole.size / bytesInMs)
 }
 
 /** What arrives in a folder that was never opened would be taken for its history. */

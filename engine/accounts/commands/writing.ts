@@ -11,7 +11,7 @@ import { flagParts } from '../compare.ts'
 import { departed } from '../gone.ts'
 import type { AccountState } from '../state.ts'
 import { normalFlags, planAdded } from '../plan.ts'
-import type { Literal } from '../../spool.ts'
+import type { Upload } from '../../spool.ts'
 import type { FlagChange, FlagsOf, Placed, Session } from '../session-types.ts'
 import { catchUp } from '../sync.ts'
 import type { Build, SyncContext } from '../write.ts'
@@ -24,6 +24,7 @@ import {
   onLink,
   openFirst,
   openFolder,
+  uploading,
   type CommandDeps,
 } from './placed.ts'
 import { digestOf } from './reading.ts'
@@ -64,7 +65,7 @@ export function writeCommands(deps: CommandDeps) {
       }),
     /** Answers the id of the message; null when the server does not say where it lies, or the index lacks it yet. */
     append: (to: FolderRecord, letter: Letter): Promise<string | null> =>
-      onLink(deps, to.accountId, async (context) => {
+      uploading(deps, to, letter.literal, async (context) => {
         await openFirst(context, to)
         const { newUid, uidValidity } = await appendTo(context, to, letter)
         if (newUid === null || uidValidity === null) return null
@@ -125,7 +126,7 @@ async function digestsOf(context: SyncContext, places: readonly Placement[]): Pr
 }
 
 export interface Letter {
-  readonly literal: Literal
+  readonly literal: Upload
   readonly flags: readonly string[]
   readonly internalDate: number
 }

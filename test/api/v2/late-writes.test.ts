@@ -1,8 +1,11 @@
 /** Writes of 2.0 on a mail server that is slow, or that fails when it has the message already. */
 import assert from 'node:assert/strict'
 import { after, afterEach, before, suite, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { mail } from '../../support/mail.ts'
+import { until } from '../../support/until.ts'
 import { userBody } from '../../support/users.ts'
+import { basic } from '../core/rig.ts'
 import { allRead, startLiteRig, type Json, type LiteRig } from '../lite/rig.ts'
 import { v2Mailbox, type V2Mailbox } from './rig.ts'
 
@@ -13,7 +16,7 @@ suite('late writes of 2.0', () => {
   let box: V2Mailbox
   let otherLabel = ''
   before(async () => {
-    rig = await startLiteRig()
+    rig = await startLiteRig({ env: { MAILROOM_COMMAND_TIMEOUT: '2s' } })
     box = await v2Mailbox(rig, 'late')
     rig.imap.addUser(other, {})
     const server = { host: rig.imap.host, port: rig.imap.port, password: 'secret' }
@@ -55,4 +58,68 @@ suite('late writes of 2.0', () => {
       await rig.ok('POST', `${box.account}/messages/${id}`, { dst_folder: 'Archive', dst_source: otherLabel, move: 1 })
       assert.deepEqual([held(subject, box.email).length, held(subject, other).length], [0, 1])
     })
+
+  test('a large message is waited for while it makes progress', async () => {
+    const letter = (subject: string): string =>
+      mail({ to: box.email, subject, text: 'x'.repeat(70).concat('\r\n').repeat(4000) })
+    const id = await box.deliver({ subject: 'largesent', text: letter('text') })
+    // Each within the time of a command, and all of them not.
+    rig.imap.hooks = {
+      command: ({ name }) => (name === 'APPEND' || name === 'SELECT' ? { delayMs: 1300, proceed: true } : undefined),
+    }
+    const [added, sent] = await Promise.all([
+      rig.call('POST', `${box.account}/messages`, { dst_folder: 'Archive', message: letter('largeadded') }),
+      rig.call('POST', `${box.account}/messages/${id}`, { dst_folder: 'Archive', dst_source: otherLabel }),
+    ])
+    assert.deepEqual([added.status, sent.status], [200, 200], added.text + sent.text)
+    assert.deepEqual([held('largeadded', box.email).length, held('largesent', other).length], [1, 1])
+  })
+
+  /** Holds back what asks for the message, until the test says so. */
+  const slowToAsk = () => {
+    const [asked, given] = [Promise.withResolvers<undefined>(), Promise.withResolvers<undefined>()]
+    rig.imap.hooks = {
+      // Too late for the call, and not for APPEND, which begins after that.
+      command: ({ name }) => (name === 'UID SEARCH' ? { delayMs: 1300, proceed: true } : undefined),
+      async send(response) {
+        if (!response.toString().startsWith('+ go')) return response
+        asked.resolve(undefined)
+        await given.promise
+        return response
+      },
+    }
+    return { asked: asked.promise, give: () => given.resolve(undefined) }
+  }
+
+  test('after a 504 the transfer goes on, and the same call again makes no second copy', async () => {
+    const path = `${box.account}/messages/${await box.deliver({ subject: 'onwards' })}`
+    const copy = { dst_folder: 'Archive', dst_source: otherLabel }
+    const { give } = slowToAsk()
+    const answer = await rig.call('POST', path, copy)
+    assert.equal(answer.status, 504, answer.text)
+    give()
+    await until('the copy', () => held('onwards', other).length > 0)
+    rig.imap.hooks = {}
+    await rig.ok('POST', path, copy)
+    assert.equal(held('onwards', other).length, 1)
+  })
+
+  test('a message under way arrives whole when the client goes away', async () => {
+    const form = new FormData()
+    form.append('dst_folder', 'Archive')
+    form.append('message', new Blob([mail({ to: box.email, subject: 'alone' })]), 'mail.eml')
+    const { asked, give } = slowToAsk()
+    const leaving = new AbortController()
+    const headers = { authorization: basic }
+    const { signal } = leaving
+    const call = fetch(`${rig.url}${box.account}/messages`, { method: 'POST', headers, body: form, signal })
+    await asked
+    leaving.abort()
+    await assert.rejects(call, { name: 'AbortError' })
+    // By then the call has let go of it.
+    await sleep(200)
+    give()
+    await box.indexed('alone')
+    assert.equal(held('alone', box.email).length, 1)
+  })
 })

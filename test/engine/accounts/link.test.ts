@@ -1,6 +1,7 @@
 /** The command connection: a call that finds it renewed, or its login waiting for other work of the account. */
 import assert from 'node:assert/strict'
 import { suite, test, type TestContext } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { isAppError } from '../../../engine/errors.ts'
 import { createLink, notBegun } from '../../../engine/accounts/link.ts'
 import { createLoginLimiter } from '../../../engine/accounts/login-limiter.ts'
@@ -11,7 +12,7 @@ import { createImapServer } from '../../support/imap-server/index.ts'
 import { until } from '../../support/until.ts'
 import { openStage, sealer } from './stage.ts'
 
-async function linked(t: TestContext) {
+async function linked(t: TestContext, waitMs = 5000) {
   const server = await createImapServer({ users: { ann: { password: 'secret' } } })
   t.after(() => server.close())
   const link = createLink({
@@ -30,7 +31,7 @@ async function linked(t: TestContext) {
         signal,
       ),
     idleCloseMs: 60_000,
-    waitMs: 5000,
+    waitMs,
   })
   t.after(() => link.close())
   return link
@@ -61,6 +62,23 @@ suite('a link that is closed', () => {
     assert(first.status === 'rejected' && !notBegun(first.reason))
     const late: unknown = await link.run('api', () => Promise.resolve()).catch((error: unknown) => error)
     assert(notBegun(late))
+  })
+})
+
+suite('work that may take longer than others', () => {
+  test('is waited for once it has begun, and its turn no longer than that of others', async (t) => {
+    const link = await linked(t, 300)
+    await link.run('api', (session) => session.noop())
+    const long = link.run('api', () => sleep(600, 'done'), 5000)
+    let begun = false
+    const behind = link.run('api', () => Promise.resolve((begun = true)), 5000)
+    await assert.rejects(behind, { code: 'timeout', message: /busy with other work/ })
+    assert.equal(await long, 'done')
+    await assert.rejects(
+      link.run('api', () => sleep(600), 100),
+      { code: 'timeout', message: /did not answer within 0 s/ },
+    )
+    assert.equal(begun, false)
   })
 })
 
