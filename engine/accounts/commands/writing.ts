@@ -78,11 +78,11 @@ export function writeCommands(deps: CommandDeps) {
      */
     move: (message: MessageRecord, at: Placement | null, to: FolderRecord): Promise<void> =>
       onLink(deps, message.accountId, (context) => move(context, message, at, to)),
-    /** Done already when it lies there. */
+    /** Done already when it lies there, and not as \Deleted. */
     copy: (message: MessageRecord, at: Placement, to: FolderRecord): Promise<void> =>
       onLink(deps, message.accountId, async (context) => {
         const now = await currentMessage(deps.sync.store, message)
-        if (now.placements.some(({ folderId }) => folderId === to.id)) return
+        if (now.placements.some((place) => place.folderId === to.id && !isMarked(place))) return
         const given: Transfer = { kind: 'copy', message: now, at: currentPlace(context.state, now, at), to }
         if (!(await transfer(context, given))) throw notFound('message', message.id)
       }),
