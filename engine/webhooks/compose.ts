@@ -6,11 +6,11 @@
  * When the mail server cannot give the bodies now, the row waits (`postpone`): no attempt is counted, the receiver is
  * not at fault. After `patience` the callback goes out without them, marked truncated; a filter that needs the body
  * counts as not matching. While the whole mailbox is away, no row behind could be read either: such a filter waits
- * longer.
+ * longer, and so it does for a message that is being moved.
  */
 import { LRUCache } from 'lru-cache'
 import type { Release } from '../budget.ts'
-import { isAppError, toAppError } from '../errors.ts'
+import { AppError, isAppError, toAppError } from '../errors.ts'
 import { folderNamer } from '../messages/names.ts'
 import type { AccountRecord, MessageRecord, OutboxRecord, WebhookRecord } from '../store/records.ts'
 import { type Contents, messageCallback, sampleCallback } from './message-data.ts'
@@ -164,7 +164,10 @@ export async function composeMessage(deps: PayloadDeps, job: MessageJob): Promis
   const gone = message.placements.length === 0
   const facts = readEventFacts(row.data)
   if (!searched && (!wantsContents(webhook) || gone)) return decide(deps, job, facts, null)
-  if (gone) return { kind: 'skip', reason: 'body_search: the message is gone from the mailbox' }
+  if (gone && message.gone.length === 0)
+    return { kind: 'skip', reason: 'body_search: the message is gone from the mailbox' }
+  // Its disappearance is not told yet: it may be on its way to another folder.
+  if (gone) return withoutContents(deps, job, facts, new AppError('account_unavailable', 'it has left its folder'))
   const owner = { developerId: row.developerId, part: row.channelId }
   const bytes = memoryFor(deps, message, webhook, searched)
   const release = await deps.budget.take('contents', owner, bytes)
@@ -208,7 +211,8 @@ async function withoutContents(
   if (isAppError(error, 'shutting_down')) throw error
   const search = job.matcher.bodySearch !== null
   const away = code === 'account_unavailable' || code === 'account_disabled'
-  const waited = code === 'not_found' ? Number.POSITIVE_INFINITY : waitedFor(deps, job)
+  // Of a move the mail server may know before the index does.
+  const waited = code === 'not_found' && !search ? Number.POSITIVE_INFINITY : waitedFor(deps, job)
   if (waited < (search && away ? awayPatienceMs : patienceMs)) {
     const wait = Math.min(Math.max(firstWaitMs, waited), longestWaitMs)
     return { kind: 'postpone', until: deps.now() + wait, reason: `waiting for the body: ${reason}` }

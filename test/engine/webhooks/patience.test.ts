@@ -7,7 +7,8 @@ import { suite, test } from 'node:test'
 import { readConfig } from '../../../engine/config.ts'
 import { AppError, type ErrorCode } from '../../../engine/errors.ts'
 import { newId } from '../../../engine/store/ids.ts'
-import type { WebhookRecord } from '../../../engine/store/records.ts'
+import type { MessageRecord, WebhookRecord } from '../../../engine/store/records.ts'
+import { vanishWhere } from '../../../engine/store/rows.ts'
 import { compileMatcher } from '../../../engine/webhooks/match.ts'
 import { createPace } from '../../../engine/webhooks/envelope.ts'
 import { Searches } from '../../../engine/webhooks/searches.ts'
@@ -25,6 +26,7 @@ function stage(patch: Partial<WebhookRecord>) {
   const account = accountRecord(userRecord(webhook.developerId))
   const matcher = compileMatcher(webhook)
   let now = epochStart
+  let lies = (message: MessageRecord): MessageRecord => message
   const reading = { config: readConfig({}), mail, pace: createPace(), searches: new Searches(5000, 0) }
   const asked = { budget: createBudget(2 ** 29), baseUrl: () => '', now: () => now, waits: createBodyWaits() }
   const deps = { ...reading, ...asked }
@@ -35,12 +37,14 @@ function stage(patch: Partial<WebhookRecord>) {
       data: { undecided: true, first: true, path: 'INBOX' },
       createdAt: epochStart - 5 * 3_600_000,
     })
-    const job = { row, webhook, matcher, account, message, folderName: (path: string) => path }
+    const job = { row, webhook, matcher, account, message: lies(message), folderName: (path: string) => path }
     return composeMessage(deps, { ...job, thread: () => Promise.resolve({}) })
   }
   return {
     compose,
     breaks: (code: ErrorCode | null) => void (mail.broken = code === null ? null : new AppError(code, 'no body')),
+    /** Where the index has it. */
+    lies: (where: typeof lies) => void (lies = where),
     /** Until it is decided: what came of it, and after how long. */
     decided: async (name: string) => {
       const since = now
@@ -88,9 +92,25 @@ suite('patience', () => {
     }
   })
 
+  test('a filter on the body waits for a message that is being moved', async () => {
+    const { compose, decided, breaks, lies } = stage({ filters: { bodySearch: 'needle' } })
+    breaks('not_found')
+    assert.equal((await compose('moved')).kind, 'postpone', 'the mail server has moved it, the index does not know yet')
+    breaks(null)
+    lies((message) => vanishWhere(message, () => true, epochStart))
+    assert.equal((await compose('moved')).kind, 'postpone', 'it has left its folder')
+    lies((message) => message)
+    assert.equal((await decided('moved')).composed.kind, 'send')
+  })
+
   test('a message that is gone is waited for by nobody', async () => {
     const search = stage({ filters: { bodySearch: 'needle' } })
-    search.breaks('not_found')
-    assert.deepEqual((await search.decided('gone')).after, 0)
+    search.lies((message) => ({ ...message, placements: [] }))
+    const { composed, after } = await search.decided('gone')
+    assert.deepEqual(composed, { kind: 'skip', reason: 'body_search: the message is gone from the mailbox' })
+    assert.equal(after, 0)
+    const bodies = stage({ includeBody: true })
+    bodies.breaks('not_found')
+    assert.equal((await bodies.decided('gone')).after, 0, 'without a search it goes out without the body')
   })
 })
