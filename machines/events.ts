@@ -200,8 +200,8 @@ export interface WebhookInput {
 export type ProbeOutput =
   | { readonly delivered: true; readonly at: number }
   | { readonly delivered: false; readonly failure: DeliveryFailure }
-  /** There was no row to send. */
-  | { readonly delivered: null; readonly at: number }
+  /** There was no row to send. `next`: when the first of those that were put off is due. */
+  | { readonly delivered: null; readonly at: number; readonly next?: number }
 
 /** A failing period began; went on for abandonMs; or the receiver answered 410, which sets the webhook inactive. */
 export type FailureNews = 'failing' | 'abandoned' | 'gone'

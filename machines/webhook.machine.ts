@@ -6,7 +6,7 @@
  *   draining    rows go out in order. `claiming` reads the due rows of accounts that are free, as many as there is room
  *               for; every outcome begins `sending` anew, and with it the deadline; in `idle` nothing is due.
  *   probing     exactly one row is tried. An error of ours, or the deadline, counts nothing.
- *   resting     failing, and nothing to try.
+ *   resting     failing, and nothing to try: no row waits, or all were put off, as for a body that cannot be read.
  *   recovering  drain broke by an error of ours (the store is away).
  *   paused      no rows are kept: that is the engine's part.
  *   `delivered` (a callback that was under way, or sent by hand) leads to draining from wherever it is active.
@@ -99,6 +99,11 @@ function outcomeAt({ context, event: { output } }: Probed) {
   return { at: output.delivered === false ? context.heardAt : output.at }
 }
 
+function outcomeNothing(probed: Probed) {
+  const { output } = probed.event
+  return { ...outcomeAt(probed), next: (output.delivered === null ? output.next : undefined) ?? Infinity }
+}
+
 /** Only for a probe that failed: without a failure there is nothing to count. */
 function outcomeFailure({ event: { output } }: Probed) {
   if (output.delivered !== false) throw new TypeError('a probe that did not fail has no failure')
@@ -124,7 +129,7 @@ const probing = webhookChart.createStateConfig({
         actions: { type: 'fail', params: outcomeFailure },
       },
       { guard: 'hasNews', target: 'probing', reenter: true },
-      { target: 'resting', actions: { type: 'nothingToTry', params: outcomeAt } },
+      { target: 'resting', actions: { type: 'nothingToTry', params: outcomeNothing } },
     ],
     onError: stalled,
   },

@@ -212,12 +212,17 @@ function afterStall(context: WebhookContext, lostMs: number): Part {
   }
 }
 
-/** Nothing to try: look again in time. */
-function afterNothing(context: WebhookContext, at: number): Part {
+interface Nothing {
+  readonly at: number
+  readonly next: number
+}
+
+/** Nothing to try: look again in time, or when the first row that was put off is due. */
+function afterNothing(context: WebhookContext, { at, next }: Nothing): Part {
   const { health, settings } = context
   return {
     ...heard(context, at),
-    health: { ...health, retryAt: at + settings.probeMs },
+    health: { ...health, retryAt: Math.min(at + settings.probeMs, Math.max(next, at + settings.stallRetryMs)) },
     revision: context.revision + 1,
   }
 }
@@ -299,7 +304,7 @@ export const webhookChart = setup({
     delivered: assign(({ context }, { at }: { at: number }) => afterDelivered(context, at)),
     fail: assign(({ context }, { failure }: { failure: DeliveryFailure }) => afterDeliveryFailure(context, failure)),
     failRow: assign(({ context }, { failure }: { failure: DeliveryFailure }) => afterRowFailure(context, failure)),
-    nothingToTry: assign(({ context }, { at }: { at: number }) => afterNothing(context, at)),
+    nothingToTry: assign(({ context }, nothing: Nothing) => afterNothing(context, nothing)),
     stall: assign(({ context }, { lostMs }: { lostMs: number }) => afterStall(context, lostMs)),
     waited: assign(({ context }) => heard(context, context.health.retryAt ?? context.heardAt)),
     activate: assign(({ context }, activation: Activation) => afterActivate(context, activation)),

@@ -253,12 +253,13 @@ export class Channel {
 
   /**
    * Sends the oldest row, due or not, of another account than last time, so that one bad row does not speak for all;
-   * skipped and postponed rows are no answer.
+   * skipped and postponed rows are no answer. `next`: when the first of those that were postponed is due.
    */
   async probe(): Promise<ProbeOutput> {
     const { now } = this.#deps
     const run = this.#run
-    const nothing = () => ({ delivered: null, at: now() }) as const
+    let next = Number.POSITIVE_INFINITY
+    const nothing = () => ({ delivered: null, at: now(), next }) as const
     const passed: string[] = []
     for (;;) {
       const byHand = this.#byHand
@@ -277,7 +278,9 @@ export class Channel {
       }
       if (this.#running) return nothing()
       // A row that was postponed is still its account's first; one that was skipped is done with.
-      if (until !== null) passed.push(row.accountId ?? '')
+      if (until === null) continue
+      passed.push(row.accountId ?? '')
+      next = Math.min(next, until)
     }
   }
 

@@ -301,6 +301,23 @@ describe('retrying', () => {
     assert.equal(rig.probe.calls.length, 4)
   })
 
+  test('nothing but rows that wait for their time: it looks again when the first is due, not at once', async () => {
+    const rig = webhookRig({ health: { consecutiveFailures: 1, retryAt: startOfTime } })
+    await rig.untilProbe()
+    for (const [next, wait] of [
+      [rig.now() + 5 * settings.stallRetryMs, 5 * settings.stallRetryMs],
+      [0, settings.stallRetryMs],
+      [Infinity, settings.probeMs],
+    ] as const) {
+      const calls = rig.probe.calls.length
+      await rig.probes({ delivered: null, at: rig.now(), next })
+      assert.equal(rig.health().retryAt, rig.now() + wait)
+      assert.equal(rig.tags(), 'active resting retrying')
+      await rig.pass(wait)
+      assert.equal(rig.probe.calls.length, calls + 1)
+    }
+  })
+
   test('an error of ours and a probe without end count nothing and are repeated soon', async () => {
     const rig = webhookRig({ health: { consecutiveFailures: 2, retryAt: startOfTime } })
     await rig.untilProbe()

@@ -230,6 +230,36 @@ suite('channels', () => {
     assert.deepEqual(said, ['room', 'idle', 'room', 'idle'])
   })
 
+  test('a probe that finds only rows that wait says when the first is due', async () => {
+    const rows = [laneRow('a', 0), laneRow('b', 1), laneRow('c', 2)]
+    const due = new Map([
+      ['a', 9000],
+      ['b', 5000],
+      ['c', 7000],
+    ])
+    const handled: string[] = []
+    const channel = new Channel('c', {
+      store: {
+        outbox: {
+          pending: (_, except) => Promise.resolve(rows.filter(({ accountId }) => !except.includes(accountId ?? ''))),
+        },
+      },
+      attempts: {
+        handle({ accountId }) {
+          handled.push(accountId ?? '')
+          return Promise.resolve({ until: due.get(accountId ?? '') ?? null, attempt: null, failure: null })
+        },
+      },
+      log: silentLogger,
+      now: () => 1000,
+      random: () => 0.5,
+      config: readConfig({}),
+      notify: () => undefined,
+    })
+    assert.deepEqual(await channel.probe(), { delivered: null, at: 1000, next: 5000 })
+    assert.deepEqual(handled, ['a', 'b', 'c'])
+  })
+
   test('historical callbacks that hang leave places for live ones', async () => {
     await running.stop()
     await startAnew({ MAILROOM_WEBHOOK_CONCURRENCY: '4', MAILROOM_WEBHOOK_TIMEOUT: '30s' })
