@@ -10,7 +10,8 @@
  * by side. A webhook with much waiting in its outbox (its receiver is slow or away) is left out for a while, and holds
  * up no other.
  *
- * A message that already had a live callback (its first change has a row) gets no second one.
+ * A message that already had a live callback (a row says that it came, was sent, or came into a folder) gets no second
+ * one, and neither does one that came since the webhook was made and so long ago that its rows are no longer kept.
  *
  * Redelivery of a time: a webhook's callbacks of it go back into the queue, oldest first, in batches, however many they
  * are. A call answers after a moment, the rest follows. Rows that were made or finished after the call are left alone,
@@ -19,14 +20,13 @@
 import PQueue from 'p-queue'
 import { AppError, isAppError, notFound, toAppError } from '../errors.ts'
 import { folderNamer } from '../messages/names.ts'
-import { outboxId } from '../store/ids.ts'
 import { pagesOf } from '../store/keyed.ts'
 import type { RequeueQuery } from '../store/port.ts'
 import type { AccountRecord, MessageRecord, OutboxRecord, Redelivery, WebhookRecord } from '../store/records.ts'
 import { createGiveWay, pause, withinTime } from '../waits.ts'
 import { messageRow } from './callbacks.ts'
 import type { WebhookParts } from './index.ts'
-import { arrivals, sentOf } from './match.ts'
+import { arrivals, isAdded, sentOf } from './match.ts'
 import { knownThreads, type Target } from './targets.ts'
 
 const pageSize = 100
@@ -115,8 +115,7 @@ export class History {
     const giveWay = createGiveWay()
     for (const message of messages) {
       await giveWay()
-      const { firstChangeId: first } = message
-      if (first !== null && (await store.outbox.get(outboxId(target.webhook.id, first))) !== null) continue
+      if (await wasLive(this.#deps, target.webhook, message)) continue
       const known = { ...knownThreads(target, account.id), folderName }
       for (const event of arrivals(message, sent)) {
         const { outcome } = target.matcher.judge(event, message, known)
@@ -130,6 +129,18 @@ export class History {
     }
     return rows
   }
+}
+
+const mostRows = 1000
+
+/** It had a live callback, or may have had one. Back-filled mail has no first change. */
+async function wasLive(deps: WebhookParts, webhook: WebhookRecord, message: MessageRecord): Promise<boolean> {
+  const { id, firstChangeId, indexedAt } = message
+  const keptFrom = deps.now() - deps.config.MAILROOM_DELIVERY_RETENTION
+  if (firstChangeId !== null && indexedAt > webhook.createdAt && indexedAt < keptFrom) return true
+  const query = { webhookId: webhook.id, messageId: id, kind: 'message' } as const
+  const rows = await deps.store.outbox.list(query, { limit: mostRows, offset: 0 })
+  return rows.some(({ lane, event }) => lane === 0 && isAdded(event ?? 'received'))
 }
 
 function isWanted({ receiveHistorical, active }: WebhookRecord): boolean {

@@ -304,6 +304,11 @@ const moves: Readonly<Record<ChangeKind, 'added' | 'removed' | 'none'>> = {
   flags_changed: 'none',
 }
 
+/** It tells of a message that is there, not of what becomes of one. */
+export function isAdded(kind: ChangeKind): boolean {
+  return moves[kind] === 'added'
+}
+
 function isDraft(event: Pick<MessageEvent, 'kind' | 'flags'>): boolean {
   return event.kind === 'draft' || event.flags.includes('\\Draft')
 }

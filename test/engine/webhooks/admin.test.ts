@@ -1,9 +1,9 @@
-/** Create, edit, secrets, samples, dry run, explain, redelivery, levels, historical scans, the change stream. */
+/** Create, edit, secrets, samples, dry run, explain, redelivery, levels, the change stream. */
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import fc from 'fast-check'
 import { AppError } from '../../../engine/errors.ts'
-import type { AccountRecord, MessageFacts, WebhookFilters } from '../../../engine/store/records.ts'
+import type { MessageFacts, WebhookFilters } from '../../../engine/store/records.ts'
 import type { WebhookInput } from '../../../engine/webhooks/admin.ts'
 import { bodySignatureValid, standardSignatureValid } from '../../support/receiver.ts'
 import { attachmentRecord } from '../../store/contract/records.ts'
@@ -310,56 +310,6 @@ suite('webhooks as developers see them', () => {
       return log.every((row) => row.state !== 'pending')
     })
     assert.deepEqual(subjects(path), ['Subject of t1', 'Subject of t3'])
-  })
-})
-
-suite('historical scans', () => {
-  const day = 86_400_000
-  const old = (count: number) =>
-    Array.from({ length: count }, (_, index) => ({
-      facts: facts(`old${index}`, { sentAt: 1_600_000_000_000 + index * day }),
-    }))
-
-  async function ready(of: AccountRecord): Promise<AccountRecord> {
-    const edited = await rig.store.accounts.edit(of.id, { resume: { ...of.resume, initialSyncAt: Date.now() } })
-    assert.ok(edited)
-    return edited
-  }
-
-  test('newest to oldest, once, resumed by another start', async () => {
-    const path = freshPath()
-    await arrive(rig.store, null, account, old(250))
-    await ready(account)
-    await hook(path, { receiveHistorical: true, filters: { subject: '/old/' } })
-    await until('some', () => receiver.at(path).length >= 20)
-    await running.stop()
-    await startAnew()
-    await until('all', () => new Set(receiver.at(path).map((one) => one.id)).size === 250)
-    await until('done', async () => {
-      const [webhook] = await rig.store.webhooks.listByUser(user.id)
-      return (await rig.store.webhooks.scan(webhook?.id ?? '', account.id))?.done
-    })
-    const order = [...new Set(subjects(path))]
-    assert.deepEqual(
-      order,
-      old(250)
-        .map((one) => one.facts.subject)
-        .reverse(),
-    )
-  })
-
-  test('application level: accounts added later, when their first sync is complete; live mail is not told twice', async () => {
-    const path = freshPath()
-    const webhook = await hook(path, { receiveHistorical: true }, null)
-    await rig.store.webhooks.edit(webhook.id, {})
-    const late = await rig.account(user)
-    await arrive(rig.store, null, late, old(3))
-    await arrive(rig.store, running.webhooks, late, [{ facts: facts('live', { sentAt: 1_700_000_000_000 }) }])
-    await until('live', () => receiver.at(path).length === 1)
-    await running.webhooks.initialSyncDone(await ready(late))
-    await until('all', () => receiver.at(path).length === 4)
-    await until('done', async () => (await rig.store.webhooks.scan(webhook.id, late.id))?.done)
-    assert.deepEqual(subjects(path), ['Subject of live', 'Subject of old2', 'Subject of old1', 'Subject of old0'])
   })
 })
 
