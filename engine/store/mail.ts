@@ -148,6 +148,8 @@ export type Place = Pick<Placement, 'folderId' | 'uidValidity' | 'uid'>
 
 /** A placement that has vanished, and whose disappearance was not reported yet. */
 export interface GonePlacement extends Place, Pick<Placement, 'path' | 'generation'> {
+  /** It was flagged \Draft there. */
+  readonly draft?: true
   readonly at: number
 }
 

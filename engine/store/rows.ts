@@ -10,7 +10,7 @@
 import { AppError } from '../errors.ts'
 import { domainSpellings } from '../messages/addresses.ts'
 import type { AddedMessage, FlagUpdate, MessageQuery, SyncBatch, WebhookLimits } from './port.ts'
-import type { Address, FolderCursor, MessageFacts, MessageRecord, Place, Placement } from './records.ts'
+import type { Address, FolderCursor, GonePlacement, MessageFacts, MessageRecord, Place, Placement } from './records.ts'
 
 export * from './steps.ts'
 
@@ -178,8 +178,9 @@ function updateFlags(record: MessageRecord, folder: Omit<Place, 'uid'>, update: 
 export function vanishWhere(record: MessageRecord, lost: (placement: Placement) => boolean, at: number): MessageRecord {
   const away = record.placements.filter(lost)
   if (away.length === 0) return record
-  const gone = away.map(({ folderId, path, uidValidity, uid, generation }) => {
-    return { folderId, path, uidValidity, uid, ...(generation === undefined ? {} : { generation }), at }
+  const gone = away.map(({ folderId, path, uidValidity, uid, generation, flags }): GonePlacement => {
+    const draft = flags.includes('\\Draft') ? ({ draft: true } as const) : {}
+    return { folderId, path, uidValidity, uid, ...(generation === undefined ? {} : { generation }), ...draft, at }
   })
   return { ...record, placements: record.placements.filter((there) => !lost(there)), gone: [...record.gone, ...gone] }
 }

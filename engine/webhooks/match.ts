@@ -313,11 +313,15 @@ function isDraft(event: Pick<MessageEvent, 'kind' | 'flags'>): boolean {
   return event.kind === 'draft' || event.flags.includes('\\Draft')
 }
 
-/** Left its drafts: not a draft here, and everywhere else it still is one. */
+/** Left its drafts: not a draft here, and one everywhere else, also where it lay until now. */
 function leavesDrafts(event: MessageEvent, message: MessageRecord): boolean {
   if (event.kind !== 'folder_added' || isDraft(event)) return false
   const others = message.placements.filter((one) => one.folderId !== event.folderId || one.uid !== event.uid)
-  return others.length > 0 && others.every((one) => one.flags.includes('\\Draft'))
+  const drafts = [
+    ...others.map((one) => one.flags.includes('\\Draft')),
+    ...message.gone.map(({ draft }) => draft === true),
+  ]
+  return drafts.length > 0 && drafts.every(Boolean)
 }
 
 export function isFirst(event: MessageEvent, message: MessageRecord): boolean {

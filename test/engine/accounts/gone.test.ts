@@ -4,7 +4,8 @@ import { suite, test, type TestContext } from 'node:test'
 import { createFolderPoll } from '../../../engine/accounts/folders.ts'
 import { reportGone } from '../../../engine/accounts/gone.ts'
 import type { AccountState } from '../../../engine/accounts/state.ts'
-import { fill, moveOnServer, openStage } from './stage.ts'
+import { compileMatcher } from '../../../engine/webhooks/match.ts'
+import { fill, letter, moveOnServer, openStage } from './stage.ts'
 
 suite('a disappearance', () => {
   const seconds = 1000
@@ -140,4 +141,25 @@ suite('a disappearance', () => {
       story.join(),
     )
   })
+})
+
+test('a draft that is moved to Sent is known to have left its drafts, which are read first', async (t) => {
+  const stage = await openStage(t)
+  const worker = await stage.work()
+  await worker.readAll()
+  const uid = stage.server.append('ann', 'Drafts', letter('draft'), ['\\Draft'])
+  await worker.catchUp('Drafts')
+  const matcher = compileMatcher({ filters: {}, receiveAllChanges: false, receiveDrafts: false })
+  const outcomes: string[] = []
+  stage.listener.plan = (_account, planned) => {
+    for (const { change, message } of planned) outcomes.push(matcher.judge(change, message).outcome)
+    return Promise.resolve([])
+  }
+  const { raw } = stage.server.folder('ann', 'Drafts').messages[0] ?? assert.fail('no draft')
+  stage.server.append('ann', 'Sent', raw, ['\\Seen'])
+  stage.server.expunge('ann', 'Drafts', uid)
+  await worker.catchUp('Drafts')
+  await worker.catchUp('Sent')
+  assert.deepEqual(await stage.story(), ['draft draft Drafts', 'folder_added draft Sent'])
+  assert.deepEqual(outcomes, ['match'])
 })

@@ -4,6 +4,7 @@ import { suite, test } from 'node:test'
 import fc from 'fast-check'
 import { isAppError } from '../../../engine/errors.ts'
 import type { WebhookFilters } from '../../../engine/store/records.ts'
+import { vanishWhere } from '../../../engine/store/rows.ts'
 import { compileMatcher, filterParameters, type MessageEvent } from '../../../engine/webhooks/match.ts'
 import { compilePatterns } from '../../../engine/webhooks/patterns.ts'
 import { facts, messageOf } from './arrival.ts'
@@ -263,6 +264,12 @@ suite('events', () => {
     const archive = { ...sent, folderId: 'd'.repeat(24), path: 'Archive' }
     const second: MessageEvent = { ...event, ...archive }
     assert.equal(matcher.judge(second, { ...message, placements: [draft, sent, archive] }).outcome, 'no')
+    const left = vanishWhere(message, () => true, 1)
+    assert.equal(matcher.judge(event, { ...left, placements: [sent] }).outcome, 'match', 'moved')
+    const both = { ...left, placements: [sent, archive] }
+    assert.equal(matcher.judge(second, both).outcome, 'no', 'it was sent before')
+    const filed = vanishWhere(both, ({ path }) => path === 'Sent', 2)
+    assert.equal(matcher.judge(second, filed).outcome, 'no', 'and so it was when it is moved on')
   })
 })
 

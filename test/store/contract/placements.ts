@@ -97,6 +97,16 @@ export function goneContract({ store, clock }: Subject): void {
       assert.equal((await mailbox.message(first.id)).gone[0]?.generation, undefined)
     })
 
+    test('of a draft is known as such', async () => {
+      const mailbox = await createMailbox(store)
+      const draft = mailbox.added('INBOX', 5, {}, { flags: ['\\Draft'] })
+      await mailbox.apply('INBOX', { added: [draft] })
+      await mailbox.apply('INBOX', { vanished: [5], vanishedAt: epochStart })
+      const { folderId } = draft.placement
+      const gone = { folderId, path: 'INBOX', uidValidity: '1', uid: 5, draft: true, at: epochStart }
+      assert.deepEqual((await mailbox.message(draft.id)).gone, [gone])
+    })
+
     test('is listed oldest first, up to the limit', async () => {
       const mailbox = await createMailbox(store)
       const added = [1, 2, 3].map((uid) => mailbox.added('INBOX', uid))
