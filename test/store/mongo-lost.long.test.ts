@@ -6,7 +6,7 @@ import { newId } from '../../engine/store/ids.ts'
 import { needs } from '../support/require.ts'
 import { until } from '../support/until.ts'
 import { createMailbox, createUser, rejectsWith } from './contract/mailbox.ts'
-import { accountRecord, outboxRecord, tokenRecord, userRecord, webhookRecord } from './contract/records.ts'
+import { accountRecord, epochStart, outboxRecord, tokenRecord, userRecord, webhookRecord } from './contract/records.ts'
 import { isWrite } from './mongo-proxy.ts'
 import { database, direct, proxy, raw, store, useProxiedDatabase } from './mongo-scene.ts'
 
@@ -80,6 +80,22 @@ suite('an answer that is lost', needs('mongodb'), () => {
     await rejectsWith(impatient.users.undoCreate(user.id, account.id), 'store_unavailable')
     assert.equal(await direct.users.get(user.developerId, user.id), null)
     assert.notEqual(await direct.accounts.get(account.id), null)
+  })
+
+  test('of an attempt: it counts once, also when it is recorded again', async () => {
+    const row = outboxRecord(webhookRecord(newId()))
+    await direct.outbox.enqueue([row])
+    const attempt = { at: epochStart, durationMs: 5, status: 500, error: 'HTTP 500', response: 'no' }
+    const next = { state: 'pending', dueAt: epochStart + 9, finishedAt: null, reason: null } as const
+    const impatient = await database.open({ uri: proxy.uri, timeoutMs: 400 })
+    const state = lose((command) => command['update'] === 'outbox', null)
+    await rejectsWith(impatient.outbox.record([{ id: row.id, attempt, ...next }]), 'store_unavailable')
+    assert(state.lost)
+    proxy.revive()
+    await until('the database answers', () => impatient.ping().then(() => true))
+    await impatient.outbox.record([{ id: row.id, attempt, ...next }])
+    const after = await direct.outbox.get(row.id)
+    assert.deepEqual([after?.attemptCount, after?.attempts], [1, [attempt]])
   })
 
   test('a row that another unique index refuses is an error, and not one that is there', async () => {

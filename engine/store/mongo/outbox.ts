@@ -53,7 +53,7 @@ function update(doc: OutboxDoc, row: OutboxRecord) {
   return { updateOne: { filter: { _id: doc._id, v: doc.v }, update: { $set: set, $inc: { v: 1 } } } }
 }
 
-/** Whether this attempt stands in the row: then a round before this one has written it. */
+/** Whether this attempt stands in the row: a round before has written it, or a step whose answer was lost. */
 function stands(doc: OutboxDoc, { attempt, state }: OutboxResult): boolean {
   if (attempt === null) return doc.state === state
   return doc.attempts.some(({ at, durationMs }) => at === attempt.at && durationMs === attempt.durationMs)
@@ -67,7 +67,7 @@ async function record({ collections: { outbox } }: MongoContext, results: readon
     const byId = new Map(docs.map((doc) => [doc._id, doc]))
     const left = pending.filter((result) => {
       const doc = byId.get(result.id)
-      return doc !== undefined && !(attempt > 0 && stands(doc, result))
+      return doc !== undefined && !((attempt > 0 || result.attempt !== null) && stands(doc, result))
     })
     if (left.length === 0) return
     const operations = [...byId.values()].flatMap((doc) => {

@@ -183,10 +183,14 @@ export function attemptsContract({ store }: Subject): void {
       await store.outbox.enqueue([row])
       const [dueAt, countsAt] = [epochStart + 5, epochStart + 50]
       await store.outbox.record([result(row, { dueAt, countsAt })])
-      await store.outbox.record([result(row, { dueAt: epochStart + 10, counted: false })])
+      await store.outbox.record([
+        result(row, { attempt: attempt({ at: epochStart + 1 }), dueAt: epochStart + 10, counted: false }),
+      ])
       const waiting = await store.outbox.get(row.id)
       assert.deepEqual([waiting?.dueAt, waiting?.countsAt, waiting?.attemptCount], [epochStart + 10, countsAt, 1])
-      await store.outbox.record([result(row, { state: 'failed', finishedAt: epochStart + 60 })])
+      await store.outbox.record([
+        result(row, { attempt: attempt({ at: epochStart + 2 }), state: 'failed', finishedAt: epochStart + 60 }),
+      ])
       await store.outbox.requeue({ webhookId: row.webhookId ?? '', ids: [row.id] }, epochStart + 20, 1)
       assert.equal((await store.outbox.get(row.id))?.countsAt, epochStart + 20)
     })
