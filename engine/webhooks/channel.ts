@@ -41,7 +41,8 @@ export class Channel {
   #historical = 0
   #timer: NodeJS.Timeout | undefined
   #claiming = false
-  #recoveredAt = 0
+  /** Rows that failed before this time do not wait for their own. `probed`: a delivered callback set it, no edit. */
+  #recovery = { at: 0, probed: false }
   #saidIdle = false
   #lastProbed: string | null = null
   /** The row whose attempt ended last. */
@@ -80,7 +81,7 @@ export class Channel {
 
   /** The receiver is back: rows that failed before do not wait for their own time. */
   recovered(): void {
-    this.#recoveredAt = this.#deps.now()
+    this.#recovery = { at: this.#deps.now(), probed: false }
     this.release()
   }
 
@@ -185,14 +186,17 @@ export class Channel {
 
   /**
    * As it is held in memory: without what the receiver answered, which may be 48 kB of each row. One whose last attempt
-   * lies before the receiver's recovery has waited long enough.
+   * lies before the receiver's recovery has waited long enough. Where a probe says that it is back, it may be for some
+   * callbacks alone: a failure before the row's own time does not count.
    */
   #held(row: OutboxRecord): OutboxRecord {
     const now = this.#deps.now()
     const lastAt = row.attempts.at(-1)?.at
-    const waited = lastAt !== undefined && lastAt < this.#recoveredAt && row.dueAt > now
+    const waited = lastAt !== undefined && lastAt < this.#recovery.at && row.dueAt > now
     const attempts = row.attempts.map((one) => ({ ...one, response: null }))
-    return { ...row, attempts, dueAt: waited ? now : row.dueAt }
+    if (!waited) return { ...row, attempts }
+    const own = this.#recovery.probed ? { countsAt: Math.max(row.countsAt ?? 0, row.dueAt) } : {}
+    return { ...row, attempts, dueAt: now, ...own }
   }
 
   /**
@@ -217,7 +221,7 @@ export class Channel {
       handled = await this.#deps.attempts.handle(row, mode)
       this.last = row
       const delivered = handled.attempt !== null && handled.failure === null
-      if (mode === 'probe' && delivered && !this.#running) this.#recoveredAt = this.#deps.now()
+      if (mode === 'probe' && delivered && !this.#running) this.#recovery = { at: this.#deps.now(), probed: true }
       return handled
     } finally {
       this.#sending.delete(row.id)
@@ -273,7 +277,7 @@ export class Channel {
       const { attempt, failure, until } = await work
       if (attempt !== null) {
         if (failure !== null) return { delivered: false, failure: this.#failureOf(failure, attempt) }
-        this.#recoveredAt = now()
+        this.#recovery = { at: now(), probed: true }
         return { delivered: true, at: now() }
       }
       if (this.#running) return nothing()

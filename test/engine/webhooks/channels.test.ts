@@ -260,6 +260,45 @@ suite('channels', () => {
     assert.deepEqual(handled, ['a', 'b', 'c'])
   })
 
+  test('a row that goes out early because of a probe keeps its own time; after an edit it begins anew', async () => {
+    const failed = { at: Date.now() - 1000, durationMs: 1, status: 503, error: 'HTTP 503', response: '' }
+    const held = { ...laneRow('a', 0), attempts: [failed], attemptCount: 1, dueAt: Date.now() + 60_000 }
+    const probed = laneRow('b', 1)
+    let waiting = [probed, held]
+    const handled: OutboxRecord[] = []
+    const channel = new Channel('c', {
+      store: { outbox: { pending: () => Promise.resolve(waiting) } },
+      attempts: {
+        handle(row) {
+          handled.push(row)
+          waiting = waiting.filter(({ id }) => id !== row.id)
+          const attempt = { ...failed, at: Date.now(), status: 200, error: null }
+          return Promise.resolve({ until: null, attempt, failure: null })
+        },
+      },
+      log: silentLogger,
+      now: () => Date.now(),
+      random: () => 0.5,
+      config: readConfig({}),
+      notify: () => undefined,
+    })
+    const drain = async (): Promise<OutboxRecord | undefined> => {
+      channel.start()
+      await channel.claim()
+      await channel.settled()
+      channel.stop()
+      return handled.at(-1)
+    }
+    assert.equal((await channel.probe()).delivered, true)
+    const early = await drain()
+    assert.deepEqual([early?.id, early?.countsAt], [held.id, held.dueAt])
+    assert.ok(early && early.dueAt <= Date.now())
+    waiting = [held]
+    channel.recovered()
+    const anew = await drain()
+    assert.deepEqual([handled.length, anew?.id, anew?.countsAt], [3, held.id, undefined])
+  })
+
   test('historical callbacks that hang leave places for live ones', async () => {
     await running.stop()
     await startAnew({ MAILROOM_WEBHOOK_CONCURRENCY: '4', MAILROOM_WEBHOOK_TIMEOUT: '30s' })
