@@ -54,15 +54,18 @@ export function createBackground(deps: BackgroundDeps) {
   const wakes: (() => void)[] = []
   let complete = false
   const backfill = createBackfill(deps)
-  state.moved.onFound(() => {
+  const wakeAll = (): void => {
     for (const wake of wakes) wake()
-  })
+  }
+  state.moved.onFound(wakeAll)
 
   const catchUpOne: WorkOnce = async () => {
     const path = state.moved.first ?? nextToOpen(state, sync.now())
     if (path === undefined) return false
     const read = () => link.run('live', (session) => catchUp({ deps: sync, state, session }, path))
     await state.moved.catchUp(path, () => park(path, read))
+    // It may be parked now: then it was the last one that the end of the initial sync waited for.
+    wakeAll()
     return true
   }
 
