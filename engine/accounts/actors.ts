@@ -309,7 +309,7 @@ async function firstRead(
   progress: () => void,
 ): Promise<void> {
   const context = { deps, state, session }
-  state.onWrite(progress)
+  state.onProgress(progress)
   await createFolderPoll(context).list()
   progress()
   await catchUp(context, 'INBOX')
@@ -339,7 +339,7 @@ async function watchAccount(
 ): Promise<'stopped' | 'rotate'> {
   const stop = new AbortController()
   const both = AbortSignal.any([signal, stop.signal])
-  state.onWrite(alive)
+  state.onProgress(alive)
   const onComplete = (): Promise<void> => reportCompleted(sync, state.account.id, completed)
   const background = createBackground({ sync, state, link, backfilling, onComplete })
   state.moved.found(unopened(state))

@@ -54,7 +54,7 @@ interface Inner {
   readonly account: AccountRecord
   /** Change times never run backwards within an account, whatever the clock does: deliveries are ordered by them. */
   stampedAt: number
-  written: () => void
+  progressed: () => void
 }
 
 export type AccountState = ReturnType<typeof createAccountState>
@@ -62,7 +62,7 @@ export type AccountState = ReturnType<typeof createAccountState>
 export function createAccountState(deps: SyncDeps, claimed: AccountRecord, first: readonly FolderRecord[]) {
   const folders = new Map(first.map((folder) => [folder.id, folder]))
   let ids = new Map(first.map(({ path, id }) => [path, id]))
-  const inner: Inner = { deps, folders, account: claimed, stampedAt: 0, written: () => undefined }
+  const inner: Inner = { deps, folders, account: claimed, stampedAt: 0, progressed: () => undefined }
   const exclusive = createExclusive()
   let look: (path?: string) => void = () => undefined
   return {
@@ -94,8 +94,11 @@ export function createAccountState(deps: SyncDeps, claimed: AccountRecord, first
      */
     commit: (folderId: string, build: Build, priority: Priority = 'live'): Promise<void> =>
       exclusive(() => deps.writing.run(priority, () => write(inner, folderId, build))),
-    /** The listener is called for every batch written: the sign that work goes on. One listener, the newest. */
-    onWrite: (listener: () => void): void => void (inner.written = listener),
+    /**
+     * The listener is called for every batch written, and when a part of a long work has stored nothing: the sign that
+     * it goes on. One listener, the newest.
+     */
+    onProgress: (listener: () => void): void => void (inner.progressed = listener),
     /** A folder is not as the index has it: the watching session looks at all soon. `path`: a call waits for it. */
     askLook: (path?: string): void => look(path),
     /** The listener is called for that. One listener, the newest. */
@@ -105,8 +108,8 @@ export function createAccountState(deps: SyncDeps, claimed: AccountRecord, first
     beganAt: deps.now(),
     /** The page that is being back-filled. Stale: flags of it came in between, when it was not in the index yet. */
     reading: null as { readonly folderId: string; readonly uids: ReadonlySet<number>; isStale: boolean } | null,
-    /** The server has answered a part of a long piece of work that stores nothing. */
-    heard: (): void => inner.written(),
+    /** The server has answered a part of a long work, perhaps without anything to store. */
+    heard: (): void => inner.progressed(),
     /** Runs between two batches. */
     exclusive,
   }
@@ -123,7 +126,7 @@ async function write(inner: Inner, folderId: string, build: Build): Promise<void
   const batch = await batchOf(inner, folder, parts)
   const applied = await deps.store.sync.apply(batch)
   folders.set(folderId, { ...folder, ...(parts.counts ?? {}), cursor: parts.cursor })
-  inner.written()
+  inner.progressed()
   for (const change of applied.changes) deps.metrics.changes.inc({ kind: change.kind })
   if (applied.changes.length > 0 || applied.outbox.length > 0)
     deps.listener.stored(account.id, applied.outbox, applied.changes)

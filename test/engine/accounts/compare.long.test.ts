@@ -22,8 +22,7 @@ async function opened(t: TestContext, prepare: (server: ImapServer) => void, opt
   const { id } = await stage.folder('INBOX')
   const context = { ...worker.context, folderId: id }
   const from = server.log.length
-  let written = 0
-  worker.state.onWrite(() => (written += 1))
+  const written = t.mock.method(stage.deps.store.sync, 'apply').mock
   return {
     ...stage,
     worker,
@@ -35,7 +34,7 @@ async function opened(t: TestContext, prepare: (server: ImapServer) => void, opt
     stored: () => stage.folder('INBOX'),
     setCursor: (cursor: Partial<FolderCursor>) =>
       worker.state.commit(id, () => ({ cursor: { ...cursorOf(context), ...cursor } })),
-    writes: () => written,
+    writes: () => written.callCount(),
     /** Commands since then that match, without their tags. */
     asked: (pattern: RegExp) =>
       server.log

@@ -344,7 +344,7 @@ suite('CONDSTORE', () => {
     assert.deepEqual(await stage.story(), ['flags_changed m700 INBOX'])
     const later = { ...worker.context.deps, now: () => Date.now() + 2 * 3_600_000 }
     let signs = 0
-    worker.state.onWrite(() => (signs += 1))
+    worker.state.onProgress(() => (signs += 1))
     await catchUp({ ...worker.context, deps: later }, 'INBOX')
     assert.deepEqual(await stage.story(), ['flags_changed m700 INBOX', 'flags_changed m1 INBOX'])
     const plain = signs
