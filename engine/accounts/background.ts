@@ -1,7 +1,7 @@
 /**
- * What goes on beside the watching, over the command connection: folders that moved are caught up, and folders are
- * back-filled, one batch at a time. The two do not wait for each other: a batch waits for its place among all accounts.
- * A folder that the server refuses does not hold up the others (gone.ts).
+ * What goes on beside the watching, over the command connection: folders that moved are caught up, then folders are
+ * back-filled, one batch at a time. While a batch waits for its place among all accounts, the others go on. A folder
+ * that the server refuses does not hold up the others (gone.ts).
  *
  * Back-fill reads what lay in a folder before it was first opened, newest first, in bounded batches. Resumable: the
  * cursor's `backfillBelow` says how far it came. Each batch is one task of the command connection at the lowest
@@ -53,23 +53,26 @@ export function createBackground(deps: BackgroundDeps) {
   const park = createParking(sync, state)
   const wakes: (() => void)[] = []
   let complete = false
-  const backfill = createBackfill(deps)
+  /** Before old mail: folders that moved, and such as were never opened. */
+  const next = (): string | undefined => state.moved.first ?? nextToOpen(state, sync.now())
+  const backfill = createBackfill(deps, () => next() !== undefined)
   const wakeAll = (): void => {
     for (const wake of wakes) wake()
   }
   state.moved.onFound(wakeAll)
 
   const catchUpOne: WorkOnce = async () => {
-    const path = state.moved.first ?? nextToOpen(state, sync.now())
+    const path = next()
     if (path === undefined) return false
     const read = () => link.run('live', (session) => catchUp({ deps: sync, state, session }, path))
     await state.moved.catchUp(path, () => park(path, read))
-    // It may be parked now: then it was the last one that the end of the initial sync waited for.
+    // Old mail has waited for it.
     wakeAll()
     return true
   }
 
   const backfillOne: WorkOnce = async (signal) => {
+    if (next() !== undefined) return false
     const folderId = nextToBackfill(state, sync.now())
     if (folderId !== null) {
       await park(state.folders.get(folderId)?.path ?? folderId, () => backfill(folderId, signal))
@@ -141,8 +144,8 @@ async function run(
 /** Read anew: it may change while awaiting, which the compiler does not know. */
 const isAborted = (signal: AbortSignal): boolean => signal.aborted
 
-/** Interrupted between two batches by the end of the turn while others wait. */
-function createBackfill({ sync, state, link, backfilling }: BackgroundDeps) {
+/** Interrupted between two batches by live mail in other folders, and by the end of the turn while others wait. */
+function createBackfill({ sync, state, link, backfilling }: BackgroundDeps, isMoved: () => boolean) {
   /** Until then the account goes before others of its developer: its connection is open. */
   let turnEndsAt = 0
 
@@ -170,7 +173,8 @@ function createBackfill({ sync, state, link, backfilling }: BackgroundDeps) {
       state,
       onFolder: (path, task) => inTurn(path, task, both),
       pause: async () => {
-        if (backfilling.waiting > 0 && sync.now() >= turnEndsAt) interrupted.abort()
+        const turnOver = backfilling.waiting > 0 && sync.now() >= turnEndsAt
+        if (isMoved() || turnOver) interrupted.abort()
         else if (pauseMs > 0) await pause(pauseMs, both)
       },
     }

@@ -133,11 +133,12 @@ export class History {
 
 const mostRows = 1000
 
-/** It had a live callback, or may have had one. Back-filled mail has no first change. */
+/** It had a live callback, or may have had one. Not looked for with back-filled mail, which has no first change. */
 async function wasLive(deps: WebhookParts, webhook: WebhookRecord, message: MessageRecord): Promise<boolean> {
   const { id, firstChangeId, indexedAt } = message
   const keptFrom = deps.now() - deps.config.MAILROOM_DELIVERY_RETENTION
-  if (firstChangeId !== null && indexedAt > webhook.createdAt && indexedAt < keptFrom) return true
+  if (firstChangeId === null) return false
+  if (indexedAt > webhook.createdAt && indexedAt < keptFrom) return true
   const query = { webhookId: webhook.id, messageId: id, kind: 'message' } as const
   const rows = await deps.store.outbox.list(query, { limit: mostRows, offset: 0 })
   return rows.some(({ lane, event }) => lane === 0 && isAdded(event ?? 'received'))

@@ -40,6 +40,8 @@ suite('a mailbox that is being read for the first time', () => {
     const [account] = await rig.engine.store.accounts.listByUser(userId)
     accountId = String(account?.id)
     await until('two batches', async () => (await rig.engine.store.messages.count(accountId)) === 200)
+    const look = async () => (await rig.call('GET', `${path}/messages?limit=1`)).status === 200
+    await until('each folder was opened, or refused once', look)
   })
   after(() => rig.close())
 
