@@ -33,26 +33,14 @@ export function hiddenPlaces(account: AccountRecord, folders: readonly FolderRec
 }
 
 /** By its name, or by its use: \Sent as RFC 6154 has it, or as XLIST had it. Shown or hidden. */
-export async function findAnyFolder(
-  call: Call,
-  account: AccountRecord,
-  name: string,
-  delimiter?: string,
-  known?: readonly FolderRecord[],
-): Promise<FolderRecord> {
+export const findAnyFolder: typeof findFolder = async (call, account, name, delimiter, known) => {
   const folders = known ?? (await call.engine.store.folders.list(account.id))
   const found = name.startsWith('\\') ? byUse(folders, name) : null
   return found ?? findFolder(call, account, name, delimiter, folders)
 }
 
 /** The same; 404 for one that is hidden. */
-export async function findShownFolder(
-  call: Call,
-  account: AccountRecord,
-  name: string,
-  delimiter?: string,
-  known?: readonly FolderRecord[],
-): Promise<FolderRecord> {
+export const findShownFolder: typeof findFolder = async (call, account, name, delimiter, known) => {
   const folder = await findAnyFolder(call, account, name, delimiter, known)
   if (isShownFolder(account, folder)) return folder
   throw new AppError('not_found', `${notFound('folder', name).message}: the source shows it with sync_all_folders=1`, {

@@ -75,12 +75,7 @@ function isReading(
   now: number,
   which: (cursor: FolderCursor) => boolean = () => true,
 ): boolean {
-  return folders
-    .values()
-    .some(
-      (folder) =>
-        !isLeftAlone(folder, now) && folder.cursor !== null && folder.cursor.backfillBelow > 1 && which(folder.cursor),
-    )
+  return folders.values().some((folder) => isUnread(folder, now) && which(folder.cursor))
 }
 
 /** Mail of other folders may lie in it. */
@@ -203,6 +198,11 @@ export function saysGone(error: unknown): boolean {
 /** Answered to a command on a folder: the folder is lost, or another one has its name. */
 export function tellsLost(error: unknown): error is AppError {
   return isAppError(error) && (error.code === 'not_found' || lostTexts.test(String(error.details['response'])))
+}
+
+/** Its mail is being back-filled, or waits for that. */
+export function isUnread(folder: FolderRecord, now: number): folder is FolderRecord & { cursor: FolderCursor } {
+  return !isLeftAlone(folder, now) && folder.cursor !== null && folder.cursor.backfillBelow > 1
 }
 
 /** It holds no mail, or is parked. */

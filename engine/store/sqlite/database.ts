@@ -231,7 +231,7 @@ function createStatements(database: DatabaseSync) {
     /** First column of the first row, parsed as JSON, and kept; null = no row. */
     doc: (sql: string, ...values: readonly Value[]): unknown => {
       const text = first(sql, values)
-      return typeof text === 'string' ? parsed(text) : null
+      return typeof text === 'string' ? parsed.memo(text) : null
     },
     /** First column of every row, parsed as JSON. */
     docs: (sql: string, ...values: readonly Value[]) =>
@@ -239,7 +239,7 @@ function createStatements(database: DatabaseSync) {
     /** The same, kept as a whole: one array for as long as no row changes. */
     keptDocs: (sql: string, ...values: readonly Value[]) => {
       const docs = tuples(sql, ...values).map(([text]) => String(text))
-      return parsed(`[${docs.join()}]`)
+      return parsed.memo(`[${docs.join()}]`)
     },
     /** Every row as its columns in order. */
     tuples,
@@ -259,20 +259,14 @@ function createStatements(database: DatabaseSync) {
 export type Statements = ReturnType<typeof createStatements>
 
 /** Documents by their text: calls read the same ones again and again, and parsing takes longer than reading. */
-function createParsed(): (text: string) => unknown {
-  const kept = new LRUCache<string, { readonly value: unknown }>({
+function createParsed(): LRUCache<string, object> {
+  return new LRUCache({
     max: 10_000,
     maxSize: 16_777_216,
     maxEntrySize: 8_388_608,
     sizeCalculation: (_, text) => text.length,
+    memoMethod: (text) => JSON.parse(text) as object,
   })
-  return (text) => {
-    const known = kept.get(text)
-    if (known !== undefined) return known.value
-    const value = JSON.parse(text) as unknown
-    kept.set(text, { value })
-    return value
-  }
 }
 
 function createCache(database: DatabaseSync, asArrays: boolean): (sql: string) => StatementSync {

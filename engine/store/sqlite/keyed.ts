@@ -110,6 +110,7 @@ function openKeyed<K extends Kind>(db: Database, kind: K, now: () => number): Ke
     list: (where, options) =>
       db.read(() => {
         const { sql, values } = keyedList(kind, where, options)
+        // the array is the caller's own
         return [...(db.keptDocs(sql, ...values) as readonly R[])]
       }),
     count: (where) => db.read(() => count(where, -1)),

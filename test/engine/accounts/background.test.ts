@@ -5,16 +5,25 @@
 import assert from 'node:assert/strict'
 import { suite, test, type TestContext } from 'node:test'
 import { createBackground } from '../../../engine/accounts/background.ts'
-import { createLink } from '../../../engine/accounts/link.ts'
+import { createLink, type Link } from '../../../engine/accounts/link.ts'
 import { type Asked, createLoans, type Loans } from '../../../engine/turns.ts'
 import { mail } from '../../support/mail.ts'
 import { fullCapabilities } from '../../support/imap-server/index.ts'
 import { openTest } from '../../support/imap-server/session.ts'
 import { until } from '../../support/until.ts'
 import { watchingAccounts } from './running.ts'
-import { accountId, fill, letter, openStage } from './stage.ts'
+import { accountId, fill, letter, openStage, type Stage } from './stage.ts'
 
 const count = 5
+
+/** The connection for commands. */
+function linkTo(t: TestContext, { server }: Stage): Link {
+  return createLink({
+    login: () => openTest(t, server, { auth: { password: 'secret' } }),
+    idleCloseMs: 5000,
+    waitMs: 2000,
+  })
+}
 
 /** Reads the old mail of a folder in batches of one; `batchMs` pass on the clock with each. */
 async function backfilled(
@@ -39,11 +48,7 @@ async function backfilled(
       return counted.finally(() => (now += batchMs))
     },
   }
-  const link = createLink({
-    login: () => openTest(t, stage.server, { auth: { password: 'secret' } }),
-    idleCloseMs: 5000,
-    waitMs: 2000,
-  })
+  const link = linkTo(t, stage)
   const done = Promise.withResolvers<undefined>()
   const stop = new AbortController()
   const onComplete = (): Promise<void> => {
@@ -84,11 +89,7 @@ suite('what is read at once, not at the next poll', () => {
     fill(stage.server, 'Old', 3)
     const { state, catchUp } = await stage.work()
     for (const path of ['INBOX', 'Archive', 'Old']) await catchUp(path)
-    const link = createLink({
-      login: () => openTest(t, stage.server, { auth: { password: 'secret' } }),
-      idleCloseMs: 5000,
-      waitMs: 2000,
-    })
+    const link = linkTo(t, stage)
     const asked = Promise.withResolvers<undefined>()
     const taken: Loans = {
       waiting: 1,
@@ -143,11 +144,7 @@ suite('what is read at once, not at the next poll', () => {
     const { state, catchUp } = await stage.work()
     await catchUp('INBOX')
     state.change((await stage.folder('Archive')).id, { failures: 1, parkedUntil: Date.now() + 300 })
-    const link = createLink({
-      login: () => openTest(t, stage.server, { auth: { password: 'secret' } }),
-      idleCloseMs: 5000,
-      waitMs: 2000,
-    })
+    const link = linkTo(t, stage)
     const backfilling = createLoans({ places: 1, lendMs: 5000, progressMs: 0, ended: 'too slow' })
     const onComplete = (): Promise<void> => Promise.resolve()
     const stop = new AbortController()
