@@ -57,7 +57,7 @@ suite('an answer that is lost', needs('mongodb'), () => {
   })
 
   test('of a creation while the database stays away: unavailable, and nothing is begun later', async () => {
-    const impatient = await database.open({ uri: proxy.uri, timeoutMs: 400 })
+    const impatient = await database.open({ uri: proxy.uri, timeoutMs: 1200 })
     const user = userRecord(newId())
     const account = accountRecord(user)
     const state = lose((command) => command['insert'] === 'accounts', null)
@@ -75,7 +75,7 @@ suite('an answer that is lost', needs('mongodb'), () => {
     const user = userRecord(newId())
     const account = accountRecord(user)
     await direct.users.createWithAccount(user, account)
-    const impatient = await database.open({ uri: proxy.uri, timeoutMs: 400 })
+    const impatient = await database.open({ uri: proxy.uri, timeoutMs: 1200 })
     lose((command) => command['delete'] === 'users', null)
     await rejectsWith(impatient.users.undoCreate(user.id, account.id), 'store_unavailable')
     assert.equal(await direct.users.get(user.developerId, user.id), null)
@@ -87,7 +87,7 @@ suite('an answer that is lost', needs('mongodb'), () => {
     await direct.outbox.enqueue([row])
     const attempt = { at: epochStart, durationMs: 5, status: 500, error: 'HTTP 500', response: 'no' }
     const next = { state: 'pending', dueAt: epochStart + 9, finishedAt: null, reason: null } as const
-    const impatient = await database.open({ uri: proxy.uri, timeoutMs: 400 })
+    const impatient = await database.open({ uri: proxy.uri, timeoutMs: 1200 })
     const state = lose((command) => command['update'] === 'outbox', null)
     await rejectsWith(impatient.outbox.record([{ id: row.id, attempt, ...next }]), 'store_unavailable')
     assert(state.lost)

@@ -19,7 +19,7 @@ suite('a mail server that fails', () => {
   before(async () => {
     rig = await startLiteRig({
       env: {
-        MAILROOM_COMMAND_TIMEOUT: '500ms',
+        MAILROOM_COMMAND_TIMEOUT: '1s',
         MAILROOM_STRIKES: '1',
         MAILROOM_BACKOFF_AUTH: '1h',
         MAILROOM_LINK_TTL: '100ms',

@@ -1,7 +1,6 @@
 /** The command connection: a call that finds it renewed, or its login waiting for other work of the account. */
 import assert from 'node:assert/strict'
 import { suite, test, type TestContext } from 'node:test'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { isAppError } from '../../../engine/errors.ts'
 import { createLink, notBegun } from '../../../engine/accounts/link.ts'
 import { createLoginLimiter } from '../../../engine/accounts/login-limiter.ts'
@@ -69,13 +68,15 @@ suite('work that may take longer than others', () => {
   test('is waited for once it has begun, and its turn no longer than that of others', async (t) => {
     const link = await linked(t, 300)
     await link.run('api', (session) => session.noop())
-    const long = link.run('api', () => sleep(600, 'done'), 5000)
+    const work = Promise.withResolvers<string>()
+    const long = link.run('api', () => work.promise, 60_000)
     let begun = false
-    const behind = link.run('api', () => Promise.resolve((begun = true)), 5000)
+    const behind = link.run('api', () => Promise.resolve((begun = true)), 60_000)
     await assert.rejects(behind, { code: 'timeout', message: /busy with other work/ })
+    work.resolve('done')
     assert.equal(await long, 'done')
     await assert.rejects(
-      link.run('api', () => sleep(600), 100),
+      link.run('api', () => new Promise(() => undefined), 100),
       { code: 'timeout', message: /did not answer within 0 s/ },
     )
     assert.equal(begun, false)

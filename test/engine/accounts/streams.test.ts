@@ -18,8 +18,8 @@ const raw = Buffer.from(
 )
 const sha256 = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex')
 
-const start = (t: TestContext): Promise<Running> =>
-  watchingAccounts(t, { settings: { MAILROOM_COMMAND_TIMEOUT: '1s' } }, ({ server }) => {
+const start = (t: TestContext, timeout = '1s'): Promise<Running> =>
+  watchingAccounts(t, { settings: { MAILROOM_COMMAND_TIMEOUT: timeout } }, ({ server }) => {
     server.append('ann', 'INBOX', raw)
     server.append('ann', 'INBOX', letter('small'))
   })
@@ -100,14 +100,14 @@ suite('a stream', () => {
 })
 
 test('a command whose turn does not come in time says so, and is not carried out later', async (t) => {
-  const running = await start(t)
+  const running = await start(t, '2s')
   const held = Promise.withResolvers<undefined>()
   running.server.hooks = {
     command: ({ name, text }) => {
       if (name !== 'UID FETCH' || !text.includes(`<0.${chunkBytes}>`)) return undefined
       held.resolve(undefined)
       // Bytes come, so the session goes on, and the answer does not.
-      return { lines: ['* OK still at work'], delayMs: 700, proceed: true }
+      return { lines: ['* OK still at work'], delayMs: 900, proceed: true }
     },
   }
   const small = await running.message('small')

@@ -85,7 +85,7 @@ suite('an attempt', () => {
     const results: OutboxResult[] = []
     const kept: number[] = []
     const url = receiver.url('/x')
-    const config = readConfig({ ...quick, MAILROOM_WEBHOOK_TIMEOUT: '200ms' })
+    const config = readConfig({ ...quick, MAILROOM_WEBHOOK_TIMEOUT: '1s' })
     const attempts: Attempts = createAttempts({
       config,
       targets: { get: () => null },
