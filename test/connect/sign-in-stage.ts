@@ -51,7 +51,7 @@ export async function openSignInStage(host: 'localhost' | '127.0.0.1', env = {})
       MAILROOM_OAUTH_SCOPE_A: scope,
       MAILROOM_OAUTH_PARAMS_A: 'prompt=consent',
       MAILROOM_OAUTH_HOSTS_A: '127.0.0.1',
-      MAILROOM_OAUTH_TIMEOUT: '1s',
+      MAILROOM_OAUTH_TIMEOUT: '4s',
       MAILROOM_BACKOFF_AUTH: '50ms',
       MAILROOM_STRIKES: '2',
       ...env,

@@ -71,7 +71,7 @@ suite('IDLE', () => {
     dead = true
     const started = performance.now()
     await failure(idling, 'timeout')
-    assert(performance.now() - started < 1000)
+    assert(performance.now() - started < 8000)
     assert.equal(closings(session).length, 1)
   })
 

@@ -57,18 +57,30 @@ export function processorMs({ pid }: Service): number {
   return (Number(fields[11]) + Number(fields[12])) * 10
 }
 
+/** How long this process itself stood still, in milliseconds: the machine did, which is no wait of the service. */
+function standstill() {
+  let [lost, last] = [0, performance.now()]
+  const gap = (): number => Math.max(0, performance.now() - last - 50)
+  const timer = setInterval(() => {
+    lost += gap()
+    last = performance.now()
+  }, 10)
+  return { lost: () => lost + gap(), stop: () => clearInterval(timer) }
+}
+
 /**
  * Asks both again and again, `pauseMs` apart, until the attack is over; each must be answered 200. Without a pause
  * their own calls would be most of the processor time.
  */
 export async function beside(service: Service, attack: () => Promise<unknown>, pauseMs = 20): Promise<Waits> {
   let over = false
+  const still = standstill()
   const longest = async (ask: () => Promise<unknown>): Promise<number> => {
     let most = 0
     do {
-      const started = performance.now()
+      const [started, lost] = [performance.now(), still.lost()]
       await ask()
-      most = Math.max(most, performance.now() - started)
+      most = Math.max(most, performance.now() - started - (still.lost() - lost))
       await sleep(pauseMs)
     } while (!over)
     return most
@@ -82,6 +94,6 @@ export async function beside(service: Service, attack: () => Promise<unknown>, p
   } finally {
     over = true
   }
-  const [healthMs, listMs] = await waits
+  const [healthMs, listMs] = await waits.finally(still.stop)
   return { health: healthMs, list: listMs, processor: processorMs(service) - started }
 }

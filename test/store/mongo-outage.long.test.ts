@@ -233,7 +233,7 @@ suite('a database that cannot be used', needs('mongodb'), () => {
       assert(isAppError(error, 'store_unavailable'), `${name}: ${String(error)}`)
       assert(error.retryAfterMs !== null && error.retryAfterMs > 0, `${name}: retryAfterMs`)
       const tookMs = performance.now() - started
-      assert(tookMs < timeoutMs * 3 + 1000, `${name}: ${Math.round(tookMs)} ms`)
+      assert(tookMs < timeoutMs * 3 + 5000, `${name}: ${Math.round(tookMs)} ms`)
     })
     await Promise.all(outcomes)
   }
@@ -274,12 +274,12 @@ suite('a database that cannot be used', needs('mongodb'), () => {
     const added = Array.from({ length: 300 }, (_, index) => box.added('INBOX', index + 1))
     for (const from of [0, 100, 200]) await box.apply('INBOX', { added: added.slice(from, from + 100) })
     const { id } = await box.folder('INBOX')
-    const store = await impatient(400)
-    proxy.delayMs = 250
+    const store = await impatient(2000)
+    proxy.delayMs = 800
     try {
       proxy.seen.length = 0
       assert.equal((await store.messages.knownUids(id, '1', 1, 1000)).length, added.length)
-      assert(proxy.seen.length * proxy.delayMs > 400, 'in several requests')
+      assert(proxy.seen.length * proxy.delayMs > 2000, 'in several requests')
     } finally {
       proxy.delayMs = 0
     }

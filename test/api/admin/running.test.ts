@@ -11,7 +11,7 @@ import { startLiteRig, type LiteRig } from '../lite/rig.ts'
 suite('running the service over the admin API', () => {
   let rig: LiteRig
   before(async () => {
-    rig = await startLiteRig({ env: { MAILROOM_CALL_LOG_RETENTION: '36h', MAILROOM_REQUEST_TIMEOUT: '1s' } })
+    rig = await startLiteRig({ env: { MAILROOM_CALL_LOG_RETENTION: '36h', MAILROOM_REQUEST_TIMEOUT: '6s' } })
   })
   after(() => rig.close())
 

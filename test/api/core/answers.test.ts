@@ -93,12 +93,12 @@ const routes: readonly Route[] = [
   }),
   route('/events', 'binary', () => {
     const events = never('events')
-    setTimeout(() => events.push('data: late\n\n'), 900).unref()
+    setTimeout(() => events.push('data: late\n\n'), 3000).unref()
     return Promise.resolve(new StreamAnswer(events, { 'Content-Type': 'text/event-stream' }))
   }),
   route('/slow', 'json', untilAborted),
   route('/deaf', 'json', async () => {
-    await pause(1500)
+    await pause(3000)
     return new StreamAnswer(never('deaf'), bytes)
   }),
 ]
@@ -106,7 +106,7 @@ const routes: readonly Route[] = [
 suite('answers', () => {
   let rig: Rig
   before(async () => {
-    rig = await startRig({ routes, env: { MAILROOM_REQUEST_TIMEOUT: '500ms' } })
+    rig = await startRig({ routes, env: { MAILROOM_REQUEST_TIMEOUT: '2s' } })
   })
   after(() => rig.close())
 
@@ -166,7 +166,7 @@ suite('answers', () => {
   test('events: headers at once, and no deadline', async () => {
     const client = await connectRaw(rig.port)
     client.write(`GET /events HTTP/1.1\r\nHost: x\r\nAuthorization: ${basic}\r\n\r\n`)
-    assert.ok(!(await client.expect(/text\/event-stream/, 400)).includes('late'))
+    assert.ok(!(await client.expect(/text\/event-stream/, 1500)).includes('late'))
     await client.expect(/data: late/)
     client.socket.destroy()
     await until('destroyed', () => seen.destroyed.includes('events'))
@@ -177,8 +177,8 @@ suite('answers', () => {
     const answer = await rig.call('GET', '/slow')
     assert.equal(answer.status, 504)
     assert.equal(answer.headers['retry-after'], '10')
-    assert.match(String(answer.json.value), /^no answer within 0\.5 s/)
-    assert.ok(performance.now() - startedAt < 1400)
+    assert.match(String(answer.json.value), /^no answer within 2 s/)
+    assert.ok(performance.now() - startedAt < 10_000)
     await until('aborted', () => seen.aborted.includes(String(answer.headers['x-request-id'])))
   })
 
@@ -199,7 +199,7 @@ suite('answers', () => {
     slow.socket.destroy()
     stalled.socket.destroy()
     await until('both noticed', () => seen.aborted.length > before && seen.destroyed.includes('stalls'))
-    assert.ok(performance.now() - startedAt < 400, 'sooner than the deadline')
+    assert.ok(performance.now() - startedAt < 1500, 'sooner than the deadline')
   })
 })
 

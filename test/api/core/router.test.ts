@@ -164,13 +164,13 @@ suite('router', () => {
     const piece = fc.constantFrom('messages', 'folders', 'expunge', 'a', 'a@b', '', '%', 'flags', 'attachments', '0')
     fc.assert(
       fc.property(fc.array(piece, { maxLength: 300 }), (pieces) => {
-        const startedAt = performance.now()
+        const began = process.cpuUsage()
         try {
           matched('GET', `${account}/${pieces.join('/')}`)
         } catch (error) {
           assert.ok(isAppError(error, 'bad_request'))
         }
-        assert.ok(performance.now() - startedAt < 100)
+        assert.ok(process.cpuUsage(began).user < 100_000)
       }),
       { numRuns: 300 },
     )

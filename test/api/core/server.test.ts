@@ -20,7 +20,7 @@ suite('server', () => {
   before(async () => {
     rig = await startRig({
       routes: echoRoutes,
-      env: { MAILROOM_REQUEST_TIMEOUT: '800ms', MAILROOM_BODY_LIMIT: '2048' },
+      env: { MAILROOM_REQUEST_TIMEOUT: '2s', MAILROOM_BODY_LIMIT: '2048' },
     })
   })
   after(() => rig.close())

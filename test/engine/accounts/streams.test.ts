@@ -36,7 +36,7 @@ async function streamed(running: Running): Promise<Readable> {
 
 suite('a stream', () => {
   test('that is not read holds up neither commands nor mail in other folders, and asks for no more', async (t) => {
-    const running = await start(t)
+    const running = await start(t, '10s')
     const streams = [await streamed(running), await streamed(running), await streamed(running)]
     for (const stream of streams) stream.read(0)
     const small = await running.message('small')

@@ -144,13 +144,13 @@ suite('discovery', () => {
   })
 
   test('one look-up that fails or hangs does not hide the others, and all end in time', async () => {
-    discovery = create({ timeoutMs: 300 })
+    discovery = create({ timeoutMs: 1000 })
     dns.fail('_imaps._tcp.ten.example')
     dns.mx('ten.example', ['mx1.mail.icloud.com'])
     pages.set('https://ten.example/.well-known/autoconfig/mail/config-v1.1.xml', () => undefined)
     const began = performance.now()
     assert.deepEqual(await brief('x@ten.example'), ['icloud imap.mail.me.com:993 x@ten.example'])
-    assert(performance.now() - began < 2000)
+    assert(performance.now() - began < 8000)
   })
 
   test('the deadlines of look-ups that were in time end with them', async () => {

@@ -55,6 +55,8 @@ suite('delivery', () => {
     ['503', { status: 503 }, /HTTP 503/],
   ] as const) {
     test(`${name}: tried again with the same webhook-id until it goes well`, async () => {
+      await running.stop()
+      await startAnew({ MAILROOM_WEBHOOK_TIMEOUT: error.source === '^timeout' ? '1s' : '10s' })
       const path = freshPath()
       receiver.script(path, [answer, answer])
       await hook(path)

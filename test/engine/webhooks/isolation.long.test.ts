@@ -72,7 +72,8 @@ test('one hanging, one refusing and one failing receiver move none of the others
   }
 
   const each = (rounds + 1) * boxes.length
-  await until('all 47 have everything', () => healthy.every((_, index) => receiver.at(`/well${index}`).length === each))
+  const haveAll = () => healthy.every((_, index) => receiver.at(`/well${index}`).length === each)
+  await until('all 47 have everything', haveAll, { withinMs: 60_000 })
   for (let index = 0; index < well; index += 1) {
     const sequences = new Map<string, number[]>()
     for (const { body } of receiver.at(`/well${index}`)) {
