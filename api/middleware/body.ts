@@ -339,22 +339,31 @@ async function takeUpload(ctx: FrameContext, body: Body, name: string): Promise<
   const { config } = exchange.engine
   const file = { directory: config.MAILROOM_DATA_DIR, most: config.MAILROOM_MESSAGE_LIMIT }
   await takeShare(ctx, 'request', heldBytes, { pace: body.pace() })
-  const parser = openMultipart(ctx.req, config.MAILROOM_BODY_LIMIT)
+  const limit = config.MAILROOM_BODY_LIMIT
+  // What is as long as `size` counts as cut.
+  const parser = openMultipart(ctx.req, limit + 1)
   const pairs: Pair[] = []
   const failed = new AbortController()
   let spooling: Promise<Spooled> | null = null
-  parser.on('field', (field, value) => pairs.push([field, value]))
+  let fieldBytes = 0
+  parser.on('field', (field: string | undefined, value, { valueTruncated }) => {
+    fieldBytes += Buffer.byteLength(field ?? '') + Buffer.byteLength(value)
+    const isCut = valueTruncated || fieldBytes > limit
+    if (isCut) failed.abort(tooLarge(limit, ' besides the file (a part with a filename)'))
+    else pairs.push([field ?? '', value])
+  })
   parser.on('file', (field: string, stream: Readable) => {
     // The parser reports it too.
     stream.on('error', () => undefined)
-    if (field !== name || spooling !== null) return void stream.resume()
+    if (field !== name || spooling !== null || failed.signal.aborted) return void stream.resume()
     spooling = spool(withCrlf(stream), file)
     spooling.catch((error: unknown) => failed.abort(error))
   })
   const [piped] = await Promise.allSettled([pipeline(body.pieces(), parser, { signal: failed.signal })])
   const [spooled] = await Promise.allSettled([spooling as Promise<Spooled> | null])
   const message = spooled.status === 'fulfilled' ? spooled.value : null
-  const problems = [spooled, piped].flatMap((one): unknown[] => (one.status === 'rejected' ? [one.reason] : []))
+  const failures = [spooled, piped].flatMap((one): unknown[] => (one.status === 'rejected' ? [one.reason] : []))
+  const problems = failed.signal.aborted ? [failed.signal.reason as unknown, ...failures] : failures
   if (problems.length > 0) {
     await message?.[Symbol.asyncDispose]()
     throw problems.find((error) => isAppError(error)) ?? malformed('not valid multipart/form-data', problems.at(-1))
