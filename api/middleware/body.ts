@@ -338,8 +338,10 @@ async function takeUpload(ctx: FrameContext, body: Body, name: string): Promise<
   const { exchange } = ctx.state
   const { config } = exchange.engine
   const file = { directory: config.MAILROOM_DATA_DIR, most: config.MAILROOM_MESSAGE_LIMIT }
-  await takeShare(ctx, 'request', heldBytes, { pace: body.pace() })
   const limit = config.MAILROOM_BODY_LIMIT
+  // How much comes besides the file is known when all has come.
+  const most = heldBytes + Math.min(body.declared ?? limit, limit)
+  const release = await takeShare(ctx, 'request', most, { pace: body.pace() })
   // What is as long as `size` counts as cut.
   const parser = openMultipart(ctx.req, limit + 1)
   const pairs: Pair[] = []
@@ -368,6 +370,7 @@ async function takeUpload(ctx: FrameContext, body: Body, name: string): Promise<
     await message?.[Symbol.asyncDispose]()
     throw problems.find((error) => isAppError(error)) ?? malformed('not valid multipart/form-data', problems.at(-1))
   }
+  release(heldBytes + heldTimes * fieldBytes)
   exchange.values = record([...exchange.query, ...pairs])
   exchange.upload = message
   const drop = (): void => void message?.[Symbol.asyncDispose]()

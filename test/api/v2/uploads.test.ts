@@ -1,7 +1,10 @@
 /** New messages by multipart: what of them is no file is never cut, and all of it is bounded and covered. */
 import assert from 'node:assert/strict'
+import { request } from 'node:http'
 import { after, before, suite, test } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
 import { mail } from '../../support/mail.ts'
+import { until } from '../../support/until.ts'
 import { basic } from '../core/rig.ts'
 import { startLiteRig, type Json, type LiteRig } from '../lite/rig.ts'
 import { v2Mailbox, type V2Mailbox } from './rig.ts'
@@ -12,7 +15,8 @@ suite('uploads', () => {
   let rig: LiteRig
   let box: V2Mailbox
   before(async () => {
-    rig = await startLiteRig({ env: { MAILROOM_BODY_LIMIT: String(bodyLimit) } })
+    // A pool of 4 MiB for bodies.
+    rig = await startLiteRig({ env: { MAILROOM_BODY_LIMIT: String(bodyLimit), MAILROOM_BUFFER_MAX: '33554432' } })
     box = await v2Mailbox(rig, 'uploader')
   })
   after(() => rig.close())
@@ -60,4 +64,41 @@ suite('uploads', () => {
       assert.match(String(value), /^body: larger than 1048576 bytes besides the file/)
     }
     assert.equal(stored().length, count)
-  })})
+  })
+  /** Chunked: how much comes is not known. It is more than what is read before it is known who calls. */
+  const open = (subject: string) => {
+    const headers = { authorization: basic, 'content-type': 'multipart/form-data; boundary=b' }
+    const call = request(`${rig.url}${box.account}/messages`, { method: 'POST', headers, agent: false })
+    const { promise, resolve, reject } = Promise.withResolvers<number>()
+    call.once('error', reject)
+    call.once('response', (response) => resolve(response.resume().statusCode ?? 0))
+    const part = (name: string): string => `--b\r\ncontent-disposition: form-data; name="${name}`
+    call.write(`${part('dst_folder"')}\r\n\r\nArchive\r\n`)
+    call.write(`${part('message"; filename="m"')}\r\n\r\n${letter(subject, 100_000)}\r\n`)
+    return { status: promise, end: () => call.end('--b--\r\n') }
+  }
+
+  test('fields that may come have room in the budget, until all has come', async (t) => {
+    const take = t.mock.method(rig.engine.budget, 'take')
+    const shares = () => take.mock.calls.filter((call) => call.arguments[0] === 'request').map(({ result }) => result)
+    const first = open('first')
+    await until('the first share', () => shares().length === 1)
+    const second = open('second')
+    second.end()
+    await until('the second share', () => shares().length === 2)
+    const taken = Promise.resolve(shares()[1]).then(() => 'taken')
+    assert.equal(await Promise.race([taken, pause(100, 'waits')]), 'waits')
+    const goesOn = Promise.withResolvers<undefined>()
+    rig.imap.hooks = {
+      async send(response, call) {
+        if (call?.name === 'APPEND') await goesOn.promise
+        return response
+      },
+    }
+    first.end()
+    assert.equal(await taken, 'taken')
+    goesOn.resolve(undefined)
+    assert.deepEqual(await Promise.all([first.status, second.status]), [200, 200])
+    rig.imap.hooks = {}
+  })
+})
