@@ -2,7 +2,7 @@
  * Verification of OAuth 1.0a, two-legged (RFC 5849). Own code: no kept library verifies. Every refusal is a 401; a
  * wrong signature says the base string that was computed, so that the client's author can compare.
  */
-import { createHash, createHmac } from 'node:crypto'
+import { createHash, createHmac, type Hash } from 'node:crypto'
 import { AppError, type Authenticated, type NonceStore, sameText } from '../engine/index.ts'
 import { decodePercent, type Pair, percentEncode } from './wire.ts'
 
@@ -15,8 +15,8 @@ export interface SignedCall {
   /** The Authorization header when it is OAuth's, else null. */
   readonly header: string | null
   readonly query: readonly Pair[]
-  /** As it came; empty without one. Read to its end once the key has been shown: it may be large. */
-  readonly body: (found: Authenticated) => Promise<Buffer>
+  /** Puts the body as it came into the hash. Read to its end once the key has been shown: it may be large. */
+  readonly hashBody: (found: Authenticated, hash: Hash) => Promise<void>
   /** Pairs of an application/x-www-form-urlencoded body; empty for any other body. */
   readonly form: readonly Pair[]
 }
@@ -75,7 +75,7 @@ export function createOAuthVerifier(deps: Deps) {
         checkSignature(call, pairs, claim, developer.secret)
         return developer
       })
-      if (claim.bodyHash !== null) checkBodyHash(await call.body(found), claim.bodyHash)
+      if (claim.bodyHash !== null) await checkBodyHash(call, found, claim.bodyHash)
       if (claim.stamp !== null) await checkNonce(claim.key, claim.stamp, deps)
       return found
     },
@@ -144,10 +144,12 @@ function checkSignature(call: SignedCall, pairs: readonly Pair[], claim: Claim, 
  * The extension for bodies that a signature does not cover (draft-eaton-oauth-bodyhash): the hash is signed like any
  * parameter. It is SHA-1, or the signature method's own; clients differ, so its length says which.
  */
-function checkBodyHash(body: Buffer, given: string): void {
+async function checkBodyHash(call: SignedCall, found: Authenticated, given: string): Promise<void> {
   const algorithm = Buffer.from(given, 'base64').length === 32 ? 'sha256' : 'sha1'
-  const hash = createHash(algorithm).update(body).digest('base64')
-  if (!sameText(hash, given)) throw refused('oauth_body_hash', `is not the ${algorithm} of the body that came`)
+  const hash = createHash(algorithm)
+  await call.hashBody(found, hash)
+  if (!sameText(hash.digest('base64'), given))
+    throw refused('oauth_body_hash', `is not the ${algorithm} of the body that came`)
 }
 
 /** After the signature: only the owner of the key may use up nonces. */

@@ -1,10 +1,11 @@
 /** Who calls: OAuth 1.0a, HTTP Basic (key and secret), or Bearer `<key>.<secret>`. */
+import type { Hash } from 'node:crypto'
 import { AppError, type Authenticated, checkScope, type Engine, sameText } from '../../engine/index.ts'
 import type { FrameContext, Middleware } from '../call.ts'
 import { knowCaller } from '../connections.ts'
 import { isSigned, type OAuthVerifier, type TryKey } from '../oauth1.ts'
 import type { Tries } from '../limits.ts'
-import { earlyBytes, isForm, readRest, tooLarge } from './body.ts'
+import { earlyBytes, hashBody, isForm, tooLarge } from './body.ts'
 
 interface Deps {
   readonly oauth: OAuthVerifier
@@ -69,9 +70,9 @@ async function identify(ctx: FrameContext, deps: Deps): Promise<Authenticated> {
     header: /^oauth$/i.test(scheme) ? header : null,
     query,
     form,
-    body: ({ developer }: Authenticated): Promise<Buffer> => {
+    hashBody: ({ developer }: Authenticated, hash: Hash): Promise<void> => {
       exchange.developer = developer
-      return readRest(ctx)
+      return hashBody(ctx, hash)
     },
   }
   if (isSigned(call)) {

@@ -1,4 +1,5 @@
 /** Reads the query and the body: form-urlencoded, multipart or JSON, on every method, into one record of values. */
+import type { Hash } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
@@ -55,8 +56,6 @@ export class Body {
 
   /** Reads until it is whole or more than `most` bytes are here. Rejects when it is larger than the limit. */
   async read(most: number): Promise<void> {
-    if ((this.declared ?? 0) > this.#limit) throw tooLarge(this.#limit)
-    if (waiting.delete(this.#request)) this.#response.writeContinue()
     for await (const chunk of this.#more()) {
       this.#chunks.push(chunk)
       if (this.received > most) return
@@ -64,14 +63,21 @@ export class Body {
   }
 
   /** All of it, once: what has come, and the rest as it comes. */
-  async *pieces(): AsyncGenerator<Buffer, void, undefined> {
+  async *pieces(hash: Hash | null): AsyncGenerator<Buffer, void, undefined> {
     const begin = this.#chunks
     this.#chunks = []
+    for (const chunk of begin) hash?.update(chunk)
     yield* begin
-    if (!this.whole) yield* this.#more()
+    if (this.whole) return
+    for await (const chunk of this.#more()) {
+      hash?.update(chunk)
+      yield chunk
+    }
   }
 
   async *#more(): AsyncGenerator<Buffer, void, undefined> {
+    if ((this.declared ?? 0) > this.#limit) throw tooLarge(this.#limit)
+    if (waiting.delete(this.#request)) this.#response.writeContinue()
     for await (const chunk of piecesOf(this.#request)) {
       this.received += chunk.length
       if (this.received > this.#limit) {
@@ -171,7 +177,7 @@ export const bodyRest: Middleware = async (ctx, next) => {
     const isParsed = body?.whole === true && isForm(ctx.req)
     if (body === null || isParsed || exchange.refusal !== null) return
     const part = uploadedPart(ctx)
-    if (part !== undefined) return takeUpload(ctx, body, part)
+    if (part !== undefined) return takeUpload(ctx, body, part, null)
     await readRest(ctx)
     await parseWhole(ctx)
   })
@@ -190,8 +196,16 @@ async function noting(exchange: Exchange, work: () => Promise<void>): Promise<vo
   }
 }
 
+/** All of the body as it came. A message in it goes into its file on the way: it is never whole in memory. */
+export async function hashBody(ctx: FrameContext, hash: Hash): Promise<void> {
+  const { body } = ctx.state.exchange
+  const part = uploadedPart(ctx)
+  if (body !== null && part !== undefined) await takeUpload(ctx, body, part, hash)
+  else hash.update(await readRest(ctx))
+}
+
 /** Draws from the budget, in the name of the developer who calls; without one, only the beginning of a body is read. */
-export async function readRest(ctx: FrameContext): Promise<Buffer> {
+async function readRest(ctx: FrameContext): Promise<Buffer> {
   const { body, developer, engine } = ctx.state.exchange
   if (body === null) return Buffer.alloc(0)
   if (body.whole) return body.bytes()
@@ -334,7 +348,7 @@ const heldBytes = 8 * earlyBytes
  * The first file of this name is the message; what else there is in files is read over. The file is held until the
  * answer is out.
  */
-async function takeUpload(ctx: FrameContext, body: Body, name: string): Promise<void> {
+async function takeUpload(ctx: FrameContext, body: Body, name: string, hash: Hash | null): Promise<void> {
   const { exchange } = ctx.state
   const { config } = exchange.engine
   const file = { directory: config.MAILROOM_DATA_DIR, most: config.MAILROOM_MESSAGE_LIMIT }
@@ -361,7 +375,7 @@ async function takeUpload(ctx: FrameContext, body: Body, name: string): Promise<
     spooling = spool(withCrlf(stream), file)
     spooling.catch((error: unknown) => failed.abort(error))
   })
-  const [piped] = await Promise.allSettled([pipeline(body.pieces(), parser, { signal: failed.signal })])
+  const [piped] = await Promise.allSettled([pipeline(body.pieces(hash), parser, { signal: failed.signal })])
   const [spooled] = await Promise.allSettled([spooling as Promise<Spooled> | null])
   const message = spooled.status === 'fulfilled' ? spooled.value : null
   const failures = [spooled, piped].flatMap((one): unknown[] => (one.status === 'rejected' ? [one.reason] : []))
@@ -373,6 +387,7 @@ async function takeUpload(ctx: FrameContext, body: Body, name: string): Promise<
   release(heldBytes + heldTimes * fieldBytes)
   exchange.values = record([...exchange.query, ...pairs])
   exchange.upload = message
+  exchange.body = null
   const drop = (): void => void message?.[Symbol.asyncDispose]()
   if (ctx.res.closed) drop()
   else ctx.res.once('close', drop)

@@ -1,11 +1,13 @@
 /** New messages by multipart: what of them is no file is never cut, and all of it is bounded and covered. */
 import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
 import { request } from 'node:http'
 import { after, before, suite, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { mail } from '../../support/mail.ts'
+import { sign } from '../../support/oauth-signer.ts'
 import { until } from '../../support/until.ts'
-import { basic } from '../core/rig.ts'
+import { apiKey, apiSecret, basic } from '../core/rig.ts'
 import { startLiteRig, type Json, type LiteRig } from '../lite/rig.ts'
 import { v2Mailbox, type V2Mailbox } from './rig.ts'
 
@@ -100,5 +102,44 @@ suite('uploads', () => {
     goesOn.resolve(undefined)
     assert.deepEqual(await Promise.all([first.status, second.status]), [200, 200])
     rig.imap.hooks = {}
+  })
+  const bodyOf = (message: string): string =>
+    [
+      ...['--b', 'content-disposition: form-data; name="dst_folder"', '', 'Archive'],
+      ...['--b', 'content-disposition: form-data; name="message"; filename="m"', '', message, '--b--', 'epilogue'],
+    ].join('\r\n')
+  const signed = async (hashed: string, sent: string, status: number): Promise<Json> => {
+    const bodyHash = createHash('sha256').update(hashed).digest('base64')
+    const call = { method: 'POST', baseUrl: rig.url, path: `${box.account}/messages`, bodyHash }
+    const { headers } = sign(call, { key: apiKey, secret: apiSecret })
+    const type = { 'content-type': 'multipart/form-data; boundary=b' }
+    const answer = await rig.call('POST', call.path, undefined, { headers: { ...headers, ...type }, body: sent })
+    assert.equal(answer.status, status, answer.text)
+    return answer.json
+  }
+
+  test('oauth_body_hash covers all of an upload, however large', async () => {
+    for (const bytes of [1000, 3 * bodyLimit]) {
+      const body = bodyOf(letter(`signed${bytes}`, bytes))
+      await signed(body, body, 200)
+      assert.equal(stored().at(-1)?.raw.toString(), letter(`signed${bytes}`, bytes))
+      const count = stored().length
+      for (const other of [body.replace('xxx', 'yyy'), `${body} `, body.replace('name="message"', 'name="massage"')])
+        assert.match(
+          String((await signed(body, other, 401))['value']),
+          /^oauth_body_hash is not the sha256 of the body/,
+        )
+      assert.equal(stored().length, count)
+    }
+  })
+
+  test('what is wrong with an upload that is signed with its hash is named as ever', async () => {
+    const large = 'x'.repeat(2 * bodyLimit)
+    const cut = bodyOf(letter('cut', 2 * bodyLimit)).replace('--b--', '')
+    assert.match(String((await signed(cut, cut, 400))['value']), /^body: not valid multipart/)
+    const fields = bodyOf(large).replace('; filename="m"', '')
+    assert.match(String((await signed(fields, fields, 413))['value']), /^body: larger than 1048576 bytes besides/)
+    const none = bodyOf('').replace('name="message"', 'name="x"')
+    assert.equal((await signed(none, none, 400))['value'], 'message: is required')
   })
 })
