@@ -313,20 +313,22 @@ function parseJson(text: string, listName: string | undefined): object {
 async function parseMultipart(request: IncomingMessage, body: Buffer): Promise<Pair[]> {
   const { promise, resolve, reject } = Promise.withResolvers<Pair[]>()
   const pairs: Pair[] = []
-  const parser = openMultipart(request, body.length)
+  const parser = openMultipart(request, body.length, reject)
   parser.on('field', (name, value) => pairs.push([name, value]))
   parser.on('file', (_name, file) => file.on('error', reject).resume())
   // Not once: a body may be wrong in several places, and an error event without a listener would end the call as a 500.
   parser.on('error', (cause) => reject(malformed('not valid multipart/form-data', cause)))
-  parser.on('partsLimit', () => reject(malformed(`more than ${mostParameters} parameters`)))
   parser.once('close', () => resolve(pairs))
   parser.end(body)
   return promise
 }
 
-function openMultipart(request: IncomingMessage, size: number): busboy.Busboy {
+function openMultipart(request: IncomingMessage, size: number, refuse: (error: AppError) => void): busboy.Busboy {
+  // It says so at the end of the last part that it takes.
+  const limits = { fieldSize: size, parts: mostParameters + 1 }
   try {
-    return busboy({ headers: request.headers, limits: { fieldNameSize: 1024, fieldSize: size, parts: mostParameters } })
+    const parser = busboy({ headers: request.headers, limits })
+    return parser.on('partsLimit', () => refuse(malformed(`more than ${mostParameters} parameters`)))
   } catch (cause) {
     throw malformed('not valid multipart/form-data', cause)
   }
@@ -356,10 +358,10 @@ async function takeUpload(ctx: FrameContext, body: Body, name: string, hash: Has
   // How much comes besides the file is known when all has come.
   const most = heldBytes + Math.min(body.declared ?? limit, limit)
   const release = await takeShare(ctx, 'request', most, { pace: body.pace() })
-  // What is as long as `size` counts as cut.
-  const parser = openMultipart(ctx.req, limit + 1)
-  const pairs: Pair[] = []
   const failed = new AbortController()
+  // What is as long as `size` counts as cut.
+  const parser = openMultipart(ctx.req, limit + 1, (error) => failed.abort(error))
+  const pairs: Pair[] = []
   let spooling: Promise<Spooled> | null = null
   let fieldBytes = 0
   parser.on('field', (field: string | undefined, value, { valueTruncated }) => {

@@ -41,7 +41,8 @@ suite('uploads', () => {
     const head = mail({ to: box.email, subject, text: '' })
     return head + 'x'.repeat(bytes - head.length)
   }
-  const stored = (): readonly { readonly raw: Buffer }[] => rig.imap.folder(box.email, 'Archive').messages
+  const stored = (): readonly { readonly raw: Buffer; readonly flags: ReadonlySet<string> }[] =>
+    rig.imap.folder(box.email, 'Archive').messages
 
   test('a message that is no file is taken whole or not at all', async () => {
     const whole = letter('whole', bodyLimit - 100)
@@ -67,6 +68,20 @@ suite('uploads', () => {
     }
     assert.equal(stored().length, count)
   })
+  test('an upload has as many parts as any call has parameters, and none is left out', async () => {
+    const many = (count: number): FormData =>
+      formOf({
+        message: new Blob([letter('many', 1000)]),
+        ...Object.fromEntries(Array.from({ length: count - 3 }, (_, n) => [`p${n}`, ''])),
+        flag_seen: '1',
+      })
+    await send(many(1000), 200)
+    assert(stored().at(-1)?.flags.has('\\Seen'))
+    const count = stored().length
+    assert.equal((await send(many(1001), 400))['value'], 'body: more than 1000 parameters')
+    assert.equal(stored().length, count)
+  })
+
   /** Chunked: how much comes is not known. It is more than what is read before it is known who calls. */
   const open = (subject: string) => {
     const headers = { authorization: basic, 'content-type': 'multipart/form-data; boundary=b' }
