@@ -373,7 +373,8 @@ async function takeUpload(ctx: FrameContext, body: Body, name: string, hash: Has
   parser.on('file', (field: string, stream: Readable) => {
     // The parser reports it too.
     stream.on('error', () => undefined)
-    if (field !== name || spooling !== null || failed.signal.aborted) return void stream.resume()
+    // After an error it goes on to the end of its piece, and nothing would end what begins there.
+    if (field !== name || spooling !== null || parser.destroyed) return void stream.resume()
     spooling = spool(withCrlf(stream), file)
     spooling.catch((error: unknown) => failed.abort(error))
   })

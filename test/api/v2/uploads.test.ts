@@ -82,6 +82,15 @@ suite('uploads', () => {
     assert.equal(stored().length, count)
   })
 
+  test('a part that is not valid ends an upload, also where its file has begun', { timeout: 20_000 }, async () => {
+    const bad = '--b\r\n\x01: x\r\n\r\ny\r\n'
+    const body = bad + bodyOf(letter('begun', 1000)).replace('--b--', '')
+    const headers = { authorization: basic, 'content-type': 'multipart/form-data; boundary=b' }
+    const answer = await rig.call('POST', `${box.account}/messages`, undefined, { headers, body })
+    assert.equal(answer.status, 400, answer.text)
+    assert.match(answer.text, /body: not valid multipart/)
+  })
+
   /** Chunked: how much comes is not known. It is more than what is read before it is known who calls. */
   const open = (subject: string) => {
     const headers = { authorization: basic, 'content-type': 'multipart/form-data; boundary=b' }
@@ -135,9 +144,10 @@ suite('uploads', () => {
 
   test('oauth_body_hash covers all of an upload, however large', async () => {
     for (const bytes of [1000, 3 * bodyLimit]) {
-      const body = bodyOf(letter(`signed${bytes}`, bytes))
+      const message = letter(`signed${bytes}`, bytes)
+      const body = bodyOf(message)
       await signed(body, body, 200)
-      assert.equal(stored().at(-1)?.raw.toString(), letter(`signed${bytes}`, bytes))
+      assert.equal(stored().at(-1)?.raw.toString(), message)
       const count = stored().length
       for (const other of [body.replace('xxx', 'yyy'), `${body} `, body.replace('name="message"', 'name="massage"')])
         assert.match(
