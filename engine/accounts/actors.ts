@@ -354,12 +354,12 @@ async function watchAccount(
   }
 }
 
-/** Once in the life of an account. */
+/** Told first, and noted then: what cannot be told now, or is cut short, is told again. */
 async function reportCompleted({ store, listener }: SyncDeps, accountId: string, completed: () => void): Promise<void> {
   const account = await store.accounts.get(accountId)
   if (account === null || account.resume.initialSyncAt !== null) return
-  completed()
   await listener.initialSyncDone(account)
+  completed()
 }
 
 function unopened(state: AccountState): string[] {

@@ -140,6 +140,6 @@ export interface ChangeListener {
     account: AccountRecord,
     transition: { readonly status: 'OK' | 'DISABLED'; readonly message: string | null; readonly version: number },
   ): Promise<OutboxRecord[]>
-  /** The initial sync of all folders is complete (2.0 callback_url); called once. */
+  /** The initial sync of all folders is complete (2.0 callback_url); called again when it rejects, or is cut short. */
   initialSyncDone(account: AccountRecord): Promise<void>
 }

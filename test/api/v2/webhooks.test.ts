@@ -1,6 +1,7 @@
 /** Webhooks of 2.0 at both levels, what they send, the callback of a source's first sync, and the way over to lite. */
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
+import { AppError } from '../../../engine/errors.ts'
 import {
   bodySignatureFits,
   part,
@@ -214,6 +215,31 @@ suite('webhooks of 2.0', () => {
     rig.imap.append(email, 'INBOX', mail({ to: email, subject: 'behind' }))
     await until('the next one', async () => (await rig.list(`${account}/messages`)).length === 2)
     assert.equal(synced().length, 1)
+  })
+
+  test('a store that does not take the callback of the first sync is asked again: it goes out, once', async () => {
+    const email = 'late-callback@mail.example'
+    rig.imap.addUser(email)
+    const { outbox } = rig.engine.store
+    const enqueue = outbox.enqueue.bind(outbox)
+    let refused = 0
+    const failing: typeof enqueue = (rows) => {
+      if (refused > 0 || !rows.some(({ kind }) => kind === 'sync')) return enqueue(rows)
+      refused += 1
+      return Promise.reject(new AppError('store_unavailable', 'not now'))
+    }
+    Object.assign(outbox, { enqueue: failing })
+    const server = { host: rig.imap.host, port: rig.imap.port, password: 'secret' }
+    const extra = { callback_url: `${receiver.url}/synced-late` }
+    const made = await rig.ok('POST', '/2.0/accounts', userBody(server, email, extra))
+    const [account] = await rig.engine.store.accounts.listByUser(String(made['id']))
+    await allRead(rig.engine, account?.id ?? '')
+    assert.equal(refused, 1)
+    const synced = (): Callback[] => receiver.accepted().filter(({ path }) => path === '/synced-late')
+    await until('the callback', () => synced().length > 0)
+    Object.assign(outbox, { enqueue })
+    const stored = await outbox.list({ accountId: account?.id ?? '' }, { limit: 10, offset: 0 })
+    assert.deepEqual([synced().length, stored.length], [1, 1])
   })
 
   test('migrate_account_id: mail, sources and webhooks stay; nothing is read or told again', async () => {
