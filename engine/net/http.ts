@@ -132,6 +132,15 @@ function guardedLookup(hostname: string, options: LookupOptions, callback: Looku
   )
 }
 
+/**
+ * Retry-After (RFC 9110 10.2.3: seconds or a date) as a wait in ms, at most `longestMs`; null = absent or unreadable.
+ */
+export function retryAfterOf(header: string | null | undefined, now: number, longestMs: number): number | null {
+  const text = header?.trim() ?? ''
+  const wait = /^\d+$/.test(text) ? Number(text) * 1000 : Date.parse(text) - now
+  return Number.isNaN(wait) ? null : Math.min(Math.max(wait, 0), longestMs)
+}
+
 const tlsCodes = /^(CERT_|ERR_TLS_|ERR_SSL_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|EPROTO$|HOSTNAME_MISMATCH$|INVALID_CA$)/
 const protocolCodes = /^(HPE_|UND_ERR_(RES|HEADERS|BODY|INFO|REQ|NOT_SUPPORTED|INVALID_ARG))/
 

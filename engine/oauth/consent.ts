@@ -25,7 +25,7 @@ import { sameText, type Sealer } from '../secrets/seal.ts'
 import type { Store } from '../store/port.ts'
 import type { OAuthProviderRecord } from '../store/records.ts'
 import { issuing, issuingOf, type OAuthServer, type OAuthServers } from './providers.ts'
-import { type Tokens, wordsOf } from './tokens.ts'
+import { busyAnswer, type Tokens, wordsOf } from './tokens.ts'
 
 /** What went wrong, for the page that says what the end user can do. */
 export type ConsentReason =
@@ -215,11 +215,12 @@ function refuse(error: unknown): never {
   }
   if (isAppError(error) && error.fault === 'us') throw error
   if (isAppError(error)) return fail('provider_down', `the OAuth provider does not answer: ${error.message}`)
+  const busy = busyAnswer(error)
   if (error instanceof AuthorizationResponseError || error instanceof ResponseBodyError) {
-    return fail(own(refusals, error.error) ?? 'provider_refuses', wordsOf(error))
+    const reason = busy === null ? own(refusals, error.error) : 'provider_down'
+    return fail(reason ?? 'provider_refuses', wordsOf(error))
   }
-  if (error instanceof Error && error.cause instanceof Response && error.cause.status >= 500)
-    return fail('provider_down', `the OAuth provider answers with status ${error.cause.status}`)
+  if (busy !== null) return fail('provider_down', `the OAuth provider answers with status ${busy.status}`)
   return fail('answer_wrong', 'the OAuth provider does not answer as it should')
 }
 

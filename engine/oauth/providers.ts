@@ -102,10 +102,9 @@ export function createOAuthServers({ config, http }: Deps) {
       method === 'GET'
         ? await http.get(url, { accept: 'application/json' }, limits)
         : await http.postForm(url, Object.fromEntries(new URLSearchParams(String(body))), limits)
-    return new Response(answer.body, {
-      status: answer.status,
-      headers: { 'content-type': answer.headers['content-type'] ?? 'application/json' },
-    })
+    const { 'content-type': type = 'application/json', 'retry-after': retryAfter } = answer.headers
+    const headers = { 'content-type': type, ...(retryAfter === undefined ? {} : { 'retry-after': retryAfter }) }
+    return new Response(answer.body, { status: answer.status, headers })
   }
 
   /** Of every request of the library. */

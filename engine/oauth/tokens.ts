@@ -1,7 +1,7 @@
 /**
  * Access tokens for IMAP (XOAUTH2) from refresh tokens (RFC 6749 section 6), kept until shortly before they expire.
  * Errors: `consent_lost` (invalid_grant: the end user revoked it), `permission` (the provider refuses this client or
- * scope), `auth_unavailable` (the endpoint cannot say now: network, 5xx, nonsense).
+ * scope), `auth_unavailable` (the endpoint cannot say now: network, 5xx, a rate limit, nonsense).
  */
 import { LRUCache } from 'lru-cache'
 import {
@@ -12,6 +12,7 @@ import {
   type TokenEndpointResponse,
 } from 'oauth4webapi'
 import { AppError } from '../errors.ts'
+import { retryAfterOf } from '../net/http.ts'
 import type { Sealer } from '../secrets/seal.ts'
 import type { Store } from '../store/port.ts'
 import type { OAuthProviderRecord } from '../store/records.ts'
@@ -90,7 +91,8 @@ export function createTokens(deps: Deps) {
       if (known?.sealedSecret === sealedSecret && now() < known.renewAt) return tokenOf(known, grant)
       const refreshToken = known?.refreshToken ?? grant.refreshToken
       const call = JSON.stringify([developerId, grant.providerKey, refreshToken, sealedSecret])
-      const running = underWay.get(call) ?? refresh(deps, provider, refreshToken, now).catch(refused)
+      const refuse = (error: unknown): never => refused(error, now())
+      const running = underWay.get(call) ?? refresh(deps, provider, refreshToken, now).catch(refuse)
       underWay.set(call, running)
       try {
         const kept = await running
@@ -154,15 +156,31 @@ export function wordsOf({ error, error_description: why }: Said): string {
   return `the OAuth provider says ${error}${why === undefined ? '' : `: ${why}`}`
 }
 
-function refused(error: unknown): never {
-  if (error instanceof ResponseBodyError) {
+/** RFC 6749 section 4.1.2.1, RFC 8628 section 3.5: they say nothing of the grant or of the client. */
+const passing = new Set(['temporarily_unavailable', 'server_error', 'slow_down'])
+
+/** The answer in which the provider says that it has no time now; null = it says something else, or nothing. */
+export function busyAnswer(error: unknown): Response | null {
+  const answer = error instanceof ResponseBodyError ? error.response : error instanceof Error ? error.cause : null
+  if (!(answer instanceof Response)) return null
+  const isPassing = error instanceof ResponseBodyError && passing.has(error.error)
+  return isPassing || answer.status === 429 || answer.status >= 500 ? answer : null
+}
+
+const longestWaitMs = 24 * 3_600_000
+
+function refused(error: unknown, now: number): never {
+  const busy = busyAnswer(error)
+  if (busy === null && error instanceof ResponseBodyError) {
     const text = wordsOf(error)
     if (error.error === 'invalid_grant') {
       throw new AppError('consent_lost', `consent lost, the end user has to sign in again: ${text}`, { cause: error })
     }
-    if (error.status < 500) throw new AppError('permission', text, { cause: error })
+    throw new AppError('permission', text, { cause: error })
   }
   if (error instanceof AppError && error.fault === 'us') throw error
   if (error instanceof AppError && error.code === 'permission') throw error
-  throw new AppError('auth_unavailable', 'the OAuth provider does not answer as it should', { cause: error })
+  const wait = retryAfterOf(busy?.headers.get('retry-after'), now, longestWaitMs)
+  const words = error instanceof ResponseBodyError ? wordsOf(error) : 'the OAuth provider does not answer as it should'
+  throw new AppError('auth_unavailable', words, { cause: error, ...(wait === null ? {} : { retryAfterMs: wait }) })
 }

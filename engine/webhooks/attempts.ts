@@ -10,9 +10,8 @@ import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promi
 import type { Release } from '../budget.ts'
 import { spreadMs } from '../../machines/backoff.ts'
 import type { DeliveryFailure } from '../../machines/events.ts'
-import type { Config } from '../config.ts'
 import { AppError, toAppError } from '../errors.ts'
-import type { HttpAnswer, HttpClient } from '../net/http.ts'
+import { retryAfterOf, type HttpAnswer, type HttpClient } from '../net/http.ts'
 import type { Logger } from '../observe/log.ts'
 import { workAs } from '../observe/loop.ts'
 import type { OutboxResult, OutboxStore } from '../store/port.ts'
@@ -212,7 +211,8 @@ function judge(deps: DeliverDeps, { status, headers }: HttpAnswer): Failure | nu
     return { ...row, message, scope: 'receiver', permanent: 'redirect' }
   }
   if (!wholeReceiver.has(status)) return row
-  return { ...row, scope: 'receiver', retryAfterMs: retryAfterMs(deps.config, headers['retry-after'], deps.now()) }
+  const longestMs = deps.config.MAILROOM_WEBHOOK_RETRY_AFTER_MAX
+  return { ...row, scope: 'receiver', retryAfterMs: retryAfterOf(headers['retry-after'], deps.now(), longestMs) }
 }
 
 /**
@@ -250,18 +250,6 @@ export function scheduleOf(
 ): readonly number[] {
   const own = targets.get(channelId)?.webhook.retryScheduleMs ?? []
   return own.length > 0 ? own : config.MAILROOM_WEBHOOK_SCHEDULE
-}
-
-/**
- * Retry-After (RFC 9110 10.2.3: seconds or a date) as a wait in ms, at most the configured longest; null = absent or
- * unreadable.
- */
-function retryAfterMs(config: Config, header: string | undefined, now: number): number | null {
-  if (header === undefined) return null
-  const text = header.trim()
-  const wait = /^\d+$/.test(text) ? Number(text) * 1000 : Date.parse(text) - now
-  if (Number.isNaN(wait)) return null
-  return Math.min(Math.max(wait, 0), config.MAILROOM_WEBHOOK_RETRY_AFTER_MAX)
 }
 
 interface Waiting {

@@ -8,6 +8,7 @@ import type { AddressInfo } from 'node:net'
 export interface TokenAnswer {
   readonly status: number
   readonly body: Readonly<Record<string, unknown>> | string
+  readonly headers?: Readonly<Record<string, string>>
 }
 
 export interface TokenEndpoint {
@@ -39,8 +40,8 @@ export async function startTokenEndpoint(): Promise<TokenEndpoint> {
       asked.push(form)
       const answer = answerTo(form, asked.length)
       if (answer === null) return
-      const { status, body } = answer
-      response.writeHead(status, { 'content-type': 'application/json' })
+      const { status, body, headers } = answer
+      response.writeHead(status, { 'content-type': 'application/json', ...headers })
       response.end(typeof body === 'string' ? body : JSON.stringify(body))
     })
   })

@@ -16,6 +16,7 @@ import { createTokens } from '../../../engine/oauth/tokens.ts'
 import { createSealer } from '../../../engine/secrets/seal.ts'
 import { client, mailScope, type Oidc, scope, signIn, startOidc } from '../../support/oidc.ts'
 import { openTestStore, type TestStore } from '../../support/test-store.ts'
+import { refused, startTokenEndpoint } from '../../support/token-endpoint.ts'
 
 const developerId = 'd'.repeat(24)
 const redirectUri = 'http://127.0.0.1:1/connect/oauth2callback'
@@ -183,6 +184,20 @@ suite('sign-in at an OAuth provider', () => {
 
   const answered = async (flow: ReturnType<typeof open>): Promise<URL> =>
     signIn((await flow.begin()).url, redirectUri, address)
+
+  test('a provider with a rate limit, at the end', async (t) => {
+    const endpoint = await startTokenEndpoint()
+    t.after(() => endpoint.close())
+    const flow = open({ MAILROOM_OAUTH_TOKEN_URL_A: endpoint.url })
+    for (const [answer, words] of [
+      [refused('slow_down'), /slow_down/],
+      [refused('invalid_request', 429), /invalid_request/],
+      [{ status: 429, body: 'too many' }, /429/],
+    ] as const) {
+      endpoint.answer(() => answer)
+      await fails(flow.finish(await answered(flow)), 'provider_down', words)
+    }
+  })
 
   test('the state is good once, also when the code was not', async () => {
     const flow = open()

@@ -127,6 +127,24 @@ suite('access tokens', () => {
     await fails('auth_unavailable', /does not answer as it should/)
   })
 
+  test('a rate limit is no refusal, and says how long to wait', async () => {
+    for (const error of ['temporarily_unavailable', 'server_error', 'slow_down']) {
+      endpoint.answer(() => refused(error))
+      await fails('auth_unavailable', new RegExp(error))
+    }
+    for (const [header, waitMs] of [
+      ['120', 120_000],
+      [new Date(now + 60_000).toUTCString(), 60_000],
+      ['soon', null],
+      ['9'.repeat(400), 86_400_000],
+    ] as const)
+      for (const answer of [refused('invalid_request', 429), { status: 429, body: 'too many' }]) {
+        endpoint.answer(() => ({ ...answer, headers: { 'retry-after': header } }))
+        const limited = { code: 'auth_unavailable', retryAfterMs: waitMs }
+        await assert.rejects(tokens.get(developerId, credential), limited, header)
+      }
+  })
+
   test('a provider that is not registered any more is permission', async () => {
     await assert.rejects(tokens.get(developerId, { refreshToken: 'x', providerKey: 'gone' }), { code: 'permission' })
     await assert.rejects(tokens.get('e'.repeat(24), credential), { code: 'permission' }, 'another developer’s')
