@@ -34,7 +34,7 @@ export type { AccountNews } from './accounts/pool.ts'
 export type * from './store/port.ts'
 export type * from './store/records.ts'
 export { newId, newToken, contactId } from './store/ids.ts'
-export { conditionOf, freshHealth, isMarked } from './store/rows.ts'
+export { conditionOf, freshHealth, isMarked, isView } from './store/rows.ts'
 export { checkUrl, networkOf } from './net/address.ts'
 export {
   bracketed,

@@ -10,7 +10,16 @@
 import { AppError } from '../errors.ts'
 import { domainSpellings } from '../messages/addresses.ts'
 import type { AddedMessage, FlagUpdate, MessageQuery, SyncBatch, WebhookLimits } from './port.ts'
-import type { Address, FolderCursor, GonePlacement, MessageFacts, MessageRecord, Place, Placement } from './records.ts'
+import type {
+  Address,
+  FolderCursor,
+  FolderRecord,
+  GonePlacement,
+  MessageFacts,
+  MessageRecord,
+  Place,
+  Placement,
+} from './records.ts'
 
 export * from './steps.ts'
 
@@ -71,6 +80,13 @@ function factKeys(facts: MessageFacts): string[] {
 /** A message lies somewhere; else the row is a tombstone. */
 export function isLive(record: MessageRecord): boolean {
   return record.placements.length > 0
+}
+
+const views = new Set(['\\All', '\\Flagged', '\\Important'])
+
+/** It shows what lies in other folders: a mail that leaves it may leave those too. */
+export function isView({ specialUse }: Pick<FolderRecord, 'specialUse'>): boolean {
+  return views.has(specialUse ?? '')
 }
 
 /** Marked for removal: it may be gone at any moment. */

@@ -10,6 +10,7 @@ import {
   type FolderRecord,
   isAppError,
   isMarked,
+  isView,
   type MessageRecord,
   notFound,
   type Placement,
@@ -255,7 +256,8 @@ const folderList = documented(
 const setFolders = (path: MessagePattern) =>
   defineRoute(`PUT ${path}/folders`, {
     summary: 'Say in which folders a message lies',
-    description: 'A JSON array may also be the whole body. What is not named is left.',
+    description:
+      'A JSON array may also be the whole body. What is not named is left, but for folders that only show what lies in others (`\\All`).',
     listBody: 'folders',
     body: z
       .object({
@@ -265,9 +267,15 @@ const setFolders = (path: MessagePattern) =>
     response: success,
     async handler({ path, body }, call) {
       const located = await locateAnywhere(call, path)
-      const ids: string[] = []
-      for (const entry of body.folders) ids.push((await destinationOf(call, located, nameOf(entry), 'folders')).id)
-      await lieIn(call, located, ids, ids)
+      const named: FolderRecord[] = []
+      for (const entry of body.folders) named.push(await destinationOf(call, located, nameOf(entry), 'folders'))
+      const folders = await call.engine.store.folders.list(located.account.id)
+      const views = new Set(folders.filter(isView).map(({ id }) => id))
+      const here = located.placements.map(({ folderId }) => folderId)
+      if (named.every(isView) && here.some((folderId) => !views.has(folderId)))
+        throw badParameter('folders', 'must name one that does not only show what lies in others')
+      const ids = named.map(({ id }) => id)
+      await lieIn(call, located, [...ids, ...here.filter((folderId) => views.has(folderId))], ids)
       return { success: true }
     },
   })

@@ -6,7 +6,7 @@
  */
 import { AppError, isAppError, notFound } from '../../errors.ts'
 import type { FolderCursor, FolderRecord, MessageRecord, Placement } from '../../store/records.ts'
-import { isMarked, liesAt, vanish } from '../../store/rows.ts'
+import { isMarked, isView, liesAt, vanish } from '../../store/rows.ts'
 import { flagParts } from '../compare.ts'
 import { departed } from '../gone.ts'
 import type { AccountState } from '../state.ts'
@@ -164,7 +164,7 @@ function placesOf(state: AccountState, message: MessageRecord, from: readonly st
   const { placements } = message
   if (placements.length === 0) throw notThere(state, message)
   if (from !== null) return placements.filter(({ folderId }) => from.includes(folderId))
-  const real = placements.filter((place) => !isView(state, place))
+  const real = placements.filter((place) => !isShown(state, place))
   return real.length === 0 ? placements : real
 }
 
@@ -244,16 +244,14 @@ function placesToLeave(
   return places
 }
 
-/** Folders that show what lies elsewhere. */
-const views = new Set(['\\All', '\\Flagged', '\\Important'])
-
-function isView({ folders }: AccountState, { folderId }: Placement): boolean {
-  return views.has(folders.get(folderId)?.specialUse ?? '')
+function isShown({ folders }: AccountState, { folderId }: Placement): boolean {
+  const folder = folders.get(folderId)
+  return folder !== undefined && isView(folder)
 }
 
 /** INBOX, else the first that is no view of others. */
 function firstFolder(state: AccountState, { placements }: MessageRecord): string | undefined {
-  const rank = (place: Placement): number => (place.path === 'INBOX' ? 0 : isView(state, place) ? 2 : 1)
+  const rank = (place: Placement): number => (place.path === 'INBOX' ? 0 : isShown(state, place) ? 2 : 1)
   return placements.toSorted((one, other) => rank(one) - rank(other))[0]?.folderId
 }
 

@@ -199,6 +199,26 @@ suite('moves of 2.0 lose nothing', () => {
     }
   })
 
+  test('a folder that only shows it is left when the call names it', async () => {
+    const folders = { INBOX: [], Archive: ['\\Archive'], Everything: ['\\All'] }
+    const viewer = await v2Mailbox(rig, 'viewer', { folders })
+    const raw = mail({ to: viewer.email, subject: 'shown' })
+    const arrived = new Date('2024-05-06T10:00:01Z')
+    for (const folder of ['INBOX', 'Everything']) rig.imap.append(viewer.email, folder, raw, [], arrived)
+    const at = `${viewer.account}/messages/${await idIn(viewer.accountId, 'shown', 2)}/folders`
+    const places = (): string[] => Object.keys(folders).filter((one) => raws(viewer.email, one, 'shown').length > 0)
+    await rig.ok('PUT', at, { folders: ['INBOX'] })
+    assert.deepEqual(places(), ['INBOX', 'Everything'])
+    const answer = await rig.call('PUT', at, { folders: ['\\All'] })
+    assert.equal(answer.status, 400, answer.text)
+    assert.match(answer.text, /folders: must name one/)
+    assert.deepEqual(places(), ['INBOX', 'Everything'])
+    await rig.ok('PUT', at, { folders: ['Archive', 'Everything'] })
+    assert.deepEqual(places(), ['Archive', 'Everything'])
+    await rig.ok('POST', at, { remove: 'Everything' })
+    assert.deepEqual(places(), ['Archive'])
+  })
+
   /** In INBOX and Archive; another mail program takes it out of one when that is to be changed. */
   const takenFrom = async (folder: string, subject: string, command: string): Promise<string> => {
     const at = path(await box.deliver({ subject }))
