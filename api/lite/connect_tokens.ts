@@ -53,7 +53,7 @@ export const tokenParameters = {
   ...personNames,
   status_callback_url: optional(
     urlOrEmpty,
-    'takes the status callbacks of the email account that the wizard makes; the URL of the user when none is named',
+    'takes the status callbacks of the email account that the wizard makes; empty = none; not named = the URL that the user has then',
     'https://app.example.com/status',
   ),
 }
@@ -124,13 +124,21 @@ async function presentTokens(
   return tokens.map((token) => {
     const user = users.get(token.userId ?? '') ?? null
     const own = user === null ? [] : (accounts.get(user.id) ?? [])
+    const account = own.find(({ id }) => id === token.accountId)
     const isUsed = connect.life(token) === 'used'
-    return { ...presentFacts(call, token, own, isUsed), ...more(call, token, isUsed ? user : null, own) }
+    return { ...presentFacts(call, token, { user, account, isUsed }), ...more(call, token, isUsed ? user : null, own) }
   })
 }
 
-function presentFacts(call: Call, token: ConnectTokenRecord, accounts: readonly AccountRecord[], isUsed: boolean) {
-  const account = accounts.find(({ id }) => id === token.accountId)
+interface TokenOwner {
+  readonly user: UserRecord | null
+  readonly account: AccountRecord | undefined
+  readonly isUsed: boolean
+}
+
+function presentFacts(call: Call, token: ConnectTokenRecord, { user, account, isUsed }: TokenOwner) {
+  // What the token does not name is that of its email account, once there is one.
+  const statusCallbackUrl = token.statusCallbackUrl ?? (account ?? user)?.statusCallbackUrl
   return given({
     token: token.token,
     created: seconds(token.createdAt),
@@ -140,7 +148,7 @@ function presentFacts(call: Call, token: ConnectTokenRecord, accounts: readonly 
     email: token.email ?? (isUsed ? account?.email : undefined),
     first_name: token.firstName ?? '',
     last_name: token.lastName ?? '',
-    status_callback_url: token.statusCallbackUrl ?? undefined,
+    status_callback_url: statusCallbackUrl || undefined,
     browser_redirect_url: redirectUrl(call, token.token),
     serverLabel: account?.label,
     resource_url: urlsOf(call).token(token.token),
@@ -159,8 +167,8 @@ async function issueToken(
   body: TokenParameters,
   options: ConnectTokenRecord['options'],
 ): Promise<string> {
-  const statusCallbackUrl = (body.status_callback_url ?? (account === null ? user?.statusCallbackUrl : null)) || null
-  const called = { status_callback_url: statusCallbackUrl, source_callback_url: options?.callbackUrl ?? null }
+  const { status_callback_url: statusCallbackUrl = null } = body
+  const called = { status_callback_url: statusCallbackUrl || null, source_callback_url: options?.callbackUrl ?? null }
   for (const [name, address] of Object.entries(called))
     if (address !== null) await checkUrl(name, address, engine.config.MAILROOM_ALLOW_PRIVATE)
   const token = newToken()

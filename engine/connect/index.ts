@@ -208,7 +208,7 @@ async function make(
   const developer = (await developers.get(developerId))?.developer
   if (developer === undefined) throw notFound('developer', developerId)
   const more = {
-    ...(statusCallbackUrl === null ? {} : { statusCallbackUrl }),
+    ...(statusCallbackUrl === null ? {} : { statusCallbackUrl: statusCallbackUrl || null }),
     ...(options === null ? {} : { options }),
   }
   if (userId === null) {

@@ -135,6 +135,7 @@ export interface ConnectTokenRecord {
   readonly email: string | null
   readonly firstName: string | null
   readonly lastName: string | null
+  /** Of the email account; '' = none; null = not named: a new account takes the user's, an old one keeps its own. */
   readonly statusCallbackUrl: string | null
   /** Of the source, those that were named; null = none. */
   readonly options: Partial<SourceOptions> | null

@@ -1,6 +1,7 @@
 /** Connect tokens at all three levels: shapes while unused, used and expired, and who finds which. */
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
+import { deskOf } from '../../connect/desk.ts'
 import { apiKey, startLiteRig, type Json, type LiteRig, type TestMailbox } from './rig.ts'
 
 const callback_url = 'http://localhost:8080/done?x=1'
@@ -86,6 +87,40 @@ suite('connect tokens', () => {
     assert.deepEqual([newest?.['email'], newest?.['first_name'], newest?.['last_name']], [box.email, 'Tom', 'Tester'])
     assert.equal(newest?.['user'], undefined)
   })
+
+  for (const [users, accounts] of [
+    ['/lite/users', 'email_accounts'],
+    ['/2.0/accounts', 'sources'],
+  ] as const)
+    test(`${users}: an empty status_callback_url is none; one that is not named is the user’s by then`, async () => {
+      const desk = deskOf(rig)
+      const [old, now] = ['http://127.0.0.1:9/old', 'http://127.0.0.1:9/now']
+      const id = String((await rig.ok('POST', '/lite/users', { status_callback_url: old }))['id'])
+      const shown = async (of: string) =>
+        (await rig.ok('GET', `${users}/${id}/connect_tokens/${of}`))['status_callback_url']
+      const connected = async (of: string, email: string) => {
+        const done = await desk.connect(await desk.enter(of), of, desk.login(email))
+        assert.match(done.text, /Your mailbox is connected/)
+        const own = await rig.engine.store.accounts.listByUser(id)
+        return own.find((one) => one.email === email) ?? assert.fail(email)
+      }
+      const [silent, told] = [`silent.${accounts}@mail.example`, `told.${accounts}@mail.example`]
+      for (const email of [silent, told]) rig.imap.addUser(email, { password: 'secret' })
+      const empty = await desk.token({ email: silent, status_callback_url: '' }, `${users}/${id}`)
+      const unnamed = await desk.token({ email: told }, `${users}/${id}`)
+      assert.deepEqual([await shown(empty), await shown(unnamed)], [undefined, old])
+      await rig.ok('PUT', `/lite/users/${id}`, { status_callback_url: now })
+      assert.deepEqual([await shown(empty), await shown(unnamed)], [undefined, now])
+      assert.equal((await connected(empty, silent)).statusCallbackUrl, null)
+      const { label, statusCallbackUrl } = await connected(unnamed, told)
+      assert.equal(statusCallbackUrl, now)
+      await rig.ok('PUT', `/lite/users/${id}`, { status_callback_url: '' })
+      assert.deepEqual([await shown(empty), await shown(unnamed)], [undefined, now])
+      const account = `${users}/${id}/${accounts}/${encodeURIComponent(label)}`
+      assert.equal((await connected(await desk.token({}, account), told)).statusCallbackUrl, now)
+      const taken = await desk.token({ status_callback_url: '' }, account)
+      assert.equal((await connected(taken, told)).statusCallbackUrl, null)
+    })
 
   test('deletion works at all levels, and only on tokens of the level', async () => {
     const user = `/lite/users/${box.userId}`
