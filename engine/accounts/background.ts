@@ -42,7 +42,7 @@ interface BackgroundDeps {
   readonly link: Link
   /** Bounds how many accounts back-fill at once; a place is lent for one batch. */
   readonly backfilling: Loans
-  /** Every folder has been read to its end; called once per actor. */
+  /** Every folder has been read to its end; called once per actor, and again when it rejects. */
   readonly onComplete: () => Promise<void>
 }
 
@@ -79,8 +79,8 @@ export function createBackground(deps: BackgroundDeps) {
       return true
     }
     if (!complete && isComplete(state, sync.now())) {
-      complete = true
       await onComplete()
+      complete = true
     }
     return false
   }

@@ -222,11 +222,15 @@ suite('webhooks of 2.0', () => {
     rig.imap.addUser(email)
     const { outbox } = rig.engine.store
     const enqueue = outbox.enqueue.bind(outbox)
-    let refused = 0
-    const failing: typeof enqueue = (rows) => {
-      if (refused > 0 || !rows.some(({ kind }) => kind === 'sync')) return enqueue(rows)
-      refused += 1
-      return Promise.reject(new AppError('store_unavailable', 'not now'))
+    // The first ends the session, the second does not.
+    const refusals = [
+      new AppError('store_unavailable', 'not now'),
+      new AppError('busy', 'nor now', { retryAfterMs: 10 }),
+    ]
+    const failing: typeof enqueue = async (rows) => {
+      const refusal = rows.some(({ kind }) => kind === 'sync') ? refusals.shift() : undefined
+      if (refusal !== undefined) throw refusal
+      return enqueue(rows)
     }
     Object.assign(outbox, { enqueue: failing })
     const server = { host: rig.imap.host, port: rig.imap.port, password: 'secret' }
@@ -234,7 +238,7 @@ suite('webhooks of 2.0', () => {
     const made = await rig.ok('POST', '/2.0/accounts', userBody(server, email, extra))
     const [account] = await rig.engine.store.accounts.listByUser(String(made['id']))
     await allRead(rig.engine, account?.id ?? '')
-    assert.equal(refused, 1)
+    assert.equal(refusals.length, 0)
     const synced = (): Callback[] => receiver.accepted().filter(({ path }) => path === '/synced-late')
     await until('the callback', () => synced().length > 0)
     Object.assign(outbox, { enqueue })
