@@ -115,7 +115,8 @@ export function goneAt(record: MessageRecord): number | null {
  * internationalised domain is looked for in both spellings, as a message keeps the one it was sent with.
  */
 function termKeys(field: AddressField, term: string): string[] {
-  const bare = foldCase(term.trim()).replace(/^[@.]+/, '')
+  const folded = foldCase(term.trim())
+  const bare = folded.lastIndexOf('@') > 0 ? folded : folded.replace(/^[@.]+/, '')
   const at = bare.lastIndexOf('@')
   return domainSpellings(bare.slice(at + 1)).map(
     (domain) => `${field}:${at < 0 ? '@' : bare.slice(0, at + 1)}${domain}`,

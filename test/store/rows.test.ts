@@ -61,6 +61,14 @@ describe('keys of a query', () => {
     assert.deepEqual(queryKeys({ to: [] }), { all: [[]], none: [] })
   })
 
+  test('are of the very address that is named, also where it begins with a dot', () => {
+    for (const address of ['.john@x.com', '..@x.com']) {
+      assert.deepEqual(queryKeys({ from: [address] }).all, [[`from:${address}`]])
+      assert(keysOf([address]).includes(`from:${address}`))
+    }
+    assert.deepEqual(queryKeys({ from: ['..x.com', '.@x.com', '@.x.com'] }).all, [['from:@x.com', 'from:.@x.com']])
+  })
+
   test('look for an internationalised domain in both spellings', () => {
     const both = ['from:@bücher.example', 'from:@xn--bcher-kva.example']
     const all = (...from: string[]) => queryKeys({ from }).all.map((keys) => keys.toSorted())
