@@ -316,7 +316,8 @@ async function batch(deps: WebhookParts, webhookId: string, order: Redelivery): 
   const { count, next } = await store.outbox.requeue(queryOf(webhookId, order), now(), batchRows, order.after)
   // Paused while the batch was written: it keeps no backlog.
   if (!active()) await store.outbox.skipPending(webhookId, paused, now())
-  else if (count > 0) deps.reread(webhookId)
+  // Whatever the count: of a batch whose answer was lost the repeat finds none.
+  else deps.reread(webhookId)
   return { ...order, count: order.count + count, after: next ?? order.after, done: next === null }
 }
 

@@ -138,6 +138,20 @@ suite('redelivery of a time', () => {
     assert.equal((await touched(webhook)).length, 450)
   })
 
+  test('sends what the store has queued, although its answer was lost', async (context) => {
+    const webhook = await webhookWith(3)
+    const { outbox } = rig.store
+    const requeue = outbox.requeue.bind(outbox)
+    const lost = async (...args: Parameters<typeof requeue>): Promise<never> => {
+      await requeue(...args)
+      throw new AppError('store_unavailable', 'the test has lost the answer')
+    }
+    context.mock.method(outbox, 'requeue', lost, { times: 1 })
+    await running.webhooks.redeliver(webhook, { from: start })
+    await until('no backlog', async () => (await outbox.backlog(webhook.id)).pending === 0)
+    assert.equal((await touched(webhook)).length, 3)
+  })
+
   test('ends when the webhook is paused: nothing stays behind in its queue', async (context) => {
     const webhook = await webhookWith(450)
     const { heal, refused } = failAfter(context, 1)
