@@ -155,7 +155,11 @@ function createListener({ parts, actors, history }: Works, notify: (accountId: s
     async initialSyncDone(account) {
       const row = syncRow(account, now())
       // Its id is the account's: it goes out once, however often this is called.
-      if (row !== null) actors.dispatch(await store.outbox.enqueue([row]))
+      if (row !== null) {
+        await store.outbox.enqueue([row])
+        // One that is there already may be unsent: the answer to its first writing may have been lost.
+        actors.reread(row.channelId)
+      }
       history.accountReady(account)
     },
   }

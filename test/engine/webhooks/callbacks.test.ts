@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { suite, test, type TestContext } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { AppError } from '../../../engine/errors.ts'
 import type { AccountRecord, OutboxRecord } from '../../../engine/store/records.ts'
 import { bodySignatureValid, standardSignatureValid } from '../../support/receiver.ts'
 import { until } from '../../support/until.ts'
@@ -220,15 +221,34 @@ suite('the actor of a bare URL', () => {
 })
 
 suite('the first sync is complete', () => {
-  test('told once', async () => {
-    const options = { ...account.options, callbackUrl: receiver.url('/synced') }
+  async function toldAt(path: string): Promise<AccountRecord> {
+    const options = { ...account.options, callbackUrl: receiver.url(path) }
     const edited = await rig.store.accounts.edit(account.id, { options })
     assert.ok(edited)
+    return edited
+  }
+
+  test('told once', async () => {
+    const edited = await toldAt('/synced')
     await running.webhooks.initialSyncDone(edited)
     await until('one', () => receiver.at('/synced').length === 1)
     await running.webhooks.initialSyncDone(edited)
     const log = await rig.store.outbox.list({ accountId: account.id }, { limit: 10, offset: 0 })
     assert.equal(log.length, 1)
     assert.equal(receiver.at('/synced')[0]?.body['server_label'], account.label)
+  })
+
+  test('told when it is said again, because the answer of the store was lost', async (context) => {
+    const edited = await toldAt('/unanswered')
+    const { outbox } = rig.store
+    const enqueue = outbox.enqueue.bind(outbox)
+    const lost = async (rows: readonly OutboxRecord[]): Promise<never> => {
+      await enqueue(rows)
+      throw new AppError('store_unavailable', 'the test has lost the answer')
+    }
+    context.mock.method(outbox, 'enqueue', lost, { times: 1 })
+    await assert.rejects(running.webhooks.initialSyncDone(edited), { code: 'store_unavailable' })
+    await running.webhooks.initialSyncDone(edited)
+    await until('one', () => receiver.at('/unanswered').length === 1)
   })
 })
