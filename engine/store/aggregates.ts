@@ -232,7 +232,7 @@ export function userBasics({ users }: KeyedCollections) {
 }
 
 /** `clearUp` takes away what was written for an account that is gone. */
-export function accountBasics({ accounts }: KeyedCollections, clearUp: (accountId: string) => Promise<void>) {
+export function accountBasics({ accounts }: KeyedCollections, clearUp: (accountId: string) => Promise<unknown>) {
   return {
     /** `conflict` when the user has the label already, `not_found` when the user is not there. */
     create: (account: AccountRecord) => accounts.insert(account),

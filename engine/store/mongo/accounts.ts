@@ -203,9 +203,11 @@ async function drainAccount(context: MongoContext, accountId: string): Promise<n
   return (await drain(context, ofAccount, { accountId })) + (await uncount(context, accountId))
 }
 
-/** What a writer wrote for an account that is gone by now. */
-export async function clearUpBehind(context: MongoContext, accountId: string): Promise<void> {
-  if (!(await isThere(context, 'account', accountId))) await drainAccount(context, accountId)
+/** What a writer wrote for an account that is gone by now. Answers whether it is. */
+export async function clearUpBehind(context: MongoContext, accountId: string): Promise<boolean> {
+  if (await isThere(context, 'account', accountId)) return false
+  await drainAccount(context, accountId)
+  return true
 }
 
 async function removeAccount(context: MongoContext, keyed: KeyedCollections, id: string): Promise<void> {

@@ -28,7 +28,7 @@ const outboxStep = 200
 
 /** What one process remembers between batches; losing it costs a read, or leaves rows to the next start. */
 interface Memory {
-  /** Rows of batches that failed half-way, by account: the next batch that succeeds answers them too. */
+  /** Rows of batches that are not through, by account: the next batch that succeeds answers them too. */
   readonly unanswered: Map<string, Set<string>>
   /** Cursors written without an answer, by folder: finding one there, its writer repeats its batch over it. */
   readonly uncertain: Map<string, FolderCursor>
@@ -102,17 +102,24 @@ async function writeChanges(
   throw unavailable(new Error(`an earlier write to the change log of account ${accountId} is still under way`))
 }
 
-async function writeOutbox(
-  { collections: { outbox } }: MongoContext,
-  { unanswered }: Memory,
-  { accountId }: SyncBatch,
-  rows: readonly OutboxRecord[],
-): Promise<OutboxRecord[]> {
-  if (rows.length === 0) return []
+function remember({ unanswered }: Memory, { accountId, outbox }: SyncBatch): void {
+  if (outbox.length === 0) return
   const ids = unanswered.get(accountId) ?? new Set()
   unanswered.set(accountId, ids)
-  // before the write: its outcome may never be known
-  for (const { id } of rows) ids.add(id)
+  for (const { id } of outbox) ids.add(id)
+}
+
+/** What this batch has answered: one that this process' own next claim has overtaken may still be under way. */
+function forget({ unanswered }: Memory, { accountId, outbox }: SyncBatch, repeated: ReadonlySet<string>): void {
+  const ids = unanswered.get(accountId)
+  for (const id of [...repeated, ...outbox.map((row) => row.id)]) ids?.delete(id)
+  if (ids?.size === 0) unanswered.delete(accountId)
+}
+
+async function writeOutbox(
+  { collections: { outbox } }: MongoContext,
+  rows: readonly OutboxRecord[],
+): Promise<OutboxRecord[]> {
   const news = new Set<string>()
   for (let start = 0; start < rows.length; start += outboxStep) {
     const docs = rows.slice(start, start + outboxStep).map(shapes.outbox.doc)
@@ -171,27 +178,31 @@ async function apply(context: MongoContext, memory: Memory, batch: SyncBatch): P
     batch.changes.length === 0 ? 0 : lastSeq(context, batch.accountId),
     readTally(context, batch.accountId, batch.contacts),
   ])
-  const repeated = new Set(memory.unanswered.get(batch.accountId))
   const inserted = await writeMessages(context, batch, tally)
   const changes = await writeChanges(context, memory, batch, last)
-  const fresh = await writeOutbox(context, memory, batch, batch.outbox.map(withSeqOf(changes)))
+  const repeated = new Set(memory.unanswered.get(batch.accountId))
+  // before the write: its outcome may never be known
+  remember(memory, batch)
+  const fresh = await writeOutbox(context, batch.outbox.map(withSeqOf(changes)))
   await updateExisting(context, batch, inserted, holders)
   const outbox = await answered(context, fresh, repeated)
   await writeCursor(context, memory, batch, stored)
-  memory.unanswered.delete(batch.accountId)
+  forget(memory, batch, repeated)
   return { changes, outbox }
 }
 
-/** A writer that loses the lease answers nothing more: the new owner does. An account that was removed has none. */
+/**
+ * A writer that loses the lease answers nothing more: the new owner does, which may be this very process. Its batches
+ * may have asked for these rows before they were there. An account that was removed has none.
+ */
 async function applyOrForget(context: MongoContext, memory: Memory, batch: SyncBatch): Promise<Applied> {
   try {
     return await apply(context, memory, batch)
   } catch (error) {
-    if (isAppError(error, 'lease_lost')) {
-      memory.unanswered.delete(batch.accountId)
-      memory.uncertain.delete(batch.folderId)
-      await clearUpBehind(context, batch.accountId)
-    }
+    if (!isAppError(error, 'lease_lost')) throw error
+    memory.uncertain.delete(batch.folderId)
+    remember(memory, batch)
+    if (await clearUpBehind(context, batch.accountId)) memory.unanswered.delete(batch.accountId)
     throw error
   }
 }
