@@ -312,7 +312,8 @@ export function stepsOf(
   return steps
 }
 
-function giveUp(row: MessageRecord, place: Placement): MessageRecord {
+/** The place goes without a report. */
+export function giveUp(row: MessageRecord, place: Placement): MessageRecord {
   const placements = row.placements.filter((there) => !liesAt(there, place))
   return placements.length === row.placements.length ? row : { ...row, placements }
 }

@@ -138,6 +138,43 @@ suite('several writers', needs('mongodb'), () => {
     assert.deepEqual(ids((await other.sync.apply({ ...batch, epoch })).outbox), ids(batch.outbox))
   })
 
+  test('one that is held while the account becomes another mailbox leaves no mail of the former one', async () => {
+    const mailbox = await createMailbox(store)
+    const { id } = mailbox.account
+    const known = mailbox.added('INBOX', 1)
+    await mailbox.apply('INBOX', { added: [known] })
+    const again = { ...known, placement: { ...known.placement, uid: 2 } }
+    const batch = await arrivals(mailbox, mailbox.account, [again, mailbox.added('INBOX', 3)])
+    const hold = holdFirst(proxy, insertsInto('messages'))
+    const losing = rejectsWith(other.sync.apply(batch), 'lease_lost')
+    await until('the batch is held', () => hold.held)
+    assert(await store.sync.replaceMailbox(id, { username: 'other' }, epochStart))
+    hold.release()
+    await losing
+    assert.deepEqual(await store.messages.list(id, {}, page), [])
+    assert.deepEqual(await store.messages.gone(id, Number.MAX_SAFE_INTEGER, 9), [])
+  })
+
+  test('one that is held while its folder is numbered anew leaves no place of the former numbers', async () => {
+    const mailbox = await createMailbox(store)
+    const { id, epoch } = mailbox.account
+    const late = mailbox.added('INBOX', 2)
+    await mailbox.apply('INBOX', { added: [mailbox.added('INBOX', 1)] })
+    const batch = await arrivals(mailbox, mailbox.account, [late])
+    const hold = holdFirst(proxy, insertsInto('messages'))
+    const losing = rejectsWith(other.sync.apply(batch), 'lease_lost')
+    await until('the batch is held', () => hold.held)
+    const owner = await store.accounts.claim(id)
+    assert.equal(owner?.epoch, epoch + 1)
+    const renumbered = { ...late, placement: { ...late.placement, uidValidity: '2', uid: 1 } }
+    const cursorAfter = moved(batch.cursorBefore, { uidValidity: '2', uidNext: 2 })
+    await mailbox.apply('INBOX', { epoch: epoch + 1, added: [renumbered], cursorAfter })
+    hold.release()
+    await losing
+    const { placements, gone } = await mailbox.message(late.id)
+    assert.deepEqual([placements, gone], [[renumbered.placement], []])
+  })
+
   test('owners that take an account from each other again and again lose and repeat nothing', async () => {
     const mailbox = await createMailbox(store)
     const all = Array.from({ length: 9 }, (_, index) => mailbox.added('INBOX', index + 1))

@@ -12,7 +12,7 @@
  */
 import { isAppError } from '../../errors.ts'
 import { changeReads, mailboxReplacement, type KeyedCollections } from '../aggregates.ts'
-import { newRows, placesOf, stepsOf, taken, leaseLost, leftBehind, sameCursor, withSeqOf } from '../rows.ts'
+import { giveUp, newRows, placesOf, stepsOf, taken, leaseLost, leftBehind, sameCursor, withSeqOf } from '../rows.ts'
 import type { Holder } from '../rows.ts'
 import type { ChangeStore, SyncBatch, SyncStore } from '../port.ts'
 import type { ChangeRecord, FolderCursor, OutboxRecord } from '../records.ts'
@@ -192,6 +192,23 @@ async function apply(context: MongoContext, memory: Memory, batch: SyncBatch): P
 }
 
 /**
+ * Places in a folder that is gone or numbered anew, as when the account has become another mailbox: whoever cleared it
+ * may have been through before they were written. A folder without a cursor stays: its new owner is reading it, and may
+ * have written the same places.
+ */
+async function takeBack(context: MongoContext, batch: SyncBatch): Promise<void> {
+  const { accountId, folderId, cursorBefore, cursorAfter, added } = batch
+  const { folders, messages } = context.collections
+  if (added.length === 0) return
+  const folder = await folders.findOne({ _id: folderId, accountId }, { projection: { cursor: 1 } })
+  const own = [null, cursorBefore?.uidValidity, cursorAfter.uidValidity]
+  if (folder !== null && own.includes(folder.cursor?.uidValidity ?? null)) return
+  const docs = await messages.find({ accountId, _id: { $in: added.map(({ id }) => id) } }).toArray()
+  const places = added.map(({ placement }) => placement).filter((place) => place.folderId === folderId)
+  await changeMessages(context, accountId, docs, (record) => places.reduce(giveUp, record))
+}
+
+/**
  * A writer that loses the lease answers nothing more: the new owner does, which may be this very process. Its batches
  * may have asked for these rows before they were there. An account that was removed has none.
  */
@@ -203,6 +220,7 @@ async function applyOrForget(context: MongoContext, memory: Memory, batch: SyncB
     memory.uncertain.delete(batch.folderId)
     remember(memory, batch)
     if (await clearUpBehind(context, batch.accountId)) memory.unanswered.delete(batch.accountId)
+    else await takeBack(context, batch)
     throw error
   }
 }
