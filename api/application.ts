@@ -13,7 +13,7 @@ import {
 import * as examples from './examples.ts'
 import { findAccount } from './lite/find.ts'
 import { seconds } from './addresses.ts'
-import { listNewest, presentDelivery } from './lite/webhooks/deliveries.ts'
+import { presentDelivery } from './lite/webhooks/deliveries.ts'
 import { deliveriesQuery, deliveryFields, redeliverAnswer } from './lite/webhooks/schema.ts'
 import { type Call, defineRoute, tagged } from './route.ts'
 import {
@@ -104,6 +104,7 @@ const webhooks = defineRoute('GET /app/logs/webhooks', {
     const wanted: DeliveryQuery = given({
       developerId: call.developer.id,
       webhookId: query.webhook_id,
+      accountId: await namedAccounts(call, query.account_id, query.label),
       kind: query.kind,
       states: query.state === undefined ? undefined : [query.state],
       createdFrom: query.timestamp_after,
@@ -111,15 +112,7 @@ const webhooks = defineRoute('GET /app/logs/webhooks', {
       statusFrom: query.status_code_from,
       statusTo: query.status_code_to,
     })
-    const accountIds = await namedAccounts(call, query.account_id, query.label)
-    const rows =
-      accountIds === null
-        ? await store.outbox.list(wanted, query)
-        : await listNewest(
-            store.outbox,
-            accountIds.map((accountId) => ({ ...wanted, accountId })),
-            query,
-          )
+    const rows = await store.outbox.list(wanted, query)
     const hooks = await webhooksOf(store, rows)
     return rows.map((row) => presentEntry(row, hooks.get(row.webhookId ?? '') ?? null))
   },
@@ -137,15 +130,15 @@ const redeliver = defineRoute('POST /app/logs/webhooks/{delivery_id}/redeliver',
   },
 })
 
-/** null = no email account is named. */
+/** undefined = no email account is named. */
 async function namedAccounts(
   call: Call,
   userId: string | undefined,
   label: string | undefined,
-): Promise<string[] | null> {
+): Promise<string[] | undefined> {
   if (userId === undefined) {
     if (label !== undefined) throw badParameter('label', 'name its account_id as well')
-    return null
+    return undefined
   }
   if (label !== undefined) return [(await findAccount(call, userId, label)).account.id]
   return (await call.engine.store.accounts.listByUser(userId)).map(({ id }) => id)

@@ -177,8 +177,9 @@ export interface WebhookLimits {
 export interface DeliveryQuery {
   readonly webhookId?: string
   readonly developerId?: string
-  readonly accountId?: string
-  readonly messageId?: string
+  /** Any of several. */
+  readonly accountId?: string | readonly string[]
+  readonly messageId?: string | readonly string[]
   readonly kind?: OutboxKind
   readonly states?: readonly OutboxState[]
   readonly createdFrom?: number

@@ -176,6 +176,7 @@ describe('plans of the embedded store', () => {
       { webhookId: 'w', developerId: 'd', statusFrom: 400, statusTo: 499 },
       { developerId: 'd', states: ['failed'] },
       { accountId: 'a', developerId: 'd' },
+      { accountId: ['a', 'b'], developerId: 'd', createdFrom: 1 },
       { messageId: 'm', webhookId: 'w', accountId: 'a' },
     ]
     const after = { createdAt: 1, id: 'i' }
@@ -192,7 +193,8 @@ describe('plans of the embedded store', () => {
       served('requeue', step)
       assert(plan(step).every((line) => !line.startsWith('SEARCH outbox') || line.includes('outbox_of_webhook')))
     }
-    for (const owner of [{ webhookId: 'w' }, { accountId: 'a', developerId: 'd' }, { developerId: 'd' }]) {
+    const accounts = ['a', ['a', 'b']].map((accountId) => ({ accountId, developerId: 'd' }))
+    for (const owner of [{ webhookId: 'w' }, ...accounts, { developerId: 'd' }]) {
       for (const query of [owner, { ...owner, states: ['failed'], createdFrom: 1, statusFrom: 400 } as const]) {
         const few = outbox.deliveryPage({ ...query, kind: 'status' }, allStates, 'DESC', page)
         served('notices', few)
@@ -207,6 +209,8 @@ describe('plans of the embedded store', () => {
         served(JSON.stringify(query), outbox.deliveryPage(query, allStates, direction, page))
       }
     }
+    for (const few of [{ accountId: many }, { messageId: ['m', 'n'], webhookId: 'w', accountId: ['a', 'b'] }])
+      served('several', outbox.deliveryPage(few, allStates, 'DESC', page), true)
     served('ids', outbox.deliveryPage({ ids: ['1'], webhookId: 'w' }, finishedStates, 'ASC', page), true)
   })
 

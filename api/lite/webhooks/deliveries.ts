@@ -12,7 +12,6 @@ import {
   type OutboxRecord,
   type Page,
   type Redelivery,
-  type Store,
   type WebhookRecord,
 } from '../../../engine/index.ts'
 import { seconds, secondsOrNull } from '../../addresses.ts'
@@ -61,16 +60,6 @@ export function presentDelivery(
   }
 }
 
-/** Rows lie by email account: a page of several queries, newest first. */
-export async function listNewest(outbox: Store['outbox'], queries: readonly DeliveryQuery[], page: Page) {
-  const head = { limit: page.offset + page.limit, offset: 0 }
-  const lists = await Promise.all(queries.map((query) => outbox.list(query, head)))
-  return lists
-    .flat()
-    .toSorted((left, right) => right.createdAt - left.createdAt || (left.id < right.id ? 1 : -1))
-    .slice(page.offset, page.offset + page.limit)
-}
-
 const list = ({ base }: Level) =>
   defineRoute(`GET ${base}/{webhook_id}/deliveries`, {
     summary: 'List the callbacks of a webhook: state, attempts, timings, answers',
@@ -106,11 +95,8 @@ async function listOfMessage(
   const { outbox } = call.engine.store
   if (/^[0-9a-f]{24}$/.test(name)) return outbox.list({ ...wanted, messageId: name }, page)
   const messages = await call.engine.webhooks.findMessages(webhook, name)
-  return listNewest(
-    outbox,
-    messages.map(({ id, accountId }) => ({ ...wanted, accountId, messageId: id })),
-    page,
-  )
+  const accountId = messages.map((message) => message.accountId)
+  return outbox.list({ ...wanted, accountId, messageId: messages.map(({ id }) => id) }, page)
 }
 
 const redeliverOne = ({ base }: Level) =>

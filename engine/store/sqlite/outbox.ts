@@ -80,9 +80,9 @@ const leads = ['id', 'messageId', 'webhookId', 'accountId', 'developerId', 'fini
 const noticeLeads: ReadonlySet<string | undefined> = new Set(['webhookId', 'accountId', 'developerId'])
 
 /**
- * Rows in order of (created_at, id), of the states in `of` alone. A webhook's messages lie by state: one arm for each,
- * merged. Named ids are sorted. A query that names nothing to lead into an index walks the table; no list of the API is
- * one.
+ * Rows in order of (created_at, id), of the states in `of` alone. A webhook's messages lie by state, those of several
+ * accounts by account: one arm for each, merged. Named ids, several messages, and more accounts than `maxAccounts` are
+ * sorted. A query that names nothing to lead into an index walks the table; no list of the API is one.
  */
 export function deliveryPage(
   query: RowQuery,
@@ -96,25 +96,34 @@ export function deliveryPage(
   const asked = deliveryWhere(query)
   const lead = leads.find((field) => asked[field] !== undefined)
   const notices = kind !== undefined && kind !== 'message' && noticeLeads.has(lead)
-  const { parts, values } = conditions({ leads }, asked)
-  if (after) {
-    parts.push('(created_at, id) > (?, ?)')
-    values.push(after.createdAt, after.id)
-  }
-  // what the partial indexes ask for
-  if (lead === 'messageId') parts.push(`message_id <> ''`)
-  if (notices) parts.push(`kind <> 'message'`)
   const groups = lead === 'webhookId' && !notices ? allowed.map((state) => [state]) : [allowed]
   const state = notices ? '+state' : 'state'
-  const arms = groups.map((group) => {
-    const where = [...parts, `${state} IN (${group.map(() => '?').join()})`].join(' AND ')
-    return `SELECT id, created_at FROM outbox WHERE ${where}`
+  const arms = accountsOf(query, lead).flatMap((accountId) => {
+    const { parts, values } = conditions({ leads }, { ...asked, accountId })
+    if (after) {
+      parts.push('(created_at, id) > (?, ?)')
+      values.push(after.createdAt, after.id)
+    }
+    // what the partial indexes ask for
+    if (lead === 'messageId') parts.push(`message_id <> ''`)
+    if (notices) parts.push(`kind <> 'message'`)
+    return groups.map((group) => {
+      const where = [...parts, `${state} IN (${group.map(() => '?').join()})`].join(' AND ')
+      return { sql: `SELECT id, created_at FROM outbox WHERE ${where}`, values: [...values, ...group] }
+    })
   })
+  const union = arms.map(({ sql }) => sql).join(' UNION ALL ')
   const order = `ORDER BY created_at ${direction}, id ${direction} LIMIT ?+0 OFFSET ?`
   return {
-    sql: `SELECT o.doc FROM (${arms.join(' UNION ALL ')} ${order}) p CROSS JOIN outbox o ON o.id = p.id`,
-    values: [...groups.flatMap((group) => [...values, ...group]), page.limit, page.offset],
+    sql: `SELECT o.doc FROM (${union} ${order}) p CROSS JOIN outbox o ON o.id = p.id`,
+    values: [...arms.flatMap(({ values }) => values), page.limit, page.offset],
   }
+}
+
+/** One for each arm; where the accounts do not lead, or are too many, all of them in one. */
+function accountsOf({ accountId }: RowQuery, lead: (typeof leads)[number] | undefined) {
+  const several = lead === 'accountId' && Array.isArray(accountId) && accountId.length <= maxAccounts
+  return several && accountId.length > 0 ? (accountId as readonly string[]) : [accountId]
 }
 
 const stepRows = 500

@@ -105,7 +105,7 @@ suite('the application', () => {
     assert.equal((row['attempts'] as Json[])[0]?.['status_code'], 200)
   })
 
-  test('the log of callbacks of a user with several accounts is one log', async () => {
+  test('the log of callbacks of a user with several accounts is one log', async (t) => {
     const second = 'ada.second@mail.example'
     rig.imap.addUser(second)
     const made = await rig.ok('POST', `/lite/users/${box.userId}/email_accounts`, {
@@ -137,6 +137,13 @@ suite('the application', () => {
     assert.deepEqual(
       pages.flat().map((row) => row['delivery_id']),
       whole.slice(0, 8),
+    )
+    const asked = t.mock.method(rig.engine.store.outbox, 'list')
+    assert.deepEqual(await rig.list(`/app/logs/webhooks?account_id=${box.userId}&limit=2&offset=1000000`), [])
+    assert.deepEqual(
+      asked.mock.calls.map((one) => one.arguments[1].limit),
+      [2],
+      'no more than the page is read',
     )
     const created = (await all()).map((row) => Number(row['created']))
     assert.deepEqual(

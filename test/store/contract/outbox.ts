@@ -275,6 +275,27 @@ export function deliveriesContract({ store }: Subject): void {
       }
     })
 
+    test('of several accounts or messages are one list, also of more accounts than are walked side by side', async () => {
+      const webhook = webhookRecord(newId())
+      const accounts = Array.from({ length: 40 }, () => newId())
+      const rows = [0, 1].flatMap((round) =>
+        accounts.map((accountId, index) =>
+          outboxRecord(webhook, { accountId, messageId: newId(), createdAt: epochStart + round * 100 + (index % 7) }),
+        ),
+      )
+      await store.outbox.enqueue(rows)
+      for (const some of [accounts, accounts.slice(0, 3), accounts.slice(0, 1), []]) {
+        const own = rows
+          .filter((row) => some.includes(row.accountId ?? ''))
+          .sort((a, b) => b.createdAt - a.createdAt || (a.id < b.id ? 1 : -1))
+        const page = { limit: 3, offset: 2 }
+        assert.deepEqual(await store.outbox.list({ accountId: some }, page), own.slice(2, 5))
+        const messageId = own.map((row) => row.messageId ?? '')
+        const query = { accountId: some, messageId, webhookId: webhook.id }
+        assert.deepEqual(await store.outbox.list(query, page), own.slice(2, 5))
+      }
+    })
+
     test('are set back to pending, finished ones alone unless they are named', async () => {
       const { webhook, rows } = await stage()
       const [delivered, failed, , pending, others] = rows
