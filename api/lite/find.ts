@@ -194,7 +194,12 @@ export async function locate(call: Call, path: MessagePath, delimiter?: string):
 }
 
 /** A Message-ID may be that of several messages: the one in this folder is meant. All of them are in one thread. */
-async function inFolder(call: Call, found: MessageRecord, folder: FolderRecord, id: string): Promise<MessageRecord> {
+export async function inFolder(
+  call: Call,
+  found: MessageRecord,
+  folder: FolderRecord,
+  id: string,
+): Promise<MessageRecord> {
   const lies = (message: MessageRecord): boolean => message.placements.some((place) => place.folderId === folder.id)
   if (lies(found)) return found
   const others =

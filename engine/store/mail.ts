@@ -265,6 +265,8 @@ export interface MessageStore extends ReturnType<typeof attachmentReads> {
   byIds(accountId: string, ids: readonly string[]): Promise<MessageRecord[]>
   /** Our id, an RFC 5322 Message-ID (no brackets), or a hosted provider's id. Live messages first, newest first. */
   find(accountId: string, reference: string): Promise<MessageRecord | null>
+  /** All of this name, in that order: a Message-ID may be that of several messages. */
+  findAll(accountId: string, reference: string, limit: number): Promise<MessageRecord[]>
   /** By Message-ID (no brackets): of each the live message before others, then the newest; unknown ones are absent. */
   byMessageIds(accountId: string, references: readonly string[]): Promise<ReadonlyMap<string, MessageRecord>>
   /** Live messages only. */

@@ -79,7 +79,8 @@ export function createQuestions(parts: WebhookParts) {
     /** The messages of this name (a Message-ID or a hosted id) in the email accounts that the webhook covers. */
     async findMessages(webhook: WebhookRecord, reference: string): Promise<MessageRecord[]> {
       const name = bareReference(reference)
-      return ofEach(await coveredAccounts(store, webhook, 'message_id'), ({ id }) => store.messages.find(id, name))
+      const covered = await coveredAccounts(store, webhook, 'message_id')
+      return (await ofEach(covered, ({ id }) => store.messages.findAll(id, name, mostTwins))).flat()
     },
     /** Why this message was or was not sent, from what was recorded when it came. */
     explain: (webhook: WebhookRecord, account: AccountRecord, message: MessageRecord, asking: Asking) =>
@@ -88,6 +89,8 @@ export function createQuestions(parts: WebhookParts) {
 }
 
 const mostDeliveries = 100
+/** Messages of an account that have one Message-ID: those that senders repeat it in have no end. */
+const mostTwins = 100
 
 async function explain(question: Question, account: AccountRecord, message: MessageRecord): Promise<Explanation> {
   const { store, target } = question

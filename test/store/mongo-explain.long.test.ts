@@ -47,6 +47,7 @@ function reads(store: Store, mailbox: Mailbox, inbox: string): Record<string, ()
     },
     'folders.list': () => store.folders.list(id),
     'messages.find by Message-ID': () => store.messages.find(id, 'unknown@example.com'),
+    'messages.findAll by Message-ID': () => store.messages.findAll(id, 'unknown@example.com', 100),
     'messages.find by any id': () => store.messages.find(id, 'unknown'),
     'messages.list': list({}),
     'messages.list ascending': list({ order: 'asc' }),

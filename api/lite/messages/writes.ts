@@ -15,6 +15,7 @@ import {
   findAccount,
   findMessage,
   folderNamed,
+  inFolder,
   locate,
   type Located,
   type Mailbox,
@@ -164,7 +165,8 @@ async function movedAlready(
   const { account } = await findAccount(call, path.id, path.label)
   const message = await findMessage(call, account, path.message_id)
   const to = folderNamed(await call.engine.store.folders.list(account.id), name, delimiter)
-  if (to === null || !message.placements.some((place) => place.folderId === to.id)) throw error
+  if (to === null) throw error
+  await inFolder(call, message, to, path.message_id)
   return null
 }
 

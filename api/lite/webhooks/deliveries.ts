@@ -1,6 +1,7 @@
 /** Beyond the original: the delivery log, redelivery, a sample, the secret, a dry run, and what became of a message. */
 import { z } from 'zod'
 import {
+  type AccountRecord,
   type Asking,
   badParameter,
   bracketed,
@@ -22,6 +23,7 @@ import {
   findFolder,
   findKnownMessage,
   findUser,
+  inFolder,
   type Mailbox,
   type MessagePath,
   messagePaths,
@@ -241,24 +243,21 @@ const explainRoute = (pattern: MessagePattern) =>
     response: schema.explainAnswer,
     async handler({ path, query }, call) {
       const mailbox = await findAccount(call, path.id, path.label)
-      const message = await findKnownMessage(call, mailbox.account, path.message_id)
-      await checkFolder(call, mailbox, message, path, query.delimiter)
+      const message = await messageAt(call, mailbox.account, path, query.delimiter)
       const webhook = await webhookOf(call, mailbox, query.webhook_id)
       return presentExplanation(call, webhook, mailbox, message)
     },
   })
 
 /** With a folder in the path the message must lie there; one that has left every folder is found without. */
-async function checkFolder(
+async function messageAt(
   call: Call,
-  mailbox: Mailbox,
-  message: MessageRecord,
-  { folder: name }: MessagePath,
+  account: AccountRecord,
+  { message_id: id, folder: name }: MessagePath,
   spoken: string | undefined,
-): Promise<void> {
-  if (name === undefined) return
-  const folder = await findFolder(call, mailbox.account, name, spoken)
-  if (!message.placements.some(({ folderId }) => folderId === folder.id)) throw notFound('message', message.id)
+): Promise<MessageRecord> {
+  const found = await findKnownMessage(call, account, id)
+  return name === undefined ? found : inFolder(call, found, await findFolder(call, account, name, spoken), id)
 }
 
 /** User or application level: both hear of this account. */

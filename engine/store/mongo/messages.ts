@@ -174,12 +174,21 @@ export function createMessages(context: MongoContext): MessageStore {
   const { read } = context
   const { messages } = context.collections
   const options = { ...read, projection: only }
-  const one = async (filter: Filter<MessageDoc>): Promise<MessageRecord | null> =>
-    orNull(await messages.findOne(filter, { ...options, sort: liveFirst }), messageRecord)
   const rows = async (filter: Filter<MessageDoc>, order: Sort, limit: number, offset = 0): Promise<MessageRecord[]> =>
     (await rowsOf(messages.find(filter, options).sort(order), limit, offset)).map(messageRecord)
   const list = (accountId: string, query: MessageQuery, { limit, offset }: Page) =>
     rows(messageFilter(accountId, query), messageOrder(query), limit, offset)
+  const findAll = async (accountId: string, reference: string, limit: number): Promise<MessageRecord[]> => {
+    const named = (name: Filter<MessageDoc>) => rows({ accountId, ...name }, liveFirst, limit)
+    // of the three only a Message-ID has an @ (ids of hosted providers: RFC 8474, or numbers); live mail is looked up
+    // by it
+    const steps = [{ _id: reference }, { emailMessageId: reference }, { hostedMessageId: reference }]
+    for (const step of reference.includes('@') ? steps.slice(1, 2) : steps) {
+      const found = await named(step)
+      if (found.length > 0) return found
+    }
+    return []
+  }
   return {
     list,
     ...attachmentReads(list),
@@ -190,17 +199,8 @@ export function createMessages(context: MongoContext): MessageStore {
       const byId = new Map(found.map((doc) => [doc._id, messageRecord(doc)]))
       return [...new Set(ids)].flatMap((id) => byId.get(id) ?? [])
     },
-    find: async (accountId, reference) => {
-      // of the three only a Message-ID has an @ (ids of hosted providers: RFC 8474, or numbers); live mail is looked up
-      // by it
-      const byMessageId = { accountId, emailMessageId: reference }
-      if (reference.includes('@')) return one(byMessageId)
-      return (
-        (await one({ _id: reference, accountId })) ??
-        (await one(byMessageId)) ??
-        (await one({ accountId, hostedMessageId: reference }))
-      )
-    },
+    find: async (accountId, reference) => (await findAll(accountId, reference, 1))[0] ?? null,
+    findAll,
     // several may have one Message-ID: the order puts the one that counts first
     byMessageIds: async (accountId, references) => {
       const found = new Map<string, MessageRecord>()

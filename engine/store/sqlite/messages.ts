@@ -151,9 +151,9 @@ function shownPlace(id: string, { hidden, folderId }: MessageQuery): Sql {
 export const messageLookups = {
   byId: 'SELECT doc FROM messages WHERE id = ?',
   byMessageId: `SELECT doc FROM messages WHERE account_id = ? AND email_message_id = ?
-    ORDER BY live DESC, sent_at DESC, id DESC LIMIT 1`,
+    ORDER BY live DESC, sent_at DESC, id DESC LIMIT ?+0`,
   byHostedId: `SELECT doc FROM messages WHERE account_id = ? AND hosted_message_id = ?
-    ORDER BY live DESC, sent_at DESC, id DESC LIMIT 1`,
+    ORDER BY live DESC, sent_at DESC, id DESC LIMIT ?+0`,
   knownUids: `SELECT uid, message_id, flags, modseq, rev, generation FROM placements
     WHERE folder_id = ? AND uid_validity = ? AND uid BETWEEN ? AND ? ORDER BY uid`,
   gone: 'SELECT doc FROM messages WHERE account_id = ? AND gone_at < ? ORDER BY gone_at, id LIMIT ?+0',
@@ -201,10 +201,17 @@ function count(sql: Statements, accountId: string, query: MessageQuery): number 
 export function createMessages(db: Database): MessageStore {
   const totals = createTotals(db)
   const { byMessageId, byHostedId } = messageLookups
-  const lookUp = (lookup: string, ...values: readonly string[]) => db.doc(lookup, ...values) as MessageRecord | null
   const own = (accountId: string, id: string): MessageRecord | null => {
-    const record = lookUp(messageLookups.byId, id)
+    const record = db.doc(messageLookups.byId, id) as MessageRecord | null
     return record?.accountId === accountId ? record : null
+  }
+  const lookUp = (lookup: string, accountId: string, reference: string, limit: number) =>
+    db.docs(lookup, accountId, reference, limit) as MessageRecord[]
+  const findAll = (accountId: string, reference: string, limit: number): MessageRecord[] => {
+    const mine = own(accountId, reference)
+    if (mine !== null) return [mine]
+    const mail = lookUp(byMessageId, accountId, reference, limit)
+    return mail.length > 0 ? mail : lookUp(byHostedId, accountId, reference, limit)
   }
   const list = (accountId: string, query: MessageQuery, page: Page) =>
     db.read(() => {
@@ -218,16 +225,11 @@ export function createMessages(db: Database): MessageStore {
       db.read(() => db.rows(messageLookups.knownUids, folderId, uidValidity, from, to).map(knownUid)),
     get: (accountId, id) => db.read(() => own(accountId, id)),
     byIds: (accountId, ids) => db.read(() => [...new Set(ids)].flatMap((id) => own(accountId, id) ?? [])),
-    find: (accountId, reference) =>
-      db.read(
-        () =>
-          own(accountId, reference) ??
-          lookUp(byMessageId, accountId, reference) ??
-          lookUp(byHostedId, accountId, reference),
-      ),
+    find: (accountId, reference) => db.read(() => findAll(accountId, reference, 1)[0] ?? null),
+    findAll: (accountId, reference, limit) => db.read(() => findAll(accountId, reference, limit)),
     byMessageIds: (accountId, references) =>
       db.read(() => {
-        const found = [...new Set(references)].map((id) => [id, lookUp(byMessageId, accountId, id)] as const)
+        const found = [...new Set(references)].map((id) => [id, lookUp(byMessageId, accountId, id, 1)[0]] as const)
         return new Map(found.flatMap(([id, record]) => (record ? [[id, record] as const] : [])))
       }),
     version: (accountId) => db.read(() => db.number(mailVersion, accountId)),

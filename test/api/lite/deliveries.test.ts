@@ -256,6 +256,25 @@ suite('deliveries and the dry run over the API', () => {
     await rig.ok('DELETE', app)
   })
 
+  test('one Message-ID of two messages: callbacks of both, explained through the folder of each', async () => {
+    const path = await hook('/copies', { filter_subject: 'own copy' })
+    const copies = [
+      ['INBOX', await box.deliver({ subject: 'own copy here', id: 'own-copy' })],
+      ['Archive', await box.deliver({ subject: 'own copy there', id: 'own-copy' }, 'Archive')],
+    ] as const
+    await until('both delivered', () => at('/copies').length === 2)
+    const rows = await rig.list(`${path}/deliveries?message_id=own-copy@sender.example`)
+    assert.deepEqual(rows.map((row) => row['message_id']).sort(), copies.map(([, id]) => id).sort())
+    for (const [folder, id] of copies) {
+      const message = `${box.path}/folders/${folder}/messages/own-copy@sender.example`
+      const said = await rig.ok('GET', `${message}/explain?webhook_id=${idOf(path)}`)
+      assert.deepEqual([said['message_id'], said['matched']], [id, true], folder)
+    }
+    const elsewhere = `${box.path}/folders/Trash/messages/own-copy@sender.example/explain?webhook_id=${idOf(path)}`
+    assert.equal((await rig.call('GET', elsewhere)).status, 404)
+    await rig.ok('DELETE', path)
+  })
+
   test('the dry run says of the last messages which match, filter by filter', async () => {
     const later = new Date(Date.now() + 60_000)
     await box.deliver({ subject: 'dry one', from: 'Boss <boss@big.example>', date: later })

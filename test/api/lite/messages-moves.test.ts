@@ -147,6 +147,20 @@ suite('moves on Dovecot', needs('dovecot'), () => {
     assert.deepEqual(new Set((await foldersOf(id)) as string[]), new Set(['Archive', 'Trash']))
   })
 
+  test('one Message-ID of two messages: the one that was moved is moved already', async () => {
+    const date = new Date(Date.now() + 60_000)
+    await imap.append('INBOX', [mail({ to: mailbox.email, subject: 'received copy', id: 'copies' })])
+    // the newer one, which the Message-ID alone means
+    await imap.append('Trash', [mail({ to: mailbox.email, subject: 'other copy', id: 'copies', date })])
+    for (const folder of ['INBOX', 'Trash']) await rig.engine.accounts.syncFolder(mailbox.accountId, folder)
+    const move = async (to: string) =>
+      (await rig.call('PUT', `${mailbox.path}/folders/INBOX/messages/copies@sender.example?new_folder_id=${to}`)).status
+    assert.deepEqual([await move('Archive'), await move('Archive')], [200, 200])
+    assert.equal(await move('Trash'), 200)
+    await rig.ok(`${mailbox.path}/folders/Trash/messages/copies@sender.example?new_folder_id=Archive`, 'PUT')
+    assert.equal(await move('Trash'), 404)
+  })
+
   test('moves to different folders at the same time: without a folder each finds it', async () => {
     const id = await idOf('shared')
     const answers = await Promise.all(

@@ -15,6 +15,7 @@ export function lookupsContract({ store }: Subject): void {
       const message = await mailbox.message(id)
       for (const reference of [id, 'Odd/Id+1@x', '17c0ffee']) {
         assert.deepEqual(await store.messages.find(mailbox.account.id, reference), message)
+        assert.deepEqual(await store.messages.findAll(mailbox.account.id, reference, 9), [message])
         assert.equal(await store.messages.find(other.account.id, reference), null)
       }
       for (const reference of ['odd/id+1@x', '17c0', '', '0'.repeat(24)]) {
@@ -33,10 +34,20 @@ export function lookupsContract({ store }: Subject): void {
         return { ...added, id: `${mailbox.account.id.slice(0, 23)}${uid}`, identity: `hdr:${uid}` }
       })
       await mailbox.apply('INBOX', { added: rows })
+      const all = async (limit = 9) =>
+        (await store.messages.findAll(mailbox.account.id, 'twice@x', limit)).map(({ id }) => Number(id.slice(-1)))
       const found = async () => (await store.messages.find(mailbox.account.id, 'twice@x'))?.placements[0]?.uid
       assert.equal(await found(), 2)
+      assert.deepEqual(
+        [await all(), await all(2)],
+        [
+          [2, 3, 1],
+          [2, 3],
+        ],
+      )
       await mailbox.apply('INBOX', { vanished: [2], vanishedAt: epochStart })
       assert.equal(await found(), 3)
+      assert.deepEqual(await all(), [3, 1, 2])
       await mailbox.apply('INBOX', { vanished: [1, 3], vanishedAt: epochStart })
       assert.equal((await store.messages.find(mailbox.account.id, 'twice@x'))?.id, rows[1]?.id)
     })
