@@ -23,6 +23,7 @@ import type { AccountPatch, Store } from './store/port.ts'
 import type { AccountRecord, DeveloperRecord, SourceOptions, UserRecord } from './store/records.ts'
 import { checkUrl } from './net/address.ts'
 import type { Undo } from './undo.ts'
+import { createExclusiveByKey } from './waits.ts'
 import type { Webhooks } from './webhooks/index.ts'
 
 export type Mailboxes = ReturnType<typeof createMailboxes>
@@ -35,7 +36,7 @@ export const defaultSourceOptions: SourceOptions = {
   callbackUrl: null,
 }
 
-interface Deps {
+interface Given {
   readonly config: Config
   readonly store: Store
   readonly sealer: Sealer
@@ -45,7 +46,13 @@ interface Deps {
   readonly undo: Undo
 }
 
-export function createMailboxes(deps: Deps) {
+interface Deps extends Given {
+  /** What edits of one email account write follows one another. */
+  readonly inOrder: ReturnType<typeof createExclusiveByKey>
+}
+
+export function createMailboxes(given: Given) {
+  const deps: Deps = { ...given, inOrder: createExclusiveByKey() }
   const { store, accounts, webhooks } = deps
   return {
     /** Tries the login first. `bad_request` for a bad parameter, `private_address` for a host that is not public. */
@@ -56,6 +63,7 @@ export function createMailboxes(deps: Deps) {
     /**
      * New credentials or settings are tried first: a soft failure leaves the account as it was. Another host or
      * username is another mailbox: nothing that was read of the former one is served any more, all is read anew.
+     * `conflict` when another edit has written settings meanwhile that were not those of the trial.
      */
     async editAccount(
       account: AccountRecord,
@@ -292,6 +300,9 @@ function newAccount(
   }
 }
 
+const loginSettings = ['server', 'port', 'useSsl', 'username'] as const
+
+/** A trial may take long, and holds no other edit up: what the account is by then is looked at afterwards. */
 async function editAccount(
   deps: Deps,
   account: AccountRecord,
@@ -311,22 +322,34 @@ async function editAccount(
     const tried = await tryMailbox(deps, account.developerId, input, steps, given === undefined ? account : null)
     if (!tried.ok) return tried
     if (edit.credential !== undefined) given = tried.value.credential
-    await steps.claim?.({ userId: account.userId, accountId: account.id })
   } else await checkUrls(deps, edit)
-  const patch: AccountPatch = {
-    ...(edit.email === undefined ? {} : { email: edit.email.toLowerCase() }),
-    ...(reconnects ? settings : {}),
-    ...(given === undefined ? {} : credentialPatch(deps.sealer, account.id, given)),
-    ...(edit.statusCallbackUrl === undefined ? {} : { statusCallbackUrl: edit.statusCallbackUrl }),
-    ...(edit.options === undefined ? {} : { options: { ...account.options, ...edit.options } }),
-  }
-  if (server !== account.server || username !== account.username) {
-    return { ok: true, value: await replaceMailbox(deps, account, patch) }
-  }
+  return deps.inOrder(account.id, async () => {
+    const now = await deps.store.accounts.get(account.id)
+    if (now === null) throw notFound('email account', account.label)
+    if (reconnects) {
+      if (loginSettings.some((name) => now[name] !== account[name] && now[name] !== settings[name]))
+        throw new AppError('conflict', 'the email account was changed by another call meanwhile; ask again')
+      await steps.claim?.({ userId: account.userId, accountId: account.id })
+    }
+    const patch: AccountPatch = {
+      ...(edit.email === undefined ? {} : { email: edit.email.toLowerCase() }),
+      // As they were tried: those that the edit does not name are the same by now.
+      ...(reconnects ? settings : {}),
+      ...(given === undefined ? {} : credentialPatch(deps.sealer, account.id, given)),
+      ...(edit.statusCallbackUrl === undefined ? {} : { statusCallbackUrl: edit.statusCallbackUrl }),
+      ...(edit.options === undefined ? {} : { options: { ...now.options, ...edit.options } }),
+    }
+    return { ok: true, value: await writeEdit(deps, now, patch, reconnects || edit.reset === true) }
+  })
+}
+
+async function writeEdit(deps: Deps, account: AccountRecord, patch: AccountPatch, wakes: boolean) {
+  const { server = account.server, username = account.username } = patch
+  if (server !== account.server || username !== account.username) return replaceMailbox(deps, account, patch)
   const edited = await deps.store.accounts.edit(account.id, patch)
   if (edited === null) throw notFound('email account', account.label)
-  if (reconnects || edit.reset === true) deps.accounts.wake(account.id)
-  return { ok: true, value: edited }
+  if (wakes) deps.accounts.wake(account.id)
+  return edited
 }
 
 /** No actor is at work meanwhile; afterwards one is, whatever came of it. */

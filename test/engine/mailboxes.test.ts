@@ -4,7 +4,7 @@ import { suite, test, type TestContext } from 'node:test'
 import { setImmediate as immediate } from 'node:timers/promises'
 import { readConfig } from '../../engine/config.ts'
 import { AppError, isAppError } from '../../engine/errors.ts'
-import type { ProbeResult } from '../../engine/accounts/types.ts'
+import type { AccountEdit, ProbeResult } from '../../engine/accounts/types.ts'
 import { createMailboxes } from '../../engine/mailboxes.ts'
 import { silentLogger } from '../../engine/observe/log.ts'
 import { createUndo } from '../../engine/undo.ts'
@@ -25,11 +25,13 @@ const account = {
   credential: { kind: 'password', password: 'secret' },
 } as const
 
+const works: ProbeResult = { ok: true, log: '', capabilities: [] }
+
 /** A store; `wrap` puts something before some of its steps. */
 async function openRig(
   t: TestContext,
   wrap: (store: Store) => Store = (store) => store,
-  probe: ProbeResult = { ok: true, log: '', capabilities: [] },
+  probe: ProbeResult | (() => Promise<ProbeResult>) = works,
 ) {
   const { store, remove } = await openTestStore()
   t.after(async () => {
@@ -50,7 +52,7 @@ async function openRig(
       setStatusCallbackUrl: (of, url) => store.developers.edit(of.id, { statusCallbackUrl: url }).then(() => undefined),
     },
     accounts: {
-      probe: () => Promise.resolve(probe),
+      probe: async () => (typeof probe === 'function' ? probe() : probe),
       start: ({ id }) => {
         started.push(id)
         running.add(id)
@@ -240,6 +242,63 @@ suite('an edit to another host or username', () => {
     assert.deepEqual([other.value.server, other.value.username, other.value.epoch], ['imap.other.example', 'ann', 1])
     assert.deepEqual(await store.accounts.get(stored.id), other.value)
     assert.deepEqual([...running], [stored.id])
+  })
+})
+
+suite('an edit while another one tries its login', () => {
+  /** The account, and an edit of it whose login goes on until `release`. */
+  async function stage(t: TestContext, edit: AccountEdit) {
+    const { promise: released, resolve: release } = Promise.withResolvers<undefined>()
+    let slow = false
+    const { store, mailboxes, sealer } = await openRig(t, undefined, async () => {
+      if (slow) {
+        slow = false
+        await released
+      }
+      return works
+    })
+    const made = await mailboxes.createUser(developer, { account })
+    assert(made.ok && made.value.account !== null)
+    const known = made.value.account
+    slow = true
+    const late = mailboxes.editAccount(known, edit)
+    await until('its login hangs', () => !slow)
+    const stored = async () => (await store.accounts.get(known.id)) ?? assert.fail()
+    return { mailboxes, sealer, known, late, release, stored }
+  }
+  const credential = { kind: 'password', password: 'newer' } as const
+
+  for (const [what, other] of [
+    ['server', { server: 'imap.other.example' }],
+    ['port', { port: 143, useSsl: false }],
+  ] as const) {
+    test(`leaves the ${what} that was written meanwhile: conflict`, async (t) => {
+      const { mailboxes, known, late, release, stored } = await stage(t, { credential, username: 'bob' })
+      assert((await mailboxes.editAccount(known, other)).ok)
+      const meanwhile = await stored()
+      release(undefined)
+      await assert.rejects(late, { code: 'conflict' })
+      assert.deepEqual(await stored(), meanwhile)
+    })
+  }
+
+  test('adds to what was written meanwhile, and is no conflict with the same edit', async (t) => {
+    const edit = { credential, server: 'imap.other.example', options: { syncAllFolders: true } }
+    const { mailboxes, sealer, known, late, release, stored } = await stage(t, edit)
+    assert((await mailboxes.editAccount(known, { options: { rawFileList: true } })).ok)
+    assert((await mailboxes.editAccount(known, { server: edit.server })).ok)
+    release(undefined)
+    assert((await late).ok)
+    const { server, options, epoch, ...rest } = await stored()
+    assert.deepEqual([server, options.syncAllFolders, options.rawFileList, epoch], [edit.server, true, true, 1])
+    assert.deepEqual(openCredential(sealer, rest), credential)
+  })
+
+  test('comes too late for an account that is removed meanwhile', async (t) => {
+    const { mailboxes, known, late, release } = await stage(t, { credential })
+    await mailboxes.removeAccount(known)
+    release(undefined)
+    await assert.rejects(late, { code: 'not_found' })
   })
 })
 

@@ -125,6 +125,36 @@ suite('edits of an email account', () => {
     assert.deepEqual(await changesAfter(mailbox, 'same'), ['same new'])
   })
 
+  test('settings that another call has changed during the trial login stay: 409', async () => {
+    const mailbox = await watched('slow')
+    const other = 'slow.other@mail.example'
+    rig.imap.addUser(other)
+    const { promise: released, resolve: release } = Promise.withResolvers<undefined>()
+    const held: string[] = []
+    rig.imap.hooks = {
+      send: async (response, call) => {
+        if (call !== null && held.length === 0 && ['LOGIN', 'AUTHENTICATE'].includes(call.name)) {
+          held.push(call.name)
+          await released
+        }
+        return response
+      },
+    }
+    try {
+      const late = rig.call('POST', mailbox.path, { password: 'secret' })
+      await until('its login hangs', () => held.length > 0)
+      const edited = await rig.ok('POST', mailbox.path, { username: other, password: 'secret' })
+      assert.equal(edited['success'], true)
+      release(undefined)
+      const answer = await late
+      assert.equal(answer.status, 409, answer.text)
+      assert.equal((await record(mailbox)).username, other)
+    } finally {
+      release(undefined)
+      rig.imap.hooks = {}
+    }
+  })
+
   test('a refused login leaves all as it was', async () => {
     const mailbox = await watched('kept')
     const answer = await rig.ok('POST', mailbox.path, { username: 'nobody@mail.example' })
