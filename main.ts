@@ -135,6 +135,8 @@ async function commandLine(words: readonly string[]): Promise<number> {
   })
 }
 
+// Before the first use of a thread: of these, half may look up names, and files, zlib and crypto have the rest.
+process.env['UV_THREADPOOL_SIZE'] ??= '32'
 const [command, ...words] = process.argv.slice(2)
 try {
   if (command === 'store') process.exitCode = await runStoreCommand(words, (line) => process.stdout.write(`${line}\n`))

@@ -2,9 +2,9 @@
  * The guard against requests into our own network. A host name is resolved once, every address it has is checked, and
  * the connection is made to a checked address, so that a name which changes between check and connect gains nothing.
  */
-import { lookup as systemLookup } from 'node:dns/promises'
 import ipaddr from 'ipaddr.js'
 import { AppError, badParameter, isAppError } from '../errors.ts'
+import { type Lookup, lookUp } from './names.ts'
 
 export interface CheckedAddress {
   readonly address: string
@@ -15,7 +15,7 @@ interface GuardOptions {
   /** true = private, loopback and other special addresses are allowed as well (MAILROOM_ALLOW_PRIVATE). */
   readonly allowPrivate: boolean
   readonly signal?: AbortSignal
-  readonly lookup?: (host: string) => Promise<readonly { readonly address: string; readonly family: number }[]>
+  readonly lookup?: Lookup
 }
 
 const globalUnicast = ipaddr.IPv6.parseCIDR('2000::/3')
@@ -76,14 +76,15 @@ function resolveFailure(host: string, cause: unknown): AppError {
   return new AppError('network', message, { cause, details: { host, errno, reason: errno } })
 }
 
-async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-  if (!signal) return work
+async function unlessAborted<T>(work: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (!signal) return work()
   const { promise: aborted, reject } = Promise.withResolvers<never>()
-  const stop = () => reject(new AppError('timeout', 'the name server did not answer in time', { cause: signal.reason }))
-  if (signal.aborted) stop()
-  else signal.addEventListener('abort', stop)
+  const late = () => new AppError('timeout', 'the name server did not answer in time', { cause: signal.reason })
+  const stop = () => reject(late())
+  if (signal.aborted) throw late()
+  signal.addEventListener('abort', stop)
   try {
-    return await Promise.race([work, aborted])
+    return await Promise.race([aborted, work()])
   } finally {
     signal.removeEventListener('abort', stop)
   }
@@ -96,14 +97,14 @@ async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefine
  */
 export async function resolveGuarded(host: string, options: GuardOptions): Promise<readonly CheckedAddress[]> {
   const bare = bareHost(host)
-  const { allowPrivate, signal, lookup = (name: string) => systemLookup(name, { all: true }) } = options
+  const { allowPrivate, signal, lookup = lookUp } = options
   const given = literal(bare)
   if (given) {
     if (!allowPrivate && !isPublicAddress(given.address)) throw notPublic(bare)
     return [given]
   }
   if (bare === '') throw resolveFailure(host, undefined)
-  const found = await unlessAborted(lookup(bare), signal).catch((error: unknown) => {
+  const found = await unlessAborted(() => lookup(bare, signal), signal).catch((error: unknown) => {
     throw error instanceof AppError ? error : resolveFailure(bare, error)
   })
   const addresses = found.map(({ address, family }) => ({ address, family: family === 6 ? 6 : 4 }) as const)
@@ -113,11 +114,12 @@ export async function resolveGuarded(host: string, options: GuardOptions): Promi
 }
 
 const longestUrl = 2048
+const resolveMs = 10_000
 
 /**
  * Checks a URL that a caller wants to be called at, when it is registered; at delivery the connection is checked again.
  * Rejects with `bad_request` (not an http or https URL, credentials in it, too long) or `private_address`, naming the
- * parameter. A host that does not resolve now is accepted: it may tomorrow.
+ * parameter. A host that does not resolve now, within 10 s, is accepted: it may tomorrow.
  */
 export async function checkUrl(parameter: string, url: string, allowPrivate: boolean): Promise<void> {
   const parsed = URL.parse(url)
@@ -127,7 +129,7 @@ export async function checkUrl(parameter: string, url: string, allowPrivate: boo
   if (parsed.username !== '' || parsed.password !== '')
     throw badParameter(parameter, 'must not hold a user name or password')
   try {
-    await resolveGuarded(parsed.hostname.replace(/^\[|\]$/g, ''), { allowPrivate })
+    await resolveGuarded(parsed.hostname, { allowPrivate, signal: AbortSignal.timeout(resolveMs) })
   } catch (error) {
     if (!isAppError(error, 'private_address')) return
     throw new AppError('private_address', `${parameter}: ${error.message}`, { details: { parameter }, cause: error })

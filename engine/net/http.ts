@@ -41,7 +41,7 @@ interface ClientOptions {
 
 export function createHttpClient({ allowPrivate, connectTimeoutMs: timeout = 15_000 }: ClientOptions) {
   const agent = new Agent({
-    connect: allowPrivate ? buildConnector({ allowH2: false, timeout }) : guardedConnector(timeout),
+    connect: guardedConnector(allowPrivate, timeout),
     connections: connectionsPerOrigin,
     allowH2: false,
     pipelining: 1,
@@ -109,11 +109,11 @@ function flat(headers: Record<string, string | string[] | undefined>): Record<st
   return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, [value].flat().join(', ')]))
 }
 
-function guardedConnector(timeout: number): buildConnector.connector {
-  const connect = buildConnector({ allowH2: false, timeout, lookup: guardedLookup })
+function guardedConnector(allowPrivate: boolean, timeout: number): buildConnector.connector {
+  const connect = buildConnector({ allowH2: false, timeout, lookup: guardedLookup(allowPrivate, timeout) })
   return (options, callback) => {
     const { hostname } = options
-    if (isIP(hostname) === 0 || isPublicAddress(hostname)) connect(options, callback)
+    if (allowPrivate || isIP(hostname) === 0 || isPublicAddress(hostname)) connect(options, callback)
     else callback(notPublic(hostname), null)
   }
 }
@@ -121,15 +121,17 @@ function guardedConnector(timeout: number): buildConnector.connector {
 type LookupCallback = (error: NodeJS.ErrnoException | null, address: string | LookupAddress[], family?: number) => void
 
 /** The socket's own look-up: it gets checked addresses only. */
-function guardedLookup(hostname: string, options: LookupOptions, callback: LookupCallback): void {
-  resolveGuarded(hostname, { allowPrivate: false }).then(
-    (addresses) => {
-      const [first] = addresses
-      if (options.all === true || first === undefined) callback(null, [...addresses])
-      else callback(null, first.address, first.family)
-    },
-    (error: unknown) => callback(toAppError(error), []),
-  )
+function guardedLookup(allowPrivate: boolean, timeout: number) {
+  return (hostname: string, options: LookupOptions, callback: LookupCallback): void => {
+    resolveGuarded(hostname, { allowPrivate, signal: AbortSignal.timeout(timeout) }).then(
+      (addresses) => {
+        const [first] = addresses
+        if (options.all === true || first === undefined) callback(null, [...addresses])
+        else callback(null, first.address, first.family)
+      },
+      (error: unknown) => callback(toAppError(error), []),
+    )
+  }
 }
 
 /**

@@ -5,7 +5,17 @@
 import packageFile from '../../package.json' with { type: 'json' }
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
-import { chmodSync, existsSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
@@ -80,6 +90,12 @@ suite('a data directory in use', () => {
   test('its files belong to the owner alone', () => {
     for (const name of ['secret', 'mailroom.sqlite', 'mailroom.sqlite-wal', 'mailroom.sqlite-shm'])
       assert.equal(mode(join(service.dataDir, name)), 0o600, name)
+  })
+
+  test('look-ups of names leave threads to others', { skip: !existsSync('/proc/self') && 'no /proc' }, () => {
+    const tasks = `/proc/${service.pid}/task`
+    const names = readdirSync(tasks).map((task) => readFileSync(join(tasks, task, 'comm'), 'utf8'))
+    assert.equal(names.filter((name) => name === 'libuv-worker\n').length, 32)
   })
 
   test('a second process on it, and a copy of it, stop with one line; the first goes on', async () => {

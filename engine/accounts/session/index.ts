@@ -234,14 +234,15 @@ function neverThrow(wire: Wire): void {
  */
 async function connect(options: SessionOptions, signal: AbortSignal, onUnparsed: OnUnparsed): Promise<Wire> {
   let made: Wire | null = null
-  let failed = false
+  const failed = new AbortController()
   const { over, onForeign, stop } = watchLogin(options, signal, () => made)
   async function start(): Promise<Wire> {
-    const addresses = await resolveGuarded(options.server, { allowPrivate: options.allowPrivate })
+    const { server, allowPrivate } = options
+    const addresses = await resolveGuarded(server, { allowPrivate, signal: failed.signal })
     const encrypted = { ...options, mustEncrypt: mustEncrypt(options, addresses) }
     const wire = createWire(encrypted, addresses, onUnparsed, onForeign)
     made = wire
-    if (failed) wire.close()
+    if (failed.signal.aborted) wire.close()
     wire.on('error', () => undefined)
     const connecting = wire.connect()
     neverThrow(wire)
@@ -255,7 +256,7 @@ async function connect(options: SessionOptions, signal: AbortSignal, onUnparsed:
   try {
     return await Promise.race([starting, over])
   } catch (error) {
-    failed = true
+    failed.abort()
     const wire = made as Wire | null
     const failure = wire === null ? connectionFailure(error) : loginFailure(error, wire, options)
     wire?.close()

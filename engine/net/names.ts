@@ -1,0 +1,116 @@
+/**
+ * Look-ups of names, so that a dead zone is waited for by those who ask for it only. The system's resolver holds a
+ * thread until the name servers answer or its time is over, which takes 10 s and more, and it cannot be told to stop.
+ * So few look-ups go on at once, and zones take turns; a name that took long last time has turns of its own. Equal
+ * names are asked for once, and who gives up before its turn asks for nothing.
+ */
+import { lookup as systemLookup } from 'node:dns/promises'
+import { LRUCache } from 'lru-cache'
+import { createTurns } from '../turns.ts'
+
+type Found = readonly { readonly address: string; readonly family: number }[]
+
+export type Lookup = (name: string, signal?: AbortSignal) => Promise<Found>
+
+/** Each with half as many spare ones: 12 look-ups at once, for which main.ts makes the threads. */
+const usualPlaces = 6
+const slowPlaces = 2
+const slowNamesKept = 10_000
+const slowNameMs = 3_600_000
+
+interface Question {
+  readonly answer: Promise<Found>
+  /** Nobody waits for the answer any more. */
+  readonly drop: () => void
+  askers: number
+}
+
+interface Slow {
+  /** Why it failed; null = it was answered after all. */
+  readonly error: Error | null
+  readonly until: number
+}
+
+interface Limits {
+  /** What takes so long is slow … */
+  readonly slowMs: number
+  /** … and when it failed, that is the answer for this time. */
+  readonly rememberedMs: number
+}
+
+type SlowNames = LRUCache<string, Slow>
+
+/** Asks, and notes whether that took long. */
+async function timed(ask: Lookup, name: string, slowNames: SlowNames, limits: Limits): Promise<Found> {
+  const began = performance.now()
+  const note = (error: Error | null): void => {
+    const now = performance.now()
+    if (now - began < limits.slowMs) slowNames.delete(name)
+    else slowNames.set(name, { error, until: now + limits.rememberedMs })
+  }
+  try {
+    const found = await ask(name)
+    note(null)
+    return found
+  } catch (error) {
+    note(error as Error)
+    throw error
+  }
+}
+
+export function createLookup(ask: Lookup, limits: Limits = { slowMs: 1000, rememberedMs: 30_000 }): Lookup {
+  const usual = createTurns(usualPlaces)
+  const slow = createTurns(slowPlaces)
+  const slowNames: SlowNames = new LRUCache({ max: slowNamesKept, ttl: slowNameMs })
+  const underWay = new Map<string, Question>()
+
+  function begin(name: string): Question {
+    const waiting = new AbortController()
+    const turns = slowNames.has(name) ? slow : usual
+    const place = turns.take({ developerId: zoneOf(name), key: name, urgent: false }, waiting.signal)
+    let begun = false
+    async function inTurn(): Promise<Found> {
+      const giveBack = await place
+      try {
+        waiting.signal.throwIfAborted()
+        begun = true
+        return await timed(ask, name, slowNames, limits)
+      } finally {
+        giveBack?.()
+      }
+    }
+    const over = (): void => {
+      if (underWay.get(name) === question) underWay.delete(name)
+    }
+    const drop = (): void => {
+      if (begun) return
+      over()
+      waiting.abort()
+    }
+    const question: Question = { answer: inTurn().finally(over), drop, askers: 0 }
+    underWay.set(name, question)
+    return question
+  }
+
+  return async (asked, signal) => {
+    const name = asked.toLowerCase()
+    const known = slowNames.get(name)
+    if (known?.error && performance.now() < known.until) throw known.error
+    const question = underWay.get(name) ?? begin(name)
+    question.askers += 1
+    const giveUp = (): void => {
+      question.askers -= 1
+      if (question.askers === 0) question.drop()
+    }
+    signal?.addEventListener('abort', giveUp, { once: true })
+    return question.answer.finally(() => signal?.removeEventListener('abort', giveUp))
+  }
+}
+
+/** Its last two labels. */
+function zoneOf(name: string): string {
+  return name.split('.').slice(-2).join('.')
+}
+
+/** Of this process, as its threads are. */
+export const lookUp = createLookup((name) => systemLookup(name, { all: true }))

@@ -1,0 +1,143 @@
+/** Look-ups of names: what one zone's dead name servers cost, and whom. */
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { setImmediate as breath, setTimeout as sleep } from 'node:timers/promises'
+import { resolveGuarded } from '../../engine/net/address.ts'
+import { createLookup } from '../../engine/net/names.ts'
+
+const found = [{ address: '8.8.8.8', family: 4 }]
+const noServer = () => Object.assign(new Error('no name server answers'), { code: 'EAI_AGAIN' })
+const hundred = Array.from({ length: 100 }, (_, n) => `host${n}.dead.example`)
+
+/** A resolver that notes what it is asked. What is called dead it gives up one after the other, when it is told to. */
+function createResolver() {
+  const asked: string[] = []
+  const waiting: (() => void)[] = []
+  const ask = (name: string): Promise<typeof found> => {
+    asked.push(name)
+    if (!/dead/.test(name)) return Promise.resolve(found)
+    return new Promise((_, reject) => waiting.push(() => reject(noServer())))
+  }
+  const failNext = async (): Promise<void> => {
+    waiting.shift()?.()
+    await breath()
+  }
+  return { asked, ask, failNext, underWay: () => waiting.length }
+}
+
+const failureOf = (work: Promise<unknown>): Promise<unknown> =>
+  work.then(
+    () => 'an answer',
+    (error: unknown) => error,
+  )
+
+suite('look-ups of names', () => {
+  test('beside a hundred names of a dead zone another zone’s name is answered at once', async () => {
+    const { asked, ask, failNext, underWay } = createResolver()
+    const lookup = createLookup(ask)
+    for (const name of hundred) void failureOf(lookup(name))
+    await breath()
+    assert.equal(asked.length, 6, 'the dead zone’s share')
+    assert.deepEqual(await lookup('mail.alive.example.org'), found)
+    // More dead zones than places: the next place is the one of who holds none.
+    for (let n = 0; n < 5; n += 1) void failureOf(lookup(`mail.dead${n}.net`))
+    await breath()
+    assert.equal(underWay(), 9)
+    const answer = lookup('mail.alive.example.org')
+    for (let n = 0; n < 3; n += 1) await failNext()
+    assert.deepEqual(await Promise.race([answer, sleep(1000)]), found)
+    assert(underWay() <= 9)
+  })
+
+  test('who gives up before its turn never reaches the resolver', async () => {
+    const { asked, ask, failNext, underWay } = createResolver()
+    const names = createLookup(ask)
+    const patient = failureOf(names('host0.dead.example'))
+    const impatient = new AbortController()
+    const guarded = { allowPrivate: false, lookup: names, signal: impatient.signal }
+    const given = hundred.map((name) => failureOf(resolveGuarded(name, guarded)))
+    const stays = failureOf(names('host99.dead.example'))
+    await breath()
+    impatient.abort()
+    for (const error of await Promise.all(given)) assert.equal((error as { code: unknown }).code, 'timeout')
+    const again = failureOf(resolveGuarded('host7.dead.example', guarded))
+    assert.equal(((await again) as { code: unknown }).code, 'timeout')
+    while (underWay() > 0) await failNext()
+    assert.deepEqual(asked, [...hundred.slice(0, 6), 'host99.dead.example'])
+    await Promise.all([patient, stays])
+  })
+
+  test('who asks anew after all others gave up is answered', async () => {
+    const { ask, failNext, underWay } = createResolver()
+    const lookup = createLookup(ask)
+    const busy = hundred.slice(0, 6).map((name) => failureOf(lookup(name)))
+    const ended = new AbortController()
+    const gone = failureOf(lookup('late.dead.example', ended.signal))
+    ended.abort()
+    const anew = failureOf(lookup('late.dead.example'))
+    await breath()
+    while (underWay() > 0) await failNext()
+    await Promise.all(busy)
+    assert.equal(((await gone) as { name: unknown }).name, 'AbortError')
+    assert.equal(((await anew) as { code: unknown }).code, 'EAI_AGAIN')
+  })
+
+  test('equal names under way are asked for once, and anew once they are answered', async () => {
+    const asked: string[] = []
+    const lookup = createLookup((name) => {
+      asked.push(name)
+      return sleep(5).then(() => found)
+    })
+    const ended = new AbortController()
+    const all = [lookup('mail.example', ended.signal), lookup('mail.example'), lookup('MAIL.example')]
+    await breath()
+    ended.abort()
+    assert.deepEqual(await Promise.all(all), [found, found, found])
+    assert.deepEqual(asked, ['mail.example'])
+    await lookup('mail.example')
+    assert.equal(asked.length, 2, 'addresses are not remembered')
+  })
+
+  test('a failure that took long is remembered for a while, one that came at once is not', async () => {
+    let asked = 0
+    const slow = { ms: 40 }
+    const lookup = createLookup(
+      () => {
+        asked += 1
+        return sleep(slow.ms).then(() => Promise.reject(noServer()))
+      },
+      { slowMs: 20, rememberedMs: 200 },
+    )
+    const first = await failureOf(lookup('mail.example'))
+    for (let n = 0; n < 5; n += 1) assert.equal(await failureOf(lookup('mail.example')), first)
+    assert.equal(asked, 1)
+    await sleep(220)
+    slow.ms = 0
+    assert.notEqual(await failureOf(lookup('mail.example')), first)
+    await failureOf(lookup('mail.example'))
+    assert.equal(asked, 3)
+  })
+
+  test('names that took long last time wait for each other only', async () => {
+    const asked: string[] = []
+    let slowMs = 10
+    const lookup = createLookup(
+      (name) => {
+        asked.push(name)
+        return sleep(slowMs).then(() => Promise.reject(noServer()))
+      },
+      { slowMs: 5, rememberedMs: 0 },
+    )
+    const names = Array.from({ length: 30 }, (_, n) => `mail.slow${n}.net`)
+    await Promise.all(names.map((name) => failureOf(lookup(name))))
+    slowMs = 50
+    asked.length = 0
+    const again = names.slice(0, 12).map((name) => failureOf(lookup(name)))
+    await breath()
+    assert.equal(asked.length, 3, 'two places and a spare one')
+    const others = Array.from({ length: 9 }, (_, n) => failureOf(lookup(`mail.new${n}.net`)))
+    await breath()
+    assert.equal(asked.length, 12, 'all places of the others are free')
+    await Promise.all([...again, ...others])
+  })
+})
