@@ -56,6 +56,8 @@ suite('moves of 2.0 lose nothing', () => {
       const [found] = await rig.engine.store.messages.list(accountId, { subject }, { limit: 1, offset: 0 })
       return found !== undefined && found.placements.length >= places ? found.id : undefined
     })
+  /** Of what is the same mail in both: its header has it in seconds. */
+  const date = new Date()
   const path = (id: string): string => `${box.account}/messages/${id}`
   const across = { dst_source: '', dst_folder: 'INBOX', move: 1 }
   const there = () => ({ ...across, dst_source: otherLabel })
@@ -99,8 +101,8 @@ suite('moves of 2.0 lose nothing', () => {
   })
 
   test('the copy is looked for once more before the message is removed', async () => {
-    const id = await box.deliver({ subject: 'fleeting' })
-    rig.imap.append(other, 'INBOX', mail({ to: box.email, subject: 'fleeting' }))
+    const id = await box.deliver({ subject: 'fleeting', date })
+    rig.imap.append(other, 'INBOX', mail({ to: box.email, subject: 'fleeting', date }))
     const uid = rig.imap.folder(other, 'INBOX').messages.at(-1)?.uid ?? assert.fail()
     let looks = 0
     // Gone after it was found and its flags were set.
@@ -122,16 +124,16 @@ suite('moves of 2.0 lose nothing', () => {
   })
 
   test('a copy that is marked for removal there is none', async () => {
-    const id = await box.deliver({ subject: 'marked' })
-    rig.imap.append(other, 'INBOX', mail({ to: box.email, subject: 'marked' }), ['\\Deleted'])
+    const id = await box.deliver({ subject: 'marked', date })
+    rig.imap.append(other, 'INBOX', mail({ to: box.email, subject: 'marked', date }), ['\\Deleted'])
     await rig.ok('POST', path(id), there())
     assert.deepEqual(flagsIn(other, 'INBOX', 'marked'), [['\\Deleted'], []])
     assert.deepEqual(lies('marked'), [])
   })
 
   test('flags that are named are set on a copy that is there already', async () => {
-    const id = await box.deliver({ subject: 'known' })
-    rig.imap.append(other, 'Archive', mail({ to: box.email, subject: 'known' }), ['\\Flagged'])
+    const id = await box.deliver({ subject: 'known', date })
+    rig.imap.append(other, 'Archive', mail({ to: box.email, subject: 'known', date }), ['\\Flagged'])
     const copy = { dst_source: otherLabel, dst_folder: 'Archive', flag_answered: 1, flag_flagged: 0 }
     await rig.ok('POST', path(id), copy)
     assert.deepEqual(flagsIn(other, 'Archive', 'known'), [['\\Answered']])
