@@ -19,6 +19,9 @@ import type { BodyNode } from '../accounts/session-types.ts'
 const maxDepth = 50
 /** Parts of one message that are listed. */
 const maxParts = 1_000
+/** How often a whole message is searched for boundaries, level by level; of a short one all levels are. */
+const maxSearched = 8
+const leastSearched = 1_048_576
 
 export interface Structure {
   readonly bodies: readonly BodyPartRecord[]
@@ -189,18 +192,21 @@ function beforeLineEnd(raw: Buffer, at: number, start: number): number {
 
 /** The parts of a multipart body. Without a closing delimiter the last one goes to the end. */
 function partsOf(raw: Buffer, body: Range, boundary: string, limit: number): Range[] {
+  if (limit <= 0) return []
   const delimiter = Buffer.from(`--${boundary}`, 'utf8')
+  // What comes after the body is not searched: others may follow it, each of which would search the same again.
+  const within = raw.subarray(0, body.end)
   const parts: Range[] = []
   let open: number | null = null
-  let at = raw.indexOf(delimiter, body.start)
-  while (at >= 0 && at + delimiter.length <= body.end && parts.length < limit) {
+  let at = within.indexOf(delimiter, body.start)
+  while (at >= 0 && parts.length < limit) {
     const found = delimiterAt(raw, at, delimiter.length, body)
     if (found) {
       if (open !== null) parts.push({ start: open, end: Math.max(open, beforeLineEnd(raw, at, open)) })
       open = found.closing ? null : found.after
       if (found.closing) break
     }
-    at = raw.indexOf(delimiter, found ? found.after : at + 1)
+    at = within.indexOf(delimiter, found ? found.after : at + 1)
   }
   if (open !== null && parts.length < limit) parts.push({ start: open, end: body.end })
   return parts
@@ -211,6 +217,8 @@ interface Context {
   /** Where the bytes of each section are, without its header. */
   readonly ranges: Map<string, Range>
   partsLeft: number
+  /** Bytes that are searched for boundaries, those of a part in a part twice. */
+  bytesLeft: number
 }
 
 function subjectOf(raw: Buffer, range: Range): string {
@@ -220,7 +228,9 @@ function subjectOf(raw: Buffer, range: Range): string {
 
 function childrenOf(context: Context, body: Range, node: BodyNode, section: string, depth: number): BodyNode[] {
   const boundary = node.parameters['boundary'] ?? ''
-  const ranges = boundary === '' ? [] : partsOf(context.raw, body, boundary, context.partsLeft)
+  context.bytesLeft -= body.end - body.start
+  const known = boundary !== '' && context.bytesLeft >= 0
+  const ranges = known ? partsOf(context.raw, body, boundary, context.partsLeft) : []
   context.partsLeft -= ranges.length
   const fallback = node.type === 'multipart/digest' ? 'message/rfc822' : 'text/plain'
   return ranges.map((range, index) => {
@@ -265,7 +275,8 @@ function entity(context: Context, range: Range, section: string, fallback: strin
 }
 
 function scan(raw: Buffer, ranges: Map<string, Range>): BodyNode {
-  return entity({ raw, ranges, partsLeft: maxParts }, { start: 0, end: raw.length }, '', 'text/plain', 0)
+  const context = { raw, ranges, partsLeft: maxParts, bytesLeft: maxSearched * raw.length + leastSearched }
+  return entity(context, { start: 0, end: raw.length }, '', 'text/plain', 0)
 }
 
 /** `raw` = the whole message, or as much of it as the caller wants to hold. Never throws. */

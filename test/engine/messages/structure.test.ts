@@ -117,6 +117,36 @@ test('bodyNodeOf: hostile nesting and hostile part counts end quickly', () => {
   assert.ok(user + system < 3_000_000)
 })
 
+/** Microseconds of the processor, so that a busy machine does not count. */
+function processorTime(work: () => void): number {
+  const before = process.cpuUsage()
+  work()
+  const { user, system } = process.cpuUsage(before)
+  return user + system
+}
+
+test('bodyNodeOf: what comes after a part is not searched for its boundary, part by part', () => {
+  const part = '--y\r\nContent-Type: multipart/mixed; boundary=x-z\r\n\r\n\r\n'
+  const tail = '--'.repeat(2_000_000)
+  const raw = Buffer.from(`Content-Type: multipart/mixed; boundary=y\r\n\r\n${part.repeat(1100)}--y--\r\n${tail}`)
+  const read = processorTime(() => assert.equal(bodyNodeOf(raw).children.length, 1000))
+  assert.ok(read < 2_000_000, `${read} µs`)
+})
+
+test('bodyNodeOf: many levels around the same text are not all searched', () => {
+  const nested = (levels: number): Buffer => {
+    const heads = Array.from(
+      { length: levels },
+      (_, level) => `Content-Type: multipart/mixed; boundary=b-${level}\r\n\r\n--b-${level}\r\n`,
+    )
+    return Buffer.from(`${heads.join('')}\r\n${'--'.repeat(4_000_000)}`)
+  }
+  const [shallow, deep] = [nested(1), nested(45)]
+  const once = processorTime(() => bodyNodeOf(shallow))
+  const read = processorTime(() => bodyNodeOf(deep))
+  assert.ok(read < 25 * once, `${read} µs, once ${once} µs`)
+})
+
 test('a header of folded lines without end is read at once', () => {
   // Of no field: mailsplit searches all of them again for each one.
   const header = `Subject: a\r\nno field\r\n${' \r\n'.repeat(300_000)}Content-Type: text/html\r\n\r\nx`
