@@ -208,6 +208,30 @@ suite('answers to FETCH', () => {
     assert.deepEqual(found?.labels, ['日本語', '\\Inbox'])
   })
 
+  test('row 31: NIL for a part is an empty part; for the header, the whole or a MIME header nothing is there', async (t) => {
+    const { server, inbox } = await play(t, {})
+    server.append('ann', 'INBOX', multipart('multipart/mixed', 'outer', [textPart(''), textPart('two')]))
+    const session = await inbox()
+    const empty = Buffer.alloc(0)
+    server.hooks = { send: replaced(/ \{0\}\r\n/g, ' NIL') }
+    assert.deepEqual(await session.fetchSection(1, '1', 100), empty)
+    assert.deepEqual(await session.fetchChunk(1, '1', 0, 100), { bytes: empty, last: true })
+    const read = await session.fetchSections([1, 2], ['1', '2'], 100)
+    assert.deepEqual(
+      read.get(1),
+      new Map([
+        ['1', empty],
+        ['2', Buffer.from('two')],
+      ]),
+    )
+    assert.deepEqual(read.get(2), new Map())
+    assert.equal(await session.fetchSection(2, '1', 100), null)
+    server.hooks = { send: replaced(/ \{\d+\}\r\n[^]*\)\r\n$/, ' NIL)\r\n') }
+    assert.deepEqual(await session.fetchSection(1, 'TEXT', 100), empty)
+    for (const section of ['', 'HEADER', '1.MIME']) assert.equal(await session.fetchSection(1, section, 100), null)
+    assert.deepEqual(await session.fetchSections([1], ['HEADER'], 100), new Map([[1, new Map()]]))
+  })
+
   test('row 25: a long set goes in several commands of 8 kB at most', async (t) => {
     const { server, inbox, sent } = await play(t, {})
     fill(server, 3)

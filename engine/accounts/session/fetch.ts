@@ -232,7 +232,7 @@ async function readPiece(send: Send, facts: Facts, wanted: Wanted): Promise<Chun
   const args: Argument[] = [uidSet(String(uid)), [atom('UID'), partItem(wanted)]]
   await send('UID FETCH', args, { FETCH: onFetch }, { ...fetches, piece: { from, count, sections: 1 } })
   const [answer] = answers
-  return answer === undefined ? null : cut(answer, from, count)
+  return answer === undefined ? null : cut({ ...answer, bytes: given(section, answer) }, from, count)
 }
 
 /** A longer message is not taken apart by us. */
@@ -276,7 +276,7 @@ async function readSections(
     const parts = reported.uid === null ? undefined : read.get(reported.uid)
     if (parts === undefined || reported.sections.size === 0) facts.flagsReported(reported)
     for (const section of sections) {
-      const bytes = reported.sections.get(section)?.bytes
+      const bytes = given(section, reported.sections.get(section))
       if (bytes) parts?.set(section, bytes.subarray(0, count))
     }
   }
@@ -336,6 +336,15 @@ export function createFetcher(deps: Parts) {
     fetchFromWhole: (uid: number, sections: readonly string[]): Promise<FromWhole | null> =>
       readFromWhole(deps, uid, sections),
   }
+}
+
+/**
+ * NIL says of a part that it is empty: of a message that has gone there is no answer. Of a header and of a whole
+ * message, which are never empty, it says that there is none.
+ */
+function given(section: string, answer: Section | undefined): Buffer | null {
+  const mayBeEmpty = answer !== undefined && /^(?:TEXT|\d+(?:\.\d+)*)$/.test(section)
+  return answer?.bytes ?? (mayBeEmpty ? empty : null)
 }
 
 /** A server may send more than was asked, or NIL past the end. A short answer has no literal, and is cut here. */

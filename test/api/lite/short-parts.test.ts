@@ -5,6 +5,7 @@ import { silentLogger, type Logger } from '../../../engine/observe/log.ts'
 import { entity, multipart } from '../../support/corpus/build.ts'
 import { part, startReceiver, subjectOf, type CallbackReceiver } from '../../support/callbacks.ts'
 import type { Hooks } from '../../support/imap-server/index.ts'
+import { replaced } from '../../support/imap-server/play.ts'
 import { shortSection } from '../../support/imap-server/short-section.ts'
 import { mail } from '../../support/mail.ts'
 import { until } from '../../support/until.ts'
@@ -129,6 +130,31 @@ suite('a server that gives less of a part than it says', () => {
     const [body] = (await rig.ok('GET', `${box.path}/messages/${id}/body`))['bodies'] as Json[]
     assert.deepEqual([body?.['size'], body?.['content'], body?.['truncated']], [5500, text, undefined])
     assert.deepEqual(told(), [])
+  })
+
+  test('NIL for an empty part: the text and the file are empty, and the callback is sent', async () => {
+    rig.imap.hooks = { send: replaced(/ \{0\}\r\n/g, ' NIL') }
+    const disposition = 'Content-Disposition: attachment; filename=empty.bin'
+    const message = (subject: string): Buffer =>
+      multipart(
+        'multipart/mixed',
+        'outer',
+        [entity(['Content-Type: text/plain'], ''), entity(['Content-Type: image/png', disposition], '')],
+        ['From: a@b.example', `To: ${box.email}`, `Subject: ${subject}`, 'MIME-Version: 1.0'],
+      )
+    const id = await box.deliverRaw(message('empty'), 'empty')
+    const [body] = (await rig.ok('GET', `${box.path}/messages/${id}/body`))['bodies'] as Json[]
+    assert.deepEqual([body?.['content'], body?.['truncated']], ['', undefined])
+    const answer = await rig.call('GET', `${box.path}/messages/${id}/attachments/0`)
+    assert.deepEqual([answer.status, answer.text, answer.headers['x-service-notice']], [200, '', undefined])
+    const url = { callback_url: receiver.url, include_body: 1, filter_subject: 'empty, called back' }
+    await rig.ok('POST', `/lite/users/${box.userId}/webhooks`, url)
+    rig.imap.append(box.email, 'INBOX', message('empty, called back'))
+    const callback = await until('the callback', () =>
+      receiver.all.find((one) => subjectOf(one) === 'empty, called back'),
+    )
+    const [sent] = part(callback.body, 'message_data')['bodies'] as Json[]
+    assert.deepEqual([sent?.['content'], sent?.['truncated']], ['', undefined])
   })
 
   test('the body of a callback: from the whole message, else cut and said so', async () => {
