@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import iconv from 'iconv-lite'
 import { decodeText, decodeUnlabelled, isKnownCharset } from '../../../engine/messages/charsets.ts'
 import { charsetSamples } from '../../support/corpus/index.ts'
 
@@ -45,6 +46,11 @@ const table: readonly (readonly [why: string, bytes: Buffer, charset: string | n
   ['half a surrogate pair', Buffer.from([0x3d, 0xd8, 0x61, 0x00]), 'utf-16le', '\ufffda'],
   ['HZ: a pair that ends in a tilde', Buffer.from('a~{0~~}b~~~{0~0~~}'), 'hz-gb-2312', 'a剥b~剥剥'],
   ['HZ tilde and line join', Buffer.from('a~~b~\nc'), 'hz-gb-2312', 'a~bc'],
+  ['UTF-7: a plus, text between runs, and a run without an end', Buffer.from('1+-1 +ZeVnLA.+Z'), 'utf-7', '1+1 日本.'],
+  ['UTF-7: a pair of surrogates in two runs, and half of one', Buffer.from('+2D0-+3gA-+2D0-'), 'utf-7', '😀\ufffd'],
+  ['UTF-7: a byte of eight bits', Buffer.from('a\xe9+ZeX\xe9', 'latin1'), 'utf-7', 'a\ufffd日\ufffd'],
+  ['UTF-7 that begins with a mark, which is no mark later', Buffer.from('+/v8-a+/v8-'), 'UTF7', 'a\ufeff'],
+  ['the UTF-7 of folder names is no charset', Buffer.from('a&ZeU-'), 'utf-7-imap', 'a&ZeU-'],
   ['nothing at all', Buffer.alloc(0), null, ''],
 ]
 
@@ -87,14 +93,38 @@ test('decodeText reads every UTF-8 text back, labelled or not', () => {
   )
 })
 
+test('decodeText reads UTF-7 as iconv-lite does, which takes marks in the middle away, and every text back', () => {
+  const marks = /\ufeff/g
+  const byte = fc.oneof(fc.constantFrom(...Buffer.from('+-&/AZaz09=,\r\n~')), fc.nat({ max: 255 }))
+  fc.assert(
+    fc.property(fc.array(byte, { maxLength: 60 }), (bytes) => {
+      const raw = Buffer.from(bytes)
+      const read = decodeText(raw, 'utf-7')
+      fc.pre(!/^(?:\xff\xfe|\xfe\xff|\xef\xbb\xbf)/.test(raw.toString('latin1')))
+      assert.equal(read.replace(marks, ''), iconv.decode(raw, 'utf-7').replace(marks, '').toWellFormed())
+      assert.ok(decodeText(raw, 'utf-7', true).isWellFormed())
+    }),
+    { numRuns: 2000 },
+  )
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary' }), fc.nat(), (text, end) => {
+      const raw = iconv.encode(text, 'utf-7')
+      const wanted = text.startsWith('\ufeff') ? text.slice(1) : text
+      assert.equal(decodeText(raw, 'unicode-1-1-utf-7'), wanted)
+      assert.ok(wanted.startsWith(decodeText(raw.subarray(0, end % (raw.length + 1)), 'utf-7', true)))
+    }),
+  )
+})
+
 test('text that switches tables for each character is read at once', () => {
   // Processor time, so that a busy machine does not count. A decoder for each piece would take some ten seconds.
   const before = process.cpuUsage()
-  for (const [charset, piece] of [
-    ['iso-2022-kr', '\x0eab\x0f'],
-    ['hz-gb-2312', '~{VP~}'],
+  for (const [charset, piece, times] of [
+    ['iso-2022-kr', '\x0eab\x0f', 1_000_000],
+    ['hz-gb-2312', '~{VP~}', 1_000_000],
+    ['utf-7', '+AGE-', 3_000_000],
   ] as const) {
-    assert.ok(decodeText(Buffer.from(piece.repeat(1_000_000)), charset).length === 1_000_000)
+    assert.ok(decodeText(Buffer.from(piece.repeat(times)), charset).length === times)
   }
   const { user, system } = process.cpuUsage(before)
   assert.ok(user + system < 4_000_000)
