@@ -9,6 +9,8 @@ import { decodeText } from './charsets.ts'
 
 /** Characters of a subject or of another one-line value. */
 export const maxLineLength = 10_000
+/** Words of one text that are decoded, one for each character of a line; further ones stay as they are. */
+const maxWords = maxLineLength
 
 interface EncodedWord {
   readonly start: number
@@ -23,7 +25,7 @@ function wordsOf(text: string): EncodedWord[] {
   const words: EncodedWord[] = []
   const head = /=\?([^\s?]{1,80})\?([BbQq])\?/y
   let close = -1
-  for (let start = text.indexOf('=?'); start >= 0;) {
+  for (let start = text.indexOf('=?'); start >= 0 && words.length < maxWords;) {
     head.lastIndex = start
     const match = head.exec(text)
     if (!match) {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import libmime from 'libmime'
-import { decodeWords, oneLine } from '../../../engine/messages/encoded-words.ts'
+import { decodeWords, maxLineLength, oneLine } from '../../../engine/messages/encoded-words.ts'
 
 const table: readonly (readonly [why: string, encoded: string, decoded: string])[] = [
   ['plain text stays', 'no words = here ?=', 'no words = here ?='],
@@ -99,4 +99,14 @@ test('oneLine leaves no control character and keeps within its length', () => {
       assert.doesNotMatch(line, /[\u0000-\u001f\u007f]/)
     }),
   )
+})
+
+test('a line is decoded as far as it is kept; words without number are not all decoded', () => {
+  const word = '=?utf-8?q?=C3=A9?= '
+  assert.equal(oneLine(decodeWords(word.repeat(20_000)), maxLineLength), 'é'.repeat(maxLineLength))
+  // Processor time, so that a busy machine does not count.
+  const before = process.cpuUsage()
+  decodeWords('=?l1?q??= =?jis?q??= '.repeat(400_000))
+  const { user, system } = process.cpuUsage(before)
+  assert.ok(user + system < 2_000_000)
 })
