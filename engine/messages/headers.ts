@@ -17,6 +17,8 @@ import { decodeWords, escapedBytes, oneLine } from './encoded-words.ts'
 export const maxHeaderBytes = 4_194_304
 /** Fields of a header block. Usual mail has hundreds; this many are read within a second. */
 const maxHeaderFields = 100_000
+/** Characters of fields with encoded-words that are decoded of a header block; further fields stay as they are. */
+const maxEncoded = 524_288
 /** Message-IDs kept of References: the root and the newest. */
 const maxReferences = 100
 /** Characters of a Message-ID; a longer one is not believed. */
@@ -107,7 +109,13 @@ export function rawValue(headers: Headers, name: string): string {
  */
 export function headerObject(block: Uint8Array): Record<string, string[]> {
   const { fields, charset } = readHeaders(block)
-  const text = (field: HeaderField): string => oneLine(decodeWords(headerText(field, charset)), maxHeaderBytes)
+  let left = maxEncoded
+  const text = (field: HeaderField): string => {
+    const encoded = headerText(field, charset)
+    const decoded = left > 0 ? decodeWords(encoded) : encoded
+    if (encoded.includes('=?')) left -= encoded.length
+    return oneLine(decoded, maxHeaderBytes)
+  }
   const named = Map.groupBy(fields, ({ name }) => name)
   return Object.fromEntries(Array.from(named, ([name, some]) => [name, some.map(text)]))
 }

@@ -62,6 +62,20 @@ test('headerBlockText keeps folding and line ends', () => {
   assert.equal(headerBlockText(Buffer.from(text)), text)
 })
 
+test('headerObject: encoded-words without number, in many fields, are not all decoded', () => {
+  const [word, plain] = ['=?jis?q?a?= x ', 'no words '.repeat(100_000)]
+  const field = (name: string): string => `${name}: ${word.repeat(7000)}\r\n`
+  const names = Array.from({ length: 30 }, (_, index) => `x-${index}`)
+  const block = Buffer.from(`Plain: ${plain}\r\n${names.map(field).join('')}Last: =?utf-8?q?a?=\r\n`)
+  const before = process.cpuUsage()
+  const headers = headerObject(block)
+  const { user, system } = process.cpuUsage(before)
+  const decoded = names.filter((name) => headers[name]?.[0]?.startsWith('a x a x ') === true)
+  assert.deepEqual(decoded, names.slice(0, 6))
+  assert.deepEqual(headers['last'], ['=?utf-8?q?a?='])
+  assert.ok(user + system < 1_500_000)
+})
+
 test('headerObject never throws, and every value is one well-formed line', () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 300 }), (bytes) => {
