@@ -20,8 +20,8 @@ import { mkdir, open, readdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Config } from './config.ts'
 import { checkRoom, makeDataDir } from './data-dir.ts'
-import { AppError, toAppError } from './errors.ts'
-import { silentLogger } from './observe/log.ts'
+import { AppError } from './errors.ts'
+import { type Logger, silentLogger } from './observe/log.ts'
 import { createSealer, formerKeys, readKey, secretFile } from './secrets/seal.ts'
 import type { Store } from './store/port.ts'
 import { inspectFile, keepRevoked, lockStore, type StoreOwner } from './store/sqlite/file.ts'
@@ -45,6 +45,7 @@ export interface BackupState {
 export type Backups = ReturnType<typeof createBackups>
 
 interface Deps {
+  readonly log: Logger
   readonly store: Pick<Store, 'backup' | 'settings'>
   readonly config: Pick<Config, 'MAILROOM_DATA_DIR'>
   readonly now?: () => number
@@ -54,12 +55,12 @@ const unfinished = '.part'
 /** Files are moved away, and the time of the newest is known all the same: by this name in the settings. */
 const lastBackup = 'last-backup'
 
-export function createBackups({ store, config, now = Date.now }: Deps) {
+export function createBackups({ log, store, config, now = Date.now }: Deps) {
   const directory = join(config.MAILROOM_DATA_DIR, 'backups')
   let isRunning = false
   let latest: (() => BackupState) | null = null
   return {
-    /** `conflict` while one is under way, `bad_request` with MongoDB. */
+    /** `conflict` while one is under way, `bad_request` with MongoDB; `backup_failed`, with why, is logged too. */
     async run(): Promise<Backup> {
       const { backup } = store
       if (backup === undefined)
@@ -78,7 +79,8 @@ export function createBackups({ store, config, now = Date.now }: Deps) {
         await store.settings.put({ id: lastBackup, value: at, setAt: now() })
         return made
       } catch (thrown) {
-        const error = toAppError(thrown)
+        const error = new AppError('backup_failed', whyOf(thrown), { cause: thrown })
+        log.error({ backup: name, err: thrown }, 'the backup was not made')
         latest = () => ({ name, bytes: null, seconds: (performance.now() - began) / 1000, error })
         throw error
       } finally {
@@ -95,6 +97,12 @@ export function createBackups({ store, config, now = Date.now }: Deps) {
       return times.length === 0 ? null : Math.max(...times)
     },
   }
+}
+
+/** With the words of the disk, which the store's own leave out. */
+function whyOf(thrown: unknown): string {
+  if (!(thrown instanceof Error)) return String(thrown)
+  return thrown.cause instanceof Error ? `${thrown.message}: ${thrown.cause.message}` : thrown.message
 }
 
 /** Answers its size. */

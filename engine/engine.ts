@@ -129,7 +129,7 @@ export async function createEngine({
       : {}),
   })
   const { store, writable } = createReadiness(opened, log, metrics)
-  const backups = createBackups({ store, config })
+  const backups = createBackups({ log, store, config })
   const http = createHttpClient({ allowPrivate: config.MAILROOM_ALLOW_PRIVATE })
   const budget = createBudget(config.MAILROOM_BUFFER_MAX)
   const keys = createKeys({ store, sealer, config }, (developerId) => webhooks.keyChanged(developerId))

@@ -50,6 +50,8 @@ export const errorCodes = {
   // us
   busy: { status: 503, fault: 'us', retryable: true },
   store_unavailable: { status: 503, fault: 'us', retryable: true },
+  /** Its message says why. */
+  backup_failed: { status: 503, fault: 'us', retryable: true },
   lease_lost: { status: 503, fault: 'us', retryable: true },
   shutting_down: { status: 503, fault: 'us', retryable: true },
   internal: { status: 500, fault: 'us', retryable: false },

@@ -123,7 +123,7 @@ async function backup(given: Given): Promise<void> {
   const client = clientOf(given)
   let answer = (await client.call('POST', '/admin/backup')) as BackupAnswer
   while (answer.bytes === null) {
-    if (answer.error !== null) throw new AppError('store_unavailable', answer.error)
+    if (answer.error !== null) throw new AppError('backup_failed', answer.error)
     await sleep(lookMs, undefined, { signal: given.terminal.signal })
     answer = (await client.call('GET', '/admin/backup')) as BackupAnswer
   }

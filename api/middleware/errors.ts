@@ -13,7 +13,7 @@ const usualWaits: Readonly<Record<number, number>> = { 429: 60, 503: 30, 504: 10
 const leaseWait = 2
 
 /** Failures of ours that are expected: what has happened is already in the log. */
-const expected: ReadonlySet<ErrorCode> = new Set(['busy', 'lease_lost', 'shutting_down'])
+const expected: ReadonlySet<ErrorCode> = new Set(['busy', 'backup_failed', 'lease_lost', 'shutting_down'])
 
 /** What the caller reads of failures of ours; what happened is in the log, under the request id. */
 const ownWords: Partial<Readonly<Record<ErrorCode, string>>> = {

@@ -18,7 +18,7 @@ import { after, before, suite, test } from 'node:test'
 import { createBackups, restoreStore } from '../../engine/backup.ts'
 import { readConfig } from '../../engine/config.ts'
 import { isAppError } from '../../engine/errors.ts'
-import { silentLogger } from '../../engine/observe/log.ts'
+import { createLogger, silentLogger } from '../../engine/observe/log.ts'
 import { openSealedStore } from '../../engine/sealed-store.ts'
 import { createDevelopers } from '../../engine/developers.ts'
 import type { Store } from '../../engine/store/port.ts'
@@ -29,6 +29,8 @@ import { developerRecord } from '../support/records.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'mr-backup-'))
 after(() => rmSync(folder, { recursive: true, force: true }))
+const told: string[] = []
+const log = createLogger({ MAILROOM_LOG_LEVEL: 'error' }, { write: (line) => void told.push(line) })
 const configOf = (name: string) =>
   readConfig({
     MAILROOM_DATA_DIR: join(folder, name),
@@ -76,7 +78,7 @@ suite('backups', () => {
 
   before(async () => {
     await withStore('one', async (store) => {
-      const backups = createBackups({ store, config: configOf('one') })
+      const backups = createBackups({ log, store, config: configOf('one') })
       assert.equal(await backups.lastAt(), null)
       const add = async (): Promise<void> => {
         const rows = Array.from({ length: 500 }, () => call(newId()))
@@ -112,7 +114,7 @@ suite('backups', () => {
     const directory = join(folder, 'one', 'backups')
     writeFileSync(join(directory, '2099-01-01T00-00-00.000Z.db.part'), 'half')
     await withStore('one', async (store) => {
-      const backups = createBackups({ store, config: configOf('one') })
+      const backups = createBackups({ log, store, config: configOf('one') })
       assert(((await backups.lastAt()) ?? 0) < Date.now() + 1000)
       await backups.run()
     })
@@ -182,7 +184,7 @@ suite('backups', () => {
     await withStore('four', async (store) => {
       for (const developer of [gone, before, fine]) await store.developers.create(developer)
       await store.operators.put(token)
-      const { name } = await createBackups({ store, config: configOf('four') }).run()
+      const { name } = await createBackups({ log, store, config: configOf('four') }).run()
       path = join(folder, 'four', 'backups', name)
       await store.developers.edit(gone.id, { revokedAt: 5 })
       await store.operators.edit(token.id, { revokedAt: 6 })
@@ -206,10 +208,13 @@ suite('backups', () => {
     writeFileSync(huge, '')
     truncateSync(huge, 2 ** 43)
     const settings = { list: () => Promise.resolve([]), put: () => assert.fail('put'), remove: () => assert.fail() }
-    const backups = createBackups({ store: { backup: () => assert.fail('begun'), settings }, config: configOf('five') })
+    const store = { backup: () => assert.fail('begun'), settings }
+    const backups = createBackups({ log, store, config: configOf('five') })
+    told.length = 0
     const words = /^no room for the (?:backup|store): it needs 8388672 MiB, and \d+ MiB are free at /
-    await assert.rejects(backups.run(), (error) => isAppError(error) && words.test(error.message))
+    await assert.rejects(backups.run(), (error) => isAppError(error, 'backup_failed') && words.test(error.message))
     assert.match(backups.latest()?.error?.message ?? '', words)
+    assert.match(told.join(), /"message":"no room for the backup: it needs .*the backup was not made/)
     refused('one', huge, words)
     assert(!readdirSync(join(folder, 'one')).some((name) => name.includes('.restore')))
   })
@@ -229,7 +234,7 @@ suite('backups', () => {
 
   test('when the newest was made is known when its file has been moved away', async () => {
     await withStore('one', async (store) => {
-      const backups = createBackups({ store, config: configOf('one'), now: () => Date.now() + 60_000 })
+      const backups = createBackups({ log, store, config: configOf('one'), now: () => Date.now() + 60_000 })
       const { name } = await backups.run()
       const at = await backups.lastAt()
       rmSync(join(folder, 'one', 'backups', name))
@@ -239,7 +244,7 @@ suite('backups', () => {
 
   test('with MongoDB the tool is named', async () => {
     await withStore('one', async ({ settings }) => {
-      const { run } = createBackups({ store: { settings }, config: configOf('one') })
+      const { run } = createBackups({ log, store: { settings }, config: configOf('one') })
       await assert.rejects(run(), (error) => isAppError(error, 'bad_request') && error.message.includes('mongodump'))
     })
   })

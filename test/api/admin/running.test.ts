@@ -100,8 +100,22 @@ suite('running the service over the admin API', () => {
     gate.resolve(undefined)
     assert.equal(await status, 0, said.join())
     assert.match(said.join(), /\.db: \d+ bytes in \d/)
-    Object.assign(engine.store, { backup: () => Promise.reject(new AppError('store_unavailable', 'the disk is gone')) })
-    assert.equal((await call('POST', '/admin/backup', 'act')).status, 503)
-    assert.equal((await call('GET', '/admin/backup', 'read')).json['error'], 'the disk is gone')
+    const failed = new AppError('store_unavailable', 'the database cannot be used now', {
+      cause: new Error('disk I/O error'),
+    })
+    Object.assign(engine.store, { backup: () => Promise.reject(failed) })
+    const words = 'the database cannot be used now: disk I/O error'
+    const answer = await call('POST', '/admin/backup', 'act')
+    assert.deepEqual([answer.status, answer.json['value']], [503, words])
+    assert.equal((await call('GET', '/admin/backup', 'read')).json['error'], words)
+    said.length = 0
+    assert.equal(
+      await runCli(['backup', '--url', rig.url, '--token', token], {
+        ...{ env: {}, out: (line) => said.push(line), error: (line) => said.push(line), isScreen: false },
+        signal: new AbortController().signal,
+      }),
+      1,
+    )
+    assert.match(said.join(), /the database cannot be used now: disk I\/O error/)
   })
 })
