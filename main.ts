@@ -109,11 +109,18 @@ function endOnSignals(running: Running): void {
   process.on('uncaughtException', (error) => log.error({ err: error }, 'uncaught exception'))
 }
 
-/** Another process serves the database by now: whoever supervises this one starts it again, to stand by. */
-function endLost(running: Running): void {
-  running.log.fatal('another process has taken the database over: this one ends')
+/**
+ * Another process serves the database by now: whoever supervises this one starts it again, to stand by. No call is
+ * waited for, and the engine ends first: until it has, callbacks go out twice.
+ */
+function endLost({ log, endWithinMs, server, opening, engine, app }: Running): void {
+  log.fatal('another process has taken the database over: this one ends')
   const end = (): void => process.exit(1)
-  stop(running).then(end, end)
+  setTimeout(end, endWithinMs).unref()
+  opening.abort()
+  server.close()
+  server.closeAllConnections()
+  Promise.all([engine?.stop(), app?.close()]).then(end, end)
 }
 
 function lastWords(error: unknown): string {

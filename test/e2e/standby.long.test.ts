@@ -1,6 +1,7 @@
 /** Two services on one database: one works, the other stands by and takes over. */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
+import { connect } from 'node:net'
 import { after, before, suite, test } from 'node:test'
 import { MongoClient } from 'mongodb'
 import { needs } from '../support/require.ts'
@@ -28,7 +29,7 @@ suite('two services on one database', needs('mongodb'), () => {
     return service
   }
 
-  test('the second serves when the first has ended, whichever way, and one that lost its place ends', async () => {
+  test('the second serves when the first has ended, whichever way, and one that lost its place ends at once', async (t) => {
     const first = await start()
     let served = false
     let heard = ''
@@ -37,6 +38,7 @@ suite('two services on one database', needs('mongodb'), () => {
       return service
     })
     const client = await MongoClient.connect(mongoUri)
+    t.after(() => client.close())
     const meta = client
       .db()
       .collection<{ _id: string; owner: string; place: string; pid: number; beat: number }>('meta')
@@ -49,6 +51,13 @@ suite('two services on one database', needs('mongodb'), () => {
     const next = await second
     assert.equal((await holder())?.pid, next.pid)
     await next.ok('GET', '/lite/users')
+    // a call that is not through: nobody waits for it
+    const { hostname, port } = new URL(next.url)
+    const call = connect(Number(port), hostname)
+    call.write('POST /lite/users HTTP/1.1\r\nHost: mailroom\r\nContent-Length: 9\r\n\r\n')
+    const cut = new Promise<number>((resolve) => call.on('close', () => resolve(Date.now())))
+    call.on('error', () => undefined)
+    await next.ok('GET', '/lite/users')
     // what an other one does that has not heard of it for long enough
     await meta.updateOne({ _id: 'lead' }, { $set: { owner: 'other', place: 'elsewhere', beat: 0 } })
     await until('it has ended', () => {
@@ -59,7 +68,13 @@ suite('two services on one database', needs('mongodb'), () => {
         return true
       }
     })
-    assert.match(next.log(), /another process has taken the database over/)
-    await client.close()
+    const line = next
+      .log()
+      .split('\n')
+      .find((one) => one.includes('another process has taken the database over'))
+    assert(line !== undefined, next.log())
+    const { time } = JSON.parse(line) as { time: string }
+    const tookMs = Date.now() - Date.parse(time)
+    assert(tookMs < 1900 && (await cut) - Date.parse(time) < 1900, `ended after ${tookMs} ms`)
   })
 })
