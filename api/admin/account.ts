@@ -227,11 +227,15 @@ async function rowOf(engine: Engine, id: string): Promise<AccountRow> {
   return presentAccount(await findAccount(engine, id), engine.accounts.view(id))
 }
 
-/** Gives up the session and the back-off, and connects now. `conflict` while it is paused. */
+/** Gives up the session and the back-off, and connects now. `conflict` while it is paused, throttled or dead. */
 export async function reconnectAccount(engine: Engine, id: string): Promise<void> {
   const account = await findAccount(engine, id)
   if (account.paused) throw new AppError('conflict', `email account ${id} is paused: resume it first`)
   engine.accounts.wake(id)
+  // The first keeps to the time of its mail server, the other to that of its next start.
+  const view = engine.accounts.view(id)
+  if (view?.state === 'throttled' || view?.state === 'dead')
+    throw new AppError('conflict', `email account ${id} is ${view.state}. ${nextOf(view, view.state, null)}`)
 }
 
 /** Compares a folder with the mail server from end to end. By the name that the API shows, or the server's own. */

@@ -30,6 +30,22 @@ describe('actions on accounts', () => {
     await watching()
   })
 
+  test('reconnect of an account that has to wait is refused, with the time of its next try', async (t) => {
+    const dora = await rig.mailbox('dora')
+    const view = () => rig.engine.accounts.view(dora.accountId)
+    const again = () => rig.as(rig.tokens.act, 'POST', `/admin/accounts/${dora.accountId}/reconnect`, {})
+    await until('watching', () => view()?.state === 'watching')
+    const limit = { tagged: 'NO Request is throttled. Suggested Backoff Time: 92415 milliseconds' }
+    t.after(() => (rig.imap.hooks = {}))
+    rig.imap.hooks = { command: ({ name }) => (name === 'SELECT' ? limit : undefined) }
+    assert.equal((await again()).status, 200)
+    await until('throttled', () => view()?.state === 'throttled')
+    const at = new Date(view()?.next?.at ?? 0).toISOString().slice(0, 19).replace('T', ' ')
+    const { status, json } = await again()
+    const words = `email account ${dora.accountId} is throttled. It connects again when the server allows it at `
+    assert.deepEqual([status, json['value']], [409, `${words}${at} UTC.`])
+  })
+
   test('a pause closes the connections, survives a restart, and ends with resume', async () => {
     const { engine } = rig
     assert.equal((await act('pause')).json['state'], 'paused')
