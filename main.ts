@@ -34,7 +34,7 @@ interface Running {
 async function serve(): Promise<void> {
   const config = readConfig(process.env)
   const log = createLogger(config)
-  const front = createFront()
+  const front = createFront(config)
   const connections = createConnections(config)
   const server = createServer(front, config, connections)
   const drainMs = config.MAILROOM_DRAIN_WAIT

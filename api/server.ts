@@ -4,7 +4,6 @@ import {
   type IncomingMessage,
   type RequestListener,
   type Server,
-  type ServerResponse,
   STATUS_CODES,
 } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -12,6 +11,7 @@ import type { Duplex } from 'node:stream'
 import { AppError, type Config } from '../engine/index.ts'
 import { type Connections, createConnections } from './connections.ts'
 import { awaitContinue } from './middleware/body.ts'
+import { mayMeasure, measureWords, type MetricsConfig } from './system.ts'
 
 type Settings = Pick<Config, 'MAILROOM_REQUEST_TIMEOUT'> & Parameters<typeof createConnections>[0]
 
@@ -89,11 +89,15 @@ function refuse(error: NodeJS.ErrnoException, socket: Duplex): void {
 }
 
 /**
- * What answers on the port from the first moment on. Until the app takes over (the store may be away at the start), it
- * says that the process is alive, and asks callers of everything else to come back.
+ * What answers on the port from the first moment on. Until the app takes over (the store may be away at the start, or
+ * another process serve it), it says that the process is alive and not ready, and asks callers of everything else to
+ * come back.
  */
-export function createFront() {
-  let handle: RequestListener = starting
+export function createFront(config: MetricsConfig) {
+  let handle: RequestListener = (request, response) => {
+    const { status, body, headers } = beforeStart(config, request)
+    response.writeHead(status, { 'Content-Type': 'application/json', ...headers }).end(body)
+  }
   return {
     callback: (): RequestListener => (request, response) => handle(request, response),
     /** From now on the app answers. */
@@ -103,11 +107,26 @@ export function createFront() {
   }
 }
 
-function starting(request: IncomingMessage, response: ServerResponse): void {
-  const isHealth = request.url?.split('?')[0]?.replace(/\/$/, '') === '/healthz'
-  const body = isHealth ? { status: 'ok' } : { type: 'error', value: 'the service is starting: it waits for its store' }
-  const headers = { 'Content-Type': 'application/json', ...(isHealth ? {} : { 'Retry-After': '5' }) }
-  response.writeHead(isHealth ? 200 : 503, headers).end(JSON.stringify(body))
+interface EarlyAnswer {
+  readonly status: number
+  readonly body: string
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+function beforeStart(config: MetricsConfig, { url, headers }: IncomingMessage): EarlyAnswer {
+  const error = (value: string): string => JSON.stringify({ type: 'error', value })
+  const path = url?.split('?')[0]?.replace(/\/$/, '')
+  if (path === '/healthz') return { status: 200, body: JSON.stringify({ status: 'ok' }) }
+  if (path !== '/metrics')
+    return {
+      status: 503,
+      body: error('the service is starting: it waits for its store'),
+      headers: { 'Retry-After': '5' },
+    }
+  if (!mayMeasure(config, headers.authorization))
+    return { status: 401, body: error(measureWords), headers: { 'WWW-Authenticate': 'Bearer realm="mailroom"' } }
+  const text = { 'Content-Type': 'text/plain; version=0.0.4; charset=utf-8' }
+  return { status: 200, body: '# TYPE mailroom_ready gauge\nmailroom_ready 0\n', headers: text }
 }
 
 /** It stands for every address of the machine: clients cannot be sent to it. */

@@ -1,6 +1,6 @@
 /** /, /healthz, /readyz, /metrics, /openapi.json and /docs: for machines and people who look after the service. */
 import { z } from 'zod'
-import { AppError, sameText } from '../engine/index.ts'
+import { AppError, type Config, sameText } from '../engine/index.ts'
 import { docsHeaders, renderDocs } from './docs/page.ts'
 import { answer, view } from './examples.ts'
 import { html, renderSmallPage, smallPageHeaders } from './html.ts'
@@ -113,6 +113,8 @@ const readyRoute = defineRoute('GET /readyz', {
   },
 })
 
+export type MetricsConfig = Pick<Config, 'MAILROOM_METRICS_TOKEN'>
+
 const metricsRoute = defineRoute('GET /metrics', {
   auth: 'public',
   summary: 'Metrics in Prometheus’ text format',
@@ -120,17 +122,16 @@ const metricsRoute = defineRoute('GET /metrics', {
   response: 'text',
   errors: [401],
   async handler(_input, call) {
-    checkMetricsToken(call)
+    if (!mayMeasure(call.engine.config, call.header('authorization')))
+      throw new AppError('unauthorized', measureWords, { details: { parameter: 'Authorization' } })
     const { registry } = call.engine.metrics
     return new StreamAnswer(await registry.metrics(), { 'Content-Type': registry.contentType })
   },
 })
 
-function checkMetricsToken(call: Call): void {
-  const token = call.engine.config.MAILROOM_METRICS_TOKEN
-  const given = /^Bearer\s(.*)$/i.exec(call.header('authorization') ?? '')?.[1] ?? ''
-  if (token === null || sameText(token, given.trim())) return
-  throw new AppError('unauthorized', 'Authorization: expected Bearer and the metrics token', {
-    details: { parameter: 'Authorization' },
-  })
+export const measureWords = 'Authorization: expected Bearer and the metrics token'
+
+export function mayMeasure({ MAILROOM_METRICS_TOKEN: token }: MetricsConfig, authorization = ''): boolean {
+  const given = /^Bearer\s(.*)$/i.exec(authorization)?.[1] ?? ''
+  return token === null || sameText(token, given.trim())
 }

@@ -46,6 +46,8 @@ suite('two services on one database', needs('mongodb'), () => {
     await until('the first shows that it lives', async () => ((await holder())?.beat ?? 0) >= 2)
     await until('the second stands by', () => heard.includes('another process serves this database'))
     assert.equal(served, false)
+    const url = /"url":"([^"]+)","msg":"listening"/.exec(heard)?.[1] ?? heard
+    assert.match(await (await fetch(`${url}/metrics`)).text(), /^mailroom_ready 0$/m)
     await first.ok('GET', '/lite/users')
     await first.kill9()
     const next = await second

@@ -65,6 +65,11 @@ suite('dashboard and alerts', () => {
     assert.equal(new Set(panels.map(({ id }) => id)).size, panels.length)
   })
 
+  test('one process of a job that serves is enough: another one may stand by', () => {
+    const [, expr] = alerts.find(([name]) => name === 'MailroomNotReady') ?? []
+    assert.equal(expr, 'max by (job) (mailroom_ready) == 0')
+  })
+
   test('each alert is explained in operations.md, and nothing else is', () => {
     const explained = [...read('operations.md').matchAll(/^### (Mailroom\w+)$/gm)].map(([, name = '']) => name)
     assert(alerts.length > 10)

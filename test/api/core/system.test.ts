@@ -6,8 +6,9 @@ import { z } from 'zod'
 import { createCallLog } from '../../../api/middleware/request-log.ts'
 import { buildOpenApi, type OpenApi } from '../../../api/openapi.ts'
 import { defineRoute } from '../../../api/route.ts'
+import { createFront, createServer, listen } from '../../../api/server.ts'
 import { flag, limit, url } from '../../../api/values.ts'
-import { silentLogger, type CallLogRecord } from '../../../engine/index.ts'
+import { readConfig, silentLogger, type CallLogRecord } from '../../../engine/index.ts'
 import manifest from '../../../package.json' with { type: 'json' }
 import { until } from '../../support/until.ts'
 import { checkedRoute, echoRoutes } from './echo.ts'
@@ -249,4 +250,19 @@ suite('call log', () => {
     assert.deepEqual(stored, ['4'])
     assert.ok(warnings.some((facts) => (facts as { rows: number }).rows === 3))
   })
+})
+
+test('before the store is open /metrics says so, to whoever has its token', async (t) => {
+  const config = readConfig({ MAILROOM_PORT: '0', MAILROOM_METRICS_TOKEN: 'measure this service' })
+  const server = createServer(createFront(config), config)
+  t.after(() => server.close())
+  const port = Number(new URL(await listen(server, config)).port)
+  const ask = (path: string, authorization = 'Bearer measure this service'): Promise<Answer> =>
+    callRaw(port, 'GET', path, { headers: { authorization } })
+  const { status, text, headers } = await ask('/metrics')
+  assert.deepEqual([status, text], [200, '# TYPE mailroom_ready gauge\nmailroom_ready 0\n'])
+  assert.match(String(headers['content-type']), /^text\/plain/)
+  assert.equal((await ask('/metrics', 'Bearer wrong')).status, 401)
+  assert.equal((await ask('/healthz')).status, 200)
+  assert.equal((await ask('/readyz')).status, 503)
 })
