@@ -12,7 +12,7 @@ import type { Config } from './config.ts'
 import { AppError, notFound } from './errors.ts'
 import { sameText } from './secrets/seal.ts'
 import { newId } from './store/ids.ts'
-import type { Store } from './store/port.ts'
+import type { Page, Store } from './store/port.ts'
 import type { OperatorRecord, OperatorScope } from './store/records.ts'
 import { openOperators } from './store/sqlite/index.ts'
 
@@ -78,7 +78,9 @@ export function createOperators({ store: { operators }, config, now = Date.now, 
       return record !== null && record.revokedAt === null && sameText(record.hash, tokenHash(token)) ? record : null
     },
     /** Tokens, also revoked ones, oldest first. */
-    tokens: async () => (await operators.list()).filter(({ id }) => id !== passwordId),
+    tokens: async ({ offset, limit }: Page = { offset: 0, limit: Infinity }) =>
+      (await operators.list()).filter(({ id }) => id !== passwordId).slice(offset, offset + limit),
+    token: tokenOf,
     /** Answers the token itself, `mra_…`: it is shown once. */
     async createToken(name: string, scopes: readonly OperatorScope[]) {
       const id = newId()
@@ -87,12 +89,19 @@ export function createOperators({ store: { operators }, config, now = Date.now, 
     },
     /** `not_found` for an unknown id. */
     async revokeToken(id: string): Promise<OperatorRecord> {
-      const known = id === passwordId ? null : await operators.get(id)
-      const revoked = known && (known.revokedAt === null ? await operators.edit(id, { revokedAt: now() }) : known)
+      const known = await tokenOf(id)
+      const revoked = known.revokedAt === null ? await operators.edit(id, { revokedAt: now() }) : known
       if (revoked === null) throw notFound('token', id)
       ended(id)
       return revoked
     },
+  }
+
+  /** Also a revoked one; `not_found` for an unknown id. */
+  async function tokenOf(id: string): Promise<OperatorRecord> {
+    const known = id === passwordId ? null : await operators.get(id)
+    if (known === null) throw notFound('token', id)
+    return known
   }
 
   async function fits(password: string): Promise<boolean> {

@@ -175,15 +175,16 @@ function presentToken({ id, name, scopes, createdAt, revokedAt }: OperatorRecord
 }
 
 /** Oldest first, revoked ones too. */
-export async function listTokens({ operators }: Engine): Promise<TokenRow[]> {
-  return (await operators.tokens()).map(presentToken)
+export async function listTokens({ operators }: Engine, page: Page): Promise<TokenRow[]> {
+  return (await operators.tokens(page)).map(presentToken)
 }
 
 export const tokenRoutes = [
   adminRoute('GET /admin/tokens', {
-    summary: 'List the tokens of the admin API, revoked ones too',
+    summary: 'List the tokens of the admin API, revoked ones too, oldest first',
+    query: z.object(paging),
     response: z.array(tokenView),
-    handler: (_input, { engine }) => listTokens(engine),
+    handler: ({ query }, { engine }) => listTokens(engine, query),
   }),
   adminRoute('POST /admin/tokens', {
     scope: 'keys',

@@ -202,6 +202,10 @@ async function* pagesOf<Page extends readonly unknown[] | { readonly total: numb
   }
 }
 
+async function allOf(given: Given, path: string): Promise<unknown[]> {
+  return (await Array.fromAsync(pagesOf<readonly unknown[]>(clientOf(given), path))).flat()
+}
+
 /** An id, or a whole address that one account alone has. */
 async function accountId(client: Client, given: string): Promise<string> {
   if (!given.includes('@')) return encodeURIComponent(given)
@@ -267,10 +271,8 @@ async function tail(given: Given): Promise<void> {
 async function keys(given: Given): Promise<void> {
   const [verb = 'list', id] = given.words
   const at = '/admin/developers'
-  if (id === undefined && verb === 'list') {
-    const pages = await Array.fromAsync(pagesOf<readonly unknown[]>(clientOf(given), at))
-    say(given, pages.flat(), showDevelopers)
-  } else if (id === undefined && verb === 'create') {
+  if (id === undefined && verb === 'list') say(given, await allOf(given, at), showDevelopers)
+  else if (id === undefined && verb === 'create') {
     const name = nameIn(given)
     say(given, await clientOf(given).call('POST', at, { name }), showSecret('api_secret'))
   } else if (id !== undefined && (verb === 'rotate' || verb === 'revoke' || verb === 'restore')) {
@@ -283,7 +285,7 @@ async function tokens(given: Given): Promise<void> {
   const [verb = 'list', id] = given.words
   const at = '/admin/tokens'
   if (given.values.local && verb !== 'create') throw new UsageError('--local: only with tokens create')
-  if (id === undefined && verb === 'list') say(given, await clientOf(given).call('GET', at), showTokens)
+  if (id === undefined && verb === 'list') say(given, await allOf(given, at), showTokens)
   else if (id === undefined && verb === 'create') say(given, await newToken(given, at), showSecret('token'))
   else if (id !== undefined && verb === 'revoke') {
     const revoked = await clientOf(given).call('DELETE', `${at}/${encodeURIComponent(id)}`)

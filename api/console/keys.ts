@@ -1,6 +1,6 @@
 /** Developers and their API keys; one of them, with its users and where its callbacks wait; tokens of the admin API. */
 import { z } from 'zod'
-import { type Authenticated, type Engine, notFound, operatorScopes } from '../../engine/index.ts'
+import { type Authenticated, type Engine, operatorScopes } from '../../engine/index.ts'
 import { type DeveloperDetail, developerOf, findDeveloper, listDevelopers, listTokens } from '../admin/keys.ts'
 import { paging } from '../admin/shared.ts'
 import { html, type Html } from '../html.ts'
@@ -124,11 +124,12 @@ function users(rows: DeveloperDetail['page']): Html {
 
 const tokensPath = '/console/tokens'
 
-export const tokens = page(tokensPath, z.object({}), async (_input, visit) => {
+export const tokens = page(tokensPath, z.object(paging), async ({ values }, visit) => {
   const scopes = html`${operatorScopes.map(
     (scope) => html`<label class="check"><input type="checkbox" name="${scope}" value="1" />${scope}</label>`,
   )}`
-  const list = table(await listTokens(visit.engine), 'There are none yet.', {
+  const rows = await listTokens(visit.engine, values)
+  const list = table(rows, 'There are none yet.', {
     Name: ({ name, id }) => html`${name}<br /><small><code>${id}</code></small>`,
     Scopes: (row) => row.scopes.join(', '),
     Made: ({ created }) => moment(created),
@@ -140,7 +141,7 @@ export const tokens = page(tokensPath, z.object({}), async (_input, visit) => {
     'Tokens of the admin API: read = look, act = accounts, webhooks and hosts, keys = developers and tokens.'
   const content = html`${card(
     null,
-    html`${scrolling('Tokens', list, 'wide')}
+    html`${scrolling('Tokens', list, 'wide')} ${pager(tokensPath, values, { shown: rows.length, total: null })}
       <p class="soft"><small>${words}</small></p>`,
   )}
   ${nameForm('A new token', tokensPath, visit, scopes)}`
@@ -164,9 +165,7 @@ const revokeToken = confirmed({
   path: `${tokensPath}/{id}/revoke`,
   ...{ title: 'Revoke a token', button: 'Revoke' },
   async words({ operators }, id) {
-    const token = (await operators.tokens()).find((one) => one.id === id)
-    if (token === undefined) throw notFound('token', id)
-    return `The token ${token.name} is refused at once, for good.`
+    return `The token ${(await operators.token(id)).name} is refused at once, for good.`
   },
   async act({ operators }, id) {
     await operators.revokeToken(id)

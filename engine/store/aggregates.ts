@@ -69,8 +69,8 @@ function createOperators({ operators }: KeyedCollections) {
   return {
     put: (operator: OperatorRecord) => operators.put(operator),
     get: (id: string) => operators.find({ id }),
-    /** Oldest first, the oldest thousand. */
-    list: () => operators.list({}, { by: ['createdAt', 'id'], limit: 1000 }),
+    /** Oldest first. */
+    list: () => operators.list({}, { by: ['createdAt', 'id'] }),
     edit: (id: string, patch: Pick<OperatorRecord, 'revokedAt'>) => operators.edit({ id }, patch),
   }
 }

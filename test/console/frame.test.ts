@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto'
 import { after, before, suite, test } from 'node:test'
 import { startLiteRig, type LiteRig } from '../api/lite/rig.ts'
 import { type Answer, callRaw } from '../api/core/rig.ts'
+import { newId } from '../../engine/store/ids.ts'
 import { type EventStream, openEventStream } from '../support/event-stream.ts'
 import { until } from '../support/until.ts'
 
@@ -158,6 +159,17 @@ suite('who may come into the console', () => {
     const { sealedSecret, revokedAt } = await found()
     assert.ok(sealedSecret !== developer.sealedSecret && typeof revokedAt === 'number')
     assert.ok((await rig.engine.operators.tokens()).some(({ id, revokedAt: at }) => id === record.id && at !== null))
+  })
+
+  test('of many tokens the newest can be revoked', async () => {
+    const { cookie } = await session(rig)
+    const { operators, store } = rig.engine
+    const { record } = await operators.createToken('old', ['read'])
+    const many = Array.from({ length: 1000 }, () => store.operators.put({ ...record, id: newId(), createdAt: 1 }))
+    await Promise.all(many)
+    const path = `/console/tokens/${(await operators.createToken('newest', ['read'])).record.id}/revoke`
+    assert.match((await get(path, cookie)).text, /The token newest is refused at once/)
+    assert.ok((await get('/console/tokens?offset=1000', cookie)).text.includes(path))
   })
 
   test('a list keeps its length and its filters from page to page', async () => {

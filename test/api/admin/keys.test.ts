@@ -1,6 +1,8 @@
 /** Hosts, developers and tokens for operators, on the real app with a scripted mail server. */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import { runCli } from '../../../api/cli/index.ts'
+import { newId } from '../../../engine/store/ids.ts'
 import { until } from '../../support/until.ts'
 import type { Json, TestMailbox } from '../lite/rig.ts'
 import { refusesOthers, startAdminRig, type AdminRig } from './rig.ts'
@@ -135,5 +137,28 @@ describe('hosts, developers and tokens for operators', () => {
     }
     const token = await rig.as(rig.tokens.keys, 'DELETE', '/admin/tokens/nobody')
     assert.deepEqual([token.status, token.json['value']], [404, 'token nobody is invalid'])
+  })
+
+  test('of many tokens the newest is listed too, page by page', async () => {
+    const { operators, store } = rig.engine
+    const { record } = await operators.createToken('old', ['read'])
+    const many = Array.from({ length: 1000 }, () => store.operators.put({ ...record, id: newId(), createdAt: 1 }))
+    await Promise.all(many)
+    const made = await operators.createToken('newest', ['read'])
+    const ids = (await operators.tokens()).map(({ id }) => id)
+    assert.equal(ids.at(-1), made.record.id)
+    const rows = await list('/admin/tokens?limit=2&offset=1000')
+    assert.deepEqual(
+      rows.map(({ id }) => id),
+      ids.slice(1000, 1002),
+    )
+    const said: string[] = []
+    const io = { env: {}, out: (line: string) => said.push(line), error: (line: string) => said.push(line) }
+    const words = ['tokens', 'list', '--json', '--url', rig.url, '--token', made.token]
+    assert.equal(await runCli(words, { ...io, isScreen: false, signal: new AbortController().signal }), 0, said.join())
+    assert.deepEqual(
+      (JSON.parse(said.join('')) as Json[]).map(({ id }) => id),
+      ids,
+    )
   })
 })
