@@ -14,6 +14,7 @@ import {
   type Logger,
   readConfig,
   runStoreCommand,
+  withinTime,
 } from './engine/index.ts'
 
 /** For answers that are on their way. */
@@ -68,8 +69,18 @@ async function serve(): Promise<void> {
     log.warn({ console: `${url}/console`, shownOnce: password }, 'password of the console: keep it')
   running.app = createApp({ engine })
   front.use(running.app)
-  await engine.start()
+  await begin(running, engine)
   log.info({ store: engine.store.kind }, 'started')
+}
+
+/** When it fails, results of callbacks that went out are written and the lead is given back, before the end. */
+async function begin(running: Running, engine: Engine): Promise<void> {
+  try {
+    await engine.start()
+  } catch (error) {
+    await withinTime(running.endWithinMs, stop(running)).catch(() => undefined)
+    throw error
+  }
 }
 
 async function stop({ server, opening, app, engine }: Running, drainMs = 0): Promise<void> {
