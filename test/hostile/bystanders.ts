@@ -6,7 +6,7 @@ import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Service } from '../support/service.ts'
-import { until } from '../support/until.ts'
+import { standstill, until } from '../support/until.ts'
 
 export interface Waits {
   /** The longest answer of /healthz, in milliseconds. */
@@ -55,17 +55,6 @@ export function processorMs({ pid }: Service): number {
     .replace(/^.*\) /, '')
     .split(' ')
   return (Number(fields[11]) + Number(fields[12])) * 10
-}
-
-/** How long this process itself stood still, in milliseconds: the machine did, which is no wait of the service. */
-function standstill() {
-  let [lost, last] = [0, performance.now()]
-  const gap = (): number => Math.max(0, performance.now() - last - 50)
-  const timer = setInterval(() => {
-    lost += gap()
-    last = performance.now()
-  }, 10)
-  return { lost: () => lost + gap(), stop: () => clearInterval(timer) }
 }
 
 /**

@@ -41,3 +41,14 @@ export async function until<T>(
     await pause(options.everyMs ?? 20)
   }
 }
+
+/** How long this process itself stood still, in milliseconds: the machine did, which is no wait of the service. */
+export function standstill() {
+  let [lost, last] = [0, performance.now()]
+  const gap = (): number => Math.max(0, performance.now() - last - 50)
+  const timer = setInterval(() => {
+    lost += gap()
+    last = performance.now()
+  }, 10)
+  return { lost: () => lost + gap(), stop: () => clearInterval(timer) }
+}
