@@ -56,6 +56,23 @@ async function serve(): Promise<void> {
     lost: () => endLost(running),
   })
   running.engine = engine
+  try {
+    await begin(running, engine, url, front)
+  } catch (error) {
+    // Results of callbacks that went out are written, and the lead is given back.
+    await withinTime(endWithinMs, stop(running)).catch(() => undefined)
+    throw error
+  }
+  log.info({ store: engine.store.kind }, 'started')
+}
+
+async function begin(
+  running: Running,
+  engine: Engine,
+  url: string,
+  front: ReturnType<typeof createFront>,
+): Promise<void> {
+  const { log } = running
   engine.setBaseUrl(url)
   const generated = await engine.developers.ensureFirst()
   if (generated !== null) {
@@ -69,18 +86,7 @@ async function serve(): Promise<void> {
     log.warn({ console: `${url}/console`, shownOnce: password }, 'password of the console: keep it')
   running.app = createApp({ engine })
   front.use(running.app)
-  await begin(running, engine)
-  log.info({ store: engine.store.kind }, 'started')
-}
-
-/** When it fails, results of callbacks that went out are written and the lead is given back, before the end. */
-async function begin(running: Running, engine: Engine): Promise<void> {
-  try {
-    await engine.start()
-  } catch (error) {
-    await withinTime(running.endWithinMs, stop(running)).catch(() => undefined)
-    throw error
-  }
+  await engine.start()
 }
 
 async function stop({ server, opening, app, engine }: Running, drainMs = 0): Promise<void> {

@@ -30,23 +30,27 @@ suite('two services on one database', needs('mongodb'), () => {
     return service
   }
 
-  test('one that cannot start gives its place back', async (t) => {
-    const proxy = await createProxy(mongoUri)
-    t.after(() => proxy.close())
-    proxy.decide = (command) => (command['find'] === 'settings' ? 'hang' : 'pass')
-    let log = ''
-    const starting = startService({
-      mongoUri: proxy.uri,
-      env: { ...env, MAILROOM_STORE_TIMEOUT: '1s' },
-      onLog: (text) => (log += text),
+  for (const [when, read] of [
+    ['before it takes calls', 'operators'],
+    ['when it takes calls', 'settings'],
+  ] as const)
+    test(`one that cannot start, ${when}, gives its place back`, async (t) => {
+      const proxy = await createProxy(mongoUri)
+      t.after(() => proxy.close())
+      proxy.decide = (command) => (command['find'] === read ? 'hang' : 'pass')
+      let log = ''
+      const starting = startService({
+        mongoUri: proxy.uri,
+        env: { ...env, MAILROOM_STORE_TIMEOUT: '1s' },
+        onLog: (text) => (log += text),
+      })
+      await assert.rejects(starting, /the service ended/)
+      assert.match(log, /mailroom: the database cannot be reached or is too slow/)
+      const client = await MongoClient.connect(mongoUri)
+      t.after(() => client.close())
+      const meta = client.db().collection<{ _id: string; owner: string }>('meta')
+      assert.equal((await meta.findOne({ _id: 'lead' }))?.owner, '')
     })
-    await assert.rejects(starting, /the service ended/)
-    assert.match(log, /mailroom: the database cannot be reached or is too slow/)
-    const client = await MongoClient.connect(mongoUri)
-    t.after(() => client.close())
-    const meta = client.db().collection<{ _id: string; owner: string }>('meta')
-    assert.equal((await meta.findOne({ _id: 'lead' }))?.owner, '')
-  })
 
   test('the second serves when the first has ended, whichever way, and one that lost its place ends at once', async (t) => {
     const first = await start()
