@@ -32,9 +32,9 @@ interface Slow {
 }
 
 interface Limits {
-  /** What takes so long is slow … */
+  /** A failure that took so long is slow, and an answer that took five times as long. */
   readonly slowMs: number
-  /** … and when it failed, that is the answer for this time. */
+  /** The second slow failure in a row is the answer for this time; after the first a quick retry still asks. */
   readonly rememberedMs: number
 }
 
@@ -45,8 +45,9 @@ async function timed(ask: Lookup, name: string, slowNames: SlowNames, limits: Li
   const began = performance.now()
   const note = (error: Error | null): void => {
     const now = performance.now()
-    if (now - began < limits.slowMs) slowNames.delete(name)
-    else slowNames.set(name, { error, until: now + limits.rememberedMs })
+    if (now - began < (error === null ? 5 : 1) * limits.slowMs) return void slowNames.delete(name)
+    const isSecond = error !== null && Boolean(slowNames.peek(name)?.error)
+    slowNames.set(name, { error, until: isSecond ? now + limits.rememberedMs : 0 })
   }
   try {
     const found = await ask(name)
