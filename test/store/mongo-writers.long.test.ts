@@ -138,6 +138,20 @@ suite('several writers', needs('mongodb'), () => {
     assert.deepEqual(ids((await other.sync.apply({ ...batch, epoch })).outbox), ids(batch.outbox))
   })
 
+  test('one whose callbacks arrive late, after another batch: the repeat answers them', async () => {
+    const mailbox = await createMailbox(store)
+    const batch = await arrivals(mailbox, mailbox.account, [mailbox.added('INBOX', 1)])
+    const impatient = await database.open({ uri: proxy.uri, timeoutMs: 1200 })
+    proxy.decide = (command) => (insertsInto('outbox')(command) ? 'hang' : 'pass')
+    await rejectsWith(impatient.sync.apply(batch), 'store_unavailable')
+    proxy.decide = () => 'pass'
+    assert.deepEqual((await impatient.sync.apply(await mailbox.batch('Archive'))).outbox, [])
+    // the write that nobody waits for any more
+    await store.outbox.enqueue(batch.outbox)
+    assert.deepEqual(ids((await impatient.sync.apply(batch)).outbox), ids(batch.outbox))
+    await impatient.close()
+  })
+
   test('one that is held while the account becomes another mailbox leaves no mail of the former one', async () => {
     const mailbox = await createMailbox(store)
     const { id } = mailbox.account
@@ -153,6 +167,23 @@ suite('several writers', needs('mongodb'), () => {
     await losing
     assert.deepEqual(await store.messages.list(id, {}, page), [])
     assert.deepEqual(await store.messages.gone(id, Number.MAX_SAFE_INTEGER, 9), [])
+  })
+
+  test('also where the folder has been listed anew by then', async () => {
+    const mailbox = await createMailbox(store)
+    const { id } = mailbox.account
+    await mailbox.apply('INBOX', { added: [mailbox.added('INBOX', 1)] })
+    const batch = await arrivals(mailbox, mailbox.account, [mailbox.added('INBOX', 2)])
+    const hold = holdFirst(proxy, insertsInto('messages'))
+    const losing = rejectsWith(other.sync.apply(batch), 'lease_lost')
+    await until('the batch is held', () => hold.held)
+    assert(await store.sync.replaceMailbox(id, { username: 'other' }, epochStart))
+    const owner = await store.accounts.claim(id)
+    assert(owner)
+    await store.folders.reconcile(id, owner.epoch, [listed('INBOX')], true)
+    hold.release()
+    await losing
+    assert.deepEqual(await store.messages.list(id, {}, page), [])
   })
 
   test('one that is held while its folder is numbered anew leaves no place of the former numbers', async () => {
