@@ -231,11 +231,11 @@ async function rowOf(engine: Engine, id: string): Promise<AccountRow> {
 export async function reconnectAccount(engine: Engine, id: string): Promise<void> {
   const account = await findAccount(engine, id)
   if (account.paused) throw new AppError('conflict', `email account ${id} is paused: resume it first`)
-  engine.accounts.wake(id)
-  // The first keeps to the time of its mail server, the other to that of its next start.
   const view = engine.accounts.view(id)
+  // What is throttled keeps to the time of its mail server, what is dead to that of its next start.
   if (view?.state === 'throttled' || view?.state === 'dead')
     throw new AppError('conflict', `email account ${id} is ${view.state}. ${nextOf(view, view.state, null)}`)
+  engine.accounts.wake(id)
 }
 
 /** Compares a folder with the mail server from end to end. By the name that the API shows, or the server's own. */
@@ -271,7 +271,7 @@ export const accountRoutes = [
   }),
   adminRoute('POST /admin/accounts/{id}/reconnect', {
     ...acting,
-    summary: 'Give up the session and any wait of an email account, and connect now',
+    summary: 'Give up the session and the wait of an email account, and connect now',
     errors: [409],
     handler: ({ path: { id } }, { engine }) => reconnectAccount(engine, id).then(() => rowOf(engine, id)),
   }),

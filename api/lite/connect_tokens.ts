@@ -53,7 +53,7 @@ export const tokenParameters = {
   ...personNames,
   status_callback_url: optional(
     urlOrEmpty,
-    'takes the status callbacks of the email account that the wizard makes; empty = none; not named = the URL that the user has then',
+    'takes the status callbacks of the email account that the wizard makes; empty = none; not named = that of the user, or what the account has already',
     'https://app.example.com/status',
   ),
 }

@@ -272,7 +272,9 @@ const setFolders = (path: MessagePattern) =>
       const folders = await call.engine.store.folders.list(located.account.id)
       const views = new Set(folders.filter(isView).map(({ id }) => id))
       const here = located.placements.map(({ folderId }) => folderId)
-      if (named.every(isView) && here.some((folderId) => !views.has(folderId)))
+      // Where the mail server has an id for each message, it keeps one that lies in a view alone.
+      const isKept = located.message.hostedMessageId !== null
+      if (!isKept && named.every(isView) && here.some((folderId) => !views.has(folderId)))
         throw badParameter('folders', 'must name one that does not only show what lies in others')
       const ids = named.map(({ id }) => id)
       await lieIn(call, located, [...ids, ...here.filter((folderId) => views.has(folderId))], ids)

@@ -221,6 +221,19 @@ suite('moves of 2.0 lose nothing', () => {
     assert.deepEqual(places(), ['Archive'])
   })
 
+  test('archived into a folder that only shows it, where the mail server has an id for each message', async (t) => {
+    const { capabilities } = rig.imap
+    t.after(() => (rig.imap.capabilities = capabilities))
+    rig.imap.capabilities = [...capabilities, 'OBJECTID']
+    const folders = { INBOX: [], Everything: ['\\All'] }
+    const archiver = await v2Mailbox(rig, 'archiver', { folders })
+    const at = `${archiver.account}/messages/${await archiver.deliver({ subject: 'archived' })}/folders`
+    await rig.ok('POST', at, { add: 'Everything' })
+    await rig.ok('PUT', at, { folders: ['\\All'] })
+    const places = Object.keys(folders).filter((one) => raws(archiver.email, one, 'archived').length > 0)
+    assert.deepEqual(places, ['Everything'])
+  })
+
   /** In INBOX and Archive; another mail program takes it out of one when that is to be changed. */
   const takenFrom = async (folder: string, subject: string, command: string): Promise<string> => {
     const at = path(await box.deliver({ subject }))
