@@ -138,20 +138,6 @@ suite('several writers', needs('mongodb'), () => {
     assert.deepEqual(ids((await other.sync.apply({ ...batch, epoch })).outbox), ids(batch.outbox))
   })
 
-  test('one whose callbacks arrive late, after another batch: the repeat answers them', async () => {
-    const mailbox = await createMailbox(store)
-    const batch = await arrivals(mailbox, mailbox.account, [mailbox.added('INBOX', 1)])
-    const impatient = await database.open({ uri: proxy.uri, timeoutMs: 1200 })
-    proxy.decide = (command) => (insertsInto('outbox')(command) ? 'hang' : 'pass')
-    await rejectsWith(impatient.sync.apply(batch), 'store_unavailable')
-    proxy.decide = () => 'pass'
-    assert.deepEqual((await impatient.sync.apply(await mailbox.batch('Archive'))).outbox, [])
-    // the write that nobody waits for any more
-    await store.outbox.enqueue(batch.outbox)
-    assert.deepEqual(ids((await impatient.sync.apply(batch)).outbox), ids(batch.outbox))
-    await impatient.close()
-  })
-
   test('one that is held while the account becomes another mailbox leaves no mail of the former one', async () => {
     const mailbox = await createMailbox(store)
     const { id } = mailbox.account

@@ -109,10 +109,10 @@ function remember({ unanswered }: Memory, { accountId, outbox }: SyncBatch): voi
   for (const { id } of outbox) ids.add(id)
 }
 
-/** Those that a batch has asked for: another one may have added its own meanwhile. */
-function forget({ unanswered }: Memory, accountId: string, asked: ReadonlySet<string>): void {
+/** What this batch has asked for: one that this process' own next claim has overtaken may still be under way. */
+function forget({ unanswered }: Memory, { accountId, outbox }: SyncBatch, repeated: ReadonlySet<string>): void {
   const ids = unanswered.get(accountId)
-  for (const id of asked) ids?.delete(id)
+  for (const id of [...repeated, ...outbox.map((row) => row.id)]) ids?.delete(id)
   if (ids?.size === 0) unanswered.delete(accountId)
 }
 
@@ -128,14 +128,14 @@ async function writeOutbox(
   return rows.filter(({ id }) => news.has(id))
 }
 
-/** The batch's new rows, and those of earlier tries that are there and pending: its own, and what others left. */
+/** The batch's new rows, and those of earlier tries that are there and pending. */
 async function answered(
   { collections: { outbox } }: MongoContext,
   fresh: readonly OutboxRecord[],
-  asked: ReadonlySet<string>,
+  repeated: ReadonlySet<string>,
 ): Promise<OutboxRecord[]> {
   const news = new Set(fresh.map(({ id }) => id))
-  const earlier = [...asked].filter((id) => !news.has(id))
+  const earlier = [...repeated].filter((id) => !news.has(id))
   if (earlier.length === 0) return [...fresh]
   const rows = outbox.find({ _id: { $in: earlier }, state: 'pending' }, { projection: shapes.outbox.only })
   return [...fresh, ...(await rows.toArray()).map(shapes.outbox.record)].sort((left, right) => left.seq - right.seq)
@@ -180,14 +180,14 @@ async function apply(context: MongoContext, memory: Memory, batch: SyncBatch): P
   ])
   const inserted = await writeMessages(context, batch, tally)
   const changes = await writeChanges(context, memory, batch, last)
+  const repeated = new Set(memory.unanswered.get(batch.accountId))
   // before the write: its outcome may never be known
   remember(memory, batch)
-  const asked = new Set(memory.unanswered.get(batch.accountId))
   const fresh = await writeOutbox(context, batch.outbox.map(withSeqOf(changes)))
   await updateExisting(context, batch, inserted, holders)
-  const outbox = await answered(context, fresh, asked)
+  const outbox = await answered(context, fresh, repeated)
   await writeCursor(context, memory, batch, stored)
-  forget(memory, batch.accountId, asked)
+  forget(memory, batch, repeated)
   return { changes, outbox }
 }
 
