@@ -133,11 +133,10 @@ function endOnSignals(running: Running): void {
 function endLost({ log, endWithinMs, server, opening, engine, app }: Running): void {
   log.fatal('another process has taken the database over: this one ends')
   const end = (): void => process.exit(1)
-  setTimeout(end, endWithinMs).unref()
   opening.abort()
   server.close()
   server.closeAllConnections()
-  Promise.all([engine?.stop(), app?.close()]).then(end, end)
+  withinTime(endWithinMs, Promise.all([engine?.stop(), app?.close()])).then(end, end)
 }
 
 function lastWords(error: unknown): string {

@@ -4,10 +4,9 @@ import { after, afterEach, before, suite, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { mail } from '../../support/mail.ts'
 import { until } from '../../support/until.ts'
-import { userBody } from '../../support/users.ts'
 import { basic } from '../core/rig.ts'
-import { allRead, startLiteRig, type Json, type LiteRig } from '../lite/rig.ts'
-import { v2Mailbox, type V2Mailbox } from './rig.ts'
+import { startLiteRig, type Json, type LiteRig } from '../lite/rig.ts'
+import { addSource, v2Mailbox, type V2Mailbox } from './rig.ts'
 
 const other = 'late-2@mail.example'
 
@@ -19,10 +18,7 @@ suite('late writes of 2.0', () => {
     rig = await startLiteRig({ env: { MAILROOM_COMMAND_TIMEOUT: '3s' } })
     box = await v2Mailbox(rig, 'late')
     rig.imap.addUser(other, {})
-    const server = { host: rig.imap.host, port: rig.imap.port, password: 'secret' }
-    otherLabel = String((await rig.ok('POST', `${box.account}/sources`, userBody(server, other)))['label'])
-    const accounts = await rig.engine.store.accounts.listByUser(box.userId)
-    await allRead(rig.engine, accounts.find(({ email }) => email === other)?.id ?? '')
+    otherLabel = (await addSource(rig, box, other)).label
   })
   afterEach(() => {
     rig.imap.hooks = {}

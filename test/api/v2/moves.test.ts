@@ -4,9 +4,8 @@ import { after, before, suite, test } from 'node:test'
 import type { Folder } from '../../support/imap-server/mailbox.ts'
 import { mail } from '../../support/mail.ts'
 import { until } from '../../support/until.ts'
-import { userBody } from '../../support/users.ts'
-import { allRead, startLiteRig, type LiteRig } from '../lite/rig.ts'
-import { v2Mailbox, type V2Mailbox } from './rig.ts'
+import { startLiteRig, type LiteRig } from '../lite/rig.ts'
+import { addSource, v2Mailbox, type V2Mailbox } from './rig.ts'
 
 const other = 'mover-2@mail.example'
 
@@ -20,11 +19,7 @@ suite('moves of 2.0 lose nothing', () => {
     box = await v2Mailbox(rig, 'mover')
     rig.imap.addUser(other, {})
     share(rig.imap.folder(box.email, 'Archive'), rig.imap.createFolder(other, 'Shared'))
-    const server = { host: rig.imap.host, port: rig.imap.port, password: 'secret' }
-    otherLabel = String((await rig.ok('POST', `${box.account}/sources`, userBody(server, other)))['label'])
-    const accounts = await rig.engine.store.accounts.listByUser(box.userId)
-    otherId = accounts.find(({ email }) => email === other)?.id ?? ''
-    await allRead(rig.engine, otherId)
+    ;({ label: otherLabel, accountId: otherId } = await addSource(rig, box, other))
   })
   after(async () => {
     await rig.close()

@@ -1,5 +1,6 @@
 /** The rig of lite, with what the tests of 2.0 begin with: an account with one source. */
-import type { LiteRig, MailboxOptions, TestMailbox } from '../lite/rig.ts'
+import { userBody } from '../../support/users.ts'
+import { allRead, type LiteRig, type MailboxOptions, type TestMailbox } from '../lite/rig.ts'
 
 export interface V2Mailbox extends TestMailbox {
   /** '/2.0/accounts/{id}' */
@@ -20,6 +21,16 @@ export async function v2Mailbox(
   const source = `${account}/sources/${encodeURIComponent(box.label)}`
   if (wanted !== undefined) await rig.ok('POST', source, wanted)
   return { ...box, account, source }
+}
+
+/** One more source, of a mailbox that the mail server has; all of it has been read. */
+export async function addSource(rig: LiteRig, { account, userId }: V2Mailbox, email: string) {
+  const server = { host: rig.imap.host, port: rig.imap.port, password: 'secret' }
+  const label = String((await rig.ok('POST', `${account}/sources`, userBody(server, email)))['label'])
+  const accounts = await rig.engine.store.accounts.listByUser(userId)
+  const accountId = accounts.find((one) => one.label === label)?.id ?? ''
+  await allRead(rig.engine, accountId)
+  return { label, accountId }
 }
 
 /** HTML with the image of a signature, a winmail.dat and a PDF. */

@@ -7,8 +7,8 @@ import { mail } from '../../support/mail.ts'
 import { until } from '../../support/until.ts'
 import { userBody } from '../../support/users.ts'
 import { basic } from '../core/rig.ts'
-import { allRead, startLiteRig, type Json, type LiteRig } from '../lite/rig.ts'
-import { v2Mailbox, type V2Mailbox } from './rig.ts'
+import { startLiteRig, type Json, type LiteRig } from '../lite/rig.ts'
+import { addSource, v2Mailbox, type V2Mailbox } from './rig.ts'
 
 const subjects = [
   'flagged',
@@ -37,11 +37,7 @@ suite('writes of 2.0', () => {
     rig = await startLiteRig({ env: { MAILROOM_MESSAGE_LIMIT: String(messageLimit), MAILROOM_BODY_LIMIT: '20000' } })
     box = await v2Mailbox(rig, 'writer', { subjects })
     rig.imap.addUser(other, {})
-    const server = { host: rig.imap.host, port: rig.imap.port, password: 'secret' }
-    const made = await rig.ok('POST', `${box.account}/sources`, userBody(server, other))
-    otherLabel = String(made['label'])
-    const second = (await rig.engine.store.accounts.listByUser(box.userId)).find(({ email }) => email === other)
-    await allRead(rig.engine, second?.id ?? '')
+    otherLabel = (await addSource(rig, box, other)).label
   })
   after(async () => {
     await rig.close()
