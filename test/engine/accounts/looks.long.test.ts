@@ -77,7 +77,9 @@ for (const capabilities of [fullCapabilities, ['IMAP4rev1', 'IDLE', 'UIDPLUS']])
       moveOnServer(running.server, 1, 'INBOX', 'Archive')
       running.server.expunge('ann', 'INBOX', 2)
       await until('found', async () => (await running.subjects('Archive')).length === 1)
-      // the hold of both is over at the next look
+      await until('both seen to leave', async () => (await running.subjects('INBOX')).length === 2)
+      // The hold of both is over at the next look, also where the first poll found them.
+      await setTimeout(3500)
       running.server.expunge('ann', 'INBOX', 3)
       const told = ['deleted m2 INBOX', 'folder_added m1 Archive', 'folder_removed m1 INBOX']
       const others = async () => (await running.story()).filter((line) => line !== 'deleted m3 INBOX').sort()
