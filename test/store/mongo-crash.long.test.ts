@@ -248,7 +248,7 @@ suite('a crash between two writes', needs('mongodb'), () => {
   test('the same owner goes on when the database is back, and hears of every callback', async () => {
     await crashEverywhere(async (victim, scene, note) => {
       proxy.revive()
-      await until('the database answers again', () => victim.ping().then(() => true))
+      await until('the database answers again', () => victim.ping().then(() => true), { withinMs: 30_000 })
       const account = await victim.accounts.get(scene.mailbox.account.id)
       assert(account)
       // with nothing left to do, the next batch of the account brings what was not answered

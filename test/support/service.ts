@@ -133,26 +133,31 @@ function createProcess(startWithinMs: number, onLog: ServiceOptions['onLog']) {
   let url = ''
 
   const alive = (): boolean => child !== null && child.exitCode === null && child.signalCode === null
+  /** It has ended, and all that it wrote has been read. */
+  let closed: Promise<unknown> = Promise.resolve()
   let disown = (): void => undefined
   const end = async (signal: 'SIGTERM' | 'SIGKILL'): Promise<number | null> => {
     const ending = child
     if (ending === null) return null
-    if (alive()) {
-      const exited = once(ending, 'exit')
-      ending.kill(signal)
-      const tooLong = setTimeout(() => ending.kill('SIGKILL'), 30_000)
-      await exited
-      clearTimeout(tooLong)
-    }
+    if (alive()) ending.kill(signal)
+    const tooLong = setTimeout(() => ending.kill('SIGKILL'), 30_000)
+    await closed
+    clearTimeout(tooLong)
     disown()
     child = null
     return ending.exitCode
+  }
+  const checkAlive = async (when: string): Promise<void> => {
+    if (alive()) return
+    await closed
+    throw new Error(`the service ended ${when}:\n${output.slice(-4000)}`)
   }
   const start = async (env: Readonly<Record<string, string>>): Promise<void> => {
     if (alive()) throw new Error('the service is running already')
     const seen = output.length
     child = spawn(process.execPath, startArguments, { cwd: root, env: { ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
     const started = child
+    closed = once(started, 'close')
     disown = endsWithUs(() => started.kill('SIGKILL'))
     for (const stream of [child.stdout, child.stderr])
       stream?.on('data', (chunk: Buffer) => {
@@ -164,10 +169,10 @@ function createProcess(startWithinMs: number, onLog: ServiceOptions['onLog']) {
         withinMs: startWithinMs,
         explain: () => output.slice(-4000),
       }).then(String)
-      if (!alive()) throw new Error(`the service ended at its start:\n${output.slice(-4000)}`)
+      await checkAlive('at its start')
       const ready = async (): Promise<boolean> => !alive() || (await fetch(`${url}/readyz`)).ok
       await until('the service to be ready', ready, { withinMs: startWithinMs, explain: () => output.slice(-4000) })
-      if (!alive()) throw new Error(`the service ended before it was ready:\n${output.slice(-4000)}`)
+      await checkAlive('before it was ready')
     } catch (error) {
       await end('SIGKILL')
       throw error

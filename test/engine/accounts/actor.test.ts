@@ -260,7 +260,7 @@ suite('commands', () => {
   })
 
   test('a server that does not answer them: timeout, and the next one is served', async (t) => {
-    const running = await watchingAccounts(t, { settings: { MAILROOM_COMMAND_TIMEOUT: '500ms' } }, ({ server }) =>
+    const running = await watchingAccounts(t, { settings: { MAILROOM_COMMAND_TIMEOUT: '2s' } }, ({ server }) =>
       fill(server, 'INBOX', 1),
     )
     let swallowed = 0
@@ -271,7 +271,7 @@ suite('commands', () => {
         return {}
       },
     }
-    await answers(reading(running), 'timeout', 2000)
+    await answers(reading(running), 'timeout', 8000)
     assert.match((await reading(running)).toString(), /Subject: m1/)
   })
 
