@@ -90,8 +90,8 @@ export function createBackground(deps: BackgroundDeps) {
     wakes.push(() => {
       woken.abort()
     })
-    const rest = async (signal: AbortSignal): Promise<void> => {
-      await pause(restMs(state, sync.now()), AbortSignal.any([signal, woken.signal]))
+    const rest = async (since: number, signal: AbortSignal): Promise<void> => {
+      await pause(restMs(state, since), AbortSignal.any([signal, woken.signal]))
       woken = new AbortController()
     }
     return (signal) => run(deps, workOnce, rest, signal)
@@ -110,22 +110,23 @@ function nextToOpen({ folders }: AccountState, now: number): string | undefined 
   return folders.values().find((folder) => folder.path !== 'INBOX' && isDue(folder))?.path
 }
 
-/** Until the next parked folder comes due: what lies in it is missing from the index until it is read. */
-function restMs({ folders }: AccountState, now: number): number {
-  const due = Array.from(folders.values(), ({ parkedUntil }) => (parkedUntil ?? 0) - now)
+/** From `since`, when nothing was due, to the next parked folder: until then what lies in it is not in the index. */
+function restMs({ folders }: AccountState, since: number): number {
+  const due = Array.from(folders.values(), ({ parkedUntil }) => (parkedUntil ?? 0) - since)
   return Math.min(lookAgainMs, ...due.filter((ms) => ms > 0))
 }
 
 async function run(
   { sync, state }: BackgroundDeps,
   workOnce: WorkOnce,
-  rest: (signal: AbortSignal) => Promise<void>,
+  rest: (since: number, signal: AbortSignal) => Promise<void>,
   signal: AbortSignal,
 ): Promise<void> {
   let attempt = 0
   while (!signal.aborted) {
     try {
-      if (!(await workOnce(signal))) await rest(signal)
+      const since = sync.now()
+      if (!(await workOnce(signal))) await rest(since, signal)
       attempt = 0
     } catch (error) {
       const problem = toAppError(error)
