@@ -11,6 +11,7 @@ import { startLiteRig, type Json, type LiteRig } from '../api/lite/rig.ts'
 import { artefacts, barriers, complaintsOf, looks, openBrowser, overhang, screenshot } from '../console/browser.ts'
 import { type Dovecot, startDovecot } from '../support/dovecot.ts'
 import { needs } from '../support/require.ts'
+import { until } from '../support/until.ts'
 import { deskOf } from './desk.ts'
 
 const logo = `data:image/svg+xml,${encodeURIComponent('<svg xmlns="http://www.w3.org/2000/svg" width="40" height="40"><circle cx="20" cy="20" r="19" fill="#c2410c"/></svg>')}`
@@ -198,7 +199,7 @@ suite('the connect wizard in a browser', { ...needs('chromium', 'dovecot'), time
     await page.goto(at(of))
     await fill(page, 'not-the-password')
     await page.getByRole('alert').getByText('did not accept').waitFor()
-    assert.equal(await focused(page), 'problem')
+    await until('the focus is on it', async () => (await focused(page)) === 'problem')
     assert.match(await page.title(), /^That did not work: /)
     assert.equal(await page.getByRole('link', { name: 'another address' }).count(), 0, 'the token names the address')
     const password = page.getByLabel('Password of the mailbox')

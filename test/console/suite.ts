@@ -153,6 +153,7 @@ export function consoleSuite(name: string, accounts: number): void {
       const first = await shown()
       await page.getByRole('link', { name: 'Next' }).click()
       await page.getByText(`${limit + 1}–${total} of ${total}`).waitFor()
+      await page.waitForLoadState()
       assert.equal(new Set([...first, ...(await shown())]).size, total)
       await page.getByLabel('Address, label or id').fill('USER0@')
       await page.getByRole('button', { name: 'Show' }).click()
@@ -254,7 +255,7 @@ export function consoleSuite(name: string, accounts: number): void {
       await page.goto('/console/developers')
       await page.getByLabel('Name').fill('Grace')
       await page.getByRole('button', { name: 'Create' }).click()
-      const [key = '', secret = ''] = await page.locator('.note code').allTextContents()
+      const [key = '', secret = ''] = await secrets(page)
       await screenshot(page, shots, 'secret-light')
       const status = (with_: string) => callAs(world.stage, key, with_)
       assert.equal(await status(secret), 200)
@@ -265,7 +266,7 @@ export function consoleSuite(name: string, accounts: number): void {
       assert.deepEqual(await barriers(page), [])
       assert.equal(await status(secret), 200)
       await page.getByRole('button', { name: 'Make a new secret' }).click()
-      const [, next = ''] = await page.locator('.note code').allTextContents()
+      const [, next = ''] = await secrets(page)
       await page.reload()
       await page.getByText('is shown once').waitFor()
       assert.deepEqual([await status(secret), await status(next)], [401, 200])
@@ -340,6 +341,13 @@ async function addresses(
     delivery: await linkIn(webhook, /\/console\/deliveries\/[\w-]+/),
     developer: await linkIn('/console/developers', /\/console\/developers\/[0-9a-f]{24}/),
   }
+}
+
+/** Key and secret of the page that shows them once. */
+async function secrets(page: Page): Promise<string[]> {
+  const codes = page.locator('.note code')
+  await codes.first().waitFor()
+  return codes.allTextContents()
 }
 
 async function callAs({ service }: Stage, key: string, secret: string): Promise<number> {

@@ -21,7 +21,7 @@ suite('bad input', () => {
   let stage: Stage
   let service: Service
   before(async () => {
-    stage = await openStage({ env: { MAILROOM_CREATE_TIMEOUT: '2s' } })
+    stage = await openStage({ env: { MAILROOM_CREATE_TIMEOUT: '5s' } })
     service = stage.service
   })
   after(() => stage.remove())
@@ -144,7 +144,7 @@ suite('bad input', () => {
     const answer = await service.ok('POST', '/lite/users', userBody({ ...nowhere, port }, 'jane@mail.example'))
     assert.equal(answer['success'], false)
     assert.equal(answer['feedback_code'], 'timeout')
-    assert(performance.now() - began < 4000, 'in time')
+    assert(performance.now() - began < 15_000, 'in time')
     await assertNothingCreated(service)
   })
 })

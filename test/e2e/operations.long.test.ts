@@ -118,11 +118,11 @@ suite('a service and its operator', () => {
 
   test('at its end it is not ready first, while it still takes calls', async () => {
     await service.stop()
-    await service.start({ MAILROOM_DRAIN_WAIT: '6s' })
+    await service.start({ MAILROOM_DRAIN_WAIT: '15s' })
     const status = async (path: string): Promise<number> => (await fetch(service.url + path)).status
     assert.equal(await status('/readyz'), 200)
     const stopping = service.stop()
-    await until('not ready', async () => (await status('/readyz')) === 503, { withinMs: 5000 })
+    await until('not ready', async () => (await status('/readyz')) === 503, { withinMs: 12_000 })
     assert.equal(await status('/healthz'), 200)
     assert.equal((await service.api('GET', '/lite/users')).status, 200)
     assert.equal(await stopping, 0)

@@ -92,13 +92,27 @@ suite('the event loop and who holds it', () => {
   })
 
   test('the note names the account while a turn goes on, and is gone after it', async () => {
-    const file = join(directory, 'held')
-    workAs({ kind: 'account', id: '0123456789abcdef01234567' }, () => setTimeout(() => spin(1500), 1))
+    const [file, seen] = [join(directory, 'held'), join(directory, 'seen')]
     // This thread cannot look while it is held: another process does.
-    const script = `const fs = require('node:fs'); setInterval(() => { try { process.stdout.write(fs.readFileSync(${JSON.stringify(file)})); process.exit() } catch {} }, 20)`
+    const script = `const fs = require('node:fs')
+      process.stdout.write('ready')
+      setInterval(() => {
+        if (!fs.existsSync(${JSON.stringify(file)})) return
+        const note = fs.readFileSync(${JSON.stringify(file)})
+        if (note.length > 0) process.exit(fs.writeFileSync(${JSON.stringify(seen)}, note))
+      }, 20)`
     const reader = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'pipe', 'inherit'] })
-    const [seen] = (await once(reader.stdout, 'data')) as [Buffer]
-    assert.equal(seen.toString(), '0123456789abcdef01234567')
+    const ended = once(reader, 'exit')
+    await once(reader.stdout, 'data')
+    const isRead = (): boolean => existsSync(seen) && readFileSync(seen).length > 0
+    const giveUpAt = performance.now() + 20_000
+    workAs({ kind: 'account', id: '0123456789abcdef01234567' }, () =>
+      setTimeout(() => {
+        while (!isRead() && performance.now() < giveUpAt) spin(10)
+      }, 1),
+    )
+    await ended
+    assert.equal(readFileSync(seen, 'utf8'), '0123456789abcdef01234567')
     await until('the note is gone', () => !existsSync(file))
   })
 

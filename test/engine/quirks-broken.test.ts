@@ -7,19 +7,20 @@ import { selfSigned } from '../support/imap-server/certificate.ts'
 import { createImapServer } from '../support/imap-server/index.ts'
 import { closings, failure, fill, long, on, play } from '../support/imap-server/play.ts'
 import { openTest } from '../support/imap-server/session.ts'
-import { until } from '../support/until.ts'
+import { standstill, until } from '../support/until.ts'
 
 suite('a connection that fails', () => {
   test('row 22: no answer: the command and all who wait end in time, once', async (t) => {
     const { inbox } = await play(t, { command: on('NOOP', {}) })
     const session = await inbox()
-    const started = performance.now()
+    const [started, still] = [performance.now(), standstill()]
     const results = await Promise.allSettled([
       session.noop(),
       session.fetchFlags('1:*'),
       session.list({ status: true }),
     ])
-    assert(performance.now() - started < 3000)
+    assert(performance.now() - started - still.lost() < 3000)
+    still.stop()
     for (const result of results) {
       assert(result.status === 'rejected' && isAppError(result.reason, 'timeout'))
     }
@@ -115,7 +116,7 @@ suite('a connection that fails', () => {
     const session = await inbox(20_000)
     const started = performance.now()
     await session.close()
-    assert(performance.now() - started < 3000)
+    assert(performance.now() - started < 10_000)
     assert.deepEqual(session.events, [{ type: 'closed', error: null }])
   })
 })

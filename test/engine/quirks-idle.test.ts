@@ -40,7 +40,8 @@ suite('IDLE', () => {
     ]) {
       const { server, inbox } = await play(t, { command: on('IDLE', answer) })
       const session = await inbox()
-      for (let n = 0; n < 3; n += 1) await session.idle(50, long())
+      // A round that takes a second, as on a machine that stood still, counts as a useful one.
+      for (let n = 0; n < 10 && session.capabilities.idle; n += 1) await session.idle(50, long())
       assert.equal(session.capabilities.idle, false)
       const count = server.log.filter(({ line }) => /^C: .* IDLE/.test(line)).length
       await session.idle(50, long())
@@ -66,12 +67,12 @@ suite('IDLE', () => {
     const proxy = await silentProxy(t, server.port, () => dead)
     const session = await openTest(t, proxy, { commandTimeoutMs: 200 })
     await session.select('INBOX')
-    const idling = session.idle(100, long())
+    const idling = session.idle(3000, long())
     await until('idle', () => server.connections.some(({ idling: on }) => on))
     dead = true
     const started = performance.now()
     await failure(idling, 'timeout')
-    assert(performance.now() - started < 8000)
+    assert(performance.now() - started < 12_000)
     assert.equal(closings(session).length, 1)
   })
 

@@ -31,7 +31,7 @@ suite('logging in', () => {
     const started = performance.now()
     const error = await failure(session.select('INBOX'), 'throttled')
     assert.equal(error.retryAfterMs, 299_381)
-    assert(performance.now() - started < 1000)
+    assert(performance.now() - started < 10_000)
     assert.equal(session.closed, true)
     server.hooks = { command: ({ name }) => (name === 'AUTHENTICATE' ? { tagged: text } : undefined) }
     assert.equal((await failure(open(), 'throttled')).retryAfterMs, 299_381)

@@ -12,7 +12,7 @@ import { until } from '../support/until.ts'
 async function assertWrites(service: Service, works: boolean): Promise<void> {
   const explain = (): string => service.log().slice(-2000)
   const ready = async (): Promise<boolean> => (await service.api('GET', '/readyz')).status === (works ? 200 : 503)
-  await until(`/readyz to say ${works ? 'ready' : 'not ready'}`, ready, { explain })
+  await until(`/readyz to say ${works ? 'ready' : 'not ready'}`, ready, { withinMs: 30_000, explain })
   const { status } = await service.api('POST', '/lite/users', { email: 'jane@mail.example' })
   assert.equal(status, works ? 200 : 503)
   assert.equal(await ready(), true, 'and it stays so')
@@ -67,7 +67,7 @@ suite('a database that answers, and takes no writes', needs('mongodb'), () => {
   let service: Service
   before(async () => {
     proxy = await createProxy(uri)
-    service = await startService({ mongoUri: proxy.uri, env: { MAILROOM_STORE_TIMEOUT: '1s' } })
+    service = await startService({ mongoUri: proxy.uri, env: { MAILROOM_STORE_TIMEOUT: '4s' } })
   })
   after(async () => {
     await service.remove()

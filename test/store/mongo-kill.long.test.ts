@@ -35,7 +35,7 @@ function own(): { skip?: string } {
 }
 
 const writers = 8
-const perAccount = 60
+const perAccount = 300
 const perBatch = 3
 
 interface Writer {

@@ -25,7 +25,8 @@ suite('who serves a database', needs('mongodb'), () => {
     await database.open()
     proxy = await createProxy(database.uri)
     client = await MongoClient.connect(database.uri)
-    through = await MongoClient.connect(proxy.uri, { socketTimeoutMS: 500, serverSelectionTimeoutMS: 300 })
+    const impatient = { socketTimeoutMS: 500, serverSelectionTimeoutMS: 300 }
+    through = await until('a connection', () => MongoClient.connect(proxy.uri, impatient))
     collections = openCollections(client.db())
   })
   after(async () => {
@@ -46,7 +47,10 @@ suite('who serves a database', needs('mongodb'), () => {
     const timer = setInterval(() => {
       work = meta()
         .updateOne({ _id: 'lead', owner: 'other' }, { $inc: { beat: 1 } })
-        .then(() => undefined)
+        .then(
+          () => undefined,
+          () => undefined,
+        )
     }, 20)
     return {
       stop: async () => {
@@ -61,7 +65,7 @@ suite('who serves a database', needs('mongodb'), () => {
       log: silentLogger,
       lost: () => (state.lost += 1),
       beatMs: 20,
-      silentMs: 2500,
+      silentMs: 5000,
       ...(options.signal ? { signal: options.signal } : {}),
     })
     const joined = joining.then((lead) => (state.lead = lead))
@@ -83,10 +87,14 @@ suite('who serves a database', needs('mongodb'), () => {
     const other = await elsewhere()
     const { state, joined } = join()
     const { beat } = (await holder()) ?? { beat: 0 }
-    await until('it has shown that it lives for longer than the dead are silent', async () => {
-      const now = await holder()
-      return now?.owner === 'other' && now.beat > beat + 130
-    })
+    await until(
+      'it has shown that it lives for longer than the dead are silent',
+      async () => {
+        const now = await holder()
+        return now?.owner === 'other' && now.beat > beat + 260
+      },
+      { withinMs: 60_000 },
+    )
     assert.equal(state.lead, null)
     await other.stop()
     await (await joined).release()
@@ -125,10 +133,12 @@ suite('who serves a database', needs('mongodb'), () => {
     const waiting = join({ on: openCollections(through.db()) })
     proxy.die()
     const { beat } = (await holder()) ?? { beat: 0 }
-    await until('the outage is longer than the dead are silent', async () => ((await holder())?.beat ?? 0) > beat + 130)
+    const beats = async (): Promise<number> => (await holder())?.beat ?? 0
+    const long = { withinMs: 60_000 }
+    await until('the outage is longer than the dead are silent', async () => (await beats()) > beat + 260, long)
     proxy.revive()
-    const after = (await holder())?.beat ?? 0
-    await until('it is heard again', async () => ((await holder())?.beat ?? 0) > after + 130)
+    const after = await beats()
+    await until('it is heard again', async () => (await beats()) > after + 260, long)
     assert.equal(waiting.state.lead, null)
     await other.stop()
     await (await waiting.joined).release()

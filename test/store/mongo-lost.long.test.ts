@@ -16,10 +16,15 @@ suite('an answer that is lost', needs('mongodb'), () => {
   /** The first write like this is carried out, and its answer lost; the way is open again after `backMs`. */
   function lose(is: (command: Document) => boolean, backMs: number | null = 100): { readonly lost: boolean } {
     const state = { lost: false }
+    const { die } = proxy
+    proxy.die = () => {
+      proxy.die = die
+      die()
+      if (backMs !== null) setTimeout(() => proxy.revive(), backMs)
+    }
     proxy.decide = (command) => {
       if (state.lost || !isWrite(command) || !is(command)) return 'pass'
       state.lost = true
-      if (backMs !== null) setTimeout(() => proxy.revive(), backMs)
       return 'die-after'
     }
     return state
@@ -57,7 +62,7 @@ suite('an answer that is lost', needs('mongodb'), () => {
   })
 
   test('of a creation while the database stays away: unavailable, and nothing is begun later', async () => {
-    const impatient = await database.open({ uri: proxy.uri, timeoutMs: 1200 })
+    const impatient = await database.open({ uri: proxy.uri, timeoutMs: 5000 })
     const user = userRecord(newId())
     const account = accountRecord(user)
     const state = lose((command) => command['insert'] === 'accounts', null)
@@ -75,7 +80,7 @@ suite('an answer that is lost', needs('mongodb'), () => {
     const user = userRecord(newId())
     const account = accountRecord(user)
     await direct.users.createWithAccount(user, account)
-    const impatient = await database.open({ uri: proxy.uri, timeoutMs: 1200 })
+    const impatient = await database.open({ uri: proxy.uri, timeoutMs: 5000 })
     lose((command) => command['delete'] === 'users', null)
     await rejectsWith(impatient.users.undoCreate(user.id, account.id), 'store_unavailable')
     assert.equal(await direct.users.get(user.developerId, user.id), null)
@@ -87,7 +92,7 @@ suite('an answer that is lost', needs('mongodb'), () => {
     await direct.outbox.enqueue([row])
     const attempt = { at: epochStart, durationMs: 5, status: 500, error: 'HTTP 500', response: 'no' }
     const next = { state: 'pending', dueAt: epochStart + 9, finishedAt: null, reason: null } as const
-    const impatient = await database.open({ uri: proxy.uri, timeoutMs: 1200 })
+    const impatient = await database.open({ uri: proxy.uri, timeoutMs: 5000 })
     const state = lose((command) => command['update'] === 'outbox', null)
     await rejectsWith(impatient.outbox.record([{ id: row.id, attempt, ...next }]), 'store_unavailable')
     assert(state.lost)

@@ -83,7 +83,7 @@ suite('a removal', needs('mongodb'), () => {
   test('of an account whose writer dies in the middle: the next tidying takes the rest', async () => {
     const mailbox = await createMailbox(direct)
     const batch = await arrivals(mailbox)
-    const victim = await database.open({ uri: proxy.uri, timeoutMs: 1200, now: () => now })
+    const victim = await database.open({ uri: proxy.uri, timeoutMs: 5000, now: () => now })
     const held = holdFirst(proxy, (command) => command['insert'] === 'changes')
     const writing = victim.sync.apply(batch).catch((error: unknown) => error)
     await until('the batch is held', () => held.held)
@@ -108,7 +108,7 @@ suite('a removal', needs('mongodb'), () => {
   test('that is cut short goes on by itself', async () => {
     const [one, two] = [await createMailbox(direct), await createMailbox(direct)]
     for (const box of [one, two]) await box.apply('INBOX', await arrivals(box))
-    const victim = await database.open({ uri: proxy.uri, timeoutMs: 1200, now: () => now })
+    const victim = await database.open({ uri: proxy.uri, timeoutMs: 5000, now: () => now })
     proxy.decide = (command) => (command['delete'] === 'changes' ? 'die' : 'pass')
     await rejectsWith(victim.accounts.remove(one.account.id), 'store_unavailable')
     proxy.revive()
@@ -129,7 +129,7 @@ suite('a removal', needs('mongodb'), () => {
     for (const first of ['accounts', 'folders']) {
       const mailbox = await createMailbox(direct)
       await mailbox.apply('INBOX', await arrivals(mailbox))
-      const victim = await database.open({ uri: proxy.uri, timeoutMs: 1200, now: () => now })
+      const victim = await database.open({ uri: proxy.uri, timeoutMs: 5000, now: () => now })
       proxy.decide = (command) => (command['update'] === first || command['findAndModify'] === first ? 'die' : 'pass')
       await rejectsWith(victim.accounts.remove(mailbox.account.id), 'store_unavailable')
       proxy.revive()
@@ -170,7 +170,7 @@ suite('a removal', needs('mongodb'), () => {
     for (let start = 0; start < rows.length; start += 500) await direct.outbox.enqueue(rows.slice(start, start + 500))
     let updates = 0
     proxy.decide = (command) => (command['update'] === 'outbox' && (updates += 1) > 2 ? 'die' : 'pass')
-    const victim = await database.open({ uri: proxy.uri, timeoutMs: 2000 })
+    const victim = await database.open({ uri: proxy.uri })
     await rejectsWith(victim.outbox.skipPending(webhook.id, 'paused', epochStart), 'store_unavailable')
     assert.equal((await direct.outbox.backlog(webhook.id)).pending, 1500)
     assert.equal(await direct.outbox.skipPending(webhook.id, 'paused', epochStart), 1500)

@@ -92,10 +92,10 @@ suite('a start on MongoDB', needs('mongodb'), () => {
       if (command['createIndexes'] === 'messages') await built
       return 'pass'
     }
-    const opening = empty.open({ timeoutMs: 300, log })
+    const opening = empty.open({ timeoutMs: 3000, log })
     const isReported = ({ text, facts }: Line): boolean =>
       text === 'indexes are being made' && facts['collection'] === 'messages'
-    await until('a line on the way', () => lines.some(isReported))
+    await until('a line on the way', () => lines.some(isReported), { withinMs: 30_000 })
     build(undefined)
     const store = await opening
     await store.ping()

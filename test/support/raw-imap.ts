@@ -55,16 +55,21 @@ async function openOnce(options: RawImapOptions): Promise<RawImap> {
   const conversation = converse(socket)
   await conversation.greeting
   await conversation.command(`LOGIN ${quote(options.user)} ${quote(options.password)}`)
-  socket.setTimeout(options.timeoutMs ?? 30_000)
+  /** Between two commands nothing has to be answered. */
+  const command = async (text: string | Buffer): Promise<string[]> => {
+    socket.setTimeout(options.timeoutMs ?? 30_000)
+    return conversation.command(text).finally(() => socket.setTimeout(0))
+  }
+  socket.setTimeout(0)
   return {
-    command: conversation.command,
+    command,
     async append(folder, messages, flags = []) {
       const parts: Buffer[] = [Buffer.from(`APPEND ${quote(folder)}`)]
       for (const message of messages) {
         const bytes = typeof message === 'string' ? Buffer.from(message) : message
         parts.push(Buffer.from(` (${flags.join(' ')}) {${bytes.length}+}\r\n`), bytes)
       }
-      await conversation.command(Buffer.concat(parts))
+      await command(Buffer.concat(parts))
     },
     async close() {
       if (socket.destroyed) return

@@ -63,7 +63,7 @@ describe('webhooks for operators', () => {
     assert.deepEqual(await ids('developer=nobody'), [])
     assert.deepEqual(await ids('failing=1'), [bad])
     assert.deepEqual(await ids('failing=0'), [good])
-    assert.deepEqual(await ids('state=idle'), [good])
+    await until('idle', async () => (await ids('state=idle')).join() === good)
     assert.equal((await ids('limit=1')).length, 1)
     assert.equal((await rig.good('read', 'GET', '/admin/webhooks?limit=1'))['total'], 2)
   })
@@ -95,8 +95,11 @@ describe('webhooks for operators', () => {
     const waiting = async () => (await rig.engine.store.outbox.pending(odd, [], 1))[0]
     await until('it waits for an hour', async () => (await waiting())?.attemptCount === 5)
     const next = { what: 'sends a callback again', at: Math.floor(((await waiting())?.dueAt ?? 0) / 1000) }
-    const one = await rig.good('read', 'GET', `/admin/webhooks/${odd}`)
-    assert.deepEqual([one['state'], one['next']], ['idle', next])
+    const one = await until('idle', async () => {
+      const now = await rig.good('read', 'GET', `/admin/webhooks/${odd}`)
+      return now['state'] === 'idle' && now
+    })
+    assert.deepEqual(one['next'], next)
     const { webhooks } = await rig.good('read', 'GET', '/admin/webhooks')
     assert.deepEqual((webhooks as Json[]).find(({ id }) => id === odd)?.['next'], next)
     const { late } = await rig.good('read', 'GET', `/admin/developers/${String(one['developer_id'])}`)

@@ -315,7 +315,7 @@ suite('email accounts on Dovecot', needs('dovecot'), () => {
 
 suite('a status check of a server that hangs', () => {
   test('ends, and says so: nothing is known against the account', async () => {
-    const rig = await startLiteRig({ env: { MAILROOM_CREATE_TIMEOUT: '2s', MAILROOM_REQUEST_TIMEOUT: '12s' } })
+    const rig = await startLiteRig({ env: { MAILROOM_CREATE_TIMEOUT: '5s', MAILROOM_REQUEST_TIMEOUT: '20s' } })
     try {
       const box = await rig.mailbox('hangs')
       rig.imap.hooks = { command: ({ name }) => (/LOGIN|AUTHENTICATE/.test(name) ? {} : undefined) }

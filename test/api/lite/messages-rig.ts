@@ -9,7 +9,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createApp, createServer } from '../../../api/app.ts'
-import { createEngine, readConfig, silentLogger, type Engine } from '../../../engine/index.ts'
+import { createEngine, readConfig, silentLogger, type Engine, type FolderRecord } from '../../../engine/index.ts'
 import { startDovecot, type Dovecot } from '../../support/dovecot.ts'
 import { chosenStore } from '../../support/store-choice.ts'
 import { until } from '../../support/until.ts'
@@ -141,7 +141,12 @@ async function createMailbox(
     accountId: account.id,
     path: `/lite/users/${userId}/email_accounts/0`,
     async holds(count) {
-      const full = async (): Promise<boolean> => (await engine.store.messages.count(account.id)) >= count
+      // The cursor of a folder comes after its messages: until then the folder is not read to its end.
+      const isRead = ({ cursor, selectable }: FolderRecord): boolean =>
+        !selectable || (cursor !== null && cursor.backfillBelow <= 1)
+      const full = async (): Promise<boolean> =>
+        (await engine.store.messages.count(account.id)) >= count &&
+        (await engine.store.folders.list(account.id)).every(isRead)
       await until(`${count} messages of ${email} in the index`, full, {
         withinMs: 60_000,
         explain: () => JSON.stringify(engine.accounts.view(account.id)),

@@ -18,6 +18,7 @@ import {
   type Engine,
   type EngineDeps,
   type Logger,
+  type MessageRecord,
 } from '../../../engine/index.ts'
 import { createImapServer, type ImapServer, type UserOptions } from '../../support/imap-server/index.ts'
 import { mail, type MailParts } from '../../support/mail.ts'
@@ -188,6 +189,12 @@ export async function allRead(engine: Engine, accountId: string): Promise<void> 
   })
 }
 
+/** MongoDB shows a message before the rest of its batch is written; the cursor is last. */
+async function isWhole({ store }: Engine, { accountId, placements }: MessageRecord): Promise<boolean> {
+  const folders = new Map((await store.folders.list(accountId)).map((folder) => [folder.id, folder]))
+  return placements.every(({ folderId, uid }) => (folders.get(folderId)?.cursor?.uidNext ?? Infinity) > uid)
+}
+
 interface MailboxDeps {
   readonly engine: Engine
   readonly imap: ImapServer
@@ -212,7 +219,7 @@ async function createMailbox(
   const indexed = (subject: string): Promise<string> =>
     until(`"${subject}" of ${email} in the index`, async () => {
       const [found] = await engine.store.messages.list(account.id, { subject }, { limit: 1, offset: 0 })
-      return found?.id
+      return found && (await isWhole(engine, found)) ? found.id : null
     })
   const deliverRaw: TestMailbox['deliverRaw'] = (raw, subject, folder = 'INBOX') => {
     imap.append(email, folder, raw)

@@ -8,7 +8,7 @@ import { startLiteRig, type Json, type LiteRig } from './rig.ts'
 suite('users', () => {
   let rig: LiteRig
   before(async () => {
-    rig = await startLiteRig({ env: { MAILROOM_CREATE_TIMEOUT: '2s' } })
+    rig = await startLiteRig()
   })
   after(() => rig.close())
 

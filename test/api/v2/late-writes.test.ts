@@ -15,7 +15,7 @@ suite('late writes of 2.0', () => {
   let box: V2Mailbox
   let otherLabel = ''
   before(async () => {
-    rig = await startLiteRig({ env: { MAILROOM_COMMAND_TIMEOUT: '3s' } })
+    rig = await startLiteRig({ env: { MAILROOM_COMMAND_TIMEOUT: '6s' } })
     box = await v2Mailbox(rig, 'late')
     rig.imap.addUser(other, {})
     otherLabel = (await addSource(rig, box, other)).label
@@ -61,7 +61,7 @@ suite('late writes of 2.0', () => {
     const id = await box.deliver({ subject: 'largesent', text: letter('text') })
     // Each well within the time of a command, and all of them not; the size of the message allows 13 s more.
     rig.imap.hooks = {
-      command: ({ text }) => (/ (?:APPEND|SELECT) "?Archive/.test(text) ? { delayMs: 1200, proceed: true } : undefined),
+      command: ({ text }) => (/ (?:APPEND|SELECT) "?Archive/.test(text) ? { delayMs: 2400, proceed: true } : undefined),
     }
     // One after the other: the connection of an account has one piece of work at a time.
     await rig.ok('POST', `${box.account}/messages`, { dst_folder: 'Archive', message: letter('largeadded') })
@@ -74,7 +74,7 @@ suite('late writes of 2.0', () => {
     const [asked, given] = [Promise.withResolvers<undefined>(), Promise.withResolvers<undefined>()]
     rig.imap.hooks = {
       // Too late for the call, and not for APPEND, which begins after that.
-      command: ({ name }) => (name === 'UID SEARCH' ? { delayMs: 2000, proceed: true } : undefined),
+      command: ({ name }) => (name === 'UID SEARCH' ? { delayMs: 4000, proceed: true } : undefined),
       async send(response) {
         if (!response.toString().startsWith('+ go')) return response
         asked.resolve(undefined)

@@ -32,7 +32,7 @@ suite('logins', () => {
     await until('stored', async () => (await running.record()).status === 'DISABLED')
     assert.match((await running.record()).statusMessage ?? '', /rejected|password|login/i)
     assert(running.server.accepted - before <= 4, `${running.server.accepted - before} logins`)
-    await answers(reading(running), 'account_disabled', 1000)
+    await answers(reading(running), 'account_disabled', 5000)
     running.server.setPassword('ann', 'secret')
     running.accounts.wake(accountId)
     await running.tagged('watching')
@@ -74,7 +74,7 @@ suite('logins', () => {
     // Not before the hint, and up to a tenth later.
     assert(next && next.at - Date.now() > 90_000 && next.at - Date.now() < 102_000)
     assert.equal((await running.record()).status, 'OK')
-    await answers(running.accounts.refreshFolders(accountId), 'account_unavailable', 500)
+    await answers(running.accounts.refreshFolders(accountId), 'account_unavailable', 5000)
   })
 
   test('NetEase: nothing is opened before ID is sent after the login', async (t) => {
@@ -167,7 +167,7 @@ suite('paused, stopped, removed', () => {
     await reading(running)
     await running.accounts.pause(accountId)
     await until('no connection', () => running.server.connections.length === 0)
-    await answers(reading(running), 'account_unavailable', 500)
+    await answers(reading(running), 'account_unavailable', 5000)
     running.server.append('ann', 'INBOX', letter('n1'))
     await running.accounts.resume(accountId)
     await running.tells(['received n1 INBOX'])
@@ -190,7 +190,7 @@ suite('paused, stopped, removed', () => {
       await until(`none left after ${state}`, () => running.server.connections.length === 0, { withinMs: 3000 })
       assert.equal(running.accounts.view(accountId), null)
     }
-    await answers(running.accounts.refreshFolders(accountId), 'account_unavailable', 500)
+    await answers(running.accounts.refreshFolders(accountId), 'account_unavailable', 5000)
   })
 
   test('the account is removed while it is read: no trace, no socket, no error', async (t) => {
@@ -256,7 +256,7 @@ suite('commands', () => {
     await running.store.accounts.edit(accountId, { port: 1 })
     running.accounts.start(down)
     await running.tagged('waiting')
-    await answers(running.accounts.refreshFolders(accountId), 'account_unavailable', 500)
+    await answers(running.accounts.refreshFolders(accountId), 'account_unavailable', 5000)
   })
 
   test('a server that does not answer them: timeout, and the next one is served', async (t) => {
@@ -271,7 +271,9 @@ suite('commands', () => {
         return {}
       },
     }
+    const open = running.server.connections.length
     await answers(reading(running), 'timeout', 8000)
+    await until('its session is given up', () => running.server.connections.length < open)
     assert.match((await reading(running)).toString(), /Subject: m1/)
   })
 

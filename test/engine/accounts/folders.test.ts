@@ -53,7 +53,8 @@ suite('what a list lacks is gone', () => {
 
   async function begun(t: TestContext): Promise<{ stage: Stage; worker: Worker; hear: (ms: number) => void }> {
     let late = 0
-    const stage = await openStage(t, { now: () => Date.now() + late })
+    const begin = Date.now()
+    const stage = await openStage(t, { now: () => begin + late })
     fill(stage.server, 'Archive', 3, 'a')
     const worker = await stage.work()
     await worker.readAll()
@@ -235,7 +236,8 @@ test('a folder that is listed and cannot be opened does not hold up the others',
     server.hooks = { command: ({ text }) => (/SELECT "?Ghost/.test(text) ? { tagged: 'NO cannot open' } : undefined) }
     fill(server, 'Archive', 2, 'a')
   })
-  assert.equal((await running.folder('Ghost')).failures, 1)
+  // The first poll may have tried it again.
+  assert((await running.folder('Ghost')).failures >= 1)
   assert.equal((await running.subjects('Archive')).length, 2)
   running.server.append('ann', 'Archive', letter('n1'))
   await running.tells(['received n1 Archive'])

@@ -67,7 +67,8 @@ suite('a link that is closed', () => {
 suite('work that may take longer than others', () => {
   test('is waited for once it has begun, and its turn no longer than that of others', async (t) => {
     const link = await linked(t, 300)
-    await link.run('api', (session) => session.noop())
+    // Without a deadline: the session is open then.
+    await link.run('live', (session) => session.noop())
     const work = Promise.withResolvers<string>()
     const long = link.run('api', () => work.promise, 60_000)
     let begun = false

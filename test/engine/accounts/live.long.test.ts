@@ -101,7 +101,7 @@ test('mail that arrives while a fetch is under way, and during the back-fill', a
 })
 
 test('back in the same folder within the hold: nothing is told', async (t) => {
-  const running = await watchingAccounts(t, { settings: { MAILROOM_GONE_HOLD: '1s' } }, (stage) =>
+  const running = await watchingAccounts(t, { settings: { MAILROOM_GONE_HOLD: '5s' } }, (stage) =>
     fill(stage.server, 'INBOX', 2),
   )
   const archived = moveOnServer(running.server, 1, 'INBOX', 'Archive')
@@ -109,7 +109,7 @@ test('back in the same folder within the hold: nothing is told', async (t) => {
   moveOnServer(running.server, archived, 'Archive', 'INBOX')
   await until('back', async () => (await running.subjects('INBOX')).length === 2)
   running.server.append('ann', 'INBOX', letter('later'))
-  await until('all told', async () => (await running.message('m1')).gone.length === 0)
+  await until('all told', async () => (await running.message('m1')).gone.length === 0, { withinMs: 20_000 })
   const story = await running.story()
   assert(!story.includes('folder_removed m1 INBOX'), story.join(', '))
   assert(!story.includes('deleted m1 INBOX'), story.join(', '))

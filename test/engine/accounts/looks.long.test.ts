@@ -64,7 +64,7 @@ for (const capabilities of [fullCapabilities, ['IMAP4rev1', 'IDLE', 'UIDPLUS']])
         moveOnServer(running.server, uid, 'INBOX', 'Projects')
         await until('seen to leave', async () => (await running.subjects('INBOX')).length === 52 - uid)
       }
-      await until('all found', async () => (await running.subjects('Projects')).length === 50)
+      await until('all found', async () => (await running.subjects('Projects')).length === 50, { withinMs: 40_000 })
       assert.equal((await running.message('m1')).id, id)
       const looks = lists(running.server) - before
       assert(looks >= 1 && looks < 20, `${looks} looks`)
@@ -83,7 +83,7 @@ for (const capabilities of [fullCapabilities, ['IMAP4rev1', 'IDLE', 'UIDPLUS']])
       running.server.expunge('ann', 'INBOX', 3)
       const told = ['deleted m2 INBOX', 'folder_added m1 Archive', 'folder_removed m1 INBOX']
       const others = async () => (await running.story()).filter((line) => line !== 'deleted m3 INBOX').sort()
-      await until('told', async () => (await others()).length === told.length, { withinMs: 15_000 })
+      await until('told', async () => (await others()).length === told.length, { withinMs: 40_000 })
       assert.deepEqual(await others(), told)
     })
 
@@ -142,7 +142,7 @@ for (const capabilities of [fullCapabilities, ['IMAP4rev1', 'IDLE', 'UIDPLUS']])
               return false
             }
           },
-          { withinMs: 15_000 },
+          { withinMs: 40_000 },
         )
         assert.deepEqual(wrong, [])
         assert.equal((await running.message(subject)).id, message.id)

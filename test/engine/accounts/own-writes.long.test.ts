@@ -226,12 +226,15 @@ test('a folder that cannot be read after the move: held until the mail turns up 
   const running = await start(t, servers[1]?.[1] ?? [], patient)
   const { accounts, server } = running
   const { message, at } = await placed(running, 'm1', 'INBOX')
-  const isRefused = /SELECT "?Archive/
-  server.hooks = { command: ({ text }) => (isRefused.test(text) ? { tagged: 'NO not now' } : undefined) }
+  let refused = 0
+  server.hooks = {
+    // Once: a poll that is refused too would put the folder off.
+    command: ({ text }) =>
+      /SELECT "?Archive/.test(text) && (refused += 1) === 1 ? { tagged: 'NO not now' } : undefined,
+  }
   await accounts.move(message, at, await running.folder('Archive'))
   assert.deepEqual(await running.subjects('INBOX'), ['m2', 'm3', 'm4'])
-  assert.deepEqual(await running.story(), [])
-  server.hooks = {}
+  assert.equal(refused, 1)
   await running.tells(['folder_added m1 Archive', 'folder_removed m1 INBOX'])
 })
 

@@ -45,7 +45,7 @@ const shortSettings = {
   MAILROOM_FOLDER_POLL_COLD: '100ms',
   MAILROOM_FOLDER_LIST: '300ms',
   MAILROOM_GONE_HOLD: '300ms',
-  MAILROOM_COMMAND_TIMEOUT: '2s',
+  MAILROOM_COMMAND_TIMEOUT: '20s',
   MAILROOM_COMMAND_IDLE_CLOSE: '5s',
   MAILROOM_BACKOFF_FIRST: '50ms',
   MAILROOM_BACKOFF_MAX: '200ms',
@@ -206,7 +206,7 @@ async function openWorker(
   const state = createAccountState(deps, account, folders)
   // What a test has read is all that there is.
   state.moved.found([], Number.POSITIVE_INFINITY)
-  const session = await openTest(t, target, { auth: { password: target.password }, commandTimeoutMs: 2000 })
+  const session = await openTest(t, target, { auth: { password: target.password }, commandTimeoutMs: 20_000 })
   const context: SyncContext = { deps, state, session }
   await createFolderPoll(context).list()
   return {

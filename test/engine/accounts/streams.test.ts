@@ -18,7 +18,7 @@ const raw = Buffer.from(
 )
 const sha256 = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex')
 
-const start = (t: TestContext, timeout = '1s'): Promise<Running> =>
+const start = (t: TestContext, timeout = '20s'): Promise<Running> =>
   watchingAccounts(t, { settings: { MAILROOM_COMMAND_TIMEOUT: timeout } }, ({ server }) => {
     server.append('ann', 'INBOX', raw)
     server.append('ann', 'INBOX', letter('small'))
@@ -51,12 +51,12 @@ suite('a stream', () => {
   })
 
   test('that is not read for long is cut off, and nothing else with it', async (t) => {
-    const running = await start(t)
+    const running = await start(t, '5s')
     const stream = await streamed(running)
     const errors: unknown[] = []
     stream.on('error', (error) => errors.push(error))
     stream.read(0)
-    await until('cut', () => stream.destroyed, { withinMs: 5000 })
+    await until('cut', () => stream.destroyed, { withinMs: 20_000 })
     assert(isAppError(errors[0], 'timeout'), String(errors[0]))
     assert.equal(sha256(await buffer(await streamed(running))), sha256(raw))
   })
@@ -100,14 +100,14 @@ suite('a stream', () => {
 })
 
 test('a command whose turn does not come in time says so, and is not carried out later', async (t) => {
-  const running = await start(t, '2s')
+  const running = await start(t, '4s')
   const held = Promise.withResolvers<undefined>()
   running.server.hooks = {
     command: ({ name, text }) => {
       if (name !== 'UID FETCH' || !text.includes(`<0.${chunkBytes}>`)) return undefined
       held.resolve(undefined)
       // Bytes come, so the session goes on, and the answer does not.
-      return { lines: ['* OK still at work'], delayMs: 900, proceed: true }
+      return { lines: ['* OK still at work'], delayMs: 3000, proceed: true }
     },
   }
   const small = await running.message('small')

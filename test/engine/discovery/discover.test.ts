@@ -138,19 +138,19 @@ suite('discovery', () => {
     await Promise.all(['a', 'b', 'c'].map((name) => discovery.discover(`${name}@eight.example`)))
     assert.deepEqual(await brief('d@EIGHT.example'), ['zoho imap.zoho.com:993 d@EIGHT.example'])
     await discovery.discover('x@nine.example')
+    const asked = dns.asked.length
     await discovery.discover('y@nine.example')
-    assert.equal(fetched.length, 4)
-    assert.equal(dns.asked.filter((name) => name === 'nine.example').length, 1)
+    assert.deepEqual([fetched.length, dns.asked.length], [4, asked])
   })
 
   test('one look-up that fails or hangs does not hide the others, and all end in time', async () => {
-    discovery = create({ timeoutMs: 1000 })
+    discovery = create({ timeoutMs: 5000 })
     dns.fail('_imaps._tcp.ten.example')
     dns.mx('ten.example', ['mx1.mail.icloud.com'])
     pages.set('https://ten.example/.well-known/autoconfig/mail/config-v1.1.xml', () => undefined)
     const began = performance.now()
     assert.deepEqual(await brief('x@ten.example'), ['icloud imap.mail.me.com:993 x@ten.example'])
-    assert(performance.now() - began < 8000)
+    assert(performance.now() - began < 15_000)
   })
 
   test('the deadlines of look-ups that were in time end with them', async () => {

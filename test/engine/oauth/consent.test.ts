@@ -166,12 +166,12 @@ suite('sign-in at an OAuth provider', () => {
   })
 
   test('a token endpoint that hangs is given up in time', { timeout: 20_000 }, async () => {
-    const flow = open({ MAILROOM_OAUTH_TIMEOUT: '1s' })
+    const flow = open({ MAILROOM_OAUTH_TIMEOUT: '3s' })
     const callback = await signIn((await flow.begin()).url, redirectUri, address)
     oidc.mood.hangs = true
     const started = performance.now()
-    await fails(flow.finish(callback), 'provider_down', /1000 ms/)
-    assert(performance.now() - started < 5000)
+    await fails(flow.finish(callback), 'provider_down', /3000 ms/)
+    assert(performance.now() - started < 15_000)
   })
 
   test('a provider that does not know the client', async () => {

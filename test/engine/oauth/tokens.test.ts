@@ -27,7 +27,7 @@ suite('access tokens', () => {
     const config = readConfig({
       MAILROOM_OAUTH_TOKEN_URL_A: url,
       MAILROOM_ALLOW_PRIVATE: '1',
-      MAILROOM_OAUTH_TIMEOUT: '1s',
+      MAILROOM_OAUTH_TIMEOUT: '20s',
     })
     return createTokens({ store, sealer, servers: createOAuthServers({ config, http }), now: () => now })
   }

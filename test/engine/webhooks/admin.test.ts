@@ -9,7 +9,7 @@ import { bodySignatureValid, standardSignatureValid } from '../../support/receiv
 import { attachmentRecord } from '../../store/contract/records.ts'
 import { until } from '../../support/until.ts'
 import { apiSecret, arrive, developerId, facts, freely } from './fixture.ts'
-import { account, freshPath, hook, rig, startAnew, receiver, user, running } from './scene.ts'
+import { account, freshPath, hook, redelivered, rig, startAnew, receiver, user, running } from './scene.ts'
 
 function subjects(path: string): string[] {
   return receiver.at(path).map((one) => (one.body['message_data'] as { subject: string }).subject)
@@ -158,9 +158,9 @@ suite('webhooks as developers see them', () => {
     await until('the third', () => receiver.at(path).length === 3)
     assert.equal(receiver.at(path)[2]?.id, rows[1]?.id)
     await settled()
-    assert.equal(await running.webhooks.redeliver(webhook, { from: Date.now() - 60_000, until: Date.now() + 1 }), 2)
+    assert.equal(await redelivered(webhook, { from: Date.now() - 60_000, until: Date.now() + 1 }), 2)
     await until('all again', () => receiver.at(path).length === 5)
-    assert.equal(await running.webhooks.redeliver(webhook, { from: Date.now() + 60_000 }), 0)
+    assert.equal(await redelivered(webhook, { from: Date.now() + 60_000 }), 0)
   })
 
   test('a creation whose outcome the store does not know is taken back, and told nothing', async () => {

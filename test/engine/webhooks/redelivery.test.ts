@@ -11,7 +11,7 @@ import type { OutboxRecord, WebhookRecord } from '../../../engine/store/records.
 import type { Receiver } from '../../support/receiver.ts'
 import { until } from '../../support/until.ts'
 import { arrive, developerId, facts } from './fixture.ts'
-import { account, freshPath, hook, rig, startAnew, receiver, user, running } from './scene.ts'
+import { account, freshPath, hook, redelivered, rig, startAnew, receiver, user, running } from './scene.ts'
 
 const day = 86_400_000
 const start = Date.now() - day
@@ -56,6 +56,11 @@ const inLog = async (webhook: WebhookRecord, query: { readonly kind?: 'message' 
 /** Sent again: no longer as it was written. */
 const touched = async (webhook: WebhookRecord) => (await inLog(webhook)).filter((row) => row.attemptCount === 0)
 
+/** What the call answers: the first batch, or nothing where that took long. */
+function assertFirst(answer: number): void {
+  assert([0, 200].includes(answer), `${answer} were redelivered`)
+}
+
 const redelivery = async (webhook: WebhookRecord) => (await rig.store.webhooks.get(webhook.id))?.redelivery
 
 /** The store takes `batches` batches, and refuses the others until `heal` is called. */
@@ -82,8 +87,7 @@ suite('redelivery of a time', () => {
   test('takes all of it: no number is too large', async () => {
     const webhook = await webhookWith(10_250)
     const wanted = { from: start, until: start + day }
-    const answered = await running.webhooks.redeliver(webhook, wanted)
-    assert(answered > 0)
+    await running.webhooks.redeliver(webhook, wanted)
     const ended = async () => {
       const last = await redelivery(webhook)
       return last?.done === true ? last : null
@@ -100,10 +104,10 @@ suite('redelivery of a time', () => {
     assert(row)
     const failed: OutboxRecord = { ...row, id: outboxId(webhook.id, 'failed'), state: 'failed', createdAt: start + 1 }
     await rig.store.outbox.enqueue([{ ...row, ...notice, kind: 'failure', createdAt: start + 1 }, failed])
-    assert.equal(await running.webhooks.redeliver(webhook, { from: start + 1, until: start + 1, failedOnly: true }), 1)
+    assert.equal(await redelivered(webhook, { from: start + 1, until: start + 1, failedOnly: true }), 1)
     assert.equal((await rig.store.outbox.get(failed.id))?.attemptCount, 0)
-    assert.equal(await running.webhooks.redeliver(webhook, { from: start + 2 }), 3)
-    assert.equal(await running.webhooks.redeliver(webhook, { until: start - 1 }), 0)
+    assert.equal(await redelivered(webhook, { from: start + 2 }), 3)
+    assert.equal(await redelivered(webhook, { until: start - 1 }), 0)
     assert.equal((await touched(webhook)).length, 4)
     assert.equal((await inLog(webhook, { kind: 'failure' }))[0]?.attemptCount, 1)
   })
@@ -111,13 +115,14 @@ suite('redelivery of a time', () => {
   test('answers before its end when it takes long; the same again joins it, another is a conflict', async (context) => {
     const webhook = await webhookWith(450)
     const { heal } = failAfter(context, 1)
-    assert.equal(await running.webhooks.redeliver(webhook, { from: start }), 200)
+    assertFirst(await running.webhooks.redeliver(webhook, { from: start }))
+    await until('the first batch is recorded', async () => (await redelivery(webhook))?.count === 200)
     assert.equal((await redelivery(webhook))?.done, false)
     await assert.rejects(running.webhooks.redeliver(webhook, { from: start + 1 }), { code: 'conflict' })
     const begun = (await redelivery(webhook))?.startedAt
     heal()
     // As many as there are by now, or all.
-    assert([200, 450].includes(await running.webhooks.redeliver(webhook, { from: start })))
+    assert((await running.webhooks.redeliver(webhook, { from: start })) >= 200)
     await until('done', async () => (await redelivery(webhook))?.done)
     const { count, startedAt } = (await redelivery(webhook)) ?? {}
     assert.deepEqual([count, startedAt], [450, begun])
@@ -129,7 +134,7 @@ suite('redelivery of a time', () => {
     const answer = running.webhooks.redeliver(webhook, { from: start })
     await until('the first batch is recorded', async () => (await redelivery(webhook))?.count === 200)
     await running.stop()
-    assert.equal(await answer, 200)
+    assertFirst(await answer)
     assert.equal((await touched(webhook)).length, 200)
     heal()
     await startAnew()
@@ -159,7 +164,7 @@ suite('redelivery of a time', () => {
     await until('the second batch is refused', () => refused() > 0)
     await running.webhooks.edit(webhook, { active: false })
     heal()
-    assert.equal(await answer, 200)
+    assertFirst(await answer)
     const told = await until('done', async () => {
       const last = await redelivery(webhook)
       return last?.done === true ? last : null
@@ -175,7 +180,7 @@ suite('redelivery of a time', () => {
     const answer = running.webhooks.redeliver(webhook, { from: start })
     await until('the second batch is refused', () => refused() > 0)
     await running.webhooks.remove(webhook)
-    assert.equal(await answer, 200)
+    assertFirst(await answer)
     assert.equal((await rig.store.outbox.backlog(webhook.id)).pending, 0)
   })
 })

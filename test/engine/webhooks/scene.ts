@@ -5,7 +5,9 @@
 import { after, afterEach, before, beforeEach } from 'node:test'
 import type { AccountRecord, UserRecord, WebhookRecord } from '../../../engine/store/records.ts'
 import type { WebhookInput } from '../../../engine/webhooks/admin.ts'
+import type { RedeliveryTime } from '../../../engine/webhooks/history.ts'
 import { type Receiver, createReceiver } from '../../support/receiver.ts'
+import { until } from '../../support/until.ts'
 import { type Rig, type Running, createRig, developerId } from './fixture.ts'
 
 export let receiver: Receiver
@@ -45,4 +47,16 @@ export function hook(path: string, input: WebhookInput = {}, userId: string | nu
     { developerId, userId, version: 'lite' },
     { callbackUrl: receiver.url(path), ...input },
   )
+}
+
+/** Takes callbacks up again, and answers how many when it is done. */
+export async function redelivered({ id }: WebhookRecord, wanted: RedeliveryTime): Promise<number> {
+  const webhook = await rig.store.webhooks.get(id)
+  if (webhook === null) throw new Error('the webhook is gone')
+  await running.webhooks.redeliver(webhook, wanted)
+  const { count } = await until('redelivered', async () => {
+    const { redelivery } = (await rig.store.webhooks.get(id)) ?? {}
+    return redelivery?.done === true && redelivery
+  })
+  return count
 }

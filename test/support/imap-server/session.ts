@@ -32,7 +32,7 @@ export async function openTest(
       commandTimeoutMs: 3000,
       ...options,
     },
-    AbortSignal.timeout(20_000),
+    AbortSignal.timeout(60_000),
   )
   const events: SessionEvent[] = []
   session.listen((event) => events.push(event))

@@ -58,11 +58,19 @@ const withAttachment = [
 
 async function seed(service: Service, imap: ImapServer, receiver: string): Promise<Json> {
   const server = { host: imap.host, port: imap.port, password }
-  const id = await createUser(service, server, email, { first_name: 'Fuzz' })
+  const withinMs = 30_000
+  const id = await until('the user', () => createUser(service, server, email, { first_name: 'Fuzz' }), { withinMs })
   await listed(service, id, 'plain')
   const accounts = `/lite/users/${id}/email_accounts`
   imap.addUser('spare@mail.example', { password })
-  const spare = await service.ok('POST', accounts, userBody(server, 'spare@mail.example'))
+  const spare = await until(
+    'the spare account',
+    async () => {
+      const made = await service.ok('POST', accounts, userBody(server, 'spare@mail.example'))
+      return made['success'] === true ? made : null
+    },
+    { withinMs },
+  )
   await listed(service, id, parts)
   const found = await until('all folders read', () => service.list(`${accounts}/0/messages`))
   const message = found.find(({ subject }) => subject === parts)
