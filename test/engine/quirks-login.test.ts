@@ -27,7 +27,7 @@ suite('logging in', () => {
     const { server, open } = await play(t, {
       command: ({ name }) => (name === 'SELECT' ? { tagged: text } : undefined),
     })
-    const session = await open()
+    const session = await open({ commandTimeoutMs: 30_000 })
     const started = performance.now()
     const error = await failure(session.select('INBOX'), 'throttled')
     assert.equal(error.retryAfterMs, 299_381)

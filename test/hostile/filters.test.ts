@@ -99,9 +99,19 @@ suite('filters that take long', () => {
       const path = `/lite/users/${box.id}/email_accounts/0/messages/${String(dry?.['message_id'])}/explain`
       const told = await stage.service.ok('GET', `${path}?webhook_id=${slow}`)
       assert.deepEqual(wordOf(told, 'body_search'), [false, why])
-      const { state, reason } = await box.outcome(quick)
-      // Its time is over too where the machine stood still in it.
-      if (state !== 'delivered') assert.equal(reason, `body_search: ${why}`, 'another search of the same text')
+      let found = await box.outcome(quick)
+      // Its time is over too where the machine stood still in it: another mail.
+      for (let more = 2; found['state'] !== 'delivered' && more > 0; more -= 1) {
+        assert.equal(found['reason'], `body_search: ${why}`)
+        const subject = `large ${more}`
+        const again = await box.hook({ body_search: 'needle', filter_subject: subject })
+        await box.deliver(
+          mail({ to: email, subject, date: inMinutes(2), text: `${letters(1_000_000)}\nthe needle` }),
+          subject,
+        )
+        found = await box.outcome(again)
+      }
+      assert.equal(found['state'], 'delivered', 'another search of the same text')
     })
     assertShort(waits, 100)
   })

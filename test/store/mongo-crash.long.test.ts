@@ -6,6 +6,7 @@
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { MongoClient, MongoNetworkError, MongoNetworkTimeoutError } from 'mongodb'
+import { isAppError } from '../../engine/errors.ts'
 import { changeId, contactId, outboxId } from '../../engine/store/ids.ts'
 import type { AddedMessage, ChangeDraft, Store, SyncBatch } from '../../engine/store/port.ts'
 import type { AccountRecord, ChangeKind, ContactDelta, MessageRecord } from '../../engine/store/records.ts'
@@ -197,6 +198,17 @@ suite('a crash between two writes', needs('mongodb'), () => {
     return diesIn(proxy, writes, lost, () => victim.sync.apply(batch))
   }
 
+  /** As the sync does: what the store could not do is done again. */
+  async function insistent<T>(work: () => Promise<T>): Promise<T> {
+    for (let left = 5; ; left -= 1) {
+      try {
+        return await work()
+      } catch (error) {
+        if (left === 0 || !isAppError(error, 'store_unavailable')) throw error
+      }
+    }
+  }
+
   async function crashEverywhere(
     recover: (victim: Store, scene: Scene, note: string) => Promise<void>,
   ): Promise<number> {
@@ -251,7 +263,7 @@ suite('a crash between two writes', needs('mongodb'), () => {
       await until('the database answers again', () => victim.ping().then(() => true), { withinMs: 30_000 })
       const account = await victim.accounts.get(scene.mailbox.account.id)
       assert(account)
-      const { outbox } = await until('it goes on', async () => {
+      const { outbox } = await insistent(async () => {
         // with nothing left to do, the next batch of the account brings what was not answered
         const batch = (await plan(victim, scene, account)) ?? (await scene.mailbox.batch('Archive'))
         return victim.sync.apply(batch)

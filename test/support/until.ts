@@ -49,6 +49,6 @@ export function standstill() {
   const timer = setInterval(() => {
     lost += gap()
     last = performance.now()
-  }, 10)
+  }, 10).unref()
   return { lost: () => lost + gap(), stop: () => clearInterval(timer) }
 }

@@ -310,7 +310,7 @@ suite('changes', () => {
           `From: a@b.example\nSubject: many ${count}\nMessage-ID: <m${count}@b.example>\n\nx`,
         )
       }
-      await until('all', async () => (await whole()).length === before + 260, { withinMs: 20_000 })
+      await until('all', async () => (await whole()).length >= before + 260, { withinMs: 20_000 })
       const { engine, counts } = counted()
       const accounts = (await engine.store.accounts.listByUser(user.id)).length
       const aborter = new AbortController()

@@ -42,7 +42,8 @@ suite('deliveries and the dry run over the API', () => {
   }
   /** Of a stretch of time: how many were sent again, when all are. */
   const redelivered = async (path: string, body?: Json): Promise<unknown> => {
-    const answer = await rig.ok('POST', `${path}/redeliver`, body)
+    // The end of the one before may be stored before the engine is through with it.
+    const answer = await until('taken', () => rig.ok('POST', `${path}/redeliver`, body))
     const order = await until('done', async () => {
       const told = await rig.ok('GET', `${path}/redeliver`)
       return told['done'] === true && told

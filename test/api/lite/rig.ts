@@ -192,7 +192,10 @@ export async function allRead(engine: Engine, accountId: string): Promise<void> 
 /** MongoDB shows a message before the rest of its batch is written; the cursor is last. */
 async function isWhole({ store }: Engine, { accountId, placements }: MessageRecord): Promise<boolean> {
   const folders = new Map((await store.folders.list(accountId)).map((folder) => [folder.id, folder]))
-  return placements.every(({ folderId, uid }) => (folders.get(folderId)?.cursor?.uidNext ?? Infinity) > uid)
+  return placements.every(({ folderId, uid }) => {
+    const folder = folders.get(folderId)
+    return folder === undefined || (folder.cursor?.uidNext ?? 0) > uid
+  })
 }
 
 interface MailboxDeps {

@@ -234,8 +234,10 @@ test('a folder that cannot be read after the move: held until the mail turns up 
   }
   await accounts.move(message, at, await running.folder('Archive'))
   assert.deepEqual(await running.subjects('INBOX'), ['m2', 'm3', 'm4'])
-  assert.equal(refused, 1)
-  await running.tells(['folder_added m1 Archive', 'folder_removed m1 INBOX'])
+  assert(refused >= 1)
+  const story = ['folder_added m1 Archive', 'folder_removed m1 INBOX']
+  await running.tells(story)
+  assert.deepEqual(await running.story(), story, 'its departure was held')
 })
 
 test('a mail that lies in the folder twice comes twice and leaves once', async (t) => {

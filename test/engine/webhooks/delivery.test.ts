@@ -63,8 +63,10 @@ suite('delivery', () => {
       const row = await finished(await send('again'))
       assert.equal(row.state, 'delivered')
       assert.deepEqual([...new Set(receiver.at(path).map((one) => one.id))], [row.id])
-      // On a machine that stands still one of them may take too long once more.
-      assert([3, ...(error.source === '^timeout' ? [4] : [])].includes(row.attempts.length))
+      // On a machine that stands still the last one may take too long as well.
+      const isTimed = error.source === '^timeout'
+      assert([3, isTimed ? 4 : 3].includes(row.attempts.length), `${row.attempts.length} attempts`)
+      if (!isTimed) assert.equal(receiver.at(path).length, 3)
       assert.match(row.attempts[0]?.error ?? '', error)
       assert.equal(row.attempts.at(-1)?.status, 200)
     })

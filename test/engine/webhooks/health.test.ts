@@ -287,7 +287,10 @@ suite('probes', () => {
     await send('mine')
     await send('other', other)
     // Before the first failure is known, both may have gone out side by side.
-    const first = await until('both', () => subjects(path).includes('other') && subjects(path).indexOf('other') + 1)
+    const first = await until('both', () => {
+      const all = subjects(path)
+      return all.includes('mine') && all.includes('other') && Math.max(all.indexOf('mine'), all.indexOf('other')) + 1
+    })
     await until('six more', () => receiver.at(path).length >= first + 6)
     const probes = subjects(path).slice(first, first + 6)
     for (const [index, one] of probes.entries()) if (index > 0) assert.notEqual(one, probes[index - 1], probes.join())

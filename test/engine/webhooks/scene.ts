@@ -53,7 +53,8 @@ export function hook(path: string, input: WebhookInput = {}, userId: string | nu
 export async function redelivered({ id }: WebhookRecord, wanted: RedeliveryTime): Promise<number> {
   const webhook = await rig.store.webhooks.get(id)
   if (webhook === null) throw new Error('the webhook is gone')
-  await running.webhooks.redeliver(webhook, wanted)
+  // The end of the one before may be stored before the engine is through with it.
+  await until('taken', () => running.webhooks.redeliver(webhook, wanted).then(() => true))
   const { count } = await until('redelivered', async () => {
     const { redelivery } = (await rig.store.webhooks.get(id)) ?? {}
     return redelivery?.done === true && redelivery
