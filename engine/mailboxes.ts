@@ -125,8 +125,9 @@ async function forgetAddress(store: Store, { developerId, userId, email }: Accou
   const others = await store.accounts.listByUser(userId)
   if (others.some((other) => other.email === email)) return
   await store.users.editAddresses(userId, (list) => list.filter((address, index) => index === 0 || address !== email))
-  // Those of accounts that were made meanwhile.
-  for (const other of await store.accounts.listByUser(userId)) await store.users.addAddress(userId, other.email)
+  // Of an account that was made meanwhile.
+  const again = (await store.accounts.listByUser(userId)).some((other) => other.email === email)
+  if (again) await store.users.addAddress(userId, email)
 }
 
 async function createUser(

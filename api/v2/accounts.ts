@@ -6,6 +6,7 @@ import { z } from 'zod'
 import {
   type AccountRecord,
   type ConnectTokenRecord,
+  createGiveWay,
   defaultSourceOptions,
   notFound,
   type UserRecord,
@@ -94,12 +95,15 @@ async function withCounts(
   accounts: readonly AccountRecord[],
 ): Promise<z.input<typeof accountView>> {
   const { messages } = call.engine.store
-  const totals = await Promise.all(accounts.map(({ id }) => messages.totals(id)))
-  return {
-    ...presentOwner(user, accounts, urlsOf(call)),
-    nb_messages: totals.reduce((sum, one) => sum + one.messages, 0),
-    nb_files: totals.reduce((sum, one) => sum + one.attachments, 0),
+  const giveWay = createGiveWay()
+  const counts = { nb_messages: 0, nb_files: 0 }
+  for (const { id } of accounts) {
+    await giveWay()
+    const totals = await messages.totals(id)
+    counts.nb_messages += totals.messages
+    counts.nb_files += totals.attachments
   }
+  return { ...presentOwner(user, accounts, urlsOf(call)), ...counts }
 }
 
 export const v2AccountRoutes = deprecated(
@@ -222,7 +226,8 @@ const edit = defineRoute(`POST ${one}`, {
 
 const remove = defineRoute(`DELETE ${one}`, {
   summary: 'Remove an email address from an account',
-  description: 'The account is not listed by it any more; a source with this address stays.',
+  description:
+    'A source with this address stays, and `GET /2.0/accounts?email=` finds the account by it; by no other it does.',
   response: success,
   async handler({ path }, call) {
     const { user, address } = await findAddress(call, path)

@@ -1,12 +1,13 @@
 /** Contacts, email addresses and the state of the sync of 2.0; connect tokens, discovery and OAuth providers. */
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
+import { countTurns } from '../../support/loop-turns.ts'
 import { mail } from '../../support/mail.ts'
 import { until } from '../../support/until.ts'
 import { userBody } from '../../support/users.ts'
 import { deskOf } from '../../connect/desk.ts'
 import { startLiteRig, type Json, type LiteRig } from '../lite/rig.ts'
-import { v2Mailbox, type V2Mailbox } from './rig.ts'
+import { addSource, v2Mailbox, type V2Mailbox } from './rig.ts'
 
 suite('people of 2.0', () => {
   let rig: LiteRig
@@ -93,6 +94,22 @@ suite('people of 2.0', () => {
     })
   })
 
+  test('accounts are counted in turns', async (t) => {
+    for (let n = 0; n < 12; n += 1) await rig.mailbox(`turn${n}`)
+    const turnOf = countTurns(t)
+    const turns: number[] = []
+    t.mock.method(rig.engine.store.messages, 'totals', () => {
+      turns.push(turnOf())
+      const until = performance.now() + 15
+      while (performance.now() < until);
+      return Promise.resolve({ messages: 1, attachments: 0 })
+    })
+    await rig.list('/2.0/accounts')
+    assert(turns.length >= 12)
+    const most = Math.max(...[...Map.groupBy(turns, (turn) => turn).values()].map(({ length }) => length))
+    assert(most <= turns.length / 2, `${most} of ${turns.length} in one turn`)
+  })
+
   suite('email addresses', () => {
     test('are listed, added, made the first one, and removed', async () => {
       const made = await rig.ok('POST', '/2.0/accounts', { email: 'own@mail.example' })
@@ -123,6 +140,22 @@ suite('people of 2.0', () => {
       assert.deepEqual([gone.status, gone.json['value']], [404, 'email address SECOND@mail.example is invalid'])
       const bad = await rig.call('POST', base, { email_address: 'nobody' })
       assert.equal(bad.json['value'], 'email_address: expected an email address')
+    })
+
+    test('that were removed do not come back with the removal of a source', async () => {
+      const box = await v2Mailbox(rig, 'stays')
+      rig.imap.addUser('goes@mail.example', {})
+      const { label } = await addSource(rig, box, 'goes@mail.example')
+      const base = `${box.account}/email_addresses`
+      await rig.ok('POST', base, { email_address: 'first-of-all@mail.example' })
+      await rig.ok('POST', `${base}/first-of-all@mail.example`, { primary: 1 })
+      await rig.ok('DELETE', `${base}/${box.email}`)
+      await rig.ok('DELETE', `${box.account}/sources/${encodeURIComponent(label)}`)
+      assert.deepEqual(
+        (await rig.list(base)).map(({ email }) => email),
+        ['first-of-all@mail.example'],
+      )
+      assert.equal((await rig.list(`/2.0/accounts?email=${box.email}`)).length, 1, 'its source has it')
     })
 
     test('changed at the same time lose none of the changes', async () => {
