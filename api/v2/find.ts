@@ -101,3 +101,26 @@ export async function findInSources(
   }
   throw refusal
 }
+
+const most = { limit: 100, offset: 0 }
+
+/** With this Message-ID in the folder, newest first. */
+export async function namedIn(
+  call: Call,
+  { id, accountId }: FolderRecord,
+  emailMessageId: string,
+): Promise<MessageRecord[]> {
+  const named = await call.engine.store.messages.findAll(accountId, emailMessageId, most.limit)
+  return named.filter(({ placements }) => placements.some(({ folderId }) => folderId === id))
+}
+
+/** What the folder of another source has of the message: by its Message-ID, or alike where it has none. */
+export async function copiesIn(call: Call, message: MessageRecord, folder: FolderRecord): Promise<MessageRecord[]> {
+  const { emailMessageId, sentAt, size, subject } = message
+  if (emailMessageId !== null) return namedIn(call, folder, emailMessageId)
+  // Without a Date it is the time of arrival, which goes along to the second.
+  const sentFrom = Math.floor(sentAt / 1000) * 1000
+  const query = { folderId: folder.id, subject, sentFrom, sentUntil: sentFrom + 999 }
+  const alike = await call.engine.store.messages.list(folder.accountId, query, most)
+  return alike.filter((one) => one.emailMessageId === null && one.size === size && one.subject === subject)
+}

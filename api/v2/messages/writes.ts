@@ -11,7 +11,6 @@ import {
   isAppError,
   isMarked,
   isView,
-  type MessageRecord,
   notFound,
   type Placement,
   readAppended,
@@ -26,17 +25,26 @@ import {
   asNamed,
   findAccount,
   findKnownMessage,
-  findMessage,
   folderNamed,
   type Located,
   type Mailbox,
+  mustBeRead,
 } from '../../lite/find.ts'
 import { namedFlags } from '../../lite/messages/present.ts'
 import * as lite from '../../lite/messages/schema.ts'
 import { type Change, changeOf, destination, wantedFlags, writeFlags } from '../../lite/messages/writes.ts'
 import { type Call, defineRoute, deprecated, type Route } from '../../route.ts'
 import { documented, filledText, flag, optional, success, text } from '../../values.ts'
-import { byUse, findInSources, locateAnywhere, type MessagePath, type MessagePattern, messagePaths } from '../find.ts'
+import {
+  byUse,
+  copiesIn,
+  findInSources,
+  locateAnywhere,
+  type MessagePath,
+  type MessagePattern,
+  messagePaths,
+  namedIn,
+} from '../find.ts'
 import { flagsView } from './reads.ts'
 
 const setFlags = (path: MessagePattern) =>
@@ -140,9 +148,9 @@ async function sentAlready(
     findKnownMessage(call, one, message_id),
   )
   const to = folderOf(await call.engine.store.folders.list(account.id), name)
-  const there = message.emailMessageId === null ? null : await findMessage(call, account, message.emailMessageId)
-  if (to === null || there?.placements.some(({ folderId }) => folderId === to.id) !== true) throw error
-  return null
+  if (to !== null && (await copiesIn(call, message, to)).length > 0) return null
+  await mustBeRead(call, account.id, to)
+  throw error
 }
 
 /** Within the source. The flags come last: who asks again because of them finds the message in its place. */
@@ -351,7 +359,9 @@ const append = defineRoute('POST /2.0/accounts/{id}/messages', {
     const letter = { literal, flags: changed([], wantedFlags('flag_', body)), internalDate: Date.now() }
     const appending = call.engine.accounts.append(to, letter)
     const known = await asNamed('', appending, { name: body.dst_folder, path: to.path })
-    const id = known ?? (await newestOf(call, account, to, emailMessageId))?.id
+    // Where the mail server did not say what became of it, it is looked for.
+    const [newest] = known === null && emailMessageId !== null ? await namedIn(call, to, emailMessageId) : []
+    const id = known ?? newest?.id
     return {
       success: true,
       ...(id === undefined ? {} : { message_id: id, resource_url: urlsOf(call).message(account, id) }),
@@ -365,19 +375,6 @@ async function spooledText(call: Call, message: string | undefined): Promise<Spo
   if (message === undefined || message === '') return null
   const { MAILROOM_DATA_DIR: directory, MAILROOM_MESSAGE_LIMIT: most } = call.engine.config
   return spool(withCrlf(Readable.from([Buffer.from(message)])), { directory, most })
-}
-
-/** Where the mail server did not say what became of it. */
-async function newestOf(
-  call: Call,
-  account: AccountRecord,
-  to: FolderRecord,
-  emailMessageId: string | null,
-): Promise<MessageRecord | undefined> {
-  if (emailMessageId === null) return undefined
-  const page = { limit: 100, offset: 0 }
-  const newest = await call.engine.store.messages.list(account.id, { folderId: to.id }, page)
-  return newest.find((message) => message.emailMessageId === emailMessageId)
 }
 
 const base = '/lite/users/{id}/email_accounts/{label}/messages/{message_id}'
