@@ -116,6 +116,10 @@ export function newServerPath(name: string, serverDelimiter: string, delimiter: 
   return levels.join(serverDelimiter)
 }
 
+export function bareName(id: string): string {
+  return id.trim().replace(/^<(.*)>$/, '$1')
+}
+
 /**
  * Ours, an RFC 5322 Message-ID with or without angle brackets, or a hosted provider's id, bare or as `gm-<id>`. An
  * unknown one is a 503 while mail is being read for the first time.
@@ -133,7 +137,7 @@ export async function findMessage(call: Call, account: AccountRecord, id: string
 /** The same, and messages that have left every folder but whose identity is remembered. */
 export async function findKnownMessage(call: Call, account: AccountRecord, id: string): Promise<MessageRecord> {
   const { messages } = call.engine.store
-  const bare = id.trim().replace(/^<(.*)>$/, '$1')
+  const bare = bareName(id)
   const hosted = bare.startsWith('gm-') ? bare.slice(3) : null
   const found =
     (await messages.find(account.id, bare)) ?? (hosted === null ? null : await messages.find(account.id, hosted))

@@ -17,7 +17,7 @@ import {
   type UserRecord,
 } from '../../engine/index.ts'
 import { urlsOf } from '../addresses.ts'
-import { findFolder, findMessage, findUser, type Located } from '../lite/find.ts'
+import { bareName, findFolder, findMessage, findUser, type Located, type Mailbox } from '../lite/find.ts'
 import { specialUseOf, xlistName } from '../lite/folders.ts'
 import type { Call } from '../route.ts'
 
@@ -123,4 +123,28 @@ export async function copiesIn(call: Call, message: MessageRecord, folder: Folde
   const query = { folderId: folder.id, subject, sentFrom, sentUntil: sentFrom + 999 }
   const alike = await call.engine.store.messages.list(folder.accountId, query, most)
   return alike.filter((one) => one.emailMessageId === null && one.size === size && one.subject === subject)
+}
+
+/**
+ * The copy in the folder, where an earlier source had mail of the Message-ID that the call names, and has it no more: a
+ * move is done, and what was located is mail that others have of their own. Else null.
+ */
+export async function sentBefore(
+  call: Call,
+  located: Located,
+  { account }: Mailbox,
+  to: FolderRecord,
+): Promise<Located | null> {
+  const name = bareName(located.name)
+  if (name !== located.message.emailMessageId) return null
+  const { accounts, messages } = call.engine.store
+  const [message] = await namedIn(call, to, name)
+  const [first, ...more] = message?.placements ?? []
+  if (message === undefined || first === undefined) return null
+  for (const { id } of await accounts.listByUser(located.user.id)) {
+    if (id === located.account.id) return null
+    const left = await messages.find(id, name)
+    if (left?.placements.length === 0) return { ...located, account, message, placements: [first, ...more] }
+  }
+  return null
 }

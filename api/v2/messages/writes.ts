@@ -44,6 +44,7 @@ import {
   type MessagePattern,
   messagePaths,
   namedIn,
+  sentBefore,
 } from '../find.ts'
 import { flagsView } from './reads.ts'
 
@@ -109,10 +110,11 @@ const transfer = (path: MessagePattern) =>
       const mailbox = isSameMailbox(named.account, located.account) ? located : named
       const to = await destinationOf(call, mailbox, name, 'dst_folder')
       call.touchesImap(located.user)
-      const kind = body.move === true ? 'move' : 'copy'
-      const transferred = { located, to, kind, change: wantedFlags('flag_', body) } as const
+      const sent = body.move === true && label !== undefined ? await sentBefore(call, located, mailbox, to) : null
+      const kind = body.move === true && sent === null ? 'move' : 'copy'
+      const transferred = { located: sent ?? located, to, kind, change: wantedFlags('flag_', body) } as const
       const work =
-        mailbox.account.id === located.account.id
+        mailbox.account.id === transferred.located.account.id
           ? place(call, transferred)
           : send(call, transferred).catch((error: unknown) => sentAlready(call, path, body, error))
       await asNamed(located.name, work, { name, path: to.path })

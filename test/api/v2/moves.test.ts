@@ -331,6 +331,33 @@ suite('moves of 2.0 lose nothing', () => {
     assert.deepEqual(lies('addressed', other), ['INBOX', 'Archive'])
   })
 
+  test('asked for again by Message-ID, a move takes nothing that others have of that mail', async () => {
+    const arrived = new Date('2024-05-06T10:00:01Z')
+    const third = 'mover-3@mail.example'
+    rig.imap.addUser(third, {})
+    const { accountId: thirdId } = await addSource(rig, box, third)
+    for (const [subject, email, accountId, text] of [
+      ['ownmail', other, otherId, 'Hello, other.'],
+      ['samemail', other, otherId, 'Hello.'],
+      ['thirdmail', third, thirdId, 'Hello.'],
+    ] as const) {
+      rig.imap.append(box.email, 'INBOX', mail({ to: box.email, subject, date }), [], arrived)
+      // Of two mails the newer one is found first.
+      const own = text === 'Hello.' ? date : new Date(date.getTime() + 5000)
+      rig.imap.append(email, 'INBOX', mail({ to: box.email, subject, date: own, text }), [], arrived)
+      await Promise.all([idIn(box.accountId, subject), idIn(accountId, subject)])
+      const at = path(encodeURIComponent(`<${subject}@sender.example>`))
+      const move = { ...there(), dst_folder: 'Archive' }
+      await rig.ok('POST', at, move)
+      await rig.ok('POST', at, { ...move, flag_flagged: 1 })
+      assert.equal(raws(email, 'INBOX', subject).length, 1, subject)
+      assert.deepEqual([lies(subject), flagsIn(other, 'Archive', subject)], [[], [['\\Flagged']]])
+      // What never was in the folder is moved.
+      await rig.ok('POST', at, { ...move, dst_folder: 'Sent' })
+      assert.deepEqual(raws(other, 'Sent', subject).length, 1, subject)
+    }
+  })
+
   test('of two mails that the index takes for one none leaves a folder without its own copy', async () => {
     const raw = (run: number): string =>
       `From: cron@x.example\r\nSubject: run\r\nDate: Mon, 6 May 2024 10:00:00 +0000\r\n\r\nrun ${run}\r\n`
