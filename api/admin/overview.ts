@@ -197,9 +197,10 @@ function troubledHosts(hosts: readonly HostRow[], failing: Seen['failing']): Att
 
 function troubledWebhooks({ webhooks }: Engine): Attention[] {
   const known = factsById(webhooks)
-  const failing = webhooks.all().flatMap(({ id, callbackUrl, health }): Attention[] => {
+  const failing = webhooks.all().flatMap(({ id, callbackUrl, active, health }): Attention[] => {
     const facts = known.get(id)
-    if (facts?.tags.includes('failed') !== true) return []
+    // One that is switched off keeps its health, and gets no callbacks.
+    if (!active || facts?.tags.includes('failed') !== true) return []
     const what = facts.tags.includes('abandoned') ? 'has failed for so long that only probes are sent' : 'fails'
     const why = health.lastError === null ? '' : `: ${health.lastError}`
     return [

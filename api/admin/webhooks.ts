@@ -132,13 +132,13 @@ export async function listWebhooks(engine: Engine, query: WebhookQuery): Promise
 }
 
 function isLike(
-  { developerId }: WebhookRecord,
+  { developerId, active }: WebhookRecord,
   facts: PoolFacts | undefined,
   { developer, state, failing }: WebhookQuery,
 ): boolean {
   if (developer !== undefined && developer !== developerId) return false
   if (state !== undefined && state !== (facts?.state ?? noActor)) return false
-  const fails = facts?.tags.some((tag) => tag === 'failed' || tag === 'retrying') === true
+  const fails = active && facts?.tags.some((tag) => tag === 'failed' || tag === 'retrying') === true
   return failing === undefined || failing === fails
 }
 

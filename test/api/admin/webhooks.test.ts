@@ -25,7 +25,7 @@ describe('webhooks for operators', () => {
       },
     })
     receiver = await startReceiver()
-    const answers: Readonly<Record<string, number>> = { '/good': 200, '/odd': 500 }
+    const answers: Readonly<Record<string, number>> = { '/good': 200, '/odd': 500, '/gone': 410 }
     receiver.behave(({ path }) => answers[path] ?? 503)
     box = await rig.mailbox('walt')
     await until('watching', () => rig.engine.accounts.view(box.accountId)?.tags.includes('watching'))
@@ -116,6 +116,29 @@ describe('webhooks for operators', () => {
     const [first] = overview['attention'] as Json[]
     assert.deepEqual([first?.['kind'], first?.['id']], ['webhook', bad])
     assert.match(String(first?.['what']), /\/bad fails: .*503/)
+  })
+
+  test('a webhook that was switched off, or that a 410 has ended, needs nobody now', async () => {
+    const hook = async (path: string): Promise<string> => {
+      const body = { callback_url: receiver.url + path, filter_subject: 'ended' }
+      return String((await rig.ok('POST', `/lite/users/${box.userId}/webhooks`, body))['webhook_id'])
+    }
+    const [off, gone] = [await hook('/off'), await hook('/gone')]
+    const has = (id: string, tag: string) => rig.engine.webhooks.view(id)?.tags.includes(tag) === true
+    await box.deliver({ subject: 'ended' })
+    await until('both fail', () => [off, gone].every((id) => has(id, 'failed')))
+    await rig.ok('POST', `/lite/users/${box.userId}/webhooks/${off}`, { active: 0 })
+    const isActive = async (id: string) => (await rig.good('read', 'GET', `/admin/webhooks/${id}`))['active']
+    await until('both are inactive', async () => !(await isActive(off)) && !(await isActive(gone)))
+    assert.ok([off, gone].every((id) => has(id, 'failed')))
+    const { attention } = await rig.good('read', 'GET', '/admin/overview')
+    assert.deepEqual(
+      (attention as Json[]).map(({ id }) => id),
+      [bad],
+    )
+    assert.deepEqual(await ids('failing=1'), [bad])
+    assert.deepEqual(new Set(await ids('failing=0')), new Set([good, off, gone]))
+    for (const id of [off, gone]) await rig.ok('DELETE', `/lite/users/${box.userId}/webhooks/${id}`)
   })
 
   test('callbacks of a webhook, by state', async () => {
