@@ -25,35 +25,37 @@ export async function adminHosts(
   engine: Engine,
   { q = '', limit, offset }: z.output<typeof hostQuery>,
 ): Promise<z.input<typeof hostList>> {
-  const places = await engine.store.accounts.places({})
   const part = q.toLowerCase()
-  const found = part === '' ? places : places.filter(({ server }) => server.includes(part))
-  const groups = [...Map.groupBy(found, ({ server }) => server)].sort(
-    ([host, own], [other, others]) => others.length - own.length || (host < other ? -1 : 1),
-  )
-  const shown = groups.slice(offset, offset + limit).flatMap(([, own]) => own)
-  return { total: groups.length, hosts: listHosts(engine, shown) }
+  const found = listHosts(engine, await engine.store.accounts.places({})).filter(({ host }) => host.includes(part))
+  return { total: found.length, hosts: found.slice(offset, offset + limit) }
 }
 
-/** `places`: those that are in their condition for longest first. */
+/**
+ * Hosts of these accounts, and those with a pace: it holds for new accounts when the last one has gone. `places`: those
+ * that are in their condition for longest first.
+ */
 export function listHosts({ accounts }: Engine, places: readonly AccountPlace[]): HostRow[] {
   const down = places.filter(({ condition: { is } }) => is === 'down' || is === 'disabled')
   const since = new Map(down.toReversed().map(({ server, condition }) => [server, condition.since]))
-  return Array.from(countHosts(places, accounts.facts()), ([host, states]) => ({
-    host,
-    accounts: states.values().reduce((sum, number) => sum + number, 0),
-    states: Object.fromEntries(states),
-    since: secondsOrNull(since.get(host)),
-    logins: accounts.hosts.logins(host),
-    pace: accounts.hosts.pace(host),
-  })).toSorted((left, right) => right.accounts - left.accounts || (left.host < right.host ? -1 : 1))
+  const known = countHosts(places, accounts.facts())
+  const hosts = new Set([...known.keys(), ...accounts.hosts.paced()])
+  return Array.from(hosts, (host) => {
+    const states = Object.fromEntries(known.get(host) ?? [])
+    return {
+      host,
+      accounts: Object.values(states).reduce((sum, number) => sum + number, 0),
+      states,
+      since: secondsOrNull(since.get(host)),
+      logins: accounts.hosts.logins(host),
+      pace: accounts.hosts.pace(host),
+    }
+  }).toSorted((left, right) => right.accounts - left.accounts || (left.host < right.host ? -1 : 1))
 }
 
-/** Logins a minute at most, 0 = none, null = as configured again. `not_found`: no account. */
+/** Logins a minute at most, 0 = none, null = as configured again. `not_found`: neither an account nor a pace. */
 export async function setHostPace(engine: Engine, name: string, pace: number | null): Promise<HostRow> {
   const server = name.toLowerCase()
-  const places = await engine.store.accounts.places({ server })
-  const [row] = listHosts(engine, places)
+  const row = listHosts(engine, await engine.store.accounts.places({ server })).find(({ host }) => host === server)
   if (row === undefined) throw notFound('host', name)
   await engine.settings.pace(server, pace)
   return { ...row, pace }

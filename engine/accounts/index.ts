@@ -77,6 +77,8 @@ export function createAccounts({ sealer, tokens, now = Date.now, ...rest }: Acco
       /** Of the last minute, by outcome. */
       logins: (host: string) => deps.hostLogins.of(host),
       pace: (host: string) => deps.limiter.pace(host),
+      /** Those that have one. */
+      paced: () => deps.limiter.paced(),
       setPace: (host: string, pace: number | null) => deps.limiter.setPace(host, pace),
     },
     waiting: () => ({ logins: deps.limiter.waiting + deps.dialing.waiting, backfill: deps.backfilling.waiting }),

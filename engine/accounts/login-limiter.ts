@@ -324,6 +324,8 @@ export function createLoginLimiter({ perMinute, now = Date.now }: { perMinute: n
       advance(host)
     },
     pace: (name: string): number | null => hosts.known(name)?.pace ?? null,
+    /** Hosts with a pace of their own. */
+    paced: (): string[] => Array.from(hosts.all).flatMap(([name, { pace }]) => (pace === null ? [] : [name])),
     get waiting(): number {
       return hosts.all.values().reduce((sum, { queue }) => sum + [...queue.values()].flat().length, 0)
     },

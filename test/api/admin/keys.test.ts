@@ -4,6 +4,7 @@ import { after, before, describe, test } from 'node:test'
 import { runCli } from '../../../api/cli/index.ts'
 import { newId } from '../../../engine/store/ids.ts'
 import { until } from '../../support/until.ts'
+import { accountRecord } from '../../support/records.ts'
 import type { Json, TestMailbox } from '../lite/rig.ts'
 import { refusesOthers, startAdminRig, type AdminRig } from './rig.ts'
 
@@ -75,6 +76,25 @@ describe('hosts, developers and tokens for operators', () => {
     const missing = await rig.as(rig.tokens.act, 'PUT', `/admin/hosts/${rig.imap.host}`, {})
     assert.deepEqual([missing.status, missing.json['value']], [400, 'pace: is required'])
     assert.equal((await rig.as(rig.tokens.act, 'PUT', '/admin/hosts/nowhere.example', { pace: 1 })).status, 404)
+  })
+
+  test('a host that is stopped can be freed when its last account has gone', async () => {
+    const gone = { host: 'gone.example', accounts: 0, states: {}, since: null, logins: {} }
+    const { userId, developerId } = (await rig.engine.store.accounts.get(box.accountId)) ?? assert.fail()
+    const account = accountRecord({ id: userId, developerId }, { server: gone.host, email: 'last@gone.example' })
+    await rig.engine.store.accounts.create(account)
+    const path = '/admin/hosts/Gone.example'
+    assert.equal((await rig.good('act', 'PUT', path, { pace: 0 }))['pace'], 0)
+    await rig.engine.store.accounts.remove(account.id)
+    const found = async (q: string) => (await rig.good('read', 'GET', `/admin/hosts?q=${q}`))['hosts']
+    assert.deepEqual(await found('GONE'), [{ ...gone, pace: 0 }])
+    const { hosts, total } = await rig.good('read', 'GET', '/admin/hosts?limit=1')
+    assert.deepEqual([(hosts as Json[])[0]?.['host'], total], [rig.imap.host, 2])
+    const { attention } = await rig.good('read', 'GET', '/admin/overview')
+    assert.deepEqual((attention as Json[])[0]?.['what'], 'logins to gone.example are stopped by an operator')
+    assert.deepEqual(await rig.good('act', 'PUT', path, { pace: '' }), { ...gone, pace: null })
+    assert.deepEqual(await found('gone'), [])
+    assert.equal((await rig.as(rig.tokens.act, 'PUT', path, { pace: 0 })).status, 404)
   })
 
   test('a developer is made, gets another secret, is revoked and restored', async () => {
