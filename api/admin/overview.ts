@@ -177,9 +177,9 @@ function troubledService(what: string, at: number): Attention {
   return { kind: 'service', id: 'store', what, since: seconds(at) }
 }
 
-/** Backups are in use when there is one. */
-async function troubledBackup({ backups }: Engine): Promise<Attention[]> {
-  const at = await backups.lastAt()
+/** Backups are in use when there is one. A copy from SQLite to MongoDB, which has none, brings the time of the last. */
+async function troubledBackup({ backups, store }: Engine): Promise<Attention[]> {
+  const at = store.backup === undefined ? null : await backups.lastAt()
   const isOld = at !== null && at < Date.now() - oldBackupMs
   return isOld ? [troubledService('the newest backup is more than 25 hours old', at)] : []
 }

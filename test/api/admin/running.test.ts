@@ -56,8 +56,21 @@ suite('running the service over the admin API', () => {
     writeFileSync(join(folder, '2026-01-02T03-04-05.678Z.db'), '')
     const what = 'the newest backup is more than 25 hours old'
     const since = Math.floor(Date.parse('2026-01-02T03:04:05.678Z') / 1000)
-    assert.deepEqual(await attention(), [{ kind: 'service', id: 'store', what, since }])
+    const named = [{ kind: 'service', id: 'store', what, since }]
+    assert.deepEqual(await attention(), rig.engine.store.kind === 'mongodb' ? [] : named)
     rmSync(folder, { recursive: true })
+  })
+
+  test('where MongoDB is backed up by its own tools, the last backup before a copy from SQLite is not asked for', async (t) => {
+    const { store } = rig.engine
+    const { backup } = store
+    t.after(async () => {
+      Object.assign(store, { backup })
+      await store.settings.remove('last-backup')
+    })
+    await store.settings.put({ id: 'last-backup', value: Date.parse('2026-01-02T03:04:05Z'), setAt: 1 })
+    Object.assign(store, { backup: undefined })
+    assert.deepEqual((await call('GET', '/admin/overview', 'read')).json['attention'], [])
   })
 
   test('a backup needs the scope act, and is made one at a time; with MongoDB its tool is named', async () => {
