@@ -233,9 +233,15 @@ export async function reconnectAccount(engine: Engine, id: string): Promise<void
   if (account.paused) throw new AppError('conflict', `email account ${id} is paused: resume it first`)
   const view = engine.accounts.view(id)
   // What is throttled keeps to the time of its mail server, what is dead to that of its next start.
-  if (view?.state === 'throttled' || view?.state === 'dead')
-    throw new AppError('conflict', `email account ${id} is ${view.state}. ${nextOf(view, view.state, null)}`)
+  const state = view !== null && hasThrottledLogin(view) ? 'throttled' : view?.state
+  if (state === 'throttled' || state === 'dead')
+    throw new AppError('conflict', `email account ${id} is ${state}. ${nextOf(view, state, null)}`)
   engine.accounts.wake(id)
+}
+
+/** Beside the open session: a new one would have to wait as long, and the open one would be gone. */
+function hasThrottledLogin({ tags, lastError, next }: ActorView): boolean {
+  return tags.includes('held') && lastError?.class === 'throttled' && (next?.at ?? 0) > Date.now()
 }
 
 /** Compares a folder with the mail server from end to end. By the name that the API shows, or the server's own. */

@@ -131,3 +131,25 @@ describe('actions on accounts', () => {
     assert.equal((await rig.as(rig.tokens.read, 'GET', '/admin/accounts/nobody/events')).status, 404)
   })
 })
+
+test('reconnect is refused while a login beside the open session is throttled, and the session stays', async () => {
+  const env = { MAILROOM_FOLDER_POLL: '1h', MAILROOM_COMMAND_IDLE_CLOSE: '100ms' }
+  await using parts = new AsyncDisposableStack()
+  const rig = await startAdminRig({ env })
+  parts.defer(() => rig.close())
+  const box = await rig.mailbox('hal', { subjects: ['old'] })
+  const view = () => rig.engine.accounts.view(box.accountId)
+  const isAlone = () => view()?.state === 'watching' && rig.imap.connections.length === 1
+  await until('only the session that watches', isAlone)
+  const session = rig.imap.connections[0]?.id
+  const limit = { tagged: 'NO Request is throttled. Suggested Backoff Time: 92415 milliseconds' }
+  rig.imap.hooks = { command: ({ name }) => (['LOGIN', 'AUTHENTICATE'].includes(name) ? limit : undefined) }
+  const headers = await rig.call('GET', `${box.path}/messages/${await box.indexed('old')}/headers`)
+  assert.equal(headers.status, 503, headers.text)
+  const at = new Date(view()?.next?.at ?? 0).toISOString().slice(0, 19).replace('T', ' ')
+  const { status, json } = await rig.as(rig.tokens.act, 'POST', `/admin/accounts/${box.accountId}/reconnect`, {})
+  const words = `email account ${box.accountId} is throttled. It logs in for commands again at ${at} UTC.`
+  assert.deepEqual([status, json['value']], [409, words])
+  assert.equal(view()?.state, 'watching')
+  assert.ok(rig.imap.connections.some(({ id }) => id === session))
+})
