@@ -78,7 +78,7 @@ async function begin(
   if (generated !== null) {
     log.warn(
       { apiKey: generated.apiKey, shownOnce: generated.apiSecret },
-      'first developer made: keep this key and its secret (shownOnce)',
+      'first developer: keep its key and secret (shownOnce)',
     )
   }
   const password = await engine.operators.ensurePassword()

@@ -25,7 +25,7 @@ export type Developers = ReturnType<typeof createDevelopers>
 interface Deps {
   readonly store: Store
   readonly sealer: Sealer
-  readonly config: Pick<Config, 'MAILROOM_API_KEY' | 'MAILROOM_API_SECRET'>
+  readonly config: Pick<Config, 'MAILROOM_API_KEY' | 'MAILROOM_API_SECRET' | 'MAILROOM_SECRET_LOST'>
   /** Told when the secret is another one, or the key is revoked or in force again. */
   readonly keyChanged?: (developer: DeveloperRecord) => void
 }
@@ -98,8 +98,8 @@ export function createDevelopers(deps: Deps) {
     setRevoked: (id: string, revoked: boolean) => editKey(id, { revokedAt: revoked ? Date.now() : null }),
 
     /**
-     * Makes the first developer, or brings its secret up to date with MAILROOM_API_SECRET. Answers key and secret only
-     * when they were generated now: they are shown once.
+     * Makes the first developer, or brings its secret up to date with MAILROOM_API_SECRET. One that was sealed with a
+     * lost key is given anew. Answers key and secret only when they were generated now: they are shown once.
      */
     async ensureFirst(): Promise<Generated | null> {
       const { MAILROOM_API_KEY: key, MAILROOM_API_SECRET: secret } = deps.config
@@ -112,11 +112,18 @@ export function createDevelopers(deps: Deps) {
   }
 }
 
-/** Key and secret of the first developer; null when there is one. */
+/** Key and secret of the first developer; null when there is one whose secret opens. */
 async function generateFirst(deps: Deps): Promise<Generated | null> {
-  if ((await deps.store.developers.count()) > 0) return null
-  const { developer, secret } = await create(deps, newKey(), newSecret())
-  return { apiKey: developer.apiKey, apiSecret: secret }
+  const { store, sealer, config } = deps
+  const first = await store.developers.first()
+  if (first === null) {
+    const { developer, secret } = await create(deps, newKey(), newSecret())
+    return { apiKey: developer.apiKey, apiSecret: secret }
+  }
+  if (!config.MAILROOM_SECRET_LOST || sealer.opens(first.sealedSecret, first.id)) return null
+  const apiSecret = newSecret()
+  await store.developers.edit(first.id, { sealedSecret: sealer.seal(apiSecret, first.id) })
+  return { apiKey: first.apiKey, apiSecret }
 }
 
 const newKey = (): string => randomBytes(12).toString('hex')
@@ -131,12 +138,13 @@ async function create({ store, sealer }: Deps, apiKey: string, secret: string, n
   return { developer, secret }
 }
 
-async function refreshSecret({ store, sealer }: Deps, known: DeveloperRecord, secret: string): Promise<void> {
-  let current: string
+async function refreshSecret({ store, sealer, config }: Deps, known: DeveloperRecord, secret: string): Promise<void> {
+  let current: string | null = null
   try {
     current = sealer.open(known.sealedSecret, known.id)
   } catch (cause) {
-    throw new AppError('bad_request', 'MAILROOM_SECRET: not the one that sealed this data directory', { cause })
+    if (!config.MAILROOM_SECRET_LOST)
+      throw new AppError('bad_request', 'MAILROOM_SECRET: not the one that sealed this data directory', { cause })
   }
   if (current !== secret) {
     await store.developers.edit(known.id, { sealedSecret: sealer.seal(secret, known.id) })

@@ -104,6 +104,8 @@ function sealerFor(first: DeveloperRecord | null, key: Buffer | null, config: Co
   try {
     sealer.open(first.sealedSecret, first.id)
   } catch (cause) {
+    // ensureFirst gives it anew.
+    if (config.MAILROOM_SECRET_LOST) return sealer
     const source = config.MAILROOM_SECRET === null ? secretFile(config) : 'MAILROOM_SECRET'
     throw new AppError(
       'bad_request',

@@ -74,4 +74,14 @@ suite('a new secret', () => {
     assert.equal((await service.list('/lite/users?limit=1')).length, 1)
     assert.equal((await reseal()).done, true)
   })
+
+  test('the key is lost: the service starts when it is told so, and the first developer calls it as before', async () => {
+    await service.stop()
+    const third = { MAILROOM_SECRET: 'the third secret of the service' }
+    await assert.rejects(service.start(third), /MAILROOM_SECRET: not the one this store was sealed with/)
+    await service.start({ ...third, MAILROOM_SECRET_LOST: '1' })
+    assert.equal((await service.list('/lite/users?limit=1')).length, 1)
+    await service.stop()
+    await assert.rejects(service.start(third), new RegExp(`${accounts} sealed with the key`))
+  })
 })

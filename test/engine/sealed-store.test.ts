@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { suite, test, type TestContext } from 'node:test'
 import { readConfig } from '../../engine/config.ts'
+import { createDevelopers } from '../../engine/developers.ts'
 import { silentLogger } from '../../engine/observe/log.ts'
 import { openSealedStore, reseal } from '../../engine/sealed-store.ts'
 import { createSealer, keyFrom } from '../../engine/secrets/seal.ts'
@@ -100,4 +101,38 @@ suite('a former secret that is taken away', () => {
     await second.store.close()
     await assert.rejects(open({ MAILROOM_SECRET: next }), /\b1 sealed with the key v1\b/)
   })
+})
+
+suite('a secret that is lost before anything was sealed anew', () => {
+  const given = { MAILROOM_API_KEY: 'first', MAILROOM_API_SECRET: 'a secret of the environment' }
+  for (const [name, env] of [
+    ['has MAILROOM_API_SECRET again', given],
+    ['has another secret, shown once', {}],
+  ] as const) {
+    test(`MAILROOM_SECRET_LOST=1 starts, and the first developer ${name}`, async (t) => {
+      const open = places(t)
+      const start = async (settings: Readonly<Record<string, string>>) => {
+        const sealed = await open({ ...env, ...settings })
+        try {
+          const developers = createDevelopers({ ...sealed, config: readConfig({ ...env, ...settings }) })
+          const shown = await developers.ensureFirst()
+          const first = (await sealed.store.developers.first()) ?? assert.fail('no developer')
+          assert.equal(await sealed.store.developers.count(), 1)
+          return { shown, first: await developers.authenticate(first.apiKey) }
+        } finally {
+          await sealed.store.close()
+        }
+      }
+      const before = await start({ MAILROOM_SECRET: former })
+      await assert.rejects(open({ ...env, MAILROOM_SECRET: next }), /^AppError: MAILROOM_SECRET: not the one/)
+      const lost = await start({ MAILROOM_SECRET: next, MAILROOM_SECRET_LOST: '1' })
+      assert.equal(lost.first?.developer.apiKey, before.first?.developer.apiKey)
+      assert.equal(lost.first?.secret, lost.shown?.apiSecret ?? given.MAILROOM_API_SECRET)
+      assert.equal(lost.shown?.apiKey, before.shown?.apiKey)
+      assert.equal(lost.first.secret === before.first?.secret, env === given)
+      const again = await start({ MAILROOM_SECRET: next, MAILROOM_SECRET_LOST: '1' })
+      assert.deepEqual([again.shown, again.first?.secret], [null, lost.first.secret])
+      assert.equal((await start({ MAILROOM_SECRET: next })).first?.secret, lost.first.secret)
+    })
+  }
 })
