@@ -61,8 +61,9 @@ const gmail = { oauth: true, documentation: [...passwordOfGmail.documentation, .
 const outlook = { oauth: true, ...helpOfOutlook }
 const outlookDomains =
   'outlook.com hotmail.com live.com msn.com hotmail.co.uk hotmail.fr hotmail.de live.co.uk live.fr outlook.de outlook.fr'
+// Yahoo Japan (yahoo.co.jp) is another company, with servers of its own.
 const yahooDomains =
-  'yahoo.com yahoo.co.uk yahoo.fr yahoo.de yahoo.es yahoo.it yahoo.ca yahoo.co.in yahoo.co.jp yahoo.com.br ymail.com rocketmail.com'
+  'yahoo.com yahoo.co.uk yahoo.fr yahoo.de yahoo.es yahoo.it yahoo.ca yahoo.co.in yahoo.com.br ymail.com rocketmail.com'
 const localPart = { username: '%EMAILLOCALPART%' }
 
 /** Where the MX hosts of domains end that are hosted there. */
@@ -82,7 +83,8 @@ export const providers: readonly ProviderFacts[] = [
     ...helpOfFastmail,
     ...hosts('.messagingengine.com'),
   }),
-  provider('zoho', 'imap.zoho.com', 'zoho.com zohomail.com', { ...helpOfZoho, ...hosts('.zoho.com', '.zoho.eu') }),
+  provider('zoho', 'imap.zoho.com', 'zoho.com zohomail.com', { ...helpOfZoho, ...hosts('.zoho.com') }),
+  provider('zoho', 'imap.zoho.eu', 'zohomail.eu', { ...helpOfZoho, ...hosts('.zoho.eu') }),
   provider('gmx', 'imap.gmx.net', 'gmx.net gmx.de gmx.at gmx.ch', helpOfGmx),
   provider('gmx', 'imap.gmx.com', 'gmx.com gmx.us gmx.co.uk'),
   provider('webde', 'imap.web.de', 'web.de', { ...localPart, ...helpOfWebde }),

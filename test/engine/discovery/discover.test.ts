@@ -143,6 +143,18 @@ suite('discovery', () => {
     assert.deepEqual([fetched.length, dns.asked.length], [4, asked])
   })
 
+  test('a provider of one name that is another company, or another place, elsewhere', async () => {
+    dns.mx('zoho-eu.example', ['mx.zoho.eu'])
+    assert.deepEqual(await brief('x@zoho-eu.example'), ['zoho imap.zoho.eu:993 x@zoho-eu.example'])
+    assert.deepEqual(await brief('x@zohomail.eu'), ['zoho imap.zoho.eu:993 x@zohomail.eu'])
+    assert.deepEqual(await brief('x@yahoo.co.jp'), [])
+    pages.set('https://autoconfig.yahoo.co.jp/mail/config-v1.1.xml', (response) =>
+      response.end(file('imap.mail.yahoo.co.jp')),
+    )
+    discovery = create()
+    assert.deepEqual(await brief('x@yahoo.co.jp'), ['generic imap.mail.yahoo.co.jp:993 x@yahoo.co.jp'])
+  })
+
   test('one look-up that fails or hangs does not hide the others, and all end in time', async () => {
     discovery = create({ timeoutMs: 5000 })
     dns.fail('_imaps._tcp.ten.example')
