@@ -62,10 +62,11 @@ export function createAdmin(deps: AdminDeps) {
         if (webhook.version !== 'lite') await inOrder(webhook.id, () => store(deps, webhook, { version: 'lite' }))
     },
     remove: (webhook: WebhookRecord) => inOrder(webhook.id, () => remove(deps, webhook)),
-    /** The old secret signs along for MAILROOM_SECRET_OVERLAP. Answers the new one (`whsec_…`). */
+    /** The old secret signs along for MAILROOM_SECRET_OVERLAP, unless its key is lost. Answers the new (`whsec_…`). */
     rotateSecret: (webhook: WebhookRecord) => inOrder(webhook.id, () => rotateSecret(deps, webhook)),
     /** The current secret (`whsec_…`). */
-    secret: (webhook: WebhookRecord) => currentSecret(secretsOf(deps, webhook)),
+    secret: (webhook: WebhookRecord) =>
+      currentSecret(openSecrets(deps.sealer, webhook.id, currentOf(deps, webhook).sealedSecrets)),
     /** Sends a sample now, past queue, schedule and filters; answers the row with its attempt. */
     test: (webhook: WebhookRecord) => test(deps, webhook),
     /**
@@ -87,15 +88,17 @@ export function createAdmin(deps: AdminDeps) {
 }
 
 async function rotateSecret(deps: AdminDeps, webhook: WebhookRecord): Promise<string> {
-  const secrets = rotated(secretsOf(deps, webhook), deps.now(), deps.config.MAILROOM_SECRET_OVERLAP)
+  const { id, sealedSecrets } = currentOf(deps, webhook)
+  // What a lost key has sealed is replaced, and cannot sign along.
+  const old = deps.sealer.opens(sealedSecrets, id) ? openSecrets(deps.sealer, id, sealedSecrets) : []
+  const secrets = rotated(old, deps.now(), deps.config.MAILROOM_SECRET_OVERLAP)
   await store(deps, webhook, { sealedSecrets: sealSecrets(deps.sealer, webhook.id, secrets) })
   return currentSecret(secrets)
 }
 
-/** The cache may know of a newer secret than the record that the caller holds. */
-function secretsOf({ sealer, targets }: AdminDeps, webhook: WebhookRecord) {
-  const current = targets.get(webhook.id)?.webhook ?? webhook
-  return openSecrets(sealer, current.id, current.sealedSecrets)
+/** The cache may know of a newer one than the record that the caller holds. */
+function currentOf({ targets }: AdminDeps, webhook: WebhookRecord): WebhookRecord {
+  return targets.get(webhook.id)?.webhook ?? webhook
 }
 
 async function checkUrls({ config }: AdminDeps, input: WebhookInput): Promise<void> {
@@ -213,7 +216,7 @@ async function store(deps: AdminDeps, webhook: WebhookRecord, patch: Patch): Pro
 async function edit(deps: AdminDeps, webhook: WebhookRecord, input: WebhookInput): Promise<WebhookRecord> {
   if (input.callbackUrl === '') throw badParameter('callback_url', 'cannot be removed')
   await checkUrls(deps, input)
-  const current = deps.targets.get(webhook.id)?.webhook ?? webhook
+  const current = currentOf(deps, webhook)
   const wanted = patchOf(current, input)
   compileMatcher({ ...current, ...wanted })
   const patch = { ...wanted, ...dated(current, wanted, deps.now()) }

@@ -1,8 +1,10 @@
 /** Create, edit, secrets, samples, dry run, explain, redelivery, levels, the change stream. */
 import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
 import { suite, test } from 'node:test'
 import fc from 'fast-check'
 import { AppError } from '../../../engine/errors.ts'
+import { createSealer } from '../../../engine/secrets/seal.ts'
 import type { MessageFacts, WebhookFilters } from '../../../engine/store/records.ts'
 import type { WebhookInput } from '../../../engine/webhooks/admin.ts'
 import { bodySignatureValid, standardSignatureValid } from '../../support/receiver.ts'
@@ -111,6 +113,24 @@ suite('webhooks as developers see them', () => {
       [],
     )
     assert.equal(running.webhooks.secret(webhook), secrets.at(-1))
+  })
+
+  test('a secret whose key is lost is replaced, and what waited goes out with the new one', async () => {
+    const path = freshPath()
+    const webhook = await hook(path)
+    await running.stop()
+    const sealedSecrets = createSealer(randomBytes(32)).seal('[]', webhook.id)
+    const stored = await rig.store.webhooks.edit(webhook.id, { sealedSecrets })
+    assert.ok(stored)
+    await startAnew()
+    const { rows } = await arrive(rig.store, running.webhooks, account, [{ facts: facts('waits') }])
+    await until('tried in vain', () => running.webhooks.view(webhook.id)?.next?.what === 'sends a callback again')
+    assert.throws(() => running.webhooks.secret(stored), { code: 'internal' })
+    const fresh = await running.webhooks.rotateSecret(stored)
+    assert.equal(running.webhooks.secret(stored), fresh)
+    const [request] = await until('sent', () => receiver.at(path).length > 0 && receiver.at(path))
+    assert.ok(request && standardSignatureValid(request, fresh))
+    assert.equal(request.id, rows[0]?.id)
   })
 
   test('edits that come at once keep what the others have named', async () => {
