@@ -165,7 +165,9 @@ async function outcomeOf(
     // Whose outcome is not known is taken back first; an edit is not.
     const undone = error.code === 'store_unavailable' && record.accountId === null
     if (running.claim !== null && !undone) await steps.takenBack().catch(() => undefined)
-    if (error.code === 'private_address') return { kind: 'failed', failure: 'private_address', message: error.message }
+    // A callback URL that is private by now is nothing that the end user can mend.
+    if (error.code === 'private_address' && error.details['parameter'] === 'server')
+      return { kind: 'failed', failure: 'private_address', message: error.message }
     log.warn({ code: error.code, ...(error.fault === 'us' ? { err: error.cause ?? error } : {}) }, 'connect failed')
     return { kind: 'error', code: error.code }
   }

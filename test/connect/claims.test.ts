@@ -185,6 +185,19 @@ suite('what the wizard refuses', () => {
     assert.equal((await visitor.open(desk.at(of))).status, 200, 'pages are shown')
   })
 
+  test('a callback URL that is private by now: no fault of the mail server, and its host is not shown', async (t) => {
+    const rig = await startLiteRig({ env: { MAILROOM_ALLOW_PRIVATE: '0' } })
+    t.after(() => rig.close())
+    const desk = deskOf(rig)
+    const stored = await rig.engine.store.tokens.find(await desk.token({ email: 'ida@mail.example' }))
+    assert(stored)
+    const of = newId()
+    await rig.engine.store.tokens.create({ ...stored, token: of, statusCallbackUrl: 'http://10.0.0.7/status' })
+    const page = await desk.connect(await desk.enter(of), of, desk.login('ida@mail.example'))
+    assert.match(page.text, /cannot be connected in this way/)
+    assert.doesNotMatch(page.text, /not on the public internet|10\.0\.0\.7/)
+  })
+
   test('a value in JSON that is no text, by the name of its field; numbers and flags are texts', async (t) => {
     const rig = await startLiteRig()
     t.after(() => rig.close())
