@@ -39,6 +39,7 @@ export interface Mailbox {
  * passwords, is in it for as long as it lasts; it is never written anywhere.
  */
 class Session {
+  readonly token: string
   readonly id = secretText()
   readonly csrf = secretText()
   /** null = as the browser asks for. */
@@ -54,10 +55,14 @@ class Session {
   done = false
   /** It has been sent to the callback_url. */
   left = false
+
+  constructor(token: string) {
+    this.token = token
+  }
 }
 
 const lastsMs = 2 * 3_600_000
-const mostTokens = 10_000
+const mostSessions = 50_000
 /** Browsers of one token. When there are more, one begins again: the oldest of those that have sent no form. */
 const mostOfToken = 20
 
@@ -65,14 +70,37 @@ function secretText(): string {
   return randomBytes(24).toString('base64url')
 }
 
-function openSession(sessions: Wizard['sessions'], { token }: ConnectTokenRecord): Session {
-  const session = new Session()
-  const ofToken = sessions.get(token) ?? new Map<string, Session>()
-  const all = [...ofToken.values()]
-  const oldest = all.find(({ sent }) => !sent) ?? all[0]
-  if (ofToken.size >= mostOfToken && oldest !== undefined) ofToken.delete(oldest.id)
-  sessions.set(token, ofToken.set(session.id, session))
-  return session
+/** Each ends `lastsMs` after it began, however many browsers come to its token since. */
+export function createSessions() {
+  const byToken = new Map<string, Set<Session>>()
+  const byId = new LRUCache<string, Session>({
+    max: mostSessions,
+    ttl: lastsMs,
+    // What was typed goes when its time is over, also where nobody asks for it again.
+    ttlAutopurge: true,
+    dispose(session) {
+      const ofToken = byToken.get(session.token)
+      ofToken?.delete(session)
+      if (ofToken?.size === 0) byToken.delete(session.token)
+    },
+  })
+  return {
+    find(token: string, id: string): Session | undefined {
+      const found = byId.get(id)
+      return found?.token === token ? found : undefined
+    },
+    open(token: string): Session {
+      const all = [...(byToken.get(token) ?? [])]
+      const oldest = all.find(({ sent }) => !sent) ?? all[0]
+      if (all.length >= mostOfToken && oldest !== undefined) byId.delete(oldest.id)
+      const session = new Session(token)
+      byId.set(session.id, session)
+      byToken.set(token, (byToken.get(token) ?? new Set()).add(session))
+      return session
+    },
+    /** How many are in memory. */
+    count: () => byId.size,
+  }
 }
 
 const cookieOf = ({ token }: ConnectTokenRecord): string => `mailroom_connect_${token}`
@@ -92,8 +120,7 @@ export type Wizard = ReturnType<typeof createWizard>
 export function createWizard({ brand }: Engine, now: () => number) {
   return {
     look: createLook(brand),
-    /** By token, then by id. */
-    sessions: new LRUCache<string, Map<string, Session>>({ max: mostTokens, ttl: lastsMs }),
+    sessions: createSessions(),
     /** Forms by address. */
     forms: createCounter(60_000, now),
   }
@@ -194,7 +221,7 @@ async function answer(
     return endAnswer(wizard, call, language, 'unknown', { here: root })
   }
   const app = engine.brand.name ?? new URL(record.callbackUrl).host
-  const known = sessions.get(token)?.get(cookieNamed(call, cookieOf(record)) ?? '')
+  const known = sessions.find(token, cookieNamed(call, cookieOf(record)) ?? '')
   const language = chosen ?? known?.language ?? usualLanguage(call)
   if (comesBack && known === undefined) return endAnswer(wizard, call, language, 'other_browser')
   const isForm = route.startsWith('POST')
@@ -205,7 +232,7 @@ async function answer(
   if (outdated || (isForm && limit > 0 && forms.count(call.address).count > limit)) {
     return endAnswer(wizard, call, language, outdated ? 'outdated' : 'busy', { app, again: root, here: root })
   }
-  const session = known ?? openSession(sessions, record)
+  const session = known ?? sessions.open(token)
   session.sent ||= isForm
   if (chosen !== null) session.language = chosen
   const cookie: Record<string, string> = known === undefined ? { 'Set-Cookie': cookieFor(call, record, session) } : {}

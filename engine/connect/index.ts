@@ -89,7 +89,7 @@ export function createConnect(deps: Deps) {
   const state: State = {
     now: Date.now,
     ...deps,
-    tries: new LRUCache<string, Running>({ max: remembered, ttl: rememberedMs }),
+    tries: new LRUCache<string, Running>({ max: remembered, ttl: rememberedMs, ttlAutopurge: true }),
     claimed: new Set<string>(),
   }
   return {

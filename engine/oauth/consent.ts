@@ -145,7 +145,9 @@ export function createConsent(deps: Deps) {
         ...(wish.loginHint === null ? {} : { login_hint: wish.loginHint }),
       }
       for (const [name, value] of Object.entries(fields)) url.searchParams.set(name, value)
-      begun.set(state, { wish, used: false, verifier, nonce, expiresAt: now() + lifeMs })
+      // The address is in the URL: nothing here needs what was typed any more.
+      const asked = { ...wish, loginHint: null }
+      begun.set(state, { wish: asked, used: false, verifier, nonce, expiresAt: now() + lifeMs })
       return { url: url.href, state }
     },
 

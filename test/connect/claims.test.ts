@@ -6,7 +6,8 @@ import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, before, suite, test } from 'node:test'
+import { after, before, suite, test, type TestContext } from 'node:test'
+import { createSessions } from '../../api/connect/visit.ts'
 import { openBrand } from '../../engine/connect/brand.ts'
 import { AppError, newId, readConfig } from '../../engine/index.ts'
 import { startLiteRig, type LiteRig } from '../api/lite/rig.ts'
@@ -238,6 +239,53 @@ suite('what the wizard refuses', () => {
     assert.equal((await createVisitor(rig.url).open(desk.at(token))).status, 200)
     await rig.engine.developers.setRevoked(developer.id, true)
     assert.equal((await createVisitor(rig.url).open(desk.at(token))).status, 404)
+  })
+})
+
+suite('what was typed in the wizard', () => {
+  const hour = 3_600_000
+
+  /** Of sessions: it can be set ahead. */
+  function clock(t: TestContext) {
+    const now = performance.now.bind(performance)
+    let lead = 0
+    t.mock.method(performance, 'now', () => now() + lead)
+    return { ahead: (ms: number) => void (lead = ms) }
+  }
+
+  test('is gone two hours after the browser came, whoever came since', async (t) => {
+    const rig = await startLiteRig()
+    t.after(() => rig.close())
+    const { ahead } = clock(t)
+    const desk = deskOf(rig)
+    const of = await desk.token()
+    const visitor = createVisitor(rig.url)
+    await visitor.open(desk.at(of))
+    await visitor.send(desk.at(of, 'address'), { email: 'kim@mail.example' })
+    ahead(1.5 * hour)
+    assert.match((await visitor.open(desk.at(of, 'login'))).text, /kim@mail\.example/)
+    await createVisitor(rig.url).open(desk.at(of))
+    ahead(2 * hour)
+    assert.equal((await visitor.ask(desk.at(of, 'login'))).location, desk.at(of))
+    assert.doesNotMatch((await visitor.open(desk.at(of))).text, /kim@mail\.example/)
+  })
+
+  test('leaves memory then, also when nobody asks for it again', (t) => {
+    const { ahead } = clock(t)
+    t.mock.timers.enable({ apis: ['setTimeout'] })
+    const sessions = createSessions()
+    const first = sessions.open('one')
+    ahead(1.5 * hour)
+    t.mock.timers.tick(1.5 * hour)
+    const second = sessions.open('one')
+    assert.deepEqual([sessions.find('one', first.id), sessions.find('two', first.id)], [first, undefined])
+    ahead(2 * hour)
+    t.mock.timers.tick(0.5 * hour + 10)
+    assert.equal(sessions.count(), 1)
+    assert.equal(sessions.find('one', second.id), second)
+    ahead(3.5 * hour)
+    t.mock.timers.tick(1.5 * hour)
+    assert.equal(sessions.count(), 0)
   })
 })
 
