@@ -274,7 +274,7 @@ export async function mustBeRead(
 ): Promise<void> {
   const concerned = folder === null ? (folders ?? (await call.engine.store.folders.list(accountId))) : [folder]
   const unread = concerned.filter(
-    (one) => isBeingRead(one, totalOf(one)) || ((folder !== null || one.path === 'INBOX') && isUntouched(one)),
+    (one) => isBeingRead(one, totalOf(one)) || ((folder !== null || one.path === 'INBOX') && isUnread(one)),
   )
   const [first] = unread
   if (first !== undefined) throw await notRead(call, first, unread.length - 1)
@@ -291,12 +291,10 @@ export async function mustReachBack(call: Call, folders: readonly FolderRecord[]
   }
 }
 
-/** Never opened, or not even its newest page is there. */
-function isUntouched(folder: FolderRecord): boolean {
+/** Never opened, or not read to its end. */
+function isUnread(folder: FolderRecord): boolean {
   const { selectable, cursor } = folder
-  if (!selectable || cursor === null) return selectable
-  const untouched = cursor.backfillBelow > 1 && cursor.backfillBelow >= (cursor.liveFrom ?? cursor.uidNext)
-  return untouched && totalOf(folder) > 0
+  return selectable && (cursor === null || (cursor.backfillBelow > 1 && totalOf(folder) > 0))
 }
 
 function totalOf({ messages, cursor }: FolderRecord): number {

@@ -205,12 +205,17 @@ export function isUnread(folder: FolderRecord, now: number): folder is FolderRec
   return !isLeftAlone(folder, now) && folder.cursor !== null && folder.cursor.backfillBelow > 1
 }
 
-/** It holds no mail, or is parked. */
+/** It holds no mail, or is parked or put off. */
 export function isLeftAlone(
   { selectable, parkedUntil }: Pick<FolderRecord, 'selectable' | 'parkedUntil'>,
   now: number,
 ): boolean {
   return !selectable || (parkedUntil ?? 0) > now
+}
+
+/** Its mail is not waited for. A folder that was opened is, while it is due again soon: it was refused for a moment. */
+export function isGivenUp(folder: Pick<FolderRecord, 'selectable' | 'parkedUntil' | 'cursor'>, now: number): boolean {
+  return isLeftAlone(folder, folder.cursor === null ? now : now + retryMs)
 }
 
 const parkAfter = 3

@@ -7,7 +7,7 @@ import { AppError, isAppError, notFound } from '../../errors.ts'
 import type { KnownUid, Store } from '../../store/port.ts'
 import type { FolderRecord, MessageRecord, Placement } from '../../store/records.ts'
 import type { Upload } from '../../spool.ts'
-import { isLeftAlone, saysGone, tellsLost } from '../gone.ts'
+import { isGivenUp, saysGone, tellsLost } from '../gone.ts'
 import { notBegun, type Link, type Priority } from '../link.ts'
 import type { SelectedMailbox, Session } from '../session-types.ts'
 import type { AccountState, SyncDeps } from '../state.ts'
@@ -189,9 +189,9 @@ async function explain(here: Here, at: Place, error: unknown): Promise<never> {
   throw error
 }
 
-/** The index may lack mail of this folder. `holds` = messages in it. One that is refused for now is not read. */
+/** The index may lack mail of this folder. `holds` = messages in it. One that is given up is not read. */
 export function isBeingRead(folder: FolderRecord, holds: number): boolean {
   const { cursor } = folder
-  if (isLeftAlone(folder, Date.now())) return false
+  if (isGivenUp(folder, Date.now())) return false
   return cursor === null || (cursor.backfillBelow > 1 && holds > 0)
 }

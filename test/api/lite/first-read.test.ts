@@ -148,6 +148,48 @@ suite('several folders that are being read', () => {
   })
 })
 
+suite('a folder that is refused when a part of it is read', () => {
+  test('is not taken for whole: holds up what could lack its mail, once it is parked a list of its own', async () => {
+    const rig = await startLiteRig({ env: { MAILROOM_SYNC_BATCH: '100', MAILROOM_BACKFILL_PAUSE: '1h' } })
+    try {
+      const email = 'half@mail.example'
+      rig.imap.addUser(email, { folders: { INBOX: [], Half: [] } })
+      for (let index = 0; index < count; index += 1)
+        rig.imap.append(email, 'Half', mail({ to: email, subject: `number ${index}.` }))
+      const server = { host: rig.imap.host, port: rig.imap.port, password: 'secret' }
+      const userId = String((await rig.ok('POST', '/lite/users', userBody(server, email)))['id'])
+      const accountId = String((await rig.engine.store.accounts.listByUser(userId))[0]?.id)
+      const path = `/lite/users/${userId}/email_accounts/0`
+      await until('a batch', async () => (await rig.engine.store.messages.count(accountId)) === 100)
+      rig.imap.hooks = {
+        command: ({ name, folder }) =>
+          name === 'UID SEARCH' && folder?.name === 'Half' ? { tagged: 'NO [INUSE] later' } : undefined,
+      }
+      rig.imap.dropConnections(email)
+      const half = async () => (await rig.engine.store.folders.list(accountId)).find((folder) => folder.path === 'Half')
+      await until('refused', async () => (await half())?.failures === 1)
+      const isFinished = async (): Promise<unknown> => {
+        const states = Object.values(await rig.ok('GET', `/2.0/accounts/${userId}/sync`))[0] as Record<string, Json>
+        return states['Half']?.['initial_import_finished']
+      }
+      const unknown = `${path}/messages/${'0'.repeat(40)}`
+      const oldest = `${path}/folders/Half/messages?sort_order=asc`
+      for (const call of [unknown, oldest]) {
+        const answer = await rig.call('GET', call)
+        assert.equal(answer.status, 503, answer.text)
+        assert.match(String(answer.json['value']), /^100 of 300 messages of Half read$/)
+      }
+      assert.equal(await isFinished(), false)
+      await rig.engine.store.folders.setParked(String((await half())?.id), 3, Date.now() + 3_600_000)
+      assert.equal((await rig.call('GET', unknown)).status, 404)
+      assert.equal((await rig.call('GET', oldest)).status, 503)
+      assert.equal(await isFinished(), false)
+    } finally {
+      await rig.close()
+    }
+  })
+})
+
 suite('a folder of another program, long before the next poll', () => {
   test('is read as soon as a call has found it: an unknown message is a 404 again', async () => {
     const rig = await startLiteRig({ env: { MAILROOM_FOLDER_POLL: '1h' } })

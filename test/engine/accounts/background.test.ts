@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict'
 import { suite, test, type TestContext } from 'node:test'
-import { createBackground } from '../../../engine/accounts/background.ts'
+import { backfillFirst, createBackground } from '../../../engine/accounts/background.ts'
 import { createLink, type Link } from '../../../engine/accounts/link.ts'
 import { type Asked, createLoans, type Loans } from '../../../engine/turns.ts'
 import { mail } from '../../support/mail.ts'
@@ -80,6 +80,66 @@ suite('back-fill in turns', () => {
     assert(shared.asked.filter(({ urgent }) => !urgent).length >= 3, JSON.stringify(shared.asked))
     const alone = await backfilled(t, { batchMs: 16_000, waiting: 0 })
     assert(alone.searches < shared.searches, `${alone.searches} searches alone, ${shared.searches} with others`)
+  })
+})
+
+suite('a folder of which a part is read, and whether completion waits for it', () => {
+  const start = 1_700_000_000_000
+
+  /** One message of Archive is read; to search for the others is refused, as often as this. */
+  async function openRefused(t: TestContext, refusals: number) {
+    let now = start
+    const user = { folders: { INBOX: [], Archive: [] } }
+    const stage = await openStage(t, { settings: { MAILROOM_SYNC_BATCH: '1' }, user, now: () => now })
+    fill(stage.server, 'Archive', count)
+    const { state, context, catchUp } = await stage.work()
+    for (const path of ['INBOX', 'Archive']) await catchUp(path)
+    await backfillFirst({ ...context, folderId: (await stage.folder('Archive')).id })
+    assert.equal((await stage.subjects('Archive')).length, 1)
+    let left = refusals
+    stage.server.hooks = {
+      command: ({ text }) => (/UID SEARCH/.test(text) && left-- > 0 ? { tagged: 'NO [INUSE] later' } : undefined),
+    }
+    return {
+      state,
+      folder: () => stage.folder('Archive'),
+      /** Waits for this refusal, and until it is due again. */
+      async refused(failures: number) {
+        await until('refused', async () => (await stage.folder('Archive')).failures === failures)
+        now = start + failures * 20_000
+        state.moved.found([])
+      },
+      /** Answers how many messages were read when it was complete. */
+      async complete(meanwhile: () => Promise<void>): Promise<number> {
+        const link = linkTo(t, stage)
+        const backfilling = createLoans({ places: 1, lendMs: 5000, progressMs: 0, ended: 'too slow' })
+        const done = Promise.withResolvers<number>()
+        const onComplete = async (): Promise<void> => done.resolve((await stage.subjects('Archive')).length)
+        const stop = new AbortController()
+        const running = createBackground({ sync: stage.deps, state, link, backfilling, onComplete })(stop.signal)
+        await meanwhile()
+        const read = await done.promise
+        stop.abort()
+        await Promise.all([running, link.close()])
+        return read
+      },
+    }
+  }
+
+  test('it does when the folder is refused for a moment', async (t) => {
+    const { complete, refused } = await openRefused(t, 1)
+    assert.equal(await complete(() => refused(1)), count)
+  })
+
+  test('it does not once the folder is parked: at the third refusal, or where the server asks us to slow down', async (t) => {
+    const { complete, refused } = await openRefused(t, Number.POSITIVE_INFINITY)
+    const thrice = async (): Promise<void> => {
+      for (const failures of [1, 2, 3]) await refused(failures)
+    }
+    assert.equal(await complete(thrice), 1)
+    const slowed = await openRefused(t, 0)
+    slowed.state.change((await slowed.folder()).id, { failures: 1, parkedUntil: start + 6 * 3_600_000 })
+    assert.equal(await slowed.complete(() => Promise.resolve()), 1)
   })
 })
 
