@@ -8,8 +8,8 @@
  * A folder is gone when the server says so by its name, to STATUS or SELECT, or when two full lists in a row, `apartMs`
  * apart, lack it. How many are missing at once does not matter.
  *
- * A folder that cannot be opened three times, or of which the server asks us to slow down, is parked for six hours. It
- * does not hold up the others, and comes due by itself.
+ * A folder that is refused three times with nothing read in between, or of which the server asks us to slow down, is
+ * parked for six hours. It does not hold up the others, and comes due by itself.
  */
 import { type AppError, isAppError, toAppError } from '../errors.ts'
 import type { FolderCursor, GonePlacement, MessageRecord, FolderRecord } from '../store/records.ts'
@@ -226,12 +226,15 @@ const folderFailures = new Set(['server_refused', 'not_found'])
 
 /** Answers how to work on a folder. A failure that concerns this folder alone is recorded; any other rejects. */
 export function createParking(sync: SyncDeps, state: AccountState) {
-  const failures = new Map<string, number>()
+  /** In a row, by path. `below`: how far the folder was read at the last one. */
+  const failures = new Map<string, { readonly count: number; readonly below: number | undefined }>()
 
   async function putOff(path: string, error: AppError, slowDown: boolean): Promise<void> {
-    const count = (failures.get(path) ?? 0) + 1
-    failures.set(path, count)
     const folder = state.folderByPath(path)
+    const below = folder?.cursor?.backfillBelow
+    const last = failures.get(path)
+    const count = last === undefined || last.below !== below ? 1 : last.count + 1
+    failures.set(path, { count, below })
     if (folder === null) return
     if (saysGone(error)) {
       if (folder.cursor !== null) state.absent.say(path)

@@ -1,9 +1,10 @@
 /** Folders that the server refuses, by the clock. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { backfillFirst } from '../../../engine/accounts/background.ts'
 import { createParking } from '../../../engine/accounts/gone.ts'
 import { AppError } from '../../../engine/errors.ts'
-import { openStage } from './stage.ts'
+import { fill, openStage } from './stage.ts'
 
 test('put off twice, parked at the third failure; another failure is not the folder’s', async (t) => {
   const stage = await openStage(t)
@@ -21,4 +22,28 @@ test('put off twice, parked at the third failure; another failure is not the fol
   await park('Archive', refuse)
   assert.equal(await until(), 20_000, 'counted anew after a success')
   await assert.rejects(park('Archive', () => Promise.reject(new AppError('network', 'lost'))))
+})
+
+test('counted anew when a page was read since the last failure: a folder that is read on is not parked', async (t) => {
+  const stage = await openStage(t, { settings: { MAILROOM_SYNC_BATCH: '1' } })
+  fill(stage.server, 'Archive', 3)
+  const { context, state, catchUp } = await stage.work()
+  await catchUp('Archive')
+  const park = createParking(context.deps, state)
+  const refuse = (): Promise<void> => Promise.reject(new AppError('server_refused', 'no'))
+  const readAndRefuse = async (): Promise<void> => {
+    await backfillFirst({ ...context, folderId: (await stage.folder('Archive')).id })
+    await refuse()
+  }
+  for (const [work, failures] of [
+    [refuse, 1],
+    [refuse, 2],
+    [readAndRefuse, 1],
+    [refuse, 2],
+    [refuse, 3],
+  ] as const) {
+    await park('Archive', work)
+    assert.equal((await stage.folder('Archive')).failures, failures)
+  }
+  assert.equal((await stage.subjects('Archive')).length, 1)
 })
