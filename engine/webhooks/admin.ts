@@ -1,4 +1,5 @@
 /** Webhooks as developers make, edit and remove them; secrets; samples and redelivery. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { parseDurations } from '../config.ts'
 import { AppError, badParameter, isAppError, notFound } from '../errors.ts'
 import { checkUrl } from '../net/address.ts'
@@ -274,6 +275,16 @@ function checkActive({ targets }: AdminDeps, webhook: WebhookRecord): void {
   if (!active) throw new AppError('conflict', `webhook ${webhook.id} is paused: set active=1 first`)
 }
 
+/** A channel is through with a row a moment after the end of it is stored. */
+const throughMs = 2_000
+const lookMs = 20
+
+async function isUnderWay({ actors }: AdminDeps, row: OutboxRecord): Promise<boolean> {
+  const giveUpAt = performance.now() + (row.state === 'pending' ? 0 : throughMs)
+  while (actors.isUnderWay(row) && performance.now() < giveUpAt) await sleep(lookMs)
+  return actors.isUnderWay(row)
+}
+
 /**
  * A paused webhook's channel is paused too; failure notifications and other callbacks to a bare URL have channels of
  * their own.
@@ -284,7 +295,7 @@ async function resend(deps: AdminDeps, row: OutboxRecord): Promise<number> {
     if (webhook === null) throw notFound('webhook', row.webhookId)
     checkActive(deps, webhook)
   }
-  if (deps.actors.isUnderWay(row)) return 0
+  if (await isUnderWay(deps, row)) return 0
   const query = { developerId: row.developerId, ids: [row.id] }
   const { count } = await deps.store.outbox.requeue(query, deps.now(), 1)
   if (count === 0) return 0

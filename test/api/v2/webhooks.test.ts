@@ -186,7 +186,8 @@ suite('webhooks of 2.0', () => {
     receiver.behave(() => 200)
     const lite = `/lite/users/${box.userId}/webhooks/${id}`
     const [delivery] = await rig.list(`${lite}/deliveries?kind=message`)
-    await rig.ok('POST', `${lite}/deliveries/${String(delivery?.['delivery_id'])}/redeliver`)
+    const again = `${lite}/deliveries/${String(delivery?.['delivery_id'])}/redeliver`
+    await until('sent again', async () => (await rig.ok('POST', again))['redelivered'] === 1)
     await until('it is taken', () => sentTo(id).some(({ path }) => path === '/down'))
     await until('well again', async () => (await rig.ok('GET', `${base}/${id}`))['failure'] === false)
     await rig.ok('DELETE', `${base}/${id}`)

@@ -229,6 +229,30 @@ suite('redelivery of a callback that waits', () => {
     })
   }
 
+  test('that has just failed for the last time is sent again, though the store has not answered yet', async (context) => {
+    await running.stop()
+    await startAnew({ MAILROOM_WEBHOOK_SCHEDULE: '10ms' })
+    const path = freshPath()
+    receiver.script(path, [{ status: 500 }, { status: 500 }])
+    await hook(path)
+    const { outbox } = rig.store
+    const record = outbox.record.bind(outbox)
+    const late = async (...args: Parameters<typeof record>) => {
+      await record(...args)
+      await setTimeout(500)
+    }
+    context.mock.method(outbox, 'record', late)
+    const { rows } = await arrive(rig.store, running.webhooks, account, [{ facts: facts('late') }])
+    const id = rows[0]?.id ?? ''
+    const failed = await until('failed', async () => {
+      const row = await rowOf(id)
+      return row.state === 'failed' && row
+    })
+    assert.equal(await running.webhooks.resend(failed), 1)
+    await until('delivered', async () => (await rowOf(id)).state === 'delivered')
+    assert.equal(receiver.at(path).length, 3)
+  })
+
   test('refused again: it waits again, and holds up its account as before', async () => {
     const { path, first, second } = await queued([{ status: 500 }, { status: 500 }], ['first', 'second'])
     const waiting = await until('it waits', async () => {
