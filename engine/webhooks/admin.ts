@@ -279,10 +279,12 @@ function checkActive({ targets }: AdminDeps, webhook: WebhookRecord): void {
 const throughMs = 2_000
 const lookMs = 20
 
-async function isUnderWay({ actors }: AdminDeps, row: OutboxRecord): Promise<boolean> {
+/** That its channel has it: it is being sent, also again for another call. */
+async function isUnderWay({ actors, store }: AdminDeps, row: OutboxRecord): Promise<boolean> {
+  if (!actors.isUnderWay(row)) return false
   const giveUpAt = performance.now() + (row.state === 'pending' ? 0 : throughMs)
   while (actors.isUnderWay(row) && performance.now() < giveUpAt) await sleep(lookMs)
-  return actors.isUnderWay(row)
+  return actors.isUnderWay(row) || (await store.outbox.get(row.id))?.finishedAt !== row.finishedAt
 }
 
 /**
