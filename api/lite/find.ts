@@ -264,7 +264,8 @@ const comeBackMaxMs = 30_000
 
 /**
  * Throws `account_unavailable` while a message of the account, or of one `folder`, may be missing from the index.
- * Folders that the server refuses for now (parked) hold up nothing but INBOX and a list of their own.
+ * Folders that the server refuses for now (parked) hold up nothing but a list of their own; INBOX, where nothing of it
+ * was read, holds up all.
  */
 export async function mustBeRead(
   call: Call,
@@ -274,7 +275,8 @@ export async function mustBeRead(
 ): Promise<void> {
   const concerned = folder === null ? (folders ?? (await call.engine.store.folders.list(accountId))) : [folder]
   const unread = concerned.filter(
-    (one) => isBeingRead(one, totalOf(one)) || ((folder !== null || one.path === 'INBOX') && isUnread(one)),
+    (one) =>
+      isBeingRead(one, totalOf(one)) || (folder === null ? one.path === 'INBOX' && isUntouched(one) : isUnread(one)),
   )
   const [first] = unread
   if (first !== undefined) throw await notRead(call, first, unread.length - 1)
@@ -295,6 +297,12 @@ export async function mustReachBack(call: Call, folders: readonly FolderRecord[]
 function isUnread(folder: FolderRecord): boolean {
   const { selectable, cursor } = folder
   return selectable && (cursor === null || (cursor.backfillBelow > 1 && totalOf(folder) > 0))
+}
+
+/** Not even its newest page is there. */
+function isUntouched(folder: FolderRecord): boolean {
+  const { cursor } = folder
+  return isUnread(folder) && (cursor === null || cursor.backfillBelow >= (cursor.liveFrom ?? cursor.uidNext))
 }
 
 function totalOf({ messages, cursor }: FolderRecord): number {

@@ -75,7 +75,10 @@ function isReading(
   now: number,
   which: (cursor: FolderCursor) => boolean = () => true,
 ): boolean {
-  return folders.values().some((folder) => isUnread(folder, now) && which(folder.cursor))
+  return folders.values().some((folder) => {
+    const { cursor } = folder
+    return !isGivenUp(folder, now) && cursor !== null && cursor.backfillBelow > 1 && which(cursor)
+  })
 }
 
 /** Mail of other folders may lie in it. */

@@ -88,8 +88,7 @@ export async function conversationOf(store: Pick<Store, 'messages'>, message: Me
     const query = { threadIds: names, order: 'asc' } as const
     const fresh = await store.messages.list(accountId, query, { limit: mostOfThread, offset: 0 })
     for (const one of fresh) found.set(one.id, one)
-    const ids =
-      hostedThreadId === null ? fresh.flatMap((one) => [one.emailMessageId ?? [], ...namedAbove(one)].flat()) : []
+    const ids = hostedThreadId === null ? fresh.flatMap(({ emailMessageId }) => emailMessageId ?? []) : []
     names = [...new Set(ids.map((id) => threadId(accountId, id)))].filter((name) => !asked.has(name))
   }
   const messages = [...found.values()].sort((a, b) => a.sentAt - b.sentAt || (a.id < b.id ? -1 : 1))

@@ -184,6 +184,41 @@ suite('a folder that is refused when a part of it is read', () => {
       assert.equal((await rig.call('GET', unknown)).status, 404)
       assert.equal((await rig.call('GET', oldest)).status, 503)
       assert.equal(await isFinished(), false)
+      // So is INBOX of which a part is read.
+      const { store } = rig.engine
+      const inbox = (await store.folders.byPath(accountId, 'INBOX')) ?? assert.fail('no INBOX')
+      await rig.engine.accounts.stop(accountId)
+      const account = (await store.accounts.claim(accountId)) ?? assert.fail('no account')
+      const cursor = { ...(inbox.cursor ?? assert.fail('no cursor')), uidNext: 9, liveFrom: 9, exists: 8 }
+      for (const [backfillBelow, status] of [
+        [5, 404],
+        [9, 503],
+      ] as const) {
+        const before = (await store.folders.byPath(accountId, 'INBOX'))?.cursor ?? null
+        const counts = { messages: 8, unseen: 8 }
+        const after = { ...cursor, backfillBelow }
+        const nothing = {
+          added: [],
+          flagUpdates: [],
+          vanished: [],
+          reported: [],
+          changes: [],
+          outbox: [],
+          contacts: [],
+        }
+        await store.sync.apply({
+          ...nothing,
+          vanishedAt: 0,
+          accountId,
+          epoch: account.epoch,
+          folderId: inbox.id,
+          cursorBefore: before,
+          cursorAfter: after,
+          counts,
+        })
+        await store.folders.setParked(inbox.id, 3, Date.now() + 3_600_000)
+        assert.equal((await rig.call('GET', unknown)).status, status)
+      }
     } finally {
       await rig.close()
     }

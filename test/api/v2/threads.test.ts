@@ -50,24 +50,6 @@ suite('threads of 2.0', () => {
     assert.equal(subjects(await rig.ok('GET', `${box.account}/messages/${ids.get('other')}/thread`)), 'other')
   })
 
-  test('of messages that name different beginnings of the References, all of which are missing', async () => {
-    const cut = await v2Mailbox(rig, 'cut')
-    const at = (name: string): string => `<${name}@sender.example>`
-    const first = await cut.deliver({
-      subject: 'late',
-      id: 'c1',
-      date: day(1),
-      headers: [`References: ${at('y')} ${at('z')}`],
-    })
-    const headers = [`In-Reply-To: ${at('c1')}`, `References: ${at('z')} ${at('c1')}`]
-    const second = await cut.deliver({ subject: 'answer', id: 'c2', date: day(2), headers })
-    for (const id of [first, second])
-      assert.equal(subjects(await rig.ok('GET', `${cut.account}/messages/${id}/thread`)), 'late answer')
-    const urls = (await rig.list(`${cut.account}/threads`)) as unknown as string[]
-    assert.equal(urls.length, 1)
-    assert.equal(subjects(await rig.ok('GET', String(urls[0]).slice(rig.url.length))), 'late answer')
-  })
-
   test('are listed by address, the one with the newest mail first', async () => {
     const urls = (await rig.list(`${box.account}/threads`)) as unknown as string[]
     assert.equal(urls.length, 2)

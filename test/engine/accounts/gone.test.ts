@@ -47,6 +47,25 @@ suite('a disappearance', () => {
     assert.deepEqual(await stage.story(), ['folder_removed m1 INBOX', 'deleted m1 Archive'])
   })
 
+  test('of a folder that is gone waits for one that is refused for a moment while it is read', async (t) => {
+    const { stage, at } = await clocked(t)
+    fill(stage.server, 'Archive', 1, 'a')
+    const worker = await stage.work()
+    await worker.readAll()
+    stage.server.deleteFolder('ann', 'Archive')
+    await createFolderPoll(worker.context).list()
+    at(100)
+    const sent = worker.state.folderByPath('Sent')
+    assert(sent?.cursor)
+    const { id, cursor } = sent
+    worker.state.change(id, { cursor: { ...cursor, backfillBelow: 5 }, parkedUntil: stage.deps.now() + 20 * seconds })
+    await reportGone(stage.deps, worker.state)
+    assert.deepEqual(await stage.story(), [], 'it may be the same under another name')
+    worker.state.change(id, { cursor, parkedUntil: null })
+    await reportGone(stage.deps, worker.state)
+    assert.deepEqual(await stage.story(), ['deleted a1 Archive'])
+  })
+
   test('of two messages: the later one is not told with the earlier', async (t) => {
     const { stage, at } = await clocked(t)
     fill(stage.server, 'INBOX', 3)
