@@ -10,7 +10,7 @@
 import { toAppError } from '../errors.ts'
 import type { Loan, Loans } from '../turns.ts'
 import type { Link } from './link.ts'
-import { createParking, isGivenUp, isLeftAlone, isUnread } from './gone.ts'
+import { createParking, isGivenUp, isLeftAlone } from './gone.ts'
 import type { Session } from './session-types.ts'
 import type { AccountState, SyncDeps } from './state.ts'
 import { compareFlagsOf } from './compare.ts'
@@ -271,7 +271,9 @@ export async function backfillPage(
 
 /** The next folder to back-fill: INBOX first, then Sent, then the others as listed. */
 export function nextToBackfill(state: AccountState, now: number): string | null {
-  const open = [...state.folders.values()].filter((folder) => isUnread(folder, now))
+  const open = [...state.folders.values()].filter(
+    (folder) => !isLeftAlone(folder, now) && (folder.cursor?.backfillBelow ?? 0) > 1,
+  )
   const rank = (path: string, use: string | null) => (path === 'INBOX' ? 0 : use === '\\Sent' ? 1 : 2)
   return open.sort((a, b) => rank(a.path, a.specialUse) - rank(b.path, b.specialUse))[0]?.id ?? null
 }

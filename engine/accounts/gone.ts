@@ -203,11 +203,6 @@ export function tellsLost(error: unknown): error is AppError {
   return isAppError(error) && (error.code === 'not_found' || lostTexts.test(String(error.details['response'])))
 }
 
-/** Its mail is being back-filled, or waits for that. */
-export function isUnread(folder: FolderRecord, now: number): folder is FolderRecord & { cursor: FolderCursor } {
-  return !isLeftAlone(folder, now) && folder.cursor !== null && folder.cursor.backfillBelow > 1
-}
-
 /** It holds no mail, or is parked or put off. */
 export function isLeftAlone(
   { selectable, parkedUntil }: Pick<FolderRecord, 'selectable' | 'parkedUntil'>,

@@ -270,9 +270,9 @@ async function test(deps: AdminDeps, webhook: WebhookRecord): Promise<OutboxReco
   return finished
 }
 
-function checkActive({ targets }: AdminDeps, webhook: WebhookRecord): void {
-  const { active } = targets.get(webhook.id)?.webhook ?? webhook
-  if (!active) throw new AppError('conflict', `webhook ${webhook.id} is paused: set active=1 first`)
+function checkActive(deps: AdminDeps, webhook: WebhookRecord): void {
+  if (!currentOf(deps, webhook).active)
+    throw new AppError('conflict', `webhook ${webhook.id} is paused: set active=1 first`)
 }
 
 /** A channel is through with a row a moment after the end of it is stored. */
