@@ -133,6 +133,10 @@ suite(`2.0 on Dovecot, ${chosenStore().kind} store`, needs('dovecot'), () => {
     assert.deepEqual(await world.ok(`POST ${folder}/expunge`, { path }), { success: true })
     assert.deepEqual(await placesOn(box, 'kept', ['Work/&ANw-ber']), ['Work/&ANw-ber'])
     assert.deepEqual(await placesOn(box, 'expunged', ['Work/&ANw-ber']), [])
+    // The folder is open now, and the connection has not heard of this one.
+    await box.append('Work/&ANw-ber', [mail({ to: first, subject: 'just now' })], ['\\Deleted'])
+    assert.deepEqual(await world.ok(`POST ${folder}/expunge`, { path }), { success: true })
+    assert.deepEqual(await placesOn(box, 'just now', ['Work/&ANw-ber']), [])
     const listed = await world.list(`GET ${source}/folders`, { query: { include_extended_counts: 1 } })
     assert.deepEqual(names(listed, 'name').sort(), ['Archive', 'INBOX', 'Junk', 'Sent', 'Work', 'Work/Über'])
     const uses = listed.map(({ name, symbolic_name }) => [name, symbolic_name])

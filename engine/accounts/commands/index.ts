@@ -50,7 +50,8 @@ function folderCommands(deps: CommandDeps) {
       relisted(deps, accountId, (session) => session.deleteMailbox(path)),
     expungeFolder: (accountId: string, path: string): Promise<void> =>
       onLink(deps, accountId, async (context) => {
-        await context.session.select(path)
+        // Anew: EXPUNGE takes only what the server has shown to this connection.
+        await context.session.select(path, { refresh: true })
         await context.session.expunge(null)
         await catchUp(context, path)
       }),

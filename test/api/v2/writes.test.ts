@@ -271,6 +271,10 @@ suite('writes of 2.0', () => {
     rig.imap.append(box.email, 'Projects/New', mail({ to: box.email, subject: 'new' }))
     assert.deepEqual(await rig.ok('POST', `${folder}/expunge`), { success: true })
     assert.deepEqual(onServer('Projects/New'), ['new'])
+    // The folder is open now, and the connection has not heard of this one.
+    rig.imap.append(box.email, 'Projects/New', mail({ to: box.email, subject: 'just now' }), ['\\Deleted'])
+    assert.deepEqual(await rig.ok('POST', `${folder}/expunge`), { success: true })
+    assert.deepEqual(onServer('Projects/New'), ['new'])
     assert.deepEqual(await rig.ok('DELETE', folder), { success: true })
     assert.throws(() => rig.imap.folder(box.email, 'Projects/New'))
     await refused('DELETE', folder, undefined, 404, /^folder Projects\/New is invalid$/)

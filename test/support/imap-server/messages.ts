@@ -149,7 +149,11 @@ const expunge: Handler = (connection, command) => {
   const byUid = command.name === 'UID EXPUNGE'
   if (byUid && !connection.capabilities().has('UIDPLUS')) return Promise.resolve('BAD Unknown command')
   const chosen = byUid ? new Set(targetOf(connection, command).chosen.map(({ message }) => message)) : null
-  const removed = removeMessages(folder, (message) => message.flags.has('\\Deleted') && (chosen?.has(message) ?? true))
+  const shown = new Set(connection.view)
+  const removed = removeMessages(
+    folder,
+    (message) => message.flags.has('\\Deleted') && shown.has(message) && (chosen?.has(message) ?? true),
+  )
   if (removed.length > 0) changed(folder)
   return Promise.resolve('OK Expunge completed.')
 }
