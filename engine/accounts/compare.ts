@@ -158,7 +158,15 @@ export async function compareUids(context: FolderContext, exists: number): Promi
   const quarantined = new Set(cursor.quarantined)
   const isUnknown = (uid: number) => uid >= from && uid < cursor.uidNext && !known.has(uid) && !quarantined.has(uid)
   const unknown = [...present].filter(isUnknown)
-  await takeOut(context, vanished, known, exists)
+  const countOf = (is: (uid: number) => boolean): number => [...present].filter(is).length
+  // While older mail is not read, how many lie below is not known.
+  const below = from > 1 ? exists : countOf((uid) => uid < cursor.uidNext)
+  const unread = ({ uidNext }: FolderCursor): number =>
+    Math.min(
+      Math.max(0, exists - below),
+      countOf((uid) => uid >= uidNext),
+    )
+  await takeOut(context, vanished, known, { exists, unread })
   await readUnknown(context, cursor.uidValidity, unknown)
   deps.log.debug({ folder: folderId, vanished: vanished.length, missing: unknown.length }, 'compared')
   return vanished.filter((uid) => !state.own.isUnderWay(folderId, uid)).length
@@ -175,11 +183,17 @@ async function confirmGone({ session }: FolderContext, suspects: readonly number
   return still.filter((uid) => !fetched.has(uid))
 }
 
+/** The server's count, and how many of these are above the cursor: they are added to it when they are read. */
+interface Counted {
+  readonly exists: number
+  readonly unread: (cursor: FolderCursor) => number
+}
+
 async function takeOut(
   context: FolderContext,
   vanished: readonly number[],
   known: ReadonlyMap<number, KnownUid>,
-  exists: number,
+  { exists, unread }: Counted,
 ): Promise<void> {
   const { deps } = context
   const batch = deps.config.MAILROOM_SYNC_BATCH
@@ -189,7 +203,7 @@ async function takeOut(
       // The first page takes all of them off the counts: of the next it looks as if they were off already.
       const gone = start === 0 ? unseenGone(folder, exists, vanished, known) : 0
       return {
-        cursor: { ...cursor, exists, syncedAt: deps.now() },
+        cursor: { ...cursor, exists: exists - unread(cursor), syncedAt: deps.now() },
         vanished: page,
         counts: { messages: exists, unseen: Math.max(0, folder.unseen - gone) },
       }

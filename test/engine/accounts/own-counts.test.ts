@@ -1,6 +1,6 @@
 /**
  * What the server says of counts while our own write changes them: the write is in them once, whoever is answered
- * first.
+ * first. So is mail that comes during a look.
  */
 import assert from 'node:assert/strict'
 import { suite, test, type TestContext } from 'node:test'
@@ -12,7 +12,7 @@ import type { FolderRecord, MessageRecord, Placement } from '../../../engine/sto
 import { fullCapabilities, type HookCall } from '../../support/imap-server/index.ts'
 import { openTest } from '../../support/imap-server/session.ts'
 import { until } from '../../support/until.ts'
-import { fill, openStage, type Stage, type Worker } from './stage.ts'
+import { fill, letter, openStage, type Stage, type Worker } from './stage.ts'
 
 type Commands = Pick<Accounts, 'setFlags' | 'move' | 'remove'>
 
@@ -144,3 +144,37 @@ for (const [asked, capabilities, path] of looks) {
     }
   })
 }
+
+test('mail that comes while its folder is read is counted once', async (t) => {
+  const counted: (number | undefined)[] = []
+  const stage = await openStage(t, {
+    wrap: (store) => ({
+      ...store,
+      sync: {
+        ...store.sync,
+        apply(batch) {
+          counted.push(batch.counts?.messages, batch.cursorAfter.exists)
+          return store.sync.apply(batch)
+        },
+      },
+    }),
+  })
+  fill(stage.server, 'INBOX', 2)
+  const worker = await stage.work()
+  await worker.readAll()
+  let come = 0
+  stage.server.hooks = {
+    send(response, call) {
+      if (call?.name === 'UID FETCH' && come++ === 0) stage.server.append('ann', 'INBOX', letter('m3'))
+      return response
+    },
+  }
+  await worker.catchUp('INBOX')
+  assert.deepEqual(await stage.subjects('INBOX'), ['m1', 'm2'])
+  assert.equal((await stage.folder('INBOX')).messages, 3)
+  await worker.catchUp('INBOX')
+  const { messages, cursor } = await stage.folder('INBOX')
+  assert.deepEqual([messages, cursor?.exists], [3, 3])
+  assert.deepEqual(await stage.subjects('INBOX'), ['m1', 'm2', 'm3'])
+  assert.equal(Math.max(...counted.map((count) => count ?? 0)), 3)
+})
