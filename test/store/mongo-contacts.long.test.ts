@@ -47,7 +47,7 @@ suite('contacts of several accounts', needs('mongodb'), () => {
       for (let writes = lost ? 1 : 0; ; writes += 1) {
         proxy.revive()
         const { going, staying } = await scene()
-        const victim = await database.open({ uri: proxy.uri, timeoutMs: 1200, now: () => now })
+        const victim = await database.open({ uri: proxy.uri, timeoutMs: 2500, now: () => now })
         const died = await diesIn(proxy, writes, lost, () => victim.accounts.remove(going.account.id))
         const note = `died ${lost ? 'after' : 'before'} write ${lost ? writes : writes + 1}`
         // what the other counts meanwhile stays

@@ -19,7 +19,7 @@ import { testDatabase, type TestDatabase } from './mongo-server.ts'
 
 const webhookId = 'e'.repeat(24)
 /** Short, so that what waits for the dead proxy gives up soon. */
-const impatientMs = 1200
+const impatientMs = 2500
 
 interface Scene {
   readonly mailbox: Mailbox

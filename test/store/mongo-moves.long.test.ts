@@ -18,7 +18,7 @@ import { createProxy, diesIn, type Proxy } from './mongo-proxy.ts'
 import { testDatabase, type TestDatabase } from './mongo-server.ts'
 
 const webhookId = 'e'.repeat(24)
-const impatientMs = 1200
+const impatientMs = 2500
 const newUid = 7
 
 interface Scene {

@@ -157,7 +157,8 @@ export async function createProxy(server: string): Promise<Proxy> {
       return
     }
     proxy.seen.push(command)
-    const verdict = alive ? await proxy.decide(command) : 'die'
+    const { decide } = proxy
+    const verdict = alive ? await decide(command) : 'die'
     if (verdict === 'hang') return
     if (verdict === 'die') {
       proxy.die()
@@ -165,7 +166,8 @@ export async function createProxy(server: string): Promise<Proxy> {
     }
     if (verdict === 'die-after') {
       upstream.unpipe(client)
-      upstream.once('data', () => proxy.die())
+      // The one who waited for the answer may have given up meanwhile, and the proxy serves others.
+      upstream.once('data', () => (proxy.decide === decide ? proxy.die() : client.destroy()))
       // unpipe has paused it: a listener alone would never hear the answer
       upstream.resume()
     }
