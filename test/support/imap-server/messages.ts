@@ -6,10 +6,17 @@ import { addMessage, changed, nextModseq, removeMessages, type Folder, type Mess
 import { searchMatcher } from './search.ts'
 import { SyntaxProblem, inSet, itemsOf, textOf, type ClientCommand, type Token } from './tokens.ts'
 
+interface Chosen {
+  readonly message: Message
+  readonly sequence: number
+}
+
 interface Target {
   readonly folder: Folder
-  /** Chosen messages with their sequence numbers, ascending; vanished ones are left out. */
-  readonly chosen: readonly { readonly message: Message; readonly sequence: number }[]
+  /** Chosen messages with their sequence numbers, ascending. */
+  readonly chosen: readonly Chosen[]
+  /** Those that are expunged, of which the connection has not been told. */
+  readonly gone: readonly Chosen[]
   readonly byUid: boolean
 }
 
@@ -20,10 +27,13 @@ function targetOf(connection: Connection, command: ClientCommand): Target {
   const greatest = byUid ? (view.at(-1)?.uid ?? 0) : view.length
   const within = inSet(textOf(command.args[0]), greatest)
   const present = new Set(folder.messages)
-  const chosen = view
-    .map((message, index) => ({ message, sequence: index + 1 }))
-    .filter(({ message, sequence }) => within(byUid ? message.uid : sequence) && present.has(message))
-  return { folder, chosen, byUid }
+  const { chosen = [], gone = [] } = Object.groupBy(
+    view
+      .map((message, index) => ({ message, sequence: index + 1 }))
+      .filter(({ message, sequence }) => within(byUid ? message.uid : sequence)),
+    ({ message }) => (present.has(message) ? 'chosen' : 'gone'),
+  )
+  return { folder, chosen, gone, byUid }
 }
 
 function changedSince(modifiers: Token | undefined): bigint | null {
