@@ -1,6 +1,7 @@
 /** The database is away, refuses us, or is slow: what the start and each method make of it. */
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
 import { MongoClient } from 'mongodb'
 import { isAppError } from '../../engine/errors.ts'
 import { silentLogger, type Logger } from '../../engine/observe/log.ts'
@@ -13,7 +14,7 @@ import { freePort } from '../support/port.ts'
 import { until } from '../support/until.ts'
 import { createMailbox, moved, rejectsWith, type Mailbox } from './contract/mailbox.ts'
 import { epochStart, outboxRecord, tokenRecord, webhookRecord } from './contract/records.ts'
-import { createProxy, type Proxy } from './mongo-proxy.ts'
+import { createProxy, isWrite, type Proxy } from './mongo-proxy.ts'
 import { testDatabase, type TestDatabase } from './mongo-server.ts'
 
 const password = 'hunter2-of-the-database'
@@ -245,6 +246,23 @@ suite('a database that cannot be used', needs('mongodb'), () => {
     proxy.revive()
     const known = await until('the store answers again', () => store.accounts.get(mailbox.account.id))
     assert.equal(known.id, mailbox.account.id)
+    await store.close()
+  })
+
+  test('all connections break under one write: the database is found again', async () => {
+    proxy.revive()
+    const store = await impatient(3000)
+    for (let round = 1; round <= 3; round += 1) {
+      await store.ping()
+      // The driver's last look at the database is old enough for another one at once.
+      await pause(700)
+      proxy.decide = (command) => (isWrite(command) ? 'die' : 'pass')
+      await rejectsWith(store.ping(), 'store_unavailable')
+      proxy.decide = () => 'pass'
+      proxy.revive()
+      const answers = () => store.ping().then(() => true)
+      await until(`the database is found, round ${round}`, answers, { withinMs: 30_000 })
+    }
     await store.close()
   })
 
