@@ -2,7 +2,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 
 export interface UntilOptions {
-  /** Give up after this time; 10 s otherwise. */
+  /** Give up after this time; 30 s otherwise. */
   readonly withinMs?: number
   /** Time between two questions; 20 ms otherwise. */
   readonly everyMs?: number
@@ -21,7 +21,7 @@ export async function until<T>(
   probe: () => T | Promise<T>,
   options: UntilOptions = {},
 ): Promise<Exclude<T, Falsy>> {
-  const withinMs = options.withinMs ?? 10_000
+  const withinMs = options.withinMs ?? 30_000
   const deadline = performance.now() + withinMs
   // Where the whole machine stood still past the deadline, what it held up has not been read yet.
   let lateQuestions = 5

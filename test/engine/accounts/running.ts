@@ -51,7 +51,7 @@ export async function openAccounts(t: TestContext, options: StageOptions = {}): 
           last = await stage.story()
           return [...last].sort().join('\n') === sorted
         },
-        { withinMs: 8000, explain: () => `told: ${JSON.stringify(last)}\nwanted: ${JSON.stringify(wanted)}` },
+        { withinMs: 30_000, explain: () => `told: ${JSON.stringify(last)}\nwanted: ${JSON.stringify(wanted)}` },
       )
     },
     async settled() {
