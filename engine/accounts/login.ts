@@ -19,7 +19,7 @@ import type { openSession } from './session/index.ts'
 import type { SyncDeps } from './state.ts'
 import type { Credential, MailboxSettings, ProbeFailure, ProbeResult, ProbeStep } from './types.ts'
 
-export interface LoginDeps {
+export interface LoginDeps extends Pick<SessionOptions, 'names'> {
   readonly sync: SyncDeps
   readonly sealer: Sealer
   readonly tokens: Pick<Tokens, 'get' | 'forget'>
@@ -56,7 +56,7 @@ export async function login(
 ): Promise<LoggedIn> {
   stage('queued')
   const { id, developerId, server, port, username } = account
-  const { sync, sealer, limiter, onLine } = deps
+  const { sync, sealer, limiter, onLine, names } = deps
   const credential = openCredential(sealer, account)
   const entered: Login = { host: server, developerId, username, secret: secretOf(credential) }
   let begun = false
@@ -68,6 +68,7 @@ export async function login(
       ...{ mailbox: account, owner: { developerId, part: id }, entered, ...auth },
       onCommand: (kind, seconds) => sync.metrics.imapCommands.observe({ kind }, seconds),
       ...(onLine && { onLine }),
+      ...(names && { names }),
       outcome: (outcome) => sync.metrics.imapLogins.inc({ outcome }),
     }
     return { session: await openCounted(deps, opening, either), tokenRenewAt }
@@ -100,7 +101,7 @@ export async function login(
   }
 }
 
-interface Opening extends Omit<Auth, 'tokenRenewAt'>, Pick<SessionOptions, 'onLine' | 'onCommand'> {
+interface Opening extends Omit<Auth, 'tokenRenewAt'>, Pick<SessionOptions, 'onLine' | 'onCommand' | 'names'> {
   readonly mailbox: MailboxSettings
   /** Whose share of the budget the session draws from. */
   readonly owner: Owner

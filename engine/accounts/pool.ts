@@ -15,6 +15,7 @@ import type { Store } from '../store/port.ts'
 import type { AccountRecord } from '../store/records.ts'
 import { accountLogic, createReports, createRuntime, type Runtime, type RuntimeDeps } from './actors.ts'
 import { createCommandLogins } from './live.ts'
+import { createNames } from './session/mailboxes.ts'
 import type { SyncDeps } from './state.ts'
 import type { ActorStep } from './types.ts'
 
@@ -22,7 +23,7 @@ export type AccountRegistry = ActorRegistry<AccountInput, AccountEvent, AccountS
 
 export type Pool = ReturnType<typeof createPool>
 
-export type PoolDeps = Omit<RuntimeDeps, 'commandLogins' | 'onLine'>
+export type PoolDeps = Omit<RuntimeDeps, 'commandLogins' | 'onLine' | 'names'>
 
 export type AccountNews = { readonly step: ActorStep } | { readonly line: string }
 
@@ -41,7 +42,7 @@ export function createPool(deps: PoolDeps) {
     const wire = createWireRing()
     const onLine = (line: string): void => void news.emit(id, { line: wire.add(line) })
     const commandLogins = createCommandLogins(registry, deps.sync, id)
-    const runtime = createRuntime({ ...deps, commandLogins, onLine }, id)
+    const runtime = createRuntime({ ...deps, commandLogins, onLine, names: createNames() }, id)
     kept.set(id, { runtime, wire })
     return runtime
   }

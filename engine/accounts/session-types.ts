@@ -2,6 +2,7 @@
 import type { Release, TakeOptions } from '../budget.ts'
 import type { AppError } from '../errors.ts'
 import type { openSession } from './session/index.ts'
+import type { Names } from './session/mailboxes.ts'
 import type { SpecialUse } from '../store/records.ts'
 
 /** One IMAP connection with one owner. */
@@ -166,6 +167,8 @@ export interface SessionOptions {
   readonly connectTimeoutMs: number
   readonly loginTimeoutMs: number
   readonly commandTimeoutMs: number
+  /** What the account's other connections were told too; absent = it has no others. */
+  readonly names?: Names
   /** Protocol lines with secrets masked ('C: …' / 'S: …'), for a connection log; absent = none are kept. */
   readonly onLine?: (line: string) => void
   /** Hears how long each command took, whatever its outcome; `kind` is its name. */

@@ -190,5 +190,9 @@ suite('what a mailbox says of itself', () => {
     )
     await session.select('R&D')
     assert.match(sent().at(-1) ?? '', /SELECT "R&D"|STATUS "R&D"/)
+    lines[1] = '* XLIST () "/" "R&-D"'
+    await session.list({ status: false })
+    await session.select('R&D', { refresh: true })
+    assert.match(sent().at(-1) ?? '', /SELECT "R&-D"|STATUS "R&-D"/)
   })
 })

@@ -89,9 +89,9 @@ export async function openSession(options: SessionOptions, signal: AbortSignal) 
   const life = createLife(wire, facts)
   let closing: Promise<void> | null = null
   watchEnd(wire, facts, life, () => closing !== null)
-  const { commandTimeoutMs, onCommand } = options
+  const { commandTimeoutMs, onCommand, names = createNames() } = options
   const line = createLine({ wire, life, commandTimeoutMs, onCommand })
-  const parts = { line, facts, unparsed, names: createNames(), searcher: createSearcher(facts) }
+  const parts = { line, facts, unparsed, names, searcher: createSearcher(facts) }
   const idler = createIdler({ wire, life, line, offered: facts.offers('IDLE') })
   const { closed } = life
   return {

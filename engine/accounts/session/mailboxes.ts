@@ -289,7 +289,10 @@ const shiftedWell = /^(?:[^&]|&(?:[A-Za-z0-9+,]{3,})?-)*$/
 /** A server may list others each time. */
 const mostOdd = 10_000
 
-/** Names that are not valid in that code ("R&D", raw UTF-8) are shown as they are, and sent as they came. */
+/**
+ * Names that are not valid in that code ("R&D", raw UTF-8) are shown as they are, and sent as they came. Shared by the
+ * connections of an account: not each of them lists.
+ */
 export function createNames() {
   const odd = new Map<string, string>()
   return {
@@ -297,7 +300,10 @@ export function createNames() {
     fromWire(wire: string): string {
       if (wire.toUpperCase() === 'INBOX') return 'INBOX'
       const decoded = inflateName(wire)
-      if (encodeName(decoded) === wire) return decoded
+      if (encodeName(decoded) === wire) {
+        odd.delete(decoded)
+        return decoded
+      }
       const shown = shiftedWell.test(wire) && !decoded.includes('\ufffd') ? decoded : wire
       odd.delete(shown)
       odd.set(shown, wire)

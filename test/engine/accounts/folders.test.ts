@@ -230,6 +230,25 @@ test('names in every script, brackets and other delimiters', async (t) => {
   )
 })
 
+for (const capabilities of [fullCapabilities, plainCapabilities]) {
+  test(`a name that is no modified UTF-7: its mail is read (${capabilities.length} capabilities)`, async (t) => {
+    const hooks: Hooks = {
+      // What the server takes for "R" it shows as "R&D"; "R&-D" is no folder of it.
+      send: (response) =>
+        Buffer.from(response.toString('latin1').replace(/^(\* (?:LIST|STATUS) .*)"R"/, '$1"R&D"'), 'latin1'),
+    }
+    const running = await watchingAccounts(t, { capabilities, hooks }, ({ server }) => {
+      server.createFolder('ann', 'R')
+      fill(server, 'R', 2, 'r')
+    })
+    assert((await paths(running)).includes('R&D'))
+    assert.deepEqual(await running.subjects('R&D'), ['r1', 'r2'])
+    running.server.append('ann', 'R', letter('n1'))
+    await running.tells(['received n1 R&D'])
+    await running.accounts.syncFolder(accountId, 'R&D')
+  })
+}
+
 test('a folder that is listed and cannot be opened does not hold up the others', async (t) => {
   const running = await watchingAccounts(t, {}, ({ server }) => {
     server.createFolder('ann', 'Ghost')
