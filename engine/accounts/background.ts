@@ -226,7 +226,7 @@ export async function backfillFolder(job: BackfillJob, folderId: string, signal:
   for (const page of batchesOf(deps, uids)) {
     if (isOver()) return
     await job.onFolder(path, async (session, heard) => {
-      if (!isOver()) await backfillPage({ ...folder, deps, session, heard }, page)
+      if (!isOver()) await backfillPage({ ...folder, deps, session, heard }, page, path === 'INBOX')
     })
     await job.pause(signal)
   }
@@ -247,14 +247,20 @@ export async function backfillFirst(context: FolderContext): Promise<void> {
   await backfillPage(context, uids.slice(0, deps.config.MAILROOM_SYNC_BATCH))
 }
 
+/**
+ * `isWatched`: the watching connection is past what changed before. Some servers show it here only when asked for news.
+ */
 export async function backfillPage(
   context: FolderContext & { readonly heard?: () => void },
   page: readonly number[],
+  isWatched = false,
 ): Promise<void> {
   if (page.length === 0) return
+  const { session } = context
   const reading = { folderId: context.folderId, uids: new Set(page), isStale: false }
   context.state.reading = reading
-  const { messages, poison } = await readUids(context.session, page, context.heard)
+  if (isWatched) await session.noop()
+  const { messages, poison } = await readUids(session, page, context.heard)
   const lowest = Math.min(...page)
   await storeRead(context, {
     messages,
@@ -266,7 +272,9 @@ export async function backfillPage(
       quarantined: quarantine(cursor.quarantined, poison),
     }),
   })
-  if (reading.isStale) await compareFlagsOf(context, page)
+  if (!reading.isStale) return
+  await session.noop()
+  await compareFlagsOf(context, page)
 }
 
 /** The next folder to back-fill: INBOX first, then Sent, then the others as listed. */

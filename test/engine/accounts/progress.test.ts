@@ -7,6 +7,7 @@ import { catchUp } from '../../../engine/accounts/sync.ts'
 import type { SyncContext } from '../../../engine/accounts/write.ts'
 import { AppError, isAppError } from '../../../engine/errors.ts'
 import type { Store, SyncBatch } from '../../../engine/store/port.ts'
+import type { Hooks } from '../../support/imap-server/index.ts'
 import { openTest } from '../../support/imap-server/session.ts'
 import { inSet } from '../../support/imap-server/tokens.ts'
 import { until } from '../../support/until.ts'
@@ -14,11 +15,13 @@ import { fill, jobOf, letter, openStage, type Stage, type StageOptions, type Wor
 import { watchingAccounts } from './running.ts'
 
 /** Holds the first answer to a command like this back until it is let go. */
-function holding(stage: Pick<Stage, 'server'>, command: RegExp) {
+function holding(stage: Pick<Stage, 'server'>, command: RegExp, { send, ...hooks }: Hooks = {}) {
   const gate = Promise.withResolvers<undefined>()
   let held = false
   stage.server.hooks = {
+    ...hooks,
     async send(response, call) {
+      const shown = send === undefined ? response : await send(response, call)
       if (
         !held &&
         call !== null &&
@@ -28,10 +31,29 @@ function holding(stage: Pick<Stage, 'server'>, command: RegExp) {
         held = true
         await gate.promise
       }
-      return response
+      return shown
     },
   }
   return { isHeld: () => held, letGo: () => gate.resolve(undefined) }
+}
+
+/** A FETCH shows the flags that this message of INBOX had when the connection asked for news last. */
+function frozen({ server }: Pick<Stage, 'server'>, uid: number): Hooks {
+  const flags = (): string =>
+    [...(server.folder('ann', 'INBOX').messages.find((one) => one.uid === uid)?.flags ?? [])].join(' ')
+  const first = flags()
+  const shown = new Map<number, string>()
+  return {
+    command({ name, connection }) {
+      if (name === 'NOOP' || name === 'SELECT') shown.set(connection, flags())
+      return undefined
+    },
+    send(response, call) {
+      const line = response.toString('latin1')
+      if (call?.name !== 'UID FETCH' || !line.includes(`UID ${uid} `)) return response
+      return Buffer.from(line.replace(/FLAGS \([^)]*\)/, `FLAGS (${shown.get(call.connection) ?? first})`), 'latin1')
+    },
+  }
 }
 
 /** Every write goes through `around`. */
@@ -58,7 +80,7 @@ suite('back-fill and live read of one folder at once', () => {
     return {
       stage,
       worker,
-      backfill: () => backfillPage({ ...worker.context, session, folderId: id }, page),
+      backfill: () => backfillPage({ ...worker.context, session, folderId: id }, page, true),
       /** The same with a sign when it has queued up to write. */
       queueing: (onQueue: () => void): SyncContext => {
         const { state } = worker
@@ -101,17 +123,31 @@ suite('back-fill and live read of one folder at once', () => {
     })
   }
 
-  test('flags that change while their page is on its way', async (t) => {
-    const { stage, backfill, live } = await opened(t)
-    const hold = holding(stage, /UID FETCH 21:30 /)
-    const slower = backfill()
-    await until('it is held', hold.isHeld)
-    stage.server.setFlags('ann', 'INBOX', 21, ['\\Seen'])
-    await live()
-    hold.letGo()
-    await slower
-    assert.deepEqual((await stage.message('m21')).placements[0]?.flags, ['\\Seen'])
-  })
+  for (const isFrozen of [false, true]) {
+    const hooksOf = (stage: Stage): Hooks => (isFrozen ? frozen(stage, 21) : {})
+    const where = isFrozen ? ', where a FETCH shows old flags' : ''
+
+    test(`flags that changed since the page before${where}`, async (t) => {
+      const { stage, backfill, live } = await opened(t)
+      stage.server.hooks = hooksOf(stage)
+      stage.server.setFlags('ann', 'INBOX', 21, ['\\Seen'])
+      await live()
+      await backfill()
+      assert.deepEqual((await stage.message('m21')).placements[0]?.flags, ['\\Seen'])
+    })
+
+    test(`flags that change while their page is on its way${where}`, async (t) => {
+      const { stage, backfill, live } = await opened(t)
+      const hold = holding(stage, /UID FETCH 21:30 /, hooksOf(stage))
+      const slower = backfill()
+      await until('it is held', hold.isHeld)
+      stage.server.setFlags('ann', 'INBOX', 21, ['\\Seen'])
+      await live()
+      hold.letGo()
+      await slower
+      assert.deepEqual((await stage.message('m21')).placements[0]?.flags, ['\\Seen'])
+    })
+  }
 
   test('both write at the same time', async (t) => {
     let slow = false
