@@ -33,11 +33,12 @@ const slowedMs = 3_600_000
 
 /** Selects the folder and brings the index up to date with it; back-fill is done elsewhere (background.ts). */
 export async function catchUp(context: SyncContext, path: string): Promise<void> {
+  const before = context.state.folderByPath(path)?.cursor?.highestModseq
   const selected = await context.session.select(path, { refresh: true })
   const folder = await openCursor(context, requireFolder(context.state, path), selected)
   const opened = { ...context, folderId: folder.id }
   await readNew(opened)
-  await syncFlags(opened, selected)
+  await syncFlags(opened, selected, before)
   // What has left it may have been moved to a folder that is asked seldom.
   if ((await compareIfDue(opened, selected)) > 0 && !context.session.capabilities.listStatus) context.state.askLook()
 }
@@ -223,14 +224,21 @@ async function passGap(context: FolderContext): Promise<void> {
   await moveCursor(context, (cursor) => ({ ...cursor, uidNext: Math.max(cursor.uidNext, reported) }))
 }
 
-/** Flags that changed since the cursor: by modseq, else by comparing the newest window. */
-export async function syncFlags(context: FolderContext, selected: SelectedMailbox | null): Promise<void> {
+/**
+ * Flags that changed since the cursor: by modseq, else by comparing the newest window. `before`: the cursor's modseq
+ * when the folder was selected; the account's other connection may have moved it since.
+ */
+export async function syncFlags(context: FolderContext, selected: SelectedMailbox | null, before = '0'): Promise<void> {
   const { session } = context
   const cursor = cursorOf(context)
   const reported = selected?.highestModseq ?? null
+  const isBelow = (modseq: string): boolean => reported !== null && BigInt(reported) < BigInt(modseq)
   if (!session.capabilities.condstore || (cursor.highestModseq === '0' && reported === null)) {
     await compareFlags(context, 'newest')
-  } else if (reported !== null && (cursor.highestModseq === '0' || BigInt(reported) < BigInt(cursor.highestModseq))) {
+  } else if (
+    reported !== null &&
+    (cursor.highestModseq === '0' || (isBelow(before) && isBelow(cursor.highestModseq)))
+  ) {
     await learnModseq(context, reported)
   } else if (reported === null || reported !== cursor.highestModseq) {
     await flagsSince(context, reported)

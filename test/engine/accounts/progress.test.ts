@@ -203,6 +203,45 @@ suite('back-fill and live read of one folder at once', () => {
   })
 })
 
+suite('flags that both connections of an account look at', () => {
+  /** INBOX read to its end over both; the first hears what the second has not seen yet. */
+  async function both(t: TestContext) {
+    const stage = await openStage(t)
+    fill(stage.server, 'INBOX', 3)
+    const worker = await stage.work()
+    await worker.readAll()
+    const session = await openTest(t, stage.server, { commandTimeoutMs: 5000 })
+    return { stage, worker, other: () => catchUp({ ...worker.context, session }, 'INBOX') }
+  }
+
+  test('a mod-sequence that is older than what the other has passed is no loss of the index', async (t) => {
+    const { stage, worker, other } = await both(t)
+    const hold = holding(stage, /UID FETCH 3:\* /)
+    const slower = other()
+    await until('it is held', hold.isHeld)
+    stage.server.setFlags('ann', 'INBOX', 1, ['\\Seen'])
+    await worker.catchUp('INBOX')
+    const passed = (await stage.folder('INBOX')).cursor?.highestModseq
+    assert.equal(passed, String(stage.server.folder('ann', 'INBOX').highestModseq))
+    hold.letGo()
+    await slower
+    assert.equal((await stage.folder('INBOX')).cursor?.highestModseq, passed)
+    const compared = stage.server.log.filter(({ line }) => /UID FETCH \S+ \(UID FLAGS(?: MODSEQ)?\)$/.test(line))
+    assert.deepEqual(compared, [])
+  })
+
+  test('one that runs anew from below is', async (t) => {
+    const { stage, worker } = await both(t)
+    const inbox = stage.server.folder('ann', 'INBOX')
+    stage.server.setFlags('ann', 'INBOX', 1, ['\\Seen'])
+    inbox.highestModseq = 2n
+    for (const message of inbox.messages) message.modseq = 1n
+    await worker.catchUp('INBOX')
+    assert.deepEqual((await stage.message('m1')).placements[0]?.flags, ['\\Seen'])
+    assert.equal((await stage.folder('INBOX')).cursor?.highestModseq, '2')
+  })
+})
+
 suite('the cursor in memory moves only after the write', () => {
   test('not while the write is under way', async (t) => {
     const gate = Promise.withResolvers<undefined>()
