@@ -67,7 +67,11 @@ export async function flagsSince(context: FolderContext, highest: string | null)
 
 async function passFlags(context: FolderContext, highest: string | null): Promise<boolean> {
   const cursor = cursorOf(context)
+  const shown = (): number => context.session.selected?.exists ?? 0
+  const before = shown()
   const seen = await askFlags(context, '1:*', cursor.highestModseq)
+  // Mail that is shown at the end was not in the answer, while the index may have it: over the other connection.
+  const isWhole = shown() <= before
   const modseqs = [
     cursor.highestModseq,
     ...(highest === null ? [] : [highest]),
@@ -78,10 +82,9 @@ async function passFlags(context: FolderContext, highest: string | null): Promis
   for (let start = 0; !seen.more && start < seen.flags.length; start += window) {
     sure = (await storeFlags(context, { ...seen, flags: seen.flags.slice(start, start + window) })) && sure
   }
-  if (!sure) return false
-  if (next !== cursor.highestModseq) {
-    await moveCursor(context, (newest) => ({ ...newest, highestModseq: next }))
-  }
+  if (next === cursor.highestModseq) return sure
+  if (!sure || !isWhole) return false
+  await moveCursor(context, (newest) => ({ ...newest, highestModseq: next }))
   return true
 }
 

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { suite, test, type TestContext } from 'node:test'
 import { backfillFolder, backfillPage } from '../../../engine/accounts/background.ts'
 import type { AccountState } from '../../../engine/accounts/state.ts'
-import { catchUp } from '../../../engine/accounts/sync.ts'
+import { catchUp, syncFlags } from '../../../engine/accounts/sync.ts'
 import type { SyncContext } from '../../../engine/accounts/write.ts'
 import { AppError, isAppError } from '../../../engine/errors.ts'
 import type { Store, SyncBatch } from '../../../engine/store/port.ts'
@@ -211,7 +211,7 @@ suite('flags that both connections of an account look at', () => {
     const worker = await stage.work()
     await worker.readAll()
     const session = await openTest(t, stage.server, { commandTimeoutMs: 5000 })
-    return { stage, worker, other: () => catchUp({ ...worker.context, session }, 'INBOX') }
+    return { stage, worker, session, other: () => catchUp({ ...worker.context, session }, 'INBOX') }
   }
 
   test('a mod-sequence that is older than what the other has passed is no loss of the index', async (t) => {
@@ -228,6 +228,19 @@ suite('flags that both connections of an account look at', () => {
     assert.equal((await stage.folder('INBOX')).cursor?.highestModseq, passed)
     const compared = stage.server.log.filter(({ line }) => /UID FETCH \S+ \(UID FLAGS(?: MODSEQ)?\)$/.test(line))
     assert.deepEqual(compared, [])
+  })
+
+  test('a change of mail that the one which asks has not been shown yet is not passed by', async (t) => {
+    const { stage, worker, session, other } = await both(t)
+    await other()
+    stage.server.append('ann', 'INBOX', letter('n1'))
+    await worker.catchUp('INBOX')
+    stage.server.setFlags('ann', 'INBOX', 4, ['\\Seen'])
+    stage.server.setFlags('ann', 'INBOX', 1, ['\\Seen'])
+    const { id } = await stage.folder('INBOX')
+    await syncFlags({ ...worker.context, session, folderId: id }, null)
+    assert.deepEqual((await stage.message('m1')).placements[0]?.flags, ['\\Seen'])
+    assert.deepEqual((await stage.message('n1')).placements[0]?.flags, ['\\Seen'])
   })
 
   test('one that runs anew from below is', async (t) => {
