@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { entity, multipart, textPart } from '../support/corpus/build.ts'
-import { fullCapabilities } from '../support/imap-server/index.ts'
+import { fullCapabilities, type HookCall } from '../support/imap-server/index.ts'
 import { failure, fill, play, replaced } from '../support/imap-server/play.ts'
 import { mail } from '../support/mail.ts'
 
@@ -230,6 +230,38 @@ suite('answers to FETCH', () => {
     assert.deepEqual(await session.fetchSection(1, 'TEXT', 100), empty)
     for (const section of ['', 'HEADER', '1.MIME']) assert.equal(await session.fetchSection(1, section, 100), null)
     assert.deepEqual(await session.fetchSections([1], ['HEADER'], 100), new Map([[1, new Map()]]))
+  })
+
+  test('a message that goes between two pieces of a part is not there, and the part not as long as the first', async (t) => {
+    const { server, inbox } = await play(t, {})
+    const text = `${'x'.repeat(73)}\r\n`.repeat(20_000)
+    const appended = () => server.append('ann', 'INBOX', mail({ to: 'ann@mail.example', subject: 'long', text }))
+    const session = await inbox(5000)
+    const expungeAt = (piece: string, uid: number) => (call: HookCall | null) => {
+      if (call?.text.includes(`<${piece}.`)) server.expunge('ann', 'INBOX', uid)
+      return undefined
+    }
+    const lengthOf = async (part: Promise<Buffer | null>) => (await part)?.length ?? null
+    const reads = [
+      (uid: number) => session.fetchSection(uid, '1', 2_000_000),
+      async (uid: number) => (await session.fetchSections([uid], ['1'], 2_000_000)).get(uid)?.get('1') ?? null,
+    ]
+    for (const read of reads) {
+      server.hooks = {}
+      const [kept, nil, told] = [appended(), appended(), appended()]
+      await session.noop()
+      assert.equal(await lengthOf(read(kept)), text.length + 2)
+      // NIL is answered, or nothing: what goes during the first piece is told with it.
+      server.hooks = { command: expungeAt('1048576', nil) }
+      assert.equal(await lengthOf(read(nil)), null)
+      const during = expungeAt('0', told)
+      const send = (response: Buffer, call: HookCall | null): Buffer => {
+        during(call)
+        return response
+      }
+      server.hooks = { send }
+      assert.equal(await lengthOf(read(told)), null)
+    }
   })
 
   test('row 25: a long set goes in several commands of 8 kB at most', async (t) => {

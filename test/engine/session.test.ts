@@ -151,6 +151,26 @@ function promises(setup: Setup): void {
     assert(!(await session.fetchFlags('1'))[0]?.flags.includes('\\Seen'))
   })
 
+  test('of a message that another client has expunged just now there is nothing, neither a rest nor an empty part', async (t) => {
+    const place = await setup(t)
+    for (let n = 1; n <= 5; n += 1) await place.append(mail({ to: 'ann@mail.example', subject: `m${n}` }))
+    const [session, other] = [await place.open(), await place.open()]
+    for (const one of [session, other]) await one.select('INBOX')
+    const expunged = async (uid: number): Promise<number> => {
+      await other.store(uid, { add: ['\\Deleted'], remove: [] })
+      await other.expunge([uid])
+      return uid
+    }
+    assert.equal(await session.fetchSection(await expunged(1), '1', 100), null)
+    assert.equal(await session.fetchChunk(await expunged(2), '', 10, 10), null)
+    assert.equal(await session.fetchChunk(await expunged(3), '1', 0, 10), null)
+    const read = await session.fetchSections([await expunged(4), 5], ['1'], 100)
+    assert.deepEqual([...read.entries()].map(([uid, parts]) => [uid, parts.size]).sort(), [
+      [4, 0],
+      [5, 1],
+    ])
+  })
+
   test('IDLE hears of mail, flags and removals at once, and makes way for a command at once', async (t) => {
     const place = await setup(t)
     await place.append(mail({ to: 'ann@mail.example', subject: 'one' }))

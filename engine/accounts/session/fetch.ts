@@ -9,7 +9,7 @@ import { indexedHeaders, type FetchedMessage, type FlagsOf, type Chunk, type Fro
 import { atom, uidSet, type Argument, type Untagged } from './below.ts'
 import { readBodyStructure, type FetchItems, readFetch, type Section } from './responses.ts'
 import { type Allowance, fetches, cutOf } from './frames.ts'
-import type { Parts, Send } from './line.ts'
+import type { Parts, Reply, Send } from './line.ts'
 import type { Facts } from './server-state.ts'
 import { inSet, singleUid, splitSet, toSet } from './uids.ts'
 
@@ -207,7 +207,7 @@ async function readChunk({ line, facts }: Parts, wanted: Wanted): Promise<Chunk 
     for (let from = wanted.from; ;) {
       const count = Math.min(pieceBytes, end - from)
       const piece = await readPiece(send, facts, { ...wanted, from, count })
-      if (piece === null) return pieces.length === 0 ? null : { bytes: Buffer.concat(pieces), last: true }
+      if (piece === null) return null
       pieces.push(piece.bytes)
       from += piece.bytes.length
       if (piece.last || from >= end) return { bytes: concat(pieces), last: piece.last }
@@ -230,9 +230,10 @@ async function readPiece(send: Send, facts: Facts, wanted: Wanted): Promise<Chun
     else facts.flagsReported(items)
   }
   const args: Argument[] = [uidSet(String(uid)), [atom('UID'), partItem(wanted)]]
-  await send('UID FETCH', args, { FETCH: onFetch }, { ...fetches, piece: { from, count, sections: 1 } })
+  const reply = await send('UID FETCH', args, { FETCH: onFetch }, { ...fetches, piece: { from, count, sections: 1 } })
   const [answer] = answers
-  return answer === undefined ? null : cut({ ...answer, bytes: given(section, answer) }, from, count)
+  if (answer === undefined || (answer.bytes === null && tellsGone(reply))) return null
+  return cut({ ...answer, bytes: given(section, answer) }, from, count)
 }
 
 /** A longer message is not taken apart by us. */
@@ -282,7 +283,8 @@ async function readSections(
   }
   for (const range of uids.length === 0 ? [] : splitSet(toSet(uids))) {
     const args: Argument[] = [uidSet(range), [atom('UID'), ...items]]
-    await line.run((send) => send('UID FETCH', args, { FETCH: onFetch }, { ...fetches, piece }))
+    const reply = await line.run((send) => send('UID FETCH', args, { FETCH: onFetch }, { ...fetches, piece }))
+    if (tellsGone(reply)) dropEmpty(read.values())
   }
   if (maxBytes > pieceBytes) await readRests(deps, read, maxBytes)
   return read
@@ -293,9 +295,15 @@ async function readRests(deps: Parts, read: ReadonlyMap<number, Map<string, Buff
     for (const [section, first] of parts) {
       if (first.length < pieceBytes) continue
       const rest = await readChunk(deps, { uid, section, from: pieceBytes, count: maxBytes - pieceBytes })
-      if (rest !== null) parts.set(section, Buffer.concat([first, rest.bytes]))
+      if (rest === null) parts.delete(section)
+      else parts.set(section, Buffer.concat([first, rest.bytes]))
     }
   }
+}
+
+/** What is empty in such an answer may have been NIL of a message that has gone. */
+function dropEmpty(read: Iterable<Map<string, Buffer>>): void {
+  for (const parts of read) for (const [section, bytes] of parts) if (bytes.length === 0) parts.delete(section)
 }
 
 export function createFetcher(deps: Parts) {
@@ -345,6 +353,11 @@ export function createFetcher(deps: Parts) {
 function given(section: string, answer: Section | undefined): Buffer | null {
   const mayBeEmpty = answer !== undefined && /^(?:TEXT|\d+(?:\.\d+)*)$/.test(section)
   return answer?.bytes ?? (mayBeEmpty ? empty : null)
+}
+
+/** NIL in such an answer is of a message that is expunged, of which this connection has not been told (RFC 5530). */
+function tellsGone({ code }: Reply): boolean {
+  return code === 'EXPUNGEISSUED'
 }
 
 /** A server may send more than was asked, or NIL past the end. A short answer has no literal, and is cut here. */

@@ -91,11 +91,13 @@ suite('a stream', () => {
 
   test('ends with an error where its message has gone, and never as if it were whole', async (t) => {
     const running = await start(t)
+    const message = await running.message('big')
     const stream = await streamed(running)
     running.server.expunge('ann', 'INBOX', 1)
+    await assert.rejects(buffer(stream), (error) => isAppError(error, 'not_found'))
     const folder = await running.accounts.syncFolder(accountId, 'INBOX').then(() => running.folder('INBOX'))
     assert.equal(folder.messages, 1)
-    await assert.rejects(buffer(stream), (error) => isAppError(error, 'not_found'))
+    await assert.rejects(running.accounts.streamRaw(message), (error) => isAppError(error, 'not_found'))
   })
 })
 

@@ -87,6 +87,17 @@ function bytesOf(item: FetchItem, message: Message): Buffer {
   return Buffer.concat([Buffer.from(`{${cut.length}}\r\n`), cut])
 }
 
+/** Asked of the mail itself, not of the server's index. */
+export function isOfMail({ name, section }: FetchItem): boolean {
+  return section !== null || name === 'INTERNALDATE' || name === 'RFC822.SIZE'
+}
+
+/** Of a message that is expunged and still in the connection's view, as Dovecot without its cache. */
+function valueOfGone(item: FetchItem): string {
+  if (item.section !== null) return 'NIL'
+  return item.name === 'RFC822.SIZE' ? '0' : `"${internalDateText(0)}"`
+}
+
 function valueOf(item: FetchItem, message: Message): Buffer | string {
   if (item.section !== null) return bytesOf(item, message)
   switch (item.name) {
@@ -122,11 +133,11 @@ function valueOf(item: FetchItem, message: Message): Buffer | string {
 }
 
 /** One whole FETCH response without `* n FETCH (` and `)`. */
-export function fetchResponse(items: readonly FetchItem[], message: Message): Buffer {
+export function fetchResponse(items: readonly FetchItem[], message: Message, isGone = false): Buffer {
   const pieces: Buffer[] = []
   for (const [index, item] of items.entries()) {
     pieces.push(Buffer.from(`${index === 0 ? '' : ' '}${item.name} `))
-    const value = valueOf(item, message)
+    const value = isGone && isOfMail(item) ? valueOfGone(item) : valueOf(item, message)
     pieces.push(Buffer.isBuffer(value) ? value : Buffer.from(value))
   }
   return Buffer.concat(pieces)

@@ -1,6 +1,6 @@
 /** FETCH, STORE, SEARCH, COPY, MOVE, APPEND, EXPUNGE: what is done with the messages of the open folder. */
 import type { Connection, Handler } from './connection.ts'
-import { fetchItems, fetchResponse, flagList, parseInternalDate, type FetchItem } from './fetch.ts'
+import { fetchItems, fetchResponse, flagList, isOfMail, parseInternalDate, type FetchItem } from './fetch.ts'
 import { folderOf } from './folders.ts'
 import { addMessage, changed, nextModseq, removeMessages, type Folder, type Message } from './mailbox.ts'
 import { searchMatcher } from './search.ts'
@@ -51,23 +51,27 @@ function withItem(items: readonly FetchItem[], item: FetchItem): FetchItem[] {
 
 const fetch: Handler = async (connection, command) => {
   const capabilities = connection.capabilities()
-  const { folder, chosen, byUid } = targetOf(connection, command)
+  const { folder, chosen, gone, byUid } = targetOf(connection, command)
   let items = fetchItems(command.args[1], capabilities)
   const since = changedSince(command.args[2])
   if (command.args[2] && !capabilities.has('CONDSTORE')) throw new SyntaxProblem('unknown modifier')
   if (since !== null) items = withItem(items, modseqItem)
   if (byUid) items = withItem(items, uidItem)
-  for (const { message, sequence } of chosen) {
-    if (since !== null && message.modseq <= since) continue
-    if (!connection.readOnly && items.some((item) => item.seen) && !message.flags.has('\\Seen')) {
+  const isNew = ({ message }: Chosen): boolean => since === null || message.modseq > since
+  const expunged = new Set(gone.filter(isNew))
+  for (const one of [...chosen.filter(isNew), ...expunged].sort((a, b) => a.sequence - b.sequence)) {
+    const { message, sequence } = one
+    const isGone = expunged.has(one)
+    if (!isGone && !connection.readOnly && items.some((item) => item.seen) && !message.flags.has('\\Seen')) {
       message.flags.add('\\Seen')
       message.modseq = nextModseq(folder)
       changed(folder)
     }
-    const body = fetchResponse(items, message)
+    const body = fetchResponse(items, message, isGone)
     await connection.send(Buffer.concat([Buffer.from(`* ${sequence} FETCH (`), body, Buffer.from(')')]))
   }
-  return 'OK Fetch completed.'
+  if (expunged.size === 0 || !items.some(isOfMail)) return 'OK Fetch completed.'
+  return 'OK [EXPUNGEISSUED] Some messages were already expunged.'
 }
 
 function newFlags(message: Message, operation: string, flags: readonly string[]): Set<string> {
