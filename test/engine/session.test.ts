@@ -153,7 +153,7 @@ function promises(setup: Setup): void {
 
   test('of a message that another client has expunged just now there is nothing, neither a rest nor an empty part', async (t) => {
     const place = await setup(t)
-    for (let n = 1; n <= 5; n += 1) await place.append(mail({ to: 'ann@mail.example', subject: `m${n}` }))
+    for (let n = 1; n <= 7; n += 1) await place.append(mail({ to: 'ann@mail.example', subject: `m${n}` }))
     const [session, other] = [await place.open(), await place.open()]
     for (const one of [session, other]) await one.select('INBOX')
     const expunged = async (uid: number): Promise<number> => {
@@ -169,6 +169,11 @@ function promises(setup: Setup): void {
       [4, 0],
       [5, 1],
     ])
+    const found = await session.fetchIndex(`5:${await expunged(6)},7`)
+    assert.deepEqual(
+      found.map(({ uid }) => uid),
+      [5, 7],
+    )
   })
 
   test('IDLE hears of mail, flags and removals at once, and makes way for a command at once', async (t) => {

@@ -96,7 +96,10 @@ async function ask(deps: Parts, { send, range, last, seen, found, heard }: Job, 
     }
   }
   const args: Argument[] = [uidSet(range), indexItems(facts, form)]
-  await send('UID FETCH', args, { FETCH: onFetch }, { ...headersOnly, leftOut: (head) => unparsed.add(head) })
+  const allowance = { ...headersOnly, leftOut: (head: string) => unparsed.add(head) }
+  const reply = await send('UID FETCH', args, { FETCH: onFetch }, allowance)
+  // Not by the size: where the server has it in a cache, it says it of what has gone too.
+  if (tellsGone(reply)) found.splice(0, found.length, ...found.filter(({ headers }) => headers.length > 0))
 }
 
 /** true when it was answered; NO and BAD leave out what did not come: the caller asks for less. */

@@ -99,6 +99,29 @@ suite('omissions', () => {
     assert.deepEqual(await stage.story(), ['received n1 INBOX'])
   })
 
+  for (const others of [0, 2])
+    test(`mail that has gone when it is read is no mail, and not asked for again (${others} others)`, async (t) => {
+      const stage = await openStage(t)
+      fill(stage.server, 'INBOX', others)
+      const worker = await started(stage)
+      const uid = stage.server.append('ann', 'INBOX', letter('filtered'))
+      let asked = 0
+      stage.server.hooks = {
+        command({ text: line }) {
+          if (/UID FETCH .*RFC822\.SIZE/.test(line) && asked++ === 0) stage.server.expunge('ann', 'INBOX', uid)
+          return undefined
+        },
+      }
+      await worker.catchUp('INBOX')
+      assert.deepEqual(await stage.story(), [])
+      const { cursor, messages } = await stage.folder('INBOX')
+      assert.deepEqual([cursor?.uidNext, cursor?.exists, messages, cursor?.quarantined], [uid + 1, others, others, []])
+      assert.equal(asked, 1)
+      stage.server.append('ann', 'INBOX', letter('next'))
+      await worker.catchUp('INBOX')
+      assert.deepEqual(await stage.story(), ['received next INBOX'])
+    })
+
   test('answers without FLAGS: they are asked for', async (t) => {
     const stage = await openStage(t)
     stage.server.hooks = {

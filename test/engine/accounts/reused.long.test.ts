@@ -322,6 +322,22 @@ test('a server that tells other sizes and arrival times of the same mail later h
   assert.deepEqual(await stage.subjects('INBOX'), ['m1', 'm2', 'no id'])
 })
 
+test('a UID whose mail has just been expunged is not taken for given again', async (t) => {
+  const stage = await openStage(t)
+  fill(stage.server, 'INBOX', 2)
+  const worker = await started(stage)
+  let asked = 0
+  stage.server.hooks = {
+    command({ text: line }) {
+      if (/UID FETCH .*RFC822\.SIZE/.test(line) && asked++ === 0) stage.server.expunge('ann', 'INBOX', 2)
+      return undefined
+    },
+  }
+  await worker.catchUp('INBOX')
+  assert.deepEqual(stage.warnings, [])
+  assert.deepEqual(await stage.subjects('INBOX'), ['m1'])
+})
+
 test('other mail: another Message-ID; without one, another date and another subject or size', () => {
   const one: Parameters<typeof isLikeMail>[0] = {
     emailMessageId: null,
