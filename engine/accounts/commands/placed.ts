@@ -170,14 +170,19 @@ async function selectPlace(here: Here, at: Place, refresh = false): Promise<void
   if (uidValidity !== null && uidValidity !== at.uidValidity) throw lost(here, at)
 }
 
-/** null from `work` = the message is not there. That is believed of the folder as it is now, selected anew. */
+/**
+ * null from `work` = the message is not there, and nothing was done. That is believed of the folder as it is now,
+ * selected anew: of some servers a connection hears of new mail only so.
+ */
 export async function inPlace<T>(here: Here, at: Place, work: () => Promise<T | null>): Promise<T | null> {
+  const tried = (): Promise<T | null> => work().catch((error: unknown) => explain(here, at, error))
   await selectPlace(here, at)
-  const done = await work().catch((error: unknown) => explain(here, at, error))
+  const done = await tried()
   if (done !== null) return done
   await selectPlace(here, at, true)
-  here.state.askLook(at.path)
-  return null
+  const again = await tried()
+  if (again === null) here.state.askLook(at.path)
+  return again
 }
 
 async function explain(here: Here, at: Place, error: unknown): Promise<never> {

@@ -3,8 +3,10 @@
  * meanwhile.
  */
 import assert from 'node:assert/strict'
+import { buffer } from 'node:stream/consumers'
 import { suite, test } from 'node:test'
 import { isAppError, type ErrorCode } from '../../../engine/errors.ts'
+import type { MessageRecord, Placement } from '../../../engine/store/records.ts'
 import { fullCapabilities } from '../../support/imap-server/index.ts'
 import { until } from '../../support/until.ts'
 import { accountId, fill, letter } from './stage.ts'
@@ -149,6 +151,34 @@ suite('connections', () => {
     running.server.append('ann', 'INBOX', letter('n1'))
     running.server.append('ann', 'INBOX', letter('n2'))
     await running.tells(['received n1 INBOX', 'received n2 INBOX'])
+  })
+
+  test('where only SELECT tells of new mail, a call finds what was told a moment ago, and acts once', async (t) => {
+    const running = await watchingAccounts(t, {}, ({ server }) => fill(server, 'INBOX', 1))
+    const { accounts, server } = running
+    const archive = await running.folder('Archive')
+    const calls: readonly ((message: MessageRecord, at: Placement) => Promise<unknown>)[] = [
+      (message) => accounts.fetchHeaders(message),
+      async (message) => buffer(await accounts.streamRaw(message)),
+      (message, at) => accounts.setFlags(message, at, { add: ['\\Seen'], remove: [] }),
+      (message, at) => accounts.copy(message, at, archive),
+      (message, at) => accounts.move(message, at, archive),
+      (message) => accounts.remove(message, null),
+    ]
+    server.hooks = { newsBySelect: true }
+    for (const [n, call] of calls.entries()) {
+      // Its folder is open before the mail comes.
+      await accounts.fetchHeaders(await running.message('m1'))
+      server.append('ann', 'INBOX', letter(`n${n}`))
+      await until('it is told', async () => (await running.story()).includes(`received n${n} INBOX`))
+      const message = await running.message(`n${n}`)
+      const [at] = message.placements
+      assert(at)
+      await call(message, at)
+    }
+    assert.deepEqual(await running.subjects('Archive'), ['n3', 'n4'])
+    assert.equal(server.folder('ann', 'Archive').messages.length, 2)
+    assert.deepEqual(await running.subjects('INBOX'), ['m1', 'n0', 'n1', 'n2', 'n3'])
   })
 
   test('a server that ends the session with every IDLE', async (t) => {

@@ -198,7 +198,8 @@ export function serveConnection(
         responses.push(`* ${index + 1} FETCH (UID ${message.uid} FLAGS ${flagList(message.flags)}${modseq})`)
       }
       const lastUid = connection.view.at(-1)?.uid ?? 0
-      const fresh = folder.messages.filter((message) => message.uid > lastUid)
+      const isDeaf = server.hooks.newsBySelect === true
+      const fresh = isDeaf ? [] : folder.messages.filter((message) => message.uid > lastUid)
       if (fresh.length > 0) {
         connection.view.push(...fresh)
         responses.push(`* ${connection.view.length} EXISTS`)

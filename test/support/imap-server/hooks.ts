@@ -32,6 +32,8 @@ export interface HookAnswer {
 export interface Hooks {
   /** IDLE tells nothing: 'late' = what happened is told when it ends, 'never' = NOOP and other commands tell it. */
   readonly silentIdle?: 'late' | 'never'
+  /** New mail is told by SELECT (and STATUS) alone, not by NOOP nor with any other command. */
+  readonly newsBySelect?: true
   /** The greeting line; null = says nothing. */
   readonly greeting?: (connection: number) => string | null
   /** undefined = runs as usual; {} = the command is swallowed: no answer ever. */
