@@ -170,6 +170,8 @@ export async function compareUids(context: FolderContext, exists: number): Promi
       countOf((uid) => uid >= uidNext),
     )
   await takeOut(context, vanished, known, { exists, unread })
+  // Our own EXPUNGE may have removed them since, and the server tells this connection with NOOP.
+  if (unknown.length > 0) await session.noop()
   await readUnknown(context, cursor.uidValidity, unknown)
   deps.log.debug({ folder: folderId, vanished: vanished.length, missing: unknown.length }, 'compared')
   return vanished.filter((uid) => !state.own.isUnderWay(folderId, uid)).length

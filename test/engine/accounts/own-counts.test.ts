@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict'
 import { suite, test, type TestContext } from 'node:test'
 import { createCommands } from '../../../engine/accounts/commands/index.ts'
+import { compareUids } from '../../../engine/accounts/compare.ts'
 import { createFolderPoll } from '../../../engine/accounts/folders.ts'
 import { createLink } from '../../../engine/accounts/link.ts'
 import type { Accounts } from '../../../engine/accounts/index.ts'
@@ -144,6 +145,32 @@ for (const [asked, capabilities, path] of looks) {
     }
   })
 }
+
+test('mail that we remove while its folder is compared is not read again from what the server still shows', async (t) => {
+  const stage = await openStage(t)
+  fill(stage.server, 'INBOX', 4)
+  // Its UIDs cannot be taken for sequence numbers, for which the server would be asked first.
+  stage.server.expunge('ann', 'INBOX', 1)
+  const worker = await stage.work()
+  await worker.readAll()
+  const commands = commandsOf(t, stage, worker)
+  await worker.session.select('INBOX', { refresh: true })
+  let removed = false
+  stage.server.hooks = {
+    cached: true,
+    async send(response, call) {
+      // The end of the answer: the removal is told with the next command.
+      if (removed || call?.name !== 'UID SEARCH' || !response.toString().startsWith(call.tag)) return response
+      removed = true
+      await commands.remove(await stage.message('m3'), null)
+      return response
+    },
+  }
+  await compareUids({ ...worker.context, folderId: (await stage.folder('INBOX')).id }, 3)
+  assert(removed)
+  assert.deepEqual(await stage.subjects('INBOX'), ['m2', 'm4'])
+  assert.deepEqual(await stage.story(), ['deleted m3 INBOX'])
+})
 
 test('mail that comes while its folder is read is counted once', async (t) => {
   const counted: (number | undefined)[] = []

@@ -87,13 +87,14 @@ function bytesOf(item: FetchItem, message: Message): Buffer {
   return Buffer.concat([Buffer.from(`{${cut.length}}\r\n`), cut])
 }
 
-/** Asked of the mail itself, not of the server's index. */
-export function isOfMail({ name, section }: FetchItem): boolean {
-  return section !== null || name === 'INTERNALDATE' || name === 'RFC822.SIZE'
+/** Asked of the mail itself, not of the server's index, nor of its cache. */
+export function isOfMail({ name, section }: FetchItem, cached = false): boolean {
+  if (section !== null) return !cached || !section.startsWith('HEADER.FIELDS')
+  return !cached && (name === 'INTERNALDATE' || name === 'RFC822.SIZE')
 }
 
 /** Of a message that is expunged and still in the connection's view, as Dovecot without its cache. */
-function valueOfGone(item: FetchItem): string {
+function valueOfLost(item: FetchItem): string {
   if (item.section !== null) return 'NIL'
   return item.name === 'RFC822.SIZE' ? '0' : `"${internalDateText(0)}"`
 }
@@ -133,11 +134,11 @@ function valueOf(item: FetchItem, message: Message): Buffer | string {
 }
 
 /** One whole FETCH response without `* n FETCH (` and `)`. */
-export function fetchResponse(items: readonly FetchItem[], message: Message, isGone = false): Buffer {
+export function fetchResponse(items: readonly FetchItem[], message: Message, isLost = false): Buffer {
   const pieces: Buffer[] = []
   for (const [index, item] of items.entries()) {
     pieces.push(Buffer.from(`${index === 0 ? '' : ' '}${item.name} `))
-    const value = isGone && isOfMail(item) ? valueOfGone(item) : valueOf(item, message)
+    const value = isLost && isOfMail(item) ? valueOfLost(item) : valueOf(item, message)
     pieces.push(Buffer.isBuffer(value) ? value : Buffer.from(value))
   }
   return Buffer.concat(pieces)

@@ -58,20 +58,20 @@ const fetch: Handler = async (connection, command) => {
   if (since !== null) items = withItem(items, modseqItem)
   if (byUid) items = withItem(items, uidItem)
   const isNew = ({ message }: Chosen): boolean => since === null || message.modseq > since
-  const expunged = new Set(gone.filter(isNew))
-  for (const one of [...chosen.filter(isNew), ...expunged].sort((a, b) => a.sequence - b.sequence)) {
+  const isUnknown = items.some((item) => isOfMail(item, connection.server.hooks.cached))
+  const lost = new Set(isUnknown ? gone.filter(isNew) : [])
+  for (const one of [...chosen, ...gone].filter(isNew).sort((a, b) => a.sequence - b.sequence)) {
     const { message, sequence } = one
-    const isGone = expunged.has(one)
-    if (!isGone && !connection.readOnly && items.some((item) => item.seen) && !message.flags.has('\\Seen')) {
+    const isLost = lost.has(one)
+    if (!isLost && !connection.readOnly && items.some((item) => item.seen) && !message.flags.has('\\Seen')) {
       message.flags.add('\\Seen')
       message.modseq = nextModseq(folder)
       changed(folder)
     }
-    const body = fetchResponse(items, message, isGone)
+    const body = fetchResponse(items, message, isLost)
     await connection.send(Buffer.concat([Buffer.from(`* ${sequence} FETCH (`), body, Buffer.from(')')]))
   }
-  if (expunged.size === 0 || !items.some(isOfMail)) return 'OK Fetch completed.'
-  return 'OK [EXPUNGEISSUED] Some messages were already expunged.'
+  return lost.size === 0 ? 'OK Fetch completed.' : 'OK [EXPUNGEISSUED] Some messages were already expunged.'
 }
 
 function newFlags(message: Message, operation: string, flags: readonly string[]): Set<string> {
