@@ -26,9 +26,13 @@ export function createFolderPoll(context: SyncContext) {
   let hasPolled = false
   let listedAt = Number.NEGATIVE_INFINITY
 
-  /** Reads the list anew; answers the paths that have to be caught up, INBOX included. */
-  async function list(): Promise<string[]> {
+  /**
+   * Reads the list anew; answers the paths that have to be caught up, INBOX included. `reopen`: where a folder has been
+   * open for a while, of which servers count only what they have shown.
+   */
+  async function list({ reopen = false } = {}): Promise<string[]> {
     const asked = state.ownCounts.mark()
+    if (reopen && session.capabilities.listStatus) await openAnew(session)
     const listed = await listOf(context)
     listedAt = deps.now()
     const before = new Map([...state.folders.values()].map((folder) => [folder.path, folder]))
@@ -82,6 +86,15 @@ export function createFolderPoll(context: SyncContext) {
       return Math.min(...read.map(({ id }) => asked.get(id) ?? 0))
     },
   }
+}
+
+/** Not by NOOP: Dovecot ends the connection where the folder is gone. */
+async function openAnew(session: Session): Promise<void> {
+  if (session.selected === null) return
+  await session.select(session.selected.path, { refresh: true }).catch((error: unknown) => {
+    // No folder is open then.
+    if (!isAppError(error, 'not_found') && !isAppError(error, 'server_refused')) throw error
+  })
 }
 
 function listOf({ session, deps }: SyncContext): Promise<ListedMailbox[]> {

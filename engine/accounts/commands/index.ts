@@ -83,7 +83,7 @@ async function relisted(
   change: (session: Session) => Promise<void>,
 ): Promise<void> {
   const relist = async (context: SyncContext): Promise<void> =>
-    context.state.moved.found(await createFolderPoll(context).list())
+    context.state.moved.found(await createFolderPoll(context).list({ reopen: true }))
   await onLink(deps, accountId, async (context) => {
     try {
       await change(context.session)

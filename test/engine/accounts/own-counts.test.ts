@@ -1,6 +1,6 @@
 /**
  * What the server says of counts while our own write changes them: the write is in them once, whoever is answered
- * first. So is mail that comes during a look.
+ * first. So is mail that comes during a look, and what came since a folder was opened.
  */
 import assert from 'node:assert/strict'
 import { suite, test, type TestContext } from 'node:test'
@@ -13,9 +13,9 @@ import type { FolderRecord, MessageRecord, Placement } from '../../../engine/sto
 import { fullCapabilities, type HookCall } from '../../support/imap-server/index.ts'
 import { openTest } from '../../support/imap-server/session.ts'
 import { until } from '../../support/until.ts'
-import { fill, letter, openStage, type Stage, type Worker } from './stage.ts'
+import { accountId, fill, letter, openStage, type Stage, type Worker } from './stage.ts'
 
-type Commands = Pick<Accounts, 'setFlags' | 'move' | 'remove'>
+type Commands = Pick<Accounts, 'setFlags' | 'move' | 'remove' | 'syncFolder' | 'refreshFolders'>
 
 /** The commands of the worker's account, over a connection of their own. */
 function commandsOf(t: TestContext, { server, deps }: Stage, { state }: Worker): Commands {
@@ -170,6 +170,38 @@ test('mail that we remove while its folder is compared is not read again from wh
   assert(removed)
   assert.deepEqual(await stage.subjects('INBOX'), ['m2', 'm4'])
   assert.deepEqual(await stage.story(), ['deleted m3 INBOX'])
+})
+
+for (const path of ['INBOX', 'Archive']) {
+  test(`the list read anew where ${path} is open has what came meanwhile`, async (t) => {
+    const stage = await openStage(t)
+    fill(stage.server, path, 2)
+    const worker = await stage.work()
+    await worker.readAll()
+    const commands = commandsOf(t, stage, worker)
+    await commands.syncFolder(accountId, path)
+    fill(stage.server, path, 3, 'n')
+    await worker.catchUp(path)
+    await commands.refreshFolders(accountId)
+    const { messages, unseen } = await stage.folder(path)
+    assert.deepEqual([messages, unseen], [5, 5])
+  })
+}
+
+test('the list is read anew where the folder that is open is gone', async (t) => {
+  const stage = await openStage(t)
+  fill(stage.server, 'Archive', 2)
+  const worker = await stage.work()
+  await worker.readAll()
+  const commands = commandsOf(t, stage, worker)
+  await commands.syncFolder(accountId, 'Archive')
+  stage.server.deleteFolder('ann', 'Archive')
+  // As Dovecot does it.
+  stage.server.hooks = {
+    command: ({ name, folder }) => (name === 'NOOP' && folder?.name === 'Archive' ? { close: 'reset' } : undefined),
+  }
+  const listed = await commands.refreshFolders(accountId)
+  assert(!listed.some(({ path }) => path === 'Archive'))
 })
 
 test('mail that comes while its folder is read is counted once', async (t) => {

@@ -34,6 +34,8 @@ export interface Connection {
   /** The next line as it is: SASL answers and DONE. null when the client went away. */
   nextLine(): Promise<string | null>
   open(folder: Folder | null, readOnly: boolean): void
+  /** The folder as STATUS has it: the open one as this client was told, unless IDLE tells nothing. */
+  shown(folder: Folder): Folder
   /** EXISTS, EXPUNGE and FETCH FLAGS of what changed since; without expunges where the protocol forbids them. */
   sync(expunges: boolean): Promise<void>
   /** These flags the client has just been told. */
@@ -65,6 +67,7 @@ export function serveConnection(
   let running: HookCall | null = null
   let waitingLine: ((line: string | null) => void) | null = null
   let seenModseq = 0n
+  let seenUidNext = 1
   let seenVersion = -1
   /** The response that a hook holds back, or the last one behind it. */
   let held: Promise<void> | null = null
@@ -173,9 +176,14 @@ export function serveConnection(
       connection.readOnly = readOnly
       connection.view = folder ? [...folder.messages] : []
       seenModseq = folder?.highestModseq ?? 0n
+      seenUidNext = folder?.uidNext ?? 1
       seenVersion = folder?.version ?? -1
       recentlyTold.clear()
       folder?.watchers.add(onChange)
+    },
+    shown(folder) {
+      if (folder !== connection.folder || server.hooks.silentIdle !== undefined) return folder
+      return { ...folder, messages: connection.view, uidNext: seenUidNext, highestModseq: seenModseq }
     },
     async sync(expunges) {
       const { folder } = connection
@@ -205,6 +213,7 @@ export function serveConnection(
         responses.push(`* ${connection.view.length} EXISTS`)
       }
       seenModseq = folder.highestModseq
+      seenUidNext = folder.uidNext
       recentlyTold.clear()
       // Held-back expunges keep the folder "changed" for this client.
       seenVersion = gone && !expunges ? -1 : folder.version

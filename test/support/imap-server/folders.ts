@@ -61,7 +61,7 @@ async function list(connection: Connection, word: string, args: readonly Token[]
     const attributes = attributesOf(folder, user, server.delimiter)
     await connection.send(`* ${word} ${attributes} "${server.delimiter}" ${quote(wireName(folder.name))}`)
     if (status.length > 0 && selectable(folder)) {
-      const text = statusText(folder, status, connection.capabilities())
+      const text = statusText(connection.shown(folder), status, connection.capabilities())
       await connection.send(`* STATUS ${quote(wireName(folder.name))} ${text}`)
     }
   }
@@ -136,7 +136,8 @@ export const folderHandlers: readonly (readonly [string, Handler])[] = [
       const folder = folderOf(connection, command.args[0])
       if (!folder) return 'NO [NONEXISTENT] No such mailbox'
       if (!selectable(folder)) return 'NO Mailbox has no status'
-      const text = statusText(folder, itemsOf(command.args[1]).map(textOf), connection.capabilities())
+      const items = itemsOf(command.args[1]).map(textOf)
+      const text = statusText(connection.shown(folder), items, connection.capabilities())
       await connection.send(`* STATUS ${quote(wireName(folder.name))} ${text}`)
       return 'OK done'
     },
