@@ -52,6 +52,7 @@ interface Inner {
   readonly deps: SyncDeps
   readonly folders: Map<string, FolderRecord>
   readonly account: AccountRecord
+  readonly ownCounts: ReturnType<typeof createOwnCounts>
   /** Change times never run backwards within an account, whatever the clock does: deliveries are ordered by them. */
   stampedAt: number
   progressed: () => void
@@ -62,13 +63,14 @@ export type AccountState = ReturnType<typeof createAccountState>
 export function createAccountState(deps: SyncDeps, claimed: AccountRecord, first: readonly FolderRecord[]) {
   const folders = new Map(first.map((folder) => [folder.id, folder]))
   let ids = new Map(first.map(({ path, id }) => [path, id]))
-  const inner: Inner = { deps, folders, account: claimed, stampedAt: 0, progressed: () => undefined }
+  const ownCounts = createOwnCounts()
+  const inner: Inner = { deps, folders, account: claimed, ownCounts, stampedAt: 0, progressed: () => undefined }
   const exclusive = createExclusive()
   let look: (path?: string) => void = () => undefined
   return {
     account: claimed,
     own: createOwnWrites(deps.now),
-    ownCounts: createOwnCounts(),
+    ownCounts,
     absent: createAbsent(deps.now),
     /** By folder id: the counts that the server gave last, as far as they were taken over. */
     serverCounts: new Map<string, MailboxStatus>(),
@@ -126,6 +128,7 @@ async function write(inner: Inner, folderId: string, build: Build): Promise<void
   const batch = await batchOf(inner, folder, parts)
   const applied = await deps.store.sync.apply(batch)
   folders.set(folderId, { ...folder, ...(parts.counts ?? {}), cursor: parts.cursor })
+  if (parts.counts) inner.ownCounts.begin([folderId])()
   inner.progressed()
   for (const change of applied.changes) deps.metrics.changes.inc({ kind: change.kind })
   if (applied.changes.length > 0 || applied.outbox.length > 0)
@@ -240,13 +243,16 @@ export function createOwnWrites(now: () => number) {
   }
 }
 
-/** Our own writes that change counts. What the server says of these meanwhile may have the write in it or not. */
+/**
+ * What changes counts here: our own writes, and batches, which any connection may have read. What the server says of
+ * these meanwhile may have it in it or not.
+ */
 function createOwnCounts() {
-  /** By folder: writes under way, and the mark at the end of the last one. */
+  /** By folder: changes under way, and the mark at the end of the last one. */
   const folders = new Map<string, { open: number; ended: number }>()
   let ended = 0
   return {
-    /** A write begins that changes the counts of these folders. Answers the function that ends it. */
+    /** A change begins of the counts of these folders. Answers the function that ends it. */
     begin(folderIds: readonly string[]): () => void {
       const begun = [...new Set(folderIds)].map((id) => {
         const folder = folders.get(id) ?? { open: 0, ended: 0 }
@@ -262,7 +268,7 @@ function createOwnCounts() {
         }
       }
     },
-    /** Counts the writes that have ended: read before the server is asked. */
+    /** Counts the changes that have ended: read before the server is asked. */
     mark: (): number => ended,
     /** Whether what the server was asked at this mark is in doubt for the folder. */
     isDoubtful(folderId: string, mark: number): boolean {

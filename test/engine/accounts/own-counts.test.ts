@@ -11,11 +11,15 @@ import { createLink } from '../../../engine/accounts/link.ts'
 import type { Accounts } from '../../../engine/accounts/index.ts'
 import type { FolderRecord, MessageRecord, Placement } from '../../../engine/store/records.ts'
 import { fullCapabilities, type HookCall } from '../../support/imap-server/index.ts'
+import { letterOf } from '../../support/mail.ts'
 import { openTest } from '../../support/imap-server/session.ts'
 import { until } from '../../support/until.ts'
 import { accountId, fill, letter, openStage, type Stage, type Worker } from './stage.ts'
 
-type Commands = Pick<Accounts, 'setFlags' | 'move' | 'remove' | 'syncFolder' | 'refreshFolders'>
+type Commands = Pick<
+  Accounts,
+  'setFlags' | 'move' | 'remove' | 'append' | 'expungeFolder' | 'syncFolder' | 'refreshFolders'
+>
 
 /** The commands of the worker's account, over a connection of their own. */
 function commandsOf(t: TestContext, { server, deps }: Stage, { state }: Worker): Commands {
@@ -41,11 +45,16 @@ function holdFirst({ server }: Stage, is: (call: HookCall | null, response: stri
   return { isHeld: () => held, letGo: () => resolve(null) }
 }
 
+interface Folders {
+  readonly inbox: FolderRecord
+  readonly archive: FolderRecord
+}
+
 interface Write {
   readonly name: string
   /** The command that changes the counts. */
   readonly command: string
-  readonly run: (commands: Commands, message: MessageRecord, at: Placement, archive: FolderRecord) => Promise<unknown>
+  readonly run: (commands: Commands, message: MessageRecord, at: Placement, folders: Folders) => Promise<unknown>
   /** Messages and unseen ones afterwards. */
   readonly inbox: readonly [number, number]
   readonly archive: readonly [number, number]
@@ -55,7 +64,7 @@ const writes: readonly Write[] = [
   {
     name: 'a move',
     command: 'UID MOVE',
-    run: (commands, message, at, archive) => commands.move(message, at, archive),
+    run: (commands, message, at, { archive }) => commands.move(message, at, archive),
     inbox: [3, 3],
     archive: [3, 3],
   },
@@ -73,6 +82,20 @@ const writes: readonly Write[] = [
     inbox: [4, 3],
     archive: [2, 2],
   },
+  {
+    name: 'a new message',
+    command: 'APPEND',
+    run: (commands, _message, _at, { inbox }) => commands.append(inbox, letterOf(letter('ours'))),
+    inbox: [5, 5],
+    archive: [2, 2],
+  },
+  {
+    name: 'the expunge of a folder',
+    command: 'EXPUNGE',
+    run: (commands) => commands.expungeFolder(accountId, 'INBOX'),
+    inbox: [3, 3],
+    archive: [2, 2],
+  },
 ]
 
 /** The answer that is held, and in which folders the held look asked before the write. */
@@ -85,6 +108,7 @@ const looks = [
 async function started(t: TestContext, capabilities: readonly string[]) {
   const stage = await openStage(t, { capabilities })
   fill(stage.server, 'INBOX', 4)
+  stage.server.setFlags('ann', 'INBOX', 2, ['\\Deleted'])
   fill(stage.server, 'Archive', 2, 'a')
   const worker = await stage.work()
   await worker.readAll()
@@ -94,14 +118,14 @@ async function started(t: TestContext, capabilities: readonly string[]) {
   const message = await stage.message('m1')
   const [at] = message.placements
   assert(at)
-  const archive = await stage.folder('Archive')
+  const folders = { inbox: await stage.folder('INBOX'), archive: await stage.folder('Archive') }
   const [watcher] = stage.server.connections
   assert(watcher)
   return {
     stage,
     watcher: watcher.id,
     look,
-    write: ({ run }: Write) => run(commands, message, at, archive),
+    write: ({ run }: Write) => run(commands, message, at, folders),
     async isCounted({ inbox, archive: other }: Write): Promise<void> {
       for (const [path, counts] of Object.entries({ INBOX: inbox, Archive: other })) {
         const { messages, unseen } = await stage.folder(path)
