@@ -146,30 +146,32 @@ export async function flagParts(
 
 /**
  * Compares UIDs in the range that the index claims to know. `exists`: the server's count, for the cursor. Answers how
- * many vanished that we do not take away ourselves.
+ * many vanished that we do not take away ourselves. Once more where the view was older than the index: another
+ * connection has stored what came since.
  */
-export async function compareUids(context: FolderContext, exists: number): Promise<number> {
+export async function compareUids(context: FolderContext, exists: number, isFirst = true): Promise<number> {
   const { session, state, deps, folderId } = context
   const cursor = cursorOf(context)
   const from = Math.max(1, cursor.backfillBelow)
   const present = new Set(await session.searchUids(`${from}:*`))
   const known = await knownAt(context, [from, cursor.uidNext - 1])
-  const vanished = await confirmGone(
-    context,
-    [...known.keys()].filter((uid) => !present.has(uid)),
-  )
+  const suspects = new Set(known.keys()).difference(present)
+  const vanished = await confirmGone(context, [...suspects])
+  const highest = present.values().reduce((max, uid) => Math.max(max, uid), 0)
+  const isOld = suspects
+    .difference(new Set(vanished))
+    .values()
+    .some((uid) => uid > highest)
+  if (isOld && isFirst) return compareUids(context, session.selected?.exists ?? exists, false)
   const quarantined = new Set(cursor.quarantined)
   const isUnknown = (uid: number) => uid >= from && uid < cursor.uidNext && !known.has(uid) && !quarantined.has(uid)
   const unknown = [...present].filter(isUnknown)
   const countOf = (is: (uid: number) => boolean): number => [...present].filter(is).length
   // While older mail is not read, how many lie below is not known.
   const below = from > 1 ? exists : countOf((uid) => uid < cursor.uidNext)
-  const unread = ({ uidNext }: FolderCursor): number =>
-    Math.min(
-      Math.max(0, exists - below),
-      countOf((uid) => uid >= uidNext),
-    )
-  await takeOut(context, vanished, known, { exists, unread })
+  const above = countOf((uid) => uid >= cursor.uidNext)
+  const unread = Math.min(Math.max(0, exists - below), above)
+  await takeOut(context, vanished, known, { exists, unread, cursor })
   // Our own EXPUNGE may have removed them since, and the server tells this connection with NOOP.
   if (unknown.length > 0) await session.noop()
   await readUnknown(context, cursor.uidValidity, unknown)
@@ -191,24 +193,29 @@ async function confirmGone({ session }: FolderContext, suspects: readonly number
 /** The server's count, and how many of these are above the cursor: they are added to it when they are read. */
 interface Counted {
   readonly exists: number
-  readonly unread: (cursor: FolderCursor) => number
+  readonly unread: number
+  readonly cursor: FolderCursor
 }
 
 async function takeOut(
   context: FolderContext,
   vanished: readonly number[],
   known: ReadonlyMap<number, KnownUid>,
-  { exists, unread }: Counted,
+  { exists, unread, cursor: first }: Counted,
 ): Promise<void> {
   const { deps } = context
+  let before = first
   const batch = deps.config.MAILROOM_SYNC_BATCH
   for (let start = 0; start === 0 || start < vanished.length; start += batch) {
     const page = vanished.slice(start, start + batch)
     await commit(context, (cursor, folder) => {
+      // Another connection has stored newer counts: they stay. If these still have what is gone, the next look sees it.
+      if (cursor.uidNext !== before.uidNext || cursor.exists !== before.exists) return { cursor, vanished: page }
+      before = { ...cursor, exists: exists - unread, syncedAt: deps.now() }
       // The first page takes all of them off the counts: of the next it looks as if they were off already.
       const gone = start === 0 ? unseenGone(folder, exists, vanished, known) : 0
       return {
-        cursor: { ...cursor, exists: exists - unread(cursor), syncedAt: deps.now() },
+        cursor: before,
         vanished: page,
         counts: { messages: exists, unseen: Math.max(0, folder.unseen - gone) },
       }
