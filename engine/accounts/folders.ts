@@ -31,6 +31,8 @@ export function createFolderPoll(context: SyncContext) {
    * open for a while, of which servers count only what they have shown.
    */
   async function list({ reopen = false } = {}): Promise<string[]> {
+    // Each list has a mark of its own.
+    state.ownCounts.begin([])()
     const asked = state.ownCounts.mark()
     if (reopen && session.capabilities.listStatus) await openAnew(session)
     const listed = await listOf(context)
@@ -164,14 +166,19 @@ async function reconcile(
       deps.log.warn(fields, 'odd folder list: what it lacks is kept for now')
     }
     const keptPaths = new Set(kept.map(({ path }) => path))
-    const others = listed.filter(({ path }) => !keptPaths.has(path))
+    // What a list that was asked for later has removed is not made anew by this one.
+    const isRemoved = (path: string): boolean =>
+      state.folderByPath(path) === null && (state.removed.get(folderId(id, path)) ?? 0) > asked
+    const others = listed.filter(({ path }) => !keptPaths.has(path) && !isRemoved(path))
     const all = [
       ...others.map((one) => listedRow(context, isEmpty(one) ? { ...one, selectable: false } : one, asked)),
       ...kept.map((folder) => ({ ...folder, messages: null, unseen: null })),
     ]
     const holding = all.filter(({ path }) => !gone.has(path))
+    const before = [...state.folders.keys()]
     if (holding.length < all.length) state.setFolders(await deps.store.folders.reconcile(id, epoch, holding, true))
     state.setFolders(await deps.store.folders.reconcile(id, epoch, all, true))
+    for (const one of before) if (!state.folders.has(one)) state.removed.set(one, asked)
   })
 }
 

@@ -72,6 +72,8 @@ export function createAccountState(deps: SyncDeps, claimed: AccountRecord, first
     own: createOwnWrites(deps.now),
     ownCounts,
     absent: createAbsent(deps.now),
+    /** By folder id: when the list by which it was removed was asked for, as a mark of ownCounts. */
+    removed: new Map<string, number>(),
     /** By folder id: the counts that the server gave last, as far as they were taken over. */
     serverCounts: new Map<string, MailboxStatus>(),
     folders: folders as ReadonlyMap<string, FolderRecord>,

@@ -19,7 +19,7 @@ import { accountId, fill, letter, openStage, type Stage, type Worker } from './s
 
 type Commands = Pick<
   Accounts,
-  'setFlags' | 'move' | 'remove' | 'append' | 'expungeFolder' | 'syncFolder' | 'refreshFolders'
+  'setFlags' | 'move' | 'remove' | 'append' | 'expungeFolder' | 'syncFolder' | 'refreshFolders' | 'deleteFolder'
 >
 
 /** The commands of the worker's account, over a connection of their own. */
@@ -126,6 +126,7 @@ async function started(t: TestContext, capabilities: readonly string[]) {
     stage,
     watcher: watcher.id,
     look,
+    commands,
     write: ({ run }: Write) => run(commands, message, at, folders),
     async isCounted({ inbox, archive: other }: Write): Promise<void> {
       for (const [path, counts] of Object.entries({ INBOX: inbox, Archive: other })) {
@@ -196,6 +197,25 @@ test('mail that we remove while its folder is compared is not read again from wh
   assert.deepEqual(await stage.subjects('INBOX'), ['m2', 'm4'])
   assert.deepEqual(await stage.story(), ['deleted m3 INBOX'])
 })
+
+for (const [name, capabilities] of looks.slice(0, 2)) {
+  test(`a removed folder does not come back with a list from before, where ${name} gives counts`, async (t) => {
+    const { stage, watcher, look, commands } = await started(t, capabilities)
+    const { isHeld, letGo } = holdFirst(
+      stage,
+      (call, response) => call?.connection === watcher && call.name === 'LIST' && response.startsWith(call.tag),
+    )
+    const looking = look()
+    await until('the list is under way', isHeld)
+    await commands.deleteFolder(accountId, 'Archive')
+    letGo()
+    await looking
+    assert.equal(await stage.store.folders.byPath(accountId, 'Archive'), null)
+    stage.server.createFolder('ann', 'Archive')
+    await look()
+    await stage.folder('Archive')
+  })
+}
 
 for (const path of ['INBOX', 'Archive']) {
   test(`the list read anew where ${path} is open has what came meanwhile`, async (t) => {
