@@ -172,11 +172,17 @@ async function selectPlace(here: Here, at: Place, refresh = false): Promise<void
 
 /**
  * null from `work` = the message is not there, and nothing was done. That is believed of the folder as it is now,
- * selected anew: of some servers a connection hears of new mail only so.
+ * selected anew: of some servers a connection hears of new mail only so. With `refresh`, that it is there is believed
+ * only so too.
  */
-export async function inPlace<T>(here: Here, at: Place, work: () => Promise<T | null>): Promise<T | null> {
+export async function inPlace<T>(
+  here: Here,
+  at: Place,
+  work: () => Promise<T | null>,
+  refresh = false,
+): Promise<T | null> {
   const tried = (): Promise<T | null> => work().catch((error: unknown) => explain(here, at, error))
-  await selectPlace(here, at)
+  await selectPlace(here, at, refresh)
   const done = await tried()
   if (done !== null) return done
   await selectPlace(here, at, true)

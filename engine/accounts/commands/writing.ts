@@ -107,13 +107,21 @@ function digestAt(context: SyncContext, place: Placement, size: number): Promise
   return inPlace(context, place, () => digestOf(context.session, place.uid, size))
 }
 
-/** Another call may have taken it out of the others meanwhile. What is \Deleted there may be gone at any moment. */
+/**
+ * Another call or mail program may have taken it out of the others meanwhile: the mail server is asked. What is
+ * \Deleted there may be gone at any moment.
+ */
 async function mustStay(context: SyncContext, message: MessageRecord, leaves: readonly Placement[]): Promise<void> {
   const { id, identity, placements } = message
-  const others = placements.filter((place) => !leaves.includes(place))
-  const stays = leaves.every(isMarked) ? others : others.filter((place) => !isMarked(place))
+  const mayBeTwo = identity.startsWith('hdr:')
+  const stays: Placement[] = []
+  for (const place of placements.filter((one) => !leaves.includes(one))) {
+    if (stays.length > 0 && !mayBeTwo) break
+    const now = await inPlace(context, place, () => flagsAt(context.session, place.uid), true)
+    if (now !== null && (!isMarked(now) || leaves.every(isMarked))) stays.push(place)
+  }
   if (stays.length === 0) throw new AppError('conflict', `message ${id} lies in no other folder now; DELETE removes it`)
-  if (!identity.startsWith('hdr:')) return
+  if (!mayBeTwo) return
   const kept = new Set(await digestsOf(context, stays))
   const isOther = (await digestsOf(context, leaves)).some((digest) => digest !== null && !kept.has(digest))
   if (isOther) throw new AppError('conflict', `message ${id} is another mail there, which lies nowhere else`)

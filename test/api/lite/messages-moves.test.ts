@@ -173,6 +173,30 @@ suite('moves on Dovecot', needs('dovecot'), () => {
     assert.deepEqual(((await foldersOf(id)) as string[]).length, 1, JSON.stringify(await foldersOf(id)))
   })
 
+  /** By another client. */
+  const takeOut = async (folder: string, subject: string): Promise<void> => {
+    await imap.command(`SELECT ${folder}`)
+    const uid = await uidOf(subject)
+    await imap.command(`UID STORE ${uid} +FLAGS (\\Deleted)`)
+    await imap.command(`UID EXPUNGE ${uid}`)
+  }
+  const message = async (id: string) => (await rig.engine.store.messages.get(mailbox.accountId, id)) ?? assert.fail(id)
+
+  test('one that another client took out of where it was to stay is not taken out of the other folder', async () => {
+    const { accounts, store } = rig.engine
+    await imap.append('INBOX', [letter('staying')])
+    await accounts.syncFolder(mailbox.accountId, 'INBOX')
+    const known = await message(await idOf('staying'))
+    const at = known.placements[0] ?? assert.fail()
+    const archive = (await store.folders.byPath(mailbox.accountId, 'Archive')) ?? assert.fail()
+    await accounts.copy(known, at, archive)
+    await accounts.syncFolder(mailbox.accountId, 'Archive')
+    await takeOut('Archive', 'staying')
+    await assert.rejects(accounts.remove(await message(known.id), [at.folderId]), { code: 'conflict' })
+    await imap.command('SELECT INBOX')
+    assert(await uidOf('staying'))
+  })
+
   test('a message that has gone is 404 with the id that was asked for', async () => {
     const id = await idOf('gone')
     await imap.command('SELECT INBOX')

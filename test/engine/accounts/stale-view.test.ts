@@ -1,0 +1,65 @@
+/**
+ * A server shows a connection its open folder as it was until a command that tells of changes ends. What another client
+ * has taken out since is not believed to be there.
+ */
+import assert from 'node:assert/strict'
+import { suite, test, type TestContext } from 'node:test'
+import { accountId, fill } from './stage.ts'
+import { watchingAccounts, type Running } from './running.ts'
+
+/** No poll tells the index what another client does. */
+async function play(t: TestContext, capabilities?: readonly string[]): Promise<Running> {
+  const settings = {
+    MAILROOM_FOLDER_POLL: '1h',
+    MAILROOM_FOLDER_LIST: '1h',
+    MAILROOM_GONE_HOLD: '1h',
+    MAILROOM_COMMAND_TIMEOUT: '20s',
+  }
+  return watchingAccounts(t, { settings, ...(capabilities && { capabilities }) }, ({ server }) => {
+    fill(server, 'INBOX', 4)
+    fill(server, 'Archive', 3, 'a')
+  })
+}
+
+const uidsIn = ({ server }: Running, path: string): number[] =>
+  server.folder('ann', path).messages.map(({ uid }) => uid)
+
+suite('out of one folder, when it stays in another', () => {
+  /** m1 lies in INBOX, and in Archive as UID 4; Archive is open on the command connection. */
+  async function twofold(t: TestContext) {
+    const running = await play(t)
+    const { accounts, server } = running
+    const message = await running.message('m1')
+    await accounts.copy(message, message.placements[0] ?? assert.fail(), await running.folder('Archive'))
+    await accounts.syncFolder(accountId, 'Archive')
+    const { id } = await running.folder('INBOX')
+    return { running, server, leave: async () => accounts.remove(await running.message('m1'), [id]) }
+  }
+
+  test('it leaves it when it does', async (t) => {
+    const { running, leave } = await twofold(t)
+    await leave()
+    assert.deepEqual(
+      [uidsIn(running, 'INBOX'), uidsIn(running, 'Archive')],
+      [
+        [2, 3, 4],
+        [1, 2, 3, 4],
+      ],
+    )
+  })
+
+  test('it stays when another client has taken it out of that one', async (t) => {
+    const { running, server, leave } = await twofold(t)
+    server.expunge('ann', 'Archive', 4)
+    await assert.rejects(leave(), { code: 'conflict', message: /lies in no other folder now/ })
+    assert.deepEqual(uidsIn(running, 'INBOX'), [1, 2, 3, 4])
+    assert.deepEqual([...(server.folder('ann', 'INBOX').messages[0]?.flags ?? [])], [])
+  })
+
+  test('it stays when another client has marked it for removal there', async (t) => {
+    const { running, server, leave } = await twofold(t)
+    server.setFlags('ann', 'Archive', 4, ['\\Deleted'])
+    await assert.rejects(leave(), { code: 'conflict' })
+    assert.deepEqual(uidsIn(running, 'INBOX'), [1, 2, 3, 4])
+  })
+})
