@@ -134,9 +134,25 @@ suite('moving and copying', () => {
     }
     assert.deepEqual(await session.move(2, 'Archive'), { newUid: 77, uidValidity: '5' })
     server.hooks = { send: (response) => (/^\* OK \[COPYUID/.test(response.toString()) ? null : response) }
-    assert.deepEqual(await session.move(3, 'Archive'), { newUid: null, uidValidity: null })
+    // As of a folder that may be written to, but not read.
+    assert.deepEqual(await session.move(3, 'Trash'), { newUid: null, uidValidity: null })
     server.hooks = { send: (response) => response.toString('latin1').replace(/ \[COPYUID .*\]/, '') }
-    assert.deepEqual(await session.copy(4, 'Archive'), { newUid: null, uidValidity: null })
+    assert.deepEqual(await session.copy(4, 'Trash'), { newUid: null, uidValidity: null })
+  })
+
+  test('a message that others took out meanwhile was not moved, whatever else has left', async (t) => {
+    for (const isTold of [true, false]) {
+      const { server, inbox } = await play(t)
+      fill(server, 5)
+      const session = await inbox()
+      if (isTold) await session.move(1, 'Archive')
+      server.expunge('ann', 'INBOX', 2)
+      await session.noop()
+      // Told while the server looks for the first.
+      server.expunge('ann', 'INBOX', 3)
+      assert.equal(await session.move(2, 'Archive'), null, `COPYUID before: ${isTold}`)
+      assert.equal((await session.move(4, 'Archive'))?.newUid, isTold ? 2 : 1)
+    }
   })
 
   test('without MOVE and UIDPLUS only the one message goes; what others marked stays', async (t) => {

@@ -115,27 +115,33 @@ function placedBy({ code, args }: StatusText): Placed | null {
 
 /** COPY and MOVE: the reply's code, sent untagged by some servers and tagged by others. */
 async function place(send: Send, { names, facts }: Parts, command: string, uid: number, toPath: string) {
-  const placed: (Placed | null)[] = []
-  const { expunged } = facts
-  const onOk: Untagged = (response) => void placed.push(placedBy(statusText(response)))
+  const reported: (Placed | null)[] = []
+  const onOk: Untagged = (response) => void reported.push(placedBy(statusText(response)))
   const reply = await send(command, [uidSet(String(uid)), mailboxArgument(names, toPath)], { OK: onOk })
-  const reported = placed.find((one) => one !== null) ?? null
-  return { placed: placedBy(reply) ?? reported, left: facts.expunged > expunged }
+  const placed = placedBy(reply) ?? reported.find((one) => one !== null) ?? null
+  if (placed !== null) facts.copyTold(toPath)
+  return placed
 }
 
 /** null = no such message: a UID that is gone is no error by RFC 3501, the answer is OK and nothing is copied. */
 async function copyIn(send: Send, deps: Parts, uid: number, toPath: string): Promise<Placed | null> {
-  const { placed } = await place(send, deps, 'UID COPY', uid, toPath)
+  const placed = await place(send, deps, 'UID COPY', uid, toPath)
   return placed ?? ((await deps.searcher.exists(send, uid)) ? nowhere : null)
 }
 
 async function moveIn(send: Send, deps: Parts, uid: number, toPath: string): Promise<Placed | null> {
-  const { facts, searcher } = deps
+  const { facts } = deps
   if (!facts.offers('MOVE')) return copyAndRemove(send, deps, uid, toPath)
-  // Without UIDPLUS an OK may mean that there was nothing to move.
-  const was = !facts.offers('UIDPLUS') && (await searcher.exists(send, uid))
-  const { placed, left } = await place(send, deps, 'UID MOVE', uid, toPath)
-  return placed ?? (left || was ? nowhere : null)
+  // An OK alone may mean that there was nothing to move, and what has left may be another message.
+  const isTold = facts.tellsCopies(toPath)
+  if (!isTold && !(await isThere(send, deps, uid))) return null
+  return (await place(send, deps, 'UID MOVE', uid, toPath)) ?? (isTold ? null : nowhere)
+}
+
+/** NOOP first: the server shows the open folder as it was when it last told of changes. */
+async function isThere(send: Send, { searcher }: Parts, uid: number): Promise<boolean> {
+  await send('NOOP')
+  return searcher.exists(send, uid)
 }
 
 async function copyAndRemove(send: Send, deps: Parts, uid: number, toPath: string): Promise<Placed | null> {

@@ -19,6 +19,7 @@ export function createFacts(capabilities: ReadonlyMap<string, unknown>) {
   let selected: SelectedMailbox | null = null
   let withModseqs = false
   let expunged = 0
+  const copiesTold = new Set<string>()
 
   function emit(event: SessionEvent): void {
     if (event.type === 'expunge') expunged += 1
@@ -29,6 +30,9 @@ export function createFacts(capabilities: ReadonlyMap<string, unknown>) {
     offers: (capability: string): boolean => capabilities.has(capability),
     refused: (kind: Optional): boolean => refused.has(kind),
     refuse: (kind: Optional): void => void refused.add(kind),
+    /** The server has told of a copy into this folder where it lies: when it does not, nothing was copied. */
+    tellsCopies: (toPath: string): boolean => copiesTold.has(toPath),
+    copyTold: (toPath: string): void => void copiesTold.add(toPath),
     get selected(): SelectedMailbox | null {
       return selected
     },
