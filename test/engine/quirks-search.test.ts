@@ -78,7 +78,7 @@ suite('UID SEARCH answered with sequence numbers', () => {
   }
 })
 
-test('after COPY a UID is there when FETCH or SEARCH shows it', async (t) => {
+test('for COPY a UID is there when FETCH or SEARCH shows it', async (t) => {
   for (const silent of ['UID SEARCH', 'UID FETCH']) {
     const { server, inbox } = await play(
       t,
@@ -89,6 +89,15 @@ test('after COPY a UID is there when FETCH or SEARCH shows it', async (t) => {
     const session = await inbox()
     assert((await session.copy(2, 'Archive')) !== null, silent)
   }
+})
+
+test('a message that the server has not shown yet is copied before it is removed', async (t) => {
+  const { server, inbox } = await play(t, {}, without('MOVE'))
+  fill(server, 2)
+  const session = await inbox()
+  fill(server, 1)
+  await session.move(3, 'Archive')
+  assert.deepEqual([subjects(server, 'INBOX').length, subjects(server, 'Archive').length], [2, 1])
 })
 
 test('MOVE that tells neither the new UID nor that the old one has gone', async (t) => {

@@ -85,7 +85,8 @@ export function createMessages(deps: Parts) {
     },
     /** Where the message is now; null when there is no such UID. */
     move: (uid: number, toPath: string): Promise<Placed | null> => line.run((send) => moveIn(send, deps, uid, toPath)),
-    copy: (uid: number, toPath: string): Promise<Placed | null> => line.run((send) => copyIn(send, deps, uid, toPath)),
+    copy: (uid: number, toPath: string): Promise<Placed | null> =>
+      line.run((send) => place(send, deps, 'UID COPY', uid, toPath)),
     /** UIDs of messages of exactly this size, and of this Message-ID where one is given. */
     searchLike: (size: number, emailMessageId: string | null): Promise<number[]> =>
       line.run((send) => searcher.search(send, likeQuery(size, emailMessageId))),
@@ -113,29 +114,26 @@ function placedBy({ code, args }: StatusText): Placed | null {
   return { newUid: positive(args[at]), uidValidity: decimal(args[0]) }
 }
 
-/** COPY and MOVE: the reply's code, sent untagged by some servers and tagged by others. */
-async function place(send: Send, { names, facts }: Parts, command: string, uid: number, toPath: string) {
+/**
+ * COPY and MOVE: the reply's code, sent untagged by some servers and tagged by others. null = no such message: by RFC
+ * 3501 that is no error. Of an OK alone it is not known, and what has left meanwhile may be another message.
+ */
+async function place(
+  send: Send,
+  deps: Parts,
+  command: 'UID COPY' | 'UID MOVE',
+  uid: number,
+  toPath: string,
+): Promise<Placed | null> {
+  const { names, facts } = deps
+  const isTold = facts.tellsCopies(toPath)
+  if (!isTold && !(await isThere(send, deps, uid))) return null
   const reported: (Placed | null)[] = []
   const onOk: Untagged = (response) => void reported.push(placedBy(statusText(response)))
   const reply = await send(command, [uidSet(String(uid)), mailboxArgument(names, toPath)], { OK: onOk })
   const placed = placedBy(reply) ?? reported.find((one) => one !== null) ?? null
   if (placed !== null) facts.copyTold(toPath)
-  return placed
-}
-
-/** null = no such message: a UID that is gone is no error by RFC 3501, the answer is OK and nothing is copied. */
-async function copyIn(send: Send, deps: Parts, uid: number, toPath: string): Promise<Placed | null> {
-  const placed = await place(send, deps, 'UID COPY', uid, toPath)
-  return placed ?? ((await deps.searcher.exists(send, uid)) ? nowhere : null)
-}
-
-async function moveIn(send: Send, deps: Parts, uid: number, toPath: string): Promise<Placed | null> {
-  const { facts } = deps
-  if (!facts.offers('MOVE')) return copyAndRemove(send, deps, uid, toPath)
-  // An OK alone may mean that there was nothing to move, and what has left may be another message.
-  const isTold = facts.tellsCopies(toPath)
-  if (!isTold && !(await isThere(send, deps, uid))) return null
-  return (await place(send, deps, 'UID MOVE', uid, toPath)) ?? (isTold ? null : nowhere)
+  return placed ?? (isTold ? null : nowhere)
 }
 
 /** NOOP first: the server shows the open folder as it was when it last told of changes. */
@@ -144,13 +142,18 @@ async function isThere(send: Send, { searcher }: Parts, uid: number): Promise<bo
   return searcher.exists(send, uid)
 }
 
+async function moveIn(send: Send, deps: Parts, uid: number, toPath: string): Promise<Placed | null> {
+  const hasMove = deps.facts.offers('MOVE')
+  return hasMove ? place(send, deps, 'UID MOVE', uid, toPath) : copyAndRemove(send, deps, uid, toPath)
+}
+
 async function copyAndRemove(send: Send, deps: Parts, uid: number, toPath: string): Promise<Placed | null> {
   const { facts } = deps
   const from = facts.selected
   if (from?.readOnly === true)
     throw new AppError('server_refused', `the mail server gives folder ${from.path} for reading only`)
   const next = facts.offers('UIDPLUS') ? null : ((await orNull(askStatus(send, deps, toPath)))?.uidNext ?? null)
-  const placed = await copyIn(send, deps, uid, toPath)
+  const placed = await place(send, deps, 'UID COPY', uid, toPath)
   if (placed === null) return null
   try {
     await mark(send, [uid], '+FLAGS.SILENT')
