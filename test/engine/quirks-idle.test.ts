@@ -155,6 +155,20 @@ suite('moving and copying', () => {
     }
   })
 
+  test('refused since another client has removed it, in whatever words: it is not there', async (t) => {
+    for (const words of ['Some of the requested messages no longer exist (0.001 secs).', 'No matching messages']) {
+      const { server, inbox } = await play(t)
+      fill(server, 3)
+      const session = await inbox()
+      const refused = { tagged: `NO [EXPUNGEISSUED] ${words}` }
+      await session.copy(1, 'Archive')
+      server.hooks = { command: ({ name }) => (/COPY|MOVE/.test(name) ? refused : undefined) }
+      // Of the second folder it is not known yet whether the server tells where copies lie.
+      for (const path of ['Archive', 'Trash'])
+        assert.deepEqual([await session.copy(2, path), await session.move(3, path)], [null, null], path)
+    }
+  })
+
   test('without MOVE and UIDPLUS only the one message goes; what others marked stays', async (t) => {
     const { server, inbox } = await play(t, {}, ['IMAP4rev1', 'AUTH=PLAIN'])
     fill(server, 3)

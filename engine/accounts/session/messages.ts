@@ -130,11 +130,20 @@ async function place(
   if (!isTold && !(await isThere(send, deps, uid))) return null
   const reported: (Placed | null)[] = []
   const onOk: Untagged = (response) => void reported.push(placedBy(statusText(response)))
-  const reply = await send(command, [uidSet(String(uid)), mailboxArgument(names, toPath)], { OK: onOk })
+  const args = [uidSet(String(uid)), mailboxArgument(names, toPath)]
+  const reply = await send(command, args, { OK: onOk }).catch((error: unknown) => {
+    if (isAppError(error) && error.details['responseCode'] === expungedByOthers) return null
+    throw error
+  })
+  // imapflow takes the refusal of Dovecot for a success.
+  if (reply === null || reply.code === expungedByOthers) return null
   const placed = placedBy(reply) ?? reported.find((one) => one !== null) ?? null
   if (placed !== null) facts.copyTold(toPath)
   return placed ?? (isTold ? null : nowhere)
 }
+
+/** RFC 5530: the message is shown to this connection, but another client has removed it. */
+const expungedByOthers = 'EXPUNGEISSUED'
 
 /** NOOP first: the server shows the open folder as it was when it last told of changes. */
 async function isThere(send: Send, { searcher }: Parts, uid: number): Promise<boolean> {

@@ -197,6 +197,26 @@ suite('moves on Dovecot', needs('dovecot'), () => {
     assert(await uidOf('staying'))
   })
 
+  test('one that another client took out of the folder that is open is not there', async () => {
+    const { accounts, store } = rig.engine
+    await imap.append('INBOX', ['stale', 'moved', 'copied'].map(letter))
+    await accounts.syncFolder(mailbox.accountId, 'INBOX')
+    const archive = (await store.folders.byPath(mailbox.accountId, 'Archive')) ?? assert.fail()
+    const [first, moved, copied] = await Promise.all(
+      ['stale', 'moved', 'copied'].map(async (subject) => message(await idOf(subject))),
+    )
+    assert(first && moved && copied)
+    const inInbox = ({ placements: [at] }: typeof first) => at ?? assert.fail()
+    await accounts.move(first, inInbox(first), archive)
+    for (const [kind, one] of [
+      ['move', moved],
+      ['copy', copied],
+    ] as const) {
+      await takeOut('INBOX', kind === 'move' ? 'moved' : 'copied')
+      await assert.rejects(accounts[kind](one, inInbox(one), archive), { code: 'not_found' }, kind)
+    }
+  })
+
   test('a message that has gone is 404 with the id that was asked for', async () => {
     const id = await idOf('gone')
     await imap.command('SELECT INBOX')

@@ -63,3 +63,34 @@ suite('out of one folder, when it stays in another', () => {
     assert.deepEqual(uidsIn(running, 'INBOX'), [1, 2, 3, 4])
   })
 })
+
+suite('out of the folder that is open, where another client has just taken it', () => {
+  /** The mail server has told where a copy into this folder lies: it is not asked whether the message is there. */
+  async function stale(t: TestContext, toPath: string) {
+    const running = await play(t)
+    const { accounts, server } = running
+    const to = await running.folder(toPath)
+    const other = await running.message('m4')
+    await accounts.copy(other, other.placements[0] ?? assert.fail(), to)
+    const message = await running.message('m1')
+    return { running, accounts, server, to, message, at: message.placements[0] ?? assert.fail() }
+  }
+
+  test('it is not there, to a move and to a copy', async (t) => {
+    for (const kind of ['move', 'copy'] as const) {
+      const { running, accounts, server, to, message, at } = await stale(t, 'Archive')
+      server.expunge('ann', 'INBOX', 1)
+      await assert.rejects(accounts[kind](message, at, to), { code: 'not_found' }, kind)
+      assert.deepEqual(uidsIn(running, 'Archive'), [1, 2, 3, 4])
+    }
+  })
+
+  test('it is moved from its other folder', async (t) => {
+    const { running, accounts, server, to, message, at } = await stale(t, 'Sent')
+    await accounts.copy(message, at, await running.folder('Archive'))
+    server.expunge('ann', 'INBOX', 1)
+    await accounts.move(await running.message('m1'), null, to)
+    assert.deepEqual(uidsIn(running, 'Archive'), [1, 2, 3])
+    assert.deepEqual(uidsIn(running, 'Sent').length, 2)
+  })
+})

@@ -136,10 +136,13 @@ function copyTo(connection: Connection, { chosen }: Target, to: Folder): string 
   return `[COPYUID ${to.uidValidity} ${from} ${into}]`
 }
 
+const expungeIssued = 'NO [EXPUNGEISSUED] Some of the requested messages no longer exist'
+
 const copy: Handler = (connection, command) => {
   const target = targetOf(connection, command)
   const to = folderOf(connection, command.args[1])
   if (!to) return Promise.resolve('NO [TRYCREATE] No such mailbox')
+  if (target.gone.length > 0) return Promise.resolve(expungeIssued)
   const code = copyTo(connection, target, to)
   return Promise.resolve(code ? `OK ${code} Copied.` : 'OK Copied.')
 }
@@ -149,6 +152,7 @@ const move: Handler = async (connection, command) => {
   const target = targetOf(connection, command)
   const to = folderOf(connection, command.args[1])
   if (!to) return 'NO [TRYCREATE] No such mailbox'
+  if (target.gone.length > 0) return expungeIssued
   const code = copyTo(connection, target, to)
   if (code) await connection.send(`* OK ${code} Moved UIDs.`)
   const moved = new Set(target.chosen.map(({ message }) => message))
