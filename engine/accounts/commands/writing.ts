@@ -162,6 +162,10 @@ async function removeAt(context: SyncContext, messageId: string, place: Placemen
     const change = { add: ['\\Deleted'], remove: [] }
     const stored = await inPlace(context, place, () => context.session.store(place.uid, change))
     if (stored === null) return false
+    // A server may answer OK to who has no right to remove: then the mark is not there.
+    const now = isMarked(stored) ? stored : await flagsAt(context.session, place.uid)
+    if (now !== null && !isMarked(now))
+      throw new AppError('server_refused', `the mail server lets no mail be removed from folder ${place.path}`)
     await context.session.expunge([place.uid])
     await tellDeparture(context, messageId, place, null)
     return true

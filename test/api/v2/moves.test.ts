@@ -382,4 +382,15 @@ suite('moves of 2.0 lose nothing', () => {
     await rig.ok('POST', `${path(id)}/folders`, { add: 'Sent' })
     await rig.ok('POST', `${path(id)}/folders`, { remove: 'Sent' })
   })
+
+  test('a removal that the mail server says OK to, and does not do, is an error', async (t) => {
+    const id = await box.deliver({ subject: 'unmovable' })
+    t.after(() => (rig.imap.hooks = {}))
+    rig.imap.hooks = { command: ({ name }) => (name === 'UID STORE' ? { tagged: 'OK Store completed.' } : undefined) }
+    const answer = await rig.call('DELETE', path(id))
+    assert.equal(answer.status, 503, answer.text)
+    assert.match(answer.text, /lets no mail be removed from folder INBOX/)
+    assert.deepEqual(lies('unmovable'), ['INBOX'])
+    await rig.ok('GET', path(id))
+  })
 })
