@@ -37,10 +37,10 @@ function clientOptions({ pool, timeoutMs }: ConnectOptions): MongoClientOptions 
     connectTimeoutMS: Math.min(selectionMs, timeoutMs),
     waitQueueTimeoutMS: timeoutMs,
     socketTimeoutMS: timeoutMs,
-    // Each second, never at once: a look at the database that begins in the moment in which all connections break is
+    // Within 1.5 s, never at once: a look at the database that begins in the moment in which all connections break is
     // written to a dead socket and never ends (driver 7.8), and without one the database is not found again.
-    heartbeatFrequencyMS: 1000,
-    minHeartbeatFrequencyMS: 2000,
+    heartbeatFrequencyMS: 500,
+    minHeartbeatFrequencyMS: 1500,
     ignoreUndefined: true,
   }
 }
