@@ -13,7 +13,7 @@ import type { Link } from './link.ts'
 import { createParking, isGivenUp, isLeftAlone } from './gone.ts'
 import type { Session } from './session-types.ts'
 import type { AccountState, SyncDeps } from './state.ts'
-import { compareFlagsOf } from './compare.ts'
+import { compareFlagsOf, compareUids } from './compare.ts'
 import { catchUp } from './sync.ts'
 import type { FolderCursor, FolderRecord } from '../store/records.ts'
 import { readUids } from './read.ts'
@@ -257,7 +257,7 @@ export async function backfillPage(
 ): Promise<void> {
   if (page.length === 0) return
   const { session } = context
-  const reading = { folderId: context.folderId, uids: new Set(page), isStale: false }
+  const reading = { folderId: context.folderId, uids: new Set(page), isStale: false, isCompared: false }
   context.state.reading = reading
   if (isWatched) await session.noop()
   const { messages, poison } = await readUids(session, page, context.heard)
@@ -272,9 +272,9 @@ export async function backfillPage(
       quarantined: quarantine(cursor.quarantined, poison),
     }),
   })
-  if (!reading.isStale) return
-  await session.noop()
-  await compareFlagsOf(context, page)
+  if (reading.isStale || reading.isCompared) await session.noop()
+  if (reading.isStale) await compareFlagsOf(context, page)
+  if (reading.isCompared) await compareUids(context, session.selected?.exists ?? cursorOf(context).exists)
 }
 
 /** The next folder to back-fill: INBOX first, then Sent, then the others as listed. */

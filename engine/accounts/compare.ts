@@ -67,11 +67,10 @@ export async function flagsSince(context: FolderContext, highest: string | null)
 
 async function passFlags(context: FolderContext, highest: string | null): Promise<boolean> {
   const cursor = cursorOf(context)
-  const shown = (): number => context.session.selected?.exists ?? 0
-  const before = shown()
+  const { announced } = context.session
   const seen = await askFlags(context, '1:*', cursor.highestModseq)
   // Mail that is shown at the end was not in the answer, while the index may have it: over the other connection.
-  const isWhole = shown() <= before
+  const isWhole = context.session.announced === announced
   const modseqs = [
     cursor.highestModseq,
     ...(highest === null ? [] : [highest]),
@@ -145,12 +144,12 @@ export async function flagParts(
 }
 
 /**
- * Compares UIDs in the range that the index claims to know. `exists`: the server's count, for the cursor. Answers how
- * many vanished that we do not take away ourselves. Once more where the view was older than the index: another
- * connection has stored what came since.
+ * Compares UIDs in the range that the index claims to know. `exists`: the server's count. Answers how many vanished
+ * that we do not take away ourselves. Once more where another connection has stored what this one was not shown.
  */
 export async function compareUids(context: FolderContext, exists: number, isFirst = true): Promise<number> {
   const { session, state, deps, folderId } = context
+  if (state.reading?.folderId === folderId) state.reading.isCompared = true
   const cursor = cursorOf(context)
   const from = Math.max(1, cursor.backfillBelow)
   const present = new Set(await session.searchUids(`${from}:*`))
@@ -162,7 +161,8 @@ export async function compareUids(context: FolderContext, exists: number, isFirs
     .difference(new Set(vanished))
     .values()
     .some((uid) => uid > highest)
-  if (isOld && isFirst) return compareUids(context, session.selected?.exists ?? exists, false)
+  const again = (): Promise<number> => compareUids(context, session.selected?.exists ?? exists, false)
+  if (isOld && isFirst) return again()
   const quarantined = new Set(cursor.quarantined)
   const isUnknown = (uid: number) => uid >= from && uid < cursor.uidNext && !known.has(uid) && !quarantined.has(uid)
   const unknown = [...present].filter(isUnknown)
@@ -171,7 +171,7 @@ export async function compareUids(context: FolderContext, exists: number, isFirs
   const below = from > 1 ? exists : countOf((uid) => uid < cursor.uidNext)
   const above = countOf((uid) => uid >= cursor.uidNext)
   const unread = Math.min(Math.max(0, exists - below), above)
-  await takeOut(context, vanished, known, { exists, unread, cursor })
+  if (!(await takeOut(context, vanished, known, { exists, unread, cursor, isFirst }))) return again()
   // Our own EXPUNGE may have removed them since, and the server tells this connection with NOOP.
   if (unknown.length > 0) await session.noop()
   await readUnknown(context, cursor.uidValidity, unknown)
@@ -195,22 +195,29 @@ interface Counted {
   readonly exists: number
   readonly unread: number
   readonly cursor: FolderCursor
+  readonly isFirst: boolean
 }
 
+/** false = nothing was taken out: another connection has stored newer counts, and it is the first comparison. */
 async function takeOut(
   context: FolderContext,
   vanished: readonly number[],
   known: ReadonlyMap<number, KnownUid>,
-  { exists, unread, cursor: first }: Counted,
-): Promise<void> {
+  { exists, unread, cursor: first, isFirst }: Counted,
+): Promise<boolean> {
   const { deps } = context
   let before = first
+  let isLate = false as boolean
   const batch = deps.config.MAILROOM_SYNC_BATCH
   for (let start = 0; start === 0 || start < vanished.length; start += batch) {
     const page = vanished.slice(start, start + batch)
     await commit(context, (cursor, folder) => {
-      // Another connection has stored newer counts: they stay. If these still have what is gone, the next look sees it.
-      if (cursor.uidNext !== before.uidNext || cursor.exists !== before.exists) return { cursor, vanished: page }
+      if (cursor.uidValidity !== first.uidValidity) return null
+      const isMoved = cursor.uidNext !== before.uidNext || cursor.exists !== before.exists
+      isLate ||= isMoved && isFirst && start === 0
+      if (isLate) return null
+      // Newer counts stay. If these still have what is gone, the next look sees it.
+      if (isMoved) return { cursor, vanished: page }
       before = { ...cursor, exists: exists - unread, syncedAt: deps.now() }
       // The first page takes all of them off the counts: of the next it looks as if they were off already.
       const gone = start === 0 ? unseenGone(folder, exists, vanished, known) : 0
@@ -220,7 +227,9 @@ async function takeOut(
         counts: { messages: exists, unseen: Math.max(0, folder.unseen - gone) },
       }
     })
+    if (isLate) return false
   }
+  return true
 }
 
 /** UIDs below the cursor that the index lacks: what a server left out earlier, or gave again (identity.ts). */

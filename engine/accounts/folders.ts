@@ -31,9 +31,7 @@ export function createFolderPoll(context: SyncContext) {
    * open for a while, of which servers count only what they have shown.
    */
   async function list({ reopen = false } = {}): Promise<string[]> {
-    // Each list has a mark of its own.
-    state.ownCounts.begin([])()
-    const asked = state.ownCounts.mark()
+    const asked = state.ownCounts.next()
     if (reopen && session.capabilities.listStatus) await openAnew(session)
     const listed = await listOf(context)
     listedAt = deps.now()
@@ -183,10 +181,11 @@ async function reconcile(
 }
 
 /** Counts that may or may not have our own write in them are left as they are. */
-function listedRow({ state }: SyncContext, mailbox: ListedMailbox, asked: number): ListedFolder {
+function listedRow({ state, session }: SyncContext, mailbox: ListedMailbox, asked: number): ListedFolder {
   const { path, delimiter, attributes, specialUse, selectable } = mailbox
   const id = folderId(state.account.id, path)
-  const status = state.ownCounts.isDoubtful(id, asked) ? null : mailbox.status
+  const isOpen = path === session.selected?.path
+  const status = state.ownCounts.isDoubtful(id, asked, isOpen) ? null : mailbox.status
   const counts = { messages: status?.messages ?? null, unseen: status?.unseen ?? null }
   if (status !== null && counts.unseen !== null) state.serverCounts.set(id, status)
   return { path, delimiter, attributes, specialUse, selectable, ...counts }

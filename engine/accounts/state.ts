@@ -48,6 +48,13 @@ export interface BatchParts {
 /** Builds one batch from the folder with its newest cursor; null = there is nothing to write. */
 type Build = (folder: FolderRecord) => Promise<BatchParts | null> | BatchParts | null
 
+interface Reading {
+  readonly folderId: string
+  readonly uids: ReadonlySet<number>
+  isStale: boolean
+  isCompared: boolean
+}
+
 interface Inner {
   readonly deps: SyncDeps
   readonly folders: Map<string, FolderRecord>
@@ -63,7 +70,7 @@ export type AccountState = ReturnType<typeof createAccountState>
 export function createAccountState(deps: SyncDeps, claimed: AccountRecord, first: readonly FolderRecord[]) {
   const folders = new Map(first.map((folder) => [folder.id, folder]))
   let ids = new Map(first.map(({ path, id }) => [path, id]))
-  const ownCounts = createOwnCounts()
+  const ownCounts = createOwnCounts(deps.now)
   const inner: Inner = { deps, folders, account: claimed, ownCounts, stampedAt: 0, progressed: () => undefined }
   const exclusive = createExclusive()
   let look: (path?: string) => void = () => undefined
@@ -110,8 +117,11 @@ export function createAccountState(deps: SyncDeps, claimed: AccountRecord, first
     moved: createMoved(),
     /** In ms since 1970. */
     beganAt: deps.now(),
-    /** The page that is being back-filled. Stale: flags of it came in between, when it was not in the index yet. */
-    reading: null as { readonly folderId: string; readonly uids: ReadonlySet<number>; isStale: boolean } | null,
+    /**
+     * The page that is being back-filled. Before it was in the index, flags of it came (stale), or the folder was
+     * compared, as when mail leaves it.
+     */
+    reading: null as Reading | null,
     /** The server has answered a part of a long work, perhaps without anything to store. */
     heard: (): void => inner.progressed(),
     /** Runs between two batches. */
@@ -245,19 +255,22 @@ export function createOwnWrites(now: () => number) {
   }
 }
 
+/** By then a server shows a change to the connection that has the folder open; Dovecot takes half a second. */
+const shownWithinMs = 1000
+
 /**
  * What changes counts here: our own writes, and batches, which any connection may have read. What the server says of
  * these meanwhile may have it in it or not.
  */
-function createOwnCounts() {
+function createOwnCounts(now: () => number) {
   /** By folder: changes under way, and the mark at the end of the last one. */
-  const folders = new Map<string, { open: number; ended: number }>()
+  const folders = new Map<string, { open: number; ended: number; endedAt: number }>()
   let ended = 0
   return {
     /** A change begins of the counts of these folders. Answers the function that ends it. */
     begin(folderIds: readonly string[]): () => void {
       const begun = [...new Set(folderIds)].map((id) => {
-        const folder = folders.get(id) ?? { open: 0, ended: 0 }
+        const folder = folders.get(id) ?? { open: 0, ended: 0, endedAt: 0 }
         folders.set(id, folder)
         folder.open += 1
         return folder
@@ -267,15 +280,19 @@ function createOwnCounts() {
         for (const folder of begun) {
           folder.open -= 1
           folder.ended = ended
+          folder.endedAt = now()
         }
       }
     },
     /** Counts the changes that have ended: read before the server is asked. */
     mark: (): number => ended,
-    /** Whether what the server was asked at this mark is in doubt for the folder. */
-    isDoubtful(folderId: string, mark: number): boolean {
+    /** The same, and no other has this one. */
+    next: (): number => (ended += 1),
+    /** Whether what the server was asked at this mark is in doubt for the folder. `isOpen` where it was asked. */
+    isDoubtful(folderId: string, mark: number, isOpen = false): boolean {
       const folder = folders.get(folderId)
-      return folder !== undefined && (folder.open > 0 || folder.ended > mark)
+      if (folder === undefined) return false
+      return folder.open > 0 || folder.ended > mark || (isOpen && now() - folder.endedAt < shownWithinMs)
     },
   }
 }

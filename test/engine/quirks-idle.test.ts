@@ -5,7 +5,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createConnection, createServer, type AddressInfo, type Socket } from 'node:net'
 import { suite, test, type TestContext } from 'node:test'
-import { fullCapabilities } from '../support/imap-server/index.ts'
+import { fullCapabilities, type ImapServer } from '../support/imap-server/index.ts'
 import { closings, failure, fill, long, on, play } from '../support/imap-server/play.ts'
 import { openTest, type Target } from '../support/imap-server/session.ts'
 import { standstill, until } from '../support/until.ts'
@@ -133,11 +133,61 @@ suite('moving and copying', () => {
       },
     }
     assert.deepEqual(await session.move(2, 'Archive'), { newUid: 77, uidValidity: '5' })
-    server.hooks = { send: (response) => (/^\* OK \[COPYUID/.test(response.toString()) ? null : response) }
+    server.hooks = { send: withoutMoved }
     // As of a folder that may be written to, but not read.
     assert.deepEqual(await session.move(3, 'Trash'), { newUid: null, uidValidity: null })
     server.hooks = { send: (response) => response.toString('latin1').replace(/ \[COPYUID .*\]/, '') }
     assert.deepEqual(await session.copy(4, 'Trash'), { newUid: null, uidValidity: null })
+  })
+
+  test('told of copies, and of moves never: each move is done', async (t) => {
+    const { server, inbox } = await play(t, { send: withoutMoved })
+    fill(server, 4)
+    const session = await inbox()
+    for (const [uid, copy] of [
+      [2, 1],
+      [3, 3],
+    ] as const) {
+      assert.equal((await session.copy(1, 'Archive'))?.newUid, copy)
+      assert.deepEqual(await session.move(uid, 'Archive'), { newUid: null, uidValidity: null })
+    }
+    assert.deepEqual(uidsIn(server, 'INBOX'), [1, 4])
+    assert.equal(uidsIn(server, 'Archive').length, 4)
+  })
+
+  test('told of copies no more: the first counts as not done, all others are one copy each', async (t) => {
+    const { server, inbox, sent } = await play(t)
+    fill(server, 4)
+    const session = await inbox()
+    assert.equal((await session.copy(1, 'Archive'))?.newUid, 1)
+    server.hooks = { send: (response) => response.toString('latin1').replace(/ \[COPYUID .*\]/, '') }
+    assert.equal(await session.copy(2, 'Archive'), null)
+    // Asked again.
+    for (const uid of [2, 3, 4])
+      assert.deepEqual(await session.copy(uid, 'Archive'), { newUid: null, uidValidity: null }, `${uid}`)
+    assert.equal(uidsIn(server, 'Archive').length, 5)
+    server.expunge('ann', 'INBOX', 3)
+    const copies = () => sent().filter((line) => line.includes('UID COPY')).length
+    const before = copies()
+    assert.equal(await session.copy(3, 'Archive'), null)
+    assert.equal(copies(), before)
+    server.hooks = {}
+    assert.equal((await session.copy(4, 'Archive'))?.newUid, 6)
+  })
+
+  test('COPYUID, and then OK [EXPUNGEISSUED]: of other messages, this one was moved', async (t) => {
+    const { server, inbox } = await play(t)
+    fill(server, 3)
+    const session = await inbox()
+    const expunged = (response: Buffer) => response.toString('latin1').replace(/OK Moved\./, 'OK [EXPUNGEISSUED] Some.')
+    server.hooks = { send: expunged }
+    const { uidValidity } = server.folder('ann', 'Archive')
+    for (const uid of [1, 2])
+      assert.deepEqual(await session.move(uid, 'Archive'), { newUid: uid, uidValidity: String(uidValidity) })
+    // Without COPYUID it is this one.
+    server.hooks = { command: on('UID MOVE', { tagged: 'OK [EXPUNGEISSUED] Some.' }) }
+    for (const path of ['Archive', 'Trash']) assert.equal(await session.move(3, path), null, path)
+    assert.deepEqual(uidsIn(server, 'INBOX'), [3])
   })
 
   test('a message that others took out meanwhile was not moved, whatever else has left', async (t) => {
@@ -186,6 +236,15 @@ suite('moving and copying', () => {
     )
   })
 })
+
+/** Says of a move nothing of where it went. */
+function withoutMoved(response: Buffer): Buffer | null {
+  return /^\* OK \[COPYUID/.test(response.toString('latin1')) ? null : response
+}
+
+function uidsIn(server: ImapServer, path: string): number[] {
+  return server.folder('ann', path).messages.map(({ uid }) => uid)
+}
 
 /** Passes everything on until told that the line is dead; then swallows without a word. */
 async function silentProxy(t: TestContext, port: number, dead: () => boolean): Promise<Target> {

@@ -21,8 +21,8 @@ import type { FlagChange, Placed, Session } from '../session-types.ts'
 import { catchUp } from '../sync.ts'
 import { moveCursor, type SyncContext } from '../write.ts'
 import { knownThere, onLink, openFolder, type CommandDeps, openFirst, unlessRefused, uploading } from './placed.ts'
-import { digestOf, readCommands } from './reading.ts'
-import { appendTo, flagsAt, writeCommands } from './writing.ts'
+import { digestOf, flagsAt, readCommands } from './reading.ts'
+import { appendTo, writeCommands } from './writing.ts'
 
 export function createCommands(deps: CommandDeps) {
   const reading = readCommands(deps)

@@ -6,6 +6,7 @@
 import { AppError, isAppError, notFound } from '../../errors.ts'
 import type { KnownUid, Store } from '../../store/port.ts'
 import type { FolderRecord, MessageRecord, Placement } from '../../store/records.ts'
+import { isView } from '../../store/rows.ts'
 import type { Upload } from '../../spool.ts'
 import { isGivenUp, saysGone, tellsLost } from '../gone.ts'
 import { notBegun, type Link, type Priority } from '../link.ts'
@@ -183,12 +184,13 @@ export async function inPlace<T>(
 ): Promise<T | null> {
   const tried = (): Promise<T | null> => work().catch((error: unknown) => explain(here, at, error))
   await selectPlace(here, at, refresh)
-  const done = await tried()
-  if (done !== null) return done
-  await selectPlace(here, at, true)
-  const again = await tried()
-  if (again === null) here.state.askLook(at.path)
-  return again
+  let done = await tried()
+  if (done === null && !refresh) {
+    await selectPlace(here, at, true)
+    done = await tried()
+  }
+  if (done === null) here.state.askLook(at.path)
+  return done
 }
 
 async function explain(here: Here, at: Place, error: unknown): Promise<never> {
@@ -205,4 +207,10 @@ export function isBeingRead(folder: FolderRecord, holds: number): boolean {
   const { cursor } = folder
   if (isGivenUp(folder, Date.now())) return false
   return cursor === null || (cursor.backfillBelow > 1 && holds > 0)
+}
+
+/** In a view of all mail. */
+export function isShown({ folders }: AccountState, { folderId }: Placement): boolean {
+  const folder = folders.get(folderId)
+  return folder !== undefined && isView(folder)
 }

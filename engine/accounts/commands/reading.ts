@@ -14,7 +14,7 @@ import { createTransferStream } from '../../messages/transfer-encoding.ts'
 import type { Logger } from '../../observe/log.ts'
 import type { Store } from '../../store/port.ts'
 import type { FolderRecord, MessageRecord, Placement } from '../../store/records.ts'
-import type { Chunk, FromWhole, Session } from '../session-types.ts'
+import type { Chunk, FlagsOf, FromWhole, Session } from '../session-types.ts'
 import type { PartsRead, PartStream } from '../types.ts'
 import { type CommandDeps, type Here, inPlace, isReadAnew, notThere, onLink, unlessRefused } from './placed.ts'
 
@@ -205,7 +205,14 @@ export const chunkBytes = 512 * 1024
 /** What a stream holds: a piece that is being taken, and the next one. */
 export const streamBytes = 2 * chunkBytes
 
-/** Of the whole message; null when it has gone, or is longer. The folder is selected. */
+export type FlagsNow = Omit<FlagsOf, 'uid'>
+
+/** null when there is no such UID. The folder is selected. */
+export async function flagsAt(session: Session, uid: number): Promise<FlagsNow | null> {
+  return (await session.fetchFlags(String(uid))).find((one) => one.uid === uid) ?? null
+}
+
+/** Of the whole message; null when it has gone, '' when it is longer. The folder is selected. */
 export async function digestOf(session: Session, uid: number, size: number): Promise<string | null> {
   const hash = createHash('sha256')
   for (let from = 0; from <= size;) {
@@ -215,7 +222,7 @@ export async function digestOf(session: Session, uid: number, size: number): Pro
     from += chunk.bytes.length
     if (chunk.last) return hash.digest('hex')
   }
-  return null
+  return ''
 }
 
 type ReadChunk = (from: number) => Promise<Chunk>

@@ -6,19 +6,20 @@
  */
 import { AppError, isAppError, notFound } from '../../errors.ts'
 import type { FolderCursor, FolderRecord, MessageRecord, Placement } from '../../store/records.ts'
-import { isMarked, isView, liesAt, vanish } from '../../store/rows.ts'
+import { isMarked, liesAt, vanish } from '../../store/rows.ts'
 import { flagParts } from '../compare.ts'
 import { departed } from '../gone.ts'
 import type { AccountState } from '../state.ts'
 import { normalFlags, planAdded } from '../plan.ts'
 import type { Upload } from '../../spool.ts'
-import type { FlagChange, FlagsOf, Placed, Session } from '../session-types.ts'
+import type { FlagChange, Placed } from '../session-types.ts'
 import { catchUp } from '../sync.ts'
 import type { Build, SyncContext } from '../write.ts'
 import {
   currentMessage,
   currentPlace,
   inPlace,
+  isShown,
   knownThere,
   notThere,
   onLink,
@@ -27,7 +28,8 @@ import {
   uploading,
   type CommandDeps,
 } from './placed.ts'
-import { digestOf } from './reading.ts'
+import { flagsAt, type FlagsNow } from './reading.ts'
+import { hasBytes, type Known, mustStay } from './staying.ts'
 
 export function writeCommands(deps: CommandDeps) {
   return {
@@ -54,13 +56,19 @@ export function writeCommands(deps: CommandDeps) {
       onLink(deps, message.accountId, async (context) => {
         const now = await currentMessage(deps.sync.store, message)
         const all = placesOf(context.state, now, from)
-        if (from !== null) await mustStay(context, now, all)
+        if (from !== null && all.length > 0) await mustStay(context, now, all)
         const places = all.filter((place) => known?.places.some((then) => liesAt(place, then)) ?? true)
         let removed = 0
+        let refused: AppError | null = null
         for (const place of places) {
-          if (!(await hasBytes(context, place, known))) continue
-          if (await removeAt(context, message.id, place)) removed += 1
+          try {
+            if ((await hasBytes(context, place, known)) && (await removeAt(context, message.id, place))) removed += 1
+          } catch (error) {
+            if (!isAppError(error, 'server_refused')) throw error
+            refused ??= error
+          }
         }
+        if (refused !== null) throw refused
         if (removed === 0 && (from === null || places.length === 0)) throw notFound('message', message.id)
       }),
     /** Answers the id of the message; null when the server does not say where it lies, or the index lacks it yet. */
@@ -87,50 +95,6 @@ export function writeCommands(deps: CommandDeps) {
         if (!(await transfer(context, given))) throw notFound('message', message.id)
       }),
   }
-}
-
-/** A message that was read: where it lay, and its bytes. */
-interface Known {
-  readonly places: readonly Placement[]
-  readonly whole: { readonly size: number; readonly digest: string }
-}
-
-/** Of several places each may be another mail: without a Message-ID the index may take two for one. */
-async function hasBytes(context: SyncContext, place: Placement, known: Known | null): Promise<boolean> {
-  if (known === null || known.places.length === 1) return true
-  const { size, digest } = known.whole
-  return (await digestAt(context, place, size)) === digest
-}
-
-/** null when the message is not there, or is longer. */
-function digestAt(context: SyncContext, place: Placement, size: number): Promise<string | null> {
-  return inPlace(context, place, () => digestOf(context.session, place.uid, size))
-}
-
-/**
- * Another call or mail program may have taken it out of the others meanwhile: the mail server is asked. What is
- * \Deleted there may be gone at any moment.
- */
-async function mustStay(context: SyncContext, message: MessageRecord, leaves: readonly Placement[]): Promise<void> {
-  const { id, identity, placements } = message
-  const mayBeTwo = identity.startsWith('hdr:')
-  const stays: Placement[] = []
-  for (const place of placements.filter((one) => !leaves.includes(one))) {
-    if (stays.length > 0 && !mayBeTwo) break
-    const now = await inPlace(context, place, () => flagsAt(context.session, place.uid), true)
-    if (now !== null && (!isMarked(now) || leaves.every(isMarked))) stays.push(place)
-  }
-  if (stays.length === 0) throw new AppError('conflict', `message ${id} lies in no other folder now; DELETE removes it`)
-  if (!mayBeTwo) return
-  const kept = new Set(await digestsOf(context, stays))
-  const isOther = (await digestsOf(context, leaves)).some((digest) => digest !== null && !kept.has(digest))
-  if (isOther) throw new AppError('conflict', `message ${id} is another mail there, which lies nowhere else`)
-}
-
-async function digestsOf(context: SyncContext, places: readonly Placement[]): Promise<readonly (string | null)[]> {
-  const digests: (string | null)[] = []
-  for (const place of places) digests.push(await digestAt(context, place, Infinity))
-  return digests
 }
 
 export interface Letter {
@@ -206,11 +170,6 @@ async function reportLeft(context: SyncContext, place: Placement): Promise<void>
   if (now !== null) await reportFlags(context, place, now)
 }
 
-/** null when there is no such UID. The folder is selected. */
-export async function flagsAt(session: Session, uid: number): Promise<FlagsNow | null> {
-  return (await session.fetchFlags(String(uid))).find((one) => one.uid === uid) ?? null
-}
-
 interface Transfer {
   readonly kind: 'move' | 'copy'
   readonly message: MessageRecord
@@ -254,11 +213,6 @@ function placesToLeave(
   const places = message.placements.filter((place) => place.folderId === from)
   if (places.length === 0 && !isThere) throw notThere(state, message)
   return places
-}
-
-function isShown({ folders }: AccountState, { folderId }: Placement): boolean {
-  const folder = folders.get(folderId)
-  return folder !== undefined && isView(folder)
 }
 
 /** INBOX, else the first that is no view of others. */
@@ -306,8 +260,6 @@ async function commitIn({ state }: SyncContext, { folderId, uidValidity }: Folde
 }
 
 type FolderPlace = Pick<Placement, 'folderId' | 'uidValidity'>
-
-type FlagsNow = Omit<FlagsOf, 'uid'>
 
 /** Others may change the same flags again and again. */
 const askedMost = 5

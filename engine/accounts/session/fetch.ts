@@ -99,7 +99,8 @@ async function ask(deps: Parts, { send, range, last, seen, found, heard }: Job, 
   const allowance = { ...headersOnly, leftOut: (head: string) => unparsed.add(head) }
   const reply = await send('UID FETCH', args, { FETCH: onFetch }, allowance)
   // Not by the size: where the server has it in a cache, it says it of what has gone too.
-  if (tellsGone(reply)) found.splice(0, found.length, ...found.filter(({ headers }) => headers.length > 0))
+  const isThere = ({ headers, body }: FetchedMessage): boolean => headers.length > 0 && body?.size !== 0
+  if (tellsGone(reply)) found.splice(0, found.length, ...found.filter(isThere))
 }
 
 /** true when it was answered; NO and BAD leave out what did not come: the caller asks for less. */

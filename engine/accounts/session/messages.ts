@@ -126,7 +126,8 @@ async function place(
   toPath: string,
 ): Promise<Placed | null> {
   const { names, facts } = deps
-  const isTold = facts.tellsCopies(toPath)
+  const kind = `${command} ${toPath}`
+  const isTold = facts.toldPlaces.has(kind)
   if (!isTold && !(await isThere(send, deps, uid))) return null
   const reported: (Placed | null)[] = []
   const onOk: Untagged = (response) => void reported.push(placedBy(statusText(response)))
@@ -135,11 +136,12 @@ async function place(
     if (isAppError(error) && error.details['responseCode'] === expungedByOthers) return null
     throw error
   })
-  // imapflow takes the refusal of Dovecot for a success.
-  if (reply === null || reply.code === expungedByOthers) return null
+  if (reply === null) return null
   const placed = placedBy(reply) ?? reported.find((one) => one !== null) ?? null
-  if (placed !== null) facts.copyTold(toPath)
-  return placed ?? (isTold ? null : nowhere)
+  if (placed === null) facts.toldPlaces.delete(kind)
+  else facts.toldPlaces.add(kind)
+  // imapflow takes the refusal of Dovecot for a success.
+  return placed ?? (isTold || reply.code === expungedByOthers ? null : nowhere)
 }
 
 /** RFC 5530: the message is shown to this connection, but another client has removed it. */

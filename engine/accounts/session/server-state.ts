@@ -19,7 +19,7 @@ export function createFacts(capabilities: ReadonlyMap<string, unknown>) {
   let selected: SelectedMailbox | null = null
   let withModseqs = false
   let expunged = 0
-  const copiesTold = new Set<string>()
+  let announced = 0
 
   function emit(event: SessionEvent): void {
     if (event.type === 'expunge') expunged += 1
@@ -30,9 +30,8 @@ export function createFacts(capabilities: ReadonlyMap<string, unknown>) {
     offers: (capability: string): boolean => capabilities.has(capability),
     refused: (kind: Optional): boolean => refused.has(kind),
     refuse: (kind: Optional): void => void refused.add(kind),
-    /** The server has told of a copy into this folder where it lies: when it does not, nothing was copied. */
-    tellsCopies: (toPath: string): boolean => copiesTold.has(toPath),
-    copyTold: (toPath: string): void => void copiesTold.add(toPath),
+    /** 'UID MOVE Archive': of the last one the server told where it lies. When it does not, nothing was moved. */
+    toldPlaces: new Set<string>(),
     get selected(): SelectedMailbox | null {
       return selected
     },
@@ -47,7 +46,9 @@ export function createFacts(capabilities: ReadonlyMap<string, unknown>) {
       selected = null
     },
     learn(of: Partial<Pick<SelectedMailbox, 'uidNext' | 'exists'>>): void {
-      if (selected) selected = { ...selected, ...of }
+      if (!selected) return
+      announced += Math.max(0, (of.exists ?? 0) - selected.exists)
+      selected = { ...selected, ...of }
     },
     listen(next: (event: SessionEvent) => void): void {
       listener = next
@@ -60,6 +61,10 @@ export function createFacts(capabilities: ReadonlyMap<string, unknown>) {
     /** How often messages have left an open mailbox so far. */
     get expunged(): number {
       return expunged
+    },
+    /** How many messages have come into an open mailbox so far. */
+    get announced(): number {
+      return announced
     },
   }
 }

@@ -99,14 +99,15 @@ suite('omissions', () => {
     assert.deepEqual(await stage.story(), ['received n1 INBOX'])
   })
 
-  for (const others of [0, 2])
-    test(`mail that has gone when it is read is no mail, and not asked for again (${others} others)`, async (t) => {
+  for (const [others, cached] of [[0], [2], [0, 'headers'], [2, 'headers']] as const)
+    test(`mail gone when it is read is no mail, not asked for again (${others} others, ${cached ?? 'none'} cached)`, async (t) => {
       const stage = await openStage(t)
       fill(stage.server, 'INBOX', others)
       const worker = await started(stage)
       const uid = stage.server.append('ann', 'INBOX', letter('filtered'))
       let asked = 0
       stage.server.hooks = {
+        ...(cached ? { cached } : {}),
         command({ text: line }) {
           if (/UID FETCH .*RFC822\.SIZE/.test(line) && asked++ === 0) stage.server.expunge('ann', 'INBOX', uid)
           return undefined

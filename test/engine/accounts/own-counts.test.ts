@@ -106,8 +106,8 @@ const looks = [
   ['STATUS of the other folder', fullCapabilities.filter((name) => name !== 'LIST-STATUS'), 'Archive'],
 ] as const
 
-async function started(t: TestContext, capabilities: readonly string[]) {
-  const stage = await openStage(t, { capabilities })
+async function started(t: TestContext, capabilities: readonly string[], now = Date.now) {
+  const stage = await openStage(t, { capabilities, now })
   fill(stage.server, 'INBOX', 4)
   stage.server.setFlags('ann', 'INBOX', 2, ['\\Deleted'])
   fill(stage.server, 'Archive', 2, 'a')
@@ -128,7 +128,9 @@ async function started(t: TestContext, capabilities: readonly string[]) {
     look,
     commands,
     write: ({ run }: Write) => run(commands, message, at, folders),
-    async isCounted({ inbox, archive: other }: Write): Promise<void> {
+    /** The watching connection opens INBOX, and is shown what is there. */
+    open: () => worker.session.select('INBOX', { refresh: true }),
+    async isCounted({ inbox, archive: other }: Pick<Write, 'inbox' | 'archive'>): Promise<void> {
       for (const [path, counts] of Object.entries({ INBOX: inbox, Archive: other })) {
         const { messages, unseen } = await stage.folder(path)
         assert.deepEqual([messages, unseen], counts, path)
@@ -171,6 +173,42 @@ for (const [asked, capabilities, path] of looks) {
     }
   })
 }
+
+suite('counts by LIST-STATUS of the folder that is open, which show a change late', () => {
+  const begin = Date.now()
+
+  for (const write of writes) {
+    test(`stay as ${write.name} has left them`, async (t) => {
+      const one = await started(t, fullCapabilities, () => begin)
+      let shown: Buffer | undefined
+      one.stage.server.hooks = {
+        // The scripted server itself shows flags at once.
+        send(response, call) {
+          const isCount = call?.connection === one.watcher && response.toString().startsWith('* STATUS "INBOX"')
+          return isCount ? (shown ??= response) : response
+        },
+      }
+      await one.open()
+      await one.look()
+      await one.write(write)
+      await one.look()
+      await one.isCounted(write)
+    })
+  }
+
+  test('are heard again a second after the last change, and of another folder at once', async (t) => {
+    let late = 0
+    const one = await started(t, fullCapabilities, () => begin + late)
+    for (const path of ['INBOX', 'Archive']) fill(one.stage.server, path, 1, 'n')
+    await one.open()
+    late = 999
+    await one.look()
+    await one.isCounted({ inbox: [4, 4], archive: [3, 3] })
+    late = 1000
+    await one.look()
+    await one.isCounted({ inbox: [5, 5], archive: [3, 3] })
+  })
+})
 
 test('mail that we remove while its folder is compared is not read again from what the server still shows', async (t) => {
   const stage = await openStage(t)
@@ -285,7 +323,8 @@ test('mail that comes while its folder is read is counted once', async (t) => {
 
 /** INBOX holds m1 and m2; `link` has it open over a connection of its own. */
 async function twoConnections(t: TestContext) {
-  const stage = await openStage(t)
+  let ahead = 0
+  const stage = await openStage(t, { now: () => Date.now() + ahead })
   fill(stage.server, 'INBOX', 2)
   const { server } = stage
   const worker = await stage.work()
@@ -295,28 +334,29 @@ async function twoConnections(t: TestContext) {
   const link = { ...watching, session: await openTest(t, server) }
   await link.session.select('INBOX')
   const arrive = async (read: () => Promise<unknown>): Promise<void> => {
-    server.append('ann', 'INBOX', letter('m3'))
+    server.append('ann', 'INBOX', letter(`m${server.folder('ann', 'INBOX').uidNext}`))
     await worker.session.select('INBOX', { refresh: true })
     await read()
   }
   return {
     ...{ stage, worker, watching, link, arrive },
-    /** m1 goes, and the link finds it out while m3 comes, which the watching connection reads. */
-    async compareMeanwhile(read: () => Promise<unknown>): Promise<void> {
+    /** m1 goes, and the link finds it out while m3 comes; m4 when it compares again. The watching one reads them. */
+    async compareMeanwhile(...reads: (() => Promise<unknown>)[]): Promise<void> {
       server.expunge('ann', 'INBOX', 1)
       const linkId = server.connections.at(-1)?.id
-      let arrived: Promise<void> | undefined
+      const count = reads.length
       server.hooks = {
-        send(response, call) {
-          if (arrived !== undefined || call?.name !== 'UID SEARCH' || call.connection !== linkId) return response
-          arrived = arrive(read)
-          return arrived.then(() => response)
+        async send(response, call) {
+          const isAll = call?.connection === linkId && call?.text.endsWith(':*')
+          const read = isAll && response.toString().startsWith('* SEARCH') ? reads.shift() : undefined
+          if (read !== undefined) await arrive(read)
+          return response
         },
       }
       await catchUp(link, 'INBOX')
-      assert.notEqual(arrived, undefined)
-      assert.deepEqual(await stage.subjects('INBOX'), ['m2', 'm3'])
+      assert.deepEqual(await stage.subjects('INBOX'), ['m2', 'm3', 'm4'].slice(0, 1 + count))
     },
+    later: (ms: number) => void (ahead += ms),
     async isCounted(most: number): Promise<void> {
       const { messages, unseen, cursor } = await stage.folder('INBOX')
       assert.deepEqual([messages, unseen, cursor?.exists], [most, most, most])
@@ -338,11 +378,20 @@ suite('a comparison over a connection', () => {
     await isCounted(2)
   })
 
-  test('hides nothing from the next look where the other one has only read what is new', async (t) => {
-    const { worker, watching, compareMeanwhile, isCounted } = await twoConnections(t)
+  test('is made once more where the other one has only read what is new', async (t) => {
+    const { watching, compareMeanwhile, isCounted } = await twoConnections(t)
     await compareMeanwhile(() => readNew(watching))
+    await isCounted(2)
+  })
+
+  test('hides nothing from the next look where the other one has read again meanwhile', async (t) => {
+    const { worker, watching, compareMeanwhile, later, isCounted } = await twoConnections(t)
+    const read = () => readNew(watching)
+    await compareMeanwhile(read, read)
+    await isCounted(4)
+    later(1000)
     assert.deepEqual(await createFolderPoll(worker.context).poll(), ['INBOX'])
     await worker.catchUp('INBOX')
-    await isCounted(2)
+    await isCounted(3)
   })
 })

@@ -230,18 +230,23 @@ suite('flags that both connections of an account look at', () => {
     assert.deepEqual(compared, [])
   })
 
-  test('a change of mail that the one which asks has not been shown yet is not passed by', async (t) => {
-    const { stage, worker, session, other } = await both(t)
-    await other()
-    stage.server.append('ann', 'INBOX', letter('n1'))
-    await worker.catchUp('INBOX')
-    stage.server.setFlags('ann', 'INBOX', 4, ['\\Seen'])
-    stage.server.setFlags('ann', 'INBOX', 1, ['\\Seen'])
-    const { id } = await stage.folder('INBOX')
-    await syncFlags({ ...worker.context, session, folderId: id }, null)
-    assert.deepEqual((await stage.message('m1')).placements[0]?.flags, ['\\Seen'])
-    assert.deepEqual((await stage.message('n1')).placements[0]?.flags, ['\\Seen'])
-  })
+  for (const leaving of [[], [2]]) {
+    const where = leaving.length > 0 ? ', where other mail goes' : ''
+
+    test(`a change of mail that the one which asks has not been shown yet is not passed by${where}`, async (t) => {
+      const { stage, worker, session, other } = await both(t)
+      await other()
+      stage.server.append('ann', 'INBOX', letter('n1'))
+      await worker.catchUp('INBOX')
+      stage.server.setFlags('ann', 'INBOX', 4, ['\\Seen'])
+      stage.server.setFlags('ann', 'INBOX', 1, ['\\Seen'])
+      stage.server.expunge('ann', 'INBOX', ...leaving)
+      const { id } = await stage.folder('INBOX')
+      await syncFlags({ ...worker.context, session, folderId: id }, null)
+      assert.deepEqual((await stage.message('m1')).placements[0]?.flags, ['\\Seen'])
+      assert.deepEqual((await stage.message('n1')).placements[0]?.flags, ['\\Seen'])
+    })
+  }
 
   test('one that runs anew from below is', async (t) => {
     const { stage, worker } = await both(t)

@@ -4,10 +4,12 @@
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { compareUids } from '../../../engine/accounts/compare.ts'
 import { reportGone } from '../../../engine/accounts/gone.ts'
 import { catchUp } from '../../../engine/accounts/sync.ts'
 import { isAppError } from '../../../engine/errors.ts'
 import type { SyncBatch } from '../../../engine/store/port.ts'
+import { openTest } from '../../support/imap-server/session.ts'
 import { until } from '../../support/until.ts'
 import { accountId, fill, letter, openStage, type Stage, type Worker } from './stage.ts'
 import { openAccounts, watchingAccounts } from './running.ts'
@@ -203,6 +205,38 @@ test('a server without UIDVALIDITY from the start', async (t) => {
   await worker.catchUp('INBOX')
   assert.deepEqual(await stage.story(), ['received n1 INBOX'])
   assert.equal((await stage.subjects('INBOX')).length, 4)
+})
+
+test('renumbered when another connection has just compared: nothing goes by the older UIDs', async (t) => {
+  const stage = await openStage(t)
+  const { server } = stage
+  fill(server, 'INBOX', 2)
+  const worker = await stage.work()
+  await worker.readAll()
+  const { id: folderId } = await stage.folder('INBOX')
+  const link = { ...worker.context, folderId, session: await openTest(t, server) }
+  const linkId = server.connections.at(-1)?.id
+  server.expunge('ann', 'INBOX', 1)
+  await link.session.select('INBOX')
+  let renumbered = false
+  server.hooks = {
+    async send(response, call) {
+      // The last answer before m1 is taken out.
+      const isLast = call?.connection === linkId && call?.name === 'UID FETCH'
+      if (renumbered || !isLast || !response.toString().startsWith(call.tag)) return response
+      renumbered = true
+      // Now m2 has the UID that m1 had, and the counts are the same.
+      server.renumber('ann', 'INBOX')
+      server.append('ann', 'INBOX', letter('m3'))
+      await worker.readAll()
+      return response
+    },
+  }
+  await compareUids(link, 1)
+  assert(renumbered)
+  assert.deepEqual(await stage.subjects('INBOX'), ['m2', 'm3'])
+  const { messages, cursor } = await stage.folder('INBOX')
+  assert.deepEqual([messages, cursor?.exists], [2, 2])
 })
 
 test('the account lives through renumbering of every folder while it watches', async (t) => {

@@ -4,6 +4,7 @@
  */
 import assert from 'node:assert/strict'
 import { suite, test, type TestContext } from 'node:test'
+import type { HookCall } from '../../support/imap-server/index.ts'
 import { accountId, fill } from './stage.ts'
 import { watchingAccounts, type Running } from './running.ts'
 
@@ -51,9 +52,43 @@ suite('out of one folder, when it stays in another', () => {
   test('it stays when another client has taken it out of that one', async (t) => {
     const { running, server, leave } = await twofold(t)
     server.expunge('ann', 'Archive', 4)
+    const before = server.log.length
     await assert.rejects(leave(), { code: 'conflict', message: /lies in no other folder now/ })
+    const selects = server.log.slice(before).filter(({ line }) => / SELECT /.test(line))
+    assert.equal(selects.length, 1)
     assert.deepEqual(uidsIn(running, 'INBOX'), [1, 2, 3, 4])
     assert.deepEqual([...(server.folder('ann', 'INBOX').messages[0]?.flags ?? [])], [])
+  })
+
+  const refusing = (path: RegExp) => ({
+    command: ({ text }: HookCall) => (path.test(text) ? { tagged: 'NO [NOPERM] not for you' } : undefined),
+  })
+
+  for (const path of ['Archive', 'Sent'])
+    test(`it leaves it when it lies in two, of which ${path} cannot be opened`, async (t) => {
+      const { running, server, leave } = await twofold(t)
+      const message = await running.message('m1')
+      await running.accounts.copy(message, message.placements[0] ?? assert.fail(), await running.folder('Sent'))
+      await running.accounts.syncFolder(accountId, 'INBOX')
+      server.hooks = refusing(new RegExp(`SELECT "?${path}`))
+      await leave()
+      assert.deepEqual(uidsIn(running, 'INBOX'), [2, 3, 4])
+      assert.deepEqual([uidsIn(running, 'Archive').length, uidsIn(running, 'Sent').length], [4, 1])
+    })
+
+  test('where no other folder can be opened, that is what is said', async (t) => {
+    const { running, server, leave } = await twofold(t)
+    await running.accounts.syncFolder(accountId, 'INBOX')
+    server.hooks = refusing(/SELECT "?Archive/)
+    await assert.rejects(leave(), { code: 'server_refused' })
+    assert.deepEqual(uidsIn(running, 'INBOX'), [1, 2, 3, 4])
+  })
+
+  test('out of a folder where it does not lie nothing is asked', async (t) => {
+    const { running, server } = await twofold(t)
+    const { id } = await running.folder('Sent')
+    server.hooks = refusing(/SELECT/)
+    await assert.rejects(running.accounts.remove(await running.message('m1'), [id]), { code: 'not_found' })
   })
 
   test('it stays when another client has marked it for removal there', async (t) => {
@@ -64,21 +99,35 @@ suite('out of one folder, when it stays in another', () => {
   })
 })
 
+test('a removal goes on after a folder that lets no mail be removed, and says which', async (t) => {
+  const running = await play(t)
+  const { accounts, server } = running
+  const message = await running.message('a1')
+  await accounts.copy(message, message.placements[0] ?? assert.fail(), await running.folder('INBOX'))
+  server.hooks = {
+    command: ({ name, folder }) =>
+      name === 'UID STORE' && folder?.name === 'Archive' ? { tagged: 'OK Store completed.' } : undefined,
+  }
+  const removing = accounts.remove(await running.message('a1'), null)
+  await assert.rejects(removing, { code: 'server_refused', message: /removed from folder Archive/ })
+  assert.deepEqual(uidsIn(running, 'INBOX'), [1, 2, 3, 4])
+})
+
 suite('out of the folder that is open, where another client has just taken it', () => {
-  /** The mail server has told where a copy into this folder lies: it is not asked whether the message is there. */
-  async function stale(t: TestContext, toPath: string) {
+  /** The mail server has told where the last one in this folder lies: it is not asked whether the message is there. */
+  async function stale(t: TestContext, kind: 'move' | 'copy', toPath: string) {
     const running = await play(t)
     const { accounts, server } = running
     const to = await running.folder(toPath)
     const other = await running.message('m4')
-    await accounts.copy(other, other.placements[0] ?? assert.fail(), to)
+    await accounts[kind](other, other.placements[0] ?? assert.fail(), to)
     const message = await running.message('m1')
     return { running, accounts, server, to, message, at: message.placements[0] ?? assert.fail() }
   }
 
   test('it is not there, to a move and to a copy', async (t) => {
     for (const kind of ['move', 'copy'] as const) {
-      const { running, accounts, server, to, message, at } = await stale(t, 'Archive')
+      const { running, accounts, server, to, message, at } = await stale(t, kind, 'Archive')
       server.expunge('ann', 'INBOX', 1)
       await assert.rejects(accounts[kind](message, at, to), { code: 'not_found' }, kind)
       assert.deepEqual(uidsIn(running, 'Archive'), [1, 2, 3, 4])
@@ -86,7 +135,7 @@ suite('out of the folder that is open, where another client has just taken it', 
   })
 
   test('it is moved from its other folder', async (t) => {
-    const { running, accounts, server, to, message, at } = await stale(t, 'Sent')
+    const { running, accounts, server, to, message, at } = await stale(t, 'move', 'Sent')
     await accounts.copy(message, at, await running.folder('Archive'))
     server.expunge('ann', 'INBOX', 1)
     await accounts.move(await running.message('m1'), null, to)

@@ -1,5 +1,6 @@
 /** Answers FETCH: which items are asked, and what each is worth for one message. */
 import { bodyStructure, envelope, sectionOf } from './mime.ts'
+import type { Hooks } from './hooks.ts'
 import { mimeOf, type Folder, type Message } from './mailbox.ts'
 import { SyntaxProblem, itemsOf, quote, textOf, type Token } from './tokens.ts'
 
@@ -88,15 +89,20 @@ function bytesOf(item: FetchItem, message: Message): Buffer {
 }
 
 /** Asked of the mail itself, not of the server's index, nor of its cache. */
-export function isOfMail({ name, section }: FetchItem, cached = false): boolean {
-  if (section !== null) return !cached || !section.startsWith('HEADER.FIELDS')
-  return !cached && (name === 'INTERNALDATE' || name === 'RFC822.SIZE')
+export function isOfMail({ name, section }: FetchItem, cached: Hooks['cached']): boolean {
+  if (section !== null) return cached === undefined || !section.startsWith('HEADER.FIELDS')
+  if (name === 'BODY' || name === 'BODYSTRUCTURE') return cached !== true
+  return cached === undefined && (name === 'INTERNALDATE' || name === 'RFC822.SIZE')
 }
 
-/** Of a message that is expunged and still in the connection's view, as Dovecot without its cache. */
-function valueOfLost(item: FetchItem): string {
-  if (item.section !== null) return 'NIL'
-  return item.name === 'RFC822.SIZE' ? '0' : `"${internalDateText(0)}"`
+const emptyText = '"text" "plain" NIL NIL NIL "7bit" 0 0'
+
+/** Of a message that is expunged and still in the connection's view: item by item, as Dovecot what its cache lacks. */
+function valueOfLost({ name, section }: FetchItem): string {
+  if (section !== null) return 'NIL'
+  if (name === 'BODY') return `(${emptyText})`
+  if (name === 'BODYSTRUCTURE') return `(${emptyText} NIL NIL NIL NIL)`
+  return name === 'RFC822.SIZE' ? '0' : `"${internalDateText(0)}"`
 }
 
 function valueOf(item: FetchItem, message: Message): Buffer | string {
@@ -133,12 +139,16 @@ function valueOf(item: FetchItem, message: Message): Buffer | string {
   }
 }
 
-/** One whole FETCH response without `* n FETCH (` and `)`. */
-export function fetchResponse(items: readonly FetchItem[], message: Message, isLost = false): Buffer {
+/** One whole FETCH response without `* n FETCH (` and `)`. `isLost` = of this item nothing is left. */
+export function fetchResponse(
+  items: readonly FetchItem[],
+  message: Message,
+  isLost: (item: FetchItem) => boolean,
+): Buffer {
   const pieces: Buffer[] = []
   for (const [index, item] of items.entries()) {
     pieces.push(Buffer.from(`${index === 0 ? '' : ' '}${item.name} `))
-    const value = isLost && isOfMail(item) ? valueOfLost(item) : valueOf(item, message)
+    const value = isLost(item) ? valueOfLost(item) : valueOf(item, message)
     pieces.push(Buffer.isBuffer(value) ? value : Buffer.from(value))
   }
   return Buffer.concat(pieces)

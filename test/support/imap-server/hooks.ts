@@ -32,8 +32,11 @@ export interface HookAnswer {
 export interface Hooks {
   /** IDLE tells nothing: 'late' = what happened is told when it ends, 'never' = NOOP and other commands tell it. */
   readonly silentIdle?: 'late' | 'never'
-  /** What the index needs of mail that is gone is still in a cache, as with Dovecot, where someone has asked for it. */
-  readonly cached?: true
+  /**
+   * What the index needs of mail that is gone is still in a cache, as with Dovecot, where someone has asked for it.
+   * 'headers' = and for its size, but not for its structure.
+   */
+  readonly cached?: true | 'headers'
   /** New mail is told by SELECT (and STATUS) alone, not by NOOP nor with any other command. */
   readonly newsBySelect?: true
   /** The greeting line; null = says nothing. */

@@ -58,8 +58,8 @@ const fetch: Handler = async (connection, command) => {
   if (since !== null) items = withItem(items, modseqItem)
   if (byUid) items = withItem(items, uidItem)
   const isNew = ({ message }: Chosen): boolean => since === null || message.modseq > since
-  const isUnknown = items.some((item) => isOfMail(item, connection.server.hooks.cached))
-  const lost = new Set(isUnknown ? gone.filter(isNew) : [])
+  const isUnknown = (item: FetchItem): boolean => isOfMail(item, connection.server.hooks.cached)
+  const lost = new Set(items.some(isUnknown) ? gone.filter(isNew) : [])
   for (const one of [...chosen, ...gone].filter(isNew).sort((a, b) => a.sequence - b.sequence)) {
     const { message, sequence } = one
     const isLost = lost.has(one)
@@ -68,7 +68,7 @@ const fetch: Handler = async (connection, command) => {
       message.modseq = nextModseq(folder)
       changed(folder)
     }
-    const body = fetchResponse(items, message, isLost)
+    const body = fetchResponse(items, message, (item) => isLost && isUnknown(item))
     await connection.send(Buffer.concat([Buffer.from(`* ${sequence} FETCH (`), body, Buffer.from(')')]))
   }
   return lost.size === 0 ? 'OK Fetch completed.' : 'OK [EXPUNGEISSUED] Some messages were already expunged.'
