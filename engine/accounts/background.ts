@@ -13,7 +13,7 @@ import type { Link } from './link.ts'
 import { createParking, isGivenUp, isLeftAlone } from './gone.ts'
 import type { Session } from './session-types.ts'
 import type { AccountState, SyncDeps } from './state.ts'
-import { compareFlagsOf, compareUids } from './compare.ts'
+import { compareFlagsOf, dropGone } from './compare.ts'
 import { catchUp } from './sync.ts'
 import type { FolderCursor, FolderRecord } from '../store/records.ts'
 import { readUids } from './read.ts'
@@ -274,7 +274,7 @@ export async function backfillPage(
   })
   if (reading.isStale || reading.isCompared) await session.noop()
   if (reading.isStale) await compareFlagsOf(context, page)
-  if (reading.isCompared) await compareUids(context, session.selected?.exists ?? cursorOf(context).exists)
+  if (reading.isCompared) await dropGone(context, page)
 }
 
 /** The next folder to back-fill: INBOX first, then Sent, then the others as listed. */

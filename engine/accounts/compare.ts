@@ -1,12 +1,10 @@
 /**
  * Comparing the index with the server: flags, and UIDs. Omission is not deletion: a UID that a SEARCH leaves out is
  * asked for once more before it counts as gone.
- *
- * And the counts of a folder, carried on by what a batch brings. The server reports them too, now and then
- * (LIST-STATUS, STATUS): what it had counted by then is not counted once more when the folder itself is read.
  */
-import type { FlagUpdate, KnownUid } from '../store/port.ts'
+import type { KnownUid } from '../store/port.ts'
 import type { FolderCursor, FolderRecord } from '../store/records.ts'
+import { unseenArrived, unseenGone, unseenTurned } from './counts.ts'
 import { isAwaited, withNotes, withoutNotes, openNotes, isLikeMail } from './identity.ts'
 import { planFlags, readMessage } from './plan.ts'
 import { readUids } from './read.ts'
@@ -17,6 +15,7 @@ import {
   batchesOf,
   commit,
   cursorOf,
+  isRenumbered,
   knownAt,
   moveCursor,
   quarantine,
@@ -161,7 +160,10 @@ export async function compareUids(context: FolderContext, exists: number, isFirs
     .difference(new Set(vanished))
     .values()
     .some((uid) => uid > highest)
-  const again = (): Promise<number> => compareUids(context, session.selected?.exists ?? exists, false)
+  const again = async (): Promise<number> => {
+    await session.noop()
+    return compareUids(context, session.selected?.exists ?? exists, false)
+  }
   if (isOld && isFirst) return again()
   const quarantined = new Set(cursor.quarantined)
   const isUnknown = (uid: number) => uid >= from && uid < cursor.uidNext && !known.has(uid) && !quarantined.has(uid)
@@ -198,7 +200,7 @@ interface Counted {
   readonly isFirst: boolean
 }
 
-/** false = nothing was taken out: another connection has stored newer counts, and it is the first comparison. */
+/** false = another connection has stored newer counts, and it is the first comparison: nothing was taken out. */
 async function takeOut(
   context: FolderContext,
   vanished: readonly number[],
@@ -212,7 +214,7 @@ async function takeOut(
   for (let start = 0; start === 0 || start < vanished.length; start += batch) {
     const page = vanished.slice(start, start + batch)
     await commit(context, (cursor, folder) => {
-      if (cursor.uidValidity !== first.uidValidity) return null
+      if (cursor.uidValidity !== first.uidValidity || isRenumbered(context, folder, cursor)) return null
       const isMoved = cursor.uidNext !== before.uidNext || cursor.exists !== before.exists
       isLate ||= isMoved && isFirst && start === 0
       if (isLate) return null
@@ -230,6 +232,18 @@ async function takeOut(
     if (isLate) return false
   }
   return true
+}
+
+/** Of a page that was just stored: what has gone meanwhile leaves the index. The counts know it already. */
+export async function dropGone(context: FolderContext, page: readonly number[]): Promise<void> {
+  const { uidValidity } = cursorOf(context)
+  const present = new Set(await context.session.searchUids(toSet(page)))
+  const gone = await confirmGone(
+    context,
+    page.filter((uid) => !present.has(uid)),
+  )
+  if (gone.length === 0) return
+  await commit(context, (cursor) => (cursor.uidValidity === uidValidity ? { cursor, vanished: gone } : null))
 }
 
 /** UIDs below the cursor that the index lacks: what a server left out earlier, or gave again (identity.ts). */
@@ -271,50 +285,6 @@ export async function readMissing(context: FolderContext, uids: readonly number[
       }),
     })
   }
-}
-
-/** The last counts that were taken over from the server; undefined = none. */
-type ServerCounts = MailboxStatus | undefined
-
-function isSameNumbering(reported: ServerCounts, { uidValidity }: FolderCursor): reported is MailboxStatus {
-  return reported !== undefined && (reported.uidValidity === null || reported.uidValidity === uidValidity)
-}
-
-/** Unseen messages among these that are new to the counts. */
-export function unseenArrived(
-  reported: ServerCounts,
-  cursor: FolderCursor,
-  messages: readonly Pick<FetchedMessage, 'uid' | 'flags'>[],
-): number {
-  const counted = isSameNumbering(reported, cursor) ? (reported.uidNext ?? 0) : 0
-  return messages.filter(({ uid, flags }) => uid >= counted && flags?.includes('\\Seen') === false).length
-}
-
-/** By how many the unseen ones are more after these changes of flags. */
-function unseenTurned(
-  reported: ServerCounts,
-  cursor: FolderCursor,
-  updates: readonly FlagUpdate[],
-  known: ReadonlyMap<number, KnownUid>,
-): number {
-  const counted = BigInt((isSameNumbering(reported, cursor) ? reported.highestModseq : null) ?? '0')
-  const turned = updates.filter(
-    ({ uid, flags, modseq }) =>
-      flags.includes('\\Seen') !== known.get(uid)?.flags.includes('\\Seen') &&
-      (modseq === '0' || BigInt(modseq) > counted),
-  )
-  return turned.reduce((sum, { flags }) => sum + (flags.includes('\\Seen') ? -1 : 1), 0)
-}
-
-/** Unseen ones among these that are still in the counts. `messages` = how many the folder has without them. */
-function unseenGone(
-  folder: FolderRecord,
-  messages: number,
-  uids: readonly number[],
-  known: ReadonlyMap<number, KnownUid>,
-): number {
-  if (folder.messages === messages) return 0
-  return uids.filter((uid) => known.get(uid)?.flags.includes('\\Seen') === false).length
 }
 
 /**

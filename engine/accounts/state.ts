@@ -286,7 +286,7 @@ function createOwnCounts(now: () => number) {
     },
     /** Counts the changes that have ended: read before the server is asked. */
     mark: (): number => ended,
-    /** The same, and no other has this one. */
+    /** A mark that no other has. */
     next: (): number => (ended += 1),
     /** Whether what the server was asked at this mark is in doubt for the folder. `isOpen` where it was asked. */
     isDoubtful(folderId: string, mark: number, isOpen = false): boolean {

@@ -7,7 +7,7 @@ import { AppError } from '../errors.ts'
 import { createGiveWay } from '../waits.ts'
 import type { AccountRecord, ContactDelta, FolderCursor, FolderRecord, MessageRecord } from '../store/records.ts'
 import { isAwaited, isSameMail } from './identity.ts'
-import { unseenArrived } from './compare.ts'
+import { unseenArrived } from './counts.ts'
 import { planAdded, readMessage, type PlannedChange, type ReadMessage, type Source } from './plan.ts'
 import type { FetchedMessage, Session } from './session-types.ts'
 import type { AccountState, BatchParts, SyncDeps } from './state.ts'
@@ -99,11 +99,10 @@ interface Reading {
 }
 
 /** UIDs of an earlier or later UIDVALIDITY than the cursor's mean nothing: the folder has to be opened anew. */
-function checkValidity({ session }: SyncContext, folder: FolderRecord, cursor: FolderCursor): void {
+export function isRenumbered({ session }: SyncContext, { path }: FolderRecord, { uidValidity }: FolderCursor): boolean {
   const { selected } = session
-  if (selected === null || selected.path !== folder.path || selected.uidValidity === null) return
-  if (selected.uidValidity === cursor.uidValidity) return
-  throw new AppError('network', `${folder.path} was numbered anew while it was read`, { retryAfterMs: 1000 })
+  if (selected === null || selected.path !== path || selected.uidValidity === null) return false
+  return selected.uidValidity !== uidValidity
 }
 
 function isWanted(only: Reading['only'], cursor: FolderCursor, uid: number): boolean {
@@ -119,7 +118,8 @@ export async function storeRead(context: FolderContext, reading: Reading): Promi
   const seenAt = deps.now()
   let found: readonly PlannedChange[] = []
   await commit(context, async (cursor, folder) => {
-    checkValidity(context, folder, cursor)
+    if (isRenumbered(context, folder, cursor))
+      throw new AppError('network', `${folder.path} was numbered anew while it was read`, { retryAfterMs: 1000 })
     const now = deps.now()
     const [existing, owner] = await Promise.all([rowsById(context, ids), ownerOf(deps.store, state.account)])
     const read = all.filter((one) => isWanted(only, cursor, one.fetched.uid))

@@ -56,7 +56,7 @@ export async function mustStay(
   if (!mayBeTwo) return
   const kept = new Set(await digestsOf(context, stays))
   const isOther = (await digestsOf(context, leaves)).some((digest) => digest !== null && !kept.has(digest))
-  if (isOther) throw new AppError('conflict', `message ${id} is another mail there, which lies nowhere else`)
+  if (isOther) throw failure ?? new AppError('conflict', `message ${id} is another mail there, which lies nowhere else`)
 }
 
 async function digestsOf(context: SyncContext, places: readonly Placement[]): Promise<readonly (string | null)[]> {

@@ -98,7 +98,7 @@ async function ask(deps: Parts, { send, range, last, seen, found, heard }: Job, 
   const args: Argument[] = [uidSet(range), indexItems(facts, form)]
   const allowance = { ...headersOnly, leftOut: (head: string) => unparsed.add(head) }
   const reply = await send('UID FETCH', args, { FETCH: onFetch }, allowance)
-  // Not by the size: where the server has it in a cache, it says it of what has gone too.
+  // Not by RFC822.SIZE, which a server may know from its cache. What is there all the same is asked for again.
   const isThere = ({ headers, body }: FetchedMessage): boolean => headers.length > 0 && body?.size !== 0
   if (tellsGone(reply)) found.splice(0, found.length, ...found.filter(isThere))
 }

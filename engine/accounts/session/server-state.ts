@@ -30,7 +30,7 @@ export function createFacts(capabilities: ReadonlyMap<string, unknown>) {
     offers: (capability: string): boolean => capabilities.has(capability),
     refused: (kind: Optional): boolean => refused.has(kind),
     refuse: (kind: Optional): void => void refused.add(kind),
-    /** 'UID MOVE Archive': of the last one the server told where it lies. When it does not, nothing was moved. */
+    /** 'UID MOVE Archive': the server told where the last message lies. Where it does not tell it, none was moved. */
     toldPlaces: new Set<string>(),
     get selected(): SelectedMailbox | null {
       return selected

@@ -55,7 +55,8 @@ suite('out of one folder, when it stays in another', () => {
     const before = server.log.length
     await assert.rejects(leave(), { code: 'conflict', message: /lies in no other folder now/ })
     const selects = server.log.slice(before).filter(({ line }) => / SELECT /.test(line))
-    assert.equal(selects.length, 1)
+    const [first, ...more] = selects
+    assert(first && more.every(({ connection }) => connection !== first.connection), 'it is asked once')
     assert.deepEqual(uidsIn(running, 'INBOX'), [1, 2, 3, 4])
     assert.deepEqual([...(server.folder('ann', 'INBOX').messages[0]?.flags ?? [])], [])
   })
