@@ -9,7 +9,6 @@ import { compareUids } from '../../../engine/accounts/compare.ts'
 import { createFolderPoll } from '../../../engine/accounts/folders.ts'
 import { createLink } from '../../../engine/accounts/link.ts'
 import type { Accounts } from '../../../engine/accounts/index.ts'
-import { catchUp, compareIfDue, readNew } from '../../../engine/accounts/sync.ts'
 import type { FolderRecord, MessageRecord, Placement } from '../../../engine/store/records.ts'
 import { fullCapabilities, type HookCall } from '../../support/imap-server/index.ts'
 import { letterOf } from '../../support/mail.ts'
@@ -319,79 +318,4 @@ test('mail that comes while its folder is read is counted once', async (t) => {
   assert.deepEqual([messages, cursor?.exists], [3, 3])
   assert.deepEqual(await stage.subjects('INBOX'), ['m1', 'm2', 'm3'])
   assert.equal(Math.max(...counted.map((count) => count ?? 0)), 3)
-})
-
-/** INBOX holds m1 and m2; `link` has it open over a connection of its own. */
-async function twoConnections(t: TestContext) {
-  let ahead = 0
-  const stage = await openStage(t, { now: () => Date.now() + ahead })
-  fill(stage.server, 'INBOX', 2)
-  const { server } = stage
-  const worker = await stage.work()
-  await worker.readAll()
-  const { id: folderId } = await stage.folder('INBOX')
-  const watching = { ...worker.context, folderId }
-  const link = { ...watching, session: await openTest(t, server) }
-  await link.session.select('INBOX')
-  const arrive = async (read: () => Promise<unknown>): Promise<void> => {
-    server.append('ann', 'INBOX', letter(`m${server.folder('ann', 'INBOX').uidNext}`))
-    await worker.session.select('INBOX', { refresh: true })
-    await read()
-  }
-  return {
-    ...{ stage, worker, watching, link, arrive },
-    /** m1 goes, and the link finds it out while m3 comes; m4 when it compares again. The watching one reads them. */
-    async compareMeanwhile(...reads: (() => Promise<unknown>)[]): Promise<void> {
-      server.expunge('ann', 'INBOX', 1)
-      const linkId = server.connections.at(-1)?.id
-      const count = reads.length
-      server.hooks = {
-        async send(response, call) {
-          const isAll = call?.connection === linkId && call?.text.endsWith(':*')
-          const read = isAll && response.toString().startsWith('* SEARCH') ? reads.shift() : undefined
-          if (read !== undefined) await arrive(read)
-          return response
-        },
-      }
-      await catchUp(link, 'INBOX')
-      assert.deepEqual(await stage.subjects('INBOX'), ['m2', 'm3', 'm4'].slice(0, 1 + count))
-    },
-    later: (ms: number) => void (ahead += ms),
-    async isCounted(most: number): Promise<void> {
-      const { messages, unseen, cursor } = await stage.folder('INBOX')
-      assert.deepEqual([messages, unseen, cursor?.exists], [most, most, most])
-    },
-  }
-}
-
-suite('a comparison over a connection', () => {
-  test('that has not heard of what another one has stored counts that too', async (t) => {
-    const { worker, link, arrive, isCounted } = await twoConnections(t)
-    await arrive(() => worker.catchUp('INBOX'))
-    await compareIfDue(link, null)
-    await isCounted(3)
-  })
-
-  test('leaves the counts that another one has stored meanwhile', async (t) => {
-    const { worker, compareMeanwhile, isCounted } = await twoConnections(t)
-    await compareMeanwhile(() => worker.catchUp('INBOX'))
-    await isCounted(2)
-  })
-
-  test('is made once more where the other one has only read what is new', async (t) => {
-    const { watching, compareMeanwhile, isCounted } = await twoConnections(t)
-    await compareMeanwhile(() => readNew(watching))
-    await isCounted(2)
-  })
-
-  test('hides nothing from the next look where the other one has read again meanwhile', async (t) => {
-    const { worker, watching, compareMeanwhile, later, isCounted } = await twoConnections(t)
-    const read = () => readNew(watching)
-    await compareMeanwhile(read, read)
-    await isCounted(4)
-    later(1000)
-    assert.deepEqual(await createFolderPoll(worker.context).poll(), ['INBOX'])
-    await worker.catchUp('INBOX')
-    await isCounted(3)
-  })
 })
