@@ -9,7 +9,7 @@ import { indexedHeaders, type FetchedMessage, type FlagsOf, type Chunk, type Fro
 import { atom, uidSet, type Argument, type Untagged } from './below.ts'
 import { readBodyStructure, type FetchItems, readFetch, type Section } from './responses.ts'
 import { type Allowance, fetches, cutOf } from './frames.ts'
-import type { Parts, Reply, Send } from './line.ts'
+import { type Parts, type Send, tellsGone } from './line.ts'
 import type { Facts } from './server-state.ts'
 import { inSet, singleUid, splitSet, toSet } from './uids.ts'
 
@@ -100,7 +100,7 @@ async function ask(deps: Parts, { send, range, last, seen, found, heard }: Job, 
   const reply = await send('UID FETCH', args, { FETCH: onFetch }, allowance)
   // Not by RFC822.SIZE, which a server may know from its cache. What is there all the same is asked for again.
   const isThere = ({ headers, body }: FetchedMessage): boolean => headers.length > 0 && body?.size !== 0
-  if (tellsGone(reply)) found.splice(0, found.length, ...found.filter(isThere))
+  if (tellsGone(reply.code)) found.splice(0, found.length, ...found.filter(isThere))
 }
 
 /** true when it was answered; NO and BAD leave out what did not come: the caller asks for less. */
@@ -236,7 +236,7 @@ async function readPiece(send: Send, facts: Facts, wanted: Wanted): Promise<Chun
   const args: Argument[] = [uidSet(String(uid)), [atom('UID'), partItem(wanted)]]
   const reply = await send('UID FETCH', args, { FETCH: onFetch }, { ...fetches, piece: { from, count, sections: 1 } })
   const [answer] = answers
-  if (answer === undefined || (answer.bytes === null && tellsGone(reply))) return null
+  if (answer === undefined || (answer.bytes === null && tellsGone(reply.code))) return null
   return cut({ ...answer, bytes: given(section, answer) }, from, count)
 }
 
@@ -288,7 +288,7 @@ async function readSections(
   for (const range of uids.length === 0 ? [] : splitSet(toSet(uids))) {
     const args: Argument[] = [uidSet(range), [atom('UID'), ...items]]
     const reply = await line.run((send) => send('UID FETCH', args, { FETCH: onFetch }, { ...fetches, piece }))
-    if (tellsGone(reply)) dropEmpty(read.values())
+    if (tellsGone(reply.code)) dropEmpty(read.values())
   }
   if (maxBytes > pieceBytes) await readRests(deps, read, maxBytes)
   return read
@@ -357,11 +357,6 @@ export function createFetcher(deps: Parts) {
 function given(section: string, answer: Section | undefined): Buffer | null {
   const mayBeEmpty = answer !== undefined && /^(?:TEXT|\d+(?:\.\d+)*)$/.test(section)
   return answer?.bytes ?? (mayBeEmpty ? empty : null)
-}
-
-/** NIL in such an answer is of a message that is expunged, of which this connection has not been told (RFC 5530). */
-function tellsGone({ code }: Reply): boolean {
-  return code === 'EXPUNGEISSUED'
 }
 
 /** A server may send more than was asked, or NIL past the end. A short answer has no literal, and is cut here. */

@@ -38,6 +38,11 @@ export interface Parts {
 
 export type Reply = StatusText
 
+/** This code says that another client has expunged a message which the connection is still shown (RFC 5530). */
+export function tellsGone(code: unknown): boolean {
+  return code === 'EXPUNGEISSUED'
+}
+
 /**
  * Sends one command and reads its answer. Rejects with `server_refused` (NO, BAD: details.status), `not_found`,
  * `conflict`: the session goes on; any other error has ended it.

@@ -16,7 +16,7 @@ import {
   type StatusText,
 } from './responses.ts'
 import { fetches } from './frames.ts'
-import { orNull, survives, type Parts, type Send } from './line.ts'
+import { orNull, survives, tellsGone, type Parts, type Send } from './line.ts'
 import { askStatus, mailboxArgument, selectIn } from './mailboxes.ts'
 import { countOf, inSet, splitSet, toSet } from './uids.ts'
 
@@ -133,7 +133,7 @@ async function place(
   const onOk: Untagged = (response) => void reported.push(placedBy(statusText(response)))
   const args = [uidSet(String(uid)), mailboxArgument(names, toPath)]
   const reply = await send(command, args, { OK: onOk }).catch((error: unknown) => {
-    if (isAppError(error) && error.details['responseCode'] === expungedByOthers) return null
+    if (isAppError(error) && tellsGone(error.details['responseCode'])) return null
     throw error
   })
   if (reply === null) return null
@@ -141,11 +141,8 @@ async function place(
   if (placed === null) facts.toldPlaces.delete(kind)
   else facts.toldPlaces.add(kind)
   // imapflow takes the refusal of Dovecot for a success.
-  return placed ?? (isTold || reply.code === expungedByOthers ? null : nowhere)
+  return placed ?? (isTold || tellsGone(reply.code) ? null : nowhere)
 }
-
-/** RFC 5530: the message is shown to this connection, but another client has removed it. */
-const expungedByOthers = 'EXPUNGEISSUED'
 
 /** NOOP first: the server shows the open folder as it was when it last told of changes. */
 async function isThere(send: Send, { searcher }: Parts, uid: number): Promise<boolean> {
