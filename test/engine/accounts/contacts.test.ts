@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { mail } from '../../support/mail.ts'
-import { letter, openStage, userId, type Stage } from './stage.ts'
+import { letter, openStage, userId, type Stage, writing } from './stage.ts'
 
 const me = 'Ann <ann@mail.example>'
 const bob = 'Bob <bob@away.example>'
@@ -94,19 +94,13 @@ test('an address is no contact from the moment on that it is the user’s own', 
 test('never doubled: read again after a renumbering, moved, copied, repeated after a lost answer', async (t) => {
   let lost = 0
   const stage = await openStage(t, {
-    wrap: (store) => ({
-      ...store,
-      sync: {
-        ...store.sync,
-        async apply(batch) {
-          const applied = await store.sync.apply(batch)
-          if (batch.contacts.length > 0 && lost < 2) {
-            lost += 1
-            throw new Error('the answer was lost')
-          }
-          return applied
-        },
-      },
+    wrap: writing(async (batch, write) => {
+      const applied = await write()
+      if (batch.contacts.length > 0 && lost < 2) {
+        lost += 1
+        throw new Error('the answer was lost')
+      }
+      return applied
     }),
   })
   stage.server.append('ann', 'INBOX', question)

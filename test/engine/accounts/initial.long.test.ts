@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { backfillFolder, backfillPage, remainingUids } from '../../../engine/accounts/background.ts'
 import { cursorOf } from '../../../engine/accounts/write.ts'
-import { fill, jobOf, letter, openStage } from './stage.ts'
+import { fill, jobOf, letter, openStage, writing } from './stage.ts'
 import { openAccounts } from './running.ts'
 
 test('history is read whole, newest first, in batches, and told to nobody', async (t) => {
@@ -96,15 +96,9 @@ test('10,000 messages: bounded batches, all of them once', async (t) => {
   const sizes: number[] = []
   const stage = await openStage(t, {
     settings: { MAILROOM_SYNC_BATCH: '500' },
-    wrap: (store) => ({
-      ...store,
-      sync: {
-        ...store.sync,
-        apply(batch) {
-          sizes.push(batch.added.length)
-          return store.sync.apply(batch)
-        },
-      },
+    wrap: writing((batch, write) => {
+      sizes.push(batch.added.length)
+      return write()
     }),
   })
   fill(stage.server, 'INBOX', 10_000)

@@ -14,7 +14,7 @@ import { fullCapabilities, type HookCall } from '../../support/imap-server/index
 import { letterOf } from '../../support/mail.ts'
 import { openTest } from '../../support/imap-server/session.ts'
 import { until } from '../../support/until.ts'
-import { accountId, fill, letter, openStage, type Stage, type Worker } from './stage.ts'
+import { accountId, fill, letter, openStage, type Stage, type Worker, writing } from './stage.ts'
 
 type Commands = Pick<
   Accounts,
@@ -289,15 +289,9 @@ test('the list is read anew where the folder that is open is gone', async (t) =>
 test('mail that comes while its folder is read is counted once', async (t) => {
   const counted: (number | undefined)[] = []
   const stage = await openStage(t, {
-    wrap: (store) => ({
-      ...store,
-      sync: {
-        ...store.sync,
-        apply(batch) {
-          counted.push(batch.counts?.messages, batch.cursorAfter.exists)
-          return store.sync.apply(batch)
-        },
-      },
+    wrap: writing((batch, write) => {
+      counted.push(batch.counts?.messages, batch.cursorAfter.exists)
+      return write()
     }),
   })
   fill(stage.server, 'INBOX', 2)

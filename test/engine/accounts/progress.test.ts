@@ -6,12 +6,11 @@ import type { AccountState } from '../../../engine/accounts/state.ts'
 import { catchUp, syncFlags } from '../../../engine/accounts/sync.ts'
 import type { SyncContext } from '../../../engine/accounts/write.ts'
 import { AppError, isAppError } from '../../../engine/errors.ts'
-import type { Store, SyncBatch } from '../../../engine/store/port.ts'
 import type { Hooks } from '../../support/imap-server/index.ts'
 import { openTest } from '../../support/imap-server/session.ts'
 import { inSet } from '../../support/imap-server/tokens.ts'
 import { until } from '../../support/until.ts'
-import { fill, jobOf, letter, openStage, type Stage, type StageOptions, type Worker } from './stage.ts'
+import { fill, jobOf, letter, openStage, type Stage, type StageOptions, type Worker, writing } from './stage.ts'
 import { watchingAccounts } from './running.ts'
 
 /** Holds the first answer to a command like this back until it is let go. */
@@ -54,16 +53,6 @@ function frozen({ server }: Pick<Stage, 'server'>, uid: number): Hooks {
       return Buffer.from(line.replace(/FLAGS \([^)]*\)/, `FLAGS (${shown.get(call.connection) ?? first})`), 'latin1')
     },
   }
-}
-
-/** Every write goes through `around`. */
-function writing(
-  around: (batch: SyncBatch, write: () => ReturnType<Store['sync']['apply']>) => ReturnType<Store['sync']['apply']>,
-) {
-  return (store: Store): Store => ({
-    ...store,
-    sync: { ...store.sync, apply: (batch) => around(batch, () => store.sync.apply(batch)) },
-  })
 }
 
 suite('back-fill and live read of one folder at once', () => {

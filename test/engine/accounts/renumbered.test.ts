@@ -8,10 +8,9 @@ import { compareUids } from '../../../engine/accounts/compare.ts'
 import { reportGone } from '../../../engine/accounts/gone.ts'
 import { catchUp } from '../../../engine/accounts/sync.ts'
 import { isAppError } from '../../../engine/errors.ts'
-import type { SyncBatch } from '../../../engine/store/port.ts'
 import { openTest } from '../../support/imap-server/session.ts'
 import { until } from '../../support/until.ts'
-import { accountId, fill, letter, openStage, type Stage, type Worker } from './stage.ts'
+import { accountId, fill, letter, openStage, type Stage, type Worker, writing } from './stage.ts'
 import { openAccounts, watchingAccounts } from './running.ts'
 
 const resets = (stage: Stage) =>
@@ -25,15 +24,9 @@ test('mapped again in bounded batches: nothing told but what truly differs; one 
   const sizes: number[] = []
   const stage = await openStage(t, {
     settings: { MAILROOM_SYNC_BATCH: '50' },
-    wrap: (store) => ({
-      ...store,
-      sync: {
-        ...store.sync,
-        apply(batch: SyncBatch) {
-          sizes.push(batch.added.length)
-          return store.sync.apply(batch)
-        },
-      },
+    wrap: writing((batch, write) => {
+      sizes.push(batch.added.length)
+      return write()
     }),
   })
   fill(stage.server, 'INBOX', 300)
@@ -119,13 +112,7 @@ test('killed between the new cursor and the old places: nothing is told, nothing
 test('killed before the new cursor is stored: the old places are all there, and nothing is told', async (t) => {
   let dies = false
   const stage = await openStage(t, {
-    wrap: (store) => ({
-      ...store,
-      sync: {
-        ...store.sync,
-        apply: (batch: SyncBatch) => (dies ? Promise.reject(new Error('killed')) : store.sync.apply(batch)),
-      },
-    }),
+    wrap: writing((_batch, write) => (dies ? Promise.reject(new Error('killed')) : write())),
   })
   fill(stage.server, 'INBOX', 5)
   await (await stage.work()).readAll()

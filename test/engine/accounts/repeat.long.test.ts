@@ -10,7 +10,7 @@ import { isAppError, AppError } from '../../../engine/errors.ts'
 import type { Store, SyncBatch } from '../../../engine/store/port.ts'
 import type { MessageRecord, Placement } from '../../../engine/store/records.ts'
 import { until } from '../../support/until.ts'
-import { accountId, fill, letter, moveOnServer, openStage, type Stage, type Worker } from './stage.ts'
+import { accountId, fill, letter, moveOnServer, openStage, type Stage, type Worker, writing } from './stage.ts'
 import { openAccounts, watchingAccounts, type Running } from './running.ts'
 
 /**
@@ -198,15 +198,9 @@ for (const [name, day, story, left] of days) {
 test('the same batch twice: same ids, and first stays true', async (t) => {
   const batches: SyncBatch[] = []
   const stage = await openStage(t, {
-    wrap: (store) => ({
-      ...store,
-      sync: {
-        ...store.sync,
-        apply(batch) {
-          batches.push(batch)
-          return store.sync.apply(batch)
-        },
-      },
+    wrap: writing((batch, write) => {
+      batches.push(batch)
+      return write()
     }),
   })
   const worker = await stage.work()

@@ -9,7 +9,7 @@ import { isLikeMail } from '../../../engine/accounts/identity.ts'
 import { AppError } from '../../../engine/errors.ts'
 import { fullCapabilities, plainCapabilities, type ImapServer } from '../../support/imap-server/index.ts'
 import { until } from '../../support/until.ts'
-import { fill, letter, openStage, type Stage, type Worker } from './stage.ts'
+import { fill, letter, openStage, type Stage, type Worker, writing } from './stage.ts'
 import { watchingAccounts, type Running } from './running.ts'
 
 /** Mail at this UID, whatever UIDs there were. */
@@ -255,16 +255,11 @@ test('a folder that is removed and made anew, with the UIDVALIDITY and the UIDs 
 test('a UID that was noted, and not read because the worker died: the next poll finds the note', async (t) => {
   let isBroken = false
   const stage = await openStage(t, {
-    wrap: (store) => ({
-      ...store,
-      sync: {
-        ...store.sync,
-        apply: (batch) =>
-          isBroken && batch.added.length > 0
-            ? Promise.reject(new AppError('store_unavailable', 'the worker died here'))
-            : store.sync.apply(batch),
-      },
-    }),
+    wrap: writing((batch, write) =>
+      isBroken && batch.added.length > 0
+        ? Promise.reject(new AppError('store_unavailable', 'the worker died here'))
+        : write(),
+    ),
   })
   fill(stage.server, 'Archive', 4)
   const worker = await started(stage)

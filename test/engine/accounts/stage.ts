@@ -18,7 +18,7 @@ import { createMetrics } from '../../../engine/observe/metrics.ts'
 import { sealCredential } from '../../../engine/secrets/seal.ts'
 import { createSealer, keyFrom } from '../../../engine/secrets/seal.ts'
 import { folderId } from '../../../engine/store/ids.ts'
-import type { Store } from '../../../engine/store/port.ts'
+import type { Store, SyncBatch } from '../../../engine/store/port.ts'
 import type { AccountRecord, ChangeRecord, FolderRecord, MessageRecord } from '../../../engine/store/records.ts'
 import { mail } from '../../support/mail.ts'
 import {
@@ -132,6 +132,16 @@ function recordingListener(): RecordingListener {
       return Promise.resolve()
     },
   }
+}
+
+/** For `wrap`: every write goes through `around`. */
+export function writing(
+  around: (batch: SyncBatch, write: () => ReturnType<Store['sync']['apply']>) => ReturnType<Store['sync']['apply']>,
+) {
+  return (store: Store): Store => ({
+    ...store,
+    sync: { ...store.sync, apply: (batch) => around(batch, () => store.sync.apply(batch)) },
+  })
 }
 
 export async function openStage(t: TestContext, options: StageOptions = {}): Promise<Stage> {
