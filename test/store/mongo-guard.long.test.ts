@@ -1,6 +1,12 @@
-/** A step that the server rolled back because of another one: taken again, and given up when that does not help. */
+/**
+ * A step that the server rolled back because of another one: taken again, and given up when that does not help. What
+ * may pass is told apart from a mistake of ours.
+ */
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { connect, createServer } from 'node:net'
 import { suite, test } from 'node:test'
+import { connect as connectTls } from 'node:tls'
 import { MongoClient, MongoServerError } from 'mongodb'
 import { guarded, isDuplicate } from '../../engine/store/mongo/errors.ts'
 import { needs } from '../support/require.ts'
@@ -33,6 +39,56 @@ suite('a step on MongoDB', () => {
     const { step, tries } = failing([91])
     await assert.rejects(step(), { code: 'store_unavailable' })
     assert.equal(tries(), 1)
+  })
+})
+
+/** What a socket says when it writes to a server that has ended it, and when the server does not speak TLS. */
+async function socketErrors(): Promise<NodeJS.ErrnoException[]> {
+  const server = createServer((socket) => socket.on('error', () => undefined).end('no TLS')).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  assert(address !== null && typeof address === 'object')
+  try {
+    const where = { port: address.port, host: '127.0.0.1' }
+    const ended = connect(where).resume()
+    ended.once('finish', () => ended.write('late'))
+    const failures = [ended, connectTls(where)].map(async (socket) => {
+      const [error] = (await once(socket, 'error', { signal: AbortSignal.timeout(10_000) })) as [NodeJS.ErrnoException]
+      return error
+    })
+    return await Promise.all(failures)
+  } finally {
+    server.close()
+  }
+}
+
+/**
+ * The driver hands on what a socket says while its write waits for room, as it is (kill -9 of the database under
+ * writers: about once in twelve runs).
+ */
+suite('an error that the driver hands on as it is', () => {
+  test('is store_unavailable when the connection broke, whether it names a system call or not', async () => {
+    const errors = await socketErrors()
+    assert.deepEqual(
+      errors.map(({ code, syscall }) => [code, syscall]),
+      [
+        ['EPIPE', undefined],
+        ['ERR_SSL_WRONG_VERSION_NUMBER', undefined],
+      ],
+    )
+    for (const error of errors) {
+      const { step } = guarded({ step: () => Promise.reject(error) }, 10_000)
+      await assert.rejects(step(), { code: 'store_unavailable', retryAfterMs: 5000 })
+    }
+  })
+
+  test('is internal when it is a mistake of ours', async () => {
+    const wrongArgument = Object.assign(new TypeError('must be a string'), { code: 'ERR_INVALID_ARG_TYPE' })
+    const outOfRange = Object.assign(new RangeError('too large'), { code: 'ERR_OUT_OF_RANGE' })
+    for (const error of [wrongArgument, outOfRange, new Error('no code')]) {
+      const { step } = guarded({ step: () => Promise.reject(error) }, 10_000)
+      await assert.rejects(step(), { code: 'internal' })
+    }
   })
 })
 

@@ -57,7 +57,7 @@ export function unavailable(cause: unknown): AppError {
 }
 
 function isOurMistake(error: unknown): boolean {
-  if (!(error instanceof MongoError)) return !isSystemError(error)
+  if (!(error instanceof MongoError)) return !isNodeError(error)
   if (error instanceof MongoNetworkError) return false
   if (error instanceof MongoAPIError) return !isClosed(error)
   return error instanceof MongoServerError && typeof error.code === 'number' && ourMistake.has(error.code)
@@ -68,9 +68,12 @@ export function isRolledBack(error: unknown): boolean {
   return error instanceof MongoServerError && typeof error.code === 'number' && rolledBack.has(error.code)
 }
 
-/** Name look-ups (mongodb+srv) and sockets fail with plain errors of the operating system. */
-function isSystemError(error: unknown): boolean {
-  return error instanceof Error && 'syscall' in error
+/**
+ * Name look-ups (mongodb+srv), sockets and TLS fail with Node's own errors, which have a code: not each comes from the
+ * operating system (EPIPE of a socket that the server has ended names no system call). Wrong arguments have one too.
+ */
+function isNodeError(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && !(error instanceof TypeError || error instanceof RangeError)
 }
 
 /** The client was closed, or lost its server while the request was under way. */
