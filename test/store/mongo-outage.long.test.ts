@@ -287,6 +287,28 @@ suite('a database that cannot be used', needs('mongodb'), () => {
     await store.close()
   })
 
+  test('a server that takes nothing more while large batches are written is found again', async () => {
+    const store = await database.open({ uri: proxy.uri, timeoutMs: 1000, pool: 2 })
+    await Promise.all([store.ping(), store.ping()])
+    const webhook = webhookRecord(newId())
+    // more than all buffers between two processes hold
+    const large = () => Array.from({ length: 5 }, () => outboxRecord(webhook, { data: { folder: 'x'.repeat(4e6) } }))
+    proxy.listen(false)
+    try {
+      const writes = Array.from({ length: 4 }, () => store.outbox.enqueue(large()))
+      for (const write of writes) await rejectsWith(write, 'store_unavailable')
+      // the driver gives up the sockets a little later, and what waits for room on them hears nothing of it
+      await pause(2000)
+    } finally {
+      proxy.listen(true)
+    }
+    await until('the store answers again', () => Promise.all([store.ping(), store.ping()]).then(() => true))
+    const row = outboxRecord(webhook)
+    await until('it takes what is written', () => store.outbox.enqueue([row]).then(() => true))
+    assert.deepEqual(await store.outbox.get(row.id), row)
+    await store.close()
+  })
+
   test('the UIDs of a large folder: they may take longer than one operation', async () => {
     const box = await createMailbox(await database.open())
     const added = Array.from({ length: 300 }, (_, index) => box.added('INBOX', index + 1))

@@ -26,6 +26,8 @@ export interface Proxy {
   die(): void
   /** Takes connections again. */
   revive(): void
+  /** Whether bytes are taken from either side; those that wait meanwhile pass when they are taken again. */
+  listen(takes: boolean): void
   close(): Promise<void>
 }
 
@@ -125,6 +127,7 @@ export async function createProxy(server: string): Promise<Proxy> {
   const target = new URL(server)
   const sockets = new Set<Socket>()
   let alive = true
+  let takes = true
   const listener = createServer((client) => {
     if (!alive) {
       client.destroy()
@@ -142,12 +145,14 @@ export async function createProxy(server: string): Promise<Proxy> {
       })
     }
     upstream.pipe(client)
+    if (!takes) upstream.pause()
     let rest = Buffer.alloc(0)
     client.on('data', (data: Buffer) => {
       rest = Buffer.from(
         eachFrame(Buffer.concat([rest, data]), (frame) => void pass(Buffer.from(frame), client, upstream)),
       )
     })
+    if (!takes) client.pause()
   })
 
   async function pass(frame: Buffer, client: Socket, upstream: Socket): Promise<void> {
@@ -192,6 +197,13 @@ export async function createProxy(server: string): Promise<Proxy> {
     },
     revive: () => {
       alive = true
+    },
+    listen: (now) => {
+      takes = now
+      for (const socket of sockets) {
+        if (takes) socket.resume()
+        else socket.pause()
+      }
     },
     close: async () => {
       for (const socket of sockets) socket.destroy()

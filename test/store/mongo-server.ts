@@ -15,6 +15,7 @@ export interface TestDatabase {
     readonly uri?: string
     readonly now?: () => number
     readonly timeoutMs?: number
+    readonly pool?: number
     readonly log?: Logger
     readonly lost?: () => void
   }): Promise<Store>

@@ -82,7 +82,24 @@ const kinds = Object.keys(definitions) as Kind[]
 
 export function openCollections(db: Db): Collections {
   const names: readonly CollectionName[] = [...kinds, 'messages', 'nonces', 'removals', 'meta']
-  return Object.fromEntries(names.map((name) => [name, db.collection(name)])) as unknown as Collections
+  const { socketTimeoutMS } = db.client.options
+  const open = (name: CollectionName): Collection => withDeadline(db.collection(name), 2 * socketTimeoutMS)
+  return Object.fromEntries(names.map((name) => [name, open(name)])) as unknown as Collections
+}
+
+/**
+ * The collection whose bulks end after `ms` milliseconds (0 = never). The driver (7.8) waits for room on the socket
+ * without a deadline, and also when the socket is gone: a large command to a server that takes no bytes would keep its
+ * place in the pool for ever. `insertMany` is a bulk too.
+ */
+function withDeadline(collection: Collection, ms: number): Collection {
+  if (ms === 0) return collection
+  const bulkWrite = collection.bulkWrite.bind(collection)
+  collection.bulkWrite = (operations, options) => {
+    const bounded = { ...options, signal: AbortSignal.timeout(ms) }
+    return bulkWrite(operations, bounded)
+  }
+  return collection
 }
 
 export interface MongoContext {
