@@ -150,35 +150,52 @@ export async function compareUids(context: FolderContext, exists: number, isFirs
   const { session, state, deps, folderId } = context
   if (state.reading?.folderId === folderId) state.reading.isCompared = true
   const cursor = cursorOf(context)
-  const from = Math.max(1, cursor.backfillBelow)
-  const present = new Set(await session.searchUids(`${from}:*`))
-  const known = await knownAt(context, [from, cursor.uidNext - 1])
-  const suspects = new Set(known.keys()).difference(present)
-  const vanished = await confirmGone(context, [...suspects])
-  const highest = present.values().reduce((max, uid) => Math.max(max, uid), 0)
-  const isOld = suspects
-    .difference(new Set(vanished))
-    .values()
-    .some((uid) => uid > highest)
-  const again = async (): Promise<number> => {
+  const { known, vanished, unknown, unread, isOld } = await differences(context, cursor, exists)
+  const isLate = isFirst && isOld
+  if (isLate || !(await takeOut(context, vanished, known, { exists, unread, cursor, isFirst }))) {
     await session.noop()
     return compareUids(context, session.selected?.exists ?? exists, false)
   }
-  if (isOld && isFirst) return again()
-  const quarantined = new Set(cursor.quarantined)
-  const isUnknown = (uid: number) => uid >= from && uid < cursor.uidNext && !known.has(uid) && !quarantined.has(uid)
-  const unknown = [...present].filter(isUnknown)
-  const countOf = (is: (uid: number) => boolean): number => [...present].filter(is).length
-  // While older mail is not read, how many lie below is not known.
-  const below = from > 1 ? exists : countOf((uid) => uid < cursor.uidNext)
-  const above = countOf((uid) => uid >= cursor.uidNext)
-  const unread = Math.min(Math.max(0, exists - below), above)
-  if (!(await takeOut(context, vanished, known, { exists, unread, cursor, isFirst }))) return again()
   // Our own EXPUNGE may have removed them since, and the server tells this connection with NOOP.
   if (unknown.length > 0) await session.noop()
   await readUnknown(context, cursor.uidValidity, unknown)
   deps.log.debug({ folder: folderId, vanished: vanished.length, missing: unknown.length }, 'compared')
   return vanished.filter((uid) => !state.own.isUnderWay(folderId, uid)).length
+}
+
+/** Where index and server differ, in the range that the index claims to know. */
+interface Differences {
+  readonly known: ReadonlyMap<number, KnownUid>
+  /** In the index alone. */
+  readonly vanished: readonly number[]
+  /** On the server alone. */
+  readonly unknown: readonly number[]
+  /** Mail above the cursor that `exists` counts. */
+  readonly unread: number
+  /** The index has mail that is newer than all that this connection shows: over the other connection. */
+  readonly isOld: boolean
+}
+
+async function differences(context: FolderContext, cursor: FolderCursor, exists: number): Promise<Differences> {
+  const from = Math.max(1, cursor.backfillBelow)
+  const present = new Set(await context.session.searchUids(`${from}:*`))
+  const known = await knownAt(context, [from, cursor.uidNext - 1])
+  const suspects = new Set(known.keys()).difference(present)
+  const vanished = await confirmGone(context, [...suspects])
+  const highest = present.values().reduce((max, uid) => Math.max(max, uid), 0)
+  const found = suspects.difference(new Set(vanished)).values()
+  const quarantined = new Set(cursor.quarantined)
+  const isUnknown = (uid: number) => uid >= from && uid < cursor.uidNext && !known.has(uid) && !quarantined.has(uid)
+  const above = [...present].filter((uid) => uid >= cursor.uidNext).length
+  // While older mail is not read, how many lie below is not known.
+  const below = from > 1 ? exists : present.size - above
+  return {
+    known,
+    vanished,
+    unknown: [...present].filter(isUnknown),
+    unread: Math.min(Math.max(0, exists - below), above),
+    isOld: found.some((uid) => uid > highest),
+  }
 }
 
 /** Gone is what a second SEARCH and a FETCH leave out too. */
