@@ -63,6 +63,8 @@ type ArrivedMessage = Omit<ReadMessage, 'fetched'> & {
 interface Arrivals {
   readonly added: AddedMessage[]
   readonly changes: PlannedChange[]
+  /** History that the index did not have. */
+  readonly old: MessageRecord[]
   /** UIDs that are not in the counts yet. */
   readonly fresh: Set<number>
   /** UIDs that the server named for our own writes, and where the message is not. */
@@ -76,7 +78,7 @@ export function planAdded(
   existing: ReadonlyMap<string, MessageRecord>,
   source: Source,
 ): Arrivals {
-  const plan: Arrivals = { added: [], changes: [], fresh: new Set(), misnamed: [] }
+  const plan: Arrivals = { added: [], changes: [], old: [], fresh: new Set(), misnamed: [] }
   const current = new Map(existing)
   const found = new Map(read.map((message) => [message.fetched.uid, message.id]))
   for (const message of read) {
@@ -103,6 +105,7 @@ export function planAdded(
     current.set(message.id, after)
     plan.added.push(one)
     if (reported) plan.changes.push({ change: arrival(context, id, message, before, after), message: after })
+    else if (echo === null && isUnknown(context, before, place)) plan.old.push(after)
   }
   return plan
 }
@@ -151,6 +154,17 @@ function isReported(
 /** The message's first change is, or was, this one. */
 function isFirst(before: MessageRecord | null, id: string): boolean {
   return before === null || before.firstChangeId === id
+}
+
+/**
+ * The index has no more of it than this very batch, cut short, has left. In a folder that is read anew it may be known
+ * under another identity.
+ */
+function isUnknown({ folder }: PlanContext, before: MessageRecord | null, place: Place): boolean {
+  if (folder.cursor?.remapSince !== undefined) return false
+  if (before === null) return true
+  const [only, ...others] = before.placements
+  return only !== undefined && liesAt(only, place) && others.length + before.gone.length === 0
 }
 
 /** From another folder, or from before: it was reported as gone. */

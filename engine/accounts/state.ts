@@ -11,7 +11,7 @@ import type { Logger } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
 import type { Tracing } from '../observe/tracing.ts'
 import type { AddedMessage, FlagUpdate, Store, SyncBatch } from '../store/port.ts'
-import type { AccountRecord, ContactDelta, FolderCursor, FolderRecord } from '../store/records.ts'
+import type { AccountRecord, ContactDelta, FolderCursor, FolderRecord, MessageRecord } from '../store/records.ts'
 import { createExclusive } from '../waits.ts'
 import { createAbsent } from './gone.ts'
 import type { Lane, Priority } from './link.ts'
@@ -41,6 +41,8 @@ export interface BatchParts {
   readonly vanished?: readonly number[]
   readonly reported?: SyncBatch['reported']
   readonly changes?: readonly PlannedChange[]
+  /** Added without a change: see ChangeListener.planOld. */
+  readonly old?: readonly MessageRecord[]
   readonly contacts?: readonly ContactDelta[]
   readonly counts?: SyncBatch['counts']
 }
@@ -148,10 +150,11 @@ async function write(inner: Inner, folderId: string, build: Build): Promise<void
 }
 
 async function batchOf(
-  { deps, account, folders, stampedAt: at }: Inner,
+  { deps: { listener }, account, folders, stampedAt: at }: Inner,
   folder: FolderRecord,
   parts: BatchParts,
 ): Promise<SyncBatch> {
+  const { old = [] } = parts
   const changes = (parts.changes ?? []).map(({ change, message }) => ({ change: { ...change, at }, message }))
   return {
     accountId: account.id,
@@ -165,7 +168,10 @@ async function batchOf(
     vanishedAt: at,
     reported: parts.reported ?? [],
     changes: changes.map(({ change }) => change),
-    outbox: changes.length === 0 ? [] : await deps.listener.plan(account, changes, folderNamer([...folders.values()])),
+    outbox: [
+      ...(changes.length === 0 ? [] : await listener.plan(account, changes, folderNamer([...folders.values()]))),
+      ...(old.length === 0 ? [] : await listener.planOld(account, old)),
+    ],
     contacts: parts.contacts ?? [],
     counts: parts.counts ?? null,
   }

@@ -133,6 +133,8 @@ export interface ChangeListener {
     changes: readonly { readonly change: ChangeDraft; readonly message: MessageRecord }[],
     folderName: (path: string) => string,
   ): Promise<OutboxRecord[]>
+  /** The same for old mail that is new to the index and makes no change: after the first sync no scan comes to it. */
+  planOld(account: AccountRecord, messages: readonly MessageRecord[]): Promise<OutboxRecord[]>
   /** A batch was stored: rows to deliver and changes to stream. Must not throw or wait. */
   stored(accountId: string, outbox: readonly OutboxRecord[], changes: readonly { readonly seq: number }[]): void
   /** The row to send for a status transition; [] when no webhook asks for it. */

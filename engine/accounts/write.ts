@@ -124,14 +124,14 @@ export async function storeRead(context: FolderContext, reading: Reading): Promi
     const [existing, owner] = await Promise.all([rowsById(context, ids), ownerOf(deps.store, state.account)])
     const read = all.filter((one) => isWanted(only, cursor, one.fetched.uid))
     const plan = { account: state.account, folder, uidValidity: cursor.uidValidity, now }
-    const { added, changes, fresh, misnamed } = planAdded(plan, read, existing, source)
+    const { added, changes, old, fresh, misnamed } = planAdded(plan, read, existing, source)
     const contacts = await correspondentsOf(context, owner, folder, read)
     const next = { ...move(cursor), syncedAt: now }
     const arrived = read.flatMap(({ fetched }) => (fresh.has(fetched.uid) ? [fetched] : []))
     const unseen = folder.unseen + unseenArrived(state.serverCounts.get(folder.id), cursor, arrived)
     const counts = source === 'live' ? { messages: next.exists, unseen } : null
     if (source === 'live') found = changes
-    return { cursor: next, added, changes, vanished: misnamed, contacts, counts }
+    return { cursor: next, added, changes, old, vanished: misnamed, contacts, counts }
   })
   const { messagesIndexed, syncLag } = deps.metrics
   messagesIndexed.inc({ source }, messages.length)

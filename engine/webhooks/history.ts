@@ -13,6 +13,9 @@
  * A message that already had a live callback (a row says that it came, was sent, or came into a folder) gets no second
  * one, and neither does one that came since the webhook was made and so long ago that its rows are no longer kept.
  *
+ * Old mail that is read after the first sync, as of a folder that was refused or appears, may lie where the scan has
+ * passed: its rows are written with the batch that reads it. Where the scan comes to it as well, it is the same row.
+ *
  * Redelivery of a time: a webhook's callbacks of it go back into the queue, oldest first, in batches, however many they
  * are. A call answers after a moment, the rest follows. Rows that were made or finished after the call are left alone,
  * so that a batch that is repeated after a crash sends nothing a third time.
@@ -70,9 +73,19 @@ export class History {
   }
 
   #add(webhook: WebhookRecord, account: AccountRecord): void {
-    if (!isWanted(webhook) || account.developerId !== webhook.developerId) return
-    if (webhook.userId === null && account.createdAt < webhook.createdAt) return
-    this.#scans.add(webhook.id, account.id)
+    if (isScanned(webhook, account)) this.#scans.add(webhook.id, account.id)
+  }
+
+  /** For old mail that was not in the index until now. The scan of a first sync that is not over comes to it. */
+  async rowsOfOld(owner: AccountRecord, messages: readonly MessageRecord[]): Promise<OutboxRecord[]> {
+    const { targets, store } = this.#deps
+    const wanting = targets.of(owner).filter(({ webhook }) => isScanned(webhook, owner))
+    const account = wanting.length === 0 ? null : await store.accounts.get(owner.id)
+    if (account === null || account.resume.initialSyncAt === null) return []
+    const sorted = messages.toSorted((one, other) => other.sentAt - one.sentAt)
+    const rows: OutboxRecord[] = []
+    for (const target of wanting) rows.push(...(await this.#rowsOf(target, account, sorted)))
+    return rows
   }
 
   /** A page, and the pause that belongs to it; live mail has the store to itself meanwhile. Never rejects. */
@@ -142,6 +155,11 @@ async function wasLive(deps: WebhookParts, webhook: WebhookRecord, message: Mess
   const query = { webhookId: webhook.id, messageId: id, kind: 'message' } as const
   const rows = await deps.store.outbox.list(query, { limit: mostRows, offset: 0 })
   return rows.some(({ lane, event }) => lane === 0 && isAdded(event ?? 'received'))
+}
+
+function isScanned(webhook: WebhookRecord, account: AccountRecord): boolean {
+  if (!isWanted(webhook) || account.developerId !== webhook.developerId) return false
+  return webhook.userId !== null || account.createdAt >= webhook.createdAt
 }
 
 function isWanted({ receiveHistorical, active }: WebhookRecord): boolean {

@@ -143,6 +143,7 @@ function createListener({ parts, actors, history }: Works, notify: (accountId: s
   const { store, targets, now } = parts
   return {
     plan: (account, changes, folderName) => planRows(targets.of(account), account, changes, folderName),
+    planOld: (account, messages) => history.rowsOfOld(account, messages),
     stored(accountId, outbox, changes) {
       if (outbox.length > 0) actors.dispatch(outbox)
       if (changes.length > 0) notify(accountId)

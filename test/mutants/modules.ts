@@ -46,7 +46,10 @@ export const modules = {
     mutate: ['engine/turns.ts', 'engine/accounts/login-limiter.ts'],
     tests: ['test/engine/turns.test.ts', 'test/engine/loans.test.ts', 'test/engine/login-limiter.test.ts'],
   },
-  plan: { mutate: ['engine/accounts/plan.ts'], tests: ['test/engine/accounts/plan.test.ts'] },
+  plan: {
+    mutate: ['engine/accounts/plan.ts'],
+    tests: ['test/engine/accounts/plan.test.ts', 'test/engine/accounts/plan-old.test.ts'],
+  },
   identity: { mutate: ['engine/accounts/identity.ts'], tests: ['test/engine/messages/identity.test.ts'] },
   compare: {
     mutate: ['engine/accounts/compare.ts'],

@@ -218,6 +218,49 @@ suite('webhooks of 2.0', () => {
     assert.equal(synced().length, 1)
   })
 
+  test('mail of folders that are refused for hours in the first sync is no loss for receive_historical', async () => {
+    const email = 'refused@mail.example'
+    rig.imap.addUser(email, { folders: { INBOX: [], Barred: [], Half: [] } })
+    const dayAgo = new Date(Date.now() - 86_400_000)
+    const subjects = ['INBOX 1', 'Barred 1', 'Barred 2', 'Half 1', 'Half 2']
+    for (const subject of subjects)
+      rig.imap.append(email, subject.split(' ')[0] ?? '', mail({ to: email, subject }), [], dayAgo)
+    const isRefused = /SELECT "?Barred/
+    rig.imap.hooks = {
+      command: ({ name, text, folder }) =>
+        isRefused.test(text) || (name === 'UID SEARCH' && folder?.name === 'Half')
+          ? { tagged: 'NO [INUSE] later' }
+          : undefined,
+    }
+    const hook = { callback_url: `${receiver.url}/history`, receive_historical: 1 }
+    const id = String((await rig.ok('POST', '/2.0/webhooks', hook))['webhook_id'])
+    const server = { host: rig.imap.host, port: rig.imap.port, password: 'secret' }
+    const made = await rig.ok('POST', '/2.0/accounts', userBody(server, email))
+    const { store } = rig.engine
+    const accountId = (await store.accounts.listByUser(String(made['id'])))[0]?.id ?? ''
+    const refused = async () => (await store.folders.list(accountId)).filter(({ failures }) => failures > 0)
+    await until('refused', async () => (await refused()).length === 2)
+    const park = async (until: number): Promise<void> => {
+      for (const folder of await refused()) await store.folders.setParked(folder.id, 3, until)
+      rig.imap.dropConnections(email)
+    }
+    const told = () => sentTo(id).map((callback) => String(dataOf(callback)['subject']))
+    await park(Date.now() + 3_600_000)
+    await allRead(rig.engine, accountId)
+    await until('the scan is done', async () => (await store.webhooks.scan(id, accountId))?.done)
+    await until('the first', () => told().length > 0)
+    // A new session tries a folder that was never opened, parked or not.
+    await until('tried anew', async () => (await store.folders.byPath(accountId, 'Barred'))?.failures !== 3)
+    assert.deepEqual(told(), ['INBOX 1'])
+    rig.imap.hooks = {}
+    await park(0)
+    await until('the others', () => told().length >= subjects.length, { explain: () => told().join() })
+    rig.imap.append(email, 'Half', mail({ to: email, subject: 'live' }))
+    await until('what comes later', () => told().includes('live'))
+    assert.deepEqual(told().sort(), [...subjects, 'live'].sort())
+    await rig.ok('DELETE', `/2.0/webhooks/${id}`)
+  })
+
   test('a store that does not take the callback of the first sync is asked again: it goes out, once', async () => {
     const email = 'late-callback@mail.example'
     rig.imap.addUser(email)

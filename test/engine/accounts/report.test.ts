@@ -28,6 +28,7 @@ async function open(t: TestContext, wrap: (real: AccountStore) => Partial<Accoun
   const channelId = urlChannelId(account.developerId, 'https://x.example/status')
   const listener: ChangeListener = {
     plan: () => Promise.resolve([]),
+    planOld: () => Promise.resolve([]),
     planStatus: (of, { version }) =>
       Promise.resolve([
         outboxRecord(

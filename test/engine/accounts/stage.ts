@@ -122,6 +122,7 @@ function recordingListener(): RecordingListener {
       names.push(...planned.map(({ change }) => folderName(change.path)))
       return Promise.resolve([])
     },
+    planOld: () => Promise.resolve([]),
     stored: (_account, _outbox, told) => void changes.push(...told),
     planStatus(_account, { status }) {
       statuses.push(status)

@@ -65,6 +65,40 @@ suite('historical scans', () => {
     assert.deepEqual(subjects(path), ['Subject of live', 'Subject of old2', 'Subject of old1', 'Subject of old0'])
   })
 
+  test('old mail that is read after the first sync: planned as it is read, of those accounts alone, and sent once', async () => {
+    const [own, all, plain] = [freshPath(), freshPath(), freshPath()]
+    await until('a moment later', () => Date.now() > account.createdAt)
+    const webhooks = [
+      await hook(own, { receiveHistorical: true, filters: { subject: '/old/' } }),
+      await hook(all, { receiveHistorical: true }, null),
+      await hook(plain),
+    ]
+    const late = await rig.account(user)
+    const planned = async (of: AccountRecord, arrivals: Parameters<typeof arrive>[3]) => {
+      const { messages } = await arrive(rig.store, null, of, arrivals)
+      const rows = await running.webhooks.planOld(of, messages)
+      assert(rows.every(({ lane, state }) => lane === 1 && state === 'pending'))
+      return Map.groupBy(rows, ({ webhookId }) => webhooks.findIndex(({ id }) => id === webhookId))
+    }
+    assert.equal((await planned(late, [{ facts: facts('first') }])).size, 0, 'the scan will come to it')
+    await ready(account)
+    await ready(late)
+    const names = [{ facts: facts('other') }, ...old(2)]
+    assert.deepEqual([...(await planned(account, names)).keys()], [0], 'the account was there before the application’s')
+    const rows = await planned(late, names)
+    assert.deepEqual([rows.get(0)?.length, rows.get(1)?.length, rows.size], [2, 3, 2])
+    const subjectOf = async ({ messageId }: OutboxRecord) =>
+      (await rig.store.messages.get(late.id, messageId ?? ''))?.subject
+    const newestFirst = ['Subject of other', 'Subject of old1', 'Subject of old0']
+    assert.deepEqual(await Promise.all((rows.get(1) ?? []).map(subjectOf)), newestFirst)
+    await rig.store.outbox.enqueue([...rows.values()].flat())
+    await running.webhooks.initialSyncDone(late)
+    await until('scanned', async () => (await rig.store.webhooks.scan(webhooks[1]?.id ?? '', late.id))?.done)
+    await until('sent', () => receiver.at(all).length >= 4)
+    assert.equal(new Set(receiver.at(all).map((one) => one.id)).size, 4)
+    assert.deepEqual([receiver.at(all).length, receiver.at(plain).length], [4, 0])
+  })
+
   test('what was told live, under whatever event, is not sent again', async () => {
     const [moved, sent] = [freshPath(), freshPath()]
     await arrive(rig.store, null, account, old(1))
