@@ -10,7 +10,7 @@
 import { toAppError } from '../errors.ts'
 import type { Loan, Loans } from '../turns.ts'
 import type { Link } from './link.ts'
-import { createParking, isGivenUp, isLeftAlone } from './gone.ts'
+import { createParking, isLeftAlone, isSetAside } from './gone.ts'
 import type { Session } from './session-types.ts'
 import type { AccountState, SyncDeps } from './state.ts'
 import { compareFlagsOf, dropGone } from './compare.ts'
@@ -286,9 +286,9 @@ export function nextToBackfill(state: AccountState, now: number): string | null 
   return open.sort((a, b) => rank(a.path, a.specialUse) - rank(b.path, b.specialUse))[0]?.id ?? null
 }
 
-/** Every selectable folder has been opened and read to its end (those that are given up do not hold this up). */
+/** Every selectable folder has been opened and read to its end (those that are set aside do not hold this up). */
 function isComplete(state: AccountState, now: number): boolean {
   return [...state.folders.values()].every(
-    (folder) => isGivenUp(folder, now) || (folder.cursor !== null && folder.cursor.backfillBelow <= 1),
+    (folder) => isSetAside(folder, now) || (folder.cursor !== null && folder.cursor.backfillBelow <= 1),
   )
 }

@@ -9,7 +9,8 @@
  * apart, lack it. How many are missing at once does not matter.
  *
  * A folder that is refused three times with nothing read in between, or of which the server asks us to slow down, is
- * parked for six hours. It does not hold up the others, and comes due by itself.
+ * parked for six hours. It does not hold up the others, nor the end of the first sync, and comes due by itself. Until
+ * it is parked the first sync waits for it, also where it was never opened.
  */
 import { type AppError, isAppError, toAppError } from '../errors.ts'
 import type { FolderCursor, GonePlacement, MessageRecord, FolderRecord } from '../store/records.ts'
@@ -211,9 +212,14 @@ export function isLeftAlone(
   return !selectable || (parkedUntil ?? 0) > now
 }
 
-/** Its mail is not waited for. A folder that was opened is, while it is due again soon: it was refused for a moment. */
+/** It holds no mail, or is parked. A folder that is only put off was refused for a moment, and is due again soon. */
+export function isSetAside(folder: Pick<FolderRecord, 'selectable' | 'parkedUntil'>, now: number): boolean {
+  return isLeftAlone(folder, now + retryMs)
+}
+
+/** Its mail is not waited for by what is answered: of a folder that was opened it is, while that is only put off. */
 export function isGivenUp(folder: Pick<FolderRecord, 'selectable' | 'parkedUntil' | 'cursor'>, now: number): boolean {
-  return isLeftAlone(folder, folder.cursor === null ? now : now + retryMs)
+  return folder.cursor === null ? isLeftAlone(folder, now) : isSetAside(folder, now)
 }
 
 const parkAfter = 3
@@ -224,16 +230,17 @@ const folderFailures = new Set(['server_refused', 'not_found'])
 
 /** Answers how to work on a folder. A failure that concerns this folder alone is recorded; any other rejects. */
 export function createParking(sync: SyncDeps, state: AccountState) {
-  /** In a row, by path. `below`: how far the folder was read at the last one. */
+  /** In a row, by path; of a folder that was never opened the record counts. `below`: how far it was read by then. */
   const failures = new Map<string, { readonly count: number; readonly below: number | undefined }>()
 
   async function putOff(path: string, error: AppError, slowDown: boolean): Promise<void> {
     const folder = state.folderByPath(path)
-    const below = folder?.cursor?.backfillBelow
-    const last = failures.get(path)
-    const count = last === undefined || last.below !== below ? 1 : last.count + 1
-    failures.set(path, { count, below })
     if (folder === null) return
+    const below = folder.cursor?.backfillBelow
+    const last = failures.get(path)
+    const before = folder.cursor === null ? folder.failures : last?.below === below ? (last?.count ?? 0) : 0
+    const count = before + 1
+    failures.set(path, { count, below })
     if (saysGone(error)) {
       if (folder.cursor !== null) state.absent.say(path)
       // The list says what became of it, also of one that was never opened.

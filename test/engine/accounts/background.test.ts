@@ -83,22 +83,29 @@ suite('back-fill in turns', () => {
   })
 })
 
-suite('a folder of which a part is read, and whether completion waits for it', () => {
+suite('a folder that is refused, and whether completion waits for it', () => {
   const start = 1_700_000_000_000
 
-  /** One message of Archive is read; to search for the others is refused, as often as this. */
-  async function openRefused(t: TestContext, refusals: number) {
+  /**
+   * One message of Archive is read; to search for the others is refused, as often as this. `opening`: nothing is read,
+   * and the first opening is refused.
+   */
+  async function openRefused(t: TestContext, refusals: number, opening = false) {
     let now = start
     const user = { folders: { INBOX: [], Archive: [] } }
     const stage = await openStage(t, { settings: { MAILROOM_SYNC_BATCH: '1' }, user, now: () => now })
     fill(stage.server, 'Archive', count)
     const { state, context, catchUp } = await stage.work()
-    for (const path of ['INBOX', 'Archive']) await catchUp(path)
-    await backfillFirst({ ...context, folderId: (await stage.folder('Archive')).id })
-    assert.equal((await stage.subjects('Archive')).length, 1)
+    await catchUp('INBOX')
+    if (!opening) {
+      await catchUp('Archive')
+      await backfillFirst({ ...context, folderId: (await stage.folder('Archive')).id })
+    }
+    assert.equal((await stage.subjects('Archive')).length, opening ? 0 : 1)
     let left = refusals
+    const refused = opening ? /SELECT "?Archive/ : /UID SEARCH/
     stage.server.hooks = {
-      command: ({ text }) => (/UID SEARCH/.test(text) && left-- > 0 ? { tagged: 'NO [INUSE] later' } : undefined),
+      command: ({ text }) => (refused.test(text) && left-- > 0 ? { tagged: 'NO [INUSE] later' } : undefined),
     }
     return {
       state,
@@ -126,17 +133,20 @@ suite('a folder of which a part is read, and whether completion waits for it', (
     }
   }
 
-  test('it does when the folder is refused for a moment', async (t) => {
-    const { complete, refused } = await openRefused(t, 1)
-    assert.equal(await complete(() => refused(1)), count)
-  })
+  for (const opening of [false, true])
+    test(`it does when the folder is refused for a moment${opening ? ', also at its first opening' : ''}`, async (t) => {
+      const { complete, refused } = await openRefused(t, 1, opening)
+      assert.equal(await complete(() => refused(1)), count)
+    })
 
   test('it does not once the folder is parked: at the third refusal, or where the server asks us to slow down', async (t) => {
-    const { complete, refused } = await openRefused(t, Number.POSITIVE_INFINITY)
-    const thrice = async (): Promise<void> => {
-      for (const failures of [1, 2, 3]) await refused(failures)
+    for (const opening of [false, true]) {
+      const { complete, refused } = await openRefused(t, Number.POSITIVE_INFINITY, opening)
+      const thrice = async (): Promise<void> => {
+        for (const failures of [1, 2, 3]) await refused(failures)
+      }
+      assert.equal(await complete(thrice), opening ? 0 : 1)
     }
-    assert.equal(await complete(thrice), 1)
     const slowed = await openRefused(t, 0)
     slowed.state.change((await slowed.folder()).id, { failures: 1, parkedUntil: start + 6 * 3_600_000 })
     assert.equal(await slowed.complete(() => Promise.resolve()), 1)

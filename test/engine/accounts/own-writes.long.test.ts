@@ -12,7 +12,7 @@ import { letterOf } from '../../support/mail.ts'
 import { replaced } from '../../support/imap-server/play.ts'
 import { until } from '../../support/until.ts'
 import { accountId, fill, letter, moveOnServer } from './stage.ts'
-import { watchingAccounts, type Running } from './running.ts'
+import { openAccounts, watchingAccounts, type Running } from './running.ts'
 
 const servers: readonly (readonly [string, readonly string[]])[] = [
   ['everything', fullCapabilities],
@@ -208,13 +208,18 @@ for (const [what, name] of [
 }
 
 test('a folder that was never opened: what we put there is told, and is not its history', async (t) => {
-  const running = await watchingAccounts(t, {}, ({ server }) => {
-    fill(server, 'INBOX', 2)
-    fill(server, 'Archive', 2, 'a')
-    const isRefused = /SELECT "?Archive/
-    server.hooks = { command: ({ text }) => (isRefused.test(text) ? { tagged: 'NO not now' } : undefined) }
-  })
+  const running = await openAccounts(t)
   const { accounts, server } = running
+  fill(server, 'INBOX', 2)
+  fill(server, 'Archive', 2, 'a')
+  const isRefused = /SELECT "?Archive/
+  server.hooks = { command: ({ text }) => (isRefused.test(text) ? { tagged: 'NO not now' } : undefined) }
+  accounts.start(running.account)
+  await until('refused', async () => (await running.folder('Archive')).failures >= 1)
+  // As after the third refusal. The next session tries it once more.
+  await running.store.folders.setParked((await running.folder('Archive')).id, 3, Date.now() + 3_600_000)
+  server.dropConnections()
+  await running.settled()
   assert.equal((await running.folder('Archive')).cursor, null)
   server.hooks = {}
   const { message, at } = await placed(running, 'm1', 'INBOX')

@@ -8,7 +8,7 @@ import { fill, openStage } from './stage.ts'
 
 test('put off twice, parked at the third failure; another failure is not the folder’s', async (t) => {
   const stage = await openStage(t)
-  const { context, state } = await stage.work()
+  const { context, state, catchUp } = await stage.work()
   const now = 1_000_000
   const park = createParking({ ...context.deps, now: () => now }, state)
   const refuse = (): Promise<void> => Promise.reject(new AppError('server_refused', 'no'))
@@ -18,7 +18,7 @@ test('put off twice, parked at the third failure; another failure is not the fol
     assert.equal(await until(), wait)
     assert.equal(state.folderByPath('Archive')?.parkedUntil, now + wait)
   }
-  await park('Archive', () => Promise.resolve())
+  await park('Archive', () => catchUp('Archive'))
   await park('Archive', refuse)
   assert.equal(await until(), 20_000, 'counted anew after a success')
   await assert.rejects(park('Archive', () => Promise.reject(new AppError('network', 'lost'))))
@@ -46,4 +46,16 @@ test('counted anew when a page was read since the last failure: a folder that is
     assert.equal((await stage.folder('Archive')).failures, failures)
   }
   assert.equal((await stage.subjects('Archive')).length, 1)
+})
+
+test('of a folder that was never opened, refusals count on in the next session', async (t) => {
+  const stage = await openStage(t)
+  const refusedAnew = async (): Promise<number> => {
+    const { context, state } = await stage.work()
+    await createParking(context.deps, state)('Archive', () => Promise.reject(new AppError('server_refused', 'no')))
+    return (await stage.folder('Archive')).failures
+  }
+  for (const failures of [1, 2, 3, 4]) assert.equal(await refusedAnew(), failures)
+  await (await stage.work()).catchUp('Archive')
+  assert.equal(await refusedAnew(), 1)
 })
