@@ -111,17 +111,26 @@ export async function knownThere(
 }
 
 /** The place that was meant, or the one that the message has in the same folder now. */
-export function currentPlace(state: AccountState, message: MessageRecord, at: Placement): Placement {
+export async function currentPlace(context: Known, message: MessageRecord, at: Placement): Promise<Placement> {
   const here = message.placements.filter((place) => place.folderId === at.folderId)
   const place = here.find(({ uid, uidValidity }) => uid === at.uid && uidValidity === at.uidValidity) ?? here[0]
-  if (place === undefined) throw notThere(state, message)
+  if (place === undefined) throw await notThere(context, message)
   return place
 }
 
-/** `not_found`; for a message that lies nowhere, while a folder is read where it may turn up, `account_unavailable`. */
-export function notThere({ folders }: AccountState, { id, placements }: MessageRecord): AppError {
+type Known = Pick<SyncContext, 'deps' | 'state'>
+
+/**
+ * `not_found`; for a message that lies nowhere, while a folder is read where it may turn up, `account_unavailable`. A
+ * renamed folder is in the store under its new name, and its mail has left the old one, before the memory learns of it.
+ */
+export async function notThere(
+  { deps, state }: Known,
+  { id, accountId, placements }: MessageRecord,
+): Promise<AppError> {
+  if (placements.length > 0) return notFound('message', id)
   const isUnread = (folder: FolderRecord): boolean => isBeingRead(folder, folder.cursor?.exists ?? 0)
-  const unread = placements.length > 0 ? undefined : [...folders.values()].find(isUnread)
+  const unread = state.folders.values().find(isUnread) ?? (await deps.store.folders.list(accountId)).find(isUnread)
   return unread === undefined ? notFound('message', id) : readAnew(unread.path)
 }
 

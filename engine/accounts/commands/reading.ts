@@ -12,10 +12,10 @@ import { Readable } from 'node:stream'
 import { AppError } from '../../errors.ts'
 import { createTransferStream } from '../../messages/transfer-encoding.ts'
 import type { Logger } from '../../observe/log.ts'
-import type { Store } from '../../store/port.ts'
 import type { FolderRecord, MessageRecord, Placement } from '../../store/records.ts'
 import type { Chunk, FlagsOf, FromWhole, Session } from '../session-types.ts'
 import type { PartsRead, PartStream } from '../types.ts'
+import type { SyncContext } from '../write.ts'
 import { type CommandDeps, type Here, inPlace, isReadAnew, notThere, onLink, unlessRefused } from './placed.ts'
 
 const headerMaxBytes = 4 * 1_048_576
@@ -77,9 +77,7 @@ function readAlone<T>(
   message: MessageRecord,
   work: (session: Session, uid: number) => Promise<T | null>,
 ): Promise<T> {
-  return onLink(deps, message.accountId, (here) =>
-    atPlacement(deps.sync.store, here, message, (uid) => work(here.session, uid)),
-  )
+  return onLink(deps, message.accountId, (here) => atPlacement(here, message, (uid) => work(here.session, uid)))
 }
 
 async function fetchSections(
@@ -153,8 +151,8 @@ async function streamSection(deps: CommandDeps, message: MessageRecord, section:
     return mended.chunk
   }
   const readChunk = (from: number): Promise<Chunk> => {
-    const read = (here: Here): Promise<Chunk> =>
-      atPlacement(sync.store, here, message, (uid) =>
+    const read = (here: SyncContext): Promise<Chunk> =>
+      atPlacement(here, message, (uid) =>
         from === 0 ? first(here.session, uid) : here.session.fetchChunk(uid, section, from, chunkBytes),
       )
     return onLink(deps, message.accountId, read, from === 0 ? 'api' : 'stream')
@@ -164,8 +162,7 @@ async function streamSection(deps: CommandDeps, message: MessageRecord, section:
 
 /** Tries each place where the message lies until one has it; null from `work` = not there. */
 async function atPlacement<T>(
-  store: Store,
-  here: Here,
+  here: SyncContext,
   message: MessageRecord,
   work: (uid: number) => Promise<T | null>,
 ): Promise<T> {
@@ -189,10 +186,10 @@ async function atPlacement<T>(
 
   const known = await firstOf(message.placements)
   if (known !== null) return known
-  const now = await store.messages.get(message.accountId, message.id)
+  const now = await here.deps.store.messages.get(message.accountId, message.id)
   const moved = await firstOf(now?.placements ?? [])
   if (moved !== null) return moved
-  throw anew[0] ?? notThere(here.state, now ?? message)
+  throw anew[0] ?? (await notThere(here, now ?? message))
 }
 
 function placeKey({ folderId, uidValidity, uid }: Placement): string {

@@ -36,7 +36,7 @@ export function writeCommands(deps: CommandDeps) {
     /** Answers the flags now. */
     setFlags: (message: MessageRecord, at: Placement, change: FlagChange): Promise<string[]> =>
       onLink(deps, message.accountId, async (context) => {
-        const place = currentPlace(context.state, await currentMessage(deps.sync.store, message), at)
+        const place = await currentPlace(context, await currentMessage(deps.sync.store, message), at)
         const work = async (): Promise<string[]> => {
           const stored = await inPlace(context, place, () => context.session.store(place.uid, change))
           if (stored === null) throw notFound('message', message.id)
@@ -55,7 +55,7 @@ export function writeCommands(deps: CommandDeps) {
     remove: (message: MessageRecord, from: readonly string[] | null, known: Known | null = null): Promise<void> =>
       onLink(deps, message.accountId, async (context) => {
         const now = await currentMessage(deps.sync.store, message)
-        const all = placesOf(context.state, now, from)
+        const all = await placesOf(context, now, from)
         if (from !== null && all.length > 0) await mustStay(context, now, all)
         const places = all.filter((place) => known?.places.some((then) => liesAt(place, then)) ?? true)
         let removed = 0
@@ -91,7 +91,7 @@ export function writeCommands(deps: CommandDeps) {
       onLink(deps, message.accountId, async (context) => {
         const now = await currentMessage(deps.sync.store, message)
         if (now.placements.some((place) => place.folderId === to.id && !isMarked(place))) return
-        const given: Transfer = { kind: 'copy', message: now, at: currentPlace(context.state, now, at), to }
+        const given: Transfer = { kind: 'copy', message: now, at: await currentPlace(context, now, at), to }
         if (!(await transfer(context, given))) throw notFound('message', message.id)
       }),
   }
@@ -136,11 +136,15 @@ async function removeAt(context: SyncContext, messageId: string, place: Placemen
   })
 }
 
-function placesOf(state: AccountState, message: MessageRecord, from: readonly string[] | null): readonly Placement[] {
+async function placesOf(
+  context: SyncContext,
+  message: MessageRecord,
+  from: readonly string[] | null,
+): Promise<readonly Placement[]> {
   const { placements } = message
-  if (placements.length === 0) throw notThere(state, message)
+  if (placements.length === 0) throw await notThere(context, message)
   if (from !== null) return placements.filter(({ folderId }) => from.includes(folderId))
-  const real = placements.filter((place) => !isShown(state, place))
+  const real = placements.filter((place) => !isShown(context.state, place))
   return real.length === 0 ? placements : real
 }
 
@@ -184,34 +188,34 @@ async function move(
   at: Placement | null,
   to: FolderRecord,
 ): Promise<void> {
-  const { deps, state } = context
+  const { store } = context.deps
   const left: Placement[] = []
   let moved = false
-  let now = await currentMessage(deps.store, message)
+  let now = await currentMessage(store, message)
   while (!moved) {
     const placements = now.placements.filter((place) => !left.some((one) => liesAt(one, place)))
-    const places = placesToLeave(state, { ...now, placements }, at, to)
+    const places = await placesToLeave(context, { ...now, placements }, at, to)
     if (places.length === 0) return
     for (const place of places) {
       if (await transfer(context, { kind: 'move', message: now, at: place, to })) moved = true
       else left.push(place)
-      now = await currentMessage(deps.store, message)
+      now = await currentMessage(store, message)
     }
   }
 }
 
 /** What has to leave; nothing when the message lies there already, as after a move that was asked for twice. */
-function placesToLeave(
-  state: AccountState,
+async function placesToLeave(
+  context: SyncContext,
   message: MessageRecord,
   at: Placement | null,
   to: FolderRecord,
-): Placement[] {
+): Promise<Placement[]> {
   const isThere = message.placements.some((place) => place.folderId === to.id)
   if (at === null && isThere) return []
-  const from = at?.folderId ?? firstFolder(state, message)
+  const from = at?.folderId ?? firstFolder(context.state, message)
   const places = message.placements.filter((place) => place.folderId === from)
-  if (places.length === 0 && !isThere) throw notThere(state, message)
+  if (places.length === 0 && !isThere) throw await notThere(context, message)
   return places
 }
 

@@ -1,0 +1,82 @@
+/**
+ * A folder that is renamed: the store has the new name before the memory, and work in it goes on meanwhile. Nobody
+ * hears that its mail is gone.
+ */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Store } from '../../../engine/store/port.ts'
+import type { ImapServer } from '../../support/imap-server/index.ts'
+import { until } from '../../support/until.ts'
+import { accountId, fill } from './stage.ts'
+import { type Running, watchingAccounts } from './running.ts'
+
+/** From `reached` to `open` a list with this folder is about to be stored, or is stored and not answered yet. */
+function heldAt(path: string, when: 'before' | 'after') {
+  const reached = Promise.withResolvers<null>()
+  const gate = Promise.withResolvers<null>()
+  const hold = (): Promise<null> => {
+    reached.resolve(null)
+    return gate.promise
+  }
+  const wrap = (store: Store): Store => ({
+    ...store,
+    folders: {
+      ...store.folders,
+      async reconcile(id, epoch, listed, complete) {
+        const isIt = listed.some((one) => one.path === path)
+        if (isIt && when === 'before') await hold()
+        const folders = await store.folders.reconcile(id, epoch, listed, complete)
+        if (isIt && when === 'after') await hold()
+        return folders
+      },
+    },
+  })
+  const open = (): void => {
+    gate.resolve(null)
+  }
+  return { wrap, reached: reached.promise, open }
+}
+
+/** A connection that has the folder open keeps it. */
+function renameOnServer(server: ImapServer, from: string, to: string): void {
+  const { messages, uidNext } = server.folder('ann', from)
+  server.deleteFolder('ann', from)
+  const made = server.createFolder('ann', to)
+  made.messages.push(...messages)
+  made.uidNext = uidNext
+}
+
+function prepare({ server }: Running): void {
+  server.createFolder('ann', 'Projects')
+  fill(server, 'Projects', 1, 'p')
+}
+
+test('a call before the memory has the new folder hears that it is being read, not that the mail is gone', async (t) => {
+  const { wrap, reached, open } = heldAt('Work', 'after')
+  const running = await watchingAccounts(t, { wrap }, prepare)
+  const { accounts, server, store } = running
+  const before = await running.message('p1')
+  const [at] = before.placements
+  assert(at)
+  const archive = await running.folder('Archive')
+  renameOnServer(server, 'Projects', 'Work')
+  await reached
+  const now = await store.messages.get(accountId, before.id)
+  assert(now)
+  assert.deepEqual(now.placements, [])
+  const calls: readonly (() => Promise<unknown>)[] = [
+    () => accounts.setFlags(before, at, { add: ['\\Seen'], remove: [] }),
+    () => accounts.copy(before, at, archive),
+    () => accounts.move(before, null, archive),
+    () => accounts.move(before, at, archive),
+    () => accounts.remove(before, null),
+    () => accounts.fetchHeaders(now),
+  ]
+  for (const call of calls) await assert.rejects(call, { code: 'account_unavailable', retryAfterMs: 2000 })
+  open()
+  await until('it lies there', async () => (await running.subjects('Work')).includes('p1'))
+  const after = await running.message('p1')
+  assert.equal(after.id, before.id)
+  await accounts.fetchHeaders(after)
+  assert.equal(await store.folders.byPath(accountId, 'Projects'), null)
+})
