@@ -12,7 +12,7 @@
  * parked for six hours. It does not hold up the others, nor the end of the first sync, and comes due by itself. Until
  * it is parked the first sync waits for it, also where it was never opened.
  */
-import { type AppError, isAppError, toAppError } from '../errors.ts'
+import { AppError, isAppError, toAppError } from '../errors.ts'
 import type { FolderCursor, GonePlacement, MessageRecord, FolderRecord } from '../store/records.ts'
 import { planGone, type PlannedChange } from './plan.ts'
 import type { ListedMailbox, Session } from './session-types.ts'
@@ -204,6 +204,16 @@ export function tellsLost(error: unknown): error is AppError {
   return isAppError(error) && (error.code === 'not_found' || lostTexts.test(String(error.details['response'])))
 }
 
+/** A list has removed the folder while it was worked on. It may be there again, or under another name. */
+export function goneMeanwhile(): AppError {
+  const options = { retryAfterMs: 2000, details: { goneMeanwhile: true } }
+  return new AppError('account_unavailable', 'the folder was removed or renamed meanwhile', options)
+}
+
+export function isGoneMeanwhile(error: unknown): boolean {
+  return isAppError(error) && error.details['goneMeanwhile'] === true
+}
+
 /** It holds no mail, or is parked or put off. */
 export function isLeftAlone(
   { selectable, parkedUntil }: Pick<FolderRecord, 'selectable' | 'parkedUntil'>,
@@ -262,6 +272,7 @@ export function createParking(sync: SyncDeps, state: AccountState) {
       failures.delete(path)
     } catch (cause) {
       const error = toAppError(cause)
+      if (isGoneMeanwhile(error)) return
       const slowDown = error.details['slowDown'] === true
       if (!folderFailures.has(error.code) && !slowDown) throw error
       await putOff(path, error, slowDown)

@@ -5,7 +5,6 @@
  */
 import type { Budget } from '../budget.ts'
 import type { Config } from '../config.ts'
-import { AppError } from '../errors.ts'
 import { folderNamer } from '../messages/names.ts'
 import type { Logger } from '../observe/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
@@ -13,7 +12,7 @@ import type { Tracing } from '../observe/tracing.ts'
 import type { AddedMessage, FlagUpdate, Store, SyncBatch } from '../store/port.ts'
 import type { AccountRecord, ContactDelta, FolderCursor, FolderRecord, MessageRecord } from '../store/records.ts'
 import { createExclusive } from '../waits.ts'
-import { createAbsent } from './gone.ts'
+import { createAbsent, goneMeanwhile } from './gone.ts'
 import type { Lane, Priority } from './link.ts'
 import type { PlannedChange } from './plan.ts'
 import type { MailboxStatus } from './session-types.ts'
@@ -134,7 +133,7 @@ export function createAccountState(deps: SyncDeps, claimed: AccountRecord, first
 async function write(inner: Inner, folderId: string, build: Build): Promise<void> {
   const { deps, folders } = inner
   const folder = folders.get(folderId)
-  if (folder === undefined) throw new AppError('not_found', `folder ${folderId} is gone`)
+  if (folder === undefined) throw goneMeanwhile()
   const parts = await build(folder)
   if (parts === null) return
   const { account } = inner

@@ -6,6 +6,7 @@
 import { AppError } from '../errors.ts'
 import { createGiveWay } from '../waits.ts'
 import type { AccountRecord, ContactDelta, FolderCursor, FolderRecord, MessageRecord } from '../store/records.ts'
+import { goneMeanwhile } from './gone.ts'
 import { isAwaited, isSameMail } from './identity.ts'
 import { unseenArrived } from './counts.ts'
 import { planAdded, readMessage, type PlannedChange, type ReadMessage, type Source } from './plan.ts'
@@ -34,9 +35,10 @@ export interface FolderContext extends SyncContext {
   readonly folderId: string
 }
 
+/** Of a folder that was opened before. */
 export function cursorOf({ state, folderId }: InFolder): FolderCursor {
   const cursor = state.folders.get(folderId)?.cursor
-  if (cursor === undefined || cursor === null) throw new AppError('internal', `folder ${folderId} has no cursor`)
+  if (cursor === undefined || cursor === null) throw goneMeanwhile()
   return cursor
 }
 

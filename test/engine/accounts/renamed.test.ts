@@ -7,8 +7,8 @@ import { test } from 'node:test'
 import type { Store } from '../../../engine/store/port.ts'
 import type { ImapServer } from '../../support/imap-server/index.ts'
 import { until } from '../../support/until.ts'
-import { accountId, fill } from './stage.ts'
-import { type Running, watchingAccounts } from './running.ts'
+import { accountId, fill, letter } from './stage.ts'
+import { openAccounts, type Running, watchingAccounts } from './running.ts'
 
 /** From `reached` to `open` a list with this folder is about to be stored, or is stored and not answered yet. */
 function heldAt(path: string, when: 'before' | 'after') {
@@ -79,4 +79,56 @@ test('a call before the memory has the new folder hears that it is being read, n
   assert.equal(after.id, before.id)
   await accounts.fetchHeaders(after)
   assert.equal(await store.folders.byPath(accountId, 'Projects'), null)
+})
+
+/** From `reached` to `open` the last line of each answer to such a command in the folder is on its way. */
+function late(server: ImapServer, path: string, command: string) {
+  const reached = Promise.withResolvers<null>()
+  const gate = Promise.withResolvers<null>()
+  server.hooks = {
+    async send(response, call) {
+      const isIt = call?.name === command && call.folder?.name === path && response.toString().startsWith(call.tag)
+      if (!isIt) return response
+      reached.resolve(null)
+      await gate.promise
+      return response
+    },
+  }
+  const open = (): void => {
+    gate.resolve(null)
+  }
+  return { reached: reached.promise, open }
+}
+
+test('a call that reads the folder meanwhile is no failure of ours', async (t) => {
+  const running = await watchingAccounts(t, {}, prepare)
+  const { accounts, server, store } = running
+  const { reached, open } = late(server, 'Projects', 'UID FETCH')
+  server.append('ann', 'Projects', letter('p2'))
+  const call = assert.rejects(accounts.syncFolder(accountId, 'Projects'), {
+    code: 'account_unavailable',
+    retryAfterMs: 2000,
+  })
+  await reached
+  renameOnServer(server, 'Projects', 'Work')
+  await until('it is removed', async () => (await store.folders.byPath(accountId, 'Projects')) === null)
+  open()
+  await call
+  await until('its mail is read', async () => (await running.subjects('Work')).length === 2)
+})
+
+test('the session that back-fills the folder meanwhile goes on', async (t) => {
+  const running = await openAccounts(t)
+  const { accounts, server, store } = running
+  prepare(running)
+  const { reached, open } = late(server, 'Projects', 'UID SEARCH')
+  accounts.start(running.account)
+  await reached
+  renameOnServer(server, 'Projects', 'Work')
+  await until('it is removed', async () => (await store.folders.byPath(accountId, 'Projects')) === null)
+  const { accepted } = server
+  open()
+  await until('its mail is read', async () => (await running.subjects('Work')).length === 1)
+  assert.equal(server.accepted, accepted)
+  assert.deepEqual(running.warnings, [])
 })
