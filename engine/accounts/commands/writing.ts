@@ -5,10 +5,10 @@
  * reports what was cut short in between.
  */
 import { AppError, isAppError, notFound } from '../../errors.ts'
-import type { FolderCursor, FolderRecord, MessageRecord, Placement } from '../../store/records.ts'
+import type { FolderRecord, MessageRecord, Placement } from '../../store/records.ts'
 import { isMarked, liesAt, vanish } from '../../store/rows.ts'
 import { flagParts } from '../compare.ts'
-import { departed } from '../gone.ts'
+import { departed, isGoneMeanwhile } from '../gone.ts'
 import type { AccountState } from '../state.ts'
 import { normalFlags, planAdded } from '../plan.ts'
 import type { Upload } from '../../spool.ts'
@@ -251,16 +251,13 @@ function folderGone(to: FolderRecord, cause: AppError): AppError {
   return new AppError(code, message, { details, cause })
 }
 
-/** Does nothing where the folder has another UIDVALIDITY by now: it is read anew, and the sync reports it. */
+/** Does nothing where the folder is gone or has another UIDVALIDITY by now: the sync finds it, and reports it. */
 async function commitIn({ state }: SyncContext, { folderId, uidValidity }: FolderPlace, build: Build): Promise<void> {
-  const cursorOf = (folder: FolderRecord | undefined): FolderCursor | null =>
-    folder?.cursor?.uidValidity === uidValidity ? folder.cursor : null
-  if (cursorOf(state.folders.get(folderId)) === null) return
-  const inFolder = (folder: FolderRecord) => {
-    const cursor = cursorOf(folder)
-    return cursor && build(cursor, folder)
-  }
-  await state.commit(folderId, inFolder, 'api')
+  const inFolder = (folder: FolderRecord) =>
+    folder.cursor?.uidValidity === uidValidity ? build(folder.cursor, folder) : null
+  await state.commit(folderId, inFolder, 'api').catch((error: unknown) => {
+    if (!isGoneMeanwhile(error)) throw error
+  })
 }
 
 type FolderPlace = Pick<Placement, 'folderId' | 'uidValidity'>

@@ -132,3 +132,20 @@ test('the session that back-fills the folder meanwhile goes on', async (t) => {
   assert.equal(server.accepted, accepted)
   assert.deepEqual(running.warnings, [])
 })
+
+test('a change that the server has made in the folder answers as done', async (t) => {
+  const { wrap, reached, open } = heldAt('Work', 'before')
+  const running = await watchingAccounts(t, { wrap }, prepare)
+  const { accounts, server } = running
+  const message = await running.message('p1')
+  const [at] = message.placements
+  assert(at)
+  await accounts.fetchHeaders(message)
+  renameOnServer(server, 'Projects', 'Work')
+  await reached
+  const answer = accounts.setFlags(message, at, { add: ['\\Seen'], remove: [] })
+  const lastLine = (): string => accounts.wire(accountId)?.lines().at(-1) ?? ''
+  await until('the server has answered', () => lastLine().includes('OK Store completed'))
+  open()
+  assert.deepEqual(await answer, ['\\Seen'])
+})
