@@ -61,9 +61,14 @@ export function uploading<T>(
   return onLink(deps, accountId, sending, 'api', whole.size / bytesInMs)
 }
 
-/** What arrives in a folder that was never opened would be taken for its history. */
+/**
+ * What arrives in a folder that was never opened would be taken for its history. A folder that the store has before the
+ * memory is waited for: the list that has it is being stored.
+ */
 export async function openFirst(context: SyncContext, { id, path }: FolderRecord): Promise<void> {
-  if (context.state.folders.get(id)?.cursor === null) await openFolder(context, path)
+  const { folders, exclusive } = context.state
+  if (!folders.has(id)) await exclusive(() => Promise.resolve())
+  if (folders.get(id)?.cursor === null) await openFolder(context, path)
 }
 
 /** A folder that holds no mail (\\Noselect), or is refused, is not opened. */

@@ -149,3 +149,24 @@ test('a change that the server has made in the folder answers as done', async (t
   open()
   assert.deepEqual(await answer, ['\\Seen'])
 })
+
+test('a copy into a folder that the memory has yet to learn of is in the index when the call answers', async (t) => {
+  const { wrap, reached, open } = heldAt('Work', 'after')
+  const running = await watchingAccounts(t, { wrap }, prepare)
+  const { accounts, server } = running
+  const message = await running.message('p1')
+  const [at] = message.placements
+  assert(at)
+  server.createFolder('ann', 'Work')
+  await reached
+  const copied = accounts.copy(message, at, await running.folder('Work'))
+  await until('the call has its turn', () => accounts.queues(accountId)[0]?.running === 1)
+  await running.message('p1')
+  open()
+  await copied
+  assert.deepEqual(
+    (await running.message('p1')).placements.map(({ path }) => path),
+    ['Projects', 'Work'],
+  )
+  assert.deepEqual(await running.story(), ['folder_added p1 Work'])
+})
