@@ -283,6 +283,15 @@ export async function mustBeRead(
   if (concerned.length === 0) throw unlisted(call, accountId)
 }
 
+/** Throws it too when one of them is not the folder that it was: its mail may be in none of those that were read. */
+export async function mustBeSame(call: Call, accountId: string, folders: readonly FolderRecord[]): Promise<void> {
+  const now = await call.engine.store.folders.list(accountId)
+  const numbered = new Map(now.map(({ id, cursor }) => [id, cursor?.uidValidity]))
+  const other = folders.find(({ id, cursor }) => numbered.get(id) !== cursor?.uidValidity)
+  if (other !== undefined)
+    throw unavailable(call, accountId, `folder ${folderName(other)} is being read anew`, comeBackMs)
+}
+
 /** The same for a full page of the newest over several folders: each must be read as far back as the page goes. */
 export async function mustReachBack(call: Call, folders: readonly FolderRecord[], sentAt: number): Promise<void> {
   const unread = folders.filter((folder) => isBeingRead(folder, totalOf(folder)) && totalOf(folder) > 0)

@@ -19,6 +19,7 @@ import {
   messagePaths,
   type MessagePattern,
   mustBeRead,
+  mustBeSame,
   mustReachBack,
   placedFirst,
 } from '../find.ts'
@@ -131,8 +132,10 @@ export async function listingOf(
     /** While mail is read for the first time, a list that lacks some is a 503. `reach`: see reachOf. */
     async mustBeWhole(reach: number | undefined): Promise<void> {
       const shown = folders.filter(({ id }) => !hidden.folderIds.includes(id))
-      if (reach === undefined) await mustBeRead(call, account.id, folder, shown)
-      else if (folder === null && account.resume.initialSyncAt === null) await mustReachBack(call, shown, reach)
+      if (reach === undefined) {
+        await mustBeRead(call, account.id, folder, shown)
+        await mustBeSame(call, account.id, folder === null ? shown : [folder])
+      } else if (folder === null && account.resume.initialSyncAt === null) await mustReachBack(call, shown, reach)
     },
   }
 }
