@@ -139,10 +139,14 @@ export async function findKnownMessage(call: Call, account: AccountRecord, id: s
   const { messages } = call.engine.store
   const bare = bareName(id)
   const hosted = bare.startsWith('gm-') ? bare.slice(3) : null
-  const found =
+  const find = async (): Promise<MessageRecord | null> =>
     (await messages.find(account.id, bare)) ?? (hosted === null ? null : await messages.find(account.id, hosted))
+  const found = await find()
   if (found !== null) return found
   await mustBeRead(call, account.id, null)
+  // it may have been read in between
+  const now = await find()
+  if (now !== null) return now
   throw notFound('message', id)
 }
 
