@@ -119,22 +119,24 @@ export async function knownThere(
 export async function currentPlace(context: Known, message: MessageRecord, at: Placement): Promise<Placement> {
   const here = message.placements.filter((place) => place.folderId === at.folderId)
   const place = here.find(({ uid, uidValidity }) => uid === at.uid && uidValidity === at.uidValidity) ?? here[0]
-  if (place === undefined) throw await notThere(context, message)
+  if (place === undefined) throw await notThere(context, message, at.folderId)
   return place
 }
 
 type Known = Pick<SyncContext, 'deps' | 'state'>
 
 /**
- * `not_found`; for a message that lies nowhere, while a folder is read where it may turn up, `account_unavailable`. A
- * renamed folder is in the store under its new name, and its mail has left the old one, before the memory learns of it.
+ * `not_found`; while a folder is read where the message may turn up, `account_unavailable`. That is the one that was
+ * meant, or for a message that lies nowhere any folder. A renamed folder is in the store under its new name, and its
+ * mail has left the old one, before the memory learns of it.
  */
 export async function notThere(
   { deps, state }: Known,
   { id, accountId, placements }: MessageRecord,
+  meant?: string,
 ): Promise<AppError> {
-  if (placements.length > 0) return notFound('message', id)
-  const isUnread = (folder: FolderRecord): boolean => isBeingRead(folder, folder.cursor?.exists ?? 0)
+  const isUnread = (folder: FolderRecord): boolean =>
+    (placements.length === 0 || folder.id === meant) && isBeingRead(folder, folder.cursor?.exists ?? 0)
   const unread = state.folders.values().find(isUnread) ?? (await deps.store.folders.list(accountId)).find(isUnread)
   return unread === undefined ? notFound('message', id) : readAnew(unread.path)
 }

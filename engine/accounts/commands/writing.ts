@@ -215,7 +215,7 @@ async function placesToLeave(
   if (at === null && isThere) return []
   const from = at?.folderId ?? firstFolder(context.state, message)
   const places = message.placements.filter((place) => place.folderId === from)
-  if (places.length === 0 && !isThere) throw await notThere(context, message)
+  if (places.length === 0 && !isThere) throw await notThere(context, message, from)
   return places
 }
 

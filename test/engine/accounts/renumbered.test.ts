@@ -5,7 +5,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { compareUids } from '../../../engine/accounts/compare.ts'
+import { createCommands } from '../../../engine/accounts/commands/index.ts'
 import { reportGone } from '../../../engine/accounts/gone.ts'
+import { createLink } from '../../../engine/accounts/link.ts'
 import { catchUp } from '../../../engine/accounts/sync.ts'
 import { isAppError } from '../../../engine/errors.ts'
 import { openTest } from '../../support/imap-server/session.ts'
@@ -238,6 +240,30 @@ test('the account lives through renumbering of every folder while it watches', a
   running.server.dropConnections()
   await running.tells(['received n1 INBOX', 'received n2 Archive'])
   assert.equal((await running.subjects('INBOX')).length, 13)
+})
+
+test('a call for a place that has yet to be read anew hears so, also where the message lies elsewhere too', async (t) => {
+  const twin = letter('m1')
+  const stage = await openStage(t)
+  for (const path of ['INBOX', 'Archive']) stage.server.append('ann', path, twin)
+  await (await stage.work()).readAll()
+  const message = await stage.message('m1')
+  const at = message.placements.find(({ path }) => path === 'Archive')
+  assert(at)
+  stage.server.renumber('ann', 'Archive')
+  const { state, session, catchUp: read } = await stage.work()
+  await read('Archive')
+  assert.deepEqual(
+    (await stage.message('m1')).placements.map(({ path }) => path),
+    ['INBOX'],
+  )
+  const link = createLink({ login: () => Promise.resolve(session), idleCloseMs: 60_000, waitMs: 20_000 })
+  const { setFlags, copy, move } = createCommands({ sync: stage.deps, live: () => Promise.resolve({ state, link }) })
+  const anew = { code: 'account_unavailable', retryAfterMs: 2000 }
+  const sent = await stage.folder('Sent')
+  await assert.rejects(setFlags(message, at, { add: ['\\Seen'], remove: [] }), anew)
+  await assert.rejects(copy(message, at, sent), anew)
+  await assert.rejects(move(message, at, sent), anew)
 })
 
 test('renumbered in the middle of the first back-fill', async (t) => {
