@@ -221,6 +221,7 @@ export async function inFolder(
   const other = others.find((message) => message.emailMessageId === found.emailMessageId)
   if (other !== undefined) return other
   await mustBeRead(call, found.accountId, folder)
+  await mustBeSame(call, found.accountId, [folder])
   throw notFound('message', id)
 }
 

@@ -1,10 +1,14 @@
-/** A folder is renamed while a list is being read: what lacks its mail is never answered as if it were whole. */
+/**
+ * A folder is renamed or numbered anew while a call reads the index: what lacks its mail is never answered as if it
+ * were whole, and none of it is said to be gone.
+ */
 import assert from 'node:assert/strict'
 import { after, before, suite, test, type TestContext } from 'node:test'
+import { mail } from '../../support/mail.ts'
 import { until } from '../../support/until.ts'
 import { startLiteRig, type LiteRig, type TestMailbox } from './rig.ts'
 
-suite('a folder that is renamed between two reads of a list', () => {
+suite('a folder that changes between two reads of a call', () => {
   let rig: LiteRig
   let box: TestMailbox
   before(async () => {
@@ -46,7 +50,7 @@ suite('a folder that is renamed between two reads of a list', () => {
     return answer
   }
 
-  test('is a 503, and the list is whole soon', async (t) => {
+  test('renamed: a list is a 503, and whole soon', async (t) => {
     const folder = (name: string): string => `${box.path}/folders/${name}/messages`
     const { path } = box
     const v2 = `/2.0/accounts/${box.userId}`
@@ -65,5 +69,35 @@ suite('a folder that is renamed between two reads of a list', () => {
     }
     assert.equal((await rig.list(`${path}/messages`)).length, 1)
     assert.equal((await rig.call('GET', folder('P1'))).status, 404)
+  })
+
+  test('numbered anew when the message is looked for: a 503 too, though it lies elsewhere as well', async (t) => {
+    const { messages } = rig.engine.store
+    const { find } = messages
+    const raw = mail({ to: box.email, subject: 'twin' })
+    const id = await box.deliverRaw(raw, 'twin')
+    rig.imap.createFolder(box.email, 'Twins')
+    rig.imap.append(box.email, 'Twins', raw)
+    const path = `${box.path}/folders/Twins/messages/${id}`
+    const isThere = async (): Promise<boolean> => (await rig.call('GET', path)).status === 200
+    await until('it lies in both', isThere)
+    const answered = Promise.withResolvers<null>()
+    rig.imap.hooks = {
+      async send(response, call) {
+        if (call?.name === 'UID SEARCH' && call.folder?.name === 'Twins') await answered.promise
+        return response
+      },
+    }
+    const late = async (...wanted: Parameters<typeof find>) => {
+      rig.imap.renumber(box.email, 'Twins')
+      await until('its place is forgotten', async () => (await find(...wanted))?.placements.length === 1)
+      return find(...wanted)
+    }
+    t.mock.method(messages, 'find', late, { times: 1 })
+    const { status, text } = await rig.call('GET', path)
+    answered.resolve(null)
+    rig.imap.hooks = {}
+    assert.equal(status, 503, text)
+    await until('it is there again', isThere)
   })
 })
