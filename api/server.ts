@@ -23,8 +23,8 @@ const keepAliveMs = 75_000
 const maxHeaderBytes = 32 * 1024
 
 /**
- * `app.callback()` behind a server that gives up slow requests: headers within 20 s, the whole request within
- * MAILROOM_REQUEST_TIMEOUT. Not listening yet.
+ * `app.callback()` behind a server that gives up slow clients: headers within 20 s, the whole request within
+ * MAILROOM_REQUEST_TIMEOUT; who takes nothing of the answer for so long is cut off. Not listening yet.
  */
 export function createServer(
   app: { callback(): RequestListener },
@@ -32,7 +32,12 @@ export function createServer(
   connections: Connections = createConnections(config),
 ): Server {
   const requestTimeout = config.MAILROOM_REQUEST_TIMEOUT
-  const listener = connections.guard(app.callback())
+  const guarded = connections.guard(app.callback())
+  const listener: RequestListener = (request, response) => {
+    // All of it is on its way, whoever made it: from here on it is the client that is waited for.
+    response.once('prefinish', () => response.setTimeout(requestTimeout, () => response.destroy()))
+    guarded(request, response)
+  }
   const server = createHttpServer(
     {
       headersTimeout: Math.min(headersMs, requestTimeout),

@@ -162,7 +162,6 @@ async function send(ctx: FrameContext, body: StreamAnswer['body'], headers: Head
   }
   if (Buffer.isBuffer(body) || body.length <= pieceBytes || ctx.method === 'HEAD') {
     ctx.set(headers)
-    ctx.res.setTimeout(stallMsOf(ctx), () => ctx.res.destroy())
     ctx.body = body
     return
   }

@@ -1,6 +1,9 @@
 /** The server at the level of bytes: 100-continue, broken HTTP, slow clients. */
 import assert from 'node:assert/strict'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { connect } from 'node:net'
 import { after, before, suite, test } from 'node:test'
+import { until } from '../../support/until.ts'
 import { echoRoutes } from './echo.ts'
 import { connectRaw } from './raw-http.ts'
 import { basic, startRig, type Rig } from './rig.ts'
@@ -122,6 +125,32 @@ suite('server', () => {
     } finally {
       clearInterval(dribble)
       client.socket.destroy()
+    }
+  })
+
+  test('who takes no answer is cut off, also when the answers are errors', async () => {
+    let [sent, out, ended] = [0, 0, false]
+    const client = connect(rig.port, '127.0.0.1').pause()
+    client.on('error', () => undefined)
+    const ask = (): void => {
+      sent += 8
+      client.write(head('GET /nowhere HTTP/1.1').repeat(8))
+    }
+    const count = (_request: IncomingMessage, response: ServerResponse): void => {
+      response.once('finish', () => {
+        out += 1
+        if (out === sent) ask()
+      })
+    }
+    rig.server.on('request', count)
+    rig.server.once('connection', (socket) => socket.once('close', () => (ended = true)))
+    try {
+      ask()
+      await until('the end of the connection', () => ended, { explain: () => `${out} of ${sent}` })
+      assert(out < sent, 'one answer waited')
+    } finally {
+      rig.server.off('request', count)
+      client.destroy()
     }
   })
 
