@@ -198,13 +198,16 @@ async function sendStream(ctx: FrameContext, body: Readable, headers: Headers): 
   const { res } = ctx
   const stallMs = stallMsOf(ctx)
   const isEvents = headers['Content-Type']?.startsWith('text/event-stream') === true
-  // Events come when they come: their client gets the headers at once, and may take its time.
+  // Events come when they come: their client gets the headers at once, and silence says nothing.
   if (!isEvents) await firstByte(body, ctx, stallMs)
   if (res.destroyed) return void body.destroy()
   ctx.set(headers)
   ctx.respond = false
   try {
     if (isEvents) {
+      res.setTimeout(stallMs, () => {
+        if (res.writableLength > 0) res.destroy()
+      })
       res.flushHeaders()
       await pipeline(body, res)
     } else {

@@ -96,6 +96,10 @@ const routes: readonly Route[] = [
     setTimeout(() => events.push('data: late\n\n'), 3000).unref()
     return Promise.resolve(new StreamAnswer(events, { 'Content-Type': 'text/event-stream' }))
   }),
+  route('/events/many', 'binary', () => {
+    const events = watched('many events', new Readable({ read: () => events.push(`data: ${'x'.repeat(60_000)}\n\n`) }))
+    return Promise.resolve(new StreamAnswer(events, { 'Content-Type': 'text/event-stream' }))
+  }),
   route('/slow', 'json', untilAborted),
   route('/deaf', 'json', async () => {
     await pause(3000)
@@ -170,6 +174,15 @@ suite('answers', () => {
     await client.expect(/data: late/)
     client.socket.destroy()
     await until('destroyed', () => seen.destroyed.includes('events'))
+  })
+
+  test('events that the client does not take end', async () => {
+    const client = await connectRaw(rig.port)
+    client.write(`GET /events/many HTTP/1.1\r\nHost: x\r\nAuthorization: ${basic}\r\n\r\n`)
+    await client.expect(/data: x/)
+    client.socket.pause()
+    await until('destroyed', () => seen.destroyed.includes('many events'))
+    client.socket.destroy()
   })
 
   test('a handler over the deadline: 504 with Retry-After, and its signal aborts', async () => {
