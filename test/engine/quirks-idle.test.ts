@@ -79,6 +79,17 @@ suite('IDLE', () => {
     assert.equal(closings(session).length, 1)
   })
 
+  test('"+" once more in the place of an answer to DONE: the deadline goes on', async (t) => {
+    const isDone = (response: Buffer): boolean => /^\w+ OK/.test(response.toString('latin1'))
+    const { inbox } = await play(t, {
+      send: (response, call) => (call?.name === 'IDLE' && isDone(response) ? '+ once more\r\n' : response),
+    })
+    const session = await inbox(200)
+    void session.idle(50, long()).catch(() => undefined)
+    await until('the end of the session', () => session.closed)
+    await failure(session.noop(), 'timeout')
+  })
+
   test('row 19: news before the "+", flag changes without UID, EXISTS only after NOOP', async (t) => {
     const { server, inbox } = await play(t, {
       command: on('IDLE', {

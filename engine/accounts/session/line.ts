@@ -224,6 +224,7 @@ async function idleOnce({ wire, line, life }: IdlerDeps, renewMs: number, signal
     }
   }
   const onPlusTag = (): void => {
+    if (stage.entered) return
     stage.entered = true
     stage.stopWatch()
     if (stage.wanted) leave()
