@@ -113,7 +113,15 @@ function guardedConnector(allowPrivate: boolean, timeout: number): buildConnecto
   const connect = buildConnector({ allowH2: false, timeout, lookup: guardedLookup(allowPrivate, timeout) })
   return (options, callback) => {
     const { hostname } = options
-    if (allowPrivate || isIP(hostname) === 0 || isPublicAddress(hostname)) connect(options, callback)
+    const connected: buildConnector.Callback = (...made) => {
+      const [, socket] = made
+      // A peer that has answered may take no more of the body: no request waits for it by then, and no deadline runs.
+      socket?.setTimeout(timeout, () => {
+        if (socket.writableLength > 0) socket.destroy()
+      })
+      callback(...made)
+    }
+    if (allowPrivate || isIP(hostname) === 0 || isPublicAddress(hostname)) connect(options, connected)
     else callback(notPublic(hostname), null)
   }
 }

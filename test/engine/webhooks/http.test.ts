@@ -1,8 +1,12 @@
 /** The HTTP client by itself: the guard at connect time, limits, and the other two kinds of request. */
 import assert from 'node:assert/strict'
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import { once } from 'node:events'
+import { createServer, type AddressInfo, type Socket } from 'node:net'
 import { after, before, suite, test } from 'node:test'
 import { createHttpClient } from '../../../engine/net/http.ts'
 import { type Receiver, createReceiver } from '../../support/receiver.ts'
+import { until } from '../../support/until.ts'
 
 const http = createHttpClient({ allowPrivate: true })
 const guarded = createHttpClient({ allowPrivate: false })
@@ -65,6 +69,28 @@ suite('the HTTP client', () => {
     }
     // A second one may be opened while the first is being given back.
     assert.ok(ports.size <= 2, `${ports.size} connections for 20 requests`)
+  })
+
+  test('who has answered and takes nothing more of the body is left, and the body is not kept', async () => {
+    const server = createServer((socket) => {
+      socket.on('error', () => undefined)
+      socket.pause().write('HTTP/1.1 200 OK\r\nKeep-Alive: timeout=600\r\nContent-Length: 0\r\n\r\n')
+    })
+    await once(server.listen(0, '127.0.0.1'), 'listening')
+    const ours: Socket[] = []
+    const note = (message: unknown): void => void ours.push((message as { readonly socket: Socket }).socket)
+    const client = createHttpClient({ allowPrivate: true, connectTimeoutMs: 1000 })
+    subscribe('net.client.socket', note)
+    try {
+      const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
+      assert.equal((await client.postJson(url, {}, Buffer.alloc(32 * 1_048_576), limits)).status, 200)
+      assert.ok(ours.some(({ writableLength }) => writableLength > 1_048_576))
+      await until('its connection ends', () => ours.every(({ destroyed }) => destroyed))
+    } finally {
+      unsubscribe('net.client.socket', note)
+      await client.close()
+      server.close()
+    }
   })
 
   test('nobody listens: network, with the system’s code', async () => {
