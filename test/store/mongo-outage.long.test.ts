@@ -309,6 +309,21 @@ suite('a database that cannot be used', needs('mongodb'), () => {
     await store.close()
   })
 
+  test('a server that takes nothing more of a write on trial is found again', async () => {
+    const store = await database.open({ uri: proxy.uri, timeoutMs: 1000, pool: 2 })
+    await Promise.all([store.ping(), store.ping()])
+    proxy.listen(false)
+    try {
+      // more than all buffers between two processes hold
+      await Promise.all([1, 2, 3].map(() => rejectsWith(store.ping(15e6), 'store_unavailable')))
+      await pause(2000)
+    } finally {
+      proxy.listen(true)
+    }
+    await until('the store answers again', () => Promise.all([store.ping(), store.ping()]).then(() => true))
+    await store.close()
+  })
+
   test('the UIDs of a large folder: they may take longer than one operation', async () => {
     const box = await createMailbox(await database.open())
     const added = Array.from({ length: 300 }, (_, index) => box.added('INBOX', index + 1))

@@ -256,7 +256,11 @@ export async function saveCopyNote({ meta }: Collections, note: string | null): 
 
 /** A write that the database keeps. With `room` there is space for so many more bytes, or it rejects. */
 export async function probeWrite({ meta }: Collections, room: number, now: () => number): Promise<void> {
-  const save = (padding: string) => meta.updateOne({ _id: 'probe' }, { $set: { at: now(), padding } }, { upsert: true })
+  // A bulk has a deadline in any case, also where the database takes no bytes: this is asked for when that is doubtful.
+  const save = (padding: string) =>
+    meta.bulkWrite([
+      { updateOne: { filter: { _id: 'probe' }, update: { $set: { at: now(), padding } }, upsert: true } },
+    ])
   if (room > 0) await save('.'.repeat(room))
   await save('')
 }
