@@ -230,6 +230,8 @@ function start(entry: Entry, { request, response, address, begin }: Arrival): vo
   }
   turn('asking')
   entry.caller = address
+  // The deadline of the answer before: whoever waits now waits for us.
+  socket.setTimeout(0)
   response.once('close', () => {
     const next = line.shift()
     if (socket.destroyed) line.length = 0

@@ -195,6 +195,15 @@ suite('answers', () => {
     await until('aborted', () => seen.aborted.includes(String(answer.headers['x-request-id'])))
   })
 
+  for (const before of ['/json', '/nowhere'])
+    test(`a call that waits for the answer of ${before} on its connection has its whole time`, async () => {
+      const client = await connectRaw(rig.port)
+      const ask = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: ${basic}\r\n\r\n`
+      client.write(ask(before) + ask('/slow') + ask('/json'))
+      await client.expect(/HTTP\/1\.1 504 [^]+"ok":true}$/)
+      client.socket.destroy()
+    })
+
   test('a handler that does not hear: 504 all the same, and its late stream is destroyed', async () => {
     assert.equal((await rig.call('GET', '/deaf')).status, 504)
     await until('destroyed', () => seen.destroyed.includes('deaf'))
