@@ -118,3 +118,12 @@ export function toAppError(error: unknown): AppError {
   if (error instanceof AppError) return error
   return new AppError('internal', 'internal error', { cause: error })
 }
+
+const handshakeCodes = /^(?:ERR_(?:TLS|SSL|OSSL)_|EPROTO$)/
+const certificateCodes =
+  /^(?:CERT_|CRL_|ERROR_IN_C|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_|INVALID_(?:CA|PURPOSE)$|PATH_LENGTH_)/
+
+/** `UNSPECIFIED`: something is wrong with the certificate for which OpenSSL has words, and Node no code. */
+export function isTlsCode(code: string): boolean {
+  return code === 'UNSPECIFIED' || handshakeCodes.test(code) || certificateCodes.test(code)
+}

@@ -2,7 +2,7 @@
  * What went wrong on an IMAP connection → AppError of a failure class. Decided by response codes (RFC 5530) and error
  * codes; where servers leave nothing but text, by the one table of texts below.
  */
-import { AppError, isAppError, type ErrorCode, type FailureClass } from '../errors.ts'
+import { AppError, isAppError, isTlsCode, type ErrorCode, type FailureClass } from '../errors.ts'
 import { own } from '../own.ts'
 
 /** Where the failure happened: it decides what a bare NO means. */
@@ -153,8 +153,6 @@ export function serverFailure(given: ServerSaid, cause?: unknown): AppError {
 const timeoutCodes = new Set(['CONNECT_TIMEOUT', 'GREETING_TIMEOUT', 'UPGRADE_TIMEOUT', 'ETIMEOUT', 'ETIMEDOUT'])
 const protocolCodes =
   /^(?:ParserError|MAX_IMAP_NESTING|LineTooLarge|LiteralTooLarge|ResponseTooLarge|UnexpectedTag|InvalidResponse|ResponseProcessingFailed|Z_)/
-const tlsCodes =
-  /^(?:ERR_TLS|ERR_SSL|ERR_OSSL|EPROTO$|CERT_|UNABLE_TO_|DEPTH_ZERO|SELF_SIGNED|HOSTNAME_MISMATCH|INVALID_CA|STARTTLS_INJECTION)/
 
 /** Where the connection was never made, nothing was lost. */
 const errnoWords: Readonly<Record<string, string>> = {
@@ -165,7 +163,7 @@ const errnoWords: Readonly<Record<string, string>> = {
 
 function codeFailure(code: string, tlsFailed: boolean): Verdict {
   if (timeoutCodes.has(code)) return 'timeout'
-  if (tlsFailed || tlsCodes.test(code)) return 'tls'
+  if (tlsFailed || code === 'STARTTLS_INJECTION' || isTlsCode(code)) return 'tls'
   return protocolCodes.test(code) ? 'protocol' : 'network'
 }
 
@@ -175,9 +173,13 @@ export function connectionFailure(error: unknown): AppError {
   const errno = errnoOf(error)
   const tlsFailed = error instanceof Error && 'tlsFailed' in error && error.tlsFailed === true
   const verdict = codeFailure(errno ?? '', tlsFailed)
-  const reason = errno === null ? '' : ` (${errno})`
+  // Node has no name for what OpenSSL says.
+  const reason = errno === 'UNSPECIFIED' && error instanceof Error ? error.message : errno
   const said = own(errnoWords, errno ?? '') ?? words[verdict]
-  return new AppError(verdict, `${said}${reason}`, { cause: error, details: errno === null ? {} : { errno } })
+  return new AppError(verdict, reason === null ? said : `${said} (${reason})`, {
+    cause: error,
+    details: errno === null ? {} : { errno },
+  })
 }
 
 /** The error's own code (ECONNREFUSED, ENOTFOUND …); of an AggregateError (happy eyeballs) that of its first member. */

@@ -9,7 +9,7 @@
 import type { LookupAddress, LookupOptions } from 'node:dns'
 import { isIP } from 'node:net'
 import { Agent, type Dispatcher, buildConnector, errors, request } from 'undici'
-import { AppError, toAppError } from '../errors.ts'
+import { AppError, isTlsCode, toAppError } from '../errors.ts'
 import { isPublicAddress, notPublic, resolveGuarded } from './address.ts'
 
 export interface HttpLimits {
@@ -151,7 +151,6 @@ export function retryAfterOf(header: string | null | undefined, now: number, lon
   return Number.isNaN(wait) ? null : Math.min(Math.max(wait, 0), longestMs)
 }
 
-const tlsCodes = /^(CERT_|ERR_TLS_|ERR_SSL_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|EPROTO$|HOSTNAME_MISMATCH$|INVALID_CA$)/
 const protocolCodes = /^(HPE_|UND_ERR_(RES|HEADERS|BODY|INFO|REQ|NOT_SUPPORTED|INVALID_ARG))/
 
 function toNetworkError(error: unknown): AppError {
@@ -159,7 +158,7 @@ function toNetworkError(error: unknown): AppError {
   const reason = codeOf(error)
   const message = error instanceof Error ? error.message || reason : reason
   if (reason === 'UND_ERR_CONNECT_TIMEOUT') return new AppError('timeout', 'no connection in time', { cause: error })
-  if (tlsCodes.test(reason)) return new AppError('tls', message, { cause: error, details: { reason } })
+  if (isTlsCode(reason)) return new AppError('tls', message, { cause: error, details: { reason } })
   const code = error instanceof errors.HTTPParserError || protocolCodes.test(reason) ? 'protocol' : 'network'
   return new AppError(code, message, { cause: error, details: { reason } })
 }

@@ -160,4 +160,19 @@ suite('TLS', () => {
     const { server: plain } = await play(t)
     await failure(openTest(t, plain, { useSsl: true }), 'tls')
   })
+
+  test('a certificate that is trusted, and not fit for a server: OpenSSL has no code for most of what is wrong', async (t) => {
+    const flawed = [
+      { certificate: selfSigned('localhost', 'purpose'), said: /\(INVALID_PURPOSE\)$/ },
+      { certificate: selfSigned('localhost', 'extension'), said: /\(unhandled critical extension\)$/ },
+    ]
+    setDefaultCACertificates([...before, ...flawed.map(({ certificate }) => certificate.cert)])
+    t.after(() => setDefaultCACertificates(before))
+    for (const { certificate, said } of flawed) {
+      const server = await createImapServer({ users: { ann: {} }, tls: { ...certificate, mode: 'implicit' } })
+      t.after(() => server.close())
+      const error = await failure(openTest(t, server, { server: 'localhost', useSsl: true }), 'tls')
+      assert.match(error.message, said)
+    }
+  })
 })

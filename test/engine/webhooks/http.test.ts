@@ -2,9 +2,12 @@
 import assert from 'node:assert/strict'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { once } from 'node:events'
+import { createServer as createTlsServer } from 'node:https'
 import { createServer, type AddressInfo, type Socket } from 'node:net'
 import { after, before, suite, test } from 'node:test'
+import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import { createHttpClient } from '../../../engine/net/http.ts'
+import { selfSigned } from '../../support/imap-server/certificate.ts'
 import { type Receiver, createReceiver } from '../../support/receiver.ts'
 import { until } from '../../support/until.ts'
 
@@ -103,5 +106,21 @@ suite('the HTTP client', () => {
         return error.code === 'network' && error.details?.reason === 'ECONNREFUSED'
       },
     )
+  })
+  test('a certificate that is trusted, and not fit for a server: tls, in the words of OpenSSL', async (t) => {
+    const trusted = getCACertificates('default')
+    t.after(() => setDefaultCACertificates(trusted))
+    for (const [flaw, words] of [
+      ['purpose', 'unsuitable certificate purpose'],
+      ['extension', 'unhandled critical extension'],
+    ] as const) {
+      const certificate = selfSigned('localhost', flaw)
+      setDefaultCACertificates([...trusted, certificate.cert])
+      const server = createTlsServer(certificate).listen(0, '127.0.0.1')
+      t.after(() => server.close())
+      await once(server, 'listening')
+      const url = `https://localhost:${(server.address() as AddressInfo).port}/`
+      await assert.rejects(http.get(url, {}, limits), { code: 'tls', message: words })
+    }
   })
 })
