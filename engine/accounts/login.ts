@@ -321,7 +321,8 @@ async function attempt(deps: ProbeDeps, given: Attempt, signal: AbortSignal): Pr
 
 /**
  * The trial login of a new account: address guard, connection, login, list of folders, all within
- * MAILROOM_CREATE_TIMEOUT. Nothing is kept; the answer is a result, never an error.
+ * MAILROOM_CREATE_TIMEOUT. Nothing is kept. Rejects with failures of ours alone (the store is away): these say nothing
+ * about the mailbox.
  */
 export function createProbe(deps: ProbeDeps): Probe {
   return async (developerId, settings, credential, onStep = () => undefined) => {
@@ -336,6 +337,7 @@ export function createProbe(deps: ProbeDeps): Probe {
       return { ok: true, log: log.text(), capabilities, ...tried }
     } catch (error) {
       const known = connectionFailure(error)
+      if (known.fault === 'us') throw known
       log.add(`# ${known.message}`)
       const ours =
         known instanceof TurnMissed && known.retryAfterMs !== null ? { retryAfterMs: known.retryAfterMs } : {}

@@ -119,6 +119,14 @@ suite('the trial login', () => {
     }
   })
 
+  test('a failure of ours says nothing about the mailbox: it is no answer', async (t) => {
+    const { server, settings } = await serve(t)
+    const away = new AppError('store_unavailable', 'the database cannot be used now')
+    const probe = probeWith(given(() => Promise.reject(away)))
+    await assert.rejects(probe('dev', settings, withToken), away)
+    assert.deepEqual(server.log, [])
+  })
+
   test('ends in time with a host that hangs at any point', async (t) => {
     const mute = createServer()
     mute.listen(0, '127.0.0.1')
