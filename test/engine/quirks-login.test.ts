@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import type { ErrorCode } from '../../engine/errors.ts'
-import { failure, play } from '../support/imap-server/play.ts'
+import { failure, on, play } from '../support/imap-server/play.ts'
 import { until } from '../support/until.ts'
 
 suite('logging in', () => {
@@ -103,6 +103,24 @@ suite('logging in', () => {
       const { open } = await play(t, { command: ({ name }) => (name === 'AUTHENTICATE' ? { tagged } : undefined) })
       const error = await failure(open(), code)
       assert.equal(error.details['status'], tagged.split(' ')[0])
+    }
+  })
+
+  test('a BYE in the place of an answer: its code counts, also when the server leaves the connection open', async (t) => {
+    const byes: readonly (readonly [string, string, ErrorCode])[] = [
+      ['greeting', '[UNAVAILABLE] Later', 'auth_unavailable'],
+      ['AUTHENTICATE', '[THROTTLED] Not so fast', 'throttled'],
+      ['AUTHENTICATE', '[AUTHENTICATIONFAILED] Bye', 'auth_rejected'],
+      ['NAMESPACE', '[CONTACTADMIN] Blocked', 'permission'],
+    ]
+    for (const [where, said, code] of byes) {
+      const bye = `* BYE ${said}`
+      const greeting = (): string => (where === 'greeting' ? bye : '* OK ready')
+      for (const close of [{ close: 'end' }, {}] as const) {
+        const { open } = await play(t, { greeting, command: on(where, { lines: [bye], ...close }) })
+        const error = await failure(open({ loginTimeoutMs: 300 }), code)
+        assert.equal(`[${String(error.details['responseCode'])}] ${String(error.details['response'])}`, said)
+      }
     }
   })
 

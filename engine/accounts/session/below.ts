@@ -68,8 +68,6 @@ export interface Wire {
   /** What the server says unasked. We read it in every state, imapflow only of a mailbox that it opened. */
   readonly untaggedHandlers: Record<string, Untagged | null>
   readonly sectionHandlers: Record<string, unknown>
-  /** Why the server ended the connection during the login. */
-  readonly byeReason?: string
   /** Whether the deadline of the connection or that of the login is running. */
   readonly greetingReceived?: boolean
   /** Bounds and counts what comes in; its counter of bytes is the sign of progress. */

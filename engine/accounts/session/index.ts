@@ -13,7 +13,7 @@ import { createFetcher } from './fetch.ts'
 import { createIdler, createLine, type Life, type Unparsed } from './line.ts'
 import { createMailboxes, createNames } from './mailboxes.ts'
 import { createMessages } from './messages.ts'
-import type { StatusText } from './responses.ts'
+import { statusText, type StatusText } from './responses.ts'
 import { createSearcher } from './uids.ts'
 import { capabilitiesOf, createFacts, installHandlers, type Facts } from './server-state.ts'
 
@@ -160,13 +160,22 @@ function words(value: unknown): string {
   return typeof value === 'string' ? value : ''
 }
 
+/** A BYE during the login, with its code, of which imapflow keeps nothing. Set once imapflow has its own handlers. */
+function hearBye({ untaggedHandlers: handlers }: Wire, hear: (bye: StatusText) => void): void {
+  const { BYE: own } = handlers
+  handlers['BYE'] = (response) => {
+    hear(statusText(response))
+    return own?.(response)
+  }
+}
+
 /** People read what the server said: without the secret, which the server may have repeated. */
-function loginFailure(error: unknown, wire: Wire, options: SessionOptions): AppError {
-  if (isAppError(error)) return error
+function loginFailure(error: unknown, wire: Wire, bye: StatusText | null, options: SessionOptions): AppError {
+  // A server that has said BYE may leave it to us to close the connection.
+  if (isAppError(error) && (bye === null || error.code !== 'timeout')) return error
   const mask = secretMask(options.auth, options.username)
   const { responseStatus, serverResponseCode, responseText, response, authenticationFailed, tlsFailed } = (error ??
     {}) as ClientError
-  const said = mask(words(wire.byeReason))
   const afterLogin = mask(words(response))
   const phase = wire.greetingReceived ? 'login' : 'connect'
   if (responseStatus === 'NO' || responseStatus === 'BAD') {
@@ -175,17 +184,12 @@ function loginFailure(error: unknown, wire: Wire, options: SessionOptions): AppE
   }
   // Exchange: the login was fine, the first command after it was not.
   if (afterLogin !== '') return serverFailure({ status: 'BAD', code: null, text: afterLogin, phase }, error)
-  if (said !== '') return serverFailure({ status: 'BYE', code: codeIn(said), text: said, phase }, error)
+  if (bye !== null) return serverFailure({ status: 'BYE', code: bye.code, text: mask(bye.text), phase }, error)
   if (errnoOf(error) === null) {
     if (tlsFailed === true && options.plaintext !== 'always') return notEncrypted(options.plaintext, error)
     if (wire.greetingReceived) return unsupported(error, wire, authenticationFailed === true)
   }
   return connectionFailure(error)
-}
-
-/** imapflow keeps a BYE's text with its code before it or without; a code in brackets is all that is looked for. */
-function codeIn(text: string): string | null {
-  return /^\[?([A-Z]{4,20})\b\]?/.exec(text)?.[1] ?? null
 }
 
 /** Nothing was sent: the server offers no way to log in that we could use. */
@@ -237,6 +241,7 @@ function neverThrow(wire: Wire): void {
  */
 async function connect(options: SessionOptions, signal: AbortSignal, onUnparsed: OnUnparsed): Promise<Wire> {
   let made: Wire | null = null
+  let bye: StatusText | null = null
   const failed = new AbortController()
   const { over, onForeign, stop } = watchLogin(options, signal, () => made)
   async function start(): Promise<Wire> {
@@ -248,6 +253,7 @@ async function connect(options: SessionOptions, signal: AbortSignal, onUnparsed:
     if (failed.signal.aborted) wire.close()
     wire.on('error', () => undefined)
     const connecting = wire.connect()
+    hearBye(wire, (said) => (bye = said))
     neverThrow(wire)
     await connecting
     neverThrow(wire)
@@ -261,7 +267,7 @@ async function connect(options: SessionOptions, signal: AbortSignal, onUnparsed:
   } catch (error) {
     failed.abort()
     const wire = made as Wire | null
-    const failure = wire === null ? connectionFailure(error) : loginFailure(error, wire, options)
+    const failure = wire === null ? connectionFailure(error) : loginFailure(error, wire, bye, options)
     wire?.close()
     throw failure
   } finally {
