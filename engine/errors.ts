@@ -127,3 +127,17 @@ const certificateCodes =
 export function isTlsCode(code: string): boolean {
   return code === 'UNSPECIFIED' || handshakeCodes.test(code) || certificateCodes.test(code)
 }
+
+/** The error's own code (ECONNREFUSED, ENOTFOUND …); of an AggregateError (happy eyeballs) that of its first member. */
+export function errnoOf(error: unknown): string | null {
+  if (!(error instanceof Error)) return null
+  if ('code' in error && typeof error.code === 'string') return error.code
+  return error instanceof AggregateError ? errnoOf(error.errors[0]) : null
+}
+
+/** null = the error says something else than that no file is left to open, to this process or to the machine. */
+export function shortageOf(cause: unknown): AppError | null {
+  const errno = errnoOf(cause)
+  if (errno !== 'EMFILE' && errno !== 'ENFILE') return null
+  return new AppError('busy', `the service has no file left for another connection (${errno})`, { cause })
+}

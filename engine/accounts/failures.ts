@@ -2,7 +2,7 @@
  * What went wrong on an IMAP connection → AppError of a failure class. Decided by response codes (RFC 5530) and error
  * codes; where servers leave nothing but text, by the one table of texts below.
  */
-import { AppError, isAppError, isTlsCode, type ErrorCode, type FailureClass } from '../errors.ts'
+import { AppError, errnoOf, isAppError, isTlsCode, shortageOf, type ErrorCode, type FailureClass } from '../errors.ts'
 import { own } from '../own.ts'
 
 /** Where the failure happened: it decides what a bare NO means. */
@@ -167,9 +167,11 @@ function codeFailure(code: string, tlsFailed: boolean): Verdict {
   return protocolCodes.test(code) ? 'protocol' : 'network'
 }
 
-/** details.errno: see errnoOf. */
+/** details.errno: see errnoOf. `busy` when the connection could not be made for a reason of ours. */
 export function connectionFailure(error: unknown): AppError {
   if (isAppError(error)) return error
+  const ours = shortageOf(error)
+  if (ours !== null) return ours
   const errno = errnoOf(error)
   const tlsFailed = error instanceof Error && 'tlsFailed' in error && error.tlsFailed === true
   const verdict = codeFailure(errno ?? '', tlsFailed)
@@ -180,11 +182,4 @@ export function connectionFailure(error: unknown): AppError {
     cause: error,
     details: errno === null ? {} : { errno },
   })
-}
-
-/** The error's own code (ECONNREFUSED, ENOTFOUND …); of an AggregateError (happy eyeballs) that of its first member. */
-export function errnoOf(error: unknown): string | null {
-  if (!(error instanceof Error)) return null
-  if ('code' in error && typeof error.code === 'string') return error.code
-  return error instanceof AggregateError ? errnoOf(error.errors[0]) : null
 }

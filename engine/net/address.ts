@@ -3,7 +3,7 @@
  * the connection is made to a checked address, so that a name which changes between check and connect gains nothing.
  */
 import ipaddr from 'ipaddr.js'
-import { AppError, badParameter, isAppError } from '../errors.ts'
+import { AppError, badParameter, errnoOf, isAppError, shortageOf } from '../errors.ts'
 import { type Lookup, lookUp } from './names.ts'
 
 export interface CheckedAddress {
@@ -70,7 +70,9 @@ export function notPublic(host: string): AppError {
 }
 
 function resolveFailure(host: string, cause: unknown): AppError {
-  const errno = cause instanceof Error && 'code' in cause ? String(cause.code) : 'EUNKNOWN'
+  const ours = shortageOf(cause)
+  if (ours !== null) return ours
+  const errno = errnoOf(cause) ?? 'EUNKNOWN'
   const known = errno === 'ENOTFOUND' || errno === 'ENODATA'
   const message = known ? `${host} does not exist` : `${host} could not be resolved`
   return new AppError('network', message, { cause, details: { host, errno, reason: errno } })

@@ -4,12 +4,13 @@
  * name which changes its address between check and connect gains nothing.
  *
  * Errors are AppErrors: `timeout` (one deadline over connect, headers and body), `private_address`, `tls`, `network`
- * (refused, reset, no such host; details.reason has the system's code), `protocol` (an answer that is not HTTP).
+ * (refused, reset, no such host; details.reason has the system's code), `protocol` (an answer that is not HTTP); and
+ * `busy` when no connection could be made for a reason of ours.
  */
 import type { LookupAddress, LookupOptions } from 'node:dns'
 import { isIP } from 'node:net'
 import { Agent, type Dispatcher, buildConnector, errors, request } from 'undici'
-import { AppError, isTlsCode, toAppError } from '../errors.ts'
+import { AppError, errnoOf, isTlsCode, shortageOf, toAppError } from '../errors.ts'
 import { isPublicAddress, notPublic, resolveGuarded } from './address.ts'
 
 export interface HttpLimits {
@@ -155,17 +156,12 @@ const protocolCodes = /^(HPE_|UND_ERR_(RES|HEADERS|BODY|INFO|REQ|NOT_SUPPORTED|I
 
 function toNetworkError(error: unknown): AppError {
   if (error instanceof AppError) return error
-  const reason = codeOf(error)
+  const ours = shortageOf(error)
+  if (ours !== null) return ours
+  const reason = errnoOf(error) ?? 'unknown'
   const message = error instanceof Error ? error.message || reason : reason
   if (reason === 'UND_ERR_CONNECT_TIMEOUT') return new AppError('timeout', 'no connection in time', { cause: error })
   if (isTlsCode(reason)) return new AppError('tls', message, { cause: error, details: { reason } })
   const code = error instanceof errors.HTTPParserError || protocolCodes.test(reason) ? 'protocol' : 'network'
   return new AppError(code, message, { cause: error, details: { reason } })
-}
-
-/** Several addresses tried in vain make an AggregateError: its first error speaks. */
-function codeOf(error: unknown): string {
-  if (error instanceof AggregateError && error.errors.length > 0) return codeOf(error.errors[0])
-  const code = (error as { code?: unknown } | null)?.code
-  return typeof code === 'string' ? code : 'unknown'
 }

@@ -180,7 +180,7 @@ type DeliverDeps = Pick<AttemptsDeps, 'config' | 'http' | 'now'>
 /** Of what a receiver answers. */
 const keptBytes = 4096
 
-/** Never rejects: what goes wrong is the attempt's failure. */
+/** What goes wrong is the attempt's failure, unless it is a failure of ours: with that it rejects. */
 async function attempt(deps: DeliverDeps, url: string, { headers, body }: SignedCallback): Promise<Tried> {
   const limits = { timeoutMs: deps.config.MAILROOM_WEBHOOK_TIMEOUT, maxResponseBytes: keptBytes }
   const at = deps.now()
@@ -194,7 +194,8 @@ async function attempt(deps: DeliverDeps, url: string, { headers, body }: Signed
     const answer = await deps.http.postJson(url, headers, body, limits)
     return tried(judge(deps, answer), answer)
   } catch (error) {
-    const { code, message } = toAppError(error)
+    const { code, message, fault } = toAppError(error)
+    if (fault === 'us') throw error
     return tried({ message: `${code}: ${message}`, scope: 'receiver', retryAfterMs: null }, null)
   }
 }

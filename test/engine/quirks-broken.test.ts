@@ -7,6 +7,7 @@ import { selfSigned } from '../support/imap-server/certificate.ts'
 import { createImapServer } from '../support/imap-server/index.ts'
 import { closings, failure, fill, long, on, play } from '../support/imap-server/play.ts'
 import { openTest } from '../support/imap-server/session.ts'
+import { noPrlimit, withoutFiles } from '../support/no-files.ts'
 import { standstill, until } from '../support/until.ts'
 
 suite('a connection that fails', () => {
@@ -119,6 +120,12 @@ suite('a connection that fails', () => {
     assert(performance.now() - started < 10_000)
     assert.deepEqual(session.events, [{ type: 'closed', error: null }])
   })
+})
+
+test('no file left for a connection is a failure of ours', { skip: noPrlimit() }, async (t) => {
+  const { open } = await play(t)
+  await (await open()).close()
+  await withoutFiles(() => failure(open(), 'busy'))
 })
 
 suite('TLS', () => {

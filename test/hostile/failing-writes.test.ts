@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { after, before, suite, test } from 'node:test'
 import { createProxy, isWrite, type Proxy } from '../store/mongo-proxy.ts'
+import { noPrlimit } from '../support/no-files.ts'
 import { needs } from '../support/require.ts'
 import { databaseOn, dropDatabase } from '../support/store-choice.ts'
 import { startService, type Service } from '../support/service.ts'
@@ -19,16 +20,7 @@ async function assertWrites(service: Service, works: boolean): Promise<void> {
   assert.equal((await service.api('GET', '/healthz')).status, 200)
 }
 
-const noLimits = (): string | false => {
-  try {
-    execFileSync('prlimit', ['--version'], { stdio: 'ignore' })
-    return false
-  } catch {
-    return 'prlimit (util-linux) is not here'
-  }
-}
-
-suite('a full disk', { skip: noLimits() }, () => {
+suite('a full disk', { skip: noPrlimit() }, () => {
   let service: Service
   before(async () => {
     service = await startService()

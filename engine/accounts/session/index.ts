@@ -3,10 +3,10 @@
  * holds all that is below imapflow's documented API; line.ts keeps commands one after the other, with deadlines; the
  * rest speak the commands.
  */
-import { AppError, isAppError } from '../../errors.ts'
+import { AppError, errnoOf, isAppError } from '../../errors.ts'
 import { type CheckedAddress, isPrivateAddress, resolveGuarded } from '../../net/address.ts'
 import { withinTime } from '../../waits.ts'
-import { connectionFailure, errnoOf, serverFailure } from '../failures.ts'
+import { connectionFailure, serverFailure } from '../failures.ts'
 import type { SelectedMailbox, SessionCapabilities, SessionOptions } from '../session-types.ts'
 import { type Wire, atom, createWire, secretMask, type OnUnparsed } from './below.ts'
 import { createFetcher } from './fetch.ts'

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { beforeEach, suite, test } from 'node:test'
 import type { AccountRecord, OutboxRecord } from '../../../engine/store/records.ts'
 import { bodySignatureValid, standardSignatureValid } from '../../support/receiver.ts'
+import { noPrlimit, withoutFiles } from '../../support/no-files.ts'
 import { until } from '../../support/until.ts'
 import { apiSecret, arrive, facts } from './fixture.ts'
 import { account, freshPath, hook, redelivered, rig, startAnew, receiver, user, running } from './scene.ts'
@@ -135,6 +136,26 @@ suite('delivery', () => {
     assert.equal(tried.state, 'pending')
     await running.webhooks.remove(webhook)
   })
+
+  test(
+    'no file left for a connection: no attempt of the row, and nothing against its receiver',
+    { skip: noPrlimit() },
+    async () => {
+      const path = freshPath()
+      const webhook = await hook(path)
+      const row = await withoutFiles(async () => {
+        const waiting = await send('meanwhile')
+        await assert.rejects(running.webhooks.test(webhook), { code: 'busy' })
+        return waiting
+      })
+      const { attempts } = await finished(row)
+      assert.deepEqual(
+        attempts.map(({ status }) => status),
+        [200],
+      )
+      await running.webhooks.remove(webhook)
+    },
+  )
 
   test('3xx is told as a failure at once and not followed; the callback waits until the URL is mended', async () => {
     const path = freshPath()

@@ -8,6 +8,7 @@ import { after, before, suite, test } from 'node:test'
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import { createHttpClient } from '../../../engine/net/http.ts'
 import { selfSigned } from '../../support/imap-server/certificate.ts'
+import { noPrlimit, withoutFiles } from '../../support/no-files.ts'
 import { type Receiver, createReceiver } from '../../support/receiver.ts'
 import { until } from '../../support/until.ts'
 
@@ -123,4 +124,19 @@ suite('the HTTP client', () => {
       await assert.rejects(http.get(url, {}, limits), { code: 'tls', message: words })
     }
   })
+
+  test(
+    'no file left for a connection is a failure of ours, by address and by name',
+    { skip: noPrlimit() },
+    async () => {
+      // One that keeps no connection open yet.
+      const fresh = createHttpClient({ allowPrivate: true })
+      await withoutFiles(async () => {
+        for (const host of ['127.0.0.1', 'localhost'])
+          await assert.rejects(fresh.get(`http://${host}:${receiver.port}/files`, {}, limits), { code: 'busy' }, host)
+      })
+      assert.equal((await fresh.get(receiver.url('/files'), {}, limits)).status, 200)
+      await fresh.close()
+    },
+  )
 })
