@@ -5,7 +5,7 @@
  *
  * Errors are AppErrors: `timeout` (one deadline over connect, headers and body), `private_address`, `tls`, `network`
  * (refused, reset, no such host; details.reason has the system's code), `protocol` (an answer that is not HTTP); and
- * `busy` when no connection could be made for a reason of ours.
+ * `busy` or `shutting_down` when the reason is ours.
  */
 import type { LookupAddress, LookupOptions } from 'node:dns'
 import { isIP } from 'node:net'
@@ -62,7 +62,7 @@ export function createHttpClient({ allowPrivate, connectTimeoutMs: timeout = 15_
         body: new URLSearchParams(form).toString(),
       }),
     get: (url: string, headers: Texts, limits: HttpLimits) => send(url, limits, { method: 'GET', headers }),
-    /** Closes every connection; requests under way fail. */
+    /** Closes every connection; requests under way fail with `shutting_down`. */
     close: (): Promise<void> => agent.destroy(),
   }
 }
@@ -153,12 +153,15 @@ export function retryAfterOf(header: string | null | undefined, now: number, lon
 }
 
 const protocolCodes = /^(HPE_|UND_ERR_(RES|HEADERS|BODY|INFO|REQ|NOT_SUPPORTED|INVALID_ARG))/
+/** The client itself was closed: see `close`. */
+const closedCodes = new Set(['UND_ERR_DESTROYED', 'UND_ERR_CLOSED'])
 
 function toNetworkError(error: unknown): AppError {
   if (error instanceof AppError) return error
   const ours = shortageOf(error)
   if (ours !== null) return ours
   const reason = errnoOf(error) ?? 'unknown'
+  if (closedCodes.has(reason)) return new AppError('shutting_down', 'the service is stopping', { cause: error })
   const message = error instanceof Error ? error.message || reason : reason
   if (reason === 'UND_ERR_CONNECT_TIMEOUT') return new AppError('timeout', 'no connection in time', { cause: error })
   if (isTlsCode(reason)) return new AppError('tls', message, { cause: error, details: { reason } })

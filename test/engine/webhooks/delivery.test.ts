@@ -243,6 +243,25 @@ suite('delivery', () => {
     assert.equal(receiver.at(path).length, 5)
   })
 
+  test('a request that is cut off at the end of the service is no attempt: the next start sends it again', async () => {
+    const path = freshPath()
+    await running.stop()
+    await startAnew({ MAILROOM_WEBHOOK_TIMEOUT: '30s', MAILROOM_SHUTDOWN_TIMEOUT: '100ms' })
+    receiver.script(path, ['hang'])
+    const webhook = await hook(path)
+    const row = await send('cut off')
+    await until('it is on its way', () => receiver.at(path).length === 1)
+    await running.stop()
+    await startAnew()
+    const { attempts } = await finished(row)
+    assert.deepEqual(
+      attempts.map(({ status, error }) => [status, error]),
+      [[200, null]],
+    )
+    assert.equal(receiver.at(path).length, 2)
+    await running.webhooks.remove(webhook)
+  })
+
   test('an edit with active=1 ends the failing period and tries at once', async () => {
     const path = freshPath()
     await running.stop()
