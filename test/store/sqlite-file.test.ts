@@ -1,6 +1,6 @@
 /** What only the embedded store promises: its file, its schema version, its errors, and writes that share a commit. */
 import assert from 'node:assert/strict'
-import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, open, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -157,6 +157,29 @@ describe('the file', () => {
       await store.developers.create(developer)
       assert.deepEqual(await store.developers.get(developer.id), developer)
     })
+  })
+
+  test('that is damaged is store_unavailable: a backup that takes its place ends it', async () => {
+    const path = newPath()
+    const whole = openDatabase(path, 'off', 50)
+    await whole.write(() => whole.script(`CREATE TABLE t (a); INSERT INTO t VALUES (hex(zeroblob(20000)))`))
+    whole.close()
+    const file = await open(path, 'r+')
+    await file.write(Buffer.alloc(4096, 7), 0, 4096, 4096)
+    await file.close()
+    const damaged = openDatabase(path, 'off', 50)
+    try {
+      await rejectsWith(
+        damaged.read(() => damaged.rows('SELECT a FROM t')),
+        'store_unavailable',
+      )
+      await rejectsWith(
+        damaged.write(() => damaged.run('INSERT INTO t VALUES (1)')),
+        'store_unavailable',
+      )
+    } finally {
+      damaged.close()
+    }
   })
 
   test('once closed answers store_unavailable', async () => {

@@ -65,9 +65,10 @@ export async function openLocked<T extends { close(): Promise<void> }>(
 }
 
 /**
- * Primary result codes that mean "the database cannot serve now": busy, locked, out of memory, read-only, io, full, …
+ * Primary result codes that mean "the database cannot serve now": busy, locked, out of memory, read-only, io, damaged,
+ * full, …
  */
-const unavailable = new Set([5, 6, 7, 8, 9, 10, 13, 14, 15, 26])
+const unavailable = new Set([5, 6, 7, 8, 9, 10, 11, 13, 14, 15, 26])
 /** Extended codes of unique violations: UNIQUE and PRIMARY KEY. */
 const unique = new Set([2067, 1555])
 
