@@ -264,7 +264,7 @@ export function createHistory({ metrics, now = Date.now, everyMs = sampleMs }: H
         const loopDelayMs = Math.max(0, delay.max / 1e6 - lookMs)
         delay.reset()
         if (last !== null) {
-          const memoryMib = process.memoryUsage.rss() / 1_048_576
+          const memoryMib = memoryUsed() ?? samples.at(-1)?.memoryMib ?? 0
           samples.push({ at, ...rates(last, totals), memoryMib, loopDelayMs })
           if (samples.length > mostSamples) samples.shift()
         }
@@ -277,6 +277,15 @@ export function createHistory({ metrics, now = Date.now, everyMs = sampleMs }: H
         delay.disable()
       }
     },
+  }
+}
+
+/** In MiB. null = Linux has it in a file, and none can be opened now. */
+function memoryUsed(): number | null {
+  try {
+    return process.memoryUsage.rss() / 1_048_576
+  } catch {
+    return null
   }
 }
 

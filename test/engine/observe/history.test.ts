@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createHistory, createMetrics, latencies } from '../../../engine/observe/metrics.ts'
 import { createHostLogins } from '../../../engine/accounts/login.ts'
+import { noPrlimit, withoutFiles } from '../../support/no-files.ts'
 import { until } from '../../support/until.ts'
 
 test('a sample has what happened since the one before', async (t) => {
@@ -62,4 +63,12 @@ test('logins of a host count for a minute, by outcome, whatever the case of its 
   assert.deepEqual(logins.of('imap.example.com'), { ok: 1, network: 1 })
   time = 90_000
   assert.deepEqual([logins.of('imap.example.com'), logins.of('nowhere')], [{}, {}])
+})
+
+test('samples go on while no file is left to open', { skip: noPrlimit() }, async (t) => {
+  const history = createHistory({ metrics: createMetrics(), everyMs: 20 })
+  t.after(history.start())
+  const before = await until('a sample', () => history.samples().length)
+  await withoutFiles(() => until('more samples', () => history.samples().length > before + 2))
+  assert(history.samples().every(({ memoryMib }) => memoryMib > 10))
 })
