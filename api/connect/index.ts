@@ -106,7 +106,8 @@ async function takeAddress(visit: Visit): Promise<StreamAnswer> {
 }
 
 async function discovered({ discovery }: Engine, email: string, account: AccountRecord | null): Promise<Mailbox> {
-  const [found = null] = await discovery.discover(email)
+  // A guess does as well while no name server says.
+  const [found = null] = await discovery.discover(email).catch(() => [])
   const guess = { server: `imap.${email.slice(email.lastIndexOf('@') + 1)}`, port: 993, useSsl: true, username: email }
   const { server, port, useSsl, username } = account ?? found ?? guess
   return { email, server, port, useSsl, username, found, fixed: account !== null }

@@ -8,6 +8,7 @@ import { Resolver } from 'node:dns/promises'
 import { domainToASCII } from 'node:url'
 import { Parser } from 'htmlparser2'
 import { LRUCache } from 'lru-cache'
+import { AppError } from '../errors.ts'
 import type { HttpClient } from '../net/http.ts'
 import { domainOf } from '../messages/addresses.ts'
 import { withinTime } from '../waits.ts'
@@ -37,20 +38,28 @@ const domainsKept = 5000
 
 export function createDiscovery(deps: DiscoveryDeps) {
   const resolver = deps.resolver ?? createResolver()
-  const known = new LRUCache<string, readonly DiscoveredSettings[]>({
+  const known = new LRUCache<string, Found>({
     max: domainsKept,
     ttl: rememberedMs,
     async fetchMethod(domain, _stale, { options }) {
-      const { settings, complete } = await lookUp({ ...deps, resolver }, domain)
-      options.ttl = complete ? rememberedMs : failedMs
-      return settings
+      const found = await lookUp({ ...deps, resolver }, domain)
+      options.ttl = found.complete ? rememberedMs : failedMs
+      return found
     },
   })
   return {
-    /** Best first, each server once; [] when nothing is known. Within 8 s. */
+    /**
+     * Best first, each server once; [] when nothing is known. Within 8 s. Rejects with `network` when that is so
+     * because no name server could say.
+     */
     async discover(email: string): Promise<DiscoveredSettings[]> {
       const domain = domainToASCII(domainOf(email))
-      const settings = isPublicName(domain) ? ((await known.fetch(domain)) ?? []) : []
+      const found = isPublicName(domain) ? await known.fetch(domain) : undefined
+      const { settings, answered } = found ?? { settings: [], answered: true }
+      if (settings.length === 0 && !answered) {
+        const words = `the name servers of ${domain} do not answer as they should; try again`
+        throw new AppError('network', words, { retryAfterMs: failedMs })
+      }
       return settings.map((one) => ({ ...one, username: usernameFor(one, email) }))
     },
   }
@@ -61,12 +70,17 @@ function isPublicName(domain: string): boolean {
   return domain.length <= 253 && /^(?:[a-z0-9_-]{1,63}\.)+(?!\d+$)[a-z0-9-]{2,63}$/.test(domain)
 }
 
-async function lookUp(
-  deps: DiscoveryDeps & { readonly resolver: DnsResolver },
-  domain: string,
-): Promise<{ readonly settings: DiscoveredSettings[]; readonly complete: boolean }> {
+interface Found {
+  readonly settings: readonly DiscoveredSettings[]
+  /** No look-up failed or took too long. */
+  readonly complete: boolean
+  /** None of those in DNS did. */
+  readonly answered: boolean
+}
+
+async function lookUp(deps: DiscoveryDeps & { readonly resolver: DnsResolver }, domain: string): Promise<Found> {
   const table = providers.find(({ domains }) => domains.includes(domain))
-  if (table !== undefined) return { settings: [ofProvider(table)], complete: true }
+  if (table !== undefined) return { settings: [ofProvider(table)], complete: true, answered: true }
   const { resolver, timeoutMs = lookUpMs } = deps
   const [published, services, host] = await Promise.all([
     within(timeoutMs, autoconfig({ ...deps, timeoutMs }, domain)),
@@ -77,7 +91,8 @@ async function lookUp(
     ...[...(published ?? []), ...(services ?? [])].map(typed),
     ...(host === null || host === undefined ? [] : [ofProvider(host)]),
   ]
-  return { settings: distinct(all), complete: ![published, services, host].includes(undefined) }
+  const answered = services !== undefined && host !== undefined
+  return { settings: distinct(all), complete: answered && published !== undefined, answered }
 }
 
 /** undefined when it failed or took too long: another look-up may have found something. */

@@ -165,6 +165,17 @@ suite('discovery', () => {
     assert(performance.now() - began < 15_000)
   })
 
+  test('a name server that fails does not say that nothing is known', async () => {
+    for (const name of ['_imaps._tcp.fifteen.example', '_imap._tcp.fifteen.example', 'fifteen.example']) dns.fail(name)
+    for (const email of ['x@fifteen.example', 'y@fifteen.example'])
+      await assert.rejects(discovery.discover(email), { code: 'network', retryAfterMs: 60_000 })
+    pages.set('https://fifteen.example/.well-known/autoconfig/mail/config-v1.1.xml', (response) =>
+      response.end(file('imap.fifteen.example')),
+    )
+    discovery = create()
+    assert.deepEqual(await brief('x@fifteen.example'), ['generic imap.fifteen.example:993 x@fifteen.example'])
+  })
+
   test('the deadlines of look-ups that were in time end with them', async () => {
     const [seen, open] = [new Set<number>(), new Set<number>()]
     let isAsking = true
