@@ -165,6 +165,8 @@ function toNetworkError(error: unknown): AppError {
   const message = error instanceof Error ? error.message || reason : reason
   if (reason === 'UND_ERR_CONNECT_TIMEOUT') return new AppError('timeout', 'no connection in time', { cause: error })
   if (isTlsCode(reason)) return new AppError('tls', message, { cause: error, details: { reason } })
+  // What undici takes for granted of an answer, as that its status is 100 at least.
+  if (reason === 'ERR_ASSERTION') return new AppError('protocol', 'the answer is not valid HTTP', { cause: error })
   const code = error instanceof errors.HTTPParserError || protocolCodes.test(reason) ? 'protocol' : 'network'
   return new AppError(code, message, { cause: error, details: { reason } })
 }

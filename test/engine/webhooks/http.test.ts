@@ -108,6 +108,19 @@ suite('the HTTP client', () => {
       },
     )
   })
+
+  test('a status that undici itself stumbles over is not HTTP, in words of ours', async (t) => {
+    const server = createServer((socket) =>
+      socket
+        .on('error', () => undefined)
+        .once('data', () => socket.end('HTTP/1.1 000 Odd\r\nContent-Length: 0\r\n\r\n')),
+    ).listen(0, '127.0.0.1')
+    t.after(() => server.close())
+    await once(server, 'listening')
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
+    await assert.rejects(http.get(url, {}, limits), { code: 'protocol', message: 'the answer is not valid HTTP' })
+  })
+
   test('a certificate that is trusted, and not fit for a server: tls, in the words of OpenSSL', async (t) => {
     const trusted = getCACertificates('default')
     t.after(() => setDefaultCACertificates(trusted))
