@@ -10,7 +10,7 @@
  */
 import { LRUCache } from 'lru-cache'
 import type { Release } from '../budget.ts'
-import { AppError, isAppError, toAppError } from '../errors.ts'
+import { AppError, toAppError } from '../errors.ts'
 import { folderNamer } from '../messages/names.ts'
 import type { AccountRecord, MessageRecord, OutboxRecord, WebhookRecord } from '../store/records.ts'
 import { type Contents, messageCallback, sampleCallback } from './message-data.ts'
@@ -207,8 +207,9 @@ async function withoutContents(
   facts: EventFacts,
   error: unknown,
 ): Promise<Composed> {
-  const { code, message: reason } = toAppError(error)
-  if (isAppError(error, 'shutting_down')) throw error
+  const { code, message: reason, fault, retryable } = toAppError(error)
+  // What is ours and may pass says nothing about the mailbox: the row is tried again, for as long as it takes.
+  if (fault === 'us' && retryable) throw error
   const search = job.matcher.bodySearch !== null
   const away = code === 'account_unavailable' || code === 'account_disabled'
   // Of a move the mail server may know before the index does.

@@ -80,6 +80,16 @@ suite('patience', () => {
     assert(after >= 60 * minute && after <= 66 * minute, `${after} ms`)
   })
 
+  test('a failure of ours that may pass is none of the mailbox: no filter gives up for it', async () => {
+    const { compose, decided, breaks } = stage({ filters: { bodySearch: 'needle' } })
+    for (const code of ['busy', 'store_unavailable', 'shutting_down'] as const) {
+      breaks(code)
+      await assert.rejects(compose(code), { code })
+    }
+    breaks(null)
+    assert.equal((await decided('good')).composed.kind, 'send')
+  })
+
   test('a callback with bodies goes out without them after ten minutes', async () => {
     const { decided, breaks } = stage({ includeBody: true })
     for (const code of ['account_unavailable', 'network'] as const) {
