@@ -180,7 +180,7 @@ type DeliverDeps = Pick<AttemptsDeps, 'config' | 'http' | 'now'>
 /** Of what a receiver answers. */
 const keptBytes = 4096
 
-/** What goes wrong is the attempt's failure, unless it is a failure of ours: with that it rejects. */
+/** What goes wrong is the attempt's failure. With a failure of ours that may pass it rejects. */
 async function attempt(deps: DeliverDeps, url: string, { headers, body }: SignedCallback): Promise<Tried> {
   const limits = { timeoutMs: deps.config.MAILROOM_WEBHOOK_TIMEOUT, maxResponseBytes: keptBytes }
   const at = deps.now()
@@ -194,8 +194,8 @@ async function attempt(deps: DeliverDeps, url: string, { headers, body }: Signed
     const answer = await deps.http.postJson(url, headers, body, limits)
     return tried(judge(deps, answer), answer)
   } catch (error) {
-    const { code, message, fault } = toAppError(error)
-    if (fault === 'us') throw error
+    const { code, message, fault, retryable } = toAppError(error)
+    if (fault === 'us' && retryable) throw error
     return tried({ message: `${code}: ${message}`, scope: 'receiver', retryAfterMs: null }, null)
   }
 }
