@@ -78,7 +78,8 @@ export function planAdded(
   existing: ReadonlyMap<string, MessageRecord>,
   source: Source,
 ): Arrivals {
-  const plan: Arrivals = { added: [], changes: [], old: [], fresh: new Set(), misnamed: [] }
+  const plan: Omit<Arrivals, 'old'> = { added: [], changes: [], fresh: new Set(), misnamed: [] }
+  const old = new Map<string, MessageRecord>()
   const current = new Map(existing)
   const found = new Map(read.map((message) => [message.fetched.uid, message.id]))
   for (const message of read) {
@@ -105,9 +106,9 @@ export function planAdded(
     current.set(message.id, after)
     plan.added.push(one)
     if (reported) plan.changes.push({ change: arrival(context, id, message, before, after), message: after })
-    else if (echo === null && isUnknown(context, before, place)) plan.old.push(after)
+    else if (echo === null && isUnknown(context, before, found)) old.set(message.id, after)
   }
-  return plan
+  return { ...plan, old: [...old.values()] }
 }
 
 /**
@@ -158,13 +159,19 @@ function isFirst(before: MessageRecord | null, id: string): boolean {
 
 /**
  * The index has no more of it than this very batch, cut short, has left. In a folder that is read anew it may be known
- * under another identity.
+ * under another identity. `found`: what the batch reads, by UID.
  */
-function isUnknown({ folder }: PlanContext, before: MessageRecord | null, place: Place): boolean {
+function isUnknown(
+  { folder, uidValidity }: PlanContext,
+  before: MessageRecord | null,
+  found: ReadonlyMap<number, string>,
+): boolean {
   if (folder.cursor?.remapSince !== undefined) return false
   if (before === null) return true
-  const [only, ...others] = before.placements
-  return only !== undefined && liesAt(only, place) && others.length + before.gone.length === 0
+  const { id, placements, gone, firstChangeId } = before
+  const isOfBatch = (place: Placement): boolean =>
+    found.get(place.uid) === id && liesAt(place, { folderId: folder.id, uidValidity, uid: place.uid })
+  return firstChangeId === null && gone.length === 0 && placements.length > 0 && placements.every(isOfBatch)
 }
 
 /** From another folder, or from before: it was reported as gone. */

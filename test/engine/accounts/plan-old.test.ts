@@ -9,25 +9,27 @@ import { accountRecord } from '../../support/records.ts'
 const now = 1_700_000_000_000
 const account = accountRecord({ id: 'user', developerId: 'dev' }, { id: 'acc', epoch: 1 })
 
-/** One message that arrived a day ago, read at this UID. `before`: what the index has of it. */
-function planned(path: string, uid: number, cursor: Partial<FolderCursor>, before: MessageRecord[], source: Source) {
+/** One message that arrived a day ago, read at these UIDs. `before`: what the index has of it. */
+function planned(cursor: Partial<FolderCursor>, before: MessageRecord[], source: Source, uids = [7]) {
+  const path = 'Archive'
   const listed = { path, delimiter: '/', attributes: [], specialUse: null, selectable: true, messages: 1, unseen: 0 }
   const folder = { ...listedFolder(account.id, 1, null, listed), cursor: { ...freshCursor('1'), ...cursor } }
-  const message = readMessage(
-    account,
-    {
-      ...{ uid, flags: [], modseq: '5', internalDate: now - 86_400_000, size: 100, body: null },
-      headers: Buffer.from('Message-ID: <old@x.example>\r\nSubject: old\r\n\r\n'),
-      ...{ emailId: null, threadId: null, labels: null },
-    },
-    null,
-  )
+  const messageAt = (uid: number) =>
+    readMessage(
+      account,
+      {
+        ...{ uid, flags: [], modseq: '5', internalDate: now - 86_400_000, size: 100, body: null },
+        headers: Buffer.from('Message-ID: <old@x.example>\r\nSubject: old\r\n\r\n'),
+        ...{ emailId: null, threadId: null, labels: null },
+      },
+      null,
+    )
   const existing = new Map(before.map((row) => [row.id, row]))
-  return planAdded({ account, folder, uidValidity: '1', now }, [message], existing, source).old
+  return planAdded({ account, folder, uidValidity: '1', now }, uids.map(messageAt), existing, source).old
 }
 
 suite('old mail that the index did not have', () => {
-  const [row] = planned('Archive', 7, { liveFrom: 10 }, [], 'backfill')
+  const [row] = planned({ liveFrom: 10 }, [], 'backfill')
   assert.ok(row)
   const elsewhere = { ...row, placements: row.placements.map((one) => ({ ...one, folderId: 'another' })) }
   const renumbered = { ...row, placements: row.placements.map((one) => ({ ...one, uidValidity: '0' })) }
@@ -44,7 +46,18 @@ suite('old mail that the index did not have', () => {
   ]
   for (const [name, cursor, before, source, count] of cases) {
     test(name, () => {
-      assert.equal(planned('Archive', 7, cursor, before, source).length, count)
+      assert.equal(planned(cursor, before, source).length, count)
     })
   }
+
+  test('is one where the mail lies there twice, also of a batch that was cut short; none where one was read before', () => {
+    const twice = planned({ liveFrom: 10 }, [], 'backfill', [7, 6])
+    assert.deepEqual(
+      twice.map(({ placements }) => placements.map(({ uid }) => uid)),
+      [[7, 6]],
+    )
+    assert.equal(planned({ liveFrom: 10 }, twice, 'backfill', [7, 6]).length, 1)
+    assert.equal(planned({ liveFrom: 10 }, [row], 'backfill', [6]).length, 0)
+    assert.equal(planned({ liveFrom: 7 }, [], 'live', [7, 6]).length, 0, 'told as a change')
+  })
 })
