@@ -76,16 +76,23 @@ export class History {
     if (isScanned(webhook, account)) this.#scans.add(webhook.id, account.id)
   }
 
-  /** For old mail that was not in the index until now. The scan of a first sync that is not over comes to it. */
+  /** For old mail that was not in the index until now. A scan that has yet to begin comes to it. */
   async rowsOfOld(owner: AccountRecord, messages: readonly MessageRecord[]): Promise<OutboxRecord[]> {
     const { targets, store } = this.#deps
     const wanting = targets.of(owner).filter(({ webhook }) => isScanned(webhook, owner))
     const account = wanting.length === 0 ? null : await store.accounts.get(owner.id)
-    if (account === null || account.resume.initialSyncAt === null) return []
+    if (account === null) return []
     const sorted = messages.toSorted((one, other) => other.sentAt - one.sentAt)
     const rows: OutboxRecord[] = []
-    for (const target of wanting) rows.push(...(await this.#rowsOf(target, account, sorted)))
+    for (const target of wanting)
+      if (await this.#hasBegun(target.webhook, account)) rows.push(...(await this.#rowsOf(target, account, sorted)))
     return rows
+  }
+
+  /** That the first sync is complete is noted later than the scan begins, or a crash comes in between. */
+  async #hasBegun({ id }: WebhookRecord, account: AccountRecord): Promise<boolean> {
+    if (account.resume.initialSyncAt !== null || this.#scans.has(id, account.id)) return true
+    return (await this.#deps.store.webhooks.scan(id, account.id)) !== null
   }
 
   /** A page, and the pause that belongs to it; live mail has the store to itself meanwhile. Never rejects. */
@@ -215,6 +222,7 @@ export function createScans(
   }
 
   return {
+    has: (webhookId: string, accountId: string): boolean => scans.get(webhookId)?.accounts.has(accountId) ?? false,
     /** The account is to be scanned. A webhook that was left out is asked again. */
     add(webhookId: string, accountId: string): void {
       const known = scans.get(webhookId)

@@ -99,6 +99,23 @@ suite('historical scans', () => {
     assert.deepEqual([receiver.at(all).length, receiver.at(plain).length], [4, 0])
   })
 
+  test('old mail that is read once the scan has begun, before it is noted that the first sync is complete', async () => {
+    const path = freshPath()
+    const webhook = await hook(path, { receiveHistorical: true })
+    await arrive(rig.store, null, account, [{ facts: facts('first') }])
+    const planned = async (name: string): Promise<number> => {
+      const { messages } = await arrive(rig.store, null, account, [{ facts: facts(name) }])
+      return (await running.webhooks.planOld(account, messages)).length
+    }
+    assert.equal(await planned('second'), 0)
+    await running.webhooks.initialSyncDone(account)
+    assert.equal(await planned('third'), 1)
+    await until('scanned', async () => (await rig.store.webhooks.scan(webhook.id, account.id))?.done)
+    await running.stop()
+    await startAnew()
+    assert.equal(await planned('fourth'), 1)
+  })
+
   test('what was told live, under whatever event, is not sent again', async () => {
     const [moved, sent] = [freshPath(), freshPath()]
     await arrive(rig.store, null, account, old(1))
