@@ -79,7 +79,8 @@ export function createBackground(deps: BackgroundDeps) {
       return true
     }
     if (!complete && isComplete(state, sync.now())) {
-      await onComplete()
+      // Between two batches: what one planned before must be stored before (ChangeListener.planOld).
+      await state.exclusive(onComplete)
       complete = true
     }
     return false

@@ -4,6 +4,7 @@
  */
 import assert from 'node:assert/strict'
 import { suite, test, type TestContext } from 'node:test'
+import { setImmediate as turn } from 'node:timers/promises'
 import { backfillFirst, createBackground } from '../../../engine/accounts/background.ts'
 import { createLink, type Link } from '../../../engine/accounts/link.ts'
 import { type Asked, createLoans, type Loans } from '../../../engine/turns.ts'
@@ -223,4 +224,29 @@ suite('what is read at once, not at the next poll', () => {
     stop.abort()
     await Promise.all([running, link.close()])
   })
+})
+
+test('a batch that is being stored when all is read is stored before that is told', async (t) => {
+  const stage = await openStage(t)
+  const { state, readAll } = await stage.work()
+  await readAll()
+  const steps: string[] = []
+  const stored = state.exclusive(async () => {
+    await turn()
+    steps.push('stored')
+  })
+  const told = Promise.withResolvers<null>()
+  const onComplete = (): Promise<void> => {
+    steps.push('told')
+    told.resolve(null)
+    return Promise.resolve()
+  }
+  const link = linkTo(t, stage)
+  const backfilling = createLoans({ places: 1, lendMs: 5000, progressMs: 0, ended: 'too slow' })
+  const stop = new AbortController()
+  const running = createBackground({ sync: stage.deps, state, link, backfilling, onComplete })(stop.signal)
+  await Promise.all([stored, told.promise])
+  stop.abort()
+  await Promise.all([running, link.close()])
+  assert.deepEqual(steps, ['stored', 'told'])
 })
