@@ -33,14 +33,17 @@ const slowedMs = 3_600_000
 
 /** Selects the folder and brings the index up to date with it; back-fill is done elsewhere (background.ts). */
 export async function catchUp(context: SyncContext, path: string): Promise<void> {
-  const before = context.state.folderByPath(path)?.cursor?.highestModseq
+  const { state } = context
+  const before = state.folderByPath(path)?.cursor?.highestModseq
   const selected = await context.session.select(path, { refresh: true })
-  const folder = await openCursor(context, requireFolder(context.state, path), selected)
+  // The list that has it is being stored.
+  if (state.folderByPath(path) === null) await state.exclusive(() => Promise.resolve())
+  const folder = await openCursor(context, requireFolder(state, path), selected)
   const opened = { ...context, folderId: folder.id }
   await readNew(opened)
   await syncFlags(opened, selected, before)
   // What has left it may have been moved to a folder that is asked seldom.
-  if ((await compareIfDue(opened, selected)) > 0 && !context.session.capabilities.listStatus) context.state.askLook()
+  if ((await compareIfDue(opened, selected)) > 0 && !context.session.capabilities.listStatus) state.askLook()
 }
 
 function requireFolder(state: AccountState, path: string): FolderRecord {

@@ -170,3 +170,22 @@ test('a copy into a folder that the memory has yet to learn of is in the index w
   )
   assert.deepEqual(await running.story(), ['folder_added p1 Work'])
 })
+
+test('a call that reads a folder that the memory has yet to learn of waits for it', async (t) => {
+  const { wrap, reached, open } = heldAt('Work', 'after')
+  const running = await watchingAccounts(t, { wrap }, prepare)
+  const { accounts, server } = running
+  server.createFolder('ann', 'Work')
+  fill(server, 'Work', 1, 'w')
+  await reached
+  const read = accounts.syncFolder(accountId, 'Work')
+  const answer = read.then(
+    () => 'done',
+    (error: unknown) => error,
+  )
+  await until('the folder is open', () => server.log.some(({ line }) => /^C: .* SELECT "?Work/.test(line)))
+  await running.message('p1')
+  open()
+  assert.equal(await answer, 'done')
+  assert.deepEqual(await running.subjects('Work'), ['w1'])
+})
