@@ -241,9 +241,17 @@ async function carryOut(context: SyncContext, { kind, message, at, to }: Transfe
     throw isAppError(error, 'not_found') ? folderGone(to, error) : error
   })
   if (placed === null) return false
-  if (!(await tellArrival(context, message, to, placed, at.flags))) await openFolder(context, to.path)
+  if (!(await tellArrival(context, message, to, placed, at.flags))) await lookFor(context, to)
   if (kind === 'move') await tellDeparture(context, message.id, at, to)
   return true
+}
+
+/** What was put there. Where the folder is gone by now the sync finds it. */
+async function lookFor(context: SyncContext, to: FolderRecord): Promise<void> {
+  await openFolder(context, to.path).catch((error: unknown) => {
+    if (!isGoneMeanwhile(error) && !isAppError(error, 'not_found')) throw error
+    context.state.askLook(to.path)
+  })
 }
 
 function folderGone(to: FolderRecord, cause: AppError): AppError {

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Store } from '../../../engine/store/port.ts'
-import type { ImapServer } from '../../support/imap-server/index.ts'
+import { fullCapabilities, type ImapServer } from '../../support/imap-server/index.ts'
 import { until } from '../../support/until.ts'
 import { accountId, fill, letter } from './stage.ts'
 import { openAccounts, type Running, watchingAccounts } from './running.ts'
@@ -188,4 +188,24 @@ test('a call that reads a folder that the memory has yet to learn of waits for i
   open()
   assert.equal(await answer, 'done')
   assert.deepEqual(await running.subjects('Work'), ['w1'])
+})
+
+test('a copy into a folder that goes while the copy is looked for there answers as done', async (t) => {
+  const capabilities = fullCapabilities.filter((name) => name !== 'UIDPLUS')
+  const running = await watchingAccounts(t, { capabilities }, (stage) => {
+    prepare(stage)
+    stage.server.createFolder('ann', 'Target')
+  })
+  const { accounts, server, store } = running
+  const message = await running.message('p1')
+  const [at] = message.placements
+  assert(at)
+  const { reached, open } = late(server, 'Target', 'UID FETCH')
+  const copied = accounts.copy(message, at, await running.folder('Target'))
+  await reached
+  renameOnServer(server, 'Target', 'Work')
+  await until('it is removed', async () => (await store.folders.byPath(accountId, 'Target')) === null)
+  open()
+  await copied
+  await until('it lies there', async () => (await running.subjects('Work')).includes('p1'))
 })
