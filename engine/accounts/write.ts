@@ -77,7 +77,8 @@ async function recognised(context: FolderContext, reading: Reading): Promise<Rea
     all.push(readMessage(state.account, message, identity))
     await giveWay()
   }
-  const anew = reading.source === 'live' || state.folders.get(folderId)?.cursor?.remapSince !== undefined
+  const { remapSince, appearedAt } = state.folders.get(folderId)?.cursor ?? {}
+  const anew = reading.source === 'live' || remapSince !== undefined || appearedAt !== undefined
   const references = anew && identity === null ? all.flatMap(({ facts }) => facts.emailMessageId ?? []) : []
   if (references.length === 0) return all
   const known = await deps.store.messages.byMessageIds(state.account.id, references)

@@ -270,3 +270,23 @@ test('\\Noselect and \\NonExistent folders are listed and left alone', async (t)
   await running.tells(['received n1 Parent/Child'])
   assert(!running.server.log.some(({ line }) => /SELECT "?(Parent"?$|Gone)/.test(line)))
 })
+
+test('mail that appears in a new folder under another time of arrival is known, and not sent as old mail', async (t) => {
+  const stage = await openStage(t)
+  const { server, deps } = stage
+  const { accounts } = deps.store
+  const [month, second] = [30 * 86_400_000, 1000]
+  const arrivedAt = Date.now() - month
+  server.append('ann', 'INBOX', letter('m1'), [], new Date(arrivedAt))
+  await (await stage.work()).readAll()
+  const { id } = await stage.message('m1')
+  await accounts.edit(accountId, { resume: { ...stage.account.resume, initialSyncAt: Date.now() } })
+  const { mock } = t.mock.method(deps.listener, 'planOld')
+  server.createFolder('ann', 'New')
+  server.append('ann', 'New', letter('m1'), [], new Date(arrivedAt + second))
+  server.expunge('ann', 'INBOX', 1)
+  await (await stage.work()).readAll()
+  assert.deepEqual(await stage.story(), ['folder_added m1 New'])
+  assert.equal((await stage.message('m1')).id, id)
+  assert.equal(mock.callCount(), 0)
+})
