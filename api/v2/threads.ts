@@ -130,9 +130,13 @@ const get = defineRoute(`GET ${base}/{thread_id}`, {
 /** Any message of the thread. */
 async function anyOf(call: Call, account: AccountRecord, id: string): Promise<MessageRecord> {
   const threadId = id.startsWith('gm-') ? hostedThread(account.id, id.slice(3)) : id
-  const [message] = await call.engine.store.messages.list(account.id, { threadId }, { limit: 1, offset: 0 })
-  if (message !== undefined) return message
+  const find = () => call.engine.store.messages.list(account.id, { threadId }, { limit: 1, offset: 0 })
+  const [found] = await find()
+  if (found !== undefined) return found
   await mustBeRead(call, account.id, null)
+  // it may have been read in between
+  const [now] = await find()
+  if (now !== undefined) return now
   throw notFound('thread', id)
 }
 
