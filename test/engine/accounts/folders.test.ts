@@ -277,13 +277,14 @@ test('mail that appears in a new folder under another time of arrival is known, 
   const { accounts } = deps.store
   const [month, second] = [30 * 86_400_000, 1000]
   const arrivedAt = Date.now() - month
-  server.append('ann', 'INBOX', letter('m1'), [], new Date(arrivedAt))
+  const raw = letter('m1')
+  server.append('ann', 'INBOX', raw, [], new Date(arrivedAt))
   await (await stage.work()).readAll()
   const { id } = await stage.message('m1')
   await accounts.edit(accountId, { resume: { ...stage.account.resume, initialSyncAt: Date.now() } })
   const { mock } = t.mock.method(deps.listener, 'planOld')
   server.createFolder('ann', 'New')
-  server.append('ann', 'New', letter('m1'), [], new Date(arrivedAt + second))
+  server.append('ann', 'New', raw, [], new Date(arrivedAt + second))
   server.expunge('ann', 'INBOX', 1)
   await (await stage.work()).readAll()
   assert.deepEqual(await stage.story(), ['folder_added m1 New'])
