@@ -12,6 +12,7 @@ import { AppError, type Config } from '../engine/index.ts'
 import { type Connections, createConnections } from './connections.ts'
 import { awaitContinue } from './middleware/body.ts'
 import { mayMeasure, measureWords, type MetricsConfig } from './system.ts'
+import { endUntaken } from './untaken.ts'
 
 type Settings = Pick<Config, 'MAILROOM_REQUEST_TIMEOUT'> & Parameters<typeof createConnections>[0]
 
@@ -35,7 +36,9 @@ export function createServer(
   const guarded = connections.guard(app.callback())
   const listener: RequestListener = (request, response) => {
     // All of it is on its way, whoever made it: from here on it is the client that is waited for.
-    response.once('prefinish', () => response.setTimeout(requestTimeout, () => response.destroy()))
+    response.once('prefinish', () => {
+      if (response.writableLength > 0) endUntaken(response, requestTimeout)
+    })
     guarded(request, response)
   }
   const server = createHttpServer(

@@ -16,6 +16,7 @@ import {
 import { findAccount, findUser } from '../lite/find.ts'
 import { type Input, JsonText, type Route, StreamAnswer } from '../route.ts'
 import type { Match } from '../router.ts'
+import { endUntaken } from '../untaken.ts'
 import { decodePercent } from '../wire.ts'
 import type { Limits } from '../limits.ts'
 
@@ -204,10 +205,8 @@ async function sendStream(ctx: FrameContext, body: Readable, headers: Headers): 
   ctx.set(headers)
   ctx.respond = false
   try {
+    endUntaken(res, stallMs)
     if (isEvents) {
-      res.setTimeout(stallMs, () => {
-        if (res.writableLength > 0) res.destroy()
-      })
       res.flushHeaders()
       await pipeline(body, res)
     } else {

@@ -38,6 +38,11 @@ function never(name: string): Readable {
   return watched(name, new Readable({ read: () => undefined }))
 }
 
+function endless(name: string): Readable {
+  const stream = watched(name, new Readable({ read: () => stream.push(`data: ${'x'.repeat(60_000)}\n\n`) }))
+  return stream
+}
+
 async function* twoThenFail(): AsyncGenerator<Buffer> {
   yield Buffer.from('first ')
   await pause(20)
@@ -97,9 +102,9 @@ const routes: readonly Route[] = [
     return Promise.resolve(new StreamAnswer(events, { 'Content-Type': 'text/event-stream' }))
   }),
   route('/events/many', 'binary', () => {
-    const events = watched('many events', new Readable({ read: () => events.push(`data: ${'x'.repeat(60_000)}\n\n`) }))
-    return Promise.resolve(new StreamAnswer(events, { 'Content-Type': 'text/event-stream' }))
+    return Promise.resolve(new StreamAnswer(endless('many events'), { 'Content-Type': 'text/event-stream' }))
   }),
+  route('/stream/many', 'binary', () => Promise.resolve(new StreamAnswer(endless('many bytes'), bytes))),
   route('/slow', 'json', untilAborted),
   route('/deaf', 'json', async () => {
     await pause(3000)
@@ -176,14 +181,23 @@ suite('answers', () => {
     await until('destroyed', () => seen.destroyed.includes('events'))
   })
 
-  test('events that the client does not take end', async () => {
-    const client = await connectRaw(rig.port)
-    client.write(`GET /events/many HTTP/1.1\r\nHost: x\r\nAuthorization: ${basic}\r\n\r\n`)
-    await client.expect(/data: x/)
-    client.socket.pause()
-    await until('destroyed', () => seen.destroyed.includes('many events'))
-    client.socket.destroy()
-  })
+  for (const [path, name] of [
+    ['/events/many', 'many events'],
+    ['/stream/many', 'many bytes'],
+  ] as const)
+    test(`what the client does not take of ${path} ends, whatever it sends meanwhile`, async () => {
+      const client = await connectRaw(rig.port)
+      client.write(`GET ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: ${basic}\r\n\r\n`)
+      await client.expect(/: x/)
+      client.socket.pause()
+      const timer = setInterval(() => client.write('\r\n'), 200)
+      try {
+        await until('destroyed', () => seen.destroyed.includes(name))
+      } finally {
+        clearInterval(timer)
+        client.socket.destroy()
+      }
+    })
 
   test('a handler over the deadline: 504 with Retry-After, and its signal aborts', async () => {
     const startedAt = performance.now()
@@ -195,7 +209,7 @@ suite('answers', () => {
     await until('aborted', () => seen.aborted.includes(String(answer.headers['x-request-id'])))
   })
 
-  for (const before of ['/json', '/nowhere'])
+  for (const before of ['/json', '/nowhere', '/stream/empty'])
     test(`a call that waits for the answer of ${before} on its connection has its whole time`, async () => {
       const client = await connectRaw(rig.port)
       const ask = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: ${basic}\r\n\r\n`

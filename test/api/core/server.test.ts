@@ -128,8 +128,9 @@ suite('server', () => {
     }
   })
 
-  test('who takes no answer is cut off, also when the answers are errors', async () => {
+  test('who takes no answer is cut off, also when the answers are errors, whatever it sends meanwhile', async () => {
     let [sent, out, ended] = [0, 0, false]
+    let timer: NodeJS.Timeout | undefined
     const client = connect(rig.port, '127.0.0.1').pause()
     client.on('error', () => undefined)
     const ask = (): void => {
@@ -146,9 +147,11 @@ suite('server', () => {
     rig.server.once('connection', (socket) => socket.once('close', () => (ended = true)))
     try {
       ask()
+      timer = setInterval(() => client.write('\r\n'), 500)
       await until('the end of the connection', () => ended, { explain: () => `${out} of ${sent}` })
       assert(out < sent, 'one answer waited')
     } finally {
+      clearInterval(timer)
       rig.server.off('request', count)
       client.destroy()
     }
