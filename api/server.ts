@@ -59,6 +59,8 @@ export function createServer(
     awaitContinue(request)
     listener(request, response)
   })
+  // Ignored (RFC 9110 10.1.1 allows it): Node's own 417 would pass by the limits and deadlines of answers.
+  server.on('checkExpectation', listener)
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => refuse(error, socket))
   return server
 }

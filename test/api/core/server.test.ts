@@ -54,6 +54,13 @@ suite('server', () => {
     client.socket.destroy()
   })
 
+  test('any other Expect is a call like others: Node does not answer it past our limits', async () => {
+    const client = await connectRaw(rig.port)
+    client.write(head('GET /nothing HTTP/1.1', 'Expect: more'))
+    await client.expect(/^HTTP\/1\.1 404 [^]*"type":"error"/)
+    client.socket.destroy()
+  })
+
   for (const [name, headers] of [
     ['Content-Length first', ['Content-Length: 0', 'Transfer-Encoding: chunked']],
     ['Transfer-Encoding first', ['Transfer-Encoding: chunked', 'Content-Length: 0']],
