@@ -8,11 +8,10 @@ import {
 } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { AppError, type Config } from '../engine/index.ts'
+import { AppError, type Config, endUntaken } from '../engine/index.ts'
 import { type Connections, createConnections } from './connections.ts'
 import { awaitContinue } from './middleware/body.ts'
 import { mayMeasure, measureWords, type MetricsConfig } from './system.ts'
-import { endUntaken } from './untaken.ts'
 
 type Settings = Pick<Config, 'MAILROOM_REQUEST_TIMEOUT'> & Parameters<typeof createConnections>[0]
 
@@ -37,7 +36,8 @@ export function createServer(
   const listener: RequestListener = (request, response) => {
     // All of it is on its way, whoever made it: from here on it is the client that is waited for.
     response.once('prefinish', () => {
-      if (response.writableLength > 0) endUntaken(response, requestTimeout)
+      const { socket } = response
+      if (socket !== null && response.writableLength > 0) response.once('finish', endUntaken(socket, requestTimeout))
     })
     guarded(request, response)
   }

@@ -36,6 +36,7 @@ export type * from './store/records.ts'
 export { newId, newToken, contactId } from './store/ids.ts'
 export { conditionOf, freshHealth, isMarked, isView } from './store/rows.ts'
 export { checkUrl, networkOf } from './net/address.ts'
+export { endUntaken } from './net/untaken.ts'
 export {
   bracketed,
   describeFile,

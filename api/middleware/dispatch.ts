@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { z } from 'zod'
-import { AppError, badParameter, toAppError, withinTime, workAs } from '../../engine/index.ts'
+import { AppError, badParameter, endUntaken, toAppError, withinTime, workAs } from '../../engine/index.ts'
 import {
   type Call,
   createCall,
@@ -16,7 +16,6 @@ import {
 import { findAccount, findUser } from '../lite/find.ts'
 import { type Input, JsonText, type Route, StreamAnswer } from '../route.ts'
 import type { Match } from '../router.ts'
-import { endUntaken } from '../untaken.ts'
 import { decodePercent } from '../wire.ts'
 import type { Limits } from '../limits.ts'
 
@@ -205,7 +204,7 @@ async function sendStream(ctx: FrameContext, body: Readable, headers: Headers): 
   ctx.set(headers)
   ctx.respond = false
   try {
-    endUntaken(res, stallMs)
+    if (res.socket !== null) res.once('finish', endUntaken(res.socket, stallMs))
     if (isEvents) {
       res.flushHeaders()
       await pipeline(body, res)

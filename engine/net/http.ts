@@ -12,6 +12,7 @@ import { isIP } from 'node:net'
 import { Agent, type Dispatcher, buildConnector, errors, request } from 'undici'
 import { AppError, errnoOf, isTlsCode, shortageOf, toAppError } from '../errors.ts'
 import { isPublicAddress, notPublic, resolveGuarded } from './address.ts'
+import { endUntaken } from './untaken.ts'
 
 export interface HttpLimits {
   readonly timeoutMs: number
@@ -117,9 +118,7 @@ function guardedConnector(allowPrivate: boolean, timeout: number): buildConnecto
     const connected: buildConnector.Callback = (...made) => {
       const [, socket] = made
       // A peer that has answered may take no more of the body: no request waits for it by then, and no deadline runs.
-      socket?.setTimeout(timeout, () => {
-        if (socket.writableLength > 0) socket.destroy()
-      })
+      socket?.once('close', endUntaken(socket, timeout))
       callback(...made)
     }
     if (allowPrivate || isIP(hostname) === 0 || isPublicAddress(hostname)) connect(options, connected)
