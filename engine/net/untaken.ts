@@ -13,7 +13,14 @@ export function endUntaken(socket: Socket, ms: number): () => void {
   return () => clearInterval(timer)
 }
 
+interface Handle {
+  readonly writeQueueSize?: number
+  /** Of TLS, whose own queue shrinks only when all of it is through. */
+  readonly _parent?: Handle | null
+}
+
 /** Another text when the peer has taken something: pieces that are through, and what is left of the one that goes. */
-function takenOf(socket: Socket & { readonly _handle?: { readonly writeQueueSize?: number } | null }): string {
-  return `${socket.bytesWritten - socket.writableLength} ${socket._handle?.writeQueueSize}`
+function takenOf(socket: Socket & { readonly _handle?: Handle | null }): string {
+  const { _handle: handle } = socket
+  return `${socket.bytesWritten - socket.writableLength} ${(handle?._parent ?? handle)?.writeQueueSize}`
 }
