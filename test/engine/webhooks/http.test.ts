@@ -1,6 +1,7 @@
 /** The HTTP client by itself: the guard at connect time, limits, and the other two kinds of request. */
 import assert from 'node:assert/strict'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import { lookup } from 'node:dns/promises'
 import { once } from 'node:events'
 import { createServer as createTlsServer } from 'node:https'
 import { createServer, type AddressInfo, type Socket } from 'node:net'
@@ -156,6 +157,8 @@ suite('the HTTP client', () => {
     async () => {
       // One that keeps no connection open yet.
       const fresh = createHttpClient({ allowPrivate: true })
+      // The first look-up of a process loads the system's resolver, without which no name exists.
+      await lookup('localhost')
       await withoutFiles(async () => {
         for (const host of ['127.0.0.1', 'localhost'])
           await assert.rejects(fresh.get(`http://${host}:${receiver.port}/files`, {}, limits), { code: 'busy' }, host)
