@@ -212,9 +212,9 @@ async function tryMailbox(
     if (provider === null)
       throw badParameter('provider_consumer_key', 'is not registered; add it with POST /lite/oauth_providers first')
   }
-  const probe = await deps.accounts.probe(developerId, input, input.credential, onStep)
+  const keep = owner === null ? undefined : (newest: Credential) => keepRotated(deps, owner, newest)
+  const probe = await deps.accounts.probe(developerId, input, input.credential, onStep, keep)
   const { rotated: credential = input.credential } = probe
-  if (owner !== null && credential !== input.credential) await keepRotated(deps, owner, credential)
   if (probe.ok) return { ok: true, value: { ...input, credential } }
   if (probe.failure === 'private_address')
     throw new AppError('private_address', `server: ${probe.message}`, { details: { parameter: 'server' } })

@@ -14,7 +14,7 @@ import type { LiveAccount } from './commands/placed.ts'
 import type { AccountRegistry, Pool } from './pool.ts'
 import type { Probe } from './login.ts'
 import type { SyncDeps } from './state.ts'
-import type { CheckResult, ProbeFailure } from './types.ts'
+import type { CheckResult, Credential, ProbeFailure } from './types.ts'
 
 /** An API call waits this long for an account that is just connecting. */
 const settleMs = 10_000
@@ -104,8 +104,8 @@ export async function checkNow({ sync, sealer, probe, registry }: CheckDeps, acc
   const until = sync.now() + sync.config.MAILROOM_CREATE_TIMEOUT
   const account = await sync.store.accounts.get(accountId)
   if (account === null) throw notFound('email account', accountId)
-  const result = await probe(account.developerId, account, openCredential(sealer, account))
-  if (result.rotated !== undefined) await keepRotated({ sealer, store: sync.store }, account, result.rotated)
+  const keep = (newest: Credential) => keepRotated({ sealer, store: sync.store }, account, newest)
+  const result = await probe(account.developerId, account, openCredential(sealer, account), undefined, keep)
   if (!result.ok && result.retryAfterMs !== undefined) {
     // Says nothing about the account.
     throw new AppError('throttled', result.message, { retryAfterMs: result.retryAfterMs })

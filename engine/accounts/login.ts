@@ -215,6 +215,8 @@ export type Probe = (
   settings: MailboxSettings,
   credential: Credential,
   onStep?: (step: ProbeStep) => void,
+  /** Of an account that keeps the credential: waited for before the login, as the provider has ended the former one. */
+  onRotated?: (rotated: Credential) => Promise<void>,
 ) => Promise<ProbeResult>
 
 /** A talkative server must not fill the answer. */
@@ -260,7 +262,7 @@ interface Attempt {
   readonly credential: Credential
   readonly log: ReturnType<typeof createLog>
   readonly onStep: (step: ProbeStep) => void
-  readonly onRotated: (rotated: Credential) => void
+  readonly onRotated: (rotated: Credential) => unknown
 }
 
 /** Our own limit on logins: there was no connection. `rejections` 0 = the pace of the host. */
@@ -325,10 +327,13 @@ async function attempt(deps: ProbeDeps, given: Attempt, signal: AbortSignal): Pr
  * about the mailbox.
  */
 export function createProbe(deps: ProbeDeps): Probe {
-  return async (developerId, settings, credential, onStep = () => undefined) => {
+  return async (developerId, settings, credential, onStep = () => undefined, keep = () => Promise.resolve()) => {
     const log = createLog()
     let tried: { readonly rotated?: Credential } = {}
-    const onRotated = (rotated: Credential): void => void (tried = { rotated })
+    const onRotated = (rotated: Credential): Promise<void> => {
+      tried = { rotated }
+      return keep(rotated)
+    }
     const given = { developerId, settings, credential, log, onStep, onRotated }
     try {
       const capabilities = await within(deps.sync.config.MAILROOM_CREATE_TIMEOUT, (signal) =>

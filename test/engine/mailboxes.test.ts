@@ -52,7 +52,11 @@ async function openRig(
       setStatusCallbackUrl: (of, url) => store.developers.edit(of.id, { statusCallbackUrl: url }).then(() => undefined),
     },
     accounts: {
-      probe: async () => (typeof probe === 'function' ? probe() : probe),
+      async probe(_developer, _settings, _credential, _onStep, onRotated) {
+        const result = await (typeof probe === 'function' ? probe() : probe)
+        if (result.rotated !== undefined) await onRotated?.(result.rotated)
+        return result
+      },
       start: ({ id }) => {
         started.push(id)
         running.add(id)

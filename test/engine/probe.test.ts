@@ -127,6 +127,20 @@ suite('the trial login', () => {
     assert.deepEqual(server.log, [])
   })
 
+  test('the refresh token that has taken the place of the former one is kept before the login, whatever comes of it', async (t) => {
+    const { settings } = await serve(t)
+    const rotating = given(() => Promise.resolve({ accessToken: 'token-1', renewAt: 0, rotated: 'refresh-2' }))
+    const said: unknown[] = []
+    const openSession = (): Promise<never> => {
+      said.push('login')
+      return Promise.reject(new AppError('busy', 'no file left'))
+    }
+    const keep = (credential: unknown): Promise<void> => Promise.resolve(void said.push(credential))
+    const probe = probeWith({ ...rotating, openSession })
+    await assert.rejects(probe('dev', settings, withToken, undefined, keep), { code: 'busy' })
+    assert.deepEqual(said, [{ ...withToken, refreshToken: 'refresh-2' }, 'login'])
+  })
+
   test('ends in time with a host that hangs at any point', async (t) => {
     const mute = createServer()
     mute.listen(0, '127.0.0.1')
