@@ -13,6 +13,7 @@ import { createHostLogins, createProbe, type ProbeDeps } from '../../engine/acco
 import { createLoginLimiter, type Login } from '../../engine/accounts/login-limiter.ts'
 import { openSession } from '../../engine/accounts/session/index.ts'
 import { createImapServer, type Hooks } from '../support/imap-server/index.ts'
+import { on } from '../support/imap-server/play.ts'
 import { freePort } from '../support/port.ts'
 import { until } from '../support/until.ts'
 
@@ -113,6 +114,8 @@ suite('the trial login', () => {
     assert.equal(await failureOf({}, withToken, revoked), 'consent_lost')
     server.hooks = { greeting: () => '* BYE Too many connections' }
     assert.equal(await failureOf({}), 'connection_limit')
+    server.hooks = { command: on('AUTHENTICATE', { lines: ['* BYE [THROTTLED] Not so fast'] }) }
+    assert.equal(await failureOf({}), 'throttled', 'though the server waits for us to close')
     for (const greeting of ['HTTP/1.1 400 Bad Request\r\n\r\n', '220 mx.example ESMTP ready', '220-mx', '+OK POP3']) {
       server.hooks = { greeting: () => greeting }
       assert.equal(await failureOf({}), 'protocol', greeting)

@@ -118,7 +118,7 @@ suite('logging in', () => {
       const greeting = (): string => (where === 'greeting' ? bye : '* OK ready')
       for (const close of [{ close: 'end' }, {}] as const) {
         const { open } = await play(t, { greeting, command: on(where, { lines: [bye], ...close }) })
-        const error = await failure(open({ loginTimeoutMs: 300 }), code)
+        const error = await failure(open(), code)
         assert.equal(`[${String(error.details['responseCode'])}] ${String(error.details['response'])}`, said)
       }
     }

@@ -19,6 +19,8 @@ import { capabilitiesOf, createFacts, installHandlers, type Facts } from './serv
 
 /** A LOGOUT is a courtesy: it is not waited for longer. */
 const logoutMs = 1000
+/** After a BYE during the login: a tagged answer may follow, and says more. */
+const byeMs = 1000
 /** More than this is not worth asking again line by line: the whole range is. */
 const mostUnparsed = 1000
 
@@ -171,7 +173,7 @@ function hearBye({ untaggedHandlers: handlers }: Wire, hear: (bye: StatusText) =
 
 /** People read what the server said: without the secret, which the server may have repeated. */
 function loginFailure(error: unknown, wire: Wire, bye: StatusText | null, options: SessionOptions): AppError {
-  // A server that has said BYE may leave it to us to close the connection.
+  // What was said before the time was over says more.
   if (isAppError(error) && (bye === null || error.code !== 'timeout')) return error
   const mask = secretMask(options.auth, options.username)
   const { responseStatus, serverResponseCode, responseText, response, authenticationFailed, tlsFailed } = (error ??
@@ -223,6 +225,11 @@ function watchLogin(options: SessionOptions, signal: AbortSignal, wire: () => Wi
     /** Such a host would never answer us, and the time would run out. */
     onForeign: (line: string): void =>
       reject(new AppError('protocol', `the mail server answered something that is not IMAP: ${line.slice(0, 100)}`)),
+    /** A server that has said so may leave it to us to close the connection. */
+    onBye(): void {
+      clearTimeout(timer)
+      timer = setTimeout(late, byeMs, 'the mail server has said BYE')
+    },
     stop(): void {
       clearTimeout(timer)
       signal.removeEventListener('abort', onAbort)
@@ -243,7 +250,7 @@ async function connect(options: SessionOptions, signal: AbortSignal, onUnparsed:
   let made: Wire | null = null
   let bye: StatusText | null = null
   const failed = new AbortController()
-  const { over, onForeign, stop } = watchLogin(options, signal, () => made)
+  const { over, onForeign, onBye, stop } = watchLogin(options, signal, () => made)
   async function start(): Promise<Wire> {
     const { server, allowPrivate } = options
     const addresses = await resolveGuarded(server, { allowPrivate, signal: failed.signal })
@@ -253,7 +260,10 @@ async function connect(options: SessionOptions, signal: AbortSignal, onUnparsed:
     if (failed.signal.aborted) wire.close()
     wire.on('error', () => undefined)
     const connecting = wire.connect()
-    hearBye(wire, (said) => (bye = said))
+    hearBye(wire, (said) => {
+      bye = said
+      onBye()
+    })
     neverThrow(wire)
     await connecting
     neverThrow(wire)
