@@ -3,7 +3,7 @@
  * write on trial decides, at most one a second, and only when somebody asks. In doubt it is as large as a batch of new
  * mail: a few bytes still fit on a disk that is full.
  */
-import { isAppError } from './errors.ts'
+import { type AppError, isAppError } from './errors.ts'
 import type { Logger } from './observe/log.ts'
 import type { Metrics } from './observe/metrics.ts'
 import type { Store } from './store/port.ts'
@@ -12,6 +12,7 @@ export type Readiness = ReturnType<typeof createReadiness>
 
 const everyMs = 1000
 const roomBytes = 1_048_576
+const damageEveryMs = 60_000
 
 type StoreMetrics = Pick<Metrics, 'storeSeconds'>
 
@@ -20,6 +21,15 @@ export function createReadiness(opened: Store, log: Logger, metrics: StoreMetric
   let doubtful = false
   let last = { ok: true, at: -Infinity }
   let trial: Promise<boolean> | null = null
+  let toldOfDamage = -Infinity
+
+  function failed(error: AppError): void {
+    doubtful = true
+    if (error.details.damaged !== true || performance.now() - toldOfDamage < damageEveryMs) return
+    toldOfDamage = performance.now()
+    // A write on trial may well pass.
+    log.error({ err: error.cause ?? error }, 'the database file is damaged: a backup has to take its place')
+  }
 
   async function tryWrite(): Promise<boolean> {
     const room = doubtful ? roomBytes : 0
@@ -40,7 +50,7 @@ export function createReadiness(opened: Store, log: Logger, metrics: StoreMetric
 
   return {
     /** The same store; what fails there is noticed. */
-    store: noticing(opened, metrics, () => (doubtful = true)),
+    store: noticing(opened, metrics, failed),
     /** Never rejects; answers within 5 s. */
     writable: async (): Promise<boolean> =>
       performance.now() - last.at < everyMs && trial === null ? last.ok && !doubtful : await (trial ??= tryWrite()),
@@ -57,9 +67,9 @@ export function kindOf(part: string, method: string): 'read' | 'write' {
   return reading.test(method) && `${part}.${method}` !== 'contacts.count' ? 'read' : 'write'
 }
 
-function noticing(store: Store, { storeSeconds }: StoreMetrics, failed: () => void): Store {
+function noticing(store: Store, { storeSeconds }: StoreMetrics, failed: (error: AppError) => void): Store {
   const note = (error: unknown): void => {
-    if (isAppError(error, 'store_unavailable')) failed()
+    if (isAppError(error, 'store_unavailable')) failed(error)
   }
   const noted = (method: Method, kind: 'read' | 'write'): Method => {
     return (...args) => {

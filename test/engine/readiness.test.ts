@@ -62,6 +62,19 @@ suite('readiness', () => {
     assert.equal(pings.at(-1), 0)
   })
 
+  test('a damaged file is told in the log, once a minute: a write on trial may pass', async () => {
+    const cause = new Error('database disk image is malformed')
+    const damaged = new AppError('store_unavailable', 'no', { cause, details: { damaged: true } })
+    const { store } = opened
+    const broken = { ...store, users: { ...store.users, get: () => Promise.reject(damaged) } }
+    const told: unknown[] = []
+    const log = { ...silentLogger, error: (facts: unknown) => void told.push(facts) }
+    const { store: noticed, writable } = createReadiness(broken, log, createMetrics())
+    for (let n = 0; n < 3; n += 1) await assert.rejects(noticed.users.get('d', 'u'), damaged)
+    assert.equal(await writable(), true)
+    assert.deepEqual(told, [{ err: cause }])
+  })
+
   test('a failure of the caller, such as a conflict, says nothing about the store', async () => {
     assert.equal(await readiness.writable(), true)
     const user = { id: 'u', developerId: 'd', firstName: '', lastName: '', emailAddresses: [], createdAt: 1 }

@@ -169,13 +169,14 @@ describe('the file', () => {
     await file.close()
     const damaged = openDatabase(path, 'off', 50)
     try {
-      await rejectsWith(
+      const told = { code: 'store_unavailable', details: { damaged: true } }
+      await assert.rejects(
         damaged.read(() => damaged.rows('SELECT a FROM t')),
-        'store_unavailable',
+        told,
       )
-      await rejectsWith(
+      await assert.rejects(
         damaged.write(() => damaged.run('INSERT INTO t VALUES (1)')),
-        'store_unavailable',
+        told,
       )
     } finally {
       damaged.close()

@@ -69,16 +69,19 @@ export async function openLocked<T extends { close(): Promise<void> }>(
  * full, …
  */
 const unavailable = new Set([5, 6, 7, 8, 9, 10, 11, 13, 14, 15, 26])
+const damaged = new Set([11, 26])
 /** Extended codes of unique violations: UNIQUE and PRIMARY KEY. */
 const unique = new Set([2067, 1555])
 
-/** Any error of a step; AppErrors pass through. */
+/** Any error of a step; AppErrors pass through. details.damaged: no wait helps, a backup does. */
 export function storeError(error: unknown): AppError {
   if (error instanceof AppError) return error
   const code = resultCode(error)
   if (code !== null && unique.has(code)) return new AppError('conflict', 'exists already', { cause: error })
   if (code !== null && unavailable.has(code & 0xff)) {
-    return new AppError('store_unavailable', 'the database cannot be used now', { cause: error, retryAfterMs: 5000 })
+    const details = damaged.has(code & 0xff) ? { damaged: true } : {}
+    const words = 'the database cannot be used now'
+    return new AppError('store_unavailable', words, { cause: error, retryAfterMs: 5000, details })
   }
   if (isClosed(error)) return new AppError('store_unavailable', 'the database is closed', { cause: error })
   return new AppError('internal', 'the database refused a statement', { cause: error })
