@@ -7,7 +7,7 @@
  * that are on their way at `stop` come to their end, and `notify` hears what came of it.
  */
 import { timerMs } from '../../machines/backoff.ts'
-import { toAppError } from '../errors.ts'
+import { isAppError, toAppError } from '../errors.ts'
 import type { OutboxStore } from '../store/port.ts'
 import type { DeliveryAttempt, OutboxRecord } from '../store/records.ts'
 import type { DeliveryFailure, ProbeOutput, WebhookEvent } from '../../machines/events.ts'
@@ -44,6 +44,8 @@ export class Channel {
   /** Rows that failed before this time do not wait for their own. `probed`: a delivered callback set it, no edit. */
   #recovery = { at: 0, probed: false }
   #saidIdle = false
+  /** No file was left for a connection: until then no row is taken, whosever it is. */
+  #shortUntil = 0
   #lastProbed: string | null = null
   /** The row whose attempt ended last. */
   last: OutboxRecord | null = null
@@ -118,6 +120,7 @@ export class Channel {
   }
 
   #sendReady(): void {
+    if (this.#deps.now() < this.#shortUntil) return
     const concurrency = this.#deps.config.MAILROOM_WEBHOOK_CONCURRENCY
     const historicalMost = Math.max(1, Math.floor(concurrency / 2))
     while (this.#underWay.size < concurrency) {
@@ -147,9 +150,9 @@ export class Channel {
       notify({ type: 'room' })
       return
     }
-    const next = this.#lines.nextRelease()
     const at = now()
-    if (next !== null) this.#timer = setTimeout(() => this.#pump(), timerMs(Math.max(next - at, 1)))
+    const next = Math.min(this.#lines.nextRelease() ?? Infinity, at < this.#shortUntil ? this.#shortUntil : Infinity)
+    if (next !== Infinity) this.#timer = setTimeout(() => this.#pump(), timerMs(Math.max(next - at, 1)))
     if (this.#underWay.size > 0 || this.#saidIdle) return
     this.#saidIdle = true
     notify({ type: 'idle', at })
@@ -223,6 +226,9 @@ export class Channel {
       const delivered = handled.attempt !== null && handled.failure === null
       if (mode === 'probe' && delivered && !this.#running) this.#recovery = { at: this.#deps.now(), probed: true }
       return handled
+    } catch (error) {
+      if (isAppError(error, 'busy')) this.#shortUntil = this.#deps.now() + stallMs
+      throw error
     } finally {
       this.#sending.delete(row.id)
       settle(row, handled)

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { readConfig } from '../../../engine/config.ts'
+import { AppError } from '../../../engine/errors.ts'
 import type { AccountRecord, OutboxRecord } from '../../../engine/store/records.ts'
 import { newId } from '../../../engine/store/ids.ts'
 import { Channel } from '../../../engine/webhooks/channel.ts'
@@ -228,6 +229,43 @@ suite('channels', () => {
     await nextTurn()
     channel.stop()
     assert.deepEqual(said, ['room', 'idle', 'room', 'idle'])
+  })
+
+  test('no file left holds up the whole channel, and is tried with few rows', async (t) => {
+    const rows = Array.from({ length: 500 }, (_, index) => laneRow(`account-${index}`, index))
+    const [first, others]: [Set<string>, Set<string>] = [new Set(), new Set()]
+    let [time, isShort] = [1000, true]
+    const channel = new Channel('c', {
+      store: {
+        outbox: {
+          pending: (_, except, limit) =>
+            Promise.resolve(rows.filter(({ accountId }) => !except.includes(accountId ?? '')).slice(0, limit)),
+        },
+      },
+      attempts: {
+        handle({ id }) {
+          if (isShort) first.add(id)
+          else others.add(id)
+          if (isShort) return Promise.reject(new AppError('busy', 'no file left'))
+          return Promise.resolve({ until: time + 60_000, attempt: null, failure: null })
+        },
+      },
+      log: silentLogger,
+      now: () => time,
+      random: () => 0.5,
+      config: readConfig({ MAILROOM_WEBHOOK_CONCURRENCY: '8', MAILROOM_WEBHOOK_BATCH: '100' }),
+      notify: ({ type }) => {
+        if (type === 'room') void channel.claim()
+      },
+    })
+    t.after(() => channel.stop())
+    channel.start()
+    await until('it rests', () => !channel.isBusy() && first.size > 0)
+    for (let turn = 0; turn < 100; turn += 1) await nextTurn()
+    assert.equal(first.size, 8)
+    isShort = false
+    time += 2000
+    await until('all go out', () => others.size === rows.length)
   })
 
   test('a probe that finds only rows that wait says when the first is due', async () => {
