@@ -50,7 +50,7 @@ export function createDiscovery(deps: DiscoveryDeps) {
   return {
     /**
      * Best first, each server once; [] when nothing is known. Within 8 s. Rejects with `network` when that is so
-     * because no name server could say.
+     * because a name server did not say.
      */
     async discover(email: string): Promise<DiscoveredSettings[]> {
       const domain = domainToASCII(domainOf(email))
@@ -124,7 +124,8 @@ export function createResolver(servers?: readonly string[]): Resolver {
   return resolver
 }
 
-const noRecord = new Set(['ENODATA', 'ENOTFOUND', 'NXDOMAIN'])
+/** `EBADNAME`: a domain of nearly the longest length has no room for the names of services. */
+const noRecord = new Set(['ENODATA', 'ENOTFOUND', 'NXDOMAIN', 'EBADNAME'])
 
 /** Rejects when the name server cannot be asked. */
 function orNone<T>(question: Promise<T[]>): Promise<T[]> {

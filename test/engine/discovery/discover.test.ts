@@ -176,6 +176,11 @@ suite('discovery', () => {
     assert.deepEqual(await brief('x@fifteen.example'), ['generic imap.fifteen.example:993 x@fifteen.example'])
   })
 
+  test('a domain that leaves no room for the name of a service has none', async () => {
+    const domain = `${['a', 'b', 'c', 'd'].map((letter) => letter.repeat(60)).join('.')}.example`
+    assert.deepEqual(await brief(`x@${domain}`), [])
+  })
+
   test('the deadlines of look-ups that were in time end with them', async () => {
     const [seen, open] = [new Set<number>(), new Set<number>()]
     let isAsking = true
