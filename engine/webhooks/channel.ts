@@ -253,7 +253,9 @@ export class Channel {
         notify({ type, failure: this.#failureOf(failure, attempt) })
       }
     } catch (error) {
-      log.error({ channelId: this.#id, outboxId: row.id, err: toAppError(error) }, 'callback not tried')
+      // The end of the service is no mistake: the next start sends it.
+      const level = isAppError(error, 'shutting_down') ? 'debug' : 'error'
+      log[level]({ channelId: this.#id, outboxId: row.id, err: toAppError(error) }, 'callback not tried')
     }
   }
 
