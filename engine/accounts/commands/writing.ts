@@ -246,10 +246,10 @@ async function carryOut(context: SyncContext, { kind, message, at, to }: Transfe
   return true
 }
 
-/** What was put there. Where the folder is gone by now the sync finds it. */
+/** What was put there. It is done in any case: where it cannot be looked for now, the sync finds it. */
 async function lookFor(context: SyncContext, to: FolderRecord): Promise<void> {
   await openFolder(context, to.path).catch((error: unknown) => {
-    if (!isGoneMeanwhile(error) && !isAppError(error, 'not_found')) throw error
+    if (!isAppError(error)) throw error
     context.state.askLook(to.path)
   })
 }

@@ -209,3 +209,23 @@ test('a copy into a folder that goes while the copy is looked for there answers 
   await copied
   await until('it lies there', async () => (await running.subjects('Work')).includes('p1'))
 })
+
+test('a copy after which the connection is lost, before it is found, answers as done', async (t) => {
+  const capabilities = fullCapabilities.filter((name) => name !== 'UIDPLUS')
+  const running = await watchingAccounts(t, { capabilities }, (stage) => {
+    prepare(stage)
+    stage.server.createFolder('ann', 'Target')
+  })
+  const { accounts, server } = running
+  const message = await running.message('p1')
+  const [at] = message.placements
+  assert(at)
+  const { reached, open } = late(server, 'Target', 'UID FETCH')
+  const copied = accounts.copy(message, at, await running.folder('Target'))
+  await reached
+  server.dropConnections('ann')
+  open()
+  await copied
+  await until('it is found', async () => (await running.subjects('Target')).includes('p1'))
+  assert.equal(server.folder('ann', 'Target').messages.length, 1)
+})
