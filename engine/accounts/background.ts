@@ -80,8 +80,12 @@ export function createBackground(deps: BackgroundDeps) {
     }
     if (!complete && isComplete(state, sync.now())) {
       // Between two batches: what one planned before must be stored before (ChangeListener.planOld).
-      await state.exclusive(onComplete)
-      complete = true
+      complete = await state.exclusive(async () => {
+        // The batch before may have brought a folder that is not read yet.
+        if (!isComplete(state, sync.now())) return false
+        await onComplete()
+        return true
+      })
     }
     return false
   }
