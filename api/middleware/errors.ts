@@ -12,8 +12,12 @@ const usualWaits: Readonly<Record<number, number>> = { 429: 60, 503: 30, 504: 10
 /** The other call is nearly through. */
 const leaseWait = 2
 
-/** Failures of ours that are expected: what has happened is already in the log. */
 const expected: ReadonlySet<ErrorCode> = new Set(['busy', 'backup_failed', 'lease_lost', 'shutting_down'])
+
+/** A failure of ours of which the log need not tell. No file left to open is `busy` with a cause: it has to. */
+function isExpected({ code, cause }: AppError): boolean {
+  return expected.has(code) && !(code === 'busy' && cause !== undefined)
+}
 
 /** What the caller reads of failures of ours; what happened is in the log, under the request id. */
 const ownWords: Partial<Readonly<Record<ErrorCode, string>>> = {
@@ -84,7 +88,7 @@ function report(log: Logger, ctx: FrameContext, error: AppError): void {
     route: routePath,
     code: error.code,
   }
-  if (expected.has(error.code) || error.details.quiet === true)
+  if (isExpected(error) || error.details.quiet === true)
     log.debug({ ...facts, reason: error.message }, 'api call failed')
   else if (error.fault === 'us') log.error({ ...facts, err: error.cause ?? error }, 'api call failed')
   else if (error.fault === 'remote') log.warn({ ...facts, reason: error.message }, 'mail server failed an api call')
