@@ -8,9 +8,10 @@ import { endUntaken } from '../../engine/net/untaken.ts'
 import { selfSigned } from '../support/imap-server/certificate.ts'
 import { until } from '../support/until.ts'
 
-const limitMs = 1000
+/** On a busy machine the peer's turns come late, and the kernel tells of them in steps of up to 2 MB. */
+const limitMs = 2000
 
-suite('a peer that takes slowly', () => {
+suite('a peer that takes slowly', { concurrency: true }, () => {
   for (const isTls of [false, true])
     test(`${isTls ? 'over TLS' : 'in the clear'}: is kept as long as it takes something, then left`, async () => {
       const theirs: Socket[] = []
@@ -31,7 +32,7 @@ suite('a peer that takes slowly', () => {
           theirs[0]?.resume()
           return ours.destroyed || performance.now() - startedAt > 3 * limitMs
         }
-        await until('several limits', isOver, { everyMs: 5 })
+        await until('several limits', isOver, { everyMs: 10 })
         assert(!ours.destroyed && ours.writableLength > 0)
         await until('the end', () => ours.destroyed)
       } finally {
