@@ -323,8 +323,8 @@ async function attempt(deps: ProbeDeps, given: Attempt, signal: AbortSignal): Pr
 
 /**
  * The trial login of a new account: address guard, connection, login, list of folders, all within
- * MAILROOM_CREATE_TIMEOUT. Nothing is kept. Rejects with failures of ours alone (the store is away): these say nothing
- * about the mailbox.
+ * MAILROOM_CREATE_TIMEOUT. Nothing is kept but by `onRotated`. Rejects with failures of ours alone (the store is
+ * away): these say nothing about the mailbox.
  */
 export function createProbe(deps: ProbeDeps): Probe {
   return async (developerId, settings, credential, onStep = () => undefined, keep = () => Promise.resolve()) => {

@@ -133,7 +133,7 @@ export interface ChangeListener {
     changes: readonly { readonly change: ChangeDraft; readonly message: MessageRecord }[],
     folderName: (path: string) => string,
   ): Promise<OutboxRecord[]>
-  /** The same for old mail that is new to the index and makes no change: after the first sync no scan comes to it. */
+  /** The same for old mail that is new to the index and makes no change: a scan that has begun may have passed it. */
   planOld(account: AccountRecord, messages: readonly MessageRecord[]): Promise<OutboxRecord[]>
   /** A batch was stored: rows to deliver and changes to stream. Must not throw or wait. */
   stored(accountId: string, outbox: readonly OutboxRecord[], changes: readonly { readonly seq: number }[]): void
