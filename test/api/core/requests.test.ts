@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { z } from 'zod'
 import { defineRoute, type Route } from '../../../api/route.ts'
-import { AppError, notFound, type AccountRecord, type UserRecord } from '../../../engine/index.ts'
+import { AppError, notFound, silentLogger, type AccountRecord, type UserRecord } from '../../../engine/index.ts'
 import { until } from '../../support/until.ts'
 import { checkedRoute, echo, echoRoutes } from './echo.ts'
 import { apiKey, apiSecret, basic, callRaw, startRig, type Rig } from './rig.ts'
@@ -47,6 +47,8 @@ const routes: readonly Route[] = [
   failing('/fails/store', () => new AppError('store_unavailable', 'mongodb://inner-host refused')),
   failing('/fails/disabled', () => new AppError('account_disabled', 'password rejected', { retryAfterMs: 90_500 })),
   failing('/fails/refused', () => new AppError('server_refused', 'the mail server refused: NO')),
+  failing('/fails/limit', () => new AppError('busy', 'many calls are under way')),
+  failing('/fails/files', () => new AppError('busy', 'no file left', { cause: new Error('EMFILE') })),
   failing('/fails/slow', () => new AppError('timeout', 'the mail server is too slow')),
   defineRoute('GET /fails/schema', {
     auth: 'developer',
@@ -362,4 +364,16 @@ suite('rate limits', () => {
       await rig.close()
     }
   })
+})
+
+test('no file left to open is told in the log, a limit of ours that was reached is not', async () => {
+  const told: unknown[] = []
+  const log = { ...silentLogger, error: (facts: unknown) => void told.push((facts as { route: string }).route) }
+  const rig = await startRig({ routes, log })
+  try {
+    for (const path of ['/fails/limit', '/fails/files']) assert.equal((await rig.call('GET', path)).status, 503)
+    assert.deepEqual(told, ['/fails/files'])
+  } finally {
+    await rig.close()
+  }
 })
