@@ -91,7 +91,7 @@ export interface Stage {
   readonly account: AccountRecord
   /** A new owner: claims, logs in, lists the folders. */
   work(): Promise<Worker>
-  /** The change log, oldest first. */
+  /** The change log, oldest first. What it tells has been written. */
   told(): Promise<ChangeRecord[]>
   /** 'received m1 INBOX', in the order told. */
   story(): Promise<string[]>
@@ -145,6 +145,20 @@ export function writing(
   })
 }
 
+/**
+ * The same store, and a wait for the end of what is being written. A batch has several steps on MongoDB, and its
+ * changes are there before the last of them.
+ */
+function counted(raw: Store): { readonly store: Store; readonly written: () => Promise<unknown> } {
+  const underWay = new Set<Promise<unknown>>()
+  const wrap = writing((_batch, write) => {
+    const work = write()
+    underWay.add(work)
+    return work.finally(() => underWay.delete(work))
+  })
+  return { store: wrap(raw), written: () => Promise.allSettled(underWay) }
+}
+
 export async function openStage(t: TestContext, options: StageOptions = {}): Promise<Stage> {
   const parts = new AsyncDisposableStack()
   t.after(() => parts.disposeAsync())
@@ -153,7 +167,8 @@ export async function openStage(t: TestContext, options: StageOptions = {}): Pro
   parts.defer(() => server.close())
   const { store: raw, remove } = await openTestStore()
   parts.defer(remove)
-  const store = options.wrap?.(raw) ?? raw
+  const { store: whole, written } = counted(raw)
+  const store = options.wrap?.(whole) ?? whole
   const config = readConfig({ ...shortSettings, ...options.settings })
   const target = options.target ?? { ...server, host: server.host, port: server.port, password: 'secret' }
   const account = accountOn(target, options.password ?? target.password)
@@ -181,7 +196,7 @@ export async function openStage(t: TestContext, options: StageOptions = {}): Pro
     warnings,
     account,
     work: () => openWorker(t, deps, target),
-    ...questions(raw),
+    ...questions(raw, written),
   }
 }
 
@@ -247,8 +262,15 @@ export function jobOf({ deps, state, session }: SyncContext): Parameters<typeof 
   }
 }
 
-function questions(store: Store): Pick<Stage, 'told' | 'story' | 'folder' | 'subjects' | 'message'> {
-  const told = () => store.changes.since(accountId, 0, 20_000)
+function questions(
+  store: Store,
+  written: () => Promise<unknown>,
+): Pick<Stage, 'told' | 'story' | 'folder' | 'subjects' | 'message'> {
+  const told = async () => {
+    const changes = await store.changes.since(accountId, 0, 20_000)
+    await written()
+    return changes
+  }
   const all = () => store.messages.older(accountId, null, 20_000)
   return {
     told,
