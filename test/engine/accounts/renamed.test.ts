@@ -3,7 +3,7 @@
  * hears that its mail is gone.
  */
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { test, type TestContext } from 'node:test'
 import type { Store } from '../../../engine/store/port.ts'
 import { fullCapabilities, type ImapServer } from '../../support/imap-server/index.ts'
 import { until } from '../../support/until.ts'
@@ -49,6 +49,14 @@ function renameOnServer(server: ImapServer, from: string, to: string): void {
 function prepare({ server }: Running): void {
   server.createFolder('ann', 'Projects')
   fill(server, 'Projects', 1, 'p')
+}
+
+/** The message of `prepare`, and where it lies. */
+async function placed(running: Running) {
+  const message = await running.message('p1')
+  const [at] = message.placements
+  assert(at)
+  return { message, at }
 }
 
 test('a call before the memory has the new folder hears that it is being read, not that the mail is gone', async (t) => {
@@ -137,9 +145,7 @@ test('a change that the server has made in the folder answers as done', async (t
   const { wrap, reached, open } = heldAt('Work', 'before')
   const running = await watchingAccounts(t, { wrap }, prepare)
   const { accounts, server } = running
-  const message = await running.message('p1')
-  const [at] = message.placements
-  assert(at)
+  const { message, at } = await placed(running)
   await accounts.fetchHeaders(message)
   renameOnServer(server, 'Projects', 'Work')
   await reached
@@ -154,9 +160,7 @@ test('a copy into a folder that the memory has yet to learn of is in the index w
   const { wrap, reached, open } = heldAt('Work', 'after')
   const running = await watchingAccounts(t, { wrap }, prepare)
   const { accounts, server } = running
-  const message = await running.message('p1')
-  const [at] = message.placements
-  assert(at)
+  const { message, at } = await placed(running)
   server.createFolder('ann', 'Work')
   await reached
   const copied = accounts.copy(message, at, await running.folder('Work'))
@@ -190,19 +194,23 @@ test('a call that reads a folder that the memory has yet to learn of waits for i
   assert.deepEqual(await running.subjects('Work'), ['w1'])
 })
 
-test('a copy into a folder that goes while the copy is looked for there answers as done', async (t) => {
+/** A copy is made in `Target`; the server does not say where, and until `open` not what is found there. */
+async function lookedFor(t: TestContext) {
   const capabilities = fullCapabilities.filter((name) => name !== 'UIDPLUS')
   const running = await watchingAccounts(t, { capabilities }, (stage) => {
     prepare(stage)
     stage.server.createFolder('ann', 'Target')
   })
-  const { accounts, server, store } = running
-  const message = await running.message('p1')
-  const [at] = message.placements
-  assert(at)
-  const { reached, open } = late(server, 'Target', 'UID FETCH')
-  const copied = accounts.copy(message, at, await running.folder('Target'))
+  const { message, at } = await placed(running)
+  const { reached, open } = late(running.server, 'Target', 'UID FETCH')
+  const copied = running.accounts.copy(message, at, await running.folder('Target'))
   await reached
+  return { running, copied, open }
+}
+
+test('a copy into a folder that goes while the copy is looked for there answers as done', async (t) => {
+  const { running, copied, open } = await lookedFor(t)
+  const { server, store } = running
   renameOnServer(server, 'Target', 'Work')
   await until('it is removed', async () => (await store.folders.byPath(accountId, 'Target')) === null)
   open()
@@ -211,18 +219,8 @@ test('a copy into a folder that goes while the copy is looked for there answers 
 })
 
 test('a copy after which the connection is lost, before it is found, answers as done', async (t) => {
-  const capabilities = fullCapabilities.filter((name) => name !== 'UIDPLUS')
-  const running = await watchingAccounts(t, { capabilities }, (stage) => {
-    prepare(stage)
-    stage.server.createFolder('ann', 'Target')
-  })
-  const { accounts, server } = running
-  const message = await running.message('p1')
-  const [at] = message.placements
-  assert(at)
-  const { reached, open } = late(server, 'Target', 'UID FETCH')
-  const copied = accounts.copy(message, at, await running.folder('Target'))
-  await reached
+  const { running, copied, open } = await lookedFor(t)
+  const { server } = running
   server.dropConnections('ann')
   open()
   await copied
