@@ -141,13 +141,22 @@ export async function findKnownMessage(call: Call, account: AccountRecord, id: s
   const hosted = bare.startsWith('gm-') ? bare.slice(3) : null
   const find = async (): Promise<MessageRecord | null> =>
     (await messages.find(account.id, bare)) ?? (hosted === null ? null : await messages.find(account.id, hosted))
+  return findRead(call, account.id, ['message', id], find)
+}
+
+/** What `find` answers, asked once more when all is read: it may have been read in between. */
+export async function findRead<T>(
+  call: Call,
+  accountId: string,
+  named: readonly [kind: string, id: string],
+  find: () => Promise<T | null>,
+): Promise<T> {
   const found = await find()
   if (found !== null) return found
-  await mustBeRead(call, account.id, null)
-  // it may have been read in between
+  await mustBeRead(call, accountId, null)
   const now = await find()
-  if (now !== null) return now
-  throw notFound('message', id)
+  if (now === null) throw notFound(...named)
+  return now
 }
 
 /** Both ways to a message: wherever it lies, and in one folder. */

@@ -9,11 +9,10 @@ import {
   folderNamer,
   hostedThread,
   type MessageRecord,
-  notFound,
 } from '../../engine/index.ts'
 import { type Urls, urlsOf } from '../addresses.ts'
 import * as examples from '../examples.ts'
-import { findAccount, findUser, mustBeRead } from '../lite/find.ts'
+import { findAccount, findRead, findUser } from '../lite/find.ts'
 import { wantsContents } from '../lite/messages/contents.ts'
 import { listingOf, reachOf, textOf } from '../lite/messages/list.ts'
 import { pathsOf, peopleOf } from '../lite/messages/present.ts'
@@ -130,14 +129,10 @@ const get = defineRoute(`GET ${base}/{thread_id}`, {
 /** Any message of the thread. */
 async function anyOf(call: Call, account: AccountRecord, id: string): Promise<MessageRecord> {
   const threadId = id.startsWith('gm-') ? hostedThread(account.id, id.slice(3)) : id
-  const find = () => call.engine.store.messages.list(account.id, { threadId }, { limit: 1, offset: 0 })
-  const [found] = await find()
-  if (found !== undefined) return found
-  await mustBeRead(call, account.id, null)
-  // it may have been read in between
-  const [now] = await find()
-  if (now !== undefined) return now
-  throw notFound('thread', id)
+  return findRead(call, account.id, ['thread', id], async () => {
+    const [found] = await call.engine.store.messages.list(account.id, { threadId }, { limit: 1, offset: 0 })
+    return found ?? null
+  })
 }
 
 const ofMessage = (path: MessagePattern) =>
