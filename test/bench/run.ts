@@ -1,4 +1,4 @@
-/** `npm run bench -- NAME [--store sqlite|mongodb] [--count N] [--seconds N] [--accounts N]` */
+/** `npm run bench -- NAME [--store sqlite|mongodb] [--count N] [--seconds N] [--accounts N]`; pair has its own words. */
 import { api } from './api.ts'
 import { burst } from './burst.ts'
 import { consolePages } from './console.ts'
@@ -6,6 +6,7 @@ import { latency } from './latency.ts'
 import { benchOptions, type BenchOptions } from './lib/options.ts'
 import { say } from './lib/report.ts'
 import { memory } from './memory.ts'
+import { pair } from './pair.ts'
 import { payloads } from './payloads.ts'
 import { soak } from './soak.ts'
 import { store } from './store.ts'
@@ -16,6 +17,7 @@ const benches: Readonly<Record<string, (options: BenchOptions) => Promise<boolea
   console: consolePages,
   latency,
   memory,
+  pair,
   payloads,
   soak,
   store,

@@ -2,7 +2,6 @@
  * The real service, main.ts, as a child process on a free port with a data directory of its own. It can be killed and
  * started again on the same data; it never outlives the process that started it.
  */
-import packageFile from '../../package.json' with { type: 'json' }
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -14,9 +13,6 @@ import { until } from './until.ts'
 export const apiKey = 'test-key'
 export const apiSecret = 'test-secret-0123456789'
 
-/** The words after `node` in the start script: what is tested is what runs. */
-const startArguments = packageFile.scripts.start.split(' ').slice(1)
-
 export interface ServiceOptions {
   /** Added to, and stronger than, the settings that every test needs. */
   readonly env?: Readonly<Record<string, string>>
@@ -24,6 +20,8 @@ export interface ServiceOptions {
   readonly mongoUri?: string
   /** How long a start may take. */
   readonly startWithinMs?: number
+  /** The checkout whose main.ts runs, with its node_modules and start script; this one otherwise. */
+  readonly checkout?: string
   /** Hears the log while it is written. */
   readonly onLog?: (text: string) => void
 }
@@ -67,6 +65,16 @@ export interface Service {
 
 const root = join(import.meta.dirname, '../..')
 
+/** The words after `node` in the start script: what is tested is what runs. */
+function startArguments(checkout: string): string[] {
+  const { scripts } = JSON.parse(readFileSync(join(checkout, 'package.json'), 'utf8')) as PackageFile
+  return scripts.start.split(' ').slice(1)
+}
+
+interface PackageFile {
+  readonly scripts: { readonly start: string }
+}
+
 /** The calls of one developer. */
 export type Client = Pick<Service, 'api' | 'ok' | 'list' | 'file'>
 
@@ -88,7 +96,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     ...(options.mongoUri === undefined ? {} : { MONGODB_URI: options.mongoUri }),
     ...options.env,
   }
-  const running = createProcess(options.startWithinMs ?? 60_000, options.onLog)
+  const running = createProcess(options)
   const removeData = (): void => rmSync(dataDir, { recursive: true, force: true, maxRetries: 5 })
   try {
     await running.start(base)
@@ -127,7 +135,7 @@ function residentKib(pid: number): number {
   return Number(line[1])
 }
 
-function createProcess(startWithinMs: number, onLog: ServiceOptions['onLog']) {
+function createProcess({ startWithinMs = 60_000, checkout = root, onLog }: ServiceOptions) {
   let child: ChildProcess | null = null
   let output = ''
   let url = ''
@@ -155,7 +163,7 @@ function createProcess(startWithinMs: number, onLog: ServiceOptions['onLog']) {
   const start = async (env: Readonly<Record<string, string>>): Promise<void> => {
     if (alive()) throw new Error('the service is running already')
     const seen = output.length
-    child = spawn(process.execPath, startArguments, { cwd: root, env: { ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
+    child = spawn(process.execPath, startArguments(checkout), { cwd: checkout, env, stdio: ['ignore', 'pipe', 'pipe'] })
     const started = child
     closed = once(started, 'close')
     disown = endsWithUs(() => started.kill('SIGKILL'))

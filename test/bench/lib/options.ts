@@ -19,14 +19,25 @@ export interface BenchOptions {
   readonly accounts: number | null
   /** burst: rows that wait for a dead receiver. */
   readonly rows: number | null
+  /** pair: the commit to compare with; null = that of test/bench/baseline. */
+  readonly commit: string | null
+  /** pair: a checkout of it that is there already, with its dependencies. */
+  readonly beside: string | null
+  /** pair: two minutes in all. */
+  readonly short: boolean
+  /** pair: fails when a ratio is higher. */
+  readonly failOver: number | null
 }
 
 /** Throws with one line that names the wrong option. */
 export function benchOptions(args: readonly string[]): BenchOptions {
   const text = { type: 'string' } as const
-  const { values } = parseArgs({
+  const flag = { type: 'boolean' } as const
+  const numbered = { count: text, seconds: text, accounts: text, rows: text, 'fail-over': text }
+  const { values, positionals } = parseArgs({
     args: [...args],
-    options: { store: text, count: text, seconds: text, accounts: text, rows: text, untimed: { type: 'boolean' } },
+    options: { ...numbered, store: text, beside: text, untimed: flag, short: flag },
+    allowPositionals: true,
   })
   const store = values.store ?? 'sqlite'
   if (store !== 'sqlite' && store !== 'mongodb') throw new Error(`--store: expected sqlite or mongodb, got "${store}"`)
@@ -38,7 +49,12 @@ export function benchOptions(args: readonly string[]): BenchOptions {
   }
   const numbers = { count: whole('count'), seconds: whole('seconds'), accounts: whole('accounts'), rows: whole('rows') }
   const stores: readonly StoreKind[] = values.store === undefined ? ['sqlite', 'mongodb'] : [store]
-  return { store, stores, ...numbers, untimed: values.untimed === true }
+  const [commit = null, ...others] = positionals
+  if (others.length > 0) throw new Error(`${others.join(' ')}: expected one commit at most`)
+  const failOver = values['fail-over'] === undefined ? null : Number(values['fail-over'])
+  if (failOver !== null && !(failOver > 0)) throw new Error(`--fail-over: expected a ratio such as 1.10`)
+  const pair = { commit, beside: values.beside ?? null, short: values.short === true, failOver }
+  return { store, stores, ...numbers, ...pair, untimed: values.untimed === true }
 }
 
 export interface BenchStore {
